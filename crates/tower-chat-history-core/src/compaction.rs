@@ -1,0 +1,233 @@
+//! Derived records that say what of the log is sent.
+
+use serde::{Deserialize, Serialize};
+
+use crate::Seq;
+
+/// The number of a profile's stored compaction; 0 while there is none. It has no meaning beyond equality.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct CompactionVersion(u64);
+
+impl CompactionVersion {
+    /// No compaction is stored.
+    pub const NONE: Self = Self(0);
+
+    /// The version with that number.
+    #[must_use]
+    pub const fn new(version: u64) -> Self {
+        Self(version)
+    }
+
+    /// The number.
+    #[must_use]
+    pub const fn get(self) -> u64 {
+        self.0
+    }
+
+    /// The version that replaces this one.
+    #[must_use]
+    pub const fn next(self) -> Self {
+        Self(self.0.saturating_add(1))
+    }
+}
+
+/// A stored compaction of one profile.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct Compaction {
+    /// Its number.
+    pub version: CompactionVersion,
+    /// What it says.
+    pub cut: Cut,
+}
+
+impl Compaction {
+    /// The compaction of that version.
+    #[must_use]
+    pub const fn new(version: CompactionVersion, cut: Cut) -> Self {
+        Self { version, cut }
+    }
+}
+
+/// What a compaction lets through. Forgetting is monotone: no position ever goes back.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Cut {
+    /// The first exchange of the window. It always opens a turn.
+    pub window_start: Seq,
+    /// Before this position, tool rounds (calls and their results) are left out of the window.
+    pub rounds_start: Seq,
+    /// Before this position, tool results are replaced by a placeholder.
+    pub cleared_before: Seq,
+    /// What stands for the exchanges before the window.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub summary: Option<Summary>,
+}
+
+/// A text that stands for the beginning of a conversation.
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Summary {
+    /// The summary.
+    pub text: String,
+    /// It covers every exchange before this position.
+    pub covers_to: Seq,
+    /// Its size in tokens, if it was counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<u32>,
+    /// The model that wrote it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+}
+
+impl Summary {
+    /// A summary of every exchange before `covers_to`.
+    #[must_use]
+    pub fn new(text: impl Into<String>, covers_to: Seq) -> Self {
+        Self { text: text.into(), covers_to, tokens: None, model: None }
+    }
+}
+
+impl std::fmt::Debug for Summary {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Summary")
+            .field("covers_to", &self.covers_to)
+            .field("bytes", &self.text.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Cut {
+    /// A cut whose window starts at `seq`, with no summary and nothing else left out.
+    #[must_use]
+    pub const fn window_from(seq: Seq) -> Self {
+        Self { window_start: seq, rounds_start: seq, cleared_before: seq, summary: None }
+    }
+
+    /// The exchanges that the summary covers end before this position.
+    #[must_use]
+    pub fn covers_to(&self) -> Seq {
+        self.summary.as_ref().map_or(Seq::FIRST, |summary| summary.covers_to)
+    }
+
+    /// Checks that this cut may follow `stored` in a log of `len` exchanges. Stores call this before they write one.
+    ///
+    /// `opens_turn` tells whether the exchange at a position opens a turn.
+    ///
+    /// # Errors
+    ///
+    /// When a position goes back or lies beyond the log, when the window would not start at a turn's opening, or when the
+    /// summary covers what is still in the window.
+    pub fn check(
+        &self,
+        stored: Option<&Self>,
+        len: u64,
+        opens_turn: impl FnOnce(Seq) -> bool,
+    ) -> Result<(), CompactionError> {
+        let none = Self::default();
+        let stored = stored.unwrap_or(&none);
+        let back = self.window_start < stored.window_start
+            || self.rounds_start < stored.rounds_start
+            || self.cleared_before < stored.cleared_before
+            || self.covers_to() < stored.covers_to();
+        if back {
+            return Err(CompactionError::GoesBack);
+        }
+        if self.covers_to() > self.window_start {
+            return Err(CompactionError::CoversWindow);
+        }
+        if self.window_start.get() >= len || self.rounds_start.get() > len || self.cleared_before.get() > len {
+            return Err(CompactionError::BeyondLog);
+        }
+        if self.window_start != Seq::FIRST && !opens_turn(self.window_start) {
+            return Err(CompactionError::NotAnOpening { seq: self.window_start });
+        }
+        Ok(())
+    }
+
+    /// This cut, made on the base of a summary that covered to `base`, carried over to the cut that was stored meanwhile.
+    ///
+    /// A finished summary is paid for: it is kept as long as the stored cut still has the summary it was based on, with
+    /// whichever positions are larger. `None` when another summary was stored meanwhile.
+    #[must_use]
+    pub fn merged_onto(&self, base: Seq, stored: &Self) -> Option<Self> {
+        (stored.covers_to() == base).then(|| Self {
+            window_start: self.window_start.max(stored.window_start),
+            rounds_start: self.rounds_start.max(stored.rounds_start),
+            cleared_before: self.cleared_before.max(stored.cleared_before),
+            summary: self.summary.clone(),
+        })
+    }
+}
+
+/// A compaction that would break the rules of the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CompactionError {
+    /// A position lies before the stored one.
+    #[error("a compaction's positions only grow")]
+    GoesBack,
+    /// A position lies beyond the end of the log.
+    #[error("the compaction lies beyond the end of the log")]
+    BeyondLog,
+    /// The window would start within a turn.
+    #[error("the window must start at a turn's opening, and exchange {seq} is none")]
+    NotAnOpening {
+        /// The position it was to start at.
+        seq: Seq,
+    },
+    /// The summary covers exchanges that the window still has.
+    #[error("the summary covers exchanges that are still in the window")]
+    CoversWindow,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cut(window: u64, rounds: u64, covers: Option<u64>) -> Cut {
+        Cut {
+            window_start: Seq::new(window),
+            rounds_start: Seq::new(rounds),
+            cleared_before: Seq::FIRST,
+            summary: covers.map(|to| Summary::new("s", Seq::new(to))),
+        }
+    }
+
+    #[test]
+    fn positions_only_grow() {
+        let stored = cut(4, 6, Some(2));
+        for back in [cut(3, 6, Some(2)), cut(4, 5, Some(2)), cut(4, 6, Some(1)), cut(4, 6, None)] {
+            assert_eq!(back.check(Some(&stored), 10, |_| true), Err(CompactionError::GoesBack), "{back:?}");
+        }
+        assert_eq!(stored.check(Some(&stored), 10, |_| true), Ok(()));
+    }
+
+    #[test]
+    fn windows_start_at_an_opening_within_the_log() {
+        assert_eq!(
+            cut(3, 3, None).check(None, 4, |seq| seq != Seq::new(3)),
+            Err(CompactionError::NotAnOpening { seq: Seq::new(3) })
+        );
+        assert_eq!(cut(4, 4, None).check(None, 4, |_| true), Err(CompactionError::BeyondLog));
+        assert_eq!(cut(1, 5, None).check(None, 4, |_| true), Err(CompactionError::BeyondLog));
+        assert_eq!(cut(1, 4, Some(2)).check(None, 4, |_| true), Err(CompactionError::CoversWindow));
+    }
+
+    #[test]
+    fn a_finished_summary_is_merged_onto_its_base_only() {
+        let finished = cut(4, 4, Some(4));
+        let merged = finished.merged_onto(Seq::FIRST, &cut(6, 7, None)).unwrap();
+        assert_eq!(merged, cut(6, 7, Some(4)));
+        assert_eq!(finished.merged_onto(Seq::FIRST, &cut(6, 7, Some(3))), None);
+    }
+
+    #[test]
+    fn debug_of_a_summary_shows_no_text() {
+        assert!(
+            !format!("{:?}", Cut { summary: Some(Summary::new("secret", Seq::FIRST)), ..Cut::default() })
+                .contains("secret")
+        );
+    }
+}

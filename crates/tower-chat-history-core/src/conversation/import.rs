@@ -1,0 +1,121 @@
+//! Adding messages that were exchanged elsewhere.
+
+use super::Conversation;
+use crate::{
+    Append, Exchange, ExchangeId, Expect, HistoryStore, Load, LoadLimit, Loaded, Message, Recorded, StoreError,
+};
+
+impl<S: HistoryStore + ?Sized> Conversation<'_, S> {
+    /// Adds a ready log to the end of the conversation and returns how many exchanges it became.
+    ///
+    /// An exchange ends at each assistant message; messages after the last one become an exchange without a reply. Tool
+    /// results that answer the calls of the exchange before continue its turn. Nothing else is checked: a broken log is
+    /// kept as it is, and repaired only in what is sent.
+    ///
+    /// Each exchange is one write. The import expects to be the only writer: if another one comes between, it stops with
+    /// [`StoreError::Conflict`], and [`ImportError::Store`] says how many exchanges are in.
+    ///
+    /// # Errors
+    ///
+    /// [`ImportError::Instructions`] when the log starts with system or developer messages (they belong to each request,
+    /// not to the history), [`ImportError::Store`] when the store fails.
+    #[doc(alias = "add_messages")]
+    pub async fn import(&self, messages: impl IntoIterator<Item = Message> + Send) -> Result<usize, ImportError> {
+        let messages: Vec<Message> = messages.into_iter().collect();
+        let instructions = messages.iter().take_while(|message| message.is_instruction()).count();
+        if instructions > 0 {
+            return Err(ImportError::Instructions { count: instructions });
+        }
+        let mut imported = 0;
+        let at = |imported| move |source| ImportError::Store { imported, source };
+        let (mut expect, mut last) = self.end().await.map_err(at(0))?;
+        for messages in exchanges(messages) {
+            let mut exchange = Exchange::new(ExchangeId::generate(), messages);
+            exchange.continues = last.as_ref().filter(|last| answers(&exchange, &last.exchange)).map(|last| last.seq);
+            let append = Append::new(expect, exchange.clone());
+            let appended = self.store.append(self.id, append).await.map_err(at(imported))?;
+            expect = Expect::Exactly(appended.revision);
+            last = Some(Recorded::new(appended.seq, exchange));
+            imported += 1;
+        }
+        Ok(imported)
+    }
+
+    /// What the next append must expect, and the log's last exchange.
+    async fn end(&self) -> Result<(Expect, Option<Recorded>), StoreError> {
+        let smallest = LoadLimit::new(1, 1).unwrap_or_default();
+        match self.store.load(self.id, Load::new().limit(smallest)).await? {
+            Loaded::Window(window) => Ok((Expect::Exactly(window.revision), window.exchanges.last().cloned())),
+            // Nothing was known and no exchange was asked for.
+            Loaded::Absent | Loaded::Unchanged | Loaded::AlreadyRecorded(_) => Ok((Expect::Absent, None)),
+        }
+    }
+}
+
+/// Splits a log after each assistant message.
+fn exchanges(messages: Vec<Message>) -> Vec<Vec<Message>> {
+    let mut exchanges = vec![Vec::new()];
+    for message in messages {
+        let ends = *message.role() == crate::Role::Assistant;
+        if let Some(exchange) = exchanges.last_mut() {
+            exchange.push(message);
+        }
+        if ends {
+            exchanges.push(Vec::new());
+        }
+    }
+    exchanges.retain(|exchange| !exchange.is_empty());
+    exchanges
+}
+
+/// Whether an exchange begins with a result of the calls that the one before ended with.
+fn answers(exchange: &Exchange, before: &Exchange) -> bool {
+    let calls = before.messages.last().map(Message::tool_calls).unwrap_or_default();
+    let first = exchange.messages.first().filter(|message| message.is_tool_result());
+    first.and_then(Message::tool_call_id).is_some_and(|id| calls.iter().any(|call| call.id() == id))
+}
+
+/// A log that was not imported, or not whole.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ImportError {
+    /// The log starts with system or developer messages. Nothing was imported.
+    #[error("the log starts with {count} system or developer messages: send them with each request instead")]
+    Instructions {
+        /// How many there are.
+        count: usize,
+    },
+    /// The store failed.
+    #[error("the store failed after {imported} imported exchanges")]
+    Store {
+        /// How many exchanges are in the log: go on after them.
+        imported: usize,
+        /// Why it stopped.
+        source: StoreError,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_exchange_ends_at_each_assistant_message() {
+        let log = vec![Message::user("a"), Message::assistant("b"), Message::assistant("c"), Message::user("d")];
+        let lens: Vec<usize> = exchanges(log).iter().map(Vec::len).collect();
+        assert_eq!(lens, [2, 1, 1]);
+        assert!(exchanges(vec![]).is_empty());
+    }
+
+    #[test]
+    fn only_results_of_the_last_calls_continue_a_turn() {
+        let calls =
+            r#"{"role":"assistant","content":null,"tool_calls":[{"id":"x","function":{"name":"f","arguments":""}}]}"#;
+        let exchange = |message| Exchange::new(ExchangeId::generate(), [message]);
+        let before = exchange(Message::from_json(calls).unwrap());
+        assert!(answers(&exchange(Message::tool("x", "r")), &before));
+        assert!(!answers(&exchange(Message::tool("y", "r")), &before));
+        assert!(!answers(&exchange(Message::user("x")), &before));
+        assert!(!answers(&exchange(Message::tool("x", "r")), &exchange(Message::assistant("hi"))));
+    }
+}

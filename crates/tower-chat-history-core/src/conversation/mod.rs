@@ -1,0 +1,99 @@
+//! Reading, filling and clearing a history by hand.
+
+mod import;
+
+use std::fmt;
+
+pub use self::import::ImportError;
+use crate::{ConversationId, HistoryStore, Message, Recorded, Seq, StoreError};
+
+/// Exchanges asked for in one page.
+const PAGE: usize = 1_000;
+
+/// Conveniences over every [`HistoryStore`].
+pub trait HistoryStoreExt: HistoryStore {
+    /// A handle on one conversation, whether it exists yet or not.
+    fn conversation<'a>(&'a self, id: &'a ConversationId) -> Conversation<'a, Self>;
+}
+
+impl<S: HistoryStore + ?Sized> HistoryStoreExt for S {
+    fn conversation<'a>(&'a self, id: &'a ConversationId) -> Conversation<'a, Self> {
+        Conversation { store: self, id }
+    }
+}
+
+/// A handle on one conversation in a store, to read, fill and clear its history without a model.
+///
+/// ```
+/// # use tower_chat_history_core::{ConversationId, HistoryStore, HistoryStoreExt, Message};
+/// # async fn example(store: &dyn HistoryStore) -> Result<(), Box<dyn std::error::Error>> {
+/// let id = ConversationId::new(["acme", "user-42"])?;
+/// let conversation = store.conversation(&id);
+/// conversation.import([Message::user("Hi!"), Message::assistant("What's up?")]).await?;
+/// assert_eq!(conversation.messages().await?.len(), 2);
+/// conversation.clear().await?;
+/// # Ok(())
+/// # }
+/// ```
+#[doc(alias = "ChatMessageHistory")]
+pub struct Conversation<'a, S: ?Sized> {
+    store: &'a S,
+    id: &'a ConversationId,
+}
+
+impl<S: HistoryStore + ?Sized> Conversation<'_, S> {
+    /// The conversation's id.
+    #[must_use]
+    pub const fn id(&self) -> &ConversationId {
+        self.id
+    }
+
+    /// Every message of the log, in order, as it was stored. Empty when there is no such conversation.
+    ///
+    /// This is the whole log, not the window that is sent to a model: its size grows with the conversation.
+    ///
+    /// # Errors
+    ///
+    /// When the store cannot be read, or the conversation was deleted while it was being read
+    /// ([`Gone`](StoreError::Gone)).
+    pub async fn messages(&self) -> Result<Vec<Message>, StoreError> {
+        let exchanges = self.exchanges().await?;
+        Ok(exchanges.iter().flat_map(|recorded| recorded.exchange.messages.iter().cloned()).collect())
+    }
+
+    /// Every exchange of the log, in order.
+    ///
+    /// # Errors
+    ///
+    /// As [`messages`](Self::messages).
+    pub async fn exchanges(&self) -> Result<Vec<Recorded>, StoreError> {
+        let first = self.store.read(self.id, Seq::FIRST, PAGE).await?;
+        let incarnation = first.revision.map(|revision| revision.incarnation());
+        let (mut exchanges, mut more) = (first.exchanges, first.more);
+        while more {
+            let from = exchanges.last().map_or(Seq::FIRST, |last| last.seq.next());
+            let page = self.store.read(self.id, from, PAGE).await?;
+            if page.revision.map(|revision| revision.incarnation()) != incarnation || page.exchanges.is_empty() {
+                return Err(StoreError::Gone);
+            }
+            exchanges.extend(page.exchanges);
+            more = page.more;
+        }
+        Ok(exchanges)
+    }
+
+    /// Removes the conversation with all its messages and compactions. Clearing what is not there is no error.
+    ///
+    /// # Errors
+    ///
+    /// When the store cannot be written.
+    pub async fn clear(&self) -> Result<(), StoreError> {
+        self.store.delete(self.id).await
+    }
+}
+
+impl<S: ?Sized> fmt::Debug for Conversation<'_, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Conversation").field("id", self.id).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,196 @@
+//! Keys of conversations.
+
+use std::{borrow::Cow, fmt, str::FromStr, sync::Arc};
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+use serde::{Deserialize, Serialize};
+
+/// Everything but the characters that RFC 3986 (section 2.3) calls unreserved is escaped.
+const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+/// The key of a conversation: one or more typed parts, such as tenant, user and thread.
+///
+/// Parts are kept apart by construction, never joined by the caller: `["a", "b/c"]` and `["a/b", "c"]` are two
+/// conversations. There is no default id, and an id is compared byte by byte (unicode forms are not normalized).
+///
+/// The text form is ASCII, fits a header or a URL path, and parses back: parts are percent-encoded (all but the unreserved
+/// characters of RFC 3986) and joined with `/`. Exactly one text stands for one id.
+///
+/// ```
+/// use tower_chat_history_core::ConversationId;
+///
+/// let id = ConversationId::new(["acme", "user 42"])?;
+/// assert_eq!(id.to_string(), "acme/user%2042");
+/// assert_eq!("acme/user%2042".parse(), Ok(id));
+/// # Ok::<(), tower_chat_history_core::ConversationIdError>(())
+/// ```
+///
+/// In OpenTelemetry terms this is `gen_ai.conversation.id`.
+#[doc(alias = "session_id")]
+#[doc(alias = "thread_id")]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct ConversationId(Arc<str>);
+
+impl ConversationId {
+    /// The most parts an id may have.
+    pub const MAX_PARTS: usize = 16;
+    /// The longest text form, in bytes.
+    pub const MAX_LEN: usize = 1024;
+
+    /// The conversation with these parts.
+    ///
+    /// # Errors
+    ///
+    /// When there is no part, an empty part, more than [`MAX_PARTS`](Self::MAX_PARTS) parts, or a text form longer than
+    /// [`MAX_LEN`](Self::MAX_LEN) bytes.
+    pub fn new<P>(parts: impl IntoIterator<Item = P>) -> Result<Self, ConversationIdError>
+    where
+        P: AsRef<str>,
+    {
+        let mut text = String::new();
+        let mut count = 0;
+        for part in parts {
+            let part = part.as_ref();
+            if part.is_empty() {
+                return Err(ConversationIdError::EmptyPart { position: count });
+            }
+            if count > 0 {
+                text.push('/');
+            }
+            count += 1;
+            // A part may be of any length (ids are untrusted), so the limits are checked before more is copied.
+            if count > Self::MAX_PARTS {
+                return Err(ConversationIdError::TooManyParts);
+            }
+            if text.len() + part.len() > Self::MAX_LEN {
+                return Err(ConversationIdError::TooLong);
+            }
+            text.extend(utf8_percent_encode(part, ESCAPED));
+        }
+        if count == 0 {
+            return Err(ConversationIdError::Empty);
+        }
+        if text.len() > Self::MAX_LEN {
+            return Err(ConversationIdError::TooLong);
+        }
+        Ok(Self(text.into()))
+    }
+
+    /// The text form.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The parts, decoded.
+    pub fn parts(&self) -> impl Iterator<Item = Cow<'_, str>> {
+        self.0.split('/').map(|part| percent_decode_str(part).decode_utf8_lossy())
+    }
+}
+
+impl fmt::Display for ConversationId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl FromStr for ConversationId {
+    type Err = ConversationIdError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if text.is_empty() {
+            return Err(ConversationIdError::Empty);
+        }
+        if text.len() > Self::MAX_LEN {
+            return Err(ConversationIdError::TooLong);
+        }
+        let parts = text.split('/').map(|part| percent_decode_str(part).decode_utf8());
+        let parts = parts.collect::<Result<Vec<_>, _>>().map_err(|_| ConversationIdError::NotCanonical)?;
+        let id = Self::new(parts)?;
+        // One id has one text: what encodes differently is no second spelling of it, but a mistake.
+        if id.as_str() == text { Ok(id) } else { Err(ConversationIdError::NotCanonical) }
+    }
+}
+
+impl TryFrom<String> for ConversationId {
+    type Error = ConversationIdError;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        text.parse()
+    }
+}
+
+impl From<ConversationId> for String {
+    fn from(id: ConversationId) -> Self {
+        id.0.as_ref().into()
+    }
+}
+
+/// A conversation id that cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConversationIdError {
+    /// There was no part at all.
+    #[error("a conversation id needs at least one part")]
+    Empty,
+    /// A part was empty.
+    #[error("part {position} of the conversation id is empty")]
+    EmptyPart {
+        /// Which part, counted from 0.
+        position: usize,
+    },
+    /// There were too many parts.
+    #[error("a conversation id has at most {} parts", ConversationId::MAX_PARTS)]
+    TooManyParts,
+    /// The text form would be too long.
+    #[error("a conversation id's text form has at most {} bytes", ConversationId::MAX_LEN)]
+    TooLong,
+    /// The text is not what an id's `Display` writes.
+    #[error("not a conversation id: parts are percent-encoded (all but A-Z a-z 0-9 - . _ ~) and joined with /")]
+    NotCanonical,
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn refuses_empty_and_over_long() {
+        use ConversationIdError::{Empty, EmptyPart, TooLong, TooManyParts};
+        assert_eq!(ConversationId::new::<&str>([]), Err(Empty));
+        assert_eq!(ConversationId::new(["a", ""]), Err(EmptyPart { position: 1 }));
+        assert_eq!(ConversationId::new(vec!["a"; 17]), Err(TooManyParts));
+        assert_eq!(ConversationId::new(["a".repeat(1025)]), Err(TooLong));
+        assert_eq!(ConversationId::new(["ä".repeat(200)]), Err(TooLong), "the encoded form counts");
+        assert_eq!("".parse::<ConversationId>(), Err(Empty));
+        assert_eq!("a//b".parse::<ConversationId>(), Err(EmptyPart { position: 1 }));
+    }
+
+    #[test]
+    fn refuses_other_spellings_of_one_id() {
+        for text in ["%61", "a%2fb", "a b", "ä", "%", "%zz", "%ff", "a?b"] {
+            assert_eq!(text.parse::<ConversationId>(), Err(ConversationIdError::NotCanonical), "{text}");
+        }
+    }
+
+    #[test]
+    fn parts_survive_delimiters_and_unicode_forms() {
+        let id = ConversationId::new(["a/b", "é", "e\u{301}", "\0", "%2F"]).unwrap();
+        assert!(id.as_str().is_ascii());
+        assert_eq!(id.parts().collect::<Vec<_>>(), ["a/b", "é", "e\u{301}", "\0", "%2F"]);
+    }
+
+    proptest! {
+        #[test]
+        fn text_form_is_injective_and_parses_back(a in prop::collection::vec(".{1,8}", 1..4), b in prop::collection::vec("[a/%2F]{1,4}", 1..4)) {
+            let (x, y) = (ConversationId::new(&a).unwrap(), ConversationId::new(&b).unwrap());
+            prop_assert_eq!(x.as_str().parse::<ConversationId>().unwrap(), x.clone());
+            prop_assert_eq!(y.as_str().parse::<ConversationId>().unwrap(), y.clone());
+            prop_assert!(x.parts().eq(a.iter().map(String::as_str)));
+            prop_assert_eq!(x == y, a == b);
+        }
+    }
+}

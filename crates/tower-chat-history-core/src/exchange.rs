@@ -1,0 +1,127 @@
+//! What one model call adds to a conversation.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{ExchangeId, Message, Seq, Timestamp};
+
+/// What one model call adds to a conversation: its input messages and the reply, stored as one record.
+///
+/// An exchange is written whole or not at all. It is never changed afterwards: trimming and summarizing write
+/// [compactions](crate::Compaction) beside the log.
+///
+/// Input without a reply is legal: an imported log may end with a question.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Exchange {
+    /// Makes the append idempotent.
+    pub id: ExchangeId,
+    /// When the exchange was made, by the clock of the process that made it.
+    pub at: Timestamp,
+    /// The exchange whose tool calls this one answers. `None` opens a new turn.
+    pub continues: Option<Seq>,
+    /// The input in order, then the reply.
+    pub messages: Vec<Message>,
+    /// What the messages cost, so that each is counted once in its life.
+    pub tokens: Option<TokenCounts>,
+    /// The model that answered, as it named itself.
+    pub model: Option<String>,
+    /// Why the model stopped, as the provider said it (`stop`, `length`, `tool_calls`, …).
+    pub finish_reason: Option<String>,
+    /// What the provider reported for the call.
+    pub usage: Option<Usage>,
+    /// Whether the reply broke off: the stream was interrupted and its text kept.
+    pub incomplete: bool,
+}
+
+impl Exchange {
+    /// An exchange of these messages, made now, that opens a turn.
+    #[must_use]
+    pub fn new(id: ExchangeId, messages: impl IntoIterator<Item = Message>) -> Self {
+        Self {
+            id,
+            at: Timestamp::now(),
+            continues: None,
+            messages: messages.into_iter().collect(),
+            tokens: None,
+            model: None,
+            finish_reason: None,
+            usage: None,
+            incomplete: false,
+        }
+    }
+
+    /// The same exchange, answering the tool calls of the exchange at `seq`.
+    #[must_use]
+    pub fn continuing(mut self, seq: Seq) -> Self {
+        self.continues = Some(seq);
+        self
+    }
+
+    /// Whether this exchange begins a turn (it answers no earlier exchange's calls). A window starts at an opening only.
+    #[must_use]
+    pub const fn opens_turn(&self) -> bool {
+        self.continues.is_none()
+    }
+
+    /// The size of its messages' JSON in bytes.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.messages.iter().map(Message::bytes).sum()
+    }
+}
+
+/// An exchange at its place in the log. A clone is a reference count.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Recorded {
+    /// Its position.
+    pub seq: Seq,
+    /// What was recorded.
+    pub exchange: Arc<Exchange>,
+}
+
+impl Recorded {
+    /// The exchange at that position.
+    #[must_use]
+    pub fn new(seq: Seq, exchange: impl Into<Arc<Exchange>>) -> Self {
+        Self { seq, exchange: exchange.into() }
+    }
+
+    /// Whether another exchange came between this one and the one it answers.
+    #[must_use]
+    pub fn is_moved(&self) -> bool {
+        self.exchange.continues.is_some_and(|seq| seq.next() != self.seq)
+    }
+}
+
+/// Token counts of an exchange's messages, by one counter.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TokenCounts {
+    /// The counter's name, such as `o200k_base`.
+    pub counter: String,
+    /// One count a message, in order, in tokens.
+    pub counts: Vec<u32>,
+}
+
+/// Tokens that a provider reported for a call.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Usage {
+    /// Tokens of the prompt.
+    pub input_tokens: u64,
+    /// Tokens of the reply.
+    pub output_tokens: u64,
+    /// Those of the prompt that came from the provider's cache, if it said so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cached_input_tokens: Option<u64>,
+}
+
+impl Usage {
+    /// The usage of a call, in tokens.
+    #[must_use]
+    pub const fn new(input_tokens: u64, output_tokens: u64) -> Self {
+        Self { input_tokens, output_tokens, cached_input_tokens: None }
+    }
+}

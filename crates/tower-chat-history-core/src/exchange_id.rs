@@ -1,0 +1,98 @@
+//! Names of exchanges, which make an append idempotent.
+
+use std::{fmt, str::FromStr, sync::Arc};
+
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+/// Names one exchange within its conversation: an append with an id that is already recorded stores nothing again.
+///
+/// Callers that may repeat a request give it the same id each time (an `Idempotency-Key`, a message id of their client);
+/// others let it be [generated](Self::generate). 1 to 128 bytes of visible ASCII, so that it fits a header.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct ExchangeId(Arc<str>);
+
+impl ExchangeId {
+    /// The longest id, in bytes.
+    pub const MAX_LEN: usize = 128;
+
+    /// The caller's own id.
+    ///
+    /// # Errors
+    ///
+    /// When the id is empty, longer than [`MAX_LEN`](Self::MAX_LEN) bytes, or has anything but visible ASCII.
+    pub fn new(id: impl AsRef<str>) -> Result<Self, ExchangeIdError> {
+        let id = id.as_ref();
+        let legal = !id.is_empty() && id.len() <= Self::MAX_LEN && id.bytes().all(|b| b.is_ascii_graphic());
+        if legal { Ok(Self(id.into())) } else { Err(ExchangeIdError { len: id.len() }) }
+    }
+
+    /// A new random id of 32 hexadecimal digits.
+    #[must_use]
+    pub fn generate() -> Self {
+        let mut buffer = Uuid::encode_buffer();
+        Self(Arc::from(&*Uuid::new_v4().as_simple().encode_lower(&mut buffer)))
+    }
+
+    /// The id's text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for ExchangeId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl FromStr for ExchangeId {
+    type Err = ExchangeIdError;
+
+    fn from_str(id: &str) -> Result<Self, Self::Err> {
+        Self::new(id)
+    }
+}
+
+impl TryFrom<String> for ExchangeId {
+    type Error = ExchangeIdError;
+
+    fn try_from(id: String) -> Result<Self, Self::Error> {
+        Self::new(id)
+    }
+}
+
+impl From<ExchangeId> for String {
+    fn from(id: ExchangeId) -> Self {
+        id.0.as_ref().into()
+    }
+}
+
+/// An exchange id that cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("an exchange id is 1 to {max} bytes of visible ASCII, got {len} bytes", max = ExchangeId::MAX_LEN)]
+pub struct ExchangeIdError {
+    len: usize,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refuses_what_no_header_can_carry() {
+        for wrong in ["", "a b", "ä", "a\n", &"x".repeat(129)] {
+            assert!(ExchangeId::new(wrong).is_err(), "{wrong:?}");
+        }
+        assert!(ExchangeId::new("x".repeat(128)).is_ok());
+    }
+
+    #[test]
+    fn generated_ids_are_legal_and_differ() {
+        let (a, b) = (ExchangeId::generate(), ExchangeId::generate());
+        assert_ne!(a, b);
+        assert_eq!(ExchangeId::new(a.as_str()), Ok(a));
+    }
+}

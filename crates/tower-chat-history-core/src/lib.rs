@@ -1,0 +1,56 @@
+//! The words of a remembered conversation, and the contract of the stores that keep it.
+//!
+//! A [conversation](ConversationId) is an append-only *log* of [exchanges](Exchange). An exchange is what one model call
+//! adds: its input [messages](Message) and the reply, stored as one record. Trimming and summarizing never touch the log;
+//! they write derived [compactions](Compaction) beside it, which say where the *window* starts that is sent to the model.
+//!
+//! Stores implement [`HistoryStore`]; its documentation is the contract, and the feature `testing` has the conformance
+//! suite that proves a store keeps it. This crate knows no runtime, no tower and no HTTP.
+//!
+//! # History by hand
+//!
+//! Any store hands out a [`Conversation`] to read, fill and clear a history without a model:
+//!
+//! ```
+//! use tower_chat_history_core::{ConversationId, HistoryStore, HistoryStoreExt, Message};
+//!
+//! async fn seed(store: &dyn HistoryStore) -> Result<Vec<Message>, Box<dyn std::error::Error>> {
+//!     let id = ConversationId::new(["acme", "user-42", "support-7"])?;
+//!     let conversation = store.conversation(&id);
+//!     conversation.import([Message::user("Hey there! I'm Nemo."), Message::assistant("Hello!")]).await?;
+//!     Ok(conversation.messages().await?)
+//! }
+//! ```
+
+mod compaction;
+mod conversation;
+mod conversation_id;
+mod exchange;
+mod exchange_id;
+mod message;
+mod profile;
+mod record;
+mod revision;
+mod seq;
+mod store;
+#[cfg(feature = "testing")]
+pub mod testing;
+mod timestamp;
+
+pub use self::{
+    compaction::{Compaction, CompactionError, CompactionVersion, Cut, Summary},
+    conversation::{Conversation, HistoryStoreExt, ImportError},
+    conversation_id::{ConversationId, ConversationIdError},
+    exchange::{Exchange, Recorded, TokenCounts, Usage},
+    exchange_id::{ExchangeId, ExchangeIdError},
+    message::{Content, Message, MessageError, Role, ToolCall},
+    profile::{Profile, ProfileError},
+    record::RecordError,
+    revision::{Incarnation, Revision, RevisionError},
+    seq::Seq,
+    store::{
+        Append, Appended, Compact, CompactOutcome, Expect, HistoryStore, Known, Load, LoadLimit, LoadLimitError,
+        Loaded, Page, Scan, StoreError, Window, WindowScan,
+    },
+    timestamp::Timestamp,
+};

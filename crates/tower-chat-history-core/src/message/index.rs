@@ -1,0 +1,182 @@
+//! What history needs to know of a message, read from its JSON in one pass.
+
+use std::{fmt, ops::Range};
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::{MessageError, Role, lossy::Lossy};
+
+#[derive(Debug, PartialEq)]
+pub(super) struct Index {
+    pub(super) role: Role,
+    pub(super) name: Option<Box<str>>,
+    pub(super) tool_call_id: Option<Box<str>>,
+    pub(super) tool_calls: Box<[ToolCall]>,
+    /// Where the content stands in the message's JSON, unless it is absent or null.
+    pub(super) content: Option<Range<usize>>,
+    pub(super) empty_tool_calls: bool,
+    pub(super) blank_reply: bool,
+}
+
+/// One call of an assistant message.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ToolCall {
+    id: Box<str>,
+    name: Box<str>,
+    arguments: Box<str>,
+}
+
+impl ToolCall {
+    /// The id that the result must name. Providers reuse ids: it is unique within its message only.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// The function's or custom tool's name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The arguments as the model wrote them: mostly, but not always, the text of a JSON object.
+    #[must_use]
+    pub fn arguments(&self) -> &str {
+        &self.arguments
+    }
+}
+
+impl fmt::Debug for ToolCall {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ToolCall").field("id", &self.id).field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+#[derive(Deserialize)]
+struct Fields<'a> {
+    #[serde(borrow)]
+    role: Lossy<'a>,
+    #[serde(borrow)]
+    name: Option<&'a RawValue>,
+    #[serde(borrow)]
+    content: Option<&'a RawValue>,
+    #[serde(borrow)]
+    refusal: Option<&'a RawValue>,
+    #[serde(borrow)]
+    audio: Option<&'a RawValue>,
+    #[serde(borrow)]
+    tool_call_id: Option<&'a RawValue>,
+    #[serde(borrow)]
+    tool_calls: Option<&'a RawValue>,
+    #[serde(borrow)]
+    function_call: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Call<'a> {
+    #[serde(borrow)]
+    id: Option<&'a RawValue>,
+    #[serde(borrow)]
+    function: Option<Function<'a>>,
+    // async-openai writes `custom_tool` where the wire says `custom`.
+    #[serde(borrow, alias = "custom_tool")]
+    custom: Option<Function<'a>>,
+}
+
+#[derive(Deserialize, Default)]
+struct Function<'a> {
+    #[serde(borrow)]
+    name: Option<&'a RawValue>,
+    #[serde(borrow, alias = "input")]
+    arguments: Option<&'a RawValue>,
+}
+
+impl Index {
+    pub(super) fn parse(json: &RawValue) -> Result<Self, MessageError> {
+        let json = json.get();
+        // Deriving would also read a struct from a JSON array.
+        if !json.starts_with('{') {
+            return Err(MessageError { reason: "it is no object with a string role", line: 1, column: 1 });
+        }
+        let fields: Fields<'_> = serde_json::from_str(json).map_err(MessageError::from_json)?;
+        let role = Role::from(fields.role.0.as_ref());
+        let calls = if role == Role::Assistant { fields.tool_calls.and_then(calls) } else { None };
+        let says_something = [fields.content, fields.refusal, fields.audio, fields.function_call].into_iter().any(says);
+        Ok(Self {
+            blank_reply: role == Role::Assistant && !says_something && calls.as_ref().is_none_or(|c| c.is_empty()),
+            empty_tool_calls: calls.as_ref().is_some_and(|c| c.is_empty()),
+            role,
+            name: fields.name.map(string),
+            tool_call_id: fields.tool_call_id.map(string),
+            tool_calls: calls.unwrap_or_default(),
+            content: fields.content.map(|content| range_in(json, content.get())),
+        })
+    }
+
+    pub(super) fn plain(role: Role, text: &str) -> Self {
+        Self {
+            blank_reply: role == Role::Assistant && text.is_empty(),
+            content: Some(content_at(r#"{"role":"","content":"#.len() + role.as_str().len(), text)),
+            role,
+            name: None,
+            tool_call_id: None,
+            tool_calls: Box::default(),
+            empty_tool_calls: false,
+        }
+    }
+
+    pub(super) fn tool(call_id: &str, text: &str) -> Self {
+        let before = r#"{"role":"tool","tool_call_id":,"content":"#.len() + encoded_len(call_id);
+        let content = Some(content_at(before, text));
+        Self { tool_call_id: Some(call_id.into()), content, ..Self::plain(Role::Tool, text) }
+    }
+}
+
+fn content_at(start: usize, text: &str) -> Range<usize> {
+    start..start + encoded_len(text)
+}
+
+fn encoded_len(text: &str) -> usize {
+    serde_json::Value::from(text).to_string().len()
+}
+
+/// The calls, or `None` if they are no array of objects.
+fn calls(json: &RawValue) -> Option<Box<[ToolCall]>> {
+    let calls: Vec<Call<'_>> = serde_json::from_str(json.get()).ok()?;
+    let call = |call: Call<'_>| {
+        let function = call.function.or(call.custom).unwrap_or_default();
+        let text = |json: Option<&RawValue>| json.map(string).unwrap_or_default();
+        ToolCall { id: text(call.id), name: text(function.name), arguments: text(function.arguments) }
+    };
+    Some(calls.into_iter().map(call).collect())
+}
+
+/// A string's text; of any other value the JSON itself.
+fn string(json: &RawValue) -> Box<str> {
+    super::lossy::text(json.get()).map_or_else(|| json.get().into(), |text| text.as_ref().into())
+}
+
+/// Whether a field says anything: not absent, null, or empty.
+fn says(field: Option<&RawValue>) -> bool {
+    field.is_some_and(|json| !matches!(json.get(), "null" | "\"\"" | "[]"))
+}
+
+/// The text of a part of type `text`.
+pub(super) fn part_text(part: &str) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Part<'a> {
+        #[serde(borrow)]
+        text: Lossy<'a>,
+        #[serde(borrow)]
+        r#type: Lossy<'a>,
+    }
+    let part: Part<'_> = serde_json::from_str(part).ok()?;
+    (part.r#type.0 == "text").then(|| part.text.0.into_owned())
+}
+
+/// Where a slice that serde_json borrowed from `whole` stands in it.
+fn range_in(whole: &str, part: &str) -> Range<usize> {
+    let start = part.as_ptr().addr() - whole.as_ptr().addr();
+    start..start + part.len()
+}

@@ -1,0 +1,395 @@
+//! Messages: verbatim JSON with an index that is parsed once.
+
+mod index;
+mod lossy;
+mod role;
+
+use std::{borrow::Cow, fmt, sync::Arc};
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::{Value, value::RawValue};
+
+use self::index::Index;
+pub use self::{index::ToolCall, role::Role};
+
+/// One chat message, kept as the JSON it came in.
+///
+/// What a provider or a client put into a message stays there: unknown fields, unknown content parts, the order of keys,
+/// the spelling of numbers. [`json`](Self::json) is byte for byte what [`from_json`](Self::from_json) was given (less white
+/// space around it), and `Serialize` writes those bytes. Beside them stands an index of what history needs to know: role,
+/// name, tool calls and what they are answered by. Arguments of tool calls are opaque text, whether they are JSON or not.
+///
+/// A clone is a reference count. Two messages are equal when their JSON is the same bytes. `Debug` shows sizes, not text.
+///
+/// ```
+/// use tower_chat_history_core::{Message, Role};
+///
+/// let json = r#"{ "role": "assistant", "content": "Hi", "reasoning_content": "a greeting" }"#;
+/// let message = Message::from_json(json)?;
+/// assert_eq!(message.role(), &Role::Assistant);
+/// assert_eq!(message.text(), "Hi");
+/// assert_eq!(message.json(), json);
+/// # Ok::<(), tower_chat_history_core::MessageError>(())
+/// ```
+#[derive(Clone)]
+pub struct Message(Arc<Parsed>);
+
+struct Parsed {
+    json: Box<RawValue>,
+    index: Index,
+}
+
+impl Message {
+    /// The message with this JSON, which is kept verbatim.
+    ///
+    /// # Errors
+    ///
+    /// When the text is no JSON object with a string `role`, or names one of the indexed fields twice.
+    pub fn from_json(json: impl Into<String>) -> Result<Self, MessageError> {
+        Self::from_raw(RawValue::from_string(json.into()).map_err(MessageError::from_json)?)
+    }
+
+    /// The message that a value serializes to, such as a provider's typed message.
+    ///
+    /// # Errors
+    ///
+    /// When the value does not serialize to a JSON object with a string `role`.
+    pub fn from_serialize(value: &impl Serialize) -> Result<Self, MessageError> {
+        Self::from_raw(serde_json::value::to_raw_value(value).map_err(MessageError::from_json)?)
+    }
+
+    fn from_raw(json: Box<RawValue>) -> Result<Self, MessageError> {
+        let index = Index::parse(&json)?;
+        Ok(Self(Arc::new(Parsed { json, index })))
+    }
+
+    /// A user message with that text.
+    #[must_use]
+    pub fn user(text: impl AsRef<str>) -> Self {
+        Self::with_content(Role::User, text.as_ref())
+    }
+
+    /// An assistant message with that text.
+    #[must_use]
+    pub fn assistant(text: impl AsRef<str>) -> Self {
+        Self::with_content(Role::Assistant, text.as_ref())
+    }
+
+    /// A system message with that text.
+    #[must_use]
+    pub fn system(text: impl AsRef<str>) -> Self {
+        Self::with_content(Role::System, text.as_ref())
+    }
+
+    /// A developer message with that text.
+    #[must_use]
+    pub fn developer(text: impl AsRef<str>) -> Self {
+        Self::with_content(Role::Developer, text.as_ref())
+    }
+
+    /// The result of the tool call with that id.
+    #[must_use]
+    pub fn tool(call_id: impl AsRef<str>, text: impl AsRef<str>) -> Self {
+        let (id, text) = (call_id.as_ref(), text.as_ref());
+        let json = format!(r#"{{"role":"tool","tool_call_id":{},"content":{}}}"#, Value::from(id), Value::from(text));
+        Self::from_known(json, Index::tool(id, text))
+    }
+
+    fn with_content(role: Role, text: &str) -> Self {
+        let json = format!(r#"{{"role":"{role}","content":{}}}"#, Value::from(text));
+        Self::from_known(json, Index::plain(role, text))
+    }
+
+    /// The message whose JSON this crate wrote itself, and whose index it therefore knows.
+    fn from_known(json: String, index: Index) -> Self {
+        // The text was made by serde_json, so this cannot fail; an empty object would be the visible sign if it did.
+        let json = RawValue::from_string(json).unwrap_or_default();
+        Self(Arc::new(Parsed { json, index }))
+    }
+
+    /// The JSON, as it came.
+    #[must_use]
+    pub fn json(&self) -> &str {
+        self.0.json.get()
+    }
+
+    /// The size of the JSON in bytes.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.json().len()
+    }
+
+    /// Who speaks.
+    #[must_use]
+    pub fn role(&self) -> &Role {
+        &self.0.index.role
+    }
+
+    /// The participant's name, if the message has one.
+    #[must_use]
+    pub fn name(&self) -> Option<&str> {
+        self.0.index.name.as_deref()
+    }
+
+    /// The calls an assistant message makes, in order; empty for all others.
+    #[must_use]
+    pub fn tool_calls(&self) -> &[ToolCall] {
+        &self.0.index.tool_calls
+    }
+
+    /// The call that a tool message answers.
+    #[must_use]
+    pub fn tool_call_id(&self) -> Option<&str> {
+        self.0.index.tool_call_id.as_deref()
+    }
+
+    /// Whether this is the result of a tool call.
+    #[must_use]
+    pub fn is_tool_result(&self) -> bool {
+        *self.role() == Role::Tool
+    }
+
+    /// Whether this is an instruction (a system or developer message).
+    #[must_use]
+    pub fn is_instruction(&self) -> bool {
+        matches!(self.role(), Role::System | Role::Developer)
+    }
+
+    /// Whether an assistant message carries neither text, parts, refusal, audio nor calls.
+    ///
+    /// Providers refuse such a message when it is sent back to them.
+    #[must_use]
+    pub fn is_blank_reply(&self) -> bool {
+        self.0.index.blank_reply
+    }
+
+    /// The content, decoded on each call.
+    #[must_use]
+    pub fn content(&self) -> Content<'_> {
+        match &self.0.index.content {
+            Some(range) => Content::parse(&self.json()[range.clone()]),
+            None => Content::None,
+        }
+    }
+
+    /// The text: the content itself, or its text parts joined without a separator; empty when there is none.
+    #[must_use]
+    pub fn text(&self) -> Cow<'_, str> {
+        match self.content() {
+            Content::Text(text) => text,
+            Content::Parts(parts) => parts.iter().filter_map(|part| index::part_text(part)).collect::<String>().into(),
+            Content::None | Content::Other(_) => Cow::Borrowed(""),
+        }
+    }
+
+    /// This message as providers accept it: without an empty `tool_calls` list, which they refuse.
+    ///
+    /// All other messages are returned as they are. The result depends on this message alone.
+    #[must_use]
+    pub fn sendable(&self) -> Cow<'_, Self> {
+        if !self.0.index.empty_tool_calls {
+            return Cow::Borrowed(self);
+        }
+        let Ok(Value::Object(mut fields)) = serde_json::from_str(self.json()) else { return Cow::Borrowed(self) };
+        fields.remove("tool_calls");
+        Self::from_serialize(&fields).map_or(Cow::Borrowed(self), Cow::Owned)
+    }
+}
+
+/// A message's `content`, as far as its shape is known.
+#[derive(Clone, PartialEq)]
+#[non_exhaustive]
+pub enum Content<'a> {
+    /// Absent or null.
+    None,
+    /// A string. A lone surrogate in it reads as U+FFFD.
+    Text(Cow<'a, str>),
+    /// An array: the JSON of each part.
+    Parts(Vec<&'a str>),
+    /// Another JSON value, verbatim.
+    Other(&'a str),
+}
+
+impl<'a> Content<'a> {
+    fn parse(json: &'a str) -> Self {
+        match json.as_bytes().first() {
+            Some(b'"') => Content::Text(lossy::text(json).unwrap_or_default()),
+            Some(b'[') => match serde_json::from_str::<Vec<&RawValue>>(json) {
+                Ok(parts) => Content::Parts(parts.into_iter().map(RawValue::get).collect()),
+                Err(_) => Content::Other(json),
+            },
+            _ => Content::Other(json),
+        }
+    }
+}
+
+impl fmt::Debug for Content<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::None => f.write_str("None"),
+            Self::Text(text) => write!(f, "Text({} bytes)", text.len()),
+            Self::Parts(parts) => write!(f, "Parts({})", parts.len()),
+            Self::Other(json) => write!(f, "Other({} bytes)", json.len()),
+        }
+    }
+}
+
+impl fmt::Debug for Message {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut out = f.debug_struct("Message");
+        out.field("role", self.role()).field("bytes", &self.bytes());
+        if !self.tool_calls().is_empty() {
+            out.field("tool_calls", &self.tool_calls().len());
+        }
+        out.finish_non_exhaustive()
+    }
+}
+
+impl PartialEq for Message {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0) || self.json() == other.json()
+    }
+}
+
+impl Eq for Message {}
+
+impl Serialize for Message {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.json.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Message {
+    /// Reads the message verbatim. Works with `serde_json` only, as `RawValue` does.
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Self::from_raw(Box::deserialize(deserializer)?).map_err(serde::de::Error::custom)
+    }
+}
+
+impl TryFrom<Value> for Message {
+    type Error = MessageError;
+
+    fn try_from(value: Value) -> Result<Self, Self::Error> {
+        Self::from_serialize(&value)
+    }
+}
+
+/// A JSON text that is no chat message. It never quotes the text.
+#[derive(Debug, thiserror::Error)]
+#[error("not a chat message: {reason} (line {line}, column {column})")]
+pub struct MessageError {
+    reason: &'static str,
+    line: usize,
+    column: usize,
+}
+
+impl MessageError {
+    // serde_json's own messages may quote what was found, and what was found is private.
+    #[allow(clippy::needless_pass_by_value)]
+    fn from_json(error: serde_json::Error) -> Self {
+        use serde_json::error::Category::{Data, Eof, Io, Syntax};
+        let reason = match error.classify() {
+            Data => "it is no object with a string role",
+            Eof => "the JSON ends early",
+            Syntax => "the JSON is malformed",
+            Io => "it cannot be written as JSON",
+        };
+        Self { reason, line: error.line(), column: error.column() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn constructors_index_what_parsing_would() {
+        let text = "He said \"hi\"\n\u{0}ä\u{1F600}";
+        for message in [
+            Message::user(text),
+            Message::assistant(text),
+            Message::assistant(""),
+            Message::system(text),
+            Message::developer(""),
+            Message::tool("call \"1\"", text),
+        ] {
+            let parsed = Message::from_json(message.json()).unwrap();
+            assert_eq!(parsed.0.index, message.0.index, "{message:?}");
+            assert_eq!(parsed.text(), message.text());
+        }
+    }
+
+    #[test]
+    fn json_is_kept_verbatim() {
+        let json = "{ \"z\":1.50, \"role\" : \"user\",\"content\":[{\"type\":\"video_url\",\"x\":[1e3]},{\"type\":\"text\",\"text\":\"a\"},{\"type\":\"text\",\"text\":\"b\"}],\n\"cache_control\":{} }";
+        let message = Message::from_json(format!(" \n{json}\t")).unwrap();
+        assert_eq!(message.json(), json);
+        assert_eq!(serde_json::to_string(&[&message]).unwrap(), format!("[{json}]"));
+        assert_eq!(serde_json::from_str::<Vec<Message>>(&format!("[{json}]")).unwrap()[0].json(), json);
+        assert_eq!(message.text(), "ab");
+    }
+
+    #[test]
+    fn calls_with_any_arguments_are_opaque() {
+        let json = r#"{"role":"assistant","content":null,"tool_calls":[
+            {"id":"a","type":"function","function":{"name":"f","arguments":"{not json"}},
+            {"id":"b","type":"function","function":{"name":"g","arguments":{"x":1}}},
+            {"id":"c","type":"custom","custom":{"name":"h","input":"free text"}}]}"#;
+        let message = Message::from_json(json).unwrap();
+        let calls: Vec<_> = message.tool_calls().iter().map(|c| (c.id(), c.name(), c.arguments())).collect();
+        assert_eq!(calls, [("a", "f", "{not json"), ("b", "g", r#"{"x":1}"#), ("c", "h", "free text")]);
+        assert!(!message.is_blank_reply());
+    }
+
+    #[test]
+    fn lone_surrogates_and_nul_are_kept() {
+        let json = r#"{"role":"user","content":"\ud83d \u0000 \u00e4"}"#;
+        let message = Message::from_json(json).unwrap();
+        assert_eq!(message.json(), json);
+        assert!(message.text().contains('\u{fffd}') && message.text().contains('\0'));
+    }
+
+    #[test]
+    fn what_is_no_message_is_refused_without_quoting_it() {
+        for wrong in ["", "secret", "[]", "{}", r#"{"role":1}"#, r#"{"role":"secret"#, r#"{"content":"secret"}"#] {
+            let error = Message::from_json(wrong).unwrap_err().to_string();
+            assert!(!error.contains("secret"), "{error}");
+        }
+    }
+
+    #[test]
+    fn debug_shows_no_text() {
+        let shown = format!("{:?} {:?}", Message::user("secret"), Message::user("secret").content());
+        assert!(!shown.contains("secret"), "{shown}");
+    }
+
+    #[test]
+    fn only_an_empty_call_list_is_removed_for_sending() {
+        let message = Message::from_json(r#"{"role":"assistant","content":"x","tool_calls":[]}"#).unwrap();
+        assert_eq!(message.sendable().tool_calls().len(), 0);
+        assert!(!message.sendable().json().contains("tool_calls"));
+        let other = Message::user("x");
+        assert_eq!(other.sendable().as_ref(), &other);
+    }
+
+    #[test]
+    fn a_reply_that_says_nothing_is_blank() {
+        for blank in [json!(null), json!(""), json!([])] {
+            let message = Message::try_from(json!({"role": "assistant", "content": blank})).unwrap();
+            assert!(message.is_blank_reply(), "{}", message.json());
+        }
+        for said in [
+            json!({"content": "x"}),
+            json!({"refusal": "no"}),
+            json!({"audio": {"id": "a"}}),
+            json!({"function_call": {"name": "f", "arguments": ""}}),
+        ] {
+            let mut fields = said;
+            fields["role"] = "assistant".into();
+            assert!(!Message::try_from(fields.clone()).unwrap().is_blank_reply(), "{fields}");
+        }
+        assert!(!Message::user("").is_blank_reply());
+    }
+}

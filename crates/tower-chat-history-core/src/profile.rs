@@ -1,0 +1,75 @@
+//! Names for separate views of one conversation.
+
+use std::{fmt, str::FromStr, sync::Arc};
+
+use serde::{Deserialize, Serialize};
+
+/// The name of a budget and its compactions: two models with different windows use two profiles of one conversation.
+///
+/// 1 to 64 bytes of visible ASCII. The default is `default`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Profile(Arc<str>);
+
+impl Profile {
+    /// The longest name, in bytes.
+    pub const MAX_LEN: usize = 64;
+
+    /// A profile of that name.
+    ///
+    /// # Errors
+    ///
+    /// When the name is empty, longer than [`MAX_LEN`](Self::MAX_LEN) bytes, or has anything but visible ASCII.
+    pub fn new(name: impl AsRef<str>) -> Result<Self, ProfileError> {
+        let name = name.as_ref();
+        let legal = !name.is_empty() && name.len() <= Self::MAX_LEN && name.bytes().all(|b| b.is_ascii_graphic());
+        if legal { Ok(Self(name.into())) } else { Err(ProfileError { len: name.len() }) }
+    }
+
+    /// The name.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Default for Profile {
+    fn default() -> Self {
+        Self("default".into())
+    }
+}
+
+impl fmt::Display for Profile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl FromStr for Profile {
+    type Err = ProfileError;
+
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        Self::new(name)
+    }
+}
+
+impl TryFrom<String> for Profile {
+    type Error = ProfileError;
+
+    fn try_from(name: String) -> Result<Self, Self::Error> {
+        Self::new(name)
+    }
+}
+
+impl From<Profile> for String {
+    fn from(profile: Profile) -> Self {
+        profile.0.as_ref().into()
+    }
+}
+
+/// A profile's name that cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("a profile is named by 1 to {max} bytes of visible ASCII, got {len} bytes", max = Profile::MAX_LEN)]
+pub struct ProfileError {
+    len: usize,
+}

@@ -1,0 +1,120 @@
+//! Versions of a conversation.
+
+use std::{fmt, str::FromStr};
+
+use uuid::Uuid;
+
+/// One life of a conversation: drawn at random by its first append, ended by its deletion.
+///
+/// An append or a compaction that was begun in one life can never land in another one, so what is in flight when a
+/// conversation is deleted cannot bring it back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Incarnation(Uuid);
+
+impl Incarnation {
+    /// A new random incarnation, for stores to give to a conversation's first append.
+    #[must_use]
+    pub fn random() -> Self {
+        Self(Uuid::new_v4())
+    }
+
+    /// The incarnation with these bytes, for stores that read back what they wrote.
+    #[must_use]
+    pub const fn from_bytes(bytes: [u8; 16]) -> Self {
+        Self(Uuid::from_bytes(bytes))
+    }
+
+    /// The bytes to store.
+    #[must_use]
+    pub const fn as_bytes(&self) -> &[u8; 16] {
+        self.0.as_bytes()
+    }
+}
+
+impl fmt::Display for Incarnation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.as_simple().fmt(f)
+    }
+}
+
+/// The version of a conversation's log, to be compared for equality only.
+///
+/// It changes with every change of the log. Compactions are derived records and do not change it.
+///
+/// The text form, `incarnation.version`, is ASCII and parses back: it can serve as an `ETag`.
+///
+/// ```
+/// use tower_chat_history_core::{Incarnation, Revision};
+///
+/// let revision = Revision::new(Incarnation::random(), 7);
+/// assert_eq!(revision.to_string().parse(), Ok(revision));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Revision {
+    incarnation: Incarnation,
+    version: u64,
+}
+
+impl Revision {
+    /// The revision after `version` changes of the log in this incarnation.
+    #[must_use]
+    pub const fn new(incarnation: Incarnation, version: u64) -> Self {
+        Self { incarnation, version }
+    }
+
+    /// The life of the conversation that this revision belongs to.
+    #[must_use]
+    pub const fn incarnation(&self) -> Incarnation {
+        self.incarnation
+    }
+
+    /// The number that a store keeps beside the incarnation.
+    #[must_use]
+    pub const fn version(&self) -> u64 {
+        self.version
+    }
+}
+
+impl fmt::Display for Revision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.incarnation, self.version)
+    }
+}
+
+impl FromStr for Revision {
+    type Err = RevisionError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let (incarnation, version) = text.split_once('.').ok_or(RevisionError)?;
+        let incarnation = Uuid::try_parse(incarnation).map_err(|_| RevisionError)?;
+        let version = version.parse().map_err(|_| RevisionError)?;
+        let revision = Self::new(Incarnation(incarnation), version);
+        // Only the form that `Display` writes is read: one revision has one text.
+        if revision.to_string() == text { Ok(revision) } else { Err(RevisionError) }
+    }
+}
+
+/// A text that is no revision.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("not a revision: expected 32 hexadecimal digits, a dot and a number")]
+pub struct RevisionError;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_canonical_text_parses() {
+        let text = "00112233445566778899aabbccddeeff.3";
+        assert_eq!(text.parse::<Revision>().unwrap().to_string(), text);
+        for wrong in [
+            "",
+            "x",
+            "00112233445566778899aabbccddeeff",
+            "00112233445566778899AABBCCDDEEFF.3",
+            "00112233445566778899aabbccddeeff.03",
+        ] {
+            assert_eq!(wrong.parse::<Revision>(), Err(RevisionError), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! The contract between the layer and the stores.
+
+mod append;
+mod error;
+mod load;
+mod scan;
+
+use std::{fmt, sync::Arc};
+
+use async_trait::async_trait;
+
+pub use self::{
+    append::{Append, Appended, Compact, CompactOutcome, Expect},
+    error::StoreError,
+    load::{Known, Load, LoadLimit, LoadLimitError, Loaded, Page, Window},
+    scan::{Scan, WindowScan},
+};
+use crate::{ConversationId, Incarnation, Seq};
+
+/// Keeps conversations: for each an append-only log of exchanges, and per profile one compaction.
+///
+/// # Contract
+///
+/// - **Atomic.** An append stores its exchange and its compaction together or neither. A caller that drops the future
+///   leaves a log with the whole exchange or without it, never with a part.
+/// - **Conditional.** Whether an append may land is decided in one step with storing it, also against other processes.
+///   Nothing is locked between calls.
+/// - **Idempotent.** An append whose exchange id is already in the log stores nothing and reports the recorded position,
+///   whatever it expected.
+/// - **Gap-free.** The first exchange has position 0, each further one the next position.
+/// - **Acknowledged is durable**, at the level the store documents. An error other than a refusal
+///   ([`Conflict`](StoreError::Conflict), [`Gone`](StoreError::Gone) and the like) leaves the outcome open: repeating the
+///   append under the same exchange id settles it.
+/// - **Deletion ends the incarnation.** A conversation that comes back has a new one, so what was in flight is refused.
+/// - **Verbatim.** Messages come back byte for byte.
+/// - **Bounded.** A load reads what its limit lets through and no more (see [`LoadLimit`]).
+///
+/// The feature `testing` has the conformance suite: every store should pass all of it.
+///
+/// The trait has no default methods, so a wrapper cannot forget one; conveniences are in
+/// [`HistoryStoreExt`](crate::HistoryStoreExt). It can be used as `Arc<dyn HistoryStore>`.
+#[async_trait]
+pub trait HistoryStore: fmt::Debug + Send + Sync + 'static {
+    /// Reads what a call needs: the newest exchanges of the window, the compaction and the revision.
+    ///
+    /// # Errors
+    ///
+    /// When the store cannot be read, or a record of the window is [corrupt](StoreError::Corrupt).
+    async fn load(&self, id: &ConversationId, load: Load) -> Result<Loaded, StoreError>;
+
+    /// Adds one exchange to the log, and stores a compaction with it if the append carries one.
+    ///
+    /// A compaction that replaces another version than the stored one is left out: the exchange is stored all the same and
+    /// [`Appended::compaction`] says so.
+    ///
+    /// # Errors
+    ///
+    /// [`Conflict`](StoreError::Conflict) or [`Gone`](StoreError::Gone) when the log is not what the append expects,
+    /// [`Compaction`](StoreError::Compaction) when the compaction breaks its rules (nothing is stored then), or when the
+    /// store cannot be written.
+    async fn append(&self, id: &ConversationId, append: Append) -> Result<Appended, StoreError>;
+
+    /// Stores a compaction by itself, if the one it replaces is still the stored one.
+    ///
+    /// # Errors
+    ///
+    /// [`Gone`](StoreError::Gone) when the incarnation has ended, [`Compaction`](StoreError::Compaction) when the
+    /// compaction breaks its rules, or when the store cannot be written.
+    async fn compact(
+        &self,
+        id: &ConversationId,
+        incarnation: Incarnation,
+        compact: Compact,
+    ) -> Result<CompactOutcome, StoreError>;
+
+    /// Reads the log itself, in order, from a position on: at most `limit` exchanges, and fewer where the store pages by
+    /// size, but at least one if there is one and `limit` is not 0.
+    ///
+    /// # Errors
+    ///
+    /// When the store cannot be read, or a record is [corrupt](StoreError::Corrupt).
+    async fn read(&self, id: &ConversationId, from: Seq, limit: usize) -> Result<Page, StoreError>;
+
+    /// Removes the conversation: log, compactions, everything. Deleting what is not there is no error.
+    ///
+    /// # Errors
+    ///
+    /// When the store cannot be written.
+    async fn delete(&self, id: &ConversationId) -> Result<(), StoreError>;
+}
+
+#[async_trait]
+#[deny(clippy::missing_trait_methods)]
+impl<S: HistoryStore + ?Sized> HistoryStore for Arc<S> {
+    async fn load(&self, id: &ConversationId, load: Load) -> Result<Loaded, StoreError> {
+        (**self).load(id, load).await
+    }
+
+    async fn append(&self, id: &ConversationId, append: Append) -> Result<Appended, StoreError> {
+        (**self).append(id, append).await
+    }
+
+    async fn compact(
+        &self,
+        id: &ConversationId,
+        incarnation: Incarnation,
+        compact: Compact,
+    ) -> Result<CompactOutcome, StoreError> {
+        (**self).compact(id, incarnation, compact).await
+    }
+
+    async fn read(&self, id: &ConversationId, from: Seq, limit: usize) -> Result<Page, StoreError> {
+        (**self).read(id, from, limit).await
+    }
+
+    async fn delete(&self, id: &ConversationId) -> Result<(), StoreError> {
+        (**self).delete(id).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_trait_is_dyn_compatible() {
+        fn usable(_: Option<Arc<dyn HistoryStore>>, _: Option<&dyn HistoryStore>) {}
+        usable(None, None);
+    }
+}

@@ -1,0 +1,118 @@
+//! Where a bounded window starts.
+
+use crate::{LoadLimit, Seq};
+
+/// Walks a window from its newest exchange back and says where a [`LoadLimit`] lets it start.
+///
+/// Stores offer it one exchange after the other, newest first, and stop reading when it says so: every store then cuts at
+/// the same place, and reads no more than one exchange beyond the limit (or the newest turn, if that is larger).
+///
+/// ```
+/// use tower_chat_history_core::{LoadLimit, Scan, Seq, WindowScan};
+///
+/// let mut scan = WindowScan::new(LoadLimit::new(4, 1_000)?);
+/// assert_eq!(scan.offer(Seq::new(2), true, 2, 100), Scan::More);
+/// assert_eq!(scan.offer(Seq::new(1), true, 2, 100), Scan::More);
+/// assert_eq!(scan.offer(Seq::new(0), true, 2, 100), Scan::Stop);
+/// assert_eq!(scan.start(), Some(Seq::new(1)));
+/// assert!(scan.is_truncated());
+/// # Ok::<(), tower_chat_history_core::LoadLimitError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct WindowScan {
+    limit: LoadLimit,
+    messages: usize,
+    bytes: usize,
+    /// The earliest opening seen within the limit, or the newest turn's.
+    opening: Option<Seq>,
+    earliest: Option<Seq>,
+    stopped: bool,
+}
+
+/// Whether a store should read on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scan {
+    /// The exchange may belong to the window: offer the one before it.
+    More,
+    /// The window starts after this exchange: stop.
+    Stop,
+}
+
+impl WindowScan {
+    /// A walk within that limit.
+    #[must_use]
+    pub const fn new(limit: LoadLimit) -> Self {
+        Self { limit, messages: 0, bytes: 0, opening: None, earliest: None, stopped: false }
+    }
+
+    /// Considers the next older exchange: its position, whether it opens a turn, its number of messages and their bytes.
+    pub const fn offer(&mut self, seq: Seq, opens_turn: bool, messages: usize, bytes: usize) -> Scan {
+        self.messages = self.messages.saturating_add(messages);
+        self.bytes = self.bytes.saturating_add(bytes);
+        let over = self.messages > self.limit.messages() || self.bytes > self.limit.bytes();
+        if over && self.opening.is_some() {
+            self.stopped = true;
+            return Scan::Stop;
+        }
+        self.earliest = Some(seq);
+        if opens_turn {
+            self.opening = Some(seq);
+        }
+        Scan::More
+    }
+
+    /// Where the window starts, once all was offered or the walk was stopped. `None` if nothing was offered.
+    #[must_use]
+    pub fn start(&self) -> Option<Seq> {
+        // A walk that reached the window's own start keeps all of it.
+        if self.stopped { self.opening } else { self.earliest }
+    }
+
+    /// Whether the limit cut something off.
+    #[must_use]
+    pub const fn is_truncated(&self) -> bool {
+        self.stopped
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Offers exchanges given newest first as (opens a turn, messages) and returns (start, truncated, offered).
+    fn walk(limit: usize, newest_first: &[(bool, usize)]) -> (u64, bool, usize) {
+        let mut scan = WindowScan::new(LoadLimit::new(limit, usize::MAX).unwrap());
+        let last = newest_first.len() as u64 - 1;
+        let mut offered = 0;
+        for (back, (opens, messages)) in newest_first.iter().enumerate() {
+            offered += 1;
+            if scan.offer(Seq::new(last - back as u64), *opens, *messages, 0) == Scan::Stop {
+                break;
+            }
+        }
+        (scan.start().unwrap().get(), scan.is_truncated(), offered)
+    }
+
+    #[test]
+    fn stops_at_the_limit() {
+        assert_eq!(walk(4, &[(true, 2); 5]), (3, true, 3));
+        assert_eq!(walk(10, &[(true, 2); 5]), (0, false, 5));
+    }
+
+    #[test]
+    fn never_splits_a_turn() {
+        // Exchanges 0 and 1 are a turn, 2 to 4 another: five messages fit, but they would start within the first turn.
+        assert_eq!(walk(7, &[(false, 2), (false, 2), (true, 2), (false, 2), (true, 2)]), (2, true, 4));
+    }
+
+    #[test]
+    fn the_newest_turn_comes_whole() {
+        assert_eq!(walk(3, &[(false, 2), (false, 2), (true, 2), (true, 2)]), (1, true, 4));
+        assert_eq!(walk(1, &[(true, 9)]), (0, false, 1));
+    }
+
+    #[test]
+    fn a_full_limit_is_not_truncated() {
+        assert_eq!(walk(4, &[(true, 2), (true, 2)]), (0, false, 2));
+    }
+}

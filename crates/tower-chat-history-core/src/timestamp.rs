@@ -1,0 +1,39 @@
+//! When an exchange was made.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use serde::{Deserialize, Serialize};
+
+/// A wall-clock time in whole milliseconds since the Unix epoch, the precision that every store keeps.
+///
+/// It is there to be shown and to expire by; nothing is ordered by it, since clocks of replicas differ.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Timestamp(u64);
+
+impl Timestamp {
+    /// The current time of this machine's clock (the epoch itself if the clock stands before it).
+    #[must_use]
+    pub fn now() -> Self {
+        SystemTime::now().into()
+    }
+
+    /// The time that many milliseconds after the Unix epoch.
+    #[must_use]
+    pub const fn from_unix_millis(millis: u64) -> Self {
+        Self(millis)
+    }
+
+    /// Milliseconds since the Unix epoch.
+    #[must_use]
+    pub const fn as_unix_millis(self) -> u64 {
+        self.0
+    }
+}
+
+impl From<SystemTime> for Timestamp {
+    fn from(time: SystemTime) -> Self {
+        let since = time.duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
+        Self(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+    }
+}
