@@ -1,1 +1,9 @@
-//! wip
+//! What the examples share: where the model is, and where history is kept.
+
+mod provider;
+mod store;
+
+pub use self::{
+    provider::{Provider, ProviderError},
+    store::{StoreUrl, StoreUrlError},
+};

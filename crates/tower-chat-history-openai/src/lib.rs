@@ -1,1 +1,54 @@
-//! wip
+//! Conversation memory for async-openai.
+//!
+//! [`OpenAi`] is the adapter between async-openai's own request and response types and
+//! [`tower_chat_history::ChatHistoryLayer`]; [`ChatService`] and [`ChatStreamService`] make a client a tower service.
+//!
+//! ```no_run
+//! use async_openai::{Client, types::chat::CreateChatCompletionRequest};
+//! use tower::{Service, ServiceBuilder, ServiceExt};
+//! use tower_chat_history::{BoxError, ChatHistoryLayer, ConversationId, InConversation, MemoryStore};
+//! use tower_chat_history_openai::{ChatService, OpenAi};
+//!
+//! # async fn example(request: CreateChatCompletionRequest) -> Result<(), BoxError> {
+//! let mut chat = ServiceBuilder::new()
+//!     .layer(ChatHistoryLayer::new(MemoryStore::new(), OpenAi::new()))
+//!     .service(ChatService::new(Client::new()));
+//!
+//! let id = ConversationId::new(["acme", "user-42"])?;
+//! let response = chat.ready().await?.call(InConversation::new(id, request)).await?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # What is head, what is input
+//!
+//! System and developer messages at the beginning of a request are the caller's instructions: they are sent first and never
+//! stored. [`InConversation::preamble`](tower_chat_history::InConversation::preamble) counts few-shot messages behind them
+//! as head too. Everything else in the request is new: this exchange's input, which is stored with the reply.
+//!
+//! # What the types cannot carry
+//!
+//! The log keeps every message verbatim. async-openai's structs know no fields and no content parts of other providers, so
+//! what they cannot carry is left out of what is *sent* through this door, never an error:
+//!
+//! | in the log | what is sent |
+//! |---|---|
+//! | a field the types do not know (`reasoning_content`, `cache_control`, a reply's `annotations`) | the message without it |
+//! | a content part the types do not know (`video_url`) | the message without it |
+//! | the `audio` of a reply | its id |
+//! | content that is neither text nor parts | its JSON as text |
+//! | a message with a role the types do not know | nothing |
+//!
+//! [`TurnReport::downgraded`](tower_chat_history::TurnReport::downgraded) counts the messages this happened to. Of a
+//! response, async-openai itself drops what it does not know before history sees it.
+
+mod adapter;
+mod fold;
+mod from_typed;
+mod service;
+mod to_typed;
+
+pub use self::{
+    adapter::{OpenAi, TypedDraft},
+    service::{ChatService, ChatStreamService, ClientFuture},
+};

@@ -1,1 +1,74 @@
-//! wip
+//! Conversations in one SQLite file: the store that needs no server.
+//!
+//! [`SqliteStore`] keeps any number of conversations in a single database file. It brings its own SQLite and its own
+//! threads, so it works under every async runtime and blocks none: one thread writes, a few read, and calls only wait for
+//! their answer.
+//!
+//! ```
+//! use tower_chat_history_core::{ConversationId, HistoryStoreExt, Message};
+//! use tower_chat_history_sqlite::SqliteStore;
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let directory = tempfile::tempdir()?;
+//! # let path = directory.path().join("chat.db");
+//! let store = SqliteStore::open(path).await?;
+//! let id = ConversationId::new(["acme", "user-42"])?;
+//! let conversation = store.conversation(&id);
+//! conversation.import([Message::user("Hey there! I'm Nemo."), Message::assistant("Hello!")]).await?;
+//! assert_eq!(conversation.messages().await?[1].text(), "Hello!");
+//! store.close().await?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # What an acknowledgement means
+//!
+//! An append that is answered with `Ok` is in the file:
+//!
+//! - with [`Synchronous::Full`], the default, it survives a crash of the process, of the system and a loss of power;
+//! - with [`Synchronous::Normal`] it survives a crash of the process, but the last appends may be lost when the system
+//!   crashes or loses power. The file stays whole either way.
+//!
+//! With `Full` each commit waits for the disk. Appends that come in meanwhile are committed together by the next one, so
+//! the price of that wait is shared: many conversations at once cost little more than one.
+//!
+//! An append whose future is dropped before its turn comes is not stored; once it has begun it is stored whole.
+//!
+//! # Several processes
+//!
+//! Any number of processes on one machine may open the same file, also at the same moment when it does not exist yet. Each
+//! append is checked and stored in one transaction, so they cannot overwrite one another. Two limits are SQLite's own:
+//!
+//! - **Not on a network file system.** The processes share memory beside the file, and locks over a network do not hold.
+//! - **One SQLite a process.** Do not open the file in the same process through another copy of the SQLite library, nor with
+//!   plain file functions: closing such a handle drops the locks that this store holds. A file must not be open across a
+//!   `fork` either.
+//!
+//! # The file
+//!
+//! Beside `chat.db` there are `chat.db-wal` and `chat.db-shm` while it is open; they belong to it. To copy a database that
+//! is in use, run `VACUUM INTO 'copy.db'` on it with the `sqlite3` tool (3.51.3 or newer), or copy all files after
+//! [`close`](SqliteStore::close).
+//!
+//! Deleted text is overwritten in the database (`secure_delete`). The write-ahead log (`-wal`) may keep older pages until a
+//! checkpoint: [`SqliteStore::checkpoint`] makes one now, and closing the last connection to the file does so too. What a
+//! file system or a disk keeps of overwritten blocks is beyond a library's reach.
+//!
+//! The text is not encrypted: give the directory the permissions that its content deserves.
+
+mod connection;
+mod error;
+mod job;
+mod options;
+mod read;
+mod stats;
+mod store;
+mod write;
+
+pub use self::{
+    error::{Closed, OpenError},
+    options::{SqliteOptions, Synchronous},
+    stats::Stats,
+    store::SqliteStore,
+};

@@ -1,1 +1,98 @@
-//! wip
+//! Conversation memory for LLM services, as a tower layer.
+//!
+//! A service wraps its LLM client in one [layer](ChatHistoryLayer). Every call then carries its conversation, valid and
+//! within bounds, and is saved back exactly once when the reply is complete.
+//!
+//! ```
+//! use tower::{Service, ServiceBuilder, ServiceExt};
+//! use tower_chat_history::{ChatHistoryLayer, ConversationId, InConversation, MemoryStore};
+//! # use tower_chat_history::{adapt::*, BoxError, Message, Reply, Turn, TurnInput};
+//! # #[derive(Clone)] struct MyAdapter;
+//! # struct Asked(Message);
+//! # impl Draft for Asked {
+//! #     type Request = Vec<Message>;
+//! #     fn send(self, window: &[Message]) -> Result<Sent<Vec<Message>>, BoxError> {
+//! #         Ok(Sent::new(window.iter().cloned().chain([self.0]).collect(), 0))
+//! #     }
+//! # }
+//! # impl AdaptRequest<InConversation<&'static str>> for MyAdapter {
+//! #     type Request = Vec<Message>;
+//! #     type Draft = Asked;
+//! #     async fn open(&self, call: InConversation<&'static str>) -> Result<Opened<Asked, Vec<Message>>, BoxError> {
+//! #         let (place, text) = call.into_parts();
+//! #         let asked = Message::user(text);
+//! #         Ok(match place {
+//! #             Some(place) => Opened::Chat(TurnInput::new(place.conversation, [asked.clone()]), Asked(asked)),
+//! #             None => Opened::Other(vec![asked]),
+//! #         })
+//! #     }
+//! # }
+//! # impl RecordResponse<String> for MyAdapter {
+//! #     type Response = String;
+//! #     fn pass(&self, response: String) -> String { response }
+//! #     async fn record(&self, response: String, turn: Turn) -> Result<String, BoxError> {
+//! #         let reply = Reply::new(Message::assistant(&response));
+//! #         turn.record(response, reply).await
+//! #     }
+//! # }
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), BoxError> {
+//! # let my_llm = tower::service_fn(|messages: Vec<Message>| async move {
+//! #     Ok::<_, BoxError>(format!("I got {} messages", messages.len()))
+//! # });
+//! let mut chat = ServiceBuilder::new().layer(ChatHistoryLayer::new(MemoryStore::new(), MyAdapter)).service(my_llm);
+//!
+//! let id = ConversationId::new(["acme", "user-42", "support-7"])?;
+//! let first = chat.ready().await?.call(InConversation::new(id.clone(), "Hi")).await?;
+//! let second = chat.ready().await?.call(InConversation::new(id, "And again")).await?;
+//! assert_eq!([first, second], ["I got 1 messages", "I got 3 messages"]);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! `tower-chat-history-openai` has the adapter for async-openai, `tower-chat-history-sqlite` a store that survives.
+//!
+//! Where to read on: [the layer and its place in the stack](middleware), [the defaults](HistoryOptions),
+//! [what is guaranteed](guarantees), [what happens in every case](cases), [what is sent](view),
+//! [writing an adapter](adapt), [the engine without tower](engine).
+
+pub mod adapt;
+pub mod engine;
+mod error;
+mod memory;
+pub mod middleware;
+mod options;
+mod plan;
+mod policy;
+mod report;
+mod request;
+mod spawn;
+pub mod stream;
+pub mod view;
+
+#[doc = include_str!("../docs/cases.md")]
+pub mod cases {}
+#[doc = include_str!("../docs/guarantees.md")]
+pub mod guarantees {}
+
+pub use tower_chat_history_core::{
+    Append, Appended, Compact, CompactOutcome, Compaction, CompactionError, CompactionVersion, Content, Conversation,
+    ConversationId, ConversationIdError, Cut, Exchange, ExchangeId, ExchangeIdError, Expect, HistoryStore,
+    HistoryStoreExt, ImportError, Incarnation, Known, Load, LoadLimit, LoadLimitError, Loaded, Message, MessageError,
+    Page, Profile, ProfileError, RecordError, Recorded, Revision, RevisionError, Role, Seq, StoreError, Summary,
+    Timestamp, TokenCounts, ToolCall, Usage, Window,
+};
+
+pub use self::{
+    engine::{CallOptions, Commit, Engine, Reply, Turn, TurnInput},
+    error::{BoxError, DrainError, HistoryError, InputError, SaveError, SaveFailed},
+    memory::MemoryStore,
+    middleware::{ChatHistory, ChatHistoryLayer},
+    options::HistoryOptions,
+    policy::{OnConflict, OnInterruption, OnLoadFailure, OnOpenTurn, OnSaveFailure, Queue},
+    report::{History, NotStored, Outcome, ReportHandle, TurnReport},
+    request::{InConversation, Place},
+    spawn::{Spawn, TokioSpawn},
+    stream::RecordedStream,
+    view::{OpenCalls, View},
+};

@@ -2,7 +2,10 @@
 
 use std::{fmt, ops::Range};
 
-use serde::Deserialize;
+use serde::{
+    Deserialize, Deserializer,
+    de::{IgnoredAny, MapAccess, Visitor},
+};
 use serde_json::value::RawValue;
 
 use super::{MessageError, Role, lossy::Lossy};
@@ -17,6 +20,7 @@ pub(super) struct Index {
     pub(super) content: Option<Range<usize>>,
     pub(super) empty_tool_calls: bool,
     pub(super) blank_reply: bool,
+    pub(super) unknown_fields: bool,
 }
 
 /// One call of an assistant message.
@@ -25,6 +29,7 @@ pub struct ToolCall {
     id: Box<str>,
     name: Box<str>,
     arguments: Box<str>,
+    custom: bool,
 }
 
 impl ToolCall {
@@ -45,6 +50,12 @@ impl ToolCall {
     pub fn arguments(&self) -> &str {
         &self.arguments
     }
+
+    /// Whether this calls a custom tool, whose input is free text, and no function.
+    #[must_use]
+    pub const fn is_custom(&self) -> bool {
+        self.custom
+    }
 }
 
 impl fmt::Debug for ToolCall {
@@ -53,24 +64,55 @@ impl fmt::Debug for ToolCall {
     }
 }
 
-#[derive(Deserialize)]
+/// The fields that are indexed. Of a field that stands twice, the last one counts.
+#[derive(Default)]
 struct Fields<'a> {
-    #[serde(borrow)]
-    role: Lossy<'a>,
-    #[serde(borrow)]
+    role: Option<Lossy<'a>>,
     name: Option<&'a RawValue>,
-    #[serde(borrow)]
     content: Option<&'a RawValue>,
-    #[serde(borrow)]
     refusal: Option<&'a RawValue>,
-    #[serde(borrow)]
     audio: Option<&'a RawValue>,
-    #[serde(borrow)]
     tool_call_id: Option<&'a RawValue>,
-    #[serde(borrow)]
     tool_calls: Option<&'a RawValue>,
-    #[serde(borrow)]
     function_call: Option<&'a RawValue>,
+    unknown: bool,
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(FieldsVisitor)
+    }
+}
+
+struct FieldsVisitor;
+
+impl<'de> Visitor<'de> for FieldsVisitor {
+    type Value = Fields<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a chat message")
+    }
+
+    fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Self::Value, M::Error> {
+        let mut fields = Fields::default();
+        while let Some(Lossy(key)) = map.next_key()? {
+            match &*key {
+                "role" => fields.role = Some(map.next_value()?),
+                "name" => fields.name = map.next_value()?,
+                "content" => fields.content = map.next_value()?,
+                "refusal" => fields.refusal = map.next_value()?,
+                "audio" => fields.audio = map.next_value()?,
+                "tool_call_id" => fields.tool_call_id = map.next_value()?,
+                "tool_calls" => fields.tool_calls = map.next_value()?,
+                "function_call" => fields.function_call = map.next_value()?,
+                _ => {
+                    fields.unknown = true;
+                    map.next_value::<IgnoredAny>()?;
+                }
+            }
+        }
+        Ok(fields)
+    }
 }
 
 #[derive(Deserialize)]
@@ -95,16 +137,15 @@ struct Function<'a> {
 impl Index {
     pub(super) fn parse(json: &RawValue) -> Result<Self, MessageError> {
         let json = json.get();
-        // Deriving would also read a struct from a JSON array.
-        if !json.starts_with('{') {
-            return Err(MessageError { reason: "it is no object with a string role", line: 1, column: 1 });
-        }
         let fields: Fields<'_> = serde_json::from_str(json).map_err(MessageError::from_json)?;
-        let role = Role::from(fields.role.0.as_ref());
+        let Some(role) = fields.role.map(|role| Role::from(&*role.0)) else {
+            return Err(MessageError { reason: "it has no role", line: 1, column: 1 });
+        };
         let calls = if role == Role::Assistant { fields.tool_calls.and_then(calls) } else { None };
         let says_something = [fields.content, fields.refusal, fields.audio, fields.function_call].into_iter().any(says);
         Ok(Self {
             blank_reply: role == Role::Assistant && !says_something && calls.as_ref().is_none_or(|c| c.is_empty()),
+            unknown_fields: fields.unknown,
             empty_tool_calls: calls.as_ref().is_some_and(|c| c.is_empty()),
             role,
             name: fields.name.map(string),
@@ -123,6 +164,7 @@ impl Index {
             tool_call_id: None,
             tool_calls: Box::default(),
             empty_tool_calls: false,
+            unknown_fields: false,
         }
     }
 
@@ -145,9 +187,10 @@ fn encoded_len(text: &str) -> usize {
 fn calls(json: &RawValue) -> Option<Box<[ToolCall]>> {
     let calls: Vec<Call<'_>> = serde_json::from_str(json.get()).ok()?;
     let call = |call: Call<'_>| {
+        let custom = call.function.is_none() && call.custom.is_some();
         let function = call.function.or(call.custom).unwrap_or_default();
         let text = |json: Option<&RawValue>| json.map(string).unwrap_or_default();
-        ToolCall { id: text(call.id), name: text(function.name), arguments: text(function.arguments) }
+        ToolCall { id: text(call.id), name: text(function.name), arguments: text(function.arguments), custom }
     };
     Some(calls.into_iter().map(call).collect())
 }

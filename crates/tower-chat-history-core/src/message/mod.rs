@@ -44,7 +44,7 @@ impl Message {
     ///
     /// # Errors
     ///
-    /// When the text is no JSON object with a string `role`, or names one of the indexed fields twice.
+    /// When the text is no JSON object with a string `role`.
     pub fn from_json(json: impl Into<String>) -> Result<Self, MessageError> {
         Self::from_raw(RawValue::from_string(json.into()).map_err(MessageError::from_json)?)
     }
@@ -161,6 +161,14 @@ impl Message {
     #[must_use]
     pub fn is_blank_reply(&self) -> bool {
         self.0.index.blank_reply
+    }
+
+    /// Whether the message has fields that the chat-completions format does not have for any message to be sent.
+    ///
+    /// Typed clients drop them (`reasoning_content`, `cache_control`, the `annotations` of a reply); the log keeps them.
+    #[must_use]
+    pub fn has_unknown_fields(&self) -> bool {
+        self.0.index.unknown_fields
     }
 
     /// The content, decoded on each call.
@@ -357,6 +365,13 @@ mod tests {
             let error = Message::from_json(wrong).unwrap_err().to_string();
             assert!(!error.contains("secret"), "{error}");
         }
+    }
+
+    #[test]
+    fn unknown_fields_are_noticed() {
+        let json = r#"{"role":"assistant","content":"a","refusal":null,"audio":null,"tool_calls":null,"function_call":null,"name":"n","tool_call_id":"t"}"#;
+        assert!(!Message::from_json(json).unwrap().has_unknown_fields());
+        assert!(Message::from_json(json.replace("}", ",\"reasoning_content\":\"x\"}")).unwrap().has_unknown_fields());
     }
 
     #[test]

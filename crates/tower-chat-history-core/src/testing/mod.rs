@@ -1,1 +1,66 @@
-//! wip
+//! The conformance suite: what every [`HistoryStore`](crate::HistoryStore) must do, as functions to call from its tests.
+//!
+//! Each function is one behaviour of the contract. It takes a [`Fixture`], which opens handles on the store's storage, and
+//! panics if the store does something else. The functions know no runtime: they run under the one the store needs.
+//!
+//! [`conformance_tests!`](crate::conformance_tests) makes a test of each, twice: on the store itself, and through an
+//! `Arc<dyn HistoryStore>`. So a store's crate runs the whole suite by one item, in `tests/conformance.rs`:
+//!
+//! ```
+//! # use std::sync::Arc;
+//! use tower_chat_history_core::{HistoryStore, conformance_tests, testing::{Capabilities, Fixture}};
+//!
+//! struct MyFixture(/* a temporary directory, a schema of its own */);
+//!
+//! #[async_trait::async_trait]
+//! impl Fixture for MyFixture {
+//!     async fn open(&self) -> Arc<dyn HistoryStore> {
+//! #       unimplemented!()
+//!         /* Arc::new(MyStore::open(..)) */
+//!     }
+//!
+//!     fn capabilities(&self) -> Capabilities {
+//!         Capabilities::new().durable(true)
+//!     }
+//! }
+//! # mod tokio { pub use core::prelude::v1::test; }
+//! # macro_rules! conformance_tests { ($($ignored:tt)*) => {} }
+//!
+//! conformance_tests! {
+//!     #[tokio::test]
+//!     MyFixture()
+//! }
+//! ```
+//!
+//! Behaviours use conversations of their own, so all of them may run at once on one storage, and on one that is in use.
+
+// Assertions are what this module is for.
+#![allow(clippy::expect_used, clippy::missing_panics_doc)]
+
+mod fixture;
+mod list;
+mod support;
+
+pub mod append;
+pub mod cancel;
+pub mod compact_with_append;
+pub mod compaction;
+pub mod content;
+pub mod continues;
+pub mod conversation;
+pub mod deletion;
+pub mod expect;
+pub mod idempotent;
+pub mod isolation;
+pub mod limit;
+pub mod load;
+pub mod metadata;
+pub mod profiles;
+pub mod race;
+pub mod read;
+pub mod reopen;
+
+pub use self::{
+    fixture::{Capabilities, Fixture, ThroughArc},
+    list::all,
+};

@@ -1,0 +1,84 @@
+//! Appending, one caller at a time.
+
+use super::{Fixture, support::*};
+use crate::{Exchange, ExchangeId, Expect, Load, Seq};
+
+/// The first append creates the conversation, at position 0.
+pub async fn the_first_append_creates_the_log(fixture: &dyn Fixture) {
+    let chat = Chat::new(fixture).await;
+    chat.assert_absent().await;
+    let exchange = turn_of("hello");
+    let appended = chat.append(Expect::Absent, exchange.clone()).await.expect("nothing is there yet");
+    assert_eq!((appended.seq, appended.duplicate, appended.compaction), (Seq::FIRST, false, None));
+    let window = chat.window(Load::new()).await;
+    assert_eq!(window.revision, appended.revision);
+    assert_eq!(window.compaction, None);
+    assert_eq!(window.exchanges.len(), 1);
+    assert_eq!(*window.exchanges[0].exchange, exchange);
+    assert_eq!(chat.log().await, window.exchanges);
+}
+
+/// The next append goes through with the revision that the one before returned, and by every other fitting expectation.
+pub async fn fitting_expectations_are_accepted(fixture: &dyn Fixture) {
+    let chat = Chat::new(fixture).await;
+    let first = chat.append(Expect::AnyOrCreate, turn_of("a")).await.expect("it may create");
+    let exactly = Expect::Exactly(first.revision);
+    let second = chat.append(exactly, turn_of("b")).await.expect("the log is at this revision");
+    let any = Expect::AnyIn(first.revision.incarnation());
+    let third = chat.append(any, turn_of("c")).await.expect("the log is in this incarnation");
+    let fourth = chat.append(Expect::AnyOrCreate, turn_of("d")).await.expect("it expects nothing");
+    assert_eq!([second.seq, third.seq, fourth.seq], [1, 2, 3].map(Seq::new));
+    assert_eq!(chat.log().await.len(), 4);
+}
+
+/// Every append gives the log a revision it never had, in the same incarnation.
+pub async fn every_append_changes_the_revision(fixture: &dyn Fixture) {
+    let chat = Chat::new(fixture).await;
+    let mut seen = Vec::new();
+    for _ in 0..10 {
+        let appended = chat.append(Expect::AnyOrCreate, turn_of("x")).await.expect("it expects nothing");
+        assert!(!seen.contains(&appended.revision), "the revision {} came back", appended.revision);
+        assert_eq!(chat.revision().await, appended.revision, "the append returned another revision than a load");
+        seen.push(appended.revision);
+    }
+    assert!(seen.iter().all(|revision| revision.incarnation() == seen[0].incarnation()));
+}
+
+/// Hundreds of appends, one by one, stand in order and without a gap.
+pub async fn many_appends_stand_in_order(fixture: &dyn Fixture) {
+    let chat = Chat::new(fixture).await;
+    let added = chat.add_turns(300).await;
+    let seqs: Vec<u64> = added.iter().map(|recorded| recorded.seq.get()).collect();
+    assert_eq!(seqs, (0..300).collect::<Vec<_>>());
+    assert!(chat.log().await == added, "the log is not what was appended");
+}
+
+/// What one handle appended, another handle sees at once.
+pub async fn an_append_is_seen_by_other_handles(fixture: &dyn Fixture) {
+    let chat = Chat::new(fixture).await;
+    let other = chat.reopened(fixture).await;
+    let first = chat.add(turn_of("from one")).await;
+    assert_eq!(other.log().await, std::slice::from_ref(&first));
+    let second = other.add(turn_of("from the other")).await;
+    assert_eq!(chat.log().await, [first, second]);
+    assert_eq!(chat.revision().await, other.revision().await);
+}
+
+/// An exchange without a reply, and one without any message, are legal.
+pub async fn an_exchange_may_lack_a_reply(fixture: &dyn Fixture) {
+    let chat = Chat::new(fixture).await;
+    let question = Exchange::new(ExchangeId::generate(), [crate::Message::user("anyone there?")]);
+    let added = [chat.add(question).await, chat.add(Exchange::new(ExchangeId::generate(), [])).await];
+    assert_eq!(chat.log().await, added);
+    assert_eq!(chat.window(Load::new()).await.exchanges, added);
+}
+
+/// Conversations in one store do not share positions, revisions or incarnations.
+pub async fn conversations_count_by_themselves(fixture: &dyn Fixture) {
+    let chat = Chat::new(fixture).await;
+    let other = chat.other();
+    chat.add_turns(3).await;
+    assert_eq!(other.add(turn_of("x")).await.seq, Seq::FIRST);
+    assert_ne!(chat.incarnation().await, other.incarnation().await);
+    assert_eq!((chat.log().await.len(), other.log().await.len()), (3, 1));
+}

@@ -1,0 +1,203 @@
+//! Compactions stored by themselves, and the rules that all compactions obey.
+
+use futures_util::future::join_all;
+
+use super::{Fixture, support::*};
+use crate::{
+    Compact, CompactOutcome, CompactionError, CompactionVersion, Cut, Incarnation, Load, Profile, Seq, StoreError,
+    Summary,
+};
+
+const NONE: CompactionVersion = CompactionVersion::NONE;
+
+/// Asserts that a cut is refused for that reason and that the stored compaction is as it was.
+async fn assert_refused(chat: &Chat, replaces: CompactionVersion, cut: Cut, reason: CompactionError) {
+    let before = chat.window(Load::new()).await;
+    let refused = chat.compact(replaces, cut.clone()).await;
+    let right = matches!(refused, Err(StoreError::Compaction(given)) if given == reason);
+    assert!(right, "{cut:?}: expected {reason:?}, got {refused:?}");
+    assert_eq!(chat.window(Load::new()).await, before);
+}
+
+/// A compaction comes back with the version it was stored under, and each one that is stored has another version.
+pub async fn a_compaction_is_stored_and_replaced(fixture: &dyn Fixture) {
+    let chat = Chat::new(fixture).await;
+    let log = chat.add_turns(4).await;
+    let mut versions = vec![NONE];
+    for start in 1..4 {
+        let replaces = versions[versions.len() - 1];
+        let compaction = chat.cut(replaces, summary_to(start, &format!("until {start}"))).await;
+        assert!(!versions.contains(&compaction.version), "the version {:?} came back", compaction.version);
+        versions.push(compaction.version);
+        let window = chat.window(Load::new()).await;
+        assert_eq!(window.compaction, Some(compaction));
+        assert_eq!(window.exchanges, log[start as usize..]);
+    }
+}
+
+/// Every part of a compaction comes back: its positions, the summary's text whatever is in it, size and model.
+pub async fn a_compaction_comes_back_whole(fixture: &dyn Fixture) {
+    let chat = Chat::new(fixture).await;
+    chat.add_turns(6).await;
+    let mut summary = Summary::new("\u{0} Grüße \"quoted\" \\ 👩‍👩‍👧 e\u{301}\r\n'; --", Seq::new(2));
+    (summary.tokens, summary.model) = (Some(u32::MAX), Some("gpt-\u{0}ä".into()));
+    let cut = Cut {
+        window_start: Seq::new(3),
+        rounds_start: Seq::new(4),
+        cleared_before: Seq::new(6),
+        summary: Some(summary),
+    };
+    let stored = chat.cut(NONE, cut).await;
+    assert_eq!(chat.compaction(&Profile::default()).await, Some(stored));
+}
+
+/// A large summary comes back.
+pub async fn a_large_summary_comes_back(fixture: &dyn Fixture) {
+    let chat = Chat::new(fixture).await;
+    chat.add_turns(2).await;
+    let stored = chat.cut(NONE, summary_to(1, &"long ".repeat(200_000))).await;
+    assert!(chat.compaction(&Profile::default()).await == Some(stored), "the summary is another one");
+}
+
+/// A compaction changes neither the log nor its revision.
+pub async fn a_compaction_leaves_the_log_alone(fixture: &dyn Fixture) {
+    let chat = Chat::new(fixture).await;
+    let log = chat.add_turns(4).await;
+    let revision = chat.revision().await;
+    let first = chat.cut(NONE, Cut::window_from(Seq::new(2))).await;
+    chat.cut(first.version, summary_to(3, "before")).await;
+    assert_eq!(chat.revision().await, revision);
+    assert_eq!(chat.log().await, log);
+    let next = chat.append(crate::Expect::Exactly(revision), turn_of("next")).await;
+    next.expect("the log is at this revision still");
+}
+
+/// A compaction made from another version than the stored one is left out, and the stored one is returned.
+pub async fn a_stale_compaction_is_left_out(fixture: &dyn Fixture) {
+    let chat = Chat::new(fixture).await;
+    chat.add_turns(5).await;
+    let some = CompactionVersion::new(7);
+    assert_eq!(chat.compact(some, summary_to(1, "x")).await.expect("it is legal"), CompactOutcome::Kept(None));
+    let first = chat.cut(NONE, summary_to(1, "first")).await;
+    let second = chat.cut(first.version, summary_to(3, "second")).await;
+    // One would go forward, the other one back: that is no mistake of a caller who could not know.
+    for (replaces, start) in [(NONE, 4), (first.version, 4), (first.version, 2), (NONE, 1)] {
+        let outcome = chat.compact(replaces, summary_to(start, "stale")).await.expect("stale is not illegal");
+        assert_eq!(outcome, CompactOutcome::Kept(Some(second.clone())), "replaces {replaces:?}, window from {start}");
+    }
+    assert_eq!(chat.compaction(&Profile::default()).await, Some(second));
+}
+
+/// No position goes back. The same positions again are legal, with another text too.
+pub async fn positions_do_not_go_back(fixture: &dyn Fixture) {
+    let chat = Chat::new(fixture).await;
+    chat.add_turns(6).await;
+    let cut = |window, rounds, cleared, covers| Cut {
+        window_start: Seq::new(window),
+        rounds_start: Seq::new(rounds),
+        cleared_before: Seq::new(cleared),
+        summary: Some(Summary::new("x", Seq::new(covers))),
+    };
+    let first = chat.cut(NONE, cut(3, 4, 5, 2)).await;
+    for back in [cut(2, 4, 5, 2), cut(3, 3, 5, 2), cut(3, 4, 4, 2), cut(3, 4, 5, 1)] {
+        assert_refused(&chat, first.version, back, CompactionError::GoesBack).await;
+    }
+    let without_summary = Cut { summary: None, ..cut(4, 5, 6, 0) };
+    assert_refused(&chat, first.version, without_summary, CompactionError::GoesBack).await;
+    let mut again = cut(3, 4, 5, 2);
+    again.summary = Some(Summary::new("better", Seq::new(2)));
+    chat.cut(first.version, again).await;
+}
+
+/// A window starts at a turn's opening only.
+pub async fn a_window_starts_at_an_opening(fixture: &dyn Fixture) {
+    let chat = Chat::new(fixture).await;
+    let call = chat.add(call_of("what is it?")).await;
+    chat.add(result_for(call.seq)).await;
+    chat.add_turns(1).await;
+    let within = Seq::new(1);
+    assert_refused(&chat, NONE, Cut::window_from(within), CompactionError::NotAnOpening { seq: within }).await;
+    chat.cut(NONE, Cut::window_from(Seq::new(2))).await;
+}
+
+/// No position lies beyond the log: the window keeps an exchange, the other positions may stand at the end.
+pub async fn positions_lie_within_the_log(fixture: &dyn Fixture) {
+    let chat = Chat::new(fixture).await;
+    chat.add_turns(3).await;
+    let end = Seq::new(3);
+    for beyond in [3, 4, u64::MAX].map(Seq::new) {
+        assert_refused(&chat, NONE, Cut::window_from(beyond), CompactionError::BeyondLog).await;
+        let after = Seq::new(beyond.get().saturating_add(1));
+        let rounds = Cut { rounds_start: after, ..Cut::default() };
+        assert_refused(&chat, NONE, rounds, CompactionError::BeyondLog).await;
+        let cleared = Cut { cleared_before: after, ..Cut::default() };
+        assert_refused(&chat, NONE, cleared, CompactionError::BeyondLog).await;
+    }
+    let last = Cut { rounds_start: end, cleared_before: end, ..Cut::window_from(Seq::new(2)) };
+    chat.cut(NONE, last).await;
+}
+
+/// A summary covers nothing that is still in the window, and may end before it.
+pub async fn a_summary_ends_before_the_window(fixture: &dyn Fixture) {
+    let chat = Chat::new(fixture).await;
+    chat.add_turns(4).await;
+    let covering = |covers| Cut { summary: Some(Summary::new("x", Seq::new(covers))), ..Cut::window_from(Seq::new(2)) };
+    assert_refused(&chat, NONE, covering(3), CompactionError::CoversWindow).await;
+    chat.cut(NONE, covering(1)).await;
+}
+
+/// A finished summary that lost against a moved window is merged onto it: work that was paid for is kept.
+pub async fn a_finished_summary_is_merged_onto_a_moved_window(fixture: &dyn Fixture) {
+    let chat = Chat::new(fixture).await;
+    let log = chat.add_turns(6).await;
+    let base = chat.compaction(&Profile::default()).await.map_or(Seq::FIRST, |stored| stored.cut.covers_to());
+    let finished = summary_to(2, "of the first two");
+    chat.reopened(fixture).await.cut(NONE, Cut::window_from(Seq::new(4))).await;
+    let outcome = chat.compact(NONE, finished.clone()).await.expect("stale is not illegal");
+    let CompactOutcome::Kept(Some(moved)) = outcome else { panic!("expected the moved window, got {outcome:?}") };
+    let merged = finished.merged_onto(base, &moved.cut).expect("the base summary is still there");
+    let stored = chat.cut(moved.version, merged).await;
+    assert_eq!((stored.cut.window_start, stored.cut.covers_to()), (Seq::new(4), Seq::new(2)));
+    let window = chat.window(Load::new()).await;
+    assert_eq!((window.compaction, window.exchanges.as_slice()), (Some(stored), &log[4..]));
+}
+
+/// Of compactions that race for the same version exactly one is stored, and the others are told which.
+pub async fn one_compaction_wins_a_version(fixture: &dyn Fixture) {
+    let chat = Chat::new(fixture).await;
+    let handles = chat.handles(fixture, 3).await;
+    chat.add_turns(9).await;
+    let mut replaces = NONE;
+    for round in 0..3 {
+        let cuts = (0..6).map(|n| summary_to(2 * round + n % 2 + 1, &format!("{round}, {n}")));
+        let racing = handles.iter().cycle().zip(cuts).map(|(chat, cut)| async move {
+            (cut.clone(), chat.compact(replaces, cut).await.expect("all of them are legal"))
+        });
+        let outcomes = join_all(racing).await;
+        let stored = chat.compaction(&Profile::default()).await.expect("one was stored");
+        let winners = outcomes.iter().filter(|(_, outcome)| matches!(outcome, CompactOutcome::Stored(_)));
+        let winners: Vec<&Cut> = winners.map(|(cut, _)| cut).collect();
+        assert_eq!(winners, [&stored.cut]);
+        for (cut, outcome) in &outcomes {
+            let expected = if *cut == stored.cut {
+                CompactOutcome::Stored(stored.version)
+            } else {
+                CompactOutcome::Kept(Some(stored.clone()))
+            };
+            assert_eq!(*outcome, expected);
+        }
+        replaces = stored.version;
+    }
+}
+
+/// A compaction of a dead incarnation, or of a conversation that is not there, stores nothing.
+pub async fn a_compaction_needs_its_incarnation(fixture: &dyn Fixture) {
+    let chat = Chat::new(fixture).await;
+    let compact = |cut| Compact { profile: Profile::default(), replaces: NONE, cut };
+    let dead = Incarnation::random();
+    assert_gone(chat.store.compact(&chat.id, dead, compact(Cut::default())).await);
+    chat.assert_absent().await;
+    chat.add_turns(2).await;
+    assert_gone(chat.store.compact(&chat.id, dead, compact(Cut::window_from(Seq::new(1)))).await);
+    assert_eq!(chat.compaction(&Profile::default()).await, None);
+}

@@ -1,0 +1,173 @@
+//! Deletion, and what comes after it.
+
+use futures_util::future::{join, join_all};
+
+use super::{Fixture, support::*};
+use crate::{Compact, CompactOutcome, CompactionVersion, Cut, Expect, Known, Load, Loaded, Profile, Seq, StoreError};
+
+const NONE: CompactionVersion = CompactionVersion::NONE;
+
+/// A deleted conversation is absent: its log, every profile, every exchange id.
+pub async fn a_deleted_conversation_is_absent(fixture: &dyn Fixture) {
+    let chat = Chat::new(fixture).await;
+    let log = chat.add_turns(3).await;
+    let small = profile("small");
+    chat.cut(NONE, summary_to(1, "secret")).await;
+    chat.compact_as(&small, NONE, summary_to(2, "secret")).await.expect("the cut is legal");
+    let known = chat.window(Load::new()).await.known();
+    chat.delete().await;
+    for chat in [chat.reopened(fixture).await, chat] {
+        chat.assert_absent().await;
+        let asked = Load::new().exchange(log[0].exchange.id.clone());
+        for load in [asked, Load::new().profile(small.clone()), Load::new().known(known)] {
+            assert_eq!(chat.load(load).await, Loaded::Absent);
+        }
+    }
+}
+
+/// Deleting what is not there, or no longer there, is no error.
+pub async fn deleting_twice_is_no_error(fixture: &dyn Fixture) {
+    let chat = Chat::new(fixture).await;
+    chat.delete().await;
+    chat.add_turns(1).await;
+    chat.delete().await;
+    chat.delete().await;
+    chat.assert_absent().await;
+}
+
+/// Deleting removes one conversation and no other.
+pub async fn deleting_spares_other_conversations(fixture: &dyn Fixture) {
+    let chat = Chat::new(fixture).await;
+    let other = chat.other();
+    chat.add_turns(2).await;
+    let log = other.add_turns(2).await;
+    let compaction = other.cut(NONE, summary_to(1, "kept")).await;
+    chat.delete().await;
+    let window = other.window(Load::new()).await;
+    assert_eq!((window.compaction, window.exchanges.as_slice()), (Some(compaction), &log[1..]));
+    assert_eq!(other.log().await, log);
+}
+
+/// What was begun before a deletion is refused after it, and brings nothing back.
+pub async fn what_was_in_flight_is_gone(fixture: &dyn Fixture) {
+    let chat = Chat::new(fixture).await;
+    chat.add_turns(2).await;
+    let revision = chat.revision().await;
+    chat.delete().await;
+    assert_gone(chat.append(Expect::AnyIn(revision.incarnation()), turn_of("late")).await);
+    assert_gone(chat.append(Expect::Exactly(revision), turn_of("late")).await);
+    let compact = Compact { profile: Profile::default(), replaces: NONE, cut: Cut::window_from(Seq::new(1)) };
+    assert_gone(chat.store.compact(&chat.id, revision.incarnation(), compact).await);
+    chat.assert_absent().await;
+}
+
+/// A conversation that comes back begins anew: another incarnation, position 0, no compaction, no exchange id taken.
+pub async fn a_conversation_that_comes_back_begins_anew(fixture: &dyn Fixture) {
+    let chat = Chat::new(fixture).await;
+    let exchanges = [turn_of("a"), turn_of("b"), turn_of("c")];
+    for exchange in &exchanges {
+        chat.add(exchange.clone()).await;
+    }
+    chat.cut(NONE, summary_to(2, "of the old one")).await;
+    let old = chat.window(Load::new()).await.known();
+    chat.delete().await;
+    let asked = Load::new().exchange(exchanges[0].id.clone());
+    assert_eq!(chat.load(asked).await, Loaded::Absent);
+    let again = chat.append(Expect::Absent, exchanges[2].clone()).await.expect("nothing is there");
+    assert_eq!((again.seq, again.duplicate), (Seq::FIRST, false));
+    assert_ne!(again.revision.incarnation(), old.revision.incarnation());
+    let log = [crate::Recorded::new(Seq::FIRST, exchanges[2].clone()), chat.add(exchanges[0].clone()).await];
+    let window = chat.window(Load::new()).await;
+    assert_eq!((window.compaction, window.exchanges.as_slice()), (None, log.as_slice()));
+    assert_eq!(chat.log().await, log);
+}
+
+/// What is known of a deleted conversation says nothing about the one that came back, though it looks the same.
+pub async fn a_dead_incarnation_is_not_known(fixture: &dyn Fixture) {
+    let chat = Chat::new(fixture).await;
+    let exchanges = [turn_of("a"), turn_of("b")];
+    let mut known: Option<Known> = None;
+    for _ in 0..2 {
+        for exchange in &exchanges {
+            chat.add(exchange.clone()).await;
+        }
+        chat.cut(NONE, Cut::window_from(Seq::new(1))).await;
+        if let Some(known) = known {
+            let window = chat.window(Load::new().known(known)).await;
+            assert_eq!(window.exchanges.len(), 1);
+            assert_ne!(window.revision, known.revision);
+        }
+        known = Some(chat.window(Load::new()).await.known());
+        chat.delete().await;
+    }
+}
+
+/// What was begun in a dead incarnation does not land in the one that came back.
+pub async fn a_dead_incarnation_is_gone(fixture: &dyn Fixture) {
+    let chat = Chat::new(fixture).await;
+    chat.add_turns(2).await;
+    let dead = chat.revision().await;
+    chat.delete().await;
+    let log = chat.add_turns(2).await;
+    assert_gone(chat.append(Expect::Exactly(dead), turn_of("late")).await);
+    assert_gone(chat.append(Expect::AnyIn(dead.incarnation()), turn_of("late")).await);
+    let compact = Compact { profile: Profile::default(), replaces: NONE, cut: Cut::window_from(Seq::new(1)) };
+    assert_gone(chat.store.compact(&chat.id, dead.incarnation(), compact).await);
+    let window = chat.window(Load::new()).await;
+    assert_eq!((window.compaction, window.exchanges), (None, log));
+}
+
+/// Deleting while appends and compactions are in flight leaves nothing behind, and nothing revives it.
+pub async fn deleting_during_appends_is_final(fixture: &dyn Fixture) {
+    let chat = Chat::new(fixture).await;
+    let handles = chat.handles(fixture, 3).await;
+    for _ in 0..5 {
+        chat.add_turns(3).await;
+        let incarnation = chat.incarnation().await;
+        let appends = join_all(handles.iter().cycle().take(9).map(|chat| async move {
+            for n in 0..3 {
+                match chat.append(Expect::AnyIn(incarnation), turn_of(&n.to_string())).await {
+                    Ok(appended) => assert_eq!(appended.revision.incarnation(), incarnation),
+                    Err(StoreError::Gone) => {}
+                    Err(other) => panic!("expected `Gone`, got {other:?}"),
+                }
+            }
+        }));
+        let compact = Compact { profile: Profile::default(), replaces: NONE, cut: Cut::window_from(Seq::new(1)) };
+        let compacting = async {
+            match handles[0].store.compact(&chat.id, incarnation, compact).await {
+                Ok(CompactOutcome::Stored(_)) | Err(StoreError::Gone) => {}
+                other => panic!("expected it to be stored or gone, got {other:?}"),
+            }
+        };
+        join(join(appends, compacting), handles[1].delete()).await;
+        chat.assert_absent().await;
+        assert_gone(chat.append(Expect::AnyIn(incarnation), turn_of("late")).await);
+        assert_eq!(chat.add(turn_of("anew")).await.seq, Seq::FIRST);
+        let window = chat.window(Load::new()).await;
+        assert_eq!((window.compaction, window.exchanges.len()), (None, 1), "something was left behind");
+        chat.delete().await;
+    }
+}
+
+/// Deletions that race are no error, and what a racing first turn leaves is a whole conversation or none.
+pub async fn deleting_during_first_turns_leaves_whole_conversations(fixture: &dyn Fixture) {
+    let chat = Chat::new(fixture).await;
+    let handles = chat.handles(fixture, 3).await;
+    for _ in 0..5 {
+        let creating = join_all(handles.iter().map(|chat| async move {
+            let appended = chat.append(Expect::AnyOrCreate, turn_of("first")).await.expect("it expects nothing");
+            assert!(appended.seq <= Seq::new(2));
+        }));
+        let deleting = join_all(handles.iter().map(Chat::delete));
+        join(creating, deleting).await;
+        // Reading checks that there is no gap.
+        let log = chat.log().await;
+        assert!(log.len() <= 3);
+        match chat.load(Load::new()).await {
+            Loaded::Absent => assert!(log.is_empty()),
+            loaded => assert_eq!(window(loaded).exchanges, log),
+        }
+        chat.delete().await;
+    }
+}

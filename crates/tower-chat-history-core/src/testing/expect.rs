@@ -1,0 +1,76 @@
+//! Refused appends: the log is not what the caller expected.
+
+use super::{Fixture, support::*};
+use crate::{Expect, Incarnation, Load, Loaded, Revision};
+
+/// `Absent` on a conversation that is there is a conflict.
+pub async fn absent_conflicts_with_an_existing_log(fixture: &dyn Fixture) {
+    let chat = Chat::new(fixture).await;
+    let added = chat.add_turns(1).await;
+    let at = chat.revision().await;
+    assert_conflict(chat.append(Expect::Absent, turn_of("again")).await, at);
+    assert_eq!(chat.log().await, added);
+}
+
+/// `Exactly` an earlier revision is a conflict, which names the current revision if the store knows it.
+pub async fn a_stale_revision_conflicts(fixture: &dyn Fixture) {
+    let chat = Chat::new(fixture).await;
+    let mut added = chat.add_turns(1).await;
+    let stale = chat.revision().await;
+    added.extend(chat.add_turns(2).await);
+    let at = chat.revision().await;
+    assert_conflict(chat.append(Expect::Exactly(stale), turn_of("late")).await, at);
+    assert_eq!(chat.log().await, added);
+}
+
+/// `Exactly` a revision that the log never had in this incarnation is a conflict, however large its number.
+pub async fn a_revision_that_never_was_conflicts(fixture: &dyn Fixture) {
+    let chat = Chat::new(fixture).await;
+    let added = chat.add_turns(2).await;
+    let at = chat.revision().await;
+    let never = Revision::new(at.incarnation(), u64::MAX);
+    assert_conflict(chat.append(Expect::Exactly(never), turn_of("x")).await, at);
+    assert_eq!(chat.log().await, added);
+}
+
+/// A refused append leaves log, revision and the exchange id as they were.
+pub async fn a_conflict_leaves_everything_as_it_was(fixture: &dyn Fixture) {
+    let chat = Chat::new(fixture).await;
+    let mut added = chat.add_turns(2).await;
+    let before = chat.window(Load::new()).await;
+    let refused = turn_of("refused");
+    assert_conflict(chat.append(Expect::Absent, refused.clone()).await, before.revision);
+    assert_eq!(chat.window(Load::new()).await, before);
+    let asked = Load::new().known(before.known()).exchange(refused.id.clone());
+    assert_eq!(chat.load(asked).await, Loaded::Unchanged, "the refused exchange counts as recorded");
+    added.push(chat.add(refused).await);
+    assert_eq!(chat.log().await, added);
+}
+
+/// `Exactly` a revision of another incarnation: the conversation that was meant is gone.
+pub async fn a_revision_of_another_incarnation_is_gone(fixture: &dyn Fixture) {
+    let chat = Chat::new(fixture).await;
+    let added = chat.add_turns(1).await;
+    let version = chat.revision().await.version();
+    let other = Revision::new(Incarnation::random(), version);
+    assert_gone(chat.append(Expect::Exactly(other), turn_of("x")).await);
+    assert_eq!(chat.log().await, added);
+}
+
+/// `AnyIn` another incarnation: the conversation that was meant is gone.
+pub async fn another_incarnation_is_gone(fixture: &dyn Fixture) {
+    let chat = Chat::new(fixture).await;
+    let added = chat.add_turns(1).await;
+    assert_gone(chat.append(Expect::AnyIn(Incarnation::random()), turn_of("x")).await);
+    assert_eq!(chat.log().await, added);
+}
+
+/// `Exactly` and `AnyIn` never create a conversation.
+pub async fn an_absent_conversation_is_gone(fixture: &dyn Fixture) {
+    let chat = Chat::new(fixture).await;
+    let incarnation = Incarnation::random();
+    assert_gone(chat.append(Expect::AnyIn(incarnation), turn_of("x")).await);
+    assert_gone(chat.append(Expect::Exactly(Revision::new(incarnation, 1)), turn_of("x")).await);
+    assert_gone(chat.append(Expect::Exactly(Revision::new(incarnation, 0)), turn_of("x")).await);
+    chat.assert_absent().await;
+}

@@ -1,0 +1,137 @@
+//! Bounded loads: the newest turns that fit, and never a part of one.
+
+use super::{Fixture, support::*};
+use crate::{CompactionVersion, Cut, Exchange, ExchangeId, Load, Message, Recorded, Seq};
+
+const UNBOUNDED: usize = usize::MAX;
+
+async fn assert_loads(chat: &Chat, load: Load, expected: &[Recorded], truncated: bool) {
+    let limit = load.limit;
+    let window = chat.window(load).await;
+    let seqs: Vec<Seq> = window.exchanges.iter().map(|recorded| recorded.seq).collect();
+    assert_eq!((window.truncated, window.exchanges.as_slice()), (truncated, expected), "{limit:?} brought {seqs:?}");
+}
+
+fn bytes(exchanges: &[Recorded]) -> usize {
+    exchanges.iter().map(|recorded| recorded.exchange.bytes()).sum()
+}
+
+/// A message limit brings the newest turns that fit, and says what it cut off.
+pub async fn a_message_limit_brings_the_newest_turns(fixture: &dyn Fixture) {
+    let chat = Chat::new(fixture).await;
+    let log = chat.add_turns(5).await;
+    assert_loads(&chat, limit(4, UNBOUNDED), &log[3..], true).await;
+    assert_loads(&chat, limit(5, UNBOUNDED), &log[3..], true).await;
+    assert_loads(&chat, limit(6, UNBOUNDED), &log[2..], true).await;
+}
+
+/// A byte limit brings the newest turns that fit, and says what it cut off.
+pub async fn a_byte_limit_brings_the_newest_turns(fixture: &dyn Fixture) {
+    let chat = Chat::new(fixture).await;
+    let log = chat.add_turns(5).await;
+    assert_loads(&chat, limit(UNBOUNDED, bytes(&log[3..])), &log[3..], true).await;
+    assert_loads(&chat, limit(UNBOUNDED, bytes(&log[3..]) + 1), &log[3..], true).await;
+    assert_loads(&chat, limit(UNBOUNDED, bytes(&log[3..]) - 1), &log[4..], true).await;
+}
+
+/// Bytes are those of the message JSON, not characters.
+pub async fn a_byte_limit_counts_bytes(fixture: &dyn Fixture) {
+    let chat = Chat::new(fixture).await;
+    let log = [chat.add(turn_of("世界世界")).await, chat.add(turn_of("👩‍👩‍👧 \u{0}\n")).await];
+    assert_loads(&chat, limit(UNBOUNDED, bytes(&log)), &log, false).await;
+    assert_loads(&chat, limit(UNBOUNDED, bytes(&log) - 1), &log[1..], true).await;
+}
+
+/// A window that fits exactly is not truncated, and one message or byte less cuts a turn off.
+pub async fn an_exact_fit_is_not_truncated(fixture: &dyn Fixture) {
+    let chat = Chat::new(fixture).await;
+    let log = chat.add_turns(5).await;
+    let all = bytes(&log);
+    for load in [limit(10, all), limit(10, UNBOUNDED), limit(UNBOUNDED, all), limit(UNBOUNDED, UNBOUNDED)] {
+        assert_loads(&chat, load, &log, false).await;
+    }
+    for load in [limit(9, all), limit(10, all - 1)] {
+        assert_loads(&chat, load, &log[1..], true).await;
+    }
+}
+
+/// A turn of several exchanges is brought whole or not at all.
+pub async fn a_turn_is_not_split(fixture: &dyn Fixture) {
+    let chat = Chat::new(fixture).await;
+    let call = chat.add(call_of("what is it?")).await;
+    let mut log = vec![call.clone(), chat.add(result_for(call.seq)).await];
+    log.extend(chat.add_turns(1).await);
+    assert_loads(&chat, limit(6, UNBOUNDED), &log, false).await;
+    for messages in [3, 4, 5] {
+        assert_loads(&chat, limit(messages, UNBOUNDED), &log[2..], true).await;
+    }
+    assert_loads(&chat, limit(UNBOUNDED, bytes(&log[1..])), &log[2..], true).await;
+}
+
+/// The newest turn is brought whole even when it alone is larger than the limit.
+pub async fn the_newest_turn_comes_whole(fixture: &dyn Fixture) {
+    let chat = Chat::new(fixture).await;
+    let mut log = vec![chat.add(call_of("what is it?")).await];
+    log.push(chat.add(result_for(Seq::FIRST)).await);
+    assert_loads(&chat, limit(1, UNBOUNDED), &log, false).await;
+    assert_loads(&chat, limit(UNBOUNDED, 1), &log, false).await;
+    let call = chat.add(call_of("and now?")).await;
+    log.extend([call.clone(), chat.add(result_for(call.seq)).await, chat.add(result_for(call.seq)).await]);
+    assert_loads(&chat, limit(1, 1), &log[2..], true).await;
+    assert_loads(&chat, limit(4, UNBOUNDED), &log[2..], true).await;
+}
+
+/// A window never starts at a continuation that came late, after another turn had begun.
+pub async fn a_late_continuation_does_not_start_a_window(fixture: &dyn Fixture) {
+    let chat = Chat::new(fixture).await;
+    let call = chat.add(call_of("what is it?")).await;
+    let log = [call.clone(), chat.add(turn_of("never mind")).await, chat.add(result_for(call.seq)).await];
+    assert_loads(&chat, limit(2, UNBOUNDED), &log[1..], true).await;
+    assert_loads(&chat, limit(4, UNBOUNDED), &log[1..], true).await;
+    assert_loads(&chat, limit(6, UNBOUNDED), &log, false).await;
+}
+
+/// The window begins where the compaction says: what lies before it is not loaded, and not a truncation.
+pub async fn a_window_begins_at_its_compaction(fixture: &dyn Fixture) {
+    let chat = Chat::new(fixture).await;
+    let mut log = chat.add_turns(5).await;
+    chat.cut(CompactionVersion::NONE, summary_to(2, "before")).await;
+    assert_loads(&chat, Load::new(), &log[2..], false).await;
+    assert_loads(&chat, limit(6, bytes(&log[2..])), &log[2..], false).await;
+    assert_loads(&chat, limit(5, UNBOUNDED), &log[3..], true).await;
+    assert_loads(&chat, limit(1, 1), &log[4..], true).await;
+    log.extend(chat.add_turns(1).await);
+    assert_loads(&chat, Load::new(), &log[2..], false).await;
+}
+
+/// A window that holds only the newest turn is that turn, and not truncated.
+pub async fn the_smallest_window_is_the_newest_turn(fixture: &dyn Fixture) {
+    let chat = Chat::new(fixture).await;
+    chat.add_turns(3).await;
+    let call = chat.add(call_of("what is it?")).await;
+    let turn = [call.clone(), chat.add(result_for(call.seq)).await];
+    chat.cut(CompactionVersion::NONE, Cut::window_from(call.seq)).await;
+    assert_loads(&chat, Load::new(), &turn, false).await;
+    assert_loads(&chat, limit(1, 1), &turn, false).await;
+}
+
+/// Exchanges without messages take no room.
+pub async fn empty_exchanges_take_no_room(fixture: &dyn Fixture) {
+    let chat = Chat::new(fixture).await;
+    let mut log = Vec::new();
+    for messages in [vec![], vec![Message::user("x")], vec![], vec![]] {
+        log.push(chat.add(Exchange::new(ExchangeId::generate(), messages)).await);
+    }
+    assert_loads(&chat, limit(1, UNBOUNDED), &log, false).await;
+}
+
+/// Without a limit of its own a load is bounded by the default: a thousand messages.
+pub async fn the_default_limit_holds(fixture: &dyn Fixture) {
+    let chat = Chat::new(fixture).await;
+    let mut log = Vec::new();
+    for _ in 0..11 {
+        let messages = (0..100).map(|_| Message::user("x"));
+        log.push(chat.add(Exchange::new(ExchangeId::generate(), messages)).await);
+    }
+    assert_loads(&chat, Load::new(), &log[1..], true).await;
+}

@@ -1,0 +1,138 @@
+//! Loads: what the caller knows already, and what is recorded already.
+
+use super::{Fixture, support::*};
+use crate::{CompactionVersion, Cut, ExchangeId, Incarnation, Known, Load, Loaded, Recorded, Revision, Seq};
+
+/// A conversation that is not there loads as absent, whatever is asked.
+pub async fn what_is_not_there_is_absent(fixture: &dyn Fixture) {
+    let chat = Chat::new(fixture).await;
+    let known = Known { revision: Revision::new(Incarnation::random(), 1), compaction: CompactionVersion::NONE };
+    let asked = Load::new().exchange(ExchangeId::generate());
+    for load in [Load::new(), Load::new().known(known), asked.clone(), asked.known(known), limit(1, 1)] {
+        assert_eq!(chat.load(load).await, Loaded::Absent);
+    }
+}
+
+/// Without a compaction the window is the whole log.
+pub async fn the_window_is_the_whole_log_at_first(fixture: &dyn Fixture) {
+    let chat = Chat::new(fixture).await;
+    let added = chat.add_turns(5).await;
+    let window = chat.window(Load::new()).await;
+    assert_eq!((window.compaction, window.truncated), (None, false));
+    assert_eq!(window.exchanges, added);
+}
+
+/// A caller that knows log and compaction is told that nothing changed, with and without a compaction.
+pub async fn what_is_known_is_unchanged(fixture: &dyn Fixture) {
+    let chat = Chat::new(fixture).await;
+    chat.add_turns(2).await;
+    let known = chat.window(Load::new()).await.known();
+    assert_eq!(chat.load(Load::new().known(known)).await, Loaded::Unchanged);
+    assert_eq!(chat.load(limit(1, 1).known(known)).await, Loaded::Unchanged);
+    chat.cut(CompactionVersion::NONE, Cut::window_from(Seq::new(1))).await;
+    let known = chat.window(Load::new()).await.known();
+    assert_eq!(chat.load(Load::new().known(known)).await, Loaded::Unchanged);
+}
+
+/// An append by someone else makes the known state old.
+pub async fn an_append_changes_what_is_known(fixture: &dyn Fixture) {
+    let chat = Chat::new(fixture).await;
+    let mut added = chat.add_turns(2).await;
+    let known = chat.window(Load::new()).await.known();
+    added.extend(chat.reopened(fixture).await.add_turns(1).await);
+    let window = chat.window(Load::new().known(known)).await;
+    assert_ne!(window.revision, known.revision);
+    assert_eq!(window.exchanges, added);
+}
+
+/// A compaction by someone else makes the known state old, though the log is as it was.
+pub async fn a_compaction_changes_what_is_known(fixture: &dyn Fixture) {
+    let chat = Chat::new(fixture).await;
+    let added = chat.add_turns(3).await;
+    let other = chat.reopened(fixture).await;
+    let known = chat.window(Load::new()).await.known();
+    let first = other.cut(CompactionVersion::NONE, Cut::window_from(Seq::new(1))).await;
+    let window = chat.window(Load::new().known(known)).await;
+    assert_eq!((window.revision, window.compaction.as_ref()), (known.revision, Some(&first)));
+    assert_eq!(window.exchanges, added[1..]);
+    let known = window.known();
+    let second = other.cut(first.version, Cut::window_from(Seq::new(2))).await;
+    let window = chat.window(Load::new().known(known)).await;
+    assert_eq!(window.compaction, Some(second));
+    assert_eq!(window.exchanges, added[2..]);
+}
+
+/// What is known of one profile says nothing about another one whose compaction has another version.
+pub async fn another_profile_is_not_known(fixture: &dyn Fixture) {
+    let chat = Chat::new(fixture).await;
+    let added = chat.add_turns(2).await;
+    let known = chat.window(Load::new()).await.known();
+    let small = profile("small");
+    chat.compact_as(&small, CompactionVersion::NONE, Cut::window_from(Seq::new(1))).await.expect("the cut is legal");
+    let window = chat.window(Load::new().profile(small).known(known)).await;
+    assert_eq!(window.exchanges, added[1..]);
+    let small_is_known = Load::new().known(window.known());
+    assert_eq!(chat.window(small_is_known).await.exchanges, added);
+    assert_eq!(chat.load(Load::new().known(known)).await, Loaded::Unchanged, "the default profile did not change");
+}
+
+/// Only the very state is known: a revision or a compaction version that never was brings the window.
+pub async fn what_never_was_is_not_known(fixture: &dyn Fixture) {
+    let chat = Chat::new(fixture).await;
+    let added = chat.add_turns(1).await;
+    let now = chat.window(Load::new()).await.known();
+    let in_incarnation = |version| Revision::new(now.revision.incarnation(), version);
+    for known in [
+        Known { compaction: CompactionVersion::new(1), ..now },
+        Known { compaction: CompactionVersion::new(u64::MAX), ..now },
+        Known { revision: in_incarnation(u64::MAX), ..now },
+        Known { revision: in_incarnation(now.revision.version().wrapping_sub(1)), ..now },
+        Known { revision: Revision::new(Incarnation::random(), now.revision.version()), ..now },
+    ] {
+        assert_eq!(chat.window(Load::new().known(known)).await.exchanges, added, "{known:?}");
+    }
+}
+
+/// A recorded exchange is found by its id, before what is known is looked at.
+pub async fn a_recorded_exchange_is_found_first(fixture: &dyn Fixture) {
+    let chat = Chat::new(fixture).await;
+    let added = chat.add_turns(3).await;
+    let known = chat.window(Load::new()).await.known();
+    for recorded in added {
+        let asked = Load::new().exchange(recorded.exchange.id.clone());
+        for load in [asked.clone(), asked.clone().known(known), asked.limit(limit(1, 1).limit)] {
+            assert_eq!(chat.load(load).await, Loaded::AlreadyRecorded(recorded.clone()));
+        }
+    }
+}
+
+/// A recorded exchange is found where no window reaches.
+pub async fn an_exchange_before_the_window_is_found(fixture: &dyn Fixture) {
+    let chat = Chat::new(fixture).await;
+    let added = chat.add_turns(3).await;
+    chat.cut(CompactionVersion::NONE, summary_to(2, "before")).await;
+    let asked = limit(1, 1).exchange(added[0].exchange.id.clone());
+    assert_eq!(chat.load(asked).await, Loaded::AlreadyRecorded(added[0].clone()));
+}
+
+/// Asking for an exchange that is not recorded changes nothing in the answer.
+pub async fn an_exchange_that_is_not_recorded_is_not_found(fixture: &dyn Fixture) {
+    let chat = Chat::new(fixture).await;
+    chat.add_turns(2).await;
+    let elsewhere = chat.other().add(turn_of("elsewhere")).await;
+    let window = chat.window(Load::new()).await;
+    for id in [ExchangeId::generate(), elsewhere.exchange.id.clone()] {
+        let asked = Load::new().exchange(id);
+        assert_eq!(chat.load(asked.clone()).await, Loaded::Window(window.clone()));
+        assert_eq!(chat.load(asked.known(window.known())).await, Loaded::Unchanged);
+    }
+}
+
+/// A continuation is found by its id too, with what it answers.
+pub async fn a_recorded_continuation_is_found(fixture: &dyn Fixture) {
+    let chat = Chat::new(fixture).await;
+    let call = chat.add(call_of("what is it?")).await;
+    let result: Recorded = chat.add(result_for(call.seq)).await;
+    let asked = Load::new().exchange(result.exchange.id.clone());
+    assert_eq!(chat.load(asked).await, Loaded::AlreadyRecorded(result));
+}

@@ -1,0 +1,241 @@
+//! What the behaviours are written with.
+
+use std::{future::Future, pin::pin, sync::Arc, task::Poll};
+
+use super::Fixture;
+use crate::{
+    Append, Appended, Compact, CompactOutcome, Compaction, CompactionVersion, ConversationId, Cut, Exchange,
+    ExchangeId, Expect, HistoryStore, Incarnation, Load, LoadLimit, Loaded, Message, Profile, Recorded, Revision, Seq,
+    StoreError, Summary, Window,
+};
+
+/// A conversation that no other behaviour uses, seen through one handle.
+pub(super) struct Chat {
+    pub(super) store: Arc<dyn HistoryStore>,
+    pub(super) id: ConversationId,
+}
+
+impl Chat {
+    /// A conversation that does not exist yet.
+    pub(super) async fn new(fixture: &dyn Fixture) -> Self {
+        Self { store: fixture.open().await, id: unused_id([]) }
+    }
+
+    /// The same conversation through another handle.
+    pub(super) async fn reopened(&self, fixture: &dyn Fixture) -> Self {
+        Self { store: fixture.open().await, id: self.id.clone() }
+    }
+
+    /// The same conversation through as many handles.
+    pub(super) async fn handles(&self, fixture: &dyn Fixture, count: usize) -> Vec<Self> {
+        let mut handles = Vec::new();
+        for _ in 0..count {
+            handles.push(self.reopened(fixture).await);
+        }
+        handles
+    }
+
+    /// Another conversation in the same store.
+    pub(super) fn other(&self) -> Self {
+        self.with_id(unused_id([]))
+    }
+
+    pub(super) fn with_id(&self, id: ConversationId) -> Self {
+        Self { store: Arc::clone(&self.store), id }
+    }
+
+    pub(super) async fn append(&self, expect: Expect, exchange: Exchange) -> Result<Appended, StoreError> {
+        self.store.append(&self.id, Append::new(expect, exchange)).await
+    }
+
+    /// Appends what must be stored, and returns how the log should have it.
+    pub(super) async fn add(&self, exchange: Exchange) -> Recorded {
+        let appended = self.append(Expect::AnyOrCreate, exchange.clone()).await.expect("the append expects nothing");
+        assert!(!appended.duplicate, "a new exchange id was taken for a duplicate");
+        Recorded::new(appended.seq, exchange)
+    }
+
+    /// Appends as many exchanges of two messages.
+    pub(super) async fn add_turns(&self, count: usize) -> Vec<Recorded> {
+        let mut added = Vec::new();
+        for turn in 0..count {
+            added.push(self.add(turn_of(&format!("turn {turn}"))).await);
+        }
+        added
+    }
+
+    /// Appends an exchange, and a compaction with it.
+    pub(super) async fn append_with(
+        &self,
+        exchange: Exchange,
+        replaces: CompactionVersion,
+        cut: Cut,
+    ) -> Result<Appended, StoreError> {
+        let compact = Compact { profile: Profile::default(), replaces, cut };
+        self.store.append(&self.id, Append::new(Expect::AnyOrCreate, exchange).compact(compact)).await
+    }
+
+    /// Stores a compaction of the default profile.
+    pub(super) async fn compact(&self, replaces: CompactionVersion, cut: Cut) -> Result<CompactOutcome, StoreError> {
+        self.compact_as(&Profile::default(), replaces, cut).await
+    }
+
+    pub(super) async fn compact_as(
+        &self,
+        profile: &Profile,
+        replaces: CompactionVersion,
+        cut: Cut,
+    ) -> Result<CompactOutcome, StoreError> {
+        let compact = Compact { profile: profile.clone(), replaces, cut };
+        self.store.compact(&self.id, self.incarnation().await, compact).await
+    }
+
+    /// Stores a compaction that must be stored, and returns how it should be loaded.
+    pub(super) async fn cut(&self, replaces: CompactionVersion, cut: Cut) -> Compaction {
+        let outcome = self.compact(replaces, cut.clone()).await.expect("the compaction is legal");
+        Compaction::new(stored(Some(outcome)), cut)
+    }
+
+    pub(super) async fn load(&self, load: Load) -> Loaded {
+        self.store.load(&self.id, load).await.expect("the load succeeds")
+    }
+
+    pub(super) async fn window(&self, load: Load) -> Window {
+        window(self.load(load).await)
+    }
+
+    pub(super) async fn revision(&self) -> Revision {
+        self.window(Load::new()).await.revision
+    }
+
+    pub(super) async fn incarnation(&self) -> Incarnation {
+        self.revision().await.incarnation()
+    }
+
+    pub(super) async fn compaction(&self, profile: &Profile) -> Option<Compaction> {
+        self.window(Load::new().profile(profile.clone())).await.compaction
+    }
+
+    /// The whole log, page by page.
+    pub(super) async fn log(&self) -> Vec<Recorded> {
+        let mut log: Vec<Recorded> = Vec::new();
+        loop {
+            let from = Seq::new(log.len() as u64);
+            let page = self.store.read(&self.id, from, 100).await.expect("the log can be read");
+            assert!(!page.more || !page.exchanges.is_empty(), "a page without an exchange says that there are more");
+            for recorded in page.exchanges {
+                assert_eq!(recorded.seq, Seq::new(log.len() as u64), "the log has a gap or is out of order");
+                log.push(recorded);
+            }
+            if !page.more {
+                return log;
+            }
+        }
+    }
+
+    pub(super) async fn delete(&self) {
+        self.store.delete(&self.id).await.expect("the conversation can be deleted");
+    }
+
+    /// Asserts that nothing of the conversation is there.
+    pub(super) async fn assert_absent(&self) {
+        assert_eq!(self.load(Load::new()).await, Loaded::Absent);
+        let page = self.store.read(&self.id, Seq::FIRST, 100).await.expect("an absent log can be read");
+        assert_eq!(page, crate::Page::absent());
+    }
+}
+
+/// An id with a random part before the given ones.
+pub(super) fn unused_id<const N: usize>(parts: [&str; N]) -> ConversationId {
+    let unused = ExchangeId::generate();
+    let parts = ["conformance", unused.as_str()].into_iter().chain(parts);
+    ConversationId::new(parts).expect("the parts are legal")
+}
+
+/// An exchange of a question and an answer.
+pub(super) fn turn_of(text: &str) -> Exchange {
+    Exchange::new(ExchangeId::generate(), [Message::user(text), Message::assistant(format!("re: {text}"))])
+}
+
+/// A turn that ends with a call, to be continued.
+pub(super) fn call_of(text: &str) -> Exchange {
+    let call = r#"{"role":"assistant","content":null,"tool_calls":[{"id":"call-1","type":"function","function":{"name":"f","arguments":"{}"}}]}"#;
+    Exchange::new(ExchangeId::generate(), [Message::user(text), message(call)])
+}
+
+/// The continuation of the turn whose call stands at that position.
+pub(super) fn result_for(seq: Seq) -> Exchange {
+    let messages = [Message::tool("call-1", "42"), Message::assistant("It is 42.")];
+    Exchange::new(ExchangeId::generate(), messages).continuing(seq)
+}
+
+pub(super) fn message(json: &str) -> Message {
+    Message::from_json(json).expect("the JSON is a message")
+}
+
+/// A cut with a summary that covers all before the window.
+pub(super) fn summary_to(seq: u64, text: &str) -> Cut {
+    Cut { summary: Some(Summary::new(text, Seq::new(seq))), ..Cut::window_from(Seq::new(seq)) }
+}
+
+pub(super) fn limit(messages: usize, bytes: usize) -> Load {
+    Load::new().limit(LoadLimit::new(messages, bytes).expect("the limit lets something through"))
+}
+
+pub(super) fn profile(name: &str) -> Profile {
+    Profile::new(name).expect("the name is legal")
+}
+
+#[track_caller]
+pub(super) fn window(loaded: Loaded) -> Window {
+    match loaded {
+        Loaded::Window(window) => window,
+        other => panic!("expected a window, got {other:?}"),
+    }
+}
+
+/// The version that a compaction was stored under.
+#[track_caller]
+pub(super) fn stored(outcome: Option<CompactOutcome>) -> CompactionVersion {
+    match outcome {
+        Some(CompactOutcome::Stored(version)) => version,
+        other => panic!("expected the compaction to be stored, got {other:?}"),
+    }
+}
+
+#[track_caller]
+#[allow(clippy::needless_pass_by_value)] // It is the end of the result.
+pub(super) fn assert_gone<T: std::fmt::Debug>(result: Result<T, StoreError>) {
+    assert!(matches!(result, Err(StoreError::Gone)), "expected `Gone`, got {result:?}");
+}
+
+/// Asserts a conflict that says which revision the log is at, or that the store does not know.
+#[track_caller]
+pub(super) fn assert_conflict(result: Result<Appended, StoreError>, at: Revision) {
+    match result {
+        Err(StoreError::Conflict { current }) => assert!(
+            current.is_none_or(|current| current == at),
+            "the conflict names {current:?}, but the log is at {at}"
+        ),
+        other => panic!("expected `Conflict`, got {other:?}"),
+    }
+}
+
+/// Polls a future that many times at most and drops it, as a caller does that gives up.
+pub(super) async fn abandon<T>(future: impl Future<Output = T> + Send, polls: usize) -> Option<T> {
+    let mut future = pin!(future);
+    let mut left = polls;
+    std::future::poll_fn(|context| {
+        if left == 0 {
+            return Poll::Ready(None);
+        }
+        left -= 1;
+        if let Poll::Ready(output) = future.as_mut().poll(context) {
+            return Poll::Ready(Some(output));
+        }
+        // Come back at once, whether the future has been woken or not.
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await
+}

@@ -1,0 +1,63 @@
+//! From async-openai's responses to what history keeps.
+
+use async_openai::types::chat::{CompletionUsage, CreateChatCompletionResponse, FinishReason};
+use tower_chat_history::{BoxError, Message, Reply, Usage};
+
+/// The reply of a response: its first choice.
+pub(crate) fn reply(response: &CreateChatCompletionResponse) -> Result<Reply, BoxError> {
+    let mut reply = Reply::default();
+    if let Some(choice) = response.choices.iter().min_by_key(|choice| choice.index) {
+        reply.message = Some(Message::from_serialize(&choice.message)?);
+        reply.finish_reason = choice.finish_reason.as_ref().and_then(finish_reason);
+    }
+    reply.model = Some(response.model.clone());
+    reply.usage = response.usage.as_ref().map(usage);
+    Ok(reply)
+}
+
+/// The name on the wire. By serializing, so that a reason added later needs no change here.
+pub(crate) fn finish_reason(reason: &FinishReason) -> Option<String> {
+    serde_json::to_value(reason).ok()?.as_str().map(str::to_owned)
+}
+
+pub(crate) fn usage(usage: &CompletionUsage) -> Usage {
+    let mut reported = Usage::new(usage.prompt_tokens.into(), usage.completion_tokens.into());
+    let details = usage.prompt_tokens_details.as_ref();
+    reported.cached_input_tokens = details.and_then(|details| details.cached_tokens).map(u64::from);
+    reported
+}
+
+#[cfg(test)]
+mod tests {
+    use async_openai::types::chat::{ChatChoice, ChatCompletionResponseMessage, Role};
+
+    use super::*;
+
+    fn choice(index: u32, text: &str) -> ChatChoice {
+        let message = ChatCompletionResponseMessage {
+            content: Some(text.into()),
+            role: Role::Assistant,
+            ..ChatCompletionResponseMessage::default()
+        };
+        ChatChoice { index, message, finish_reason: Some(FinishReason::ContentFilter), logprobs: None }
+    }
+
+    #[test]
+    fn the_first_choice_by_index_is_history() {
+        let response = CreateChatCompletionResponse {
+            choices: vec![choice(1, "other"), choice(0, "first")],
+            model: "m".into(),
+            usage: Some(CompletionUsage { prompt_tokens: 7, completion_tokens: 2, ..CompletionUsage::default() }),
+            ..CreateChatCompletionResponse::default()
+        };
+        let reply = reply(&response).unwrap();
+        assert_eq!(reply.message.unwrap().text(), "first");
+        assert_eq!(reply.finish_reason.as_deref(), Some("content_filter"));
+        assert_eq!((reply.model.as_deref(), reply.usage), (Some("m"), Some(Usage::new(7, 2))));
+    }
+
+    #[test]
+    fn a_response_without_choices_has_no_reply() {
+        assert_eq!(reply(&CreateChatCompletionResponse::default()).unwrap().message, None);
+    }
+}

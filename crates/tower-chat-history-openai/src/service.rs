@@ -1,0 +1,106 @@
+//! An async-openai client as a tower service.
+
+use std::{
+    fmt,
+    pin::Pin,
+    task::{Context, Poll},
+};
+
+use async_openai::{
+    Client,
+    config::Config,
+    error::OpenAIError,
+    types::chat::{ChatCompletionResponseStream, CreateChatCompletionRequest, CreateChatCompletionResponse},
+};
+use futures_util::future::BoxFuture;
+use tower_service::Service;
+
+/// `client.chat().create(..)` as a service: one request, one response.
+///
+/// The client retries by itself (429 and server errors, with backoff), inside of this service.
+#[derive(Clone)]
+pub struct ChatService<C: Config>(Client<C>);
+
+/// `client.chat().create_stream(..)` as a service: one request, a stream of chunks.
+///
+/// To see the usage in history, ask for it (`stream_options.include_usage`).
+#[derive(Clone)]
+pub struct ChatStreamService<C: Config>(Client<C>);
+
+impl<C: Config> ChatService<C> {
+    /// A service over that client.
+    pub const fn new(client: Client<C>) -> Self {
+        Self(client)
+    }
+}
+
+impl<C: Config> ChatStreamService<C> {
+    /// A service over that client.
+    pub const fn new(client: Client<C>) -> Self {
+        Self(client)
+    }
+}
+
+impl<C: Config + Clone + 'static> Service<CreateChatCompletionRequest> for ChatService<C> {
+    type Response = CreateChatCompletionResponse;
+    type Error = OpenAIError;
+    type Future = ClientFuture<Self::Response>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, mut request: CreateChatCompletionRequest) -> Self::Future {
+        // Set here and not left to the client: with its `byot` feature on, which any crate of a build can switch on, it
+        // does not look.
+        request.stream = None;
+        let client = self.0.clone();
+        ClientFuture(Box::pin(async move { client.chat().create(request).await }))
+    }
+}
+
+impl<C: Config + Clone + 'static> Service<CreateChatCompletionRequest> for ChatStreamService<C> {
+    type Response = ChatCompletionResponseStream;
+    type Error = OpenAIError;
+    type Future = ClientFuture<Self::Response>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, mut request: CreateChatCompletionRequest) -> Self::Future {
+        request.stream = Some(true);
+        let client = self.0.clone();
+        ClientFuture(Box::pin(async move { client.chat().create_stream(request).await }))
+    }
+}
+
+// The client's own `Debug` shows its headers.
+impl<C: Config> fmt::Debug for ChatService<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ChatService").finish_non_exhaustive()
+    }
+}
+
+impl<C: Config> fmt::Debug for ChatStreamService<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ChatStreamService").finish_non_exhaustive()
+    }
+}
+
+/// The response future of [`ChatService`] and [`ChatStreamService`].
+pub struct ClientFuture<R>(BoxFuture<'static, Result<R, OpenAIError>>);
+
+impl<R> Future for ClientFuture<R> {
+    type Output = Result<R, OpenAIError>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        self.0.as_mut().poll(context)
+    }
+}
+
+impl<R> fmt::Debug for ClientFuture<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ClientFuture").finish_non_exhaustive()
+    }
+}

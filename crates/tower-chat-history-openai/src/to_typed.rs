@@ -1,0 +1,230 @@
+//! From the log to async-openai's request messages.
+//!
+//! By hand and not by serde: a window is converted on every call, and this is ten times as fast. What the types cannot
+//! carry is left out and counted; the crate docs have the table.
+
+use async_openai::types::chat::{
+    ChatCompletionMessageCustomToolCall, ChatCompletionMessageToolCall, ChatCompletionMessageToolCalls,
+    ChatCompletionRequestAssistantMessage, ChatCompletionRequestAssistantMessageAudio,
+    ChatCompletionRequestAssistantMessageContent, ChatCompletionRequestDeveloperMessage,
+    ChatCompletionRequestDeveloperMessageContent, ChatCompletionRequestFunctionMessage, ChatCompletionRequestMessage,
+    ChatCompletionRequestSystemMessage, ChatCompletionRequestSystemMessageContent, ChatCompletionRequestToolMessage,
+    ChatCompletionRequestToolMessageContent, ChatCompletionRequestUserMessage, ChatCompletionRequestUserMessageContent,
+    CustomTool, FunctionCall,
+};
+use serde::{
+    Deserialize,
+    de::{DeserializeOwned, IgnoredAny},
+};
+use tower_chat_history::{Content, Message, Role, ToolCall};
+
+/// A message as the types carry it.
+pub(crate) struct Converted {
+    /// `None` for a role that the types do not know.
+    pub(crate) message: Option<ChatCompletionRequestMessage>,
+    /// Whether something was left out.
+    pub(crate) downgraded: bool,
+}
+
+pub(crate) fn request_message(message: &Message) -> Converted {
+    let mut lossless = !message.has_unknown_fields();
+    let lost = &mut lossless;
+    let name = message.name().map(str::to_owned);
+    let converted = match message.role() {
+        Role::User => ChatCompletionRequestUserMessage {
+            content: match parts(message, lost) {
+                Parts::None => ChatCompletionRequestUserMessageContent::Text(String::new()),
+                Parts::Text(text) => ChatCompletionRequestUserMessageContent::Text(text),
+                Parts::Array(parts) => ChatCompletionRequestUserMessageContent::Array(parts),
+            },
+            name,
+        }
+        .into(),
+        Role::Assistant => assistant(message, name, lost).into(),
+        Role::Tool => ChatCompletionRequestToolMessage {
+            content: match parts(message, lost) {
+                Parts::None => ChatCompletionRequestToolMessageContent::Text(String::new()),
+                Parts::Text(text) => ChatCompletionRequestToolMessageContent::Text(text),
+                Parts::Array(parts) => ChatCompletionRequestToolMessageContent::Array(parts),
+            },
+            tool_call_id: message.tool_call_id().unwrap_or_default().to_owned(),
+        }
+        .into(),
+        Role::System => ChatCompletionRequestSystemMessage {
+            content: match parts(message, lost) {
+                Parts::None => ChatCompletionRequestSystemMessageContent::Text(String::new()),
+                Parts::Text(text) => ChatCompletionRequestSystemMessageContent::Text(text),
+                Parts::Array(parts) => ChatCompletionRequestSystemMessageContent::Array(parts),
+            },
+            name,
+        }
+        .into(),
+        Role::Developer => ChatCompletionRequestDeveloperMessage {
+            content: match parts(message, lost) {
+                Parts::None => ChatCompletionRequestDeveloperMessageContent::Text(String::new()),
+                Parts::Text(text) => ChatCompletionRequestDeveloperMessageContent::Text(text),
+                Parts::Array(parts) => ChatCompletionRequestDeveloperMessageContent::Array(parts),
+            },
+            name,
+        }
+        .into(),
+        Role::Function => ChatCompletionRequestFunctionMessage {
+            content: match message.content() {
+                Content::None => None,
+                _ => Some(message.text().into_owned()),
+            },
+            name: name.unwrap_or_default(),
+        }
+        .into(),
+        _ => return Converted { message: None, downgraded: true },
+    };
+    Converted { message: Some(converted), downgraded: !lossless }
+}
+
+#[allow(deprecated)] // `function_call` is old, but logs have it.
+fn assistant(message: &Message, name: Option<String>, lossless: &mut bool) -> ChatCompletionRequestAssistantMessage {
+    let calls: Vec<_> = message.tool_calls().iter().map(tool_call).collect();
+    let Extras { refusal, audio, function_call } = extras(message);
+    if audio.as_ref().is_some_and(Audio::has_more) {
+        *lossless = false;
+    }
+    ChatCompletionRequestAssistantMessage {
+        content: match parts(message, lossless) {
+            Parts::None => None,
+            Parts::Text(text) => Some(ChatCompletionRequestAssistantMessageContent::Text(text)),
+            Parts::Array(parts) => Some(ChatCompletionRequestAssistantMessageContent::Array(parts)),
+        },
+        refusal,
+        name,
+        audio: audio.map(|audio| ChatCompletionRequestAssistantMessageAudio { id: audio.id }),
+        tool_calls: (!calls.is_empty()).then_some(calls),
+        function_call,
+    }
+}
+
+fn tool_call(call: &ToolCall) -> ChatCompletionMessageToolCalls {
+    let (id, name, text) = (call.id().to_owned(), call.name().to_owned(), call.arguments().to_owned());
+    if call.is_custom() {
+        let custom_tool = CustomTool { name, input: text };
+        ChatCompletionMessageToolCalls::Custom(ChatCompletionMessageCustomToolCall { id, custom_tool })
+    } else {
+        let function = FunctionCall { name, arguments: text };
+        ChatCompletionMessageToolCalls::Function(ChatCompletionMessageToolCall { id, function })
+    }
+}
+
+/// A message's content with the parts that a role's types know.
+enum Parts<P> {
+    None,
+    Text(String),
+    Array(Vec<P>),
+}
+
+fn parts<P: DeserializeOwned>(message: &Message, lossless: &mut bool) -> Parts<P> {
+    match message.content() {
+        Content::None => Parts::None,
+        Content::Text(text) => Parts::Text(text.into_owned()),
+        Content::Parts(parts) => {
+            let known: Vec<P> = parts.iter().filter_map(|part| serde_json::from_str(part).ok()).collect();
+            *lossless &= known.len() == parts.len();
+            // Providers refuse an empty list.
+            if known.is_empty() { Parts::Text(String::new()) } else { Parts::Array(known) }
+        }
+        Content::Other(json) => {
+            *lossless = false;
+            Parts::Text(json.to_owned())
+        }
+        _ => {
+            *lossless = false;
+            Parts::Text(message.text().into_owned())
+        }
+    }
+}
+
+/// What only assistant messages have, and seldom.
+#[derive(Default, Deserialize)]
+struct Extras {
+    refusal: Option<String>,
+    audio: Option<Audio>,
+    function_call: Option<FunctionCall>,
+}
+
+#[derive(Deserialize)]
+struct Audio {
+    id: String,
+    data: Option<IgnoredAny>,
+    transcript: Option<IgnoredAny>,
+}
+
+impl Audio {
+    /// Whether it is a reply's own, which a request may only name.
+    const fn has_more(&self) -> bool {
+        self.data.is_some() || self.transcript.is_some()
+    }
+}
+
+fn extras(message: &Message) -> Extras {
+    // Parsing is what the conversion avoids, and nearly every message has none of the three.
+    let json = message.json();
+    let may_have = ["\"refusal\"", "\"audio\"", "\"function_call\""].iter().any(|key| json.contains(key));
+    if may_have { serde_json::from_str(json).unwrap_or_default() } else { Extras::default() }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn sent(message: Value) -> (Value, bool) {
+        let converted = request_message(&Message::try_from(message).unwrap());
+        (serde_json::to_value(converted.message).unwrap(), converted.downgraded)
+    }
+
+    #[test]
+    fn what_the_types_know_is_carried_whole() {
+        for message in [
+            json!({"role": "user", "content": "hi", "name": "Nemo"}),
+            json!({"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "image_url", "image_url": {"url": "data:,", "detail": "low"}}]}),
+            json!({"role": "assistant", "content": "hello"}),
+            json!({"role": "assistant", "content": [{"type": "refusal", "refusal": "no"}]}),
+            json!({"role": "assistant", "refusal": "I can't"}),
+            json!({"role": "assistant", "audio": {"id": "audio-1"}}),
+            json!({"role": "assistant", "function_call": {"name": "f", "arguments": "{"}}),
+            json!({"role": "assistant", "tool_calls": [
+                {"id": "x", "type": "function", "function": {"name": "f", "arguments": "not json"}},
+                {"id": "y", "type": "function", "function": {"name": "g", "arguments": "{}"}}]}),
+            json!({"role": "tool", "tool_call_id": "x", "content": "r"}),
+            json!({"role": "tool", "tool_call_id": "x", "content": [{"type": "text", "text": "r"}]}),
+            json!({"role": "system", "content": "s"}),
+            json!({"role": "developer", "content": "d", "name": "n"}),
+            json!({"role": "function", "name": "f", "content": "r"}),
+        ] {
+            assert_eq!(sent(message.clone()), (message, false));
+        }
+    }
+
+    #[test]
+    fn what_they_do_not_know_is_left_out_and_reported() {
+        let text = json!({"type": "text", "text": "a"});
+        for (message, expected) in [
+            (
+                json!({"role": "assistant", "content": "a", "reasoning_content": "r"}),
+                json!({"role": "assistant", "content": "a"}),
+            ),
+            (
+                json!({"role": "user", "content": [{"type": "video_url"}, text]}),
+                json!({"role": "user", "content": [text]}),
+            ),
+            (json!({"role": "user", "content": [{"type": "video_url"}]}), json!({"role": "user", "content": ""})),
+            (json!({"role": "user", "content": {"odd": 1}}), json!({"role": "user", "content": "{\"odd\":1}"})),
+            (
+                json!({"role": "assistant", "audio": {"id": "a", "data": "…"}}),
+                json!({"role": "assistant", "audio": {"id": "a"}}),
+            ),
+            (json!({"role": "narrator", "content": "a"}), Value::Null),
+        ] {
+            assert_eq!(sent(message), (expected, true));
+        }
+    }
+}

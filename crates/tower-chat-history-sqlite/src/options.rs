@@ -1,0 +1,139 @@
+//! How a store is opened.
+
+use std::{
+    path::{Path, PathBuf},
+    thread,
+    time::Duration,
+};
+
+use crate::{OpenError, SqliteStore};
+
+/// What a write waits for before it is acknowledged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Synchronous {
+    /// Until the disk has it: acknowledged appends survive a loss of power.
+    #[default]
+    Full,
+    /// Until the operating system has it: acknowledged appends survive a crash of the process, but the last ones may be
+    /// lost when the system crashes or loses power.
+    Normal,
+}
+
+/// Options of a [`SqliteStore`]. The defaults are right for most services.
+///
+/// ```
+/// use std::time::Duration;
+/// use tower_chat_history_sqlite::{SqliteOptions, Synchronous};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let directory = tempfile::tempdir()?;
+/// # let path = directory.path().join("chat.db");
+/// let options = SqliteOptions::new().synchronous(Synchronous::Normal).busy_timeout(Duration::from_secs(1));
+/// let store = options.open(path).await?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct SqliteOptions {
+    synchronous: Synchronous,
+    readers: usize,
+    busy_timeout: Duration,
+}
+
+/// Checked options, and the file.
+#[derive(Debug)]
+pub(crate) struct Settings {
+    pub(crate) path: PathBuf,
+    pub(crate) synchronous: Synchronous,
+    pub(crate) readers: usize,
+    pub(crate) busy_timeout: Duration,
+}
+
+impl SqliteOptions {
+    /// The most threads that may read.
+    pub const MAX_READERS: usize = 64;
+    /// The longest time to wait for another process's lock: one hour.
+    pub const MAX_BUSY_TIMEOUT: Duration = Duration::from_secs(3_600);
+
+    /// The defaults.
+    #[must_use]
+    pub fn new() -> Self {
+        let cores = thread::available_parallelism().map_or(2, usize::from);
+        Self { synchronous: Synchronous::Full, readers: cores.clamp(2, 4), busy_timeout: Duration::from_secs(5) }
+    }
+
+    /// What a write waits for. The default is [`Synchronous::Full`].
+    #[must_use]
+    pub const fn synchronous(mut self, synchronous: Synchronous) -> Self {
+        self.synchronous = synchronous;
+        self
+    }
+
+    /// How many threads read, each with a connection of its own: 1 to [`MAX_READERS`](Self::MAX_READERS). The default is
+    /// one a core, but at least 2 and at most 4.
+    #[must_use]
+    pub const fn readers(mut self, readers: usize) -> Self {
+        self.readers = readers;
+        self
+    }
+
+    /// How long to wait for a lock that another process holds, up to [`MAX_BUSY_TIMEOUT`](Self::MAX_BUSY_TIMEOUT). After
+    /// that a call fails with [`Unavailable`](tower_chat_history_core::StoreError::Unavailable). The default is 5 seconds.
+    #[must_use]
+    pub const fn busy_timeout(mut self, timeout: Duration) -> Self {
+        self.busy_timeout = timeout;
+        self
+    }
+
+    /// Opens the file, and creates it if it is not there. Its directory must exist.
+    ///
+    /// # Errors
+    ///
+    /// As [`OpenError`] lists: options out of range, a file that is something else or cannot be opened.
+    pub async fn open(self, path: impl AsRef<Path> + Send) -> Result<SqliteStore, OpenError> {
+        let path = path.as_ref().to_owned();
+        SqliteStore::start(self.check(path)?).await
+    }
+
+    fn check(self, path: PathBuf) -> Result<Settings, OpenError> {
+        let Self { synchronous, readers, busy_timeout } = self;
+        // SQLite opens a private database for these two, which is gone with its connection: readers would see nothing.
+        if path.as_os_str().is_empty() || path.as_os_str() == ":memory:" {
+            return Err(OpenError::NotAFile);
+        }
+        if readers == 0 || readers > Self::MAX_READERS {
+            return Err(OpenError::Readers { readers });
+        }
+        if busy_timeout > Self::MAX_BUSY_TIMEOUT {
+            return Err(OpenError::BusyTimeout { timeout: busy_timeout });
+        }
+        Ok(Settings { path, synchronous, readers, busy_timeout })
+    }
+}
+
+impl Default for SqliteOptions {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refuses_what_is_no_file_or_out_of_range() {
+        let check = |options: SqliteOptions, path: &str| options.check(path.into());
+        assert!(matches!(check(SqliteOptions::new(), ""), Err(OpenError::NotAFile)));
+        assert!(matches!(check(SqliteOptions::new(), ":memory:"), Err(OpenError::NotAFile)));
+        for readers in [0, 65] {
+            let refused = check(SqliteOptions::new().readers(readers), "a.db");
+            assert!(matches!(refused, Err(OpenError::Readers { .. })), "{readers}");
+        }
+        let forever = SqliteOptions::new().busy_timeout(Duration::MAX);
+        assert!(matches!(check(forever, "a.db"), Err(OpenError::BusyTimeout { .. })));
+        assert!(check(SqliteOptions::new().busy_timeout(Duration::ZERO), "a.db").is_ok());
+    }
+}

@@ -1,0 +1,69 @@
+//! What a store has done so far.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// Counts since a store was opened, for its metrics and for tests of its cost.
+///
+/// The counts are taken one after the other while calls run, so they may be some calls apart.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Stats {
+    /// Write transactions that were committed.
+    pub transactions: u64,
+    /// Appends, compactions and deletions in these transactions, refused ones included. Divided by `transactions`: how many
+    /// writes shared a commit.
+    pub writes: u64,
+    /// Calls that were not begun, because their futures had been dropped by then.
+    pub skipped: u64,
+    /// Loads and reads that were answered.
+    pub reads: u64,
+    /// Rows of the log that these visited.
+    pub rows_read: u64,
+    /// Exchanges that these decoded.
+    pub exchanges_read: u64,
+}
+
+/// The counters behind [`Stats`]. Nothing is ordered by them.
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    transactions: AtomicU64,
+    writes: AtomicU64,
+    skipped: AtomicU64,
+    reads: AtomicU64,
+    rows_read: AtomicU64,
+    exchanges_read: AtomicU64,
+}
+
+impl Counters {
+    pub(crate) fn committed(&self, writes: u64) {
+        self.transactions.fetch_add(1, Relaxed);
+        self.writes.fetch_add(writes, Relaxed);
+    }
+
+    pub(crate) fn skipped(&self) {
+        self.skipped.fetch_add(1, Relaxed);
+    }
+
+    pub(crate) fn answered(&self) {
+        self.reads.fetch_add(1, Relaxed);
+    }
+
+    pub(crate) fn visited(&self, rows: u64) {
+        self.rows_read.fetch_add(rows, Relaxed);
+    }
+
+    pub(crate) fn decoded(&self, exchanges: usize) {
+        self.exchanges_read.fetch_add(exchanges as u64, Relaxed);
+    }
+
+    pub(crate) fn stats(&self) -> Stats {
+        Stats {
+            transactions: self.transactions.load(Relaxed),
+            writes: self.writes.load(Relaxed),
+            skipped: self.skipped.load(Relaxed),
+            reads: self.reads.load(Relaxed),
+            rows_read: self.rows_read.load(Relaxed),
+            exchanges_read: self.exchanges_read.load(Relaxed),
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! Adding an exchange.
+
+use rusqlite::{Connection, params};
+use tower_chat_history_core::{
+    Append, Appended, Compact, ConversationId, ExchangeId, Expect, Incarnation, Revision, Seq, StoreError,
+};
+
+use super::compact;
+use crate::{
+    error::Failure,
+    job::Request,
+    read::{LONGEST_LOG, Log},
+    stats::Counters,
+};
+
+/// An exchange, encoded, and what the log must be for it.
+pub(crate) struct AppendExchange {
+    id: ConversationId,
+    expect: Expect,
+    exchange: ExchangeId,
+    continues: Option<Seq>,
+    messages: usize,
+    bytes: usize,
+    body: String,
+    compact: Option<Compact>,
+}
+
+impl AppendExchange {
+    pub(crate) fn new(id: ConversationId, append: Append) -> Result<Self, StoreError> {
+        let body = append.exchange.encode().map_err(StoreError::backend)?;
+        let (messages, bytes) = (append.exchange.messages.len(), append.exchange.bytes());
+        let (expect, compact) = (append.expect, append.compact);
+        let (exchange, continues) = (append.exchange.id, append.exchange.continues);
+        Ok(Self { id, expect, exchange, continues, messages, bytes, body, compact })
+    }
+}
+
+impl Request for AppendExchange {
+    type Answer = Appended;
+
+    fn run(&self, connection: &Connection, _: &Counters) -> Result<Appended, Failure> {
+        let log = Log::find(connection, &self.id)?;
+        if let Some(log) = &log
+            && let Some(seq) = log.position(connection, &self.exchange)?
+        {
+            return Ok(Appended::duplicate(log.revision, seq));
+        }
+        self.expect.check(log.map(|log| log.revision))?;
+        let len = log.map_or(0, |log| log.len);
+        if let Some(continues) = self.continues.filter(|continues| continues.get() >= len) {
+            return Err(StoreError::ContinuesUnknown { continues, len }.into());
+        }
+        if len >= LONGEST_LOG {
+            return Err(StoreError::backend(LogFull).into());
+        }
+        let log = match log {
+            Some(log) => lengthen(connection, log)?,
+            None => create(connection, &self.id)?,
+        };
+        self.insert(connection, log.place(len))?;
+        // The exchange is in by now: its own position is one that the window may start at.
+        let compaction = self.compact.as_ref().map(|compact| compact::store(connection, &log, compact)).transpose()?;
+        Ok(Appended::stored(log.revision, Seq::new(len), compaction))
+    }
+}
+
+impl AppendExchange {
+    fn insert(&self, connection: &Connection, place: i64) -> rusqlite::Result<()> {
+        let sql = "INSERT INTO exchange (place, id, continues, messages, bytes, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+        let continues = self.continues.map(|seq| stored(seq.get()));
+        let (messages, bytes) = (stored(self.messages as u64), stored(self.bytes as u64));
+        let row = params![place, self.exchange.as_str(), continues, messages, bytes, self.body];
+        connection.prepare_cached(sql)?.execute(row).map(drop)
+    }
+}
+
+fn create(connection: &Connection, id: &ConversationId) -> rusqlite::Result<Log> {
+    let incarnation = Incarnation::random();
+    let sql = "INSERT INTO conversation (key, incarnation, version, len) VALUES (?1, ?2, 1, 1)";
+    connection.prepare_cached(sql)?.execute(params![id.as_str(), incarnation.as_bytes()])?;
+    Ok(Log { id: connection.last_insert_rowid(), revision: Revision::new(incarnation, 1), len: 1 })
+}
+
+fn lengthen(connection: &Connection, log: Log) -> rusqlite::Result<Log> {
+    let sql = "UPDATE conversation SET version = version + 1, len = len + 1 WHERE id = ?1";
+    connection.prepare_cached(sql)?.execute([log.id])?;
+    let revision = Revision::new(log.revision.incarnation(), log.revision.version() + 1);
+    Ok(Log { revision, len: log.len + 1, ..log })
+}
+
+/// A number as SQLite stores it. None comes near the largest.
+fn stored(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("a conversation has at most {LONGEST_LOG} exchanges in this store")]
+struct LogFull;

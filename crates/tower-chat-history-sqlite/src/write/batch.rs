@@ -1,0 +1,214 @@
+//! Many writes, one commit.
+
+use rusqlite::Connection;
+use tower_chat_history_core::StoreError;
+
+use crate::{
+    connection::{Savepoint, Transaction},
+    error::TransactionFailed,
+    job::Job,
+    stats::Counters,
+};
+
+/// Runs the jobs in one transaction, each in a savepoint of its own, and answers them after the commit.
+///
+/// A job that is refused or fails takes back its own part and no other. If the transaction as a whole fails, each job of it
+/// fails: also a refusal may have been due to what a job before it wrote.
+pub(super) fn run(connection: &Connection, batch: &mut Vec<Box<dyn Job>>, counters: &Counters) {
+    // Do not take the write lock for nobody.
+    batch.retain(|job| !is_skipped(job.as_ref(), counters));
+    if batch.is_empty() {
+        return;
+    }
+    match transact(connection, batch, counters) {
+        Ok(writes) => counters.committed(writes),
+        Err(Aborted::Transaction(failed)) => batch.iter_mut().for_each(|job| job.fail(failed.to_store_error())),
+        Err(Aborted::By(culprit)) => {
+            let others = batch.iter_mut().enumerate().filter(|(index, _)| *index != culprit);
+            others.for_each(|(_, job)| job.fail(StoreError::unavailable(RolledBack)));
+        }
+    }
+    batch.drain(..).for_each(Job::answer);
+}
+
+fn is_skipped(job: &dyn Job, counters: &Counters) -> bool {
+    let skipped = job.is_cancelled();
+    if skipped {
+        counters.skipped();
+    }
+    skipped
+}
+
+/// Why nothing of a batch was stored.
+enum Aborted {
+    Transaction(TransactionFailed),
+    /// SQLite rolled the transaction back when that job failed.
+    By(usize),
+}
+
+impl From<rusqlite::Error> for Aborted {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Transaction(TransactionFailed::new(error))
+    }
+}
+
+fn transact(connection: &Connection, batch: &mut [Box<dyn Job>], counters: &Counters) -> Result<u64, Aborted> {
+    let transaction = Transaction::immediate(connection)?;
+    let mut writes = 0;
+    for (index, job) in batch.iter_mut().enumerate() {
+        // The lock may have been long in coming.
+        if is_skipped(job.as_ref(), counters) {
+            continue;
+        }
+        let part = Savepoint::new(connection)?;
+        let keep = job.run(connection, counters);
+        // After a full disk or a failed read SQLite may give up the whole transaction: then no part is left to end.
+        if connection.is_autocommit() {
+            return Err(Aborted::By(index));
+        }
+        part.end(keep)?;
+        writes += 1;
+    }
+    transaction.commit()?;
+    Ok(writes)
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("the transaction was rolled back because another write in it failed")]
+struct RolledBack;
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use futures_channel::oneshot;
+
+    use super::*;
+    use crate::{
+        error::Failure,
+        job::{Request, Task},
+    };
+
+    enum Step {
+        Insert,
+        InsertThenFail,
+        InsertThenPanic,
+        RollBackAll,
+    }
+
+    impl Request for Step {
+        type Answer = ();
+
+        fn run(&self, connection: &Connection, _: &Counters) -> Result<(), Failure> {
+            connection.execute_batch("INSERT INTO t VALUES (1)")?;
+            match self {
+                Self::Insert => Ok(()),
+                Self::InsertThenFail => Err(StoreError::Gone.into()),
+                Self::InsertThenPanic => panic!("a bug, made for this test"),
+                Self::RollBackAll => {
+                    connection.execute_batch("ROLLBACK")?;
+                    Err(StoreError::backend("disk full").into())
+                }
+            }
+        }
+    }
+
+    /// Runs the steps as one batch and returns their results, the rows stored and the counts.
+    fn run_batch(steps: Vec<Step>) -> (Vec<Result<(), StoreError>>, i64, crate::Stats) {
+        let connection = Connection::open_in_memory().unwrap();
+        connection.execute_batch("CREATE TABLE t (x)").unwrap();
+        run_on(&connection, steps)
+    }
+
+    fn run_on(connection: &Connection, steps: Vec<Step>) -> (Vec<Result<(), StoreError>>, i64, crate::Stats) {
+        let counters = Counters::default();
+        let (mut batch, mut answers): (Vec<Box<dyn Job>>, Vec<_>) = (Vec::new(), Vec::new());
+        for step in steps {
+            let (reply, answer) = oneshot::channel();
+            batch.push(Box::new(Task::new(step, reply)));
+            answers.push(answer);
+        }
+        run(connection, &mut batch, &counters);
+        assert!(connection.is_autocommit(), "no transaction is left open");
+        let results = answers.iter_mut().map(|answer| answer.try_recv().unwrap().unwrap()).collect();
+        let rows = connection.query_row("SELECT count(*) FROM t", [], |row| row.get(0)).unwrap();
+        (results, rows, counters.stats())
+    }
+
+    #[test]
+    fn a_failed_job_leaves_the_others_stored() {
+        let (results, rows, stats) = run_batch(vec![Step::Insert, Step::InsertThenFail, Step::Insert]);
+        assert!(results[0].is_ok() && results[2].is_ok());
+        assert!(matches!(results[1], Err(StoreError::Gone)));
+        assert_eq!((rows, stats.transactions, stats.writes), (2, 1, 3));
+    }
+
+    #[test]
+    fn a_panicking_job_is_answered_and_leaves_the_others_stored() {
+        let (results, rows, _) = run_batch(vec![Step::Insert, Step::InsertThenPanic, Step::Insert]);
+        assert!(results[0].is_ok() && results[2].is_ok());
+        assert!(matches!(results[1], Err(StoreError::Backend { .. })), "{:?}", results[1]);
+        assert_eq!(rows, 2);
+    }
+
+    #[test]
+    fn a_lost_transaction_fails_all_of_its_jobs() {
+        let (results, rows, stats) =
+            run_batch(vec![Step::Insert, Step::InsertThenFail, Step::RollBackAll, Step::Insert]);
+        assert!(matches!(results[2], Err(StoreError::Backend { .. })));
+        for other in [0, 1, 3] {
+            assert!(results[other].as_ref().unwrap_err().is_retryable(), "{:?}", results[other]);
+        }
+        assert_eq!((rows, stats.transactions), (0, 0));
+    }
+
+    #[test]
+    fn a_failed_commit_fails_all_of_its_jobs() {
+        let connection = Connection::open_in_memory().unwrap();
+        // A deferred constraint fails when the transaction is committed, and leaves it open.
+        let sql = "PRAGMA foreign_keys = 1; CREATE TABLE p (x PRIMARY KEY);
+                   CREATE TABLE t (x REFERENCES p DEFERRABLE INITIALLY DEFERRED)";
+        connection.execute_batch(sql).unwrap();
+        let (results, rows, stats) = run_on(&connection, vec![Step::Insert, Step::InsertThenFail]);
+        assert!(results.iter().all(|result| matches!(result, Err(StoreError::Backend { .. }))), "{results:?}");
+        assert_eq!((rows, stats.transactions), (0, 0));
+    }
+
+    /// While it runs, the caller of another job gives up.
+    struct GiveUp(Mutex<Option<oneshot::Receiver<Result<(), StoreError>>>>);
+
+    impl Request for GiveUp {
+        type Answer = ();
+
+        fn run(&self, _: &Connection, _: &Counters) -> Result<(), Failure> {
+            drop(self.0.lock().unwrap().take());
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn jobs_whose_caller_leaves_before_their_turn_are_skipped() {
+        let connection = Connection::open_in_memory().unwrap();
+        connection.execute_batch("CREATE TABLE t (x)").unwrap();
+        let counters = Counters::default();
+        let (reply, given_up) = oneshot::channel();
+        let (first_reply, mut first) = oneshot::channel();
+        let first_job = Task::new(GiveUp(Mutex::new(Some(given_up))), first_reply);
+        let mut batch: Vec<Box<dyn Job>> = vec![Box::new(first_job), Box::new(Task::new(Step::Insert, reply))];
+        run(&connection, &mut batch, &counters);
+        assert!(matches!(first.try_recv(), Ok(Some(Ok(())))));
+        assert_eq!((counters.stats().skipped, counters.stats().writes), (1, 1));
+        assert_eq!(connection.query_row("SELECT count(*) FROM t", [], |row| row.get::<_, i64>(0)).unwrap(), 0);
+    }
+
+    #[test]
+    fn jobs_without_a_caller_are_skipped() {
+        let connection = Connection::open_in_memory().unwrap();
+        connection.execute_batch("CREATE TABLE t (x)").unwrap();
+        let counters = Counters::default();
+        let (reply, answer) = oneshot::channel();
+        drop(answer);
+        run(&connection, &mut vec![Box::new(Task::new(Step::Insert, reply))], &counters);
+        assert_eq!((counters.stats().skipped, counters.stats().transactions), (1, 0));
+    }
+}

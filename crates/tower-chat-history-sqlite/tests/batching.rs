@@ -1,0 +1,127 @@
+//! Many calls, few commits, and none of them in another's way.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use support::{Place, append, begin, conversation, exchange, say, texts, window};
+use tower_chat_history_core::{Append, Expect, HistoryStore, Load, Loaded, StoreError};
+use tower_chat_history_sqlite::SqliteOptions;
+
+/// Calls that come in while another process has the lock stand in the queue together.
+const LOCK: &str = "BEGIN IMMEDIATE";
+const UNLOCK: &str = "COMMIT";
+
+#[tokio::test]
+async fn appends_that_wait_together_are_committed_together() {
+    let place = Place::new();
+    let store = place.open().await;
+    let other = place.connect();
+    other.execute_batch(LOCK).unwrap();
+    let ids: Vec<_> = (0..100).map(|n| conversation(&format!("c{n}"))).collect();
+    let calls: Vec<_> = ids.iter().map(|id| begin(store.append(id, append("x")))).collect();
+    other.execute_batch(UNLOCK).unwrap();
+    for call in calls {
+        call.await.unwrap();
+    }
+    let stats = store.stats();
+    assert_eq!(stats.writes, 100);
+    assert!(stats.transactions <= 2, "what came first, and all that came while it waited: {stats:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn parallel_load_shares_commits() {
+    let place = Place::new();
+    let store = place.open().await;
+    let tasks: Vec<_> = (0..64)
+        .map(|n| {
+            let store = store.clone();
+            tokio::spawn(async move {
+                let id = conversation(&format!("c{n}"));
+                for _ in 0..10 {
+                    say(&store, &id, "x").await;
+                }
+                assert_eq!(window(&store, &id).await.exchanges.len(), 10);
+            })
+        })
+        .collect();
+    for task in tasks {
+        task.await.unwrap();
+    }
+    let stats = store.stats();
+    assert_eq!(stats.writes, 640);
+    assert!(stats.transactions < stats.writes, "{stats:?}");
+}
+
+#[tokio::test]
+async fn a_refused_append_leaves_the_others_of_its_batch_stored() {
+    let place = Place::new();
+    let store = place.open().await;
+    let id = conversation("a");
+    let revision = say(&store, &id, "0").await.revision;
+    let other = place.connect();
+    other.execute_batch(LOCK).unwrap();
+    let expecting = |expect, text| Append::new(expect, exchange(text));
+    let calls = [
+        begin(store.append(&id, expecting(Expect::Exactly(revision), "1"))),
+        begin(store.append(&id, expecting(Expect::Exactly(revision), "lost the race"))),
+        begin(store.append(&id, expecting(Expect::Absent, "not absent"))),
+        begin(store.append(&id, expecting(Expect::AnyIn(revision.incarnation()), "2"))),
+    ];
+    other.execute_batch(UNLOCK).unwrap();
+    let mut results = Vec::new();
+    for call in calls {
+        results.push(call.await);
+    }
+    assert!(results[0].is_ok() && results[3].is_ok(), "{results:?}");
+    assert!(matches!(results[1], Err(StoreError::Conflict { .. })), "{results:?}");
+    assert!(matches!(results[2], Err(StoreError::Conflict { .. })), "{results:?}");
+    assert_eq!(texts(&window(&store, &id).await), ["0", "1", "2"]);
+}
+
+#[tokio::test]
+async fn an_append_that_is_given_up_before_its_turn_is_not_stored() {
+    let place = Place::new();
+    let store = place.open().await;
+    let id = conversation("a");
+    let other = place.connect();
+    other.execute_batch(LOCK).unwrap();
+    let (first, second, third) = (
+        begin(store.append(&id, append("first"))),
+        begin(store.append(&id, append("second"))),
+        begin(store.append(&id, append("third"))),
+    );
+    drop(first);
+    drop(third);
+    other.execute_batch(UNLOCK).unwrap();
+    second.await.unwrap();
+    say(&store, &id, "fourth").await;
+    assert_eq!(texts(&window(&store, &id).await), ["second", "fourth"]);
+    assert_eq!(store.stats().skipped, 2);
+}
+
+#[tokio::test]
+async fn reads_go_on_while_a_write_waits() {
+    let place = Place::new();
+    let store = SqliteOptions::new().readers(1).open(&place.path).await.unwrap();
+    let id = conversation("a");
+    say(&store, &id, "x").await;
+    let other = place.connect();
+    other.execute_batch(LOCK).unwrap();
+    let write = begin(store.append(&id, append("y")));
+    assert_eq!(texts(&window(&store, &id).await), ["x"]);
+    other.execute_batch(UNLOCK).unwrap();
+    write.await.unwrap();
+    assert_eq!(texts(&window(&store, &id).await), ["x", "y"], "an acknowledged write is seen by the next read");
+}
+
+#[tokio::test]
+async fn a_read_that_is_given_up_is_skipped() {
+    let place = Place::new();
+    let store = SqliteOptions::new().readers(1).open(&place.path).await.unwrap();
+    let id = conversation("a");
+    let calls: Vec<_> = (0..100).map(|_| begin(store.load(&id, Load::new()))).collect();
+    drop(calls);
+    assert_eq!(store.load(&id, Load::new()).await.unwrap(), Loaded::Absent);
+    let stats = store.stats();
+    assert_eq!(stats.reads + stats.skipped, 101, "{stats:?}");
+}

@@ -1,0 +1,30 @@
+//! The contract of all stores.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use support::Place;
+use tower_chat_history_core::{
+    HistoryStore, conformance_tests,
+    testing::{Capabilities, Fixture},
+};
+
+/// Handles are stores of their own on one file, as other processes would have them.
+#[async_trait]
+impl Fixture for Place {
+    async fn open(&self) -> Arc<dyn HistoryStore> {
+        Arc::new(Place::open(self).await)
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::new().durable(true)
+    }
+}
+
+conformance_tests! {
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    Place::new()
+}

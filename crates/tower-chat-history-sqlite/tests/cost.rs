@@ -1,0 +1,135 @@
+//! The cost of a call depends on the window, not on the log.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use support::{Place, append, begin, conversation, exchange, say};
+use tower_chat_history_core::{
+    Compact, CompactOutcome, CompactionVersion, Cut, HistoryStore, Known, Load, LoadLimit, Loaded, Profile, Seq,
+};
+use tower_chat_history_sqlite::{SqliteOptions, SqliteStore, Stats, Synchronous};
+
+const EXCHANGES: u64 = 50_000;
+
+/// A log of 100,000 messages.
+async fn long_log(place: &Place) -> SqliteStore {
+    let store = SqliteOptions::new().synchronous(Synchronous::Normal).open(&place.path).await.unwrap();
+    let id = conversation("long");
+    for _ in 0..EXCHANGES / 500 {
+        let calls: Vec<_> = (0..500).map(|_| begin(store.append(&id, append("x")))).collect();
+        for call in calls {
+            call.await.unwrap();
+        }
+    }
+    store
+}
+
+/// What a call adds to the counts of rows and of exchanges.
+fn cost(before: Stats, after: Stats) -> (u64, u64) {
+    (after.rows_read - before.rows_read, after.exchanges_read - before.exchanges_read)
+}
+
+#[tokio::test]
+async fn a_long_log_is_read_no_further_than_the_limit() {
+    let place = Place::new();
+    let store = long_log(&place).await;
+    let id = conversation("long");
+
+    let before = store.stats();
+    let limit = LoadLimit::new(60, usize::MAX).unwrap();
+    let Loaded::Window(window) = store.load(&id, Load::new().limit(limit)).await.unwrap() else { unreachable!() };
+    assert_eq!(window.exchanges.len(), 30);
+    assert_eq!(window.exchanges[0].seq, Seq::new(EXCHANGES - 30));
+    assert!(window.truncated);
+    assert_eq!(cost(before, store.stats()), (31, 30), "one row beyond the limit, and no body of it");
+
+    let before = store.stats();
+    let Loaded::Window(default) = store.load(&id, Load::new()).await.unwrap() else { unreachable!() };
+    assert_eq!(default.exchanges.len(), 500, "a thousand messages by default");
+    assert_eq!(cost(before, store.stats()), (501, 500));
+
+    // A compaction bounds the walk as well.
+    let compact = |cut| Compact { profile: Profile::default(), replaces: CompactionVersion::NONE, cut };
+    let cut = Cut::window_from(Seq::new(EXCHANGES - 7));
+    let stored = store.compact(&id, window.revision.incarnation(), compact(cut)).await.unwrap();
+    assert!(matches!(stored, CompactOutcome::Stored(_)));
+    let before = store.stats();
+    let Loaded::Window(window) = store.load(&id, Load::new()).await.unwrap() else { unreachable!() };
+    assert_eq!((window.exchanges.len(), window.truncated), (7, false));
+    assert_eq!(cost(before, store.stats()), (7, 7));
+
+    // What the caller knows, what is recorded and what is not there are found without a walk.
+    let before = store.stats();
+    let recorded = window.exchanges[3].exchange.id.clone();
+    assert_eq!(store.load(&id, Load::new().known(window.known())).await.unwrap(), Loaded::Unchanged);
+    assert_eq!(store.load(&conversation("none"), Load::new()).await.unwrap(), Loaded::Absent);
+    assert_eq!(cost(before, store.stats()), (0, 0));
+    let loaded = store.load(&id, Load::new().known(window.known()).exchange(recorded)).await.unwrap();
+    assert_eq!(loaded, Loaded::AlreadyRecorded(window.exchanges[3].clone()));
+    assert_eq!(cost(before, store.stats()), (0, 1));
+
+    let before = store.stats();
+    let page = store.read(&id, Seq::new(10), 5).await.unwrap();
+    assert_eq!((page.exchanges.len(), page.exchanges[0].seq, page.more), (5, Seq::new(10), true));
+    assert_eq!(cost(before, store.stats()), (5, 5));
+}
+
+#[tokio::test]
+async fn a_turn_is_one_read_and_one_write() {
+    let place = Place::new();
+    let store = place.open().await;
+    let id = conversation("a");
+    let first = say(&store, &id, "one").await;
+    let before = store.stats();
+    store.load(&id, Load::new()).await.unwrap();
+    say(&store, &id, "two").await;
+    let after = store.stats();
+    assert_eq!((after.reads - before.reads, after.transactions - before.transactions), (1, 1));
+    let stale = Known { revision: first.revision, compaction: CompactionVersion::NONE };
+    assert!(matches!(store.load(&id, Load::new().known(stale)).await.unwrap(), Loaded::Window(_)));
+}
+
+#[tokio::test]
+async fn pages_end_by_size_but_have_at_least_one_exchange() {
+    let place = Place::new();
+    let store = place.open().await;
+    let id = conversation("large");
+    for _ in 0..5 {
+        say(&store, &id, &"x".repeat(1_500_000)).await;
+    }
+    say(&store, &id, &"y".repeat(6_000_000)).await;
+    let (mut from, mut pages) = (Seq::FIRST, Vec::new());
+    loop {
+        let page = store.read(&id, from, 100).await.unwrap();
+        pages.push(page.exchanges.len());
+        from = page.exchanges.last().unwrap().seq.next();
+        if !page.more {
+            break;
+        }
+    }
+    assert_eq!(pages, [2, 2, 1, 1]);
+    assert_eq!(from, Seq::new(6));
+    let beyond = store.read(&id, Seq::new(u64::MAX), 1).await.unwrap();
+    assert!(beyond.exchanges.is_empty() && !beyond.more && beyond.revision.is_some());
+    assert!(store.read(&id, Seq::FIRST, 0).await.unwrap().more);
+}
+
+#[tokio::test]
+async fn a_large_turn_comes_whole() {
+    let place = Place::new();
+    let store = place.open().await;
+    let id = conversation("a");
+    say(&store, &id, "before").await;
+    let opening = say(&store, &id, &"x".repeat(3_000_000)).await;
+    let mut last = opening;
+    for _ in 0..3 {
+        let next = exchange(&"y".repeat(2_000_000)).continuing(last.seq);
+        let append = tower_chat_history_core::Append::new(
+            tower_chat_history_core::Expect::AnyIn(last.revision.incarnation()),
+            next,
+        );
+        last = store.append(&id, append).await.unwrap();
+    }
+    let Loaded::Window(window) = store.load(&id, Load::new()).await.unwrap() else { unreachable!() };
+    assert_eq!((window.exchanges.len(), window.truncated), (4, true));
+}

@@ -1,0 +1,79 @@
+//! Files that somebody else wrote into.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use support::{Place, conversation, say, texts, window};
+use tower_chat_history_core::{ConversationId, HistoryStore, HistoryStoreExt, Load, Loaded, Seq, StoreError};
+use tower_chat_history_sqlite::SqliteStore;
+
+/// Two conversations of three exchanges, the first of which is changed by `sql`.
+async fn damaged(sql: &str) -> (Place, SqliteStore, ConversationId) {
+    let place = Place::new();
+    let store = place.open().await;
+    for name in ["damaged", "whole"] {
+        for text in ["one", "two", "three"] {
+            say(&store, &conversation(name), text).await;
+        }
+    }
+    place.connect().execute_batch(sql).unwrap();
+    (place, store, conversation("damaged"))
+}
+
+async fn is_corrupt_at(store: &SqliteStore, id: &ConversationId, position: u64) -> Box<dyn std::error::Error> {
+    let read = store.conversation(id).messages().await.unwrap_err();
+    let load = store.load(id, Load::new()).await.unwrap_err();
+    for error in [&read, &load] {
+        let named = matches!(error, StoreError::Corrupt { conversation, seq, .. }
+            if conversation == id && *seq == Seq::new(position));
+        assert!(named, "{error:?}");
+        assert!(!format!("{error:?} {error}").contains("secret"), "{error:?}");
+    }
+    assert_eq!(texts(&window(store, &conversation("whole")).await), ["one", "two", "three"]);
+    load.into()
+}
+
+#[tokio::test]
+async fn a_record_that_is_none_is_named() {
+    let sql = "UPDATE exchange SET body = '{secret' WHERE seq = 1 AND conversation = 1";
+    let (_place, store, id) = damaged(sql).await;
+    is_corrupt_at(&store, &id, 1).await;
+    // The rest of the log can still be read around it, and the conversation can be deleted.
+    assert_eq!(store.read(&id, Seq::new(2), 9).await.unwrap().exchanges.len(), 1);
+    store.delete(&id).await.unwrap();
+    assert_eq!(store.load(&id, Load::new()).await.unwrap(), Loaded::Absent);
+}
+
+#[tokio::test]
+async fn a_record_that_is_no_text_is_named() {
+    let sql = "UPDATE exchange SET body = CAST(x'ff00ff' AS TEXT) WHERE seq = 2 AND conversation = 1";
+    let (_place, store, id) = damaged(sql).await;
+    is_corrupt_at(&store, &id, 2).await;
+}
+
+#[tokio::test]
+async fn a_record_of_a_newer_version_is_named_as_such() {
+    let sql = r#"UPDATE exchange SET body = '{"v":9}' WHERE seq = 0 AND conversation = 1"#;
+    let (_place, store, id) = damaged(sql).await;
+    let error = is_corrupt_at(&store, &id, 0).await;
+    assert!(error.source().unwrap().to_string().contains("version 9"), "{error:?}");
+}
+
+#[tokio::test]
+async fn a_record_that_is_missing_is_named() {
+    for position in [0, 1, 2] {
+        let sql = format!("DELETE FROM exchange WHERE seq = {position} AND conversation = 1");
+        let (_place, store, id) = damaged(&sql).await;
+        is_corrupt_at(&store, &id, position).await;
+    }
+}
+
+#[tokio::test]
+async fn a_damaged_compaction_is_reported_without_quoting_it() {
+    let sql = r#"INSERT INTO compaction VALUES (1, 'default', 1, '"secret"')"#;
+    let (_place, store, id) = damaged(sql).await;
+    let error = store.load(&id, Load::new()).await.unwrap_err();
+    assert!(matches!(error, StoreError::Backend { .. }) && !format!("{error:?}").contains("secret"), "{error:?}");
+    assert_eq!(store.conversation(&id).messages().await.unwrap().len(), 6);
+    window(&store, &conversation("whole")).await;
+}

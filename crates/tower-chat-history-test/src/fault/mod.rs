@@ -1,0 +1,236 @@
+//! A store that fails on demand.
+
+mod gate;
+mod plan;
+
+use std::{
+    fmt,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use tower_chat_history_core::{
+    Append, Appended, Compact, CompactOutcome, ConversationId, HistoryStore, Incarnation, Load, Loaded, Page, Seq,
+    StoreError,
+};
+
+use self::{
+    gate::Gates,
+    plan::{Plan, Step},
+};
+pub use self::{gate::Hold, plan::Fault};
+use crate::lock;
+
+/// An operation of a [`HistoryStore`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Op {
+    /// [`HistoryStore::load`].
+    Load,
+    /// [`HistoryStore::append`].
+    Append,
+    /// [`HistoryStore::compact`].
+    Compact,
+    /// [`HistoryStore::read`].
+    Read,
+    /// [`HistoryStore::delete`].
+    Delete,
+}
+
+/// A store around a store, whose operations fail, lose their answers, are slow or hang when a test says so, and are
+/// counted.
+///
+/// Without a plan it does what the inner store does. A clone is the same store: keep one to steer the other. A call goes
+/// through these stages: it is counted and takes its step of the plan, waits for the [delay](Self::delay), is
+/// [held](Self::hold), fails if its step says so, does the inner operation, has its answer [held](Self::hold_answers), and
+/// [loses](Self::lose_answers) it if its step says so.
+///
+/// ```
+/// use tower_chat_history_core::{ConversationId, HistoryStore, Load, StoreError};
+/// use tower_chat_history_test::{Fault, FaultStore, Op};
+///
+/// async fn example(inner: impl HistoryStore, id: &ConversationId) {
+///     let store = FaultStore::new(inner);
+///     store.fail(Op::Load, 1, Fault::Unavailable);
+///     assert!(matches!(store.load(id, Load::new()).await, Err(StoreError::Unavailable { .. })));
+///     assert!(store.load(id, Load::new()).await.is_ok());
+///     assert_eq!(store.calls(Op::Load), 2);
+/// }
+/// ```
+///
+/// Steps queue up for each operation: `pass(op, 2)` followed by `fail(op, 1, ..)` fails the third call from now on.
+pub struct FaultStore<S> {
+    faults: Arc<[OpFaults; 5]>,
+    loaded: Arc<[AtomicUsize; 2]>,
+    inner: Arc<S>,
+}
+
+/// The state of one operation.
+#[derive(Debug, Default)]
+struct OpFaults {
+    calls: AtomicUsize,
+    plan: Mutex<Plan>,
+    delay: Mutex<Duration>,
+    before: Gates,
+    after: Gates,
+}
+
+impl OpFaults {
+    /// Runs one call through its stages.
+    async fn through<T: Send>(
+        &self,
+        id: &ConversationId,
+        inner: impl Future<Output = Result<T, StoreError>> + Send,
+    ) -> Result<T, StoreError> {
+        self.calls.fetch_add(1, Relaxed);
+        let step = lock(&self.plan).next();
+        let delay = *lock(&self.delay);
+        if !delay.is_zero() {
+            tokio::time::sleep(delay).await;
+        }
+        self.before.pass().await;
+        if let Step::Fail(fault) = step {
+            return Err(fault.error(id));
+        }
+        let answer = inner.await;
+        self.after.pass().await;
+        if let Step::LoseAnswer = step { Err(StoreError::unavailable("the answer was lost on demand")) } else { answer }
+    }
+}
+
+impl<S> FaultStore<S> {
+    /// A store that does what `inner` does until told otherwise. An `Arc<dyn HistoryStore>` is a store as well.
+    #[must_use]
+    pub fn new(inner: S) -> Self {
+        Self { faults: Arc::default(), loaded: Arc::default(), inner: Arc::new(inner) }
+    }
+
+    /// The inner store, to look at or to fill without faults.
+    #[must_use]
+    pub fn get_ref(&self) -> &S {
+        &self.inner
+    }
+
+    /// Lets the next `calls` calls of the operation pass.
+    pub fn pass(&self, op: Op, calls: usize) {
+        self.plan(op, calls, Step::Pass);
+    }
+
+    /// Fails the next `calls` calls of the operation, without doing anything. For ever is `usize::MAX`.
+    pub fn fail(&self, op: Op, calls: usize, fault: Fault) {
+        self.plan(op, calls, Step::Fail(fault));
+    }
+
+    /// Loses the answers of the next `calls` calls of the operation: the inner store does them, and the caller is told
+    /// [`Unavailable`](StoreError::Unavailable), so that it cannot know the outcome. For ever is `usize::MAX`.
+    pub fn lose_answers(&self, op: Op, calls: usize) {
+        self.plan(op, calls, Step::LoseAnswer);
+    }
+
+    /// Makes every call of the operation wait that long first. The default is 0. It is a sleep of tokio: a paused clock
+    /// works.
+    pub fn delay(&self, op: Op, delay: Duration) {
+        *lock(&self.of(op).delay) = delay;
+    }
+
+    /// Lets calls of the operation hang before anything is done, until the returned handle is released or dropped.
+    pub fn hold(&self, op: Op) -> Hold {
+        self.of(op).before.close()
+    }
+
+    /// Lets calls of the operation hang after the inner store has done them, until the returned handle is released or
+    /// dropped.
+    pub fn hold_answers(&self, op: Op) -> Hold {
+        self.of(op).after.close()
+    }
+
+    /// Forgets all steps and delays. Calls that are held stay held, and counts go on.
+    pub fn mend(&self) {
+        for op in self.faults.iter() {
+            *lock(&op.plan) = Plan::default();
+            *lock(&op.delay) = Duration::ZERO;
+        }
+    }
+
+    /// How many calls of the operation began, failed ones included.
+    #[must_use]
+    pub fn calls(&self, op: Op) -> usize {
+        self.of(op).calls.load(Relaxed)
+    }
+
+    /// How many exchanges the loads brought so far, whether in a window or as one already recorded.
+    #[must_use]
+    pub fn loaded_exchanges(&self) -> usize {
+        self.loaded[0].load(Relaxed)
+    }
+
+    /// How many messages the loads brought so far.
+    #[must_use]
+    pub fn loaded_messages(&self) -> usize {
+        self.loaded[1].load(Relaxed)
+    }
+
+    fn of(&self, op: Op) -> &OpFaults {
+        &self.faults[op as usize]
+    }
+
+    fn plan(&self, op: Op, calls: usize, step: Step) {
+        lock(&self.of(op).plan).push(calls, step);
+    }
+
+    fn count(&self, loaded: &Loaded) {
+        let exchanges = match loaded {
+            Loaded::Window(window) => window.exchanges.as_slice(),
+            Loaded::AlreadyRecorded(recorded) => std::slice::from_ref(recorded),
+            Loaded::Absent | Loaded::Unchanged => &[],
+        };
+        self.loaded[0].fetch_add(exchanges.len(), Relaxed);
+        self.loaded[1].fetch_add(exchanges.iter().map(|recorded| recorded.exchange.messages.len()).sum(), Relaxed);
+    }
+}
+
+#[async_trait]
+#[deny(clippy::missing_trait_methods)]
+impl<S: HistoryStore> HistoryStore for FaultStore<S> {
+    async fn load(&self, id: &ConversationId, load: Load) -> Result<Loaded, StoreError> {
+        let loaded = self.of(Op::Load).through(id, self.inner.load(id, load)).await?;
+        self.count(&loaded);
+        Ok(loaded)
+    }
+
+    async fn append(&self, id: &ConversationId, append: Append) -> Result<Appended, StoreError> {
+        self.of(Op::Append).through(id, self.inner.append(id, append)).await
+    }
+
+    async fn compact(
+        &self,
+        id: &ConversationId,
+        incarnation: Incarnation,
+        compact: Compact,
+    ) -> Result<CompactOutcome, StoreError> {
+        self.of(Op::Compact).through(id, self.inner.compact(id, incarnation, compact)).await
+    }
+
+    async fn read(&self, id: &ConversationId, from: Seq, limit: usize) -> Result<Page, StoreError> {
+        self.of(Op::Read).through(id, self.inner.read(id, from, limit)).await
+    }
+
+    async fn delete(&self, id: &ConversationId) -> Result<(), StoreError> {
+        self.of(Op::Delete).through(id, self.inner.delete(id)).await
+    }
+}
+
+impl<S> Clone for FaultStore<S> {
+    fn clone(&self) -> Self {
+        Self { faults: Arc::clone(&self.faults), loaded: Arc::clone(&self.loaded), inner: Arc::clone(&self.inner) }
+    }
+}
+
+impl<S: fmt::Debug> fmt::Debug for FaultStore<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FaultStore").field("faults", &self.faults).field("inner", &&*self.inner).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,134 @@
+//! Where a mock's replies come from.
+
+use std::{
+    collections::VecDeque,
+    fmt,
+    sync::{Arc, Mutex},
+};
+
+use tower_chat_history_core::Message;
+
+use crate::{ApiFailure, Reply, check_chat_rules, lock};
+
+/// Where the replies of a [`MockLlm`](crate::MockLlm) or a [`MockServer`](crate::MockServer) come from.
+///
+/// Either a script, used up in order, or a rule that computes each reply from the messages of the request alone. A list of
+/// replies converts into a script. A clone shares the script.
+///
+/// ```
+/// use tower_chat_history_test::{Replies, Reply, rules};
+///
+/// let script = Replies::script([Reply::text("Hello!"), Reply::text("Bye!")]);
+/// let rule = Replies::rules(|messages| Reply::text(format!("{} messages", messages.len())));
+/// let memory = Replies::rules(rules::remembering());
+/// ```
+///
+/// # Prompts are checked
+///
+/// A request that breaks the [chat rules](crate::check_chat_rules) is answered with the error that OpenAI gives (status
+/// 400), whatever the script or the rule would say, and uses no reply of the script. So a test that only looks at replies
+/// notices an invalid prompt too. [`check_prompts`](Self::check_prompts) switches that off.
+#[derive(Clone)]
+pub struct Replies {
+    source: Arc<Source>,
+    check_prompts: bool,
+}
+
+enum Source {
+    Script(Mutex<Script>),
+    Rule(Box<dyn Fn(&[Message]) -> Reply + Send + Sync>),
+}
+
+struct Script {
+    scripted: usize,
+    left: VecDeque<Reply>,
+}
+
+impl Replies {
+    /// These replies in order. Once they are used up, requests are answered with an error (status 400, code
+    /// `script_used_up`) that clients do not retry.
+    #[must_use]
+    pub fn script(replies: impl IntoIterator<Item = Reply>) -> Self {
+        let left: VecDeque<_> = replies.into_iter().collect();
+        Self::new(Source::Script(Mutex::new(Script { scripted: left.len(), left })))
+    }
+
+    /// A reply computed from the messages of each request.
+    #[must_use]
+    pub fn rules(rule: impl Fn(&[Message]) -> Reply + Send + Sync + 'static) -> Self {
+        Self::new(Source::Rule(Box::new(rule)))
+    }
+
+    fn new(source: Source) -> Self {
+        Self { source: Arc::new(source), check_prompts: true }
+    }
+
+    /// Sets whether prompts are checked against the [chat rules](crate::check_chat_rules). The default is true.
+    #[must_use]
+    pub fn check_prompts(mut self, check: bool) -> Self {
+        self.check_prompts = check;
+        self
+    }
+
+    /// Adds a reply at the end of a script. A rule has no end: it is left as it is.
+    pub fn push(&self, reply: Reply) {
+        if let Source::Script(script) = &*self.source {
+            let mut script = lock(script);
+            script.scripted += 1;
+            script.left.push_back(reply);
+        }
+    }
+
+    /// How many replies of a script are left; `None` for a rule.
+    #[must_use]
+    pub fn left(&self) -> Option<usize> {
+        match &*self.source {
+            Source::Script(script) => Some(lock(script).left.len()),
+            Source::Rule(_) => None,
+        }
+    }
+
+    /// The reply to a request with these messages.
+    pub(crate) fn next(&self, prompt: &[Message]) -> Reply {
+        if self.check_prompts {
+            if let Err(violation) = check_chat_rules(prompt) {
+                return Reply::error(violation.into());
+            }
+        }
+        match &*self.source {
+            Source::Rule(rule) => rule(prompt),
+            Source::Script(script) => {
+                let mut script = lock(script);
+                script.left.pop_front().unwrap_or_else(|| used_up(script.scripted))
+            }
+        }
+    }
+}
+
+fn used_up(scripted: usize) -> Reply {
+    let message = format!("the mock's script is used up: it had {scripted} replies, and one more request came");
+    Reply::error(ApiFailure::new(400, message).code("script_used_up"))
+}
+
+impl From<Vec<Reply>> for Replies {
+    fn from(replies: Vec<Reply>) -> Self {
+        Self::script(replies)
+    }
+}
+
+impl<const N: usize> From<[Reply; N]> for Replies {
+    fn from(replies: [Reply; N]) -> Self {
+        Self::script(replies)
+    }
+}
+
+impl fmt::Debug for Replies {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut out = f.debug_struct("Replies");
+        out.field("check_prompts", &self.check_prompts);
+        if let Some(left) = self.left() {
+            out.field("left", &left);
+        }
+        out.finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,149 @@
+//! One choice of a reply.
+
+use serde_json::{Map, Value, json};
+
+/// One choice of a reply, for replies with several of them (a request's `n`).
+///
+/// ```
+/// use tower_chat_history_test::{Choice, Reply};
+///
+/// let two = Reply::choices([Choice::text("heads"), Choice::text("tails").finish("length")]);
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Choice {
+    pub(super) text: Option<String>,
+    pub(super) refusal: Option<String>,
+    pub(super) calls: Vec<Call>,
+    pub(super) finish: Option<String>,
+    pub(super) fields: Map<String, Value>,
+}
+
+impl Choice {
+    /// A choice with that text.
+    #[must_use]
+    pub fn text(text: impl Into<String>) -> Self {
+        Self { text: Some(text.into()), ..Self::default() }
+    }
+
+    /// A choice that refuses.
+    #[must_use]
+    pub fn refusal(text: impl Into<String>) -> Self {
+        Self { refusal: Some(text.into()), ..Self::default() }
+    }
+
+    /// A choice that calls tools.
+    #[must_use]
+    pub fn calls(calls: impl IntoIterator<Item = impl Into<Call>>) -> Self {
+        Self::default().with_calls(calls)
+    }
+
+    /// A choice that says nothing: its content is null.
+    #[must_use]
+    pub fn empty() -> Self {
+        Self::default()
+    }
+
+    /// Adds tool calls.
+    #[must_use]
+    pub fn with_calls(mut self, calls: impl IntoIterator<Item = impl Into<Call>>) -> Self {
+        self.calls.extend(calls.into_iter().map(Into::into));
+        self
+    }
+
+    /// Sets the finish reason. The default is `tool_calls` with calls, and `stop` without.
+    #[must_use]
+    pub fn finish(mut self, reason: impl Into<String>) -> Self {
+        self.finish = Some(reason.into());
+        self
+    }
+
+    /// Adds a field to the message, such as a provider's `reasoning_content`. In a stream the first chunk carries it.
+    #[must_use]
+    pub fn field(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
+        self.fields.insert(name.into(), value.into());
+        self
+    }
+
+    pub(super) fn finish_reason(&self) -> &str {
+        match &self.finish {
+            Some(reason) => reason,
+            None if self.calls.is_empty() => "stop",
+            None => "tool_calls",
+        }
+    }
+
+    pub(super) fn message(&self) -> Value {
+        let mut message = json!({ "role": "assistant", "content": self.text, "refusal": self.refusal });
+        if let Some(message) = message.as_object_mut() {
+            if !self.calls.is_empty() {
+                message.insert("tool_calls".into(), self.calls.iter().map(Call::whole).collect());
+            }
+            message.extend(self.fields.clone());
+        }
+        message
+    }
+
+    /// The size of what the model wrote, for the derived usage.
+    pub(super) fn bytes(&self) -> usize {
+        let text = [&self.text, &self.refusal].into_iter().flatten().map(String::len).sum::<usize>();
+        text + self.calls.iter().map(|call| call.name.len() + call.arguments.len()).sum::<usize>()
+    }
+}
+
+/// A tool call in a reply. `("call_1", "weather", "{}")` converts into one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Call {
+    id: String,
+    pub(super) name: String,
+    pub(super) arguments: String,
+    custom: bool,
+}
+
+impl Call {
+    /// A call of a function. The arguments are any text: models do not always write JSON.
+    #[must_use]
+    pub fn new(id: impl Into<String>, name: impl Into<String>, arguments: impl Into<String>) -> Self {
+        Self { id: id.into(), name: name.into(), arguments: arguments.into(), custom: false }
+    }
+
+    /// A call of a custom tool, whose input is free text. async-openai 0.43 cannot read such calls.
+    #[must_use]
+    pub fn custom(id: impl Into<String>, name: impl Into<String>, input: impl Into<String>) -> Self {
+        Self { custom: true, ..Self::new(id, name, input) }
+    }
+
+    fn whole(&self) -> Value {
+        self.head(&self.arguments)
+    }
+
+    fn head(&self, arguments: &str) -> Value {
+        let Self { id, name, .. } = self;
+        if self.custom {
+            json!({ "id": id, "type": "custom", "custom": { "name": name, "input": arguments } })
+        } else {
+            json!({ "id": id, "type": "function", "function": { "name": name, "arguments": arguments } })
+        }
+    }
+
+    /// The first delta of this call: everything but the arguments.
+    pub(super) fn opening(&self, index: usize) -> Value {
+        let mut head = self.head("");
+        head["index"] = index.into();
+        head
+    }
+
+    /// A later delta of this call.
+    pub(super) fn piece(&self, index: usize, arguments: &str) -> Value {
+        if self.custom {
+            json!({ "index": index, "custom": { "input": arguments } })
+        } else {
+            json!({ "index": index, "function": { "arguments": arguments } })
+        }
+    }
+}
+
+impl<I: Into<String>, N: Into<String>, A: Into<String>> From<(I, N, A)> for Call {
+    fn from((id, name, arguments): (I, N, A)) -> Self {
+        Self::new(id, name, arguments)
+    }
+}

@@ -1,0 +1,263 @@
+//! What a mock answers.
+
+mod choice;
+mod failure;
+#[cfg(any(feature = "openai", feature = "server"))]
+mod play;
+#[cfg(any(feature = "openai", feature = "server"))]
+mod transcript;
+#[cfg(any(feature = "openai", feature = "server"))]
+mod wire;
+
+use std::time::Duration;
+
+use serde_json::Value;
+use tower_chat_history_core::Usage;
+
+#[cfg(feature = "server")]
+pub(crate) use self::wire::CREATED;
+pub use self::{
+    choice::{Call, Choice},
+    failure::ApiFailure,
+};
+#[cfg(any(feature = "openai", feature = "server"))]
+pub(crate) use self::{
+    play::{Frame, play},
+    transcript::{End, Transcript},
+    wire::{Asked, Stopped},
+};
+
+/// What a mock model answers to one request, and how: whole or in pieces, late, broken or not at all.
+///
+/// One reply serves both ways of asking. Asked for a whole answer, a mock sends one JSON document; asked for a stream, it
+/// sends the same content in chunks, as OpenAI does: first the role, then pieces of the text, of the refusal and of each
+/// call's arguments (a call's first delta has its id, type and name; those of parallel calls and of several choices
+/// alternate), then the finish reason, then the usage if the request wants it in the stream.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use tower_chat_history_test::{ApiFailure, Reply};
+///
+/// let plain = Reply::text("It is sunny.");
+/// let parallel = Reply::calls([("call_1", "weather", r#"{"city":"Oslo"}"#), ("call_2", "time", "not JSON")]);
+/// let slow = Reply::text("…").latency(Duration::from_secs(5)).chunk_delay(Duration::from_millis(100));
+/// let broken = Reply::text("a longer answer").chunk_chars(3).abort_after(2);
+/// let failed = Reply::error(ApiFailure::server_error());
+/// ```
+///
+/// # Streams that break
+///
+/// [`end_after`](Self::end_after), [`abort_after`](Self::abort_after), [`error_after`](Self::error_after) and
+/// [`panic_after`](Self::panic_after) break a stream off after a number of chunks, counted from the first one (which has
+/// the role); of several such calls the last one counts. Asked for a whole answer, such a reply is sent whole
+/// (`end_after`), lost with its connection (`abort_after`), the error (`error_after`) or a panic (`panic_after`).
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct Reply {
+    outcome: Outcome,
+    usage: Reported,
+    model: Option<String>,
+    latency: Duration,
+    chunk_chars: usize,
+    chunk_delay: Duration,
+    wire_bytes: Option<usize>,
+    passing_error: Option<(usize, ApiFailure)>,
+    break_off: Option<(usize, BreakOff)>,
+}
+
+#[derive(Clone, Debug)]
+enum Outcome {
+    /// One choice, sent as often as the request's `n` asks.
+    Each(Choice),
+    /// These choices, whatever the request's `n` asks.
+    Exactly(Vec<Choice>),
+    Failure(ApiFailure),
+    Panic(String),
+}
+
+#[derive(Clone, Debug)]
+enum Reported {
+    Derived,
+    Given(Usage),
+    Nothing,
+}
+
+#[derive(Clone, Debug)]
+enum BreakOff {
+    End,
+    Abort,
+    Error(ApiFailure),
+    Panic(String),
+}
+
+impl Reply {
+    /// An answer of that text. If the request's `n` asks for several choices, all are the same.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::new(Outcome::Each(Choice::text(text)))
+    }
+
+    /// A refusal.
+    pub fn refusal(text: impl Into<String>) -> Self {
+        Self::new(Outcome::Each(Choice::refusal(text)))
+    }
+
+    /// Tool calls without text; several are parallel.
+    ///
+    /// ```
+    /// # use tower_chat_history_test::Reply;
+    /// let one = Reply::calls([("call_1", "weather", r#"{"city":"Oslo"}"#)]);
+    /// ```
+    pub fn calls(calls: impl IntoIterator<Item = impl Into<Call>>) -> Self {
+        Self::new(Outcome::Each(Choice::calls(calls)))
+    }
+
+    /// An answer that says nothing: its content is null.
+    pub fn empty() -> Self {
+        Self::new(Outcome::Each(Choice::empty()))
+    }
+
+    /// An answer without any choice.
+    pub fn no_choices() -> Self {
+        Self::new(Outcome::Exactly(Vec::new()))
+    }
+
+    /// Exactly these choices, whatever the request's `n` asks.
+    pub fn choices(choices: impl IntoIterator<Item = Choice>) -> Self {
+        Self::new(Outcome::Exactly(choices.into_iter().collect()))
+    }
+
+    /// An error instead of an answer.
+    pub fn error(failure: ApiFailure) -> Self {
+        Self::new(Outcome::Failure(failure))
+    }
+
+    /// A panic instead of an answer. The HTTP server drops the connection, as a server does whose handler panicked.
+    pub fn panic(message: impl Into<String>) -> Self {
+        Self::new(Outcome::Panic(message.into()))
+    }
+
+    fn new(outcome: Outcome) -> Self {
+        Self {
+            outcome,
+            usage: Reported::Derived,
+            model: None,
+            latency: Duration::ZERO,
+            chunk_chars: 8,
+            chunk_delay: Duration::ZERO,
+            wire_bytes: None,
+            passing_error: None,
+            break_off: None,
+        }
+    }
+
+    /// Adds tool calls to every choice.
+    pub fn with_calls(self, calls: impl IntoIterator<Item = impl Into<Call>>) -> Self {
+        let calls: Vec<Call> = calls.into_iter().map(Into::into).collect();
+        self.map_choices(|choice| choice.with_calls(calls.iter().cloned()))
+    }
+
+    /// Sets the finish reason of every choice; any text is sent as it is. The default is `tool_calls` with calls, and
+    /// `stop` without.
+    ///
+    /// async-openai's types know the reasons of OpenAI only: an answer with another one is an error for its callers.
+    pub fn finish(self, reason: impl Into<String>) -> Self {
+        let reason = reason.into();
+        self.map_choices(|choice| choice.finish(reason.clone()))
+    }
+
+    /// Adds a field to the message of every choice, such as a provider's `reasoning_content`. In a stream the first chunk
+    /// carries it.
+    pub fn field(self, name: impl Into<String>, value: impl Into<Value>) -> Self {
+        let (name, value) = (name.into(), value.into());
+        self.map_choices(|choice| choice.field(name.clone(), value.clone()))
+    }
+
+    fn map_choices(mut self, change: impl Fn(Choice) -> Choice) -> Self {
+        match &mut self.outcome {
+            Outcome::Each(choice) => *choice = change(std::mem::take(choice)),
+            Outcome::Exactly(choices) => choices.iter_mut().for_each(|c| *c = change(std::mem::take(c))),
+            Outcome::Failure(_) | Outcome::Panic(_) => {}
+        }
+        self
+    }
+
+    /// Sets the model that the answer names. The default is the one that the request asks for.
+    pub fn model(mut self, model: impl Into<String>) -> Self {
+        self.model = Some(model.into());
+        self
+    }
+
+    /// Sets the reported usage. The default is one token for every 4 bytes begun, of the prompt's JSON and of the answer.
+    pub const fn usage(mut self, usage: Usage) -> Self {
+        self.usage = Reported::Given(usage);
+        self
+    }
+
+    /// Reports no usage, also where the request asks for it.
+    pub const fn without_usage(mut self) -> Self {
+        self.usage = Reported::Nothing;
+        self
+    }
+
+    /// Waits that long before anything is answered. The default is 0. It is a sleep of tokio: a paused clock works.
+    pub const fn latency(mut self, latency: Duration) -> Self {
+        self.latency = latency;
+        self
+    }
+
+    /// Sets how many characters a piece of text or arguments has in a stream, at least 1. The default is 8.
+    pub const fn chunk_chars(mut self, chars: usize) -> Self {
+        self.chunk_chars = if chars == 0 { 1 } else { chars };
+        self
+    }
+
+    /// Waits that long between two chunks of a stream. The default is 0. It is a sleep of tokio: a paused clock works.
+    pub const fn chunk_delay(mut self, delay: Duration) -> Self {
+        self.chunk_delay = delay;
+        self
+    }
+
+    /// Makes the HTTP server cut a stream into writes of that many bytes, at least 1, wherever the events end: a small
+    /// number splits events (and characters), a large one glues them together. The default is one write for each event.
+    pub const fn wire_bytes(mut self, bytes: usize) -> Self {
+        self.wire_bytes = Some(if bytes == 0 { 1 } else { bytes });
+        self
+    }
+
+    /// Ends the stream cleanly after `chunks` chunks: no finish reason unless it was among them, no `[DONE]`, no error.
+    pub fn end_after(mut self, chunks: usize) -> Self {
+        self.break_off = Some((chunks, BreakOff::End));
+        self
+    }
+
+    /// Aborts the connection after `chunks` chunks of the stream.
+    pub fn abort_after(mut self, chunks: usize) -> Self {
+        self.break_off = Some((chunks, BreakOff::Abort));
+        self
+    }
+
+    /// Sends an error event after `chunks` chunks of the stream, and ends it with that.
+    pub fn error_after(mut self, chunks: usize, failure: ApiFailure) -> Self {
+        self.break_off = Some((chunks, BreakOff::Error(failure)));
+        self
+    }
+
+    /// Panics after `chunks` chunks of the stream. The HTTP server aborts the connection.
+    pub fn panic_after(mut self, chunks: usize, message: impl Into<String>) -> Self {
+        self.break_off = Some((chunks, BreakOff::Panic(message.into())));
+        self
+    }
+
+    /// Sends an error event after `chunks` chunks of the stream, which then goes on as if nothing had happened.
+    pub fn passing_error_after(mut self, chunks: usize, failure: ApiFailure) -> Self {
+        self.passing_error = Some((chunks, failure));
+        self
+    }
+}
+
+impl From<ApiFailure> for Reply {
+    fn from(failure: ApiFailure) -> Self {
+        Self::error(failure)
+    }
+}

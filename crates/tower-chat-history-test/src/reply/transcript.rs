@@ -1,0 +1,182 @@
+//! A reply as the events of a stream.
+
+use std::{collections::VecDeque, time::Duration};
+
+use serde_json::{Map, Value, json};
+
+use super::{
+    BreakOff, Choice, Reply,
+    wire::{Asked, CREATED, Stopped},
+};
+
+/// What a stream sends, and how it ends.
+#[derive(Debug)]
+pub(crate) struct Transcript {
+    /// The data of each event.
+    pub(crate) events: Vec<String>,
+    pub(crate) end: End,
+    pub(crate) delay: Duration,
+    #[cfg(feature = "server")]
+    pub(crate) wire_bytes: Option<usize>,
+}
+
+#[derive(Debug)]
+pub(crate) enum End {
+    /// With `[DONE]`.
+    Done,
+    /// Without it.
+    Closed,
+    /// The connection breaks.
+    Lost,
+    Panic(String),
+}
+
+impl Reply {
+    /// The answer as a stream.
+    pub(crate) fn transcript(&self, asked: &Asked) -> Result<Transcript, Stopped> {
+        let choices = self.chosen(asked)?;
+        let reported = if asked.include_usage { self.reported(asked, &choices) } else { None };
+        let chunk = |choices: Value, usage: Value| {
+            let (id, model) = (asked.id(), self.named(asked));
+            let mut chunk = json!({
+                "id": id, "object": "chat.completion.chunk", "created": CREATED, "model": model, "choices": choices,
+            });
+            // OpenAI writes the field into every chunk of a stream whose request asks for usage.
+            if asked.include_usage {
+                chunk["usage"] = usage;
+            }
+            chunk.to_string()
+        };
+        let parts = alternating(choices.iter().enumerate().map(|(index, choice)| self.parts(index, choice)));
+        let mut events: Vec<_> = parts.into_iter().map(|part| chunk(json!([part]), Value::Null)).collect();
+        events.extend(reported.map(|usage| chunk(json!([]), usage)));
+
+        let mut end = End::Done;
+        if let Some((chunks, break_off)) = &self.break_off {
+            events.truncate(*chunks);
+            end = match break_off {
+                BreakOff::End => End::Closed,
+                BreakOff::Abort => End::Lost,
+                BreakOff::Error(failure) => {
+                    events.push(failure.to_json().to_string());
+                    End::Closed
+                }
+                BreakOff::Panic(message) => End::Panic(message.clone()),
+            };
+        }
+        if let Some((chunks, failure)) = &self.passing_error {
+            events.insert(events.len().min(*chunks), failure.to_json().to_string());
+        }
+        Ok(Transcript {
+            events,
+            end,
+            delay: self.chunk_delay,
+            #[cfg(feature = "server")]
+            wire_bytes: self.wire_bytes,
+        })
+    }
+
+    /// One choice's parts, in order.
+    fn parts(&self, index: usize, choice: &Choice) -> VecDeque<Value> {
+        let part = |delta: Value, finish: Value| json!({ "index": index, "delta": delta, "finish_reason": finish });
+        let mut opening = Map::new();
+        opening.insert("role".into(), "assistant".into());
+        opening.insert("content".into(), choice.text.as_ref().map_or(Value::Null, |_| "".into()));
+        opening.extend(choice.fields.clone());
+
+        let mut deltas = VecDeque::from([Value::from(opening)]);
+        deltas.extend(self.pieces(choice.text.as_deref()).map(|piece| json!({ "content": piece })));
+        deltas.extend(self.pieces(choice.refusal.as_deref()).map(|piece| json!({ "refusal": piece })));
+        let calls = || choice.calls.iter().enumerate();
+        let openings = calls().map(|(at, call)| call.opening(at)).collect::<Vec<_>>();
+        let later =
+            calls().map(|(at, call)| self.pieces(Some(&call.arguments)).map(|piece| call.piece(at, &piece)).collect());
+        deltas.extend(openings.into_iter().chain(alternating(later)).map(|call| json!({ "tool_calls": [call] })));
+
+        let mut parts: VecDeque<_> = deltas.into_iter().map(|delta| part(delta, Value::Null)).collect();
+        parts.push_back(part(json!({}), choice.finish_reason().into()));
+        parts
+    }
+
+    /// The text in pieces of the configured length.
+    fn pieces(&self, text: Option<&str>) -> impl Iterator<Item = String> {
+        let chars: Vec<char> = text.unwrap_or_default().chars().collect();
+        let pieces: Vec<String> = chars.chunks(self.chunk_chars).map(|piece| piece.iter().collect()).collect();
+        pieces.into_iter()
+    }
+}
+
+/// The first of each queue, then the second of each, and so on.
+fn alternating(queues: impl Iterator<Item = VecDeque<Value>>) -> Vec<Value> {
+    let mut queues: Vec<_> = queues.collect();
+    let mut all = Vec::new();
+    while queues.iter().any(|queue| !queue.is_empty()) {
+        all.extend(queues.iter_mut().filter_map(VecDeque::pop_front));
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ApiFailure;
+
+    fn asked(n: usize, include_usage: bool) -> Asked {
+        Asked { number: 1, model: "mock".into(), n, include_usage, prompt_bytes: 8 }
+    }
+
+    /// The choices of every event, `null` for error events.
+    fn events(reply: &Reply, asked: &Asked) -> Vec<Value> {
+        let events = reply.transcript(asked).unwrap().events;
+        events.iter().map(|event| serde_json::from_str::<Value>(event).unwrap()["choices"].take()).collect()
+    }
+
+    #[test]
+    fn text_comes_in_pieces_between_role_and_finish_reason() {
+        let events = events(&Reply::text("añb").chunk_chars(2), &asked(1, false));
+        let deltas: Vec<_> = events.iter().map(|event| &event[0]["delta"]).collect();
+        assert_eq!(deltas[0], &json!({ "role": "assistant", "content": "" }));
+        assert_eq!((deltas[1], deltas[2]), (&json!({ "content": "añ" }), &json!({ "content": "b" })));
+        assert_eq!(events[3], json!([{ "index": 0, "delta": {}, "finish_reason": "stop" }]));
+        assert_eq!(events.len(), 4);
+    }
+
+    #[test]
+    fn pieces_of_parallel_calls_alternate() {
+        let reply = Reply::calls([("a", "f", "1234"), ("b", "g", "56")]).chunk_chars(2);
+        let events = events(&reply, &asked(1, false));
+        let calls: Vec<_> = events.iter().filter_map(|event| event[0]["delta"]["tool_calls"].get(0)).collect();
+        assert_eq!(calls[0]["id"], "a");
+        assert_eq!(
+            calls[1],
+            &json!({
+                "index": 1, "id": "b", "type": "function", "function": { "name": "g", "arguments": "" }
+            })
+        );
+        let later = calls[2..].iter().map(|call| (call["index"].as_u64(), call["function"]["arguments"].as_str()));
+        let expected = [(Some(0), Some("12")), (Some(1), Some("56")), (Some(0), Some("34"))];
+        assert_eq!(later.collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn usage_is_the_last_chunk_and_has_no_choices() {
+        let reply = Reply::choices([Choice::text("a"), Choice::text("b")]);
+        let events = events(&reply, &asked(2, true));
+        let indexes: Vec<_> = events.iter().map(|event| event[0]["index"].as_u64()).collect();
+        assert_eq!(indexes, [Some(0), Some(1), Some(0), Some(1), Some(0), Some(1), None]);
+        assert_eq!(events[6], json!([]));
+    }
+
+    #[test]
+    fn a_break_leaves_the_chunks_before_it() {
+        let reply = Reply::text("abcd").chunk_chars(1);
+        let transcript = |reply: &Reply| reply.transcript(&asked(1, true)).unwrap();
+        let ended = transcript(&reply.clone().end_after(2));
+        assert!(ended.events.len() == 2 && matches!(ended.end, End::Closed));
+        let failed = transcript(&reply.clone().error_after(2, ApiFailure::server_error()));
+        assert!(failed.events.len() == 3 && failed.events[2].contains("\"error\""));
+        let passing = transcript(&reply.passing_error_after(2, ApiFailure::server_error()));
+        assert!(passing.events.len() == 8 && passing.events[2].contains("\"error\""));
+        assert!(matches!(passing.end, End::Done));
+    }
+}

@@ -1,0 +1,110 @@
+//! What the server answers to which request.
+
+use std::sync::Arc;
+
+use axum::{
+    Router,
+    body::{Body, Bytes},
+    extract::{DefaultBodyLimit, State},
+    http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header},
+    response::{IntoResponse, Response},
+    routing::{get, post},
+};
+use serde_json::json;
+
+use super::{Shared, body, recorded::RecordedRequest};
+use crate::{
+    ApiFailure, Reply, lock,
+    reply::{Asked, CREATED, Stopped},
+};
+
+pub(super) fn router(shared: Arc<Shared>) -> Router {
+    Router::new()
+        .route("/v1/chat/completions", post(chat))
+        .route("/v1/models", get(models))
+        .fallback(unknown)
+        .method_not_allowed_fallback(not_allowed)
+        // Long histories are what is tested.
+        .layer(DefaultBodyLimit::disable())
+        .with_state(shared)
+}
+
+async fn chat(State(shared): State<Arc<Shared>>, headers: HeaderMap, body: Bytes) -> Response {
+    let request = RecordedRequest::new(headers, String::from_utf8_lossy(&body).into_owned());
+    let parsed = request.parsed();
+    let number = {
+        let mut requests = lock(&shared.requests);
+        requests.push(request);
+        requests.len()
+    };
+    let parsed = match parsed {
+        Ok(parsed) => parsed,
+        Err(error) if error.is_data() => {
+            return failure(
+                &ApiFailure::new(400, "The messages of the request are not as expected.").param("messages"),
+            );
+        }
+        Err(_) => return failure(&ApiFailure::new(400, "We could not parse the JSON body of your request.")),
+    };
+    let Some(model) = parsed.model else {
+        return failure(&ApiFailure::new(400, "you must provide a model parameter"));
+    };
+    let n = parsed.n.unwrap_or(1);
+    if !(1..=128).contains(&n) {
+        return failure(&ApiFailure::new(400, "Invalid 'n': expected an integer from 1 to 128.").param("n"));
+    }
+    let asked = Asked {
+        number,
+        model,
+        n,
+        include_usage: parsed.stream_options.and_then(|options| options.include_usage).unwrap_or_default(),
+        prompt_bytes: Asked::prompt_bytes(&parsed.messages),
+    };
+    let reply = shared.replies.next(&parsed.messages);
+    reply.wait().await;
+    let answer = if parsed.stream == Some(true) { streamed(&reply, &asked) } else { whole(&reply, &asked) };
+    answer.unwrap_or_else(|stopped| match stopped {
+        Stopped::Failure(reason) => failure(&reason),
+        // Unwinding ends the connection's task without an answer, as a handler's panic does, but leaves no report of it in
+        // the test's output: a client that notices is what is tested.
+        Stopped::Lost => std::panic::resume_unwind(Box::new("the connection was to break")),
+        Stopped::Panic(message) => std::panic::resume_unwind(Box::new(message)),
+    })
+}
+
+fn whole(reply: &Reply, asked: &Asked) -> Result<Response, Stopped> {
+    Ok(json_response(StatusCode::OK, reply.completion(asked)?))
+}
+
+fn streamed(reply: &Reply, asked: &Asked) -> Result<Response, Stopped> {
+    let body = Body::from_stream(body::server_sent_events(reply.transcript(asked)?));
+    let headers = [(header::CONTENT_TYPE, "text/event-stream; charset=utf-8"), (header::CACHE_CONTROL, "no-cache")];
+    Ok((headers, body).into_response())
+}
+
+async fn models() -> Response {
+    let model = json!({ "id": "mock", "object": "model", "created": CREATED, "owned_by": "tower-chat-history-test" });
+    json_response(StatusCode::OK, json!({ "object": "list", "data": [model] }).to_string())
+}
+
+async fn unknown(method: Method, uri: Uri) -> Response {
+    failure(&ApiFailure::new(404, format!("Invalid URL ({method} {})", uri.path())).code("unknown_url"))
+}
+
+async fn not_allowed(method: Method, uri: Uri) -> Response {
+    failure(&ApiFailure::new(405, format!("Not allowed to {method} on {}.", uri.path())).code("method_not_supported"))
+}
+
+fn failure(failure: &ApiFailure) -> Response {
+    // A status that does not exist is a mistake in the test, and is shown as the server's own.
+    let status = StatusCode::from_u16(failure.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let mut response = json_response(status, failure.to_json().to_string());
+    if let Some(secs) = failure.retry_after_secs() {
+        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(secs));
+    }
+    response
+}
+
+fn json_response(status: StatusCode, json: String) -> Response {
+    (status, [(header::CONTENT_TYPE, "application/json")], json).into_response()
+}

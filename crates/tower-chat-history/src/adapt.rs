@@ -1,0 +1,114 @@
+//! What history needs to know of a request and a response: three small traits for adapters.
+//!
+//! An adapter is a value that knows one provider's (or one program's) types. It is given to the
+//! [layer](crate::ChatHistoryLayer) beside the store. [`AdaptRequest`] opens a request into what the engine needs and a
+//! [`Draft`] that can still be completed; [`RecordResponse`] finds the reply in a response, or folds it from a stream by
+//! [`FoldReply`]. Which of its `RecordResponse` impls is used follows from the inner service's response type, so one
+//! adapter serves unary and streaming services.
+
+use tower_chat_history_core::Message;
+
+use crate::{BoxError, Reply, Turn, TurnInput};
+
+/// Opens requests of type `R`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot adapt requests of type `{R}`",
+    note = "adapters say what they adapt in their docs; the OpenAI adapter takes `InConversation<CreateChatCompletionRequest>`"
+)]
+pub trait AdaptRequest<R> {
+    /// What the inner service takes.
+    type Request;
+    /// A request that waits for its history.
+    type Draft: Draft<Request = Self::Request>;
+
+    /// Says whether a request belongs to a conversation, and takes it apart if so.
+    ///
+    /// # Errors
+    ///
+    /// Any error is handed to the caller; neither store nor model have been called.
+    fn open(&self, request: R) -> impl Future<Output = Result<Opened<Self::Draft, Self::Request>, BoxError>> + Send;
+}
+
+/// An opened request.
+#[derive(Debug)]
+pub enum Opened<D, R> {
+    /// A call in a conversation.
+    Chat(TurnInput, D),
+    /// Anything else: it is passed on untouched, and so is its response.
+    Other(R),
+}
+
+/// A request that waits for its history.
+pub trait Draft {
+    /// What the inner service takes.
+    type Request;
+
+    /// Completes the request: its own head, then `window`, then its own input. Nothing else of it changes.
+    ///
+    /// # Errors
+    ///
+    /// Any error is handed to the caller, and the model is not called. What the request's types cannot carry is no error:
+    /// it is left out and counted in [`Sent::downgraded`].
+    fn send(self, window: &[Message]) -> Result<Sent<Self::Request>, BoxError>;
+}
+
+/// A request as the inner service takes it.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Sent<R> {
+    /// The request.
+    pub request: R,
+    /// How many of the window's messages could not be carried whole.
+    pub downgraded: usize,
+}
+
+impl<R> Sent<R> {
+    /// A request that carries the window whole, but for `downgraded` of its messages.
+    pub const fn new(request: R, downgraded: usize) -> Self {
+        Self { request, downgraded }
+    }
+}
+
+/// Finds the reply in responses of type `Res`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not know how to remember responses of type `{Res}`",
+    note = "the inner service's response decides between a unary reply and a stream"
+)]
+pub trait RecordResponse<Res> {
+    /// What the caller gets.
+    type Response;
+
+    /// Hands on the response to a request that belongs to no conversation.
+    fn pass(&self, response: Res) -> Self::Response;
+
+    /// Finds the reply and records it: by [`Turn::record`] for a unary response, by [`Turn::record_stream`] for a stream.
+    ///
+    /// # Errors
+    ///
+    /// [`SaveFailed`](crate::SaveFailed), or what the adapter cannot make sense of.
+    fn record(&self, response: Res, turn: Turn) -> impl Future<Output = Result<Self::Response, BoxError>> + Send;
+}
+
+/// Folds a stream's items into the reply.
+pub trait FoldReply<T>: Send + 'static {
+    /// Takes the next item. It is passed on to the caller untouched in any case.
+    fn push(&mut self, item: &T) -> Flow;
+
+    /// Whether every choice has said why it ended: from here on the exchange is stored, even if nobody reads on.
+    fn is_complete(&self) -> bool;
+
+    /// The reply so far, with what came after its last choice (usage) if that has come.
+    fn reply(&self) -> Reply;
+
+    /// The text so far, without half tool calls, for a reply that broke off. `None` if there is no text.
+    fn partial(&self) -> Option<Reply>;
+}
+
+/// What happens with an item.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flow {
+    /// It goes to the caller at once.
+    Pass,
+    /// It is the stream's last (`[DONE]`), on which callers let go: it goes to the caller when the exchange is stored.
+    Hold,
+}

@@ -1,0 +1,148 @@
+//! The way to a turn: wait for one's own writes, load, plan.
+
+use std::time::Duration;
+
+use tokio::runtime::Handle;
+use tower_chat_history_core::{Compact, ExchangeId, Expect, Load, Loaded, StoreError, Window};
+
+use super::{
+    Engine, Turn, TurnInput,
+    input::Keep,
+    queue::QueuePermit,
+    turn::{Begun, Target},
+};
+use crate::{History, HistoryError, InputError, OnConflict, OnLoadFailure, plan, report::TurnReport};
+
+impl Engine {
+    /// Begins a turn: loads the conversation and decides what is sent.
+    ///
+    /// Saves of this conversation that are still pending in this process are finished first, so a turn sees the one before
+    /// it. The load is bounded by the [load limit](crate::HistoryOptions::load_limit).
+    ///
+    /// # Errors
+    ///
+    /// Before the model is called: when there is no input or it does not fit the conversation
+    /// ([`HistoryError::Input`]), when the exchange id is recorded already ([`HistoryError::AlreadyRecorded`]), when the
+    /// history cannot be loaded, or when the conversation's queue is full or slow.
+    pub async fn begin(&self, input: TurnInput) -> Result<Turn, HistoryError> {
+        let TurnInput { conversation, exchange, input, choices, options } = input;
+        if input.is_empty() {
+            return Err(InputError::Empty.into());
+        }
+        let policy = self.options();
+        if policy.store_timeout.is_some() && Handle::try_current().is_err() {
+            return Err(HistoryError::NoRuntime);
+        }
+        let permit = self.wait(&conversation).await?;
+
+        let mut load = Load::new().profile(policy.profile.clone()).limit(policy.load_limit);
+        load.exchange = exchange.clone();
+        let loaded = in_time(policy.store_timeout, self.store().load(&conversation, load)).await;
+        let (history, window) = match loaded {
+            Ok(Loaded::AlreadyRecorded(recorded)) => return Err(HistoryError::AlreadyRecorded(recorded)),
+            Ok(Loaded::Window(window)) => (History::Loaded, Some(window)),
+            // Nothing was named as known, so `Unchanged` says no more than that there is nothing to load.
+            Ok(Loaded::Absent | Loaded::Unchanged) => (History::Absent, None),
+            Err(error) if policy.on_load_failure == OnLoadFailure::CallWithoutHistory => {
+                tracing::warn!(error.type = error.kind(), "calling the model without history: it could not be loaded");
+                (History::Unavailable, None)
+            }
+            Err(error) => return Err(error.into()),
+        };
+
+        let plan = plan::plan(window.as_ref(), &input, policy.load_limit, policy.on_open_turn)?;
+        if let Keep::Instead(kept) = &options.store {
+            plan::plan(window.as_ref(), kept, policy.load_limit, policy.on_open_turn)?;
+        }
+
+        let report = TurnReport {
+            conversation,
+            exchange: exchange.unwrap_or_else(ExchangeId::generate),
+            history,
+            messages_loaded: window.iter().flat_map(|w| &w.exchanges).map(|e| e.exchange.messages.len()).sum(),
+            messages_sent: plan.window.len() + input.len(),
+            truncated: window.as_ref().is_some_and(|window| window.truncated),
+            superseded_calls: plan.superseded,
+            downgraded: 0,
+            outcome: crate::Outcome::NotStored(crate::NotStored::Interrupted),
+        };
+        let target = Target {
+            expect: expect(policy.on_conflict, history, window.as_ref(), plan.continues.is_some()),
+            continues: plan.continues,
+            compact: plan.cut.map(|cut| Compact {
+                profile: policy.profile.clone(),
+                replaces: window.as_ref().map(Window::compaction_version).unwrap_or_default(),
+                cut,
+            }),
+        };
+        let window_len = plan.window.len();
+        let mut context = plan.window;
+        context.extend(input);
+        Ok(Turn::new(Begun { engine: self.clone(), context, window_len, choices, options, target, report, permit }))
+    }
+
+    /// Waits for this process's pending saves of the conversation, and for its turn in the queue if there is one.
+    async fn wait(
+        &self,
+        conversation: &tower_chat_history_core::ConversationId,
+    ) -> Result<Option<QueuePermit>, HistoryError> {
+        let in_flight = &self.shared.in_flight;
+        let OnConflict::Serialize(queue) = self.options().on_conflict else {
+            in_flight.saved(conversation).await;
+            return Ok(None);
+        };
+        // Whoever is ahead may be a stream that is complete but no longer polled: its save frees the queue, and only
+        // polling it here gets it done. So both are waited for at once.
+        let permit = self.shared.queues.wait(conversation, queue, in_flight).await?;
+        in_flight.saved(conversation).await;
+        Ok(Some(permit))
+    }
+}
+
+/// What the append must expect of the log, given what was seen of it.
+fn expect(policy: OnConflict, history: History, window: Option<&Window>, continues: bool) -> Expect {
+    let reject = policy == OnConflict::Reject && !continues;
+    match (window, history) {
+        (Some(window), _) if reject => Expect::Exactly(window.revision),
+        (Some(window), _) => Expect::AnyIn(window.revision.incarnation()),
+        (None, History::Absent) if reject => Expect::Absent,
+        (None, _) => Expect::AnyOrCreate,
+    }
+}
+
+/// A load's failure, before policy.
+enum LoadFailure {
+    Store(StoreError),
+    Timeout(Duration),
+}
+
+impl LoadFailure {
+    const fn kind(&self) -> &'static str {
+        match self {
+            Self::Store(error) => error.kind(),
+            Self::Timeout(_) => "timeout",
+        }
+    }
+}
+
+impl From<LoadFailure> for HistoryError {
+    fn from(failure: LoadFailure) -> Self {
+        match failure {
+            LoadFailure::Store(error) => Self::Load(error),
+            LoadFailure::Timeout(after) => Self::LoadTimeout(after),
+        }
+    }
+}
+
+async fn in_time(
+    limit: Option<Duration>,
+    load: impl Future<Output = Result<Loaded, StoreError>> + Send,
+) -> Result<Loaded, LoadFailure> {
+    match limit {
+        None => load.await.map_err(LoadFailure::Store),
+        Some(limit) => match tokio::time::timeout(limit, load).await {
+            Ok(loaded) => loaded.map_err(LoadFailure::Store),
+            Err(_) => Err(LoadFailure::Timeout(limit)),
+        },
+    }
+}

@@ -1,0 +1,159 @@
+//! What this process still has to store.
+
+use std::{
+    collections::HashMap,
+    panic::AssertUnwindSafe,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError, Weak,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use futures_util::future::{self, FutureExt};
+use tokio::sync::Notify;
+use tower_chat_history_core::ConversationId;
+
+use super::commit::Save;
+use crate::TurnReport;
+
+/// The pending saves of this process by conversation, and the number of detached streams.
+///
+/// A save stays here until it is done, so a save that nobody polls any more (its runtime was shut down, its stream is kept
+/// but not read) is still finished by the conversation's next turn, or by draining.
+#[derive(Default)]
+pub(super) struct InFlight {
+    saves: Mutex<Saves>,
+    streams: AtomicUsize,
+    /// Told when a save is registered and when a save or a stream ends.
+    changed: Notify,
+}
+
+#[derive(Default)]
+struct Saves {
+    next_key: u64,
+    by_conversation: HashMap<ConversationId, Vec<(u64, Save)>>,
+}
+
+impl InFlight {
+    /// Adds a save that removes itself when it is done. Should it panic, `panicked` is its report: others wait for it.
+    pub(super) fn register(
+        self: &Arc<Self>,
+        panicked: TurnReport,
+        work: impl Future<Output = Arc<TurnReport>> + Send + 'static,
+    ) -> Save {
+        let conversation = panicked.conversation.clone();
+        let mut saves = self.lock();
+        let key = saves.next_key;
+        saves.next_key += 1;
+        // Weak, since the entry would else keep itself alive.
+        let entry = Entry { in_flight: Arc::downgrade(self), conversation: conversation.clone(), key };
+        let work = async move {
+            let _entry = entry;
+            AssertUnwindSafe(work).catch_unwind().await.unwrap_or_else(|_| Arc::new(panicked))
+        };
+        let save = FutureExt::shared(work.boxed());
+        saves.by_conversation.entry(conversation).or_default().push((key, save.clone()));
+        drop(saves);
+        self.changed.notify_waiters();
+        save
+    }
+
+    /// Finishes every pending save of the conversation.
+    pub(super) async fn saved(&self, conversation: &ConversationId) {
+        loop {
+            let pending = self.of(conversation);
+            if pending.is_empty() {
+                return;
+            }
+            future::join_all(pending).await;
+        }
+    }
+
+    /// Finishes every pending save of the conversation, now and to come. Never resolves by itself.
+    pub(super) async fn keep_saving(&self, conversation: &ConversationId) -> std::convert::Infallible {
+        loop {
+            let changed = self.changed.notified();
+            tokio::pin!(changed);
+            // Listen before looking, or a save that is registered in between is missed.
+            changed.as_mut().enable();
+            self.saved(conversation).await;
+            changed.await;
+        }
+    }
+
+    /// Finishes every save and waits for every detached stream.
+    pub(super) async fn drained(&self) {
+        loop {
+            let changed = self.changed.notified();
+            tokio::pin!(changed);
+            changed.as_mut().enable();
+            let pending: Vec<Save> =
+                self.lock().by_conversation.values().flatten().map(|(_, save)| save.clone()).collect();
+            if !pending.is_empty() {
+                future::join_all(pending).await;
+            } else if self.streams() > 0 {
+                changed.await;
+            } else {
+                return;
+            }
+        }
+    }
+
+    pub(super) fn saves(&self) -> usize {
+        self.lock().by_conversation.values().map(Vec::len).sum()
+    }
+
+    pub(super) fn streams(&self) -> usize {
+        self.streams.load(Ordering::Relaxed)
+    }
+
+    /// Counts a stream that goes on without its caller, until the guard is dropped.
+    pub(super) fn detached(self: &Arc<Self>) -> Detached {
+        self.streams.fetch_add(1, Ordering::Relaxed);
+        Detached(Arc::clone(self))
+    }
+
+    fn of(&self, conversation: &ConversationId) -> Vec<Save> {
+        let saves = self.lock();
+        saves.by_conversation.get(conversation).into_iter().flatten().map(|(_, save)| save.clone()).collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Saves> {
+        // Nothing in here panics half way, so a poisoned map is still a sound one.
+        self.saves.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Removes a save from the pending ones when it is done.
+struct Entry {
+    in_flight: Weak<InFlight>,
+    conversation: ConversationId,
+    key: u64,
+}
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        let Some(in_flight) = self.in_flight.upgrade() else { return };
+        let mut saves = in_flight.lock();
+        let mut removed = None;
+        if let Some(pending) = saves.by_conversation.get_mut(&self.conversation) {
+            removed = pending.iter().position(|(key, _)| *key == self.key).map(|at| pending.swap_remove(at));
+            if pending.is_empty() {
+                saves.by_conversation.remove(&self.conversation);
+            }
+        }
+        drop(saves);
+        drop(removed);
+        in_flight.changed.notify_waiters();
+    }
+}
+
+/// Counts one detached stream while it lives.
+pub(crate) struct Detached(Arc<InFlight>);
+
+impl Drop for Detached {
+    fn drop(&mut self) {
+        self.0.streams.fetch_sub(1, Ordering::Relaxed);
+        self.0.changed.notify_waiters();
+    }
+}

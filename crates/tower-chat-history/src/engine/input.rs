@@ -1,0 +1,106 @@
+//! What a call asks for.
+
+use std::fmt;
+
+use tower_chat_history_core::{ConversationId, ExchangeId, Message};
+
+use crate::report::{ReportHandle, ReportSender};
+
+/// What a call asks for: its conversation and its input messages.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct TurnInput {
+    /// The conversation.
+    pub conversation: ConversationId,
+    /// Makes the call repeatable: an exchange with this id is stored once. The default is a generated id.
+    pub exchange: Option<ExchangeId>,
+    /// The new messages, without the head (system and developer messages) and without the history.
+    pub input: Vec<Message>,
+    /// How many choices the request asks the model for. The default is 1.
+    pub choices: usize,
+    /// What this call wants otherwise.
+    pub options: CallOptions,
+}
+
+impl TurnInput {
+    /// The input of a call in that conversation.
+    pub fn new(conversation: ConversationId, input: impl IntoIterator<Item = Message>) -> Self {
+        Self {
+            conversation,
+            exchange: None,
+            input: input.into_iter().collect(),
+            choices: 1,
+            options: CallOptions::default(),
+        }
+    }
+
+    /// Names the exchange. The default is a generated id.
+    #[must_use]
+    pub fn exchange(mut self, id: ExchangeId) -> Self {
+        self.exchange = Some(id);
+        self
+    }
+
+    /// Sets what this call wants otherwise.
+    #[must_use]
+    pub fn options(mut self, options: CallOptions) -> Self {
+        self.options = options;
+        self
+    }
+}
+
+/// What one call wants otherwise. The default is to store the exchange as it was.
+#[derive(Default)]
+pub struct CallOptions {
+    pub(crate) store: Keep,
+    pub(crate) report: Option<ReportSender>,
+}
+
+/// What of the exchange is stored.
+#[derive(Debug, Default)]
+pub(crate) enum Keep {
+    /// Input and reply.
+    #[default]
+    Exchange,
+    /// Nothing.
+    Nothing,
+    /// These messages in place of the input, and the reply.
+    Instead(Vec<Message>),
+}
+
+impl CallOptions {
+    /// The defaults.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Stores nothing of this call: it sees the history and leaves no trace in it.
+    #[must_use]
+    pub fn dont_store(mut self) -> Self {
+        self.store = Keep::Nothing;
+        self
+    }
+
+    /// Stores these messages in place of the input: the model sees a long prompt (documents that were looked up), and the
+    /// conversation remembers the short question. They must fit the conversation as the input does.
+    #[must_use]
+    pub fn store_instead(mut self, input: impl IntoIterator<Item = Message>) -> Self {
+        self.store = Keep::Instead(input.into_iter().collect());
+        self
+    }
+
+    /// Brings the turn's report to the returned handle.
+    #[must_use]
+    pub fn with_report(mut self) -> (Self, ReportHandle) {
+        let (sender, handle) = ReportHandle::new();
+        self.report = Some(sender);
+        (self, handle)
+    }
+}
+
+impl fmt::Debug for CallOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CallOptions").field("store", &self.store).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,124 @@
+//! The commit protocol, without tower: begin a turn, send its context, commit the reply.
+//!
+//! The [layer](crate::ChatHistoryLayer) is a thin shell around this. Code that has no tower service uses it directly:
+//!
+//! ```
+//! use tower_chat_history::{ConversationId, Engine, MemoryStore, Message, Reply, TurnInput};
+//!
+//! # async fn my_model(context: &[Message]) -> Result<Message, std::io::Error> { Ok(Message::assistant("Mice!")) }
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let engine = Engine::new(MemoryStore::new());
+//! let id = ConversationId::new(["acme", "user-42"])?;
+//!
+//! let turn = engine.begin(TurnInput::new(id, [Message::user("What does Tom chase?")])).await?;
+//! let reply = my_model(turn.context()).await?;
+//! let report = turn.commit(Reply::new(reply)).await?;
+//! assert!(report.revision().is_some());
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! A turn that is dropped before its commit leaves the conversation as it was. A commit that is dropped goes on by itself:
+//! the reply is paid for.
+
+mod begin;
+mod commit;
+mod in_flight;
+mod input;
+mod queue;
+mod reply;
+mod save;
+mod turn;
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use futures_util::StreamExt as _;
+use tower_chat_history_core::HistoryStore;
+
+pub use self::{
+    commit::Commit,
+    input::{CallOptions, TurnInput},
+    reply::Reply,
+    turn::Turn,
+};
+use self::{in_flight::InFlight, queue::Queues};
+use crate::{DrainError, HistoryOptions, stream::RecordedStream};
+
+/// Remembers conversations in a store. A clone shares the store, the options and what is in flight.
+///
+/// See the [module docs](self).
+#[derive(Clone)]
+pub struct Engine {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    store: Arc<dyn HistoryStore>,
+    options: HistoryOptions,
+    in_flight: Arc<InFlight>,
+    queues: Arc<Queues>,
+}
+
+impl Engine {
+    /// An engine over that store, with the [default options](HistoryOptions).
+    pub fn new(store: impl HistoryStore) -> Self {
+        Self::with_options(store, HistoryOptions::new())
+    }
+
+    /// An engine over that store.
+    pub fn with_options(store: impl HistoryStore, options: HistoryOptions) -> Self {
+        let (in_flight, queues) = (Arc::default(), Arc::default());
+        Self { shared: Arc::new(Shared { store: Arc::new(store), options, in_flight, queues }) }
+    }
+
+    /// The store.
+    #[must_use]
+    pub fn store(&self) -> &Arc<dyn HistoryStore> {
+        &self.shared.store
+    }
+
+    /// The options.
+    #[must_use]
+    pub fn options(&self) -> &HistoryOptions {
+        &self.shared.options
+    }
+
+    /// How many saves are pending in this process: replies that are complete and not stored yet.
+    #[must_use]
+    pub fn pending_saves(&self) -> usize {
+        self.shared.in_flight.saves()
+    }
+
+    /// Finishes every pending save and waits for detached streams. Call it before the runtime shuts down.
+    ///
+    /// # Errors
+    ///
+    /// When something is still pending after `timeout`. It goes on being tried as long as the runtime lives.
+    pub async fn drain(&self, timeout: Duration) -> Result<(), DrainError> {
+        let in_flight = &self.shared.in_flight;
+        tokio::time::timeout(timeout, in_flight.drained())
+            .await
+            .map_err(|_| DrainError { saves: in_flight.saves(), streams: in_flight.streams() })
+    }
+
+    /// Goes on with a stream whose caller has left, and counts it until it ends.
+    pub(crate) fn detach<T: Send + 'static, E: Send + 'static>(&self, stream: RecordedStream<T, E>) {
+        let counted = self.shared.in_flight.detached();
+        let rest = stream.for_each(|_| std::future::ready(()));
+        let task = async move {
+            let _counted = counted;
+            rest.await;
+        };
+        self.shared.options.spawn.spawn(Box::pin(task));
+    }
+}
+
+impl fmt::Debug for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Engine")
+            .field("store", &self.shared.store)
+            .field("options", &self.shared.options)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,93 @@
+//! One call at a time in a conversation of this process.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use futures_util::future::{self, Either};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tower_chat_history_core::ConversationId;
+
+use super::in_flight::InFlight;
+use crate::{HistoryError, Queue};
+
+/// A queue for each conversation that has a call under way.
+#[derive(Default)]
+pub(super) struct Queues(Mutex<HashMap<ConversationId, Arc<Line>>>);
+
+struct Line {
+    /// One permit: fair, first come first served.
+    turn: Arc<Semaphore>,
+    /// Calls in the line, with the one whose turn it is.
+    calls: AtomicUsize,
+}
+
+/// The right to be the only call of a conversation, given back on drop.
+pub(super) struct QueuePermit {
+    // Order matters: the permit is returned before the place is given up.
+    _turn: OwnedSemaphorePermit,
+    _place: Place,
+}
+
+/// A place in the line. The last one to leave removes the line.
+struct Place {
+    queues: Arc<Queues>,
+    conversation: ConversationId,
+    line: Arc<Line>,
+}
+
+impl Queues {
+    /// Waits for the conversation's turn, and meanwhile finishes the saves that hold it up.
+    pub(super) async fn wait(
+        self: &Arc<Self>,
+        conversation: &ConversationId,
+        queue: Queue,
+        in_flight: &InFlight,
+    ) -> Result<QueuePermit, HistoryError> {
+        let place = self.enter(conversation, queue)?;
+        let turn = Arc::clone(&place.line.turn).acquire_owned();
+        let saving = in_flight.keep_saving(conversation);
+        tokio::pin!(turn, saving);
+        let turn = async {
+            match future::select(turn, saving).await {
+                Either::Left((turn, _)) => turn,
+            }
+        };
+        let full = HistoryError::QueueFull { max_waiting: queue.max_waiting };
+        match tokio::time::timeout(queue.timeout, turn).await {
+            Ok(turn) => Ok(QueuePermit { _turn: turn.map_err(|_| full)?, _place: place }),
+            Err(_) => Err(HistoryError::QueueTimeout(queue.timeout)),
+        }
+    }
+
+    fn enter(self: &Arc<Self>, conversation: &ConversationId, queue: Queue) -> Result<Place, HistoryError> {
+        let mut lines = self.lock();
+        let line = lines
+            .entry(conversation.clone())
+            .or_insert_with(|| Arc::new(Line { turn: Arc::new(Semaphore::new(1)), calls: AtomicUsize::new(0) }));
+        // The one whose turn it is does not wait.
+        if line.calls.load(Ordering::Relaxed) > queue.max_waiting {
+            return Err(HistoryError::QueueFull { max_waiting: queue.max_waiting });
+        }
+        line.calls.fetch_add(1, Ordering::Relaxed);
+        Ok(Place { queues: Arc::clone(self), conversation: conversation.clone(), line: Arc::clone(line) })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<ConversationId, Arc<Line>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        // Under the lock, so that nobody enters a line that is being removed.
+        let mut lines = self.queues.lock();
+        if self.line.calls.fetch_sub(1, Ordering::Relaxed) == 1 {
+            lines.remove(&self.conversation);
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! What a call can fail with, beside the inner service's own errors.
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use tower_chat_history_core::{Recorded, StoreError};
+
+use crate::report::recorded_text;
+
+/// Any error, as tower's middlewares pass it on.
+pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
+/// A call that history kept from the model. Found by downcasting the service's [`BoxError`].
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum HistoryError {
+    /// The input cannot stand behind the conversation.
+    #[error("the input does not fit the conversation: {0}")]
+    Input(#[from] InputError),
+    /// The exchange id is in the log already. The model is not called again; here is what it said.
+    #[error("{}", recorded_text(.0))]
+    AlreadyRecorded(Recorded),
+    /// The history could not be loaded.
+    #[error("the conversation's history could not be loaded")]
+    Load(#[source] StoreError),
+    /// The history did not come in time.
+    #[error("the conversation's history did not come within {} ms", .0.as_millis())]
+    LoadTimeout(Duration),
+    /// Too many calls wait for their turn on this conversation.
+    #[error("{max_waiting} calls already wait for their turn on this conversation")]
+    QueueFull {
+        /// How many may wait.
+        max_waiting: usize,
+    },
+    /// The calls before did not end in time.
+    #[error("the conversation was busy for {} ms", .0.as_millis())]
+    QueueTimeout(Duration),
+    /// A store timeout is set, and there is no tokio runtime to measure it.
+    #[error("a store timeout needs a tokio runtime: call from within one, or set no timeout")]
+    NoRuntime,
+}
+
+/// An input that cannot stand behind the conversation: sent like this, a provider would refuse it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum InputError {
+    /// There is no message beside the head.
+    #[error("there is no input message")]
+    Empty,
+    /// A tool result answers no open call: it is late, repeated, or for another conversation.
+    #[error("message {position} is a result for tool call {call_id:?}, which is not open")]
+    UnexpectedResult {
+        /// Which input message, counted from 0.
+        position: usize,
+        /// The call it names.
+        call_id: String,
+    },
+    /// Tool calls stay without a result.
+    #[error("tool calls without a result: {}", call_ids.join(", "))]
+    Unanswered {
+        /// The calls.
+        call_ids: Vec<String>,
+    },
+    /// The conversation waits for tool results, and a new question is not allowed by policy.
+    #[error("{calls} tool calls are open: send their results first")]
+    TurnOpen {
+        /// How many.
+        calls: usize,
+    },
+}
+
+/// A reply that could not be stored.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SaveError {
+    /// The store refused it or failed.
+    #[error("the exchange could not be stored")]
+    Store(#[source] StoreError),
+    /// The store did not answer in time. The exchange may be stored or not; its id tells.
+    #[error("the store did not answer within {} ms", .0.as_millis())]
+    Timeout(Duration),
+    /// The store panicked.
+    #[error("the store panicked while the exchange was being stored")]
+    Panicked,
+}
+
+impl SaveError {
+    /// A short constant name of the kind of failure, for metrics and spans.
+    #[must_use]
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::Store(error) => error.kind(),
+            Self::Timeout(_) => "timeout",
+            Self::Panicked => "panicked",
+        }
+    }
+}
+
+/// The model answered, and the exchange could not be stored: the answer is in here.
+///
+/// ```
+/// # use tower_chat_history::{BoxError, SaveFailed};
+/// fn answer(error: BoxError) -> Result<String, BoxError> {
+///     let failed = error.downcast::<SaveFailed<String>>()?;
+///     eprintln!("not saved: {failed}");
+///     Ok(failed.into_response())
+/// }
+/// ```
+#[derive(thiserror::Error)]
+#[error("the model answered, but the exchange was not saved")]
+pub struct SaveFailed<R> {
+    response: R,
+    source: Arc<SaveError>,
+}
+
+impl<R> SaveFailed<R> {
+    pub(crate) const fn new(response: R, source: Arc<SaveError>) -> Self {
+        Self { response, source }
+    }
+
+    /// The model's response.
+    pub const fn response(&self) -> &R {
+        &self.response
+    }
+
+    /// The model's response.
+    pub fn into_response(self) -> R {
+        self.response
+    }
+
+    /// Why it was not saved.
+    pub fn reason(&self) -> &SaveError {
+        &self.source
+    }
+}
+
+impl<R> fmt::Debug for SaveFailed<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SaveFailed").field("source", &self.source).finish_non_exhaustive()
+    }
+}
+
+/// Work was still pending when the time to drain was over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("{saves} saves and {streams} detached streams were still pending")]
+pub struct DrainError {
+    /// Saves that are not done.
+    pub saves: usize,
+    /// Detached streams that have not ended.
+    pub streams: usize,
+}

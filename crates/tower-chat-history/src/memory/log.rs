@@ -1,0 +1,218 @@
+//! One conversation: its log, the index of its exchange ids and its compactions. No locks and no waiting.
+
+use std::{collections::HashMap, sync::Arc};
+
+use tower_chat_history_core::{
+    Append, Appended, Compact, CompactOutcome, Compaction, CompactionVersion, Exchange, ExchangeId, Expect,
+    Incarnation, Known, Load, Loaded, Page, Profile, Recorded, Revision, Scan, Seq, StoreError, Window, WindowScan,
+};
+
+#[derive(Debug)]
+pub(super) struct Log {
+    incarnation: Incarnation,
+    /// An exchange's index is its position.
+    entries: Vec<Entry>,
+    /// Where each exchange id stands.
+    ids: HashMap<ExchangeId, usize>,
+    compactions: HashMap<Profile, Compaction>,
+    bytes: usize,
+}
+
+#[derive(Debug)]
+struct Entry {
+    exchange: Arc<Exchange>,
+    /// The size of its messages, summed up once.
+    bytes: usize,
+}
+
+impl Log {
+    /// Begins a conversation with its first exchange. `take` gets the bytes that the exchange needs and may refuse them.
+    pub(super) fn begin(
+        mut append: Append,
+        take: impl FnOnce(usize) -> Result<(), StoreError>,
+    ) -> Result<(Self, Appended), StoreError> {
+        append.expect.check(None)?;
+        let mut log = Self {
+            incarnation: Incarnation::random(),
+            entries: Vec::new(),
+            ids: HashMap::new(),
+            compactions: HashMap::new(),
+            bytes: 0,
+        };
+        // The conversation is what this append makes it, so there is nothing more to expect.
+        append.expect = Expect::AnyOrCreate;
+        let appended = log.append(append, take)?;
+        Ok((log, appended))
+    }
+
+    /// Adds an exchange, and its compaction if it carries one. `take` gets the bytes it needs and may refuse them; it is
+    /// asked last, so what is refused for another reason takes nothing.
+    pub(super) fn append(
+        &mut self,
+        append: Append,
+        take: impl FnOnce(usize) -> Result<(), StoreError>,
+    ) -> Result<Appended, StoreError> {
+        let Append { expect, exchange, compact, .. } = append;
+        if let Some(index) = self.ids.get(&exchange.id) {
+            return Ok(Appended::duplicate(self.revision(), seq(*index)));
+        }
+        expect.check(Some(self.revision()))?;
+        let at = seq(self.entries.len());
+        if let Some(continues) = exchange.continues.filter(|continues| *continues >= at) {
+            return Err(StoreError::ContinuesUnknown { continues, len: at.get() });
+        }
+        let opens_turn = |seq: Seq| if seq == at { exchange.opens_turn() } else { self.opens_turn(seq) };
+        let compact = match compact {
+            Some(compact) => Some(self.judge(compact, at.next().get(), opens_turn)?),
+            None => None,
+        };
+        let bytes = exchange.bytes();
+        take(bytes)?;
+
+        self.bytes += bytes;
+        self.ids.insert(exchange.id.clone(), self.entries.len());
+        self.entries.push(Entry { exchange: Arc::new(exchange), bytes });
+        let compaction = compact.map(|verdict| self.carry_out(verdict));
+        Ok(Appended::stored(self.revision(), at, compaction))
+    }
+
+    /// Stores a compaction by itself.
+    pub(super) fn compact(&mut self, incarnation: Incarnation, compact: Compact) -> Result<CompactOutcome, StoreError> {
+        if incarnation != self.incarnation {
+            return Err(StoreError::Gone);
+        }
+        let verdict = self.judge(compact, seq(self.entries.len()).get(), |seq| self.opens_turn(seq))?;
+        Ok(self.carry_out(verdict))
+    }
+
+    pub(super) fn load(&self, load: &Load) -> Loaded {
+        if let Some(index) = load.exchange.as_ref().and_then(|id| self.ids.get(id)) {
+            return Loaded::AlreadyRecorded(self.recorded(*index));
+        }
+        let compaction = self.compactions.get(&load.profile);
+        let version = compaction.map_or(CompactionVersion::NONE, |compaction| compaction.version);
+        if load.known == Some(Known { revision: self.revision(), compaction: version }) {
+            return Loaded::Unchanged;
+        }
+        let window_start = compaction.map_or(0, |compaction| index(compaction.cut.window_start));
+        let mut scan = WindowScan::new(load.limit);
+        for (at, entry) in self.entries.iter().enumerate().skip(window_start).rev() {
+            let exchange = &entry.exchange;
+            if scan.offer(seq(at), exchange.opens_turn(), exchange.messages.len(), entry.bytes) == Scan::Stop {
+                break;
+            }
+        }
+        let start = scan.start().map_or(self.entries.len(), index);
+        let exchanges = (start..self.entries.len()).map(|index| self.recorded(index)).collect();
+        Loaded::Window(Window::new(self.revision(), compaction.cloned(), exchanges, scan.is_truncated()))
+    }
+
+    pub(super) fn read(&self, from: Seq, limit: usize) -> Page {
+        let len = self.entries.len();
+        let start = index(from).min(len);
+        let end = start.saturating_add(limit).min(len);
+        let exchanges = (start..end).map(|index| self.recorded(index)).collect();
+        Page::new(self.revision(), exchanges, end < len)
+    }
+
+    /// The size of all its messages.
+    pub(super) const fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    fn revision(&self) -> Revision {
+        Revision::new(self.incarnation, seq(self.entries.len()).get())
+    }
+
+    fn recorded(&self, index: usize) -> Recorded {
+        Recorded::new(seq(index), Arc::clone(&self.entries[index].exchange))
+    }
+
+    fn opens_turn(&self, seq: Seq) -> bool {
+        self.entries.get(index(seq)).is_some_and(|entry| entry.exchange.opens_turn())
+    }
+
+    /// Whether a compaction may be stored in a log of `len` exchanges. A stale one is no mistake: it is left out.
+    fn judge(&self, compact: Compact, len: u64, opens_turn: impl FnOnce(Seq) -> bool) -> Result<Verdict, StoreError> {
+        let Compact { profile, replaces, cut } = compact;
+        let stored = self.compactions.get(&profile);
+        if stored.map_or(CompactionVersion::NONE, |stored| stored.version) != replaces {
+            return Ok(Verdict::Keep(stored.cloned()));
+        }
+        cut.check(stored.map(|stored| &stored.cut), len, opens_turn)?;
+        Ok(Verdict::Store(profile, Compaction::new(replaces.next(), cut)))
+    }
+
+    fn carry_out(&mut self, verdict: Verdict) -> CompactOutcome {
+        match verdict {
+            Verdict::Keep(stored) => CompactOutcome::Kept(stored),
+            Verdict::Store(profile, compaction) => {
+                let version = compaction.version;
+                self.compactions.insert(profile, compaction);
+                CompactOutcome::Stored(version)
+            }
+        }
+    }
+}
+
+/// What is to become of a compaction, decided before anything is written.
+enum Verdict {
+    Store(Profile, Compaction),
+    Keep(Option<Compaction>),
+}
+
+const fn seq(index: usize) -> Seq {
+    Seq::new(index as u64)
+}
+
+/// The index of a position. One that no index can name lies beyond every log.
+fn index(seq: Seq) -> usize {
+    usize::try_from(seq.get()).unwrap_or(usize::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use tower_chat_history_core::{Cut, Message};
+
+    use super::*;
+
+    fn free(_: usize) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    fn full(requested: usize) -> Result<(), StoreError> {
+        Err(StoreError::Full { used: 0, requested, limit: 0 })
+    }
+
+    fn append(id: &str) -> Append {
+        Append::new(Expect::AnyOrCreate, Exchange::new(ExchangeId::new(id).unwrap(), [Message::user(id)]))
+    }
+
+    #[test]
+    fn a_log_that_is_full_is_as_it_was() {
+        let (mut log, first) = Log::begin(append("a"), free).unwrap();
+        let cut = Cut::window_from(Seq::new(1));
+        let compact = Compact { profile: Profile::default(), replaces: CompactionVersion::NONE, cut };
+        let refused = log.append(append("b").compact(compact), full).unwrap_err();
+        assert!(matches!(refused, StoreError::Full { .. }));
+        assert_eq!((log.revision(), log.entries.len(), log.compactions.len()), (first.revision, 1, 0));
+        let known = Known { revision: first.revision, compaction: CompactionVersion::NONE };
+        let load = Load::new().known(known).exchange(ExchangeId::new("b").unwrap());
+        assert_eq!(log.load(&load), Loaded::Unchanged);
+    }
+
+    #[test]
+    fn space_is_asked_for_only_by_what_would_be_stored() {
+        let (mut log, _) = Log::begin(append("a"), free).unwrap();
+        assert!(log.append(append("a"), full).unwrap().duplicate);
+        let refused = log.append(Append::new(Expect::Absent, append("b").exchange), full).unwrap_err();
+        assert!(matches!(refused, StoreError::Conflict { .. }), "{refused}");
+    }
+
+    #[test]
+    fn loading_shares_the_exchanges() {
+        let (log, _) = Log::begin(append("a"), free).unwrap();
+        let Loaded::Window(window) = log.load(&Load::new()) else { panic!("it is there") };
+        assert!(Arc::ptr_eq(&window.exchanges[0].exchange, &log.entries[0].exchange));
+    }
+}

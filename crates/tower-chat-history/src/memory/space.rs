@@ -1,0 +1,55 @@
+//! What a store may hold, and what it holds.
+
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+use tower_chat_history_core::StoreError;
+
+/// Counts bytes against a limit. Nothing else is published through the counter, so no ordering is needed.
+#[derive(Debug)]
+pub(super) struct Space {
+    limit: usize,
+    used: AtomicUsize,
+}
+
+impl Space {
+    pub(super) const fn new(limit: usize) -> Self {
+        Self { limit, used: AtomicUsize::new(0) }
+    }
+
+    pub(super) const fn limit(&self) -> usize {
+        self.limit
+    }
+
+    pub(super) fn used(&self) -> usize {
+        self.used.load(Relaxed)
+    }
+
+    /// Takes that many bytes, or none and says why.
+    pub(super) fn take(&self, requested: usize) -> Result<(), StoreError> {
+        let fits = |used: usize| used.checked_add(requested).filter(|after| *after <= self.limit);
+        let taken = self.used.fetch_update(Relaxed, Relaxed, fits);
+        taken.map(drop).map_err(|used| StoreError::Full { used, requested, limit: self.limit })
+    }
+
+    /// Gives back bytes that were taken.
+    pub(super) fn give_back(&self, bytes: usize) {
+        self.used.fetch_sub(bytes, Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_does_not_fit_takes_nothing() {
+        let space = Space::new(10);
+        space.take(6).unwrap();
+        let full = space.take(5).unwrap_err();
+        assert!(matches!(full, StoreError::Full { used: 6, requested: 5, limit: 10 }), "{full}");
+        assert!(space.take(usize::MAX).is_err(), "sums do not wrap");
+        space.take(4).unwrap();
+        space.give_back(6);
+        assert_eq!(space.used(), 4);
+    }
+}

@@ -1,0 +1,89 @@
+use std::{
+    mem,
+    task::{Context, Poll},
+};
+
+use tower_service::Service;
+
+use super::ResponseFuture;
+use crate::{
+    BoxError, Engine,
+    adapt::{AdaptRequest, Draft, Opened, RecordResponse},
+};
+
+/// A service that remembers conversations around another one. See the [module docs](crate::middleware).
+#[derive(Clone, Debug)]
+pub struct ChatHistory<S, A> {
+    inner: S,
+    engine: Engine,
+    adapter: A,
+}
+
+impl<S, A> ChatHistory<S, A> {
+    /// Remembers the conversations of the inner service.
+    pub const fn new(inner: S, engine: Engine, adapter: A) -> Self {
+        Self { inner, engine, adapter }
+    }
+
+    /// The engine: drain it before the runtime shuts down.
+    pub const fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// The inner service.
+    pub const fn get_ref(&self) -> &S {
+        &self.inner
+    }
+
+    /// The inner service.
+    pub const fn get_mut(&mut self) -> &mut S {
+        &mut self.inner
+    }
+
+    /// The inner service.
+    pub fn into_inner(self) -> S {
+        self.inner
+    }
+}
+
+impl<S, A, R> Service<R> for ChatHistory<S, A>
+where
+    A: AdaptRequest<R> + RecordResponse<S::Response> + Clone + Send + Sync + 'static,
+    A::Draft: Send,
+    S: Service<<A as AdaptRequest<R>>::Request> + Clone + Send + 'static,
+    S::Response: Send,
+    S::Error: Into<BoxError>,
+    S::Future: Send,
+    R: Send + 'static,
+    <A as AdaptRequest<R>>::Request: Send,
+    <A as RecordResponse<S::Response>>::Response: 'static,
+{
+    type Response = <A as RecordResponse<S::Response>>::Response;
+    type Error = BoxError;
+    type Future = ResponseFuture<Self::Response>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        self.inner.poll_ready(context).map_err(Into::into)
+    }
+
+    fn call(&mut self, request: R) -> Self::Future {
+        // The instance that was made ready may hold a permit that its clones do not have: it goes into the future.
+        let clone = self.inner.clone();
+        let mut inner = mem::replace(&mut self.inner, clone);
+        let engine = self.engine.clone();
+        let adapter = self.adapter.clone();
+        ResponseFuture::new(async move {
+            let (input, draft) = match adapter.open(request).await? {
+                Opened::Chat(input, draft) => (input, draft),
+                Opened::Other(request) => {
+                    return inner.call(request).await.map(|response| adapter.pass(response)).map_err(Into::into);
+                }
+            };
+            let mut turn = engine.begin(input).await?;
+            let sent = draft.send(turn.window())?;
+            turn.note_downgraded(sent.downgraded);
+            let response = inner.call(sent.request).await.map_err(Into::into)?;
+            adapter.record(response, turn).await
+        })
+    }
+}

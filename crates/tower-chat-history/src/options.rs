@@ -1,0 +1,148 @@
+//! Everything that can be set, with its default.
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use tower_chat_history_core::{LoadLimit, Profile};
+
+use crate::{OnConflict, OnInterruption, OnLoadFailure, OnOpenTurn, OnSaveFailure, Spawn, TokioSpawn, TurnReport};
+
+type Hook = Arc<dyn Fn(&TurnReport) + Send + Sync>;
+
+#[doc = include_str!("../docs/defaults.md")]
+#[derive(Clone)]
+pub struct HistoryOptions {
+    pub(crate) on_conflict: OnConflict,
+    pub(crate) on_open_turn: OnOpenTurn,
+    pub(crate) on_load_failure: OnLoadFailure,
+    pub(crate) on_save_failure: OnSaveFailure,
+    pub(crate) on_interruption: OnInterruption,
+    pub(crate) profile: Profile,
+    pub(crate) load_limit: LoadLimit,
+    pub(crate) store_timeout: Option<Duration>,
+    pub(crate) save_attempts: u32,
+    pub(crate) on_turn: Option<Hook>,
+    pub(crate) spawn: Arc<dyn Spawn>,
+}
+
+impl HistoryOptions {
+    /// The defaults. Inside a tokio runtime, its handle is kept for saves that outlive their call.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            on_conflict: OnConflict::default(),
+            on_open_turn: OnOpenTurn::default(),
+            on_load_failure: OnLoadFailure::default(),
+            on_save_failure: OnSaveFailure::default(),
+            on_interruption: OnInterruption::default(),
+            profile: Profile::default(),
+            load_limit: LoadLimit::default(),
+            store_timeout: Some(Duration::from_secs(10)),
+            save_attempts: 3,
+            on_turn: None,
+            spawn: Arc::new(TokioSpawn::current()),
+        }
+    }
+
+    /// What becomes of an exchange when another one came first. The default is [`OnConflict::Rebase`].
+    #[must_use]
+    pub const fn on_conflict(mut self, policy: OnConflict) -> Self {
+        self.on_conflict = policy;
+        self
+    }
+
+    /// What a new question on unanswered calls does. The default is [`OnOpenTurn::Supersede`].
+    #[must_use]
+    pub const fn on_open_turn(mut self, policy: OnOpenTurn) -> Self {
+        self.on_open_turn = policy;
+        self
+    }
+
+    /// What a failed load does. The default is [`OnLoadFailure::Fail`].
+    #[must_use]
+    pub const fn on_load_failure(mut self, policy: OnLoadFailure) -> Self {
+        self.on_load_failure = policy;
+        self
+    }
+
+    /// What a failed save does. The default is [`OnSaveFailure::Fail`].
+    #[must_use]
+    pub const fn on_save_failure(mut self, policy: OnSaveFailure) -> Self {
+        self.on_save_failure = policy;
+        self
+    }
+
+    /// What becomes of an interrupted stream. The default is [`OnInterruption::Discard`].
+    #[must_use]
+    pub const fn on_interruption(mut self, policy: OnInterruption) -> Self {
+        self.on_interruption = policy;
+        self
+    }
+
+    /// Whose compactions apply. The default is [`Profile::default`].
+    #[must_use]
+    pub fn profile(mut self, profile: Profile) -> Self {
+        self.profile = profile;
+        self
+    }
+
+    /// How much of a conversation a call loads at most. The default is [`LoadLimit::default`].
+    #[must_use]
+    pub const fn load_limit(mut self, limit: LoadLimit) -> Self {
+        self.load_limit = limit;
+        self
+    }
+
+    /// How long one load or one attempt to save may take; `None` waits for ever. The default is 10 seconds.
+    #[must_use]
+    pub fn store_timeout(mut self, timeout: impl Into<Option<Duration>>) -> Self {
+        self.store_timeout = timeout.into();
+        self
+    }
+
+    /// How often a save is tried when the store is not available or does not answer in time; 0 counts as 1. The default
+    /// is 3, with 50 and 100 milliseconds in between. Every attempt carries the same exchange id, so none stores twice.
+    #[must_use]
+    pub const fn save_attempts(mut self, attempts: u32) -> Self {
+        self.save_attempts = attempts;
+        self
+    }
+
+    /// Is called with the report of every turn that reached the model and came to an end: saved, not saved or
+    /// interrupted. It runs where the turn ends and must not block. The default is none.
+    #[must_use]
+    pub fn on_turn(mut self, hook: impl Fn(&TurnReport) + Send + Sync + 'static) -> Self {
+        self.on_turn = Some(Arc::new(hook));
+        self
+    }
+
+    /// Where a save goes on when its caller has left. The default is [`TokioSpawn::current`].
+    #[must_use]
+    pub fn spawn(mut self, spawn: impl Spawn + 'static) -> Self {
+        self.spawn = Arc::new(spawn);
+        self
+    }
+}
+
+impl Default for HistoryOptions {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for HistoryOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HistoryOptions")
+            .field("on_conflict", &self.on_conflict)
+            .field("on_open_turn", &self.on_open_turn)
+            .field("on_load_failure", &self.on_load_failure)
+            .field("on_save_failure", &self.on_save_failure)
+            .field("on_interruption", &self.on_interruption)
+            .field("profile", &self.profile)
+            .field("load_limit", &self.load_limit)
+            .field("store_timeout", &self.store_timeout)
+            .field("save_attempts", &self.save_attempts)
+            .field("on_turn", &self.on_turn.is_some())
+            .field("spawn", &self.spawn)
+            .finish()
+    }
+}

@@ -1,0 +1,86 @@
+//! What to do when something is not as it should be.
+
+use std::time::Duration;
+
+/// What becomes of an exchange when another one was appended while its model call ran.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum OnConflict {
+    /// It is appended behind the other one. Two whole exchanges in either order are a valid conversation.
+    #[default]
+    Rebase,
+    /// It is not stored: the save fails with [`StoreError::Conflict`](crate::StoreError::Conflict). A continuation (results
+    /// for the calls of an exchange) is appended all the same, since a conversation must get its results.
+    Reject,
+    /// Calls of one conversation wait for each other in this process; between processes, as [`Rebase`](Self::Rebase).
+    Serialize(Queue),
+}
+
+/// How calls of one conversation wait for each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Queue {
+    /// How many may wait at most; one more fails at once. The default is 16.
+    pub max_waiting: usize,
+    /// How long one waits at most. The default is 60 seconds.
+    pub timeout: Duration,
+}
+
+impl Default for Queue {
+    fn default() -> Self {
+        Self { max_waiting: 16, timeout: Duration::from_secs(60) }
+    }
+}
+
+impl Queue {
+    /// A queue with these bounds.
+    #[must_use]
+    pub const fn new(max_waiting: usize, timeout: Duration) -> Self {
+        Self { max_waiting, timeout }
+    }
+}
+
+/// What becomes of unanswered tool calls when a new question comes instead of their results.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnOpenTurn {
+    /// The question wins: the calls count as abandoned, results that come later are left out of what is sent.
+    #[default]
+    Supersede,
+    /// The question fails with [`InputError::TurnOpen`](crate::InputError::TurnOpen) before the model is called.
+    Reject,
+}
+
+/// What becomes of a call whose history cannot be loaded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnLoadFailure {
+    /// It fails with [`HistoryError::Load`](crate::HistoryError::Load) before the model is called.
+    #[default]
+    Fail,
+    /// The model is called without history; the report says so ([`History::Unavailable`](crate::History::Unavailable)).
+    CallWithoutHistory,
+}
+
+/// What becomes of a reply that cannot be stored.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnSaveFailure {
+    /// The call fails with [`SaveFailed`](crate::SaveFailed), which carries the response: a paid answer is not lost.
+    /// Streams have already been delivered, so for them this is [`Report`](Self::Report).
+    #[default]
+    Fail,
+    /// The caller gets the response; the failure is in the report, which goes to the hook and to the caller's handle.
+    Report,
+}
+
+/// What becomes of a stream that ends, fails or is dropped before the reply is complete.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnInterruption {
+    /// Nothing is stored: the conversation is as it was before the call.
+    #[default]
+    Discard,
+    /// The input and the text so far are stored, marked [`incomplete`](crate::Exchange::incomplete). Half tool calls are
+    /// not. Without any text nothing is stored.
+    KeepText,
+    /// A stream that the caller drops is read to its end in the background and stored like any other. One that fails or
+    /// ends early is discarded.
+    Detach,
+}

@@ -1,0 +1,153 @@
+//! What a turn did, for its caller and for the hook.
+
+use std::{
+    fmt,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use futures_channel::oneshot;
+use futures_util::FutureExt as _;
+use tower_chat_history_core::{ConversationId, ExchangeId, Recorded, Revision, Seq};
+
+use crate::SaveError;
+
+/// What a turn did. It holds ids and sizes, no message text.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct TurnReport {
+    /// The conversation.
+    pub conversation: ConversationId,
+    /// The exchange, under the caller's id or a generated one.
+    pub exchange: ExchangeId,
+    /// What there was to load.
+    pub history: History,
+    /// Messages that were loaded.
+    pub messages_loaded: usize,
+    /// Messages that were sent: window and input. The caller's own head is not counted.
+    pub messages_sent: usize,
+    /// Whether the load limit cut off exchanges of the window.
+    pub truncated: bool,
+    /// Tool calls that a new question left unanswered.
+    pub superseded_calls: usize,
+    /// Loaded messages that the request's types could not carry whole. The log keeps them as they are.
+    pub downgraded: usize,
+    /// What became of the exchange.
+    pub outcome: Outcome,
+}
+
+impl TurnReport {
+    /// The log's revision after the turn, if the exchange is in it.
+    #[must_use]
+    pub const fn revision(&self) -> Option<Revision> {
+        match &self.outcome {
+            Outcome::Stored { revision, .. } | Outcome::Duplicate { revision, .. } => Some(*revision),
+            Outcome::NotStored(_) | Outcome::Failed(_) => None,
+        }
+    }
+
+    /// Whether another exchange was stored between this one and the one whose calls it answers.
+    #[must_use]
+    pub const fn is_moved(&self) -> bool {
+        matches!(self.outcome, Outcome::Stored { moved: true, .. })
+    }
+
+    /// Why the exchange could not be stored, if it was tried and failed.
+    #[must_use]
+    pub fn save_error(&self) -> Option<&SaveError> {
+        match &self.outcome {
+            Outcome::Failed(error) => Some(error),
+            Outcome::Stored { .. } | Outcome::Duplicate { .. } | Outcome::NotStored(_) => None,
+        }
+    }
+}
+
+/// What there was to load.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum History {
+    /// Nothing: this is the conversation's first turn.
+    Absent,
+    /// The conversation's window.
+    Loaded,
+    /// The store failed, and the model was called without history.
+    Unavailable,
+}
+
+/// What became of an exchange.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Outcome {
+    /// It is in the log.
+    Stored {
+        /// The log's revision after it.
+        revision: Revision,
+        /// Where it stands.
+        seq: Seq,
+        /// Whether another exchange was stored between it and the one whose calls it answers.
+        moved: bool,
+    },
+    /// Its id was recorded by another call meanwhile: the log has that call's reply, not this one's.
+    Duplicate {
+        /// The log's revision.
+        revision: Revision,
+        /// Where the recorded exchange stands.
+        seq: Seq,
+    },
+    /// There was nothing to store.
+    NotStored(NotStored),
+    /// It could not be stored.
+    Failed(Arc<SaveError>),
+}
+
+/// Why there was nothing to store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum NotStored {
+    /// The caller asked for it.
+    Asked,
+    /// The response had no choice to remember.
+    NoReply,
+    /// The stream broke off before the reply was complete.
+    Interrupted,
+}
+
+/// Brings a call's [`TurnReport`] to its caller.
+///
+/// Resolves when the turn has ended: after the save for a unary call, after the stream's end (or its drop) for a stream.
+/// `None` when there was no turn to report: the call failed before, or was cancelled.
+pub struct ReportHandle(oneshot::Receiver<Arc<TurnReport>>);
+
+pub(crate) type ReportSender = oneshot::Sender<Arc<TurnReport>>;
+
+impl ReportHandle {
+    pub(crate) fn new() -> (ReportSender, Self) {
+        let (sender, receiver) = oneshot::channel();
+        (sender, Self(receiver))
+    }
+
+    /// The report, if the turn has ended by now.
+    pub fn now(&mut self) -> Option<Arc<TurnReport>> {
+        self.0.try_recv().ok().flatten()
+    }
+}
+
+impl Future for ReportHandle {
+    type Output = Option<Arc<TurnReport>>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        self.0.poll_unpin(context).map(Result::ok)
+    }
+}
+
+impl fmt::Debug for ReportHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ReportHandle").finish_non_exhaustive()
+    }
+}
+
+/// The recorded exchange of a repeated id, with its reply.
+pub(crate) fn recorded_text(recorded: &Recorded) -> String {
+    format!("exchange {} is already recorded at position {}", recorded.exchange.id, recorded.seq)
+}

@@ -1,0 +1,43 @@
+//! Where work goes on when its caller has left.
+
+use std::fmt;
+
+use futures_util::future::BoxFuture;
+use tokio::runtime::Handle;
+
+/// Runs the rest of a save, or of a detached stream, after its caller dropped it.
+///
+/// The engine itself counts what it hands over and can [drain](crate::Engine::drain) it; a spawner only has to poll it. A
+/// save that is dropped unfinished (its runtime was shut down) is not lost yet: draining, or the conversation's next turn,
+/// finishes it.
+pub trait Spawn: fmt::Debug + Send + Sync {
+    /// Polls the task to its end.
+    fn spawn(&self, task: BoxFuture<'static, ()>);
+}
+
+/// Spawns on a tokio runtime.
+#[derive(Clone, Debug)]
+pub struct TokioSpawn(Option<Handle>);
+
+impl TokioSpawn {
+    /// The runtime this is called in. Outside of one, the runtime that a caller is dropped in is used; where there is none
+    /// either, a save waits for the next turn or for draining.
+    #[must_use]
+    pub fn current() -> Self {
+        Self(Handle::try_current().ok())
+    }
+}
+
+impl From<Handle> for TokioSpawn {
+    fn from(handle: Handle) -> Self {
+        Self(Some(handle))
+    }
+}
+
+impl Spawn for TokioSpawn {
+    fn spawn(&self, task: BoxFuture<'static, ()>) {
+        if let Some(handle) = self.0.clone().or_else(|| Handle::try_current().ok()) {
+            handle.spawn(task);
+        }
+    }
+}

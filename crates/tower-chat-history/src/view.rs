@@ -1,0 +1,248 @@
+//! What of a log is sent: a fold from left to right that obeys the chat rules, whatever the log holds.
+//!
+//! Providers refuse a prompt in which a tool result stands without its call, a call without its result, or a reply that
+//! says nothing. Logs hold all of these: an agent is cancelled between call and result, a second request overtakes the
+//! first, a log is imported from elsewhere. The log is never changed for it. The view is a fold whose only state is the
+//! unanswered calls of the last assistant message:
+//!
+//! - a tool result that answers one of them passes; any other (late, repeated, orphaned) is left out;
+//! - any other message first closes the open calls, each with a constant result that says it was abandoned;
+//! - a reply that says nothing is left out, and an empty `tool_calls` list is removed.
+//!
+//! So the view of a longer log begins with the view of the shorter one, byte for byte, and what a provider has cached of
+//! a prompt stays valid. A repair that looks at the whole log would change bytes that were already sent.
+//!
+//! ```
+//! use tower_chat_history::{Message, View};
+//!
+//! let mut view = View::default();
+//! view.push(&Message::user("Hi"));
+//! view.push(&Message::tool("call-1", "the result of no call"));
+//! view.push(&Message::assistant("Hello!"));
+//! assert_eq!(view.messages(), [Message::user("Hi"), Message::assistant("Hello!")]);
+//! ```
+
+use tower_chat_history_core::Message;
+
+/// The result that stands in for one that never came. Constant, so that it never changes a prompt already sent.
+const ABANDONED: &str = "[no result: this call was abandoned]";
+
+/// The messages to send for a log, built from left to right. See the [module docs](self).
+#[derive(Clone, Debug, Default)]
+pub struct View {
+    messages: Vec<Message>,
+    open: OpenCalls,
+}
+
+impl View {
+    /// Takes the log's next message.
+    pub fn push(&mut self, message: &Message) {
+        if message.is_blank_reply() {
+            return;
+        }
+        if message.is_tool_result() {
+            if self.open.answer(message) {
+                self.messages.push(message.clone());
+            }
+            return;
+        }
+        self.close();
+        self.open = OpenCalls::of(message);
+        self.messages.push(message.sendable().into_owned());
+    }
+
+    /// Gives every open call its constant result, as the next message that is no tool result would.
+    pub fn close(&mut self) {
+        let abandoned = self.open.0.drain(..).map(|id| Message::tool(id, ABANDONED));
+        self.messages.extend(abandoned);
+    }
+
+    /// The messages so far. Open calls are still unanswered in it.
+    #[must_use]
+    pub fn messages(&self) -> &[Message] {
+        &self.messages
+    }
+
+    /// The calls of the last assistant message that have no result yet.
+    #[must_use]
+    pub const fn open(&self) -> &OpenCalls {
+        &self.open
+    }
+
+    /// The messages so far.
+    #[must_use]
+    pub fn into_messages(self) -> Vec<Message> {
+        self.messages
+    }
+}
+
+impl<'a> Extend<&'a Message> for View {
+    fn extend<I: IntoIterator<Item = &'a Message>>(&mut self, messages: I) {
+        messages.into_iter().for_each(|message| self.push(message));
+    }
+}
+
+/// The calls of one assistant message that have no result yet, in order.
+///
+/// Providers reuse call ids, so ids are looked up here and never in the whole log.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OpenCalls(Vec<Box<str>>);
+
+impl OpenCalls {
+    /// The calls that a message opens.
+    #[must_use]
+    pub fn of(message: &Message) -> Self {
+        let mut open: Vec<Box<str>> = Vec::new();
+        for call in message.tool_calls() {
+            if !open.iter().any(|id| &**id == call.id()) {
+                open.push(call.id().into());
+            }
+        }
+        Self(open)
+    }
+
+    /// Whether a tool message answers one of them; that one is then no longer open.
+    pub fn answer(&mut self, result: &Message) -> bool {
+        let answered = self.0.iter().position(|id| Some(&**id) == result.tool_call_id());
+        answered.map(|position| self.0.remove(position)).is_some()
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Their ids.
+    pub fn ids(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(|id| &**id)
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    pub(crate) fn calls(ids: &[&str]) -> Message {
+        let calls: Vec<String> = ids
+            .iter()
+            .map(|id| format!(r#"{{"id":"{id}","type":"function","function":{{"name":"f","arguments":"{{"}}}}"#))
+            .collect();
+        let json = format!(r#"{{"role":"assistant","content":null,"tool_calls":[{}]}}"#, calls.join(","));
+        Message::from_json(json).unwrap()
+    }
+
+    /// The chat rules, checked independently of the fold.
+    pub(crate) fn breaks_the_rules(messages: &[Message]) -> Option<String> {
+        let mut at = 0;
+        while at < messages.len() {
+            let message = &messages[at];
+            at += 1;
+            if message.is_tool_result() {
+                return Some(format!("a result without its call at {}", at - 1));
+            }
+            if message.is_blank_reply() || message.json().contains("\"tool_calls\":[]") {
+                return Some(format!("an unsendable reply at {}", at - 1));
+            }
+            let mut wanted: Vec<&str> = message.tool_calls().iter().map(|call| call.id()).collect();
+            wanted.sort_unstable();
+            wanted.dedup();
+            let results = messages[at..].iter().take_while(|m| m.is_tool_result());
+            let mut got: Vec<&str> = results.filter_map(|m| m.tool_call_id()).collect();
+            at += got.len();
+            got.sort_unstable();
+            if wanted != got {
+                return Some(format!("calls {wanted:?} are answered by {got:?}"));
+            }
+        }
+        None
+    }
+
+    fn view<'a>(log: impl IntoIterator<Item = &'a Message>) -> View {
+        let mut view = View::default();
+        view.extend(log);
+        view
+    }
+
+    /// Any log: orphans, late and repeated results, reused ids, blank replies, empty call lists.
+    pub(crate) fn any_message() -> impl Strategy<Value = Message> {
+        let id = prop::sample::select(vec!["x", "y", "z"]);
+        prop_oneof![
+            Just(Message::user("u")),
+            Just(Message::assistant("a")),
+            Just(Message::assistant("")),
+            Just(Message::system("s")),
+            Just(Message::from_json(r#"{"role":"assistant","content":"e","tool_calls":[]}"#).unwrap()),
+            prop::collection::vec(id.clone(), 1..4).prop_map(|ids| calls(&ids)),
+            id.prop_map(|id| Message::tool(id, "r")),
+        ]
+    }
+
+    #[test]
+    fn an_unanswered_call_gets_a_constant_result() {
+        let log = [Message::user("u0"), calls(&["x", "y"]), Message::tool("y", "r"), Message::user("u1")];
+        let expected = [log[0].clone(), log[1].clone(), log[2].clone(), Message::tool("x", ABANDONED), log[3].clone()];
+        assert_eq!(view(&log).messages(), expected);
+    }
+
+    #[test]
+    fn late_repeated_and_orphaned_results_are_left_out() {
+        let log = [
+            Message::tool("x", "orphan"),
+            calls(&["x"]),
+            Message::tool("x", "r"),
+            Message::tool("x", "again"),
+            Message::assistant("a"),
+            Message::tool("x", "late"),
+        ];
+        assert_eq!(view(&log).messages(), [log[1].clone(), log[2].clone(), log[4].clone()]);
+    }
+
+    #[test]
+    fn reused_ids_belong_to_the_nearest_call() {
+        let log = [calls(&["x"]), Message::tool("x", "1"), calls(&["x"]), Message::tool("x", "2")];
+        assert_eq!(view(&log).messages(), log);
+    }
+
+    proptest! {
+        /// Invariant 2: valid for any log.
+        #[test]
+        fn the_view_of_any_log_obeys_the_chat_rules(log in prop::collection::vec(any_message(), 0..24)) {
+            let mut view = view(&log);
+            view.close();
+            prop_assert_eq!(breaks_the_rules(view.messages()), None);
+        }
+
+        /// Invariant 2: view(log + x) = view(log) + f(state, x).
+        #[test]
+        fn the_view_of_a_longer_log_begins_with_the_view_of_the_shorter(log in prop::collection::vec(any_message(), 0..24), cut in 0usize..24) {
+            let cut = cut.min(log.len());
+            let (shorter, longer) = (view(&log[..cut]), view(&log));
+            prop_assert!(longer.messages().starts_with(shorter.messages()));
+            let mut rest = View { messages: vec![], open: shorter.open().clone() };
+            rest.extend(&log[cut..]);
+            prop_assert_eq!(&longer.messages()[shorter.messages().len()..], rest.messages());
+        }
+
+        #[test]
+        fn what_is_valid_passes_unchanged(turns in prop::collection::vec(0usize..3, 0..6)) {
+            let mut log = vec![];
+            for rounds in turns {
+                log.push(Message::user("u"));
+                for _ in 0..rounds {
+                    log.extend([calls(&["x", "y"]), Message::tool("y", "r"), Message::tool("x", "r")]);
+                }
+                log.push(Message::assistant("a"));
+            }
+            prop_assert_eq!(view(&log).into_messages(), log);
+        }
+    }
+}

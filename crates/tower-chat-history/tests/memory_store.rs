@@ -1,0 +1,187 @@
+//! The store in memory: the conformance suite, its limit, and threads that really run at once.
+
+use std::sync::Arc;
+
+use tower_chat_history::{
+    Append, ConversationId, Exchange, ExchangeId, Expect, HistoryStore, HistoryStoreExt, Incarnation, MemoryStore,
+    Message, StoreError,
+};
+
+mod conformance {
+    use super::*;
+
+    fn fixture() -> Arc<dyn HistoryStore> {
+        Arc::new(MemoryStore::new())
+    }
+
+    tower_chat_history_core::conformance_tests! {
+        #[tokio::test]
+        fixture()
+    }
+}
+
+fn id(name: impl AsRef<str>) -> ConversationId {
+    ConversationId::new(["memory", name.as_ref()]).unwrap()
+}
+
+/// An exchange whose message has that many bytes of JSON.
+fn sized(bytes: usize) -> Exchange {
+    let frame = Message::user("").bytes();
+    let exchange = Exchange::new(ExchangeId::generate(), [Message::user("x".repeat(bytes - frame))]);
+    assert_eq!(exchange.bytes(), bytes);
+    exchange
+}
+
+async fn append(store: &MemoryStore, id: &ConversationId, exchange: Exchange) -> Result<(), StoreError> {
+    store.append(id, Append::new(Expect::AnyOrCreate, exchange)).await.map(drop)
+}
+
+#[tokio::test]
+async fn clones_share_the_conversations() {
+    let (store, id) = (MemoryStore::new(), id("a"));
+    let clone = store.clone();
+    append(&store, &id, sized(100)).await.unwrap();
+    assert_eq!(clone.conversation(&id).messages().await.unwrap().len(), 1);
+    assert_eq!((clone.used(), clone.limit()), (100, MemoryStore::DEFAULT_LIMIT));
+    assert!(MemoryStore::new().conversation(&id).messages().await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_full_store_refuses_and_forgets_nothing() {
+    let store = MemoryStore::with_limit(1_000);
+    let (a, b, c) = (id("a"), id("b"), id("c"));
+    append(&store, &a, sized(400)).await.unwrap();
+    append(&store, &b, sized(400)).await.unwrap();
+    let late = sized(201);
+    for id in [&a, &c] {
+        let full = append(&store, id, late.clone()).await.unwrap_err();
+        assert!(matches!(full, StoreError::Full { used: 800, requested: 201, limit: 1_000 }), "{full:?}");
+    }
+    assert!(store.conversation(&c).messages().await.unwrap().is_empty());
+    append(&store, &a, sized(200)).await.unwrap();
+    assert_eq!(store.used(), store.limit());
+    assert_eq!(store.conversation(&a).messages().await.unwrap().len(), 2);
+
+    store.delete(&b).await.unwrap();
+    assert_eq!(store.used(), 600);
+    append(&store, &c, late).await.unwrap();
+    assert_eq!(store.used(), 801);
+}
+
+#[tokio::test]
+async fn a_full_store_still_tells_what_is_recorded_or_refused() {
+    let (store, id) = (MemoryStore::with_limit(100), id("a"));
+    let exchange = sized(100);
+    append(&store, &id, exchange.clone()).await.unwrap();
+    let again = store.append(&id, Append::new(Expect::Absent, exchange)).await.unwrap();
+    assert!(again.duplicate);
+    let conflict = store.append(&id, Append::new(Expect::Absent, sized(100))).await.unwrap_err();
+    assert!(matches!(conflict, StoreError::Conflict { .. }), "{conflict:?}");
+    let gone = store.append(&id, Append::new(Expect::AnyIn(Incarnation::random()), sized(100))).await.unwrap_err();
+    assert!(matches!(gone, StoreError::Gone), "{gone:?}");
+    assert_eq!(store.used(), 100);
+}
+
+#[tokio::test]
+async fn a_limit_of_zero_refuses_every_message() {
+    let store = MemoryStore::with_limit(0);
+    let refused = append(&store, &id("a"), sized(100)).await.unwrap_err();
+    assert!(matches!(refused, StoreError::Full { used: 0, requested: 100, limit: 0 }), "{refused:?}");
+}
+
+/// Runs as many tasks on threads of their own and waits for all of them.
+async fn on_threads<F: Future<Output = ()> + Send + 'static>(count: usize, task: impl Fn(usize) -> F) {
+    let tasks: Vec<_> = (0..count).map(|n| tokio::spawn(task(n))).collect();
+    for task in tasks {
+        task.await.unwrap();
+    }
+}
+
+const THREADS: usize = 8;
+const APPENDS: usize = 500;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 8)]
+async fn threads_that_append_to_one_conversation_lose_nothing() {
+    let (store, id) = (MemoryStore::new(), id("shared"));
+    on_threads(THREADS, |thread| {
+        let (store, id) = (store.clone(), id.clone());
+        async move {
+            for n in 0..APPENDS {
+                let messages = [Message::user(format!("{thread} {n}")), Message::assistant("ok")];
+                append(&store, &id, Exchange::new(ExchangeId::generate(), messages)).await.unwrap();
+            }
+        }
+    })
+    .await;
+    let log = store.conversation(&id).exchanges().await.unwrap();
+    assert_eq!(log.len(), THREADS * APPENDS);
+    assert!(log.iter().enumerate().all(|(at, recorded)| recorded.seq.get() == at as u64));
+    // Each thread's own appends stand in the order it made them.
+    let mut next = [0; THREADS];
+    for recorded in &log {
+        let text = recorded.exchange.messages[0].text();
+        let (thread, n) = text.split_once(' ').unwrap();
+        let thread: usize = thread.parse().unwrap();
+        assert_eq!(n.parse(), Ok(next[thread]));
+        next[thread] += 1;
+    }
+    assert_eq!(store.used(), log.iter().map(|recorded| recorded.exchange.bytes()).sum::<usize>());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 8)]
+async fn threads_that_expect_a_revision_land_once_each() {
+    let (store, id) = (MemoryStore::new(), id("strict"));
+    on_threads(THREADS, |_| {
+        let (store, id) = (store.clone(), id.clone());
+        async move {
+            let mut expect = Expect::Absent;
+            for _ in 0..APPENDS / 10 {
+                let exchange = sized(100);
+                loop {
+                    match store.append(&id, Append::new(expect, exchange.clone())).await {
+                        Ok(appended) => {
+                            assert!(!appended.duplicate);
+                            break expect = Expect::Exactly(appended.revision);
+                        }
+                        Err(StoreError::Conflict { current: Some(current) }) => expect = Expect::Exactly(current),
+                        Err(other) => panic!("expected a conflict, got {other:?}"),
+                    }
+                }
+            }
+        }
+    })
+    .await;
+    assert_eq!(store.conversation(&id).exchanges().await.unwrap().len(), THREADS * APPENDS / 10);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 8)]
+async fn threads_that_fill_and_delete_keep_the_count_and_the_limit() {
+    let store = MemoryStore::with_limit(10_000);
+    let ids: Arc<[ConversationId]> = (0..4).map(|n| id(n.to_string())).collect();
+    on_threads(THREADS, |thread| {
+        let (store, ids) = (store.clone(), Arc::clone(&ids));
+        async move {
+            for n in 0..APPENDS {
+                let id = &ids[(thread + n) % ids.len()];
+                match append(&store, id, sized(100 + n % 50)).await {
+                    Ok(()) => {}
+                    Err(StoreError::Full { used, requested, limit }) => assert!(used + requested > limit),
+                    Err(other) => panic!("expected it to be full, got {other:?}"),
+                }
+                assert!(store.used() <= store.limit());
+                if n % 7 == thread % 7 {
+                    store.delete(id).await.unwrap();
+                }
+            }
+        }
+    })
+    .await;
+    let mut stored = 0;
+    for id in ids.iter() {
+        let log = store.conversation(id).exchanges().await.unwrap();
+        stored += log.iter().map(|recorded| recorded.exchange.bytes()).sum::<usize>();
+        store.delete(id).await.unwrap();
+    }
+    assert!(stored <= store.limit());
+    assert_eq!(store.used(), 0);
+}

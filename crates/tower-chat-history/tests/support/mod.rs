@@ -1,0 +1,161 @@
+//! A small program's own types and their adapter, and what the tests here say often.
+
+#![allow(dead_code, unreachable_pub)] // Each test binary uses a part of it.
+
+use std::sync::{Arc, Mutex};
+
+use futures_util::stream::BoxStream;
+use tower_chat_history::{
+    BoxError, ChatHistory, ChatHistoryLayer, ConversationId, HistoryOptions, HistoryStore, HistoryStoreExt,
+    InConversation, Message, Reply, Turn, TurnInput, TurnReport,
+    adapt::{AdaptRequest, Draft, Flow, FoldReply, Opened, RecordResponse, Sent},
+};
+use tower_test::mock::{Handle, Mock, Spawn};
+
+/// Messages in; a message, or a stream of pieces, out.
+#[derive(Clone, Copy, Debug)]
+pub struct Plain;
+
+#[derive(Debug)]
+pub struct PlainDraft(Vec<Message>);
+
+pub type Request = Vec<Message>;
+pub type Pieces = BoxStream<'static, Result<Piece, &'static str>>;
+
+/// A piece of a streamed reply.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Piece {
+    Text(&'static str),
+    /// The choice ends.
+    Finish,
+    /// Comes after the last choice.
+    Model(&'static str),
+    /// The last item, on which callers let go.
+    Done,
+}
+
+impl AdaptRequest<InConversation<Request>> for Plain {
+    type Request = Request;
+    type Draft = PlainDraft;
+
+    async fn open(&self, call: InConversation<Request>) -> Result<Opened<PlainDraft, Request>, BoxError> {
+        let (place, messages) = call.into_parts();
+        let Some(place) = place else { return Ok(Opened::Other(messages)) };
+        let mut input = TurnInput::new(place.conversation, messages.clone()).options(place.options);
+        input.exchange = place.exchange;
+        Ok(Opened::Chat(input, PlainDraft(messages)))
+    }
+}
+
+impl Draft for PlainDraft {
+    type Request = Request;
+
+    fn send(self, window: &[Message]) -> Result<Sent<Request>, BoxError> {
+        Ok(Sent::new([window, &self.0].concat(), 0))
+    }
+}
+
+impl RecordResponse<Message> for Plain {
+    type Response = Message;
+
+    fn pass(&self, response: Message) -> Message {
+        response
+    }
+
+    async fn record(&self, response: Message, turn: Turn) -> Result<Message, BoxError> {
+        turn.record(response.clone(), Reply::new(response)).await
+    }
+}
+
+impl RecordResponse<Pieces> for Plain {
+    type Response = Pieces;
+
+    fn pass(&self, response: Pieces) -> Pieces {
+        response
+    }
+
+    async fn record(&self, response: Pieces, turn: Turn) -> Result<Pieces, BoxError> {
+        Ok(Box::pin(turn.record_stream(response, PieceFold::default())))
+    }
+}
+
+#[derive(Default)]
+struct PieceFold {
+    text: String,
+    model: Option<String>,
+    finished: bool,
+}
+
+impl FoldReply<Piece> for PieceFold {
+    fn push(&mut self, item: &Piece) -> Flow {
+        match item {
+            Piece::Text(text) => self.text.push_str(text),
+            Piece::Finish => self.finished = true,
+            Piece::Model(model) => self.model = Some((*model).into()),
+            Piece::Done => return Flow::Hold,
+        }
+        Flow::Pass
+    }
+
+    fn is_complete(&self) -> bool {
+        self.finished
+    }
+
+    fn reply(&self) -> Reply {
+        let mut reply = Reply::new(Message::assistant(&self.text));
+        reply.model.clone_from(&self.model);
+        reply
+    }
+
+    fn partial(&self) -> Option<Reply> {
+        let mut reply = self.reply();
+        reply.incomplete = true;
+        (!self.text.is_empty()).then_some(reply)
+    }
+}
+
+pub type Unary = Spawn<ChatHistory<Mock<Request, Message>, Plain>>;
+pub type Streaming = Spawn<ChatHistory<Mock<Request, Pieces>, Plain>>;
+
+/// The layer over a mock whose readiness is in the test's hand.
+pub fn unary(store: impl HistoryStore, options: HistoryOptions) -> (Unary, Handle<Request, Message>) {
+    tower_test::mock::spawn_layer(ChatHistoryLayer::with_options(store, Plain, options))
+}
+
+/// The same with a streaming model.
+pub fn streaming(store: impl HistoryStore, options: HistoryOptions) -> (Streaming, Handle<Request, Pieces>) {
+    tower_test::mock::spawn_layer(ChatHistoryLayer::with_options(store, Plain, options))
+}
+
+pub fn id() -> ConversationId {
+    ConversationId::new(["tests", "one"]).unwrap()
+}
+
+pub fn ask(text: &str) -> InConversation<Request> {
+    InConversation::new(id(), vec![Message::user(text)])
+}
+
+/// The texts of the log.
+pub async fn log(store: &dyn HistoryStore) -> Vec<String> {
+    let messages = store.conversation(&id()).messages().await.unwrap();
+    messages.iter().map(|message| message.text().into_owned()).collect()
+}
+
+pub fn texts(messages: &[Message]) -> Vec<String> {
+    messages.iter().map(|message| message.text().into_owned()).collect()
+}
+
+/// Collects the hook's reports.
+#[derive(Clone, Default)]
+pub struct Reports(Arc<Mutex<Vec<TurnReport>>>);
+
+impl Reports {
+    pub fn hook(&self) -> impl Fn(&TurnReport) + Send + Sync + use<> {
+        let reports = Arc::clone(&self.0);
+        move |report| reports.lock().unwrap().push(report.clone())
+    }
+
+    pub fn all(&self) -> Vec<TurnReport> {
+        self.0.lock().unwrap().clone()
+    }
+}

@@ -1,0 +1,97 @@
+//! A terminal chat that remembers: `cargo run -p examples --bin chat`.
+//!
+//! The history layer stands around the real async-openai client. Without `OPENAI_API_KEY` the client talks to a mock model
+//! in the same process, whose answers depend on nothing but the messages it receives: what it remembers, the layer sent.
+//!
+//! Lines can be piped in, one a turn; then only the replies are printed.
+
+mod session;
+
+use std::{error::Error, io::IsTerminal as _, process::ExitCode, time::Duration};
+
+use clap::Parser;
+use examples::{Provider, StoreUrl};
+use tokio::io::{AsyncBufReadExt as _, BufReader};
+use tower_chat_history::ConversationId;
+
+use self::session::{Answer, Session};
+
+/// Chats with a model that remembers the conversation, also after a restart.
+#[derive(Parser)]
+struct Args {
+    /// The conversation's name: another name is another conversation.
+    #[arg(long, default_value = "main")]
+    conversation: String,
+    /// Where history is kept: sqlite:PATH or memory:
+    #[arg(long, default_value = "sqlite:chat.db")]
+    store: StoreUrl,
+    /// The model to ask for [default: OPENAI_MODEL, else gpt-4o-mini]
+    #[arg(long)]
+    model: Option<String>,
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    match run(Args::parse()).await {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("chat: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run(args: Args) -> Result<ExitCode, Box<dyn Error>> {
+    let id = ConversationId::new(["chat", &args.conversation])?;
+    let store = args.store.open().await?;
+    let provider = Provider::from_env(args.model).await?;
+    let interactive = std::io::stdin().is_terminal();
+    eprintln!("{}", provider.about);
+    if interactive {
+        eprintln!("/history shows the conversation, /delete forgets it, /quit leaves.");
+    }
+
+    let mut session = Session::new(store, &provider, id);
+    let mut lines = BufReader::new(tokio::io::stdin()).lines();
+    let mut code = ExitCode::SUCCESS;
+    loop {
+        if interactive {
+            eprint!("> ");
+        }
+        let Some(line) = lines.next_line().await? else { break };
+        let done = match line.trim() {
+            "" => continue,
+            "/quit" => break,
+            "/history" => session.print_history().await,
+            "/delete" => session.delete().await,
+            text => session.ask(text).await,
+        };
+        match done {
+            Ok(Answer::Whole) => {}
+            Ok(Answer::Broken(why)) => {
+                eprintln!("chat: {why}");
+                code = ExitCode::FAILURE;
+            }
+            Err(error) => {
+                eprintln!("chat: {}", with_sources(&*error));
+                code = ExitCode::FAILURE;
+            }
+        }
+    }
+    // Saves whose caller has left are finished before the runtime goes.
+    session.engine().drain(Duration::from_secs(10)).await?;
+    provider.shutdown().await;
+    Ok(code)
+}
+
+/// An error with what caused it.
+fn with_sources(error: &(dyn Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    text
+}
