@@ -7,3 +7,8 @@ pub use self::{
     provider::{Provider, ProviderError},
     store::{StoreUrl, StoreUrlError},
 };
+
+/// The program in the README, compiled.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+mod readme {}

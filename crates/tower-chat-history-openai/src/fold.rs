@@ -257,7 +257,7 @@ mod tests {
     fn a_partial_reply_has_text_and_no_half_calls() {
         let call =
             delta(0, &json!({"tool_calls": [{"index": 0, "id": "x", "function": {"name": "f", "arguments": "{"}}]}));
-        assert_eq!(folded(1, &[call.clone()]).partial(), None);
+        assert_eq!(folded(1, std::slice::from_ref(&call)).partial(), None);
         let partial = folded(1, &[delta(0, &json!({"content": "Let me"})), call]).partial().unwrap();
         assert!(partial.incomplete);
         assert_eq!(partial.message.unwrap().json(), r#"{"role":"assistant","content":"Let me"}"#);

@@ -1,4 +1,5 @@
 //! The store in memory: the conformance suite, its limit, and threads that really run at once.
+#![allow(clippy::unwrap_used)]
 
 use std::sync::Arc;
 

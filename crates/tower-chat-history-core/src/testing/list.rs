@@ -186,14 +186,7 @@ macro_rules! __conformance_list {
 ///
 /// The fixture is an expression, evaluated anew in each test, within its async function: it may `.await`, and it may
 /// `return` to skip. The tests are in two modules, `store` and `through_arc`; to test several stores in one file, put each
-/// into a module of its own.
-///
-/// ```ignore
-/// tower_chat_history_core::conformance_tests! {
-///     #[tokio::test(flavor = "multi_thread")]
-///     MyFixture::new()
-/// }
-/// ```
+/// into a module of its own. The [suite's documentation](crate::testing) has an example.
 #[macro_export]
 macro_rules! conformance_tests {
     ($(#[$attribute:meta])+ $fixture:expr $(,)?) => {

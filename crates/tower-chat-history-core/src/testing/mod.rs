@@ -23,7 +23,6 @@
 //!         Capabilities::new().durable(true)
 //!     }
 //! }
-//! # mod tokio { pub use core::prelude::v1::test; }
 //! # macro_rules! conformance_tests { ($($ignored:tt)*) => {} }
 //!
 //! conformance_tests! {

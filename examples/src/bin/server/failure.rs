@@ -1,0 +1,59 @@
+//! Errors as a client of this server sees them.
+
+use axum::{
+    Json,
+    http::StatusCode,
+    response::{IntoResponse, Response},
+};
+use serde_json::json;
+use tower_chat_history::{BoxError, ConversationIdError, ExchangeIdError, HistoryError, StoreError};
+
+/// What went wrong, and whose affair it is.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    status: StatusCode,
+    message: String,
+}
+
+impl Failure {
+    pub(crate) fn bad_request(message: impl Into<String>) -> Self {
+        Self { status: StatusCode::BAD_REQUEST, message: message.into() }
+    }
+}
+
+impl From<ConversationIdError> for Failure {
+    fn from(error: ConversationIdError) -> Self {
+        Self::bad_request(error.to_string())
+    }
+}
+
+impl From<ExchangeIdError> for Failure {
+    fn from(error: ExchangeIdError) -> Self {
+        Self::bad_request(error.to_string())
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        Self { status: StatusCode::SERVICE_UNAVAILABLE, message: error.to_string() }
+    }
+}
+
+impl From<BoxError> for Failure {
+    fn from(error: BoxError) -> Self {
+        let status = match error.downcast_ref::<HistoryError>() {
+            Some(HistoryError::Input(_)) => StatusCode::BAD_REQUEST,
+            Some(HistoryError::QueueFull { .. } | HistoryError::QueueTimeout(_)) => StatusCode::TOO_MANY_REQUESTS,
+            Some(_) => StatusCode::SERVICE_UNAVAILABLE,
+            // The model's own failure.
+            None => StatusCode::BAD_GATEWAY,
+        };
+        Self { status, message: error.to_string() }
+    }
+}
+
+impl IntoResponse for Failure {
+    fn into_response(self) -> Response {
+        (self.status, Json(json!({ "error": self.message }))).into_response()
+    }
+}

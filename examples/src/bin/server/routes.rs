@@ -1,0 +1,137 @@
+//! The routes.
+
+use std::{convert::Infallible, sync::Arc};
+
+use async_openai::types::chat::{
+    ChatCompletionRequestUserMessage, ChatCompletionResponseStream, CreateChatCompletionRequest,
+};
+use axum::{
+    Json, Router,
+    extract::{Path, State},
+    http::{HeaderMap, StatusCode},
+    response::{
+        IntoResponse, Response,
+        sse::{Event, KeepAlive, Sse},
+    },
+    routing::{delete, post},
+};
+use futures_util::{StreamExt as _, stream};
+use serde::Deserialize;
+use serde_json::json;
+use tower::{Service as _, ServiceExt as _};
+use tower_chat_history::{
+    ConversationId, ExchangeId, HistoryError, HistoryStore, HistoryStoreExt as _, InConversation, Message, Outcome,
+    ReportHandle,
+};
+
+use crate::{failure::Failure, stack::Chat};
+
+#[derive(Clone)]
+pub(crate) struct App {
+    pub(crate) chat: Chat,
+    pub(crate) store: Arc<dyn HistoryStore>,
+    pub(crate) model: String,
+}
+
+pub(crate) fn router(app: App) -> Router {
+    Router::new()
+        .route("/conversations/{name}/messages", post(ask).get(read))
+        .route("/conversations/{name}", delete(forget))
+        .with_state(app)
+}
+
+#[derive(Deserialize)]
+struct Ask {
+    text: String,
+}
+
+async fn ask(
+    State(app): State<App>,
+    Path(name): Path<String>,
+    headers: HeaderMap,
+    Json(ask): Json<Ask>,
+) -> Result<Response, Failure> {
+    let user = ChatCompletionRequestUserMessage { content: ask.text.into(), name: None };
+    let request = CreateChatCompletionRequest {
+        model: app.model,
+        messages: vec![user.into()],
+        ..CreateChatCompletionRequest::default()
+    };
+    let mut call = InConversation::new(conversation(&headers, &name)?, request);
+    if let Some(key) = headers.get("idempotency-key") {
+        call = call.exchange(ExchangeId::new(key.to_str().unwrap_or_default())?);
+    }
+    let (call, report) = call.with_report();
+    let mut chat = app.chat;
+    match chat.ready().await?.call(call).await {
+        Ok(reply) => Ok(events(reply, report)),
+        Err(error) => match error.downcast_ref() {
+            // The request was answered before: here is the answer again, and the model was not asked.
+            Some(HistoryError::AlreadyRecorded(recorded)) => Ok(repeated(recorded.exchange.messages.last())),
+            _ => Err(error.into()),
+        },
+    }
+}
+
+/// The reply's text in pieces, then what became of it.
+fn events(reply: ChatCompletionResponseStream, report: ReportHandle) -> Response {
+    let pieces = reply.map(|chunk| match chunk {
+        Ok(chunk) => {
+            let text = chunk.choices.into_iter().filter_map(|choice| choice.delta.content.or(choice.delta.refusal));
+            text_event(&text.collect::<String>())
+        }
+        Err(error) => error_event(&error.to_string()),
+    });
+    let end = stream::once(async {
+        match report.await.map(|report| report.outcome.clone()) {
+            Some(Outcome::Stored { seq, .. } | Outcome::Duplicate { seq, .. }) => saved_event(seq.get()),
+            _ => error_event("the answer was not saved"),
+        }
+    });
+    sse(pieces.chain(end).map(Ok))
+}
+
+fn repeated(reply: Option<&Message>) -> Response {
+    let text = reply.map(|message| message.text().into_owned()).unwrap_or_default();
+    sse(stream::iter([Ok(text_event(&text))]))
+}
+
+fn sse(events: impl futures_util::Stream<Item = Result<Event, Infallible>> + Send + 'static) -> Response {
+    Sse::new(events).keep_alive(KeepAlive::default()).into_response()
+}
+
+fn text_event(text: &str) -> Event {
+    Event::default().data(json!({ "text": text }).to_string())
+}
+
+fn saved_event(position: u64) -> Event {
+    Event::default().event("saved").data(json!({ "position": position }).to_string())
+}
+
+fn error_event(error: &str) -> Event {
+    Event::default().event("error").data(json!({ "error": error }).to_string())
+}
+
+async fn read(
+    State(app): State<App>,
+    Path(name): Path<String>,
+    headers: HeaderMap,
+) -> Result<Json<Vec<Message>>, Failure> {
+    let id = conversation(&headers, &name)?;
+    Ok(Json(app.store.conversation(&id).messages().await?))
+}
+
+async fn forget(State(app): State<App>, Path(name): Path<String>, headers: HeaderMap) -> Result<StatusCode, Failure> {
+    let id = conversation(&headers, &name)?;
+    app.store.conversation(&id).clear().await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// User and name are two parts of the id: whatever a name holds, it cannot reach into another user's conversations.
+fn conversation(headers: &HeaderMap, name: &str) -> Result<ConversationId, Failure> {
+    let user = headers.get("x-user").and_then(|user| user.to_str().ok()).unwrap_or_default();
+    if user.is_empty() {
+        return Err(Failure::bad_request("the header x-user is missing"));
+    }
+    Ok(ConversationId::new(["server", user, name])?)
+}

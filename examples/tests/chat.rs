@@ -1,0 +1,59 @@
+//! The terminal chat, as a person runs it.
+
+#![allow(clippy::unwrap_used)] // A test may.
+
+use std::{
+    io::Write as _,
+    path::Path,
+    process::{Command, Output, Stdio},
+};
+
+fn chat(store: &Path, conversation: &str, lines: &str) -> Output {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_chat"))
+        .args(["--store", &format!("sqlite:{}", store.display()), "--conversation", conversation])
+        .env_remove("OPENAI_API_KEY")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(lines.as_bytes()).unwrap();
+    child.wait_with_output().unwrap()
+}
+
+fn said(store: &Path, conversation: &str, lines: &str) -> String {
+    let output = chat(store, conversation, lines);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn a_name_is_remembered_across_lines_and_restarts_and_not_across_conversations() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = dir.path().join("chat.db");
+    let first = said(&store, "a", "my name is Nemo\nwhat is my name?\n");
+    assert_eq!(first.lines().count(), 2, "only replies are printed: {first}");
+    assert!(first.lines().nth(1).unwrap().contains("Nemo"), "{first}");
+    assert!(said(&store, "a", "what is my name?\n").contains("Nemo"));
+    assert!(!said(&store, "b", "what is my name?\n").contains("Nemo"));
+}
+
+#[test]
+fn commands_show_forget_and_leave() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = dir.path().join("chat.db");
+    let shown = said(&store, "a", "my name is Nemo\n/history\n/delete\nwhat is my name?\n/quit\nnever said\n");
+    let lines: Vec<&str> = shown.lines().collect();
+    assert_eq!(lines[1], "user: my name is Nemo");
+    assert!(lines[2].starts_with("assistant: "), "{shown}");
+    assert_eq!(lines.len(), 5, "{shown}");
+    assert!(!lines[4].contains("Nemo"), "{shown}");
+}
+
+#[test]
+fn what_is_wrong_is_said() {
+    let dir = tempfile::tempdir().unwrap();
+    let output = chat(&dir.path().join("missing").join("chat.db"), "a", "hi\n");
+    assert!(!output.status.success());
+    assert!(String::from_utf8_lossy(&output.stderr).contains("chat: "));
+}
