@@ -34,8 +34,8 @@ pub enum HistoryError {
     /// The calls before did not end in time.
     #[error("the conversation was busy for {} ms", .0.as_millis())]
     QueueTimeout(Duration),
-    /// A store timeout is set, and there is no tokio runtime to measure it.
-    #[error("a store timeout needs a tokio runtime: call from within one, or set no timeout")]
+    /// A store timeout or a queue is set, and there is no tokio runtime to measure time with.
+    #[error("a store timeout or a queue needs a tokio runtime: call from within one, or set neither")]
     NoRuntime,
 }
 

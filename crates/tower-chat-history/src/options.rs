@@ -115,6 +115,11 @@ impl HistoryOptions {
         self
     }
 
+    /// Whether calls need a timer, and with it a tokio runtime.
+    pub(crate) const fn measures_time(&self) -> bool {
+        self.store_timeout.is_some() || matches!(self.on_conflict, OnConflict::Serialize(_))
+    }
+
     /// Where a save goes on when its caller has left. The default is [`TokioSpawn::current`].
     #[must_use]
     pub fn spawn(mut self, spawn: impl Spawn + 'static) -> Self {

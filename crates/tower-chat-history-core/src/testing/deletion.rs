@@ -121,16 +121,21 @@ pub async fn a_dead_incarnation_is_gone(fixture: &dyn Fixture) {
 pub async fn deleting_during_appends_is_final(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     let handles = chat.handles(fixture, 3).await;
-    for _ in 0..5 {
-        chat.add_turns(3).await;
+    // The deletion comes a little later each time.
+    for wait in 0..6 {
+        let before = chat.add_turns(3).await;
         let incarnation = chat.incarnation().await;
         let appends = join_all(handles.iter().cycle().take(9).map(|chat| async move {
             for n in 0..3 {
                 match chat.append(Expect::AnyIn(incarnation), turn_of(&n.to_string())).await {
-                    Ok(appended) => assert_eq!(appended.revision.incarnation(), incarnation),
+                    Ok(appended) => {
+                        assert_eq!(appended.revision.incarnation(), incarnation);
+                        assert!(appended.seq.get() >= 3, "it stands at {} of a log that began anew", appended.seq);
+                    }
                     Err(StoreError::Gone) => {}
                     Err(other) => panic!("expected `Gone`, got {other:?}"),
                 }
+                pause().await;
             }
         }));
         let compact = Compact { profile: Profile::default(), replaces: NONE, cut: Cut::window_from(Seq::new(1)) };
@@ -140,7 +145,27 @@ pub async fn deleting_during_appends_is_final(fixture: &dyn Fixture) {
                 other => panic!("expected it to be stored or gone, got {other:?}"),
             }
         };
-        join(join(appends, compacting), handles[1].delete()).await;
+        let reading = async {
+            for _ in 0..10 {
+                match handles[2].load(Load::new()).await {
+                    Loaded::Absent => {}
+                    loaded => {
+                        // The compaction may be in already.
+                        let window = window(loaded);
+                        let start = usize::from(window.compaction.is_some());
+                        assert!(window.exchanges.starts_with(&before[start..]), "a part of the log was deleted");
+                    }
+                }
+                pause().await;
+            }
+        };
+        let deleting = async {
+            for _ in 0..wait {
+                pause().await;
+            }
+            handles[1].delete().await;
+        };
+        join(join(appends, compacting), join(reading, deleting)).await;
         chat.assert_absent().await;
         assert_gone(chat.append(Expect::AnyIn(incarnation), turn_of("late")).await);
         assert_eq!(chat.add(turn_of("anew")).await.seq, Seq::FIRST);
@@ -154,12 +179,17 @@ pub async fn deleting_during_appends_is_final(fixture: &dyn Fixture) {
 pub async fn deleting_during_first_turns_leaves_whole_conversations(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     let handles = chat.handles(fixture, 3).await;
-    for _ in 0..5 {
+    for wait in 0..5 {
         let creating = join_all(handles.iter().map(|chat| async move {
             let appended = chat.append(Expect::AnyOrCreate, turn_of("first")).await.expect("it expects nothing");
             assert!(appended.seq <= Seq::new(2));
         }));
-        let deleting = join_all(handles.iter().map(Chat::delete));
+        let deleting = join_all(handles.iter().map(|chat| async move {
+            for _ in 0..wait {
+                pause().await;
+            }
+            chat.delete().await;
+        }));
         join(creating, deleting).await;
         // Reading checks that there is no gap.
         let log = chat.log().await;

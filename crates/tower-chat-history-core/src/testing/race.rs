@@ -100,6 +100,7 @@ pub async fn callers_that_retry_all_land(fixture: &dyn Fixture) {
             let exchange = turn_of(&n.to_string());
             loop {
                 let at = chat.revision().await;
+                pause().await;
                 match chat.append(Expect::Exactly(at), exchange.clone()).await {
                     Ok(_) => break,
                     Err(StoreError::Conflict { .. }) => {}
@@ -133,6 +134,7 @@ pub async fn readers_see_a_state_that_was(fixture: &dyn Fixture) {
             let appended = handles[0].append(Expect::AnyOrCreate, turn_of(&n.to_string())).await;
             let appended = appended.expect("it expects nothing");
             made.push((appended.revision, appended.seq));
+            pause().await;
         }
     };
     let reading = async {
@@ -146,6 +148,7 @@ pub async fn readers_see_a_state_that_was(fixture: &dyn Fixture) {
             if !page.more {
                 seen.push((page.revision.expect("the conversation is there"), page.exchanges));
             }
+            pause().await;
         }
         seen
     };

@@ -221,6 +221,19 @@ pub(super) fn assert_conflict(result: Result<Appended, StoreError>, at: Revision
     }
 }
 
+/// Lets others go first, also those of a store whose calls never wait.
+pub(super) async fn pause() {
+    let mut paused = false;
+    std::future::poll_fn(|context| {
+        if std::mem::replace(&mut paused, true) {
+            return Poll::Ready(());
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
+}
+
 /// Polls a future that many times at most and drops it, as a caller does that gives up.
 pub(super) async fn abandon<T>(future: impl Future<Output = T> + Send, polls: usize) -> Option<T> {
     let mut future = pin!(future);

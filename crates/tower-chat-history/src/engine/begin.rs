@@ -30,7 +30,7 @@ impl Engine {
             return Err(InputError::Empty.into());
         }
         let policy = self.options();
-        if policy.store_timeout.is_some() && Handle::try_current().is_err() {
+        if policy.measures_time() && Handle::try_current().is_err() {
             return Err(HistoryError::NoRuntime);
         }
         let permit = self.wait(&conversation).await?;
