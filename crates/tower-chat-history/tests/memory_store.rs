@@ -19,6 +19,11 @@ mod conformance {
         #[tokio::test]
         fixture()
     }
+
+    #[tokio::test]
+    async fn all_behaviours_share_one_storage() {
+        tower_chat_history_core::testing::all(&fixture()).await;
+    }
 }
 
 fn id(name: impl AsRef<str>) -> ConversationId {

@@ -52,7 +52,8 @@ impl Load {
     }
 }
 
-/// The state of a conversation that a caller has already seen.
+/// The state of a conversation that a caller has already seen, in one profile. It says nothing of another profile, even
+/// where the numbers are equal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Known {
     /// The log's revision.
@@ -165,7 +166,7 @@ pub struct Page {
     pub revision: Option<Revision>,
     /// The exchanges.
     pub exchanges: Vec<Recorded>,
-    /// Whether the log goes on after them.
+    /// Whether the log goes on after them (with a limit of 0: from the position on).
     pub more: bool,
 }
 

@@ -43,6 +43,9 @@ use crate::{ConversationId, Incarnation, Seq};
 pub trait HistoryStore: fmt::Debug + Send + Sync + 'static {
     /// Reads what a call needs: the newest exchanges of the window, the compaction and the revision.
     ///
+    /// Looked at in this order: whether there is such a conversation, whether the exchange that was asked for is recorded,
+    /// whether anything changed since what is known, the window.
+    ///
     /// # Errors
     ///
     /// When the store cannot be read, or a record of the window is [corrupt](StoreError::Corrupt).
@@ -50,14 +53,18 @@ pub trait HistoryStore: fmt::Debug + Send + Sync + 'static {
 
     /// Adds one exchange to the log, and stores a compaction with it if the append carries one.
     ///
-    /// A compaction that replaces another version than the stored one is left out: the exchange is stored all the same and
-    /// [`Appended::compaction`] says so.
+    /// A repeated exchange id is looked at first, then what is expected, then the exchange, then the compaction.
+    ///
+    /// A compaction that replaces another version than the stored one is left out, whatever it says: the exchange is stored
+    /// all the same and [`Appended::compaction`] says so. Only one that replaces the stored one is held to the
+    /// [rules](crate::Cut::check), in the log that has the exchange.
     ///
     /// # Errors
     ///
     /// [`Conflict`](StoreError::Conflict) or [`Gone`](StoreError::Gone) when the log is not what the append expects,
-    /// [`Compaction`](StoreError::Compaction) when the compaction breaks its rules (nothing is stored then), or when the
-    /// store cannot be written.
+    /// [`ContinuesUnknown`](StoreError::ContinuesUnknown) when the exchange continues one that is not there,
+    /// [`Compaction`](StoreError::Compaction) when the compaction breaks its rules (nothing is stored then),
+    /// [`Full`](StoreError::Full) when the store has a limit and it is reached, or when the store cannot be written.
     async fn append(&self, id: &ConversationId, append: Append) -> Result<Appended, StoreError>;
 
     /// Stores a compaction by itself, if the one it replaces is still the stored one.
@@ -74,7 +81,7 @@ pub trait HistoryStore: fmt::Debug + Send + Sync + 'static {
     ) -> Result<CompactOutcome, StoreError>;
 
     /// Reads the log itself, in order, from a position on: at most `limit` exchanges, and fewer where the store pages by
-    /// size, but at least one if there is one and `limit` is not 0.
+    /// size, but at least one if there is one and `limit` is not 0. A position beyond the end has an empty page.
     ///
     /// # Errors
     ///

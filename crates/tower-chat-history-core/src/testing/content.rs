@@ -68,8 +68,7 @@ pub async fn escapes_come_back_as_spelled(fixture: &dyn Fixture) {
         r#"{"\u0072ole":"user","content":"a key may be spelled so, too"}"#,
         r#"{"role":"user","content":"'; DROP TABLE messages; -- $1 ? %s {0} \\x00 ${x}"}"#,
     ];
-    let readable = texts.iter().filter(|json| Message::from_json(**json).is_ok());
-    comes_back(fixture, &readable.collect::<Vec<_>>()).await;
+    comes_back(fixture, &texts).await;
 }
 
 /// Fields, parts and roles that this crate does not know.
