@@ -1,11 +1,11 @@
-//! The stored form of an exchange: one versioned JSON document, its messages verbatim.
+//! The stored forms of an exchange and of a cut: versioned JSON documents, messages verbatim.
 //!
 //! Every store that writes bytes writes this form, so a log can move from one store to another. It is text: JSON columns
 //! of databases reorder keys and refuse `\u0000`.
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Exchange, ExchangeId, Message, Seq, Timestamp, TokenCounts, Usage};
+use crate::{Cut, Exchange, ExchangeId, Message, Seq, Timestamp, TokenCounts, Usage};
 
 /// The version this crate writes, and the newest it reads.
 const VERSION: u32 = 1;
@@ -32,6 +32,7 @@ struct Written<'a> {
 
 #[derive(Deserialize)]
 struct Read {
+    v: u32,
     id: ExchangeId,
     at: Timestamp,
     continues: Option<Seq>,
@@ -69,16 +70,55 @@ impl Exchange {
     ///
     /// When the text is no such record, or one of a newer version than this crate knows.
     pub fn decode(record: &str) -> Result<Self, RecordError> {
-        let read = serde_json::from_str(record).map_err(|malformed| match serde_json::from_str(record) {
-            Ok(Versioned { v }) if v > VERSION => RecordError::Newer { version: v },
-            _ => RecordError::malformed(malformed),
-        });
-        let Read { id, at, continues, messages, tokens, model, finish_reason, usage, incomplete } = read?;
+        let Read { v, id, at, continues, messages, tokens, model, finish_reason, usage, incomplete } = read(record)?;
+        known(v)?;
         Ok(Self { id, at, continues, messages, tokens, model, finish_reason, usage, incomplete })
     }
 }
 
-/// A stored exchange that cannot be read. It never quotes the record.
+/// A cut as it is stored.
+#[derive(Serialize, Deserialize)]
+struct Versionable<C> {
+    v: u32,
+    #[serde(flatten)]
+    cut: C,
+}
+
+impl Cut {
+    /// The text to store.
+    ///
+    /// # Errors
+    ///
+    /// Never for a cut of this crate's own types; the result is there because serializing is fallible.
+    pub fn encode(&self) -> Result<String, RecordError> {
+        serde_json::to_string(&Versionable { v: VERSION, cut: self }).map_err(RecordError::malformed)
+    }
+
+    /// The cut that [`encode`](Self::encode) wrote.
+    ///
+    /// # Errors
+    ///
+    /// When the text is no such record, or one of a newer version than this crate knows.
+    pub fn decode(record: &str) -> Result<Self, RecordError> {
+        let Versionable { v, cut } = read(record)?;
+        known(v)?;
+        Ok(cut)
+    }
+}
+
+/// Reads a record. One that a newer version wrote need not have this version's form.
+fn read<'a, R: Deserialize<'a>>(record: &'a str) -> Result<R, RecordError> {
+    serde_json::from_str(record).map_err(|malformed| {
+        let version = serde_json::from_str(record).map_or(VERSION, |Versioned { v }| v);
+        known(version).err().unwrap_or_else(|| RecordError::malformed(malformed))
+    })
+}
+
+fn known(version: u32) -> Result<(), RecordError> {
+    if version > VERSION { Err(RecordError::Newer { version }) } else { Ok(()) }
+}
+
+/// A stored record that cannot be read. It never quotes the record.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RecordError {
@@ -108,6 +148,7 @@ impl RecordError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Summary;
 
     fn full() -> Exchange {
         let odd = Message::from_json("{ \"role\":\"user\", \"content\":\"\\u0000\", \"x\": 1.0 }").unwrap();
@@ -141,9 +182,26 @@ mod tests {
     }
 
     #[test]
+    fn version_1_of_a_cut_is_frozen() {
+        let mut cut = Cut::window_from(Seq::new(2));
+        let text = r#"{"v":1,"window_start":2,"rounds_start":2,"cleared_before":2}"#;
+        assert_eq!((cut.encode().unwrap().as_str(), Cut::decode(text).unwrap()), (text, cut.clone()));
+        cut.summary = Some(Summary::new("s", Seq::new(1)));
+        let text =
+            r#"{"v":1,"window_start":2,"rounds_start":2,"cleared_before":2,"summary":{"text":"s","covers_to":1}}"#;
+        assert_eq!((cut.encode().unwrap().as_str(), Cut::decode(text).unwrap()), (text, cut));
+        assert!(matches!(Cut::decode(&text.replacen('1', "2", 1)), Err(RecordError::Newer { version: 2 })));
+        assert!(Cut::decode("{}").is_err());
+    }
+
+    #[test]
     fn newer_and_damaged_records_are_told_apart_without_quoting_them() {
-        let newer = Exchange::decode(r#"{"v":2,"secret":1}"#).unwrap_err();
-        assert!(matches!(newer, RecordError::Newer { version: 2 }));
+        let as_now = full().encode().unwrap().replacen("\"v\":1", "\"v\":2", 1);
+        for newer in [r#"{"v":2,"secret":1}"#, &as_now] {
+            assert!(matches!(Exchange::decode(newer), Err(RecordError::Newer { version: 2 })), "{newer}");
+        }
+        let unversioned = full().encode().unwrap().replacen("\"v\":1,", "", 1);
+        assert!(Exchange::decode(&unversioned).is_err());
         for damaged in ["", "secret", "{\"v\":1}", &full().encode().unwrap()[..40]] {
             let error = Exchange::decode(damaged).unwrap_err();
             assert!(matches!(error, RecordError::Malformed { .. }) && !error.to_string().contains("secret"), "{error}");

@@ -8,14 +8,14 @@ use async_openai::types::chat::{
 };
 use tower_chat_history::{
     BoxError, InConversation, Message, Turn, TurnInput,
-    adapt::{AdaptRequest, Draft, Opened, RecordResponse, Sent},
+    adapt::{AdaptRequest, Draft, Opened, Prompt, RecordResponse, Sent},
 };
 
 use crate::{fold::ReplyFold, from_typed, to_typed};
 
 /// Adapts `InConversation<CreateChatCompletionRequest>` for inner services that answer with async-openai's response or its
 /// response stream. See the [crate docs](crate).
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct OpenAi;
 
@@ -61,15 +61,15 @@ pub struct TypedDraft {
 impl Draft for TypedDraft {
     type Request = CreateChatCompletionRequest;
 
-    fn send(mut self, window: &[Message]) -> Result<Sent<CreateChatCompletionRequest>, BoxError> {
+    fn send(mut self, prompt: Prompt<'_>) -> Result<Sent<CreateChatCompletionRequest>, BoxError> {
         let mut downgraded = 0;
-        let converted = window.iter().filter_map(|message| {
+        let converted = prompt.window.iter().filter_map(|message| {
             let converted = to_typed::request_message(message);
             downgraded += usize::from(converted.downgraded);
             converted.message
         });
         // Neither the head nor the input is converted back and forth: what the caller wrote is what is sent.
-        let mut messages = Vec::with_capacity(self.request.messages.len() + window.len());
+        let mut messages = Vec::with_capacity(self.request.messages.len() + prompt.window.len());
         let mut own = std::mem::take(&mut self.request.messages).into_iter();
         messages.extend(own.by_ref().take(self.head));
         messages.extend(converted);

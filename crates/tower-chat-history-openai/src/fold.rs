@@ -1,6 +1,6 @@
 //! Folding a stream's deltas into the reply.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use async_openai::types::chat::{
     ChatChoiceStream, ChatCompletionMessageToolCallChunk, ChatCompletionStreamResponseDelta,
@@ -22,7 +22,8 @@ pub(crate) struct ReplyFold {
     ended: BTreeSet<u32>,
     content: Option<String>,
     refusal: Option<String>,
-    calls: BTreeMap<u32, Call>,
+    /// By index, and in the order of arrival where a provider gives all the same index.
+    calls: Vec<(u32, Call)>,
     function_call: Option<Function>,
     model: Option<String>,
     finish_reason: Option<String>,
@@ -62,7 +63,7 @@ impl ReplyFold {
             ended: BTreeSet::new(),
             content: None,
             refusal: None,
-            calls: BTreeMap::new(),
+            calls: Vec::new(),
             function_call: None,
             model: None,
             finish_reason: None,
@@ -95,10 +96,19 @@ impl ReplyFold {
     }
 
     fn push_call(&mut self, chunk: &ChatCompletionMessageToolCallChunk) {
-        let call = self.calls.entry(chunk.index).or_default();
-        call.r#type = "function";
-        if let Some(id) = chunk.id.as_ref().filter(|id| !id.is_empty()) {
-            call.id.clone_from(id);
+        let id = chunk.id.as_deref().unwrap_or_default();
+        // Some compatible providers number every parallel call 0: another id is then another call.
+        let same = |(index, call): &(u32, Call)| {
+            *index == chunk.index && (id.is_empty() || call.id.is_empty() || call.id == id)
+        };
+        let at = self.calls.iter().rposition(same).unwrap_or_else(|| {
+            let at = self.calls.partition_point(|(index, _)| *index <= chunk.index);
+            self.calls.insert(at, (chunk.index, Call { r#type: "function", ..Call::default() }));
+            at
+        });
+        let (_, call) = &mut self.calls[at];
+        if !id.is_empty() {
+            id.clone_into(&mut call.id);
         }
         if let Some(piece) = &chunk.function {
             call.function.push(piece);
@@ -110,7 +120,7 @@ impl ReplyFold {
             role: "assistant",
             content: self.content.as_deref(),
             refusal: self.refusal.as_deref(),
-            tool_calls: self.calls.values().filter(|_| with_calls).collect(),
+            tool_calls: self.calls.iter().map(|(_, call)| call).filter(|_| with_calls).collect(),
             function_call: self.function_call.as_ref().filter(|_| with_calls),
         };
         Message::from_serialize(&reply).ok()
@@ -158,6 +168,10 @@ impl FoldReply<CreateChatCompletionStreamResponse> for ReplyFold {
 
     fn is_complete(&self) -> bool {
         self.ended.len() >= self.choices.max(1)
+    }
+
+    fn is_whole(&self) -> bool {
+        self.ended.contains(&0)
     }
 
     fn reply(&self) -> Reply {
@@ -235,6 +249,18 @@ mod tests {
         let calls: Vec<_> = message.tool_calls().iter().map(|c| (c.id(), c.name(), c.arguments())).collect();
         assert_eq!(calls, [("x", "f", "{\"a\":1}"), ("y", "g", "{}")]);
         assert!(message.json().contains(r#""content":null"#));
+    }
+
+    #[test]
+    fn calls_that_share_an_index_are_told_apart_by_id() {
+        let call = |id: &str, arguments: &str| {
+            let call = json!({"index": 0, "id": id, "function": {"name": "f", "arguments": arguments}});
+            delta(0, &json!({"tool_calls": [call]}))
+        };
+        let fold = folded(1, &[call("x", "1"), call("y", "{"), call("", "}"), call("y", "."), stop(0, "tool_calls")]);
+        let message = fold.reply().message.unwrap();
+        let calls: Vec<_> = message.tool_calls().iter().map(|c| (c.id(), c.arguments())).collect();
+        assert_eq!(calls, [("x", "1"), ("y", "{}.")]);
     }
 
     #[test]

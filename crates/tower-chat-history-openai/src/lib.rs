@@ -33,11 +33,11 @@
 //!
 //! | in the log | what is sent |
 //! |---|---|
-//! | a field the types do not know (`reasoning_content`, `cache_control`, a reply's `annotations`) | the message without it |
+//! | a field the types do not know, also of a call or a content part (`reasoning_content`, `cache_control`, a reply's `annotations`, a tool result's `name`) | the message without it |
 //! | a content part the types do not know (`video_url`) | the message without it |
 //! | the `audio` of a reply | its id |
 //! | content that is neither text nor parts | its JSON as text |
-//! | a message with a role the types do not know | nothing |
+//! | a message with a role the types do not know, a reply of which they carry nothing | nothing |
 //!
 //! [`TurnReport::downgraded`](tower_chat_history::TurnReport::downgraded) counts the messages this happened to. Of a
 //! response, async-openai itself drops what it does not know before history sees it.

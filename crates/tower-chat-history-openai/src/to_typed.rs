@@ -13,14 +13,15 @@ use async_openai::types::chat::{
     CustomTool, FunctionCall,
 };
 use serde::{
-    Deserialize,
+    Deserialize, Serialize,
     de::{DeserializeOwned, IgnoredAny},
 };
+use serde_json::value::RawValue;
 use tower_chat_history::{Content, Message, Role, ToolCall};
 
 /// A message as the types carry it.
 pub(crate) struct Converted {
-    /// `None` for a role that the types do not know.
+    /// `None` for a role that the types do not know, and for a reply of which they carry nothing.
     pub(crate) message: Option<ChatCompletionRequestMessage>,
     /// Whether something was left out.
     pub(crate) downgraded: bool,
@@ -40,16 +41,27 @@ pub(crate) fn request_message(message: &Message) -> Converted {
             name,
         }
         .into(),
-        Role::Assistant => assistant(message, name, lost).into(),
-        Role::Tool => ChatCompletionRequestToolMessage {
-            content: match parts(message, lost) {
-                Parts::None => ChatCompletionRequestToolMessageContent::Text(String::new()),
-                Parts::Text(text) => ChatCompletionRequestToolMessageContent::Text(text),
-                Parts::Array(parts) => ChatCompletionRequestToolMessageContent::Array(parts),
-            },
-            tool_call_id: message.tool_call_id().unwrap_or_default().to_owned(),
+        Role::Assistant => {
+            let assistant = assistant(message, name, lost);
+            // Providers refuse a reply that says nothing, and what this one says cannot be sent.
+            if is_blank(&assistant) {
+                return Converted { message: None, downgraded: true };
+            }
+            assistant.into()
         }
-        .into(),
+        Role::Tool => {
+            // The types have no name for a tool's message.
+            *lost &= name.is_none();
+            ChatCompletionRequestToolMessage {
+                content: match parts(message, lost) {
+                    Parts::None => ChatCompletionRequestToolMessageContent::Text(String::new()),
+                    Parts::Text(text) => ChatCompletionRequestToolMessageContent::Text(text),
+                    Parts::Array(parts) => ChatCompletionRequestToolMessageContent::Array(parts),
+                },
+                tool_call_id: message.tool_call_id().unwrap_or_default().to_owned(),
+            }
+            .into()
+        }
         Role::System => ChatCompletionRequestSystemMessage {
             content: match parts(message, lost) {
                 Parts::None => ChatCompletionRequestSystemMessageContent::Text(String::new()),
@@ -71,7 +83,16 @@ pub(crate) fn request_message(message: &Message) -> Converted {
         Role::Function => ChatCompletionRequestFunctionMessage {
             content: match message.content() {
                 Content::None => None,
-                _ => Some(message.text().into_owned()),
+                Content::Text(text) => Some(text.into_owned()),
+                // The types know only text here.
+                Content::Other(json) => {
+                    *lost = false;
+                    Some(json.to_owned())
+                }
+                _ => {
+                    *lost = false;
+                    Some(message.text().into_owned())
+                }
             },
             name: name.unwrap_or_default(),
         }
@@ -84,10 +105,11 @@ pub(crate) fn request_message(message: &Message) -> Converted {
 #[allow(deprecated)] // `function_call` is old, but logs have it.
 fn assistant(message: &Message, name: Option<String>, lossless: &mut bool) -> ChatCompletionRequestAssistantMessage {
     let calls: Vec<_> = message.tool_calls().iter().map(tool_call).collect();
-    let Extras { refusal, audio, function_call } = extras(message);
-    if audio.as_ref().is_some_and(Audio::has_more) {
-        *lossless = false;
-    }
+    let extras = extras(message);
+    let refusal = field(extras.refusal, lossless);
+    let audio: Option<Audio> = field(extras.audio, lossless);
+    let function_call = field(extras.function_call, lossless);
+    *lossless &= !audio.as_ref().is_some_and(Audio::has_more);
     ChatCompletionRequestAssistantMessage {
         content: match parts(message, lossless) {
             Parts::None => None,
@@ -100,6 +122,18 @@ fn assistant(message: &Message, name: Option<String>, lossless: &mut bool) -> Ch
         tool_calls: (!calls.is_empty()).then_some(calls),
         function_call,
     }
+}
+
+#[allow(deprecated)] // As above.
+fn is_blank(assistant: &ChatCompletionRequestAssistantMessage) -> bool {
+    let says = match &assistant.content {
+        None => false,
+        Some(ChatCompletionRequestAssistantMessageContent::Text(text)) => !text.is_empty(),
+        Some(ChatCompletionRequestAssistantMessageContent::Array(parts)) => !parts.is_empty(),
+    };
+    let refuses = assistant.refusal.as_ref().is_some_and(|refusal| !refusal.is_empty());
+    let calls = assistant.tool_calls.is_some() || assistant.function_call.is_some();
+    !(says || refuses || calls || assistant.audio.is_some())
 }
 
 fn tool_call(call: &ToolCall) -> ChatCompletionMessageToolCalls {
@@ -120,13 +154,12 @@ enum Parts<P> {
     Array(Vec<P>),
 }
 
-fn parts<P: DeserializeOwned>(message: &Message, lossless: &mut bool) -> Parts<P> {
+fn parts<P: DeserializeOwned + Serialize>(message: &Message, lossless: &mut bool) -> Parts<P> {
     match message.content() {
         Content::None => Parts::None,
         Content::Text(text) => Parts::Text(text.into_owned()),
         Content::Parts(parts) => {
-            let known: Vec<P> = parts.iter().filter_map(|part| serde_json::from_str(part).ok()).collect();
-            *lossless &= known.len() == parts.len();
+            let known: Vec<P> = parts.iter().filter_map(|part| known_part(part, lossless)).collect();
             // Providers refuse an empty list.
             if known.is_empty() { Parts::Text(String::new()) } else { Parts::Array(known) }
         }
@@ -141,12 +174,31 @@ fn parts<P: DeserializeOwned>(message: &Message, lossless: &mut bool) -> Parts<P
     }
 }
 
+/// A part as the types carry it, if they do.
+fn known_part<P: DeserializeOwned + Serialize>(part: &str, lossless: &mut bool) -> Option<P> {
+    let known: Option<P> = serde_json::from_str(part).ok();
+    // What they know of a part may be less than all of it (`cache_control`).
+    let carried = known.as_ref().and_then(|known| serde_json::to_value(known).ok());
+    *lossless &= carried.is_some() && carried == serde_json::from_str(part).ok();
+    known
+}
+
 /// What only assistant messages have, and seldom.
 #[derive(Default, Deserialize)]
-struct Extras {
-    refusal: Option<String>,
-    audio: Option<Audio>,
-    function_call: Option<FunctionCall>,
+struct Extras<'a> {
+    #[serde(borrow)]
+    refusal: Option<&'a RawValue>,
+    #[serde(borrow)]
+    audio: Option<&'a RawValue>,
+    #[serde(borrow)]
+    function_call: Option<&'a RawValue>,
+}
+
+/// One of them, if the types can carry it.
+fn field<T: DeserializeOwned>(json: Option<&RawValue>, lossless: &mut bool) -> Option<T> {
+    let value = serde_json::from_str(json?.get()).ok();
+    *lossless &= value.is_some();
+    value
 }
 
 #[derive(Deserialize)]
@@ -163,7 +215,7 @@ impl Audio {
     }
 }
 
-fn extras(message: &Message) -> Extras {
+fn extras(message: &Message) -> Extras<'_> {
     // Parsing is what the conversion avoids, and nearly every message has none of the three.
     let json = message.json();
     let may_have = ["\"refusal\"", "\"audio\"", "\"function_call\""].iter().any(|key| json.contains(key));
@@ -222,7 +274,25 @@ mod tests {
                 json!({"role": "assistant", "audio": {"id": "a", "data": "…"}}),
                 json!({"role": "assistant", "audio": {"id": "a"}}),
             ),
+            (
+                json!({"role": "user", "content": [{"type": "text", "text": "a", "cache_control": {}}]}),
+                json!({"role": "user", "content": [text]}),
+            ),
+            (
+                json!({"role": "tool", "tool_call_id": "x", "name": "f", "content": "r"}),
+                json!({"role": "tool", "tool_call_id": "x", "content": "r"}),
+            ),
+            (
+                json!({"role": "function", "name": "f", "content": {"a": 1}}),
+                json!({"role": "function", "name": "f", "content": "{\"a\":1}"}),
+            ),
+            (
+                json!({"role": "assistant", "refusal": "no", "function_call": {"arguments": {}}}),
+                json!({"role": "assistant", "refusal": "no"}),
+            ),
             (json!({"role": "narrator", "content": "a"}), Value::Null),
+            (json!({"role": "assistant", "content": [{"type": "thinking", "thinking": "t"}]}), Value::Null),
+            (json!({"role": "assistant", "audio": {"data": "…"}}), Value::Null),
         ] {
             assert_eq!(sent(message), (expected, true));
         }

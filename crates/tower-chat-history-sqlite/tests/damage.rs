@@ -73,7 +73,10 @@ async fn a_damaged_compaction_is_reported_without_quoting_it() {
     let sql = r#"INSERT INTO compaction VALUES (1, 'default', 1, '"secret"')"#;
     let (_place, store, id) = damaged(sql).await;
     let error = store.load(&id, Load::new()).await.unwrap_err();
-    assert!(matches!(error, StoreError::Backend { .. }) && !format!("{error:?}").contains("secret"), "{error:?}");
+    assert!(
+        matches!(error, StoreError::CorruptCompaction { .. }) && !format!("{error:?}").contains("secret"),
+        "{error:?}"
+    );
     assert_eq!(store.conversation(&id).messages().await.unwrap().len(), 6);
     window(&store, &conversation("whole")).await;
 }

@@ -6,6 +6,8 @@
 //! [`FoldReply`]. Which of its `RecordResponse` impls is used follows from the inner service's response type, so one
 //! adapter serves unary and streaming services.
 
+use std::fmt;
+
 use tower_chat_history_core::Message;
 
 use crate::{BoxError, Reply, Turn, TurnInput};
@@ -29,8 +31,7 @@ pub trait AdaptRequest<R> {
     fn open(&self, request: R) -> impl Future<Output = Result<Opened<Self::Draft, Self::Request>, BoxError>> + Send;
 }
 
-/// An opened request.
-#[derive(Debug)]
+/// An opened request. `Debug` shows no request.
 pub enum Opened<D, R> {
     /// A call in a conversation.
     Chat(TurnInput, D),
@@ -43,17 +44,33 @@ pub trait Draft {
     /// What the inner service takes.
     type Request;
 
-    /// Completes the request: its own head, then `window`, then its own input. Nothing else of it changes.
+    /// Completes the request: its own head, then the window, then its own input. Nothing else of it changes.
     ///
     /// # Errors
     ///
     /// Any error is handed to the caller, and the model is not called. What the request's types cannot carry is no error:
     /// it is left out and counted in [`Sent::downgraded`].
-    fn send(self, window: &[Message]) -> Result<Sent<Self::Request>, BoxError>;
+    fn send(self, prompt: Prompt<'_>) -> Result<Sent<Self::Request>, BoxError>;
 }
 
-/// A request as the inner service takes it.
-#[derive(Clone, Debug)]
+/// What history adds to a request.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Prompt<'a> {
+    /// The messages of the log to send, between the request's own head and input.
+    pub window: &'a [Message],
+}
+
+impl<'a> Prompt<'a> {
+    /// These messages of the log, and nothing else.
+    #[must_use]
+    pub const fn new(window: &'a [Message]) -> Self {
+        Self { window }
+    }
+}
+
+/// A request as the inner service takes it. `Debug` does not show it.
+#[derive(Clone)]
 #[non_exhaustive]
 pub struct Sent<R> {
     /// The request.
@@ -66,6 +83,22 @@ impl<R> Sent<R> {
     /// A request that carries the window whole, but for `downgraded` of its messages.
     pub const fn new(request: R, downgraded: usize) -> Self {
         Self { request, downgraded }
+    }
+}
+
+// By hand: most request types show their text.
+impl<D: fmt::Debug, R> fmt::Debug for Opened<D, R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Chat(input, draft) => f.debug_tuple("Chat").field(input).field(draft).finish(),
+            Self::Other(_) => f.debug_tuple("Other").finish_non_exhaustive(),
+        }
+    }
+}
+
+impl<R> fmt::Debug for Sent<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sent").field("downgraded", &self.downgraded).finish_non_exhaustive()
     }
 }
 
@@ -96,6 +129,10 @@ pub trait FoldReply<T>: Send + 'static {
 
     /// Whether every choice has said why it ended: from here on the exchange is stored, even if nobody reads on.
     fn is_complete(&self) -> bool;
+
+    /// Whether the first choice, which becomes history, has said why it ended. A stream that ends by itself is then stored
+    /// too: some providers give fewer choices than were asked for.
+    fn is_whole(&self) -> bool;
 
     /// The reply so far, with what came after its last choice (usage) if that has come.
     fn reply(&self) -> Reply;

@@ -4,8 +4,6 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use tower_chat_history_core::{Recorded, StoreError};
 
-use crate::report::recorded_text;
-
 /// Any error, as tower's middlewares pass it on.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
@@ -17,7 +15,7 @@ pub enum HistoryError {
     #[error("the input does not fit the conversation: {0}")]
     Input(#[from] InputError),
     /// The exchange id is in the log already. The model is not called again; here is what it said.
-    #[error("{}", recorded_text(.0))]
+    #[error("exchange {} is already recorded at position {}", .0.exchange.id, .0.seq)]
     AlreadyRecorded(Recorded),
     /// The history could not be loaded.
     #[error("the conversation's history could not be loaded")]
@@ -60,6 +58,9 @@ pub enum InputError {
         /// The calls.
         call_ids: Vec<String>,
     },
+    /// Of the input and what is to be stored instead, one answers the open calls and the other does not.
+    #[error("what is stored instead must answer the open calls exactly when the input does")]
+    InsteadDiffers,
     /// The conversation waits for tool results, and a new question is not allowed by policy.
     #[error("{calls} tool calls are open: send their results first")]
     TurnOpen {
@@ -117,6 +118,11 @@ impl<R> SaveFailed<R> {
         Self { response, source }
     }
 
+    /// The same failure, with another form of what the model said.
+    pub(crate) fn with_response<T>(self, response: T) -> SaveFailed<T> {
+        SaveFailed { response, source: self.source }
+    }
+
     /// The model's response.
     pub const fn response(&self) -> &R {
         &self.response
@@ -141,6 +147,7 @@ impl<R> fmt::Debug for SaveFailed<R> {
 
 /// Work was still pending when the time to drain was over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 #[error("{saves} saves and {streams} detached streams were still pending")]
 pub struct DrainError {
     /// Saves that are not done.

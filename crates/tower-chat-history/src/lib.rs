@@ -11,8 +11,8 @@
 //! # struct Asked(Message);
 //! # impl Draft for Asked {
 //! #     type Request = Vec<Message>;
-//! #     fn send(self, window: &[Message]) -> Result<Sent<Vec<Message>>, BoxError> {
-//! #         Ok(Sent::new(window.iter().cloned().chain([self.0]).collect(), 0))
+//! #     fn send(self, prompt: Prompt<'_>) -> Result<Sent<Vec<Message>>, BoxError> {
+//! #         Ok(Sent::new(prompt.window.iter().cloned().chain([self.0]).collect(), 0))
 //! #     }
 //! # }
 //! # impl AdaptRequest<InConversation<&'static str>> for MyAdapter {

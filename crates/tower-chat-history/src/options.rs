@@ -100,15 +100,15 @@ impl HistoryOptions {
     }
 
     /// How often a save is tried when the store is not available or does not answer in time; 0 counts as 1. The default
-    /// is 3, with 50 and 100 milliseconds in between. Every attempt carries the same exchange id, so none stores twice.
+    /// is 3, with 50 and 100 milliseconds in between (none outside of a tokio runtime). Every attempt carries the same exchange id, so none stores twice.
     #[must_use]
     pub const fn save_attempts(mut self, attempts: u32) -> Self {
         self.save_attempts = attempts;
         self
     }
 
-    /// Is called with the report of every turn that reached the model and came to an end: saved, not saved or
-    /// interrupted. It runs where the turn ends and must not block. The default is none.
+    /// Is called with the report of every turn that has begun, when it ends: stored, not stored, interrupted or abandoned. It
+    /// runs where the turn ends (which may be a drop) and must not block. The default is none.
     #[must_use]
     pub fn on_turn(mut self, hook: impl Fn(&TurnReport) + Send + Sync + 'static) -> Self {
         self.on_turn = Some(Arc::new(hook));

@@ -20,6 +20,7 @@ pub(crate) struct Plan {
 pub(crate) fn plan(
     loaded: Option<&Window>,
     input: &[Message],
+    instead: Option<&[Message]>,
     limit: LoadLimit,
     on_open_turn: OnOpenTurn,
 ) -> Result<Plan, InputError> {
@@ -35,6 +36,11 @@ pub(crate) fn plan(
         }
     }
     let answers = check_input(view.open(), input)?;
+    if let Some(instead) = instead
+        && check_input(view.open(), instead)? != answers
+    {
+        return Err(InputError::InsteadDiffers);
+    }
     let superseded = if answers { 0 } else { view.open().len() };
     if superseded > 0 {
         if on_open_turn == OnOpenTurn::Reject {
@@ -117,7 +123,7 @@ mod tests {
     }
 
     fn planned(window: &Window, input: &[Message]) -> Result<Plan, InputError> {
-        plan(Some(window), input, LoadLimit::default(), OnOpenTurn::Supersede)
+        plan(Some(window), input, None, LoadLimit::default(), OnOpenTurn::Supersede)
     }
 
     #[test]
@@ -153,7 +159,10 @@ mod tests {
         ] {
             assert_eq!(planned(&log, &input).unwrap_err(), error);
         }
-        assert_eq!(plan(None, &[x], LoadLimit::default(), OnOpenTurn::Supersede).unwrap_err(), unexpected(0, "x"));
+        assert_eq!(
+            plan(None, &[x], None, LoadLimit::default(), OnOpenTurn::Supersede).unwrap_err(),
+            unexpected(0, "x")
+        );
     }
 
     #[test]
@@ -162,7 +171,7 @@ mod tests {
         let input = [Message::user("never mind")];
         let plan = planned(&log, &input).unwrap();
         assert_eq!((plan.continues, plan.superseded, plan.window.len()), (None, 2, 4));
-        let rejected = super::plan(Some(&log), &input, LoadLimit::default(), OnOpenTurn::Reject);
+        let rejected = super::plan(Some(&log), &input, None, LoadLimit::default(), OnOpenTurn::Reject);
         assert_eq!(rejected.unwrap_err(), InputError::TurnOpen { calls: 2 });
     }
 
@@ -170,7 +179,7 @@ mod tests {
     fn a_truncated_load_starts_at_three_quarters_of_its_limit() {
         let log = window(vec![vec![Message::user("u"), Message::assistant("a")]; 10], true);
         let limit = LoadLimit::new(20, 1 << 20).unwrap();
-        let plan = plan(Some(&log), &[Message::user("u")], limit, OnOpenTurn::Supersede).unwrap();
+        let plan = plan(Some(&log), &[Message::user("u")], None, limit, OnOpenTurn::Supersede).unwrap();
         assert_eq!(plan.cut.unwrap().window_start, Seq::new(3));
         assert_eq!(plan.window.len(), 14, "it is sent from where the next load will start");
     }

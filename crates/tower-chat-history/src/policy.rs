@@ -10,9 +10,11 @@ pub enum OnConflict {
     #[default]
     Rebase,
     /// It is not stored: the save fails with [`StoreError::Conflict`](crate::StoreError::Conflict). A continuation (results
-    /// for the calls of an exchange) is appended all the same, since a conversation must get its results.
+    /// for the calls of an exchange) is appended all the same, since a conversation must get its results; so is an exchange
+    /// whose history could not be loaded ([`OnLoadFailure::CallWithoutHistory`]), since nothing is known to compare with.
     Reject,
-    /// Calls of one conversation wait for each other in this process; between processes, as [`Rebase`](Self::Rebase).
+    /// Calls of one conversation wait for each other, as far as they share an [`Engine`](crate::Engine); beyond that, as
+    /// [`Rebase`](Self::Rebase).
     Serialize(Queue),
 }
 
@@ -42,6 +44,7 @@ impl Queue {
 
 /// What becomes of unanswered tool calls when a new question comes instead of their results.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum OnOpenTurn {
     /// The question wins: the calls count as abandoned, results that come later are left out of what is sent.
     #[default]
@@ -52,6 +55,7 @@ pub enum OnOpenTurn {
 
 /// What becomes of a call whose history cannot be loaded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum OnLoadFailure {
     /// It fails with [`HistoryError::Load`](crate::HistoryError::Load) before the model is called.
     #[default]
@@ -62,6 +66,7 @@ pub enum OnLoadFailure {
 
 /// What becomes of a reply that cannot be stored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum OnSaveFailure {
     /// The call fails with [`SaveFailed`](crate::SaveFailed), which carries the response: a paid answer is not lost.
     /// Streams have already been delivered, so for them this is [`Report`](Self::Report).
@@ -73,12 +78,13 @@ pub enum OnSaveFailure {
 
 /// What becomes of a stream that ends, fails or is dropped before the reply is complete.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum OnInterruption {
     /// Nothing is stored: the conversation is as it was before the call.
     #[default]
     Discard,
     /// The input and the text so far are stored, marked [`incomplete`](crate::Exchange::incomplete). Half tool calls are
-    /// not. Without any text nothing is stored.
+    /// not. Without any text nothing is stored. The caller's exchange id stays free: repeating the call asks the model again.
     KeepText,
     /// A stream that the caller drops is read to its end in the background and stored like any other. One that fails or
     /// ends early is discarded.

@@ -3,13 +3,13 @@
 use std::{
     fmt,
     pin::Pin,
-    sync::Arc,
+    sync::{Arc, Mutex, PoisonError},
     task::{Context, Poll},
 };
 
 use futures_channel::oneshot;
 use futures_util::FutureExt as _;
-use tower_chat_history_core::{ConversationId, ExchangeId, Recorded, Revision, Seq};
+use tower_chat_history_core::{ConversationId, ExchangeId, Revision, Seq};
 
 use crate::SaveError;
 
@@ -87,6 +87,8 @@ pub enum Outcome {
         seq: Seq,
         /// Whether another exchange was stored between it and the one whose calls it answers.
         moved: bool,
+        /// Whether the reply broke off and only its text was kept. It then stands under a generated id.
+        incomplete: bool,
     },
     /// Its id was recorded by another call meanwhile: the log has that call's reply, not this one's.
     Duplicate {
@@ -111,20 +113,35 @@ pub enum NotStored {
     NoReply,
     /// The stream broke off before the reply was complete.
     Interrupted,
+    /// There was no reply: the model failed, or the caller left before it answered.
+    Abandoned,
 }
 
 /// Brings a call's [`TurnReport`] to its caller.
 ///
 /// Resolves when the turn has ended: after the save for a unary call, after the stream's end (or its drop) for a stream.
-/// `None` when there was no turn to report: the call failed before, or was cancelled.
+/// `None` when no turn came to that: the call failed (its caller has the error) or was cancelled. A call that is cloned and
+/// tried again has one handle for all attempts.
 pub struct ReportHandle(oneshot::Receiver<Arc<TurnReport>>);
 
-pub(crate) type ReportSender = oneshot::Sender<Arc<TurnReport>>;
+/// The other end of a [`ReportHandle`], shared by the clones of a call.
+#[derive(Clone)]
+pub(crate) struct ReportSender(Arc<Mutex<Option<oneshot::Sender<Arc<TurnReport>>>>>);
+
+impl ReportSender {
+    pub(crate) fn send(&self, report: Arc<TurnReport>) {
+        let sender = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(sender) = sender {
+            // Whoever asked for the report may have left.
+            let _ = sender.send(report);
+        }
+    }
+}
 
 impl ReportHandle {
     pub(crate) fn new() -> (ReportSender, Self) {
         let (sender, receiver) = oneshot::channel();
-        (sender, Self(receiver))
+        (ReportSender(Arc::new(Mutex::new(Some(sender)))), Self(receiver))
     }
 
     /// The report, if the turn has ended by now.
@@ -145,9 +162,4 @@ impl fmt::Debug for ReportHandle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ReportHandle").finish_non_exhaustive()
     }
-}
-
-/// The recorded exchange of a repeated id, with its reply.
-pub(crate) fn recorded_text(recorded: &Recorded) -> String {
-    format!("exchange {} is already recorded at position {}", recorded.exchange.id, recorded.seq)
 }

@@ -1,5 +1,7 @@
 //! A request in its conversation.
 
+use std::fmt;
+
 use tower_chat_history_core::{ConversationId, ExchangeId, Message};
 
 use crate::{CallOptions, ReportHandle};
@@ -14,21 +16,23 @@ use crate::{CallOptions, ReportHandle};
 /// let (call, report) = InConversation::new(id, request).with_report();
 /// # Ok::<(), tower_chat_history::ConversationIdError>(())
 /// ```
-#[derive(Debug)]
+///
+/// `Debug` shows the place, not the request: most request types show their text.
+#[derive(Clone)]
 pub struct InConversation<R> {
     pub(crate) scope: Scope,
     pub(crate) request: R,
 }
 
 /// Where a request belongs.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Scope {
     Conversation(Place),
     Stateless,
 }
 
 /// A request's place, taken apart for adapters.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Place {
     /// The conversation.
@@ -104,5 +108,11 @@ impl<R> InConversation<R> {
             change(place);
         }
         self
+    }
+}
+
+impl<R> fmt::Debug for InConversation<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("InConversation").field("scope", &self.scope).finish_non_exhaustive()
     }
 }

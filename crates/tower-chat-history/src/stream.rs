@@ -72,7 +72,7 @@ impl<T: Send + 'static, E: Send + 'static> Recording<T, E> {
         };
         if self.fold.is_complete() {
             self.phase = match mem::replace(&mut self.phase, Phase::Ended) {
-                Phase::Open { turn, broken: false } => Phase::Complete(turn.into_commit(self.fold.reply())),
+                Phase::Open { turn, broken: false } => Phase::Complete(turn.commit(self.fold.reply())),
                 other => other,
             };
         }
@@ -86,6 +86,9 @@ impl<T: Send + 'static, E: Send + 'static> Recording<T, E> {
                 commit.update(self.fold.reply());
                 Phase::Ending(commit)
             }
+            Phase::Open { turn, broken: false } if self.fold.is_whole() => {
+                Phase::Ending(turn.commit(self.fold.reply()))
+            }
             Phase::Open { turn, .. } => self.interrupted(turn).map_or(Phase::Ended, Phase::Ending),
             ending => ending,
         };
@@ -98,7 +101,7 @@ impl<T: Send + 'static, E: Send + 'static> Recording<T, E> {
             OnInterruption::Discard | OnInterruption::Detach => None,
         };
         match kept {
-            Some(reply) => Some(turn.into_commit(reply)),
+            Some(reply) => Some(turn.commit(reply)),
             None => {
                 turn.end(NotStored::Interrupted);
                 None
@@ -147,7 +150,8 @@ impl<T: Send, E: Send> Stream for RecordedStream<T, E> {
                     },
                 },
                 Phase::Ending(commit) => {
-                    ready!(commit.poll_unpin(context));
+                    // A failure is in the report: the items are out.
+                    drop(ready!(commit.poll_unpin(context)));
                     recording.phase = Phase::Ended;
                 }
                 Phase::Ended => return Poll::Ready(held.take()),

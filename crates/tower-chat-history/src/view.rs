@@ -89,16 +89,10 @@ impl<'a> Extend<&'a Message> for View {
 pub struct OpenCalls(Vec<Box<str>>);
 
 impl OpenCalls {
-    /// The calls that a message opens.
+    /// The calls that a message opens. Each waits for a result of its own, also where two have the same id.
     #[must_use]
     pub fn of(message: &Message) -> Self {
-        let mut open: Vec<Box<str>> = Vec::new();
-        for call in message.tool_calls() {
-            if !open.iter().any(|id| &**id == call.id()) {
-                open.push(call.id().into());
-            }
-        }
-        Self(open)
+        Self(message.tool_calls().iter().map(|call| call.id().into()).collect())
     }
 
     /// Whether a tool message answers one of them; that one is then no longer open.
@@ -128,6 +122,7 @@ impl OpenCalls {
 #[cfg(test)]
 pub(crate) mod tests {
     use proptest::prelude::*;
+    use tower_chat_history_test::check_chat_rules;
 
     use super::*;
 
@@ -140,30 +135,8 @@ pub(crate) mod tests {
         Message::from_json(json).unwrap()
     }
 
-    /// The chat rules, checked independently of the fold.
     pub(crate) fn breaks_the_rules(messages: &[Message]) -> Option<String> {
-        let mut at = 0;
-        while at < messages.len() {
-            let message = &messages[at];
-            at += 1;
-            if message.is_tool_result() {
-                return Some(format!("a result without its call at {}", at - 1));
-            }
-            if message.is_blank_reply() || message.json().contains("\"tool_calls\":[]") {
-                return Some(format!("an unsendable reply at {}", at - 1));
-            }
-            let mut wanted: Vec<&str> = message.tool_calls().iter().map(|call| call.id()).collect();
-            wanted.sort_unstable();
-            wanted.dedup();
-            let results = messages[at..].iter().take_while(|m| m.is_tool_result());
-            let mut got: Vec<&str> = results.filter_map(|m| m.tool_call_id()).collect();
-            at += got.len();
-            got.sort_unstable();
-            if wanted != got {
-                return Some(format!("calls {wanted:?} are answered by {got:?}"));
-            }
-        }
-        None
+        check_chat_rules(messages).err().filter(|_| !messages.is_empty()).map(|violation| violation.to_string())
     }
 
     fn view<'a>(log: impl IntoIterator<Item = &'a Message>) -> View {
@@ -204,6 +177,13 @@ pub(crate) mod tests {
             Message::tool("x", "late"),
         ];
         assert_eq!(view(&log).messages(), [log[1].clone(), log[2].clone(), log[4].clone()]);
+    }
+
+    #[test]
+    fn calls_of_one_message_with_the_same_id_wait_for_a_result_each() {
+        let log = [calls(&["x", "x"]), Message::tool("x", "1"), Message::user("u")];
+        let expected = [log[0].clone(), log[1].clone(), Message::tool("x", ABANDONED), log[2].clone()];
+        assert_eq!(view(&log).messages(), expected);
     }
 
     #[test]

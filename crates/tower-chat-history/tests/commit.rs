@@ -10,8 +10,9 @@ use support::{Plain, Reports, Request, ask, id, log, texts, unary};
 use tokio_test::{assert_pending, assert_ready_ok, task};
 use tower::{Layer as _, Service as _, ServiceExt as _, service_fn};
 use tower_chat_history::{
-    BoxError, ChatHistoryLayer, ExchangeId, History, HistoryError, HistoryOptions, HistoryStore as _, MemoryStore,
-    Message, NotStored, OnConflict, OnLoadFailure, OnSaveFailure, Outcome, SaveError, SaveFailed, StoreError,
+    BoxError, ChatHistoryLayer, Engine, ExchangeId, History, HistoryError, HistoryOptions, HistoryStore as _,
+    HistoryStoreExt as _, InConversation, InputError, MemoryStore, Message, NotStored, OnConflict, OnLoadFailure,
+    OnSaveFailure, Outcome, Reply, SaveError, SaveFailed, StoreError, TurnInput,
 };
 use tower_chat_history_test::{Fault, FaultStore, Op};
 
@@ -275,22 +276,131 @@ async fn a_panicking_model_leaves_the_conversation_as_it_was() {
 }
 
 #[tokio::test]
-async fn a_panicking_hook_or_store_does_not_hang_the_next_turn() {
+async fn a_panicking_hook_changes_nothing() {
     let store = MemoryStore::new();
     let llm = service_fn(|_: Request| async { Ok::<_, BoxError>(Message::assistant("a")) });
     let options = HistoryOptions::new().on_turn(|_| panic!("the hook panics"));
     let mut chat = ChatHistoryLayer::with_options(store.clone(), Plain, options).layer(llm);
     for _ in 0..2 {
-        let error = chat.call(ask("u")).await.unwrap_err();
-        assert!(matches!(error.downcast::<SaveFailed<Message>>().unwrap().reason(), SaveError::Panicked));
+        chat.call(ask("u")).await.unwrap();
     }
+    assert_eq!(log(&store).await, ["u", "a", "u", "a"]);
+}
+
+#[tokio::test]
+async fn every_turn_that_began_is_told_to_the_hook() {
+    let (store, reports) = (MemoryStore::new(), Reports::default());
+    let llm = service_fn(|_: Request| async { Err::<Message, BoxError>("down".into()) });
+    let options = HistoryOptions::new().on_turn(reports.hook());
+    let mut chat = ChatHistoryLayer::with_options(store, Plain, options).layer(llm);
+    let (call, report) = ask("u").with_report();
+    chat.call(call).await.unwrap_err();
+    assert!(report.await.is_none(), "the caller has the error");
+    assert!(matches!(reports.all()[0].outcome, Outcome::NotStored(NotStored::Abandoned)));
+}
+
+/// A caller's own retry around the layer: the attempts share an exchange id and a handle.
+#[tokio::test]
+async fn a_call_can_be_cloned_and_tried_again() {
+    let store = MemoryStore::new();
+    let failures = Arc::new(std::sync::atomic::AtomicUsize::new(1));
+    let llm = service_fn(move |_: Request| {
+        let fails = failures.fetch_sub(1, std::sync::atomic::Ordering::Relaxed) == 1;
+        async move { if fails { Err::<Message, BoxError>("down".into()) } else { Ok(Message::assistant("a")) } }
+    });
+    let mut chat = ChatHistoryLayer::new(store.clone(), Plain).layer(llm);
+    let (call, report) = ask("u").exchange(ExchangeId::new("e-1").unwrap()).with_report();
+    chat.call(call.clone()).await.unwrap_err();
+    chat.call(call).await.unwrap();
+    assert!(report.await.unwrap().revision().is_some());
+    assert_eq!(log(&store).await, ["u", "a"]);
+}
+
+#[tokio::test]
+async fn a_commit_that_is_never_polled_is_stored_all_the_same() {
+    let store = MemoryStore::new();
+    let engine = Engine::new(store.clone());
+    let begin = || engine.begin(TurnInput::new(id(), [Message::user("u")]));
+    drop(begin().await.unwrap().commit(Reply::new(Message::assistant("a"))));
+    drop(begin().await.unwrap().record((), Reply::new(Message::assistant("b"))));
+    engine.drain(Duration::from_secs(5)).await.unwrap();
+    assert_eq!(log(&store).await, ["u", "a", "u", "b"]);
+}
+
+#[tokio::test]
+async fn a_failed_commit_carries_the_reply() {
+    let store = faulty();
+    store.fail(Op::Append, 1, Fault::Backend);
+    let turn = Engine::new(store).begin(TurnInput::new(id(), [Message::user("u")])).await.unwrap();
+    let failed = turn.commit(Reply::new(Message::assistant("a"))).await.unwrap_err();
+    assert_eq!(failed.into_response().message, Some(Message::assistant("a")));
+}
+
+/// Saves have timers, and a stream may be read on a thread that knows no runtime.
+#[test]
+fn a_save_can_be_polled_outside_of_its_runtime() {
+    for runtime_lives in [true, false] {
+        let store = faulty();
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let engine = runtime.block_on(async { Engine::new(store.clone()) });
+        let turn = runtime.block_on(engine.begin(TurnInput::new(id(), [Message::user("u")]))).unwrap();
+        let mut runtime = Some(runtime);
+        if !runtime_lives {
+            runtime.take();
+        }
+        let held = store.hold(Op::Append);
+        let mut commit = task::spawn(turn.commit(Reply::new(Message::assistant("a"))));
+        assert!(commit.poll().is_pending());
+        held.release();
+        assert!(tokio_test::block_on(commit).is_ok());
+        drop(runtime);
+        assert_eq!(tokio_test::block_on(log(&store)), ["u", "a"]);
+    }
+}
+
+#[tokio::test]
+async fn what_is_stored_instead_answers_calls_exactly_when_the_input_does() {
+    let store = MemoryStore::new();
+    let calls =
+        r#"{"role":"assistant","tool_calls":[{"id":"x","type":"function","function":{"name":"f","arguments":""}}]}"#;
+    let conversation = id();
+    store.conversation(&conversation).import([Message::user("u"), Message::from_json(calls).unwrap()]).await.unwrap();
+    let mut chat = ChatHistoryLayer::new(store.clone(), Plain)
+        .layer(service_fn(|_: Request| async { Ok::<_, BoxError>(Message::assistant("a")) }));
+    let error = chat.call(ask("u").store_instead([Message::tool("x", "r")])).await.unwrap_err();
+    assert!(matches!(error.downcast_ref(), Some(HistoryError::Input(InputError::InsteadDiffers))));
+    let result = InConversation::new(id(), vec![Message::tool("x", "a long result")]);
+    chat.call(result.store_instead([Message::tool("x", "short")])).await.unwrap();
+    assert!(log(&store).await.contains(&"short".to_owned()));
+}
+
+/// A busy conversation: what comes later is not waited for.
+#[tokio::test]
+async fn a_turn_waits_for_the_saves_before_it_and_no_more() {
+    let store = faulty();
+    let engine = Engine::new(store.clone());
+    let begin = || engine.begin(TurnInput::new(id(), [Message::user("u")]));
+    let (first, later) = (begin().await.unwrap(), begin().await.unwrap());
+    let held = store.hold(Op::Append);
+    let mut first = task::spawn(first.commit(Reply::new(Message::assistant("a"))));
+    assert!(first.poll().is_pending());
+    let mut next = task::spawn(begin());
+    assert!(next.poll().is_pending());
+    held.release();
+    let held = store.hold(Op::Append);
+    let mut later = task::spawn(later.commit(Reply::new(Message::assistant("b"))));
+    assert!(first.poll().is_ready());
+    assert!(later.poll().is_pending());
+    assert!(next.poll().is_ready());
+    held.release();
+    assert!(later.poll().is_ready());
 }
 
 /// The save outlives its runtime: the next runtime's drain finishes it.
 #[test]
 fn a_runtime_that_is_shut_down_with_saves_pending_does_not_lose_them() {
     let store = faulty();
-    let options = || HistoryOptions::new().store_timeout(None);
+    let options = HistoryOptions::new;
     let first = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let held = store.hold(Op::Append);
     let engine = first.block_on(async {

@@ -13,7 +13,8 @@ impl<S: HistoryStore + ?Sized> Conversation<'_, S> {
     /// kept as it is, and repaired only in what is sent.
     ///
     /// Each exchange is one write. The import expects to be the only writer: if another one comes between, it stops with
-    /// [`StoreError::Conflict`], and [`ImportError::Store`] says how many exchanges are in.
+    /// [`StoreError::Conflict`], and [`ImportError::Store`] says how much is in. A write whose outcome is unknown is repeated
+    /// once under its id.
     ///
     /// # Errors
     ///
@@ -26,17 +27,22 @@ impl<S: HistoryStore + ?Sized> Conversation<'_, S> {
         if instructions > 0 {
             return Err(ImportError::Instructions { count: instructions });
         }
-        let mut imported = 0;
-        let at = |imported| move |source| ImportError::Store { imported, source };
-        let (mut expect, mut last) = self.end().await.map_err(at(0))?;
+        let (mut imported, mut written) = (0, 0);
+        let at = |exchanges, messages| move |source| ImportError::Store { exchanges, messages, source };
+        let (mut expect, mut last) = self.end().await.map_err(at(0, 0))?;
         for messages in exchanges(messages) {
             let mut exchange = Exchange::new(ExchangeId::generate(), messages);
             exchange.continues = last.as_ref().filter(|last| answers(&exchange, &last.exchange)).map(|last| last.seq);
             let append = Append::new(expect, exchange.clone());
-            let appended = self.store.append(self.id, append).await.map_err(at(imported))?;
+            let mut appended = self.store.append(self.id, append.clone()).await;
+            if appended.as_ref().is_err_and(StoreError::is_retryable) {
+                appended = self.store.append(self.id, append).await;
+            }
+            let appended = appended.map_err(at(imported, written))?;
             expect = Expect::Exactly(appended.revision);
-            last = Some(Recorded::new(appended.seq, exchange));
             imported += 1;
+            written += exchange.messages.len();
+            last = Some(Recorded::new(appended.seq, exchange));
         }
         Ok(imported)
     }
@@ -85,11 +91,14 @@ pub enum ImportError {
         /// How many there are.
         count: usize,
     },
-    /// The store failed.
-    #[error("the store failed after {imported} imported exchanges")]
+    /// The store failed. Go on after the messages that are in; unless the store refused the next exchange (a conflict), look
+    /// whether that one is in as well.
+    #[error("the store failed after {exchanges} imported exchanges of {messages} messages")]
     Store {
-        /// How many exchanges are in the log: go on after them.
-        imported: usize,
+        /// How many exchanges are surely in the log.
+        exchanges: usize,
+        /// How many messages these are.
+        messages: usize,
         /// Why it stopped.
         source: StoreError,
     },

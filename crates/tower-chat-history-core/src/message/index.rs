@@ -141,11 +141,12 @@ impl Index {
         let Some(role) = fields.role.map(|role| Role::from(&*role.0)) else {
             return Err(MessageError { reason: "it has no role", line: 1, column: 1 });
         };
-        let calls = if role == Role::Assistant { fields.tool_calls.and_then(calls) } else { None };
+        let calls_json = fields.tool_calls.filter(|_| role == Role::Assistant);
+        let calls = calls_json.and_then(calls);
         let says_something = [fields.content, fields.refusal, fields.audio, fields.function_call].into_iter().any(says);
         Ok(Self {
             blank_reply: role == Role::Assistant && !says_something && calls.as_ref().is_none_or(|c| c.is_empty()),
-            unknown_fields: fields.unknown,
+            unknown_fields: fields.unknown || calls_json.is_some_and(has_unknown_call_fields),
             empty_tool_calls: calls.as_ref().is_some_and(|c| c.is_empty()),
             role,
             name: fields.name.map(string),
@@ -195,6 +196,30 @@ fn calls(json: &RawValue) -> Option<Box<[ToolCall]>> {
     Some(calls.into_iter().map(call).collect())
 }
 
+/// Whether some call has more than the format knows, such as a provider's signature.
+fn has_unknown_call_fields(calls: &RawValue) -> bool {
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    #[allow(dead_code)] // Only whether it can be read matters.
+    struct Known {
+        id: IgnoredAny,
+        r#type: Option<IgnoredAny>,
+        index: Option<IgnoredAny>,
+        function: Option<KnownFunction>,
+        #[serde(alias = "custom_tool")]
+        custom: Option<KnownFunction>,
+    }
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    #[allow(dead_code)]
+    struct KnownFunction {
+        name: IgnoredAny,
+        #[serde(alias = "input")]
+        arguments: IgnoredAny,
+    }
+    serde_json::from_str::<Vec<Known>>(calls.get()).is_err()
+}
+
 /// A string's text; of any other value the JSON itself.
 fn string(json: &RawValue) -> Box<str> {
     super::lossy::text(json.get()).map_or_else(|| json.get().into(), |text| text.as_ref().into())
@@ -202,7 +227,10 @@ fn string(json: &RawValue) -> Box<str> {
 
 /// Whether a field says anything: not absent, null, or empty.
 fn says(field: Option<&RawValue>) -> bool {
-    field.is_some_and(|json| !matches!(json.get(), "null" | "\"\"" | "[]"))
+    field.is_some_and(|json| match json.get() {
+        "null" | "\"\"" => false,
+        array => array.strip_prefix('[').is_none_or(|rest| rest.trim_start() != "]"),
+    })
 }
 
 /// The text of a part of type `text`.

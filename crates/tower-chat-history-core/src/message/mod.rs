@@ -4,7 +4,7 @@ mod index;
 mod lossy;
 mod role;
 
-use std::{borrow::Cow, fmt, sync::Arc};
+use std::{borrow::Cow, collections::BTreeMap, fmt, sync::Arc};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Value, value::RawValue};
@@ -163,9 +163,11 @@ impl Message {
         self.0.index.blank_reply
     }
 
-    /// Whether the message has fields that the chat-completions format does not have for any message to be sent.
+    /// Whether the message, or one of its tool calls, has fields that the chat-completions format does not have for messages
+    /// to be sent.
     ///
-    /// Typed clients drop them (`reasoning_content`, `cache_control`, the `annotations` of a reply); the log keeps them.
+    /// Typed clients drop them (`reasoning_content`, `cache_control`, the `annotations` of a reply, a call's signature); the
+    /// log keeps them. Content parts are not looked into.
     #[must_use]
     pub fn has_unknown_fields(&self) -> bool {
         self.0.index.unknown_fields
@@ -198,9 +200,13 @@ impl Message {
         if !self.0.index.empty_tool_calls {
             return Cow::Borrowed(self);
         }
-        let Ok(Value::Object(mut fields)) = serde_json::from_str(self.json()) else { return Cow::Borrowed(self) };
-        fields.remove("tool_calls");
-        Self::from_serialize(&fields).map_or(Cow::Borrowed(self), Cow::Owned)
+        // Values stay as they are spelled.
+        let fields = serde_json::from_str::<BTreeMap<String, &RawValue>>(self.json());
+        let without = fields.map(|mut fields| {
+            fields.remove("tool_calls");
+            Self::from_serialize(&fields)
+        });
+        without.ok().and_then(Result::ok).map_or(Cow::Borrowed(self), Cow::Owned)
     }
 }
 
@@ -372,6 +378,11 @@ mod tests {
         let json = r#"{"role":"assistant","content":"a","refusal":null,"audio":null,"tool_calls":null,"function_call":null,"name":"n","tool_call_id":"t"}"#;
         assert!(!Message::from_json(json).unwrap().has_unknown_fields());
         assert!(Message::from_json(json.replace("}", ",\"reasoning_content\":\"x\"}")).unwrap().has_unknown_fields());
+        let with_call =
+            |call: &str| Message::from_json(format!(r#"{{"role":"assistant","tool_calls":[{call}]}}"#)).unwrap();
+        let function = r#""function":{"name":"f","arguments":""}"#;
+        assert!(!with_call(&format!(r#"{{"id":"x","type":"function",{function}}}"#)).has_unknown_fields());
+        assert!(with_call(&format!(r#"{{"id":"x",{function},"extra_content":{{}}}}"#)).has_unknown_fields());
     }
 
     #[test]
@@ -382,17 +393,16 @@ mod tests {
 
     #[test]
     fn only_an_empty_call_list_is_removed_for_sending() {
-        let message = Message::from_json(r#"{"role":"assistant","content":"x","tool_calls":[]}"#).unwrap();
-        assert_eq!(message.sendable().tool_calls().len(), 0);
-        assert!(!message.sendable().json().contains("tool_calls"));
+        let message = Message::from_json(r#"{"role":"assistant","content":"\ud83d","x":1.0,"tool_calls":[]}"#).unwrap();
+        assert_eq!(message.sendable().json(), r#"{"content":"\ud83d","role":"assistant","x":1.0}"#);
         let other = Message::user("x");
         assert_eq!(other.sendable().as_ref(), &other);
     }
 
     #[test]
     fn a_reply_that_says_nothing_is_blank() {
-        for blank in [json!(null), json!(""), json!([])] {
-            let message = Message::try_from(json!({"role": "assistant", "content": blank})).unwrap();
+        for blank in ["null", "\"\"", "[]", "[ ]"] {
+            let message = Message::from_json(format!(r#"{{"role":"assistant","content":{blank}}}"#)).unwrap();
             assert!(message.is_blank_reply(), "{}", message.json());
         }
         for said in [

@@ -1,6 +1,6 @@
 //! What can go wrong in a store.
 
-use crate::{CompactionError, ConversationId, Revision, Seq};
+use crate::{CompactionError, ConversationId, Profile, Revision, Seq};
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
@@ -35,6 +35,16 @@ pub enum StoreError {
         conversation: ConversationId,
         /// The position of the record.
         seq: Seq,
+        /// What is wrong with it.
+        source: BoxError,
+    },
+    /// A stored compaction cannot be read. The log, other profiles and other conversations are not affected.
+    #[error("the compaction of profile {profile} of conversation {conversation} cannot be read")]
+    CorruptCompaction {
+        /// The conversation.
+        conversation: ConversationId,
+        /// The profile.
+        profile: Profile,
         /// What is wrong with it.
         source: BoxError,
     },
@@ -87,7 +97,7 @@ impl StoreError {
             Self::Gone => "gone",
             Self::ContinuesUnknown { .. } => "continues_unknown",
             Self::Compaction(_) => "compaction",
-            Self::Corrupt { .. } => "corrupt",
+            Self::Corrupt { .. } | Self::CorruptCompaction { .. } => "corrupt",
             Self::Full { .. } => "full",
             Self::Unavailable { .. } => "unavailable",
             Self::Backend { .. } => "backend",

@@ -28,7 +28,7 @@ impl Request for LoadWindow {
         if self.load.known == Some(Known { revision: log.revision, compaction: version }) {
             return Ok(Loaded::Unchanged);
         }
-        let compaction = compaction.map(|stored| stored.parse()).transpose()?;
+        let compaction = compaction.map(|stored| stored.parse(&self.id, &self.load.profile)).transpose()?;
         let first = compaction.as_ref().map_or(Seq::FIRST, |compaction| compaction.cut.window_start);
         let scan = self.scan(connection, &log, first.get(), counters)?;
         let exchanges = match scan.start() {

@@ -2,8 +2,8 @@
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use tower_chat_history_core::{
-    Compaction, CompactionVersion, ConversationId, Cut, Exchange, ExchangeId, Incarnation, Profile, Recorded, Revision,
-    Seq, StoreError,
+    Compaction, CompactionVersion, ConversationId, Cut, Exchange, ExchangeId, Incarnation, Profile, RecordError,
+    Recorded, Revision, Seq, StoreError,
 };
 
 use crate::error::Failure;
@@ -101,24 +101,17 @@ pub(crate) struct StoredCompaction {
 }
 
 impl StoredCompaction {
-    pub(crate) fn parse(&self) -> Result<Compaction, StoreError> {
-        let cut: Result<Cut, _> = serde_json::from_str(&self.body);
-        // serde_json's error may quote the summary: it ends here.
-        let cut = cut.map_err(|error| DamagedCompaction { line: error.line(), column: error.column() });
-        cut.map(|cut| Compaction::new(self.version, cut)).map_err(StoreError::backend)
+    pub(crate) fn parse(&self, id: &ConversationId, profile: &Profile) -> Result<Compaction, StoreError> {
+        let (conversation, profile) = (id.clone(), profile.clone());
+        let corrupt =
+            |source: RecordError| StoreError::CorruptCompaction { conversation, profile, source: source.into() };
+        Cut::decode(&self.body).map(|cut| Compaction::new(self.version, cut)).map_err(corrupt)
     }
 }
 
 #[derive(Debug, thiserror::Error)]
 #[error("the exchange is missing from the log")]
 struct Missing;
-
-#[derive(Debug, thiserror::Error)]
-#[error("the stored compaction is malformed (line {line}, column {column})")]
-struct DamagedCompaction {
-    line: usize,
-    column: usize,
-}
 
 #[cfg(test)]
 mod tests {

@@ -59,7 +59,8 @@ impl Request for AppendExchange {
         };
         self.insert(connection, log.place(len))?;
         // The exchange is in by now: its own position is one that the window may start at.
-        let compaction = self.compact.as_ref().map(|compact| compact::store(connection, &log, compact)).transpose()?;
+        let compaction =
+            self.compact.as_ref().map(|compact| compact::store(connection, &self.id, &log, compact)).transpose()?;
         Ok(Appended::stored(log.revision, Seq::new(len), compaction))
     }
 }

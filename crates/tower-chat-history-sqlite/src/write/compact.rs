@@ -18,13 +18,19 @@ impl Request for StoreCompaction {
 
     fn run(&self, connection: &Connection, _: &Counters) -> Result<CompactOutcome, Failure> {
         let log = Log::find(connection, &self.id)?.filter(|log| log.revision.incarnation() == self.incarnation);
-        store(connection, &log.ok_or(StoreError::Gone)?, &self.compact)
+        store(connection, &self.id, &log.ok_or(StoreError::Gone)?, &self.compact)
     }
 }
 
 /// Stores the compaction, or leaves the stored one if that is not the one it replaces.
-pub(super) fn store(connection: &Connection, log: &Log, compact: &Compact) -> Result<CompactOutcome, Failure> {
-    let stored = log.compaction(connection, &compact.profile)?.map(|stored| stored.parse()).transpose()?;
+pub(super) fn store(
+    connection: &Connection,
+    id: &ConversationId,
+    log: &Log,
+    compact: &Compact,
+) -> Result<CompactOutcome, Failure> {
+    let stored = log.compaction(connection, &compact.profile)?;
+    let stored = stored.map(|stored| stored.parse(id, &compact.profile)).transpose()?;
     let version = stored.as_ref().map_or(CompactionVersion::NONE, |stored| stored.version);
     if version != compact.replaces {
         return Ok(CompactOutcome::Kept(stored));
@@ -38,7 +44,7 @@ pub(super) fn store(connection: &Connection, log: &Log, compact: &Compact) -> Re
     looked_up?;
     allowed.map_err(StoreError::from)?;
     let version = version.next();
-    let body = serde_json::to_string(&compact.cut).map_err(StoreError::backend)?;
+    let body = compact.cut.encode().map_err(StoreError::backend)?;
     let sql = "INSERT INTO compaction (conversation, profile, version, body) VALUES (?1, ?2, ?3, ?4) \
                ON CONFLICT (conversation, profile) DO UPDATE SET version = excluded.version, body = excluded.body";
     let number = i64::try_from(version.get()).unwrap_or(i64::MAX);

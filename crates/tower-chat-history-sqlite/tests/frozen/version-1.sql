@@ -37,5 +37,5 @@ INSERT INTO exchange (place, id, continues, messages, bytes, body) VALUES (42949
 INSERT INTO exchange (place, id, continues, messages, bytes, body) VALUES (4294967298, 'e2', NULL, 2, 150,
     '{"v":1,"id":"e2","at":1700000002000,"messages":[{ "role": "user", "content": "And \u0000 now?", "x": 1.0 },{"role":"assistant","content":"Bye."}],"model":"gpt-4o","finish_reason":"stop"}');
 INSERT INTO compaction VALUES (1, 'default', 1,
-    '{"window_start":2,"rounds_start":2,"cleared_before":0,"summary":{"text":"They greeted each other.","covers_to":2}}');
+    '{"v":1,"window_start":2,"rounds_start":2,"cleared_before":0,"summary":{"text":"They greeted each other.","covers_to":2}}');
 COMMIT;

@@ -3,15 +3,19 @@
 use std::time::Duration;
 
 use tokio::runtime::Handle;
-use tower_chat_history_core::{Compact, ExchangeId, Expect, Load, Loaded, StoreError, Window};
+use tower_chat_history_core::{Compact, ConversationId, ExchangeId, Expect, Load, Loaded, StoreError, Window};
 
 use super::{
-    Engine, Turn, TurnInput,
+    CallOptions, Engine, Turn, TurnInput,
+    ending::Ending,
     input::Keep,
     queue::QueuePermit,
+    timer,
     turn::{Begun, Target},
 };
-use crate::{History, HistoryError, InputError, OnConflict, OnLoadFailure, plan, report::TurnReport};
+use crate::{
+    History, HistoryError, InputError, NotStored, OnConflict, OnLoadFailure, Outcome, plan, report::TurnReport,
+};
 
 impl Engine {
     /// Begins a turn: loads the conversation and decides what is sent.
@@ -30,15 +34,20 @@ impl Engine {
             return Err(InputError::Empty.into());
         }
         let policy = self.options();
-        if policy.measures_time() && Handle::try_current().is_err() {
+        let runtime = Handle::try_current().ok();
+        if policy.measures_time() && runtime.is_none() {
             return Err(HistoryError::NoRuntime);
         }
-        let permit = self.wait(&conversation).await?;
+        let permit = self.wait(&conversation, runtime.as_ref()).await?;
 
         let mut load = Load::new().profile(policy.profile.clone()).limit(policy.load_limit);
         load.exchange = exchange.clone();
-        let loaded = in_time(policy.store_timeout, self.store().load(&conversation, load)).await;
-        let (history, window) = match loaded {
+        let loaded =
+            timer::timeout(runtime.as_ref(), policy.store_timeout, self.store().load(&conversation, load)).await;
+        let (history, window) = match loaded
+            .map_err(LoadFailure::Timeout)
+            .and_then(|loaded| loaded.map_err(LoadFailure::Store))
+        {
             Ok(Loaded::AlreadyRecorded(recorded)) => return Err(HistoryError::AlreadyRecorded(recorded)),
             Ok(Loaded::Window(window)) => (History::Loaded, Some(window)),
             // Nothing was named as known, so `Unchanged` says no more than that there is nothing to load.
@@ -50,10 +59,11 @@ impl Engine {
             Err(error) => return Err(error.into()),
         };
 
-        let plan = plan::plan(window.as_ref(), &input, policy.load_limit, policy.on_open_turn)?;
-        if let Keep::Instead(kept) = &options.store {
-            plan::plan(window.as_ref(), kept, policy.load_limit, policy.on_open_turn)?;
-        }
+        let instead = match &options.keep {
+            Keep::Instead(kept) => Some(kept.as_slice()),
+            Keep::Exchange | Keep::Nothing => None,
+        };
+        let plan = plan::plan(window.as_ref(), &input, instead, policy.load_limit, policy.on_open_turn)?;
 
         let report = TurnReport {
             conversation,
@@ -64,7 +74,7 @@ impl Engine {
             truncated: window.as_ref().is_some_and(|window| window.truncated),
             superseded_calls: plan.superseded,
             downgraded: 0,
-            outcome: crate::Outcome::NotStored(crate::NotStored::Interrupted),
+            outcome: Outcome::NotStored(NotStored::Abandoned),
         };
         let target = Target {
             expect: expect(policy.on_conflict, history, window.as_ref(), plan.continues.is_some()),
@@ -78,13 +88,16 @@ impl Engine {
         let window_len = plan.window.len();
         let mut context = plan.window;
         context.extend(input);
-        Ok(Turn::new(Begun { engine: self.clone(), context, window_len, choices, options, target, report, permit }))
+        let CallOptions { keep, report: handle } = options;
+        let ending = Ending { engine: self.clone(), report, handle, permit, told: false };
+        Ok(Turn::new(Begun { context, window_len, choices, keep, target, runtime, ending }))
     }
 
     /// Waits for this process's pending saves of the conversation, and for its turn in the queue if there is one.
     async fn wait(
         &self,
-        conversation: &tower_chat_history_core::ConversationId,
+        conversation: &ConversationId,
+        runtime: Option<&Handle>,
     ) -> Result<Option<QueuePermit>, HistoryError> {
         let in_flight = &self.shared.in_flight;
         let OnConflict::Serialize(queue) = self.options().on_conflict else {
@@ -93,7 +106,7 @@ impl Engine {
         };
         // Whoever is ahead may be a stream that is complete but no longer polled: its save frees the queue, and only
         // polling it here gets it done. So both are waited for at once.
-        let permit = self.shared.queues.wait(conversation, queue, in_flight).await?;
+        let permit = self.shared.queues.wait(conversation, queue, in_flight, runtime).await?;
         in_flight.saved(conversation).await;
         Ok(Some(permit))
     }
@@ -131,18 +144,5 @@ impl From<LoadFailure> for HistoryError {
             LoadFailure::Store(error) => Self::Load(error),
             LoadFailure::Timeout(after) => Self::LoadTimeout(after),
         }
-    }
-}
-
-async fn in_time(
-    limit: Option<Duration>,
-    load: impl Future<Output = Result<Loaded, StoreError>> + Send,
-) -> Result<Loaded, LoadFailure> {
-    match limit {
-        None => load.await.map_err(LoadFailure::Store),
-        Some(limit) => match tokio::time::timeout(limit, load).await {
-            Ok(loaded) => loaded.map_err(LoadFailure::Store),
-            Err(_) => Err(LoadFailure::Timeout(limit)),
-        },
     }
 }

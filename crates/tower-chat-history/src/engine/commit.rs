@@ -3,7 +3,7 @@
 use std::{
     fmt,
     pin::Pin,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     task::{Context, Poll},
 };
 
@@ -13,56 +13,66 @@ use futures_util::{
 };
 
 use super::{Engine, Reply, Turn};
-use crate::{Outcome, SaveError, Spawn, TurnReport};
+use crate::{Outcome, SaveError, SaveFailed, Spawn, TurnReport};
 
 /// The save of one exchange. Whoever holds a clone can drive it; it runs once.
 pub(super) type Save = Shared<BoxFuture<'static, Arc<TurnReport>>>;
 
 /// A save in progress, polled in place.
 ///
-/// Nothing is spawned as long as the caller stays. If this is dropped before it is done, it hands the save to the
-/// [spawner](Spawn): the reply is paid for and will be stored. It resolves to the turn's report.
+/// From the moment this exists the reply will be stored: nothing is spawned as long as the caller stays, and if this is
+/// dropped before it is done, polled or not, it hands the save to the [spawner](Spawn).
+///
+/// It resolves to the turn's report, or to [`SaveFailed`] with the reply in it. It is no failure if there was nothing to
+/// store: the reply has no message, or the caller asked not to store (see [`Outcome`]).
 #[must_use = "futures do nothing unless polled; dropping a commit hands it to the spawner"]
 pub struct Commit {
     save: Save,
     reply: Arc<Mutex<Reply>>,
     spawn: Arc<dyn Spawn>,
-    done: bool,
 }
 
 impl Commit {
     pub(super) fn new(engine: &Engine, turn: Turn, reply: Reply) -> Self {
         let reply = Arc::new(Mutex::new(reply));
         let panicked = turn.report_of(Outcome::Failed(Arc::new(SaveError::Panicked)));
-        let taken = Arc::clone(&reply);
-        // The reply is taken at the first poll, so a stream can still add the usage that comes after its last choice.
+        let latest = Arc::clone(&reply);
+        // The reply is looked at in the first poll, so a stream can still add the usage that comes after its last choice.
         let work = async move {
-            let reply = std::mem::take(&mut *taken.lock().unwrap_or_else(PoisonError::into_inner));
+            let reply = lock(&latest).clone();
             turn.save(reply).await
         };
         let save = engine.shared.in_flight.register(panicked, work);
-        Self { save, reply, spawn: Arc::clone(&engine.options().spawn), done: false }
+        Self { save, reply, spawn: Arc::clone(&engine.options().spawn) }
     }
 
     /// Replaces the reply by a fuller one, if the save has not begun.
     pub(crate) fn update(&self, reply: Reply) {
-        *self.reply.lock().unwrap_or_else(PoisonError::into_inner) = reply;
+        *lock(&self.reply) = reply;
     }
 }
 
+fn lock(reply: &Mutex<Reply>) -> MutexGuard<'_, Reply> {
+    reply.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 impl Future for Commit {
-    type Output = Arc<TurnReport>;
+    type Output = Result<Arc<TurnReport>, SaveFailed<Reply>>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let report = std::task::ready!(self.save.poll_unpin(context));
-        self.done = true;
-        Poll::Ready(report)
+        Poll::Ready(match &report.outcome {
+            Outcome::Failed(error) => Err(SaveFailed::new(lock(&self.reply).clone(), Arc::clone(error))),
+            Outcome::Stored { .. } | Outcome::Duplicate { .. } | Outcome::NotStored(_) => Ok(report),
+        })
     }
 }
 
 impl Drop for Commit {
     fn drop(&mut self) {
-        if !self.done {
+        // A save that was polled to its end, here or by another call, is no longer there to be looked at or is done.
+        let done = self.save.strong_count().is_none() || self.save.peek().is_some();
+        if !done {
             self.spawn.spawn(self.save.clone().map(drop).boxed());
         }
     }
@@ -70,6 +80,6 @@ impl Drop for Commit {
 
 impl fmt::Debug for Commit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Commit").field("done", &self.done).finish_non_exhaustive()
+        f.debug_struct("Commit").finish_non_exhaustive()
     }
 }

@@ -58,15 +58,10 @@ impl InFlight {
         save
     }
 
-    /// Finishes every pending save of the conversation.
+    /// Finishes the saves of the conversation that are pending now. Those that come later are not waited for: on a busy
+    /// conversation there would be no end to it.
     pub(super) async fn saved(&self, conversation: &ConversationId) {
-        loop {
-            let pending = self.of(conversation);
-            if pending.is_empty() {
-                return;
-            }
-            future::join_all(pending).await;
-        }
+        future::join_all(self.of(conversation)).await;
     }
 
     /// Finishes every pending save of the conversation, now and to come. Never resolves by itself.

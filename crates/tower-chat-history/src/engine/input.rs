@@ -7,7 +7,7 @@ use tower_chat_history_core::{ConversationId, ExchangeId, Message};
 use crate::report::{ReportHandle, ReportSender};
 
 /// What a call asks for: its conversation and its input messages.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct TurnInput {
     /// The conversation.
@@ -50,14 +50,14 @@ impl TurnInput {
 }
 
 /// What one call wants otherwise. The default is to store the exchange as it was.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct CallOptions {
-    pub(crate) store: Keep,
+    pub(crate) keep: Keep,
     pub(crate) report: Option<ReportSender>,
 }
 
 /// What of the exchange is stored.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) enum Keep {
     /// Input and reply.
     #[default]
@@ -78,15 +78,16 @@ impl CallOptions {
     /// Stores nothing of this call: it sees the history and leaves no trace in it.
     #[must_use]
     pub fn dont_store(mut self) -> Self {
-        self.store = Keep::Nothing;
+        self.keep = Keep::Nothing;
         self
     }
 
     /// Stores these messages in place of the input: the model sees a long prompt (documents that were looked up), and the
-    /// conversation remembers the short question. They must fit the conversation as the input does.
+    /// conversation remembers the short question. They must fit the conversation as the input does, and answer open tool
+    /// calls exactly when the input does.
     #[must_use]
     pub fn store_instead(mut self, input: impl IntoIterator<Item = Message>) -> Self {
-        self.store = Keep::Instead(input.into_iter().collect());
+        self.keep = Keep::Instead(input.into_iter().collect());
         self
     }
 
@@ -101,6 +102,6 @@ impl CallOptions {
 
 impl fmt::Debug for CallOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CallOptions").field("store", &self.store).finish_non_exhaustive()
+        f.debug_struct("CallOptions").field("keep", &self.keep).finish_non_exhaustive()
     }
 }

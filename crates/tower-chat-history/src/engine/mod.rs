@@ -24,16 +24,19 @@
 
 mod begin;
 mod commit;
+mod ending;
 mod in_flight;
 mod input;
 mod queue;
 mod reply;
 mod save;
+mod timer;
 mod turn;
 
 use std::{fmt, sync::Arc, time::Duration};
 
 use futures_util::StreamExt as _;
+use tokio::runtime::Handle;
 use tower_chat_history_core::HistoryStore;
 
 pub use self::{
@@ -78,9 +81,7 @@ impl Engine {
         &self.shared.store
     }
 
-    /// The options.
-    #[must_use]
-    pub fn options(&self) -> &HistoryOptions {
+    pub(crate) fn options(&self) -> &HistoryOptions {
         &self.shared.options
     }
 
@@ -92,12 +93,15 @@ impl Engine {
 
     /// Finishes every pending save and waits for detached streams. Call it before the runtime shuts down.
     ///
+    /// Outside of a tokio runtime there is no clock: it then waits without a limit.
+    ///
     /// # Errors
     ///
-    /// When something is still pending after `timeout`. It goes on being tried as long as the runtime lives.
+    /// When something is still pending after `timeout`. What its caller has left to the spawner goes on being tried.
     pub async fn drain(&self, timeout: Duration) -> Result<(), DrainError> {
         let in_flight = &self.shared.in_flight;
-        tokio::time::timeout(timeout, in_flight.drained())
+        let runtime = Handle::try_current().ok();
+        timer::timeout(runtime.as_ref(), Some(timeout), in_flight.drained())
             .await
             .map_err(|_| DrainError { saves: in_flight.saves(), streams: in_flight.streams() })
     }

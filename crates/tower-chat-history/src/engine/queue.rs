@@ -9,10 +9,13 @@ use std::{
 };
 
 use futures_util::future::{self, Either};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::{
+    runtime::Handle,
+    sync::{OwnedSemaphorePermit, Semaphore},
+};
 use tower_chat_history_core::ConversationId;
 
-use super::in_flight::InFlight;
+use super::{in_flight::InFlight, timer};
 use crate::{HistoryError, Queue};
 
 /// A queue for each conversation that has a call under way.
@@ -47,6 +50,7 @@ impl Queues {
         conversation: &ConversationId,
         queue: Queue,
         in_flight: &InFlight,
+        runtime: Option<&Handle>,
     ) -> Result<QueuePermit, HistoryError> {
         let place = self.enter(conversation, queue)?;
         let turn = Arc::clone(&place.line.turn).acquire_owned();
@@ -58,9 +62,9 @@ impl Queues {
             }
         };
         let full = HistoryError::QueueFull { max_waiting: queue.max_waiting };
-        match tokio::time::timeout(queue.timeout, turn).await {
+        match timer::timeout(runtime, Some(queue.timeout), turn).await {
             Ok(turn) => Ok(QueuePermit { _turn: turn.map_err(|_| full)?, _place: place }),
-            Err(_) => Err(HistoryError::QueueTimeout(queue.timeout)),
+            Err(after) => Err(HistoryError::QueueTimeout(after)),
         }
     }
 

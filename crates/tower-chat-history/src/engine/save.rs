@@ -5,7 +5,7 @@ use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 use futures_util::FutureExt as _;
 use tower_chat_history_core::{Append, Appended, StoreError};
 
-use super::{Reply, Turn};
+use super::{Reply, Turn, timer};
 use crate::{Outcome, SaveError, TurnReport};
 
 /// The pause before the first repetition; each further one is twice as long.
@@ -17,14 +17,14 @@ impl Turn {
         let outcome = match self.exchange(reply) {
             Err(why) => Outcome::NotStored(why),
             Ok((expect, exchange, compact)) => {
-                let continues = exchange.continues;
+                let (continues, incomplete) = (exchange.continues, exchange.incomplete);
                 let mut append = Append::new(expect, exchange);
                 append.compact = compact;
                 match self.append(append).await {
                     Ok(Appended { revision, seq, duplicate: true, .. }) => Outcome::Duplicate { revision, seq },
                     Ok(Appended { revision, seq, .. }) => {
                         let moved = continues.is_some_and(|continues| continues.next() != seq);
-                        Outcome::Stored { revision, seq, moved }
+                        Outcome::Stored { revision, seq, moved, incomplete }
                     }
                     Err(error) => {
                         tracing::error!(error.type = error.kind(), "an exchange could not be stored");
@@ -44,9 +44,8 @@ impl Turn {
             match self.append_once(append.clone()).await {
                 Err(error) if may_pass(&error) => {
                     tracing::warn!(error.type = error.kind(), "storing an exchange failed; it is tried again");
-                    // Without a timeout there may be no runtime to measure the pause with.
-                    if options.store_timeout.is_some() {
-                        tokio::time::sleep(pause).await;
+                    if let Some(runtime) = self.runtime() {
+                        timer::sleep(runtime, pause).await;
                     }
                     pause *= 2;
                 }
@@ -59,10 +58,8 @@ impl Turn {
     async fn append_once(&self, append: Append) -> Result<Appended, SaveError> {
         let store = self.engine().store();
         let append = AssertUnwindSafe(store.append(self.conversation(), append)).catch_unwind();
-        let appended = match self.engine().options().store_timeout {
-            None => append.await,
-            Some(limit) => tokio::time::timeout(limit, append).await.map_err(|_| SaveError::Timeout(limit))?,
-        };
+        let limit = self.engine().options().store_timeout;
+        let appended = timer::timeout(self.runtime(), limit, append).await.map_err(SaveError::Timeout)?;
         appended.map_err(|_| SaveError::Panicked)?.map_err(SaveError::Store)
     }
 }

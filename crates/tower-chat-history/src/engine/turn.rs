@@ -4,12 +4,13 @@ use std::{fmt, sync::Arc};
 
 use futures_core::Stream;
 use futures_util::StreamExt as _;
-use tower_chat_history_core::{Compact, Exchange, Expect, Message, Seq};
+use tokio::runtime::Handle;
+use tower_chat_history_core::{Compact, ConversationId, Exchange, ExchangeId, Expect, Message, Seq};
 
-use super::{CallOptions, Commit, Engine, Reply, input::Keep, queue::QueuePermit};
+use super::{Commit, Engine, Reply, ending::Ending, input::Keep};
 use crate::{
-    BoxError, NotStored, OnInterruption, OnSaveFailure, Outcome, SaveError, SaveFailed, adapt::FoldReply,
-    report::TurnReport, stream::RecordedStream,
+    BoxError, NotStored, OnInterruption, OnSaveFailure, Outcome, adapt::FoldReply, report::TurnReport,
+    stream::RecordedStream,
 };
 
 /// A turn that has begun: its context is ready to be sent, nothing is stored yet.
@@ -18,16 +19,15 @@ use crate::{
 pub struct Turn(Box<Begun>);
 
 pub(super) struct Begun {
-    pub(super) engine: Engine,
     /// Window, then input.
     pub(super) context: Vec<Message>,
     pub(super) window_len: usize,
     pub(super) choices: usize,
-    pub(super) options: CallOptions,
+    pub(super) keep: Keep,
     pub(super) target: Target,
-    pub(super) report: TurnReport,
-    /// Held until the exchange is stored or the turn is dropped.
-    pub(super) permit: Option<QueuePermit>,
+    /// Where time is measured.
+    pub(super) runtime: Option<Handle>,
+    pub(super) ending: Ending,
 }
 
 /// Where and on what condition the exchange is appended.
@@ -68,40 +68,30 @@ impl Turn {
 
     /// Notes how many of the window's messages the request's types could not carry whole.
     pub fn note_downgraded(&mut self, messages: usize) {
-        self.0.report.downgraded = messages;
+        self.0.ending.report.downgraded = messages;
     }
 
     /// Stores the exchange: input and reply, as one record.
     ///
-    /// The returned future is polled in place. If it is dropped before it is done, the save goes on where the
-    /// [spawner](crate::Spawn) puts it.
-    ///
-    /// # Errors
-    ///
-    /// When the exchange could not be stored. What is not an error: the reply has no message, or the caller asked not to
-    /// store (see [`Outcome`]).
-    pub async fn commit(self, reply: Reply) -> Result<Arc<TurnReport>, Arc<SaveError>> {
-        let report = self.into_commit(reply).await;
-        match &report.outcome {
-            Outcome::Failed(error) => Err(Arc::clone(error)),
-            Outcome::Stored { .. } | Outcome::Duplicate { .. } | Outcome::NotStored(_) => Ok(report),
-        }
+    /// From here on the reply will be stored, whoever polls or drops what: see [`Commit`].
+    pub fn commit(self, reply: Reply) -> Commit {
+        let engine = self.engine().clone();
+        Commit::new(&engine, self, reply)
     }
 
-    /// Stores the exchange and hands the response on, for adapters: a failed save becomes [`SaveFailed`] with the response
-    /// in it, or stays in the report, by [policy](OnSaveFailure).
-    ///
-    /// # Errors
-    ///
-    /// [`SaveFailed`], if the policy says so.
-    pub async fn record<R>(self, response: R, reply: Reply) -> Result<R, BoxError>
+    /// Stores the exchange and hands the response on, for adapters: a failed save becomes [`SaveFailed`](crate::SaveFailed) with the response
+    /// in it, or stays in the report, by [policy](OnSaveFailure). The exchange is committed at once, not at the first poll.
+    pub fn record<R>(self, response: R, reply: Reply) -> impl Future<Output = Result<R, BoxError>> + Send + use<R>
     where
         R: Send + Sync + 'static,
     {
-        let policy = self.0.engine.options().on_save_failure;
-        match self.commit(reply).await {
-            Err(error) if policy == OnSaveFailure::Fail => Err(SaveFailed::new(response, error).into()),
-            Ok(_) | Err(_) => Ok(response),
+        let policy = self.engine().options().on_save_failure;
+        let commit = self.commit(reply);
+        async move {
+            match commit.await {
+                Err(failed) if policy == OnSaveFailure::Fail => Err(failed.with_response(response).into()),
+                Ok(_) | Err(_) => Ok(response),
+            }
         }
     }
 
@@ -118,39 +108,41 @@ impl Turn {
         RecordedStream::new(stream.boxed(), Box::new(fold), self)
     }
 
-    /// Registers the reply as complete. From here on it will be stored, whoever polls or drops what.
-    pub(crate) fn into_commit(self, reply: Reply) -> Commit {
-        let engine = self.0.engine.clone();
-        Commit::new(&engine, self, reply)
-    }
-
-    /// The turn ends without anything to store.
-    pub(crate) fn end(self, why: NotStored) -> Arc<TurnReport> {
-        self.ended(Outcome::NotStored(why))
+    /// Ends the turn without anything to store, and says why in its report.
+    pub fn end(self, why: NotStored) {
+        self.ended(Outcome::NotStored(why));
     }
 
     pub(crate) fn on_interruption(&self) -> OnInterruption {
-        self.0.engine.options().on_interruption
+        self.engine().options().on_interruption
     }
 
     pub(crate) fn engine(&self) -> &Engine {
-        &self.0.engine
+        &self.0.ending.engine
     }
 
-    pub(super) fn conversation(&self) -> &tower_chat_history_core::ConversationId {
-        &self.0.report.conversation
+    pub(super) fn runtime(&self) -> Option<&Handle> {
+        self.0.runtime.as_ref()
+    }
+
+    pub(super) fn conversation(&self) -> &ConversationId {
+        &self.0.ending.report.conversation
     }
 
     /// Takes apart what is to be stored, or says why there is nothing to store.
     pub(super) fn exchange(&mut self, reply: Reply) -> Result<(Expect, Exchange, Option<Compact>), NotStored> {
-        let Begun { context, window_len, options, target, report, .. } = &mut *self.0;
-        let mut messages = match std::mem::take(&mut options.store) {
+        let Begun { context, window_len, keep, target, ending, .. } = &mut *self.0;
+        let mut messages = match std::mem::take(keep) {
             Keep::Nothing => return Err(NotStored::Asked),
             Keep::Instead(kept) => kept,
             Keep::Exchange => context.split_off(*window_len),
         };
         messages.push(reply.message.ok_or(NotStored::NoReply)?);
-        let mut exchange = Exchange::new(report.exchange.clone(), messages);
+        if reply.incomplete {
+            // The caller's id stays free: whoever repeats the call wants the whole reply, not half of it recorded for good.
+            ending.report.exchange = ExchangeId::generate();
+        }
+        let mut exchange = Exchange::new(ending.report.exchange.clone(), messages);
         exchange.continues = target.continues;
         exchange.model = reply.model;
         exchange.finish_reason = reply.finish_reason;
@@ -161,31 +153,19 @@ impl Turn {
 
     /// The report, if that is what becomes of the exchange.
     pub(super) fn report_of(&self, outcome: Outcome) -> TurnReport {
-        TurnReport { outcome, ..self.0.report.clone() }
+        TurnReport { outcome, ..self.0.ending.report.clone() }
     }
 
-    /// Closes the turn: tells the hook and the caller's handle, and lets the next one in the queue go on.
     pub(super) fn ended(self, outcome: Outcome) -> Arc<TurnReport> {
-        let Begun { engine, options, mut report, permit, .. } = *self.0;
-        report.outcome = outcome;
-        let report = Arc::new(report);
-        drop(permit);
-        if let Some(hook) = &engine.options().on_turn {
-            hook(&report);
-        }
-        if let Some(handle) = options.report {
-            // Whoever asked for the report may have left.
-            let _ = handle.send(Arc::clone(&report));
-        }
-        report
+        self.0.ending.tell(outcome)
     }
 }
 
 impl fmt::Debug for Turn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Turn")
-            .field("conversation", &self.0.report.conversation)
-            .field("exchange", &self.0.report.exchange)
+            .field("conversation", &self.0.ending.report.conversation)
+            .field("exchange", &self.0.ending.report.exchange)
             .field("messages", &self.0.context.len())
             .finish_non_exhaustive()
     }

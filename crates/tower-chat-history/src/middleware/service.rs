@@ -8,7 +8,7 @@ use tower_service::Service;
 use super::ResponseFuture;
 use crate::{
     BoxError, Engine,
-    adapt::{AdaptRequest, Draft, Opened, RecordResponse},
+    adapt::{AdaptRequest, Draft, Opened, Prompt, RecordResponse},
 };
 
 /// A service that remembers conversations around another one. See the [module docs](crate::middleware).
@@ -80,7 +80,7 @@ where
                 }
             };
             let mut turn = engine.begin(input).await?;
-            let sent = draft.send(turn.window())?;
+            let sent = draft.send(Prompt::new(turn.window()))?;
             turn.note_downgraded(sent.downgraded);
             let response = inner.call(sent.request).await.map_err(Into::into)?;
             adapter.record(response, turn).await

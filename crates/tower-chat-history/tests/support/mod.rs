@@ -8,7 +8,7 @@ use futures_util::stream::BoxStream;
 use tower_chat_history::{
     BoxError, ChatHistory, ChatHistoryLayer, ConversationId, HistoryOptions, HistoryStore, HistoryStoreExt,
     InConversation, Message, Reply, Turn, TurnInput, TurnReport,
-    adapt::{AdaptRequest, Draft, Flow, FoldReply, Opened, RecordResponse, Sent},
+    adapt::{AdaptRequest, Draft, Flow, FoldReply, Opened, Prompt, RecordResponse, Sent},
 };
 use tower_test::mock::{Handle, Mock, Spawn};
 
@@ -50,8 +50,8 @@ impl AdaptRequest<InConversation<Request>> for Plain {
 impl Draft for PlainDraft {
     type Request = Request;
 
-    fn send(self, window: &[Message]) -> Result<Sent<Request>, BoxError> {
-        Ok(Sent::new([window, &self.0].concat(), 0))
+    fn send(self, prompt: Prompt<'_>) -> Result<Sent<Request>, BoxError> {
+        Ok(Sent::new([prompt.window, &self.0].concat(), 0))
     }
 }
 
@@ -98,6 +98,10 @@ impl FoldReply<Piece> for PieceFold {
     }
 
     fn is_complete(&self) -> bool {
+        self.finished
+    }
+
+    fn is_whole(&self) -> bool {
         self.finished
     }
 
