@@ -1,1 +1,93 @@
-//! wip
+//! What the benches share: a model that costs next to nothing, messages of a usual size, and stores that are filled.
+#![allow(clippy::unwrap_used, clippy::missing_panics_doc)] // A bench that cannot be set up has nothing to measure.
+
+use std::{convert::Infallible, sync::Arc};
+
+use async_openai::types::chat::{CreateChatCompletionRequest, CreateChatCompletionResponse};
+use futures_util::StreamExt as _;
+use serde_json::json;
+use tower::util::BoxCloneSyncService;
+use tower_chat_history::{Append, ConversationId, Exchange, ExchangeId, Expect, HistoryStore, Message};
+
+/// How many messages of the log are sent with each call.
+pub const WINDOW: usize = 60;
+
+/// A text of 250 bytes that JSON writes as it is.
+#[must_use]
+pub fn text() -> String {
+    "The quick brown fox jumps over the lazy dog and runs on. ".repeat(5)[..250].to_owned()
+}
+
+/// A text of 250 bytes like code, which has quotes and line ends: JSON writes 14 of them as two characters.
+#[must_use]
+pub fn code() -> String {
+    "The \"quick\" brown fox jumps over the lazy dog and runs on.\n".repeat(5)[..250].to_owned()
+}
+
+/// A question and its answer, of 250 bytes each.
+#[must_use]
+pub fn turn(text: &str) -> [Message; 2] {
+    [Message::user(text), Message::assistant(text)]
+}
+
+/// A call with a question.
+#[must_use]
+pub fn question() -> CreateChatCompletionRequest {
+    request(&[Message::user(text())])
+}
+
+/// A call with these messages.
+#[must_use]
+pub fn request(messages: &[Message]) -> CreateChatCompletionRequest {
+    let json = serde_json::to_string(&json!({"model": "gpt-4o", "messages": messages})).unwrap();
+    serde_json::from_str(&json).unwrap()
+}
+
+/// A model as a service has it: behind a box, and answering in a boxed future.
+pub type Llm = BoxCloneSyncService<CreateChatCompletionRequest, CreateChatCompletionResponse, Infallible>;
+
+/// A model that always gives the same answer of 250 bytes.
+#[must_use]
+pub fn llm() -> Llm {
+    let response = json!({
+        "id": "chatcmpl-1", "object": "chat.completion", "created": 1_700_000_000, "model": "gpt-4o-2024-08-06",
+        "choices": [{
+            "index": 0, "finish_reason": "stop", "logprobs": null,
+            "message": {"role": "assistant", "content": text()}
+        }],
+        "usage": {"prompt_tokens": 3_400, "completion_tokens": 56, "total_tokens": 3_456}
+    });
+    let response: Arc<CreateChatCompletionResponse> = Arc::new(serde_json::from_value(response).unwrap());
+    BoxCloneSyncService::new(tower::service_fn(move |request: CreateChatCompletionRequest| {
+        let response = Arc::clone(&response);
+        async move {
+            std::hint::black_box(request);
+            Ok(CreateChatCompletionResponse::clone(&response))
+        }
+    }))
+}
+
+/// The conversation with that number.
+#[must_use]
+pub fn conversation(number: usize) -> ConversationId {
+    ConversationId::new(["acme", "user-42", &format!("support-{number}")]).unwrap()
+}
+
+/// Appends that many turns, one exchange each.
+pub async fn fill(store: &dyn HistoryStore, id: &ConversationId, turn: &[Message; 2], turns: usize) {
+    for _ in 0..turns {
+        let exchange = Exchange::new(ExchangeId::generate(), turn.iter().cloned());
+        store.append(id, Append::new(Expect::AnyOrCreate, exchange)).await.unwrap();
+    }
+}
+
+/// Fills the conversations with these numbers, many at a time.
+pub async fn fill_all(store: &dyn HistoryStore, numbers: std::ops::Range<usize>, turns: usize) {
+    let turn = turn(&text());
+    futures_util::stream::iter(numbers)
+        .for_each_concurrent(256, |number| {
+            let turn = turn.clone();
+            async move { fill(store, &conversation(number), &turn, turns).await }
+        })
+        .await;
+}

@@ -1,1 +1,19 @@
-//! wip
+//! What the tests over every store share: the stores, a chat through the typed door, and short forms to compare.
+
+// Assertions are what this crate is for.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::missing_panics_doc)]
+
+mod chat;
+mod property;
+mod short;
+mod storage;
+
+pub use self::{
+    chat::{
+        Asked, BOTH_DOORS, Chat, Chunk, Door, Gated, MockChat, Response, TypedRequest, answer, asked, bad_input,
+        kept_back, not_saved, read_to_finish, request, said,
+    },
+    property::check,
+    short::{ABANDONED, exchanges, log, prompt, prompts, short},
+    storage::{Remote, Storage},
+};

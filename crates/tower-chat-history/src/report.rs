@@ -25,7 +25,7 @@ pub struct TurnReport {
     pub history: History,
     /// Messages that were loaded.
     pub messages_loaded: usize,
-    /// Messages that were sent: window and input. The caller's own head is not counted.
+    /// Messages of window and input, as planned: without the caller's own head, with what an adapter then left out.
     pub messages_sent: usize,
     /// Whether the load limit cut off exchanges of the window.
     pub truncated: bool,

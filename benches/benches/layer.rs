@@ -1,0 +1,163 @@
+//! What the layer adds to a call when everything is in memory: a window of 60 messages of 250 bytes.
+//!
+//! `bare` is the model itself behind a box, so what the layer adds is the difference to it. `window_by_hand` is a caller
+//! who keeps 60 messages in the client's types and copies them for the call: no history adds less.
+#![allow(clippy::unwrap_used)] // A bench that cannot be set up has nothing to measure.
+
+use std::{
+    hint::black_box,
+    time::{Duration, Instant},
+};
+
+use async_openai::types::chat::CreateChatCompletionRequest;
+use benches::{Llm, WINDOW, code, conversation, fill, llm, question, request, text, turn};
+use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
+use tokio::runtime::{Builder, Runtime};
+use tower::{Layer as _, Service as _, ServiceExt as _};
+use tower_chat_history::{
+    ChatHistory, ChatHistoryLayer, Compact, ConversationId, Cut, Engine, HistoryStore, InConversation, Load, Loaded,
+    MemoryStore, Message, Profile, Reply, Seq, TurnInput,
+};
+use tower_chat_history_openai::OpenAi;
+
+/// A turn is a question and its answer.
+const TURNS: usize = WINDOW / 2;
+
+/// One conversation in memory that stays as long as it was.
+struct Kept {
+    store: MemoryStore,
+    id: ConversationId,
+    turn: [Message; 2],
+    turns: usize,
+    more: usize,
+}
+
+impl Kept {
+    async fn new(turns: usize, text: &str) -> Self {
+        let kept = Self { store: MemoryStore::new(), id: conversation(0), turn: turn(text), turns, more: 0 };
+        kept.begin().await;
+        kept
+    }
+
+    async fn begin(&self) {
+        self.store.delete(&self.id).await.unwrap();
+        fill(&self.store, &self.id, &self.turn, self.turns).await;
+        self.cut().await;
+    }
+
+    /// Lets the window start where it has its size, as a stored compaction does.
+    async fn cut(&self) {
+        let start = self.turns + self.more - TURNS;
+        let Loaded::Window(window) = self.store.load(&self.id, Load::new()).await.unwrap() else { return };
+        let cut = Cut::window_from(Seq::new(start as u64));
+        let compact = Compact { profile: Profile::default(), replaces: window.compaction_version(), cut };
+        self.store.compact(&self.id, window.revision.incarnation(), compact).await.unwrap();
+    }
+
+    /// After a turn was stored: the window moves on, and the conversation begins anew before it is much longer.
+    async fn restore(&mut self) {
+        self.more += 1;
+        if self.more > self.turns / 10 {
+            self.more = 0;
+            self.begin().await;
+        } else {
+            self.cut().await;
+        }
+    }
+}
+
+fn runtime() -> Runtime {
+    // The defaults bound each access to the store in time, which needs the timer.
+    Builder::new_current_thread().enable_time().build().unwrap()
+}
+
+async fn bare(calls: u64, request: CreateChatCompletionRequest) -> Duration {
+    let mut llm = llm();
+    let start = Instant::now();
+    for _ in 0..calls {
+        black_box(llm.ready().await.unwrap().call(request.clone()).await.unwrap());
+    }
+    start.elapsed()
+}
+
+async fn unstored(calls: u64) -> Duration {
+    let (kept, question) = (Kept::new(TURNS, &text()).await, question());
+    let mut chat: ChatHistory<Llm, OpenAi> = ChatHistoryLayer::new(kept.store.clone(), OpenAi::new()).layer(llm());
+    let start = Instant::now();
+    for _ in 0..calls {
+        let call = InConversation::new(kept.id.clone(), question.clone()).dont_store();
+        black_box(chat.ready().await.unwrap().call(call).await.unwrap());
+    }
+    start.elapsed()
+}
+
+async fn stored(calls: u64, turns: usize, text: String) -> Duration {
+    let (mut kept, question) = (Kept::new(turns, &text).await, question());
+    let mut chat: ChatHistory<Llm, OpenAi> = ChatHistoryLayer::new(kept.store.clone(), OpenAi::new()).layer(llm());
+    let mut taken = Duration::ZERO;
+    for _ in 0..calls {
+        let start = Instant::now();
+        let call = InConversation::new(kept.id.clone(), question.clone());
+        black_box(chat.ready().await.unwrap().call(call).await.unwrap());
+        taken += start.elapsed();
+        kept.restore().await;
+    }
+    taken
+}
+
+/// Without a service and without the client's types: what is left is the engine and the store.
+async fn engine(calls: u64, turns: usize) -> Duration {
+    let mut kept = Kept::new(turns, &text()).await;
+    let engine = Engine::new(kept.store.clone());
+    let [question, answer] = kept.turn.clone();
+    let mut taken = Duration::ZERO;
+    for _ in 0..calls {
+        let start = Instant::now();
+        let turn = engine.begin(TurnInput::new(kept.id.clone(), [question.clone()])).await.unwrap();
+        black_box(turn.context());
+        black_box(turn.commit(Reply::new(answer.clone())).await.unwrap());
+        taken += start.elapsed();
+        kept.restore().await;
+    }
+    taken
+}
+
+fn layer(criterion: &mut Criterion) {
+    let runtime = runtime();
+    let mut group = criterion.benchmark_group("layer");
+    let asked = question();
+    group.bench_function("bare", |b| b.to_async(&runtime).iter_custom(|calls| bare(calls, asked.clone())));
+    let mut messages: Vec<Message> = (0..TURNS).flat_map(|_| turn(&text())).collect();
+    messages.push(Message::user(text()));
+    let whole = request(&messages);
+    group.bench_function("window_by_hand", |b| b.to_async(&runtime).iter_custom(|calls| bare(calls, whole.clone())));
+    group.bench_function("dont_store", |b| b.to_async(&runtime).iter_custom(unstored));
+    group.bench_function("store", |b| b.to_async(&runtime).iter_custom(|calls| stored(calls, TURNS, text())));
+    group.bench_function("store_code", |b| b.to_async(&runtime).iter_custom(|calls| stored(calls, TURNS, code())));
+    group.finish();
+}
+
+/// Conversations of 100 to 100,000 messages, of which the same 60 are sent.
+fn flat(criterion: &mut Criterion) {
+    let runtime = runtime();
+    let mut group = criterion.benchmark_group("flat");
+    for messages in [100, 10_000, 100_000] {
+        group.bench_with_input(BenchmarkId::new("engine", messages), &messages, |b, messages| {
+            b.to_async(&runtime).iter_custom(|calls| engine(calls, messages / 2));
+        });
+        group.bench_with_input(BenchmarkId::new("layer", messages), &messages, |b, messages| {
+            b.to_async(&runtime).iter_custom(|calls| stored(calls, messages / 2, text()));
+        });
+    }
+    group.finish();
+}
+
+criterion_group! {
+    name = benches;
+    config = Criterion::default()
+        .sample_size(30)
+        .warm_up_time(Duration::from_millis(500))
+        .measurement_time(Duration::from_millis(1_500));
+    targets = layer, flat
+}
+criterion_main!(benches);

@@ -1,0 +1,271 @@
+//! What a turn costs with an SQLite file: a window of 60 messages is read, two messages are appended.
+//!
+//! Beside the layer, in the same run, stands what one would write by hand: a table of messages and rusqlite, called
+//! directly (`rusqlite`, which blocks its thread) or with `spawn_blocking`, once to read and once to write
+//! (`spawn_blocking`, with one connection that writes and four that read). It neither encodes, checks nor repeats anything,
+//! and is set up for speed. `fdatasync` is the disk: 8 KiB are appended to a file and flushed, as a commit does.
+//!
+//! The databases are on the disk that has the target directory.
+//!
+//! With `PAIRED=1` in the environment, no statistics are made. Instead all of them take turns, one after the other, and the
+//! medians are printed: on a busy machine, or one whose disk is now fast and now slow, only these can be compared.
+#![allow(clippy::unwrap_used)] // A bench that cannot be set up has nothing to measure.
+
+use std::{
+    fs::File,
+    hint::black_box,
+    io::Write as _,
+    path::Path,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
+    time::{Duration, Instant},
+};
+
+use benches::{Llm, WINDOW, conversation, fill_all, llm, question, text};
+use criterion::{Criterion, SamplingMode, Throughput, criterion_group, criterion_main};
+use futures_util::future::try_join_all;
+use rusqlite::{Connection, TransactionBehavior};
+use tokio::{runtime::Runtime, task::spawn_blocking};
+use tower::{Layer as _, ServiceExt as _};
+use tower_chat_history::{ChatHistory, ChatHistoryLayer, InConversation};
+use tower_chat_history_openai::OpenAi;
+use tower_chat_history_sqlite::{SqliteOptions, Synchronous};
+
+const CONVERSATIONS: usize = 10_000;
+const READERS: usize = 4;
+/// Callers at the same time, and how many turns each of them makes in a round.
+const TASKS: usize = 64;
+const TURNS: usize = 8;
+
+/// Another conversation each time: all of them come up before one comes up again.
+fn next() -> usize {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    NEXT.fetch_add(1, Relaxed).wrapping_mul(7_919) % CONVERSATIONS
+}
+
+/// A table of messages, by hand.
+struct Table {
+    writer: Mutex<Connection>,
+    readers: Vec<Mutex<Connection>>,
+    text: String,
+}
+
+impl Table {
+    fn open(path: &Path, synchronous: &str) -> Self {
+        let open = || {
+            let connection = Connection::open(path).unwrap();
+            let pragmas = format!(
+                "PRAGMA journal_mode = wal; PRAGMA synchronous = {synchronous}; PRAGMA busy_timeout = 5000; \
+                 PRAGMA cache_size = -65536; PRAGMA mmap_size = 1073741824;"
+            );
+            connection.execute_batch(&pragmas).unwrap();
+            Mutex::new(connection)
+        };
+        Self { writer: open(), readers: (0..READERS).map(|_| open()).collect(), text: text() }
+    }
+
+    fn fill(&self) {
+        let mut writer = self.writer.lock().unwrap();
+        let create = "CREATE TABLE message (session INTEGER, seq INTEGER, role INTEGER, body TEXT, \
+                      PRIMARY KEY (session, seq)) WITHOUT ROWID";
+        writer.execute_batch(create).unwrap();
+        let transaction = writer.transaction().unwrap();
+        let mut insert = transaction.prepare("INSERT INTO message VALUES (?1, ?2, ?3, ?4)").unwrap();
+        for session in 0..CONVERSATIONS as i64 {
+            for seq in 0..WINDOW as i64 {
+                insert.execute((session, seq, seq % 2, &self.text)).unwrap();
+            }
+        }
+        drop(insert);
+        transaction.commit().unwrap();
+    }
+
+    fn read(&self, session: usize) {
+        let reader = self.readers[session % READERS].lock().unwrap();
+        let sql = "SELECT seq, role, body FROM message WHERE session = ?1 ORDER BY seq DESC LIMIT ?2";
+        let mut statement = reader.prepare_cached(sql).unwrap();
+        let rows = statement
+            .query_map((session as i64, WINDOW as i64), |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
+            .unwrap();
+        let window: Vec<(i64, i64, String)> = rows.map(Result::unwrap).collect();
+        assert_eq!(black_box(window).len(), WINDOW);
+    }
+
+    fn write(&self, session: usize) {
+        let mut writer = self.writer.lock().unwrap();
+        let transaction = writer.transaction_with_behavior(TransactionBehavior::Immediate).unwrap();
+        let sql = "INSERT INTO message SELECT ?1, max(seq) + 1, ?2, ?3 FROM message WHERE session = ?1";
+        let mut insert = transaction.prepare_cached(sql).unwrap();
+        for role in 0..2 {
+            insert.execute((session as i64, role, &self.text)).unwrap();
+        }
+        drop(insert);
+        transaction.commit().unwrap();
+    }
+}
+
+async fn blocking_turn(table: Arc<Table>) {
+    let (session, reading) = (next(), Arc::clone(&table));
+    spawn_blocking(move || reading.read(session)).await.unwrap();
+    spawn_blocking(move || table.write(session)).await.unwrap();
+}
+
+type Chat = ChatHistory<Llm, OpenAi>;
+
+async fn layer_turn(chat: Chat) {
+    let call = InConversation::new(conversation(next()), question());
+    black_box(chat.oneshot(call).await.unwrap());
+}
+
+/// All callers at once, each making its turns one after the other.
+async fn crowd<F: Future<Output = ()> + Send + 'static>(turn: impl Fn() -> F) {
+    let callers = (0..TASKS).map(|_| {
+        let turns: Vec<F> = (0..TURNS).map(|_| turn()).collect();
+        tokio::spawn(async move {
+            for turn in turns {
+                turn.await;
+            }
+        })
+    });
+    try_join_all(callers).await.unwrap();
+}
+
+async fn timed<F: Future<Output = ()>>(times: u64, work: impl Fn() -> F) -> Duration {
+    let start = Instant::now();
+    for _ in 0..times {
+        work().await;
+    }
+    start.elapsed()
+}
+
+/// What is compared, by name: how long one of it takes.
+type Contest<'a> = [(&'a str, &'a mut dyn FnMut() -> Duration)];
+
+/// Lets them take turns, and prints the median of each, and the last one's in relation to it.
+fn paired(title: &str, rounds: usize, contest: &mut Contest<'_>) {
+    let mut times = vec![Vec::new(); contest.len()];
+    for round in 0..rounds + rounds / 10 {
+        for (times, (_, run)) in times.iter_mut().zip(contest.iter_mut()) {
+            let time = run();
+            // The first tenth is to warm up.
+            if round >= rounds / 10 {
+                times.push(time);
+            }
+        }
+    }
+    let medians = times.iter_mut().map(|times| {
+        times.sort_unstable();
+        times[times.len() / 2].as_secs_f64() * 1e6
+    });
+    let medians: Vec<f64> = medians.collect();
+    let last = medians.last().copied().unwrap_or_default();
+    for ((name, _), median) in contest.iter().zip(medians) {
+        println!("{title:16} {name:16} {median:10.1} us; the last one: {:.2} of it", last / median);
+    }
+}
+
+fn turns(criterion: &mut Criterion) {
+    let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let (history, by_hand) = (directory.path().join("history.db"), directory.path().join("by_hand.db"));
+    let runtime = Runtime::new().unwrap();
+    runtime.block_on(async {
+        let store = SqliteOptions::new().synchronous(Synchronous::Normal).open(&history).await.unwrap();
+        fill_all(&store, 0..CONVERSATIONS, WINDOW / 2).await;
+        store.close().await.unwrap();
+    });
+    Table::open(&by_hand, "OFF").fill();
+
+    for (name, synchronous) in [("FULL", Synchronous::Full), ("NORMAL", Synchronous::Normal)] {
+        let table = Arc::new(Table::open(&by_hand, name));
+        let store = runtime.block_on(SqliteOptions::new().synchronous(synchronous).open(&history)).unwrap();
+        let _guard = runtime.enter();
+        let chat = ChatHistoryLayer::new(store.clone(), OpenAi::new()).layer(llm());
+
+        if std::env::var_os("PAIRED").is_some() {
+            let mut file = File::create(directory.path().join("flushed")).unwrap();
+            let alone = |turn: &mut dyn FnMut()| {
+                let start = Instant::now();
+                turn();
+                start.elapsed()
+            };
+            let mut flush = || {
+                alone(&mut || {
+                    file.write_all(&[1; 8_192]).unwrap();
+                    file.sync_data().unwrap();
+                })
+            };
+            let mut direct = || {
+                let session = next();
+                alone(&mut || {
+                    table.read(session);
+                    table.write(session);
+                })
+            };
+            let mut blocking = || runtime.block_on(timed(1, || blocking_turn(Arc::clone(&table))));
+            let mut layer = || runtime.block_on(timed(1, || layer_turn(chat.clone())));
+            let contest: &mut Contest<'_> = &mut [
+                ("fdatasync", &mut flush),
+                ("rusqlite", &mut direct),
+                ("spawn_blocking", &mut blocking),
+                ("layer", &mut layer),
+            ];
+            paired(&format!("turn/{name}"), 2_000, contest);
+            let mut blocking = || runtime.block_on(timed(1, || crowd(|| blocking_turn(Arc::clone(&table)))));
+            let mut layer = || runtime.block_on(timed(1, || crowd(|| layer_turn(chat.clone()))));
+            paired(&format!("64 tasks/{name}"), 20, &mut [("spawn_blocking", &mut blocking), ("layer", &mut layer)]);
+            runtime.block_on(store.close()).unwrap();
+            continue;
+        }
+
+        let mut group = criterion.benchmark_group(format!("turn/{name}"));
+        if synchronous == Synchronous::Full {
+            let mut file = File::create(directory.path().join("flushed")).unwrap();
+            group.bench_function("fdatasync", |b| {
+                b.iter(|| {
+                    file.write_all(&[1; 8_192]).unwrap();
+                    file.sync_data().unwrap();
+                });
+            });
+        }
+        group.bench_function("rusqlite", |b| {
+            b.iter(|| {
+                let session = next();
+                table.read(session);
+                table.write(session);
+            });
+        });
+        group.bench_function("spawn_blocking", |b| {
+            b.to_async(&runtime).iter_custom(|times| timed(times, || blocking_turn(Arc::clone(&table))));
+        });
+        group.bench_function("layer", |b| {
+            b.to_async(&runtime).iter_custom(|times| timed(times, || layer_turn(chat.clone())));
+        });
+        group.finish();
+
+        let mut group = criterion.benchmark_group(format!("64 tasks/{name}"));
+        group
+            .sample_size(10)
+            .sampling_mode(SamplingMode::Flat)
+            .throughput(Throughput::Elements((TASKS * TURNS) as u64));
+        group.bench_function("spawn_blocking", |b| {
+            b.to_async(&runtime).iter_custom(|times| timed(times, || crowd(|| blocking_turn(Arc::clone(&table)))));
+        });
+        group.bench_function("layer", |b| {
+            b.to_async(&runtime).iter_custom(|times| timed(times, || crowd(|| layer_turn(chat.clone()))));
+        });
+        group.finish();
+        runtime.block_on(store.close()).unwrap();
+    }
+}
+
+criterion_group! {
+    name = benches;
+    config = Criterion::default()
+        .sample_size(20)
+        .warm_up_time(Duration::from_millis(300))
+        .measurement_time(Duration::from_millis(1_500));
+    targets = turns
+}
+criterion_main!(benches);

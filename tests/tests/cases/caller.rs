@@ -1,0 +1,149 @@
+//! The caller leaves, or its runtime does. (Every await point: invariant 4.)
+
+use std::{sync::Arc, time::Duration};
+
+use tests::{BOTH_DOORS, Chat, Door, Storage, log, over_every_store, prompts};
+use tower_chat_history_test::{Fault, Op, Reply};
+
+over_every_store! {
+    #[tokio::test(start_paused = true)]
+    before_the_load,
+    during_the_load,
+    during_the_model_call,
+    during_the_save,
+    the_runtime_is_shut_down_with_a_save_pending_and_drained_in_another,
+    the_runtime_is_shut_down_with_a_save_pending_and_the_next_call_finishes_it,
+    the_runtime_is_shut_down_while_a_save_waits_to_be_tried_again,
+}
+
+async fn nothing_is_stored(storage: &Storage, chat: &Chat, id: &tower_chat_history::ConversationId) {
+    chat.engine().drain(Duration::from_secs(5)).await.unwrap();
+    assert_eq!(storage.store.calls(Op::Append), 0);
+    assert!(log(&storage.store, id).await.is_empty());
+}
+
+async fn before_the_load(storage: Storage) {
+    for door in BOTH_DOORS {
+        let (chat, id) = (Chat::new(&storage, []), storage.conversation());
+        drop(chat.ask(door, &id, "u"));
+        nothing_is_stored(&storage, &chat, &id).await;
+        assert_eq!(storage.store.calls(Op::Load), 0);
+    }
+}
+
+async fn during_the_load(storage: Storage) {
+    for door in BOTH_DOORS {
+        let (chat, id) = (Chat::new(&storage, []), storage.conversation());
+        let held = storage.store.hold(Op::Load);
+        {
+            let call = chat.ask(door, &id, "u");
+            tokio::select! {
+                biased;
+                _ = call => panic!("the load is held"),
+                () = held.reached(1) => {}
+            }
+        }
+        held.release();
+        nothing_is_stored(&storage, &chat, &id).await;
+        assert!(chat.llm.requests().is_empty());
+    }
+}
+
+async fn during_the_model_call(storage: Storage) {
+    for door in BOTH_DOORS {
+        let (chat, id) = (Chat::new(&storage, [Reply::text("a")]), storage.conversation());
+        let _held = chat.hold_reply();
+        tokio::select! {
+            biased;
+            _ = chat.ask(door, &id, "u") => panic!("the answer is held"),
+            () = chat.reached(1) => {}
+        }
+        nothing_is_stored(&storage, &chat, &id).await;
+    }
+}
+
+async fn during_the_save(storage: Storage) {
+    for door in BOTH_DOORS {
+        let replies = ["a0", "a1"].map(Reply::text);
+        let (chat, id) = (Chat::new(&storage, replies), storage.conversation());
+        let held = storage.store.hold(Op::Append);
+        tokio::select! {
+            biased;
+            _ = chat.ask(door, &id, "u0") => panic!("the save is held"),
+            () = held.reached(1) => {}
+        }
+        assert_eq!(chat.engine().pending_saves(), 1);
+        held.release();
+        // Nobody waits for it, and the next call sees it all the same.
+        chat.ask(door, &id, "u1").await.unwrap();
+        assert_eq!(prompts(&chat.llm)[1], ["user: u0", "assistant: a0", "user: u1"]);
+        assert_eq!(log(&storage.store, &id).await.len(), 4);
+    }
+}
+
+/// A chat whose runtime is gone while its save was under way. It has the default options, so timers are gone as well.
+async fn shut_down(
+    storage: &Arc<Storage>,
+    door: Door,
+    replies: [Reply; 2],
+) -> (Chat, tower_chat_history::ConversationId) {
+    let (place, id) = (Arc::clone(storage), storage.conversation());
+    let of = id.clone();
+    let first = std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let chat = runtime.block_on(async {
+            let chat = Chat::new(&place, replies);
+            let reached = place.store.calls(Op::Append);
+            let call = chat.ask(door, &of, "u0");
+            let saving = async {
+                while place.store.calls(Op::Append) == reached {
+                    tokio::task::yield_now().await;
+                }
+            };
+            tokio::select! {
+                biased;
+                _ = call => panic!("the save is held"),
+                () = saving => {}
+            }
+            chat
+        });
+        drop(runtime);
+        chat
+    });
+    let chat = tokio::task::spawn_blocking(|| first.join().unwrap()).await.unwrap();
+    assert_eq!(chat.engine().pending_saves(), 1);
+    assert!(log(&storage.store, &id).await.is_empty(), "nothing yet");
+    (chat, id)
+}
+
+async fn the_runtime_is_shut_down_with_a_save_pending_and_drained_in_another(storage: Storage) {
+    let storage = Arc::new(storage);
+    for door in BOTH_DOORS {
+        let held = storage.store.hold(Op::Append);
+        let (chat, id) = shut_down(&storage, door, ["a0", "a1"].map(Reply::text)).await;
+        held.release();
+        chat.engine().drain(Duration::from_secs(5)).await.unwrap();
+        assert_eq!(log(&storage.store, &id).await, ["user: u0", "assistant: a0"]);
+    }
+}
+
+async fn the_runtime_is_shut_down_with_a_save_pending_and_the_next_call_finishes_it(storage: Storage) {
+    let storage = Arc::new(storage);
+    for door in BOTH_DOORS {
+        let held = storage.store.hold(Op::Append);
+        let (chat, id) = shut_down(&storage, door, ["a0", "a1"].map(Reply::text)).await;
+        held.release();
+        chat.ask(door, &id, "u1").await.unwrap();
+        assert_eq!(prompts(&chat.llm)[1], ["user: u0", "assistant: a0", "user: u1"]);
+    }
+}
+
+async fn the_runtime_is_shut_down_while_a_save_waits_to_be_tried_again(storage: Storage) {
+    let storage = Arc::new(storage);
+    for door in BOTH_DOORS {
+        storage.store.fail(Op::Append, 1, Fault::Unavailable);
+        let (chat, id) = shut_down(&storage, door, ["a0", "a1"].map(Reply::text)).await;
+        chat.engine().drain(Duration::from_secs(5)).await.unwrap();
+        assert_eq!(log(&storage.store, &id).await, ["user: u0", "assistant: a0"]);
+    }
+}

@@ -1,0 +1,15 @@
+//! Every row of `docs/cases.md`, over every store: what the caller gets, and what is stored.
+//!
+//! A killed process is in `processes.rs`.
+
+#![allow(clippy::unwrap_used)] // A test may.
+
+mod caller;
+mod http;
+mod log;
+mod model;
+mod reply;
+mod request;
+mod save;
+mod store;
+mod stream;

@@ -1,0 +1,164 @@
+//! The request.
+
+use tests::{
+    ABANDONED, BOTH_DOORS, Chat, Storage, asked, bad_input, kept_back, log, over_every_store, prompts, request,
+};
+use tower_chat_history::{
+    ConversationId, ConversationIdError, ExchangeId, HistoryError, HistoryOptions, InConversation, InputError, Message,
+    OnOpenTurn, Outcome,
+};
+use tower_chat_history_test::{Op, Reply};
+
+over_every_store! {
+    #[tokio::test]
+    no_conversation_id_is_said_and_nothing_is_stored,
+    no_input_beside_the_head,
+    tool_results_that_answer_no_open_call,
+    tool_results_that_do_not_answer_all_open_calls,
+    a_new_question_supersedes_open_calls,
+    a_new_question_on_open_calls_is_rejected_by_policy,
+    the_same_exchange_id_later,
+    the_same_exchange_id_at_the_same_time,
+}
+
+async fn no_conversation_id_is_said_and_nothing_is_stored(storage: Storage) {
+    for door in BOTH_DOORS {
+        let chat = Chat::new(&storage, [Reply::text("a")]);
+        let stateless = InConversation::stateless(request([Message::user("u")]));
+        assert_eq!(chat.call(door, stateless).await.unwrap(), "a");
+        assert_eq!((storage.store.calls(Op::Load), storage.store.calls(Op::Append)), (0, 0));
+    }
+}
+
+#[test]
+fn a_malformed_empty_or_over_long_id_is_refused_when_it_is_made() {
+    assert_eq!(ConversationId::new([] as [&str; 0]), Err(ConversationIdError::Empty));
+    assert_eq!("".parse::<ConversationId>(), Err(ConversationIdError::Empty));
+    assert_eq!(ConversationId::new(["a", ""]), Err(ConversationIdError::EmptyPart { position: 1 }));
+    assert_eq!(ConversationId::new(["a"; 17]), Err(ConversationIdError::TooManyParts));
+    assert_eq!(ConversationId::new(["a".repeat(1_025)]), Err(ConversationIdError::TooLong));
+    assert_eq!("a b".parse::<ConversationId>(), Err(ConversationIdError::NotCanonical));
+}
+
+async fn no_input_beside_the_head(storage: Storage) {
+    for door in BOTH_DOORS {
+        let (chat, id) = (Chat::new(&storage, []), storage.conversation());
+        for head in [vec![], vec![Message::system("S"), Message::developer("D")]] {
+            let error = chat.call(door, InConversation::new(id.clone(), request(head))).await.unwrap_err();
+            assert_eq!(*bad_input(&error), InputError::Empty);
+        }
+        assert!(chat.llm.requests().is_empty());
+        assert!(log(&storage.store, &id).await.is_empty());
+    }
+}
+
+async fn tool_results_that_answer_no_open_call(storage: Storage) {
+    for door in BOTH_DOORS {
+        let chat = Chat::new(&storage, [Reply::calls([("x", "f", "{}")]), Reply::text("a")]);
+        let id = storage.conversation();
+        let results = |ids: &[&str]| request(ids.iter().map(|id| Message::tool(id, "r")));
+        let call = |ids: &[&str]| chat.call(door, InConversation::new(id.clone(), results(ids)));
+        let unexpected = |position, id: &str| InputError::UnexpectedResult { position, call_id: id.into() };
+
+        // Nothing was called; another id was called; the call was answered already.
+        assert_eq!(*bad_input(&call(&["x"]).await.unwrap_err()), unexpected(0, "x"));
+        chat.ask(door, &id, "u").await.unwrap();
+        assert_eq!(*bad_input(&call(&["x", "z"]).await.unwrap_err()), unexpected(1, "z"));
+        call(&["x"]).await.unwrap();
+        assert_eq!(*bad_input(&call(&["x"]).await.unwrap_err()), unexpected(0, "x"));
+
+        assert_eq!(chat.llm.requests().len(), 2, "the model is only called with what fits");
+        assert_eq!(log(&storage.store, &id).await, ["user: u", "assistant calls x: ", "tool x: r", "assistant: a"]);
+    }
+}
+
+async fn tool_results_that_do_not_answer_all_open_calls(storage: Storage) {
+    for door in BOTH_DOORS {
+        let chat = Chat::new(&storage, [Reply::calls([("x", "f", "{}"), ("y", "g", "{}")])]);
+        let id = storage.conversation();
+        chat.ask(door, &id, "u").await.unwrap();
+        let half = InConversation::new(id.clone(), request([Message::tool("y", "r")]));
+        let error = chat.call(door, half).await.unwrap_err();
+        assert_eq!(*bad_input(&error), InputError::Unanswered { call_ids: vec!["x".into()] });
+        assert_eq!(chat.llm.requests().len(), 1);
+        assert_eq!(log(&storage.store, &id).await.len(), 2);
+    }
+}
+
+async fn a_new_question_supersedes_open_calls(storage: Storage) {
+    for door in BOTH_DOORS {
+        let chat = Chat::new(&storage, [Reply::calls([("x", "f", "{}")]), Reply::text("a")]);
+        let id = storage.conversation();
+        chat.ask(door, &id, "u0").await.unwrap();
+        assert_eq!(chat.ask(door, &id, "u1").await.unwrap(), "a");
+        let abandoned = format!("tool x: {ABANDONED}");
+        assert_eq!(prompts(&chat.llm)[1], ["user: u0", "assistant calls x: ", &abandoned, "user: u1"]);
+        let stored = ["user: u0", "assistant calls x: ", "user: u1", "assistant: a"];
+        assert_eq!(log(&storage.store, &id).await, stored, "the log has what was said, and nothing else");
+    }
+}
+
+async fn a_new_question_on_open_calls_is_rejected_by_policy(storage: Storage) {
+    for door in BOTH_DOORS {
+        let options = HistoryOptions::new().on_open_turn(OnOpenTurn::Reject);
+        let replies = [Reply::calls([("x", "f", "{}"), ("y", "f", "{}")]), Reply::text("a")];
+        let (chat, id) = (Chat::with_options(&storage, replies, options), storage.conversation());
+        chat.ask(door, &id, "u0").await.unwrap();
+        let error = chat.ask(door, &id, "u1").await.unwrap_err();
+        assert_eq!(*bad_input(&error), InputError::TurnOpen { calls: 2 });
+        assert_eq!((chat.llm.requests().len(), log(&storage.store, &id).await.len()), (1, 2));
+
+        let results = request([Message::tool("x", "r"), Message::tool("y", "r")]);
+        assert_eq!(chat.call(door, InConversation::new(id, results)).await.unwrap(), "a", "results go on");
+    }
+}
+
+async fn the_same_exchange_id_later(storage: Storage) {
+    for door in BOTH_DOORS {
+        let (chat, id) = (Chat::new(&storage, [Reply::text("a0"), Reply::text("a1")]), storage.conversation());
+        let call = || asked(&id, "u0").exchange(ExchangeId::new("e-1").unwrap());
+        chat.call(door, call()).await.unwrap();
+        for _ in 0..2 {
+            let error = chat.call(door, call()).await.unwrap_err();
+            let HistoryError::AlreadyRecorded(recorded) = kept_back(&error) else { panic!("{error}") };
+            assert_eq!((recorded.seq.get(), recorded.exchange.id.as_str()), (0, "e-1"));
+            assert_eq!(tests::prompt(&recorded.exchange.messages), ["user: u0", "assistant: a0"]);
+            if chat.llm.requests().len() == 1 {
+                // Also with another exchange behind it.
+                chat.ask(door, &id, "u1").await.unwrap();
+            }
+        }
+        assert_eq!(chat.llm.requests().len(), 2);
+        assert_eq!(log(&storage.store, &id).await, ["user: u0", "assistant: a0", "user: u1", "assistant: a1"]);
+    }
+}
+
+async fn the_same_exchange_id_at_the_same_time(storage: Storage) {
+    for door in BOTH_DOORS {
+        let (chat, id) = (Chat::new(&storage, [Reply::text("one"), Reply::text("two")]), storage.conversation());
+        let call = || asked(&id, "u").exchange(ExchangeId::new("e-1").unwrap()).with_report();
+        let ((first, first_report), (second, second_report)) = (call(), call());
+        let (release_first, release_second) = (chat.hold_reply(), chat.hold_reply());
+        let (one, two, ()) = tokio::join!(
+            async {
+                let said = chat.call(door, first).await.unwrap();
+                drop(release_second);
+                said
+            },
+            async {
+                chat.reached(1).await;
+                chat.call(door, second).await.unwrap()
+            },
+            async {
+                chat.reached(2).await;
+                drop(release_first);
+            }
+        );
+        assert_eq!((one.as_str(), two.as_str()), ("one", "two"));
+        let (first, second) = (first_report.await.unwrap(), second_report.await.unwrap());
+        let Outcome::Stored { revision, seq, .. } = first.outcome else { panic!("{first:?}") };
+        let Outcome::Duplicate { revision: same, seq: recorded } = second.outcome else { panic!("{second:?}") };
+        assert_eq!((same, recorded), (revision, seq));
+        assert_eq!(log(&storage.store, &id).await, ["user: u", "assistant: one"]);
+    }
+}

@@ -1,0 +1,236 @@
+//! Invariant 2.
+
+use std::sync::Arc;
+
+use futures_util::future::join_all;
+use proptest::prelude::*;
+use serde_json::Value;
+use tests::{BOTH_DOORS, Chat, Door, Storage, check, over_every_store, request};
+use tokio::task::JoinHandle;
+use tower_chat_history::{
+    BoxError, ConversationId, HistoryOptions, HistoryStoreExt as _, InConversation, LoadLimit, Message, View,
+};
+use tower_chat_history_test::{MockLlm, Reply, check_chat_rules};
+
+over_every_store! {
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    invariant_2_what_is_sent_is_valid_and_begins_with_what_was_sent_before,
+    invariant_2_what_is_sent_is_valid_where_the_load_limit_cuts,
+}
+
+fn calls(ids: &[&str]) -> Message {
+    let call = |id: &&str| format!(r#"{{"id":"{id}","type":"function","function":{{"name":"f","arguments":"{{"}}}}"#);
+    let calls: Vec<String> = ids.iter().map(call).collect();
+    Message::from_json(format!(r#"{{"role":"assistant","content":null,"tool_calls":[{}]}}"#, calls.join(","))).unwrap()
+}
+
+/// Messages that logs have and providers, or async-openai's types, do not know what to do with.
+const ODD: [&str; 18] = [
+    r#"{"role":"assistant","content":""}"#,
+    r#"{"role":"assistant","content":"e","tool_calls":[]}"#,
+    r#"{"role":"assistant","tool_calls":[]}"#,
+    r#"{"role":"assistant","content":[{"type":"thinking","thinking":"t"}]}"#,
+    r#"{"role":"assistant","content":[]}"#,
+    r#"{"role":"assistant","audio":{"data":"…"}}"#,
+    r#"{"role":"assistant","refusal":{"odd":1}}"#,
+    r#"{"role":"assistant","function_call":"odd"}"#,
+    r#"{"role":"assistant","function_call":{"name":"f","arguments":"{"}}"#,
+    r#"{"role":"assistant","tool_calls":"odd"}"#,
+    r#"{"role":"assistant","tool_calls":[{}]}"#,
+    r#"{"role":"assistant","content":"t","tool_calls":[{"id":"x","type":"custom","custom":{"name":"g","input":"i"}}]}"#,
+    r#"{"role":"tool","content":"without an id"}"#,
+    r#"{"role":"narrator","content":"n"}"#,
+    r#"{"role":"function","name":"f","content":"r"}"#,
+    r#"{"role":"user","content":{"odd":1}}"#,
+    r#"{"role":"user","content":[{"type":"video_url"}]}"#,
+    r#"{"role":"user"}"#,
+];
+
+fn any_ids() -> impl Strategy<Value = Vec<&'static str>> {
+    prop::sample::subsequence(vec!["x", "y", "z"], 1..=3).prop_shuffle()
+}
+
+/// Any log: orphans, late and repeated results, reused ids, messages that say nothing.
+fn any_logged() -> impl Strategy<Value = Message> {
+    prop_oneof![
+        2 => Just(Message::user("u")),
+        2 => Just(Message::assistant("a")),
+        1 => Just(Message::system("s")),
+        3 => any_ids().prop_map(|ids| calls(&ids)),
+        4 => prop::sample::select(vec!["x", "y", "z"]).prop_map(|id| Message::tool(id, "r")),
+        3 => prop::sample::select(ODD.to_vec()).prop_map(|json| Message::from_json(json).unwrap()),
+    ]
+}
+
+#[derive(Clone, Debug)]
+enum Say {
+    Text,
+    Nothing,
+    Refusal,
+    Calls(Vec<&'static str>),
+}
+
+impl Say {
+    fn reply(&self) -> Reply {
+        match self {
+            Self::Text => Reply::text("a"),
+            Self::Nothing => Reply::empty(),
+            Self::Refusal => Reply::refusal("no"),
+            Self::Calls(ids) => Reply::calls(ids.iter().map(|id| (*id, "f", "{}"))),
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    /// A question, which supersedes open calls.
+    Ask(Say),
+    /// A question behind a whole round of the caller's own.
+    AskWithRound(Say),
+    /// The results of the open calls, last one first, with or without a question behind them.
+    Answer(Say, bool),
+    /// The same, but the model is slow: the reply comes with `Finish`, or at the end.
+    AnswerSlowly(Say),
+    /// The slow replies come.
+    Finish,
+}
+
+fn any_step() -> impl Strategy<Value = (Step, Door)> {
+    let say = || {
+        prop_oneof![
+            3 => Just(Say::Text),
+            1 => Just(Say::Nothing),
+            1 => Just(Say::Refusal),
+            4 => any_ids().prop_map(Say::Calls),
+        ]
+    };
+    let step = prop_oneof![
+        3 => say().prop_map(Step::Ask),
+        1 => say().prop_map(Step::AskWithRound),
+        4 => (say(), any::<bool>()).prop_map(|(say, question)| Step::Answer(say, question)),
+        3 => say().prop_map(Step::AnswerSlowly),
+        2 => Just(Step::Finish),
+    ];
+    (step, prop::sample::select(BOTH_DOORS.to_vec()))
+}
+
+type Slow = (tokio::sync::oneshot::Sender<()>, JoinHandle<Result<String, BoxError>>);
+
+struct Talk {
+    chat: Chat,
+    id: ConversationId,
+    storage: Arc<Storage>,
+    slow: Vec<Slow>,
+    /// How many input messages each call had, in the order in which they reached the model.
+    inputs: Vec<usize>,
+}
+
+impl Talk {
+    /// The ids of the calls that are open now.
+    async fn open(&self) -> Vec<String> {
+        let mut view = View::default();
+        view.extend(&self.storage.store.conversation(&self.id).messages().await.unwrap());
+        view.open().ids().map(str::to_owned).collect()
+    }
+
+    fn call(&mut self, input: Vec<Message>) -> tests::Asked {
+        self.inputs.push(input.len());
+        InConversation::new(self.id.clone(), request([Message::system("S")].into_iter().chain(input)))
+    }
+
+    async fn step(&mut self, step: Step, door: Door) {
+        let mut results: Vec<_> = self.open().await.iter().rev().map(|id| Message::tool(id, "r")).collect();
+        let (say, slow) = match step {
+            Step::Finish => return self.finish().await,
+            Step::Answer(ref say, _) | Step::Ask(ref say) | Step::AskWithRound(ref say) => (say, false),
+            Step::AnswerSlowly(ref say) => (say, true),
+        };
+        self.chat.llm.replies().push(say.reply());
+        match step {
+            Step::Ask(_) => results = vec![Message::user("u")],
+            Step::AskWithRound(_) => {
+                results = vec![Message::user("e"), calls(&["x"]), Message::tool("x", "r"), Message::user("u")];
+            }
+            Step::Answer(_, true) => results.push(Message::user("and?")),
+            Step::Answer(..) | Step::AnswerSlowly(_) | Step::Finish => {}
+        }
+        if results.is_empty() {
+            results.push(Message::user("u"));
+        }
+        let call = self.call(results);
+        if slow {
+            let release = self.chat.hold_reply();
+            let (chat, reached) = (self.chat.clone(), self.inputs.len());
+            let mut call = tokio::spawn(async move { chat.call(door, call).await });
+            tokio::select! {
+                said = &mut call => panic!("the model is slow, and yet: {said:?}"),
+                () = self.chat.reached(reached) => {}
+            }
+            self.slow.push((release, call));
+        } else {
+            self.chat.call(door, call).await.unwrap();
+        }
+    }
+
+    async fn finish(&mut self) {
+        let (released, calls): (Vec<_>, Vec<_>) = self.slow.drain(..).unzip();
+        drop(released);
+        for said in join_all(calls).await {
+            said.unwrap().unwrap();
+        }
+    }
+}
+
+/// Of each prompt what came before the input.
+fn before_the_input(llm: &MockLlm, inputs: &[usize]) -> Vec<Vec<Value>> {
+    let prompts = llm.prompts_json();
+    assert_eq!(prompts.len(), inputs.len(), "each call reached the model once");
+    let before = prompts.iter().zip(inputs).map(|(prompt, input)| {
+        let prompt = prompt.as_array().unwrap();
+        prompt[..prompt.len() - input].to_vec()
+    });
+    before.collect()
+}
+
+async fn invariant_2_what_is_sent_is_valid_and_begins_with_what_was_sent_before(storage: Storage) {
+    let storage = Arc::new(storage);
+    let log = prop::collection::vec(any_logged(), 0..14);
+    let steps = prop::collection::vec(any_step(), 1..12);
+    check(128, (log, steps), async |(mut log, steps): (Vec<Message>, Vec<_>)| {
+        let id = storage.conversation();
+        // Instructions at the very beginning are refused by the import.
+        log.drain(..log.iter().take_while(|message| message.is_instruction()).count());
+        storage.store.conversation(&id).import(log).await.unwrap();
+        let chat = Chat::new(&storage, []);
+        let mut talk = Talk { chat, id, storage: Arc::clone(&storage), slow: Vec::new(), inputs: Vec::new() };
+        // The mock refuses a prompt that breaks the rules, and every call is expected to succeed.
+        for (step, door) in steps {
+            talk.step(step, door).await;
+        }
+        talk.finish().await;
+        talk.step(Step::Ask(Say::Text), Door::Unary).await;
+
+        for prompt in talk.chat.llm.prompts() {
+            assert_eq!(check_chat_rules(&prompt), Ok(()));
+        }
+        let prefixes = before_the_input(&talk.chat.llm, &talk.inputs);
+        for pair in prefixes.windows(2) {
+            assert_eq!(pair[1].get(..pair[0].len()), Some(&*pair[0]), "the cached prefix is broken");
+        }
+    });
+}
+
+async fn invariant_2_what_is_sent_is_valid_where_the_load_limit_cuts(storage: Storage) {
+    let storage = Arc::new(storage);
+    let steps = prop::collection::vec(any_step(), 8..24);
+    check(48, (steps, 1..12_usize), async |(steps, messages): (Vec<_>, usize)| {
+        let options = HistoryOptions::new().load_limit(LoadLimit::new(messages, 1 << 20).unwrap());
+        let (chat, id) = (Chat::with_options(&storage, [], options), storage.conversation());
+        let mut talk = Talk { chat, id, storage: Arc::clone(&storage), slow: Vec::new(), inputs: Vec::new() };
+        for (step, door) in steps {
+            talk.step(step, door).await;
+        }
+        talk.finish().await;
+        assert!(talk.chat.llm.prompts().iter().all(|prompt| check_chat_rules(prompt).is_ok()));
+    });
+}
