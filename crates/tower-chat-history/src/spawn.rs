@@ -15,13 +15,13 @@ pub trait Spawn: fmt::Debug + Send + Sync {
     fn spawn(&self, task: BoxFuture<'static, ()>);
 }
 
-/// Spawns on a tokio runtime.
+/// Spawns on the tokio runtime that the caller is dropped in; outside of one, on the one kept here.
 #[derive(Clone, Debug)]
 pub struct TokioSpawn(Option<Handle>);
 
 impl TokioSpawn {
-    /// The runtime this is called in. Outside of one, the runtime that a caller is dropped in is used; where there is none
-    /// either, a save waits for the next turn or for draining.
+    /// Keeps the runtime this is called in, if any. Where there is neither this one nor another, a save waits for the
+    /// conversation's next turn or for draining.
     #[must_use]
     pub fn current() -> Self {
         Self(Handle::try_current().ok())
@@ -36,7 +36,7 @@ impl From<Handle> for TokioSpawn {
 
 impl Spawn for TokioSpawn {
     fn spawn(&self, task: BoxFuture<'static, ()>) {
-        if let Some(handle) = self.0.clone().or_else(|| Handle::try_current().ok()) {
+        if let Some(handle) = Handle::try_current().ok().or_else(|| self.0.clone()) {
             handle.spawn(task);
         }
     }
