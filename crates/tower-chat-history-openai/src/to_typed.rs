@@ -217,9 +217,10 @@ impl Audio {
 
 fn extras(message: &Message) -> Extras<'_> {
     // Parsing is what the conversion avoids, and nearly every message has none of the three.
-    let json = message.json();
-    let may_have = ["\"refusal\"", "\"audio\"", "\"function_call\""].iter().any(|key| json.contains(key));
-    if may_have { serde_json::from_str(json).unwrap_or_default() } else { Extras::default() }
+    if !message.has_refusal_audio_or_function_call() {
+        return Extras::default();
+    }
+    serde_json::from_str(message.json()).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -21,6 +21,7 @@ pub(super) struct Index {
     pub(super) empty_tool_calls: bool,
     pub(super) blank_reply: bool,
     pub(super) unknown_fields: bool,
+    pub(super) refusal_audio_or_function_call: bool,
 }
 
 /// One call of an assistant message.
@@ -143,9 +144,11 @@ impl Index {
         };
         let calls_json = fields.tool_calls.filter(|_| role == Role::Assistant);
         let calls = calls_json.and_then(calls);
-        let says_something = [fields.content, fields.refusal, fields.audio, fields.function_call].into_iter().any(says);
+        let refusal_audio_or_function_call = [fields.refusal, fields.audio, fields.function_call].into_iter().any(says);
+        let says_something = refusal_audio_or_function_call || says(fields.content);
         Ok(Self {
             blank_reply: role == Role::Assistant && !says_something && calls.as_ref().is_none_or(|c| c.is_empty()),
+            refusal_audio_or_function_call,
             unknown_fields: fields.unknown || calls_json.is_some_and(has_unknown_call_fields),
             empty_tool_calls: calls.as_ref().is_some_and(|c| c.is_empty()),
             role,
@@ -166,6 +169,7 @@ impl Index {
             tool_calls: Box::default(),
             empty_tool_calls: false,
             unknown_fields: false,
+            refusal_audio_or_function_call: false,
         }
     }
 

@@ -173,6 +173,12 @@ impl Message {
         self.0.index.unknown_fields
     }
 
+    /// Whether there is anything in `refusal`, `audio` or `function_call`, which replies have seldom.
+    #[must_use]
+    pub fn has_refusal_audio_or_function_call(&self) -> bool {
+        self.0.index.refusal_audio_or_function_call
+    }
+
     /// The content, decoded on each call.
     #[must_use]
     pub fn content(&self) -> Content<'_> {
