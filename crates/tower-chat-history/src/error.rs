@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use tower_chat_history_core::{Recorded, StoreError};
+use tower_chat_history_core::{Recorded, Seq, StoreError};
 
 /// Any error, as tower's middlewares pass it on.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
@@ -14,6 +14,9 @@ pub enum HistoryError {
     /// The input cannot stand behind the conversation.
     #[error("the input does not fit the conversation: {0}")]
     Input(#[from] InputError),
+    /// What the caller resends is not what the log ends with.
+    #[error("what the request resends of the conversation is not what is stored: {0}")]
+    Transcript(#[from] TranscriptError),
     /// The exchange id is in the log already. The model is not called again; here is what it said.
     #[error("exchange {} is already recorded at position {}", .0.exchange.id, .0.seq)]
     AlreadyRecorded(Recorded),
@@ -67,6 +70,22 @@ pub enum InputError {
         /// How many.
         calls: usize,
     },
+}
+
+/// A transcript that is not the end of the log: the caller has changed it, or it belongs to another conversation.
+///
+/// Send what is new alone, or import what the store does not have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+#[error("message {position} behind the head {}", match .seq {
+    Some(seq) => format!("differs from what exchange {seq} has in its place"),
+    None => "comes before everything that is stored".to_owned(),
+})]
+pub struct TranscriptError {
+    /// The last message in which they differ, counted from 0 behind the head.
+    pub position: usize,
+    /// The exchange that has another message in its place; `None` if the log has none before it.
+    pub seq: Option<Seq>,
 }
 
 /// A reply that could not be stored.

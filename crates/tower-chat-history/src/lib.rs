@@ -84,8 +84,8 @@ pub use tower_chat_history_core::{
 };
 
 pub use self::{
-    engine::{CallOptions, Commit, Engine, Reply, Turn, TurnInput},
-    error::{BoxError, DrainError, HistoryError, InputError, SaveError, SaveFailed},
+    engine::{CallOptions, Commit, Engine, InputMode, Reply, Turn, TurnInput},
+    error::{BoxError, DrainError, HistoryError, InputError, SaveError, SaveFailed, TranscriptError},
     memory::MemoryStore,
     middleware::{ChatHistory, ChatHistoryLayer},
     options::HistoryOptions,

@@ -17,14 +17,23 @@ pub(crate) struct Plan {
     pub(crate) cut: Option<Cut>,
 }
 
-pub(crate) fn plan(
-    loaded: Option<&Window>,
-    input: &[Message],
-    instead: Option<&[Message]>,
-    limit: LoadLimit,
-    on_open_turn: OnOpenTurn,
-) -> Result<Plan, InputError> {
+/// What there is to decide from.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Given<'a> {
+    pub(crate) loaded: Option<&'a Window>,
+    /// What the caller resent, where it has to stand for a history that could not be loaded.
+    pub(crate) resent: &'a [Message],
+    pub(crate) input: &'a [Message],
+    /// What is stored in place of the input.
+    pub(crate) instead: Option<&'a [Message]>,
+    pub(crate) limit: LoadLimit,
+    pub(crate) on_open_turn: OnOpenTurn,
+}
+
+pub(crate) fn plan(given: Given<'_>) -> Result<Plan, InputError> {
+    let Given { loaded, resent, input, instead, limit, on_open_turn } = given;
     let mut view = View::default();
+    view.extend(resent);
     let cut = loaded.and_then(|window| cut_truncated(window, limit));
     let mut asked_by = None;
     for recorded in loaded.into_iter().flat_map(|window| from_start(window, cut.as_ref())) {
@@ -122,8 +131,13 @@ mod tests {
         Window::new(Revision::new(Incarnation::random(), 1), None, exchanges, truncated)
     }
 
+    fn given<'a>(window: &'a Window, input: &'a [Message]) -> Given<'a> {
+        let (limit, on_open_turn) = (LoadLimit::default(), OnOpenTurn::Supersede);
+        Given { loaded: Some(window), resent: &[], input, instead: None, limit, on_open_turn }
+    }
+
     fn planned(window: &Window, input: &[Message]) -> Result<Plan, InputError> {
-        plan(Some(window), input, None, LoadLimit::default(), OnOpenTurn::Supersede)
+        plan(given(window, input))
     }
 
     #[test]
@@ -159,10 +173,7 @@ mod tests {
         ] {
             assert_eq!(planned(&log, &input).unwrap_err(), error);
         }
-        assert_eq!(
-            plan(None, &[x], None, LoadLimit::default(), OnOpenTurn::Supersede).unwrap_err(),
-            unexpected(0, "x")
-        );
+        assert_eq!(plan(Given { loaded: None, ..given(&log, &[x]) }).unwrap_err(), unexpected(0, "x"));
     }
 
     #[test]
@@ -171,15 +182,23 @@ mod tests {
         let input = [Message::user("never mind")];
         let plan = planned(&log, &input).unwrap();
         assert_eq!((plan.continues, plan.superseded, plan.window.len()), (None, 2, 4));
-        let rejected = super::plan(Some(&log), &input, None, LoadLimit::default(), OnOpenTurn::Reject);
+        let rejected = super::plan(Given { on_open_turn: OnOpenTurn::Reject, ..given(&log, &input) });
         assert_eq!(rejected.unwrap_err(), InputError::TurnOpen { calls: 2 });
+    }
+
+    #[test]
+    fn what_the_caller_resent_stands_for_a_history_that_is_not_there() {
+        let (resent, input) = ([Message::user("u0"), calls(&["x"])], [Message::tool("x", "r")]);
+        let log = window(vec![], false);
+        let plan = plan(Given { loaded: None, resent: &resent, ..given(&log, &input) }).unwrap();
+        assert_eq!((plan.window.as_slice(), plan.continues), (resent.as_slice(), None));
     }
 
     #[test]
     fn a_truncated_load_starts_at_three_quarters_of_its_limit() {
         let log = window(vec![vec![Message::user("u"), Message::assistant("a")]; 10], true);
         let limit = LoadLimit::new(20, 1 << 20).unwrap();
-        let plan = plan(Some(&log), &[Message::user("u")], None, limit, OnOpenTurn::Supersede).unwrap();
+        let plan = plan(Given { limit, ..given(&log, &[Message::user("u")]) }).unwrap();
         assert_eq!(plan.cut.unwrap().window_start, Seq::new(3));
         assert_eq!(plan.window.len(), 14, "it is sent from where the next load will start");
     }

@@ -10,11 +10,13 @@ use super::{
     ending::Ending,
     input::Keep,
     queue::QueuePermit,
-    timer,
+    timer, transcript,
     turn::{Begun, Target},
 };
 use crate::{
-    History, HistoryError, InputError, NotStored, OnConflict, OnLoadFailure, Outcome, plan, report::TurnReport,
+    History, HistoryError, InputError, NotStored, OnConflict, OnLoadFailure, Outcome,
+    plan::{Given, plan},
+    report::TurnReport,
 };
 
 impl Engine {
@@ -26,10 +28,11 @@ impl Engine {
     /// # Errors
     ///
     /// Before the model is called: when there is no input or it does not fit the conversation
-    /// ([`HistoryError::Input`]), when the exchange id is recorded already ([`HistoryError::AlreadyRecorded`]), when the
+    /// ([`HistoryError::Input`]), when what the caller resends is not the log's end ([`HistoryError::Transcript`]), when the
+    /// exchange id is recorded already ([`HistoryError::AlreadyRecorded`]), when the
     /// history cannot be loaded, or when the conversation's queue is full or slow.
     pub async fn begin(&self, input: TurnInput) -> Result<Turn, HistoryError> {
-        let TurnInput { conversation, exchange, input, choices, options } = input;
+        let TurnInput { conversation, exchange, transcript, input, choices, options } = input;
         if input.is_empty() {
             return Err(InputError::Empty.into());
         }
@@ -59,11 +62,20 @@ impl Engine {
             Err(error) => return Err(error.into()),
         };
 
+        // Where there is no history to compare with, what the caller resent is the best there is.
+        let resent = match history {
+            History::Unavailable => transcript.as_slice(),
+            History::Absent | History::Loaded => {
+                transcript::check(&transcript, window.as_ref())?;
+                &[]
+            }
+        };
         let instead = match &options.keep {
             Keep::Instead(kept) => Some(kept.as_slice()),
             Keep::Exchange | Keep::Nothing => None,
         };
-        let plan = plan::plan(window.as_ref(), &input, instead, policy.load_limit, policy.on_open_turn)?;
+        let (limit, on_open_turn) = (policy.load_limit, policy.on_open_turn);
+        let plan = plan(Given { loaded: window.as_ref(), resent, input: &input, instead, limit, on_open_turn })?;
 
         let report = TurnReport {
             conversation,

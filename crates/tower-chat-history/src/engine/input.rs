@@ -14,6 +14,9 @@ pub struct TurnInput {
     pub conversation: ConversationId,
     /// Makes the call repeatable: an exchange with this id is stored once. The default is a generated id.
     pub exchange: Option<ExchangeId>,
+    /// What the caller resends of the conversation, between the head and the input: it must be the end of the log, as far as
+    /// that is loaded. It is compared, and neither sent nor stored again. The default is nothing.
+    pub transcript: Vec<Message>,
     /// The new messages, without the head (system and developer messages) and without the history.
     pub input: Vec<Message>,
     /// How many choices the request asks the model for. The default is 1.
@@ -28,10 +31,18 @@ impl TurnInput {
         Self {
             conversation,
             exchange: None,
+            transcript: Vec::new(),
             input: input.into_iter().collect(),
             choices: 1,
             options: CallOptions::default(),
         }
+    }
+
+    /// Says what the caller resends of the conversation. The default is nothing.
+    #[must_use]
+    pub fn transcript(mut self, messages: impl IntoIterator<Item = Message>) -> Self {
+        self.transcript = messages.into_iter().collect();
+        self
     }
 
     /// Names the exchange. The default is a generated id.

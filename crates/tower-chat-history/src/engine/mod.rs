@@ -31,6 +31,7 @@ mod queue;
 mod reply;
 mod save;
 mod timer;
+pub(crate) mod transcript;
 mod turn;
 
 use std::{fmt, sync::Arc, time::Duration};
@@ -43,6 +44,7 @@ pub use self::{
     commit::Commit,
     input::{CallOptions, TurnInput},
     reply::Reply,
+    transcript::InputMode,
     turn::Turn,
 };
 use self::{in_flight::InFlight, queue::Queues};
