@@ -6,7 +6,7 @@ use async_openai::{
     Client,
     config::{AzureConfig, Config, OpenAIConfig},
 };
-use tower_chat_history_test::{MockServer, Replies, rules};
+use tower_chat_history_test::{MockServer, Replies};
 
 /// A client for chat completions, and what it talks to.
 pub struct Provider {
@@ -33,14 +33,15 @@ impl Provider {
     /// - with `AZURE_OPENAI_ENDPOINT` and `AZURE_OPENAI_DEPLOYMENT` as well (and `AZURE_OPENAI_API_VERSION`): Azure;
     /// - without a key: a mock model in this process.
     ///
-    /// `model` is asked for, else `OPENAI_MODEL`, else `gpt-4o-mini`.
+    /// `model` is asked for, else `OPENAI_MODEL`, else `gpt-4o-mini`. The mock answers by `mock`, computed from nothing but the
+    /// messages it receives.
     ///
     /// # Errors
     ///
     /// When the mock cannot listen on this machine, or Azure is named by halves.
-    pub async fn from_env(model: Option<String>) -> Result<Self, ProviderError> {
+    pub async fn from_env(model: Option<String>, mock: Replies) -> Result<Self, ProviderError> {
         let model = model.or_else(|| var("OPENAI_MODEL")).unwrap_or_else(|| "gpt-4o-mini".into());
-        let Some(key) = var("OPENAI_API_KEY") else { return Self::mock(model).await };
+        let Some(key) = var("OPENAI_API_KEY") else { return Self::mock(model, mock).await };
         let config: Arc<dyn Config> = match (var("AZURE_OPENAI_ENDPOINT"), var("AZURE_OPENAI_DEPLOYMENT")) {
             (Some(endpoint), Some(deployment)) => {
                 let version = var("AZURE_OPENAI_API_VERSION").unwrap_or_else(|| "2024-10-21".into());
@@ -55,8 +56,8 @@ impl Provider {
         Ok(Self { client: Client::with_config(config), model, about, mock: None })
     }
 
-    async fn mock(model: String) -> Result<Self, ProviderError> {
-        let server = MockServer::start(Replies::rules(rules::remembering())).await.map_err(ProviderError::Mock)?;
+    async fn mock(model: String, replies: Replies) -> Result<Self, ProviderError> {
+        let server = MockServer::start(replies).await.map_err(ProviderError::Mock)?;
         let config = OpenAIConfig::new().with_api_base(server.base_url()).with_api_key("mock");
         let config: Arc<dyn Config> = Arc::new(config);
         let about = "No OPENAI_API_KEY: a mock model in this process answers by simple rules.".into();

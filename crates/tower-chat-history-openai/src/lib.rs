@@ -43,6 +43,7 @@
 //! response, async-openai itself drops what it does not know before history sees it.
 
 mod adapter;
+mod convert;
 mod fold;
 mod from_typed;
 mod service;
@@ -50,5 +51,6 @@ mod to_typed;
 
 pub use self::{
     adapter::{OpenAi, TypedDraft},
+    convert::{Converted, from_request_messages, from_response_message, to_request_messages},
     service::{ChatService, ChatStreamService, ClientFuture},
 };

@@ -13,6 +13,7 @@ use clap::Parser;
 use examples::{Provider, StoreUrl};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tower_chat_history::ConversationId;
+use tower_chat_history_test::{Replies, rules};
 
 use self::session::{Answer, Session};
 
@@ -44,7 +45,7 @@ async fn main() -> ExitCode {
 async fn run(args: Args) -> Result<ExitCode, Box<dyn Error>> {
     let id = ConversationId::new(["chat", &args.conversation])?;
     let store = args.store.open().await?;
-    let provider = Provider::from_env(args.model).await?;
+    let provider = Provider::from_env(args.model, Replies::rules(rules::remembering())).await?;
     let interactive = std::io::stdin().is_terminal();
     eprintln!("{}", provider.about);
     if interactive {

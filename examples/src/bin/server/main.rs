@@ -25,6 +25,7 @@ use std::{error::Error, net::SocketAddr, sync::Arc, time::Duration};
 use clap::Parser;
 use examples::{Provider, StoreUrl};
 use tokio::net::TcpListener;
+use tower_chat_history_test::{Replies, rules};
 
 /// Serves a model that remembers each user's conversations.
 #[derive(Parser)]
@@ -44,7 +45,7 @@ struct Args {
 async fn main() -> Result<(), Box<dyn Error>> {
     let args = Args::parse();
     let store = args.store.open().await?;
-    let provider = Provider::from_env(args.model).await?;
+    let provider = Provider::from_env(args.model, Replies::rules(rules::remembering())).await?;
     eprintln!("{}", provider.about);
 
     let (chat, engine) = stack::build(Arc::clone(&store), provider.client.clone());
