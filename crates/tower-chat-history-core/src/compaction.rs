@@ -48,9 +48,19 @@ impl Compaction {
     pub const fn new(version: CompactionVersion, cut: Cut) -> Self {
         Self { version, cut }
     }
+
+    /// What stays of it when the log is [truncated](crate::Truncate) to its first `len` exchanges, `None` if it is to be
+    /// removed. Stores call this within the truncation.
+    ///
+    /// What stays has the next version, whether the cut changed or not: nothing that names the version of the log as it was
+    /// replaces it.
+    #[must_use]
+    pub fn truncated_to(&self, len: u64) -> Option<Self> {
+        self.cut.truncated_to(len).map(|cut| Self::new(self.version.next(), cut))
+    }
 }
 
-/// What a compaction lets through. Forgetting is monotone: no position ever goes back.
+/// What a compaction lets through. Forgetting is monotone: no position goes back in an incarnation.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Cut {
@@ -146,6 +156,22 @@ impl Cut {
         Ok(())
     }
 
+    /// This cut in a log that is truncated to its first `len` exchanges; `None` if nothing of it may stay.
+    ///
+    /// It stays only where its window starts at an exchange that is still there, and where its summary covers none that was
+    /// removed: a summary must not tell of removed text. Rounds and results are left out up to the new end at most, since
+    /// what stands beyond it later are other exchanges.
+    #[must_use]
+    pub fn truncated_to(&self, len: u64) -> Option<Self> {
+        let end = Seq::new(len);
+        (self.window_start < end && self.covers_to() <= end).then(|| Self {
+            window_start: self.window_start,
+            rounds_start: self.rounds_start.min(end),
+            cleared_before: self.cleared_before.min(end),
+            summary: self.summary.clone(),
+        })
+    }
+
     /// This cut, made on the base of a summary that covered to `base`, carried over to the cut that was stored meanwhile.
     ///
     /// A finished summary is paid for: it is kept as long as the stored cut still has the summary it was based on, with
@@ -221,6 +247,39 @@ mod tests {
         let merged = finished.merged_onto(Seq::FIRST, &cut(6, 7, None)).unwrap();
         assert_eq!(merged, cut(6, 7, Some(4)));
         assert_eq!(finished.merged_onto(Seq::FIRST, &cut(6, 7, Some(3))), None);
+    }
+
+    #[test]
+    fn a_truncated_cut_ends_with_the_log() {
+        let mut whole = cut(4, 8, Some(2));
+        whole.cleared_before = Seq::new(6);
+        assert_eq!(whole.truncated_to(8), Some(whole.clone()));
+        for len in [7, 6, 5] {
+            let mut lowered = cut(4, len, Some(2));
+            lowered.cleared_before = Seq::new(len.min(6));
+            assert_eq!(whole.truncated_to(len), Some(lowered.clone()));
+            assert_eq!(lowered.check(None, len, |seq| seq == Seq::new(4)), Ok(()), "it obeys the rules of the log");
+        }
+        for len in 0..5 {
+            assert_eq!(whole.truncated_to(len), None, "the window's start was removed");
+        }
+        assert_eq!(Cut::default().truncated_to(1), Some(Cut::default()));
+        assert_eq!(Cut::default().truncated_to(0), None);
+    }
+
+    #[test]
+    fn a_summary_that_covers_what_was_removed_does_not_stay() {
+        // No store has such a cut, but no summary is worth the trust.
+        assert_eq!(cut(1, 1, Some(4)).truncated_to(3), None);
+        assert_eq!(cut(3, 3, Some(3)).truncated_to(3), None);
+        assert!(cut(3, 3, Some(3)).truncated_to(4).is_some());
+    }
+
+    #[test]
+    fn what_stays_of_a_compaction_has_another_version() {
+        let version = CompactionVersion::new(4);
+        let stays = Compaction::new(version, cut(1, 3, Some(1))).truncated_to(2);
+        assert_eq!(stays, Some(Compaction::new(version.next(), cut(1, 2, Some(1)))));
     }
 
     #[test]

@@ -21,6 +21,9 @@
 //!     Ok(conversation.messages().await?)
 //! }
 //! ```
+//!
+//! A store that can [truncate](Truncate) lets a reply be [generated anew](Conversation::take_last) or a message be changed;
+//! over every store a conversation can be [forked](Conversation::fork).
 
 mod compaction;
 mod conversation;
@@ -39,7 +42,7 @@ mod timestamp;
 
 pub use self::{
     compaction::{Compaction, CompactionError, CompactionVersion, Cut, Summary},
-    conversation::{Conversation, HistoryStoreExt, ImportError},
+    conversation::{Conversation, ForkError, HistoryStoreExt, ImportError},
     conversation_id::{ConversationId, ConversationIdError},
     exchange::{Exchange, Recorded, TokenCounts, Usage},
     exchange_id::{ExchangeId, ExchangeIdError},
@@ -50,7 +53,7 @@ pub use self::{
     seq::Seq,
     store::{
         Append, Appended, Compact, CompactOutcome, Expect, HistoryStore, Known, Load, LoadLimit, LoadLimitError,
-        Loaded, Page, Scan, StoreError, Window, WindowScan,
+        Loaded, Page, Scan, StoreError, Truncate, Truncated, Window, WindowScan,
     },
     timestamp::Timestamp,
 };

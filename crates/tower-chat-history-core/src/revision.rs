@@ -4,7 +4,8 @@ use std::{fmt, str::FromStr};
 
 use uuid::Uuid;
 
-/// One life of a conversation: drawn at random by its first append, ended by its deletion.
+/// One life of a conversation: drawn at random by its first append, ended by its deletion, or by a
+/// [truncation](crate::Truncate), with which the next one begins.
 ///
 /// An append or a compaction that was begun in one life can never land in another one, so what is in flight when a
 /// conversation is deleted cannot bring it back.
@@ -12,7 +13,7 @@ use uuid::Uuid;
 pub struct Incarnation(Uuid);
 
 impl Incarnation {
-    /// A new random incarnation, for stores to give to a conversation's first append.
+    /// A new random incarnation, for stores to give to a conversation's first append and to what a truncation leaves.
     #[must_use]
     pub fn random() -> Self {
         Self(Uuid::new_v4())
@@ -56,7 +57,8 @@ pub struct Revision {
 }
 
 impl Revision {
-    /// The revision after `version` changes of the log in this incarnation.
+    /// The revision after `version` changes of the log in this incarnation. (What a truncation leaves counts as many
+    /// changes as it has exchanges.)
     #[must_use]
     pub const fn new(incarnation: Incarnation, version: u64) -> Self {
         Self { incarnation, version }

@@ -7,43 +7,111 @@ use async_openai::types::chat::{
     CreateChatCompletionResponse,
 };
 use tower_chat_history::{
-    BoxError, InConversation, Message, Turn, TurnInput,
-    adapt::{AdaptRequest, Draft, Opened, Prompt, RecordResponse, Sent},
+    BoxError, InputMode, Message, Turn,
+    adapt::{
+        AdaptRequest, Draft, Opened, Prompt, RecordResponse, Sent,
+        extract::{CallScope, Envelope, ExtractPlace, FromTask, IdFrom, IntoCallScope},
+    },
 };
 
 use crate::{fold::ReplyFold, from_typed, to_typed};
 
 /// Adapts `InConversation<CreateChatCompletionRequest>` for inner services that answer with async-openai's response or its
 /// response stream. See the [crate docs](crate).
+///
+/// With [`id_from`](Self::id_from) or [`id_from_task`](Self::id_from_task) it adapts `CreateChatCompletionRequest` itself:
+///
+/// ```
+/// use async_openai::types::chat::{
+///     ChatCompletionRequestUserMessage, CreateChatCompletionRequest, CreateChatCompletionRequestArgs,
+/// };
+/// use tower::{Service, ServiceBuilder, ServiceExt};
+/// use tower_chat_history::{BoxError, ChatHistoryLayer, ConversationId, MemoryStore};
+/// use tower_chat_history_openai::OpenAi;
+/// use tower_chat_history_test::{MockLlm, Reply};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), BoxError> {
+/// let adapter = OpenAi::new().id_from(|request: &CreateChatCompletionRequest| {
+///     request.prompt_cache_key.as_ref().map(|key| ConversationId::new(["acme", key]))
+/// });
+/// let llm = MockLlm::script([Reply::text("Hello"), Reply::text("Again")]);
+/// let layer = ChatHistoryLayer::new(MemoryStore::new(), adapter);
+/// let mut chat = ServiceBuilder::new().layer(layer).service(llm.unary());
+///
+/// let request = CreateChatCompletionRequestArgs::default()
+///     .model("mock")
+///     .prompt_cache_key("user-42")
+///     .messages(vec![ChatCompletionRequestUserMessage::from("Hi").into()])
+///     .build()?;
+/// chat.ready().await?.call(request.clone()).await?;
+/// chat.ready().await?.call(request).await?;
+/// assert_eq!(llm.prompts()[1].len(), 3);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, Default)]
-#[non_exhaustive]
-pub struct OpenAi;
+pub struct OpenAi<X = Envelope> {
+    extract: X,
+    mode: InputMode,
+}
 
 impl OpenAi {
-    /// The adapter.
+    /// The adapter of `InConversation<CreateChatCompletionRequest>`.
     #[must_use]
     pub const fn new() -> Self {
-        Self
+        Self { extract: Envelope::new(), mode: InputMode::New }
     }
 }
 
-impl AdaptRequest<InConversation<CreateChatCompletionRequest>> for OpenAi {
+impl<X> OpenAi<X> {
+    /// The adapter of `CreateChatCompletionRequest` itself, whose conversation a closure finds. See [`IdFrom`].
+    pub fn id_from<F, T>(self, find: F) -> OpenAi<IdFrom<F>>
+    where
+        F: Fn(&CreateChatCompletionRequest) -> T,
+        T: IntoCallScope,
+    {
+        self.extract_by(IdFrom::new(find))
+    }
+
+    /// The adapter of `CreateChatCompletionRequest` itself, in the conversation of the
+    /// [running task](tower_chat_history::in_conversation).
+    pub fn id_from_task(self) -> OpenAi<FromTask> {
+        self.extract_by(FromTask::new())
+    }
+
+    /// The adapter with that extractor.
+    pub fn extract_by<Y>(self, extract: Y) -> OpenAi<Y> {
+        OpenAi { extract, mode: self.mode }
+    }
+
+    /// What of a request is new. The default is [`InputMode::New`]: everything behind the head.
+    #[must_use]
+    pub fn input_mode(mut self, mode: InputMode) -> Self {
+        self.mode = mode;
+        self
+    }
+}
+
+impl<X> AdaptRequest<X::Call> for OpenAi<X>
+where
+    X: ExtractPlace<CreateChatCompletionRequest, Call: Send> + Sync,
+{
     type Request = CreateChatCompletionRequest;
     type Draft = TypedDraft;
 
-    async fn open(
-        &self,
-        call: InConversation<CreateChatCompletionRequest>,
-    ) -> Result<Opened<TypedDraft, CreateChatCompletionRequest>, BoxError> {
-        let (place, request) = call.into_parts();
-        let Some(place) = place else { return Ok(Opened::Other(request)) };
+    async fn open(&self, call: X::Call) -> Result<Opened<TypedDraft, CreateChatCompletionRequest>, BoxError> {
+        let (scope, request) = self.extract.extract(call)?;
+        let CallScope::Conversation(place) = scope else { return Ok(Opened::Other(request)) };
         let instructions = request.messages.iter().take_while(|message| is_instruction(message)).count();
         let head = instructions.saturating_add(place.preamble).min(request.messages.len());
-        let input: Result<Vec<Message>, _> = request.messages[head..].iter().map(Message::from_serialize).collect();
-        let mut turn = TurnInput::new(place.conversation, input?).options(place.options);
-        turn.exchange = place.exchange;
-        turn.choices = request.n.map_or(1, usize::from);
-        Ok(Opened::Chat(turn, TypedDraft { request, head }))
+        let messages: Result<Vec<Message>, _> = request.messages[head..].iter().map(Message::from_serialize).collect();
+        let mut resent = messages?;
+        let input = resent.split_off(self.mode.input_start(&resent));
+        let draft = TypedDraft { request, head, resent: resent.len() };
+        let mut turn = place.turn(input).transcript(resent);
+        turn.choices = draft.request.n.map_or(1, usize::from);
+        Ok(Opened::Chat(turn, draft))
     }
 }
 
@@ -56,6 +124,8 @@ pub struct TypedDraft {
     request: CreateChatCompletionRequest,
     /// How many of its messages come before the window.
     head: usize,
+    /// How many behind the head are what the caller resends: the window stands for them.
+    resent: usize,
 }
 
 impl Draft for TypedDraft {
@@ -73,7 +143,7 @@ impl Draft for TypedDraft {
         let mut own = std::mem::take(&mut self.request.messages).into_iter();
         messages.extend(own.by_ref().take(self.head));
         messages.extend(converted);
-        messages.extend(own);
+        messages.extend(own.skip(self.resent));
         self.request.messages = messages;
         Ok(Sent::new(self.request, downgraded))
     }
@@ -85,7 +155,7 @@ impl fmt::Debug for TypedDraft {
     }
 }
 
-impl RecordResponse<CreateChatCompletionResponse> for OpenAi {
+impl<X: Sync> RecordResponse<CreateChatCompletionResponse> for OpenAi<X> {
     type Response = CreateChatCompletionResponse;
 
     fn pass(&self, response: CreateChatCompletionResponse) -> Self::Response {
@@ -99,7 +169,7 @@ impl RecordResponse<CreateChatCompletionResponse> for OpenAi {
     }
 }
 
-impl RecordResponse<ChatCompletionResponseStream> for OpenAi {
+impl<X: Sync> RecordResponse<ChatCompletionResponseStream> for OpenAi<X> {
     type Response = ChatCompletionResponseStream;
 
     fn pass(&self, response: ChatCompletionResponseStream) -> Self::Response {
@@ -109,5 +179,37 @@ impl RecordResponse<ChatCompletionResponseStream> for OpenAi {
     async fn record(&self, response: ChatCompletionResponseStream, turn: Turn) -> Result<Self::Response, BoxError> {
         let fold = ReplyFold::new(turn.choices());
         Ok(Box::pin(turn.record_stream(response, fold)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use async_openai::types::chat::{ChatCompletionRequestUserMessage, CreateChatCompletionRequestArgs};
+    use tower::{Layer as _, Service as _, ServiceExt as _};
+    use tower_chat_history::{
+        ChatHistoryLayer, ConversationId, InConversation, MemoryStore, MissingConversation, in_conversation, stateless,
+    };
+    use tower_chat_history_test::{MockLlm, Reply};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn extractors_decide_what_a_call_is() {
+        let request = || {
+            let messages = vec![ChatCompletionRequestUserMessage::from("u").into()];
+            CreateChatCompletionRequestArgs::default().model("m").messages(messages).build().unwrap()
+        };
+        let id = ConversationId::new(["tests", "one"]).unwrap();
+        let (store, llm) = (MemoryStore::new(), MockLlm::rules(|prompt| Reply::text(prompt.len().to_string())));
+
+        let mut envelope = ChatHistoryLayer::new(store.clone(), OpenAi::new()).layer(llm.unary());
+        envelope.ready().await.unwrap().call(InConversation::new(id.clone(), request())).await.unwrap();
+
+        let mut task = ChatHistoryLayer::new(store.clone(), OpenAi::new().id_from_task()).layer(llm.stream());
+        let missing = task.ready().await.unwrap().call(request()).await.err().unwrap();
+        assert!(missing.is::<MissingConversation>());
+        drop(stateless(async { task.ready().await.unwrap().call(request()).await.unwrap() }).await);
+        drop(in_conversation(id, async { task.ready().await.unwrap().call(request()).await.unwrap() }).await);
+        assert_eq!(llm.prompts().iter().map(Vec::len).collect::<Vec<_>>(), [1, 1, 3]);
     }
 }

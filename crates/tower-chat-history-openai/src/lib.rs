@@ -20,6 +20,10 @@
 //! # }
 //! ```
 //!
+//! Code that calls a client directly can stay as it is: with the feature `client`, memory goes
+#![cfg_attr(feature = "client", doc = "[inside of the client](client).")]
+#![cfg_attr(not(feature = "client"), doc = "inside of the client.")]
+//!
 //! # What is head, what is input
 //!
 //! System and developer messages at the beginning of a request are the caller's instructions: they are sent first and never
@@ -43,6 +47,8 @@
 //! response, async-openai itself drops what it does not know before history sees it.
 
 mod adapter;
+#[cfg(feature = "client")]
+pub mod client;
 mod convert;
 mod fold;
 mod from_typed;

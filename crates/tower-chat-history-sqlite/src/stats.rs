@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 pub struct Stats {
     /// Write transactions that were committed.
     pub transactions: u64,
-    /// Appends, compactions and deletions in these transactions, refused ones included. Divided by `transactions`: how many
-    /// writes shared a commit.
+    /// Appends, compactions, truncations and deletions in these transactions, refused ones included. Divided by
+    /// `transactions`: how many writes shared a commit.
     pub writes: u64,
     /// Calls that were not begun, because their futures had been dropped by then.
     pub skipped: u64,

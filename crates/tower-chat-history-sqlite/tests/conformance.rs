@@ -8,7 +8,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use support::Place;
 use tower_chat_history_core::{
-    HistoryStore, conformance_tests,
+    HistoryStore, Truncate, conformance_tests,
     testing::{Capabilities, Fixture},
 };
 
@@ -21,6 +21,10 @@ impl Fixture for Place {
 
     fn capabilities(&self) -> Capabilities {
         Capabilities::new().durable(true)
+    }
+
+    async fn open_truncate(&self) -> Option<Arc<dyn Truncate>> {
+        Some(Arc::new(Place::open(self).await))
     }
 }
 

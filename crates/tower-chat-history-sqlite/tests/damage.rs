@@ -80,3 +80,31 @@ async fn a_damaged_compaction_is_reported_without_quoting_it() {
     assert_eq!(store.conversation(&id).messages().await.unwrap().len(), 6);
     window(&store, &conversation("whole")).await;
 }
+
+#[tokio::test]
+async fn a_truncation_removes_what_cannot_be_read() {
+    let sql = r#"INSERT INTO compaction VALUES (1, 'default', 1, '"secret"'), (1, 'newer', 1, '{"v":9}'),
+                 (1, 'bytes', 1, CAST(x'ff00ff' AS TEXT)), (2, 'default', 1, '"secret"');
+                 UPDATE exchange SET body = '{secret' WHERE seq = 2 AND conversation = 1"#;
+    let (place, store, id) = damaged(sql).await;
+    let truncated = store.conversation(&id).truncate(Seq::new(2)).await.unwrap();
+    assert_eq!(truncated.removed, 1);
+    assert_eq!(texts(&window(&store, &id).await), ["one", "two"]);
+    let left = "SELECT count(*), sum(conversation) FROM compaction";
+    let left: (i64, i64) = place.connect().query_row(left, [], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
+    assert_eq!(left, (1, 2), "the other conversation's is left as it is");
+}
+
+#[tokio::test]
+async fn truncated_text_is_gone_from_the_files() {
+    let place = Place::new();
+    let (store, id) = (place.open().await, conversation("cut"));
+    for text in ["stays", "a-secret-that-was-said", "another-secret"] {
+        say(&store, &id, text).await;
+    }
+    store.checkpoint().await.unwrap();
+    assert!(place.contains("a-secret-that-was-said"));
+    store.conversation(&id).truncate(Seq::new(1)).await.unwrap();
+    store.checkpoint().await.unwrap();
+    assert!(place.contains("stays") && !place.contains("a-secret-that-was-said") && !place.contains("another-secret"));
+}

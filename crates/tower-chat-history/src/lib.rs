@@ -66,6 +66,7 @@ mod plan;
 mod policy;
 mod report;
 mod request;
+mod routed;
 mod spawn;
 pub mod stream;
 pub mod view;
@@ -77,13 +78,17 @@ pub mod guarantees {}
 
 pub use tower_chat_history_core::{
     Append, Appended, Compact, CompactOutcome, Compaction, CompactionError, CompactionVersion, Content, Conversation,
-    ConversationId, ConversationIdError, Cut, Exchange, ExchangeId, ExchangeIdError, Expect, HistoryStore,
+    ConversationId, ConversationIdError, Cut, Exchange, ExchangeId, ExchangeIdError, Expect, ForkError, HistoryStore,
     HistoryStoreExt, ImportError, Incarnation, Known, Load, LoadLimit, LoadLimitError, Loaded, Message, MessageError,
     Page, Profile, ProfileError, RecordError, Recorded, Revision, RevisionError, Role, Seq, StoreError, Summary,
-    Timestamp, TokenCounts, ToolCall, Usage, Window,
+    Timestamp, TokenCounts, ToolCall, Truncate, Truncated, Usage, Window,
 };
 
 pub use self::{
+    adapt::{
+        CallScope, MissingConversation,
+        extract::{in_conversation, stateless},
+    },
     engine::{CallOptions, Commit, Engine, InputMode, Reply, Turn, TurnInput},
     error::{BoxError, DrainError, HistoryError, InputError, SaveError, SaveFailed, TranscriptError},
     memory::MemoryStore,
@@ -92,6 +97,7 @@ pub use self::{
     policy::{OnConflict, OnInterruption, OnLoadFailure, OnOpenTurn, OnSaveFailure, Queue},
     report::{History, NotStored, Outcome, ReportHandle, TurnReport},
     request::{InConversation, Place},
+    routed::RoutedStore,
     spawn::{Spawn, TokioSpawn},
     stream::RecordedStream,
     view::{OpenCalls, View},

@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use tower_chat_history::{
     Append, ConversationId, Exchange, ExchangeId, Expect, HistoryStore, HistoryStoreExt, Incarnation, MemoryStore,
-    Message, StoreError,
+    Message, Seq, StoreError, Truncate,
 };
 
 mod conformance {
     use super::*;
 
-    fn fixture() -> Arc<dyn HistoryStore> {
+    fn fixture() -> Arc<dyn Truncate> {
         Arc::new(MemoryStore::new())
     }
 
@@ -72,6 +72,12 @@ async fn a_full_store_refuses_and_forgets_nothing() {
     assert_eq!(store.used(), 600);
     append(&store, &c, late).await.unwrap();
     assert_eq!(store.used(), 801);
+
+    // The end of a log makes room as well, and its first exchange with it.
+    store.conversation(&a).truncate(Seq::new(1)).await.unwrap();
+    assert_eq!(store.used(), 601);
+    store.conversation(&a).take_last().await.unwrap();
+    assert_eq!(store.used(), 201);
 }
 
 #[tokio::test]

@@ -1,9 +1,7 @@
 //! Adding messages that were exchanged elsewhere.
 
-use super::Conversation;
-use crate::{
-    Append, Exchange, ExchangeId, Expect, HistoryStore, Load, LoadLimit, Loaded, Message, Recorded, StoreError,
-};
+use super::{Conversation, settle};
+use crate::{Append, Exchange, ExchangeId, Expect, HistoryStore, Message, Recorded, StoreError};
 
 impl<S: HistoryStore + ?Sized> Conversation<'_, S> {
     /// Adds a ready log to the end of the conversation and returns how many exchanges it became.
@@ -34,11 +32,7 @@ impl<S: HistoryStore + ?Sized> Conversation<'_, S> {
             let mut exchange = Exchange::new(ExchangeId::generate(), messages);
             exchange.continues = last.as_ref().filter(|last| answers(&exchange, &last.exchange)).map(|last| last.seq);
             let append = Append::new(expect, exchange.clone());
-            let mut appended = self.store.append(self.id, append.clone()).await;
-            if appended.as_ref().is_err_and(StoreError::is_retryable) {
-                appended = self.store.append(self.id, append).await;
-            }
-            let appended = appended.map_err(at(imported, written))?;
+            let (appended, _) = settle(self.store, self.id, append).await.map_err(at(imported, written))?;
             expect = Expect::Exactly(appended.revision);
             imported += 1;
             written += exchange.messages.len();
@@ -49,12 +43,7 @@ impl<S: HistoryStore + ?Sized> Conversation<'_, S> {
 
     /// What the next append must expect, and the log's last exchange.
     async fn end(&self) -> Result<(Expect, Option<Recorded>), StoreError> {
-        let smallest = LoadLimit::new(1, 1).unwrap_or_default();
-        match self.store.load(self.id, Load::new().limit(smallest)).await? {
-            Loaded::Window(window) => Ok((Expect::Exactly(window.revision), window.exchanges.last().cloned())),
-            // Nothing was known and no exchange was asked for.
-            Loaded::Absent | Loaded::Unchanged | Loaded::AlreadyRecorded(_) => Ok((Expect::Absent, None)),
-        }
+        Ok(self.last().await?.map_or((Expect::Absent, None), |(revision, last)| (Expect::Exactly(revision), last)))
     }
 }
 

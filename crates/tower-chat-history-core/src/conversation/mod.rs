@@ -1,11 +1,16 @@
-//! Reading, filling and clearing a history by hand.
+//! Reading, filling, editing and clearing a history by hand.
 
+mod edit;
+mod fork;
 mod import;
 
 use std::fmt;
 
-pub use self::import::ImportError;
-use crate::{ConversationId, HistoryStore, Message, Recorded, Seq, StoreError};
+pub use self::{fork::ForkError, import::ImportError};
+use crate::{
+    Append, Appended, ConversationId, HistoryStore, Load, LoadLimit, Loaded, Message, Recorded, Revision, Seq,
+    StoreError,
+};
 
 /// Exchanges asked for in one page.
 const PAGE: usize = 1_000;
@@ -22,7 +27,7 @@ impl<S: HistoryStore + ?Sized> HistoryStoreExt for S {
     }
 }
 
-/// A handle on one conversation in a store, to read, fill and clear its history without a model.
+/// A handle on one conversation in a store, to read, fill, edit and clear its history without a model.
 ///
 /// ```
 /// # use tower_chat_history_core::{ConversationId, HistoryStore, HistoryStoreExt, Message};
@@ -54,7 +59,7 @@ impl<S: HistoryStore + ?Sized> Conversation<'_, S> {
     ///
     /// # Errors
     ///
-    /// When the store cannot be read, or the conversation was deleted while it was being read
+    /// When the store cannot be read, or the conversation was deleted or truncated while it was being read
     /// ([`Gone`](StoreError::Gone)).
     pub async fn messages(&self) -> Result<Vec<Message>, StoreError> {
         let exchanges = self.exchanges().await?;
@@ -89,6 +94,29 @@ impl<S: HistoryStore + ?Sized> Conversation<'_, S> {
     /// When the store cannot be written.
     pub async fn clear(&self) -> Result<(), StoreError> {
         self.store.delete(self.id).await
+    }
+
+    /// The log's revision and its last exchange; `None` when there is no such conversation.
+    async fn last(&self) -> Result<Option<(Revision, Option<Recorded>)>, StoreError> {
+        // The newest turn comes whole, however small the limit is.
+        let smallest = LoadLimit::new(1, 1).unwrap_or_default();
+        match self.store.load(self.id, Load::new().limit(smallest)).await? {
+            Loaded::Window(window) => Ok(Some((window.revision, window.exchanges.last().cloned()))),
+            // Nothing was known and no exchange was asked for.
+            Loaded::Absent | Loaded::Unchanged | Loaded::AlreadyRecorded(_) => Ok(None),
+        }
+    }
+}
+
+/// Appends, and repeats it once if its outcome is unknown. Says whether it was repeated: then a duplicate may be its own.
+async fn settle<S: HistoryStore + ?Sized>(
+    store: &S,
+    id: &ConversationId,
+    append: Append,
+) -> Result<(Appended, bool), StoreError> {
+    match store.append(id, append.clone()).await {
+        Err(error) if error.is_retryable() => Ok((store.append(id, append).await?, true)),
+        appended => Ok((appended?, false)),
     }
 }
 

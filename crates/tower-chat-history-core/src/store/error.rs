@@ -14,8 +14,8 @@ pub enum StoreError {
         /// The revision it is at, if the store knows it.
         current: Option<Revision>,
     },
-    /// The conversation was deleted since it was loaded.
-    #[error("the conversation was deleted since it was loaded")]
+    /// The incarnation has ended: the conversation was deleted since it was loaded, or [cut](crate::Truncate).
+    #[error("the conversation was deleted or truncated since it was loaded")]
     Gone,
     /// The exchange says that it continues one which the log does not have.
     #[error("the exchange continues position {continues}, and the log has {len} exchanges")]

@@ -4,6 +4,7 @@ mod append;
 mod error;
 mod load;
 mod scan;
+mod truncate;
 
 use std::{fmt, sync::Arc};
 
@@ -14,6 +15,7 @@ pub use self::{
     error::StoreError,
     load::{Known, Load, LoadLimit, LoadLimitError, Loaded, Page, Window},
     scan::{Scan, WindowScan},
+    truncate::{Truncate, Truncated},
 };
 use crate::{ConversationId, Incarnation, Seq};
 
@@ -32,6 +34,7 @@ use crate::{ConversationId, Incarnation, Seq};
 ///   ([`Conflict`](StoreError::Conflict), [`Gone`](StoreError::Gone) and the like) leaves the outcome open: repeating the
 ///   append under the same exchange id settles it.
 /// - **Deletion ends the incarnation.** A conversation that comes back has a new one, so what was in flight is refused.
+///   (The same holds for a [truncation](Truncate), which not every store can do.)
 /// - **Verbatim.** Messages come back byte for byte.
 /// - **Bounded.** A load reads what its limit lets through and no more (see [`LoadLimit`]).
 ///

@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use crate::HistoryStore;
+use crate::{HistoryStore, Truncate};
 
 /// Opens handles on one storage. Every behaviour gets one and uses conversations of its own, so they may share a storage.
 ///
-/// Any `Arc<dyn HistoryStore>` is a fixture without capabilities, whose handles are all the same store.
+/// Any `Arc<dyn HistoryStore>` is a fixture without capabilities, whose handles are all the same store; an
+/// `Arc<dyn Truncate>` is one whose store can truncate.
 #[async_trait]
 pub trait Fixture: Send + Sync {
     /// Opens a handle on the storage, each time the same storage: as another process would, if the store can do that.
@@ -19,6 +20,12 @@ pub trait Fixture: Send + Sync {
 
     /// What the store promises beyond the contract that all stores keep.
     fn capabilities(&self) -> Capabilities;
+
+    /// Opens a handle as [`open`](Self::open) does, of a store that can [truncate](Truncate). The default is `None`: it
+    /// cannot, and the behaviours of truncation pass without being asked.
+    async fn open_truncate(&self) -> Option<Arc<dyn Truncate>> {
+        None
+    }
 }
 
 /// What a store promises beyond the contract that all stores keep. The default is nothing.
@@ -56,6 +63,21 @@ impl Fixture for Arc<dyn HistoryStore> {
     }
 }
 
+#[async_trait]
+impl Fixture for Arc<dyn Truncate> {
+    async fn open(&self) -> Arc<dyn HistoryStore> {
+        Arc::new(Self::clone(self))
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::new()
+    }
+
+    async fn open_truncate(&self) -> Option<Arc<dyn Truncate>> {
+        Some(Self::clone(self))
+    }
+}
+
 /// The same storage, each call going through one more `Arc<dyn HistoryStore>`: proves that the store works behind it.
 #[derive(Clone, Debug)]
 pub struct ThroughArc<F>(pub F);
@@ -68,5 +90,10 @@ impl<F: Fixture> Fixture for ThroughArc<F> {
 
     fn capabilities(&self) -> Capabilities {
         self.0.capabilities()
+    }
+
+    async fn open_truncate(&self) -> Option<Arc<dyn Truncate>> {
+        let inner = self.0.open_truncate().await?;
+        Some(Arc::new(inner))
     }
 }

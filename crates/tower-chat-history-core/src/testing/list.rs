@@ -178,6 +178,43 @@ macro_rules! __conformance_list {
                 deletions_last
                 messages_come_back_verbatim
             }
+            truncate {
+                the_end_of_the_log_is_removed
+                what_stays_is_a_new_incarnation
+                the_log_goes_on_where_it_was_cut
+                only_the_revision_that_was_seen_is_cut
+                a_repeat_cuts_nothing_twice
+                an_absent_log_is_gone
+                position_0_leaves_no_conversation
+                beyond_the_end_nothing_is_removed
+                removed_ids_are_free_again
+                within_a_turn_it_stays_open
+                other_conversations_stay
+            }
+            truncate_compaction {
+                a_compaction_of_what_stays_is_kept
+                a_compaction_of_what_was_removed_is_removed
+                positions_are_lowered_to_the_end
+                profiles_are_judged_by_themselves
+                a_compaction_in_flight_is_gone
+            }
+            truncate_race {
+                an_append_in_flight_is_gone
+                one_truncation_wins
+                a_racing_append_lands_before_or_not_at_all
+                edits_and_appends_leave_no_gap
+                a_dropped_truncation_is_done_or_not
+                a_truncation_lasts
+            }
+            editing {
+                a_conversation_is_truncated
+                the_last_exchange_is_taken
+                a_reply_is_generated_anew
+                a_fork_has_the_same_exchanges
+                a_large_log_is_forked
+                a_fork_of_nothing_creates_nothing
+                a_fork_does_not_touch_what_exists
+            }
         }
     };
 }

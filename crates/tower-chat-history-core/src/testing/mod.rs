@@ -31,6 +31,8 @@
 //! }
 //! ```
 //!
+//! A store that can [truncate](crate::Truncate) says so by [`Fixture::open_truncate`], and is held to that contract as well.
+//!
 //! Behaviours use conversations of their own, so all of them may run at once on one storage, and on one that is in use.
 
 // Assertions are what this module is for.
@@ -48,6 +50,7 @@ pub mod content;
 pub mod continues;
 pub mod conversation;
 pub mod deletion;
+pub mod editing;
 pub mod expect;
 pub mod idempotent;
 pub mod isolation;
@@ -58,6 +61,9 @@ pub mod profiles;
 pub mod race;
 pub mod read;
 pub mod reopen;
+pub mod truncate;
+pub mod truncate_compaction;
+pub mod truncate_race;
 
 pub use self::{
     fixture::{Capabilities, Fixture, ThroughArc},

@@ -6,7 +6,7 @@ use super::Fixture;
 use crate::{
     Append, Appended, Compact, CompactOutcome, Compaction, CompactionVersion, ConversationId, Cut, Exchange,
     ExchangeId, Expect, HistoryStore, Incarnation, Load, LoadLimit, Loaded, Message, Profile, Recorded, Revision, Seq,
-    StoreError, Summary, Window,
+    StoreError, Summary, Truncate, Truncated, Window,
 };
 
 /// A conversation that no other behaviour uses, seen through one handle.
@@ -145,6 +145,36 @@ impl Chat {
     }
 }
 
+/// A conversation that no other behaviour uses, in a store that can truncate.
+pub(super) struct Editable {
+    pub(super) chat: Chat,
+    pub(super) store: Arc<dyn Truncate>,
+}
+
+impl Editable {
+    /// A conversation that does not exist yet; `None` if the store cannot truncate.
+    pub(super) async fn new(fixture: &dyn Fixture) -> Option<Self> {
+        Self::at(fixture, unused_id([])).await
+    }
+
+    /// The conversation of that id through a new handle.
+    pub(super) async fn at(fixture: &dyn Fixture, id: ConversationId) -> Option<Self> {
+        let store = fixture.open_truncate().await?;
+        let chat = Chat { store: Arc::new(Arc::clone(&store)), id };
+        Some(Self { chat, store })
+    }
+
+    pub(super) async fn truncate(&self, expect: Revision, from: u64) -> Result<Truncated, StoreError> {
+        self.store.truncate(&self.chat.id, expect, Seq::new(from)).await
+    }
+
+    /// Cuts the log as it is, which must succeed, and returns the revision of what stays.
+    pub(super) async fn keep(&self, len: u64) -> Option<Revision> {
+        let truncated = self.truncate(self.chat.revision().await, len).await.expect("nothing changed");
+        truncated.revision
+    }
+}
+
 /// An id with a random part before the given ones.
 pub(super) fn unused_id<const N: usize>(parts: [&str; N]) -> ConversationId {
     let unused = ExchangeId::generate();
@@ -211,7 +241,8 @@ pub(super) fn assert_gone<T: std::fmt::Debug>(result: Result<T, StoreError>) {
 
 /// Asserts a conflict that says which revision the log is at, or that the store does not know.
 #[track_caller]
-pub(super) fn assert_conflict(result: Result<Appended, StoreError>, at: Revision) {
+#[allow(clippy::needless_pass_by_value)] // It is the end of the result.
+pub(super) fn assert_conflict<T: std::fmt::Debug>(result: Result<T, StoreError>, at: Revision) {
     match result {
         Err(StoreError::Conflict { current }) => assert!(
             current.is_none_or(|current| current == at),

@@ -77,6 +77,19 @@ impl Log {
             .optional()
     }
 
+    /// The compactions of all profiles, `None` for one that cannot be read.
+    pub(crate) fn compactions(&self, connection: &Connection) -> rusqlite::Result<Vec<(String, Option<Compaction>)>> {
+        let sql = "SELECT profile, version, body FROM compaction WHERE conversation = ?1";
+        let mut statement = connection.prepare_cached(sql)?;
+        let rows = statement.query_map([self.id], |row| {
+            let version = CompactionVersion::new(count(row.get(1)?));
+            // Text that is not UTF-8 is no cut either.
+            let cut = row.get_ref(2)?.as_str().ok().and_then(|body| Cut::decode(body).ok());
+            Ok((row.get(0)?, cut.map(|cut| Compaction::new(version, cut))))
+        })?;
+        rows.collect()
+    }
+
     /// The exchange in a row whose column `body` has its text.
     pub(super) fn decode(id: &ConversationId, seq: u64, row: &Row<'_>, body: usize) -> Result<Recorded, Failure> {
         let seq = Seq::new(seq);

@@ -19,12 +19,22 @@ impl Request for DeleteConversation {
 
     fn run(&self, connection: &Connection, _: &Counters) -> Result<(), Failure> {
         let Some(log) = Log::find(connection, &self.id)? else { return Ok(()) };
-        let (first, last) = (log.place(0), log.place(LONGEST_LOG));
-        // By hand and not by foreign keys, which would cost a look-up with each append. All places of the conversation, also
-        // beyond its length: nothing of it may be left.
-        connection.prepare_cached("DELETE FROM exchange WHERE place BETWEEN ?1 AND ?2")?.execute([first, last])?;
-        connection.prepare_cached("DELETE FROM compaction WHERE conversation = ?1")?.execute([log.id])?;
-        connection.prepare_cached("DELETE FROM conversation WHERE id = ?1")?.execute([log.id])?;
-        Ok(())
+        Ok(conversation(connection, &log)?)
     }
+}
+
+/// Removes everything of a conversation, by hand and not by foreign keys, which would cost a look-up with each append.
+pub(super) fn conversation(connection: &Connection, log: &Log) -> rusqlite::Result<()> {
+    exchanges(connection, log, 0)?;
+    connection.prepare_cached("DELETE FROM compaction WHERE conversation = ?1")?.execute([log.id])?;
+    connection.prepare_cached("DELETE FROM conversation WHERE id = ?1")?.execute([log.id])?;
+    Ok(())
+}
+
+/// Removes the exchanges from a position on: all places of the conversation, also beyond its length, so that nothing is
+/// left.
+pub(super) fn exchanges(connection: &Connection, log: &Log, from: u64) -> rusqlite::Result<()> {
+    let (first, last) = (log.place(from), log.place(LONGEST_LOG));
+    connection.prepare_cached("DELETE FROM exchange WHERE place BETWEEN ?1 AND ?2")?.execute([first, last])?;
+    Ok(())
 }

@@ -4,6 +4,7 @@ mod append;
 mod batch;
 mod compact;
 mod delete;
+mod truncate;
 
 use std::{io, sync::Arc, thread};
 
@@ -12,7 +13,9 @@ use futures_channel::oneshot;
 use rusqlite::Connection;
 use tower_chat_history_core::StoreError;
 
-pub(crate) use self::{append::AppendExchange, compact::StoreCompaction, delete::DeleteConversation};
+pub(crate) use self::{
+    append::AppendExchange, compact::StoreCompaction, delete::DeleteConversation, truncate::TruncateLog,
+};
 use crate::{
     OpenError,
     connection::{open_reader, open_writer},

@@ -14,8 +14,8 @@ use std::{
 
 use async_trait::async_trait;
 use tower_chat_history_core::{
-    Append, Appended, Compact, CompactOutcome, ConversationId, HistoryStore, Incarnation, Load, Loaded, Page, Seq,
-    StoreError,
+    Append, Appended, Compact, CompactOutcome, ConversationId, HistoryStore, Incarnation, Load, Loaded, Page, Revision,
+    Seq, StoreError, Truncate, Truncated,
 };
 
 use self::{
@@ -25,7 +25,7 @@ use self::{
 pub use self::{gate::Hold, plan::Fault};
 use crate::lock;
 
-/// An operation of a [`HistoryStore`].
+/// An operation of a [`HistoryStore`], or of one that can [truncate](Truncate).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Op {
     /// [`HistoryStore::load`].
@@ -38,6 +38,8 @@ pub enum Op {
     Read,
     /// [`HistoryStore::delete`].
     Delete,
+    /// [`Truncate::truncate`].
+    Truncate,
 }
 
 /// A store around a store, whose operations fail, lose their answers, are slow or hang when a test says so, and are
@@ -63,7 +65,7 @@ pub enum Op {
 ///
 /// Steps queue up for each operation: `pass(op, 2)` followed by `fail(op, 1, ..)` fails the third call from now on.
 pub struct FaultStore<S> {
-    faults: Arc<[OpFaults; 5]>,
+    faults: Arc<[OpFaults; 6]>,
     loaded: Arc<[AtomicUsize; 2]>,
     inner: Arc<S>,
 }
@@ -220,6 +222,14 @@ impl<S: HistoryStore> HistoryStore for FaultStore<S> {
 
     async fn delete(&self, id: &ConversationId) -> Result<(), StoreError> {
         self.of(Op::Delete).through(id, self.inner.delete(id)).await
+    }
+}
+
+#[async_trait]
+#[deny(clippy::missing_trait_methods)]
+impl<S: Truncate> Truncate for FaultStore<S> {
+    async fn truncate(&self, id: &ConversationId, expect: Revision, from: Seq) -> Result<Truncated, StoreError> {
+        self.of(Op::Truncate).through(id, self.inner.truncate(id, expect, from)).await
     }
 }
 

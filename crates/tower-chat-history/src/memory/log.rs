@@ -4,7 +4,8 @@ use std::{collections::HashMap, sync::Arc};
 
 use tower_chat_history_core::{
     Append, Appended, Compact, CompactOutcome, Compaction, CompactionVersion, Exchange, ExchangeId, Expect,
-    Incarnation, Known, Load, Loaded, Page, Profile, Recorded, Revision, Scan, Seq, StoreError, Window, WindowScan,
+    Incarnation, Known, Load, Loaded, Page, Profile, Recorded, Revision, Scan, Seq, StoreError, Truncated, Window,
+    WindowScan,
 };
 
 #[derive(Debug)]
@@ -16,6 +17,12 @@ pub(super) struct Log {
     ids: HashMap<ExchangeId, usize>,
     compactions: HashMap<Profile, Compaction>,
     bytes: usize,
+}
+
+/// What a truncation took off a log.
+#[derive(Debug, Default)]
+pub(super) struct Tail {
+    entries: Vec<Entry>,
 }
 
 #[derive(Debug)]
@@ -83,6 +90,29 @@ impl Log {
         }
         let verdict = self.judge(compact, seq(self.entries.len()).get(), |seq| self.opens_turn(seq))?;
         Ok(self.carry_out(verdict))
+    }
+
+    /// Removes the exchanges from a position on and begins a new incarnation, in which the revision can go on counting
+    /// exchanges: within one, a log only grows. A log that has no revision any more is to be removed.
+    ///
+    /// What was removed is returned, for dropping a long log takes its time.
+    pub(super) fn truncate(&mut self, expect: Revision, from: Seq) -> Result<(Truncated, Tail), StoreError> {
+        Expect::Exactly(expect).check(Some(self.revision()))?;
+        let keep = index(from);
+        if keep >= self.entries.len() {
+            return Ok((Truncated::new(Some(self.revision()), 0), Tail::default()));
+        }
+        let tail = Tail { entries: self.entries.split_off(keep) };
+        for entry in &tail.entries {
+            self.ids.remove(&entry.exchange.id);
+        }
+        self.bytes -= tail.bytes();
+        self.incarnation = Incarnation::random();
+        let compactions = std::mem::take(&mut self.compactions).into_iter();
+        let stay = compactions.filter_map(|(profile, stored)| Some((profile, stored.truncated_to(from.get())?)));
+        self.compactions = stay.collect();
+        let revision = (keep > 0).then(|| self.revision());
+        Ok((Truncated::new(revision, seq(tail.entries.len()).get()), tail))
     }
 
     pub(super) fn load(&self, load: &Load) -> Loaded {
@@ -155,6 +185,13 @@ impl Log {
     }
 }
 
+impl Tail {
+    /// The size of all its messages.
+    pub(super) fn bytes(&self) -> usize {
+        self.entries.iter().map(|entry| entry.bytes).sum()
+    }
+}
+
 /// What is to become of a compaction, decided before anything is written.
 enum Verdict {
     Store(Profile, Compaction),
@@ -207,6 +244,23 @@ mod tests {
         assert!(log.append(append("a"), full).unwrap().duplicate);
         let refused = log.append(Append::new(Expect::Absent, append("b").exchange), full).unwrap_err();
         assert!(matches!(refused, StoreError::Conflict { .. }), "{refused}");
+    }
+
+    #[test]
+    fn a_truncated_log_counts_what_is_left() {
+        let (mut log, first) = Log::begin(append("a"), free).unwrap();
+        let mut last = first.revision;
+        for id in ["b", "c"] {
+            last = log.append(append(id), free).unwrap().revision;
+        }
+        let (truncated, tail) = log.truncate(last, Seq::new(1)).unwrap();
+        assert_eq!((truncated.removed, truncated.revision), (2, Some(log.revision())));
+        assert_eq!((tail.bytes(), log.bytes), (2 * log.bytes, log.entries[0].bytes));
+        assert_eq!(log.ids.len(), 1);
+        let grown = log.append(append("b"), free).unwrap();
+        assert_eq!((grown.seq, grown.duplicate), (Seq::new(1), false));
+        let (truncated, tail) = log.truncate(grown.revision, Seq::FIRST).unwrap();
+        assert_eq!((truncated, tail.entries.len(), log.bytes), (Truncated::new(None, 2), 2, 0));
     }
 
     #[test]

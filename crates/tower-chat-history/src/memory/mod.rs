@@ -12,8 +12,8 @@ use std::{
 
 use async_trait::async_trait;
 use tower_chat_history_core::{
-    Append, Appended, Compact, CompactOutcome, ConversationId, HistoryStore, Incarnation, Load, Loaded, Page, Seq,
-    StoreError,
+    Append, Appended, Compact, CompactOutcome, ConversationId, HistoryStore, Incarnation, Load, Loaded, Page, Revision,
+    Seq, StoreError, Truncate, Truncated,
 };
 
 use self::{log::Log, space::Space};
@@ -27,8 +27,8 @@ const SHARDS: usize = 64;
 /// they are in memory: nothing survives the process, and no other process sees it.
 ///
 /// The store holds up to a limit of message JSON, 256 MiB unless [set](Self::with_limit). An append that would exceed it is
-/// refused with [`StoreError::Full`]: nothing is evicted, and only [deleting](HistoryStore::delete) conversations makes
-/// room. Only message JSON is counted; ids, summaries and bookkeeping come on top.
+/// refused with [`StoreError::Full`]: nothing is evicted, and only [deleting](HistoryStore::delete) or
+/// [truncating](Truncate) conversations makes room. Only message JSON is counted; ids, summaries and bookkeeping come on top.
 ///
 /// ```
 /// use tower_chat_history::{ConversationId, HistoryStoreExt, MemoryStore, Message};
@@ -138,6 +138,24 @@ impl HistoryStore for MemoryStore {
             self.shared.space.give_back(log.bytes());
         }
         Ok(())
+    }
+}
+
+#[async_trait]
+#[deny(clippy::missing_trait_methods)]
+impl Truncate for MemoryStore {
+    async fn truncate(&self, id: &ConversationId, expect: Revision, from: Seq) -> Result<Truncated, StoreError> {
+        let (truncated, tail) = {
+            let mut shard = self.shard(id);
+            let (truncated, tail) = shard.get_mut(id).ok_or(StoreError::Gone)?.truncate(expect, from)?;
+            if truncated.revision.is_none() {
+                shard.remove(id);
+            }
+            (truncated, tail)
+        };
+        // The lock is free again: dropping a long log takes its time.
+        self.shared.space.give_back(tail.bytes());
+        Ok(truncated)
     }
 }
 

@@ -5,11 +5,24 @@
 //! [`Draft`] that can still be completed; [`RecordResponse`] finds the reply in a response, or folds it from a stream by
 //! [`FoldReply`]. Which of its `RecordResponse` impls is used follows from the inner service's response type, so one
 //! adapter serves unary and streaming services.
+//!
+//! Most programs need not write one: [`Json`] adapts requests in the chat-completions format as `serde_json::Value`, and
+//! [`custom`] makes an adapter for a program's own types from closures. Where a call belongs is found by an extractor, the
+//! same for all adapters: see [`extract`].
+
+pub mod custom;
+pub mod extract;
+mod json;
 
 use std::fmt;
 
 use tower_chat_history_core::Message;
 
+pub use self::{
+    custom::Custom,
+    extract::{CallScope, ExtractPlace, IntoCallScope, MissingConversation},
+    json::{Json, JsonDraft, JsonRequestError},
+};
 use crate::{BoxError, Reply, Turn, TurnInput};
 
 /// Opens requests of type `R`.

@@ -1,0 +1,105 @@
+//! What a truncation leaves of compactions.
+
+use super::{Fixture, support::*};
+use crate::{Append, Compact, CompactOutcome, Compaction, CompactionVersion, Cut, Expect, Load, Profile, Seq, Summary};
+
+const NONE: CompactionVersion = CompactionVersion::NONE;
+
+/// A compaction whose window starts before the position stays, with its summary, under another version.
+pub async fn a_compaction_of_what_stays_is_kept(fixture: &dyn Fixture) {
+    let Some(edit) = Editable::new(fixture).await else { return };
+    let chat = &edit.chat;
+    let log = chat.add_turns(6).await;
+    let mut summary = Summary::new("of the first two", Seq::new(2));
+    (summary.tokens, summary.model) = (Some(7), Some("m".into()));
+    let cut = Cut { summary: Some(summary), ..Cut::window_from(Seq::new(3)) };
+    let before = chat.cut(NONE, cut.clone()).await;
+    edit.keep(4).await;
+    let window = chat.window(Load::new()).await;
+    assert_eq!(window.exchanges, log[3..4]);
+    let after = window.compaction.expect("its window starts at an exchange that stays");
+    assert_eq!(after.cut, cut);
+    assert_ne!(after.version, before.version);
+    assert_eq!(Some(after), before.truncated_to(4));
+}
+
+/// A compaction whose window would start at what was removed is removed, and with it the summary: the window is the whole
+/// log again.
+pub async fn a_compaction_of_what_was_removed_is_removed(fixture: &dyn Fixture) {
+    for keep in [1, 2, 3] {
+        let Some(edit) = Editable::new(fixture).await else { return };
+        let chat = &edit.chat;
+        let log = chat.add_turns(5).await;
+        chat.cut(NONE, summary_to(3, "tells of what is removed")).await;
+        edit.keep(keep).await;
+        let window = chat.window(Load::new()).await;
+        assert_eq!((window.compaction, window.exchanges.as_slice()), (None, &log[..keep as usize]));
+        // Nor does it come back with the log.
+        chat.add_turns(4).await;
+        assert_eq!(chat.compaction(&Profile::default()).await, None);
+        chat.cut(NONE, summary_to(1, "of what is there")).await;
+    }
+}
+
+/// What is left out within the window ends with the log, so that what comes later is not left out.
+pub async fn positions_are_lowered_to_the_end(fixture: &dyn Fixture) {
+    let Some(edit) = Editable::new(fixture).await else { return };
+    let chat = &edit.chat;
+    chat.add_turns(6).await;
+    let cut = Cut {
+        window_start: Seq::new(1),
+        rounds_start: Seq::new(3),
+        cleared_before: Seq::new(6),
+        summary: Some(Summary::new("first", Seq::new(1))),
+    };
+    let stored = chat.cut(NONE, cut.clone()).await;
+    edit.keep(4).await;
+    let lowered = Cut { cleared_before: Seq::new(4), ..cut.clone() };
+    assert_eq!(chat.compaction(&Profile::default()).await, Some(Compaction::new(stored.version.next(), lowered)));
+    edit.keep(2).await;
+    let lowered = Cut { rounds_start: Seq::new(2), cleared_before: Seq::new(2), ..cut };
+    let after = chat.compaction(&Profile::default()).await.expect("its window start stays");
+    assert_eq!(after.cut, lowered);
+    // And it can be replaced as any other.
+    chat.add_turns(2).await;
+    chat.cut(after.version, Cut { window_start: Seq::new(2), ..lowered }).await;
+}
+
+/// Each profile's compaction is judged by itself.
+pub async fn profiles_are_judged_by_themselves(fixture: &dyn Fixture) {
+    let Some(edit) = Editable::new(fixture).await else { return };
+    let chat = &edit.chat;
+    chat.add_turns(5).await;
+    let (small, large) = (profile("small"), profile("large"));
+    for (profile, start) in [(&small, 4), (&large, 1), (&Profile::default(), 3)] {
+        stored(chat.compact_as(profile, NONE, summary_to(start, "s")).await.ok());
+    }
+    edit.keep(3).await;
+    assert_eq!(chat.compaction(&small).await, None);
+    assert_eq!(chat.compaction(&Profile::default()).await, None);
+    assert_eq!(chat.compaction(&large).await.map(|stored| stored.cut), Some(summary_to(1, "s")));
+}
+
+/// A compaction that was made from the log as it was is refused, also where the log has grown again.
+pub async fn a_compaction_in_flight_is_gone(fixture: &dyn Fixture) {
+    let Some(edit) = Editable::new(fixture).await else { return };
+    let chat = &edit.chat;
+    chat.add_turns(4).await;
+    let kept = chat.cut(NONE, summary_to(1, "first")).await;
+    let incarnation = chat.incarnation().await;
+    let in_flight =
+        |replaces| Compact { profile: Profile::default(), replaces, cut: summary_to(3, "tells of what is removed") };
+    edit.keep(2).await;
+    let before = chat.compaction(&Profile::default()).await;
+    for _ in 0..2 {
+        for replaces in [kept.version, kept.version.next(), NONE] {
+            assert_gone(chat.store.compact(&chat.id, incarnation, in_flight(replaces)).await);
+        }
+        assert_eq!(chat.compaction(&Profile::default()).await, before);
+        chat.add_turns(3).await;
+    }
+    // An append that expects nothing lands, and its compaction replaces a version that is no more.
+    let append = Append::new(Expect::AnyOrCreate, turn_of("x")).compact(in_flight(kept.version));
+    let appended = chat.store.append(&chat.id, append).await.expect("it expects nothing");
+    assert_eq!(appended.compaction, Some(CompactOutcome::Kept(before)));
+}

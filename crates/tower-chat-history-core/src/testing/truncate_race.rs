@@ -1,0 +1,180 @@
+//! Truncations among other calls, and across an opening of the storage.
+
+use futures_util::future::{join, join_all};
+
+use super::{Fixture, support::*};
+use crate::{Expect, Load, Seq, StoreError};
+
+/// What was begun before a truncation is refused after it: it does not land behind what was cut.
+pub async fn an_append_in_flight_is_gone(fixture: &dyn Fixture) {
+    let Some(edit) = Editable::new(fixture).await else { return };
+    let chat = &edit.chat;
+    let log = chat.add_turns(3).await;
+    let old = chat.revision().await;
+    edit.keep(2).await;
+    let late = turn_of("late");
+    // Also when the log is as long as it was again.
+    for len in [2, 3] {
+        for expect in [Expect::AnyIn(old.incarnation()), Expect::Exactly(old)] {
+            assert_gone(chat.append(expect, late.clone()).await);
+            assert_gone(chat.append(expect, (*log[2].exchange).clone()).await);
+            assert_gone(chat.append(expect, result_for(Seq::new(2))).await);
+        }
+        assert_eq!(chat.log().await.len(), len);
+        chat.add(turn_of("instead")).await;
+    }
+    assert_eq!(chat.log().await[..2], log[..2]);
+}
+
+/// Of truncations that saw the same revision exactly one cuts; the others are refused and cut nothing.
+pub async fn one_truncation_wins(fixture: &dyn Fixture) {
+    for _ in 0..5 {
+        let Some(edit) = Editable::new(fixture).await else { return };
+        let log = edit.chat.add_turns(6).await;
+        let revision = edit.chat.revision().await;
+        let mut handles = Vec::new();
+        for _ in 0..3 {
+            handles.extend(Editable::at(fixture, edit.chat.id.clone()).await);
+        }
+        let racing = (1..6).map(|keep| {
+            let handle = &handles[keep as usize % handles.len()];
+            async move { (keep, handle.truncate(revision, keep).await) }
+        });
+        let mut won = Vec::new();
+        for (keep, result) in join_all(racing).await {
+            match result {
+                Ok(truncated) => won.push((keep, truncated)),
+                refused => assert_gone(refused),
+            }
+        }
+        assert_eq!(won.len(), 1, "{won:?}");
+        let (keep, truncated) = won[0];
+        assert_eq!(truncated.removed, 6 - keep);
+        assert_eq!(edit.chat.log().await, log[..keep as usize]);
+        assert_eq!(Some(edit.chat.revision().await), truncated.revision);
+    }
+}
+
+/// A truncation and an append that race end in one of two ways: the append is in and nothing was cut, or the log was cut and
+/// the append is gone.
+pub async fn a_racing_append_lands_before_or_not_at_all(fixture: &dyn Fixture) {
+    // Either comes a little later each time.
+    for wait in 0..8_usize {
+        let Some(edit) = Editable::new(fixture).await else { return };
+        let other = edit.chat.reopened(fixture).await;
+        let mut log = edit.chat.add_turns(3).await;
+        let revision = edit.chat.revision().await;
+        let late = turn_of("late");
+        let cutting = async {
+            for _ in 0..wait.saturating_sub(4) {
+                pause().await;
+            }
+            edit.truncate(revision, 1).await
+        };
+        let appending = async {
+            for _ in 0..4_usize.saturating_sub(wait) {
+                pause().await;
+            }
+            other.append(Expect::AnyIn(revision.incarnation()), late.clone()).await
+        };
+        match join(cutting, appending).await {
+            (Ok(truncated), appended) => {
+                assert_gone(appended);
+                assert_eq!(truncated.removed, 2);
+                log.truncate(1);
+            }
+            (cut, Ok(appended)) => {
+                assert_conflict(cut, appended.revision);
+                log.push(crate::Recorded::new(appended.seq, late));
+            }
+            (cut, appended) => panic!("neither was done: {cut:?}, {appended:?}"),
+        }
+        assert_eq!(edit.chat.log().await, log);
+    }
+}
+
+/// Callers that read, cut and append again and again leave a log without gaps, and readers see states that were.
+pub async fn edits_and_appends_leave_no_gap(fixture: &dyn Fixture) {
+    let Some(edit) = Editable::new(fixture).await else { return };
+    let other = edit.chat.reopened(fixture).await;
+    let first = edit.chat.add_turns(2).await;
+    let cutting = async {
+        for _ in 0..6 {
+            let at = edit.chat.revision().await;
+            pause().await;
+            match edit.truncate(at, 2).await {
+                Ok(_) | Err(StoreError::Conflict { .. }) => {}
+                Err(other) => panic!("expected `Conflict`, got {other:?}"),
+            }
+        }
+    };
+    let appending = join_all((0..3).map(|n| {
+        let other = &other;
+        async move {
+            for _ in 0..4 {
+                let incarnation = other.incarnation().await;
+                pause().await;
+                match other.append(Expect::AnyIn(incarnation), turn_of(&n.to_string())).await {
+                    Ok(_) | Err(StoreError::Gone) => {}
+                    Err(other) => panic!("expected `Gone`, got {other:?}"),
+                }
+            }
+        }
+    }));
+    let reading = async {
+        for _ in 0..12 {
+            let window = other.window(Load::new()).await;
+            assert!(window.exchanges.starts_with(&first), "what stays was not there");
+            let positions = window.exchanges.iter().map(|recorded| recorded.seq.get());
+            assert!(positions.eq(0..window.exchanges.len() as u64), "the log had a gap");
+            pause().await;
+        }
+    };
+    join(join(cutting, appending), reading).await;
+    // Reading checks that there is no gap.
+    let log = edit.chat.log().await;
+    assert!(log.starts_with(&first));
+    assert_eq!(edit.chat.window(Load::new()).await.exchanges, log);
+}
+
+/// A truncation whose caller gives up is done or not done.
+pub async fn a_dropped_truncation_is_done_or_not(fixture: &dyn Fixture) {
+    for polls in 0..4 {
+        let Some(edit) = Editable::new(fixture).await else { return };
+        let log = edit.chat.add_turns(3).await;
+        let revision = edit.chat.revision().await;
+        abandon(edit.truncate(revision, 1), polls).await;
+        match edit.truncate(revision, 1).await {
+            Ok(truncated) => assert_eq!(truncated.removed, 2),
+            gone => assert_gone(gone),
+        }
+        assert_eq!(edit.chat.log().await, log[..1]);
+    }
+}
+
+/// A truncation lasts, in a durable store: the log, its revision and its compactions are there again as it left them.
+pub async fn a_truncation_lasts(fixture: &dyn Fixture) {
+    let Some(edit) = Editable::new(fixture).await else { return };
+    if !fixture.capabilities().durable {
+        return;
+    }
+    let small = profile("small");
+    let none = crate::CompactionVersion::NONE;
+    let log = edit.chat.add_turns(5).await;
+    let old = edit.chat.revision().await;
+    edit.chat.cut(none, summary_to(1, "kept")).await;
+    edit.chat.compact_as(&small, none, summary_to(4, "removed")).await.expect("the cut is legal");
+    edit.keep(3).await;
+    let before = edit.chat.window(Load::new()).await;
+    let id = edit.chat.id.clone();
+    drop(edit);
+
+    let Some(edit) = Editable::at(fixture, id).await else { panic!("the store can truncate no more") };
+    assert_eq!(edit.chat.window(Load::new()).await, before);
+    assert_eq!(edit.chat.compaction(&small).await, None);
+    assert_eq!(edit.chat.log().await, log[..3]);
+    assert_gone(edit.truncate(old, 1).await);
+    assert_gone(edit.chat.append(Expect::AnyIn(old.incarnation()), turn_of("late")).await);
+    let again = edit.chat.append(Expect::Exactly(before.revision), (*log[4].exchange).clone()).await;
+    assert_eq!(again.expect("its id is free").seq, Seq::new(3));
+}

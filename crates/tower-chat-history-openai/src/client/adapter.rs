@@ -1,0 +1,79 @@
+//! The adapter for an async-openai client's HTTP requests.
+
+use async_openai::middleware::HttpRequestFactory;
+use reqwest::{Body, Response};
+use tower_chat_history::{
+    BoxError, InputMode, Turn, TurnInput,
+    adapt::{AdaptRequest, Opened, RecordResponse},
+};
+
+use super::{
+    CallError, HttpDraft,
+    body::{ChatBody, Read},
+    headers::{self, Asked},
+    request, response,
+};
+
+/// Adapts the HTTP requests of an async-openai client: see the [module docs](crate::client).
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct OpenAiHttp {
+    input_mode: InputMode,
+}
+
+impl OpenAiHttp {
+    /// The adapter.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { input_mode: InputMode::Transcript }
+    }
+
+    /// What of a request is new. The default is [`InputMode::Transcript`].
+    #[must_use]
+    pub const fn input_mode(mut self, mode: InputMode) -> Self {
+        self.input_mode = mode;
+        self
+    }
+}
+
+impl Default for OpenAiHttp {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl AdaptRequest<HttpRequestFactory> for OpenAiHttp {
+    type Request = HttpRequestFactory;
+    type Draft = HttpDraft;
+
+    async fn open(&self, factory: HttpRequestFactory) -> Result<Opened<HttpDraft, HttpRequestFactory>, BoxError> {
+        let first = factory.build().await?;
+        if !request::is_chat(&first) {
+            return Ok(Opened::Other(request::sent(factory, first, None)));
+        }
+        let (conversation, exchange) = match headers::read(first.headers())? {
+            Asked::Stateless => return Ok(Opened::Other(request::sent(factory, first, None))),
+            Asked::In(conversation, exchange) => (conversation, exchange),
+        };
+        let bytes = first.body().and_then(Body::as_bytes).ok_or(CallError::StreamedBody)?;
+        let Read { body, transcript, input, choices } =
+            ChatBody::read(bytes::Bytes::copy_from_slice(bytes), self.input_mode)?;
+        let mut turn = TurnInput::new(conversation, input).transcript(transcript);
+        turn.exchange = exchange;
+        turn.choices = choices;
+        Ok(Opened::Chat(turn, HttpDraft { factory, first, body }))
+    }
+}
+
+impl RecordResponse<Response> for OpenAiHttp {
+    type Response = Response;
+
+    fn pass(&self, response: Response) -> Response {
+        response
+    }
+
+    /// Only a success has a reply: of anything else the turn is dropped, and the client reads the error as ever.
+    async fn record(&self, response: Response, turn: Turn) -> Result<Response, BoxError> {
+        if response.status().is_success() { response::record(response, turn).await } else { Ok(response) }
+    }
+}

@@ -1,0 +1,212 @@
+//! The request's body: where its messages stand, and the same bytes with others in their place.
+
+use std::ops::Range;
+
+use bytes::Bytes;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use tower_chat_history::{InputMode, Message};
+
+use super::CallError;
+
+/// A chat request's body whose messages can be exchanged.
+pub(super) struct ChatBody {
+    bytes: Bytes,
+    /// Where the caller's head ends: behind its last message, or behind the `[`.
+    head_end: usize,
+    /// Whether there is a head.
+    has_head: bool,
+    /// Where the input begins, at its first message or at the `]`.
+    input_start: usize,
+    /// Whether messages stand between head and input, which the window replaces.
+    has_transcript: bool,
+}
+
+/// What a body says, as far as history needs to know.
+pub(super) struct Read {
+    pub(super) body: ChatBody,
+    pub(super) transcript: Vec<Message>,
+    pub(super) input: Vec<Message>,
+    pub(super) choices: usize,
+}
+
+#[derive(Deserialize)]
+struct Fields<'a> {
+    #[serde(borrow)]
+    messages: &'a RawValue,
+    // As it stands: whether the value is legal is for the provider to say.
+    #[serde(borrow)]
+    n: Option<&'a RawValue>,
+}
+
+impl ChatBody {
+    /// Finds the messages. Nothing else of the body is looked at but `n`.
+    pub(super) fn read(bytes: Bytes, mode: InputMode) -> Result<Read, CallError> {
+        let text = std::str::from_utf8(&bytes).map_err(|_| CallError::Body { line: 0, column: 0 })?;
+        let fields: Fields<'_> = serde_json::from_str(text).map_err(CallError::body)?;
+        let elements: Vec<&RawValue> = serde_json::from_str(fields.messages.get()).map_err(CallError::body)?;
+        let array = range(text, fields.messages.get());
+        let ranges: Vec<Range<usize>> = elements.iter().map(|element| range(text, element.get())).collect();
+        let messages = elements.iter().enumerate().map(|(position, element)| {
+            Message::from_json(element.get()).map_err(|source| CallError::Message { position, source })
+        });
+        let mut messages = messages.collect::<Result<Vec<_>, _>>()?;
+        let choices = fields.n.and_then(|n| n.get().parse().ok()).unwrap_or(1);
+
+        let head = messages.iter().take_while(|message| message.is_instruction()).count();
+        let mut transcript = messages.split_off(head);
+        let input = transcript.split_off(mode.input_start(&transcript));
+        let body = Self {
+            head_end: ranges[..head].last().map_or(array.start + 1, |last| last.end),
+            has_head: head > 0,
+            input_start: ranges.get(head + transcript.len()).map_or(array.end - 1, |first| first.start),
+            has_transcript: !transcript.is_empty(),
+            bytes,
+        };
+        Ok(Read { body, transcript, input, choices })
+    }
+
+    /// The same bytes, with the window in place of what stands between head and input.
+    pub(super) fn with_window(self, window: &[Message]) -> Bytes {
+        if window.is_empty() && !self.has_transcript {
+            return self.bytes;
+        }
+        let added = window.iter().map(|message| message.bytes() + 1).sum::<usize>();
+        let mut body = Vec::with_capacity(self.bytes.len() + added + 1);
+        body.extend_from_slice(&self.bytes[..self.head_end]);
+        let mut separated = !self.has_head;
+        for message in window {
+            if !std::mem::replace(&mut separated, false) {
+                body.push(b',');
+            }
+            body.extend_from_slice(message.json().as_bytes());
+        }
+        if !separated {
+            body.push(b',');
+        }
+        body.extend_from_slice(&self.bytes[self.input_start..]);
+        body.into()
+    }
+}
+
+/// Where a part that was borrowed from the text stands in it.
+fn range(text: &str, part: &str) -> Range<usize> {
+    let start = part.as_ptr().addr() - text.as_ptr().addr();
+    start..start + part.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn read(body: &str, mode: InputMode) -> Read {
+        ChatBody::read(Bytes::copy_from_slice(body.as_bytes()), mode).unwrap()
+    }
+
+    fn spliced(body: &str, mode: InputMode, window: &[Message]) -> String {
+        String::from_utf8(read(body, mode).body.with_window(window).to_vec()).unwrap()
+    }
+
+    #[test]
+    fn the_window_stands_between_head_and_input() {
+        let window = [Message::user("u0"), Message::assistant("a0")];
+        let (u, a) = (window[0].json(), window[1].json());
+        let body = r#"{"model": "m", "messages" : [ {"role":"system","content":"S"} , {"role":"user","content":"u1"} ] ,"n":2}"#;
+        let sent = spliced(body, InputMode::Transcript, &window);
+        let expected = format!(
+            r#"{{"model": "m", "messages" : [ {{"role":"system","content":"S"}},{u},{a},{{"role":"user","content":"u1"}} ] ,"n":2}}"#
+        );
+        assert_eq!(sent, expected);
+        assert_eq!(read(body, InputMode::Transcript).choices, 2);
+        assert_eq!(spliced(body, InputMode::Transcript, &[]), body, "nothing to add, nothing changed");
+    }
+
+    #[test]
+    fn what_is_resent_is_replaced_by_the_window() {
+        let (u, a, next) = (Message::user("u0"), Message::assistant("a0"), Message::user("u1"));
+        let body = format!(r#"{{"messages":[{},{},{}]}}"#, u.json(), a.json(), next.json());
+        let read = read(&body, InputMode::Transcript);
+        assert_eq!((read.transcript, read.input), (vec![u.clone(), a.clone()], vec![next.clone()]));
+        let stored = Message::from_json(r#"{"role":"assistant","content":"a0","reasoning_content":"r"}"#).unwrap();
+        let sent = spliced(&body, InputMode::Transcript, &[u.clone(), stored.clone()]);
+        assert_eq!(sent, format!(r#"{{"messages":[{},{},{}]}}"#, u.json(), stored.json(), next.json()));
+        assert_eq!(spliced(&body, InputMode::Transcript, &[]), format!(r#"{{"messages":[{}]}}"#, next.json()));
+        assert_eq!(self::read(&body, InputMode::New).input.len(), 3);
+    }
+
+    #[test]
+    fn a_body_that_cannot_be_read_is_refused_without_quoting_it() {
+        for wrong in [
+            "secret",
+            "[]",
+            "{}",
+            r#"{"messages":"secret"}"#,
+            r#"{"messages":["secret"]}"#,
+            r#"{"messages":[],"messages":["secret"]}"#,
+        ] {
+            let error = ChatBody::read(Bytes::copy_from_slice(wrong.as_bytes()), InputMode::New).err().unwrap();
+            let told = format!("{error} {error:?}");
+            assert!(!told.contains("secret"), "{told}");
+        }
+    }
+
+    fn space() -> impl Strategy<Value = String> {
+        "[ \t\r\n]{0,3}"
+    }
+
+    /// A member of the body that has nothing to do with history, some of it to be taken for the messages.
+    fn other() -> impl Strategy<Value = String> {
+        prop_oneof![
+            Just(r#""n":3"#.to_owned()),
+            Just(r#""temperature" : 1.50e0"#.to_owned()),
+            Just(r#""metadata":{"messages":[{"role":"user","content":"no"}], "n":9}"#.to_owned()),
+            Just(r#""tools":[{"function":{"parameters":{"messages":[1 , 2]}}}]"#.to_owned()),
+            Just(r#""user":"\"messages\":[] \ud83d""#.to_owned()),
+            Just(r#""x":"],\"messages\":[""#.to_owned()),
+        ]
+    }
+
+    fn message(role: &'static str) -> impl Strategy<Value = String> {
+        (space(), "[a-z\\[\\]{},:]{0,6}")
+            .prop_map(move |(space, text)| format!(r#"{{{space}"content":"{text}",{space}"role" :"{role}"}}"#))
+    }
+
+    proptest! {
+        #[test]
+        fn no_byte_changes_but_in_the_messages(
+            before in prop::collection::btree_set(other(), 0..3),
+            after in prop::collection::btree_set(other(), 0..3),
+            head in prop::collection::vec(message("system"), 0..3),
+            resent in prop::collection::vec((message("user"), message("assistant")), 0..3),
+            input in prop::collection::vec(message("user"), 1..3),
+            window in prop::collection::vec(message("user"), 0..4),
+            gaps in prop::collection::vec(space(), 4),
+        ) {
+            let after: Vec<String> = after.difference(&before).cloned().collect();
+            let comma = format!("{},{}", gaps[0], gaps[1]);
+            let join = |parts: &[String]| parts.join(&comma);
+            let resent: Vec<String> = resent.into_iter().flat_map(|(user, assistant)| [user, assistant]).collect();
+            let all: Vec<String> = [&head[..], &resent[..], &input[..]].concat();
+            let mut front = format!("{}{{{}", gaps[2], join(&[before.into_iter().collect(), vec![String::new()]].concat()));
+            front.push_str(&format!("\"messages\"{}:{}", gaps[3], gaps[0]));
+            let mut back = gaps[1].clone();
+            for member in &after {
+                back.push_str(&comma);
+                back.push_str(member);
+            }
+            back.push_str(&format!("}}{}", gaps[2]));
+            let body = format!("{front}[{}{}{}]{back}", gaps[2], join(&all), gaps[3]);
+
+            let messages: Vec<Message> = window.iter().map(|json| Message::from_json(json.as_str()).unwrap()).collect();
+            let sent = spliced(&body, InputMode::Transcript, &messages);
+            prop_assert!(sent.starts_with(&format!("{front}[")), "{sent}");
+            prop_assert!(sent.ends_with(&format!("{}{}]{back}", join(&input), gaps[3])), "{sent}");
+            let array = &sent[front.len()..sent.len() - back.len()];
+            let sent: Vec<&RawValue> = serde_json::from_str(array).unwrap();
+            let expected: Vec<&String> = head.iter().chain(&window).chain(&input).collect();
+            prop_assert_eq!(sent.iter().map(|raw| raw.get()).collect::<Vec<_>>(), expected);
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! Building clients that remember.
+
+use std::sync::Arc;
+
+use async_openai::{
+    Client,
+    config::Config,
+    middleware::{ReqwestService, retry::OpenAIRetryLayer},
+};
+use tower_chat_history::{ChatHistoryLayer, Engine, HistoryOptions, HistoryStore, InputMode};
+use tower_layer::Layer as _;
+
+use super::{OpenAiHttp, service::Unboxed};
+
+/// Makes async-openai clients that remember: see the [module docs](super).
+///
+/// Clients made by one value share its engine: the store, the options and the saves that are in flight.
+#[derive(Clone, Debug)]
+pub struct OpenAiHistory {
+    engine: Engine,
+    adapter: OpenAiHttp,
+    http: Option<reqwest::Client>,
+}
+
+impl OpenAiHistory {
+    /// Remembers in that store, with the [default options](HistoryOptions).
+    pub fn new(store: impl HistoryStore) -> Self {
+        Self::from_engine(Engine::new(store))
+    }
+
+    /// Remembers with an engine that may be shared with other layers and with code that uses it directly.
+    #[must_use]
+    pub const fn from_engine(engine: Engine) -> Self {
+        Self { engine, adapter: OpenAiHttp::new(), http: None }
+    }
+
+    /// Remembers with these options: a new engine over the same store. Say so before clients and layers are made.
+    #[must_use]
+    pub fn options(mut self, options: HistoryOptions) -> Self {
+        self.engine = Engine::with_options(Arc::clone(self.engine.store()), options);
+        self
+    }
+
+    /// What of a request is new. The default is [`InputMode::Transcript`]: what comes after the last assistant message.
+    #[must_use]
+    pub fn input_mode(mut self, mode: InputMode) -> Self {
+        self.adapter = self.adapter.input_mode(mode);
+        self
+    }
+
+    /// The HTTP client that requests are sent with. The default is reqwest's.
+    #[must_use]
+    pub fn http_client(mut self, client: reqwest::Client) -> Self {
+        self.http = Some(client);
+        self
+    }
+
+    /// A client that remembers. Any configuration will do, Azure's too.
+    ///
+    /// It retries as a client of async-openai does by itself, inside of history: what is tried again is one turn.
+    pub fn client<C: Config>(&self, config: C) -> Client<C> {
+        let http = self.http.clone().unwrap_or_default();
+        let transport = OpenAIRetryLayer::default().layer(ReqwestService::new(http.clone()));
+        Client::build(http, config).with_http_service(Unboxed(self.layer().layer(transport)))
+    }
+
+    /// The layer alone, for services that take async-openai's
+    /// [`HttpRequestFactory`](async_openai::middleware::HttpRequestFactory) and answer with a [`reqwest::Response`].
+    #[must_use]
+    pub fn layer(&self) -> ChatHistoryLayer<OpenAiHttp> {
+        ChatHistoryLayer::from_engine(self.engine.clone(), self.adapter.clone())
+    }
+
+    /// The engine: drain it before the runtime shuts down.
+    #[must_use]
+    pub const fn engine(&self) -> &Engine {
+        &self.engine
+    }
+}

@@ -1,0 +1,90 @@
+//! Memory inside of an async-openai client.
+//!
+//! Code that calls `client.chat().create(..)` or `create_stream(..)` stays as it is: the client is built by
+//! [`OpenAiHistory`], and each call names its conversation in a header.
+//!
+//! ```no_run
+//! use async_openai::{config::OpenAIConfig, traits::RequestOptionsBuilder, types::chat::CreateChatCompletionRequest};
+//! use tower_chat_history::{BoxError, ConversationId, MemoryStore};
+//! use tower_chat_history_openai::client::{CONVERSATION_ID, OpenAiHistory};
+//!
+//! # async fn example(request: CreateChatCompletionRequest) -> Result<(), BoxError> {
+//! let client = OpenAiHistory::new(MemoryStore::new()).client(OpenAIConfig::new());
+//!
+//! let id = ConversationId::new(["acme", "user-42"])?;
+//! let response = client.chat().header(CONVERSATION_ID, id.to_string())?.create(request).await?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # The stack
+//!
+//! ```text
+//!   client.chat().create(..), create_stream(..), any other call
+//!     │  HTTP request, with the headers of this module
+//!   errors       inner ones are what they were
+//!     │
+//!   ChatHistory  loads, puts the window into the body, saves once
+//!     │  HTTP request, without those headers
+//!   retry        async-openai's own: 429, server errors, Retry-After
+//!     │
+//!   transport    reqwest
+//! ```
+//!
+//! For other layers in between, build the stack by hand, around [`OpenAiHistory::layer`], with [`openai_error`] outermost.
+//! Beware of async-openai's `Client::with_http_client` and `with_http_service`: each replaces the whole stack, history and
+//! retries included. Set the HTTP client [here](OpenAiHistory::http_client) instead.
+//!
+//! # What is touched
+//!
+//! A chat call is a POST to a path that ends in `/chat/completions`, Azure's deployments included. Every other call passes
+//! through, as does a chat call marked [`STATELESS`]; all lose the headers of this module on the way. A chat call without a
+//! conversation is a [`CallError`].
+//!
+//! Of a chat call's body the messages change and no other byte. What is sent is its head (the system and developer messages
+//! it begins with), the window as it is stored, and the input as it was written. The input is by default what comes after
+//! the last assistant message: callers that keep their own list of messages send all of it, and what stands before the
+//! input is compared with the log and not sent again. See [`InputMode`].
+//!
+//! # What is stored
+//!
+//! Answers of status 2xx; others are handed on, and nothing is stored. The server's content type says whether the answer is
+//! whole or a stream of events; where it says neither, the first byte does.
+//!
+//! - **Whole**: it is read to its end (as the client does itself, without a bound), and the first choice's message is stored
+//!   byte for byte. A body that is no chat completion is handed on, and nothing is stored. When the save fails, the error has
+//!   the response: `SaveFailed<reqwest::Response>` in `OpenAIError::Boxed`.
+//! - **Events** pass as they come, cut as they come. The message is put together from its deltas: text is appended to text,
+//!   also in fields that are not known; texts that name something (`role`, `type`, `id`, `name`, `format`, `model`,
+//!   `provider`) are replaced; lists are appended, elements with an `index` joined; what comes in one piece is kept byte for
+//!   byte. The bytes that complete `[DONE]` come when the exchange is stored. An error event, or one that cannot be read, is
+//!   an [interruption](tower_chat_history::OnInterruption) unless the reply was complete before.
+//!
+//! Usage is in a stream only if it is asked for (`stream_options.include_usage`).
+
+mod adapter;
+mod body;
+mod delta;
+mod error;
+mod fold;
+#[cfg(test)]
+mod fold_tests;
+mod headers;
+mod history;
+mod reply;
+mod request;
+mod response;
+mod service;
+mod sse;
+
+#[cfg(doc)]
+use tower_chat_history::InputMode;
+
+pub use self::{
+    adapter::OpenAiHttp,
+    error::CallError,
+    headers::{CONVERSATION_ID, EXCHANGE_ID, STATELESS},
+    history::OpenAiHistory,
+    request::HttpDraft,
+    service::openai_error,
+};

@@ -1,0 +1,74 @@
+//! Requests: which of them are chat calls, and how they are sent on.
+
+use std::{
+    fmt,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use async_openai::middleware::HttpRequestFactory;
+use bytes::Bytes;
+use reqwest::{
+    Method, Request,
+    header::{CONTENT_LENGTH, HeaderValue},
+};
+use tower_chat_history::{
+    BoxError,
+    adapt::{Draft, Prompt, Sent},
+};
+
+use super::{body::ChatBody, headers};
+
+/// Whether this creates a chat completion. By the end of the path, so that Azure's deployments and gateways are found too.
+pub(super) fn is_chat(request: &Request) -> bool {
+    request.method() == Method::POST && request.url().path().ends_with("/chat/completions")
+}
+
+/// The request as it goes out: without the headers that are ours, and with that body, if one is given.
+///
+/// It was built once to be looked at, and that one is the first attempt's: building may mean to read a file. Any further
+/// attempt builds anew, as the client means it.
+pub(super) fn sent(factory: HttpRequestFactory, first: Request, body: Option<Bytes>) -> HttpRequestFactory {
+    let first = Arc::new(Mutex::new(Some(first)));
+    HttpRequestFactory::new(move || {
+        let (factory, first, body) = (factory.clone(), Arc::clone(&first), body.clone());
+        async move {
+            let built = first.lock().unwrap_or_else(PoisonError::into_inner).take();
+            let mut request = match built {
+                Some(request) => request,
+                None => factory.build().await?,
+            };
+            headers::strip(request.headers_mut());
+            if let Some(body) = body {
+                // The transport knows the length; a header that states it already must not be wrong.
+                if let Some(length) = request.headers_mut().get_mut(CONTENT_LENGTH) {
+                    *length = HeaderValue::from(body.len());
+                }
+                *request.body_mut() = Some(body.into());
+            }
+            Ok(request)
+        }
+    })
+}
+
+/// A chat call of a client that waits for its history.
+pub struct HttpDraft {
+    pub(super) factory: HttpRequestFactory,
+    pub(super) first: Request,
+    pub(super) body: ChatBody,
+}
+
+impl Draft for HttpDraft {
+    type Request = HttpRequestFactory;
+
+    fn send(self, prompt: Prompt<'_>) -> Result<Sent<HttpRequestFactory>, BoxError> {
+        // Nothing is ever downgraded here: messages are sent as the JSON that they are.
+        let body = self.body.with_window(prompt.window);
+        Ok(Sent::new(sent(self.factory, self.first, Some(body)), 0))
+    }
+}
+
+impl fmt::Debug for HttpDraft {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpDraft").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,119 @@
+//! Responses: what kind they are, and the same response around a body that is watched.
+
+use std::{
+    pin::Pin,
+    sync::{Arc, Mutex, PoisonError},
+    task::{Context, Poll},
+};
+
+use async_openai::error::OpenAIError;
+use bytes::Bytes;
+use futures_util::{Stream, StreamExt as _, stream::BoxStream};
+use reqwest::{Body, Response, ResponseBuilderExt as _, header::CONTENT_TYPE};
+use tower_chat_history::{BoxError, Turn};
+
+use super::{fold::SseFold, reply};
+
+type Upstream = BoxStream<'static, Result<Bytes, reqwest::Error>>;
+
+/// Records a successful answer to a chat call.
+pub(super) async fn record(response: Response, turn: Turn) -> Result<Response, BoxError> {
+    let shell = Shell::of(&response);
+    match kind(&response) {
+        Kind::Whole => {
+            let bytes = response.bytes().await.map_err(OpenAIError::Reqwest)?;
+            whole(shell, bytes, turn).await
+        }
+        Kind::Events => Ok(shell.around(events(response.bytes_stream().boxed(), turn))),
+        Kind::Unknown => {
+            // The first byte tells. It is waited for, here only: servers that do not say what they send are rare.
+            let mut stream = response.bytes_stream().boxed();
+            let mut first = Vec::new();
+            let mut json = false;
+            while let Some(item) = stream.next().await {
+                let byte = item.as_ref().ok().and_then(|bytes| bytes.trim_ascii_start().first().copied());
+                let decided = byte.is_some() || item.is_err();
+                first.push(item);
+                if decided {
+                    json = byte == Some(b'{');
+                    break;
+                }
+            }
+            let all = futures_util::stream::iter(first).chain(stream).boxed();
+            if !json {
+                return Ok(shell.around(events(all, turn)));
+            }
+            let bytes = Response::from(http::Response::new(Body::wrap_stream(all))).bytes().await;
+            whole(shell, bytes.map_err(OpenAIError::Reqwest)?, turn).await
+        }
+    }
+}
+
+async fn whole(shell: Shell, bytes: Bytes, turn: Turn) -> Result<Response, BoxError> {
+    let reply = reply::reply(&bytes);
+    turn.record(shell.around(bytes), reply).await
+}
+
+fn events(upstream: Upstream, turn: Turn) -> Body {
+    let upstream = Shared(Arc::new(Mutex::new(upstream.fuse().boxed())));
+    let fold = SseFold::new(turn.choices());
+    // A recorded stream ends with `[DONE]`. What the server sends behind it, were it half a line end, is not history's to
+    // swallow.
+    Body::wrap_stream(turn.record_stream(upstream.clone(), fold).chain(upstream))
+}
+
+enum Kind {
+    Whole,
+    Events,
+    Unknown,
+}
+
+/// What the server says that it sends. Not what was asked for: some gateways answer a request for a stream in one piece.
+fn kind(response: &Response) -> Kind {
+    let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    let kind = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    match kind.as_str() {
+        "text/event-stream" => Kind::Events,
+        "application/json" => Kind::Whole,
+        kind if kind.ends_with("+json") => Kind::Whole,
+        _ => Kind::Unknown,
+    }
+}
+
+/// All of a response but its body.
+struct Shell {
+    url: reqwest::Url,
+    head: http::Response<()>,
+}
+
+impl Shell {
+    fn of(response: &Response) -> Self {
+        let mut head = http::Response::new(());
+        *head.status_mut() = response.status();
+        *head.version_mut() = response.version();
+        *head.headers_mut() = response.headers().clone();
+        *head.extensions_mut() = response.extensions().clone();
+        Self { url: response.url().clone(), head }
+    }
+
+    fn around(self, body: impl Into<Body>) -> Response {
+        let (mut head, ()) = self.head.into_parts();
+        // With an address alone the builder does not fail; if it did, the address would be missing and nothing else.
+        if let Ok(addressed) = http::Response::builder().url(self.url).body(()) {
+            head.extensions.extend(addressed.into_parts().0.extensions);
+        }
+        Response::from(http::Response::from_parts(head, body.into()))
+    }
+}
+
+/// One stream for two readers, the second of which begins where the first one stops.
+#[derive(Clone)]
+struct Shared(Arc<Mutex<Upstream>>);
+
+impl Stream for Shared {
+    type Item = Result<Bytes, reqwest::Error>;
+
+    fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).poll_next_unpin(context)
+    }
+}

@@ -1,0 +1,151 @@
+//! Server-sent events out of bytes that are cut anywhere.
+
+use std::mem;
+
+const BOM: &[u8] = b"\xef\xbb\xbf";
+
+/// Finds events as the HTML standard defines them: lines end with LF, CRLF or CR, a colon begins a comment, several data
+/// lines are one text, an empty line ends an event, and what the stream's end cuts off is none.
+#[derive(Debug, Default)]
+pub(super) struct Events {
+    line: Vec<u8>,
+    event: Event,
+    has_data: bool,
+    /// Whether the first line, which may begin with a byte order mark, is over.
+    begun: bool,
+    /// Whether the byte before was a CR: an LF after it belongs to it.
+    after_cr: bool,
+}
+
+/// One event. Its bytes are as they came: whether they are UTF-8 is for whoever reads them.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub(super) struct Event {
+    /// Its name; empty if it has none.
+    pub(super) name: Vec<u8>,
+    pub(super) data: Vec<u8>,
+}
+
+impl Events {
+    /// Takes the next bytes and hands on every event that ends in them.
+    pub(super) fn push(&mut self, mut bytes: &[u8], mut on_event: impl FnMut(&Event)) {
+        while !bytes.is_empty() {
+            if mem::take(&mut self.after_cr) && bytes[0] == b'\n' {
+                bytes = &bytes[1..];
+                continue;
+            }
+            let Some(end) = bytes.iter().position(|byte| matches!(byte, b'\n' | b'\r')) else {
+                self.line.extend_from_slice(bytes);
+                return;
+            };
+            self.line.extend_from_slice(&bytes[..end]);
+            self.after_cr = bytes[end] == b'\r';
+            bytes = &bytes[end + 1..];
+            self.end_line(&mut on_event);
+        }
+    }
+
+    fn end_line(&mut self, on_event: &mut impl FnMut(&Event)) {
+        let mut line = mem::take(&mut self.line);
+        let text = if self.begun { &line[..] } else { line.strip_prefix(BOM).unwrap_or(&line) };
+        self.begun = true;
+        if text.is_empty() {
+            let event = mem::take(&mut self.event);
+            if mem::take(&mut self.has_data) {
+                on_event(&event);
+            }
+        } else {
+            self.field(text);
+        }
+        // The buffer is kept: a stream has thousands of lines.
+        line.clear();
+        self.line = line;
+    }
+
+    fn field(&mut self, line: &[u8]) {
+        let (name, value) = match line.iter().position(|byte| *byte == b':') {
+            Some(colon) => (&line[..colon], &line[colon + 1..]),
+            None => (line, &[][..]),
+        };
+        let value = value.strip_prefix(b" ").unwrap_or(value);
+        match name {
+            b"data" => {
+                if mem::replace(&mut self.has_data, true) {
+                    self.event.data.push(b'\n');
+                }
+                self.event.data.extend_from_slice(value);
+            }
+            b"event" => self.event.name = value.to_vec(),
+            _ => {}
+        }
+    }
+}
+
+impl std::fmt::Debug for Event {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Event").field("bytes", &self.data.len()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn events<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Vec<(String, String)> {
+        let (mut events, mut found) = (Events::default(), Vec::new());
+        for piece in pieces {
+            events.push(piece, |event| {
+                let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+                found.push((text(&event.name), text(&event.data)));
+            });
+        }
+        found
+    }
+
+    fn data(text: &str) -> Vec<String> {
+        events([text.as_bytes()]).into_iter().map(|(_, data)| data).collect()
+    }
+
+    #[test]
+    fn every_line_end_ends_a_line() {
+        for text in ["data: a\n\ndata: b\n\n", "data: a\r\n\r\ndata: b\r\n\r\n", "data: a\r\rdata: b\r\r"] {
+            assert_eq!(data(text), ["a", "b"], "{text:?}");
+        }
+        assert_eq!(data("data: a\n\r\ndata: b\r\n\n"), ["a", "b"], "mixed");
+    }
+
+    #[test]
+    fn fields_are_read_as_the_standard_says() {
+        assert_eq!(data("\u{feff}data: a\n\n"), ["a"]);
+        assert_eq!(data(": ping\n\n:\ndata:a\n: between\ndata:  b\n\n"), ["a\n b"]);
+        assert_eq!(data("data\n\ndata:\ndata:\n\n"), ["", "\n"]);
+        assert_eq!(data("id: 1\nretry: 5\nother\n\n"), [""; 0]);
+        assert_eq!(data("data: a\n\ndata: cut off\n"), ["a"]);
+        assert_eq!(events([&b"event: error\ndata: x\n\ndata: y\n\n"[..]])[1].0, "", "a name is its event's alone");
+    }
+
+    proptest! {
+        #[test]
+        fn events_are_the_same_however_the_bytes_are_cut(
+            lines in prop::collection::vec(("(data|event|: c|id|)", "[a-zäß: ]{0,5}", "(\n|\r|\r\n)"), 0..24),
+            bom in any::<bool>(),
+            cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..12),
+        ) {
+            let mut text = String::from(if bom { "\u{feff}" } else { "" });
+            for (name, value, end) in &lines {
+                match name.as_str() {
+                    "" => text.push_str(end),
+                    name => text.push_str(&format!("{name}: {value}{end}")),
+                }
+            }
+            let bytes = text.as_bytes();
+            let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut.index(bytes.len() + 1)).collect();
+            cuts.extend([0, bytes.len()]);
+            cuts.sort_unstable();
+            let pieces = cuts.windows(2).map(|pair| &bytes[pair[0]..pair[1]]);
+            prop_assert_eq!(events(pieces), events([bytes]));
+            prop_assert_eq!(events(bytes.chunks(1)), events([bytes]));
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! Calls that fail, are tried again, or are kept from the model.
+
+use std::time::Duration;
+
+use async_openai::{error::OpenAIError, traits::RequestOptionsBuilder as _};
+use tower_chat_history::{HistoryError, MemoryStore, SaveFailed};
+use tower_chat_history_openai::client::{CONVERSATION_ID, CallError, EXCHANGE_ID, STATELESS};
+use tower_chat_history_test::{ApiFailure, Fault, FaultStore, Op, Reply};
+
+use super::{HEADERS, ask, history_error, id, log, request, start, user};
+
+#[tokio::test]
+async fn a_busy_answer_is_retried_and_the_turn_stored_once() {
+    for streamed in [false, true] {
+        let store = FaultStore::new(MemoryStore::new());
+        let busy = || Reply::error(ApiFailure::rate_limited(Duration::ZERO));
+        let (server, client) = start([busy(), busy(), Reply::text("a0")], store.clone()).await;
+        ask(&client, streamed, "u0").await.unwrap();
+        assert_eq!(server.requests().len(), 3);
+        let bodies: Vec<String> = server.requests().iter().map(|request| request.body().to_owned()).collect();
+        assert!(bodies.iter().all(|body| *body == bodies[0]));
+        assert!(server.requests().iter().all(|request| request.header(CONVERSATION_ID).is_none()));
+        assert_eq!((store.calls(Op::Load), store.calls(Op::Append)), (1, 1));
+    }
+}
+
+#[tokio::test]
+async fn errors_are_what_they_were_and_nothing_is_stored() {
+    let store = MemoryStore::new();
+    let replies = [
+        Reply::error(ApiFailure::context_length_exceeded()),
+        Reply::error(ApiFailure::insufficient_quota()),
+        Reply::text("lost").abort_after(0),
+    ];
+    let (server, client) = start(replies, store.clone()).await;
+    for code in ["context_length_exceeded", "insufficient_quota"] {
+        let error = ask(&client, false, "u").await.unwrap_err();
+        assert!(matches!(&error, OpenAIError::ApiError(e) if e.api_error.code.as_deref() == Some(code)), "{error:?}");
+    }
+    let error = ask(&client, false, "u").await.unwrap_err();
+    assert!(matches!(error, OpenAIError::Reqwest(_)), "{error:?}");
+    server.shutdown().await;
+    let error = ask(&client, false, "u").await.unwrap_err();
+    assert!(matches!(&error, OpenAIError::Reqwest(error) if error.is_connect()), "{error:?}");
+    assert_eq!(log(&store).await, [""; 0]);
+}
+
+#[tokio::test]
+async fn an_answer_that_cannot_be_stored_is_in_the_error() {
+    let store = FaultStore::new(MemoryStore::new());
+    let (_server, client) = start([Reply::text("a0")], store.clone()).await;
+    store.fail(Op::Append, usize::MAX, Fault::Unavailable);
+    let OpenAIError::Boxed(error) = ask(&client, false, "u0").await.unwrap_err() else { panic!("not boxed") };
+    let failed = error.downcast::<SaveFailed<reqwest::Response>>().unwrap();
+    assert!(failed.into_response().text().await.unwrap().contains("a0"));
+}
+
+#[tokio::test]
+async fn a_repeated_exchange_is_not_asked_again() {
+    let (server, client) = start([Reply::text("a0")], MemoryStore::new()).await;
+    let call = || async {
+        let chat = client.chat().header(CONVERSATION_ID, id().to_string())?.header(EXCHANGE_ID, "m-1")?;
+        chat.create(request([user("u0")])).await
+    };
+    call().await.unwrap();
+    let error = call().await.unwrap_err();
+    let Some(HistoryError::AlreadyRecorded(recorded)) = history_error(&error) else { panic!("{error:?}") };
+    assert_eq!(recorded.exchange.messages[1].text(), "a0");
+    assert_eq!(server.requests().len(), 1);
+}
+
+#[tokio::test]
+async fn a_call_without_a_conversation_is_an_error_unless_it_says_so() {
+    let store = MemoryStore::new();
+    let (server, client) = start([Reply::text("a0")], store.clone()).await;
+    let call_error = |error: OpenAIError| match error {
+        OpenAIError::Boxed(error) => *error.downcast::<CallError>().unwrap(),
+        other => panic!("{other:?}"),
+    };
+    let error = client.chat().create(request([user("u")])).await.unwrap_err();
+    assert!(matches!(call_error(error), CallError::NoConversation));
+    let wrong = client.chat().header(CONVERSATION_ID, "a b").unwrap();
+    let error = wrong.create_stream(request([user("u")])).await.err().unwrap();
+    assert!(matches!(call_error(error), CallError::Conversation(_)));
+    assert!(server.requests().is_empty());
+
+    let named = client.chat().header(CONVERSATION_ID, id().to_string()).unwrap();
+    named.header(STATELESS, "true").unwrap().create(request([user("u")])).await.unwrap();
+    assert!(HEADERS.iter().all(|name| server.requests()[0].header(name).is_none()));
+    assert_eq!(log(&store).await, [""; 0]);
+}

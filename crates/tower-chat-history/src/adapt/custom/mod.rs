@@ -1,0 +1,221 @@
+//! Adapters for a program's own request and response types, made from closures.
+//!
+//! [`Custom`] asks three things: what of a request is new, how a request takes up its history, and what of a response is the
+//! reply. Here a prompt has a question and a separate place for the history, and the answer is a message:
+//!
+//! ```
+//! use tower::{Service, ServiceBuilder, ServiceExt};
+//! use tower_chat_history::{
+//!     BoxError, ChatHistoryLayer, ConversationId, InConversation, MemoryStore, Message, adapt::Custom,
+//! };
+//!
+//! struct Prompt {
+//!     question: String,
+//!     history: Vec<Message>,
+//! }
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), BoxError> {
+//! # let my_llm = tower::service_fn(|prompt: Prompt| async move {
+//! #     Ok::<_, BoxError>(Message::assistant(format!("{} after {}", prompt.question, prompt.history.len())))
+//! # });
+//! let adapter = Custom::new(|prompt: &Prompt| Message::user(&prompt.question))
+//!     .fill(|prompt, window| Prompt { history: window.to_vec(), ..prompt })
+//!     .reply(|answer: &Message| answer.clone());
+//! let mut chat = ServiceBuilder::new().layer(ChatHistoryLayer::new(MemoryStore::new(), adapter)).service(my_llm);
+//!
+//! let id = ConversationId::new(["acme", "user-42"])?;
+//! for answer in ["Hi after 0", "Hi after 2"] {
+//!     let prompt = Prompt { question: "Hi".into(), history: Vec::new() };
+//!     assert_eq!(chat.ready().await?.call(InConversation::new(id.clone(), prompt)).await?.text(), answer);
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! What the inner service takes may be another type than what the caller sends: `fill` makes the one from the other. Where
+//! one field has all messages, [`Custom::messages`] needs no `fill`. A stream's reply is put together by a
+//! [`FoldReply`](super::FoldReply), see [`Custom::fold`].
+//!
+//! The closures are called from all of the service's clones: they are `Fn`, and have to be `Clone`, `Send` and `Sync`.
+
+mod reply;
+mod shape;
+
+use std::{fmt, marker::PhantomData};
+
+use tower_chat_history_core::Message;
+
+pub use self::{
+    reply::{Folded, Whole},
+    shape::{AllMessages, Filling, IntoInput, Parts, Shape, TryFilling},
+};
+use super::{
+    AdaptRequest, Draft, Opened, Prompt, Sent,
+    extract::{CallScope, Envelope, ExtractPlace, FromTask, IdFrom, IntoCallScope},
+};
+use crate::{BoxError, Reply};
+
+/// An adapter of requests of type `R`, made from closures. See the [module docs](self).
+///
+/// `S` is how a request is [taken apart and filled](Shape), `P` how a response is read ([`Whole`] or [`Folded`]), `X` the
+/// [extractor](super::extract).
+pub struct Custom<R, S, P = (), X = Envelope> {
+    shape: S,
+    reply: P,
+    extract: X,
+    request: PhantomData<fn(R)>,
+}
+
+impl<R, I> Custom<R, Parts<I, ()>> {
+    /// An adapter that finds a request's input by this closure: a message, a list of them, or a `Result` of these. All of
+    /// it is stored, so instructions and examples do not belong to it. How the request takes up its history is said by
+    /// [`fill`](Self::fill), which comes next.
+    pub fn new<T>(input: I) -> Self
+    where
+        I: Fn(&R) -> T,
+        T: IntoInput,
+    {
+        Self { shape: Parts { input, fill: () }, reply: (), extract: Envelope::new(), request: PhantomData }
+    }
+
+    /// Makes of a request and its history, which is empty for a stateless call, what the inner service takes. The input is
+    /// still in the request, and where it goes is the closure's choice; so is the place of instructions and examples.
+    pub fn fill<F, Q>(self, fill: F) -> Custom<R, Parts<I, Filling<F>>>
+    where
+        F: Fn(R, &[Message]) -> Q,
+    {
+        self.filled_by(Filling(fill))
+    }
+
+    /// The same for types that may not carry every message: the closure fails, or [counts](Sent::downgraded) what it left
+    /// out.
+    pub fn try_fill<F, Q, E>(self, fill: F) -> Custom<R, Parts<I, TryFilling<F>>>
+    where
+        F: Fn(R, &[Message]) -> Result<Sent<Q>, E>,
+        E: Into<BoxError>,
+    {
+        self.filled_by(TryFilling(fill))
+    }
+
+    fn filled_by<F>(self, fill: F) -> Custom<R, Parts<I, F>> {
+        let shape = Parts { input: self.shape.input, fill };
+        Custom { shape, reply: self.reply, extract: self.extract, request: PhantomData }
+    }
+}
+
+impl<R, F> Custom<R, AllMessages<F>> {
+    /// An adapter of requests in which one field has all messages: leading system and developer messages, and as many
+    /// behind them as the preamble says, are head, all others input. The history is put between them.
+    pub fn messages(field: F) -> Self
+    where
+        F: Fn(&mut R) -> &mut Vec<Message>,
+    {
+        Self { shape: AllMessages(field), reply: (), extract: Envelope::new(), request: PhantomData }
+    }
+}
+
+impl<R, S, X> Custom<R, S, (), X> {
+    /// Finds the reply in a response: a message, an `Option` of one (without one, nothing is stored) or a whole [`Reply`].
+    pub fn reply<F, Res, T>(self, reply: F) -> Custom<R, S, Whole<F>, X>
+    where
+        F: Fn(&Res) -> T,
+        T: Into<Reply>,
+    {
+        self.replied_by(Whole(reply))
+    }
+
+    /// Puts the reply together from a `BoxStream<'static, Result<T, E>>`: the closure is told how many choices there will
+    /// be, and returns what folds them.
+    pub fn fold<F, W>(self, fold: F) -> Custom<R, S, Folded<F>, X>
+    where
+        F: Fn(usize) -> W,
+    {
+        self.replied_by(Folded(fold))
+    }
+
+    fn replied_by<P>(self, reply: P) -> Custom<R, S, P, X> {
+        Custom { shape: self.shape, reply, extract: self.extract, request: PhantomData }
+    }
+}
+
+impl<R, S, P, X> Custom<R, S, P, X> {
+    /// The adapter of `R` itself, whose conversation a closure finds. See [`IdFrom`].
+    pub fn id_from<F, T>(self, find: F) -> Custom<R, S, P, IdFrom<F>>
+    where
+        F: Fn(&R) -> T,
+        T: IntoCallScope,
+    {
+        self.extract_by(IdFrom::new(find))
+    }
+
+    /// The adapter of `R` itself, in the conversation of the [running task](super::extract::in_conversation).
+    pub fn id_from_task(self) -> Custom<R, S, P, FromTask> {
+        self.extract_by(FromTask::new())
+    }
+
+    /// The adapter with that extractor.
+    pub fn extract_by<Y>(self, extract: Y) -> Custom<R, S, P, Y> {
+        Custom { shape: self.shape, reply: self.reply, extract, request: PhantomData }
+    }
+}
+
+impl<R, S, P, X> AdaptRequest<X::Call> for Custom<R, S, P, X>
+where
+    R: Send,
+    S: Shape<R, Request: Send> + Clone + Send + Sync,
+    P: Sync,
+    X: ExtractPlace<R, Call: Send> + Sync,
+{
+    type Request = S::Request;
+    type Draft = CustomDraft<R, S>;
+
+    async fn open(&self, call: X::Call) -> Result<Opened<CustomDraft<R, S>, S::Request>, BoxError> {
+        let (scope, mut request) = self.extract.extract(call)?;
+        let CallScope::Conversation(place) = scope else {
+            return Ok(Opened::Other(self.shape.fill(request, 0, &[])?.request));
+        };
+        let (head, input) = self.shape.input(&mut request, place.preamble)?;
+        Ok(Opened::Chat(place.turn(input), CustomDraft { request, head, shape: self.shape.clone() }))
+    }
+}
+
+/// A request of a program's own type that waits for its history.
+pub struct CustomDraft<R, S> {
+    request: R,
+    /// How many of its messages come before the window, if it has a list of all.
+    head: usize,
+    shape: S,
+}
+
+impl<R, S: Shape<R>> Draft for CustomDraft<R, S> {
+    type Request = S::Request;
+
+    fn send(self, prompt: Prompt<'_>) -> Result<Sent<S::Request>, BoxError> {
+        self.shape.fill(self.request, self.head, prompt.window)
+    }
+}
+
+// By hand: derived, they would ask the same of `R`.
+impl<R, S: Clone, P: Clone, X: Clone> Clone for Custom<R, S, P, X> {
+    fn clone(&self) -> Self {
+        Self {
+            shape: self.shape.clone(),
+            reply: self.reply.clone(),
+            extract: self.extract.clone(),
+            request: PhantomData,
+        }
+    }
+}
+
+impl<R, S, P, X: fmt::Debug> fmt::Debug for Custom<R, S, P, X> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Custom").field("extract", &self.extract).finish_non_exhaustive()
+    }
+}
+
+impl<R, S> fmt::Debug for CustomDraft<R, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CustomDraft").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,87 @@
+//! How a response is read.
+
+use std::fmt;
+
+use futures_util::stream::BoxStream;
+use tower_chat_history_core::Message;
+
+use super::Custom;
+use crate::{
+    BoxError, Reply, Turn,
+    adapt::{FoldReply, RecordResponse},
+};
+
+/// A closure finds the reply in a whole response.
+#[derive(Clone, Copy)]
+pub struct Whole<F>(pub(super) F);
+
+/// A closure makes what puts a stream's reply together.
+#[derive(Clone, Copy)]
+pub struct Folded<F>(pub(super) F);
+
+impl<R, S, X, F, Res, T> RecordResponse<Res> for Custom<R, S, Whole<F>, X>
+where
+    F: Fn(&Res) -> T,
+    T: Into<Reply>,
+    Res: Send + Sync + 'static,
+{
+    type Response = Res;
+
+    fn pass(&self, response: Res) -> Res {
+        response
+    }
+
+    fn record(&self, response: Res, turn: Turn) -> impl Future<Output = Result<Res, BoxError>> + Send {
+        let reply = (self.reply.0)(&response).into();
+        turn.record(response, reply)
+    }
+}
+
+impl<R, S, X, F, W, T, E> RecordResponse<BoxStream<'static, Result<T, E>>> for Custom<R, S, Folded<F>, X>
+where
+    F: Fn(usize) -> W,
+    W: FoldReply<T>,
+    T: Send + 'static,
+    E: Send + 'static,
+{
+    type Response = BoxStream<'static, Result<T, E>>;
+
+    fn pass(&self, response: BoxStream<'static, Result<T, E>>) -> Self::Response {
+        response
+    }
+
+    fn record(
+        &self,
+        response: BoxStream<'static, Result<T, E>>,
+        turn: Turn,
+    ) -> impl Future<Output = Result<Self::Response, BoxError>> + Send {
+        let fold = (self.reply.0)(turn.choices());
+        let stream: Self::Response = Box::pin(turn.record_stream(response, fold));
+        std::future::ready(Ok(stream))
+    }
+}
+
+impl From<Message> for Reply {
+    fn from(message: Message) -> Self {
+        Self::new(message)
+    }
+}
+
+/// Without a message, nothing is stored.
+impl From<Option<Message>> for Reply {
+    fn from(message: Option<Message>) -> Self {
+        message.map_or_else(Self::default, Self::new)
+    }
+}
+
+impl<F> fmt::Debug for Whole<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Whole").finish_non_exhaustive()
+    }
+}
+
+impl<F> fmt::Debug for Folded<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Folded").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,169 @@
+//! How a request is taken apart and filled.
+
+use std::fmt;
+
+use tower_chat_history_core::Message;
+
+use crate::{BoxError, adapt::Sent};
+
+/// How a request of type `R` is taken apart and filled, as a [`Custom`](super::Custom) adapter was told.
+#[diagnostic::on_unimplemented(
+    message = "it is not said how a request of type `{R}` takes up its history",
+    note = "call `fill` or `try_fill` behind `Custom::new`"
+)]
+pub trait Shape<R> {
+    /// What the inner service takes.
+    type Request;
+
+    /// How many messages are head, if the request has one list of all, and the input.
+    ///
+    /// # Errors
+    ///
+    /// When the input cannot be told as messages.
+    fn input(&self, request: &mut R, preamble: usize) -> Result<(usize, Vec<Message>), BoxError>;
+
+    /// The request with its history, which stands behind the head.
+    ///
+    /// # Errors
+    ///
+    /// When the request cannot take it up.
+    fn fill(&self, request: R, head: usize, window: &[Message]) -> Result<Sent<Self::Request>, BoxError>;
+}
+
+/// One closure finds the input, another one fills in the history.
+#[derive(Clone, Copy)]
+pub struct Parts<I, F> {
+    pub(super) input: I,
+    pub(super) fill: F,
+}
+
+/// Fills in the history whole.
+#[derive(Clone, Copy)]
+pub struct Filling<F>(pub(super) F);
+
+/// Fills in the history as far as it can.
+#[derive(Clone, Copy)]
+pub struct TryFilling<F>(pub(super) F);
+
+/// One field has head, history and input.
+#[derive(Clone, Copy)]
+pub struct AllMessages<F>(pub(super) F);
+
+impl<R, I, T, F, Q> Shape<R> for Parts<I, Filling<F>>
+where
+    I: Fn(&R) -> T,
+    T: IntoInput,
+    F: Fn(R, &[Message]) -> Q,
+{
+    type Request = Q;
+
+    fn input(&self, request: &mut R, _: usize) -> Result<(usize, Vec<Message>), BoxError> {
+        Ok((0, (self.input)(request).into_input()?))
+    }
+
+    fn fill(&self, request: R, _: usize, window: &[Message]) -> Result<Sent<Q>, BoxError> {
+        Ok(Sent::new((self.fill.0)(request, window), 0))
+    }
+}
+
+impl<R, I, T, F, Q, E> Shape<R> for Parts<I, TryFilling<F>>
+where
+    I: Fn(&R) -> T,
+    T: IntoInput,
+    F: Fn(R, &[Message]) -> Result<Sent<Q>, E>,
+    E: Into<BoxError>,
+{
+    type Request = Q;
+
+    fn input(&self, request: &mut R, _: usize) -> Result<(usize, Vec<Message>), BoxError> {
+        Ok((0, (self.input)(request).into_input()?))
+    }
+
+    fn fill(&self, request: R, _: usize, window: &[Message]) -> Result<Sent<Q>, BoxError> {
+        (self.fill.0)(request, window).map_err(Into::into)
+    }
+}
+
+impl<R, F> Shape<R> for AllMessages<F>
+where
+    F: Fn(&mut R) -> &mut Vec<Message>,
+{
+    type Request = R;
+
+    fn input(&self, request: &mut R, preamble: usize) -> Result<(usize, Vec<Message>), BoxError> {
+        let messages = (self.0)(request);
+        let instructions = messages.iter().take_while(|message| message.is_instruction()).count();
+        let head = instructions.saturating_add(preamble).min(messages.len());
+        Ok((head, messages[head..].to_vec()))
+    }
+
+    fn fill(&self, mut request: R, head: usize, window: &[Message]) -> Result<Sent<R>, BoxError> {
+        let messages = (self.0)(&mut request);
+        // A field that is another one at every look must not make this panic.
+        let head = head.min(messages.len());
+        messages.splice(head..head, window.iter().cloned());
+        Ok(Sent::new(request, 0))
+    }
+}
+
+/// What is the input of a call, as closures return it.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no input",
+    note = "return a `Message`, a `Vec` or an array of them, or a `Result` of one of these"
+)]
+pub trait IntoInput {
+    /// The messages.
+    ///
+    /// # Errors
+    ///
+    /// The error that stands in place of them.
+    fn into_input(self) -> Result<Vec<Message>, BoxError>;
+}
+
+impl IntoInput for Message {
+    fn into_input(self) -> Result<Vec<Message>, BoxError> {
+        Ok(vec![self])
+    }
+}
+
+impl IntoInput for Vec<Message> {
+    fn into_input(self) -> Result<Vec<Message>, BoxError> {
+        Ok(self)
+    }
+}
+
+impl<const N: usize> IntoInput for [Message; N] {
+    fn into_input(self) -> Result<Vec<Message>, BoxError> {
+        Ok(self.into())
+    }
+}
+
+impl<T: IntoInput, E: Into<BoxError>> IntoInput for Result<T, E> {
+    fn into_input(self) -> Result<Vec<Message>, BoxError> {
+        self.map_err(Into::into)?.into_input()
+    }
+}
+
+impl<I, F> fmt::Debug for Parts<I, F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Parts").finish_non_exhaustive()
+    }
+}
+
+impl<F> fmt::Debug for Filling<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Filling").finish_non_exhaustive()
+    }
+}
+
+impl<F> fmt::Debug for TryFilling<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TryFilling").finish_non_exhaustive()
+    }
+}
+
+impl<F> fmt::Debug for AllMessages<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AllMessages").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,117 @@
+//! Where a call belongs: extractors that find its conversation.
+//!
+//! There is no default conversation. A call names one, or says that it is stateless, or fails with
+//! [`MissingConversation`] before store and model are asked. How it says so is an [extractor](ExtractPlace), which is a part
+//! of the adapter:
+//!
+//! | extractor | the call is | made by |
+//! |---|---|---|
+//! | [`Envelope`] | [`InConversation<R>`], or [`InConversation::stateless`] | default |
+//! | [`IdFrom`] | `R`; a closure finds the id in it | `id_from(closure)` |
+//! | [`FromTask`] | `R`, within [`in_conversation`] or [`stateless()`] | `id_from_task()` |
+//!
+//! Choosing another extractor makes another adapter type, which takes another call type. So each adapter takes exactly one,
+//! and what `chat.ready()` is for is never ambiguous.
+//!
+//! ```
+//! use serde_json::{Value, json};
+//! use tower::{Service, ServiceBuilder, ServiceExt};
+//! use tower_chat_history::{BoxError, ChatHistoryLayer, ConversationId, MemoryStore, adapt::Json};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), BoxError> {
+//! # let llm = tower::service_fn(|request: Value| async move {
+//! #     let count = request["messages"].as_array().map_or(0, Vec::len);
+//! #     Ok::<_, BoxError>(json!({"choices": [{"message": {"role": "assistant", "content": count}}]}))
+//! # });
+//! let adapter = Json::new().id_from(|request: &Value| {
+//!     request["user"].as_str().map(|user| ConversationId::new(["acme", user]))
+//! });
+//! let mut chat = ServiceBuilder::new().layer(ChatHistoryLayer::new(MemoryStore::new(), adapter)).service(llm);
+//!
+//! let request = json!({"user": "42", "messages": [{"role": "user", "content": "Hi"}]});
+//! chat.ready().await?.call(request.clone()).await?;
+//! let second = chat.ready().await?.call(request).await?;
+//! assert_eq!(second["choices"][0]["message"]["content"], 3);
+//! # Ok(())
+//! # }
+//! ```
+
+mod scope;
+mod task;
+
+use std::fmt;
+
+pub use self::{
+    scope::{CallScope, IntoCallScope, MissingConversation},
+    task::{FromTask, in_conversation, stateless},
+};
+use crate::{BoxError, InConversation};
+
+/// Finds where a request of type `R` belongs.
+pub trait ExtractPlace<R> {
+    /// What the caller sends: the request itself, or something around it.
+    type Call;
+
+    /// Takes a call apart.
+    ///
+    /// # Errors
+    ///
+    /// [`MissingConversation`] when the call names no conversation and does not say that it is stateless, or what the
+    /// extractor itself fails with. The caller gets it; neither store nor model have been called.
+    fn extract(&self, call: Self::Call) -> Result<(CallScope, R), BoxError>;
+}
+
+/// The call is an [`InConversation`] around the request.
+#[derive(Clone, Copy, Debug, Default)]
+#[non_exhaustive]
+pub struct Envelope;
+
+impl Envelope {
+    /// The extractor.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self
+    }
+}
+
+impl<R> ExtractPlace<R> for Envelope {
+    type Call = InConversation<R>;
+
+    fn extract(&self, call: InConversation<R>) -> Result<(CallScope, R), BoxError> {
+        let (place, request) = call.into_parts();
+        Ok((place.map_or(CallScope::Stateless, CallScope::Conversation), request))
+    }
+}
+
+/// A closure finds the conversation in the request.
+///
+/// It returns whatever [says where a call belongs](IntoCallScope): an id, a [`Place`](crate::Place), a [`CallScope`], an
+/// `Option` (`None` is [missing](MissingConversation), not stateless) or a `Result` of these.
+#[derive(Clone, Copy)]
+pub struct IdFrom<F>(F);
+
+impl<F> IdFrom<F> {
+    /// The extractor that asks this closure.
+    pub const fn new(find: F) -> Self {
+        Self(find)
+    }
+}
+
+impl<R, F, T> ExtractPlace<R> for IdFrom<F>
+where
+    F: Fn(&R) -> T,
+    T: IntoCallScope,
+{
+    type Call = R;
+
+    fn extract(&self, call: R) -> Result<(CallScope, R), BoxError> {
+        Ok(((self.0)(&call).into_call_scope()?, call))
+    }
+}
+
+impl<F> fmt::Debug for IdFrom<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("IdFrom").finish_non_exhaustive()
+    }
+}

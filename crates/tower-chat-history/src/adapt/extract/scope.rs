@@ -1,0 +1,79 @@
+//! What an extractor finds.
+
+use tower_chat_history_core::{ConversationId, Message};
+
+use crate::{BoxError, CallOptions, Place, TurnInput};
+
+/// Where a call belongs: to a conversation, or explicitly to none.
+#[derive(Clone, Debug)]
+pub enum CallScope {
+    /// The call sees that conversation's history and is stored in it.
+    Conversation(Place),
+    /// The call is passed on as it is, and nothing is stored.
+    Stateless,
+}
+
+/// A call says neither which conversation it belongs to, nor that it is stateless.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the call names no conversation: give it an id, or say that it is stateless")]
+pub struct MissingConversation;
+
+/// What says where a call belongs, as closures return it.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not say where a call belongs",
+    note = "return a `ConversationId`, a `Place`, a `CallScope`, or an `Option` or a `Result` of one of them"
+)]
+pub trait IntoCallScope {
+    /// Where the call belongs.
+    ///
+    /// # Errors
+    ///
+    /// [`MissingConversation`] when nothing was found, or the error that stands in place of it.
+    fn into_call_scope(self) -> Result<CallScope, BoxError>;
+}
+
+impl IntoCallScope for CallScope {
+    fn into_call_scope(self) -> Result<CallScope, BoxError> {
+        Ok(self)
+    }
+}
+
+impl IntoCallScope for Place {
+    fn into_call_scope(self) -> Result<CallScope, BoxError> {
+        Ok(CallScope::Conversation(self))
+    }
+}
+
+impl IntoCallScope for ConversationId {
+    fn into_call_scope(self) -> Result<CallScope, BoxError> {
+        Place::new(self).into_call_scope()
+    }
+}
+
+impl<T: IntoCallScope> IntoCallScope for Option<T> {
+    fn into_call_scope(self) -> Result<CallScope, BoxError> {
+        self.ok_or(MissingConversation)?.into_call_scope()
+    }
+}
+
+impl<T: IntoCallScope, E: Into<BoxError>> IntoCallScope for Result<T, E> {
+    fn into_call_scope(self) -> Result<CallScope, BoxError> {
+        self.map_err(Into::into)?.into_call_scope()
+    }
+}
+
+impl Place {
+    /// A place in that conversation: a generated exchange id, no preamble, no options.
+    #[must_use]
+    pub fn new(conversation: ConversationId) -> Self {
+        Self { conversation, exchange: None, preamble: 0, options: CallOptions::default() }
+    }
+
+    /// What the engine needs of a call at this place with this input, for adapters.
+    #[must_use]
+    pub fn turn(self, input: impl IntoIterator<Item = Message>) -> TurnInput {
+        let mut turn = TurnInput::new(self.conversation, input).options(self.options);
+        turn.exchange = self.exchange;
+        turn
+    }
+}

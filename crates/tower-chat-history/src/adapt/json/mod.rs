@@ -1,0 +1,238 @@
+//! The adapter for `serde_json::Value` in the chat-completions format.
+
+mod fold;
+mod reply;
+mod value;
+
+use std::fmt;
+
+use futures_util::stream::BoxStream;
+use serde_json::Value;
+use tower_chat_history_core::{Message, MessageError};
+
+use super::{
+    AdaptRequest, Draft, Opened, Prompt, RecordResponse, Sent,
+    extract::{CallScope, Envelope, ExtractPlace, FromTask, IdFrom, IntoCallScope},
+};
+use crate::{BoxError, InputMode, Turn};
+
+/// Adapts requests and responses that are [`serde_json::Value`]s in the chat-completions format.
+///
+/// Every provider field survives: of a request only `"messages"` changes, a reply is stored with all that it has.
+///
+/// ```
+/// use serde_json::{Value, json};
+/// use tower::{Service, ServiceBuilder, ServiceExt};
+/// use tower_chat_history::{BoxError, ChatHistoryLayer, ConversationId, InConversation, MemoryStore, adapt::Json};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), BoxError> {
+/// # let llm = tower::service_fn(|request: Value| async move {
+/// #     let count = request["messages"].as_array().map_or(0, Vec::len);
+/// #     Ok::<_, BoxError>(json!({"choices": [{"message": {"role": "assistant", "content": count}}]}))
+/// # });
+/// let mut chat = ServiceBuilder::new().layer(ChatHistoryLayer::new(MemoryStore::new(), Json::new())).service(llm);
+///
+/// let id = ConversationId::new(["acme", "user-42"])?;
+/// let request = json!({"model": "any", "messages": [{"role": "user", "content": "Hi"}]});
+/// chat.ready().await?.call(InConversation::new(id.clone(), request.clone())).await?;
+/// let second = chat.ready().await?.call(InConversation::new(id, request)).await?;
+/// assert_eq!(second["choices"][0]["message"]["content"], 3);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Requests
+///
+/// The call is an [`InConversation<Value>`](crate::InConversation), unless another [extractor](super::extract) is chosen.
+/// Leading system and developer messages, and as many behind them as the preamble says, are the caller's head: sent first
+/// and never stored. All others are the input. The window is put between them.
+///
+/// # Responses
+///
+/// A `Value`, or a `BoxStream<'static, Result<Value, E>>` of chunks, as the inner service answers. The first choice becomes
+/// history. Of a stream, the deltas are put together: strings are joined (also in fields that nobody knows, such as
+/// `reasoning_content`), tool calls go by their index, lists are appended. A response in another shape is handed on, and
+/// nothing is stored.
+///
+/// # What a `Value` cannot carry
+///
+/// A message of the log that `serde_json` cannot read as a `Value` (a lone surrogate, a number out of range) is sent with
+/// its text and calls only, and counted as downgraded. The order of keys and the spelling of numbers are `serde_json`'s.
+#[derive(Clone, Debug, Default)]
+pub struct Json<X = Envelope> {
+    extract: X,
+    mode: InputMode,
+}
+
+impl Json {
+    /// The adapter of `InConversation<Value>`.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { extract: Envelope::new(), mode: InputMode::New }
+    }
+}
+
+impl<X> Json<X> {
+    /// The adapter of `Value` itself, whose conversation a closure finds. See [`IdFrom`].
+    pub fn id_from<F, T>(self, find: F) -> Json<IdFrom<F>>
+    where
+        F: Fn(&Value) -> T,
+        T: IntoCallScope,
+    {
+        self.extract_by(IdFrom::new(find))
+    }
+
+    /// The adapter of `Value` itself, in the conversation of the [running task](super::extract::in_conversation).
+    pub fn id_from_task(self) -> Json<FromTask> {
+        self.extract_by(FromTask::new())
+    }
+
+    /// The adapter with that extractor.
+    pub fn extract_by<Y>(self, extract: Y) -> Json<Y> {
+        Json { extract, mode: self.mode }
+    }
+
+    /// What of a request is new. The default is [`InputMode::New`]: everything behind the head.
+    #[must_use]
+    pub fn input_mode(mut self, mode: InputMode) -> Self {
+        self.mode = mode;
+        self
+    }
+}
+
+/// A request in which the conversation cannot be placed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum JsonRequestError {
+    /// There are no messages.
+    #[error("the request has no \"messages\"")]
+    NoMessages,
+    /// The messages are no list.
+    #[error("the request's \"messages\" is {found}, not an array")]
+    MessagesNotArray {
+        /// What it is instead.
+        found: &'static str,
+    },
+    /// A message is none.
+    #[error("messages[{position}] of the request cannot be stored")]
+    Message {
+        /// Its place in `"messages"`, counted from 0.
+        position: usize,
+        /// Why.
+        #[source]
+        source: MessageError,
+    },
+}
+
+impl<X> AdaptRequest<X::Call> for Json<X>
+where
+    X: ExtractPlace<Value, Call: Send> + Sync,
+{
+    type Request = Value;
+    type Draft = JsonDraft;
+
+    async fn open(&self, call: X::Call) -> Result<Opened<JsonDraft, Value>, BoxError> {
+        let (scope, request) = self.extract.extract(call)?;
+        let CallScope::Conversation(place) = scope else { return Ok(Opened::Other(request)) };
+        let messages = messages(&request)?;
+        let instructions = messages.iter().take_while(|message| is_instruction(message)).count();
+        let head = instructions.saturating_add(place.preamble).min(messages.len());
+        let mut resent = Vec::with_capacity(messages.len() - head);
+        for (position, message) in messages.iter().enumerate().skip(head) {
+            let message = Message::from_serialize(message);
+            resent.push(message.map_err(|source| JsonRequestError::Message { position, source })?);
+        }
+        let input = resent.split_off(self.mode.input_start(&resent));
+        let (resent, mut turn) = (resent.len(), place.turn(input).transcript(resent));
+        let choices = request.get("n").and_then(Value::as_u64);
+        turn.choices = choices.map_or(1, |choices| usize::try_from(choices).unwrap_or(usize::MAX));
+        Ok(Opened::Chat(turn, JsonDraft { request, head, resent }))
+    }
+}
+
+fn messages(request: &Value) -> Result<&Vec<Value>, JsonRequestError> {
+    let found = match request.get("messages") {
+        Some(Value::Array(messages)) => return Ok(messages),
+        None => return Err(JsonRequestError::NoMessages),
+        Some(Value::Null) => "null",
+        Some(Value::Bool(_)) => "a boolean",
+        Some(Value::Number(_)) => "a number",
+        Some(Value::String(_)) => "a string",
+        Some(Value::Object(_)) => "an object",
+    };
+    Err(JsonRequestError::MessagesNotArray { found })
+}
+
+fn is_instruction(message: &Value) -> bool {
+    matches!(message.get("role").and_then(Value::as_str), Some("system" | "developer"))
+}
+
+/// A JSON request that waits for its history.
+pub struct JsonDraft {
+    request: Value,
+    /// How many of its messages come before the window.
+    head: usize,
+    /// How many behind the head are what the caller resends: the window stands for them.
+    resent: usize,
+}
+
+impl Draft for JsonDraft {
+    type Request = Value;
+
+    fn send(mut self, prompt: Prompt<'_>) -> Result<Sent<Value>, BoxError> {
+        let mut downgraded = 0;
+        let window = prompt.window.iter().map(|message| {
+            let verbatim = serde_json::from_str(message.json());
+            downgraded += usize::from(verbatim.is_err());
+            verbatim.unwrap_or_else(|_| value::from_index(message))
+        });
+        let Some(Value::Array(messages)) = self.request.get_mut("messages") else {
+            return Err(JsonRequestError::NoMessages.into());
+        };
+        // As many as were there when the request was opened.
+        let resent = self.head..(self.head + self.resent).min(messages.len());
+        messages.splice(resent, window);
+        Ok(Sent::new(self.request, downgraded))
+    }
+}
+
+impl fmt::Debug for JsonDraft {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("JsonDraft").field("head", &self.head).finish_non_exhaustive()
+    }
+}
+
+impl<X: Sync> RecordResponse<Value> for Json<X> {
+    type Response = Value;
+
+    fn pass(&self, response: Value) -> Value {
+        response
+    }
+
+    async fn record(&self, response: Value, turn: Turn) -> Result<Value, BoxError> {
+        let reply = reply::of(&response);
+        turn.record(response, reply).await
+    }
+}
+
+impl<X, E> RecordResponse<BoxStream<'static, Result<Value, E>>> for Json<X>
+where
+    X: Sync,
+    E: Send + 'static,
+{
+    type Response = BoxStream<'static, Result<Value, E>>;
+
+    fn pass(&self, response: BoxStream<'static, Result<Value, E>>) -> Self::Response {
+        response
+    }
+
+    async fn record(
+        &self,
+        response: BoxStream<'static, Result<Value, E>>,
+        turn: Turn,
+    ) -> Result<Self::Response, BoxError> {
+        let fold = fold::JsonFold::new(turn.choices());
+        Ok(Box::pin(turn.record_stream(response, fold)))
+    }
+}

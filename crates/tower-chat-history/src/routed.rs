@@ -1,0 +1,79 @@
+//! One store in front of several.
+
+use std::{fmt, sync::Arc};
+
+use async_trait::async_trait;
+use tower_chat_history_core::{
+    Append, Appended, Compact, CompactOutcome, ConversationId, HistoryStore, Incarnation, Load, Loaded, Page, Seq,
+    StoreError,
+};
+
+/// A store that asks a closure which store has a conversation: one for each tenant, region or kind of user.
+///
+/// The closure must give the same store for the same id, for as long as the conversation lives: what one store has, another
+/// one does not find. It is asked at every access, so it should look up a store and not open one, and it must not block.
+///
+/// ```
+/// use std::sync::Arc;
+/// use tower_chat_history::{ConversationId, HistoryStore, MemoryStore, RoutedStore};
+///
+/// let (paying, trial) = (Arc::new(MemoryStore::new()), Arc::new(MemoryStore::with_limit(1 << 20)));
+/// let store = RoutedStore::new(move |id: &ConversationId| -> Arc<dyn HistoryStore> {
+///     if id.parts().next().as_deref() == Some("trial") { trial.clone() } else { paying.clone() }
+/// });
+/// ```
+#[derive(Clone)]
+pub struct RoutedStore<F>(F);
+
+impl<F> RoutedStore<F>
+where
+    F: Fn(&ConversationId) -> Arc<dyn HistoryStore>,
+{
+    /// A store that asks this closure.
+    pub const fn new(route: F) -> Self {
+        Self(route)
+    }
+
+    /// The store that has the conversation.
+    pub fn route(&self, id: &ConversationId) -> Arc<dyn HistoryStore> {
+        (self.0)(id)
+    }
+}
+
+#[async_trait]
+#[deny(clippy::missing_trait_methods)]
+impl<F> HistoryStore for RoutedStore<F>
+where
+    F: Fn(&ConversationId) -> Arc<dyn HistoryStore> + Send + Sync + 'static,
+{
+    async fn load(&self, id: &ConversationId, load: Load) -> Result<Loaded, StoreError> {
+        self.route(id).load(id, load).await
+    }
+
+    async fn append(&self, id: &ConversationId, append: Append) -> Result<Appended, StoreError> {
+        self.route(id).append(id, append).await
+    }
+
+    async fn compact(
+        &self,
+        id: &ConversationId,
+        incarnation: Incarnation,
+        compact: Compact,
+    ) -> Result<CompactOutcome, StoreError> {
+        self.route(id).compact(id, incarnation, compact).await
+    }
+
+    async fn read(&self, id: &ConversationId, from: Seq, limit: usize) -> Result<Page, StoreError> {
+        self.route(id).read(id, from, limit).await
+    }
+
+    async fn delete(&self, id: &ConversationId) -> Result<(), StoreError> {
+        self.route(id).delete(id).await
+    }
+}
+
+impl<F> fmt::Debug for RoutedStore<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RoutedStore").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,85 @@
+//! Every way to say where a call belongs.
+
+use serde_json::{Value, json};
+use tower::{Layer as _, Service as _, ServiceExt as _, service_fn};
+use tower_chat_history::{
+    BoxError, CallScope, ChatHistoryLayer, ConversationId, ConversationIdError, ExchangeId, HistoryError, MemoryStore,
+    Message, MissingConversation, Place,
+    adapt::{Custom, Json},
+    in_conversation, stateless,
+};
+
+use super::{Chat, echo, echo_json, id, log, one, user};
+
+#[tokio::test]
+async fn a_closure_finds_the_place_in_the_request() {
+    let adapter = Json::new().id_from(|request: &Value| match request["user"].as_str() {
+        Some("nobody") => Some(CallScope::Stateless),
+        Some(user) => {
+            let mut place = Place::new(id(&[user]));
+            place.exchange = ExchangeId::new("fixed").ok();
+            place.preamble = 1;
+            Some(CallScope::Conversation(place))
+        }
+        None => None,
+    });
+    let store = MemoryStore::new();
+    let llm = service_fn(|request: Value| async move { Ok::<_, BoxError>(echo_json(&request)) });
+    let mut chat = ChatHistoryLayer::new(store.clone(), adapter).layer(llm);
+    let request = |user: &str| json!({"user": user, "messages": [{"role": "user", "content": "shown"}, {"role": "user", "content": "a"}]});
+
+    chat.ready().await.unwrap().call(request("ann")).await.unwrap();
+    assert_eq!(log(&store, &id(&["ann"])).await, ["a", "shown|a"]);
+    let error = chat.ready().await.unwrap().call(request("ann")).await.unwrap_err();
+    assert!(matches!(error.downcast_ref(), Some(HistoryError::AlreadyRecorded(_))));
+
+    chat.ready().await.unwrap().call(request("nobody")).await.unwrap();
+    assert!(log(&store, &id(&["nobody"])).await.is_empty());
+
+    let error = chat.ready().await.unwrap().call(user("a")).await.unwrap_err();
+    assert!(error.is::<MissingConversation>());
+}
+
+#[tokio::test]
+async fn an_extractors_own_error_comes_out_as_it_is() {
+    let adapter = Json::new().id_from(|request: &Value| ConversationId::new([request["user"].as_str().unwrap_or("")]));
+    let llm = service_fn(|_: Value| async { Err::<Value, BoxError>("the model was called".into()) });
+    let chat = ChatHistoryLayer::new(MemoryStore::new(), adapter).layer(llm);
+    assert!(chat.oneshot(user("a")).await.unwrap_err().is::<ConversationIdError>());
+}
+
+#[tokio::test]
+async fn the_running_task_says_where_its_calls_belong() {
+    let store = MemoryStore::new();
+    let llm = service_fn(|request: Value| async move { Ok::<_, BoxError>(echo_json(&request)) });
+    let chat = ChatHistoryLayer::new(store.clone(), Json::new().id_from_task()).layer(llm);
+
+    let missing = chat.clone().oneshot(user("a")).await.unwrap_err();
+    assert!(missing.is::<MissingConversation>());
+    let other = id(&["tests", "two"]);
+    in_conversation(one(), async {
+        chat.clone().oneshot(user("a")).await.unwrap();
+        stateless(chat.clone().oneshot(user("b"))).await.unwrap();
+        in_conversation(other.clone(), chat.clone().oneshot(user("c"))).await.unwrap();
+        chat.clone().oneshot(user("d")).await.unwrap();
+        let spawned = tokio::spawn(chat.clone().oneshot(user("e"))).await.unwrap();
+        assert!(spawned.unwrap_err().is::<MissingConversation>(), "a spawned task stands outside");
+    })
+    .await;
+    assert_eq!(log(&store, &one()).await, ["a", "a", "d", "a|a|d"]);
+    assert_eq!(log(&store, &other).await, ["c", "c"]);
+}
+
+#[tokio::test]
+async fn extractors_fit_every_adapter() {
+    let store = MemoryStore::new();
+    let adapter = Custom::messages(|chat: &mut Chat| &mut chat.messages)
+        .reply(|answer: &Message| answer.clone())
+        .id_from(|chat: &Chat| id(&["t", &chat.temperature.to_string()]));
+    let llm = service_fn(|chat: Chat| async move { Ok::<_, BoxError>(echo(&chat.messages)) });
+    let mut chat = ChatHistoryLayer::new(store.clone(), adapter).layer(llm);
+    let request = || Chat { temperature: 0.5, messages: vec![Message::user("a")] };
+    chat.ready().await.unwrap().call(request()).await.unwrap();
+    assert_eq!(chat.ready().await.unwrap().call(request()).await.unwrap().text(), "a|a|a");
+    assert_eq!(log(&store, &id(&["t", "0.5"])).await.len(), 4);
+}
