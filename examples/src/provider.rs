@@ -8,10 +8,10 @@ use async_openai::{
 };
 use tower_chat_history_test::{MockServer, Replies};
 
-/// A client for chat completions, and what it talks to.
+/// A provider of chat completions.
 pub struct Provider {
-    /// The client.
-    pub client: Client<Arc<dyn Config>>,
+    /// Where the client connects and as whom.
+    pub config: Arc<dyn Config>,
     /// The model to ask for.
     pub model: String,
     /// One line about it, for the user.
@@ -53,7 +53,7 @@ impl Provider {
             (None, Some(_)) => return Err(ProviderError::Azure("AZURE_OPENAI_ENDPOINT")),
         };
         let about = format!("Talking to {model} at {}.", config.api_base());
-        Ok(Self { client: Client::with_config(config), model, about, mock: None })
+        Ok(Self { config, model, about, mock: None })
     }
 
     async fn mock(model: String, replies: Replies) -> Result<Self, ProviderError> {
@@ -61,7 +61,13 @@ impl Provider {
         let config = OpenAIConfig::new().with_api_base(server.base_url()).with_api_key("mock");
         let config: Arc<dyn Config> = Arc::new(config);
         let about = "No OPENAI_API_KEY: a mock model in this process answers by simple rules.".into();
-        Ok(Self { client: Client::with_config(config), model, about, mock: Some(server) })
+        Ok(Self { config, model, about, mock: Some(server) })
+    }
+
+    /// A client without history, to put behind a layer.
+    #[must_use]
+    pub fn client(&self) -> Client<Arc<dyn Config>> {
+        Client::with_config(Arc::clone(&self.config))
     }
 
     /// Stops the mock, if there is one.

@@ -9,8 +9,12 @@ use std::{
 };
 
 fn chat(store: &Path, conversation: &str, lines: &str) -> Output {
+    chat_through("typed", store, conversation, lines)
+}
+
+fn chat_through(door: &str, store: &Path, conversation: &str, lines: &str) -> Output {
     let mut child = Command::new(env!("CARGO_BIN_EXE_chat"))
-        .args(["--store", &format!("sqlite:{}", store.display()), "--conversation", conversation])
+        .args(["--store", &format!("sqlite:{}", store.display()), "--conversation", conversation, "--door", door])
         .env_remove("OPENAI_API_KEY")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -36,6 +40,25 @@ fn a_name_is_remembered_across_lines_and_restarts_and_not_across_conversations()
     assert!(first.lines().nth(1).unwrap().contains("Nemo"), "{first}");
     assert!(said(&store, "a", "what is my name?\n").contains("Nemo"));
     assert!(!said(&store, "b", "what is my name?\n").contains("Nemo"));
+}
+
+#[test]
+fn either_door_continues_the_other_s_conversation() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = dir.path().join("chat.db");
+    let through = |door, lines| {
+        let output = chat_through(door, &store, "a", lines);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    through("typed", "my name is Nemo\n");
+    assert!(through("client", "what is my name?\n").contains("Nemo"));
+    let counted = through("typed", "how many messages did you get?\n");
+    assert!(counted.contains('6'), "instructions, four of the log, and the question: {counted}");
+    assert_eq!(
+        counted,
+        through("client", "/history\n").lines().last().map(|line| line.replace("assistant: ", "") + "\n").unwrap()
+    );
 }
 
 #[test]

@@ -15,7 +15,7 @@ use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tower_chat_history::ConversationId;
 use tower_chat_history_test::{Replies, rules};
 
-use self::session::{Answer, Session};
+use self::session::{Answer, Door, Session};
 
 /// Chats with a model that remembers the conversation, also after a restart.
 #[derive(Parser)]
@@ -26,6 +26,9 @@ struct Args {
     /// Where history is kept: sqlite:PATH or memory:
     #[arg(long, default_value = "sqlite:chat.db")]
     store: StoreUrl,
+    /// How history is put around the client.
+    #[arg(long, value_enum, default_value_t = Door::Typed)]
+    door: Door,
     /// The model to ask for [default: OPENAI_MODEL, else gpt-4o-mini]
     #[arg(long)]
     model: Option<String>,
@@ -52,7 +55,7 @@ async fn run(args: Args) -> Result<ExitCode, Box<dyn Error>> {
         eprintln!("/history shows the conversation, /delete forgets it, /quit leaves.");
     }
 
-    let mut session = Session::new(store, &provider, id);
+    let mut session = Session::new(args.door, store, &provider, id);
     let mut lines = BufReader::new(tokio::io::stdin()).lines();
     let mut code = ExitCode::SUCCESS;
     loop {

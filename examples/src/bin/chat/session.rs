@@ -2,11 +2,13 @@
 
 use std::{
     io::{Write as _, stdout},
-    sync::Arc,
+    sync::{Arc, Mutex, PoisonError},
 };
 
 use async_openai::{
+    Client,
     config::Config,
+    traits::RequestOptionsBuilder as _,
     types::chat::{
         ChatCompletionRequestMessage, ChatCompletionRequestSystemMessage, ChatCompletionRequestUserMessage,
         CreateChatCompletionRequest,
@@ -16,19 +18,41 @@ use examples::Provider;
 use futures_util::StreamExt as _;
 use tower::{Layer as _, Service as _, ServiceExt as _};
 use tower_chat_history::{
-    BoxError, ChatHistory, ChatHistoryLayer, ConversationId, Engine, HistoryStore, HistoryStoreExt as _,
-    InConversation, NotStored, Outcome,
+    BoxError, ChatHistory, ChatHistoryLayer, ConversationId, Engine, HistoryOptions, HistoryStore,
+    HistoryStoreExt as _, InConversation, InputMode, NotStored, Outcome, TurnReport,
 };
-use tower_chat_history_openai::{ChatStreamService, OpenAi};
+use tower_chat_history_openai::{
+    ChatStreamService, OpenAi,
+    client::{CONVERSATION_ID, OpenAiHistory},
+};
 
 const INSTRUCTIONS: &str = "You are a friendly assistant. Answer in a sentence or two.";
 
+/// Which way history is put around the client.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+pub(crate) enum Door {
+    /// As a layer around a service that takes async-openai's request.
+    Typed,
+    /// Inside of the client.
+    Client,
+}
+
 pub(crate) struct Session {
-    chat: ChatHistory<ChatStreamService<Arc<dyn Config>>, OpenAi>,
+    chat: Chat,
+    engine: Engine,
+    reports: Reports,
     store: Arc<dyn HistoryStore>,
     id: ConversationId,
     model: String,
 }
+
+enum Chat {
+    Typed(ChatHistory<ChatStreamService<Arc<dyn Config>>, OpenAi>),
+    Client(Client<Arc<dyn Config>>),
+}
+
+/// The last turn's report, from the hook: it works at every door.
+type Reports = Arc<Mutex<Option<TurnReport>>>;
 
 /// How an answer came.
 pub(crate) enum Answer {
@@ -38,14 +62,28 @@ pub(crate) enum Answer {
 }
 
 impl Session {
-    pub(crate) fn new(store: Arc<dyn HistoryStore>, provider: &Provider, id: ConversationId) -> Self {
-        let layer = ChatHistoryLayer::new(Arc::clone(&store), OpenAi::new());
-        let chat = layer.layer(ChatStreamService::new(provider.client.clone()));
-        Self { chat, store, id, model: provider.model.clone() }
+    pub(crate) fn new(door: Door, store: Arc<dyn HistoryStore>, provider: &Provider, id: ConversationId) -> Self {
+        let reports = Reports::default();
+        let hook = Arc::clone(&reports);
+        let options = HistoryOptions::new().on_turn(move |report| {
+            *hook.lock().unwrap_or_else(PoisonError::into_inner) = Some(report.clone());
+        });
+        let engine = Engine::with_options(Arc::clone(&store), options);
+        let chat = match door {
+            Door::Typed => {
+                let layer = ChatHistoryLayer::from_engine(engine.clone(), OpenAi::new());
+                Chat::Typed(layer.layer(ChatStreamService::new(provider.client())))
+            }
+            Door::Client => {
+                let history = OpenAiHistory::from_engine(engine.clone()).input_mode(InputMode::New);
+                Chat::Client(history.client(Arc::clone(&provider.config)))
+            }
+        };
+        Self { chat, engine, reports, store, id, model: provider.model.clone() }
     }
 
-    pub(crate) fn engine(&self) -> &Engine {
-        self.chat.engine()
+    pub(crate) const fn engine(&self) -> &Engine {
+        &self.engine
     }
 
     /// Sends one line and prints the reply as it comes. The history is the layer's affair.
@@ -58,9 +96,12 @@ impl Session {
             messages,
             ..CreateChatCompletionRequest::default()
         };
-        let (call, report) = InConversation::new(self.id.clone(), request).with_report();
-
-        let mut stream = self.chat.ready().await?.call(call).await?;
+        let mut stream = match &mut self.chat {
+            Chat::Typed(chat) => chat.ready().await?.call(InConversation::new(self.id.clone(), request)).await?,
+            Chat::Client(client) => {
+                client.chat().header(CONVERSATION_ID, self.id.as_str())?.create_stream(request).await?
+            }
+        };
         while let Some(chunk) = stream.next().await {
             for choice in chunk?.choices {
                 print!("{}", choice.delta.content.or(choice.delta.refusal).unwrap_or_default());
@@ -69,7 +110,7 @@ impl Session {
         }
         println!();
 
-        let report = report.await;
+        let report = self.reports.lock().unwrap_or_else(PoisonError::into_inner).take();
         Ok(match report.as_ref().map(|report| &report.outcome) {
             Some(Outcome::NotStored(NotStored::Interrupted)) => Answer::Broken("the reply broke off; not saved".into()),
             Some(Outcome::Failed(error)) => Answer::Broken(format!("not saved: {error}")),

@@ -48,7 +48,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let provider = Provider::from_env(args.model, Replies::rules(rules::remembering())).await?;
     eprintln!("{}", provider.about);
 
-    let (chat, engine) = stack::build(Arc::clone(&store), provider.client.clone());
+    let (chat, engine) = stack::build(Arc::clone(&store), provider.client());
     let app = routes::router(routes::App { chat, store, model: provider.model.clone() });
     let listener = TcpListener::bind(args.listen).await?;
     println!("listening on http://{}", listener.local_addr()?);

@@ -40,7 +40,7 @@ pub(crate) fn question(text: &str) -> Vec<ChatCompletionRequestMessage> {
 impl Agent {
     pub(crate) fn new(store: Arc<dyn HistoryStore>, provider: &Provider, id: ConversationId) -> Self {
         let layer = ChatHistoryLayer::new(Arc::clone(&store), OpenAi::new());
-        let chat = layer.layer(ChatService::new(provider.client.clone()));
+        let chat = layer.layer(ChatService::new(provider.client()));
         Self { chat, store, id, model: provider.model.clone() }
     }
 

@@ -1,0 +1,25 @@
+//! The client example, as a person runs it.
+
+#![allow(clippy::unwrap_used)] // A test may.
+
+use std::{path::Path, process::Command};
+
+fn client(store: &Path, questions: &[&str]) -> String {
+    let output = Command::new(env!("CARGO_BIN_EXE_client"))
+        .args(["--store", &format!("sqlite:{}", store.display())])
+        .args(questions)
+        .env_remove("OPENAI_API_KEY")
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn code_without_history_remembers_within_a_run_and_across_runs() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = dir.path().join("client.db");
+    assert!(client(&store, &[]).lines().nth(1).unwrap().contains("Nemo"));
+    assert!(client(&store, &["what is my name?"]).contains("Nemo"));
+    assert!(client(&store, &["how many messages did you get?"]).contains('7'), "each message was stored once");
+}
