@@ -1,7 +1,10 @@
 //! What a call says about its conversation, in headers that never leave the process.
 
 use reqwest::header::HeaderMap;
-use tower_chat_history::{ConversationId, ExchangeId};
+use tower_chat_history::{
+    ConversationId, ExchangeId,
+    adapt::extract::{CallScope, ExtractPlace, FromTask},
+};
 
 use super::CallError;
 
@@ -22,17 +25,23 @@ pub(super) enum Asked {
     In(ConversationId, Option<ExchangeId>),
 }
 
-/// Reads what a chat call asks for. There is no default: a call that says nothing is an error.
+/// Reads what a chat call asks for: by header, or else by the [scope](tower_chat_history::in_conversation) that the running
+/// task is in. There is no default: a call that says nothing is an error.
 pub(super) fn read(headers: &HeaderMap) -> Result<Asked, CallError> {
     match one(headers, STATELESS)? {
         Some("true") => return Ok(Asked::Stateless),
         Some("false") | None => {}
         Some(_) => return Err(CallError::Stateless),
     }
-    let conversation = one(headers, CONVERSATION_ID)?.ok_or(CallError::NoConversation)?;
-    let conversation = conversation.parse().map_err(CallError::Conversation)?;
     let exchange = one(headers, EXCHANGE_ID)?.map(ExchangeId::new).transpose().map_err(CallError::Exchange)?;
-    Ok(Asked::In(conversation, exchange))
+    match one(headers, CONVERSATION_ID)? {
+        Some(conversation) => Ok(Asked::In(conversation.parse().map_err(CallError::Conversation)?, exchange)),
+        None => match FromTask::new().extract(()) {
+            Ok((CallScope::Conversation(place), ())) => Ok(Asked::In(place.conversation, exchange)),
+            Ok((CallScope::Stateless, ())) => Ok(Asked::Stateless),
+            Err(_) => Err(CallError::NoConversation),
+        },
+    }
 }
 
 /// The header's value. Of two values neither is the right one: another user's conversation must never be a guess away.
@@ -75,6 +84,19 @@ mod tests {
         assert_eq!(read(&unnamed).unwrap(), Asked::In(id.clone(), None));
         let stateless = headers(&[(CONVERSATION_ID, id.as_str()), (STATELESS, "true")]);
         assert_eq!(read(&stateless).unwrap(), Asked::Stateless);
+    }
+
+    #[tokio::test]
+    async fn the_running_task_s_scope_counts_where_no_header_does() {
+        let [outer, named] = ["outer", "named"].map(|id| ConversationId::new([id]).unwrap());
+        let none = HeaderMap::new();
+        let read = |headers: HeaderMap| async move { super::read(&headers) };
+        let scoped = tower_chat_history::in_conversation(outer.clone(), read(none.clone())).await;
+        assert_eq!(scoped.unwrap(), Asked::In(outer.clone(), None));
+        let both = headers(&[(CONVERSATION_ID, named.as_str())]);
+        let both = tower_chat_history::in_conversation(outer, read(both)).await;
+        assert_eq!(both.unwrap(), Asked::In(named, None));
+        assert_eq!(tower_chat_history::stateless(read(none)).await.unwrap(), Asked::Stateless);
     }
 
     #[test]

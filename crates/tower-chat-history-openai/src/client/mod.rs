@@ -38,8 +38,9 @@
 //! # What is touched
 //!
 //! A chat call is a POST to a path that ends in `/chat/completions`, Azure's deployments included. Every other call passes
-//! through, as does a chat call marked [`STATELESS`]; all lose the headers of this module on the way. A chat call without a
-//! conversation is a [`CallError`].
+//! through, as does a chat call marked [`STATELESS`]; all lose the headers of this module on the way. A chat call without the
+//! header belongs to the conversation that the [running task is in](tower_chat_history::in_conversation); without that either,
+//! it is a [`CallError`].
 //!
 //! Of a chat call's body the messages change and no other byte. What is sent is its head (the system and developer messages
 //! it begins with), the window as it is stored, and the input as it was written. The input is by default what comes after
