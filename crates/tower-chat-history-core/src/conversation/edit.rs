@@ -31,6 +31,9 @@ impl<S: Truncate + ?Sized> Conversation<'_, S> {
     /// of the calls. Whether an exchange ends with a reply, its last message says. Until its input is sent again, nobody has
     /// it but the caller.
     ///
+    /// What counts is what is stored: where an engine serves the conversation, let it finish its saves first
+    /// (`Engine::saved`), or a reply that is complete and not stored yet is refused, and the exchange before it removed.
+    ///
     /// ```
     /// use tower_chat_history_core::{ConversationId, HistoryStoreExt, Message, Role, Truncate};
     ///

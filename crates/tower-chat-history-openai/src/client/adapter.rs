@@ -19,19 +19,28 @@ use super::{
 #[non_exhaustive]
 pub struct OpenAiHttp {
     input_mode: InputMode,
+    preamble: usize,
 }
 
 impl OpenAiHttp {
     /// The adapter.
     #[must_use]
     pub const fn new() -> Self {
-        Self { input_mode: InputMode::Transcript }
+        Self { input_mode: InputMode::Transcript, preamble: 0 }
     }
 
     /// What of a request is new. The default is [`InputMode::Transcript`].
     #[must_use]
     pub const fn input_mode(mut self, mode: InputMode) -> Self {
         self.input_mode = mode;
+        self
+    }
+
+    /// Counts that many messages behind the leading system and developer messages as head too: few-shot examples are sent
+    /// first, and neither compared nor stored. The default is 0.
+    #[must_use]
+    pub const fn preamble(mut self, messages: usize) -> Self {
+        self.preamble = messages;
         self
     }
 }
@@ -57,7 +66,7 @@ impl AdaptRequest<HttpRequestFactory> for OpenAiHttp {
         };
         let bytes = first.body().and_then(Body::as_bytes).ok_or(CallError::StreamedBody)?;
         let Read { body, transcript, input, choices } =
-            ChatBody::read(bytes::Bytes::copy_from_slice(bytes), self.input_mode)?;
+            ChatBody::read(bytes::Bytes::copy_from_slice(bytes), self.input_mode, self.preamble)?;
         let mut turn = TurnInput::new(conversation, input).transcript(transcript);
         turn.exchange = exchange;
         turn.choices = choices;

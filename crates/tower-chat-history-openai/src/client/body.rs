@@ -41,7 +41,7 @@ struct Fields<'a> {
 
 impl ChatBody {
     /// Finds the messages. Nothing else of the body is looked at but `n`.
-    pub(super) fn read(bytes: Bytes, mode: InputMode) -> Result<Read, CallError> {
+    pub(super) fn read(bytes: Bytes, mode: InputMode, preamble: usize) -> Result<Read, CallError> {
         let text = std::str::from_utf8(&bytes).map_err(|_| CallError::Body { line: 0, column: 0 })?;
         let fields: Fields<'_> = serde_json::from_str(text).map_err(CallError::body)?;
         let elements: Vec<&RawValue> = serde_json::from_str(fields.messages.get()).map_err(CallError::body)?;
@@ -53,7 +53,8 @@ impl ChatBody {
         let mut messages = messages.collect::<Result<Vec<_>, _>>()?;
         let choices = fields.n.and_then(|n| n.get().parse().ok()).unwrap_or(1);
 
-        let head = messages.iter().take_while(|message| message.is_instruction()).count();
+        let instructions = messages.iter().take_while(|message| message.is_instruction()).count();
+        let head = instructions.saturating_add(preamble).min(messages.len());
         let mut transcript = messages.split_off(head);
         let input = transcript.split_off(mode.input_start(&transcript));
         let body = Self {
@@ -102,11 +103,25 @@ mod tests {
     use super::*;
 
     fn read(body: &str, mode: InputMode) -> Read {
-        ChatBody::read(Bytes::copy_from_slice(body.as_bytes()), mode).unwrap()
+        ChatBody::read(Bytes::copy_from_slice(body.as_bytes()), mode, 0).unwrap()
     }
 
     fn spliced(body: &str, mode: InputMode, window: &[Message]) -> String {
         String::from_utf8(read(body, mode).body.with_window(window).to_vec()).unwrap()
+    }
+
+    #[test]
+    fn few_shots_are_head_if_they_are_counted_so() {
+        let body = r#"{"messages":[{"role":"system","content":"s"},{"role":"user","content":"x"},{"role":"assistant","content":"y"},{"role":"user","content":"u"}]}"#;
+        let read = ChatBody::read(Bytes::copy_from_slice(body.as_bytes()), InputMode::Transcript, 2).unwrap();
+        assert_eq!((read.transcript.len(), read.input.len()), (0, 1));
+        let window = [Message::user("u0"), Message::assistant("a0")];
+        let sent = String::from_utf8(read.body.with_window(&window).to_vec()).unwrap();
+        let expected = body.replace(
+            r#",{"role":"user","content":"u"}"#,
+            &format!(",{},{},{}", window[0].json(), window[1].json(), r#"{"role":"user","content":"u"}"#),
+        );
+        assert_eq!(sent, expected);
     }
 
     #[test]
@@ -146,7 +161,7 @@ mod tests {
             r#"{"messages":["secret"]}"#,
             r#"{"messages":[],"messages":["secret"]}"#,
         ] {
-            let error = ChatBody::read(Bytes::copy_from_slice(wrong.as_bytes()), InputMode::New).err().unwrap();
+            let error = ChatBody::read(Bytes::copy_from_slice(wrong.as_bytes()), InputMode::New, 0).err().unwrap();
             let told = format!("{error} {error:?}");
             assert!(!told.contains("secret"), "{told}");
         }

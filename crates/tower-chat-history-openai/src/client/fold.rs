@@ -59,6 +59,9 @@ struct ChoiceDelta<'a> {
     delta: Option<&'a RawValue>,
     #[serde(borrow)]
     finish_reason: Option<&'a RawValue>,
+    /// Some gateways tell here that the model failed.
+    #[serde(borrow)]
+    error: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
@@ -85,8 +88,13 @@ impl Folded {
         let chunk = std::str::from_utf8(&event.data).ok().and_then(|data| serde_json::from_str::<Chunk<'_>>(data).ok());
         match chunk {
             Some(chunk) if chunk.error.is_none() && event.name != b"error" => self.push(&chunk),
-            _ => self.broken = true,
+            // Behind the last finish reason nothing is missing from the reply, however the bytes are cut.
+            _ => self.broken |= !self.all_ended(),
         }
+    }
+
+    fn all_ended(&self) -> bool {
+        self.ended.len() >= self.choices.max(1)
     }
 
     fn push(&mut self, chunk: &Chunk<'_>) {
@@ -96,6 +104,7 @@ impl Folded {
         self.usage = chunk.usage.and_then(usage).or(self.usage);
         for choice in chunk.choices.iter().flatten() {
             let index = choice.index.unwrap_or(0);
+            self.broken |= choice.error.is_some();
             if let (0, Some(delta)) = (index, choice.delta) {
                 self.push_delta(delta.get());
             }
@@ -180,7 +189,7 @@ impl FoldReply<Bytes> for SseFold {
     }
 
     fn is_complete(&self) -> bool {
-        !self.state.broken && self.state.ended.len() >= self.state.choices.max(1)
+        !self.state.broken && self.state.all_ended()
     }
 
     fn is_whole(&self) -> bool {

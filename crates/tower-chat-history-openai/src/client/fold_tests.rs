@@ -152,3 +152,18 @@ proptest! {
         prop_assert_eq!(message.text().into_owned(), pieces.concat());
     }
 }
+
+#[test]
+fn what_goes_wrong_behind_the_last_finish_reason_changes_nothing_however_it_is_cut() {
+    let fold = folded(1, &[delta(0, &json!({"content": "a"})), stop(0, "stop"), json!({"error": {"message": "late"}})]);
+    assert!(fold.is_complete());
+    let early =
+        folded(1, &[delta(0, &json!({"content": "a"})), json!({"error": {"message": "early"}}), stop(0, "stop")]);
+    assert!(!early.is_complete() && !early.is_whole());
+}
+
+#[test]
+fn a_choice_that_failed_is_no_whole_reply() {
+    let failed = json!({"choices": [{"index": 0, "delta": {}, "error": {"code": 502}, "finish_reason": "error"}]});
+    assert!(!folded(1, &[delta(0, &json!({"content": "a"})), failed]).is_complete());
+}

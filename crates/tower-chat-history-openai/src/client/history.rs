@@ -48,6 +48,14 @@ impl OpenAiHistory {
         self
     }
 
+    /// How many messages behind the leading system and developer messages are few-shot examples: sent first, never stored.
+    /// The default is 0.
+    #[must_use]
+    pub fn preamble(mut self, messages: usize) -> Self {
+        self.adapter = self.adapter.preamble(messages);
+        self
+    }
+
     /// The HTTP client that requests are sent with. The default is reqwest's.
     #[must_use]
     pub fn http_client(mut self, client: reqwest::Client) -> Self {

@@ -21,16 +21,20 @@ struct Choice<'a> {
     message: Option<&'a RawValue>,
     #[serde(borrow)]
     finish_reason: Option<&'a RawValue>,
+    /// Some gateways tell here that the model failed.
+    #[serde(borrow)]
+    error: Option<&'a RawValue>,
 }
 
-/// The reply of a response body: its first choice, verbatim. A body that is no chat completion has none.
+/// The reply of a response body: its first choice, verbatim. A body that is no chat completion has none, and neither has a
+/// choice that failed.
 pub(super) fn reply(body: &[u8]) -> Reply {
     let mut reply = Reply::default();
     let Ok(completion) = serde_json::from_slice::<Completion<'_>>(body) else { return reply };
     reply.model = completion.model.and_then(text);
     reply.usage = completion.usage.and_then(usage);
     if let Some(choice) = completion.choices.iter().min_by_key(|choice| choice.index.unwrap_or(0)) {
-        reply.message = choice.message.and_then(message);
+        reply.message = choice.message.filter(|_| choice.error.is_none()).and_then(message);
         reply.finish_reason = choice.finish_reason.and_then(text);
     }
     reply

@@ -20,7 +20,7 @@ use super::{body::ChatBody, headers};
 
 /// Whether this creates a chat completion. By the end of the path, so that Azure's deployments and gateways are found too.
 pub(super) fn is_chat(request: &Request) -> bool {
-    request.method() == Method::POST && request.url().path().ends_with("/chat/completions")
+    request.method() == Method::POST && request.url().path().trim_end_matches('/').ends_with("/chat/completions")
 }
 
 /// The request as it goes out: without the headers that are ours, and with that body, if one is given.
@@ -40,8 +40,8 @@ pub(super) fn sent(factory: HttpRequestFactory, first: Request, body: Option<Byt
             headers::strip(request.headers_mut());
             if let Some(body) = body {
                 // The transport knows the length; a header that states it already must not be wrong.
-                if let Some(length) = request.headers_mut().get_mut(CONTENT_LENGTH) {
-                    *length = HeaderValue::from(body.len());
+                if request.headers().contains_key(CONTENT_LENGTH) {
+                    request.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from(body.len()));
                 }
                 *request.body_mut() = Some(body.into());
             }

@@ -8,7 +8,7 @@
 //!
 //! Most programs need not write one: [`Json`] adapts requests in the chat-completions format as `serde_json::Value`, and
 //! [`custom`] makes an adapter for a program's own types from closures. Where a call belongs is found by an extractor, the
-//! same for all adapters: see [`extract`].
+//! same for all adapters of values and structs: see [`extract`].
 
 pub mod custom;
 pub mod extract;

@@ -38,7 +38,7 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use futures_util::StreamExt as _;
 use tokio::runtime::Handle;
-use tower_chat_history_core::HistoryStore;
+use tower_chat_history_core::{ConversationId, HistoryStore};
 
 pub use self::{
     commit::Commit,
@@ -91,6 +91,14 @@ impl Engine {
     #[must_use]
     pub fn pending_saves(&self) -> usize {
         self.shared.in_flight.saves()
+    }
+
+    /// Finishes the saves of that conversation that are pending in this process.
+    ///
+    /// Call it before you edit a conversation by hand ([`Truncate`](crate::Truncate), `take_last`): a reply whose caller has
+    /// just left may not be in the log yet.
+    pub async fn saved(&self, conversation: &ConversationId) {
+        self.shared.in_flight.saved(conversation).await;
     }
 
     /// Finishes every pending save and waits for detached streams. Call it before the runtime shuts down.

@@ -14,6 +14,9 @@ pub enum InputMode {
     /// What comes after the last assistant message. The caller keeps its own list and sends all of it, as code that was
     /// written without history does: what stands before the input is compared with the log's end, and the window is sent in
     /// its place.
+    ///
+    /// So the caller's list must be what was stored: take a reply out of it that was interrupted or not saved, and do not
+    /// store other messages than those that were sent.
     Transcript,
 }
 
