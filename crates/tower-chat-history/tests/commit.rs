@@ -327,6 +327,30 @@ async fn a_commit_that_is_never_polled_is_stored_all_the_same() {
     assert_eq!(log(&store).await, ["u", "a", "u", "b"]);
 }
 
+/// A reply whose caller has just left is in the log before the conversation is edited, if it is waited for.
+#[tokio::test]
+async fn saves_can_be_finished_before_a_conversation_is_edited() {
+    let store = MemoryStore::new();
+    let engine = Engine::new(store.clone());
+    for text in ["u0", "u1"] {
+        let turn = engine.begin(TurnInput::new(id(), [Message::user(text)])).await.unwrap();
+        drop(turn.commit(Reply::new(Message::assistant("a"))));
+    }
+    assert_eq!(log(&store).await, ["u0", "a"], "the last save is pending");
+    engine.saved(&id()).await;
+    let conversation = id();
+    let last = store.conversation(&conversation).take_last().await.unwrap().unwrap();
+    assert_eq!(texts(&last.exchange.messages), ["u1", "a"]);
+}
+
+/// The one case in which a deletion does not refuse what is in flight: there was no incarnation yet to tell it by.
+#[tokio::test]
+async fn a_first_turn_creates_its_conversation_whatever_was_deleted_meanwhile() {
+    let store = faulty();
+    overtaken(&store, HistoryOptions::new(), async || store.delete(&id()).await.unwrap()).await.unwrap();
+    assert_eq!(log(&store).await, ["slow", "late"]);
+}
+
 #[tokio::test]
 async fn a_failed_commit_carries_the_reply() {
     let store = faulty();
