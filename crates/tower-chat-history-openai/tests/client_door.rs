@@ -3,12 +3,18 @@
 // Helpers of tests are tests, too.
 #![allow(clippy::unwrap_used)]
 
+#[path = "client_door/azure.rs"]
+mod azure;
 #[path = "client_door/errors.rs"]
 mod errors;
+#[path = "client_door/per_call.rs"]
+mod per_call;
 #[path = "client_door/raw.rs"]
 mod raw;
 #[path = "client_door/streams.rs"]
 mod streams;
+#[path = "client_door/wire.rs"]
+mod wire;
 
 use async_openai::{
     Client,
@@ -25,10 +31,10 @@ use futures_util::StreamExt as _;
 use tower_chat_history::{
     ConversationId, HistoryError, HistoryStore, HistoryStoreExt as _, InputMode, MemoryStore, Recorded,
 };
-use tower_chat_history_openai::client::{CONVERSATION_ID, EXCHANGE_ID, OpenAiHistory, STATELESS};
+use tower_chat_history_openai::client::{CONVERSATION_ID, DONT_STORE, EXCHANGE_ID, OpenAiHistory, PREAMBLE, STATELESS};
 use tower_chat_history_test::{MockServer, Replies, Reply};
 
-const HEADERS: [&str; 3] = [CONVERSATION_ID, EXCHANGE_ID, STATELESS];
+const HEADERS: [&str; 5] = [CONVERSATION_ID, EXCHANGE_ID, STATELESS, DONT_STORE, PREAMBLE];
 
 async fn start(replies: impl Into<Replies>, store: impl HistoryStore) -> (MockServer, Client<OpenAIConfig>) {
     let server = MockServer::start(replies).await.unwrap();

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use async_openai::{
     Client,
-    config::OpenAIConfig,
+    config::{AzureConfig, OpenAIConfig},
     error::OpenAIError,
     types::chat::{
         ChatCompletionMessageToolCalls, ChatCompletionRequestUserMessage, ChatCompletionStreamOptions,
@@ -56,6 +56,23 @@ async fn answers_whole_and_records_the_request() {
     assert_eq!(recorded.messages()[0].json(), r#"{"role":"user","content":"Hi!"}"#);
     assert!(!format!("{recorded:?} {server:?}").contains("Hi!"));
     server.shutdown().await;
+}
+
+#[tokio::test]
+async fn azure_s_deployments_are_served_alike() {
+    let (server, client) = start(["a0", "a1"].map(Reply::text)).await;
+    client.chat().create(request("Hi!")).await.unwrap();
+    let azure = AzureConfig::new()
+        .with_api_base(format!("http://{}", server.address()))
+        .with_deployment_id("d 1")
+        .with_api_version("v1")
+        .with_api_key("test");
+    let answer = Client::with_config(azure).chat().create(request("Hi!")).await.unwrap();
+    assert_eq!(answer.choices[0].message.content.as_deref(), Some("a1"));
+    let requests = server.requests();
+    assert_eq!((requests[0].path(), requests[0].query()), ("/v1/chat/completions", None));
+    assert_eq!(requests[1].path(), "/openai/deployments/d%201/chat/completions");
+    assert_eq!((requests[1].query(), requests[1].body()), (Some("api-version=v1"), requests[0].body()));
 }
 
 #[tokio::test]

@@ -1,11 +1,11 @@
 //! One store in front of several.
 
-use std::{fmt, sync::Arc};
+use std::fmt;
 
 use async_trait::async_trait;
 use tower_chat_history_core::{
-    Append, Appended, Compact, CompactOutcome, ConversationId, HistoryStore, Incarnation, Load, Loaded, Page, Seq,
-    StoreError,
+    Append, Appended, Compact, CompactOutcome, ConversationId, HistoryStore, Incarnation, Load, Loaded, Page, Revision,
+    Seq, StoreError, Truncate, Truncated,
 };
 
 /// A store that asks a closure which store has a conversation: one for each tenant, region or kind of user.
@@ -13,21 +13,37 @@ use tower_chat_history_core::{
 /// The closure must give the same store for the same id, for as long as the conversation lives: what one store has, another
 /// one does not find. It is asked at every access, so it should look up a store and not open one, and it must not block.
 ///
-/// ```
-/// use std::sync::Arc;
-/// use tower_chat_history::{ConversationId, HistoryStore, MemoryStore, RoutedStore};
+/// It returns a store of any type, such as a clone of a handle. Where that can [truncate](Truncate), so can this one.
 ///
-/// let (paying, trial) = (Arc::new(MemoryStore::new()), Arc::new(MemoryStore::with_limit(1 << 20)));
-/// let store = RoutedStore::new(move |id: &ConversationId| -> Arc<dyn HistoryStore> {
+/// ```
+/// use tower_chat_history::{ConversationId, MemoryStore, RoutedStore};
+///
+/// let (paying, trial) = (MemoryStore::new(), MemoryStore::with_limit(1 << 20));
+/// let store = RoutedStore::new(move |id: &ConversationId| {
 ///     if id.parts().next().as_deref() == Some("trial") { trial.clone() } else { paying.clone() }
 /// });
+/// ```
+///
+/// Stores of several types come as `Arc<dyn Truncate>`, or as `Arc<dyn HistoryStore>` if one of them cannot truncate:
+///
+/// ```
+/// # use tower_chat_history::MemoryStore as SqliteStore;
+/// use std::sync::Arc;
+/// use tower_chat_history::{ConversationId, MemoryStore, RoutedStore, Truncate};
+///
+/// # fn route(sqlite: Arc<SqliteStore>, memory: Arc<MemoryStore>) {
+/// let store = RoutedStore::new(move |id: &ConversationId| -> Arc<dyn Truncate> {
+///     if id.parts().next().as_deref() == Some("trial") { memory.clone() } else { sqlite.clone() }
+/// });
+/// # }
 /// ```
 #[derive(Clone)]
 pub struct RoutedStore<F>(F);
 
-impl<F> RoutedStore<F>
+impl<F, S> RoutedStore<F>
 where
-    F: Fn(&ConversationId) -> Arc<dyn HistoryStore>,
+    F: Fn(&ConversationId) -> S,
+    S: HistoryStore,
 {
     /// A store that asks this closure.
     pub const fn new(route: F) -> Self {
@@ -35,16 +51,17 @@ where
     }
 
     /// The store that has the conversation.
-    pub fn route(&self, id: &ConversationId) -> Arc<dyn HistoryStore> {
+    pub fn route(&self, id: &ConversationId) -> S {
         (self.0)(id)
     }
 }
 
 #[async_trait]
 #[deny(clippy::missing_trait_methods)]
-impl<F> HistoryStore for RoutedStore<F>
+impl<F, S> HistoryStore for RoutedStore<F>
 where
-    F: Fn(&ConversationId) -> Arc<dyn HistoryStore> + Send + Sync + 'static,
+    F: Fn(&ConversationId) -> S + Send + Sync + 'static,
+    S: HistoryStore,
 {
     async fn load(&self, id: &ConversationId, load: Load) -> Result<Loaded, StoreError> {
         self.route(id).load(id, load).await
@@ -69,6 +86,18 @@ where
 
     async fn delete(&self, id: &ConversationId) -> Result<(), StoreError> {
         self.route(id).delete(id).await
+    }
+}
+
+#[async_trait]
+#[deny(clippy::missing_trait_methods)]
+impl<F, S> Truncate for RoutedStore<F>
+where
+    F: Fn(&ConversationId) -> S + Send + Sync + 'static,
+    S: Truncate,
+{
+    async fn truncate(&self, id: &ConversationId, expect: Revision, from: Seq) -> Result<Truncated, StoreError> {
+        self.route(id).truncate(id, expect, from).await
     }
 }
 

@@ -10,6 +10,8 @@ mod extractors;
 mod json;
 #[path = "shapes/routed.rs"]
 mod routed;
+#[path = "shapes/transcripts.rs"]
+mod transcripts;
 
 use std::{collections::HashMap, sync::Arc};
 

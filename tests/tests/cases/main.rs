@@ -1,4 +1,5 @@
-//! Every row of `docs/cases.md`, over every store: what the caller gets, and what is stored.
+//! Every row of `docs/cases.md`, over every store: what the caller gets, and what is stored. The rows of extractors are
+//! `tests/http.rs` and `tests/shapes/extractors.rs` of the crate that has them: no store has a part in them.
 //!
 //! A killed process is in `processes.rs`.
 

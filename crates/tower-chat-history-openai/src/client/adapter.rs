@@ -37,7 +37,7 @@ impl OpenAiHttp {
     }
 
     /// Counts that many messages behind the leading system and developer messages as head too: few-shot examples are sent
-    /// first, and neither compared nor stored. The default is 0.
+    /// first, and neither compared nor stored. The default is 0. The header [`PREAMBLE`](super::PREAMBLE) says it for one call.
     #[must_use]
     pub const fn preamble(mut self, messages: usize) -> Self {
         self.preamble = messages;
@@ -60,15 +60,21 @@ impl AdaptRequest<HttpRequestFactory> for OpenAiHttp {
         if !request::is_chat(&first) {
             return Ok(Opened::Other(request::sent(factory, first, None)));
         }
-        let (conversation, exchange) = match headers::read(first.headers())? {
+        let call = match headers::read(first.headers())? {
             Asked::Stateless => return Ok(Opened::Other(request::sent(factory, first, None))),
-            Asked::In(conversation, exchange) => (conversation, exchange),
+            Asked::In(call) => call,
         };
         let bytes = first.body().and_then(Body::as_bytes).ok_or(CallError::StreamedBody)?;
-        let Read { body, transcript, input, choices } =
-            ChatBody::read(bytes::Bytes::copy_from_slice(bytes), self.input_mode, self.preamble)?;
-        let mut turn = TurnInput::new(conversation, input).transcript(transcript);
-        turn.exchange = exchange;
+        let Read { body, transcript, input, choices } = ChatBody::read(
+            bytes::Bytes::copy_from_slice(bytes),
+            self.input_mode,
+            call.preamble.unwrap_or(self.preamble),
+        )?;
+        let mut turn = TurnInput::new(call.conversation, input).transcript(transcript);
+        turn.exchange = call.exchange;
+        if call.dont_store {
+            turn.options = turn.options.dont_store();
+        }
         turn.choices = choices;
         Ok(Opened::Chat(turn, HttpDraft { factory, first, body }))
     }

@@ -2,7 +2,7 @@
 
 use tower_chat_history::{ConversationIdError, ExchangeIdError, MessageError};
 
-use super::{CONVERSATION_ID, EXCHANGE_ID, STATELESS};
+use super::{CONVERSATION_ID, DONT_STORE, EXCHANGE_ID, PREAMBLE, STATELESS};
 
 /// A chat call that does not say which conversation it belongs to, or whose body cannot be read. Nothing has been sent.
 ///
@@ -24,6 +24,12 @@ pub enum CallError {
     /// The header for calls without memory is neither `true` nor `false`.
     #[error("the header {STATELESS} is neither true nor false")]
     Stateless,
+    /// The header for calls that leave no trace is neither `true` nor `false`.
+    #[error("the header {DONT_STORE} is neither true nor false")]
+    DontStore,
+    /// The header for few-shot examples has no decimal number of messages.
+    #[error("the header {PREAMBLE} has no number of messages")]
+    Preamble,
     /// A header was set more than once: which value counts would be a guess.
     #[error("the header {name} is set more than once")]
     Repeated {

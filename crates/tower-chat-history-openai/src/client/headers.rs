@@ -18,30 +18,68 @@ pub const EXCHANGE_ID: &str = "x-chat-history-exchange";
 /// named (by the client's configuration, say). `false` is the default.
 pub const STATELESS: &str = "x-chat-history-stateless";
 
+/// The header that says, by the value `true`, that a chat call sees the history and leaves no trace in it
+/// ([`dont_store`](tower_chat_history::CallOptions::dont_store)). `false` is the default.
+///
+/// A caller that keeps its own list of messages keeps neither this call's input nor its reply: they are not in the log.
+pub const DONT_STORE: &str = "x-chat-history-dont-store";
+
+/// The header that says, as a decimal number, how many messages behind the leading system and developer messages are
+/// few-shot examples: sent first, never stored. The default is the [client's](super::OpenAiHistory::preamble).
+pub const PREAMBLE: &str = "x-chat-history-preamble";
+
+/// All of them.
+const OURS: [&str; 5] = [CONVERSATION_ID, EXCHANGE_ID, STATELESS, DONT_STORE, PREAMBLE];
+
 /// What a chat call asks for.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Asked {
     Stateless,
-    In(ConversationId, Option<ExchangeId>),
+    In(Call),
+}
+
+/// A chat call in a conversation.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Call {
+    pub(super) conversation: ConversationId,
+    pub(super) exchange: Option<ExchangeId>,
+    /// `None` for the client's own.
+    pub(super) preamble: Option<usize>,
+    pub(super) dont_store: bool,
 }
 
 /// Reads what a chat call asks for: by header, or else by the [scope](tower_chat_history::in_conversation) that the running
 /// task is in. There is no default: a call that says nothing is an error.
 pub(super) fn read(headers: &HeaderMap) -> Result<Asked, CallError> {
-    match one(headers, STATELESS)? {
-        Some("true") => return Ok(Asked::Stateless),
-        Some("false") | None => {}
-        Some(_) => return Err(CallError::Stateless),
+    if flag(headers, STATELESS, CallError::Stateless)? {
+        return Ok(Asked::Stateless);
     }
     let exchange = one(headers, EXCHANGE_ID)?.map(ExchangeId::new).transpose().map_err(CallError::Exchange)?;
-    match one(headers, CONVERSATION_ID)? {
-        Some(conversation) => Ok(Asked::In(conversation.parse().map_err(CallError::Conversation)?, exchange)),
+    let preamble = one(headers, PREAMBLE)?.map(|text| count(text).ok_or(CallError::Preamble)).transpose()?;
+    let dont_store = flag(headers, DONT_STORE, CallError::DontStore)?;
+    let conversation = match one(headers, CONVERSATION_ID)? {
+        Some(conversation) => conversation.parse().map_err(CallError::Conversation)?,
         None => match FromTask::new().extract(()) {
-            Ok((CallScope::Conversation(place), ())) => Ok(Asked::In(place.conversation, exchange)),
-            Ok((CallScope::Stateless, ())) => Ok(Asked::Stateless),
-            Err(_) => Err(CallError::NoConversation),
+            Ok((CallScope::Conversation(place), ())) => place.conversation,
+            Ok((CallScope::Stateless, ())) => return Ok(Asked::Stateless),
+            Err(_) => return Err(CallError::NoConversation),
         },
+    };
+    Ok(Asked::In(Call { conversation, exchange, preamble, dont_store }))
+}
+
+/// Whether the header says `true`. Without it, it is `false`.
+fn flag(headers: &HeaderMap, name: &'static str, neither: CallError) -> Result<bool, CallError> {
+    match one(headers, name)? {
+        Some("true") => Ok(true),
+        Some("false") | None => Ok(false),
+        Some(_) => Err(neither),
     }
+}
+
+/// A decimal number, of digits alone: `parse` would take a plus sign too.
+fn count(text: &str) -> Option<usize> {
+    if text.bytes().all(|byte| byte.is_ascii_digit()) { text.parse().ok() } else { None }
 }
 
 /// The header's value. Of two values neither is the right one: another user's conversation must never be a guess away.
@@ -56,7 +94,7 @@ fn one<'a>(headers: &'a HeaderMap, name: &'static str) -> Result<Option<&'a str>
 
 /// Removes these headers: they name users and are no provider's business.
 pub(super) fn strip(headers: &mut HeaderMap) {
-    for name in [CONVERSATION_ID, EXCHANGE_ID, STATELESS] {
+    for name in OURS {
         headers.remove(name);
     }
 }
@@ -75,15 +113,31 @@ mod tests {
         headers
     }
 
+    fn call(conversation: &ConversationId) -> Call {
+        Call { conversation: conversation.clone(), exchange: None, preamble: None, dont_store: false }
+    }
+
     #[test]
     fn a_call_names_its_conversation_or_says_that_it_has_none() {
         let id: ConversationId = "acme/user%2042".parse().unwrap();
         let named = headers(&[(CONVERSATION_ID, id.as_str()), (EXCHANGE_ID, "m-1")]);
-        assert_eq!(read(&named).unwrap(), Asked::In(id.clone(), Some(ExchangeId::new("m-1").unwrap())));
+        let exchange = Some(ExchangeId::new("m-1").unwrap());
+        assert_eq!(read(&named).unwrap(), Asked::In(Call { exchange, ..call(&id) }));
         let unnamed = headers(&[(CONVERSATION_ID, id.as_str()), (STATELESS, "false")]);
-        assert_eq!(read(&unnamed).unwrap(), Asked::In(id.clone(), None));
+        assert_eq!(read(&unnamed).unwrap(), Asked::In(call(&id)));
         let stateless = headers(&[(CONVERSATION_ID, id.as_str()), (STATELESS, "true")]);
         assert_eq!(read(&stateless).unwrap(), Asked::Stateless);
+    }
+
+    #[test]
+    fn a_call_says_what_it_wants_otherwise() {
+        let id: ConversationId = "a".parse().unwrap();
+        let asked = |name, value| read(&headers(&[(CONVERSATION_ID, "a"), (name, value)])).unwrap();
+        for (text, preamble) in [("0", 0), ("2", 2), ("007", 7)] {
+            assert_eq!(asked(PREAMBLE, text), Asked::In(Call { preamble: Some(preamble), ..call(&id) }));
+        }
+        assert_eq!(asked(DONT_STORE, "true"), Asked::In(Call { dont_store: true, ..call(&id) }));
+        assert_eq!(asked(DONT_STORE, "false"), Asked::In(call(&id)));
     }
 
     #[tokio::test]
@@ -92,10 +146,10 @@ mod tests {
         let none = HeaderMap::new();
         let read = |headers: HeaderMap| async move { super::read(&headers) };
         let scoped = tower_chat_history::in_conversation(outer.clone(), read(none.clone())).await;
-        assert_eq!(scoped.unwrap(), Asked::In(outer.clone(), None));
+        assert_eq!(scoped.unwrap(), Asked::In(call(&outer)));
         let both = headers(&[(CONVERSATION_ID, named.as_str())]);
-        let both = tower_chat_history::in_conversation(outer, read(both)).await;
-        assert_eq!(both.unwrap(), Asked::In(named, None));
+        let both = tower_chat_history::in_conversation(outer.clone(), read(both)).await;
+        assert_eq!(both.unwrap(), Asked::In(call(&named)));
         assert_eq!(tower_chat_history::stateless(read(none)).await.unwrap(), Asked::Stateless);
     }
 
@@ -107,19 +161,24 @@ mod tests {
         assert!(matches!(read(&headers(&[(CONVERSATION_ID, "ä")])), Err(CallError::NotAscii { .. })));
         let wrong_exchange = headers(&[(CONVERSATION_ID, "a"), (EXCHANGE_ID, "b c")]);
         assert!(matches!(read(&wrong_exchange), Err(CallError::Exchange(_))));
-        let two = headers(&[(CONVERSATION_ID, "a"), (CONVERSATION_ID, "b")]);
-        assert!(matches!(read(&two), Err(CallError::Repeated { name: CONVERSATION_ID })));
+        for wrong in ["", "yes", "True", "1"] {
+            let wrong = headers(&[(CONVERSATION_ID, "a"), (DONT_STORE, wrong)]);
+            assert!(matches!(read(&wrong), Err(CallError::DontStore)));
+        }
+        for wrong in ["", "-1", "+1", "1.0", " 1", "two", "99999999999999999999999"] {
+            let wrong = headers(&[(CONVERSATION_ID, "a"), (PREAMBLE, wrong)]);
+            assert!(matches!(read(&wrong), Err(CallError::Preamble)));
+        }
+        for name in [CONVERSATION_ID, DONT_STORE, PREAMBLE] {
+            let two = headers(&[(name, "1"), (name, "1")]);
+            assert!(matches!(read(&two), Err(CallError::Repeated { name: repeated }) if repeated == name));
+        }
     }
 
     #[test]
     fn all_of_them_are_removed_and_no_others() {
-        let mut headers = headers(&[
-            (CONVERSATION_ID, "a"),
-            (CONVERSATION_ID, "b"),
-            (EXCHANGE_ID, "c"),
-            (STATELESS, "d"),
-            ("x-other", "e"),
-        ]);
+        let ours = OURS.map(|name| (name, "a"));
+        let mut headers = headers(&[&ours[..], &[(CONVERSATION_ID, "b"), ("x-other", "c")]].concat());
         strip(&mut headers);
         assert_eq!(headers.keys().collect::<Vec<_>>(), ["x-other"]);
     }

@@ -49,7 +49,7 @@ impl OpenAiHistory {
     }
 
     /// How many messages behind the leading system and developer messages are few-shot examples: sent first, never stored.
-    /// The default is 0.
+    /// The default is 0. The header [`PREAMBLE`](super::PREAMBLE) says it for one call.
     #[must_use]
     pub fn preamble(mut self, messages: usize) -> Self {
         self.adapter = self.adapter.preamble(messages);

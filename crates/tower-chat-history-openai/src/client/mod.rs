@@ -35,17 +35,34 @@
 //! Beware of async-openai's `Client::with_http_client` and `with_http_service`: each replaces the whole stack, history and
 //! retries included. Set the HTTP client [here](OpenAiHistory::http_client) instead.
 //!
+//! # What a call can say
+//!
+//! | header | value | default |
+//! |---|---|---|
+//! | [`CONVERSATION_ID`] | a conversation id | that of the running task |
+//! | [`EXCHANGE_ID`] | an exchange id | a generated one |
+//! | [`STATELESS`] | `true`: no history, nothing stored | `false` |
+//! | [`DONT_STORE`] | `true`: history, nothing stored | `false` |
+//! | [`PREAMBLE`] | how many messages are few-shot examples | the client's |
+//!
+//! Anything else in one of them is a [`CallError`], and so is a header that is set twice. Of calls that pass through they are
+//! removed unread.
+//!
+//! What else [`CallOptions`] has is not to be had by header. Message text does not belong into headers, which proxies log, so
+//! there is no `store_instead`; and a header cannot bring a report back. For that there is [`HistoryOptions::on_turn`]: the
+//! hook gets the report of every turn, with its conversation and its exchange.
+//!
 //! # What is touched
 //!
 //! A chat call is a POST to a path that ends in `/chat/completions`, Azure's deployments included. Every other call passes
-//! through, as does a chat call marked [`STATELESS`]; all lose the headers of this module on the way. A chat call without the
-//! header belongs to the conversation that the [running task is in](tower_chat_history::in_conversation); without that either,
-//! it is a [`CallError`].
+//! through, as does a chat call marked [`STATELESS`]; all lose the headers of this module on the way. A chat call without
+//! [`CONVERSATION_ID`] belongs to the conversation that the [running task is in](tower_chat_history::in_conversation); without
+//! that either, it is a [`CallError`].
 //!
 //! Of a chat call's body the messages change and no other byte. What is sent is its head (the system and developer messages
-//! it begins with), the window as it is stored, and the input as it was written. The input is by default what comes after
-//! the last assistant message: callers that keep their own list of messages send all of it, and what stands before the
-//! input is compared with the log and not sent again. See [`InputMode`].
+//! it begins with, and few-shot examples that are counted), the window as it is stored, and the input as it was written.
+//! The input is by default what comes after the last assistant message: callers that keep their own list of messages send
+//! all of it, and what stands before the input is compared with the log and not sent again. See [`InputMode`].
 //!
 //! # What is stored
 //!
@@ -79,12 +96,12 @@ mod service;
 mod sse;
 
 #[cfg(doc)]
-use tower_chat_history::InputMode;
+use tower_chat_history::{CallOptions, HistoryOptions, InputMode};
 
 pub use self::{
     adapter::OpenAiHttp,
     error::CallError,
-    headers::{CONVERSATION_ID, EXCHANGE_ID, STATELESS},
+    headers::{CONVERSATION_ID, DONT_STORE, EXCHANGE_ID, PREAMBLE, STATELESS},
     history::OpenAiHistory,
     request::HttpDraft,
     service::openai_error,

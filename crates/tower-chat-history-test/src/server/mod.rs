@@ -19,10 +19,10 @@ use crate::{Replies, lock};
 
 /// An OpenAI-compatible server on a free port of 127.0.0.1, to test a service down to the bytes on the wire.
 ///
-/// It serves `POST /v1/chat/completions` (whole, or as server-sent events if the body says `"stream": true`) and
-/// `GET /v1/models`; everything else is a 404 in OpenAI's error shape. Prompts that break the chat rules are refused, see
-/// [`Replies`]. Every chat request is recorded with its headers and its body as it came, also those that are refused and
-/// those that a client repeats.
+/// It serves `POST /v1/chat/completions` (whole, or as server-sent events if the body says `"stream": true`), the same at
+/// Azure's `POST /openai/deployments/{any}/chat/completions`, and `GET /v1/models`; everything else is a 404 in OpenAI's error
+/// shape. Prompts that break the chat rules are refused, see [`Replies`]. Every chat request is recorded with its path, its
+/// headers and its body as it came, also those that are refused and those that a client repeats.
 ///
 /// Dropping the server stops it at once, with every connection; [`shutdown`](Self::shutdown) lets answers under way end.
 /// Delays are sleeps of tokio. Beware of a paused clock, though: it runs ahead whenever the runtime waits for the network.
@@ -84,7 +84,8 @@ impl MockServer {
         Ok(Self { address, shared, stop, task })
     }
 
-    /// The base of the API, to configure a client with: `http://127.0.0.1:PORT/v1`.
+    /// The base of the API, to configure a client with: `http://127.0.0.1:PORT/v1`. A client for Azure takes the
+    /// [address](Self::address) alone: `http://127.0.0.1:PORT`.
     #[must_use]
     pub fn base_url(&self) -> String {
         format!("http://{}/v1", self.address)

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use axum::http::HeaderMap;
+use axum::http::{HeaderMap, Uri};
 use serde::Deserialize;
 use serde_json::Value;
 use tower_chat_history_core::Message;
@@ -12,13 +12,26 @@ use tower_chat_history_core::Message;
 /// `Debug` shows sizes: neither text nor headers, which may have a key.
 #[derive(Clone)]
 pub struct RecordedRequest {
+    uri: Uri,
     headers: HeaderMap,
     body: String,
 }
 
 impl RecordedRequest {
-    pub(super) const fn new(headers: HeaderMap, body: String) -> Self {
-        Self { headers, body }
+    pub(super) const fn new(uri: Uri, headers: HeaderMap, body: String) -> Self {
+        Self { uri, headers, body }
+    }
+
+    /// The path, as it came.
+    #[must_use]
+    pub fn path(&self) -> &str {
+        self.uri.path()
+    }
+
+    /// The query without its question mark, if there is one.
+    #[must_use]
+    pub fn query(&self) -> Option<&str> {
+        self.uri.query()
     }
 
     /// The body, byte for byte (what is no UTF-8 in it is replaced).

@@ -21,6 +21,7 @@ use crate::{
 pub(super) fn router(shared: Arc<Shared>) -> Router {
     Router::new()
         .route("/v1/chat/completions", post(chat))
+        .route("/openai/deployments/{deployment}/chat/completions", post(chat))
         .route("/v1/models", get(models))
         .fallback(unknown)
         .method_not_allowed_fallback(not_allowed)
@@ -29,8 +30,8 @@ pub(super) fn router(shared: Arc<Shared>) -> Router {
         .with_state(shared)
 }
 
-async fn chat(State(shared): State<Arc<Shared>>, headers: HeaderMap, body: Bytes) -> Response {
-    let request = RecordedRequest::new(headers, String::from_utf8_lossy(&body).into_owned());
+async fn chat(State(shared): State<Arc<Shared>>, uri: Uri, headers: HeaderMap, body: Bytes) -> Response {
+    let request = RecordedRequest::new(uri, headers, String::from_utf8_lossy(&body).into_owned());
     let parsed = request.parsed();
     let number = {
         let mut requests = lock(&shared.requests);

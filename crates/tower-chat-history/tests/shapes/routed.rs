@@ -2,18 +2,63 @@
 
 use std::sync::Arc;
 
-use tower_chat_history::{ConversationId, HistoryStore, MemoryStore, RoutedStore};
+use tower_chat_history::{
+    ConversationId, HistoryStore, HistoryStoreExt as _, MemoryStore, Message, RoutedStore, Truncate,
+};
 
-/// Two stores, which share the conversations about evenly.
-fn fixture() -> Arc<dyn HistoryStore> {
-    let stores: [Arc<dyn HistoryStore>; 2] = [Arc::new(MemoryStore::new()), Arc::new(MemoryStore::new())];
-    Arc::new(RoutedStore::new(move |id: &ConversationId| {
-        let sum: usize = id.as_str().bytes().map(usize::from).sum();
-        Arc::clone(&stores[sum % stores.len()])
-    }))
+use super::{id, log};
+
+/// One of two stores, which share the conversations about evenly.
+fn pick<S: Clone>(stores: &[S; 2], id: &ConversationId) -> S {
+    let sum: usize = id.as_str().bytes().map(usize::from).sum();
+    stores[sum % stores.len()].clone()
 }
 
-tower_chat_history_core::conformance_tests! {
-    #[tokio::test]
-    fixture()
+mod stores_of_one_type {
+    use super::*;
+
+    fn fixture() -> Arc<dyn Truncate> {
+        let stores = [MemoryStore::new(), MemoryStore::new()];
+        Arc::new(RoutedStore::new(move |id: &ConversationId| pick(&stores, id)))
+    }
+
+    tower_chat_history_core::conformance_tests! {
+        #[tokio::test]
+        fixture()
+    }
+}
+
+mod stores_of_any_type {
+    use super::*;
+
+    fn fixture() -> Arc<dyn HistoryStore> {
+        let stores: [Arc<dyn HistoryStore>; 2] = [Arc::new(MemoryStore::new()), Arc::new(MemoryStore::new())];
+        Arc::new(RoutedStore::new(move |id: &ConversationId| pick(&stores, id)))
+    }
+
+    tower_chat_history_core::conformance_tests! {
+        #[tokio::test]
+        fixture()
+    }
+}
+
+#[tokio::test]
+async fn the_end_is_taken_off_in_the_store_that_has_the_conversation() {
+    let (acme, other) = (MemoryStore::new(), MemoryStore::new());
+    let stores: [Arc<dyn Truncate>; 2] = [Arc::new(acme.clone()), Arc::new(other.clone())];
+    let routed = RoutedStore::new(move |id: &ConversationId| {
+        let at = usize::from(id.parts().next().as_deref() != Some("acme"));
+        Arc::clone(&stores[at])
+    });
+
+    // The same conversation in both: only one of them is the routed store's.
+    let id = id(&["acme", "1"]);
+    for store in [&acme, &other] {
+        let turns = ["a", "b"].map(|text| [Message::user(text), Message::assistant(text)]);
+        store.conversation(&id).import(turns.into_iter().flatten()).await.unwrap();
+    }
+    let taken = routed.conversation(&id).take_last().await.unwrap().unwrap();
+    assert_eq!(taken.exchange.messages[0].text(), "b");
+    assert_eq!(log(&acme, &id).await, ["a", "a"]);
+    assert_eq!(log(&other, &id).await, ["a", "a", "b", "b"]);
 }

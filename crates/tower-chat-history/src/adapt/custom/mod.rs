@@ -34,27 +34,27 @@
 //! ```
 //!
 //! What the inner service takes may be another type than what the caller sends: `fill` makes the one from the other. Where
-//! one field has all messages, [`Custom::messages`] needs no `fill`. A stream's reply is put together by a
-//! [`FoldReply`](super::FoldReply), see [`Custom::fold`].
+//! one field has all messages, [`Custom::messages`] needs no `fill`, and serves callers that resend the conversation as well
+//! ([`Custom::input_mode`]). A stream's reply is put together by a [`FoldReply`](super::FoldReply), see [`Custom::fold`].
 //!
 //! The closures are called from all of the service's clones: they are `Fn`, and have to be `Clone`, `Send` and `Sync`.
 
 mod reply;
 mod shape;
 
-use std::{fmt, marker::PhantomData};
+use std::{fmt, marker::PhantomData, ops::Range};
 
 use tower_chat_history_core::Message;
 
 pub use self::{
     reply::{Folded, Whole},
-    shape::{AllMessages, Filling, IntoInput, Parts, Shape, TryFilling},
+    shape::{AllMessages, Apart, Filling, IntoInput, Parts, Shape, TryFilling},
 };
 use super::{
     AdaptRequest, Draft, Opened, Prompt, Sent,
     extract::{CallScope, Envelope, ExtractPlace, FromTask, IdFrom, IntoCallScope},
 };
-use crate::{BoxError, Reply};
+use crate::{BoxError, InputMode, Reply};
 
 /// An adapter of requests of type `R`, made from closures. See the [module docs](self).
 ///
@@ -106,12 +106,56 @@ impl<R, I> Custom<R, Parts<I, ()>> {
 
 impl<R, F> Custom<R, AllMessages<F>> {
     /// An adapter of requests in which one field has all messages: leading system and developer messages, and as many
-    /// behind them as the preamble says, are head, all others input. The history is put between them.
+    /// behind them as the preamble says, are head, all others input (see [`input_mode`](Custom::input_mode)). The history
+    /// is put between them.
     pub fn messages(field: F) -> Self
     where
         F: Fn(&mut R) -> &mut Vec<Message>,
     {
-        Self { shape: AllMessages(field), reply: (), extract: Envelope::new(), request: PhantomData }
+        let shape = AllMessages { field, mode: InputMode::New };
+        Self { shape, reply: (), extract: Envelope::new(), request: PhantomData }
+    }
+}
+
+impl<R, F, P, X> Custom<R, AllMessages<F>, P, X> {
+    /// What of a request is new. The default is [`InputMode::New`]: everything behind the head.
+    ///
+    /// With [`InputMode::Transcript`] the history is sent in place of what the request resends of it, so code that keeps its
+    /// own list stays as it is:
+    ///
+    /// ```
+    /// use tower::{Service, ServiceBuilder, ServiceExt};
+    /// use tower_chat_history::{
+    ///     BoxError, ChatHistoryLayer, ConversationId, HistoryStoreExt, InputMode, MemoryStore, Message, adapt::Custom,
+    /// };
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), BoxError> {
+    /// # let my_llm = tower::service_fn(|messages: Vec<Message>| async move {
+    /// #     Ok::<_, BoxError>(Message::assistant(format!("I got {}", messages.len())))
+    /// # });
+    /// let id = ConversationId::new(["acme", "user-42"])?;
+    /// let here = id.clone();
+    /// let adapter = Custom::messages(|messages: &mut Vec<Message>| messages)
+    ///     .input_mode(InputMode::Transcript)
+    ///     .reply(|answer: &Message| answer.clone())
+    ///     .id_from(move |_| here.clone());
+    /// let store = MemoryStore::new();
+    /// let mut chat = ServiceBuilder::new().layer(ChatHistoryLayer::new(store.clone(), adapter)).service(my_llm);
+    ///
+    /// let mut messages = vec![Message::user("Hi")];
+    /// messages.push(chat.ready().await?.call(messages.clone()).await?);
+    /// messages.push(Message::user("And again"));
+    /// messages.push(chat.ready().await?.call(messages.clone()).await?);
+    /// assert_eq!(messages[3].text(), "I got 3");
+    /// assert_eq!(store.conversation(&id).messages().await?, messages);
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn input_mode(mut self, mode: InputMode) -> Self {
+        self.shape.mode = mode;
+        self
     }
 }
 
@@ -173,18 +217,19 @@ where
     async fn open(&self, call: X::Call) -> Result<Opened<CustomDraft<R, S>, S::Request>, BoxError> {
         let (scope, mut request) = self.extract.extract(call)?;
         let CallScope::Conversation(place) = scope else {
-            return Ok(Opened::Other(self.shape.fill(request, 0, &[])?.request));
+            return Ok(Opened::Other(self.shape.fill(request, 0..0, &[])?.request));
         };
-        let (head, input) = self.shape.input(&mut request, place.preamble)?;
-        Ok(Opened::Chat(place.turn(input), CustomDraft { request, head, shape: self.shape.clone() }))
+        let apart = self.shape.take_apart(&mut request, place.preamble)?;
+        let draft = CustomDraft { request, resent: apart.resent(), shape: self.shape.clone() };
+        Ok(Opened::Chat(place.turn(apart.input).transcript(apart.transcript), draft))
     }
 }
 
 /// A request of a program's own type that waits for its history.
 pub struct CustomDraft<R, S> {
     request: R,
-    /// How many of its messages come before the window, if it has a list of all.
-    head: usize,
+    /// Which of its messages the window stands for, if it has a list of all.
+    resent: Range<usize>,
     shape: S,
 }
 
@@ -192,7 +237,7 @@ impl<R, S: Shape<R>> Draft for CustomDraft<R, S> {
     type Request = S::Request;
 
     fn send(self, prompt: Prompt<'_>) -> Result<Sent<S::Request>, BoxError> {
-        self.shape.fill(self.request, self.head, prompt.window)
+        self.shape.fill(self.request, self.resent, prompt.window)
     }
 }
 

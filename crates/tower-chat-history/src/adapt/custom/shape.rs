@@ -1,10 +1,10 @@
 //! How a request is taken apart and filled.
 
-use std::fmt;
+use std::{fmt, ops::Range};
 
 use tower_chat_history_core::Message;
 
-use crate::{BoxError, adapt::Sent};
+use crate::{BoxError, InputMode, adapt::Sent};
 
 /// How a request of type `R` is taken apart and filled, as a [`Custom`](super::Custom) adapter was told.
 #[diagnostic::on_unimplemented(
@@ -15,19 +15,38 @@ pub trait Shape<R> {
     /// What the inner service takes.
     type Request;
 
-    /// How many messages are head, if the request has one list of all, and the input.
+    /// What the request says. Of a list of all messages, as many behind the instructions are head as the preamble says.
     ///
     /// # Errors
     ///
     /// When the input cannot be told as messages.
-    fn input(&self, request: &mut R, preamble: usize) -> Result<(usize, Vec<Message>), BoxError>;
+    fn take_apart(&self, request: &mut R, preamble: usize) -> Result<Apart, BoxError>;
 
-    /// The request with its history, which stands behind the head.
+    /// The request with its history, which stands in place of what the request [resends](Apart::resent).
     ///
     /// # Errors
     ///
     /// When the request cannot take it up.
-    fn fill(&self, request: R, head: usize, window: &[Message]) -> Result<Sent<Self::Request>, BoxError>;
+    fn fill(&self, request: R, resent: Range<usize>, window: &[Message]) -> Result<Sent<Self::Request>, BoxError>;
+}
+
+/// A request, taken apart.
+#[derive(Clone, Debug, Default)]
+pub struct Apart {
+    /// How many messages are head, if the request has one list of all.
+    pub head: usize,
+    /// What it resends of the conversation, behind the head.
+    pub transcript: Vec<Message>,
+    /// What is new.
+    pub input: Vec<Message>,
+}
+
+impl Apart {
+    /// Where in the list of all messages the transcript stands, and the window will.
+    #[must_use]
+    pub fn resent(&self) -> Range<usize> {
+        self.head..self.head + self.transcript.len()
+    }
 }
 
 /// One closure finds the input, another one fills in the history.
@@ -47,7 +66,10 @@ pub struct TryFilling<F>(pub(super) F);
 
 /// One field has head, history and input.
 #[derive(Clone, Copy)]
-pub struct AllMessages<F>(pub(super) F);
+pub struct AllMessages<F> {
+    pub(super) field: F,
+    pub(super) mode: InputMode,
+}
 
 impl<R, I, T, F, Q> Shape<R> for Parts<I, Filling<F>>
 where
@@ -57,11 +79,11 @@ where
 {
     type Request = Q;
 
-    fn input(&self, request: &mut R, _: usize) -> Result<(usize, Vec<Message>), BoxError> {
-        Ok((0, (self.input)(request).into_input()?))
+    fn take_apart(&self, request: &mut R, _: usize) -> Result<Apart, BoxError> {
+        Ok(Apart { input: (self.input)(request).into_input()?, ..Apart::default() })
     }
 
-    fn fill(&self, request: R, _: usize, window: &[Message]) -> Result<Sent<Q>, BoxError> {
+    fn fill(&self, request: R, _: Range<usize>, window: &[Message]) -> Result<Sent<Q>, BoxError> {
         Ok(Sent::new((self.fill.0)(request, window), 0))
     }
 }
@@ -75,11 +97,11 @@ where
 {
     type Request = Q;
 
-    fn input(&self, request: &mut R, _: usize) -> Result<(usize, Vec<Message>), BoxError> {
-        Ok((0, (self.input)(request).into_input()?))
+    fn take_apart(&self, request: &mut R, _: usize) -> Result<Apart, BoxError> {
+        Ok(Apart { input: (self.input)(request).into_input()?, ..Apart::default() })
     }
 
-    fn fill(&self, request: R, _: usize, window: &[Message]) -> Result<Sent<Q>, BoxError> {
+    fn fill(&self, request: R, _: Range<usize>, window: &[Message]) -> Result<Sent<Q>, BoxError> {
         (self.fill.0)(request, window).map_err(Into::into)
     }
 }
@@ -90,18 +112,19 @@ where
 {
     type Request = R;
 
-    fn input(&self, request: &mut R, preamble: usize) -> Result<(usize, Vec<Message>), BoxError> {
-        let messages = (self.0)(request);
+    fn take_apart(&self, request: &mut R, preamble: usize) -> Result<Apart, BoxError> {
+        let messages = (self.field)(request);
         let instructions = messages.iter().take_while(|message| message.is_instruction()).count();
         let head = instructions.saturating_add(preamble).min(messages.len());
-        Ok((head, messages[head..].to_vec()))
+        let (transcript, input) = messages[head..].split_at(self.mode.input_start(&messages[head..]));
+        Ok(Apart { head, transcript: transcript.to_vec(), input: input.to_vec() })
     }
 
-    fn fill(&self, mut request: R, head: usize, window: &[Message]) -> Result<Sent<R>, BoxError> {
-        let messages = (self.0)(&mut request);
+    fn fill(&self, mut request: R, resent: Range<usize>, window: &[Message]) -> Result<Sent<R>, BoxError> {
+        let messages = (self.field)(&mut request);
         // A field that is another one at every look must not make this panic.
-        let head = head.min(messages.len());
-        messages.splice(head..head, window.iter().cloned());
+        let resent = resent.start.min(messages.len())..resent.end.min(messages.len());
+        messages.splice(resent, window.iter().cloned());
         Ok(Sent::new(request, 0))
     }
 }

@@ -9,6 +9,16 @@
 //! | [`Envelope`] | [`InConversation<R>`], or [`InConversation::stateless`] | default |
 //! | [`IdFrom`] | `R`; a closure finds the id in it | `id_from(closure)` |
 //! | [`FromTask`] | `R`, within [`in_conversation`] or [`stateless()`] | `id_from_task()` |
+#![cfg_attr(
+    feature = "http",
+    doc = "| [`FromExtensions`] (feature `http`) | `http::Request<B>`, with an extension | `extract_by(FromExtensions::new())` |",
+    doc = "| [`FromHeader`] (feature `http`) | `http::Request<B>`, with a header | `extract_by(FromHeader::new(name))` |"
+)]
+#![cfg_attr(
+    not(feature = "http"),
+    doc = "| `FromExtensions` (feature `http`) | `http::Request<B>`, with an extension | `extract_by(FromExtensions::new())` |",
+    doc = "| `FromHeader` (feature `http`) | `http::Request<B>`, with a header | `extract_by(FromHeader::new(name))` |"
+)]
 //!
 //! Choosing another extractor makes another adapter type, which takes another call type. So each adapter takes exactly one,
 //! and what `chat.ready()` is for is never ambiguous.
@@ -36,12 +46,20 @@
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! A call through an async-openai client has no extensions to read: the client builds the request itself, as a
+//! `reqwest::Request`, and reqwest keeps the extensions of that private. There headers and the [task's scope](in_conversation)
+//! say where a call belongs; `OpenAiHistory` in `tower-chat-history-openai` reads both.
 
+#[cfg(feature = "http")]
+mod http;
 mod scope;
 mod task;
 
 use std::fmt;
 
+#[cfg(feature = "http")]
+pub use self::http::{ConversationHeaderError, FromExtensions, FromHeader};
 pub use self::{
     scope::{CallScope, IntoCallScope, MissingConversation},
     task::{FromTask, in_conversation, stateless},

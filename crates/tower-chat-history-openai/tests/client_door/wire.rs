@@ -1,0 +1,152 @@
+//! What goes through the door, on the wire: the messages change, and no other byte in either direction.
+
+#[path = "wire/generate.rs"]
+mod generate;
+#[path = "wire/server.rs"]
+mod server;
+
+use async_openai::middleware::{ReqwestService, retry::OpenAIRetryLayer};
+use bytes::Bytes;
+use proptest::prelude::*;
+use reqwest::{Method, Request, header::HeaderName};
+use tower::{ServiceBuilder, ServiceExt as _};
+use tower_chat_history::{HistoryStoreExt as _, MemoryStore, Message};
+use tower_chat_history_openai::client::{
+    CONVERSATION_ID, DONT_STORE, EXCHANGE_ID, OpenAiHistory, PREAMBLE, STATELESS, openai_error,
+};
+
+use self::{
+    generate::{Answer, Body, Logged, any_answer, any_body, any_log},
+    server::{Received, answer_one, listen},
+};
+use super::{id, raw::factory};
+
+/// A call: what the caller sends beside what it resends, and what the server answers.
+#[derive(Clone, Debug)]
+struct Call {
+    body: Body,
+    /// Headers that are no business of history.
+    others: Vec<(String, String)>,
+    named: bool,
+    dont_store: Option<bool>,
+    stateless: Option<bool>,
+    /// Where in the log that which the caller resends begins.
+    resent: prop::sample::Index,
+    answer: Answer,
+}
+
+fn any_call() -> impl Strategy<Value = Call> {
+    let others = prop::collection::vec(("x-[a-z]{1,3}", "[!-~]([ -~]{0,8}[!-~])?"), 0..4);
+    let flag = || prop::option::weighted(0.3, prop::bool::weighted(0.3));
+    (any_body(), others, any::<bool>(), flag(), flag(), any::<prop::sample::Index>(), any_answer()).prop_map(
+        |(body, others, named, dont_store, stateless, resent, answer)| Call {
+            body,
+            others,
+            named,
+            dont_store,
+            stateless,
+            resent,
+            answer,
+        },
+    )
+}
+
+impl Call {
+    fn is_stateless(&self) -> bool {
+        self.stateless == Some(true)
+    }
+
+    fn is_stored(&self) -> bool {
+        !self.is_stateless() && self.dont_store != Some(true) && self.answer.reply.is_some()
+    }
+
+    fn request(&self, url: &str, number: usize, body: &str) -> Request {
+        let mut request = Request::new(Method::POST, url.parse().unwrap());
+        let headers = request.headers_mut();
+        for (name, value) in &self.others {
+            headers.append(name.parse::<HeaderName>().unwrap(), value.parse().unwrap());
+        }
+        headers.insert(CONVERSATION_ID, id().as_str().parse().unwrap());
+        headers.insert(PREAMBLE, self.body.shots.len().into());
+        if self.named {
+            headers.insert(EXCHANGE_ID, format!("call-{number}").parse().unwrap());
+        }
+        for (name, value) in [(DONT_STORE, self.dont_store), (STATELESS, self.stateless)] {
+            if let Some(value) = value {
+                headers.insert(name, value.to_string().parse().unwrap());
+            }
+        }
+        *request.body_mut() = Some(body.to_owned().into());
+        request
+    }
+}
+
+/// What the caller resends of the log: the end of what it knows, without what its types do not know.
+fn resent(call: &Call, log: &[Logged]) -> Vec<String> {
+    let from = call.resent.index(log.len() + 1);
+    log[from..].iter().map(|message| message.resent.clone()).collect()
+}
+
+async fn sent_and_received(call: &Call, number: usize, store: &MemoryStore, body: &str) -> (Received, Bytes) {
+    let (listener, url) = listen().await;
+    let transport = ReqwestService::new(reqwest::Client::new());
+    let layer = OpenAiHistory::new(store.clone()).layer();
+    let stack = ServiceBuilder::new().map_err(openai_error).layer(layer);
+    let door = stack.layer(OpenAIRetryLayer::default()).service(transport);
+    let asked = async {
+        let response = door.oneshot(factory(call.request(&url, number, body))).await.unwrap();
+        assert_eq!(response.headers()["x-request-id"], "r");
+        response.bytes().await.unwrap()
+    };
+    tokio::join!(answer_one(&listener, &call.answer.kind, &call.answer.pieces), asked)
+}
+
+fn check_headers(call: &Call, received: &Received) {
+    assert!(received.headers.iter().all(|(name, _)| !name.starts_with("x-chat-history")), "{received:?}");
+    let mut given = call.others.clone();
+    let mut got = received.headers.clone();
+    got.retain(|(name, _)| given.iter().any(|(other, _)| other == name));
+    given.sort();
+    got.sort();
+    assert_eq!(got, given);
+}
+
+/// Each call finds what the calls before it have left, whatever they said and got.
+async fn through_the_door(log: Vec<Logged>, calls: Vec<Call>) {
+    let store = MemoryStore::new();
+    let id = id();
+    let conversation = store.conversation(&id);
+    conversation.import(log.iter().map(|logged| Message::from_json(logged.json.as_str()).unwrap())).await.unwrap();
+    let mut log = log;
+    for (number, call) in calls.iter().enumerate() {
+        let resent = resent(call, &log);
+        let body = call.body.with(&resent);
+        let (received, bytes) = sent_and_received(call, number, &store, &body).await;
+        let window: Vec<&str> = log.iter().map(|logged| logged.json.as_str()).collect();
+        let expected = if call.is_stateless() { body.clone() } else { call.body.sent(&resent, &window) };
+        assert_eq!(received.body, expected);
+        check_headers(call, &received);
+        assert!(bytes == call.answer.pieces.concat(), "{bytes:?} is not {:?}", call.answer);
+
+        if call.is_stored() {
+            log.extend(call.body.input.iter().map(|json| Logged { json: json.clone(), resent: json.clone() }));
+            log.extend(call.answer.reply.clone());
+        }
+        let stored = conversation.messages().await.unwrap();
+        let stored: Vec<&str> = stored.iter().map(Message::json).collect();
+        assert_eq!(stored, log.iter().map(|logged| logged.json.as_str()).collect::<Vec<_>>());
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(128))]
+
+    #[test]
+    fn no_byte_changes_but_in_the_messages_and_none_of_the_answer(
+        log in any_log(),
+        calls in prop::collection::vec(any_call(), 1..4),
+    ) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(through_the_door(log, calls));
+    }
+}

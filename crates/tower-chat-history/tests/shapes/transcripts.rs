@@ -1,0 +1,107 @@
+//! Callers that resend what they have, through closures.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use tower::{Layer as _, Service as _, ServiceExt as _, service_fn, util::BoxCloneService};
+use tower_chat_history::{
+    BoxError, ChatHistoryLayer, HistoryError, HistoryStoreExt as _, InConversation, InputMode, MemoryStore, Message,
+    adapt::Custom,
+};
+
+use super::{Chat, echo, log, one};
+
+type Service = BoxCloneService<InConversation<Chat>, Message, BoxError>;
+
+/// The layer over a model that calls a tool as long as a question asks for it, and else says what it got; and how often the
+/// model was called.
+fn chat(store: &MemoryStore) -> (Service, Arc<AtomicUsize>) {
+    let adapter = Custom::messages(|chat: &mut Chat| &mut chat.messages)
+        .reply(|answer: &Message| answer.clone())
+        .input_mode(InputMode::Transcript);
+    let calls = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&calls);
+    let llm = service_fn(move |chat: Chat| {
+        counter.fetch_add(1, Ordering::Relaxed);
+        async move { Ok::<_, BoxError>(answer(&chat.messages)) }
+    });
+    (BoxCloneService::new(ChatHistoryLayer::new(store.clone(), adapter).layer(llm)), calls)
+}
+
+fn answer(messages: &[Message]) -> Message {
+    let results = messages.iter().filter(|message| message.tool_call_id().is_some()).count();
+    if results == 3 || !messages.iter().any(|message| message.text() == "tools") {
+        return echo(messages);
+    }
+    let call = format!(r#"{{"id":"c{results}","type":"function","function":{{"name":"f","arguments":"{{}}"}}}}"#);
+    // The caller's types do not know of the reasoning, see below.
+    let json = format!(r#"{{"role":"assistant","content":null,"tool_calls":[{call}],"reasoning":"r"}}"#);
+    Message::from_json(json).unwrap()
+}
+
+fn ask(messages: &[Message]) -> InConversation<Chat> {
+    InConversation::new(one(), Chat { temperature: 0.5, messages: messages.to_vec() })
+}
+
+#[tokio::test]
+async fn an_unmodified_tool_loop_stores_each_message_once() {
+    let store = MemoryStore::new();
+    let (mut chat, _) = chat(&store);
+    let mut messages = vec![Message::system("S"), Message::user("tools")];
+    let said = loop {
+        let reply = chat.ready().await.unwrap().call(ask(&messages)).await.unwrap();
+        let call = reply.tool_calls().first().map(|call| call.id().to_owned());
+        messages.push(Message::from_json(reply.json().replace(r#","reasoning":"r""#, "")).unwrap());
+        let Some(call) = call else { break reply };
+        messages.push(Message::tool(&call, format!("result of {call}")));
+    };
+    assert_eq!(
+        said.text(),
+        "S|tools||result of c0||result of c1||result of c2",
+        "the window stands for what is resent"
+    );
+    let results = ["result of c0", "result of c1", "result of c2"];
+    let [first, second, third] = results;
+    assert_eq!(log(&store, &one()).await, ["tools", "", first, "", second, "", third, &said.text()]);
+    let stored = store.conversation(&one()).messages().await.unwrap();
+    assert_eq!(stored.iter().filter(|message| message.json().contains("reasoning")).count(), 3, "nothing is lost");
+    assert_eq!(store.conversation(&one()).exchanges().await.unwrap().len(), 4);
+}
+
+#[tokio::test]
+async fn a_transcript_that_parts_from_the_log_never_reaches_the_model() {
+    let store = MemoryStore::new();
+    let (mut chat, calls) = chat(&store);
+    chat.ready().await.unwrap().call(ask(&[Message::system("S"), Message::user("a")])).await.unwrap();
+
+    let edited =
+        [Message::system("S"), Message::user("a"), Message::assistant("not what was said"), Message::user("b")];
+    let error = chat.ready().await.unwrap().call(ask(&edited)).await.unwrap_err();
+    let Some(HistoryError::Transcript(parted)) = error.downcast_ref() else { panic!("{error}") };
+    assert_eq!((parted.position, parted.seq.map(|seq| seq.get())), (1, Some(0)));
+    assert_eq!((calls.load(Ordering::Relaxed), log(&store, &one()).await.len()), (1, 2));
+}
+
+#[tokio::test]
+async fn few_shots_in_a_preamble_are_head_and_no_transcript() {
+    let store = MemoryStore::new();
+    let (mut chat, _) = chat(&store);
+    let mut messages = vec![Message::system("S"), Message::user("shown"), Message::assistant("so")];
+    for (text, sent) in [("a", "S|shown|so|a"), ("b", "S|shown|so|a|S|shown|so|a|b")] {
+        messages.push(Message::user(text));
+        let reply = chat.ready().await.unwrap().call(ask(&messages).preamble(2)).await.unwrap();
+        assert_eq!(reply.text(), sent);
+        messages.push(reply);
+    }
+    assert_eq!(store.conversation(&one()).messages().await.unwrap(), messages[3..]);
+}
+
+#[tokio::test]
+async fn stateless_calls_keep_what_they_resend() {
+    let (mut chat, _) = chat(&MemoryStore::with_limit(0));
+    let messages = vec![Message::user("a"), Message::assistant("b"), Message::user("c")];
+    let call = InConversation::stateless(Chat { temperature: 0.5, messages });
+    assert_eq!(chat.ready().await.unwrap().call(call).await.unwrap().text(), "a|b|c");
+}
