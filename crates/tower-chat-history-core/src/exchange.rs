@@ -23,7 +23,7 @@ pub struct Exchange {
     pub continues: Option<Seq>,
     /// The input in order, then the reply.
     pub messages: Vec<Message>,
-    /// What the messages cost, so that each is counted once in its life.
+    /// What the messages cost, so that each is counted once in its life. See [`share_counts`](Self::share_counts).
     pub tokens: Option<TokenCounts>,
     /// The model that answered, as it named itself.
     pub model: Option<String>,
@@ -57,6 +57,20 @@ impl Exchange {
     pub fn continuing(mut self, seq: Seq) -> Self {
         self.continues = Some(seq);
         self
+    }
+
+    /// Tells its messages what they cost by the counts that are stored with it, as far as they do not know it:
+    /// [`Message::tokens_by`] then answers without counting. Counts that are not one a message are left out.
+    ///
+    /// [`decode`](Self::decode) does it, and whoever makes an exchange with counts from elsewhere.
+    pub fn share_counts(&self) {
+        let Some(TokenCounts { counter, counts }) = &self.tokens else { return };
+        if counts.len() == self.messages.len() {
+            let counter = Arc::from(counter.as_str());
+            for (message, tokens) in self.messages.iter().zip(counts) {
+                message.remember_tokens(&counter, *tokens);
+            }
+        }
     }
 
     /// Whether this exchange begins a turn (it answers no earlier exchange's calls). A window starts at an opening only.

@@ -72,7 +72,9 @@ impl Exchange {
     pub fn decode(record: &str) -> Result<Self, RecordError> {
         let Read { v, id, at, continues, messages, tokens, model, finish_reason, usage, incomplete } = read(record)?;
         known(v)?;
-        Ok(Self { id, at, continues, messages, tokens, model, finish_reason, usage, incomplete })
+        let exchange = Self { id, at, continues, messages, tokens, model, finish_reason, usage, incomplete };
+        exchange.share_counts();
+        Ok(exchange)
     }
 }
 

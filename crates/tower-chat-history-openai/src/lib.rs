@@ -54,6 +54,8 @@ mod fold;
 mod from_typed;
 mod service;
 mod to_typed;
+#[cfg(any(feature = "tiktoken", feature = "bpe-openai"))]
+pub mod tokens;
 
 pub use self::{
     adapter::{OpenAi, TypedDraft},

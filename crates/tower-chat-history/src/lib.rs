@@ -69,6 +69,8 @@ mod request;
 mod routed;
 mod spawn;
 pub mod stream;
+pub mod tokens;
+pub mod trim;
 pub mod view;
 
 #[doc = include_str!("../docs/cases.md")]
@@ -100,5 +102,6 @@ pub use self::{
     routed::RoutedStore,
     spawn::{Spawn, TokioSpawn},
     stream::RecordedStream,
+    trim::trim_messages,
     view::{OpenCalls, View},
 };

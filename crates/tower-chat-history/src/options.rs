@@ -4,7 +4,10 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use tower_chat_history_core::{LoadLimit, Profile};
 
-use crate::{OnConflict, OnInterruption, OnLoadFailure, OnOpenTurn, OnSaveFailure, Spawn, TokioSpawn, TurnReport};
+use crate::{
+    OnConflict, OnInterruption, OnLoadFailure, OnOpenTurn, OnSaveFailure, Spawn, TokioSpawn, TurnReport,
+    tokens::TokenCounter,
+};
 
 type Hook = Arc<dyn Fn(&TurnReport) + Send + Sync>;
 
@@ -20,6 +23,7 @@ pub struct HistoryOptions {
     pub(crate) load_limit: LoadLimit,
     pub(crate) store_timeout: Option<Duration>,
     pub(crate) save_attempts: u32,
+    pub(crate) token_counter: Option<Arc<dyn TokenCounter>>,
     pub(crate) on_turn: Option<Hook>,
     pub(crate) spawn: Arc<dyn Spawn>,
 }
@@ -38,6 +42,7 @@ impl HistoryOptions {
             load_limit: LoadLimit::default(),
             store_timeout: Some(Duration::from_secs(10)),
             save_attempts: 3,
+            token_counter: None,
             on_turn: None,
             spawn: Arc::new(TokioSpawn::current()),
         }
@@ -107,6 +112,15 @@ impl HistoryOptions {
         self
     }
 
+    /// What counts tokens, whatever model a call is for. Its counts are stored with each exchange. The default is what the
+    /// adapter has for the call's model (`tower-chat-history-openai` counts exactly), or else a
+    /// [`ByteEstimate`](crate::tokens::ByteEstimate).
+    #[must_use]
+    pub fn token_counter(mut self, counter: impl TokenCounter) -> Self {
+        self.token_counter = Some(Arc::new(counter));
+        self
+    }
+
     /// Is called with the report of every turn that has begun, when it ends: stored, not stored, interrupted or abandoned. It
     /// runs where the turn ends (which may be a drop) and must not block. The default is none.
     #[must_use]
@@ -146,6 +160,7 @@ impl fmt::Debug for HistoryOptions {
             .field("load_limit", &self.load_limit)
             .field("store_timeout", &self.store_timeout)
             .field("save_attempts", &self.save_attempts)
+            .field("token_counter", &self.token_counter)
             .field("on_turn", &self.on_turn.is_some())
             .field("spawn", &self.spawn)
             .finish()

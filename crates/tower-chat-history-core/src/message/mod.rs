@@ -1,16 +1,19 @@
 //! Messages: verbatim JSON with an index that is parsed once.
 
+mod content;
+mod counted;
+mod field;
 mod index;
 mod lossy;
 mod role;
 
-use std::{borrow::Cow, collections::BTreeMap, fmt, sync::Arc};
+use std::{borrow::Cow, fmt, sync::Arc};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Value, value::RawValue};
 
-use self::index::Index;
-pub use self::{index::ToolCall, role::Role};
+pub use self::{content::Content, index::ToolCall, role::Role};
+use self::{counted::Counted, index::Index};
 
 /// One chat message, kept as the JSON it came in.
 ///
@@ -37,6 +40,7 @@ pub struct Message(Arc<Parsed>);
 struct Parsed {
     json: Box<RawValue>,
     index: Index,
+    counted: Counted,
 }
 
 impl Message {
@@ -58,9 +62,13 @@ impl Message {
         Self::from_raw(serde_json::value::to_raw_value(value).map_err(MessageError::from_json)?)
     }
 
+    fn new(json: Box<RawValue>, index: Index) -> Self {
+        Self(Arc::new(Parsed { json, index, counted: Counted::default() }))
+    }
+
     fn from_raw(json: Box<RawValue>) -> Result<Self, MessageError> {
         let index = Index::parse(&json)?;
-        Ok(Self(Arc::new(Parsed { json, index })))
+        Ok(Self::new(json, index))
     }
 
     /// A user message with that text.
@@ -104,7 +112,7 @@ impl Message {
     fn from_known(json: String, index: Index) -> Self {
         // The text was made by serde_json, so this cannot fail; an empty object would be the visible sign if it did.
         let json = RawValue::from_string(json).unwrap_or_default();
-        Self(Arc::new(Parsed { json, index }))
+        Self::new(json, index)
     }
 
     /// The JSON, as it came.
@@ -179,25 +187,6 @@ impl Message {
         self.0.index.refusal_audio_or_function_call
     }
 
-    /// The content, decoded on each call.
-    #[must_use]
-    pub fn content(&self) -> Content<'_> {
-        match &self.0.index.content {
-            Some(range) => Content::parse(&self.json()[range.clone()]),
-            None => Content::None,
-        }
-    }
-
-    /// The text: the content itself, or its text parts joined without a separator; empty when there is none.
-    #[must_use]
-    pub fn text(&self) -> Cow<'_, str> {
-        match self.content() {
-            Content::Text(text) => text,
-            Content::Parts(parts) => parts.iter().filter_map(|part| index::part_text(part)).collect::<String>().into(),
-            Content::None | Content::Other(_) => Cow::Borrowed(""),
-        }
-    }
-
     /// This message as providers accept it: without an empty `tool_calls` list, which they refuse.
     ///
     /// All other messages are returned as they are. The result depends on this message alone.
@@ -206,51 +195,7 @@ impl Message {
         if !self.0.index.empty_tool_calls {
             return Cow::Borrowed(self);
         }
-        // Values stay as they are spelled.
-        let fields = serde_json::from_str::<BTreeMap<String, &RawValue>>(self.json());
-        let without = fields.map(|mut fields| {
-            fields.remove("tool_calls");
-            Self::from_serialize(&fields)
-        });
-        without.ok().and_then(Result::ok).map_or(Cow::Borrowed(self), Cow::Owned)
-    }
-}
-
-/// A message's `content`, as far as its shape is known.
-#[derive(Clone, PartialEq)]
-#[non_exhaustive]
-pub enum Content<'a> {
-    /// Absent or null.
-    None,
-    /// A string. A lone surrogate in it reads as U+FFFD.
-    Text(Cow<'a, str>),
-    /// An array: the JSON of each part.
-    Parts(Vec<&'a str>),
-    /// Another JSON value, verbatim.
-    Other(&'a str),
-}
-
-impl<'a> Content<'a> {
-    fn parse(json: &'a str) -> Self {
-        match json.as_bytes().first() {
-            Some(b'"') => Content::Text(lossy::text(json).unwrap_or_default()),
-            Some(b'[') => match serde_json::from_str::<Vec<&RawValue>>(json) {
-                Ok(parts) => Content::Parts(parts.into_iter().map(RawValue::get).collect()),
-                Err(_) => Content::Other(json),
-            },
-            _ => Content::Other(json),
-        }
-    }
-}
-
-impl fmt::Debug for Content<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::None => f.write_str("None"),
-            Self::Text(text) => write!(f, "Text({} bytes)", text.len()),
-            Self::Parts(parts) => write!(f, "Parts({})", parts.len()),
-            Self::Other(json) => write!(f, "Other({} bytes)", json.len()),
-        }
+        self.without_field("tool_calls").map_or(Cow::Borrowed(self), Cow::Owned)
     }
 }
 

@@ -1,6 +1,6 @@
 //! The way to a turn: wait for one's own writes, load, plan.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use tokio::runtime::Handle;
 use tower_chat_history_core::{Compact, ConversationId, ExchangeId, Expect, Load, Loaded, StoreError, Window};
@@ -17,6 +17,7 @@ use crate::{
     History, HistoryError, InputError, NotStored, OnConflict, OnLoadFailure, Outcome,
     plan::{Given, plan},
     report::TurnReport,
+    tokens::ByteEstimate,
 };
 
 impl Engine {
@@ -32,7 +33,7 @@ impl Engine {
     /// exchange id is recorded already ([`HistoryError::AlreadyRecorded`]), when the
     /// history cannot be loaded, or when the conversation's queue is full or slow.
     pub async fn begin(&self, input: TurnInput) -> Result<Turn, HistoryError> {
-        let TurnInput { conversation, exchange, transcript, input, choices, options } = input;
+        let TurnInput { conversation, exchange, transcript, input, choices, counter, options } = input;
         if input.is_empty() {
             return Err(InputError::Empty.into());
         }
@@ -97,12 +98,13 @@ impl Engine {
                 cut,
             }),
         };
+        let counter = policy.token_counter.clone().or(counter).unwrap_or_else(|| Arc::new(ByteEstimate::new()));
         let window_len = plan.window.len();
         let mut context = plan.window;
         context.extend(input);
         let CallOptions { keep, report: handle } = options;
         let ending = Ending { engine: self.clone(), report, handle, permit, told: false };
-        Ok(Turn::new(Begun { context, window_len, choices, keep, target, runtime, ending }))
+        Ok(Turn::new(Begun { context, window_len, choices, counter, keep, target, runtime, ending }))
     }
 
     /// Waits for this process's pending saves of the conversation, and for its turn in the queue if there is one.

@@ -1,10 +1,13 @@
 //! What a call asks for.
 
-use std::fmt;
+use std::{fmt, sync::Arc};
 
 use tower_chat_history_core::{ConversationId, ExchangeId, Message};
 
-use crate::report::{ReportHandle, ReportSender};
+use crate::{
+    report::{ReportHandle, ReportSender},
+    tokens::TokenCounter,
+};
 
 /// What a call asks for: its conversation and its input messages.
 #[derive(Clone, Debug)]
@@ -21,6 +24,9 @@ pub struct TurnInput {
     pub input: Vec<Message>,
     /// How many choices the request asks the model for. The default is 1.
     pub choices: usize,
+    /// What counts the tokens of this call's model, if the [options](crate::HistoryOptions::token_counter) do not say it for
+    /// all. The default is none: [`ByteEstimate`](crate::tokens::ByteEstimate) then counts.
+    pub counter: Option<Arc<dyn TokenCounter>>,
     /// What this call wants otherwise.
     pub options: CallOptions,
 }
@@ -34,6 +40,7 @@ impl TurnInput {
             transcript: Vec::new(),
             input: input.into_iter().collect(),
             choices: 1,
+            counter: None,
             options: CallOptions::default(),
         }
     }

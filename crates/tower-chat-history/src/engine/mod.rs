@@ -24,6 +24,7 @@
 
 mod begin;
 mod commit;
+mod count;
 mod ending;
 mod in_flight;
 mod input;

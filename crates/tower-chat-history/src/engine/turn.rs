@@ -10,7 +10,7 @@ use tower_chat_history_core::{Compact, ConversationId, Exchange, ExchangeId, Exp
 use super::{Commit, Engine, Reply, ending::Ending, input::Keep};
 use crate::{
     BoxError, NotStored, OnInterruption, OnSaveFailure, Outcome, adapt::FoldReply, report::TurnReport,
-    stream::RecordedStream,
+    stream::RecordedStream, tokens::TokenCounter,
 };
 
 /// A turn that has begun: its context is ready to be sent, nothing is stored yet.
@@ -23,6 +23,7 @@ pub(super) struct Begun {
     pub(super) context: Vec<Message>,
     pub(super) window_len: usize,
     pub(super) choices: usize,
+    pub(super) counter: Arc<dyn TokenCounter>,
     pub(super) keep: Keep,
     pub(super) target: Target,
     /// Where time is measured.
@@ -123,6 +124,10 @@ impl Turn {
 
     pub(super) fn runtime(&self) -> Option<&Handle> {
         self.0.runtime.as_ref()
+    }
+
+    pub(super) fn counter(&self) -> &Arc<dyn TokenCounter> {
+        &self.0.counter
     }
 
     pub(super) fn conversation(&self) -> &ConversationId {

@@ -1,0 +1,58 @@
+//! A message with another field.
+
+use std::collections::BTreeMap;
+
+use serde_json::value::RawValue;
+
+use super::{Message, MessageError};
+
+impl Message {
+    /// This message with that field, whether it had it before or not. The value is JSON, and stands there as it is given; so
+    /// do all other values, and the fields come in the order of their names.
+    ///
+    /// # Errors
+    ///
+    /// When the value is no JSON, or `role` would be no string.
+    pub fn with_field(&self, name: &str, value: &str) -> Result<Self, MessageError> {
+        let value: &RawValue = serde_json::from_str(value).map_err(MessageError::from_json)?;
+        let mut fields = self.fields()?;
+        fields.insert(name.to_owned(), value);
+        Self::from_serialize(&fields)
+    }
+
+    /// This message without that field. The others are kept as [`with_field`](Self::with_field) does.
+    ///
+    /// # Errors
+    ///
+    /// When the field is `role`.
+    pub fn without_field(&self, name: &str) -> Result<Self, MessageError> {
+        let mut fields = self.fields()?;
+        fields.remove(name);
+        Self::from_serialize(&fields)
+    }
+
+    /// The JSON of all fields, by name. Of a field that stands twice it is the last one.
+    ///
+    /// # Errors
+    ///
+    /// Never, for a message is an object; the result is there because parsing is fallible.
+    pub fn fields(&self) -> Result<BTreeMap<String, &RawValue>, MessageError> {
+        serde_json::from_str(self.json()).map_err(MessageError::from_json)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_stay_as_they_are_spelled() {
+        let message = Message::from_json(r#"{"x": 1.50,"role":"user","content":"\u00e4"}"#).unwrap();
+        let with = message.with_field("name", r#" "n" "#).unwrap();
+        assert_eq!(with.json(), r#"{"content":"\u00e4","name":"n","role":"user","x":1.50}"#);
+        assert_eq!(with.without_field("x").unwrap().json(), r#"{"content":"\u00e4","name":"n","role":"user"}"#);
+        assert!(message.with_field("name", "n").is_err());
+        assert!(message.with_field("role", "1").is_err());
+        assert!(message.without_field("role").is_err());
+    }
+}

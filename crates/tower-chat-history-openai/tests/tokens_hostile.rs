@@ -1,0 +1,130 @@
+#![allow(clippy::unwrap_used)] // A test may.
+
+//! No text makes a counter panic or keeps it busy: what one message of a stranger can do is bounded.
+//!
+//! `cargo test --test tokens_hostile -- --nocapture` shows the times.
+
+use std::{
+    iter,
+    time::{Duration, Instant},
+};
+
+use tower_chat_history::tokens::TokenCounter;
+#[cfg(feature = "bpe-openai")]
+use tower_chat_history_openai::tokens::BpeOpenai;
+use tower_chat_history_openai::tokens::Tiktoken;
+
+const MIB: usize = 1 << 20;
+
+/// What a MiB may take. It is several times what it takes: the test is about denial of service, not about speed.
+const LIMIT: Duration = Duration::from_secs(1);
+
+/// Numbers that are the same in every run.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self, below: u32) -> u32 {
+        // Knuth's MMIX generator, of which the upper bits are good.
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        ((self.0 >> 32) % u64::from(below)) as u32
+    }
+
+    fn char(&mut self, from: char, count: u32) -> char {
+        char::from_u32(u32::from(from) + self.next(count)).unwrap()
+    }
+
+    fn of(&mut self, chars: &[char]) -> char {
+        chars[self.next(chars.len() as u32) as usize]
+    }
+}
+
+fn repeated(text: &str) -> String {
+    text.repeat(MIB / text.len())
+}
+
+/// A MiB of what the closure makes.
+fn random(seed: u64, mut next: impl FnMut(&mut Random) -> char) -> String {
+    let mut random = Random(seed);
+    let mut text = String::with_capacity(MIB + 4);
+    while text.len() < MIB {
+        text.push(next(&mut random));
+    }
+    text
+}
+
+fn inputs() -> Vec<(&'static str, String)> {
+    let base64: Vec<char> = ('A'..='Z').chain('a'..='z').chain('0'..='9').chain(['+', '/']).collect();
+    let white = [' ', ' ', '\t', '\n', '\r', '\u{a0}', '\u{3000}', '\u{2028}'];
+    let bytes: Vec<u8> = {
+        let mut random = Random(5);
+        iter::repeat_with(|| random.next(256) as u8).take(MIB / 2).collect()
+    };
+    vec![
+        ("a", repeated("a")),
+        ("A", repeated("A")),
+        ("Aa", repeated("Aa")),
+        ("spaces", repeated(" ")),
+        ("spaces, x", repeated(" ") + "x"),
+        ("spaces, x, spaces", repeated(" ") + "x" + &repeated(" ")[MIB / 2..]),
+        ("tabs", repeated("\t")),
+        ("no-break spaces", repeated("\u{a0}")),
+        ("newlines", repeated("\n")),
+        ("CR-LF", repeated("\r\n")),
+        ("newlines, x", repeated("\n") + "x"),
+        ("^", repeated("^")),
+        ("-", repeated("-")),
+        ("*", repeated("*")),
+        ("=", repeated("=")),
+        ("lines of -", repeated(&("-".repeat(127) + "\n"))),
+        ("long lines of -", repeated(&("-".repeat(1023) + "\n"))),
+        ("/", repeated("/")),
+        ("'", repeated("'")),
+        ("combining marks", repeated("\u{301}")),
+        ("one emoji", repeated("😀")),
+        ("special tokens", repeated("<|endoftext|>")),
+        ("digits", repeated("0123456789")),
+        ("random emoji", random(1, |random| random.char('😀', 0x50))),
+        ("random CJK", random(2, |random| random.char('一', 0x5200))),
+        ("random a-z", random(3, |random| random.char('a', 26))),
+        ("random case", random(4, |random| random.of(&['a', 'b', 'A', 'B', 'ʰ', '\u{301}', '\'', 's']))),
+        ("random base64", random(6, |random| random.of(&base64))),
+        ("random digits", random(7, |random| random.char('0', 10))),
+        ("random white space", random(8, |random| random.of(&white))),
+        ("random white space and punctuation", random(9, |random| random.of(&[' ', '\n', '\t', '/', '.', '\'']))),
+        ("random bytes", String::from_utf8_lossy(&bytes).into_owned()),
+        ("random characters", random(10, |random| char::from_u32(random.next(0x11_0000)).unwrap_or('x'))),
+    ]
+}
+
+/// The tokens, and how long counting them took.
+fn timed(counter: &dyn TokenCounter, text: &str) -> (u32, Duration) {
+    let start = Instant::now();
+    (counter.count_text(text), start.elapsed())
+}
+
+fn none_takes_long(counter: &dyn TokenCounter) {
+    counter.count_text("the tables");
+    for (name, text) in inputs() {
+        let limit = LIMIT.mul_f64(text.len() as f64 / MIB as f64);
+        let (tokens, mut took) = timed(counter, &text);
+        if took > limit {
+            // The machine may have had something else to do.
+            took = took.min(timed(counter, &text).1);
+        }
+        println!("{counter:?}: {name}: {} bytes, {tokens} tokens, {} ms", text.len(), took.as_millis());
+        assert!(took <= limit, "{counter:?}: {name}: {took:?}");
+        // Neither encoding has tokens of more than 128 bytes; and no byte costs more than one.
+        assert!((text.len() / 128..=text.len()).contains(&(tokens as usize)), "{counter:?}: {name}: {tokens}");
+    }
+}
+
+/// One after the other, so that they do not take the processor from each other.
+#[test]
+fn no_text_makes_a_counter_panic_or_keeps_it_busy() {
+    none_takes_long(&Tiktoken::o200k());
+    none_takes_long(&Tiktoken::cl100k());
+    #[cfg(feature = "bpe-openai")]
+    none_takes_long(&BpeOpenai::o200k());
+    #[cfg(feature = "bpe-openai")]
+    none_takes_long(&BpeOpenai::cl100k());
+}

@@ -1,0 +1,94 @@
+//! What the parts of a content cost. What is no text costs a fixed number of tokens: its size in bytes says nothing of them.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::TokenCounter;
+
+/// An image at low detail, in tokens. Source: OpenAI's guide on images, the family of GPT-4o.
+pub const IMAGE_LOW_DETAIL: u32 = 85;
+
+/// An image at high detail, in tokens: the most that one costs, 85 and 170 for each of 8 tiles. Source: OpenAI's guide on
+/// images, the family of GPT-4o.
+pub const IMAGE_HIGH_DETAIL: u32 = 1_445;
+
+/// Audio, in tokens: one minute of it at ten tokens a second.
+pub const AUDIO: u32 = 600;
+
+/// A file, a document or a video, in tokens: about one page, as its text and as its picture.
+pub const FILE: u32 = 2_000;
+
+#[derive(Deserialize)]
+struct Part<'a> {
+    #[serde(default)]
+    r#type: String,
+    text: Option<String>,
+    refusal: Option<String>,
+    #[serde(borrow)]
+    image_url: Option<&'a RawValue>,
+    detail: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct ImageUrl {
+    detail: Option<String>,
+}
+
+pub(super) fn part<C: TokenCounter + ?Sized>(counter: &C, json: &str) -> u32 {
+    let Ok(Part { r#type, text, refusal, image_url, detail }) = serde_json::from_str(json) else {
+        // A bare string is a text, as some providers allow. Anything else is counted as it stands.
+        return counter.count_text(serde_json::from_str::<String>(json).as_deref().unwrap_or(json));
+    };
+    let is = |kind: &str| r#type.contains(kind);
+    if is("image") {
+        let nested = || serde_json::from_str::<ImageUrl>(image_url?.get()).ok()?.detail;
+        return match detail.or_else(nested).as_deref() {
+            Some("low") => IMAGE_LOW_DETAIL,
+            _ => IMAGE_HIGH_DETAIL,
+        };
+    }
+    if is("audio") {
+        return AUDIO;
+    }
+    if is("file") || is("document") || is("video") {
+        return FILE;
+    }
+    counter.count_text(text.or(refusal).as_deref().unwrap_or(json))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tokens::ByteEstimate;
+
+    fn tokens(json: &str) -> u32 {
+        part(&ByteEstimate::new(), json)
+    }
+
+    #[test]
+    fn images_cost_by_their_detail_and_never_by_their_bytes() {
+        let data = "A".repeat(10_000);
+        let image = |detail: &str| format!(r#"{{"type":"image_url","image_url":{{"url":"data:{data}"{detail}}}}}"#);
+        assert_eq!(tokens(&image(r#","detail":"low""#)), IMAGE_LOW_DETAIL);
+        assert_eq!(tokens(&image(r#","detail":"high""#)), IMAGE_HIGH_DETAIL);
+        assert_eq!(tokens(&image(r#","detail":"auto""#)), IMAGE_HIGH_DETAIL);
+        assert_eq!(tokens(&image("")), IMAGE_HIGH_DETAIL);
+        assert_eq!(tokens(r#"{"type":"input_image","image_url":"data:","detail":"low"}"#), IMAGE_LOW_DETAIL);
+    }
+
+    #[test]
+    fn audio_files_and_videos_have_a_fixed_cost() {
+        let data = "A".repeat(10_000);
+        let with = |kind: &str| tokens(&format!(r#"{{"type":"{kind}","{kind}":{{"data":"{data}"}}}}"#));
+        assert_eq!((with("input_audio"), with("file"), with("video_url")), (AUDIO, FILE, FILE));
+    }
+
+    #[test]
+    fn other_parts_cost_their_text() {
+        assert_eq!(tokens(r#"{"type":"text","text":"12345678","cache_control":{}}"#), 2);
+        assert_eq!(tokens(r#"{"type":"refusal","refusal":"1234"}"#), 1);
+        assert_eq!(tokens(r#""12345678""#), 2);
+        let unknown = r#"{"type":"thing","of":[1,2,3]}"#;
+        assert_eq!(tokens(unknown), ByteEstimate::new().count_text(unknown));
+    }
+}

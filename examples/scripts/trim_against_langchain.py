@@ -1,0 +1,207 @@
+#!/usr/bin/env python3
+"""Does `trim --keep-pairs false` keep what LangChain's trim_messages keeps, byte for byte, and count it alike?
+
+    cargo build --release -p examples --bin trim
+    python3 examples/scripts/trim_against_langchain.py target/release/trim DATA [--jobs N]
+
+DATA is a folder of *.jsonl: recorded runs of tool-calling models, one a line, {"id", "messages": [chat-completions
+messages]}; files named *.tokens.jsonl are passed over. Needs langchain-core (1.7.2 is what the counter `approximate`
+follows) and tiktoken; TIKTOKEN_CACHE_DIR can name a folder that has the vocabulary, for use without a network.
+
+Every point of a run where the model was called is a request: at each budget, and where the system message is included, at
+budgets beside that message too. It is made twice: with the messages as they are, and with their texts as lists of parts
+(text parts, bare strings, images and parts of an unknown type, by the message's position). LangChain gets the same
+messages. Those that it cannot load, because arguments are no JSON, are left out on both sides.
+
+Prints a table, and what differs by id and size. Exit status 1 where anything differs.
+"""
+import argparse, collections, glob, json, multiprocessing, os, subprocess, sys, threading, time
+
+import tiktoken
+from langchain_core.messages import convert_to_messages, trim_messages
+from langchain_core.messages.utils import count_tokens_approximately
+
+BUDGETS = [256, 512, 1000, 2000, 4000]
+LAST, FIRST, SYSTEM = {"strategy": "last"}, {"strategy": "first"}, {"include_system": True}
+STRATEGIES = {
+    "last": LAST,
+    "last, partial": LAST | {"allow_partial": True},
+    "last, system": LAST | SYSTEM,
+    "last, system, start": LAST | SYSTEM | {"start_on": ["human"]},
+    "last, system, start, end": LAST | SYSTEM | {"start_on": ["human"], "end_on": ["human", "tool"]},
+    "last, system, start, end, partial":
+        LAST | SYSTEM | {"start_on": ["human"], "end_on": ["human", "tool"], "allow_partial": True},
+    "last, system, partial": LAST | SYSTEM | {"allow_partial": True},
+    "first": FIRST,
+    "first, partial": FIRST | {"allow_partial": True},
+    "first, end": FIRST | {"end_on": ["human"]},
+}
+IMAGE = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "A" * 999}}
+IMAGE_TOKENS = 1445
+UNKNOWN = {"type": "thing", "said": "it's \"x\"", "at": [1, 2.50, None, True], "where": "Zürich\u00a0今"}
+
+
+def dumps(value):
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def as_parts(message, position):
+    """The same text as a list of parts."""
+    text = message["content"]
+    if not text:
+        return message
+    pieces = [piece + "\n" for piece in text.split("\n")]
+    parts = pieces if position % 3 == 1 else [{"type": "text", "text": piece} for piece in pieces]
+    extra = ([], [IMAGE], [UNKNOWN])[position % 5 % 3]
+    return {**message, "content": parts + extra if position % 2 else extra + parts}
+
+
+class Run:
+    """A recorded run, as LangChain has it and as it is sent."""
+
+    def __init__(self, run, parts):
+        self.id, self.messages, self.loaded, self.points, self.left_out = run["id"], [], [], [], 0
+        source = run["messages"]
+        for i, message in enumerate(source):
+            try:
+                [loaded] = convert_to_messages([message])
+                if parts:
+                    message = as_parts(message, len(self.messages))
+                    [loaded] = convert_to_messages([message])
+                # By this it is known again, also in part: copies keep their id, and no counter looks at it.
+                loaded.id = str(len(self.messages))
+                self.messages.append(message)
+                self.loaded.append(loaded)
+            except ValueError:
+                self.left_out += 1
+            after = source[i + 1]["role"] if i + 1 < len(source) else "assistant"
+            if message["role"] in ("user", "tool") and after == "assistant":
+                self.points.append(len(self.messages))
+        self.json = [dumps(message) for message in self.messages]
+
+    def expected(self, kept):
+        """The JSON of a message that LangChain kept, whole or in part."""
+        position = int(kept.id)
+        if kept.content == self.loaded[position].content:
+            return self.json[position]
+        return dumps({**self.messages[position], "content": kept.content})
+
+
+class Exact:
+    """Tokens by o200k_base: of a message 3, 1 for its role, content, name and 1; of each call 3, name and arguments."""
+
+    def __init__(self):
+        self.encoding, self.texts = tiktoken.get_encoding("o200k_base"), {}
+
+    def text(self, text):
+        if text not in self.texts:
+            self.texts[text] = len(self.encoding.encode_ordinary(text))
+        return self.texts[text]
+
+    def part(self, part):
+        if isinstance(part, str) or part["type"] == "text":
+            return self.text(part if isinstance(part, str) else part["text"])
+        return IMAGE_TOKENS if part["type"] == "image_url" else self.text(dumps(part))
+
+    def of(self, run):
+        def beside(message):
+            calls = [call["function"] for call in message.get("tool_calls") or []]
+            name = self.text(message["name"]) + 1 if "name" in message else 0
+            return 4 + name + sum(3 + self.text(call["name"]) + self.text(call["arguments"]) for call in calls)
+
+        fixed = [beside(message) for message in run.messages]
+
+        def count(messages: list) -> int:
+            contents = ([m.content] if isinstance(m.content, str) else m.content for m in messages)
+            return sum(fixed[int(m.id)] + sum(map(self.part, c)) for m, c in zip(messages, contents))
+
+        return count
+
+
+def requests(runs, options):
+    """Id, run, number of messages, budget, and what the budget is beside the system message."""
+    for run in runs:
+        has_system = options.get("include_system") and run.messages[0]["role"] == "system"
+        system = run.count(run.loaded[:1]) if has_system else 0
+        for point in run.points:
+            for budget in BUDGETS:
+                yield f"{run.id}#{point}@{budget}", run, point, budget, budget
+                if system:
+                    yield f"{run.id}#{point}@{system}+{budget}", run, point, system + budget, budget
+
+
+def arguments(options, counter):
+    for name, value in options.items():
+        yield "--" + name.replace("_", "-")
+        if value is not True:
+            yield value if isinstance(value, str) else ",".join(value)
+    yield from ("--keep-pairs", "false", "--counter", counter)
+
+
+def compare(job):
+    binary, paths, shape, counter_name, strategy = job
+    options, seconds, started = STRATEGIES[strategy], 0.0, time.perf_counter()
+    runs = [Run(json.loads(line), shape == "parts") for path in paths for line in open(path, encoding="utf-8")]
+    counter = Exact().of if counter_name == "o200k" else lambda _: count_tokens_approximately
+    for run in runs:
+        run.count = counter(run)
+    child = subprocess.Popen([binary, *arguments(options, counter_name)], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+    def send():
+        with child.stdin as out:
+            for id, run, point, max_tokens, _ in requests(runs, options):
+                messages = ",".join(run.json[:point])
+                out.write(f'{{"id":{dumps(id)},"messages":[{messages}],"max_tokens":{max_tokens}}}\n'.encode())
+
+    threading.Thread(target=send, daemon=True).start()
+    figures, differing = collections.Counter(left_out=sum(run.left_out for run in runs)), []
+    for id, run, point, max_tokens, budget in requests(runs, options):
+        count, before = run.count, time.perf_counter()
+        kept = trim_messages(run.loaded[:point], max_tokens=max_tokens, token_counter=count, **options)
+        seconds += time.perf_counter() - before
+        expected = [run.expected(message) for message in kept]
+        answer = child.stdout.readline()
+        line = f'{{"id":{dumps(id)},"messages":[{",".join(expected)}],"tokens":{count(kept)}}}\n'.encode()
+        in_part = any(text != run.json[int(message.id)] for text, message in zip(expected, kept))
+        figures.update({"requests": 1, budget: 1, "trimmed": len(kept) < point, "in part": in_part, "empty": not kept})
+        if answer != line:
+            figures["differences"] += 1
+            got = json.loads(answer or "{}")
+            got = f"{len(got.get('messages', []))} of {got.get('tokens')}"
+            differing.append(f"{id}: {len(kept)} messages of {count(kept)} tokens, not {got}")
+    if child.stdout.read() or child.wait():
+        differing.append("more answers than requests, or a bad exit status")
+        figures["differences"] += 1
+    return job[2:], figures, differing, seconds, time.perf_counter() - started
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("binary")
+    parser.add_argument("data")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    args = parser.parse_args()
+    paths = [p for p in sorted(glob.glob(os.path.join(args.data, "*.jsonl"))) if not p.endswith(".tokens.jsonl")]
+    if not paths:
+        parser.error("no *.jsonl in the data folder")
+    jobs = [(args.binary, paths, shape, counter, strategy)
+            for shape in ("texts", "parts") for counter in ("o200k", "approximate") for strategy in STRATEGIES]
+    columns = ["requests", *BUDGETS, "trimmed", "in part", "empty", "differences"]
+    titles = ["contents", "counter", "strategy", *map(str, columns), "LangChain, s", "all, s"]
+    print("| " + " | ".join(titles) + " |\n|" + "---|" * len(titles))
+    total, started, found = collections.Counter(), time.perf_counter(), []
+    with multiprocessing.Pool(args.jobs) as pool:
+        for what, figures, differing, seconds, all_seconds in pool.imap(compare, jobs):
+            cells = [*what, *(figures[column] for column in columns), f"{seconds:.1f}", f"{all_seconds:.1f}"]
+            print("| " + " | ".join(map(str, cells)) + " |", flush=True)
+            total.update({**figures, "left_out": 0})
+            found += [" ".join(what) + " " + text for text in differing[:3]]
+            left_out = figures["left_out"]
+    print(f"\n{total['requests']} requests compared, {total['differences']} differ; {left_out} messages left out that "
+          f"LangChain cannot load; {time.perf_counter() - started:.0f} s")
+    print("\n".join(found))
+    return 1 if total["differences"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
