@@ -35,6 +35,7 @@ mod profile;
 mod record;
 mod revision;
 mod seq;
+mod split;
 mod store;
 #[cfg(feature = "testing")]
 pub mod testing;

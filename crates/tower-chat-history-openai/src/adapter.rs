@@ -7,14 +7,14 @@ use async_openai::types::chat::{
     CreateChatCompletionResponse,
 };
 use tower_chat_history::{
-    BoxError, InputMode, Message, Turn,
+    BoxError, InputMode, Message, RequestInfo, Turn,
     adapt::{
         AdaptRequest, Draft, Opened, Prompt, RecordResponse, Sent,
         extract::{CallScope, Envelope, ExtractPlace, FromTask, IdFrom, IntoCallScope},
     },
 };
 
-use crate::{fold::ReplyFold, from_typed, to_typed};
+use crate::{counter, fold::ReplyFold, from_typed, to_typed};
 
 /// Adapts `InConversation<CreateChatCompletionRequest>` for inner services that answer with async-openai's response or its
 /// response stream. See the [crate docs](crate).
@@ -105,13 +105,41 @@ where
         let CallScope::Conversation(place) = scope else { return Ok(Opened::Other(request)) };
         let instructions = request.messages.iter().take_while(|message| is_instruction(message)).count();
         let head = instructions.saturating_add(place.preamble).min(request.messages.len());
-        let messages: Result<Vec<Message>, _> = request.messages[head..].iter().map(Message::from_serialize).collect();
-        let mut resent = messages?;
+        let messages: Result<Vec<Message>, _> = request.messages.iter().map(Message::from_serialize).collect();
+        let mut own = messages?;
+        let mut resent = own.split_off(head);
         let input = resent.split_off(self.mode.input_start(&resent));
         let draft = TypedDraft { request, head, resent: resent.len() };
         let mut turn = place.turn(input).transcript(resent);
         turn.choices = draft.request.n.map_or(1, usize::from);
+        turn.counter = counter::for_model(&draft.request.model);
+        turn.request = info(&draft.request, own)?;
         Ok(Opened::Chat(turn, draft))
+    }
+}
+
+fn info(request: &CreateChatCompletionRequest, head: Vec<Message>) -> Result<RequestInfo, serde_json::Error> {
+    let mut info = RequestInfo::new();
+    info.model = Some(request.model.clone());
+    info.head = head;
+    info.tools = request.tools.as_ref().map(serde_json::to_string).transpose()?;
+    info.response_format = request.response_format.as_ref().map(serde_json::to_string).transpose()?;
+    info.max_output = reply_limit(request);
+    Ok(info)
+}
+
+/// The field that limits the reply: the newer one, if it is used.
+#[allow(deprecated)] // Callers still use the older one.
+const fn reply_limit(request: &CreateChatCompletionRequest) -> Option<u32> {
+    if request.max_completion_tokens.is_some() { request.max_completion_tokens } else { request.max_tokens }
+}
+
+#[allow(deprecated)]
+const fn limit_reply(request: &mut CreateChatCompletionRequest, tokens: u32) {
+    if request.max_completion_tokens.is_some() {
+        request.max_completion_tokens = Some(tokens);
+    } else if request.max_tokens.is_some() {
+        request.max_tokens = Some(tokens);
     }
 }
 
@@ -145,6 +173,9 @@ impl Draft for TypedDraft {
         messages.extend(converted);
         messages.extend(own.skip(self.resent));
         self.request.messages = messages;
+        if let Some(tokens) = prompt.reply_limit {
+            limit_reply(&mut self.request, tokens);
+        }
         Ok(Sent::new(self.request, downgraded))
     }
 }

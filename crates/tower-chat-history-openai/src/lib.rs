@@ -50,6 +50,7 @@ mod adapter;
 #[cfg(feature = "client")]
 pub mod client;
 mod convert;
+mod counter;
 mod fold;
 mod from_typed;
 mod service;

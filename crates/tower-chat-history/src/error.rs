@@ -4,6 +4,8 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use tower_chat_history_core::{Recorded, Seq, StoreError};
 
+use crate::{budget::DoesNotFit, plan::Refused};
+
 /// Any error, as tower's middlewares pass it on.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
@@ -17,6 +19,9 @@ pub enum HistoryError {
     /// What the caller resends is not what the log ends with.
     #[error("what the request resends of the conversation is not what is stored: {0}")]
     Transcript(#[from] TranscriptError),
+    /// The prompt is larger than the model can read, with everything left out that may go.
+    #[error(transparent)]
+    DoesNotFit(#[from] DoesNotFit),
     /// The exchange id is in the log already. The model is not called again; here is what it said.
     #[error("exchange {} is already recorded at position {}", .0.exchange.id, .0.seq)]
     AlreadyRecorded(Recorded),
@@ -173,4 +178,13 @@ pub struct DrainError {
     pub saves: usize,
     /// Detached streams that have not ended.
     pub streams: usize,
+}
+
+impl From<Refused> for HistoryError {
+    fn from(refused: Refused) -> Self {
+        match refused {
+            Refused::Input(error) => Self::Input(error),
+            Refused::DoesNotFit(error) => Self::DoesNotFit(error),
+        }
+    }
 }

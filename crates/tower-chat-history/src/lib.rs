@@ -57,6 +57,7 @@
 //! [writing an adapter](adapt), [the engine without tower](engine).
 
 pub mod adapt;
+pub mod budget;
 pub mod engine;
 mod error;
 mod memory;
@@ -91,13 +92,14 @@ pub use self::{
         CallScope, MissingConversation,
         extract::{in_conversation, stateless},
     },
-    engine::{CallOptions, Commit, Engine, InputMode, Reply, Turn, TurnInput},
+    budget::ContextBudget,
+    engine::{CallOptions, Commit, Engine, InputMode, Reply, RequestInfo, Turn, TurnInput},
     error::{BoxError, DrainError, HistoryError, InputError, SaveError, SaveFailed, TranscriptError},
     memory::MemoryStore,
     middleware::{ChatHistory, ChatHistoryLayer},
     options::HistoryOptions,
     policy::{OnConflict, OnInterruption, OnLoadFailure, OnOpenTurn, OnSaveFailure, Queue},
-    report::{History, NotStored, Outcome, ReportHandle, TurnReport},
+    report::{History, NotStored, Outcome, ReportHandle, TurnReport, TurnTokens},
     request::{InConversation, Place},
     routed::RoutedStore,
     spawn::{Spawn, TokioSpawn},

@@ -6,6 +6,7 @@ use tower_chat_history_core::{LoadLimit, Profile};
 
 use crate::{
     OnConflict, OnInterruption, OnLoadFailure, OnOpenTurn, OnSaveFailure, Spawn, TokioSpawn, TurnReport,
+    budget::{ClearResults, ContextBudget, Marks, Trimmer},
     tokens::TokenCounter,
 };
 
@@ -23,6 +24,10 @@ pub struct HistoryOptions {
     pub(crate) load_limit: LoadLimit,
     pub(crate) store_timeout: Option<Duration>,
     pub(crate) save_attempts: u32,
+    pub(crate) budget: ContextBudget,
+    pub(crate) marks: Marks,
+    pub(crate) clear_results: Option<ClearResults>,
+    pub(crate) trimmer: Option<Arc<dyn Trimmer>>,
     pub(crate) token_counter: Option<Arc<dyn TokenCounter>>,
     pub(crate) on_turn: Option<Hook>,
     pub(crate) spawn: Arc<dyn Spawn>,
@@ -42,6 +47,10 @@ impl HistoryOptions {
             load_limit: LoadLimit::default(),
             store_timeout: Some(Duration::from_secs(10)),
             save_attempts: 3,
+            budget: ContextBudget::default(),
+            marks: Marks::default(),
+            clear_results: None,
+            trimmer: None,
             token_counter: None,
             on_turn: None,
             spawn: Arc::new(TokioSpawn::current()),
@@ -112,6 +121,34 @@ impl HistoryOptions {
         self
     }
 
+    /// How large a prompt may be. The default is [`ContextBudget::by_model`].
+    #[must_use]
+    pub fn budget(mut self, budget: ContextBudget) -> Self {
+        self.budget = budget;
+        self
+    }
+
+    /// When the window is compacted, and down to what. The default is [`Marks::default`].
+    #[must_use]
+    pub const fn marks(mut self, marks: Marks) -> Self {
+        self.marks = marks;
+        self
+    }
+
+    /// Clears old tool results before anything else is left out. The default is not to.
+    #[must_use]
+    pub fn clear_results(mut self, clear: ClearResults) -> Self {
+        self.clear_results = Some(clear);
+        self
+    }
+
+    /// Decides by another rule what is left out. The default is that the newest turns are kept.
+    #[must_use]
+    pub fn trimmer(mut self, trimmer: impl Trimmer) -> Self {
+        self.trimmer = Some(Arc::new(trimmer));
+        self
+    }
+
     /// What counts tokens, whatever model a call is for. Its counts are stored with each exchange. The default is what the
     /// adapter has for the call's model (`tower-chat-history-openai` counts exactly), or else a
     /// [`ByteEstimate`](crate::tokens::ByteEstimate).
@@ -160,6 +197,10 @@ impl fmt::Debug for HistoryOptions {
             .field("load_limit", &self.load_limit)
             .field("store_timeout", &self.store_timeout)
             .field("save_attempts", &self.save_attempts)
+            .field("budget", &self.budget)
+            .field("marks", &self.marks)
+            .field("clear_results", &self.clear_results)
+            .field("trimmer", &self.trimmer)
             .field("token_counter", &self.token_counter)
             .field("on_turn", &self.on_turn.is_some())
             .field("spawn", &self.spawn)

@@ -11,7 +11,7 @@ use futures_channel::oneshot;
 use futures_util::FutureExt as _;
 use tower_chat_history_core::{ConversationId, ExchangeId, Revision, Seq};
 
-use crate::SaveError;
+use crate::{SaveError, budget::PromptTokens};
 
 /// What a turn did. It holds ids and sizes, no message text.
 #[derive(Clone, Debug)]
@@ -33,8 +33,47 @@ pub struct TurnReport {
     pub superseded_calls: usize,
     /// Loaded messages that the request's types could not carry whole. The log keeps them as they are.
     pub downgraded: usize,
+    /// What was counted, if there is a [budget](crate::budget).
+    pub tokens: Option<TurnTokens>,
     /// What became of the exchange.
     pub outcome: Outcome,
+}
+
+/// What was counted for a call, and what was left out to make it fit. All sizes are tokens by the call's counter, but those
+/// that the provider reported.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct TurnTokens {
+    /// What was sent.
+    pub prompt: PromptTokens,
+    /// What could have been sent beside the reply's reserve.
+    pub limit: u64,
+    /// What was reserved for the reply, in tokens of the provider.
+    pub reply_reserve: u64,
+    /// What the request's own limit of the reply was lowered to, if it had to be.
+    pub reply_limit: Option<u32>,
+    /// Messages that were left out, beyond what earlier compactions leave out.
+    pub evicted_messages: usize,
+    /// Their tokens, and those of what was cleared.
+    pub evicted_tokens: u64,
+    /// Whether a compaction was decided on, which the next calls will begin with. It is stored with the exchange.
+    pub compacted: bool,
+    /// Whether more was left out than the next calls will leave out.
+    pub for_this_call: bool,
+    /// How many of the provider's tokens a counted one was taken for.
+    pub calibration: f64,
+    /// The prompt's size as the provider reported it.
+    pub reported: Option<u64>,
+}
+
+impl TurnTokens {
+    /// By what share the count was wrong: 0.1 says that the provider counted 10% more.
+    #[must_use]
+    #[allow(clippy::cast_precision_loss)] // Tokens are few.
+    pub fn estimate_error(&self) -> Option<f64> {
+        let counted = self.prompt.total();
+        self.reported.filter(|_| counted > 0).map(|reported| reported as f64 / counted as f64 - 1.0)
+    }
 }
 
 impl TurnReport {

@@ -1,7 +1,10 @@
 //! Adding messages that were exchanged elsewhere.
 
 use super::{Conversation, settle};
-use crate::{Append, Exchange, ExchangeId, Expect, HistoryStore, Message, Recorded, StoreError};
+use crate::{
+    Append, Exchange, ExchangeId, Expect, HistoryStore, Message, Recorded, StoreError,
+    split::{answers, exchanges},
+};
 
 impl<S: HistoryStore + ?Sized> Conversation<'_, S> {
     /// Adds a ready log to the end of the conversation and returns how many exchanges it became.
@@ -47,29 +50,6 @@ impl<S: HistoryStore + ?Sized> Conversation<'_, S> {
     }
 }
 
-/// Splits a log after each assistant message.
-fn exchanges(messages: Vec<Message>) -> Vec<Vec<Message>> {
-    let mut exchanges = vec![Vec::new()];
-    for message in messages {
-        let ends = *message.role() == crate::Role::Assistant;
-        if let Some(exchange) = exchanges.last_mut() {
-            exchange.push(message);
-        }
-        if ends {
-            exchanges.push(Vec::new());
-        }
-    }
-    exchanges.retain(|exchange| !exchange.is_empty());
-    exchanges
-}
-
-/// Whether an exchange begins with a result of the calls that the one before ended with.
-fn answers(exchange: &Exchange, before: &Exchange) -> bool {
-    let calls = before.messages.last().map(Message::tool_calls).unwrap_or_default();
-    let first = exchange.messages.first().filter(|message| message.is_tool_result());
-    first.and_then(Message::tool_call_id).is_some_and(|id| calls.iter().any(|call| call.id() == id))
-}
-
 /// A log that was not imported, or not whole.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -91,29 +71,4 @@ pub enum ImportError {
         /// Why it stopped.
         source: StoreError,
     },
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_exchange_ends_at_each_assistant_message() {
-        let log = vec![Message::user("a"), Message::assistant("b"), Message::assistant("c"), Message::user("d")];
-        let lens: Vec<usize> = exchanges(log).iter().map(Vec::len).collect();
-        assert_eq!(lens, [2, 1, 1]);
-        assert!(exchanges(vec![]).is_empty());
-    }
-
-    #[test]
-    fn only_results_of_the_last_calls_continue_a_turn() {
-        let calls =
-            r#"{"role":"assistant","content":null,"tool_calls":[{"id":"x","function":{"name":"f","arguments":""}}]}"#;
-        let exchange = |message| Exchange::new(ExchangeId::generate(), [message]);
-        let before = exchange(Message::from_json(calls).unwrap());
-        assert!(answers(&exchange(Message::tool("x", "r")), &before));
-        assert!(!answers(&exchange(Message::tool("y", "r")), &before));
-        assert!(!answers(&exchange(Message::user("x")), &before));
-        assert!(!answers(&exchange(Message::tool("x", "r")), &exchange(Message::assistant("hi"))));
-    }
 }

@@ -113,8 +113,8 @@ mod tests {
     #[test]
     fn content_is_added_where_there_is_none() {
         let message = Message::from_json(r#"{"role":"assistant","x":1.0,"content":null}"#).unwrap();
-        assert_eq!(message.with_text("t").json(), r#"{"role":"assistant","x":1.0,"content":"t"}"#);
+        assert_eq!(message.with_text("t").json(), r#"{"content":"t","role":"assistant","x":1.0}"#);
         let message = Message::from_json(r#"{"role":"assistant","x":1.0}"#).unwrap();
-        assert_eq!(message.with_text("t").json(), r#"{"role":"assistant","x":1.0,"content":"t"}"#);
+        assert_eq!(message.with_text("t").json(), r#"{"content":"t","role":"assistant","x":1.0}"#);
     }
 }

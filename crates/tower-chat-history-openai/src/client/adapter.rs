@@ -13,6 +13,7 @@ use super::{
     headers::{self, Asked},
     request, response,
 };
+use crate::counter;
 
 /// Adapts the HTTP requests of an async-openai client: see the [module docs](crate::client).
 #[derive(Clone, Debug)]
@@ -65,7 +66,7 @@ impl AdaptRequest<HttpRequestFactory> for OpenAiHttp {
             Asked::In(call) => call,
         };
         let bytes = first.body().and_then(Body::as_bytes).ok_or(CallError::StreamedBody)?;
-        let Read { body, transcript, input, choices } = ChatBody::read(
+        let Read { body, transcript, input, choices, info } = ChatBody::read(
             bytes::Bytes::copy_from_slice(bytes),
             self.input_mode,
             call.preamble.unwrap_or(self.preamble),
@@ -76,6 +77,8 @@ impl AdaptRequest<HttpRequestFactory> for OpenAiHttp {
             turn.options = turn.options.dont_store();
         }
         turn.choices = choices;
+        turn.counter = counter::for_model(info.model.as_deref().unwrap_or_default());
+        turn.request = info;
         Ok(Opened::Chat(turn, HttpDraft { factory, first, body }))
     }
 }

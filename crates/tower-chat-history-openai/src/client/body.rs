@@ -5,7 +5,7 @@ use std::ops::Range;
 use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use tower_chat_history::{InputMode, Message};
+use tower_chat_history::{InputMode, Message, RequestInfo};
 
 use super::CallError;
 
@@ -20,6 +20,8 @@ pub(super) struct ChatBody {
     input_start: usize,
     /// Whether messages stand between head and input, which the window replaces.
     has_transcript: bool,
+    /// Where the limit of the reply stands, if it is a number.
+    reply_limit: Option<Range<usize>>,
 }
 
 /// What a body says, as far as history needs to know.
@@ -28,6 +30,7 @@ pub(super) struct Read {
     pub(super) transcript: Vec<Message>,
     pub(super) input: Vec<Message>,
     pub(super) choices: usize,
+    pub(super) info: RequestInfo,
 }
 
 #[derive(Deserialize)]
@@ -37,10 +40,20 @@ struct Fields<'a> {
     // As it stands: whether the value is legal is for the provider to say.
     #[serde(borrow)]
     n: Option<&'a RawValue>,
+    #[serde(borrow)]
+    model: Option<&'a RawValue>,
+    #[serde(borrow)]
+    tools: Option<&'a RawValue>,
+    #[serde(borrow)]
+    response_format: Option<&'a RawValue>,
+    #[serde(borrow)]
+    max_completion_tokens: Option<&'a RawValue>,
+    #[serde(borrow)]
+    max_tokens: Option<&'a RawValue>,
 }
 
 impl ChatBody {
-    /// Finds the messages. Nothing else of the body is looked at but `n`.
+    /// Finds the messages, and what else counts for a budget.
     pub(super) fn read(bytes: Bytes, mode: InputMode, preamble: usize) -> Result<Read, CallError> {
         let text = std::str::from_utf8(&bytes).map_err(|_| CallError::Body { line: 0, column: 0 })?;
         let fields: Fields<'_> = serde_json::from_str(text).map_err(CallError::body)?;
@@ -53,40 +66,73 @@ impl ChatBody {
         let mut messages = messages.collect::<Result<Vec<_>, _>>()?;
         let choices = fields.n.and_then(|n| n.get().parse().ok()).unwrap_or(1);
 
+        // The newer field counts, if both are there.
+        let limits = [fields.max_completion_tokens, fields.max_tokens].into_iter().flatten();
+        let limit = { limits }.find_map(|json| Some((json.get(), json.get().parse().ok()?)));
+        let json =
+            |field: Option<&RawValue>| field.map(RawValue::get).filter(|json| *json != "null").map(str::to_owned);
+        let mut info = RequestInfo::new();
+        info.model = fields.model.and_then(|model| serde_json::from_str(model.get()).ok());
+        info.tools = json(fields.tools);
+        info.response_format = json(fields.response_format);
+        info.max_output = limit.map(|(_, tokens)| tokens);
+
         let instructions = messages.iter().take_while(|message| message.is_instruction()).count();
         let head = instructions.saturating_add(preamble).min(messages.len());
         let mut transcript = messages.split_off(head);
+        info.head = messages;
         let input = transcript.split_off(mode.input_start(&transcript));
         let body = Self {
             head_end: ranges[..head].last().map_or(array.start + 1, |last| last.end),
             has_head: head > 0,
             input_start: ranges.get(head + transcript.len()).map_or(array.end - 1, |first| first.start),
             has_transcript: !transcript.is_empty(),
+            reply_limit: limit.map(|(json, _)| range(text, json)),
             bytes,
         };
-        Ok(Read { body, transcript, input, choices })
+        Ok(Read { body, transcript, input, choices, info })
     }
 
-    /// The same bytes, with the window in place of what stands between head and input.
-    pub(super) fn with_window(self, window: &[Message]) -> Bytes {
-        if window.is_empty() && !self.has_transcript {
+    /// The same bytes, with the window in place of what stands between head and input, and with another limit of the reply, if
+    /// there is to be one and there was one.
+    pub(super) fn with_window(self, window: &[Message], reply_limit: Option<u32>) -> Bytes {
+        let limited = self.reply_limit.clone().zip(reply_limit);
+        if window.is_empty() && !self.has_transcript && limited.is_none() {
             return self.bytes;
         }
-        let added = window.iter().map(|message| message.bytes() + 1).sum::<usize>();
-        let mut body = Vec::with_capacity(self.bytes.len() + added + 1);
-        body.extend_from_slice(&self.bytes[..self.head_end]);
+        let messages = (self.head_end..self.input_start, self.between(window));
+        let limit = limited.map(|(range, tokens)| (range, tokens.to_string().into_bytes()));
+        let mut changes: Vec<_> = [messages].into_iter().chain(limit).collect();
+        changes.sort_by_key(|(range, _)| range.start);
+        let added = changes.iter().map(|(_, new)| new.len()).sum::<usize>();
+        let mut body = Vec::with_capacity(self.bytes.len() + added);
+        let mut at = 0;
+        for (range, new) in changes {
+            body.extend_from_slice(&self.bytes[at..range.start]);
+            body.extend_from_slice(&new);
+            at = range.end;
+        }
+        body.extend_from_slice(&self.bytes[at..]);
+        body.into()
+    }
+
+    /// What stands between head and input.
+    fn between(&self, window: &[Message]) -> Vec<u8> {
+        if window.is_empty() && !self.has_transcript {
+            return self.bytes[self.head_end..self.input_start].to_vec();
+        }
+        let mut between = Vec::with_capacity(window.iter().map(|message| message.bytes() + 1).sum::<usize>() + 1);
         let mut separated = !self.has_head;
         for message in window {
             if !std::mem::replace(&mut separated, false) {
-                body.push(b',');
+                between.push(b',');
             }
-            body.extend_from_slice(message.json().as_bytes());
+            between.extend_from_slice(message.json().as_bytes());
         }
         if !separated {
-            body.push(b',');
+            between.push(b',');
         }
-        body.extend_from_slice(&self.bytes[self.input_start..]);
-        body.into()
+        between
     }
 }
 
@@ -107,7 +153,7 @@ mod tests {
     }
 
     fn spliced(body: &str, mode: InputMode, window: &[Message]) -> String {
-        String::from_utf8(read(body, mode).body.with_window(window).to_vec()).unwrap()
+        String::from_utf8(read(body, mode).body.with_window(window, None).to_vec()).unwrap()
     }
 
     #[test]
@@ -116,7 +162,7 @@ mod tests {
         let read = ChatBody::read(Bytes::copy_from_slice(body.as_bytes()), InputMode::Transcript, 2).unwrap();
         assert_eq!((read.transcript.len(), read.input.len()), (0, 1));
         let window = [Message::user("u0"), Message::assistant("a0")];
-        let sent = String::from_utf8(read.body.with_window(&window).to_vec()).unwrap();
+        let sent = String::from_utf8(read.body.with_window(&window, None).to_vec()).unwrap();
         let expected = body.replace(
             r#",{"role":"user","content":"u"}"#,
             &format!(",{},{},{}", window[0].json(), window[1].json(), r#"{"role":"user","content":"u"}"#),

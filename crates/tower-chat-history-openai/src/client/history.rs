@@ -7,7 +7,7 @@ use async_openai::{
     config::Config,
     middleware::{ReqwestService, retry::OpenAIRetryLayer},
 };
-use tower_chat_history::{ChatHistoryLayer, Engine, HistoryOptions, HistoryStore, InputMode};
+use tower_chat_history::{ChatHistoryLayer, ContextBudget, Engine, HistoryOptions, HistoryStore, InputMode};
 use tower_layer::Layer as _;
 
 use super::{OpenAiHttp, service::Unboxed};
@@ -38,6 +38,14 @@ impl OpenAiHistory {
     #[must_use]
     pub fn options(mut self, options: HistoryOptions) -> Self {
         self.engine = Engine::with_options(Arc::clone(self.engine.store()), options);
+        self
+    }
+
+    /// Sets how large a prompt may be: a new engine over the same store. Say so before clients and layers are made. The default
+    /// is the window of the model that a request names. See [`HistoryOptions::budget`].
+    #[must_use]
+    pub fn budget(mut self, budget: ContextBudget) -> Self {
+        self.engine = self.layer().budget(budget).engine().clone();
         self
     }
 

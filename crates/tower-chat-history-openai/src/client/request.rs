@@ -62,7 +62,7 @@ impl Draft for HttpDraft {
 
     fn send(self, prompt: Prompt<'_>) -> Result<Sent<HttpRequestFactory>, BoxError> {
         // Nothing is ever downgraded here: messages are sent as the JSON that they are.
-        let body = self.body.with_window(prompt.window);
+        let body = self.body.with_window(prompt.window, prompt.reply_limit);
         Ok(Sent::new(sent(self.factory, self.first, Some(body)), 0))
     }
 }

@@ -45,6 +45,7 @@ pub trait AdaptRequest<R> {
 }
 
 /// An opened request. `Debug` shows no request.
+#[allow(clippy::large_enum_variant)] // It is taken apart where it is returned.
 pub enum Opened<D, R> {
     /// A call in a conversation.
     Chat(TurnInput, D),
@@ -57,7 +58,8 @@ pub trait Draft {
     /// What the inner service takes.
     type Request;
 
-    /// Completes the request: its own head, then the window, then its own input. Nothing else of it changes.
+    /// Completes the request: its own head, then the window, then its own input. Nothing else of it changes, but its own limit
+    /// of the reply if the prompt [says so](Prompt::reply_limit).
     ///
     /// # Errors
     ///
@@ -72,13 +74,22 @@ pub trait Draft {
 pub struct Prompt<'a> {
     /// The messages of the log to send, between the request's own head and input.
     pub window: &'a [Message],
+    /// What the request's own limit of the reply has to be lowered to, in tokens, so that the reply fits behind the prompt.
+    /// `None` leaves it as it is.
+    pub reply_limit: Option<u32>,
 }
 
 impl<'a> Prompt<'a> {
     /// These messages of the log, and nothing else.
     #[must_use]
     pub const fn new(window: &'a [Message]) -> Self {
-        Self { window }
+        Self { window, reply_limit: None }
+    }
+
+    /// What a turn sends.
+    #[must_use]
+    pub fn of(turn: &'a Turn) -> Self {
+        Self { window: turn.window(), reply_limit: turn.reply_limit() }
     }
 }
 

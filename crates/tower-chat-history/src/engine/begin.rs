@@ -3,10 +3,13 @@
 use std::{sync::Arc, time::Duration};
 
 use tokio::runtime::Handle;
-use tower_chat_history_core::{Compact, ConversationId, ExchangeId, Expect, Load, Loaded, StoreError, Window};
+use tower_chat_history_core::{
+    Compact, ConversationId, ExchangeId, Expect, Load, Loaded, Message, Recorded, StoreError, Window,
+};
 
 use super::{
     CallOptions, Engine, Turn, TurnInput,
+    count::Counting,
     ending::Ending,
     input::Keep,
     queue::QueuePermit,
@@ -15,8 +18,9 @@ use super::{
 };
 use crate::{
     History, HistoryError, InputError, NotStored, OnConflict, OnLoadFailure, Outcome,
-    plan::{Given, plan},
-    report::TurnReport,
+    budget::{Limits, PromptTokens},
+    plan::{Fit, Fitting, Given, Plan, plan},
+    report::{TurnReport, TurnTokens},
     tokens::ByteEstimate,
 };
 
@@ -33,7 +37,7 @@ impl Engine {
     /// exchange id is recorded already ([`HistoryError::AlreadyRecorded`]), when the
     /// history cannot be loaded, or when the conversation's queue is full or slow.
     pub async fn begin(&self, input: TurnInput) -> Result<Turn, HistoryError> {
-        let TurnInput { conversation, exchange, transcript, input, choices, counter, options } = input;
+        let TurnInput { conversation, exchange, transcript, input, choices, request, counter, options } = input;
         if input.is_empty() {
             return Err(InputError::Empty.into());
         }
@@ -65,46 +69,70 @@ impl Engine {
 
         // Where there is no history to compare with, what the caller resent is the best there is.
         let resent = match history {
-            History::Unavailable => transcript.as_slice(),
+            History::Unavailable => Recorded::log(transcript),
             History::Absent | History::Loaded => {
                 transcript::check(&transcript, window.as_ref())?;
-                &[]
+                Vec::new()
             }
         };
         let instead = match &options.keep {
             Keep::Instead(kept) => Some(kept.as_slice()),
             Keep::Exchange | Keep::Nothing => None,
         };
+        let counter = policy.token_counter.clone().or(counter).unwrap_or_else(|| Arc::new(ByteEstimate::new()));
+        let counting = Counting::new(self, counter);
+        let calibration = self.shared.calibration.ratio();
+        let limits = policy.budget.limits(&request, calibration);
+        let mut tokens = None;
+        if let Some(limits) = limits {
+            let exchanges = window.as_ref().map_or(&resent, |window| &window.exchanges);
+            let log: Vec<Message> =
+                exchanges.iter().flat_map(|recorded| &recorded.exchange.messages).cloned().collect();
+            tokens = Some((limits, counting.prompt(&request, &log, &input, runtime.as_ref()).await));
+        }
+        let cost = |message: &Message| counting.message(message);
+        let fitting = tokens.map(|(limits, parts)| Fitting {
+            limits,
+            marks: policy.marks,
+            clear: policy.clear_results.as_ref(),
+            trimmer: policy.trimmer.as_deref(),
+            stores: window.is_some(),
+            parts,
+            cost: &cost,
+        });
         let (limit, on_open_turn) = (policy.load_limit, policy.on_open_turn);
-        let plan = plan(Given { loaded: window.as_ref(), resent, input: &input, instead, limit, on_open_turn })?;
+        let given =
+            Given { loaded: window.as_ref(), resent: &resent, input: &input, instead, limit, on_open_turn, fitting };
+        let Plan { fit, continues, superseded } = plan(given)?;
+        let tokens = tokens.map(|(limits, parts)| turn_tokens(&limits, parts, &fit));
 
         let report = TurnReport {
             conversation,
             exchange: exchange.unwrap_or_else(ExchangeId::generate),
             history,
             messages_loaded: window.iter().flat_map(|w| &w.exchanges).map(|e| e.exchange.messages.len()).sum(),
-            messages_sent: plan.window.len() + input.len(),
+            messages_sent: fit.window.len() + input.len(),
             truncated: window.as_ref().is_some_and(|window| window.truncated),
-            superseded_calls: plan.superseded,
+            superseded_calls: superseded,
             downgraded: 0,
+            tokens,
             outcome: Outcome::NotStored(NotStored::Abandoned),
         };
         let target = Target {
-            expect: expect(policy.on_conflict, history, window.as_ref(), plan.continues.is_some()),
-            continues: plan.continues,
-            compact: plan.cut.map(|cut| Compact {
+            expect: expect(policy.on_conflict, history, window.as_ref(), continues.is_some()),
+            continues,
+            compact: fit.cut.map(|cut| Compact {
                 profile: policy.profile.clone(),
                 replaces: window.as_ref().map(Window::compaction_version).unwrap_or_default(),
                 cut,
             }),
         };
-        let counter = policy.token_counter.clone().or(counter).unwrap_or_else(|| Arc::new(ByteEstimate::new()));
-        let window_len = plan.window.len();
-        let mut context = plan.window;
+        let window_len = fit.window.len();
+        let mut context = fit.window;
         context.extend(input);
         let CallOptions { keep, report: handle } = options;
         let ending = Ending { engine: self.clone(), report, handle, permit, told: false };
-        Ok(Turn::new(Begun { context, window_len, choices, counter, keep, target, runtime, ending }))
+        Ok(Turn::new(Begun { context, window_len, choices, counting, keep, target, runtime, ending }))
     }
 
     /// Waits for this process's pending saves of the conversation, and for its turn in the queue if there is one.
@@ -123,6 +151,21 @@ impl Engine {
         let permit = self.shared.queues.wait(conversation, queue, in_flight, runtime).await?;
         in_flight.saved(conversation).await;
         Ok(Some(permit))
+    }
+}
+
+fn turn_tokens(limits: &Limits, parts: PromptTokens, fit: &Fit) -> TurnTokens {
+    TurnTokens {
+        prompt: PromptTokens { window: fit.tokens, ..parts },
+        limit: limits.beside(limits.reserve),
+        reply_reserve: limits.reserve,
+        reply_limit: fit.reply.map(|tokens| u32::try_from(tokens).unwrap_or(u32::MAX)),
+        evicted_messages: fit.evicted.messages,
+        evicted_tokens: fit.evicted.tokens,
+        compacted: fit.cut.is_some(),
+        for_this_call: fit.for_this_call,
+        calibration: limits.ratio,
+        reported: None,
     }
 }
 

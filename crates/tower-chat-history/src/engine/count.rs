@@ -1,4 +1,4 @@
-//! Counting what is new: each message once, large ones where they block nobody.
+//! Counting: each message once, large ones where they block nobody, and never so that a broken counter breaks a call.
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -8,32 +8,88 @@ use std::{
 use tokio::runtime::Handle;
 use tower_chat_history_core::{Message, TokenCounts};
 
-use crate::tokens::{TokenCounter, tokens_of};
+use super::{Engine, RequestInfo};
+use crate::{
+    budget::PromptTokens,
+    tokens::{ByteEstimate, CountCache, REPLY_PRIMING, TokenCounter, tokens_of},
+};
 
-/// From this size on, in bytes of JSON, messages are counted on a thread for blocking work. Tokenizers take up to a second a
-/// megabyte for what is made to be slow, so this is at most some 60 milliseconds, and mostly 2.
+/// From this size on, in bytes of what is not counted yet, counting is done on a thread for blocking work. Tokenizers take up
+/// to a second a megabyte for what is made to be slow, so this is at most some 60 milliseconds, and mostly 2.
 const LARGE: usize = 1 << 16;
 
-/// The counts to store with these messages: none if the counter's are not to be remembered, or if it panicked. A reply is not
-/// lost for want of a number.
-pub(super) async fn counts(
-    counter: &Arc<dyn TokenCounter>,
-    messages: &[Message],
-    runtime: Option<&Handle>,
-) -> Option<TokenCounts> {
-    let name = counter.name()?;
-    let unknown = messages.iter().filter(|message| message.tokens_by(name).is_none());
-    let counts = match runtime.filter(|_| unknown.map(Message::bytes).sum::<usize>() >= LARGE) {
-        None => catch(counter, messages),
-        Some(runtime) => {
-            let (counter, messages) = (Arc::clone(counter), messages.to_vec());
-            runtime.spawn_blocking(move || catch(&counter, &messages)).await.ok().flatten()
-        }
-    };
-    Some(TokenCounts { counter: name.to_string(), counts: counts? })
+/// One call's counter, with the counts that this process remembers.
+#[derive(Clone)]
+pub(super) struct Counting {
+    counter: Arc<dyn TokenCounter>,
+    cache: Arc<CountCache>,
 }
 
-fn catch(counter: &Arc<dyn TokenCounter>, messages: &[Message]) -> Option<Vec<u32>> {
+impl Counting {
+    pub(super) fn new(engine: &Engine, counter: Arc<dyn TokenCounter>) -> Self {
+        Self { counter, cache: Arc::clone(&engine.shared.counts) }
+    }
+
+    pub(super) fn message(&self, message: &Message) -> u64 {
+        guarded(|| self.cache.tokens_of(&self.counter, message), || ByteEstimate::new().count_message(message))
+    }
+
+    fn text(&self, text: &str) -> u64 {
+        guarded(|| self.cache.tokens_of_text(&self.counter, text), || ByteEstimate::new().count_text(text))
+    }
+
+    /// The sizes of everything but the window, whose messages are counted as well: they are asked for one by one afterwards.
+    pub(super) async fn prompt(
+        &self,
+        request: &RequestInfo,
+        window: &[Message],
+        input: &[Message],
+        runtime: Option<&Handle>,
+    ) -> PromptTokens {
+        let messages = request.head.iter().chain(window).chain(input);
+        let messages = messages.filter(|message| !self.cache.knows(&self.counter, message)).map(Message::bytes);
+        let schemas = [&request.tools, &request.response_format].into_iter().flatten();
+        let schemas = schemas.filter(|text| !self.cache.knows_text(&self.counter, text)).map(String::len);
+        if let Some(runtime) = runtime.filter(|_| messages.chain(schemas).sum::<usize>() >= LARGE) {
+            let (counting, request) = (self.clone(), request.clone());
+            let (window, input) = (window.to_vec(), input.to_vec());
+            if let Ok(parts) = runtime.spawn_blocking(move || counting.parts(&request, &window, &input)).await {
+                return parts;
+            }
+        }
+        self.parts(request, window, input)
+    }
+
+    fn parts(&self, request: &RequestInfo, window: &[Message], input: &[Message]) -> PromptTokens {
+        let messages = |messages: &[Message]| messages.iter().map(|message| self.message(message)).sum();
+        let text = |text: &Option<String>| text.as_deref().map_or(0, |text| self.text(text));
+        let _: u64 = messages(window);
+        PromptTokens {
+            head: messages(&request.head),
+            tools: text(&request.tools) + u64::from(REPLY_PRIMING),
+            response_format: text(&request.response_format),
+            input: messages(input),
+            ..PromptTokens::default()
+        }
+    }
+
+    /// The counts to store with these messages: none if the counter's are not to be remembered, or if it panicked. A reply is
+    /// not lost for want of a number.
+    pub(super) async fn exchange(&self, messages: &[Message], runtime: Option<&Handle>) -> Option<TokenCounts> {
+        let name = self.counter.name()?;
+        let unknown = messages.iter().filter(|message| message.tokens_by(name).is_none());
+        let counts = match runtime.filter(|_| unknown.map(Message::bytes).sum::<usize>() >= LARGE) {
+            None => caught(&self.counter, messages),
+            Some(runtime) => {
+                let (counter, messages) = (Arc::clone(&self.counter), messages.to_vec());
+                runtime.spawn_blocking(move || caught(&counter, &messages)).await.ok().flatten()
+            }
+        };
+        Some(TokenCounts { counter: name.to_string(), counts: counts? })
+    }
+}
+
+fn caught(counter: &Arc<dyn TokenCounter>, messages: &[Message]) -> Option<Vec<u32>> {
     let count = || messages.iter().map(|message| tokens_of(counter, message)).collect();
     let counts = catch_unwind(AssertUnwindSafe(count)).ok();
     if counts.is_none() {
@@ -42,13 +98,22 @@ fn catch(counter: &Arc<dyn TokenCounter>, messages: &[Message]) -> Option<Vec<u3
     counts
 }
 
+/// A count that is made in any case.
+fn guarded(count: impl FnOnce() -> u32, estimate: impl FnOnce() -> u32) -> u64 {
+    u64::from(catch_unwind(AssertUnwindSafe(count)).unwrap_or_else(|_| {
+        tracing::error!("the token counter panicked; its text is counted by its bytes");
+        estimate()
+    }))
+}
+
 #[cfg(test)]
 mod tests {
     use std::thread::{self, ThreadId};
 
     use super::*;
+    use crate::MemoryStore;
 
-    /// Counts by the thread that it is asked on.
+    /// Looks on which thread it is asked.
     #[derive(Debug)]
     struct Watched {
         name: Arc<str>,
@@ -68,24 +133,32 @@ mod tests {
         }
     }
 
-    async fn counted(texts: &[String]) -> Option<Vec<u32>> {
-        let large = texts.iter().map(String::len).sum::<usize>() >= LARGE;
-        let watched: Arc<dyn TokenCounter> =
-            Arc::new(Watched { name: "watched".into(), thread: thread::current().id(), large });
-        let messages: Vec<Message> = texts.iter().map(Message::user).collect();
-        let counts = counts(&watched, &messages, Some(&Handle::current())).await?;
-        assert_eq!(counts.counter, "watched");
-        Some(counts.counts)
+    fn counting(large: bool) -> Counting {
+        let watched = Watched { name: "watched".into(), thread: thread::current().id(), large };
+        Counting::new(&Engine::new(MemoryStore::new()), Arc::new(watched))
     }
 
     #[tokio::test]
     async fn large_texts_are_counted_elsewhere() {
-        assert_eq!(counted(&["small".to_owned(), "x".repeat(LARGE / 2)]).await, Some(vec![5, 5]));
-        assert_eq!(counted(&["small".to_owned(), "x".repeat(LARGE)]).await, Some(vec![5, 5]));
+        for (bytes, large) in [(LARGE / 4, false), (LARGE, true)] {
+            let messages = [Message::user("small"), Message::user("x".repeat(bytes))];
+            let runtime = Handle::current();
+            let counts = counting(large).exchange(&messages, Some(&runtime)).await.unwrap();
+            assert_eq!((counts.counter.as_str(), counts.counts.as_slice()), ("watched", [5, 5].as_slice()));
+
+            let mut request = RequestInfo::new();
+            request.tools = Some("y".repeat(bytes));
+            let fresh = [Message::user("x".repeat(bytes))];
+            let parts = counting(large).prompt(&request, &fresh, &messages, Some(&runtime)).await;
+            assert_eq!((parts.input, parts.tools), (10, 1 + 3));
+        }
     }
 
     #[tokio::test]
-    async fn a_counter_that_panics_costs_the_counts_only() {
-        assert_eq!(counted(&["panic".to_owned()]).await, None);
+    async fn a_counter_that_panics_costs_the_stored_counts_only() {
+        let messages = [Message::user("panic")];
+        assert_eq!(counting(false).exchange(&messages, None).await, None);
+        let parts = counting(false).prompt(&RequestInfo::new(), &[], &messages, None).await;
+        assert_eq!(parts.input, u64::from(ByteEstimate::new().count_message(&messages[0])));
     }
 }

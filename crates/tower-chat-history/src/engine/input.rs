@@ -4,6 +4,7 @@ use std::{fmt, sync::Arc};
 
 use tower_chat_history_core::{ConversationId, ExchangeId, Message};
 
+use super::RequestInfo;
 use crate::{
     report::{ReportHandle, ReportSender},
     tokens::TokenCounter,
@@ -24,6 +25,8 @@ pub struct TurnInput {
     pub input: Vec<Message>,
     /// How many choices the request asks the model for. The default is 1.
     pub choices: usize,
+    /// What the request has besides. The default is nothing: then only window and input count for the budget.
+    pub request: RequestInfo,
     /// What counts the tokens of this call's model, if the [options](crate::HistoryOptions::token_counter) do not say it for
     /// all. The default is none: [`ByteEstimate`](crate::tokens::ByteEstimate) then counts.
     pub counter: Option<Arc<dyn TokenCounter>>,
@@ -40,6 +43,7 @@ impl TurnInput {
             transcript: Vec::new(),
             input: input.into_iter().collect(),
             choices: 1,
+            request: RequestInfo::new(),
             counter: None,
             options: CallOptions::default(),
         }

@@ -30,6 +30,7 @@ mod in_flight;
 mod input;
 mod queue;
 mod reply;
+mod request;
 mod save;
 mod timer;
 pub(crate) mod transcript;
@@ -45,11 +46,12 @@ pub use self::{
     commit::Commit,
     input::{CallOptions, TurnInput},
     reply::Reply,
+    request::RequestInfo,
     transcript::InputMode,
     turn::Turn,
 };
 use self::{in_flight::InFlight, queue::Queues};
-use crate::{DrainError, HistoryOptions, stream::RecordedStream};
+use crate::{DrainError, HistoryOptions, budget::Calibration, stream::RecordedStream, tokens::CountCache};
 
 /// Remembers conversations in a store. A clone shares the store, the options and what is in flight.
 ///
@@ -64,6 +66,9 @@ struct Shared {
     options: HistoryOptions,
     in_flight: Arc<InFlight>,
     queues: Arc<Queues>,
+    /// Counts of messages that do not remember them.
+    counts: Arc<CountCache>,
+    calibration: Calibration,
 }
 
 impl Engine {
@@ -74,8 +79,14 @@ impl Engine {
 
     /// An engine over that store.
     pub fn with_options(store: impl HistoryStore, options: HistoryOptions) -> Self {
-        let (in_flight, queues) = (Arc::default(), Arc::default());
-        Self { shared: Arc::new(Shared { store: Arc::new(store), options, in_flight, queues }) }
+        let (in_flight, queues, counts) = (Arc::default(), Arc::default(), Arc::default());
+        let (store, calibration) = (Arc::new(store), Calibration::default());
+        Self { shared: Arc::new(Shared { store, options, in_flight, queues, counts, calibration }) }
+    }
+
+    /// Another engine over the same store, with other options.
+    pub(crate) fn with_changed(&self, change: impl FnOnce(HistoryOptions) -> HistoryOptions) -> Self {
+        Self::with_options(Arc::clone(self.store()), change(self.options().clone()))
     }
 
     /// The store.

@@ -5,7 +5,7 @@ use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 use futures_util::FutureExt as _;
 use tower_chat_history_core::{Append, Appended, StoreError};
 
-use super::{Reply, Turn, count, timer};
+use super::{Reply, Turn, timer};
 use crate::{Outcome, SaveError, TurnReport};
 
 /// The pause before the first repetition; each further one is twice as long.
@@ -14,10 +14,11 @@ const FIRST_PAUSE: Duration = Duration::from_millis(50);
 impl Turn {
     /// Stores the exchange and ends the turn.
     pub(super) async fn save(mut self, reply: Reply) -> Arc<TurnReport> {
+        self.learn(reply.usage);
         let outcome = match self.exchange(reply) {
             Err(why) => Outcome::NotStored(why),
             Ok((expect, mut exchange, compact)) => {
-                exchange.tokens = count::counts(self.counter(), &exchange.messages, self.runtime()).await;
+                exchange.tokens = self.counting().exchange(&exchange.messages, self.runtime()).await;
                 let (continues, incomplete) = (exchange.continues, exchange.incomplete);
                 let mut append = Append::new(expect, exchange);
                 append.compact = compact;

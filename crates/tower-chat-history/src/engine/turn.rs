@@ -5,12 +5,12 @@ use std::{fmt, sync::Arc};
 use futures_core::Stream;
 use futures_util::StreamExt as _;
 use tokio::runtime::Handle;
-use tower_chat_history_core::{Compact, ConversationId, Exchange, ExchangeId, Expect, Message, Seq};
+use tower_chat_history_core::{Compact, ConversationId, Exchange, ExchangeId, Expect, Message, Seq, Usage};
 
-use super::{Commit, Engine, Reply, ending::Ending, input::Keep};
+use super::{Commit, Engine, Reply, count::Counting, ending::Ending, input::Keep};
 use crate::{
     BoxError, NotStored, OnInterruption, OnSaveFailure, Outcome, adapt::FoldReply, report::TurnReport,
-    stream::RecordedStream, tokens::TokenCounter,
+    stream::RecordedStream,
 };
 
 /// A turn that has begun: its context is ready to be sent, nothing is stored yet.
@@ -23,7 +23,7 @@ pub(super) struct Begun {
     pub(super) context: Vec<Message>,
     pub(super) window_len: usize,
     pub(super) choices: usize,
-    pub(super) counter: Arc<dyn TokenCounter>,
+    pub(super) counting: Counting,
     pub(super) keep: Keep,
     pub(super) target: Target,
     /// Where time is measured.
@@ -59,6 +59,13 @@ impl Turn {
     #[must_use]
     pub fn input(&self) -> &[Message] {
         &self.0.context[self.0.window_len..]
+    }
+
+    /// What the reply has to be limited to, in tokens, so that it fits behind the prompt: the request's own limit has to be
+    /// lowered to it. `None` leaves the request as it is.
+    #[must_use]
+    pub fn reply_limit(&self) -> Option<u32> {
+        self.0.ending.report.tokens.and_then(|tokens| tokens.reply_limit)
     }
 
     /// How many choices the request asks for.
@@ -126,8 +133,17 @@ impl Turn {
         self.0.runtime.as_ref()
     }
 
-    pub(super) fn counter(&self) -> &Arc<dyn TokenCounter> {
-        &self.0.counter
+    pub(super) fn counting(&self) -> &Counting {
+        &self.0.counting
+    }
+
+    /// Compares what was counted with what the provider reports.
+    pub(super) fn learn(&mut self, usage: Option<Usage>) {
+        let Begun { ending, .. } = &mut *self.0;
+        if let (Some(tokens), Some(usage)) = (&mut ending.report.tokens, usage) {
+            tokens.reported = Some(usage.input_tokens);
+            ending.engine.shared.calibration.learn(tokens.prompt.total(), usage.input_tokens);
+        }
     }
 
     pub(super) fn conversation(&self) -> &ConversationId {

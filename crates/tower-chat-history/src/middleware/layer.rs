@@ -2,7 +2,7 @@ use tower_chat_history_core::HistoryStore;
 use tower_layer::Layer;
 
 use super::ChatHistory;
-use crate::{Engine, HistoryOptions};
+use crate::{ContextBudget, Engine, HistoryOptions};
 
 /// Gives every call its conversation's history, and saves the exchange. See the [module docs](crate::middleware).
 ///
@@ -28,6 +28,14 @@ impl<A> ChatHistoryLayer<A> {
     /// A layer over an engine that may be shared with other layers and with code that uses it directly.
     pub const fn from_engine(engine: Engine, adapter: A) -> Self {
         Self { engine, adapter }
+    }
+
+    /// Sets how large a prompt may be: a new engine over the same store. Say so before services are made. The default is the
+    /// window of the model that a request names. See [`HistoryOptions::budget`].
+    #[must_use]
+    pub fn budget(self, budget: ContextBudget) -> Self {
+        let engine = self.engine.with_changed(|options| options.budget(budget));
+        Self { engine, ..self }
     }
 
     /// The engine: drain it before the runtime shuts down.

@@ -80,7 +80,7 @@ where
                 }
             };
             let mut turn = engine.begin(input).await?;
-            let sent = draft.send(Prompt::new(turn.window()))?;
+            let sent = draft.send(Prompt::of(&turn))?;
             turn.note_downgraded(sent.downgraded);
             let response = inner.call(sent.request).await.map_err(Into::into)?;
             adapter.record(response, turn).await

@@ -3,6 +3,7 @@
 use std::{
     fmt,
     hash::{BuildHasher, RandomState},
+    sync::Arc,
 };
 
 use quick_cache::sync::Cache;
@@ -32,15 +33,74 @@ impl CountCache {
         if let Some(tokens) = message.tokens_by(name) {
             return tokens;
         }
-        let key = self.key.hash_one((&**name, message.json()));
-        let tokens = self.counts.get(&key).unwrap_or_else(|| {
-            let tokens = counter.count_message(message);
-            // Also where the message itself has room for it: a message that is loaded is another one at every load.
-            self.counts.insert(key, tokens);
-            tokens
-        });
+        // Also where the message itself has room for it: a message that is loaded is another one at every load.
+        let tokens = self.get_or_count(self.message_key(name, message), || counter.count_message(message));
         message.remember_tokens(name, tokens);
         tokens
+    }
+
+    /// The tokens of a text: what the cache has, or else what is counted now.
+    pub fn tokens_of_text<C: TokenCounter + ?Sized>(&self, counter: &C, text: &str) -> u32 {
+        let Some(name) = counter.name() else { return counter.count_text(text) };
+        self.get_or_count(self.text_key(name, text), || counter.count_text(text))
+    }
+
+    /// Whether a message need not be counted any more.
+    pub(crate) fn knows<C: TokenCounter + ?Sized>(&self, counter: &C, message: &Message) -> bool {
+        counter.name().is_some_and(|name| {
+            message.tokens_by(name).is_some() || self.counts.peek(&self.message_key(name, message)).is_some()
+        })
+    }
+
+    /// Whether a text need not be counted any more.
+    pub(crate) fn knows_text<C: TokenCounter + ?Sized>(&self, counter: &C, text: &str) -> bool {
+        counter.name().is_some_and(|name| self.counts.peek(&self.text_key(name, text)).is_some())
+    }
+
+    fn message_key(&self, counter: &str, message: &Message) -> u64 {
+        self.key.hash_one((counter, true, message.json()))
+    }
+
+    fn text_key(&self, counter: &str, text: &str) -> u64 {
+        self.key.hash_one((counter, false, text))
+    }
+
+    fn get_or_count(&self, key: u64, count: impl FnOnce() -> u32) -> u32 {
+        self.counts.get(&key).unwrap_or_else(|| {
+            let tokens = count();
+            self.counts.insert(key, tokens);
+            tokens
+        })
+    }
+}
+
+/// A counter with a [`CountCache`]: for lists of messages that are made anew from call to call, such as those of
+/// [`trim_messages`](crate::trim_messages) behind a parser. The [engine](crate::Engine) has a cache of its own.
+#[derive(Debug)]
+pub struct Cached<C> {
+    counter: C,
+    cache: CountCache,
+}
+
+impl<C: TokenCounter> Cached<C> {
+    /// The counter with a cache of the default size.
+    #[must_use]
+    pub fn new(counter: C) -> Self {
+        Self { counter, cache: CountCache::default() }
+    }
+}
+
+impl<C: TokenCounter> TokenCounter for Cached<C> {
+    fn name(&self) -> Option<&Arc<str>> {
+        self.counter.name()
+    }
+
+    fn count_text(&self, text: &str) -> u32 {
+        self.cache.tokens_of_text(&self.counter, text)
+    }
+
+    fn count_message(&self, message: &Message) -> u32 {
+        self.cache.tokens_of(&self.counter, message)
     }
 }
 
@@ -59,10 +119,7 @@ impl fmt::Debug for CountCache {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::{
-        Arc,
-        atomic::{AtomicU32, Ordering},
-    };
+    use std::sync::atomic::{AtomicU32, Ordering};
 
     use super::*;
     use crate::tokens::{ByteEstimate, tokens_of};

@@ -27,7 +27,7 @@
 //!
 //! | counter | what it is | where |
 //! |---|---|---|
-//! | `Tiktoken` | exact, for OpenAI's models | `tower-chat-history-openai` |
+//! | `Tiktoken`, `BpeOpenai` | exact, for OpenAI's models | `tower-chat-history-openai` |
 //! | [`ByteEstimate`] | a quarter of the UTF-8 bytes; does not under-count Chinese, Japanese and Korean | default |
 //! | [`LangChainEstimate`] | LangChain's formula, to the token | |
 //! | [`MessageCount`] | messages in place of tokens | |
@@ -54,7 +54,7 @@ use tower_chat_history_core::Message;
 
 pub use self::{
     bytes::ByteEstimate,
-    cache::CountCache,
+    cache::{Cached, CountCache},
     closures::{MessageCount, PerList, PerMessage},
     framing::PER_MESSAGE,
     langchain::LangChainEstimate,

@@ -20,6 +20,7 @@
 //! assert_eq!(kept, [&messages[..1], &messages[3..]].concat());
 //! ```
 
+mod context;
 mod filter;
 mod first;
 mod fit;
@@ -35,6 +36,7 @@ use tower_chat_history_core::Message;
 
 use self::options::Strategy;
 pub use self::{
+    context::{FitError, fit_messages},
     filter::{MessageFilter, filter_messages},
     merge::merge_message_runs,
     options::{First, Last, Trim},

@@ -42,7 +42,7 @@
 mod reply;
 mod shape;
 
-use std::{fmt, marker::PhantomData, ops::Range};
+use std::{fmt, ops::Range, sync::Arc};
 
 use tower_chat_history_core::Message;
 
@@ -54,7 +54,7 @@ use super::{
     AdaptRequest, Draft, Opened, Prompt, Sent,
     extract::{CallScope, Envelope, ExtractPlace, FromTask, IdFrom, IntoCallScope},
 };
-use crate::{BoxError, InputMode, Reply};
+use crate::{BoxError, InputMode, Reply, RequestInfo};
 
 /// An adapter of requests of type `R`, made from closures. See the [module docs](self).
 ///
@@ -64,8 +64,10 @@ pub struct Custom<R, S, P = (), X = Envelope> {
     shape: S,
     reply: P,
     extract: X,
-    request: PhantomData<fn(R)>,
+    info: Option<Info<R>>,
 }
+
+type Info<R> = Arc<dyn Fn(&R) -> RequestInfo + Send + Sync>;
 
 impl<R, I> Custom<R, Parts<I, ()>> {
     /// An adapter that finds a request's input by this closure: a message, a list of them, or a `Result` of these. All of
@@ -76,7 +78,7 @@ impl<R, I> Custom<R, Parts<I, ()>> {
         I: Fn(&R) -> T,
         T: IntoInput,
     {
-        Self { shape: Parts { input, fill: () }, reply: (), extract: Envelope::new(), request: PhantomData }
+        Self { shape: Parts { input, fill: () }, reply: (), extract: Envelope::new(), info: None }
     }
 
     /// Makes of a request and its history, which is empty for a stateless call, what the inner service takes. The input is
@@ -100,7 +102,7 @@ impl<R, I> Custom<R, Parts<I, ()>> {
 
     fn filled_by<F>(self, fill: F) -> Custom<R, Parts<I, F>> {
         let shape = Parts { input: self.shape.input, fill };
-        Custom { shape, reply: self.reply, extract: self.extract, request: PhantomData }
+        Custom { shape, reply: self.reply, extract: self.extract, info: self.info }
     }
 }
 
@@ -113,7 +115,7 @@ impl<R, F> Custom<R, AllMessages<F>> {
         F: Fn(&mut R) -> &mut Vec<Message>,
     {
         let shape = AllMessages { field, mode: InputMode::New };
-        Self { shape, reply: (), extract: Envelope::new(), request: PhantomData }
+        Self { shape, reply: (), extract: Envelope::new(), info: None }
     }
 }
 
@@ -179,7 +181,7 @@ impl<R, S, X> Custom<R, S, (), X> {
     }
 
     fn replied_by<P>(self, reply: P) -> Custom<R, S, P, X> {
-        Custom { shape: self.shape, reply, extract: self.extract, request: PhantomData }
+        Custom { shape: self.shape, reply, extract: self.extract, info: self.info }
     }
 }
 
@@ -198,9 +200,19 @@ impl<R, S, P, X> Custom<R, S, P, X> {
         self.extract_by(FromTask::new())
     }
 
+    /// Says what a request has besides its messages: its model, its tools, the limit of its reply, instructions and examples
+    /// that are no messages. All this counts for the [budget](crate::budget); without it only messages count, and there is a
+    /// budget only where it is the same for [every model](crate::ContextBudget::tokens). A limit of the reply that is stated
+    /// here is not lowered.
+    #[must_use]
+    pub fn request_info(mut self, info: impl Fn(&R) -> RequestInfo + Send + Sync + 'static) -> Self {
+        self.info = Some(Arc::new(info));
+        self
+    }
+
     /// The adapter with that extractor.
     pub fn extract_by<Y>(self, extract: Y) -> Custom<R, S, P, Y> {
-        Custom { shape: self.shape, reply: self.reply, extract, request: PhantomData }
+        Custom { shape: self.shape, reply: self.reply, extract, info: self.info }
     }
 }
 
@@ -220,8 +232,12 @@ where
             return Ok(Opened::Other(self.shape.fill(request, 0..0, &[])?.request));
         };
         let apart = self.shape.take_apart(&mut request, place.preamble)?;
-        let draft = CustomDraft { request, resent: apart.resent(), shape: self.shape.clone() };
-        Ok(Opened::Chat(place.turn(apart.input).transcript(apart.transcript), draft))
+        let resent = apart.resent();
+        let mut turn = place.turn(apart.input).transcript(apart.transcript);
+        turn.request = self.info.as_ref().map(|info| info(&request)).unwrap_or_default();
+        turn.request.head.extend(apart.head);
+        turn.request.max_output_is_fixed = true;
+        Ok(Opened::Chat(turn, CustomDraft { request, resent, shape: self.shape.clone() }))
     }
 }
 
@@ -248,7 +264,7 @@ impl<R, S: Clone, P: Clone, X: Clone> Clone for Custom<R, S, P, X> {
             shape: self.shape.clone(),
             reply: self.reply.clone(),
             extract: self.extract.clone(),
-            request: PhantomData,
+            info: self.info.clone(),
         }
     }
 }

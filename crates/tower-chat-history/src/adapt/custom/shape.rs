@@ -33,8 +33,8 @@ pub trait Shape<R> {
 /// A request, taken apart.
 #[derive(Clone, Debug, Default)]
 pub struct Apart {
-    /// How many messages are head, if the request has one list of all.
-    pub head: usize,
+    /// The messages that are head, if the request has one list of all.
+    pub head: Vec<Message>,
     /// What it resends of the conversation, behind the head.
     pub transcript: Vec<Message>,
     /// What is new.
@@ -45,7 +45,7 @@ impl Apart {
     /// Where in the list of all messages the transcript stands, and the window will.
     #[must_use]
     pub fn resent(&self) -> Range<usize> {
-        self.head..self.head + self.transcript.len()
+        self.head.len()..self.head.len() + self.transcript.len()
     }
 }
 
@@ -116,8 +116,9 @@ where
         let messages = (self.field)(request);
         let instructions = messages.iter().take_while(|message| message.is_instruction()).count();
         let head = instructions.saturating_add(preamble).min(messages.len());
-        let (transcript, input) = messages[head..].split_at(self.mode.input_start(&messages[head..]));
-        Ok(Apart { head, transcript: transcript.to_vec(), input: input.to_vec() })
+        let (head, rest) = messages.split_at(head);
+        let (transcript, input) = rest.split_at(self.mode.input_start(rest));
+        Ok(Apart { head: head.to_vec(), transcript: transcript.to_vec(), input: input.to_vec() })
     }
 
     fn fill(&self, mut request: R, resent: Range<usize>, window: &[Message]) -> Result<Sent<R>, BoxError> {

@@ -14,7 +14,7 @@ use super::{
     AdaptRequest, Draft, Opened, Prompt, RecordResponse, Sent,
     extract::{CallScope, Envelope, ExtractPlace, FromTask, IdFrom, IntoCallScope},
 };
-use crate::{BoxError, InputMode, Turn};
+use crate::{BoxError, InputMode, RequestInfo, Turn};
 
 /// Adapts requests and responses that are [`serde_json::Value`]s in the chat-completions format.
 ///
@@ -138,17 +138,33 @@ where
         let messages = messages(&request)?;
         let instructions = messages.iter().take_while(|message| is_instruction(message)).count();
         let head = instructions.saturating_add(place.preamble).min(messages.len());
-        let mut resent = Vec::with_capacity(messages.len() - head);
-        for (position, message) in messages.iter().enumerate().skip(head) {
-            let message = Message::from_serialize(message);
-            resent.push(message.map_err(|source| JsonRequestError::Message { position, source })?);
-        }
+        let stored = messages.iter().enumerate().map(|(position, message)| {
+            Message::from_serialize(message).map_err(|source| JsonRequestError::Message { position, source })
+        });
+        let mut stored = stored.collect::<Result<Vec<_>, _>>()?;
+        let mut resent = stored.split_off(head);
         let input = resent.split_off(self.mode.input_start(&resent));
         let (resent, mut turn) = (resent.len(), place.turn(input).transcript(resent));
         let choices = request.get("n").and_then(Value::as_u64);
         turn.choices = choices.map_or(1, |choices| usize::try_from(choices).unwrap_or(usize::MAX));
+        turn.request = info(&request, stored);
         Ok(Opened::Chat(turn, JsonDraft { request, head, resent }))
     }
+}
+
+/// The fields that limit the reply, the one that counts first.
+const REPLY_LIMITS: [&str; 2] = ["max_completion_tokens", "max_tokens"];
+
+fn info(request: &Value, head: Vec<Message>) -> RequestInfo {
+    let json = |name: &str| request.get(name).filter(|value| !value.is_null()).map(Value::to_string);
+    let limit = REPLY_LIMITS.into_iter().find_map(|name| request.get(name)?.as_u64());
+    let mut info = RequestInfo::new();
+    info.model = request.get("model").and_then(Value::as_str).map(str::to_owned);
+    info.head = head;
+    info.tools = json("tools");
+    info.response_format = json("response_format");
+    info.max_output = limit.map(|tokens| u32::try_from(tokens).unwrap_or(u32::MAX));
+    info
 }
 
 fn messages(request: &Value) -> Result<&Vec<Value>, JsonRequestError> {
@@ -193,6 +209,12 @@ impl Draft for JsonDraft {
         // As many as were there when the request was opened.
         let resent = self.head..(self.head + self.resent).min(messages.len());
         messages.splice(resent, window);
+        if let Some(tokens) = prompt.reply_limit {
+            let mut names = REPLY_LIMITS.into_iter();
+            if let Some(limit) = names.find_map(|name| self.request.get(name)?.as_u64().map(|_| name)) {
+                self.request[limit] = tokens.into();
+            }
+        }
         Ok(Sent::new(self.request, downgraded))
     }
 }

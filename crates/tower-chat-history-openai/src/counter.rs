@@ -1,0 +1,23 @@
+//! The counter of a request's model.
+
+use std::sync::Arc;
+
+use tower_chat_history::tokens::TokenCounter;
+
+/// Exact, if there is a feature for it.
+#[cfg(feature = "tiktoken")]
+pub(crate) fn for_model(model: &str) -> Option<Arc<dyn TokenCounter>> {
+    Some(Arc::new(crate::tokens::Tiktoken::for_model(model)))
+}
+
+/// Exact, if there is a feature for it.
+#[cfg(all(feature = "bpe-openai", not(feature = "tiktoken")))]
+pub(crate) fn for_model(model: &str) -> Option<Arc<dyn TokenCounter>> {
+    Some(Arc::new(crate::tokens::BpeOpenai::for_model(model)))
+}
+
+/// Exact, if there is a feature for it.
+#[cfg(not(any(feature = "tiktoken", feature = "bpe-openai")))]
+pub(crate) const fn for_model(_: &str) -> Option<Arc<dyn TokenCounter>> {
+    None
+}

@@ -1,0 +1,32 @@
+//! Whether an input can stand behind a log.
+
+use tower_chat_history_core::Message;
+
+use crate::{InputError, OpenCalls};
+
+/// Checks that the input can stand behind a log with these open calls, and says whether it answers them.
+///
+/// The input must be whole: results answer calls that are there, all of them, and it leaves no call of its own open. A new
+/// question on open calls is legal here; what then becomes of them is policy.
+pub(crate) fn check_input(open: &OpenCalls, input: &[Message]) -> Result<bool, InputError> {
+    let answers = input.first().ok_or(InputError::Empty)?.is_tool_result();
+    let mut open = if answers { open.clone() } else { OpenCalls::default() };
+    for (position, message) in input.iter().enumerate() {
+        if message.is_tool_result() {
+            if !open.answer(message) {
+                let call_id = message.tool_call_id().unwrap_or_default().to_owned();
+                return Err(InputError::UnexpectedResult { position, call_id });
+            }
+            continue;
+        }
+        unanswered(&open)?;
+        open = OpenCalls::of(message);
+    }
+    unanswered(&open)?;
+    Ok(answers)
+}
+
+fn unanswered(open: &OpenCalls) -> Result<(), InputError> {
+    let call_ids: Vec<String> = open.ids().map(str::to_owned).collect();
+    if call_ids.is_empty() { Ok(()) } else { Err(InputError::Unanswered { call_ids }) }
+}

@@ -1,0 +1,28 @@
+//! What a load that its limit cut off means for the next ones.
+
+use tower_chat_history_core::{Cut, LoadLimit, Window};
+
+/// A load that its limit cut off moves the window's start for good, and at once to 75% of the limit: were it left to the
+/// limit, the start would slide with every turn and no provider could cache the prompt.
+pub(super) fn cut_truncated(window: &Window, limit: LoadLimit) -> Option<Cut> {
+    if !window.truncated {
+        return None;
+    }
+    let keep = (limit.messages() / 4 * 3, limit.bytes() / 4 * 3);
+    let (mut messages, mut bytes, mut start) = (0, 0, None);
+    for recorded in window.exchanges.iter().rev() {
+        messages += recorded.exchange.messages.len();
+        bytes += recorded.exchange.bytes();
+        // The newest turn stays whole even where it is larger.
+        if start.is_some() && (messages > keep.0 || bytes > keep.1) {
+            break;
+        }
+        if recorded.exchange.opens_turn() {
+            start = Some(recorded.seq);
+        }
+    }
+    let mut cut = window.compaction.as_ref().map(|compaction| compaction.cut.clone()).unwrap_or_default();
+    cut.window_start = cut.window_start.max(start?);
+    cut.rounds_start = cut.rounds_start.max(cut.window_start);
+    Some(cut)
+}

@@ -1,0 +1,83 @@
+//! Making a list fit as the layer does.
+
+use tower_chat_history_core::{LoadLimit, Message, Recorded};
+
+use crate::{
+    InputError, InputMode, OnOpenTurn,
+    budget::{DoesNotFit, Limits, Mark, Marks, PromptTokens},
+    plan::{Fitting, Given, Refused, plan},
+    tokens::{TokenCounter, tokens_of},
+};
+
+/// The messages that fit, chosen as the [layer](crate::ChatHistoryLayer) chooses: what comes out is valid, and within the
+/// budget.
+///
+/// The system and developer messages that the list begins with stay, and so does everything behind the last assistant
+/// message: a question, or the results of the newest calls, with these calls and with the question that they serve. Between
+/// them, whole earlier turns are left out, the oldest first, or the tool calls of turns whose question and answer stay;
+/// whichever keeps more. No result stands without its call, and no call without its results.
+///
+/// ```
+/// use tower_chat_history::{Message, tokens::ByteEstimate, trim::fit_messages};
+///
+/// let messages = [Message::user("Who is Tom?"), Message::assistant("A cat."), Message::user("And Jerry?")];
+/// assert_eq!(fit_messages(&messages, 100, &ByteEstimate::new())?, messages);
+/// assert_eq!(fit_messages(&messages, 10, &ByteEstimate::new())?, messages[2..]);
+/// assert!(fit_messages(&messages, 5, &ByteEstimate::new()).is_err());
+/// # Ok::<(), tower_chat_history::trim::FitError>(())
+/// ```
+///
+/// # Errors
+///
+/// When what has to stay is larger than `max_tokens`, when the list ends with an assistant message, or with results that do
+/// not answer its calls.
+pub fn fit_messages<C>(messages: &[Message], max_tokens: u64, counter: &C) -> Result<Vec<Message>, FitError>
+where
+    C: TokenCounter + ?Sized,
+{
+    let cost = |message: &Message| u64::from(tokens_of(counter, message));
+    let sum = |messages: &[Message]| messages.iter().map(cost).sum();
+    let head = messages.iter().take_while(|message| message.is_instruction()).count();
+    let (head, rest) = messages.split_at(head);
+    let (history, input) = rest.split_at(InputMode::Transcript.input_start(rest));
+    let fitting = Fitting {
+        limits: Limits { context: max_tokens, prompt: max_tokens, reserve: 0, least_reply: None, ratio: 1.0 },
+        marks: Marks { start: Mark::Percent(100), to: Mark::Percent(100) },
+        clear: None,
+        trimmer: None,
+        stores: false,
+        parts: PromptTokens { head: sum(head), input: sum(input), ..PromptTokens::default() },
+        cost: &cost,
+    };
+    let plan = plan(Given {
+        loaded: None,
+        resent: &Recorded::log(history.to_vec()),
+        input,
+        instead: None,
+        limit: LoadLimit::default(),
+        on_open_turn: OnOpenTurn::Supersede,
+        fitting: Some(fitting),
+    })?;
+    Ok(head.iter().cloned().chain(plan.fit.window).chain(input.iter().cloned()).collect())
+}
+
+/// A list that cannot be made to fit.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum FitError {
+    /// The list is no prompt.
+    #[error("the messages are no prompt: {0}")]
+    Input(#[from] InputError),
+    /// What has to stay is too large.
+    #[error(transparent)]
+    DoesNotFit(#[from] DoesNotFit),
+}
+
+impl From<Refused> for FitError {
+    fn from(refused: Refused) -> Self {
+        match refused {
+            Refused::Input(error) => Self::Input(error),
+            Refused::DoesNotFit(error) => Self::DoesNotFit(error),
+        }
+    }
+}
