@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Does `trim --keep-pairs false` keep what LangChain's trim_messages keeps, byte for byte, and count it alike?
+"""Does `trim --mode langchain --keep-pairs false` keep what LangChain's trim_messages keeps, byte for byte, and count alike?
 
     cargo build --release -p examples --bin trim
     python3 examples/scripts/trim_against_langchain.py target/release/trim DATA [--jobs N]
@@ -135,7 +135,7 @@ def arguments(options, counter):
         yield "--" + name.replace("_", "-")
         if value is not True:
             yield value if isinstance(value, str) else ",".join(value)
-    yield from ("--keep-pairs", "false", "--counter", counter)
+    yield from ("--mode", "langchain", "--keep-pairs", "false", "--counter", counter)
 
 
 def compare(job):

@@ -1,9 +1,11 @@
-//! What the examples share: where the model is, and where history is kept.
+//! What the examples share: where the model is, where history is kept, and what counts tokens.
 
+mod counter;
 mod provider;
 mod store;
 
 pub use self::{
+    counter::Counter,
     provider::{Provider, ProviderError},
     store::{StoreUrl, StoreUrlError},
 };

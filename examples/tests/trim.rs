@@ -35,6 +35,11 @@ fn lines(options: &[&str], input: impl Into<Vec<u8>>) -> Vec<String> {
     String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect()
 }
 
+/// LangChain's rules, and these options.
+fn langchain<'a>(options: &[&'a str]) -> Vec<&'a str> {
+    [&["--mode", "langchain"], options].concat()
+}
+
 fn answer(options: &[&str], request: &str) -> Value {
     let lines = lines(options, request);
     assert_eq!(lines.len(), 1);
@@ -74,13 +79,13 @@ fn tool_round() -> Value {
 fn the_reference_s_example_comes_out_as_it_says() {
     let messages = langchain_s_example();
     let content = |position: usize| messages[position]["content"].as_str().unwrap().to_owned();
-    let options = ["--mode", "langchain", "--strategy", "last", "--start-on", "human", "--include-system"];
+    let options = ["--strategy", "last", "--start-on", "human", "--include-system"];
     for counter in ["o200k", "cl100k"] {
-        let (kept, tokens) = kept(&[&options[..], &["--counter", counter]].concat(), &messages, 45);
+        let (kept, tokens) = kept(&langchain(&[&options[..], &["--counter", counter]].concat()), &messages, 45);
         assert_eq!(kept, [content(0), content(5)], "{counter}");
         assert!((20..=45).contains(&tokens), "{counter}: {tokens}");
     }
-    let by_count = kept(&[&options[..], &["--counter", "messages"]].concat(), &messages, 4);
+    let by_count = kept(&langchain(&[&options[..], &["--counter", "messages"]].concat()), &messages, 4);
     assert_eq!(by_count, ([0, 3, 4, 5].map(content).to_vec(), 4));
 }
 
@@ -88,13 +93,17 @@ fn the_reference_s_example_comes_out_as_it_says() {
 fn kept_messages_and_ids_are_the_bytes_that_came() {
     let first = "{ \"z\":1.50, \"role\" : \"user\",\"content\":\"\\u00e4 \\ud83d ä\",\"x\":{\"b\":1,\"a\":1E400} }";
     let second = "{\"content\":[{\"type\":\"new\"}],\"role\":\"assistant\",\"role\":\"assistant\"}";
+    let third = "{\"role\":\"user\",\"content\":\"\" }";
     for id in ["7", "1.50", "1e999", "\"a \\u00e4 \\ud83d\"", "null", "[ 1,{\"b\": 2,\"a\":3}]", "true", "{ }"] {
-        let request = format!("{{ \"messages\" : [ {first} ,{second}\t], \"id\" : {id} , \"max_tokens\" : 1000 }}\r\n");
-        let lines = lines(&["--counter", "messages"], request);
-        assert_eq!(lines, [format!("{{\"id\":{id},\"messages\":[{first},{second}],\"tokens\":2}}")]);
+        let request =
+            format!("{{ \"messages\" : [ {first} ,{second}\t,{third}], \"id\" : {id} , \"max_tokens\" : 1000 }}\r\n");
+        let answer = [format!("{{\"id\":{id},\"messages\":[{first},{second},{third}],\"tokens\":3}}")];
+        for mode in ["fit", "langchain"] {
+            assert_eq!(lines(&["--mode", mode, "--counter", "messages"], &*request), answer, "{mode}");
+        }
     }
     assert_eq!(
-        lines(&[], r#"{"messages":[],"max_tokens":18446744073709551615,"feasible":true,"\ud800":1}"#),
+        lines(&langchain(&[]), r#"{"messages":[],"max_tokens":18446744073709551615,"feasible":true,"\ud800":1}"#),
         [r#"{"id":null,"messages":[],"tokens":0}"#]
     );
 }
@@ -121,7 +130,7 @@ fn a_bad_line_gets_an_error_and_the_next_line_its_answer() {
     ];
     let good = b"\n{\"id\":\"good\",\"messages\":[],\"max_tokens\":1}\n\n";
     let input: Vec<u8> = bad.iter().flat_map(|(line, _)| [line, &good[..]].concat()).collect();
-    let lines = lines(&[], input);
+    let lines = lines(&langchain(&[]), input);
     assert_eq!(lines.len(), 2 * bad.len(), "empty lines have no answer");
     for (answers, (line, id)) in lines.chunks(2).zip(bad) {
         let line = String::from_utf8_lossy(line);
@@ -135,8 +144,9 @@ fn a_bad_line_gets_an_error_and_the_next_line_its_answer() {
 #[test]
 fn options_choose_what_is_kept() {
     let messages = langchain_s_example();
-    let by =
-        |options: &[&str], max_tokens| kept(&[&["--counter", "messages"], options].concat(), &messages, max_tokens).0;
+    let by = |options: &[&str], max_tokens| {
+        kept(&langchain(&[&["--counter", "messages"], options].concat()), &messages, max_tokens).0
+    };
     let contents = |positions: &[usize]| -> Vec<String> {
         positions.iter().map(|position| messages[*position]["content"].as_str().unwrap().to_owned()).collect()
     };
@@ -148,9 +158,48 @@ fn options_choose_what_is_kept() {
     assert_eq!(by(&["--include-system"], 0), contents(&[0]), "the system message may be over the budget");
     assert_eq!(by(&["--start-on", "function"], 6), contents(&[]));
 
-    let (kept, tokens) = kept(&["--counter", "approximate", "--allow-partial"], &messages, 16 + 22);
+    let (kept, tokens) = kept(&langchain(&["--counter", "approximate", "--allow-partial"]), &messages, 16 + 22);
     assert_eq!(kept, ["\nWhy, he's probably chasing after the last cup of coffee in the office!", &contents(&[5])[0]]);
     assert!(tokens <= 38, "{tokens}");
+}
+
+#[test]
+fn the_layer_s_rules_are_the_default() {
+    let mut messages = tool_round();
+    let list = messages.as_array_mut().unwrap();
+    list.insert(0, json!({"role": "system", "content": "s"}));
+    list.push(json!({"role": "user", "content": "p"}));
+    let by = |messages: &Value, max_tokens| kept(&["--counter", "messages"], messages, max_tokens);
+    for (max_tokens, contents) in
+        [(6, &["s", "q", "", "result", "a", "p"][..]), (5, &["s", "q", "a", "p"]), (3, &["s", "p"]), (2, &["s", "p"])]
+    {
+        let (kept, tokens) = by(&messages, max_tokens);
+        assert_eq!(
+            (&*kept, tokens),
+            (&*contents.iter().map(ToString::to_string).collect::<Vec<_>>(), contents.len() as u64)
+        );
+    }
+    let in_a_turn = json!(messages.as_array().unwrap()[..4]);
+    assert_eq!(by(&in_a_turn, 4).0, ["s", "q", "", "result"]);
+}
+
+#[test]
+fn a_list_that_cannot_be_made_to_fit_gets_an_error() {
+    let messages = tool_round();
+    let messages = messages.as_array().unwrap();
+    for (messages, max_tokens, error) in [
+        (&messages[..3], 2, "the prompt does not fit: head 0 + "),
+        (&messages[..2], 9, "the messages are no prompt: "),
+        (&messages[..4], 9, "the messages are no prompt: "),
+        (&messages[2..3], 9, "the messages are no prompt: "),
+        (&messages[..0], 9, "the messages are no prompt: "),
+    ] {
+        let request = json!({"id": 7, "messages": messages, "max_tokens": max_tokens}).to_string();
+        let answer = answer(&["--counter", "messages"], &request);
+        assert_eq!(answer["id"], 7);
+        assert!(answer["error"].as_str().unwrap().starts_with(error), "{answer}");
+        assert_eq!(answer.as_object().unwrap().len(), 2);
+    }
 }
 
 #[test]
@@ -163,14 +212,14 @@ fn pairs_are_kept_unless_langchain_s_outcome_is_wanted() {
         (&["--counter", "messages", "--keep-pairs", "false", "--strategy", "first"], &["q", ""]),
         (&["--counter", "messages", "--strategy", "first"], &["q"]),
     ] {
-        assert_eq!(kept(options, &messages, 2).0, contents, "{options:?}");
+        assert_eq!(kept(&langchain(options), &messages, 2).0, contents, "{options:?}");
     }
 }
 
 #[test]
 fn tokens_are_those_of_what_is_kept() {
     let messages = tool_round();
-    let tokens = |counter| kept(&["--counter", counter], &messages, 10_000).1;
+    let tokens = |counter| kept(&langchain(&["--counter", counter]), &messages, 10_000).1;
     // Four frames of 4, the texts of one token each, and the call: 3, its name and its arguments, of one token each.
     assert_eq!((tokens("o200k"), tokens("cl100k")), (4 * 4 + 3 + 5, 4 * 4 + 3 + 5));
     // 5, 68, 11 and 10 characters, and 3 a message.
@@ -180,20 +229,27 @@ fn tokens_are_those_of_what_is_kept() {
 #[test]
 fn what_makes_no_sense_is_a_usage_error() {
     for options in [
-        &["--strategy", "first", "--start-on", "human"][..],
-        &["--strategy", "first", "--include-system"],
-        &["--strategy", "middle"],
-        &["--start-on", "usr"],
-        &["--start-on", ""],
+        &["--mode", "langchain", "--strategy", "first", "--start-on", "human"][..],
+        &["--mode", "langchain", "--strategy", "first", "--include-system"],
+        &["--mode", "langchain", "--strategy", "middle"],
+        &["--mode", "langchain", "--start-on", "usr"],
+        &["--mode", "langchain", "--start-on", ""],
+        &["--mode", "langchain", "--keep-pairs", "perhaps"],
         &["--counter", "words"],
-        &["--keep-pairs", "perhaps"],
         &["--mode", "other"],
+        // What the layer's rules leave no choice of.
+        &["--strategy", "last"],
+        &["--start-on", "human"],
+        &["--end-on", "human"],
+        &["--include-system"],
+        &["--mode", "fit", "--allow-partial"],
+        &["--mode", "fit", "--keep-pairs", "true"],
     ] {
         let output = run(options, "");
         assert_eq!(output.status.code(), Some(2), "{options:?}");
         assert!(output.stdout.is_empty() && !output.stderr.is_empty(), "{options:?}");
     }
-    assert!(run(&["--strategy", "first", "--end-on", "human"], "").status.success());
+    assert!(run(&langchain(&["--strategy", "first", "--end-on", "human"]), "").status.success());
 }
 
 #[test]
@@ -207,7 +263,7 @@ fn many_lines_come_back_in_order() {
         input += &json!({"id": turn, "messages": newest, "max_tokens": 100}).to_string();
         input.push('\n');
     }
-    let lines = lines(&["--allow-partial"], input);
+    let lines = lines(&langchain(&["--allow-partial"]), input);
     assert_eq!(lines.len(), 5_000);
     for (turn, line) in lines.iter().enumerate() {
         let answer: Value = serde_json::from_str(line).unwrap();
@@ -219,7 +275,7 @@ fn many_lines_come_back_in_order() {
 
 #[test]
 fn one_who_waits_for_an_answer_gets_it() {
-    let mut child = start(&[]);
+    let mut child = start(&langchain(&[]));
     let (mut stdin, mut stdout) = (child.stdin.take().unwrap(), BufReader::new(child.stdout.take().unwrap()));
     for id in 0..3 {
         writeln!(stdin, "{{\"id\":{id},\"messages\":[],\"max_tokens\":1}}").unwrap();

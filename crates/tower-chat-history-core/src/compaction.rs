@@ -58,6 +58,12 @@ impl Compaction {
     pub fn truncated_to(&self, len: u64) -> Option<Self> {
         self.cut.truncated_to(len).map(|cut| Self::new(self.version.next(), cut))
     }
+
+    /// The same when the log is pruned [without traces](crate::Traces::Remove): a summary tells of what was removed.
+    #[must_use]
+    pub fn without_traces(&self) -> Option<Self> {
+        self.cut.summary.is_none().then(|| Self::new(self.version.next(), self.cut.clone()))
+    }
 }
 
 /// What a compaction lets through. Forgetting is monotone: no position goes back in an incarnation.
@@ -123,7 +129,8 @@ impl Cut {
 
     /// Checks that this cut may follow `stored` in a log of `len` exchanges. Stores call this before they write one.
     ///
-    /// `opens_turn` tells whether the exchange at a position opens a turn.
+    /// `opens_turn` tells whether the exchange at a position opens a turn. One that was [pruned](crate::Prune) counts as one: what
+    /// was decided before is not refused after that, and the window then starts with the log.
     ///
     /// # Errors
     ///
@@ -280,6 +287,9 @@ mod tests {
         let version = CompactionVersion::new(4);
         let stays = Compaction::new(version, cut(1, 3, Some(1))).truncated_to(2);
         assert_eq!(stays, Some(Compaction::new(version.next(), cut(1, 2, Some(1)))));
+        let stays = Compaction::new(version, cut(1, 3, None)).without_traces();
+        assert_eq!(stays, Some(Compaction::new(version.next(), cut(1, 3, None))));
+        assert_eq!(Compaction::new(version, cut(1, 3, Some(1))).without_traces(), None);
     }
 
     #[test]

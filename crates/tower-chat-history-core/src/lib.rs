@@ -23,7 +23,8 @@
 //! ```
 //!
 //! A store that can [truncate](Truncate) lets a reply be [generated anew](Conversation::take_last) or a message be changed;
-//! over every store a conversation can be [forked](Conversation::fork).
+//! over every store a conversation can be [forked](Conversation::fork). One that can [prune](Prune) lets only the [last
+//! turns](Conversation::keep_last_turns) stay, where a service asks for that.
 
 mod compaction;
 mod conversation;
@@ -53,8 +54,8 @@ pub use self::{
     revision::{Incarnation, Revision, RevisionError},
     seq::Seq,
     store::{
-        Append, Appended, Compact, CompactOutcome, Expect, HistoryStore, Known, Load, LoadLimit, LoadLimitError,
-        Loaded, Page, Scan, StoreError, Truncate, Truncated, Window, WindowScan,
+        Append, Appended, Compact, CompactOutcome, Expect, HistoryStore, Keep, Known, Load, LoadLimit, LoadLimitError,
+        Loaded, Page, Prune, PruneScan, Pruned, Scan, StoreError, Traces, Truncate, Truncated, Window, WindowScan,
     },
     timestamp::Timestamp,
 };

@@ -4,8 +4,10 @@ use std::{fmt, str::FromStr};
 
 use uuid::Uuid;
 
+use crate::Seq;
+
 /// One life of a conversation: drawn at random by its first append, ended by its deletion, or by a
-/// [truncation](crate::Truncate), with which the next one begins.
+/// [truncation](crate::Truncate) or a [prune without traces](crate::Traces::Remove), with which the next one begins.
 ///
 /// An append or a compaction that was begun in one life can never land in another one, so what is in flight when a
 /// conversation is deleted cannot bring it back.
@@ -13,7 +15,8 @@ use uuid::Uuid;
 pub struct Incarnation(Uuid);
 
 impl Incarnation {
-    /// A new random incarnation, for stores to give to a conversation's first append and to what a truncation leaves.
+    /// A new random incarnation, for stores to give to a conversation's first append and to what a truncation or a prune
+    /// without traces leaves.
     #[must_use]
     pub fn random() -> Self {
         Self(Uuid::new_v4())
@@ -42,7 +45,8 @@ impl fmt::Display for Incarnation {
 ///
 /// It changes with every change of the log. Compactions are derived records and do not change it.
 ///
-/// The text form, `incarnation.version`, is ASCII and parses back: it can serve as an `ETag`.
+/// The text form, `incarnation.version`, with `.first` behind it if the log was [pruned](crate::Prune), is ASCII and parses
+/// back: it can serve as an `ETag`.
 ///
 /// ```
 /// use tower_chat_history_core::{Incarnation, Revision};
@@ -54,14 +58,22 @@ impl fmt::Display for Incarnation {
 pub struct Revision {
     incarnation: Incarnation,
     version: u64,
+    first: Seq,
 }
 
 impl Revision {
-    /// The revision after `version` changes of the log in this incarnation. (What a truncation leaves counts as many
-    /// changes as it has exchanges.)
+    /// The revision after `version` appends to the log in this incarnation, which begins at position 0. (What a truncation
+    /// leaves counts as many as its next position.)
     #[must_use]
     pub const fn new(incarnation: Incarnation, version: u64) -> Self {
-        Self { incarnation, version }
+        Self { incarnation, version, first: Seq::FIRST }
+    }
+
+    /// The revision of a log that begins at another position, since it was [pruned](crate::Prune).
+    #[must_use]
+    pub const fn beginning_at(mut self, first: Seq) -> Self {
+        self.first = first;
+        self
     }
 
     /// The life of the conversation that this revision belongs to.
@@ -75,11 +87,25 @@ impl Revision {
     pub const fn version(&self) -> u64 {
         self.version
     }
+
+    /// The position at which the log begins: 0 unless it was [pruned](crate::Prune).
+    #[must_use]
+    pub const fn first(&self) -> Seq {
+        self.first
+    }
+
+    /// Whether two revisions are those of one log with the same newest exchange: nothing was appended between them, at most
+    /// the beginning was [pruned](crate::Prune).
+    #[must_use]
+    pub fn has_same_end(&self, other: Self) -> bool {
+        self.incarnation == other.incarnation && self.version == other.version
+    }
 }
 
 impl fmt::Display for Revision {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}", self.incarnation, self.version)
+        write!(f, "{}.{}", self.incarnation, self.version)?;
+        if self.first == Seq::FIRST { Ok(()) } else { write!(f, ".{}", self.first) }
     }
 }
 
@@ -89,8 +115,9 @@ impl FromStr for Revision {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let (incarnation, version) = text.split_once('.').ok_or(RevisionError)?;
         let incarnation = Uuid::try_parse(incarnation).map_err(|_| RevisionError)?;
-        let version = version.parse().map_err(|_| RevisionError)?;
-        let revision = Self::new(Incarnation(incarnation), version);
+        let (version, first) = version.split_once('.').unwrap_or((version, "0"));
+        let number = |text: &str| text.parse().map_err(|_| RevisionError);
+        let revision = Self::new(Incarnation(incarnation), number(version)?).beginning_at(Seq::new(number(first)?));
         // Only the form that `Display` writes is read: one revision has one text.
         if revision.to_string() == text { Ok(revision) } else { Err(RevisionError) }
     }
@@ -98,7 +125,7 @@ impl FromStr for Revision {
 
 /// A text that is no revision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("not a revision: expected 32 hexadecimal digits, a dot and a number")]
+#[error("not a revision: expected 32 hexadecimal digits, a dot and a number, and another of both if pruned")]
 pub struct RevisionError;
 
 #[cfg(test)]
@@ -106,15 +133,28 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_pruned_log_is_another_revision_with_the_same_end() {
+        let whole = Revision::new(Incarnation::random(), 3);
+        let pruned = whole.beginning_at(Seq::new(2));
+        assert_ne!(whole, pruned);
+        assert!(whole.has_same_end(pruned) && pruned.has_same_end(whole));
+        assert!(!whole.has_same_end(Revision::new(whole.incarnation(), 4)));
+        assert!(!whole.has_same_end(Revision::new(Incarnation::random(), 3)));
+    }
+
+    #[test]
     fn only_the_canonical_text_parses() {
-        let text = "00112233445566778899aabbccddeeff.3";
-        assert_eq!(text.parse::<Revision>().unwrap().to_string(), text);
+        for text in ["00112233445566778899aabbccddeeff.3", "00112233445566778899aabbccddeeff.30.7"] {
+            assert_eq!(text.parse::<Revision>().unwrap().to_string(), text);
+        }
         for wrong in [
             "",
             "x",
             "00112233445566778899aabbccddeeff",
             "00112233445566778899AABBCCDDEEFF.3",
             "00112233445566778899aabbccddeeff.03",
+            "00112233445566778899aabbccddeeff.3.0",
+            "00112233445566778899aabbccddeeff.3.1.2",
         ] {
             assert_eq!(wrong.parse::<Revision>(), Err(RevisionError), "{wrong}");
         }

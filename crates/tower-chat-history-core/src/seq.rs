@@ -4,7 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// The position of an exchange in its conversation's log: 0 for the first, without gaps.
+/// The position of an exchange in its conversation's log: 0 for the first, without gaps. It stays what it is, also where what
+/// stood before it is [pruned](crate::Prune).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Seq(u64);

@@ -54,6 +54,7 @@ mod counter;
 mod fold;
 mod from_typed;
 mod service;
+mod summarizer;
 mod to_typed;
 #[cfg(any(feature = "tiktoken", feature = "bpe-openai"))]
 pub mod tokens;
@@ -62,4 +63,5 @@ pub use self::{
     adapter::{OpenAi, TypedDraft},
     convert::{Converted, from_request_messages, from_response_message, to_request_messages},
     service::{ChatService, ChatStreamService, ClientFuture},
+    summarizer::summarizer,
 };

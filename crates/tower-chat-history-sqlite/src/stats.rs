@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 pub struct Stats {
     /// Write transactions that were committed.
     pub transactions: u64,
-    /// Appends, compactions, truncations and deletions in these transactions, refused ones included. Divided by
+    /// Appends, compactions, truncations, prunes and deletions in these transactions, refused ones included. Divided by
     /// `transactions`: how many writes shared a commit.
     pub writes: u64,
     /// Calls that were not begun, because their futures had been dropped by then.

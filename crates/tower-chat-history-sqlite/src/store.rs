@@ -10,8 +10,8 @@ use async_trait::async_trait;
 use crossbeam_channel::Sender;
 use futures_channel::oneshot;
 use tower_chat_history_core::{
-    Append, Appended, Compact, CompactOutcome, ConversationId, HistoryStore, Incarnation, Load, Loaded, Page, Revision,
-    Seq, StoreError, Truncate, Truncated,
+    Append, Appended, Compact, CompactOutcome, ConversationId, HistoryStore, Incarnation, Keep, Load, Loaded, Page,
+    Prune, Pruned, Revision, Seq, StoreError, Traces, Truncate, Truncated,
 };
 
 use crate::{
@@ -20,7 +20,7 @@ use crate::{
     options::Settings,
     read::{self, LoadWindow, ReadPage},
     stats::Counters,
-    write::{self, AppendExchange, DeleteConversation, StoreCompaction, TruncateLog},
+    write::{self, AppendExchange, DeleteConversation, PruneLog, StoreCompaction, TruncateLog},
 };
 
 /// Conversations in an SQLite file. See the [crate docs](crate).
@@ -74,7 +74,7 @@ impl SqliteStore {
     /// Moves all that is in the write-ahead log into the database and empties the log.
     ///
     /// SQLite does so by itself as the log grows, and when the last connection to the file is closed. This is for the time
-    /// after a deletion or truncation: until then the log may still hold the deleted text.
+    /// after a deletion, truncation or prune: until then the log may still hold the deleted text.
     ///
     /// # Errors
     ///
@@ -156,6 +156,20 @@ impl HistoryStore for SqliteStore {
 impl Truncate for SqliteStore {
     async fn truncate(&self, id: &ConversationId, expect: Revision, from: Seq) -> Result<Truncated, StoreError> {
         self.write(TruncateLog { id: id.clone(), expect, from }).await
+    }
+}
+
+#[async_trait]
+#[deny(clippy::missing_trait_methods)]
+impl Prune for SqliteStore {
+    async fn prune(
+        &self,
+        id: &ConversationId,
+        incarnation: Incarnation,
+        keep: Keep,
+        traces: Traces,
+    ) -> Result<Pruned, StoreError> {
+        self.write(PruneLog { id: id.clone(), incarnation, keep, traces }).await
     }
 }
 

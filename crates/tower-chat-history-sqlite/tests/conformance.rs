@@ -8,7 +8,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use support::Place;
 use tower_chat_history_core::{
-    HistoryStore, Truncate, conformance_tests,
+    HistoryStore, Prune, Truncate, conformance_tests,
     testing::{Capabilities, Fixture},
 };
 
@@ -24,6 +24,10 @@ impl Fixture for Place {
     }
 
     async fn open_truncate(&self) -> Option<Arc<dyn Truncate>> {
+        Some(Arc::new(Place::open(self).await))
+    }
+
+    async fn open_prune(&self) -> Option<Arc<dyn Prune>> {
         Some(Arc::new(Place::open(self).await))
     }
 }

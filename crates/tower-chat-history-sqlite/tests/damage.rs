@@ -4,7 +4,9 @@
 mod support;
 
 use support::{Place, conversation, say, texts, window};
-use tower_chat_history_core::{ConversationId, HistoryStore, HistoryStoreExt, Load, Loaded, Seq, StoreError};
+use tower_chat_history_core::{
+    ConversationId, HistoryStore, HistoryStoreExt, Keep, Load, Loaded, Seq, StoreError, Traces,
+};
 use tower_chat_history_sqlite::SqliteStore;
 
 /// Two conversations of three exchanges, the first of which is changed by `sql`.
@@ -105,6 +107,54 @@ async fn truncated_text_is_gone_from_the_files() {
     store.checkpoint().await.unwrap();
     assert!(place.contains("a-secret-that-was-said"));
     store.conversation(&id).truncate(Seq::new(1)).await.unwrap();
+    store.checkpoint().await.unwrap();
+    assert!(place.contains("stays") && !place.contains("a-secret-that-was-said") && !place.contains("another-secret"));
+}
+
+#[tokio::test]
+async fn a_record_that_is_missing_from_a_pruned_log_is_named() {
+    for position in [1, 2] {
+        let (place, store, id) = damaged("").await;
+        store.conversation(&id).keep_last_turns(2).await.unwrap();
+        let sql = format!("DELETE FROM exchange WHERE seq = {position} AND conversation = 1");
+        place.connect().execute_batch(&sql).unwrap();
+        is_corrupt_at(&store, &id, position).await;
+    }
+}
+
+#[tokio::test]
+async fn a_prune_needs_to_read_no_text() {
+    let sql = "UPDATE exchange SET body = '{secret' WHERE seq < 2 AND conversation = 1";
+    let (_place, store, id) = damaged(sql).await;
+    assert_eq!(store.conversation(&id).keep_last_turns(1).await.unwrap(), 2);
+    assert_eq!(texts(&window(&store, &id).await), ["three"]);
+}
+
+#[tokio::test]
+async fn a_prune_without_traces_removes_what_cannot_be_read() {
+    let sql = r#"INSERT INTO compaction VALUES (1, 'default', 1, '"secret"'), (2, 'default', 1, '"secret"')"#;
+    let (place, store, id) = damaged(sql).await;
+    let left = || {
+        let left = "SELECT count(*) FROM compaction";
+        place.connect().query_row(left, [], |row| row.get::<_, i64>(0)).unwrap()
+    };
+    store.conversation(&id).keep_last_turns(2).await.unwrap();
+    assert_eq!(left(), 2, "what is not asked for is not done");
+    store.conversation(&id).prune(Keep::LastTurns(2), Traces::Remove).await.unwrap();
+    assert_eq!(left(), 1, "the other conversation's is left as it is");
+    assert_eq!(texts(&window(&store, &id).await), ["two", "three"]);
+}
+
+#[tokio::test]
+async fn pruned_text_is_gone_from_the_files() {
+    let place = Place::new();
+    let (store, id) = (place.open().await, conversation("pruned"));
+    for text in ["a-secret-that-was-said", "another-secret", "stays"] {
+        say(&store, &id, text).await;
+    }
+    store.checkpoint().await.unwrap();
+    assert!(place.contains("a-secret-that-was-said"));
+    store.conversation(&id).keep_last_turns(1).await.unwrap();
     store.checkpoint().await.unwrap();
     assert!(place.contains("stays") && !place.contains("a-secret-that-was-said") && !place.contains("another-secret"));
 }

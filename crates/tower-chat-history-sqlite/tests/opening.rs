@@ -188,6 +188,27 @@ async fn a_database_of_version_1_is_read_and_continued() {
     assert_eq!(schema(&place.connect()), schema(&fresh.connect()), "old files become what new files are");
 }
 
+#[tokio::test]
+async fn a_database_of_version_2_is_read_and_continued() {
+    let place = Place::new();
+    place.connect().execute_batch(include_str!("frozen/version-2.sql")).unwrap();
+    let store = place.open().await;
+    let id = "acme/user%2042".parse().unwrap();
+    let log = store.conversation(&id).exchanges().await.unwrap();
+    let ids: Vec<_> = log.iter().map(|recorded| (recorded.seq.get(), recorded.exchange.id.as_str())).collect();
+    assert_eq!(ids, [(2, "e2"), (3, "e3")]);
+    let loaded = window(&store, &id).await;
+    assert_eq!(loaded.revision.to_string(), "00112233445566778899aabbccddeeff.4.2");
+    assert_eq!(loaded.compaction.unwrap().cut.summary.unwrap().text, "They greeted each other.");
+    assert_eq!((loaded.exchanges, loaded.truncated), (log, false));
+    assert_eq!(say(&store, &id, "and on").await.seq, Seq::new(4));
+    store.close().await.unwrap();
+
+    let fresh = Place::new();
+    fresh.open().await.close().await.unwrap();
+    assert_eq!(schema(&place.connect()), schema(&fresh.connect()), "old files become what new files are");
+}
+
 fn schema(connection: &Connection) -> Vec<String> {
     let mut statement =
         connection.prepare("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY name").unwrap();

@@ -172,12 +172,14 @@ impl<R> fmt::Debug for SaveFailed<R> {
 /// Work was still pending when the time to drain was over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-#[error("{saves} saves and {streams} detached streams were still pending")]
+#[error("{saves} saves, {streams} detached streams and {summaries} summaries were still pending")]
 pub struct DrainError {
     /// Saves that are not done.
     pub saves: usize,
     /// Detached streams that have not ended.
     pub streams: usize,
+    /// Summaries that are not made.
+    pub summaries: usize,
 }
 
 impl From<Refused> for HistoryError {

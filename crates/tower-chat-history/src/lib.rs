@@ -70,6 +70,7 @@ mod request;
 mod routed;
 mod spawn;
 pub mod stream;
+pub mod summary;
 pub mod tokens;
 pub mod trim;
 pub mod view;
@@ -82,9 +83,10 @@ pub mod guarantees {}
 pub use tower_chat_history_core::{
     Append, Appended, Compact, CompactOutcome, Compaction, CompactionError, CompactionVersion, Content, Conversation,
     ConversationId, ConversationIdError, Cut, Exchange, ExchangeId, ExchangeIdError, Expect, ForkError, HistoryStore,
-    HistoryStoreExt, ImportError, Incarnation, Known, Load, LoadLimit, LoadLimitError, Loaded, Message, MessageError,
-    Page, Profile, ProfileError, RecordError, Recorded, Revision, RevisionError, Role, Seq, StoreError, Summary,
-    Timestamp, TokenCounts, ToolCall, Truncate, Truncated, Usage, Window,
+    HistoryStoreExt, ImportError, Incarnation, Keep, Known, Load, LoadLimit, LoadLimitError, Loaded, Message,
+    MessageError, Page, Profile, ProfileError, Prune, PruneScan, Pruned, RecordError, Recorded, Revision,
+    RevisionError, Role, Seq, StoreError, Summary, Timestamp, TokenCounts, ToolCall, Traces, Truncate, Truncated,
+    Usage, Window,
 };
 
 pub use self::{
@@ -93,7 +95,7 @@ pub use self::{
         extract::{in_conversation, stateless},
     },
     budget::ContextBudget,
-    engine::{CallOptions, Commit, Engine, InputMode, Reply, RequestInfo, Turn, TurnInput},
+    engine::{CallOptions, Commit, Engine, InputMode, Reply, RequestInfo, Retention, Turn, TurnInput},
     error::{BoxError, DrainError, HistoryError, InputError, SaveError, SaveFailed, TranscriptError},
     memory::MemoryStore,
     middleware::{ChatHistory, ChatHistoryLayer},
@@ -104,6 +106,7 @@ pub use self::{
     routed::RoutedStore,
     spawn::{Spawn, TokioSpawn},
     stream::RecordedStream,
+    summary::{Summaries, Summarizer},
     trim::trim_messages,
     view::{OpenCalls, View},
 };

@@ -7,6 +7,7 @@ use tower_chat_history_core::{LoadLimit, Profile};
 use crate::{
     OnConflict, OnInterruption, OnLoadFailure, OnOpenTurn, OnSaveFailure, Spawn, TokioSpawn, TurnReport,
     budget::{ClearResults, ContextBudget, Marks, Trimmer},
+    summary::{Summaries, SummaryFormat},
     tokens::TokenCounter,
 };
 
@@ -28,6 +29,8 @@ pub struct HistoryOptions {
     pub(crate) marks: Marks,
     pub(crate) clear_results: Option<ClearResults>,
     pub(crate) trimmer: Option<Arc<dyn Trimmer>>,
+    pub(crate) summaries: Option<Summaries>,
+    pub(crate) summary_format: SummaryFormat,
     pub(crate) token_counter: Option<Arc<dyn TokenCounter>>,
     pub(crate) on_turn: Option<Hook>,
     pub(crate) spawn: Arc<dyn Spawn>,
@@ -51,6 +54,8 @@ impl HistoryOptions {
             marks: Marks::default(),
             clear_results: None,
             trimmer: None,
+            summaries: None,
+            summary_format: SummaryFormat::default(),
             token_counter: None,
             on_turn: None,
             spawn: Arc::new(TokioSpawn::current()),
@@ -149,6 +154,20 @@ impl HistoryOptions {
         self
     }
 
+    /// Has what leaves the window summarized. The default is not to: it is left out.
+    #[must_use]
+    pub fn summaries(mut self, summaries: Summaries) -> Self {
+        self.summaries = Some(summaries);
+        self
+    }
+
+    /// How a summary stands in the prompt. The default is a system message that says what it is, see [`SummaryFormat`].
+    #[must_use]
+    pub fn summary_format(mut self, format: SummaryFormat) -> Self {
+        self.summary_format = format;
+        self
+    }
+
     /// What counts tokens, whatever model a call is for. Its counts are stored with each exchange. The default is what the
     /// adapter has for the call's model (`tower-chat-history-openai` counts exactly), or else a
     /// [`ByteEstimate`](crate::tokens::ByteEstimate).
@@ -201,6 +220,8 @@ impl fmt::Debug for HistoryOptions {
             .field("marks", &self.marks)
             .field("clear_results", &self.clear_results)
             .field("trimmer", &self.trimmer)
+            .field("summaries", &self.summaries)
+            .field("summary_format", &self.summary_format)
             .field("token_counter", &self.token_counter)
             .field("on_turn", &self.on_turn.is_some())
             .field("spawn", &self.spawn)

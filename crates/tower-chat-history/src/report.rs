@@ -11,7 +11,7 @@ use futures_channel::oneshot;
 use futures_util::FutureExt as _;
 use tower_chat_history_core::{ConversationId, ExchangeId, Revision, Seq};
 
-use crate::{SaveError, budget::PromptTokens};
+use crate::{SaveError, budget::PromptTokens, summary::SummaryReport};
 
 /// What a turn did. It holds ids and sizes, no message text.
 #[derive(Clone, Debug)]
@@ -35,6 +35,8 @@ pub struct TurnReport {
     pub downgraded: usize,
     /// What was counted, if there is a [budget](crate::budget).
     pub tokens: Option<TurnTokens>,
+    /// The summary that the turn waited for, if it did.
+    pub summary: Option<SummaryReport>,
     /// What became of the exchange.
     pub outcome: Outcome,
 }
@@ -46,7 +48,7 @@ pub struct TurnReport {
 pub struct TurnTokens {
     /// What was sent.
     pub prompt: PromptTokens,
-    /// What could have been sent beside the reply's reserve.
+    /// What could have been sent beside the reply's reserve; the largest number there is, where there is no limit.
     pub limit: u64,
     /// What was reserved for the reply, in tokens of the provider.
     pub reply_reserve: u64,

@@ -4,8 +4,8 @@ use std::fmt;
 
 use async_trait::async_trait;
 use tower_chat_history_core::{
-    Append, Appended, Compact, CompactOutcome, ConversationId, HistoryStore, Incarnation, Load, Loaded, Page, Revision,
-    Seq, StoreError, Truncate, Truncated,
+    Append, Appended, Compact, CompactOutcome, ConversationId, HistoryStore, Incarnation, Keep, Load, Loaded, Page,
+    Prune, Pruned, Revision, Seq, StoreError, Traces, Truncate, Truncated,
 };
 
 /// A store that asks a closure which store has a conversation: one for each tenant, region or kind of user.
@@ -13,7 +13,8 @@ use tower_chat_history_core::{
 /// The closure must give the same store for the same id, for as long as the conversation lives: what one store has, another
 /// one does not find. It is asked at every access, so it should look up a store and not open one, and it must not block.
 ///
-/// It returns a store of any type, such as a clone of a handle. Where that can [truncate](Truncate), so can this one.
+/// It returns a store of any type, such as a clone of a handle. Where that can [truncate](Truncate) or [prune](Prune), so
+/// can this one.
 ///
 /// ```
 /// use tower_chat_history::{ConversationId, MemoryStore, RoutedStore};
@@ -24,7 +25,8 @@ use tower_chat_history_core::{
 /// });
 /// ```
 ///
-/// Stores of several types come as `Arc<dyn Truncate>`, or as `Arc<dyn HistoryStore>` if one of them cannot truncate:
+/// Stores of several types come as `Arc<dyn Truncate>` or `Arc<dyn Prune>`, or as `Arc<dyn HistoryStore>` if one of them can do
+/// neither:
 ///
 /// ```
 /// # use tower_chat_history::MemoryStore as SqliteStore;
@@ -98,6 +100,24 @@ where
 {
     async fn truncate(&self, id: &ConversationId, expect: Revision, from: Seq) -> Result<Truncated, StoreError> {
         self.route(id).truncate(id, expect, from).await
+    }
+}
+
+#[async_trait]
+#[deny(clippy::missing_trait_methods)]
+impl<F, S> Prune for RoutedStore<F>
+where
+    F: Fn(&ConversationId) -> S + Send + Sync + 'static,
+    S: Prune,
+{
+    async fn prune(
+        &self,
+        id: &ConversationId,
+        incarnation: Incarnation,
+        keep: Keep,
+        traces: Traces,
+    ) -> Result<Pruned, StoreError> {
+        self.route(id).prune(id, incarnation, keep, traces).await
     }
 }
 

@@ -102,7 +102,7 @@ async fn bytes_are_counted_by_default_and_the_options_come_before_the_call() {
     turn(&Engine::with_options(store.clone(), options), input, "a").await;
 
     let names = reloaded(&store).await.into_iter().map(|exchange| exchange.tokens.unwrap().counter);
-    assert_eq!(names.collect::<Vec<_>>(), ["utf8-bytes/4", "of the call", "of the options"]);
+    assert_eq!(names.collect::<Vec<_>>(), ["utf8-bytes", "of the call", "of the options"]);
 }
 
 #[tokio::test]

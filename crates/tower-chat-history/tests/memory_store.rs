@@ -5,24 +5,45 @@ use std::sync::Arc;
 
 use tower_chat_history::{
     Append, ConversationId, Exchange, ExchangeId, Expect, HistoryStore, HistoryStoreExt, Incarnation, MemoryStore,
-    Message, Seq, StoreError, Truncate,
+    Message, Prune, Seq, StoreError, Truncate,
 };
 
 mod conformance {
+    use async_trait::async_trait;
+    use tower_chat_history_core::testing::{Capabilities, Fixture};
+
     use super::*;
 
-    fn fixture() -> Arc<dyn Truncate> {
-        Arc::new(MemoryStore::new())
+    /// All handles are clones of one store.
+    struct Shared(MemoryStore);
+
+    #[async_trait]
+    impl Fixture for Shared {
+        async fn open(&self) -> Arc<dyn HistoryStore> {
+            Arc::new(self.0.clone())
+        }
+
+        fn capabilities(&self) -> Capabilities {
+            Capabilities::new()
+        }
+
+        async fn open_truncate(&self) -> Option<Arc<dyn Truncate>> {
+            Some(Arc::new(self.0.clone()))
+        }
+
+        async fn open_prune(&self) -> Option<Arc<dyn Prune>> {
+            Some(Arc::new(self.0.clone()))
+        }
     }
 
     tower_chat_history_core::conformance_tests! {
         #[tokio::test]
-        fixture()
+        Shared(MemoryStore::new())
     }
 
     #[tokio::test]
     async fn all_behaviours_share_one_storage() {
-        tower_chat_history_core::testing::all(&fixture()).await;
+        tower_chat_history_core::testing::all(&Shared(MemoryStore::new())).await;
     }
 }
 
@@ -78,6 +99,13 @@ async fn a_full_store_refuses_and_forgets_nothing() {
     assert_eq!(store.used(), 601);
     store.conversation(&a).take_last().await.unwrap();
     assert_eq!(store.used(), 201);
+
+    // So does the beginning.
+    for _ in 0..3 {
+        append(&store, &c, sized(150)).await.unwrap();
+    }
+    store.conversation(&c).keep_last_turns(2).await.unwrap();
+    assert_eq!(store.used(), 300);
 }
 
 #[tokio::test]

@@ -57,6 +57,8 @@ impl<S: Truncate + ?Sized> Conversation<'_, S> {
     /// [`Conflict`](StoreError::Conflict) or [`Gone`](StoreError::Gone) when the log changes during the call: nothing is
     /// removed then, and the last exchange may be another one. Otherwise when the store cannot be read or written: unless it
     /// could not be read, the exchange may be removed, and whoever needs it reads it before.
+    #[doc(alias = "forget_last")]
+    #[doc(alias = "clear_history")]
     #[doc(alias = "regenerate")]
     #[doc(alias = "undo")]
     pub async fn take_last(&self) -> Result<Option<Recorded>, StoreError> {

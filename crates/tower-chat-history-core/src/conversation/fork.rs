@@ -10,7 +10,8 @@ impl<S: HistoryStore + ?Sized> Conversation<'_, S> {
     /// The copies are the same exchanges at the same positions: ids, times, what they continue, and all else. Compactions
     /// are not copied, since they are derived: the copy's window starts at its beginning. A position within a turn leaves
     /// the copy's turn open; one beyond the end copies the whole log; position 0 copies nothing, and no conversation is
-    /// created.
+    /// created. The copy of a [pruned](crate::Prune) log begins at position 0 all the same: there, positions are counted from
+    /// the first exchange that was copied.
     ///
     /// Each exchange is one write, and a write whose outcome is unknown is repeated once. The fork expects to be the only
     /// writer of the copy until it is done.
@@ -39,16 +40,21 @@ impl<S: HistoryStore + ?Sized> Conversation<'_, S> {
             return Err(ForkError::Exists);
         }
         let (mut next, mut copied, mut expect) = (Seq::FIRST, 0, Expect::Absent);
-        let mut incarnation = None;
+        let (mut incarnation, mut first) = (None, None);
         while next < at {
             let limit = usize::try_from(at.get() - next.get()).map_or(PAGE, |left| left.min(PAGE));
             let (page, more) = self.page(next, limit, &mut incarnation).await.map_err(unread(copied))?;
-            for recorded in page {
-                expect = self.copy(to, expect, &recorded, copied).await?;
+            for recorded in page.into_iter().take_while(|recorded| recorded.seq < at) {
+                if first.is_some() && recorded.seq != next {
+                    // The log was pruned meanwhile.
+                    return Err(unread(copied)(StoreError::Gone));
+                }
+                let first = *first.get_or_insert(recorded.seq);
+                expect = self.copy(to, expect, &recorded, first, copied).await?;
                 copied += 1;
                 next = recorded.seq.next();
             }
-            if !more {
+            if !more || first.is_none() {
                 break;
             }
         }
@@ -77,9 +83,13 @@ impl<S: HistoryStore + ?Sized> Conversation<'_, S> {
         to: &ConversationId,
         expect: Expect,
         recorded: &Recorded,
+        first: Seq,
         copied: usize,
     ) -> Result<Expect, ForkError> {
-        let append = Append::new(expect, (*recorded.exchange).clone());
+        let mut exchange = (*recorded.exchange).clone();
+        // A late continuation of a turn that was pruned stays one: it opens no turn, whatever it names.
+        exchange.continues = exchange.continues.map(|seq| Seq::new(seq.get().saturating_sub(first.get())));
+        let append = Append::new(expect, exchange);
         match settle(self.store, to, append).await {
             // Somebody else appended the same exchange: another fork of this log.
             Ok((appended, repeated)) if appended.duplicate && !repeated => {
@@ -100,7 +110,7 @@ pub enum ForkError {
     /// The other conversation exists already. Nothing was copied.
     #[error("the conversation to copy into exists already")]
     Exists,
-    /// The log could not be read on: the store failed, or the log was deleted or truncated meanwhile
+    /// The log could not be read on: the store failed, or the log was deleted, truncated or pruned meanwhile
     /// ([`Gone`](StoreError::Gone)).
     #[error("the log could not be read after {copied} copied exchanges")]
     Read {

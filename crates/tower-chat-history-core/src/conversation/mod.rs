@@ -3,6 +3,7 @@
 mod edit;
 mod fork;
 mod import;
+mod retain;
 
 use std::fmt;
 
@@ -55,7 +56,8 @@ impl<S: HistoryStore + ?Sized> Conversation<'_, S> {
 
     /// Every message of the log, in order, as it was stored. Empty when there is no such conversation.
     ///
-    /// This is the whole log, not the window that is sent to a model: its size grows with the conversation.
+    /// This is the whole log, not the window that is sent to a model: its size grows with the conversation. (What was
+    /// [pruned](crate::Prune) is no longer in it.)
     ///
     /// # Errors
     ///
@@ -80,6 +82,10 @@ impl<S: HistoryStore + ?Sized> Conversation<'_, S> {
             let page = self.store.read(self.id, from, PAGE).await?;
             if page.revision.map(|revision| revision.incarnation()) != incarnation || page.exchanges.is_empty() {
                 return Err(StoreError::Gone);
+            }
+            if page.exchanges.first().is_some_and(|first| first.seq != from) {
+                // The log was pruned meanwhile, and what was read so far is no longer in it.
+                exchanges.clear();
             }
             exchanges.extend(page.exchanges);
             more = page.more;

@@ -34,8 +34,8 @@ impl Append {
 pub enum Expect {
     /// There is no conversation. Otherwise: [`Conflict`](crate::StoreError::Conflict).
     Absent,
-    /// The log is at this very revision. Otherwise: [`Conflict`](crate::StoreError::Conflict), or
-    /// [`Gone`](crate::StoreError::Gone) when the incarnation has ended.
+    /// The log is at this very revision, but for a [prune](crate::Prune) of its beginning. Otherwise:
+    /// [`Conflict`](crate::StoreError::Conflict), or [`Gone`](crate::StoreError::Gone) when the incarnation has ended.
     Exactly(Revision),
     /// The log is in this incarnation, at any revision. Otherwise: [`Gone`](crate::StoreError::Gone).
     AnyIn(Incarnation),
@@ -54,7 +54,7 @@ impl Expect {
         match self {
             Self::AnyOrCreate => Ok(()),
             Self::Absent if current.is_none() => Ok(()),
-            Self::Exactly(revision) if current == Some(revision) => Ok(()),
+            Self::Exactly(revision) if current.is_some_and(|current| current.has_same_end(revision)) => Ok(()),
             Self::AnyIn(incarnation) if in_incarnation(incarnation) => Ok(()),
             Self::Exactly(revision) if !in_incarnation(revision.incarnation()) => Err(crate::StoreError::Gone),
             Self::AnyIn(_) => Err(crate::StoreError::Gone),

@@ -14,15 +14,16 @@ pub enum StoreError {
         /// The revision it is at, if the store knows it.
         current: Option<Revision>,
     },
-    /// The incarnation has ended: the conversation was deleted since it was loaded, or [cut](crate::Truncate).
-    #[error("the conversation was deleted or truncated since it was loaded")]
+    /// The incarnation has ended: the conversation was deleted since it was loaded, [cut](crate::Truncate), or pruned [without
+    /// traces](crate::Traces::Remove).
+    #[error("the conversation was deleted, truncated or pruned since it was loaded")]
     Gone,
-    /// The exchange says that it continues one which the log does not have.
-    #[error("the exchange continues position {continues}, and the log has {len} exchanges")]
+    /// The exchange says that it continues one which the log never had.
+    #[error("the exchange continues position {continues}, and the log goes on at {len}")]
     ContinuesUnknown {
         /// The position it names.
         continues: Seq,
-        /// How many exchanges there are.
+        /// The position of the log's next exchange.
         len: u64,
     },
     /// The compaction breaks the rules of the log.

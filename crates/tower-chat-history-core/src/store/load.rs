@@ -125,7 +125,8 @@ pub enum Loaded {
 pub struct Window {
     /// The log's revision.
     pub revision: Revision,
-    /// The profile's compaction. It says where the window starts, so nothing before that is loaded.
+    /// The profile's compaction. It says where the window starts, so nothing before that is loaded. A [pruned](crate::Prune)
+    /// log may begin later than that.
     pub compaction: Option<Compaction>,
     /// The exchanges in order. The first one opens a turn.
     pub exchanges: Vec<Recorded>,

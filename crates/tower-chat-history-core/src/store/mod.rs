@@ -3,6 +3,7 @@
 mod append;
 mod error;
 mod load;
+mod prune;
 mod scan;
 mod truncate;
 
@@ -14,6 +15,7 @@ pub use self::{
     append::{Append, Appended, Compact, CompactOutcome, Expect},
     error::StoreError,
     load::{Known, Load, LoadLimit, LoadLimitError, Loaded, Page, Window},
+    prune::{Keep, Prune, PruneScan, Pruned, Traces},
     scan::{Scan, WindowScan},
     truncate::{Truncate, Truncated},
 };
@@ -29,12 +31,14 @@ use crate::{ConversationId, Incarnation, Seq};
 ///   Nothing is locked between calls.
 /// - **Idempotent.** An append whose exchange id is already in the log stores nothing and reports the recorded position,
 ///   whatever it expected.
-/// - **Gap-free.** The first exchange has position 0, each further one the next position.
+/// - **Gap-free.** The first exchange has position 0, each further one the next position. (A [pruned](Prune) log begins at a
+///   later one.)
 /// - **Acknowledged is durable**, at the level the store documents. An error other than a refusal
 ///   ([`Conflict`](StoreError::Conflict), [`Gone`](StoreError::Gone) and the like) leaves the outcome open: repeating the
 ///   append under the same exchange id settles it.
 /// - **Deletion ends the incarnation.** A conversation that comes back has a new one, so what was in flight is refused.
 ///   (The same holds for a [truncation](Truncate), which not every store can do.)
+/// - **Lossless.** Nothing is removed but by [`delete`](Self::delete), a [truncation](Truncate) or a [prune](Prune).
 /// - **Verbatim.** Messages come back byte for byte.
 /// - **Bounded.** A load reads what its limit lets through and no more (see [`LoadLimit`]).
 ///
@@ -84,7 +88,8 @@ pub trait HistoryStore: fmt::Debug + Send + Sync + 'static {
     ) -> Result<CompactOutcome, StoreError>;
 
     /// Reads the log itself, in order, from a position on: at most `limit` exchanges, and fewer where the store pages by
-    /// size, but at least one if there is one and `limit` is not 0. A position beyond the end has an empty page.
+    /// size, but at least one if there is one and `limit` is not 0. A position beyond the end has an empty page; one before
+    /// the log's [first](crate::Revision::first) position reads from that on.
     ///
     /// # Errors
     ///

@@ -12,8 +12,9 @@ use crate::{ConversationId, Revision, Seq};
 ///
 /// # Contract
 ///
-/// - **Conditional and in one step.** The log is cut only if it is at the very revision that the caller saw. A caller that
-///   drops the future leaves a log that was cut or one that was not.
+/// - **Conditional and in one step.** The log is cut only if it is at the very revision that the caller saw (a
+///   [prune](crate::Prune) meanwhile does not count: positions stay). A caller that drops the future leaves a log that was
+///   cut or one that was not.
 /// - **A new incarnation.** What stays goes on in another incarnation. Appends and compactions that were made from the log
 ///   as it was are refused with [`Gone`](StoreError::Gone): an answer to a question that was removed does not land behind
 ///   the one that took its place. As after a deletion, only an append that [expects
@@ -23,7 +24,8 @@ use crate::{ConversationId, Revision, Seq};
 ///   makes of it, or is removed, so that no summary tells of what was removed. One that cannot be read is removed too: it
 ///   might tell of it.
 /// - **Any position.** One within a turn is legal and leaves the turn open: its calls are not answered yet. [`Seq::FIRST`]
-///   leaves no log, and so no conversation: it is [absent](crate::Loaded::Absent), as if deleted. Where nothing stands at
+///   leaves no log, and so no conversation: it is [absent](crate::Loaded::Absent), as if deleted; so does any position up to
+///   the first of a pruned log. Where nothing stands at
 ///   the position, nothing is removed and the revision stays.
 /// - **Gap-free.** The next exchange has the first position that was removed.
 /// - **Repeatable.** An error other than a refusal leaves the outcome open. A repeat with the same revision cuts nothing

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use crate::{HistoryStore, Truncate};
+use crate::{HistoryStore, Prune, Truncate};
 
 /// Opens handles on one storage. Every behaviour gets one and uses conversations of its own, so they may share a storage.
 ///
 /// Any `Arc<dyn HistoryStore>` is a fixture without capabilities, whose handles are all the same store; an
-/// `Arc<dyn Truncate>` is one whose store can truncate.
+/// `Arc<dyn Truncate>` is one whose store can truncate, an `Arc<dyn Prune>` one whose store can prune.
 #[async_trait]
 pub trait Fixture: Send + Sync {
     /// Opens a handle on the storage, each time the same storage: as another process would, if the store can do that.
@@ -24,6 +24,12 @@ pub trait Fixture: Send + Sync {
     /// Opens a handle as [`open`](Self::open) does, of a store that can [truncate](Truncate). The default is `None`: it
     /// cannot, and the behaviours of truncation pass without being asked.
     async fn open_truncate(&self) -> Option<Arc<dyn Truncate>> {
+        None
+    }
+
+    /// Opens a handle as [`open`](Self::open) does, of a store that can [prune](Prune). The default is `None`: it cannot, and
+    /// the behaviours of pruning pass without being asked.
+    async fn open_prune(&self) -> Option<Arc<dyn Prune>> {
         None
     }
 }
@@ -78,6 +84,21 @@ impl Fixture for Arc<dyn Truncate> {
     }
 }
 
+#[async_trait]
+impl Fixture for Arc<dyn Prune> {
+    async fn open(&self) -> Arc<dyn HistoryStore> {
+        Arc::new(Self::clone(self))
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::new()
+    }
+
+    async fn open_prune(&self) -> Option<Arc<dyn Prune>> {
+        Some(Self::clone(self))
+    }
+}
+
 /// The same storage, each call going through one more `Arc<dyn HistoryStore>`: proves that the store works behind it.
 #[derive(Clone, Debug)]
 pub struct ThroughArc<F>(pub F);
@@ -94,6 +115,11 @@ impl<F: Fixture> Fixture for ThroughArc<F> {
 
     async fn open_truncate(&self) -> Option<Arc<dyn Truncate>> {
         let inner = self.0.open_truncate().await?;
+        Some(Arc::new(inner))
+    }
+
+    async fn open_prune(&self) -> Option<Arc<dyn Prune>> {
+        let inner = self.0.open_prune().await?;
         Some(Arc::new(inner))
     }
 }

@@ -1,4 +1,4 @@
-//! The list of all behaviours, and what is made of it.
+//! The list of all behaviours, and one call that runs it.
 
 use super::Fixture;
 
@@ -206,6 +206,49 @@ macro_rules! __conformance_list {
                 a_dropped_truncation_is_done_or_not
                 a_truncation_lasts
             }
+            prune {
+                the_beginning_of_the_log_is_removed
+                the_last_turns_are_kept
+                the_last_messages_are_kept
+                the_newest_turn_stays
+                within_a_turn_its_opening_is_kept
+                where_nothing_is_removed_nothing_changes
+                what_was_known_is_not_known
+                turns_in_flight_land
+                a_removed_call_can_be_continued
+                only_its_incarnation_is_pruned
+                a_load_is_not_truncated_by_it
+                removed_ids_are_free_again
+                other_conversations_stay
+                what_comes_back_begins_at_position_0
+                a_pruned_log_is_truncated
+            }
+            prune_compaction {
+                compactions_stay_as_they_are
+                a_window_starts_no_earlier_than_the_log
+                a_compaction_in_flight_is_stored
+                traces_are_removed_if_asked
+                what_has_no_traces_stays
+                traces_of_an_earlier_prune_are_removed
+                what_was_in_flight_leaves_no_traces
+                a_whole_log_has_no_traces
+            }
+            prune_race {
+                prunes_and_appends_leave_no_gap
+                racing_prunes_remove_once
+                a_dropped_prune_is_done_or_not
+                a_prune_lasts
+            }
+            prune_model {
+                random_prunes_and_appends_are_those_of_a_list
+            }
+            retain {
+                a_conversation_keeps_its_last_turns
+                a_conversation_keeps_its_last_messages
+                the_messages_are_those_that_are_kept
+                a_pruned_log_is_forked
+                a_pruned_log_is_imported_into
+            }
             editing {
                 a_conversation_is_truncated
                 the_last_exchange_is_taken
@@ -215,50 +258,6 @@ macro_rules! __conformance_list {
                 a_fork_of_nothing_creates_nothing
                 a_fork_does_not_touch_what_exists
             }
-        }
-    };
-}
-
-/// Makes a test of each behaviour of the [conformance suite](crate::testing), for the attribute and the fixture given.
-///
-/// The fixture is an expression, evaluated anew in each test, within its async function: it may `.await`, and it may
-/// `return` to skip. The tests are in two modules, `store` and `through_arc`; to test several stores in one file, put each
-/// into a module of its own. The [suite's documentation](crate::testing) has an example.
-#[macro_export]
-macro_rules! conformance_tests {
-    ($(#[$attribute:meta])+ $fixture:expr $(,)?) => {
-        mod store {
-            use super::*;
-            $crate::__conformance_list! { [$crate::__conformance_groups] [$(#[$attribute])+] [$fixture] }
-        }
-        mod through_arc {
-            use super::*;
-            $crate::__conformance_list! {
-                [$crate::__conformance_groups] [$(#[$attribute])+] [$crate::testing::ThroughArc($fixture)]
-            }
-        }
-    };
-}
-
-#[doc(hidden)]
-#[macro_export]
-macro_rules! __conformance_groups {
-    ($attributes:tt $fixture:tt $($group:ident { $($behaviour:ident)+ })+) => {
-        $(mod $group {
-            use super::*;
-            $($crate::__conformance_test! { $attributes $fixture $group $behaviour })+
-        })+
-    };
-}
-
-#[doc(hidden)]
-#[macro_export]
-macro_rules! __conformance_test {
-    ([$(#[$attribute:meta])+] [$fixture:expr] $group:ident $behaviour:ident) => {
-        $(#[$attribute])+
-        async fn $behaviour() {
-            let fixture = $fixture;
-            $crate::testing::$group::$behaviour(&fixture).await;
         }
     };
 }

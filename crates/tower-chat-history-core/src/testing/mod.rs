@@ -31,7 +31,8 @@
 //! }
 //! ```
 //!
-//! A store that can [truncate](crate::Truncate) says so by [`Fixture::open_truncate`], and is held to that contract as well.
+//! A store that can [truncate](crate::Truncate) says so by [`Fixture::open_truncate`], one that can [prune](crate::Prune) by
+//! [`Fixture::open_prune`], and each is held to that contract as well.
 //!
 //! Behaviours use conversations of their own, so all of them may run at once on one storage, and on one that is in use.
 
@@ -39,8 +40,10 @@
 #![allow(clippy::expect_used, clippy::missing_panics_doc)]
 
 mod fixture;
+mod handles;
 mod list;
 mod support;
+mod tests_by_name;
 
 pub mod append;
 pub mod cancel;
@@ -58,9 +61,14 @@ pub mod limit;
 pub mod load;
 pub mod metadata;
 pub mod profiles;
+pub mod prune;
+pub mod prune_compaction;
+pub mod prune_model;
+pub mod prune_race;
 pub mod race;
 pub mod read;
 pub mod reopen;
+pub mod retain;
 pub mod truncate;
 pub mod truncate_compaction;
 pub mod truncate_race;

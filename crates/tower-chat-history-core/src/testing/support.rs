@@ -3,10 +3,11 @@
 use std::{future::Future, pin::pin, sync::Arc, task::Poll};
 
 use super::Fixture;
+pub(super) use super::handles::{Editable, Prunable};
 use crate::{
     Append, Appended, Compact, CompactOutcome, Compaction, CompactionVersion, ConversationId, Cut, Exchange,
     ExchangeId, Expect, HistoryStore, Incarnation, Load, LoadLimit, Loaded, Message, Profile, Recorded, Revision, Seq,
-    StoreError, Summary, Truncate, Truncated, Window,
+    StoreError, Summary, Window,
 };
 
 /// A conversation that no other behaviour uses, seen through one handle.
@@ -119,12 +120,14 @@ impl Chat {
     /// The whole log, page by page.
     pub(super) async fn log(&self) -> Vec<Recorded> {
         let mut log: Vec<Recorded> = Vec::new();
+        let mut next = Seq::FIRST;
         loop {
-            let from = Seq::new(log.len() as u64);
-            let page = self.store.read(&self.id, from, 100).await.expect("the log can be read");
+            let page = self.store.read(&self.id, next, 100).await.expect("the log can be read");
             assert!(!page.more || !page.exchanges.is_empty(), "a page without an exchange says that there are more");
+            next = next.max(page.revision.map_or(Seq::FIRST, |revision| revision.first()));
             for recorded in page.exchanges {
-                assert_eq!(recorded.seq, Seq::new(log.len() as u64), "the log has a gap or is out of order");
+                assert_eq!(recorded.seq, next, "the log has a gap or is out of order");
+                next = next.next();
                 log.push(recorded);
             }
             if !page.more {
@@ -142,36 +145,6 @@ impl Chat {
         assert_eq!(self.load(Load::new()).await, Loaded::Absent);
         let page = self.store.read(&self.id, Seq::FIRST, 100).await.expect("an absent log can be read");
         assert_eq!(page, crate::Page::absent());
-    }
-}
-
-/// A conversation that no other behaviour uses, in a store that can truncate.
-pub(super) struct Editable {
-    pub(super) chat: Chat,
-    pub(super) store: Arc<dyn Truncate>,
-}
-
-impl Editable {
-    /// A conversation that does not exist yet; `None` if the store cannot truncate.
-    pub(super) async fn new(fixture: &dyn Fixture) -> Option<Self> {
-        Self::at(fixture, unused_id([])).await
-    }
-
-    /// The conversation of that id through a new handle.
-    pub(super) async fn at(fixture: &dyn Fixture, id: ConversationId) -> Option<Self> {
-        let store = fixture.open_truncate().await?;
-        let chat = Chat { store: Arc::new(Arc::clone(&store)), id };
-        Some(Self { chat, store })
-    }
-
-    pub(super) async fn truncate(&self, expect: Revision, from: u64) -> Result<Truncated, StoreError> {
-        self.store.truncate(&self.chat.id, expect, Seq::new(from)).await
-    }
-
-    /// Cuts the log as it is, which must succeed, and returns the revision of what stays.
-    pub(super) async fn keep(&self, len: u64) -> Option<Revision> {
-        let truncated = self.truncate(self.chat.revision().await, len).await.expect("nothing changed");
-        truncated.revision
     }
 }
 

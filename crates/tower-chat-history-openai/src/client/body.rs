@@ -3,11 +3,10 @@
 use std::ops::Range;
 
 use bytes::Bytes;
-use serde::Deserialize;
 use serde_json::value::RawValue;
 use tower_chat_history::{InputMode, Message, RequestInfo};
 
-use super::CallError;
+use super::{CallError, fields::Fields};
 
 /// A chat request's body whose messages can be exchanged.
 pub(super) struct ChatBody {
@@ -33,32 +32,14 @@ pub(super) struct Read {
     pub(super) info: RequestInfo,
 }
 
-#[derive(Deserialize)]
-struct Fields<'a> {
-    #[serde(borrow)]
-    messages: &'a RawValue,
-    // As it stands: whether the value is legal is for the provider to say.
-    #[serde(borrow)]
-    n: Option<&'a RawValue>,
-    #[serde(borrow)]
-    model: Option<&'a RawValue>,
-    #[serde(borrow)]
-    tools: Option<&'a RawValue>,
-    #[serde(borrow)]
-    response_format: Option<&'a RawValue>,
-    #[serde(borrow)]
-    max_completion_tokens: Option<&'a RawValue>,
-    #[serde(borrow)]
-    max_tokens: Option<&'a RawValue>,
-}
-
 impl ChatBody {
     /// Finds the messages, and what else counts for a budget.
     pub(super) fn read(bytes: Bytes, mode: InputMode, preamble: usize) -> Result<Read, CallError> {
         let text = std::str::from_utf8(&bytes).map_err(|_| CallError::Body { line: 0, column: 0 })?;
         let fields: Fields<'_> = serde_json::from_str(text).map_err(CallError::body)?;
-        let elements: Vec<&RawValue> = serde_json::from_str(fields.messages.get()).map_err(CallError::body)?;
-        let array = range(text, fields.messages.get());
+        let array = fields.messages.map_or("[]", RawValue::get);
+        let elements: Vec<&RawValue> = serde_json::from_str(array).map_err(CallError::body)?;
+        let array = range(text, array);
         let ranges: Vec<Range<usize>> = elements.iter().map(|element| range(text, element.get())).collect();
         let messages = elements.iter().enumerate().map(|(position, element)| {
             Message::from_json(element.get()).map_err(|source| CallError::Message { position, source })
@@ -66,9 +47,7 @@ impl ChatBody {
         let mut messages = messages.collect::<Result<Vec<_>, _>>()?;
         let choices = fields.n.and_then(|n| n.get().parse().ok()).unwrap_or(1);
 
-        // The newer field counts, if both are there.
-        let limits = [fields.max_completion_tokens, fields.max_tokens].into_iter().flatten();
-        let limit = { limits }.find_map(|json| Some((json.get(), json.get().parse().ok()?)));
+        let limit = fields.reply_limit();
         let json =
             |field: Option<&RawValue>| field.map(RawValue::get).filter(|json| *json != "null").map(str::to_owned);
         let mut info = RequestInfo::new();

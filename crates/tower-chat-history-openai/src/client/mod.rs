@@ -84,6 +84,7 @@ mod adapter;
 mod body;
 mod delta;
 mod error;
+mod fields;
 mod fold;
 #[cfg(test)]
 mod fold_tests;

@@ -1,6 +1,13 @@
 //! Counts by tiktoken-rs.
 
-use std::{collections::HashSet, fmt, sync::Arc};
+use std::{
+    collections::HashSet,
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 
 use tiktoken_rs::{CoreBPE, cl100k_base_singleton, o200k_base_singleton};
 use tower_chat_history::tokens::TokenCounter;
@@ -15,7 +22,8 @@ use super::{
 /// The text of a special token (`<|endoftext|>`) counts as the text that it is, for so it is sent.
 ///
 /// Its vocabularies are in the program. The first count in an encoding builds its tables, once in the process: about 100 ms,
-/// and 46 MiB for o200k_base or 24 MiB for cl100k_base. [`warm_up`](Self::warm_up) does it at a better time. The counter
+/// and 46 MiB for o200k_base or 24 MiB for cl100k_base. The [engine](tower_chat_history::Engine) has that done where it
+/// blocks nobody; [`warm_up`](Self::warm_up) does it before the first call. The counter
 /// itself is as cheap to clone as to make.
 ///
 /// It is safe with any text. tiktoken-rs alone panics at a million spaces, and is slow on long runs without a place to split:
@@ -65,9 +73,21 @@ impl Tiktoken {
     }
 
     fn bpe(self) -> &'static CoreBPE {
-        match self.encoding {
+        let bpe = match self.encoding {
             Encoding::O200k => o200k_base_singleton(),
             Encoding::Cl100k => cl100k_base_singleton(),
+        };
+        self.built().store(true, Ordering::Relaxed);
+        bpe
+    }
+
+    /// Whether the tables are there.
+    fn built(self) -> &'static AtomicBool {
+        static O200K: AtomicBool = AtomicBool::new(false);
+        static CL100K: AtomicBool = AtomicBool::new(false);
+        match self.encoding {
+            Encoding::O200k => &O200K,
+            Encoding::Cl100k => &CL100K,
         }
     }
 
@@ -88,6 +108,10 @@ impl TokenCounter for Tiktoken {
 
     fn count_text(&self, text: &str) -> u32 {
         self.count_in_pieces(text, PIECE)
+    }
+
+    fn is_ready(&self) -> bool {
+        self.built().load(Ordering::Relaxed)
     }
 }
 

@@ -10,7 +10,7 @@ const APPLICATION_ID: i32 = 0x7443_6848;
 
 /// The step to each schema version from the one before. Files with these versions are out there: a step is never changed,
 /// only followed by another one.
-const MIGRATIONS: [&str; 1] = [include_str!("schema-1.sql")];
+const MIGRATIONS: [&str; 2] = [include_str!("schema-1.sql"), include_str!("schema-2.sql")];
 
 #[allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap)] // A handful.
 const NEWEST: i32 = MIGRATIONS.len() as i32;
@@ -72,6 +72,23 @@ mod tests {
         let connection = migrated();
         assert_eq!(version(&connection).unwrap(), NEWEST);
         migrate(&connection).unwrap();
+    }
+
+    #[test]
+    fn each_version_is_brought_up_to_date() {
+        for old in 1..MIGRATIONS.len() {
+            let connection = Connection::open_in_memory().unwrap();
+            MIGRATIONS[..old].iter().for_each(|step| connection.execute_batch(step).unwrap());
+            connection.pragma_update(None, "application_id", APPLICATION_ID).unwrap();
+            connection.pragma_update(None, "user_version", i32::try_from(old).unwrap()).unwrap();
+            migrate(&connection).unwrap();
+            assert_eq!(version(&connection).unwrap(), NEWEST);
+            let schema = |connection: &Connection| -> Vec<String> {
+                let mut statement = connection.prepare("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL").unwrap();
+                statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
+            };
+            assert_eq!(schema(&connection), schema(&migrated()));
+        }
     }
 
     #[test]

@@ -29,8 +29,8 @@ impl Request for LoadWindow {
             return Ok(Loaded::Unchanged);
         }
         let compaction = compaction.map(|stored| stored.parse(&self.id, &self.load.profile)).transpose()?;
-        let first = compaction.as_ref().map_or(Seq::FIRST, |compaction| compaction.cut.window_start);
-        let scan = self.scan(connection, &log, first.get(), counters)?;
+        let start = compaction.as_ref().map_or(Seq::FIRST, |compaction| compaction.cut.window_start);
+        let scan = self.scan(connection, &log, start.get().max(log.first()), counters)?;
         let exchanges = match scan.start() {
             Some(start) => self.exchanges(connection, &log, start.get(), counters)?,
             None => Vec::new(),

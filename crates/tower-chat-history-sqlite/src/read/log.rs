@@ -24,7 +24,7 @@ pub(super) const fn seq_of(place: i64) -> u64 {
 }
 
 /// A count as the schema stores it. It has never been negative.
-pub(super) fn count<T: TryFrom<i64> + Default>(stored: i64) -> T {
+pub(crate) fn count<T: TryFrom<i64> + Default>(stored: i64) -> T {
     T::try_from(stored).unwrap_or_default()
 }
 
@@ -33,19 +33,30 @@ pub(super) fn count<T: TryFrom<i64> + Default>(stored: i64) -> T {
 pub(crate) struct Log {
     pub(crate) id: i64,
     pub(crate) revision: Revision,
+    /// The position of its next exchange.
     pub(crate) len: u64,
 }
 
 impl Log {
     pub(crate) fn find(connection: &Connection, id: &ConversationId) -> rusqlite::Result<Option<Self>> {
-        let sql = "SELECT id, incarnation, version, len FROM conversation WHERE key = ?1";
+        let sql = "SELECT id, incarnation, version, len, first FROM conversation WHERE key = ?1";
         connection.prepare_cached(sql)?.query_row([id.as_str()], Self::from_row).optional()
     }
 
     fn from_row(row: &Row<'_>) -> rusqlite::Result<Self> {
         let incarnation = Incarnation::from_bytes(row.get(1)?);
-        let revision = Revision::new(incarnation, count(row.get(2)?));
+        let revision = Revision::new(incarnation, count(row.get(2)?)).beginning_at(Seq::new(count(row.get(4)?)));
         Ok(Self { id: row.get(0)?, revision, len: count(row.get(3)?) })
+    }
+
+    /// The position of its first exchange.
+    pub(crate) const fn first(&self) -> u64 {
+        self.revision.first().get()
+    }
+
+    /// The position within a place.
+    pub(crate) const fn seq(place: i64) -> Seq {
+        Seq::new(seq_of(place))
     }
 
     /// The place of the exchange at a position.

@@ -11,7 +11,7 @@ use rusqlite::Connection;
 
 pub(crate) use self::{
     load::LoadWindow,
-    log::{LONGEST_LOG, Log},
+    log::{LONGEST_LOG, Log, count},
     page::ReadPage,
 };
 use crate::{connection::Transaction, error::Failure, job::Job, stats::Counters};

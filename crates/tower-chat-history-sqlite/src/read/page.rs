@@ -21,7 +21,7 @@ impl Request for ReadPage {
     fn run(&self, connection: &Connection, counters: &Counters) -> Result<Page, Failure> {
         let Some(log) = Log::find(connection, &self.id)? else { return Ok(Page::absent()) };
         // A position beyond the log may not reach into the places of the next conversation.
-        let from = self.from.get().min(log.len);
+        let from = self.from.get().max(log.first()).min(log.len);
         let limit = u64::try_from(self.limit).unwrap_or(u64::MAX);
         let to = from.saturating_add(limit).min(log.len);
         let mut statement = connection.prepare_cached(

@@ -86,6 +86,7 @@ fn lengthen(connection: &Connection, log: Log) -> rusqlite::Result<Log> {
     let sql = "UPDATE conversation SET version = version + 1, len = len + 1 WHERE id = ?1";
     connection.prepare_cached(sql)?.execute([log.id])?;
     let revision = Revision::new(log.revision.incarnation(), log.revision.version() + 1);
+    let revision = revision.beginning_at(log.revision.first());
     Ok(Log { revision, len: log.len + 1, ..log })
 }
 

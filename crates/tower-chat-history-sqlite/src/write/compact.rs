@@ -53,6 +53,10 @@ pub(super) fn store(
 }
 
 fn opens_turn(connection: &Connection, log: &Log, seq: Seq) -> rusqlite::Result<bool> {
+    if seq < log.revision.first() {
+        // What was pruned counts as an opening: a window from there starts with the log.
+        return Ok(true);
+    }
     let sql = "SELECT continues IS NULL FROM exchange WHERE place = ?1";
     let opens = connection.prepare_cached(sql)?.query_row([log.place(seq.get())], |row| row.get(0)).optional()?;
     Ok(opens.unwrap_or(false))

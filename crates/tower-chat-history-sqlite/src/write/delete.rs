@@ -25,16 +25,16 @@ impl Request for DeleteConversation {
 
 /// Removes everything of a conversation, by hand and not by foreign keys, which would cost a look-up with each append.
 pub(super) fn conversation(connection: &Connection, log: &Log) -> rusqlite::Result<()> {
-    exchanges(connection, log, 0)?;
+    exchanges(connection, log, 0, LONGEST_LOG)?;
     connection.prepare_cached("DELETE FROM compaction WHERE conversation = ?1")?.execute([log.id])?;
     connection.prepare_cached("DELETE FROM conversation WHERE id = ?1")?.execute([log.id])?;
     Ok(())
 }
 
-/// Removes the exchanges from a position on: all places of the conversation, also beyond its length, so that nothing is
-/// left.
-pub(super) fn exchanges(connection: &Connection, log: &Log, from: u64) -> rusqlite::Result<()> {
-    let (first, last) = (log.place(from), log.place(LONGEST_LOG));
+/// Removes the exchanges from one position to another one. All places of the conversation end at [`LONGEST_LOG`]: some may lie
+/// beyond its length, and nothing is to be left.
+pub(super) fn exchanges(connection: &Connection, log: &Log, first: u64, last: u64) -> rusqlite::Result<()> {
+    let (first, last) = (log.place(first), log.place(last));
     connection.prepare_cached("DELETE FROM exchange WHERE place BETWEEN ?1 AND ?2")?.execute([first, last])?;
     Ok(())
 }

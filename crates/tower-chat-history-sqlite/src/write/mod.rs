@@ -3,7 +3,9 @@
 mod append;
 mod batch;
 mod compact;
+mod compactions;
 mod delete;
+mod prune;
 mod truncate;
 
 use std::{io, sync::Arc, thread};
@@ -14,7 +16,8 @@ use rusqlite::Connection;
 use tower_chat_history_core::StoreError;
 
 pub(crate) use self::{
-    append::AppendExchange, compact::StoreCompaction, delete::DeleteConversation, truncate::TruncateLog,
+    append::AppendExchange, compact::StoreCompaction, delete::DeleteConversation, prune::PruneLog,
+    truncate::TruncateLog,
 };
 use crate::{
     OpenError,

@@ -14,8 +14,8 @@ use std::{
 
 use async_trait::async_trait;
 use tower_chat_history_core::{
-    Append, Appended, Compact, CompactOutcome, ConversationId, HistoryStore, Incarnation, Load, Loaded, Page, Revision,
-    Seq, StoreError, Truncate, Truncated,
+    Append, Appended, Compact, CompactOutcome, ConversationId, HistoryStore, Incarnation, Keep, Load, Loaded, Page,
+    Prune, Pruned, Revision, Seq, StoreError, Traces, Truncate, Truncated,
 };
 
 use self::{
@@ -25,7 +25,7 @@ use self::{
 pub use self::{gate::Hold, plan::Fault};
 use crate::lock;
 
-/// An operation of a [`HistoryStore`], or of one that can [truncate](Truncate).
+/// An operation of a [`HistoryStore`], or of one that can [truncate](Truncate) or [prune](Prune).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Op {
     /// [`HistoryStore::load`].
@@ -40,6 +40,8 @@ pub enum Op {
     Delete,
     /// [`Truncate::truncate`].
     Truncate,
+    /// [`Prune::prune`].
+    Prune,
 }
 
 /// A store around a store, whose operations fail, lose their answers, are slow or hang when a test says so, and are
@@ -65,7 +67,7 @@ pub enum Op {
 ///
 /// Steps queue up for each operation: `pass(op, 2)` followed by `fail(op, 1, ..)` fails the third call from now on.
 pub struct FaultStore<S> {
-    faults: Arc<[OpFaults; 6]>,
+    faults: Arc<[OpFaults; 7]>,
     loaded: Arc<[AtomicUsize; 2]>,
     inner: Arc<S>,
 }
@@ -230,6 +232,20 @@ impl<S: HistoryStore> HistoryStore for FaultStore<S> {
 impl<S: Truncate> Truncate for FaultStore<S> {
     async fn truncate(&self, id: &ConversationId, expect: Revision, from: Seq) -> Result<Truncated, StoreError> {
         self.of(Op::Truncate).through(id, self.inner.truncate(id, expect, from)).await
+    }
+}
+
+#[async_trait]
+#[deny(clippy::missing_trait_methods)]
+impl<S: Prune> Prune for FaultStore<S> {
+    async fn prune(
+        &self,
+        id: &ConversationId,
+        incarnation: Incarnation,
+        keep: Keep,
+        traces: Traces,
+    ) -> Result<Pruned, StoreError> {
+        self.of(Op::Prune).through(id, self.inner.prune(id, incarnation, keep, traces)).await
     }
 }
 

@@ -18,6 +18,7 @@ use std::fmt;
 
 use tower_chat_history_core::Message;
 
+pub(crate) use self::json::json_reply;
 pub use self::{
     custom::Custom,
     extract::{CallScope, ExtractPlace, IntoCallScope, MissingConversation},

@@ -52,10 +52,10 @@ impl ClearResults {
         self
     }
 
-    /// The result, cleared; `None` where nothing would be gained.
+    /// The result, cleared; `None` where it is excluded.
     pub(crate) fn clear(&self, result: &Message, tool: Option<&str>) -> Option<Message> {
         let excluded = tool.is_some_and(|tool| self.exclude.iter().any(|name| name == tool));
-        (!excluded && result.text().len() > self.placeholder.len()).then(|| result.with_text(&self.placeholder))
+        (!excluded).then(|| result.with_text(&self.placeholder))
     }
 }
 

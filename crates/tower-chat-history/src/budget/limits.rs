@@ -1,6 +1,9 @@
 //! What a budget says of one call.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::{
+    collections::BTreeSet,
+    sync::{Mutex, PoisonError},
+};
 
 use super::{ContextBudget, ContextWindow, ModelLimits};
 use crate::RequestInfo;
@@ -32,7 +35,8 @@ impl Limits {
     /// How large the reply may be behind a prompt of that many counted tokens.
     pub(crate) fn behind(&self, prompt: u64) -> u64 {
         // Rounded up, or the two together would be one token too many.
-        self.context.saturating_sub(scaled(prompt, self.ratio).saturating_add(u64::from(self.ratio > 1.0)))
+        let prompt = scaled(prompt, self.ratio).saturating_add(u64::from(self.ratio > 1.0));
+        self.context.saturating_sub(prompt).max(self.least_reply.unwrap_or_default())
     }
 }
 
@@ -63,21 +67,30 @@ impl ContextBudget {
             context: context.into(),
             prompt: input.unwrap_or(context).into(),
             reserve,
-            least_reply: self.least_reply.filter(|_| may_shrink).map(|least| u64::from(least).min(reserve)),
+            least_reply: self.least_reply.filter(|_| may_shrink).map(|least| u64::from(least.max(1)).min(reserve)),
             ratio: if self.calibrate { ratio.max(1.0) } else { 1.0 },
         })
     }
 }
 
-/// A service that uses a model which nobody knows should hear of it, and not with every call.
+/// A service that uses a model which nobody knows should hear of it, once, and not of so many that the log fills.
 fn note_once(model: &str) {
-    static NOTED: AtomicBool = AtomicBool::new(false);
-    if !NOTED.swap(true, Ordering::Relaxed) {
+    const NOTED: usize = 64;
+    static MODELS: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+    let model: String = model.chars().take(NOTED).collect();
+    let mut models = MODELS.lock().unwrap_or_else(PoisonError::into_inner);
+    if models.len() < NOTED && models.insert(model.clone()) {
         tracing::warn!(
             gen_ai.request.model = model,
             "the context window of this model is not known, so prompts are not limited: add it to the budget"
         );
     }
+}
+
+impl Limits {
+    /// No limits: only marks that count messages or turns matter.
+    pub(crate) const NONE: Self =
+        Self { context: u64::MAX, prompt: u64::MAX, reserve: 0, least_reply: None, ratio: 1.0 };
 }
 
 #[cfg(test)]

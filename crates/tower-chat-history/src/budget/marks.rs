@@ -13,18 +13,21 @@ pub struct Marks {
 
 /// A size of a prompt or of its window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Mark {
     /// That share of the prompt's limit, in percent: of the context window less the reply's reserve. The head counts, but a
     /// compaction never goes under the head and half of what remains beside it.
     Percent(u8),
-    /// That many messages in the window: without head and input.
+    /// That many messages in the window: without head and input. A window is cut between exchanges, and its newest turn is
+    /// only left out for want of room, so there may be a few more.
     Messages(usize),
     /// That many turns in the window: without the one that the input belongs to.
     Turns(usize),
 }
 
 impl Marks {
-    /// Starts over one mark and goes down to another one. The limit of the prompt holds in any case.
+    /// Starts over one mark and goes down to another one. The limit of the prompt holds in any case, and where it is the
+    /// reason, a window is not larger afterwards than 75% of it leaves room for.
     ///
     /// # Errors
     ///
@@ -35,38 +38,34 @@ impl Marks {
             (Mark::Messages(start), Mark::Messages(to)) | (Mark::Turns(start), Mark::Turns(to)) => to > start,
             _ => false,
         };
-        if grows || start.is_wrong() || to.is_wrong() { Err(MarksError) } else { Ok(Self { start, to }) }
+        if grows || start.is_wrong() || to.is_wrong() { Err(MarksError(())) } else { Ok(Self { start, to }) }
     }
 
     /// At most that many messages, at least one: once there are more, a quarter of them goes.
     #[must_use]
     pub const fn last_messages(messages: usize) -> Self {
         let messages = at_least_one(messages);
-        Self { start: Mark::Messages(messages), to: Mark::Messages(messages.div_ceil(4) * 3) }.ordered()
+        Self { start: Mark::Messages(messages), to: Mark::Messages(three_quarters(messages)) }
     }
 
     /// At most that many turns, at least one: once there are more, a quarter of them goes.
     #[must_use]
     pub const fn last_turns(turns: usize) -> Self {
         let turns = at_least_one(turns);
-        Self { start: Mark::Turns(turns), to: Mark::Turns(turns.div_ceil(4) * 3) }.ordered()
+        Self { start: Mark::Turns(turns), to: Mark::Turns(three_quarters(turns)) }
     }
 
-    /// When the prompt is over its limit, all but that many messages go, of which at least one is kept.
+    /// When the prompt is over its limit, everything goes but the newest messages: that many of them, at least one.
     #[must_use]
     pub const fn keep_recent(messages: usize) -> Self {
         Self { start: Mark::Percent(100), to: Mark::Messages(at_least_one(messages)) }
     }
+}
 
-    /// Three quarters of little, rounded up, are more than all.
-    const fn ordered(self) -> Self {
-        match self {
-            Self { start: Mark::Messages(start), to: Mark::Messages(to) } if to > start => {
-                Self { to: self.start, ..self }
-            }
-            Self { start: Mark::Turns(start), to: Mark::Turns(to) } if to > start => Self { to: self.start, ..self },
-            ordered => ordered,
-        }
+impl Marks {
+    /// Whether it starts by something that needs no budget.
+    pub(crate) const fn count_messages_or_turns(self) -> bool {
+        matches!(self.start, Mark::Messages(_) | Mark::Turns(_))
     }
 }
 
@@ -89,10 +88,14 @@ const fn at_least_one(count: usize) -> usize {
     if count == 0 { 1 } else { count }
 }
 
+const fn three_quarters(count: usize) -> usize {
+    at_least_one(count / 4 * 3 + count % 4 * 3 / 4)
+}
+
 /// Marks that make no sense.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a compaction must go down from its start, to a mark that is more than 0 and, in percent, at most 100")]
-pub struct MarksError;
+pub struct MarksError(());
 
 #[cfg(test)]
 mod tests {
@@ -109,14 +112,15 @@ mod tests {
             (Mark::Messages(3), Mark::Messages(4)),
             (Mark::Turns(0), Mark::Turns(0)),
         ] {
-            assert_eq!(Marks::new(start, to), Err(MarksError));
+            assert_eq!(Marks::new(start, to), Err(MarksError(())));
         }
     }
 
     #[test]
     fn a_quarter_of_what_is_counted_goes() {
-        for (messages, to) in [(0, 1), (1, 1), (2, 2), (3, 3), (4, 3), (20, 15)] {
+        for (messages, to) in [(0, 1), (1, 1), (2, 1), (3, 2), (4, 3), (5, 3), (6, 4), (10, 7), (20, 15)] {
             assert_eq!(Marks::last_messages(messages).to, Mark::Messages(to), "{messages}");
+            assert_eq!(Marks::last_turns(messages).to, Mark::Turns(to), "{messages}");
         }
     }
 }

@@ -43,7 +43,7 @@ pub use self::{
     marks::{Mark, Marks, MarksError},
     models::{ModelLimits, ModelTable, UnknownModel},
     prompt::{DoesNotFit, PromptTokens},
-    trimmer::{Importance, Keep, KeepFirst, TrimTurn, Trimmer},
+    trimmer::{Importance, KeepFirst, KeepTurn, TrimTurn, Trimmer},
 };
 
 /// How large a prompt may be. See the [module docs](self).
@@ -96,7 +96,7 @@ impl ContextBudget {
         Self { window, models: ModelTable::new(), reply_reserve: None, least_reply: None, calibrate: true }
     }
 
-    /// Adds a model to the table, or replaces what it says.
+    /// Adds a model to the table, or replaces what it says. It matters where the budget goes [by model](Self::by_model).
     #[must_use]
     pub fn model(mut self, name: impl Into<String>, limits: ModelLimits) -> Self {
         self.models.insert(name, limits);
@@ -111,7 +111,7 @@ impl ContextBudget {
         self
     }
 
-    /// Lets the reply shrink to that many tokens before messages are left out: the request's own limit is then lowered, in
+    /// Lets the reply shrink to that many tokens, at least 1, before messages are left out: the request's own limit is then lowered, in
     /// the field in which it stands. A request without such a field is not changed; its reserve shrinks. The default is that
     /// it does not shrink: no field of a request changes but its messages.
     #[must_use]
@@ -120,8 +120,9 @@ impl ContextBudget {
         self
     }
 
-    /// Whether counts are corrected by what the provider reports: by one factor in this process, never below 1, so that a
-    /// counter that counts too little does not let prompts grow too large. The default is that they are.
+    /// Whether counts are corrected by what the provider reports: by a factor for each model in this process, between 1 and 1.5,
+    /// so that a counter that counts too little does not let prompts grow too large. Prompts under 500 tokens, and counters
+    /// without a [name](crate::tokens::TokenCounter::name), do not matter for it. The default is that they are.
     #[must_use]
     pub const fn calibrate(mut self, calibrate: bool) -> Self {
         self.calibrate = calibrate;

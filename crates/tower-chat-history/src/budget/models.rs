@@ -44,20 +44,27 @@ impl ModelLimits {
 #[derive(Clone, Debug)]
 pub struct ModelTable(BTreeMap<String, ModelLimits>);
 
-const OPENAI: [(&str, ModelLimits); 22] = [
+const OPENAI: [(&str, ModelLimits); 28] = [
     ("chatgpt-4o", ModelLimits::new(128_000).output(16_384)),
     ("gpt-3.5-turbo", ModelLimits::new(16_385).output(4_096)),
+    ("gpt-3.5-turbo-0301", ModelLimits::new(4_096).output(4_096)),
+    ("gpt-3.5-turbo-0613", ModelLimits::new(4_096).output(4_096)),
+    // As Azure calls it.
+    ("gpt-35-turbo", ModelLimits::new(16_385).output(4_096)),
     ("gpt-3.5-turbo-instruct", ModelLimits::new(4_096).output(4_096)),
     ("gpt-4", ModelLimits::new(8_192).output(8_192)),
     ("gpt-4-0125-preview", ModelLimits::new(128_000).output(4_096)),
     ("gpt-4-1106", ModelLimits::new(128_000).output(4_096)),
     ("gpt-4-32k", ModelLimits::new(32_768).output(32_768)),
     ("gpt-4-turbo", ModelLimits::new(128_000).output(4_096)),
+    ("gpt-4-vision", ModelLimits::new(128_000).output(4_096)),
     ("gpt-4.1", ModelLimits::new(1_047_576).output(32_768)),
     ("gpt-4.5", ModelLimits::new(128_000).output(16_384)),
     ("gpt-4o", ModelLimits::new(128_000).output(16_384)),
     ("gpt-5", ModelLimits::new(400_000).input(272_000).output(128_000)),
     ("gpt-5-chat", ModelLimits::new(128_000).output(16_384)),
+    ("gpt-5.1-chat", ModelLimits::new(128_000).output(16_384)),
+    ("gpt-5.2-chat", ModelLimits::new(128_000).output(16_384)),
     ("gpt-oss", ModelLimits::new(131_072).output(131_072)),
     ("o1", ModelLimits::new(200_000).output(100_000)),
     ("o1-mini", ModelLimits::new(128_000).output(65_536)),
@@ -87,9 +94,7 @@ impl ModelTable {
     ///
     /// When there is none.
     pub fn get(&self, model: &str) -> Result<ModelLimits, UnknownModel> {
-        let bare = model.strip_prefix("ft:").unwrap_or(model);
-        let bare = bare.rsplit('/').next().unwrap_or(bare);
-        let found = [model, bare].into_iter().find_map(|name| self.longest(name));
+        let found = [model, bare(model)].into_iter().find_map(|name| self.longest(name));
         found.ok_or_else(|| UnknownModel { model: model.to_owned() })
     }
 
@@ -98,6 +103,12 @@ impl ModelTable {
         let before = self.0.range::<str, _>((Bound::Unbounded, Bound::Included(name))).rev();
         before.filter(|(known, _)| begins_with(name, known)).map(|(_, limits)| *limits).next()
     }
+}
+
+/// The name behind a provider's prefix, and within that of a fine-tuned model.
+fn bare(model: &str) -> &str {
+    let tuned = model.split_once("ft:").map(|(_, tuned)| tuned.split(':').next().unwrap_or(tuned));
+    tuned.unwrap_or_else(|| model.rsplit('/').next().unwrap_or(model))
 }
 
 /// Whether a name is that of a known model, or of one of its versions: `gpt-4o-2024-08-06` is a `gpt-4o`, and `o10` no `o1`.
@@ -145,6 +156,11 @@ mod tests {
             ("gpt-5-chat-latest", 128_000),
             ("openai/gpt-4o-mini", 128_000),
             ("ft:gpt-3.5-turbo-0125:acme::id", 16_385),
+            ("ft:gpt-3.5-turbo:acme/b:c", 16_385),
+            ("openai/ft:gpt-4o:acme", 128_000),
+            ("gpt-35-turbo", 16_385),
+            ("gpt-4-vision-preview", 128_000),
+            ("gpt-5.1-chat-latest", 128_000),
             ("o1", 200_000),
             ("o3-mini", 200_000),
         ] {

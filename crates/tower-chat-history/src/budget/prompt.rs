@@ -38,13 +38,13 @@ impl PromptTokens {
 /// [model](super::ContextBudget::model)'s), the reply's reserve
 /// ([`reply_reserve`](super::ContextBudget::reply_reserve), or the request's own limit), and how far that may shrink
 /// ([`shrink_reply_to`](super::ContextBudget::shrink_reply_to)).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 #[error(
     "the prompt does not fit: head {} + tools {} + response format {} + summary {} + least of the window {} + input {} + \
-     reply reserve {reply_reserve} tokens are more than the {context_window} of the context window (see the budget's window, \
+     reply reserve {reply_reserve} tokens are more than the {context_window} of the context window{} (see the budget's window, \
      its reply_reserve and shrink_reply_to)",
-    parts.head, parts.tools, parts.response_format, parts.summary, parts.window, parts.input
+    parts.head, parts.tools, parts.response_format, parts.summary, parts.window, parts.input, corrected(*calibration)
 )]
 pub struct DoesNotFit {
     /// The sizes of what has to be sent. Of the window it is the turn that the input belongs to, with the calls that it
@@ -52,6 +52,16 @@ pub struct DoesNotFit {
     pub parts: PromptTokens,
     /// The context window, in tokens of the provider.
     pub context_window: u64,
-    /// What was reserved for the reply, in tokens.
+    /// What was reserved for the reply, in tokens of the provider.
     pub reply_reserve: u64,
+    /// How many of the provider's tokens a counted one was taken for.
+    pub calibration: f64,
+}
+
+fn corrected(calibration: f64) -> String {
+    if calibration > 1.0 {
+        format!(", where the provider reports {calibration:.2} tokens for each that is counted (see calibrate)")
+    } else {
+        String::new()
+    }
 }

@@ -8,12 +8,14 @@ use tower_chat_history_core::{Message, Seq};
 ///
 /// It chooses among whole turns, so whatever it says, what is sent obeys the chat rules. The turn that the input belongs to
 /// is not asked for: it stays. What a trimmer decides is for one call: it is asked again with the next one, and a provider's
-/// cache of the prompt is of use only as far as it decides the same. Where what it keeps does not fit, its decision is
-/// ignored, and the newest turns are kept.
+/// cache of the prompt is of use only as far as it decides the same. Nothing is stored, so the window grows up to the
+/// [load limit](crate::HistoryOptions::load_limit). Where what it keeps does not fit, or where it panics, its decision is
+/// ignored, and the newest turns are kept for this call. [Marks](super::Marks) that count messages or turns come first: it
+/// chooses among what they leave.
 pub trait Trimmer: fmt::Debug + Send + Sync + 'static {
     /// How much of each turn is kept, in the order of the turns; of those behind the end of the list, nothing. Together they
     /// should not have more than `room` tokens.
-    fn trim(&self, turns: &[TrimTurn<'_>], room: u64) -> Vec<Keep>;
+    fn trim(&self, turns: &[TrimTurn<'_>], room: u64) -> Vec<KeepTurn>;
 }
 
 /// One turn of a window.
@@ -32,7 +34,7 @@ pub struct TrimTurn<'a> {
 
 /// How much of a turn is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Keep {
+pub enum KeepTurn {
     /// All of it.
     Whole,
     /// All but tool calls and results: user messages and final answers.
@@ -72,13 +74,18 @@ impl<F> Trimmer for Importance<F>
 where
     F: Fn(&TrimTurn<'_>) -> f64 + Send + Sync + 'static,
 {
-    fn trim(&self, turns: &[TrimTurn<'_>], room: u64) -> Vec<Keep> {
+    fn trim(&self, turns: &[TrimTurn<'_>], room: u64) -> Vec<KeepTurn> {
         let mut scored: Vec<(usize, f64)> = turns.iter().map(&self.0).enumerate().collect();
         // The newer of two that matter as much comes first.
         scored.sort_by(|(at, one), (other_at, other)| {
             other.partial_cmp(one).unwrap_or(Ordering::Equal).then(other_at.cmp(at))
         });
-        fill(turns, scored.into_iter().map(|(turn, _)| turn), room)
+        let mut kept = vec![KeepTurn::Nothing; turns.len()];
+        let mut left = room;
+        for (turn, _) in scored {
+            kept[turn] = keep(&turns[turn], &mut left);
+        }
+        kept
     }
 }
 
@@ -95,27 +102,35 @@ impl KeepFirst {
 }
 
 impl Trimmer for KeepFirst {
-    fn trim(&self, turns: &[TrimTurn<'_>], room: u64) -> Vec<Keep> {
+    fn trim(&self, turns: &[TrimTurn<'_>], room: u64) -> Vec<KeepTurn> {
         let first = self.0.min(turns.len());
-        fill(turns, (0..first).chain((first..turns.len()).rev()), room)
+        let mut kept = vec![KeepTurn::Nothing; turns.len()];
+        let mut left = room;
+        for turn in 0..first {
+            kept[turn] = keep(&turns[turn], &mut left);
+        }
+        // The newest are kept without a hole: the first one that does not fit is the last that is looked at.
+        for turn in (first..turns.len()).rev() {
+            kept[turn] = keep(&turns[turn], &mut left);
+            if kept[turn] == KeepTurn::Nothing {
+                break;
+            }
+        }
+        kept
     }
 }
 
-/// Keeps turns in that order while there is room.
-fn fill(turns: &[TrimTurn<'_>], order: impl Iterator<Item = usize>, room: u64) -> Vec<Keep> {
-    let mut kept = vec![Keep::Nothing; turns.len()];
-    let mut left = room;
-    for turn in order {
-        let TrimTurn { tokens, tokens_without_rounds, .. } = turns[turn];
-        let (keep, tokens) = match left {
-            left if tokens <= left => (Keep::Whole, tokens),
-            left if tokens_without_rounds <= left => (Keep::WithoutRounds, tokens_without_rounds),
-            _ => continue,
-        };
-        kept[turn] = keep;
-        left -= tokens;
-    }
-    kept
+/// As much of a turn as there is room for.
+fn keep(turn: &TrimTurn<'_>, left: &mut u64) -> KeepTurn {
+    let (keep, tokens) = if turn.tokens <= *left {
+        (KeepTurn::Whole, turn.tokens)
+    } else if turn.tokens_without_rounds <= *left {
+        (KeepTurn::WithoutRounds, turn.tokens_without_rounds)
+    } else {
+        (KeepTurn::Nothing, 0)
+    };
+    *left -= tokens;
+    keep
 }
 
 impl<F> fmt::Debug for Importance<F> {
@@ -142,15 +157,27 @@ mod tests {
     fn what_matters_least_goes_first() {
         let turns = turns(&[(10, 10), (10, 10), (10, 2), (10, 10)]);
         let trimmer = Importance::new(|turn: &TrimTurn<'_>| if turn.seq == Seq::new(1) { 9.0 } else { 0.0 });
-        assert_eq!(trimmer.trim(&turns, 23), [Keep::Nothing, Keep::Whole, Keep::WithoutRounds, Keep::Whole]);
+        assert_eq!(
+            trimmer.trim(&turns, 23),
+            [KeepTurn::Nothing, KeepTurn::Whole, KeepTurn::WithoutRounds, KeepTurn::Whole]
+        );
         let undecided = Importance::new(|_: &TrimTurn<'_>| f64::NAN);
-        assert_eq!(undecided.trim(&turns, 20), [Keep::Nothing, Keep::Nothing, Keep::Whole, Keep::Whole]);
+        assert_eq!(
+            undecided.trim(&turns, 20),
+            [KeepTurn::Nothing, KeepTurn::Nothing, KeepTurn::Whole, KeepTurn::Whole]
+        );
     }
 
     #[test]
     fn the_first_turns_stay_and_then_the_newest() {
         let turns = turns(&[(10, 10), (10, 10), (10, 10), (10, 10)]);
-        assert_eq!(KeepFirst::new(1).trim(&turns, 25), [Keep::Whole, Keep::Nothing, Keep::Nothing, Keep::Whole]);
-        assert_eq!(KeepFirst::new(9).trim(&turns, 25), [Keep::Whole, Keep::Whole, Keep::Nothing, Keep::Nothing]);
+        assert_eq!(
+            KeepFirst::new(1).trim(&turns, 25),
+            [KeepTurn::Whole, KeepTurn::Nothing, KeepTurn::Nothing, KeepTurn::Whole]
+        );
+        assert_eq!(
+            KeepFirst::new(9).trim(&turns, 25),
+            [KeepTurn::Whole, KeepTurn::Whole, KeepTurn::Nothing, KeepTurn::Nothing]
+        );
     }
 }

@@ -4,11 +4,13 @@ use std::{sync::Arc, time::Duration};
 
 use tokio::runtime::Handle;
 use tower_chat_history_core::{
-    Compact, ConversationId, ExchangeId, Expect, Load, Loaded, Message, Recorded, StoreError, Window,
+    Compact, Compaction, ConversationId, ExchangeId, Expect, Load, Loaded, Message, Recorded, StoreError, Summary,
+    Window,
 };
 
 use super::{
-    CallOptions, Engine, Turn, TurnInput,
+    CallOptions, Engine, RequestInfo, Turn, TurnInput,
+    basis::Basis,
     count::Counting,
     ending::Ending,
     input::Keep,
@@ -18,9 +20,10 @@ use super::{
 };
 use crate::{
     History, HistoryError, InputError, NotStored, OnConflict, OnLoadFailure, Outcome,
-    budget::{Limits, PromptTokens},
-    plan::{Fit, Fitting, Given, Plan, plan},
-    report::{TurnReport, TurnTokens},
+    budget::Limits,
+    plan::{Given, Plan, Refused, plan},
+    report::{ReportSender, TurnReport},
+    summary::SummaryReport,
     tokens::ByteEstimate,
 };
 
@@ -34,24 +37,34 @@ impl Engine {
     ///
     /// Before the model is called: when there is no input or it does not fit the conversation
     /// ([`HistoryError::Input`]), when what the caller resends is not the log's end ([`HistoryError::Transcript`]), when the
-    /// exchange id is recorded already ([`HistoryError::AlreadyRecorded`]), when the
-    /// history cannot be loaded, or when the conversation's queue is full or slow.
+    /// prompt does not fit the budget ([`HistoryError::DoesNotFit`]), when the exchange id is recorded already
+    /// ([`HistoryError::AlreadyRecorded`]), when the history cannot be loaded, or when the conversation's queue is full or
+    /// slow.
     pub async fn begin(&self, input: TurnInput) -> Result<Turn, HistoryError> {
-        let TurnInput { conversation, exchange, transcript, input, choices, request, counter, options } = input;
-        if input.is_empty() {
-            return Err(InputError::Empty.into());
-        }
-        let policy = self.options();
-        let runtime = Handle::try_current().ok();
-        if policy.measures_time() && runtime.is_none() {
-            return Err(HistoryError::NoRuntime);
-        }
-        let permit = self.wait(&conversation, runtime.as_ref()).await?;
+        self.begin_releasing(input, || {}).await
+    }
 
+    /// The same, for a caller that holds what a summarizer may need: it is let go before one is asked.
+    pub(crate) async fn begin_releasing(
+        &self,
+        input: TurnInput,
+        release: impl FnOnce() + Send,
+    ) -> Result<Turn, HistoryError> {
+        let call = Call::new(self, input)?;
+        let permit = self.wait(&call.conversation, call.runtime.as_ref()).await?;
+        let mut seen = self.look(&call).await?;
+        let mut planned = self.decide(&call, &seen).await?;
+        self.summarize_before(&call, &mut seen, &mut planned, release).await?;
+        Ok(self.turn(call, &seen, planned, permit))
+    }
+
+    /// Loads the conversation.
+    pub(super) async fn look(&self, call: &Call) -> Result<Seen, HistoryError> {
+        let policy = self.options();
         let mut load = Load::new().profile(policy.profile.clone()).limit(policy.load_limit);
-        load.exchange = exchange.clone();
-        let loaded =
-            timer::timeout(runtime.as_ref(), policy.store_timeout, self.store().load(&conversation, load)).await;
+        load.exchange = call.exchange.clone();
+        let loaded = self.store().load(&call.conversation, load);
+        let loaded = timer::timeout(call.runtime.as_ref(), policy.store_timeout, loaded).await;
         let (history, window) = match loaded
             .map_err(LoadFailure::Timeout)
             .and_then(|loaded| loaded.map_err(LoadFailure::Store))
@@ -66,73 +79,108 @@ impl Engine {
             }
             Err(error) => return Err(error.into()),
         };
-
         // Where there is no history to compare with, what the caller resent is the best there is.
         let resent = match history {
-            History::Unavailable => Recorded::log(transcript),
+            History::Unavailable => Recorded::log(call.transcript.clone()),
             History::Absent | History::Loaded => {
-                transcript::check(&transcript, window.as_ref())?;
+                transcript::check(&call.transcript, window.as_ref())?;
                 Vec::new()
             }
         };
-        let instead = match &options.keep {
+        Ok(Seen { history, window, resent })
+    }
+
+    /// Counts, and decides what is sent.
+    pub(super) async fn decide(&self, call: &Call, seen: &Seen) -> Result<Planned, HistoryError> {
+        let policy = self.options();
+        let ratio = call.calibration.as_deref().map_or(1.0, |key| self.shared.calibration.ratio(key));
+        let limits = policy.budget.limits(&call.request, ratio);
+        // Marks that count messages hold without a budget too, and what was cleared stays cleared.
+        let needs_none = policy.marks.count_messages_or_turns() || policy.clear_results.is_some();
+        let limits = limits.or_else(|| needs_none.then_some(Limits::NONE));
+        let summary = seen.summary().map(|summary| policy.summary_format.message(&summary.text));
+        let mut basis = None;
+        let mut summary_size = 0;
+        if let Some(limits) = limits {
+            let log: Vec<Message> = seen.messages().chain(&summary).cloned().collect();
+            let runtime = call.runtime.as_ref();
+            let mut parts = call.counting.prompt(&call.request, &log, &call.input, runtime).await;
+            summary_size = summary.as_ref().map_or(0, |summary| call.counting.message(summary));
+            // Room is kept for the summary to come, or the window would have to give way to it.
+            let room = policy.summaries.as_ref().map_or(0, |summaries| summaries.max_tokens.into());
+            parts.summary = summary_size.max(room);
+            basis = Some(Basis { limits, parts });
+        }
+        let instead = match &call.keep {
             Keep::Instead(kept) => Some(kept.as_slice()),
             Keep::Exchange | Keep::Nothing => None,
         };
-        let counter = policy.token_counter.clone().or(counter).unwrap_or_else(|| Arc::new(ByteEstimate::new()));
-        let counting = Counting::new(self, counter);
-        let calibration = self.shared.calibration.ratio();
-        let limits = policy.budget.limits(&request, calibration);
-        let mut tokens = None;
-        if let Some(limits) = limits {
-            let exchanges = window.as_ref().map_or(&resent, |window| &window.exchanges);
-            let log: Vec<Message> =
-                exchanges.iter().flat_map(|recorded| &recorded.exchange.messages).cloned().collect();
-            tokens = Some((limits, counting.prompt(&request, &log, &input, runtime.as_ref()).await));
+        let stores = seen.window.is_some() && !matches!(call.keep, Keep::Nothing);
+        let cost = |message: &Message| call.counting.message(message);
+        let plan_with = |basis: Option<Basis>| {
+            plan(&Given {
+                loaded: seen.window.as_ref(),
+                resent: &seen.resent,
+                summary: summary.as_ref(),
+                input: &call.input,
+                instead,
+                limit: policy.load_limit,
+                on_open_turn: policy.on_open_turn,
+                fitting: basis.map(|basis| basis.fitting(policy, stores, &cost)),
+            })
+        };
+        let mut planned = plan_with(basis);
+        // A summary that is not there yet gives way to what has to be sent.
+        if let (Err(Refused::DoesNotFit(_)), Some(basis)) = (&planned, &mut basis) {
+            basis.parts.summary = summary_size;
+            planned = plan_with(Some(*basis));
         }
-        let cost = |message: &Message| counting.message(message);
-        let fitting = tokens.map(|(limits, parts)| Fitting {
-            limits,
-            marks: policy.marks,
-            clear: policy.clear_results.as_ref(),
-            trimmer: policy.trimmer.as_deref(),
-            stores: window.is_some(),
-            parts,
-            cost: &cost,
-        });
-        let (limit, on_open_turn) = (policy.load_limit, policy.on_open_turn);
-        let given =
-            Given { loaded: window.as_ref(), resent: &resent, input: &input, instead, limit, on_open_turn, fitting };
-        let Plan { fit, continues, superseded } = plan(given)?;
-        let tokens = tokens.map(|(limits, parts)| turn_tokens(&limits, parts, &fit));
+        let plan = planned?;
+        Ok(Planned { plan, basis, summary: None })
+    }
 
+    fn turn(&self, call: Call, seen: &Seen, planned: Planned, permit: Option<QueuePermit>) -> Turn {
+        let policy = self.options();
+        let Planned { plan: Plan { fit, continues, superseded }, basis, summary } = planned;
         let report = TurnReport {
-            conversation,
-            exchange: exchange.unwrap_or_else(ExchangeId::generate),
-            history,
-            messages_loaded: window.iter().flat_map(|w| &w.exchanges).map(|e| e.exchange.messages.len()).sum(),
-            messages_sent: fit.window.len() + input.len(),
-            truncated: window.as_ref().is_some_and(|window| window.truncated),
+            conversation: call.conversation,
+            exchange: call.exchange.unwrap_or_else(ExchangeId::generate),
+            history: seen.history,
+            messages_loaded: seen.window.iter().flat_map(|w| &w.exchanges).map(|e| e.exchange.messages.len()).sum(),
+            messages_sent: fit.window.len() + call.input.len(),
+            truncated: seen.window.as_ref().is_some_and(|window| window.truncated),
             superseded_calls: superseded,
             downgraded: 0,
-            tokens,
+            tokens: basis.map(|basis| basis.tokens(&fit)),
+            summary,
             outcome: Outcome::NotStored(NotStored::Abandoned),
         };
         let target = Target {
-            expect: expect(policy.on_conflict, history, window.as_ref(), continues.is_some()),
+            expect: expect(policy.on_conflict, seen.history, seen.window.as_ref(), continues.is_some()),
             continues,
             compact: fit.cut.map(|cut| Compact {
                 profile: policy.profile.clone(),
-                replaces: window.as_ref().map(Window::compaction_version).unwrap_or_default(),
+                replaces: seen.window.as_ref().map(Window::compaction_version).unwrap_or_default(),
                 cut,
             }),
         };
         let window_len = fit.window.len();
         let mut context = fit.window;
-        context.extend(input);
-        let CallOptions { keep, report: handle } = options;
-        let ending = Ending { engine: self.clone(), report, handle, permit, told: false };
-        Ok(Turn::new(Begun { context, window_len, choices, counting, keep, target, runtime, ending }))
+        context.extend(call.input);
+        let ending = Ending { engine: self.clone(), report, handle: call.report, permit, told: false };
+        Turn::new(Begun {
+            context,
+            window_len,
+            choices: call.choices,
+            counting: call.counting,
+            calibration: call.calibration,
+            basis,
+            has_gap: seen.has_gap(),
+            keep: call.keep,
+            target,
+            runtime: call.runtime,
+            ending,
+        })
     }
 
     /// Waits for this process's pending saves of the conversation, and for its turn in the queue if there is one.
@@ -154,19 +202,94 @@ impl Engine {
     }
 }
 
-fn turn_tokens(limits: &Limits, parts: PromptTokens, fit: &Fit) -> TurnTokens {
-    TurnTokens {
-        prompt: PromptTokens { window: fit.tokens, ..parts },
-        limit: limits.beside(limits.reserve),
-        reply_reserve: limits.reserve,
-        reply_limit: fit.reply.map(|tokens| u32::try_from(tokens).unwrap_or(u32::MAX)),
-        evicted_messages: fit.evicted.messages,
-        evicted_tokens: fit.evicted.tokens,
-        compacted: fit.cut.is_some(),
-        for_this_call: fit.for_this_call,
-        calibration: limits.ratio,
-        reported: None,
+/// What a call asks for, made ready.
+pub(super) struct Call {
+    pub(super) conversation: ConversationId,
+    exchange: Option<ExchangeId>,
+    transcript: Vec<Message>,
+    input: Vec<Message>,
+    choices: usize,
+    request: RequestInfo,
+    pub(super) counting: Counting,
+    /// Whose counts are corrected: the model's by this counter. None if they cannot be.
+    calibration: Option<String>,
+    keep: Keep,
+    report: Option<ReportSender>,
+    /// Where time is measured.
+    pub(super) runtime: Option<Handle>,
+}
+
+impl Call {
+    fn new(engine: &Engine, input: TurnInput) -> Result<Self, HistoryError> {
+        let TurnInput { conversation, exchange, transcript, input, choices, request, counter, options } = input;
+        if input.is_empty() {
+            return Err(InputError::Empty.into());
+        }
+        let policy = engine.options();
+        let runtime = Handle::try_current().ok();
+        if policy.measures_time() && runtime.is_none() {
+            return Err(HistoryError::NoRuntime);
+        }
+        let counter = policy.token_counter.clone().or(counter).unwrap_or_else(|| Arc::new(ByteEstimate::new()));
+        let model = request.model.as_deref().unwrap_or_default();
+        let calibration = counter.name().map(|counter| format!("{model} {counter}"));
+        let counting = Counting::new(engine, counter);
+        let CallOptions { keep, report } = options;
+        Ok(Self {
+            conversation,
+            exchange,
+            transcript,
+            input,
+            choices,
+            request,
+            counting,
+            calibration,
+            keep,
+            report,
+            runtime,
+        })
     }
+}
+
+/// What there was to load.
+pub(super) struct Seen {
+    history: History,
+    pub(super) window: Option<Window>,
+    /// What stands for a history that could not be loaded.
+    resent: Vec<Recorded>,
+}
+
+impl Seen {
+    fn messages(&self) -> impl Iterator<Item = &Message> {
+        let exchanges = self.window.as_ref().map_or(&self.resent, |window| &window.exchanges);
+        exchanges.iter().flat_map(|recorded| &recorded.exchange.messages)
+    }
+
+    /// Goes on as if this compaction were stored already, and left nothing of the window.
+    pub(super) fn starts_empty(&mut self, compaction: Compaction) {
+        if let Some(window) = &mut self.window {
+            window.exchanges.clear();
+            window.compaction = Some(compaction);
+        }
+    }
+
+    /// Whether something left the window that no summary covers.
+    fn has_gap(&self) -> bool {
+        let cut = self.window.as_ref().and_then(|window| window.compaction.as_ref()).map(|compaction| &compaction.cut);
+        cut.is_some_and(|cut| cut.window_start > cut.covers_to())
+    }
+
+    fn summary(&self) -> Option<&Summary> {
+        self.window.as_ref()?.compaction.as_ref()?.cut.summary.as_ref()
+    }
+}
+
+/// What was decided.
+pub(super) struct Planned {
+    pub(super) plan: Plan,
+    pub(super) basis: Option<Basis>,
+    /// What was done for a summary before.
+    pub(super) summary: Option<SummaryReport>,
 }
 
 /// What the append must expect of the log, given what was seen of it.

@@ -1,6 +1,7 @@
 //! Counting: each message once, large ones where they block nobody, and never so that a broken counter breaks a call.
 
 use std::{
+    fmt,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
 };
@@ -11,31 +12,41 @@ use tower_chat_history_core::{Message, TokenCounts};
 use super::{Engine, RequestInfo};
 use crate::{
     budget::PromptTokens,
-    tokens::{ByteEstimate, CountCache, REPLY_PRIMING, TokenCounter, tokens_of},
+    tokens::{ByteEstimate, CountCache, RequestTokens, TokenCounter, tokens_of},
 };
 
 /// From this size on, in bytes of what is not counted yet, counting is done on a thread for blocking work. Tokenizers take up
 /// to a second a megabyte for what is made to be slow, so this is at most some 60 milliseconds, and mostly 2.
 const LARGE: usize = 1 << 16;
 
-/// One call's counter, with the counts that this process remembers.
+/// One call's counter, with the counts that are remembered.
+///
+/// Counts of a counter without a name are remembered for the call: it is counted where it blocks nobody, and looked up where
+/// the window is planned.
 #[derive(Clone)]
 pub(super) struct Counting {
     counter: Arc<dyn TokenCounter>,
     cache: Arc<CountCache>,
 }
 
+/// How many counts a call without a shared cache remembers.
+const OF_ONE_CALL: usize = 1 << 12;
+
 impl Counting {
     pub(super) fn new(engine: &Engine, counter: Arc<dyn TokenCounter>) -> Self {
-        Self { counter, cache: Arc::clone(&engine.shared.counts) }
+        let cache = match counter.name() {
+            Some(_) => Arc::clone(&engine.shared.counts),
+            None => Arc::new(CountCache::new(OF_ONE_CALL)),
+        };
+        Self { counter, cache }
+    }
+
+    pub(super) fn counter(&self) -> &dyn TokenCounter {
+        &self.counter
     }
 
     pub(super) fn message(&self, message: &Message) -> u64 {
-        guarded(|| self.cache.tokens_of(&self.counter, message), || ByteEstimate::new().count_message(message))
-    }
-
-    fn text(&self, text: &str) -> u64 {
-        guarded(|| self.cache.tokens_of_text(&self.counter, text), || ByteEstimate::new().count_text(text))
+        u64::from(self.count_message(message))
     }
 
     /// The sizes of everything but the window, whose messages are counted as well: they are asked for one by one afterwards.
@@ -50,7 +61,8 @@ impl Counting {
         let messages = messages.filter(|message| !self.cache.knows(&self.counter, message)).map(Message::bytes);
         let schemas = [&request.tools, &request.response_format].into_iter().flatten();
         let schemas = schemas.filter(|text| !self.cache.knows_text(&self.counter, text)).map(String::len);
-        if let Some(runtime) = runtime.filter(|_| messages.chain(schemas).sum::<usize>() >= LARGE) {
+        let takes_long = messages.chain(schemas).sum::<usize>() >= LARGE || !self.counter.is_ready();
+        if let Some(runtime) = runtime.filter(|_| takes_long) {
             let (counting, request) = (self.clone(), request.clone());
             let (window, input) = (window.to_vec(), input.to_vec());
             if let Ok(parts) = runtime.spawn_blocking(move || counting.parts(&request, &window, &input)).await {
@@ -61,14 +73,14 @@ impl Counting {
     }
 
     fn parts(&self, request: &RequestInfo, window: &[Message], input: &[Message]) -> PromptTokens {
-        let messages = |messages: &[Message]| messages.iter().map(|message| self.message(message)).sum();
-        let text = |text: &Option<String>| text.as_deref().map_or(0, |text| self.text(text));
-        let _: u64 = messages(window);
+        let sum = |messages: &[Message]| messages.iter().map(|message| self.message(message)).sum();
+        let _: u64 = sum(window);
+        let tools = request.tools.as_deref().into_iter().fold(RequestTokens::new(), RequestTokens::tools);
         PromptTokens {
-            head: messages(&request.head),
-            tools: text(&request.tools) + u64::from(REPLY_PRIMING),
-            response_format: text(&request.response_format),
-            input: messages(input),
+            head: sum(&request.head),
+            tools: tools.count(self).into(),
+            response_format: request.response_format.as_deref().map_or(0, |text| self.count_text(text).into()),
+            input: sum(input),
             ..PromptTokens::default()
         }
     }
@@ -78,7 +90,8 @@ impl Counting {
     pub(super) async fn exchange(&self, messages: &[Message], runtime: Option<&Handle>) -> Option<TokenCounts> {
         let name = self.counter.name()?;
         let unknown = messages.iter().filter(|message| message.tokens_by(name).is_none());
-        let counts = match runtime.filter(|_| unknown.map(Message::bytes).sum::<usize>() >= LARGE) {
+        let takes_long = unknown.map(Message::bytes).sum::<usize>() >= LARGE || !self.counter.is_ready();
+        let counts = match runtime.filter(|_| takes_long) {
             None => caught(&self.counter, messages),
             Some(runtime) => {
                 let (counter, messages) = (Arc::clone(&self.counter), messages.to_vec());
@@ -86,6 +99,31 @@ impl Counting {
             }
         };
         Some(TokenCounts { counter: name.to_string(), counts: counts? })
+    }
+}
+
+/// Counts as the counter does, from memory where it can, and in any case.
+impl TokenCounter for Counting {
+    fn name(&self) -> Option<&Arc<str>> {
+        self.counter.name()
+    }
+
+    fn count_text(&self, text: &str) -> u32 {
+        guarded(|| self.cache.tokens_of_text(&self.counter, text), || ByteEstimate::new().count_text(text))
+    }
+
+    fn count_message(&self, message: &Message) -> u32 {
+        guarded(|| self.cache.tokens_of(&self.counter, message), || ByteEstimate::new().count_message(message))
+    }
+
+    fn reply_priming(&self) -> u32 {
+        self.counter.reply_priming()
+    }
+}
+
+impl fmt::Debug for Counting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Counting").field("counter", &self.counter).finish_non_exhaustive()
     }
 }
 
@@ -99,11 +137,11 @@ fn caught(counter: &Arc<dyn TokenCounter>, messages: &[Message]) -> Option<Vec<u
 }
 
 /// A count that is made in any case.
-fn guarded(count: impl FnOnce() -> u32, estimate: impl FnOnce() -> u32) -> u64 {
-    u64::from(catch_unwind(AssertUnwindSafe(count)).unwrap_or_else(|_| {
+fn guarded(count: impl FnOnce() -> u32, estimate: impl FnOnce() -> u32) -> u32 {
+    catch_unwind(AssertUnwindSafe(count)).unwrap_or_else(|_| {
         tracing::error!("the token counter panicked; its text is counted by its bytes");
         estimate()
-    }))
+    })
 }
 
 #[cfg(test)]

@@ -22,6 +22,7 @@
 //! A turn that is dropped before its commit leaves the conversation as it was. A commit that is dropped goes on by itself:
 //! the reply is paid for.
 
+mod basis;
 mod begin;
 mod commit;
 mod count;
@@ -31,7 +32,9 @@ mod input;
 mod queue;
 mod reply;
 mod request;
+mod retention;
 mod save;
+mod summaries;
 mod timer;
 pub(crate) mod transcript;
 mod turn;
@@ -40,17 +43,23 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use futures_util::StreamExt as _;
 use tokio::runtime::Handle;
-use tower_chat_history_core::{ConversationId, HistoryStore};
+use tower_chat_history_core::{ConversationId, HistoryStore, Prune};
 
 pub use self::{
     commit::Commit,
     input::{CallOptions, TurnInput},
     reply::Reply,
     request::RequestInfo,
+    retention::Retention,
     transcript::InputMode,
     turn::Turn,
 };
-use self::{in_flight::InFlight, queue::Queues};
+use self::{
+    in_flight::InFlight,
+    queue::Queues,
+    retention::Retainer,
+    summaries::{Pauses, Summarizing},
+};
 use crate::{DrainError, HistoryOptions, budget::Calibration, stream::RecordedStream, tokens::CountCache};
 
 /// Remembers conversations in a store. A clone shares the store, the options and what is in flight.
@@ -63,12 +72,16 @@ pub struct Engine {
 
 struct Shared {
     store: Arc<dyn HistoryStore>,
+    /// What prunes that store, if it is to be pruned.
+    retainer: Option<Retainer>,
     options: HistoryOptions,
     in_flight: Arc<InFlight>,
     queues: Arc<Queues>,
     /// Counts of messages that do not remember them.
     counts: Arc<CountCache>,
     calibration: Calibration,
+    summarizing: Arc<Summarizing>,
+    pauses: Pauses,
 }
 
 impl Engine {
@@ -79,14 +92,40 @@ impl Engine {
 
     /// An engine over that store.
     pub fn with_options(store: impl HistoryStore, options: HistoryOptions) -> Self {
-        let (in_flight, queues, counts) = (Arc::default(), Arc::default(), Arc::default());
-        let (store, calibration) = (Arc::new(store), Calibration::default());
-        Self { shared: Arc::new(Shared { store, options, in_flight, queues, counts, calibration }) }
+        Self::over(Arc::new(store), None, options)
     }
 
-    /// Another engine over the same store, with other options.
+    /// An engine that keeps no more than the end of each conversation in that store, which must be able to
+    /// [prune](Prune). [`Retention`] says when it does so.
+    ///
+    /// Pruning is a part of the save of the exchange after which it is done: later calls and [`drain`](Self::drain) wait for it
+    /// as for that. It is tried once, for as long as the [store timeout](HistoryOptions::store_timeout), and does not fail the
+    /// turn.
+    ///
+    /// ```
+    /// use tower_chat_history::{ChatHistoryLayer, Engine, HistoryOptions, MemoryStore, Retention, adapt::Json};
+    ///
+    /// let engine = Engine::with_retention(MemoryStore::new(), HistoryOptions::new(), Retention::LastTurns(100));
+    /// let layer = ChatHistoryLayer::from_engine(engine, Json::new());
+    /// ```
+    #[doc(alias = "trim")]
+    pub fn with_retention(store: impl Prune, options: HistoryOptions, retention: Retention) -> Self {
+        let store = Arc::new(store);
+        let retainer = Retainer::new(Arc::clone(&store) as Arc<dyn Prune>, retention);
+        Self::over(store, Some(retainer), options)
+    }
+
+    fn over(store: Arc<dyn HistoryStore>, retainer: Option<Retainer>, options: HistoryOptions) -> Self {
+        let (in_flight, queues, counts) = (Arc::default(), Arc::default(), Arc::default());
+        let (calibration, summarizing, pauses) = (Calibration::default(), Arc::default(), Pauses::default());
+        let shared = Shared { store, retainer, options, in_flight, queues, counts, calibration, summarizing, pauses };
+        Self { shared: Arc::new(shared) }
+    }
+
+    /// Another engine over the same store, with other options and the same retention.
     pub(crate) fn with_changed(&self, change: impl FnOnce(HistoryOptions) -> HistoryOptions) -> Self {
-        Self::with_options(Arc::clone(self.store()), change(self.options().clone()))
+        let retainer = self.shared.retainer.as_ref().map(Retainer::renewed);
+        Self::over(Arc::clone(self.store()), retainer, change(self.options().clone()))
     }
 
     /// The store.
@@ -113,7 +152,7 @@ impl Engine {
         self.shared.in_flight.saved(conversation).await;
     }
 
-    /// Finishes every pending save and waits for detached streams. Call it before the runtime shuts down.
+    /// Finishes every pending save and every summary under way, and waits for detached streams. Call it before the runtime shuts down.
     ///
     /// Outside of a tokio runtime there is no clock: it then waits without a limit.
     ///
@@ -121,11 +160,18 @@ impl Engine {
     ///
     /// When something is still pending after `timeout`. What its caller has left to the spawner goes on being tried.
     pub async fn drain(&self, timeout: Duration) -> Result<(), DrainError> {
-        let in_flight = &self.shared.in_flight;
+        let (in_flight, summarizing) = (&self.shared.in_flight, &self.shared.summarizing);
         let runtime = Handle::try_current().ok();
-        timer::timeout(runtime.as_ref(), Some(timeout), in_flight.drained())
-            .await
-            .map_err(|_| DrainError { saves: in_flight.saves(), streams: in_flight.streams() })
+        // Streams and saves come first: a turn that ends may have a summary made.
+        let drained = async {
+            in_flight.drained().await;
+            summarizing.drained().await;
+        };
+        timer::timeout(runtime.as_ref(), Some(timeout), drained).await.map_err(|_| DrainError {
+            saves: in_flight.saves(),
+            streams: in_flight.streams(),
+            summaries: summarizing.len(),
+        })
     }
 
     /// Goes on with a stream whose caller has left, and counts it until it ends.
@@ -144,6 +190,7 @@ impl fmt::Debug for Engine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Engine")
             .field("store", &self.shared.store)
+            .field("retainer", &self.shared.retainer)
             .field("options", &self.shared.options)
             .finish_non_exhaustive()
     }

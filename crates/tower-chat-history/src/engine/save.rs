@@ -5,7 +5,7 @@ use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 use futures_util::FutureExt as _;
 use tower_chat_history_core::{Append, Appended, StoreError};
 
-use super::{Reply, Turn, timer};
+use super::{Reply, Turn, retention::Added, timer};
 use crate::{Outcome, SaveError, TurnReport};
 
 /// The pause before the first repetition; each further one is twice as long.
@@ -15,17 +15,24 @@ impl Turn {
     /// Stores the exchange and ends the turn.
     pub(super) async fn save(mut self, reply: Reply) -> Arc<TurnReport> {
         self.learn(reply.usage);
+        let end = reply.message.as_ref().and_then(|message| self.end_of_turn(message));
         let outcome = match self.exchange(reply) {
             Err(why) => Outcome::NotStored(why),
             Ok((expect, mut exchange, compact)) => {
                 exchange.tokens = self.counting().exchange(&exchange.messages, self.runtime()).await;
-                let (continues, incomplete) = (exchange.continues, exchange.incomplete);
+                let (continues, incomplete, added) = (exchange.continues, exchange.incomplete, Added::of(&exchange));
                 let mut append = Append::new(expect, exchange);
                 append.compact = compact;
-                match self.append(append).await {
+                match self.append_with_or_without(append).await {
                     Ok(Appended { revision, seq, duplicate: true, .. }) => Outcome::Duplicate { revision, seq },
-                    Ok(Appended { revision, seq, .. }) => {
+                    Ok(stored) => {
+                        let seq = stored.seq;
                         let moved = continues.is_some_and(|continues| continues.next() != seq);
+                        let (engine, conversation) = (self.engine(), self.conversation());
+                        if let Some(end) = end {
+                            engine.summarize_after(conversation, end);
+                        }
+                        let revision = engine.retain(conversation, &stored, added, self.runtime()).await;
                         Outcome::Stored { revision, seq, moved, incomplete }
                     }
                     Err(error) => {
@@ -36,6 +43,18 @@ impl Turn {
             }
         };
         self.ended(outcome)
+    }
+
+    /// Appends; without the compaction, where the log has become another one meanwhile in which it breaks the rules. The
+    /// exchange is paid for.
+    async fn append_with_or_without(&self, append: Append) -> Result<Appended, SaveError> {
+        match self.append(append.clone()).await {
+            Err(SaveError::Store(StoreError::Compaction(error))) if append.compact.is_some() => {
+                tracing::warn!(error = %error, "an exchange is stored without its compaction");
+                self.append(Append::new(append.expect, append.exchange)).await
+            }
+            decided => decided,
+        }
     }
 
     /// Appends, and repeats what may pass: the exchange id makes a repetition harmless, also when the outcome is unknown.

@@ -65,7 +65,7 @@ fn messages(recorded: &Recorded) -> impl DoubleEndedIterator<Item = (Seq, &Messa
     recorded.exchange.messages.iter().map(|message| (recorded.seq, message))
 }
 
-/// Whether the log has exchanges before those that were loaded.
+/// Whether the log has exchanges before those that were loaded, or had them before it was pruned.
 fn goes_on_before(window: &Window) -> bool {
     window.exchanges.first().is_some_and(|first| first.seq > Seq::FIRST)
 }

@@ -7,7 +7,7 @@ use futures_util::StreamExt as _;
 use tokio::runtime::Handle;
 use tower_chat_history_core::{Compact, ConversationId, Exchange, ExchangeId, Expect, Message, Seq, Usage};
 
-use super::{Commit, Engine, Reply, count::Counting, ending::Ending, input::Keep};
+use super::{Commit, Engine, Reply, basis::Basis, count::Counting, ending::Ending, input::Keep, summaries::TurnEnd};
 use crate::{
     BoxError, NotStored, OnInterruption, OnSaveFailure, Outcome, adapt::FoldReply, report::TurnReport,
     stream::RecordedStream,
@@ -24,6 +24,9 @@ pub(super) struct Begun {
     pub(super) window_len: usize,
     pub(super) choices: usize,
     pub(super) counting: Counting,
+    pub(super) calibration: Option<String>,
+    pub(super) basis: Option<Basis>,
+    pub(super) has_gap: bool,
     pub(super) keep: Keep,
     pub(super) target: Target,
     /// Where time is measured.
@@ -139,11 +142,21 @@ impl Turn {
 
     /// Compares what was counted with what the provider reports.
     pub(super) fn learn(&mut self, usage: Option<Usage>) {
-        let Begun { ending, .. } = &mut *self.0;
-        if let (Some(tokens), Some(usage)) = (&mut ending.report.tokens, usage) {
-            tokens.reported = Some(usage.input_tokens);
-            ending.engine.shared.calibration.learn(tokens.prompt.total(), usage.input_tokens);
+        let Begun { ending, calibration, .. } = &mut *self.0;
+        let (Some(tokens), Some(usage)) = (&mut ending.report.tokens, usage) else { return };
+        tokens.reported = Some(usage.input_tokens);
+        if let Some(key) = calibration {
+            ending.engine.shared.calibration.learn(key, tokens.prompt.total(), usage.input_tokens);
         }
+    }
+
+    /// What a summary needs to know of the turn, if it is over with this reply.
+    pub(super) fn end_of_turn(&self, reply: &Message) -> Option<TurnEnd> {
+        let Begun { basis, counting, has_gap, ending, .. } = &*self.0;
+        let prompt = ending.report.tokens?.prompt.total();
+        let tokens = prompt.saturating_add(counting.message(reply));
+        let end = TurnEnd { basis: (*basis)?, counting: counting.clone(), tokens, has_gap: *has_gap };
+        reply.tool_calls().is_empty().then_some(end)
     }
 
     pub(super) fn conversation(&self) -> &ConversationId {

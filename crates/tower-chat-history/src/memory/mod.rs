@@ -12,8 +12,8 @@ use std::{
 
 use async_trait::async_trait;
 use tower_chat_history_core::{
-    Append, Appended, Compact, CompactOutcome, ConversationId, HistoryStore, Incarnation, Load, Loaded, Page, Revision,
-    Seq, StoreError, Truncate, Truncated,
+    Append, Appended, Compact, CompactOutcome, ConversationId, HistoryStore, Incarnation, Keep, Load, Loaded, Page,
+    Prune, Pruned, Revision, Seq, StoreError, Traces, Truncate, Truncated,
 };
 
 use self::{log::Log, space::Space};
@@ -27,8 +27,8 @@ const SHARDS: usize = 64;
 /// they are in memory: nothing survives the process, and no other process sees it.
 ///
 /// The store holds up to a limit of message JSON, 256 MiB unless [set](Self::with_limit). An append that would exceed it is
-/// refused with [`StoreError::Full`]: nothing is evicted, and only [deleting](HistoryStore::delete) or
-/// [truncating](Truncate) conversations makes room. Only message JSON is counted; ids, summaries and bookkeeping come on top.
+/// refused with [`StoreError::Full`]: nothing is evicted, and only [deleting](HistoryStore::delete),
+/// [truncating](Truncate) or [pruning](Prune) conversations makes room. Only message JSON is counted; ids, summaries and bookkeeping come on top.
 ///
 /// ```
 /// use tower_chat_history::{ConversationId, HistoryStoreExt, MemoryStore, Message};
@@ -156,6 +156,23 @@ impl Truncate for MemoryStore {
         // The lock is free again: dropping a long log takes its time.
         self.shared.space.give_back(tail.bytes());
         Ok(truncated)
+    }
+}
+
+#[async_trait]
+#[deny(clippy::missing_trait_methods)]
+impl Prune for MemoryStore {
+    async fn prune(
+        &self,
+        id: &ConversationId,
+        incarnation: Incarnation,
+        keep: Keep,
+        traces: Traces,
+    ) -> Result<Pruned, StoreError> {
+        let (pruned, head) = self.shard(id).get_mut(id).ok_or(StoreError::Gone)?.prune(incarnation, keep, traces)?;
+        // The lock is free again: dropping a long log takes its time.
+        self.shared.space.give_back(head.bytes());
+        Ok(pruned)
     }
 }
 

@@ -25,7 +25,8 @@ impl<A> ChatHistoryLayer<A> {
         Self::from_engine(Engine::with_options(store, options), adapter)
     }
 
-    /// A layer over an engine that may be shared with other layers and with code that uses it directly.
+    /// A layer over an engine that may be shared with other layers and with code that uses it directly, or that keeps no more
+    /// than the end of each conversation ([`Engine::with_retention`]).
     pub const fn from_engine(engine: Engine, adapter: A) -> Self {
         Self { engine, adapter }
     }

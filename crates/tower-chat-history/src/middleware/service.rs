@@ -1,4 +1,5 @@
 use std::{
+    future::poll_fn,
     mem,
     task::{Context, Poll},
 };
@@ -70,6 +71,7 @@ where
         // The instance that was made ready may hold a permit that its clones do not have: it goes into the future.
         let clone = self.inner.clone();
         let mut inner = mem::replace(&mut self.inner, clone);
+        let mut spare = self.inner.clone();
         let engine = self.engine.clone();
         let adapter = self.adapter.clone();
         ResponseFuture::new(async move {
@@ -79,9 +81,18 @@ where
                     return inner.call(request).await.map(|response| adapter.pass(response)).map_err(Into::into);
                 }
             };
-            let mut turn = engine.begin(input).await?;
+            // A summarizer may need what this instance holds: where both share a limit, each would wait for the other.
+            let mut inner = Some(inner);
+            let mut turn = engine.begin_releasing(input, || drop(inner.take())).await?;
             let sent = draft.send(Prompt::of(&turn))?;
             turn.note_downgraded(sent.downgraded);
+            let mut inner = match inner {
+                Some(inner) => inner,
+                None => {
+                    poll_fn(|context| spare.poll_ready(context)).await.map_err(Into::into)?;
+                    spare
+                }
+            };
             let response = inner.call(sent.request).await.map_err(Into::into)?;
             adapter.record(response, turn).await
         })

@@ -6,48 +6,58 @@ use super::{fit::Fitting, fold::Item};
 use crate::budget::ClearResults;
 
 /// Clears the results of all calls before a position.
-pub(super) fn apply(items: &mut [Item], clear: &ClearResults, before: Seq) {
+pub(super) fn apply(items: &mut [Item], clear: &ClearResults, fitting: &Fitting<'_>, before: Seq) {
     let cleared: Vec<(usize, Message)> =
-        clearable(items, clear).filter(|(at, _)| items[*at].round < Some(before)).collect();
+        clearable(items, clear, fitting, Seq::FIRST, before).map(|(at, message, _)| (at, message)).collect();
     for (at, message) in cleared {
         items[at].message = message;
     }
 }
 
 /// The position, `from` or behind it, before which results are cleared to gain that many tokens, or as many as can be.
-pub(super) fn position(items: &[Item], clear: &ClearResults, fitting: &Fitting<'_>, from: Seq, gain: u64) -> Seq {
-    let results: Vec<Seq> =
-        items.iter().filter(|item| item.message.is_tool_result()).filter_map(|item| item.round).collect();
+pub(super) fn position(items: &[Item], clear: &ClearResults, fitting: &Fitting<'_>, from: Seq, wanted: u64) -> Seq {
+    let is_result = |item: &&Item| item.message.is_tool_result();
+    let rounds: Vec<Seq> = items.iter().filter(is_result).filter_map(|item| item.round).collect();
     // The round of the oldest result that is kept.
-    let kept = results.len().checked_sub(clear.keep).and_then(|at| results.get(at).copied());
-    let end = match (kept, results.last()) {
+    let kept = rounds.len().checked_sub(clear.keep).and_then(|at| rounds.get(at).copied());
+    let end = match (kept, rounds.last()) {
         (Some(kept), _) => kept,
         (None, Some(last)) if clear.keep == 0 => last.next(),
         (None, _) => return from,
     };
-    let (mut position, mut gained, wanted) = (from, 0, gain.max(clear.at_least));
-    for (at, cleared) in clearable(items, clear) {
-        let Some(round) = items[at].round.filter(|round| *round < end) else { continue };
-        // Results of one round are cleared together.
+    let (mut position, mut gained) = (from, 0_u64);
+    for (at, _, gain) in clearable(items, clear, fitting, from, end) {
+        let Some(round) = items[at].round else { continue };
+        // A round that has begun is cleared to its end: its results stand before one position.
         if gained >= wanted && round >= position {
             break;
         }
-        let cost = |message: &Message| (fitting.cost)(message);
-        gained += cost(&items[at].message).saturating_sub(cost(&cleared));
+        gained = gained.saturating_add(gain);
         position = position.max(round.next());
     }
     position
 }
 
-/// The results that something would be gained of, and what would become of them.
-fn clearable<'a>(items: &'a [Item], clear: &'a ClearResults) -> impl Iterator<Item = (usize, Message)> + 'a {
+/// The results of calls between two positions that something is gained of: what becomes of them, and how many tokens that is.
+fn clearable<'a>(
+    items: &'a [Item],
+    clear: &'a ClearResults,
+    fitting: &'a Fitting<'_>,
+    from: Seq,
+    to: Seq,
+) -> impl Iterator<Item = (usize, Message, u64)> + 'a {
     let mut calls: &[ToolCall] = &[];
-    items.iter().enumerate().filter_map(move |(at, Item { message, .. })| {
+    items.iter().enumerate().filter_map(move |(at, Item { message, round, .. })| {
         if !message.is_tool_result() {
             calls = message.tool_calls();
             return None;
         }
+        if !round.is_some_and(|round| (from..to).contains(&round)) {
+            return None;
+        }
         let call = calls.iter().find(|call| Some(call.id()) == message.tool_call_id());
-        clear.clear(message, call.map(ToolCall::name)).map(|cleared| (at, cleared))
+        let cleared = clear.clear(message, call.map(ToolCall::name))?;
+        let gain = (fitting.cost)(message).checked_sub((fitting.cost)(&cleared)).filter(|gain| *gain > 0)?;
+        Some((at, cleared, gain))
     })
 }

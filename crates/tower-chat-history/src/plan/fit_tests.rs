@@ -15,12 +15,24 @@ use crate::{
     view::tests::{any_message, breaks_the_rules, calls},
 };
 
-fn cost(message: &Message) -> u64 {
-    ByteEstimate::new().count_message(message).into()
+/// What a message costs: by its bytes, or so that a longer text may cost less.
+#[derive(Clone, Copy, Debug)]
+enum Cost {
+    Bytes,
+    Any,
 }
 
-fn total(messages: &[Message]) -> u64 {
-    messages.iter().map(cost).sum()
+impl Cost {
+    fn of(self, message: &Message) -> u64 {
+        match self {
+            Self::Bytes => ByteEstimate::new().count_message(message).into(),
+            Self::Any => 1 + message.bytes() as u64 * 7 % 31,
+        }
+    }
+
+    fn total(self, messages: &[Message]) -> u64 {
+        messages.iter().map(|message| self.of(message)).sum()
+    }
 }
 
 fn text(tokens: usize) -> String {
@@ -84,6 +96,7 @@ struct Policy {
     clear: Option<ClearResults>,
     rule: Rule,
     head: u64,
+    cost: Cost,
 }
 
 fn any_policy() -> impl Strategy<Value = Policy> {
@@ -91,13 +104,14 @@ fn any_policy() -> impl Strategy<Value = Policy> {
         (0usize..4, 0u64..50).prop_map(|(keep, least)| ClearResults::new().keep(keep).clear_at_least(least)),
     );
     let rule = prop_oneof![4 => Just(Rule::Newest), 1 => Just(Rule::First), 1 => Just(Rule::Important)];
+    let cost = prop_oneof![3 => Just(Cost::Bytes), 1 => Just(Cost::Any)];
     let budget = (10u32..800, 0u32..100, prop::option::of(0u32..50), prop_oneof![Just(1.0), 1.0..1.5]);
-    (budget, any_marks(), clear, rule, 0u64..100).prop_map(
-        |((context, reserve, least, ratio), marks, clear, rule, head)| {
+    (budget, any_marks(), clear, rule, 0u64..100, cost).prop_map(
+        |((context, reserve, least, ratio), marks, clear, rule, head, cost)| {
             let budget = ContextBudget::tokens(context);
             let budget = least.into_iter().fold(budget, ContextBudget::shrink_reply_to);
             let limits = budget.limits(&request(reserve), ratio).unwrap();
-            Policy { limits, marks, clear, rule, head }
+            Policy { limits, marks, clear, rule, head, cost }
         },
     )
 }
@@ -133,13 +147,15 @@ fn fitted_once(
         Rule::First => Some(&first),
         Rule::Important => Some(&importance),
     };
-    let parts = PromptTokens { head: policy.head, input: total(input), ..PromptTokens::default() };
+    let cost = |message: &Message| policy.cost.of(message);
+    let parts = PromptTokens { head: policy.head, input: policy.cost.total(input), ..PromptTokens::default() };
     let (limits, marks, clear) = (policy.limits, policy.marks, policy.clear.as_ref());
     let fitting = Some(Fitting { limits, marks, clear, trimmer, stores, parts, cost: &cost });
     let (window, limit) = (window(log, cut), LoadLimit::default());
-    plan(Given {
+    plan(&Given {
         loaded: Some(&window),
         resent: &[],
+        summary: None,
         input,
         instead: None,
         limit,
@@ -152,8 +168,14 @@ fn prompt(plan: &Plan, input: &[Message]) -> Vec<Message> {
     plan.fit.window.iter().chain(input).cloned().collect()
 }
 
+/// That many cases, or as many as `PROPTEST_CASES` says.
+fn cases(cases: u32) -> ProptestConfig {
+    let stated = std::env::var_os("PROPTEST_CASES").is_some();
+    if stated { ProptestConfig::default() } else { ProptestConfig::with_cases(cases) }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2_000))]
+    #![proptest_config(cases(10_000))]
 
     /// Invariants 2 and 3: what is sent obeys the chat rules and fits, whatever the log, the input and the policy.
     #[test]
@@ -161,8 +183,8 @@ proptest! {
         let log = Recorded::log(log);
         let Ok(plan) = fitted(&log, None, &input, &policy) else { return Ok(()) };
         prop_assert_eq!(breaks_the_rules(&prompt(&plan, &input)), None);
-        prop_assert_eq!(plan.fit.tokens, total(&plan.fit.window));
-        let size = policy.head + total(&plan.fit.window) + total(&input);
+        prop_assert_eq!(plan.fit.tokens, policy.cost.total(&plan.fit.window));
+        let size = policy.head + plan.fit.tokens + policy.cost.total(&input);
         let reply = plan.fit.reply.unwrap_or(policy.limits.reserve);
         prop_assert!(size <= policy.limits.beside(reply), "{} of {}", size, policy.limits.beside(reply));
         prop_assert!(reply <= policy.limits.reserve && reply >= policy.limits.least_reply.unwrap_or(policy.limits.reserve));
@@ -199,15 +221,44 @@ proptest! {
         }
     }
 
+    /// Invariant 10: between compactions the window of a call begins with that of the call before and its exchange.
+    #[test]
+    fn windows_only_grow_between_compactions(turns in prop::collection::vec(any_turn(), 1..12), policy in any_policy()) {
+        let policy = Policy { rule: Rule::Newest, ..policy };
+        let whole = Recorded::log(turns.concat());
+        let (mut stored, mut before): (Option<Cut>, Option<Vec<Message>>) = (None, None);
+        for (at, recorded) in whole.iter().enumerate() {
+            let messages = &recorded.exchange.messages;
+            let input = &messages[..messages.len() - usize::from(messages.len() > 1)];
+            if input.iter().any(Message::is_blank_reply) {
+                // Nobody sends it, and the log's view has no trace of it.
+                before = None;
+                continue;
+            }
+            let Ok(plan) = fitted(&whole[..at], stored.as_ref(), input, &policy) else { before = None; continue };
+            let compacted = plan.fit.cut.is_some();
+            if let Some(before) = before.take().filter(|_| !compacted && !plan.fit.for_this_call) {
+                prop_assert!(plan.fit.window.starts_with(&before), "exchange {}", at);
+            }
+            before = (!plan.fit.for_this_call).then(|| plan.fit.window.clone());
+            stored = plan.fit.cut.or(stored);
+        }
+    }
+}
+
+proptest! {
+    // Each case tries all pairs.
+    #![proptest_config(cases(2_000))]
+
     /// Of all pairs of positions that fit, the one is taken that keeps most.
     #[test]
     fn no_other_pair_of_positions_keeps_more((log, input) in any_log(), context in 10u32..600) {
         let log = Recorded::log(log);
         let limits = ContextBudget::tokens(context).limits(&request(0), 1.0).unwrap();
         let marks = Marks::new(Mark::Percent(100), Mark::Percent(100)).unwrap();
-        let policy = Policy { limits, marks, clear: None, rule: Rule::Newest, head: 0 };
+        let policy = Policy { limits, marks, clear: None, rule: Rule::Newest, head: 0, cost: Cost::Bytes };
         let Ok(plan) = fitted_once(&log, None, &input, &policy, false) else { return Ok(()) };
-        let room = u64::from(context) - total(&input);
+        let room = u64::from(context) - policy.cost.total(&input);
         let (answers, asked) = (plan.continues.is_some(), plan.continues.unwrap_or_default());
         let may_start = |recorded: &&Recorded| {
             recorded.seq == Seq::FIRST || recorded.exchange.opens_turn() && recorded.exchange.messages[0].role().as_str() != "assistant"
@@ -224,34 +275,15 @@ proptest! {
                 let mut cut = Cut::window_from(start);
                 cut.rounds_start = rounds.max(start);
                 let window = window(&log, Some(&cut));
-                let given = Given { loaded: Some(&window), resent: &[], input: &input, instead: None, limit: LoadLimit::default(), on_open_turn: OnOpenTurn::Supersede, fitting: None };
-                let kept = total(&plan_of(given).fit.window);
+                let given = Given { loaded: Some(&window), resent: &[], summary: None, input: &input, instead: None, limit: LoadLimit::default(), on_open_turn: OnOpenTurn::Supersede, fitting: None };
+                let kept = policy.cost.total(&plan_of(&given).fit.window);
                 most = most.max(Some(kept).filter(|kept| *kept <= room));
             }
         }
         prop_assert_eq!(Some(plan.fit.tokens), most);
     }
-
-    /// Invariant 10: between compactions the window of a call begins with that of the call before and its exchange.
-    #[test]
-    fn windows_only_grow_between_compactions(turns in prop::collection::vec(any_turn(), 1..12), policy in any_policy()) {
-        let policy = Policy { rule: Rule::Newest, ..policy };
-        let whole = Recorded::log(turns.concat());
-        let (mut stored, mut before): (Option<Cut>, Option<Vec<Message>>) = (None, None);
-        for (at, recorded) in whole.iter().enumerate() {
-            let messages = &recorded.exchange.messages;
-            let input = &messages[..messages.len() - usize::from(messages.len() > 1)];
-            let Ok(plan) = fitted(&whole[..at], stored.as_ref(), input, &policy) else { before = None; continue };
-            let compacted = plan.fit.cut.is_some();
-            if let Some(before) = before.take().filter(|_| !compacted && !plan.fit.for_this_call) {
-                prop_assert!(plan.fit.window.starts_with(&before), "exchange {}", at);
-            }
-            before = (!plan.fit.for_this_call).then(|| plan.fit.window.clone());
-            stored = plan.fit.cut.or(stored);
-        }
-    }
 }
 
-fn plan_of(given: Given<'_>) -> Plan {
+fn plan_of(given: &Given<'_>) -> Plan {
     plan(given).unwrap_or_else(|refused| unreachable!("{refused:?}"))
 }

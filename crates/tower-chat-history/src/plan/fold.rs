@@ -15,6 +15,13 @@ pub(super) struct Item {
     pub(super) round: Option<Seq>,
 }
 
+impl Item {
+    /// Whether it stays in a window that starts there, and of which rounds before the other position are left out.
+    pub(super) fn is_behind(&self, window: Seq, rounds: Seq) -> bool {
+        self.seq >= window && self.round.is_none_or(|round| round >= window.max(rounds))
+    }
+}
+
 /// The view of a window. Leaving out whole rounds, or everything before a turn's opening, leaves the view of what stays: the
 /// fold looks no further back than to the calls that are open.
 #[derive(Debug, Default)]

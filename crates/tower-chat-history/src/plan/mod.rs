@@ -1,5 +1,6 @@
 //! Deciding what is sent: a pure function of what was loaded, the input and the policy.
 
+mod choice;
 mod clearing;
 mod fit;
 #[cfg(test)]
@@ -7,10 +8,11 @@ mod fit_tests;
 mod fold;
 mod input;
 mod load_limit;
+mod log;
 mod sizes;
 mod trimming;
 
-use tower_chat_history_core::{LoadLimit, Message, Recorded, Seq, Window};
+use tower_chat_history_core::{Cut, LoadLimit, Message, Recorded, Seq, Window};
 
 pub(crate) use self::fit::{Fit, Fitting};
 use self::{fold::Folded, input::check_input, load_limit::cut_truncated};
@@ -33,6 +35,8 @@ pub(crate) struct Given<'a> {
     pub(crate) loaded: Option<&'a Window>,
     /// What the caller resent, where it has to stand for a history that could not be loaded.
     pub(crate) resent: &'a [Recorded],
+    /// The summary, as it is sent: first of all.
+    pub(crate) summary: Option<&'a Message>,
     pub(crate) input: &'a [Message],
     /// What is stored in place of the input.
     pub(crate) instead: Option<&'a [Message]>,
@@ -55,8 +59,8 @@ impl From<InputError> for Refused {
     }
 }
 
-pub(crate) fn plan(given: Given<'_>) -> Result<Plan, Refused> {
-    let Given { loaded, resent, input, instead, limit, on_open_turn, fitting } = given;
+pub(crate) fn plan(given: &Given<'_>) -> Result<Plan, Refused> {
+    let Given { loaded, resent, summary, input, instead, limit, on_open_turn, ref fitting } = *given;
     let truncated = loaded.and_then(|window| cut_truncated(window, limit));
     let stored = loaded.and_then(|window| window.compaction.as_ref()).map(|compaction| &compaction.cut);
     let cut = truncated.as_ref().or(stored).cloned().unwrap_or_default();
@@ -80,13 +84,30 @@ pub(crate) fn plan(given: Given<'_>) -> Result<Plan, Refused> {
     }
     let continues = folded.asked_by.filter(|_| answers);
     let items = folded.into_items();
-    let mut fit = match &fitting {
+    let mut fit = match fitting {
         Some(fitting) => fit::fit(items, exchanges, &cut, continues, fitting).map_err(Refused::DoesNotFit)?,
         None => fit::unlimited(items, &cut),
     };
+    fit.window.splice(0..0, summary.cloned());
     fit.cut = fit.cut.or(truncated).filter(|_| loaded.is_some());
     // What was resent has no positions that anybody else knows.
     Ok(Plan { fit, continues: continues.filter(|_| loaded.is_some()), superseded })
+}
+
+/// The cut that the window should have once there is no call: what is left out of it can then be summarized. `None` if it may
+/// stay as it is, or if its last turn is still open.
+pub(crate) fn next_cut(window: &Window, limit: LoadLimit, fitting: &Fitting<'_>) -> Option<Cut> {
+    let truncated = cut_truncated(window, limit);
+    let stored = window.compaction.as_ref().map(|compaction| &compaction.cut);
+    let cut = truncated.as_ref().or(stored).cloned().unwrap_or_default();
+    let start = window.exchanges.partition_point(|recorded| recorded.seq < cut.window_start);
+    let exchanges = &window.exchanges[start..];
+    let folded = Folded::of(exchanges);
+    if !folded.open().is_empty() {
+        return None;
+    }
+    let fit = fit::fit(folded.into_items(), exchanges, &cut, None, fitting).ok()?;
+    fit.cut.or(truncated)
 }
 
 #[cfg(test)]
@@ -105,11 +126,20 @@ mod tests {
 
     fn given<'a>(window: &'a Window, input: &'a [Message]) -> Given<'a> {
         let (limit, on_open_turn) = (LoadLimit::default(), OnOpenTurn::Supersede);
-        Given { loaded: Some(window), resent: &[], input, instead: None, limit, on_open_turn, fitting: None }
+        Given {
+            loaded: Some(window),
+            resent: &[],
+            summary: None,
+            input,
+            instead: None,
+            limit,
+            on_open_turn,
+            fitting: None,
+        }
     }
 
     fn planned(window: &Window, input: &[Message]) -> Result<Plan, InputError> {
-        refused(plan(given(window, input)))
+        refused(plan(&given(window, input)))
     }
 
     fn refused(plan: Result<Plan, Refused>) -> Result<Plan, InputError> {
@@ -152,7 +182,7 @@ mod tests {
         ] {
             assert_eq!(planned(&log, &input).unwrap_err(), error);
         }
-        assert_eq!(refused(plan(Given { loaded: None, ..given(&log, &[x]) })).unwrap_err(), unexpected(0, "x"));
+        assert_eq!(refused(plan(&Given { loaded: None, ..given(&log, &[x]) })).unwrap_err(), unexpected(0, "x"));
     }
 
     #[test]
@@ -161,7 +191,7 @@ mod tests {
         let input = [Message::user("never mind")];
         let plan = planned(&log, &input).unwrap();
         assert_eq!((plan.continues, plan.superseded, plan.fit.window.len()), (None, 2, 4));
-        let rejected = super::plan(Given { on_open_turn: OnOpenTurn::Reject, ..given(&log, &input) });
+        let rejected = super::plan(&Given { on_open_turn: OnOpenTurn::Reject, ..given(&log, &input) });
         assert_eq!(refused(rejected).unwrap_err(), InputError::TurnOpen { calls: 2 });
     }
 
@@ -170,7 +200,7 @@ mod tests {
         let (resent, input) = ([Message::user("u0"), calls(&["x"])], [Message::tool("x", "r")]);
         let log = window(vec![], false);
         let plan =
-            plan(Given { loaded: None, resent: &Recorded::log(resent.to_vec()), ..given(&log, &input) }).unwrap();
+            plan(&Given { loaded: None, resent: &Recorded::log(resent.to_vec()), ..given(&log, &input) }).unwrap();
         assert_eq!(plan.fit.window, resent);
     }
 
@@ -178,7 +208,7 @@ mod tests {
     fn a_truncated_load_starts_at_three_quarters_of_its_limit() {
         let log = window(vec![vec![Message::user("u"), Message::assistant("a")]; 10], true);
         let limit = LoadLimit::new(20, 1 << 20).unwrap();
-        let plan = plan(Given { limit, ..given(&log, &[Message::user("u")]) }).unwrap();
+        let plan = plan(&Given { limit, ..given(&log, &[Message::user("u")]) }).unwrap();
         assert_eq!(plan.fit.cut.unwrap().window_start, Seq::new(3));
         assert_eq!(plan.fit.window.len(), 14, "it is sent from where the next load will start");
     }

@@ -27,6 +27,14 @@ pub(crate) struct Size {
     pub(crate) messages: usize,
 }
 
+impl Size {
+    /// What is gone. By tokens it may be nothing although something was cleared: a short text may cost less than the
+    /// placeholder, which has fewer bytes.
+    pub(super) const fn less(self, rest: Self) -> Self {
+        Self { tokens: self.tokens.saturating_sub(rest.tokens), messages: self.messages.saturating_sub(rest.messages) }
+    }
+}
+
 impl std::ops::Add for Size {
     type Output = Self;
 

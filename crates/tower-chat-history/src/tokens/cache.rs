@@ -14,7 +14,8 @@ use super::TokenCounter;
 /// Counts that are remembered in the process, for messages that remember those of another counter: two layers with two
 /// models over one log, or a log that was written when the service had another model.
 ///
-/// It is bounded, and holds no text: a message is known by a hash of its JSON, keyed anew in each process.
+/// It is bounded, and holds no text: a message is known by a hash of its JSON, keyed anew in each process. Counters without a
+/// name are not told apart: keep them in caches of their own.
 pub struct CountCache {
     counts: Cache<u64, u32>,
     key: RandomState,
@@ -29,40 +30,39 @@ impl CountCache {
 
     /// The tokens of a message: what it remembers, or else what the cache has, or else what is counted now.
     pub fn tokens_of<C: TokenCounter + ?Sized>(&self, counter: &C, message: &Message) -> u32 {
-        let Some(name) = counter.name() else { return counter.count_message(message) };
-        if let Some(tokens) = message.tokens_by(name) {
+        if let Some(tokens) = counter.name().and_then(|name| message.tokens_by(name)) {
             return tokens;
         }
         // Also where the message itself has room for it: a message that is loaded is another one at every load.
-        let tokens = self.get_or_count(self.message_key(name, message), || counter.count_message(message));
-        message.remember_tokens(name, tokens);
+        let tokens = self.get_or_count(self.message_key(counter, message), || counter.count_message(message));
+        if let Some(name) = counter.name() {
+            message.remember_tokens(name, tokens);
+        }
         tokens
     }
 
     /// The tokens of a text: what the cache has, or else what is counted now.
     pub fn tokens_of_text<C: TokenCounter + ?Sized>(&self, counter: &C, text: &str) -> u32 {
-        let Some(name) = counter.name() else { return counter.count_text(text) };
-        self.get_or_count(self.text_key(name, text), || counter.count_text(text))
+        self.get_or_count(self.text_key(counter, text), || counter.count_text(text))
     }
 
     /// Whether a message need not be counted any more.
     pub(crate) fn knows<C: TokenCounter + ?Sized>(&self, counter: &C, message: &Message) -> bool {
-        counter.name().is_some_and(|name| {
-            message.tokens_by(name).is_some() || self.counts.peek(&self.message_key(name, message)).is_some()
-        })
+        let remembers = counter.name().is_some_and(|name| message.tokens_by(name).is_some());
+        remembers || self.counts.peek(&self.message_key(counter, message)).is_some()
     }
 
     /// Whether a text need not be counted any more.
     pub(crate) fn knows_text<C: TokenCounter + ?Sized>(&self, counter: &C, text: &str) -> bool {
-        counter.name().is_some_and(|name| self.counts.peek(&self.text_key(name, text)).is_some())
+        self.counts.peek(&self.text_key(counter, text)).is_some()
     }
 
-    fn message_key(&self, counter: &str, message: &Message) -> u64 {
-        self.key.hash_one((counter, true, message.json()))
+    fn message_key<C: TokenCounter + ?Sized>(&self, counter: &C, message: &Message) -> u64 {
+        self.key.hash_one((counter.name(), true, message.json()))
     }
 
-    fn text_key(&self, counter: &str, text: &str) -> u64 {
-        self.key.hash_one((counter, false, text))
+    fn text_key<C: TokenCounter + ?Sized>(&self, counter: &C, text: &str) -> u64 {
+        self.key.hash_one((counter.name(), false, text))
     }
 
     fn get_or_count(&self, key: u64, count: impl FnOnce() -> u32) -> u32 {
@@ -101,6 +101,14 @@ impl<C: TokenCounter> TokenCounter for Cached<C> {
 
     fn count_message(&self, message: &Message) -> u32 {
         self.cache.tokens_of(&self.counter, message)
+    }
+
+    fn reply_priming(&self) -> u32 {
+        self.counter.reply_priming()
+    }
+
+    fn is_ready(&self) -> bool {
+        self.counter.is_ready()
     }
 }
 

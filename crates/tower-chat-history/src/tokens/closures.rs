@@ -6,7 +6,8 @@ use tower_chat_history_core::Message;
 
 use super::{CountMessages, TokenCounter};
 
-/// Counts each message as one: a budget of tokens then is one of messages.
+/// Counts each message as one: a budget of tokens then is one of messages, of which the
+/// [reply's reserve](crate::ContextBudget::reply_reserve) takes its part unless it is 0.
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct MessageCount;
@@ -30,6 +31,10 @@ impl TokenCounter for MessageCount {
 
     fn count_message(&self, _: &Message) -> u32 {
         1
+    }
+
+    fn reply_priming(&self) -> u32 {
+        0
     }
 }
 

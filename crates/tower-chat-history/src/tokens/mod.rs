@@ -28,7 +28,7 @@
 //! | counter | what it is | where |
 //! |---|---|---|
 //! | `Tiktoken`, `BpeOpenai` | exact, for OpenAI's models | `tower-chat-history-openai` |
-//! | [`ByteEstimate`] | a quarter of the UTF-8 bytes; does not under-count Chinese, Japanese and Korean | default |
+//! | [`ByteEstimate`] | by the UTF-8 bytes; does not under-count Chinese, Japanese and Korean | default |
 //! | [`LangChainEstimate`] | LangChain's formula, to the token | |
 //! | [`MessageCount`] | messages in place of tokens | |
 //! | [`PerMessage`], [`PerList`] | closures; the latter for [`trim_messages`](crate::trim_messages) only | |
@@ -79,8 +79,20 @@ pub trait TokenCounter: fmt::Debug + Send + Sync + 'static {
     fn count_message(&self, message: &Message) -> u32 {
         framing::message(self, message)
     }
+
+    /// What primes the reply, which every request costs. The default is [`REPLY_PRIMING`].
+    fn reply_priming(&self) -> u32 {
+        REPLY_PRIMING
+    }
+
+    /// Whether it can count at once. Otherwise its first count takes long (it loads a vocabulary), and is done where it blocks
+    /// nobody. The default is that it can.
+    fn is_ready(&self) -> bool {
+        true
+    }
 }
 
+#[deny(clippy::missing_trait_methods)]
 impl<C: TokenCounter + ?Sized> TokenCounter for Arc<C> {
     fn name(&self) -> Option<&Arc<str>> {
         (**self).name()
@@ -92,6 +104,14 @@ impl<C: TokenCounter + ?Sized> TokenCounter for Arc<C> {
 
     fn count_message(&self, message: &Message) -> u32 {
         (**self).count_message(message)
+    }
+
+    fn reply_priming(&self) -> u32 {
+        (**self).reply_priming()
+    }
+
+    fn is_ready(&self) -> bool {
+        (**self).is_ready()
     }
 }
 

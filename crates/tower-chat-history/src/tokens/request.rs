@@ -2,7 +2,7 @@
 
 use super::TokenCounter;
 
-/// What primes the reply, in tokens. Source: OpenAI's cookbook, "How to count tokens with tiktoken".
+/// What primes the reply of OpenAI's chat models, in tokens. Source: OpenAI's cookbook, "How to count tokens with tiktoken".
 pub const REPLY_PRIMING: u32 = 3;
 
 /// What a request has besides its messages, and what that costs.
@@ -48,7 +48,7 @@ impl<'a> RequestTokens<'a> {
     #[must_use]
     pub fn count<C: TokenCounter + ?Sized>(self, counter: &C) -> u32 {
         let schemas = [self.tools, self.response_format].into_iter().flatten();
-        schemas.map(|json| counter.count_text(json)).fold(REPLY_PRIMING, u32::saturating_add)
+        schemas.map(|json| counter.count_text(json)).fold(counter.reply_priming(), u32::saturating_add)
     }
 }
 

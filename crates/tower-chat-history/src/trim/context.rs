@@ -49,9 +49,10 @@ where
         parts: PromptTokens { head: sum(head), input: sum(input), ..PromptTokens::default() },
         cost: &cost,
     };
-    let plan = plan(Given {
+    let plan = plan(&Given {
         loaded: None,
         resent: &Recorded::log(history.to_vec()),
+        summary: None,
         input,
         instead: None,
         limit: LoadLimit::default(),

@@ -1,42 +1,45 @@
 //! How many messages fit, from one end of a list.
 
-use std::iter;
-
 use tower_chat_history_core::Message;
 
 use crate::tokens::CountMessages;
 
-/// A list as it is gone through: from its beginning, or from its end.
-#[derive(Clone, Copy)]
-pub(super) struct Ordered<'a> {
-    pub(super) messages: &'a [Message],
+/// What of a list is looked at, as it stands there: from its beginning, or from its end.
+pub(super) struct Looked {
+    /// The messages up to the first one that does not fit.
+    pub(super) messages: Vec<Message>,
     pub(super) from_end: bool,
+    /// How many of them fit, the most there are in front.
+    pub(super) fitting: usize,
 }
 
-impl<'a> Ordered<'a> {
-    pub(super) fn get(&self, index: usize) -> Option<&'a Message> {
-        if self.from_end { self.messages.iter().nth_back(index) } else { self.messages.get(index) }
-    }
-
-    /// How many messages fit, the most there are in front.
-    pub(super) fn fitting<C: CountMessages + ?Sized>(&self, max_tokens: u64, counter: &C) -> usize {
-        let Some(first) = self.get(0) else { return 0 };
-        match counter.count_one(first) {
-            Some(tokens) => self.fitting_one_by_one(tokens, max_tokens, counter),
-            None => self.fitting_by_halves(max_tokens, counter),
+impl Looked {
+    /// Looks at a list, which comes from the end that is kept. Where counts add up, it is taken no further than to the first
+    /// message that does not fit, and none is counted twice.
+    pub(super) fn at<'a, C: CountMessages + ?Sized>(
+        list: impl Iterator<Item = &'a Message>,
+        from_end: bool,
+        max_tokens: u64,
+        counter: &C,
+    ) -> Self {
+        let (mut messages, mut fitting, mut left, mut adds_up) = (Vec::new(), 0, max_tokens, true);
+        for message in list {
+            messages.push(message.clone());
+            let tokens = if adds_up { counter.count_one(message) } else { None };
+            adds_up = tokens.is_some();
+            if let Some(tokens) = tokens {
+                let Some(rest) = left.checked_sub(tokens) else { break };
+                (left, fitting) = (rest, fitting + 1);
+            }
         }
-    }
-
-    /// None is counted twice, and of those that do not fit only the next.
-    fn fitting_one_by_one<C: CountMessages + ?Sized>(&self, first: u64, max_tokens: u64, counter: &C) -> usize {
-        let rest = (1..).map_while(|index| counter.count_one(self.get(index)?));
-        let mut left = max_tokens;
-        let fits = |tokens: &u64| {
-            let rest = left.checked_sub(*tokens);
-            left = rest.unwrap_or(left);
-            rest.is_some()
-        };
-        iter::once(first).chain(rest).take_while(fits).count()
+        if from_end {
+            messages.reverse();
+        }
+        let mut looked = Self { messages, from_end, fitting };
+        if !adds_up {
+            looked.fitting = looked.fitting_by_halves(max_tokens, counter);
+        }
+        looked
     }
 
     /// As LangChain does it: the whole list first, then halves.
@@ -47,8 +50,18 @@ impl<'a> Ordered<'a> {
     }
 
     /// The first ones, as they stand in the list.
-    pub(super) fn front(&self, count: usize) -> &'a [Message] {
+    fn front(&self, count: usize) -> &[Message] {
         if self.from_end { &self.messages[self.messages.len() - count..] } else { &self.messages[..count] }
+    }
+
+    /// Those that fit.
+    pub(super) fn that_fit(&self) -> &[Message] {
+        self.front(self.fitting)
+    }
+
+    /// The first one that does not fit.
+    pub(super) fn next(&self) -> Option<&Message> {
+        if self.from_end { self.messages.iter().nth_back(self.fitting) } else { self.messages.get(self.fitting) }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use tower_chat_history_core::Message;
 
-use super::{Speaker, Trim, end, fit::Ordered, is_clean_cut, partial::partial, speaker::Speakers};
+use super::{Speaker, Trim, ends, fit::Looked, pairs, partial::partial, speaker::Speakers};
 use crate::tokens::CountMessages;
 
 pub(super) fn last<S, C: CountMessages + ?Sized>(
@@ -12,27 +12,38 @@ pub(super) fn last<S, C: CountMessages + ?Sized>(
     include_system: bool,
     counter: &C,
 ) -> Vec<Message> {
-    let end = end(messages, messages.len(), trim);
-    let system =
-        messages[..end].first().filter(|first| include_system && Speaker::of(first.role()) == Some(Speaker::System));
-    let max_tokens = match system {
-        Some(system) => trim.max_tokens.saturating_sub(counter.count(std::slice::from_ref(system))),
-        None => trim.max_tokens,
-    };
+    let (system, rest) = if include_system { split_system(messages, trim.keep_tool_pairs) } else { (None, messages) };
+    let mut list = pairs::from_end(rest, trim.keep_tool_pairs).peekable();
+    let mut behind = None;
+    while let Some(message) = list.next_if(|message| !ends(message, behind, trim)) {
+        behind = Some(message);
+    }
+    // Behind a system message that is left alone there is no result.
+    if list.peek().is_none() && system.is_some_and(|system| !trim.end_on.admit(system.role())) {
+        return Vec::new();
+    }
+    let tokens = system.map_or(0, |system| counter.count(std::slice::from_ref(system)));
+    let max_tokens = trim.max_tokens.saturating_sub(tokens);
 
-    let messages = &messages[usize::from(system.is_some())..end];
-    let list = Ordered { messages, from_end: true };
-    let count = list.fitting(max_tokens, counter);
-    let start = messages.len() - count;
-
+    let looked = Looked::at(list, true, max_tokens, counter);
     let starts = |message: &Message| start_on.admit(message.role());
-    let part = partial(list, count, max_tokens, trim, counter).filter(starts);
+    let part = partial(&looked, max_tokens, trim, counter).filter(starts);
+    let fit = looked.that_fit();
     let start = if part.is_some() {
-        start
+        0
     } else {
-        let starts =
-            |start: &usize| starts(&messages[*start]) && (!trim.keep_tool_pairs || is_clean_cut(messages, *start));
-        (start..messages.len()).find(starts).unwrap_or(messages.len())
+        let is_clean_cut = |message: &Message| !trim.keep_tool_pairs || !message.is_tool_result();
+        fit.iter().position(|message| starts(message) && is_clean_cut(message)).unwrap_or(fit.len())
     };
-    system.cloned().into_iter().chain(part).chain(messages[start..].iter().cloned()).collect()
+    system.cloned().into_iter().chain(part).chain(fit[start..].iter().cloned()).collect()
+}
+
+/// The system message that a list starts with, and what comes behind it. Results in front of it follow no call.
+fn split_system(messages: &[Message], keep_tool_pairs: bool) -> (Option<&Message>, &[Message]) {
+    let first = messages.iter().position(|message| !keep_tool_pairs || !message.is_tool_result());
+    let is_system = |first: &usize| Speaker::of(messages[*first].role()) == Some(Speaker::System);
+    match first.filter(is_system) {
+        Some(first) => (Some(&messages[first]), &messages[first + 1..]),
+        None => (None, messages),
+    }
 }

@@ -27,10 +27,9 @@ mod fit;
 mod last;
 mod merge;
 mod options;
+mod pairs;
 mod partial;
 mod speaker;
-
-use std::borrow::Cow;
 
 use tower_chat_history_core::Message;
 
@@ -42,7 +41,7 @@ pub use self::{
     options::{First, Last, Trim},
     speaker::Speaker,
 };
-use crate::{OpenCalls, tokens::CountMessages};
+use crate::tokens::CountMessages;
 
 /// The messages that fit: LangChain's `trim_messages`.
 ///
@@ -63,39 +62,14 @@ pub fn trim_messages<S, C>(messages: &[Message], trim: &Trim<S>, counter: &C) ->
 where
     C: CountMessages + ?Sized,
 {
-    let messages = if trim.keep_tool_pairs { without_orphans(messages) } else { messages.into() };
     match &trim.strategy {
-        Strategy::First => first::first(&messages, trim, counter),
-        Strategy::Last { start_on, include_system } => last::last(&messages, trim, start_on, *include_system, counter),
+        Strategy::First => first::first(messages, trim, counter),
+        Strategy::Last { start_on, include_system } => last::last(messages, trim, start_on, *include_system, counter),
     }
 }
 
-/// Leaves out the results that do not follow their call: where the list itself has such. They must not cost anything, and a
-/// list must not be cut, begin or end on their account, so this comes first.
-fn without_orphans(messages: &[Message]) -> Cow<'_, [Message]> {
-    let mut open = OpenCalls::default();
-    let mut stays = |message: &Message| {
-        if message.is_tool_result() {
-            return open.answer(message);
-        }
-        open = OpenCalls::of(message);
-        true
-    };
-    let Some(orphan) = messages.iter().position(|message| !stays(message)) else { return messages.into() };
-    let rest = messages[orphan + 1..].iter().filter(|message| stays(message));
-    messages[..orphan].iter().chain(rest).cloned().collect()
-}
-
-/// Whether a list without orphans can be cut before that position without taking a result off its call.
-fn is_clean_cut(messages: &[Message], position: usize) -> bool {
-    !messages.get(position).is_some_and(Message::is_tool_result)
-}
-
-/// The last position, `limit` or before it, where a list may end.
-fn end<S>(messages: &[Message], limit: usize, trim: &Trim<S>) -> usize {
-    let may_end = |end: &usize| match end.checked_sub(1).and_then(|last| messages.get(last)) {
-        Some(last) => trim.end_on.admit(last.role()) && (!trim.keep_tool_pairs || is_clean_cut(messages, *end)),
-        None => true,
-    };
-    (0..=limit).rev().find(may_end).unwrap_or_default()
+/// Whether a list may end on this message, behind which that one is left out. The list has no results without their calls.
+fn ends<S>(last: &Message, behind: Option<&Message>, trim: &Trim<S>) -> bool {
+    let tears_a_pair = trim.keep_tool_pairs && behind.is_some_and(Message::is_tool_result);
+    trim.end_on.admit(last.role()) && !tears_a_pair
 }

@@ -4,26 +4,25 @@ use tower_chat_history_core::{Content, Message};
 
 use super::{
     Trim,
-    fit::{Ordered, most},
+    fit::{Looked, most},
 };
 use crate::tokens::CountMessages;
 
-/// What of the next message behind the first `count` ones fits beside them, if the trim allows for that.
+/// What of the next message fits beside those that do, if the trim allows for that.
 pub(super) fn partial<S, C: CountMessages + ?Sized>(
-    list: Ordered<'_>,
-    count: usize,
+    list: &Looked,
     max_tokens: u64,
     trim: &Trim<S>,
     counter: &C,
 ) -> Option<Message> {
     let splitter = trim.splitter.as_ref()?;
-    let next = list.get(count)?;
+    let next = list.next()?;
     // Half a call whose results are cut off, or half a result without its call, is a pair torn apart.
     if trim.keep_tool_pairs && (!next.tool_calls().is_empty() || next.is_tool_result()) {
         return None;
     }
     let room =
-        Room { front: list.front(count), from_end: list.from_end, max_tokens, counter, exact: trim.keep_tool_pairs };
+        Room { front: list.that_fit(), from_end: list.from_end, max_tokens, counter, exact: trim.keep_tool_pairs };
     let some_text = |text: &str| if text.is_empty() { None } else { room.some_text(next, &splitter(text)) };
     let part = match next.content() {
         Content::Text(text) => some_text(&text),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tower_chat_history::{
-    ConversationId, HistoryStore, HistoryStoreExt as _, MemoryStore, Message, RoutedStore, Truncate,
+    ConversationId, HistoryStore, HistoryStoreExt as _, MemoryStore, Message, Prune, RoutedStore, Truncate,
 };
 
 use super::{id, log};
@@ -40,6 +40,14 @@ mod stores_of_any_type {
         #[tokio::test]
         fixture()
     }
+}
+
+#[tokio::test]
+async fn stores_that_can_prune_are_pruned() {
+    let stores: [Arc<dyn Prune>; 2] = [Arc::new(MemoryStore::new()), Arc::new(MemoryStore::new())];
+    let routed = RoutedStore::new(move |id: &ConversationId| pick(&stores, id));
+    let routed: Arc<dyn Prune> = Arc::new(routed);
+    tower_chat_history_core::testing::all(&routed).await;
 }
 
 #[tokio::test]

@@ -1,6 +1,10 @@
 //! The command line.
 
-use clap::{ArgAction, CommandFactory as _, Parser, ValueEnum, error::ErrorKind};
+use clap::{
+    ArgAction, ArgMatches, CommandFactory as _, FromArgMatches as _, Parser, ValueEnum, error::ErrorKind,
+    parser::ValueSource,
+};
+use examples::Counter;
 use tower_chat_history::trim::Speaker;
 
 /// Trims lists of messages to a budget of tokens: JSON lines in, JSON lines out.
@@ -8,8 +12,19 @@ use tower_chat_history::trim::Speaker;
 #[command(name = "trim")]
 pub(crate) struct Args {
     /// By whose rules.
-    #[arg(long, value_enum, default_value_t = Mode::Langchain)]
+    #[arg(long, value_enum, default_value_t = Mode::Fit)]
     pub(crate) mode: Mode,
+    /// What counts tokens.
+    #[arg(long, value_enum, default_value_t = Counter::O200k)]
+    pub(crate) counter: Counter,
+    #[command(flatten)]
+    pub(crate) langchain: LangChain,
+}
+
+/// The options of LangChain's rules.
+#[derive(clap::Args)]
+#[command(next_help_heading = "For --mode langchain only")]
+pub(crate) struct LangChain {
     /// Which messages to keep.
     #[arg(long, value_enum, default_value_t = Strategy::Last)]
     pub(crate) strategy: Strategy,
@@ -28,14 +43,14 @@ pub(crate) struct Args {
     /// Keep a tool call and its results together; LangChain does not.
     #[arg(long, default_value_t = true, action = ArgAction::Set)]
     pub(crate) keep_pairs: bool,
-    /// What counts tokens.
-    #[arg(long, value_enum, default_value_t = Counter::O200k)]
-    pub(crate) counter: Counter,
 }
 
 /// By whose rules a list is trimmed.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Mode {
+    /// The layer's: system messages, question and newest calls stay, and what comes out is a valid prompt. A list that cannot
+    /// be made to fit is answered with an error.
+    Fit,
     /// Those of LangChain's trim_messages.
     Langchain,
 }
@@ -62,37 +77,31 @@ pub(crate) enum Name {
     Function,
 }
 
-/// What counts tokens.
-#[derive(Clone, Copy, ValueEnum)]
-pub(crate) enum Counter {
-    /// Exactly, for GPT-4o and later.
-    O200k,
-    /// Exactly, for GPT-4 and GPT-3.5.
-    Cl100k,
-    /// As LangChain's count_tokens_approximately.
-    Approximate,
-    /// Each message as one token.
-    Messages,
-}
-
 impl Args {
     /// The arguments of this process. It ends here if they make no sense.
     pub(crate) fn from_command_line() -> Self {
-        let args = Self::parse();
-        if let Some(option) = args.only_for_last() {
-            let text = format!("{option} is for --strategy last only");
+        let matches = Self::command().get_matches();
+        let args = Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+        if let Some(text) = args.nonsense(&matches) {
             Self::command().error(ErrorKind::ArgumentConflict, text).exit();
         }
         args
     }
 
-    /// The option that is given although the strategy has none such.
-    fn only_for_last(&self) -> Option<&'static str> {
-        let given = [("--start-on", !self.start_on.is_empty()), ("--include-system", self.include_system)];
-        let given = given.into_iter().find_map(|(option, given)| given.then_some(option));
-        given.filter(|_| self.strategy == Strategy::First)
+    /// The option that was given although the mode or the strategy has none such.
+    fn nonsense(&self, matches: &ArgMatches) -> Option<String> {
+        let given = |name: &&&str| matches.value_source(name) == Some(ValueSource::CommandLine);
+        let (names, of) = match (self.mode, self.langchain.strategy) {
+            (Mode::Fit, _) => (&LANGCHAIN[..], "--mode langchain"),
+            (Mode::Langchain, Strategy::First) => (&LAST[..], "--strategy last"),
+            (Mode::Langchain, Strategy::Last) => return None,
+        };
+        names.iter().find(given).map(|name| format!("--{} is for {of} only", name.replace('_', "-")))
     }
 }
+
+const LANGCHAIN: [&str; 6] = ["strategy", "start_on", "end_on", "include_system", "allow_partial", "keep_pairs"];
+const LAST: [&str; 2] = ["start_on", "include_system"];
 
 impl From<Name> for Speaker {
     fn from(name: Name) -> Self {

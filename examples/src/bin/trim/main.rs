@@ -1,14 +1,17 @@
-//! Trims lists of messages, as a filter: `cargo run -p examples --bin trim -- --include-system < requests.jsonl`.
+//! Trims lists of messages, as a filter: `cargo run -p examples --bin trim < requests.jsonl`.
+//!
+//! It trims as the layer does: what comes out is a valid prompt within its budget. `--mode langchain` trims as LangChain's
+//! `trim_messages` does.
 //!
 //! Each line in is a request, `{"id": …, "messages": […], "max_tokens": 1000}`; each line out its answer, in the same
-//! order: `{"id": …, "messages": […], "tokens": 987}`, or `{"id": …, "error": "…"}` where the line is no request. Kept
-//! messages are printed as they came, byte for byte. Other fields of a request are ignored, and so are empty lines.
+//! order: `{"id": …, "messages": […], "tokens": 987}`, or `{"id": …, "error": "…"}` where the line is no request or cannot
+//! be made to fit. Kept messages are printed as they came, byte for byte. Other fields of a request are ignored, and so are
+//! empty lines.
 //!
 //! It needs the memory of the longest line, and a cache of counts that is bounded. `scripts/trim_against_langchain.py`
 //! compares it with LangChain.
 
 mod args;
-mod counter;
 mod line;
 mod request;
 mod trimmer;

@@ -1,25 +1,27 @@
 //! From a request to its answer.
 
-use std::io::{self, Write};
+use std::{
+    io::{self, Write},
+    sync::Arc,
+};
 
 use serde::Serialize;
 use serde_json::value::RawValue;
 use tower_chat_history::{
     Message,
     tokens::{CountMessages as _, TokenCounter},
-    trim::{Speaker, Trim},
+    trim::{FitError, Speaker, Trim, fit_messages},
 };
 
 use super::{
-    args::{Args, Mode, Strategy},
-    counter::counter,
+    args::{Args, LangChain, Mode, Strategy},
     request::Request,
 };
 
 /// Answers requests, all of them by the same options.
 pub(crate) struct Trimmer<'a> {
     args: &'a Args,
-    counter: Box<dyn TokenCounter>,
+    counter: Arc<dyn TokenCounter>,
 }
 
 /// A line out.
@@ -40,45 +42,44 @@ enum Outcome {
 
 impl<'a> Trimmer<'a> {
     pub(crate) fn new(args: &'a Args) -> Self {
-        Self { args, counter: counter(args.counter) }
+        Self { args, counter: args.counter.make() }
     }
 
     /// Writes the answer to one line.
     pub(crate) fn answer(&self, line: &[u8], output: &mut impl Write) -> io::Result<()> {
         let (id, request) = Request::read(line);
-        let outcome = match request {
-            Ok(request) => {
-                let messages = self.trim(&request);
-                let tokens = self.counter.count(&messages);
-                Outcome::Trimmed { messages, tokens }
-            }
+        let outcome = match request.map(|request| self.trim(&request)) {
+            Ok(Ok(messages)) => Outcome::Trimmed { tokens: self.counter.count(&messages), messages },
+            Ok(Err(error)) => Outcome::Failed { error: error.to_string() },
             Err(error) => Outcome::Failed { error: error.to_string() },
         };
         serde_json::to_writer(&mut *output, &Answer { id, outcome })?;
         output.write_all(b"\n")
     }
 
-    fn trim(&self, request: &Request) -> Vec<Message> {
+    fn trim(&self, Request { messages, max_tokens }: &Request) -> Result<Vec<Message>, FitError> {
         match self.args.mode {
-            Mode::Langchain => self.langchain(request),
+            Mode::Fit => fit_messages(messages, *max_tokens, &*self.counter),
+            Mode::Langchain => Ok(self.langchain(messages, *max_tokens)),
         }
     }
 
-    fn langchain(&self, Request { messages, max_tokens }: &Request) -> Vec<Message> {
-        match self.args.strategy {
-            Strategy::First => self.apply(Trim::first(*max_tokens), messages),
+    fn langchain(&self, messages: &[Message], max_tokens: u64) -> Vec<Message> {
+        let LangChain { strategy, start_on, include_system, .. } = &self.args.langchain;
+        match strategy {
+            Strategy::First => self.apply(Trim::first(max_tokens), messages),
             Strategy::Last => {
-                let trim = Trim::last(*max_tokens).start_on(self.args.start_on.iter().copied().map(Speaker::from));
-                self.apply(if self.args.include_system { trim.include_system() } else { trim }, messages)
+                let trim = Trim::last(max_tokens).start_on(start_on.iter().copied().map(Speaker::from));
+                self.apply(if *include_system { trim.include_system() } else { trim }, messages)
             }
         }
     }
 
     /// With the options that both strategies have.
     fn apply<S>(&self, trim: Trim<S>, messages: &[Message]) -> Vec<Message> {
-        let trim =
-            trim.end_on(self.args.end_on.iter().copied().map(Speaker::from)).keep_tool_pairs(self.args.keep_pairs);
-        let trim = if self.args.allow_partial { trim.allow_partial() } else { trim };
+        let LangChain { end_on, allow_partial, keep_pairs, .. } = &self.args.langchain;
+        let trim = trim.end_on(end_on.iter().copied().map(Speaker::from)).keep_tool_pairs(*keep_pairs);
+        let trim = if *allow_partial { trim.allow_partial() } else { trim };
         trim.apply(messages, &*self.counter)
     }
 }

@@ -10,6 +10,7 @@ use futures_util::stream::BoxStream;
 use serde_json::Value;
 use tower_chat_history_core::{Message, MessageError};
 
+pub(crate) use self::reply::of as json_reply;
 use super::{
     AdaptRequest, Draft, Opened, Prompt, RecordResponse, Sent,
     extract::{CallScope, Envelope, ExtractPlace, FromTask, IdFrom, IntoCallScope},

@@ -7,7 +7,7 @@ use crate::Reply;
 
 /// The first choice. A response without one, or in another shape, has no message: an answer that was paid for is handed on
 /// whatever it looks like.
-pub(super) fn of(response: &Value) -> Reply {
+pub(crate) fn of(response: &Value) -> Reply {
     let mut reply = Reply::default();
     let choices = response.get("choices").and_then(Value::as_array);
     // Of those without an index, the first one in the list.

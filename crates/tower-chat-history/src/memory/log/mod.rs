@@ -1,28 +1,25 @@
 //! One conversation: its log, the index of its exchange ids and its compactions. No locks and no waiting.
 
+mod removal;
+
 use std::{collections::HashMap, sync::Arc};
 
 use tower_chat_history_core::{
     Append, Appended, Compact, CompactOutcome, Compaction, CompactionVersion, Exchange, ExchangeId, Expect,
-    Incarnation, Known, Load, Loaded, Page, Profile, Recorded, Revision, Scan, Seq, StoreError, Truncated, Window,
-    WindowScan,
+    Incarnation, Known, Load, Loaded, Page, Profile, Recorded, Revision, Scan, Seq, StoreError, Window, WindowScan,
 };
 
 #[derive(Debug)]
 pub(super) struct Log {
     incarnation: Incarnation,
-    /// An exchange's index is its position.
+    /// How many exchanges were pruned.
+    first: usize,
+    /// The exchanges from that position on.
     entries: Vec<Entry>,
     /// Where each exchange id stands.
-    ids: HashMap<ExchangeId, usize>,
+    ids: HashMap<ExchangeId, Seq>,
     compactions: HashMap<Profile, Compaction>,
     bytes: usize,
-}
-
-/// What a truncation took off a log.
-#[derive(Debug, Default)]
-pub(super) struct Tail {
-    entries: Vec<Entry>,
 }
 
 #[derive(Debug)]
@@ -41,6 +38,7 @@ impl Log {
         append.expect.check(None)?;
         let mut log = Self {
             incarnation: Incarnation::random(),
+            first: 0,
             entries: Vec::new(),
             ids: HashMap::new(),
             compactions: HashMap::new(),
@@ -60,11 +58,11 @@ impl Log {
         take: impl FnOnce(usize) -> Result<(), StoreError>,
     ) -> Result<Appended, StoreError> {
         let Append { expect, exchange, compact, .. } = append;
-        if let Some(index) = self.ids.get(&exchange.id) {
-            return Ok(Appended::duplicate(self.revision(), seq(*index)));
+        if let Some(seq) = self.ids.get(&exchange.id) {
+            return Ok(Appended::duplicate(self.revision(), *seq));
         }
         expect.check(Some(self.revision()))?;
-        let at = seq(self.entries.len());
+        let at = self.next();
         if let Some(continues) = exchange.continues.filter(|continues| *continues >= at) {
             return Err(StoreError::ContinuesUnknown { continues, len: at.get() });
         }
@@ -77,7 +75,7 @@ impl Log {
         take(bytes)?;
 
         self.bytes += bytes;
-        self.ids.insert(exchange.id.clone(), self.entries.len());
+        self.ids.insert(exchange.id.clone(), at);
         self.entries.push(Entry { exchange: Arc::new(exchange), bytes });
         let compaction = compact.map(|verdict| self.carry_out(verdict));
         Ok(Appended::stored(self.revision(), at, compaction))
@@ -88,58 +86,35 @@ impl Log {
         if incarnation != self.incarnation {
             return Err(StoreError::Gone);
         }
-        let verdict = self.judge(compact, seq(self.entries.len()).get(), |seq| self.opens_turn(seq))?;
+        let verdict = self.judge(compact, self.next().get(), |seq| self.opens_turn(seq))?;
         Ok(self.carry_out(verdict))
     }
 
-    /// Removes the exchanges from a position on and begins a new incarnation, in which the revision can go on counting
-    /// exchanges: within one, a log only grows. A log that has no revision any more is to be removed.
-    ///
-    /// What was removed is returned, for dropping a long log takes its time.
-    pub(super) fn truncate(&mut self, expect: Revision, from: Seq) -> Result<(Truncated, Tail), StoreError> {
-        Expect::Exactly(expect).check(Some(self.revision()))?;
-        let keep = index(from);
-        if keep >= self.entries.len() {
-            return Ok((Truncated::new(Some(self.revision()), 0), Tail::default()));
-        }
-        let tail = Tail { entries: self.entries.split_off(keep) };
-        for entry in &tail.entries {
-            self.ids.remove(&entry.exchange.id);
-        }
-        self.bytes -= tail.bytes();
-        self.incarnation = Incarnation::random();
-        let compactions = std::mem::take(&mut self.compactions).into_iter();
-        let stay = compactions.filter_map(|(profile, stored)| Some((profile, stored.truncated_to(from.get())?)));
-        self.compactions = stay.collect();
-        let revision = (keep > 0).then(|| self.revision());
-        Ok((Truncated::new(revision, seq(tail.entries.len()).get()), tail))
-    }
-
     pub(super) fn load(&self, load: &Load) -> Loaded {
-        if let Some(index) = load.exchange.as_ref().and_then(|id| self.ids.get(id)) {
-            return Loaded::AlreadyRecorded(self.recorded(*index));
+        if let Some(seq) = load.exchange.as_ref().and_then(|id| self.ids.get(id)) {
+            return Loaded::AlreadyRecorded(self.recorded(self.index(*seq)));
         }
         let compaction = self.compactions.get(&load.profile);
         let version = compaction.map_or(CompactionVersion::NONE, |compaction| compaction.version);
         if load.known == Some(Known { revision: self.revision(), compaction: version }) {
             return Loaded::Unchanged;
         }
-        let window_start = compaction.map_or(0, |compaction| index(compaction.cut.window_start));
+        let window_start = compaction.map_or(0, |compaction| self.index(compaction.cut.window_start));
         let mut scan = WindowScan::new(load.limit);
         for (at, entry) in self.entries.iter().enumerate().skip(window_start).rev() {
             let exchange = &entry.exchange;
-            if scan.offer(seq(at), exchange.opens_turn(), exchange.messages.len(), entry.bytes) == Scan::Stop {
+            if scan.offer(self.seq(at), exchange.opens_turn(), exchange.messages.len(), entry.bytes) == Scan::Stop {
                 break;
             }
         }
-        let start = scan.start().map_or(self.entries.len(), index);
+        let start = scan.start().map_or(self.entries.len(), |start| self.index(start));
         let exchanges = (start..self.entries.len()).map(|index| self.recorded(index)).collect();
         Loaded::Window(Window::new(self.revision(), compaction.cloned(), exchanges, scan.is_truncated()))
     }
 
     pub(super) fn read(&self, from: Seq, limit: usize) -> Page {
         let len = self.entries.len();
-        let start = index(from).min(len);
+        let start = self.index(from).min(len);
         let end = start.saturating_add(limit).min(len);
         let exchanges = (start..end).map(|index| self.recorded(index)).collect();
         Page::new(self.revision(), exchanges, end < len)
@@ -151,15 +126,31 @@ impl Log {
     }
 
     fn revision(&self) -> Revision {
-        Revision::new(self.incarnation, seq(self.entries.len()).get())
+        // A truncation takes the exchanges it removed off the count as well.
+        Revision::new(self.incarnation, self.next().get()).beginning_at(self.seq(0))
+    }
+
+    /// The position of the next exchange.
+    fn next(&self) -> Seq {
+        self.seq(self.entries.len())
+    }
+
+    const fn seq(&self, index: usize) -> Seq {
+        Seq::new((self.first + index) as u64)
+    }
+
+    /// The index of a position; 0 for one that was pruned. One that no index can name lies beyond every log.
+    fn index(&self, seq: Seq) -> usize {
+        usize::try_from(seq.get()).unwrap_or(usize::MAX).saturating_sub(self.first)
     }
 
     fn recorded(&self, index: usize) -> Recorded {
-        Recorded::new(seq(index), Arc::clone(&self.entries[index].exchange))
+        Recorded::new(self.seq(index), Arc::clone(&self.entries[index].exchange))
     }
 
     fn opens_turn(&self, seq: Seq) -> bool {
-        self.entries.get(index(seq)).is_some_and(|entry| entry.exchange.opens_turn())
+        // What was pruned counts as an opening: a window from there starts with the log.
+        seq < self.seq(0) || self.entries.get(self.index(seq)).is_some_and(|entry| entry.exchange.opens_turn())
     }
 
     /// Whether a compaction may be stored in a log of `len` exchanges. A stale one is no mistake: it is left out.
@@ -185,26 +176,10 @@ impl Log {
     }
 }
 
-impl Tail {
-    /// The size of all its messages.
-    pub(super) fn bytes(&self) -> usize {
-        self.entries.iter().map(|entry| entry.bytes).sum()
-    }
-}
-
 /// What is to become of a compaction, decided before anything is written.
 enum Verdict {
     Store(Profile, Compaction),
     Keep(Option<Compaction>),
-}
-
-const fn seq(index: usize) -> Seq {
-    Seq::new(index as u64)
-}
-
-/// The index of a position. One that no index can name lies beyond every log.
-fn index(seq: Seq) -> usize {
-    usize::try_from(seq.get()).unwrap_or(usize::MAX)
 }
 
 #[cfg(test)]
@@ -213,7 +188,7 @@ mod tests {
 
     use super::*;
 
-    fn free(_: usize) -> Result<(), StoreError> {
+    pub(super) fn free(_: usize) -> Result<(), StoreError> {
         Ok(())
     }
 
@@ -221,7 +196,7 @@ mod tests {
         Err(StoreError::Full { used: 0, requested, limit: 0 })
     }
 
-    fn append(id: &str) -> Append {
+    pub(super) fn append(id: &str) -> Append {
         Append::new(Expect::AnyOrCreate, Exchange::new(ExchangeId::new(id).unwrap(), [Message::user(id)]))
     }
 
@@ -244,23 +219,6 @@ mod tests {
         assert!(log.append(append("a"), full).unwrap().duplicate);
         let refused = log.append(Append::new(Expect::Absent, append("b").exchange), full).unwrap_err();
         assert!(matches!(refused, StoreError::Conflict { .. }), "{refused}");
-    }
-
-    #[test]
-    fn a_truncated_log_counts_what_is_left() {
-        let (mut log, first) = Log::begin(append("a"), free).unwrap();
-        let mut last = first.revision;
-        for id in ["b", "c"] {
-            last = log.append(append(id), free).unwrap().revision;
-        }
-        let (truncated, tail) = log.truncate(last, Seq::new(1)).unwrap();
-        assert_eq!((truncated.removed, truncated.revision), (2, Some(log.revision())));
-        assert_eq!((tail.bytes(), log.bytes), (2 * log.bytes, log.entries[0].bytes));
-        assert_eq!(log.ids.len(), 1);
-        let grown = log.append(append("b"), free).unwrap();
-        assert_eq!((grown.seq, grown.duplicate), (Seq::new(1), false));
-        let (truncated, tail) = log.truncate(grown.revision, Seq::FIRST).unwrap();
-        assert_eq!((truncated, tail.entries.len(), log.bytes), (Truncated::new(None, 2), 2, 0));
     }
 
     #[test]

@@ -1,0 +1,268 @@
+//! Removing the beginning of a log. Stores that cannot prune pass without being asked, here and in the groups that follow.
+
+use super::{Fixture, support::*};
+use crate::{
+    Append, Exchange, ExchangeId, Expect, Incarnation, Keep, Load, Loaded, Message, Recorded, Seq, StoreError,
+};
+
+/// What stands before the position is removed, the rest stays where it is, and other handles see it.
+pub async fn the_beginning_of_the_log_is_removed(fixture: &dyn Fixture) {
+    for from in 1..4 {
+        let Some(prunable) = Prunable::new(fixture).await else { return };
+        let chat = &prunable.chat;
+        let mut log = chat.add_turns(4).await;
+        let pruned = prunable.keep(Keep::From(Seq::new(from))).await;
+        assert_eq!((pruned.removed, pruned.revision.first()), (from, Seq::new(from)));
+        for chat in [chat, &chat.reopened(fixture).await] {
+            let window = chat.window(Load::new()).await;
+            assert_eq!((window.revision, window.exchanges.as_slice()), (pruned.revision, &log[from as usize..]));
+            assert_eq!(chat.log().await, log[from as usize..]);
+            for read in 0..=from {
+                let page = chat.store.read(&chat.id, Seq::new(read), 1).await.expect("the log can be read");
+                assert_eq!((page.exchanges.as_slice(), page.more), (&log[from as usize..=from as usize], from < 3));
+            }
+        }
+        // It goes on where it would have gone on.
+        log.push(chat.add(turn_of("next")).await);
+        assert_eq!(log[4].seq, Seq::new(4));
+        assert_eq!(chat.log().await, log[from as usize..]);
+    }
+}
+
+/// The turns that are kept are counted by their openings.
+pub async fn the_last_turns_are_kept(fixture: &dyn Fixture) {
+    for (turns, begins) in [(4, 0), (3, 1), (2, 1 + 1), (1, 4)] {
+        let Some(prunable) = Prunable::new(fixture).await else { return };
+        let chat = &prunable.chat;
+        let mut log = chat.add_turns(2).await;
+        let call = chat.add(call_of("what is it?")).await;
+        log.extend([call.clone(), chat.add(result_for(call.seq)).await]);
+        log.push(chat.add(turn_of("next")).await);
+        let pruned = prunable.keep(Keep::LastTurns(turns)).await;
+        assert_eq!((pruned.removed, pruned.revision.first()), (begins, Seq::new(begins)), "{turns}");
+        assert_eq!(chat.log().await, log[begins as usize..]);
+    }
+}
+
+/// Whole turns are kept that together have no more messages.
+pub async fn the_last_messages_are_kept(fixture: &dyn Fixture) {
+    // Turns of 2, 4 (in two exchanges) and 2 messages.
+    for (messages, begins) in [(8, 0), (7, 1), (6, 1), (5, 3), (2, 3)] {
+        let Some(prunable) = Prunable::new(fixture).await else { return };
+        let chat = &prunable.chat;
+        let mut log = chat.add_turns(1).await;
+        let call = chat.add(call_of("what is it?")).await;
+        log.extend([call.clone(), chat.add(result_for(call.seq)).await]);
+        log.push(chat.add(turn_of("next")).await);
+        let pruned = prunable.keep(Keep::LastMessages(messages)).await;
+        assert_eq!((pruned.removed, pruned.revision.first()), (begins, Seq::new(begins)), "{messages}");
+        assert_eq!(chat.log().await, log[begins as usize..]);
+    }
+}
+
+/// Nothing removes everything: the newest turn stays, whatever its size.
+pub async fn the_newest_turn_stays(fixture: &dyn Fixture) {
+    let nothing = [Keep::LastTurns(0), Keep::LastMessages(0), Keep::LastMessages(3)];
+    let beyond = [2, 4, 5, 1 << 32, u64::MAX].map(|seq| Keep::From(Seq::new(seq)));
+    for keep in nothing.into_iter().chain(beyond) {
+        let Some(prunable) = Prunable::new(fixture).await else { return };
+        let chat = &prunable.chat;
+        chat.add_turns(2).await;
+        let call = chat.add(call_of("what is it?")).await;
+        let turn = [call.clone(), chat.add(result_for(call.seq)).await];
+        for removed in [2, 0] {
+            let pruned = prunable.keep(keep).await;
+            assert_eq!((pruned.removed, pruned.revision.first()), (removed, call.seq), "{keep:?}");
+            assert_eq!(chat.log().await, turn);
+        }
+    }
+}
+
+/// What is kept begins with an opening, also where another turn's late continuation follows.
+pub async fn within_a_turn_its_opening_is_kept(fixture: &dyn Fixture) {
+    for (from, begins) in [(1, 1), (2, 1), (3, 3), (4, 3), (5, 3)] {
+        let Some(prunable) = Prunable::new(fixture).await else { return };
+        let chat = &prunable.chat;
+        let mut log = chat.add_turns(1).await;
+        let call = chat.add(call_of("what is it?")).await;
+        let again = [Message::tool("call-1", "41"), call.exchange.messages[1].clone()];
+        let again = Exchange::new(ExchangeId::generate(), again).continuing(call.seq);
+        log.extend([call, chat.add(again).await]);
+        log.push(chat.add(turn_of("meanwhile")).await);
+        log.push(chat.add(result_for(Seq::new(2))).await);
+        let pruned = prunable.keep(Keep::From(Seq::new(from))).await;
+        assert_eq!((pruned.removed, pruned.revision.first()), (begins, Seq::new(begins)), "{from}");
+        assert_eq!(chat.window(Load::new()).await.exchanges, log[begins as usize..]);
+    }
+}
+
+/// Where there is nothing to remove, the revision stays; so it does when a prune is repeated.
+pub async fn where_nothing_is_removed_nothing_changes(fixture: &dyn Fixture) {
+    let Some(prunable) = Prunable::new(fixture).await else { return };
+    let chat = &prunable.chat;
+    chat.add_turns(5).await;
+    prunable.keep(Keep::LastTurns(3)).await;
+    let before = chat.window(Load::new()).await;
+    for keep in [Keep::LastTurns(3), Keep::LastTurns(usize::MAX), Keep::LastMessages(6), Keep::From(Seq::FIRST)] {
+        let pruned = prunable.keep(keep).await;
+        assert_eq!((pruned.revision, pruned.removed), (before.revision, 0), "{keep:?}");
+    }
+    assert_eq!(chat.load(Load::new().known(before.known())).await, Loaded::Unchanged);
+}
+
+/// Who knows the log as it was is given the new one, and may know that.
+pub async fn what_was_known_is_not_known(fixture: &dyn Fixture) {
+    let Some(prunable) = Prunable::new(fixture).await else { return };
+    let chat = &prunable.chat;
+    let log = chat.add_turns(4).await;
+    let mut known = vec![chat.window(Load::new()).await.known()];
+    for from in 1..4 {
+        let pruned = prunable.keep(Keep::From(Seq::new(from))).await;
+        for known in &known {
+            let window = chat.window(Load::new().known(*known)).await;
+            assert_eq!((window.revision, window.exchanges.as_slice()), (pruned.revision, &log[from as usize..]));
+        }
+        known.push(chat.window(Load::new()).await.known());
+        assert_eq!(chat.load(Load::new().known(known[from as usize])).await, Loaded::Unchanged);
+    }
+}
+
+/// What expects the log as it was lands, as long as nothing was appended; then it is a conflict as ever.
+pub async fn turns_in_flight_land(fixture: &dyn Fixture) {
+    let Some(prunable) = Prunable::new(fixture).await else { return };
+    let chat = &prunable.chat;
+    chat.add_turns(4).await;
+    let old = chat.revision().await;
+    let pruned = prunable.keep(Keep::LastTurns(1)).await;
+    assert_eq!(pruned.revision.incarnation(), old.incarnation());
+    let landed = chat.append(Expect::Exactly(old), turn_of("in flight")).await.expect("its end is the same");
+    assert_eq!((landed.seq, landed.revision.first()), (Seq::new(4), Seq::new(3)));
+    for stale in [old, pruned.revision] {
+        assert_conflict(chat.append(Expect::Exactly(stale), turn_of("late")).await, landed.revision);
+    }
+    let any = Expect::AnyIn(old.incarnation());
+    assert_eq!(chat.append(any, turn_of("any")).await.expect("it is the incarnation").seq, Seq::new(5));
+}
+
+/// A continuation of a call that was removed is stored: it is paid for. One of a call that never was is not.
+pub async fn a_removed_call_can_be_continued(fixture: &dyn Fixture) {
+    let Some(prunable) = Prunable::new(fixture).await else { return };
+    let chat = &prunable.chat;
+    let call = chat.add(call_of("what is it?")).await;
+    let next = chat.add(turn_of("never mind")).await;
+    prunable.keep(Keep::LastTurns(1)).await;
+    let late = chat.add(result_for(call.seq)).await;
+    assert_eq!(chat.window(Load::new()).await.exchanges, [next, late]);
+    let unknown = chat.append(Expect::AnyOrCreate, result_for(Seq::new(3))).await;
+    assert!(matches!(unknown, Err(StoreError::ContinuesUnknown { len: 3, .. })), "{unknown:?}");
+}
+
+/// A dead incarnation, another one and an absent conversation are gone, and nothing is removed or created.
+pub async fn only_its_incarnation_is_pruned(fixture: &dyn Fixture) {
+    let Some(prunable) = Prunable::new(fixture).await else { return };
+    let chat = &prunable.chat;
+    let keep = Keep::LastTurns(1);
+    assert_gone(prunable.prune(Incarnation::random(), keep).await);
+    chat.assert_absent().await;
+    chat.add_turns(2).await;
+    let dead = chat.incarnation().await;
+    chat.delete().await;
+    assert_gone(prunable.prune(dead, keep).await);
+    chat.assert_absent().await;
+    let log = chat.add_turns(3).await;
+    for wrong in [dead, Incarnation::random()] {
+        assert_gone(prunable.prune(wrong, keep).await);
+    }
+    assert_eq!(chat.log().await, log);
+}
+
+/// A load that reaches the beginning of what is left is whole; a limit cuts it as ever.
+pub async fn a_load_is_not_truncated_by_it(fixture: &dyn Fixture) {
+    let Some(prunable) = Prunable::new(fixture).await else { return };
+    let chat = &prunable.chat;
+    let log = chat.add_turns(6).await;
+    prunable.keep(Keep::LastTurns(3)).await;
+    for (messages, start, truncated) in [(100, 3, false), (6, 3, false), (5, 4, true), (1, 5, true)] {
+        let window = chat.window(limit(messages, usize::MAX)).await;
+        assert_eq!((window.exchanges.as_slice(), window.truncated), (&log[start..], truncated), "{messages}");
+    }
+}
+
+/// The exchange ids that were removed are not recognised any more, those that stay are.
+pub async fn removed_ids_are_free_again(fixture: &dyn Fixture) {
+    let Some(prunable) = Prunable::new(fixture).await else { return };
+    let chat = &prunable.chat;
+    let log = chat.add_turns(4).await;
+    let revision = prunable.keep(Keep::LastTurns(2)).await.revision;
+    for recorded in &log[2..] {
+        let asked = Load::new().exchange(recorded.exchange.id.clone());
+        assert_eq!(chat.load(asked).await, Loaded::AlreadyRecorded(recorded.clone()));
+        let repeated = chat.append(Expect::Absent, (*recorded.exchange).clone()).await.expect("it is recorded");
+        assert_eq!((repeated.duplicate, repeated.seq, repeated.revision), (true, recorded.seq, revision));
+    }
+    for recorded in &log[..2] {
+        window(chat.load(Load::new().exchange(recorded.exchange.id.clone())).await);
+    }
+    let again = chat.append(Expect::AnyOrCreate, (*log[0].exchange).clone()).await.expect("its id is free");
+    assert_eq!((again.duplicate, again.seq), (false, Seq::new(4)));
+}
+
+/// One conversation is pruned and no other.
+pub async fn other_conversations_stay(fixture: &dyn Fixture) {
+    let Some(prunable) = Prunable::new(fixture).await else { return };
+    let others = [prunable.chat.other(), prunable.chat.other()];
+    let exchanges = [turn_of("a"), turn_of("b"), turn_of("c")];
+    let mut before = Vec::new();
+    for chat in [&others[0], &prunable.chat, &others[1]] {
+        for exchange in &exchanges {
+            chat.add(exchange.clone()).await;
+        }
+        chat.cut(crate::CompactionVersion::NONE, summary_to(1, "kept")).await;
+        before.push((chat.window(Load::new()).await, chat.log().await));
+    }
+    prunable.keep(Keep::LastTurns(2)).await;
+    prunable.forget(Keep::LastTurns(1)).await;
+    for (chat, before) in others.iter().zip([&before[0], &before[2]]) {
+        assert_eq!((&chat.window(Load::new()).await, &chat.log().await), (&before.0, &before.1));
+        assert!(chat.append(Expect::Absent, exchanges[0].clone()).await.expect("it is recorded").duplicate);
+    }
+}
+
+/// A pruned conversation that is deleted leaves nothing, and what comes back begins anew.
+pub async fn what_comes_back_begins_at_position_0(fixture: &dyn Fixture) {
+    let Some(prunable) = Prunable::new(fixture).await else { return };
+    let chat = &prunable.chat;
+    chat.add_turns(3).await;
+    prunable.keep(Keep::LastTurns(1)).await;
+    chat.delete().await;
+    chat.assert_absent().await;
+    let append = Append::new(Expect::Absent, turn_of("again"));
+    let appended = chat.store.append(&chat.id, append).await.expect("nothing is there");
+    assert_eq!((appended.seq, appended.revision.first()), (Seq::FIRST, Seq::FIRST));
+    assert_eq!(chat.log().await.len(), 1);
+}
+
+/// In a store that can do both, a pruned log is truncated at its positions, under a revision from before as well, and up to its
+/// first one nothing is left.
+pub async fn a_pruned_log_is_truncated(fixture: &dyn Fixture) {
+    for from in 0..6_u64 {
+        let Some(prunable) = Prunable::new(fixture).await else { return };
+        let chat = &prunable.chat;
+        let Some(edit) = Editable::at(fixture, chat.id.clone()).await else { return };
+        let mut log: Vec<Recorded> = chat.add_turns(5).await;
+        let old = chat.revision().await;
+        prunable.keep(Keep::From(Seq::new(2))).await;
+        let truncated = edit.truncate(old, from).await.expect("nothing was appended");
+        assert_eq!(truncated.removed, 5 - from.clamp(2, 5));
+        if from <= 2 {
+            assert_eq!(truncated.revision, None);
+            chat.assert_absent().await;
+            continue;
+        }
+        let revision = chat.revision().await;
+        assert_eq!((truncated.revision, revision.first()), (Some(revision), Seq::new(2)));
+        log.truncate(usize::try_from(from).unwrap_or(usize::MAX));
+        log.push(chat.add(turn_of("instead")).await);
+        assert_eq!(chat.log().await, log[2..]);
+    }
+}

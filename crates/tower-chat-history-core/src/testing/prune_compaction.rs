@@ -1,0 +1,130 @@
+//! What a prune leaves of compactions.
+
+use super::{Fixture, support::*};
+use crate::{Append, Compact, CompactOutcome, CompactionVersion, Cut, Expect, Keep, Load, Profile, Seq};
+
+const NONE: CompactionVersion = CompactionVersion::NONE;
+
+/// Every profile's compaction stays, with its version and its summary.
+pub async fn compactions_stay_as_they_are(fixture: &dyn Fixture) {
+    let Some(prunable) = Prunable::new(fixture).await else { return };
+    let chat = &prunable.chat;
+    let log = chat.add_turns(6).await;
+    let small = profile("small");
+    let cut = chat.cut(NONE, summary_to(5, "of all but the last")).await;
+    stored(chat.compact_as(&small, NONE, summary_to(1, "of the first")).await.ok());
+    prunable.keep(Keep::LastTurns(3)).await;
+    let window = chat.window(Load::new()).await;
+    assert_eq!((window.compaction.as_ref(), window.exchanges.as_slice()), (Some(&cut), &log[5..]));
+    let kept = chat.compaction(&small).await.map(|stored| (stored.version, stored.cut));
+    assert_eq!(kept, Some((NONE.next(), summary_to(1, "of the first"))));
+}
+
+/// Where a window would start at what was removed, it starts with the log; and it can be moved on.
+pub async fn a_window_starts_no_earlier_than_the_log(fixture: &dyn Fixture) {
+    let Some(prunable) = Prunable::new(fixture).await else { return };
+    let chat = &prunable.chat;
+    let log = chat.add_turns(6).await;
+    let before = chat.cut(NONE, summary_to(2, "of the first two")).await;
+    prunable.keep(Keep::LastTurns(2)).await;
+    let window = chat.window(Load::new()).await;
+    assert_eq!((window.compaction.as_ref(), window.exchanges.as_slice()), (Some(&before), &log[4..]));
+    assert!(!window.truncated);
+    chat.cut(before.version, summary_to(5, "of more")).await;
+    assert_eq!(chat.window(Load::new()).await.exchanges, log[5..]);
+}
+
+/// A compaction that was made from the log as it was is stored, by itself and with the exchange that carries it.
+pub async fn a_compaction_in_flight_is_stored(fixture: &dyn Fixture) {
+    let Some(prunable) = Prunable::new(fixture).await else { return };
+    let chat = &prunable.chat;
+    let mut log = chat.add_turns(5).await;
+    let old = chat.revision().await;
+    prunable.keep(Keep::LastTurns(1)).await;
+    let by_itself = chat.cut(NONE, summary_to(1, "of the first")).await;
+    let compact = Compact { profile: Profile::default(), replaces: by_itself.version, cut: Cut::default() };
+    let cut = summary_to(2, "of the first two");
+    let append = Append::new(Expect::Exactly(old), turn_of("in flight")).compact(Compact { cut, ..compact });
+    let exchange = append.exchange.clone();
+    let appended = chat.store.append(&chat.id, append).await.expect("what it says was legal");
+    assert_eq!(appended.compaction, Some(CompactOutcome::Stored(by_itself.version.next())));
+    log.push(crate::Recorded::new(appended.seq, exchange));
+    assert_eq!(chat.window(Load::new()).await.exchanges, log[4..]);
+}
+
+/// A compaction with a summary is removed with what it tells of, and the window is what was kept.
+pub async fn traces_are_removed_if_asked(fixture: &dyn Fixture) {
+    let Some(prunable) = Prunable::new(fixture).await else { return };
+    let chat = &prunable.chat;
+    let log = chat.add_turns(6).await;
+    let small = profile("small");
+    chat.cut(NONE, summary_to(5, "tells of what is removed")).await;
+    stored(chat.compact_as(&small, NONE, summary_to(1, "this as well")).await.ok());
+    let old = chat.revision().await;
+    let pruned = prunable.forget(Keep::LastTurns(3)).await;
+    assert_eq!((pruned.removed, pruned.revision.first()), (3, Seq::new(3)));
+    assert_ne!(pruned.revision.incarnation(), old.incarnation());
+    for chat in [chat, &chat.reopened(fixture).await] {
+        let window = chat.window(Load::new()).await;
+        assert_eq!((window.revision, window.compaction), (pruned.revision, None));
+        assert_eq!(window.exchanges, log[3..]);
+        assert_eq!(chat.compaction(&small).await, None);
+        assert_eq!(chat.log().await, log[3..]);
+    }
+    // The log goes on, and can be summarized anew.
+    assert_eq!(chat.add(turn_of("next")).await.seq, Seq::new(6));
+    chat.cut(NONE, summary_to(4, "of what is there")).await;
+}
+
+/// A compaction without a summary tells nothing, so it stays, under another version.
+pub async fn what_has_no_traces_stays(fixture: &dyn Fixture) {
+    let Some(prunable) = Prunable::new(fixture).await else { return };
+    let chat = &prunable.chat;
+    let log = chat.add_turns(6).await;
+    let before = chat.cut(NONE, Cut::window_from(Seq::new(5))).await;
+    prunable.forget(Keep::LastTurns(3)).await;
+    let window = chat.window(Load::new()).await;
+    assert_eq!((window.compaction, window.exchanges.as_slice()), (before.without_traces(), &log[5..]));
+}
+
+/// What was pruned before, with traces, leaves none either, though there is nothing more to remove.
+pub async fn traces_of_an_earlier_prune_are_removed(fixture: &dyn Fixture) {
+    let Some(prunable) = Prunable::new(fixture).await else { return };
+    let chat = &prunable.chat;
+    let log = chat.add_turns(4).await;
+    chat.cut(NONE, summary_to(2, "tells of what was removed")).await;
+    let before = prunable.keep(Keep::LastTurns(2)).await.revision;
+    let pruned = prunable.forget(Keep::LastTurns(2)).await;
+    assert_eq!((pruned.removed, pruned.revision.first()), (0, Seq::new(2)));
+    assert_ne!(pruned.revision.incarnation(), before.incarnation());
+    let window = chat.window(Load::new()).await;
+    assert_eq!((window.compaction, window.exchanges.as_slice()), (None, &log[2..]));
+}
+
+/// Replies and summaries that were made from what is removed are refused, as after a deletion; so is a repeat of the prune.
+pub async fn what_was_in_flight_leaves_no_traces(fixture: &dyn Fixture) {
+    let Some(prunable) = Prunable::new(fixture).await else { return };
+    let chat = &prunable.chat;
+    chat.add_turns(4).await;
+    let old = chat.revision().await;
+    prunable.forget(Keep::LastTurns(2)).await;
+    let in_flight = Compact { profile: Profile::default(), replaces: NONE, cut: summary_to(3, "tells of it") };
+    assert_gone(chat.store.compact(&chat.id, old.incarnation(), in_flight).await);
+    for expect in [Expect::Exactly(old), Expect::AnyIn(old.incarnation())] {
+        assert_gone(chat.append(expect, turn_of("tells of it")).await);
+    }
+    assert_gone(prunable.prune(old.incarnation(), Keep::LastTurns(1)).await);
+    assert_eq!(chat.log().await.len(), 2);
+}
+
+/// Where nothing was ever removed there are no traces: the log and its compactions stay as they are.
+pub async fn a_whole_log_has_no_traces(fixture: &dyn Fixture) {
+    let Some(prunable) = Prunable::new(fixture).await else { return };
+    let chat = &prunable.chat;
+    chat.add_turns(3).await;
+    chat.cut(NONE, summary_to(2, "of what is there")).await;
+    let before = chat.window(Load::new()).await;
+    let pruned = prunable.forget(Keep::LastTurns(3)).await;
+    assert_eq!((pruned.removed, pruned.revision), (0, before.revision));
+    assert_eq!(chat.window(Load::new()).await, before);
+}

@@ -1,0 +1,67 @@
+//! Prunes and appends in any order, against the simplest log there is.
+
+use super::{Fixture, support::*};
+use crate::{Keep, Load, Recorded, Revision, Seq};
+
+/// Numbers that look random and are the same in each run (xorshift).
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % bound
+    }
+}
+
+/// How many exchanges of the log are removed.
+fn removed_by(log: &[Recorded], keep: Keep) -> usize {
+    let openings: Vec<usize> = (0..log.len()).filter(|at| log[*at].exchange.opens_turn()).collect();
+    let messages = |at: usize| log[at..].iter().map(|recorded| recorded.exchange.messages.len()).sum::<usize>();
+    let newest = openings[openings.len() - 1];
+    match keep {
+        Keep::From(from) => openings.into_iter().rfind(|at| log[*at].seq <= from).unwrap_or(0),
+        Keep::LastTurns(turns) => openings[openings.len().saturating_sub(turns.max(1))],
+        Keep::LastMessages(most) => openings.into_iter().find(|at| messages(*at) <= most).unwrap_or(newest),
+    }
+}
+
+/// Whatever is appended and pruned in whatever order: the log is what a list would be.
+pub async fn random_prunes_and_appends_are_those_of_a_list(fixture: &dyn Fixture) {
+    for seed in 1..=8 {
+        let Some(prunable) = Prunable::new(fixture).await else { return };
+        let (chat, mut numbers) = (&prunable.chat, Numbers(seed * 0x9e37_79b9));
+        let mut log = vec![chat.add(turn_of("first")).await];
+        for _ in 0..40 {
+            let next = log[log.len() - 1].seq.next();
+            let keep = match numbers.below(8) {
+                0 => Keep::From(Seq::new(numbers.below(next.get() + 2))),
+                1 => Keep::LastTurns(usize::try_from(numbers.below(6)).unwrap_or(0)),
+                2 => Keep::LastMessages(usize::try_from(numbers.below(14)).unwrap_or(0)),
+                3 => {
+                    // Of any exchange, also one that was removed.
+                    log.push(chat.add(result_for(Seq::new(numbers.below(next.get())))).await);
+                    continue;
+                }
+                4 => {
+                    log.push(chat.add(call_of("what is it?")).await);
+                    continue;
+                }
+                _ => {
+                    log.push(chat.add(turn_of("next")).await);
+                    continue;
+                }
+            };
+            let (before, removed) = (chat.revision().await, removed_by(&log, keep));
+            log.drain(..removed);
+            let pruned = prunable.keep(keep).await;
+            assert_eq!(pruned.removed, removed as u64, "{keep:?}");
+            let expected = Revision::new(before.incarnation(), before.version()).beginning_at(log[0].seq);
+            assert_eq!(pruned.revision, expected);
+            assert_eq!(chat.log().await, log);
+            assert_eq!(chat.window(Load::new()).await.exchanges, log);
+        }
+        assert_eq!(chat.log().await, log);
+    }
+}

@@ -1,0 +1,74 @@
+//! A body's fields, as they stand.
+
+use std::{borrow::Cow, fmt};
+
+use serde::{
+    Deserialize, Deserializer,
+    de::{Error as _, MapAccess, Visitor},
+};
+use serde_json::value::RawValue;
+
+/// What history looks at. Whether a value is legal is for the provider to say; of one that stands twice, the last one counts.
+#[derive(Default)]
+pub(super) struct Fields<'a> {
+    /// The messages, which must be there once: which of two lists is meant, nobody knows.
+    pub(super) messages: Option<&'a RawValue>,
+    pub(super) n: Option<&'a RawValue>,
+    pub(super) model: Option<&'a RawValue>,
+    pub(super) tools: Option<&'a RawValue>,
+    pub(super) response_format: Option<&'a RawValue>,
+    pub(super) max_completion_tokens: Option<&'a RawValue>,
+    pub(super) max_tokens: Option<&'a RawValue>,
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(FieldsVisitor)
+    }
+}
+
+struct FieldsVisitor;
+
+impl<'de> Visitor<'de> for FieldsVisitor {
+    type Value = Fields<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields<'de>, A::Error> {
+        #[derive(Deserialize)]
+        struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
+
+        let mut fields = Fields::default();
+        while let Some(Name(name)) = map.next_key()? {
+            let value: &'de RawValue = map.next_value()?;
+            let field = match &*name {
+                "messages" if fields.messages.is_some() => return Err(A::Error::duplicate_field("messages")),
+                "messages" => &mut fields.messages,
+                "n" => &mut fields.n,
+                "model" => &mut fields.model,
+                "tools" => &mut fields.tools,
+                "response_format" => &mut fields.response_format,
+                "max_completion_tokens" => &mut fields.max_completion_tokens,
+                "max_tokens" => &mut fields.max_tokens,
+                _ => continue,
+            };
+            *field = Some(value);
+        }
+        if fields.messages.is_none() {
+            return Err(A::Error::missing_field("messages"));
+        }
+        Ok(fields)
+    }
+}
+
+impl<'a> Fields<'a> {
+    /// Where the reply is limited, and to what: the newer field counts, if both are there. More tokens than can be counted are
+    /// as many as can be.
+    pub(super) fn reply_limit(&self) -> Option<(&'a str, u32)> {
+        let limits = [self.max_completion_tokens, self.max_tokens].into_iter().flatten();
+        let mut limits = limits.filter_map(|json| Some((json.get(), json.get().parse::<u64>().ok()?)));
+        limits.next().map(|(json, tokens)| (json, u32::try_from(tokens).unwrap_or(u32::MAX)))
+    }
+}

@@ -1,0 +1,67 @@
+//! Removing the beginning of a log.
+
+use rusqlite::{Connection, params};
+use tower_chat_history_core::{
+    Compaction, ConversationId, Incarnation, Keep, PruneScan, Pruned, Scan, Seq, StoreError, Traces,
+};
+
+use super::{compactions, delete, truncate};
+use crate::{
+    error::Failure,
+    job::Request,
+    read::{Log, count},
+    stats::Counters,
+};
+
+pub(crate) struct PruneLog {
+    pub(crate) id: ConversationId,
+    pub(crate) incarnation: Incarnation,
+    pub(crate) keep: Keep,
+    pub(crate) traces: Traces,
+}
+
+impl Request for PruneLog {
+    type Answer = Pruned;
+
+    fn run(&self, connection: &Connection, _: &Counters) -> Result<Pruned, Failure> {
+        let log = Log::find(connection, &self.id)?.filter(|log| log.revision.incarnation() == self.incarnation);
+        let log = log.ok_or(StoreError::Gone)?;
+        let first = self.scan(connection, &log)?.start().map_or(log.first(), Seq::get);
+        let removed = first - log.first();
+        let log = if removed > 0 { begin_at(connection, &log, first)? } else { log };
+        if self.traces == Traces::Leave || first == 0 {
+            return Ok(Pruned::new(log.revision, removed));
+        }
+        // What cannot be read might tell of what is removed: it does not stay.
+        compactions::rewrite(connection, &log, Compaction::without_traces)?;
+        let revision = truncate::begin_incarnation(connection, &log, log.len)?;
+        Ok(Pruned::new(revision, removed))
+    }
+}
+
+impl PruneLog {
+    /// Walks back through what stays, without reading bodies. Its rows are not checked: what lacks some shows when it is read.
+    fn scan(&self, connection: &Connection, log: &Log) -> Result<PruneScan, Failure> {
+        let mut scan = PruneScan::new(self.keep, Seq::new(log.len));
+        let mut statement = connection.prepare_cached(
+            "SELECT place, continues IS NULL, messages FROM exchange \
+             WHERE place >= ?1 AND place < ?2 ORDER BY place DESC",
+        )?;
+        let mut rows = statement.query(params![log.place(log.first()), log.place(scan.end().get())])?;
+        while let Some(row) = rows.next()? {
+            if scan.offer(Log::seq(row.get(0)?), row.get(1)?, count(row.get(2)?)) == Scan::Stop {
+                break;
+            }
+        }
+        Ok(scan)
+    }
+}
+
+/// Removes what stands before a position.
+fn begin_at(connection: &Connection, log: &Log, first: u64) -> Result<Log, Failure> {
+    delete::exchanges(connection, log, 0, first - 1)?;
+    let number = i64::try_from(first).unwrap_or(i64::MAX);
+    connection.prepare_cached("UPDATE conversation SET first = ?2 WHERE id = ?1")?.execute(params![log.id, number])?;
+    let revision = log.revision.beginning_at(Seq::new(first));
+    Ok(Log { revision, ..*log })
+}

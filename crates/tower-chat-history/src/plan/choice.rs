@@ -1,0 +1,166 @@
+//! Choosing the positions of a window that has to be compacted.
+
+use super::{
+    fit::Fitting,
+    log::Log,
+    sizes::{Bounds, Positions, Size, Sizes},
+};
+use crate::budget::{DoesNotFit, Limits, Mark, PromptTokens};
+
+/// What a compaction that is due to tokens goes down to, where the mark counts something else, in percent.
+const TARGET: u8 = 75;
+
+/// A window, and what it has to fit.
+pub(super) struct Choice<'a> {
+    pub(super) sizes: Sizes,
+    pub(super) log: &'a Log,
+    pub(super) fitting: &'a Fitting<'a>,
+}
+
+impl Choice<'_> {
+    /// What the prompt may have beside the reply's reserve.
+    pub(super) fn limit(&self) -> u64 {
+        self.fitting.limits.beside(self.fitting.limits.reserve)
+    }
+
+    pub(super) fn total(&self, at: Positions) -> u64 {
+        self.fitting.parts.total().saturating_add(self.sizes.kept(at).tokens)
+    }
+
+    /// What the window may have of a prompt of that size.
+    fn room(&self, prompt: u64) -> Option<u64> {
+        prompt.checked_sub(self.fitting.parts.total())
+    }
+
+    /// What the window may have before a compaction is due.
+    pub(super) fn room_before_due(&self) -> Option<u64> {
+        match self.fitting.marks.start {
+            Mark::Percent(percent) => self.room(share(self.limit(), percent)),
+            _ => self.room(self.limit()),
+        }
+    }
+
+    pub(super) fn is_due(&self) -> bool {
+        let base = self.log.base;
+        self.has_too_many(base) || self.room_before_due().is_none_or(|room| self.sizes.kept(base).tokens > room)
+    }
+
+    /// Whether there are more messages or turns than the marks let through.
+    pub(super) fn has_too_many(&self, at: Positions) -> bool {
+        match self.fitting.marks.start {
+            Mark::Percent(_) => false,
+            Mark::Messages(messages) => self.sizes.kept(at).messages > messages,
+            Mark::Turns(turns) => self.log.turns(at.window) > turns,
+        }
+    }
+
+    /// Whether the window itself is too large, so that the next calls need a smaller one too. Otherwise it is this call's input
+    /// that is large, and what is left out for it is for this call alone.
+    pub(super) fn is_lasting(&self) -> bool {
+        let base = self.log.base;
+        let window = self.fitting.parts.fixed().saturating_add(self.sizes.kept(base).tokens);
+        self.fitting.stores && (self.has_too_many(base) || window > self.target_prompt())
+    }
+
+    /// The size that the reply would have to have, if it may be so small and that is enough.
+    pub(super) fn shrunk_reply(&self, at: Positions) -> Option<u64> {
+        let total = self.total(at);
+        let fits = total <= self.fitting.limits.beside(self.fitting.limits.least_reply?);
+        (fits && total > self.limit()).then(|| self.fitting.limits.behind(total))
+    }
+
+    /// How many tokens clearing should gain: so many that nothing else has to go.
+    pub(super) fn gain(&self, lasting: bool) -> u64 {
+        let kept = self.sizes.kept(self.log.base).tokens;
+        let for_this_call = kept.saturating_sub(self.room(self.limit()).unwrap_or_default());
+        if lasting { for_this_call.max(kept.saturating_sub(self.target())) } else { for_this_call }
+    }
+
+    /// What the prompt goes down to: never under the head and half of what remains beside it.
+    fn target_prompt(&self) -> u64 {
+        let (limit, fixed) = (self.limit(), self.fitting.parts.fixed());
+        let percent = match self.fitting.marks.to {
+            Mark::Percent(percent) => percent,
+            Mark::Messages(_) | Mark::Turns(_) => TARGET,
+        };
+        share(limit, percent).max(fixed.midpoint(limit)).min(limit)
+    }
+
+    /// What the window goes down to. An input that is larger than what a compaction gains is not what the next calls are like.
+    fn target(&self) -> u64 {
+        let (target, input) = (self.target_prompt(), self.fitting.parts.input);
+        let input = if input <= self.limit() - target { input } else { 0 };
+        target.saturating_sub(self.fitting.parts.fixed()).saturating_sub(input)
+    }
+
+    /// What is stored, and what is sent. What is sent fits, unless nothing does: then it is the least that can be sent.
+    pub(super) fn positions(&self, lasting: bool) -> (Positions, Positions) {
+        let stored = if lasting { self.stored() } else { self.log.base };
+        if self.total(stored) <= self.limit() && !self.has_too_many(stored) {
+            return (stored, stored);
+        }
+        (stored, self.sent(stored).unwrap_or(self.log.most))
+    }
+
+    /// The positions that the next calls begin with.
+    fn stored(&self) -> Positions {
+        let (base, most) = (self.log.base, self.log.most);
+        let (to, target) = (self.fitting.marks.to, self.target());
+        if self.log.continues {
+            // Within a turn only the position of rounds moves for good.
+            let rounds = Bounds { least: base, most: Positions { window: base.window, ..most } };
+            let found = self.best(rounds, target, to).or_else(|| self.best(Bounds { least: base, most }, target, to));
+            return found.map_or(base, |at| Positions { window: base.window, ..at });
+        }
+        let last = Positions { window: self.log.last_start(), rounds: self.log.len };
+        let bounds = Bounds { least: base, most: last };
+        let found = self.best(bounds, target, to);
+        // The last turn may be larger than what a compaction goes down to, and fit all the same.
+        found.or_else(|| self.best(bounds, self.room(self.limit())?, Mark::Percent(100))).unwrap_or(last)
+    }
+
+    /// The positions for this call, where those that are stored are not enough for it.
+    fn sent(&self, stored: Positions) -> Option<Positions> {
+        let bounds = Bounds { least: stored, most: self.log.most };
+        let within = self.room(self.limit());
+        // Within a turn the next call is as this one: going down further than needed keeps its beginning the same.
+        let as_next = within.filter(|_| self.fitting.stores && self.log.continues).map(|room| room.min(self.target()));
+        let least_reply = self.fitting.limits.least_reply;
+        let with_least_reply = least_reply.and_then(|reply| self.room(self.fitting.limits.beside(reply)));
+        let start = self.fitting.marks.start;
+        let rooms = [as_next, within, with_least_reply].into_iter().flatten();
+        let marked = rooms.clone().find_map(|room| self.best(bounds, room, start));
+        // What has to stay may be more than the marks say, but not more than there is room for.
+        marked.or_else(|| rooms.into_iter().find_map(|room| self.best(bounds, room, Mark::Percent(100))))
+    }
+
+    /// The best positions for a window of that many tokens and, if the mark says so, of so many messages or turns.
+    fn best(&self, bounds: Bounds, room: u64, mark: Mark) -> Option<Positions> {
+        let starts = self.log.starts.iter().copied();
+        let fits = |size: Size| size.tokens <= room;
+        match mark {
+            Mark::Percent(_) => self.sizes.best(starts, bounds, fits),
+            Mark::Messages(most) => self.sizes.best(starts, bounds, |size| fits(size) && size.messages <= most),
+            Mark::Turns(most) => {
+                let starts = starts.filter(|start| self.log.turns(*start) <= most);
+                self.sizes.best(starts, bounds, fits)
+            }
+        }
+    }
+
+    /// Nothing fits.
+    pub(super) fn refused(&self) -> DoesNotFit {
+        let Limits { context, prompt, reserve, least_reply, ratio } = self.fitting.limits;
+        let reply_reserve = least_reply.unwrap_or(reserve);
+        DoesNotFit {
+            parts: PromptTokens { window: self.sizes.kept(self.log.most).tokens, ..self.fitting.parts },
+            context_window: context.min(prompt.saturating_add(reply_reserve)),
+            reply_reserve,
+            calibration: ratio,
+        }
+    }
+}
+
+fn share(limit: u64, percent: u8) -> u64 {
+    limit / 100 * u64::from(percent) + limit % 100 * u64::from(percent) / 100
+}

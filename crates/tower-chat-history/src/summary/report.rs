@@ -1,0 +1,52 @@
+//! What became of a summary.
+
+use std::sync::Arc;
+
+use tower_chat_history_core::{ConversationId, Seq, StoreError};
+
+use super::{SummaryCost, SummaryError};
+
+/// What became of a summary that was tried. It holds sizes, no text.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct SummaryReport {
+    /// The conversation.
+    pub conversation: ConversationId,
+    /// The first exchange that it was to cover, beyond what the summary before covers.
+    pub from: Seq,
+    /// The first exchange that it does not cover, or was not to cover.
+    pub to: Seq,
+    /// Whether a call waited for it.
+    pub waited_for: bool,
+    /// What it cost.
+    pub cost: SummaryCost,
+    /// The summary's size in tokens, if it was accepted.
+    pub tokens: Option<u32>,
+    /// What became of it.
+    pub outcome: SummaryOutcome,
+}
+
+/// What became of a summary.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum SummaryOutcome {
+    /// It is stored, and stands in the next prompts.
+    Stored,
+    /// Another one was stored meanwhile, by another process, and stays.
+    Superseded,
+    /// A part of it is stored: up to [`to`](SummaryReport::to). Then the summarizer failed, or it was not sound; the rest is
+    /// tried again later.
+    Part(Arc<SummaryError>),
+    /// It was not sound, or could not be made. The window is trimmed without it; it is tried again later.
+    Rejected(Arc<SummaryError>),
+    /// It was made and could not be stored, or what it was to cover could not be read.
+    Failed(Arc<StoreError>),
+}
+
+impl SummaryReport {
+    /// Whether there is another summary now than before, by this one or another.
+    #[must_use]
+    pub const fn is_summarized(&self) -> bool {
+        matches!(self.outcome, SummaryOutcome::Stored | SummaryOutcome::Part(_) | SummaryOutcome::Superseded)
+    }
+}

@@ -1,0 +1,223 @@
+//! Summaries by a tower service.
+
+use std::{
+    fmt,
+    future::poll_fn,
+    sync::{Mutex, PoisonError},
+};
+
+use async_trait::async_trait;
+use serde_json::{Value, json};
+use tower_chat_history_core::Message;
+use tower_service::Service;
+
+use super::{Summarized, Summarizer, SummaryPrompt, SummaryRequest};
+use crate::{BoxError, Reply, adapt};
+
+/// Makes summaries by a tower service: mostly a smaller model, with its own timeout, limit and retries around it.
+///
+/// Two closures know the service's types: `request` makes a request of a prompt and of how many tokens the answer may have,
+/// `reply` finds the reply in a response. [`json_summarizer`] has them for the chat-completions format,
+/// `tower-chat-history-openai` for async-openai's types.
+///
+/// For each summary the service is cloned, and the clone is made ready and called. The one that is kept is never made ready, so
+/// it holds no permit between summaries. Errors are kept as they are.
+///
+/// A model that thinks needs room for that: let `request` add it to the tokens of the answer.
+///
+/// ```
+/// use tower_chat_history::{BoxError, Message, Reply, summary::ServiceSummarizer};
+///
+/// # struct Ask { prompt: Vec<Message>, max_tokens: u32 }
+/// # let service = tower::service_fn(|_: Ask| async { Ok::<_, BoxError>(String::new()) });
+/// let summarizer = ServiceSummarizer::new(
+///     service,
+///     |prompt, max_tokens| Ask { prompt, max_tokens },
+///     |answer: &String| Reply::new(Message::assistant(answer)),
+/// );
+/// # let _ = summarizer;
+/// ```
+pub struct ServiceSummarizer<S, M, R> {
+    /// In a mutex only so that it need not be `Sync`. It is locked for cloning.
+    service: Mutex<S>,
+    request: M,
+    reply: R,
+    prompt: SummaryPrompt,
+}
+
+impl<S, M, R> ServiceSummarizer<S, M, R> {
+    /// Makes summaries by that service, with the default [prompt](SummaryPrompt).
+    pub fn new<Request>(service: S, request: M, reply: R) -> Self
+    where
+        S: Service<Request>,
+        M: Fn(Vec<Message>, u32) -> Request,
+        R: Fn(&S::Response) -> Reply,
+    {
+        Self { service: Mutex::new(service), request, reply, prompt: SummaryPrompt::default() }
+    }
+
+    /// Asks by that prompt.
+    #[must_use]
+    pub fn prompt(mut self, prompt: SummaryPrompt) -> Self {
+        self.prompt = prompt;
+        self
+    }
+}
+
+/// Makes summaries by a service of JSON in the chat-completions format, such as one under [`adapt::Json`].
+///
+/// A request has `model`, `messages` and `max_completion_tokens`. Where the provider wants it otherwise, use
+/// [`ServiceSummarizer::new`].
+pub fn json_summarizer<S>(
+    service: S,
+    model: impl Into<String>,
+) -> ServiceSummarizer<
+    S,
+    impl Fn(Vec<Message>, u32) -> Value + Send + Sync + 'static,
+    impl Fn(&Value) -> Reply + Send + Sync + 'static,
+>
+where
+    S: Service<Value, Response = Value>,
+{
+    let model: String = model.into();
+    let request = move |messages: Vec<Message>, max_tokens: u32| {
+        let text = |message: &Message| json!({"role": message.role().as_str(), "content": message.text()});
+        let messages: Vec<Value> = messages.iter().map(text).collect();
+        json!({"model": model, "messages": messages, "max_completion_tokens": max_tokens})
+    };
+    ServiceSummarizer::new(service, request, adapt::json_reply)
+}
+
+/// An answer that stops for another reason than that it is said. One that is too long is not among them.
+#[derive(Debug, thiserror::Error)]
+#[error("the summary was stopped by the provider's content filter")]
+struct Filtered;
+
+#[async_trait]
+impl<S, M, R, Request> Summarizer for ServiceSummarizer<S, M, R>
+where
+    S: Service<Request, Future: Send, Error: Into<BoxError>> + Clone + Send + 'static,
+    M: Fn(Vec<Message>, u32) -> Request + Send + Sync + 'static,
+    R: Fn(&S::Response) -> Reply + Send + Sync + 'static,
+{
+    /// # Errors
+    ///
+    /// Those of the service, and when a content filter stopped the answer.
+    async fn summarize(&self, request: SummaryRequest) -> Result<Summarized, BoxError> {
+        // Cloning cannot leave a service half done: a poisoned one is as good as before.
+        let mut service = self.service.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        poll_fn(|context| service.poll_ready(context)).await.map_err(Into::into)?;
+        let messages = self.prompt.messages(&request);
+        let response = service.call((self.request)(messages, request.max_tokens)).await.map_err(Into::into)?;
+        summarized((self.reply)(&response))
+    }
+}
+
+fn summarized(reply: Reply) -> Result<Summarized, BoxError> {
+    let stopped = reply.finish_reason.as_deref();
+    if stopped == Some("content_filter") {
+        return Err(Filtered.into());
+    }
+    let mut summarized = Summarized::new(reply.message.as_ref().map(Message::text).unwrap_or_default());
+    summarized.finished = stopped != Some("length") && !reply.incomplete;
+    summarized.model = reply.model;
+    summarized.usage = reply.usage;
+    Ok(summarized)
+}
+
+impl<S, M, R> fmt::Debug for ServiceSummarizer<S, M, R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServiceSummarizer").field("prompt", &self.prompt).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use tokio_test::{assert_pending, assert_ready};
+    use tower_chat_history_core::Usage;
+    use tower_test::mock;
+
+    use super::*;
+
+    fn request() -> SummaryRequest {
+        SummaryRequest::new(None, vec![Message::user("Hi")], 100)
+    }
+
+    fn response(text: &str, reason: &str) -> Value {
+        json!({
+            "model": "small-1",
+            "choices": [{"message": {"role": "assistant", "content": text}, "finish_reason": reason}],
+            "usage": {"prompt_tokens": 7, "completion_tokens": 2},
+        })
+    }
+
+    #[tokio::test]
+    async fn the_service_is_called_when_it_is_ready_and_not_before() {
+        let (service, mut handle) = mock::pair::<Value, Value>();
+        let summarizer: Arc<dyn Summarizer> = Arc::new(json_summarizer(service, "small"));
+        handle.allow(0);
+        let mut summary = tokio_test::task::spawn(summarizer.summarize(request()));
+        assert_pending!(summary.poll());
+        assert_pending!(tokio_test::task::spawn(handle.next_request()).poll());
+        handle.allow(1);
+        assert!(summary.is_woken());
+        assert_pending!(summary.poll());
+        let (asked, respond) = handle.next_request().await.unwrap();
+        assert_eq!((&asked["model"], &asked["max_completion_tokens"]), (&json!("small"), &json!(100)));
+        let prompt = SummaryPrompt::default().messages(&request());
+        for (asked, message) in asked["messages"].as_array().unwrap().iter().zip(&prompt) {
+            assert_eq!(asked, &serde_json::to_value(message).unwrap());
+        }
+        respond.send_response(response("short", "stop"));
+        let summary = assert_ready!(summary.poll()).unwrap();
+        assert_eq!((&*summary.text, summary.finished, summary.model.as_deref()), ("short", true, Some("small-1")));
+        assert_eq!(summary.usage, Some(Usage::new(7, 2)));
+    }
+
+    #[tokio::test]
+    async fn errors_are_kept_as_they_are() {
+        let (service, mut handle) = mock::pair::<Value, Value>();
+        let summarizer = json_summarizer(service, "small");
+        let mut summary = tokio_test::task::spawn(summarizer.summarize(request()));
+        assert_pending!(summary.poll());
+        handle.next_request().await.unwrap().1.send_error(std::fmt::Error);
+        assert!(assert_ready!(summary.poll()).unwrap_err().is::<std::fmt::Error>());
+        handle.send_error(std::fmt::Error);
+        let closed = summarizer.summarize(request()).await.unwrap_err();
+        assert!(closed.to_string().contains("an error occurred"), "of readiness: {closed}");
+    }
+
+    #[tokio::test]
+    async fn two_summaries_are_made_at_once() {
+        let (service, mut handle) = mock::pair::<Value, Value>();
+        let summarizer = json_summarizer(service, "small").prompt(SummaryPrompt::new("Distill."));
+        let mut one = tokio_test::task::spawn(summarizer.summarize(request()));
+        let mut other = tokio_test::task::spawn(summarizer.summarize(request()));
+        assert_pending!(one.poll());
+        assert_pending!(other.poll());
+        let (asked, first) = handle.next_request().await.unwrap();
+        let (_, second) = handle.next_request().await.unwrap();
+        assert!(asked["messages"][0]["content"].as_str().unwrap().starts_with("Distill.\n"));
+        second.send_response(response("2", "stop"));
+        first.send_response(response("1", "length"));
+        assert_eq!(assert_ready!(other.poll()).unwrap().text, "2");
+        let one = assert_ready!(one.poll()).unwrap();
+        assert_eq!((&*one.text, one.finished), ("1", false));
+    }
+
+    #[test]
+    fn only_an_answer_that_was_said_to_its_end_is_finished() {
+        let of = |reason: Option<&str>| {
+            let mut reply = Reply::new(Message::assistant("a"));
+            reply.finish_reason = reason.map(str::to_owned);
+            summarized(reply)
+        };
+        assert!(of(None).unwrap().finished);
+        assert!(of(Some("stop")).unwrap().finished);
+        assert!(!of(Some("length")).unwrap().finished);
+        assert!(of(Some("content_filter")).is_err());
+        assert_eq!(summarized(Reply::default()).unwrap().text, "", "no choice");
+    }
+}

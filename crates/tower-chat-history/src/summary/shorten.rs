@@ -1,0 +1,142 @@
+//! What is too large, without its middle.
+
+use std::borrow::Cow;
+
+use serde_json::{Map, Value, json};
+use tower_chat_history_core::{Message, ToolCall};
+
+use super::transcript;
+use crate::tokens::{TokenCounter, tokens_of};
+
+/// Below that many characters a text is cut at its end: saying what is missing would take what is left.
+const LEAST_WITH_MIDDLE: usize = 80;
+
+/// How often a text is cut anew before it is given up. Each time it gets shorter by a tenth at least.
+const ATTEMPTS: usize = 24;
+
+/// The text in at most that many characters. What is left out is its middle: what a text is about stands at its beginning, and
+/// what came of it at its end.
+pub(super) fn shorten(text: &str, max_chars: usize) -> Cow<'_, str> {
+    // No text has more characters than bytes.
+    if text.len() <= max_chars {
+        return Cow::Borrowed(text);
+    }
+    let chars = text.chars().count();
+    if chars <= max_chars {
+        return Cow::Borrowed(text);
+    }
+    if max_chars < LEAST_WITH_MIDDLE {
+        return Cow::Borrowed(&text[..byte_at(text, max_chars)]);
+    }
+    let note = |left_out: usize| format!(" [… {left_out} characters left out …] ");
+    let kept = max_chars.saturating_sub(note(chars).chars().count());
+    let (head, tail) = (kept.div_ceil(2), kept / 2);
+    let [head, tail] = [&text[..byte_at(text, head)], &text[byte_at(text, chars - tail)..]];
+    Cow::Owned([head, &note(chars - kept), tail].concat())
+}
+
+/// Where the character of that number begins.
+fn byte_at(text: &str, char: usize) -> usize {
+    text.char_indices().nth(char).map_or(text.len(), |(byte, _)| byte)
+}
+
+/// The message in at most `room` tokens: its text and its calls' arguments are shortened, and what is neither (pictures, fields
+/// that the format does not know) is left out. Where even that is too much, only a note stays, which may be more than `room`
+/// if that is less than some 20 tokens.
+pub(super) fn shorten_message(message: &Message, room: u32, counter: &dyn TokenCounter) -> Message {
+    let text = transcript::body(message);
+    // Most tokens have up to four characters. One that has more leaves room unused.
+    let mut max_chars = usize::try_from(room).unwrap_or(usize::MAX).saturating_mul(4);
+    for _ in 0..ATTEMPTS {
+        let shorter = with_pieces(message, &text, max_chars);
+        let tokens = counter.count_message(&shorter);
+        if tokens <= room {
+            return shorter;
+        }
+        let scaled = max_chars as f64 * f64::from(room) / f64::from(tokens) * 0.9;
+        max_chars = scaled as usize;
+    }
+    let note = format!("[a message of {} tokens, left out]", tokens_of(counter, message));
+    let note = json!({"role": message.role().as_str(), "content": note});
+    Message::from_serialize(&note).unwrap_or_else(|_| message.clone())
+}
+
+/// What history knows of the message, with no piece longer than that.
+fn with_pieces(message: &Message, text: &str, max_chars: usize) -> Message {
+    let mut fields = Map::new();
+    fields.insert("role".to_owned(), message.role().as_str().into());
+    fields.insert("content".to_owned(), shorten(text, max_chars).into());
+    if let Some(name) = message.name() {
+        fields.insert("name".to_owned(), shorten(name, max_chars).into());
+    }
+    if let Some(id) = message.tool_call_id() {
+        fields.insert("tool_call_id".to_owned(), id.into());
+    }
+    if !message.tool_calls().is_empty() {
+        let calls = message.tool_calls().iter().map(|call| shorten_call(call, max_chars)).collect();
+        fields.insert("tool_calls".to_owned(), calls);
+    }
+    Message::from_serialize(&fields).unwrap_or_else(|_| message.clone())
+}
+
+fn shorten_call(call: &ToolCall, max_chars: usize) -> Value {
+    let (name, arguments) = (shorten(call.name(), max_chars), shorten(call.arguments(), max_chars));
+    if call.is_custom() {
+        json!({"id": call.id(), "type": "custom", "custom": {"name": name, "input": arguments}})
+    } else {
+        json!({"id": call.id(), "type": "function", "function": {"name": name, "arguments": arguments}})
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tokens::ByteEstimate;
+
+    const COUNTER: ByteEstimate = ByteEstimate::new();
+
+    #[test]
+    fn a_text_is_cut_in_its_middle_by_characters() {
+        let text = "ä".repeat(300);
+        assert_eq!(shorten(&text, 300), text);
+        let shorter = shorten(&text, 100);
+        assert!(shorter.starts_with("ää") && shorter.ends_with("ää") && shorter.chars().count() <= 100, "{shorter}");
+        let left_out = 300 - shorter.matches('ä').count();
+        assert!(shorter.contains(&format!(" [… {left_out} characters left out …] ")), "{shorter}");
+        assert_eq!((&*shorten(&text, 3), &*shorten(&text, 0)), ("äää", ""));
+    }
+
+    #[test]
+    fn arguments_and_results_are_shortened_too() {
+        let long = "word ".repeat(10_000);
+        let call =
+            |id: &str| serde_json::json!({"id": id, "type": "function", "function": {"name": "f", "arguments": long}});
+        let custom = serde_json::json!({"id": "c", "type": "custom", "custom": {"name": "g", "input": long}});
+        let calls = serde_json::json!({"role": "assistant", "tool_calls": [call("a"), call("b"), custom], "x": long});
+        let calls = Message::try_from(calls).unwrap();
+        let shorter = shorten_message(&calls, 200, &COUNTER);
+        assert!(COUNTER.count_message(&shorter) <= 200);
+        let names: Vec<_> =
+            shorter.tool_calls().iter().map(|call| (call.id(), call.name(), call.is_custom())).collect();
+        assert_eq!(names, [("a", "f", false), ("b", "f", false), ("c", "g", true)]);
+        assert!(shorter.tool_calls().iter().all(|call| call.arguments().starts_with("word ")));
+
+        let result = shorten_message(&Message::tool("a", &long), 50, &COUNTER);
+        assert!(result.is_tool_result() && result.tool_call_id() == Some("a") && COUNTER.count_message(&result) <= 50);
+
+        let picture = r#"{"role":"user","content":[{"type":"text","text":"see"},{"type":"image_url","image_url":{}}]}"#;
+        let picture = shorten_message(&Message::from_json(picture).unwrap(), 100, &COUNTER);
+        assert_eq!(picture.text(), "see\n[image_url]");
+    }
+
+    #[test]
+    fn of_what_cannot_be_shortened_a_note_is_left() {
+        let call = |id: usize| serde_json::json!({"id": id.to_string(), "function": {"name": "f", "arguments": ""}});
+        let calls: Vec<_> = (0..1_000).map(call).collect();
+        let calls = Message::try_from(serde_json::json!({"role": "assistant", "tool_calls": calls})).unwrap();
+        let tokens = COUNTER.count_message(&calls);
+        let note = shorten_message(&calls, 100, &COUNTER);
+        assert_eq!(note.text(), format!("[a message of {tokens} tokens, left out]"));
+        assert!(COUNTER.count_message(&note) < 20);
+    }
+}

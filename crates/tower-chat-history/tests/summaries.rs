@@ -1,0 +1,16 @@
+//! What leaves the window leaves its facts behind: summaries through the engine and through the layer.
+
+#![allow(clippy::unwrap_used)] // A test may.
+
+#[path = "summaries/facts.rs"]
+mod facts;
+#[path = "summaries/failures.rs"]
+mod failures;
+#[path = "summaries/modes.rs"]
+mod modes;
+#[path = "summaries/processes.rs"]
+mod processes;
+#[path = "summaries/support.rs"]
+mod support;
+#[path = "summaries/waiting.rs"]
+mod waiting;

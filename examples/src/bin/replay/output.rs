@@ -1,0 +1,97 @@
+//! What is printed: a line a call, and the totals.
+
+use std::io::{self, Write};
+
+use serde::Serialize;
+
+use super::replay::{Outcome, Replayed, Tokens, Totals};
+
+/// Where lines go, for people or for programs.
+pub(crate) struct Output<W> {
+    json: bool,
+    out: W,
+}
+
+/// The last line.
+#[derive(Serialize)]
+struct Last {
+    totals: Compared,
+    /// Those of the window that slid.
+    sliding: Totals,
+}
+
+#[derive(Serialize)]
+struct Compared {
+    #[serde(flatten)]
+    totals: Totals,
+    warm_share: f64,
+    cached_price: f64,
+    /// What the input costs, as a share of what that of the sliding window costs.
+    input_cost_of_sliding: f64,
+}
+
+impl<W: Write> Output<W> {
+    pub(crate) const fn new(json: bool, out: W) -> Self {
+        Self { json, out }
+    }
+
+    pub(crate) fn call(&mut self, call: &Replayed<'_>) -> io::Result<()> {
+        if self.json {
+            return self.line(call);
+        }
+        let Replayed { conversation, call, outcome } = call;
+        write!(self.out, "{conversation} #{call}: ")?;
+        match outcome {
+            Outcome::Skipped { infeasible, error } => {
+                let kind = if *infeasible { "infeasible" } else { "malformed" };
+                writeln!(self.out, "{kind}, skipped: {error}")
+            }
+            Outcome::Sent(tokens) => self.tokens(tokens),
+        }
+    }
+
+    fn tokens(&mut self, tokens: &Tokens) -> io::Result<()> {
+        let Tokens { before, sent, warm, limit, evicted, evicted_messages, reserve, compacted, for_this_call } = tokens;
+        let notes = [(*compacted, ", compacted"), (*for_this_call, ", more left out for this call")];
+        let notes: String = notes.iter().filter(|(is_so, _)| *is_so).map(|(_, note)| *note).collect();
+        let warm = 100.0 * share(*warm, *sent);
+        writeln!(
+            self.out,
+            "{before} -> {sent} of {limit} tokens, evicted {evicted} in {evicted_messages} messages, \
+             reserve {reserve}, warm {warm:.1}%{notes}"
+        )
+    }
+
+    /// Ends the output.
+    pub(crate) fn totals(&mut self, totals: &Totals, sliding: &Totals, cached_price: f64) -> io::Result<()> {
+        let cost = if sliding.requests == 0 { 1.0 } else { totals.cost(cached_price) / sliding.cost(cached_price) };
+        let warm_share = share(totals.warm_tokens, totals.input_tokens);
+        if self.json {
+            let totals = Compared { totals: *totals, warm_share, cached_price, input_cost_of_sliding: cost };
+            self.line(&Last { totals, sliding: *sliding })?;
+            return self.out.flush();
+        }
+        let Totals { conversations, requests, infeasible, malformed, compactions, input_tokens, .. } = totals;
+        writeln!(self.out, "\nconversations  {conversations}")?;
+        writeln!(self.out, "requests       {requests}, and {infeasible} infeasible, {malformed} malformed")?;
+        writeln!(self.out, "compactions    {compactions} (sliding: {})", sliding.compactions)?;
+        writeln!(self.out, "input tokens   {input_tokens} (sliding: {})", sliding.input_tokens)?;
+        let slid = share(sliding.warm_tokens, sliding.input_tokens);
+        writeln!(self.out, "warm           {:.1}% (sliding: {:.1}%)", 100.0 * warm_share, 100.0 * slid)?;
+        writeln!(
+            self.out,
+            "input cost     {cost:.3} of sliding, where a warm token costs {cached_price} of a cold one"
+        )?;
+        self.out.flush()
+    }
+
+    fn line(&mut self, value: &impl Serialize) -> io::Result<()> {
+        serde_json::to_writer(&mut self.out, value)?;
+        self.out.write_all(b"\n")
+    }
+}
+
+#[allow(clippy::cast_precision_loss)] // Tokens are few.
+fn share(part: u64, whole: u64) -> f64 {
+    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
+}

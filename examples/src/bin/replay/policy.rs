@@ -1,0 +1,90 @@
+//! The policy that the command line asks for.
+
+use std::sync::Arc;
+
+use tower_chat_history::{
+    ContextBudget, HistoryOptions, Message,
+    budget::{ClearResults, Mark, Marks},
+    tokens::{CountMessages as _, TokenCounter},
+};
+
+use super::args::Args;
+
+/// How a run's prompts are made to fit, and how they are measured.
+#[derive(Clone)]
+pub(crate) struct Policy {
+    window: Window,
+    reserve: u32,
+    shrink_reply_to: Option<u32>,
+    marks: Marks,
+    clear_results: Option<ClearResults>,
+    pub(crate) counter: Arc<dyn TokenCounter>,
+    pub(crate) provider_cache: bool,
+}
+
+/// The context window, in tokens.
+#[derive(Clone, Copy)]
+enum Window {
+    Fixed(u32),
+    /// Beyond the conversation's own head.
+    HeadPlus(u32),
+}
+
+impl Policy {
+    pub(crate) fn of(args: &Args) -> Self {
+        let window = match (args.context, args.head_plus) {
+            (Some(tokens), _) => Window::Fixed(tokens),
+            (None, tokens) => Window::HeadPlus(tokens.unwrap_or_default()),
+        };
+        Self {
+            window,
+            reserve: args.reserve,
+            shrink_reply_to: args.shrink_reply_to,
+            marks: marks(args),
+            clear_results: args.clear_results.map(|results| ClearResults::new().keep(results)),
+            counter: args.counter.make(),
+            provider_cache: args.provider_cache,
+        }
+    }
+
+    /// A window that slides, under the same limit.
+    pub(crate) fn sliding(&self) -> Self {
+        Self { marks: sliding(), clear_results: None, ..self.clone() }
+    }
+
+    /// The options for a conversation with that head.
+    pub(crate) fn options(&self, head: &[Message]) -> HistoryOptions {
+        let window = match self.window {
+            Window::Fixed(tokens) => tokens,
+            Window::HeadPlus(tokens) => {
+                tokens.saturating_add(u32::try_from(self.counter.count(head)).unwrap_or(u32::MAX))
+            }
+        };
+        let budget = ContextBudget::tokens(window).reply_reserve(self.reserve);
+        let budget = match self.shrink_reply_to {
+            Some(tokens) => budget.shrink_reply_to(tokens),
+            None => budget,
+        };
+        let options = HistoryOptions::new().budget(budget).marks(self.marks).token_counter(Arc::clone(&self.counter));
+        match &self.clear_results {
+            Some(clear) => options.clear_results(clear.clone()),
+            None => options,
+        }
+    }
+}
+
+fn marks(args: &Args) -> Marks {
+    let chosen = [
+        args.marks,
+        args.last_messages.map(Marks::last_messages),
+        args.last_turns.map(Marks::last_turns),
+        args.keep_recent.map(Marks::keep_recent),
+        args.sliding.then(sliding),
+    ];
+    chosen.into_iter().flatten().next().unwrap_or_default()
+}
+
+/// No further down than it must.
+fn sliding() -> Marks {
+    Marks::new(Mark::Percent(100), Mark::Percent(100)).unwrap_or_default()
+}

@@ -1,0 +1,234 @@
+//! The replay of recorded conversations, as a program.
+
+#![allow(clippy::unwrap_used)] // A test may.
+
+use std::{
+    io::Write as _,
+    process::{Command, Output, Stdio},
+};
+
+use serde_json::{Value, json};
+
+fn run(options: &[&str], input: &str) -> Output {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_replay"))
+        .args(options)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // It may have ended by a usage error before it reads.
+    let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
+    child.wait_with_output().unwrap()
+}
+
+fn lines(options: &[&str], input: &str) -> Vec<String> {
+    let output = run(options, input);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect()
+}
+
+/// A line a call, and the totals.
+fn replayed(options: &[&str], input: &str) -> (Vec<Value>, Value) {
+    let lines = lines(&[&["--json"], options].concat(), input);
+    let mut lines: Vec<Value> = lines.iter().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let last = lines.pop().unwrap();
+    (lines, last)
+}
+
+fn column(lines: &[Value], name: &str) -> Vec<u64> {
+    lines.iter().map(|line| line[name].as_u64().unwrap()).collect()
+}
+
+fn message(role: &str, content: &str) -> Value {
+    json!({"role": role, "content": content})
+}
+
+/// So many turns of a question, two parallel calls, one more call, and an answer, behind a system message.
+fn agent(id: &str, turns: usize) -> Value {
+    let call = |id: String| json!({"id": id, "type": "function", "function": {"name": "look_up", "arguments": "{}"}});
+    let result = |id: String| json!({"role": "tool", "tool_call_id": id, "content": "one two three ".repeat(20)});
+    let calls = |ids: &[String]| {
+        let calls: Vec<Value> = ids.iter().cloned().map(call).collect();
+        json!({"role": "assistant", "content": null, "tool_calls": calls})
+    };
+    let mut messages = vec![message("system", "Be brief.")];
+    for turn in 0..turns {
+        let ids = ["a", "b", "c"].map(|name| format!("{name}{turn}"));
+        messages.push(message("user", &format!("question {turn}")));
+        messages.push(calls(&ids[..2]));
+        messages.extend([result(ids[1].clone()), result(ids[0].clone())]);
+        messages.push(calls(&ids[2..]));
+        messages.push(result(ids[2].clone()));
+        messages.push(message("assistant", &format!("answer {turn}")));
+    }
+    messages.push(message("user", "never answered"));
+    json!({"id": id, "set": "made up", "messages": messages})
+}
+
+#[test]
+fn a_made_up_conversation_stays_within_its_limit_and_mostly_warm() {
+    let options = ["--synthetic", "150", "--head", "1000", "--context", "4100", "--reserve", "100"];
+    let (calls, last) = replayed(&options, "");
+    assert_eq!(calls.len(), 150);
+    let sent = column(&calls, "sent");
+    assert!(sent[0] > 1_000 && sent[0] < 1_000 + 300, "{}", sent[0]);
+    for call in &calls {
+        assert!(call["sent"].as_u64() <= call["limit"].as_u64(), "{call}");
+        assert_eq!(
+            call["before"].as_u64().unwrap() - call["evicted"].as_u64().unwrap(),
+            call["sent"].as_u64().unwrap()
+        );
+        assert_eq!(
+            (&call["limit"], &call["reserve"], &call["conversation"]),
+            (&json!(4_000), &json!(100), &json!("synthetic"))
+        );
+    }
+    let (totals, sliding) = (&last["totals"], &last["sliding"]);
+    assert_eq!((&totals["requests"], &totals["infeasible"]), (&json!(150), &json!(0)));
+    assert_eq!(totals["input_tokens"], sent.iter().sum::<u64>());
+    assert_eq!(totals["warm_tokens"], column(&calls, "warm").iter().sum::<u64>());
+    let compactions = calls.iter().filter(|call| call["compacted"] == true).count();
+    assert_eq!(totals["compactions"], compactions);
+    assert!(compactions > 5 && 2 * compactions < usize::try_from(sliding["compactions"].as_u64().unwrap()).unwrap());
+    assert!(totals["warm_share"].as_f64().unwrap() > 0.8, "{totals}");
+    assert!(totals["input_cost_of_sliding"].as_f64().unwrap() < 0.7, "{totals}");
+    assert_eq!(replayed(&options, ""), (calls, last), "the same seed is the same conversation");
+}
+
+#[test]
+fn what_is_warm_is_what_an_earlier_prompt_began_with() {
+    let messages = ["system", "user", "assistant", "user", "assistant"].map(|role| message(role, role));
+    let one = json!({"id": "one", "messages": messages});
+    let other = json!({"id": 2, "messages": [message("system", "system"), message("user", "other"), messages[2]]});
+    // Pretty-printed or not, objects stand one behind the other; what has no messages is passed over.
+    let input = format!("{one:#}{one}\n{{\"id\":1}}\n{other}");
+    let options = ["--context", "100", "--counter", "messages"];
+    let (calls, last) = replayed(&options, &input);
+    // The tokens that prime the reply are 3, and never warm.
+    assert_eq!(column(&calls, "sent"), [2, 4, 2, 4, 2].map(|messages| messages + 3));
+    assert_eq!(column(&calls, "warm"), [0, 2, 2, 4, 1]);
+    assert_eq!(column(&calls, "call"), [1, 2, 1, 2, 1]);
+    assert_eq!(calls[4]["conversation"], "2");
+    assert_eq!(last["totals"]["input_cost_of_sliding"], 1.0, "where nothing is left out, no policy differs");
+    let (calls, _) = replayed(&[&options[..], &["--provider-cache"]].concat(), &input);
+    assert_eq!(column(&calls, "warm"), [0; 5], "so little is not cached");
+}
+
+#[test]
+fn agents_are_replayed_under_every_policy() {
+    let input = format!("{}\n{}\n", agent("first", 6), agent("second", 3));
+    for policy in [
+        &[][..],
+        &["--marks", "90/50"],
+        &["--sliding"],
+        &["--last-messages", "10"],
+        &["--last-turns", "2"],
+        &["--keep-recent", "4"],
+        &["--clear-results"],
+        &["--clear-results=0", "--shrink-reply-to", "50", "--reserve", "150"],
+    ] {
+        // The model refuses prompts that break the rules, and the program would fail.
+        let (calls, last) = replayed(&[&["--head-plus", "700"], policy].concat(), &input);
+        assert_eq!(calls.len(), (6 + 3) * 3, "{policy:?}");
+        assert_eq!((&last["totals"]["requests"], &last["totals"]["malformed"]), (&json!(27), &json!(0)), "{policy:?}");
+        assert!(last["totals"]["compactions"].as_u64().unwrap() > 0, "{policy:?}");
+        let is_sliding = policy == ["--sliding"];
+        assert_eq!(last["totals"]["input_cost_of_sliding"] == 1.0, is_sliding, "{policy:?}: {last}");
+    }
+}
+
+#[test]
+fn a_call_that_cannot_fit_is_skipped_and_the_conversation_goes_on() {
+    let mut agent = agent("large", 3);
+    agent["messages"][10]["content"] = "too much ".repeat(1_000).into();
+    let (calls, last) = replayed(&["--head-plus", "700"], &agent.to_string());
+    let skipped: Vec<u64> =
+        calls.iter().filter(|call| call["infeasible"] == true).map(|call| call["call"].as_u64().unwrap()).collect();
+    assert_eq!(skipped, [5], "{calls:?}");
+    assert_eq!((&last["totals"]["requests"], &last["totals"]["infeasible"]), (&json!(8), &json!(1)));
+    assert!(calls[4]["error"].as_str().unwrap().starts_with("the prompt does not fit: head "));
+    assert!(calls[5]["evicted"].as_u64().unwrap() > 2_000, "the next one leaves the results out: {}", calls[5]);
+
+    let text = lines(&["--head-plus", "700"], &agent.to_string());
+    assert!(text[4].starts_with("large #5: infeasible, skipped: the prompt does not fit"), "{}", text[4]);
+    assert!(text.iter().any(|line| line.starts_with("requests") && line.contains("1 infeasible")), "{text:?}");
+}
+
+#[test]
+fn what_no_provider_would_take_is_skipped_and_replies_without_a_question_are_kept() {
+    let messages = [
+        message("assistant", "hello"),
+        message("assistant", "and welcome"),
+        message("user", "q"),
+        message("assistant", "a"),
+        json!({"role": "tool", "tool_call_id": "nobody's", "content": "r"}),
+        message("assistant", "b"),
+        message("user", "p"),
+        message("assistant", "c"),
+    ];
+    let input = json!({"messages": messages}).to_string();
+    let (calls, last) = replayed(&["--context", "100", "--counter", "messages"], &input);
+    assert_eq!(calls.iter().map(|call| call["infeasible"] == false).collect::<Vec<_>>(), [false, true, false]);
+    assert_eq!(last["totals"]["malformed"], 1);
+    assert_eq!(calls[0]["sent"], 3 + 3, "both greetings and the question");
+    assert_eq!(calls[2]["sent"], 6 + 3, "all but the result that answers nothing");
+}
+
+#[test]
+fn a_picture_is_drawn() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("replay.svg");
+    let text = lines(&["--synthetic", "20", "--context", "4000", "--plot", path.to_str().unwrap()], "");
+    assert_eq!(text.len(), 20 + 7);
+    let svg = std::fs::read_to_string(path).unwrap();
+    assert!(svg.starts_with("<svg") && svg.trim_end().ends_with("</svg>"));
+    for part in ["sent", "warm", "stroke=\"#C83C28\"", "stroke=\"#285AA0\""] {
+        assert!(svg.contains(part), "{part}");
+    }
+}
+
+#[test]
+fn files_are_read_in_order_and_errors_quote_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut paths = Vec::new();
+    for name in ["b", "a"] {
+        let path = folder.path().join(name);
+        std::fs::write(&path, agent(name, 1).to_string()).unwrap();
+        paths.push(path.to_str().unwrap().to_owned());
+    }
+    let (calls, _) = replayed(&["--context", "4000", &paths[0], &paths[1]], "");
+    assert_eq!(calls.iter().map(|call| call["conversation"].as_str().unwrap()).collect::<String>(), "bbbaaa");
+
+    for bad in ["{\"id\":1,\"messages\":[{\"role\":\"secret", "secret", "{\"messages\":\"secret\"}", "[\"secret\"]"] {
+        let output = run(&["--context", "4000"], bad);
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.code() == Some(1) && error.contains("stdin: no conversation, at line 1"), "{error}");
+        assert!(!error.contains("secret"), "{error}");
+    }
+    let missing = folder.path().join("c");
+    assert_eq!(run(&["--context", "4000", missing.to_str().unwrap()], "").status.code(), Some(1));
+}
+
+#[test]
+fn what_makes_no_sense_is_a_usage_error() {
+    for options in [
+        &[][..],
+        &["--context", "1000", "--head-plus", "1000"],
+        &["--context", "1000", "--sliding", "--marks", "100/75"],
+        &["--context", "1000", "--last-turns", "3", "--last-messages", "3"],
+        &["--context", "1000", "--marks", "75/100"],
+        &["--context", "1000", "--marks", "75"],
+        &["--context", "1000", "--marks", "a/b"],
+        &["--context", "1000", "--cached-price", "2"],
+        &["--context", "1000", "--head", "10"],
+        &["--context", "1000", "--synthetic", "3", "file"],
+        &["--context", "1000", "--counter", "words"],
+    ] {
+        let output = run(options, "");
+        assert_eq!(output.status.code(), Some(2), "{options:?}");
+        assert!(output.stdout.is_empty() && !output.stderr.is_empty(), "{options:?}");
+    }
+    let (calls, last) = replayed(&["--context", "1000"], "");
+    assert!(calls.is_empty() && last["totals"]["requests"] == 0, "no conversations are none");
+}
