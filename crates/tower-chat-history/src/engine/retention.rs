@@ -19,7 +19,8 @@ const COUNTED: usize = 1 << 12;
 /// another write, so it is not done after each: only when more than a quarter of the number was added since the last time. So
 /// the last n stay in any case, and up to n + n/4 (rounded down) do, and what came by other engines since.
 ///
-/// What is removed is gone for good, from the store and from later prompts. Summaries of it stay (see [`Prune`]).
+/// What is removed is gone for good, from the store and from later prompts. [Summaries](crate::Summaries) of it stay (see
+/// [`Prune`]); but what is removed before it was summarized is in none. Keep more turns than a window holds, and none is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Retention {
