@@ -10,6 +10,8 @@ mod failures;
 mod modes;
 #[path = "summaries/processes.rs"]
 mod processes;
+#[path = "summaries/properties.rs"]
+mod properties;
 #[path = "summaries/support.rs"]
 mod support;
 #[path = "summaries/waiting.rs"]

@@ -1,5 +1,7 @@
 //! A summarizer that keeps facts, and a conversation to try it on.
 
+#![allow(unreachable_pub)] // Each module of the tests uses a part of it.
+
 use std::{
     fmt,
     sync::{

@@ -1,0 +1,145 @@
+//! What deciding costs: how much of the log is sent, within a budget.
+//!
+//! A turn is begun and dropped: it loads from memory, plans, and stores nothing. `unlimited` is the same without a budget,
+//! so a plan within a budget costs the difference, of which `fits` is what most calls need, and `compacts` what a call needs
+//! that finds its window too large. `flat` is a whole turn on logs of 100 to 1,000,000 messages, of which the budget lets
+//! some 50 to 60 through.
+#![allow(clippy::unwrap_used)] // A bench that cannot be set up has nothing to measure.
+
+use std::{
+    cell::RefCell,
+    hint::black_box,
+    time::{Duration, Instant},
+};
+
+use benches::{conversation, fill, text, turn};
+use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
+use tokio::runtime::{Builder, Runtime};
+use tower_chat_history::{
+    Compact, ContextBudget, ConversationId, Cut, Engine, HistoryOptions, HistoryStore, Load, LoadLimit, Loaded,
+    MemoryStore, Message, Profile, Reply, Seq, TurnInput,
+    tokens::{ByteEstimate, TokenCounter as _},
+};
+
+/// A message of the bench, in tokens.
+fn tokens() -> usize {
+    ByteEstimate::new().count_message(&Message::user(text())) as usize
+}
+
+/// A budget for that many messages and the input.
+fn budget(messages: usize) -> ContextBudget {
+    ContextBudget::tokens(u32::try_from((messages + 1) * tokens() + 100).unwrap()).reply_reserve(90)
+}
+
+fn engine(store: &MemoryStore, budget: ContextBudget) -> Engine {
+    let limit = LoadLimit::new(1 << 20, 1 << 30).unwrap();
+    Engine::with_options(store.clone(), HistoryOptions::new().budget(budget).load_limit(limit))
+}
+
+fn runtime() -> Runtime {
+    // The defaults bound each access to the store in time, which needs the timer.
+    Builder::new_current_thread().enable_time().build().unwrap()
+}
+
+fn ask(id: &ConversationId) -> TurnInput {
+    TurnInput::new(id.clone(), [Message::user(text())])
+}
+
+/// Turns that begin and go no further.
+async fn begun(calls: u64, engine: &Engine, id: &ConversationId) -> Duration {
+    let start = Instant::now();
+    for _ in 0..calls {
+        black_box(engine.begin(ask(id)).await.unwrap());
+    }
+    start.elapsed()
+}
+
+fn plan(criterion: &mut Criterion) {
+    let runtime = runtime();
+    let mut group = criterion.benchmark_group("plan");
+    for messages in [60, 600, 10_000] {
+        let (store, id) = (MemoryStore::new(), conversation(0));
+        runtime.block_on(fill(&store, &id, &turn(&text()), messages / 2));
+        for (name, budget) in
+            [("unlimited", ContextBudget::unlimited()), ("fits", budget(messages)), ("compacts", budget(messages - 2))]
+        {
+            let engine = engine(&store, budget);
+            group.bench_function(BenchmarkId::new(name, messages), |b| {
+                b.to_async(&runtime).iter_custom(|calls| begun(calls, &engine, &id));
+            });
+        }
+    }
+    group.finish();
+}
+
+/// A conversation of that many turns, which begins anew when it has become longer by a tenth, or by 40 turns.
+struct Talk {
+    engine: Engine,
+    store: MemoryStore,
+    turns: usize,
+    more: usize,
+}
+
+/// The window that a compaction leaves, in turns, and the one that the budget lets through.
+const LEAST: usize = 22;
+const MOST: usize = 30;
+
+impl Talk {
+    async fn new(turns: usize) -> Self {
+        let store = MemoryStore::with_limit(usize::MAX);
+        let mut talk = Self { engine: engine(&store, budget(2 * MOST)), store, turns, more: 0 };
+        talk.begin().await;
+        talk
+    }
+
+    async fn begin(&mut self) {
+        let id = conversation(0);
+        self.more = 0;
+        self.store.delete(&id).await.unwrap();
+        fill(&self.store, &id, &turn(&text()), self.turns).await;
+        let load = Load::new().limit(LoadLimit::new(2, 1 << 20).unwrap());
+        let Loaded::Window(window) = self.store.load(&id, load).await.unwrap() else { return };
+        let cut = Cut::window_from(Seq::new((self.turns - LEAST) as u64));
+        let compact = Compact { profile: Profile::default(), replaces: window.compaction_version(), cut };
+        self.store.compact(&id, window.revision.incarnation(), compact).await.unwrap();
+    }
+
+    async fn turns(&mut self, calls: u64) -> Duration {
+        let (id, answer) = (conversation(0), Message::assistant(text()));
+        let mut taken = Duration::ZERO;
+        for _ in 0..calls {
+            let start = Instant::now();
+            let turn = self.engine.begin(ask(&id)).await.unwrap();
+            black_box(turn.context());
+            black_box(turn.commit(Reply::new(answer.clone())).await.unwrap());
+            taken += start.elapsed();
+            self.more += 1;
+            if self.more > (self.turns / 10).max(40) {
+                self.begin().await;
+            }
+        }
+        taken
+    }
+}
+
+fn flat(criterion: &mut Criterion) {
+    let runtime = runtime();
+    let mut group = criterion.benchmark_group("budget");
+    for messages in [100, 10_000, 1_000_000] {
+        let talk = RefCell::new(runtime.block_on(Talk::new(messages / 2)));
+        group.bench_function(BenchmarkId::new("flat", messages), |b| {
+            b.iter_custom(|calls| runtime.block_on(talk.borrow_mut().turns(calls)));
+        });
+    }
+    group.finish();
+}
+
+criterion_group! {
+    name = benches;
+    config = Criterion::default()
+        .sample_size(30)
+        .warm_up_time(Duration::from_millis(500))
+        .measurement_time(Duration::from_millis(1_500));
+    targets = plan, flat
+}
+criterion_main!(benches);

@@ -1,0 +1,76 @@
+//! Trimming a list of 10,000 messages to 4,000 tokens.
+//!
+//! The messages know what they cost, as messages do that were loaded; `new_messages` are counted by the bench.
+//! `peers/trim.py` measures LangChain's `trim_messages` over the same list, in the same run. It names the list by `CORPUS`,
+//! a file of one text a line; without it, all texts are alike.
+#![allow(clippy::unwrap_used)] // A bench that cannot be set up has nothing to measure.
+
+use std::{env, fs, hint::black_box, time::Duration};
+
+use benches::text;
+use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
+use tower_chat_history::{
+    Exchange, ExchangeId, Message, TokenCounts,
+    tokens::{LangChainEstimate, MessageCount, TokenCounter, tokens_of},
+    trim::{Speaker, Trim, fit_messages, trim_messages},
+};
+use tower_chat_history_openai::tokens::Tiktoken;
+
+const MESSAGES: usize = 10_000;
+const TOKENS: u64 = 4_000;
+
+fn texts() -> Vec<String> {
+    match env::var_os("CORPUS") {
+        Some(file) => fs::read_to_string(file).unwrap().lines().map(str::to_owned).collect(),
+        None => vec![text()],
+    }
+}
+
+/// An instruction, and then questions and answers that end with a question.
+fn messages() -> Vec<Message> {
+    let texts = texts();
+    let said = |number: usize| match number % 2 {
+        0 => Message::user(&texts[number % texts.len()]),
+        _ => Message::assistant(&texts[number % texts.len()]),
+    };
+    [Message::system("You are helpful.")].into_iter().chain((0..MESSAGES - 1).map(said)).collect()
+}
+
+/// The messages as a store returns them, with their counts.
+fn loaded(counter: &Tiktoken) -> Vec<Message> {
+    let name = counter.name().unwrap().to_string();
+    let mut exchange = Exchange::new(ExchangeId::generate(), messages());
+    let counts = exchange.messages.iter().map(|message| tokens_of(counter, message)).collect();
+    exchange.tokens = Some(TokenCounts { counter: name, counts });
+    Exchange::decode(&exchange.encode().unwrap()).unwrap().messages
+}
+
+fn trim(criterion: &mut Criterion) {
+    let exact = Tiktoken::o200k();
+    let messages = loaded(&exact);
+    // As LangChain's documentation has it for chat models.
+    let last = Trim::last(TOKENS).start_on([Speaker::User]).include_system();
+    assert!((20..200).contains(&trim_messages(&messages, &last, &exact).len()));
+    let mut group = criterion.benchmark_group("trim");
+    group.bench_function("exact", |b| b.iter(|| black_box(trim_messages(&messages, &last, &exact))));
+    let approximate = LangChainEstimate::new();
+    group.bench_function("approximate", |b| b.iter(|| black_box(trim_messages(&messages, &last, &approximate))));
+    let (newest, count) = (Trim::last(60).start_on([Speaker::User]).include_system(), MessageCount::new());
+    group.bench_function("messages", |b| b.iter(|| black_box(trim_messages(&messages, &newest, &count))));
+    // Of messages that nobody has counted, only those are counted that are kept.
+    group.bench_function("exact_new_messages", |b| {
+        b.iter_batched_ref(self::messages, |messages| trim_messages(messages, &last, &exact), BatchSize::LargeInput);
+    });
+    group.bench_function("fit", |b| b.iter(|| black_box(fit_messages(&messages, TOKENS, &exact).unwrap())));
+    group.finish();
+}
+
+criterion_group! {
+    name = benches;
+    config = Criterion::default()
+        .sample_size(30)
+        .warm_up_time(Duration::from_millis(500))
+        .measurement_time(Duration::from_millis(1_500));
+    targets = trim
+}
+criterion_main!(benches);

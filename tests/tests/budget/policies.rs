@@ -1,0 +1,88 @@
+//! What a profile may be told.
+
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use tower_chat_history::{
+    ContextBudget, HistoryOptions, Profile,
+    budget::{ClearResults, Importance, KeepFirst, Mark, Marks, TrimTurn},
+    tokens::{ByteEstimate, TokenCounter},
+};
+use tower_chat_history_openai::tokens::Tiktoken;
+
+use super::asked::Door;
+
+/// A budget and all that goes with it.
+#[derive(Clone, Debug)]
+pub(crate) struct Policy {
+    pub(crate) context: u32,
+    pub(crate) reserve: u32,
+    pub(crate) least: Option<u32>,
+    pub(crate) calibrate: bool,
+    marks: Marks,
+    clear: Option<(usize, u64, bool)>,
+    rule: Rule,
+    /// Whether bytes are counted, or what the door counts by itself.
+    bytes: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Rule {
+    Newest,
+    First,
+    Important,
+}
+
+pub(crate) fn any_policy() -> impl Strategy<Value = Policy> {
+    let context = prop_oneof![3 => 100u32..500, 3 => 500u32..3_000, 1 => 30_000u32..60_000];
+    let budget = (context, 1u32..150, prop::option::of(1u32..40), any::<bool>());
+    let marks = prop_oneof![
+        4 => Just(Marks::default()),
+        2 => (1u8..=100, 1u8..=100).prop_map(|(a, b)| Marks::new(Mark::Percent(a.max(b)), Mark::Percent(a.min(b))).unwrap()),
+        1 => (1usize..12).prop_map(Marks::last_messages),
+        1 => (1usize..6).prop_map(Marks::last_turns),
+        1 => (1usize..12).prop_map(Marks::keep_recent),
+    ];
+    let clear = prop::option::of((0usize..4, 0u64..50, any::<bool>()));
+    let rule = prop_oneof![4 => Just(Rule::Newest), 1 => Just(Rule::First), 1 => Just(Rule::Important)];
+    (budget, marks, clear, rule, any::<bool>()).prop_map(
+        |((context, reserve, least, calibrate), marks, clear, rule, bytes)| Policy {
+            context,
+            reserve,
+            least,
+            calibrate,
+            marks,
+            clear,
+            rule,
+            bytes,
+        },
+    )
+}
+
+impl Policy {
+    pub(crate) fn options(&self, profile: &Profile) -> HistoryOptions {
+        let budget = ContextBudget::tokens(self.context).reply_reserve(self.reserve).calibrate(self.calibrate);
+        let budget = self.least.into_iter().fold(budget, ContextBudget::shrink_reply_to);
+        let mut options = HistoryOptions::new().profile(profile.clone()).budget(budget).marks(self.marks);
+        if let Some((keep, at_least, exclude)) = self.clear {
+            let clear = ClearResults::new().keep(keep).clear_at_least(at_least);
+            options = options.clear_results(if exclude { clear.exclude_tools(["g"]) } else { clear });
+        }
+        if self.bytes {
+            options = options.token_counter(ByteEstimate::new());
+        }
+        match self.rule {
+            Rule::Newest => options,
+            Rule::First => options.trimmer(KeepFirst::new(2)),
+            Rule::Important => options.trimmer(Importance::new(|turn: &TrimTurn<'_>| (turn.tokens % 7) as f64)),
+        }
+    }
+
+    /// What counts at that door.
+    pub(crate) fn counter(&self, door: Door) -> Arc<dyn TokenCounter> {
+        match door {
+            Door::Typed(_) | Door::Client(_) if !self.bytes => Arc::new(Tiktoken::o200k()),
+            _ => Arc::new(ByteEstimate::new()),
+        }
+    }
+}
