@@ -1,11 +1,13 @@
-//! What the examples share: where the model is, where history is kept, and what counts tokens.
+//! What the examples share: where the model is, where history is kept, what counts tokens, and what makes summaries.
 
 mod counter;
+mod extract;
 mod provider;
 mod store;
 
 pub use self::{
     counter::Counter,
+    extract::Extract,
     provider::{Provider, ProviderError},
     store::{StoreUrl, StoreUrlError},
 };

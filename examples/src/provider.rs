@@ -6,7 +6,11 @@ use async_openai::{
     Client,
     config::{AzureConfig, Config, OpenAIConfig},
 };
+use tower_chat_history::summary::Summarizer;
+use tower_chat_history_openai::{ChatService, summarizer};
 use tower_chat_history_test::{MockServer, Replies};
+
+use crate::{Counter, Extract};
 
 /// A provider of chat completions.
 pub struct Provider {
@@ -68,6 +72,15 @@ impl Provider {
     #[must_use]
     pub fn client(&self) -> Client<Arc<dyn Config>> {
         Client::with_config(Arc::clone(&self.config))
+    }
+
+    /// What makes summaries: the same model, or [extracts](Extract) where the model is the mock.
+    #[must_use]
+    pub fn summarizer(&self) -> Arc<dyn Summarizer> {
+        if self.mock.is_some() {
+            return Arc::new(Extract::new(Counter::O200k.make()));
+        }
+        Arc::new(summarizer(ChatService::new(self.client()), &*self.model))
     }
 
     /// Stops the mock, if there is one.

@@ -13,8 +13,13 @@ fn chat(store: &Path, conversation: &str, lines: &str) -> Output {
 }
 
 fn chat_through(door: &str, store: &Path, conversation: &str, lines: &str) -> Output {
+    chat_with(&["--door", door], store, conversation, lines)
+}
+
+fn chat_with(options: &[&str], store: &Path, conversation: &str, lines: &str) -> Output {
     let mut child = Command::new(env!("CARGO_BIN_EXE_chat"))
-        .args(["--store", &format!("sqlite:{}", store.display()), "--conversation", conversation, "--door", door])
+        .args(["--store", &format!("sqlite:{}", store.display()), "--conversation", conversation])
+        .args(options)
         .env_remove("OPENAI_API_KEY")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -59,6 +64,32 @@ fn either_door_continues_the_other_s_conversation() {
         counted,
         through("client", "/history\n").lines().last().map(|line| line.replace("assistant: ", "") + "\n").unwrap()
     );
+}
+
+#[test]
+fn a_name_that_has_left_the_window_is_known_by_its_summary_and_else_forgotten() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = dir.path().join("chat.db");
+    let told = format!("my name is Nemo\n{}", "the sea is full of fish, and they swim far and deep\n".repeat(20));
+    for door in ["typed", "client"] {
+        for (summarize, answer, note) in [
+            (&["--summarize"][..], "Your name is Nemo.", "[summarized: all before exchange "),
+            (&[], "I do not know your name.", "[left out: "),
+        ] {
+            let options = [&["--door", door, "--context", "400"], summarize].concat();
+            let conversation = format!("{door}{}", summarize.len());
+            // A summary that is made after the last reply is not lost with the process.
+            let first = chat_with(&options, &store, &conversation, &told);
+            let second = chat_with(&options, &store, &conversation, "what is my name?\n");
+            assert!(first.status.success() && second.status.success(), "{door}");
+            let replies = String::from_utf8(first.stdout).unwrap();
+            assert_eq!(replies.lines().count(), 21, "only replies are printed: {replies}");
+            assert_eq!(String::from_utf8(second.stdout).unwrap().trim_end(), answer, "{door}");
+            let notes = String::from_utf8(first.stderr).unwrap();
+            assert!(notes.lines().any(|line| line.starts_with(note)), "{door}: {notes}");
+            assert_eq!(notes.contains("ummarized"), !summarize.is_empty(), "{door}: {notes}");
+        }
+    }
 }
 
 #[test]

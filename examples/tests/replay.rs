@@ -97,6 +97,45 @@ fn a_made_up_conversation_stays_within_its_limit_and_mostly_warm() {
 }
 
 #[test]
+fn summaries_are_made_between_calls_and_counted_in_the_cost() {
+    let options = ["--synthetic", "150", "--head", "1000", "--context", "4000", "--summarize=200"];
+    let (calls, last) = replayed(&options, "");
+    assert_eq!(replayed(&options, ""), (calls.clone(), last.clone()), "the same seed is the same run");
+    for call in &calls {
+        assert!(call["sent"].as_u64() <= call["limit"].as_u64(), "{call}");
+    }
+    let (totals, sliding) = (&last["totals"], &last["sliding"]);
+    let summaries = &totals["summaries"];
+    let [stored, tokens_in, tokens_out] =
+        ["stored", "input_tokens", "output_tokens"].map(|name| summaries[name].as_u64().unwrap());
+    assert!(stored > 5 && summaries["not_stored"] == 0 && summaries["calls"] == stored, "{summaries}");
+    assert!(tokens_in > 1_000 * stored && tokens_out > 0 && tokens_out <= 200 * stored, "{summaries}");
+    assert_eq!(sliding["summaries"]["calls"], 0, "what a window slides over is gone");
+    assert_eq!(totals["waited"], calls.iter().filter(|call| call["waited"] == true).count());
+
+    // All that a summarizer is given is cold, and what it writes costs four times as much.
+    let number = |totals: &Value, name: &str| totals[name].as_f64().unwrap();
+    let input = |totals| number(totals, "input_tokens") - 0.75 * number(totals, "warm_tokens");
+    let spent = number(summaries, "input_tokens") + 4.0 * number(summaries, "output_tokens");
+    let cost = (input(totals) + spent) / input(sliding);
+    assert!((number(totals, "input_cost_of_sliding") - cost).abs() < 1e-9, "{totals}, {cost}");
+    assert!(cost < 1.0, "{cost}");
+
+    let text = lines(&options, "");
+    let said = format!("{tokens_in} tokens in as cold input, {tokens_out} out at 4 times its price");
+    assert!(text.iter().any(|line| line.starts_with("summaries ") && line.ends_with(&said)), "{said}");
+}
+
+#[test]
+fn calls_that_come_back_to_back_may_wait_for_a_summary() {
+    let options = ["--synthetic", "100", "--head", "1000", "--context", "4000", "--summarize=200"];
+    let waited = |options: &[&str]| replayed(options, "").1["totals"]["waited"].as_u64().unwrap();
+    let in_time = waited(&options);
+    let at_once = waited(&[&options[..], &["--back-to-back"]].concat());
+    assert!(in_time < at_once && at_once > 3, "{in_time} {at_once}");
+}
+
+#[test]
 fn what_is_warm_is_what_an_earlier_prompt_began_with() {
     let messages = ["system", "user", "assistant", "user", "assistant"].map(|role| message(role, role));
     let one = json!({"id": "one", "messages": messages});
@@ -127,12 +166,14 @@ fn agents_are_replayed_under_every_policy() {
         &["--keep-recent", "4"],
         &["--clear-results"],
         &["--clear-results=0", "--shrink-reply-to", "50", "--reserve", "150"],
+        &["--summarize=100", "--marks", "100/50"],
     ] {
         // The model refuses prompts that break the rules, and the program would fail.
         let (calls, last) = replayed(&[&["--head-plus", "700"], policy].concat(), &input);
         assert_eq!(calls.len(), (6 + 3) * 3, "{policy:?}");
         assert_eq!((&last["totals"]["requests"], &last["totals"]["malformed"]), (&json!(27), &json!(0)), "{policy:?}");
-        assert!(last["totals"]["compactions"].as_u64().unwrap() > 0, "{policy:?}");
+        let compactions = last["totals"]["compactions"].as_u64().unwrap();
+        assert!(compactions + last["totals"]["summaries"]["stored"].as_u64().unwrap() > 0, "{policy:?}");
         let is_sliding = policy == ["--sliding"];
         assert_eq!(last["totals"]["input_cost_of_sliding"] == 1.0, is_sliding, "{policy:?}: {last}");
     }
@@ -224,6 +265,8 @@ fn what_makes_no_sense_is_a_usage_error() {
         &["--context", "1000", "--head", "10"],
         &["--context", "1000", "--synthetic", "3", "file"],
         &["--context", "1000", "--counter", "words"],
+        &["--context", "1000", "--counter", "messages", "--summarize"],
+        &["--context", "1000", "--back-to-back"],
     ] {
         let output = run(options, "");
         assert_eq!(output.status.code(), Some(2), "{options:?}");

@@ -187,7 +187,7 @@ impl HistoryOptions {
 
     /// Whether calls need a timer, and with it a tokio runtime.
     pub(crate) const fn measures_time(&self) -> bool {
-        self.store_timeout.is_some() || matches!(self.on_conflict, OnConflict::Serialize(_))
+        self.store_timeout.is_some() || matches!(self.on_conflict, OnConflict::Serialize(_)) || self.summaries.is_some()
     }
 
     /// Where a save goes on when its caller has left. The default is [`TokioSpawn::current`].

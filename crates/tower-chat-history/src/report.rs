@@ -58,7 +58,8 @@ pub struct TurnTokens {
     pub evicted_messages: usize,
     /// Their tokens, and those of what was cleared.
     pub evicted_tokens: u64,
-    /// Whether a compaction was decided on, which the next calls will begin with. It is stored with the exchange.
+    /// Whether a compaction was decided on, which the next calls will begin with. It is stored with the exchange. One that was
+    /// stored with a [summary](TurnReport::summary) before, or after the reply, is not told here.
     pub compacted: bool,
     /// Whether more was left out than the next calls will leave out.
     pub for_this_call: bool,

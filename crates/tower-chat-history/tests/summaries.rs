@@ -14,5 +14,7 @@ mod processes;
 mod properties;
 #[path = "summaries/support.rs"]
 mod support;
+#[path = "summaries/trouble.rs"]
+mod trouble;
 #[path = "summaries/waiting.rs"]
 mod waiting;

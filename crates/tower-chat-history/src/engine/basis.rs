@@ -39,10 +39,10 @@ impl Basis {
         self.limits.beside(self.limits.reserve).saturating_sub(rest.total())
     }
 
-    /// What the turn's report says.
-    pub(super) fn tokens(self, fit: &Fit) -> TurnTokens {
+    /// What the turn's report says: what is sent, and not what room there was.
+    pub(super) fn tokens(self, fit: &Fit, summary: u64) -> TurnTokens {
         TurnTokens {
-            prompt: PromptTokens { window: fit.tokens, ..self.parts },
+            prompt: PromptTokens { window: fit.tokens, summary, ..self.parts },
             limit: self.limits.beside(self.limits.reserve),
             reply_reserve: self.limits.reserve,
             reply_limit: fit.reply.map(|tokens| u32::try_from(tokens).unwrap_or(u32::MAX)),

@@ -15,6 +15,7 @@ use super::{
     ending::Ending,
     input::Keep,
     queue::QueuePermit,
+    summaries::{Made, first_uncovered},
     timer, transcript,
     turn::{Begun, Target},
 };
@@ -23,7 +24,7 @@ use crate::{
     budget::Limits,
     plan::{Given, Plan, Refused, plan},
     report::{ReportSender, TurnReport},
-    summary::SummaryReport,
+    summary::{Summaries, SummaryReport},
     tokens::ByteEstimate,
 };
 
@@ -44,17 +45,21 @@ impl Engine {
         self.begin_releasing(input, || {}).await
     }
 
-    /// The same, for a caller that holds what a summarizer may need: it is let go before one is asked.
+    /// The same, for a caller that holds what a summarizer may need, or a call that waits for one: it is let go before.
     pub(crate) async fn begin_releasing(
         &self,
         input: TurnInput,
-        release: impl FnOnce() + Send,
+        mut release: impl FnMut() + Send,
     ) -> Result<Turn, HistoryError> {
         let call = Call::new(self, input)?;
+        // Whoever is ahead in the queue may have let go of the same, and needs it back.
+        if self.options().summaries.is_some() && matches!(self.options().on_conflict, OnConflict::Serialize(_)) {
+            release();
+        }
         let permit = self.wait(&call.conversation, call.runtime.as_ref()).await?;
         let mut seen = self.look(&call).await?;
         let mut planned = self.decide(&call, &seen).await?;
-        self.summarize_before(&call, &mut seen, &mut planned, release).await?;
+        self.summarize_before(&call, &mut seen, &mut planned, &mut release).await?;
         Ok(self.turn(call, &seen, planned, permit))
     }
 
@@ -87,7 +92,9 @@ impl Engine {
                 Vec::new()
             }
         };
-        Ok(Seen { history, window, resent })
+        let loaded = window.iter().flat_map(|window| &window.exchanges);
+        let loaded = loaded.map(|recorded| recorded.exchange.messages.len()).sum();
+        Ok(Seen { history, window, resent, loaded })
     }
 
     /// Counts, and decides what is sent.
@@ -107,8 +114,11 @@ impl Engine {
             let mut parts = call.counting.prompt(&call.request, &log, &call.input, runtime).await;
             summary_size = summary.as_ref().map_or(0, |summary| call.counting.message(summary));
             // Room is kept for the summary to come, or the window would have to give way to it.
-            let room = policy.summaries.as_ref().map_or(0, |summaries| summaries.max_tokens.into());
-            parts.summary = summary_size.max(room);
+            let room = |summaries: &Summaries| {
+                let frame = call.counting.message(&policy.summary_format.message(""));
+                frame.saturating_add(summaries.max_tokens.into())
+            };
+            parts.summary = summary_size.max(policy.summaries.as_ref().map_or(0, room));
             basis = Some(Basis { limits, parts });
         }
         let instead = match &call.keep {
@@ -117,11 +127,11 @@ impl Engine {
         };
         let stores = seen.window.is_some() && !matches!(call.keep, Keep::Nothing);
         let cost = |message: &Message| call.counting.message(message);
-        let plan_with = |basis: Option<Basis>| {
+        let plan_with = |basis: Option<Basis>, summary: Option<&Message>| {
             plan(&Given {
                 loaded: seen.window.as_ref(),
                 resent: &seen.resent,
-                summary: summary.as_ref(),
+                summary,
                 input: &call.input,
                 instead,
                 limit: policy.load_limit,
@@ -129,29 +139,34 @@ impl Engine {
                 fitting: basis.map(|basis| basis.fitting(policy, stores, &cost)),
             })
         };
-        let mut planned = plan_with(basis);
+        let mut planned = plan_with(basis, summary.as_ref());
         // A summary that is not there yet gives way to what has to be sent.
         if let (Err(Refused::DoesNotFit(_)), Some(basis)) = (&planned, &mut basis) {
             basis.parts.summary = summary_size;
-            planned = plan_with(Some(*basis));
+            planned = plan_with(Some(*basis), summary.as_ref());
+        }
+        // A summary is worth less than the call.
+        if let (Err(Refused::DoesNotFit(_)), Some(basis), Some(_)) = (&planned, &mut basis, &summary) {
+            (basis.parts.summary, summary_size) = (0, 0);
+            planned = plan_with(Some(*basis), None);
         }
         let plan = planned?;
-        Ok(Planned { plan, basis, summary: None })
+        Ok(Planned { plan, basis, summary_size, summary: None, made: None })
     }
 
     fn turn(&self, call: Call, seen: &Seen, planned: Planned, permit: Option<QueuePermit>) -> Turn {
         let policy = self.options();
-        let Planned { plan: Plan { fit, continues, superseded }, basis, summary } = planned;
+        let Planned { plan: Plan { fit, continues, superseded }, basis, summary_size, summary, made } = planned;
         let report = TurnReport {
             conversation: call.conversation,
             exchange: call.exchange.unwrap_or_else(ExchangeId::generate),
             history: seen.history,
-            messages_loaded: seen.window.iter().flat_map(|w| &w.exchanges).map(|e| e.exchange.messages.len()).sum(),
+            messages_loaded: seen.loaded,
             messages_sent: fit.window.len() + call.input.len(),
             truncated: seen.window.as_ref().is_some_and(|window| window.truncated),
             superseded_calls: superseded,
             downgraded: 0,
-            tokens: basis.map(|basis| basis.tokens(&fit)),
+            tokens: basis.map(|basis| basis.tokens(&fit, summary_size)),
             summary,
             outcome: Outcome::NotStored(NotStored::Abandoned),
         };
@@ -176,6 +191,8 @@ impl Engine {
             calibration: call.calibration,
             basis,
             has_gap: seen.has_gap(),
+            turns: seen.turns(),
+            made,
             keep: call.keep,
             target,
             runtime: call.runtime,
@@ -252,11 +269,14 @@ impl Call {
 }
 
 /// What there was to load.
+#[derive(Clone)]
 pub(super) struct Seen {
     history: History,
     pub(super) window: Option<Window>,
     /// What stands for a history that could not be loaded.
     resent: Vec<Recorded>,
+    /// How many messages there were.
+    loaded: usize,
 }
 
 impl Seen {
@@ -273,10 +293,18 @@ impl Seen {
         }
     }
 
+    /// How many turns the window has, with the one that is under way.
+    fn turns(&self) -> usize {
+        let exchanges = self.window.iter().flat_map(|window| &window.exchanges);
+        exchanges.filter(|recorded| recorded.exchange.opens_turn()).count().saturating_add(1)
+    }
+
     /// Whether something left the window that no summary covers.
     fn has_gap(&self) -> bool {
-        let cut = self.window.as_ref().and_then(|window| window.compaction.as_ref()).map(|compaction| &compaction.cut);
-        cut.is_some_and(|cut| cut.window_start > cut.covers_to())
+        self.window.as_ref().is_some_and(|window| {
+            let cut = window.compaction.as_ref().map(|compaction| &compaction.cut);
+            cut.is_some_and(|cut| cut.window_start > first_uncovered(cut, window))
+        })
     }
 
     fn summary(&self) -> Option<&Summary> {
@@ -288,8 +316,12 @@ impl Seen {
 pub(super) struct Planned {
     pub(super) plan: Plan,
     pub(super) basis: Option<Basis>,
+    /// The tokens of the summary that is sent. In the basis is the room that there is for one.
+    summary_size: u64,
     /// What was done for a summary before.
     pub(super) summary: Option<SummaryReport>,
+    /// The summary that is stored with the exchange.
+    pub(super) made: Option<Made>,
 }
 
 /// What the append must expect of the log, given what was seen of it.

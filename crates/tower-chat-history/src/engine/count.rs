@@ -41,8 +41,8 @@ impl Counting {
         Self { counter, cache }
     }
 
-    pub(super) fn counter(&self) -> &dyn TokenCounter {
-        &self.counter
+    pub(super) fn text(&self, text: &str) -> u32 {
+        self.count_text(text)
     }
 
     pub(super) fn message(&self, message: &Message) -> u64 {

@@ -17,7 +17,7 @@ const COUNTED: usize = 1 << 12;
 ///
 /// An engine that is made [with it](Engine::with_retention) prunes the conversation's log after an exchange was stored. That is
 /// another write, so it is not done after each: only when more than a quarter of the number was added since the last time. So
-/// the last n stay in any case, and up to n + n/4 (rounded down) do, and what came by other engines since.
+/// the last n stay in any case, and up to n + n/4 (rounded down) do, and what came by other engines, or at the same time, since.
 ///
 /// What is removed is gone for good, from the store and from later prompts. [Summaries](crate::Summaries) of it stay (see
 /// [`Prune`]); but what is removed before it was summarized is in none. Keep more turns than a window holds, and none is.

@@ -16,6 +16,7 @@ impl Turn {
     pub(super) async fn save(mut self, reply: Reply) -> Arc<TurnReport> {
         self.learn(reply.usage);
         let end = reply.message.as_ref().and_then(|message| self.end_of_turn(message));
+        let made = self.made();
         let outcome = match self.exchange(reply) {
             Err(why) => Outcome::NotStored(why),
             Ok((expect, mut exchange, compact)) => {
@@ -29,6 +30,9 @@ impl Turn {
                         let seq = stored.seq;
                         let moved = continues.is_some_and(|continues| continues.next() != seq);
                         let (engine, conversation) = (self.engine(), self.conversation());
+                        if let Some(made) = made {
+                            engine.keep_summary(conversation, &stored, made, self.runtime()).await;
+                        }
                         if let Some(end) = end {
                             engine.summarize_after(conversation, end);
                         }

@@ -7,10 +7,17 @@ use futures_util::StreamExt as _;
 use tokio::runtime::Handle;
 use tower_chat_history_core::{Compact, ConversationId, Exchange, ExchangeId, Expect, Message, Seq, Usage};
 
-use super::{Commit, Engine, Reply, basis::Basis, count::Counting, ending::Ending, input::Keep, summaries::TurnEnd};
+use super::{
+    Commit, Engine, Reply,
+    basis::Basis,
+    count::Counting,
+    ending::Ending,
+    input::Keep,
+    summaries::{Made, TurnEnd},
+};
 use crate::{
-    BoxError, NotStored, OnInterruption, OnSaveFailure, Outcome, adapt::FoldReply, report::TurnReport,
-    stream::RecordedStream,
+    BoxError, NotStored, OnInterruption, OnSaveFailure, Outcome, adapt::FoldReply, budget::PromptTokens,
+    report::TurnReport, stream::RecordedStream,
 };
 
 /// A turn that has begun: its context is ready to be sent, nothing is stored yet.
@@ -27,6 +34,8 @@ pub(super) struct Begun {
     pub(super) calibration: Option<String>,
     pub(super) basis: Option<Basis>,
     pub(super) has_gap: bool,
+    pub(super) turns: usize,
+    pub(super) made: Option<Made>,
     pub(super) keep: Keep,
     pub(super) target: Target,
     /// Where time is measured.
@@ -152,11 +161,27 @@ impl Turn {
 
     /// What a summary needs to know of the turn, if it is over with this reply.
     pub(super) fn end_of_turn(&self, reply: &Message) -> Option<TurnEnd> {
-        let Begun { basis, counting, has_gap, ending, .. } = &*self.0;
-        let prompt = ending.report.tokens?.prompt.total();
-        let tokens = prompt.saturating_add(counting.message(reply));
-        let end = TurnEnd { basis: (*basis)?, counting: counting.clone(), tokens, has_gap: *has_gap };
+        let Begun { context, basis, counting, has_gap, turns, ending, .. } = &*self.0;
+        let basis = (*basis)?;
+        // With the room that there is for a summary, as the next prompt will be planned.
+        let prompt = PromptTokens { summary: basis.parts.summary, ..ending.report.tokens?.prompt };
+        let reply_tokens = counting.message(reply);
+        let end = TurnEnd {
+            basis,
+            counting: counting.clone(),
+            tokens: prompt.total().saturating_add(reply_tokens),
+            new_tokens: prompt.input.saturating_add(reply_tokens),
+            messages: context.len().saturating_add(1),
+            new_messages: context.len().saturating_sub(self.0.window_len).saturating_add(1),
+            turns: *turns,
+            has_gap: *has_gap,
+        };
         reply.tool_calls().is_empty().then_some(end)
+    }
+
+    /// The summary that is stored with the exchange.
+    pub(super) fn made(&mut self) -> Option<Made> {
+        self.0.made.take()
     }
 
     pub(super) fn conversation(&self) -> &ConversationId {

@@ -71,7 +71,6 @@ where
         // The instance that was made ready may hold a permit that its clones do not have: it goes into the future.
         let clone = self.inner.clone();
         let mut inner = mem::replace(&mut self.inner, clone);
-        let mut spare = self.inner.clone();
         let engine = self.engine.clone();
         let adapter = self.adapter.clone();
         ResponseFuture::new(async move {
@@ -82,17 +81,18 @@ where
                 }
             };
             // A summarizer may need what this instance holds: where both share a limit, each would wait for the other.
-            let mut inner = Some(inner);
-            let mut turn = engine.begin_releasing(input, || drop(inner.take())).await?;
+            let mut released = false;
+            let release = || {
+                let unready = inner.clone();
+                inner = unready;
+                released = true;
+            };
+            let mut turn = engine.begin_releasing(input, release).await?;
             let sent = draft.send(Prompt::of(&turn))?;
             turn.note_downgraded(sent.downgraded);
-            let mut inner = match inner {
-                Some(inner) => inner,
-                None => {
-                    poll_fn(|context| spare.poll_ready(context)).await.map_err(Into::into)?;
-                    spare
-                }
-            };
+            if released {
+                poll_fn(|context| inner.poll_ready(context)).await.map_err(Into::into)?;
+            }
             let response = inner.call(sent.request).await.map_err(Into::into)?;
             adapter.record(response, turn).await
         })

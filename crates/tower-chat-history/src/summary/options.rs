@@ -27,16 +27,17 @@ pub struct Summaries {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SummarizeWhen {
-    /// After a reply, when prompt and reply together are over that share of the prompt's limit, in percent: nobody waits for
-    /// it. Only a call that comes over the limit itself before a summary is there waits, or has one made.
+    /// After a reply, when prompt and reply together come near to where a compaction [starts](crate::budget::Marks): nobody
+    /// waits for it. Only a call that gets there before a summary is made waits, or has one made.
     AfterReply {
-        /// Of the context window less the reply's reserve. More than 100 counts as 100.
+        /// How near: that share of the mark, in percent; or so near that another turn of the same size would get there. More than 100 counts as 100, and 0 as 1.
         percent: u8,
     },
     /// Before a call, when the window has to be compacted for it: the call waits.
     BeforeCall,
     /// Before every call that opens a turn: a summary of everything stored stands in place of it. The call waits, and each
-    /// turn pays for a second call of a model. No provider can cache such prompts.
+    /// turn pays for a second call of a model; if the turn is not stored, its summary is not either. No provider can cache
+    /// such prompts.
     BeforeEveryCall,
 }
 
@@ -45,7 +46,7 @@ impl Summaries {
     pub fn new(summarizer: impl Summarizer) -> Self {
         Self {
             summarizer: Arc::new(summarizer),
-            when: SummarizeWhen::AfterReply { percent: 90 },
+            when: SummarizeWhen::AfterReply { percent: 95 },
             max_tokens: 400,
             least_room: 100,
             chunk_tokens: 8_000,
@@ -54,17 +55,18 @@ impl Summaries {
         }
     }
 
-    /// When they are made. The default is after a reply, over 90% of the limit.
+    /// When they are made. The default is after a reply, at 95% of where a compaction starts.
     #[must_use]
     pub const fn when(mut self, when: SummarizeWhen) -> Self {
         self.when = when;
         self
     }
 
-    /// How large a summary may be, in tokens. So much room is kept for it in every prompt. The default is 400.
+    /// How large a summary may be, in tokens; 0 counts as 1. So much room is kept for it in every prompt, and that of what stands around it.
+    /// The default is 400.
     #[must_use]
     pub const fn max_tokens(mut self, tokens: u32) -> Self {
-        self.max_tokens = tokens;
+        self.max_tokens = if tokens == 0 { 1 } else { tokens };
         self
     }
 
@@ -76,16 +78,17 @@ impl Summaries {
         self
     }
 
-    /// How much one call of the summarizer is given at most, in tokens, beside the summary so far: what is to be summarized
-    /// comes in as many calls as that takes. The default is 8,000.
+    /// How much one call of the summarizer is given at most, in tokens, with the summary so far: what is to be summarized comes
+    /// in as many calls as that takes. Less than four times the summary's size counts as that. What the prompt says around
+    /// it, some 350 tokens, and the answer come on top. The default is 8,000.
     #[must_use]
     pub const fn chunk_tokens(mut self, tokens: u32) -> Self {
         self.chunk_tokens = tokens;
         self
     }
 
-    /// How long one summary may take, with all its calls. A call that waits for one goes on without it then. The default is
-    /// 60 seconds.
+    /// How long one summary may take, with all its calls; none is made in no time. A call that waits for one goes on without it
+    /// then. The default is 60 seconds.
     #[must_use]
     pub const fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
@@ -98,6 +101,11 @@ impl Summaries {
     pub fn on_summary(mut self, hook: impl Fn(&SummaryReport) + Send + Sync + 'static) -> Self {
         self.on_summary = Some(Arc::new(hook));
         self
+    }
+
+    pub(crate) const fn chunk(&self) -> u32 {
+        let least = self.max_tokens.saturating_mul(4);
+        if self.chunk_tokens < least { least } else { self.chunk_tokens }
     }
 
     pub(crate) fn tell(&self, report: &SummaryReport) {

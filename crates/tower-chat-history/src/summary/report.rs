@@ -32,6 +32,8 @@ pub struct SummaryReport {
 pub enum SummaryOutcome {
     /// It is stored, and stands in the next prompts.
     Stored,
+    /// It stands in the prompt of the call that it was made for, and is stored with that call's exchange.
+    Made,
     /// Another one was stored meanwhile, by another process, and stays.
     Superseded,
     /// A part of it is stored: up to [`to`](SummaryReport::to). Then the summarizer failed, or it was not sound; the rest is
@@ -47,6 +49,9 @@ impl SummaryReport {
     /// Whether there is another summary now than before, by this one or another.
     #[must_use]
     pub const fn is_summarized(&self) -> bool {
-        matches!(self.outcome, SummaryOutcome::Stored | SummaryOutcome::Part(_) | SummaryOutcome::Superseded)
+        matches!(
+            self.outcome,
+            SummaryOutcome::Stored | SummaryOutcome::Made | SummaryOutcome::Part(_) | SummaryOutcome::Superseded
+        )
     }
 }

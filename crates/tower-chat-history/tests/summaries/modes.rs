@@ -65,7 +65,7 @@ async fn three_tiers_with_a_safety_net() {
     let summaries = Summaries::new(facts.clone()).when(SummarizeWhen::BeforeCall).least_room(100);
     let options = options(summaries).marks(Marks::keep_recent(4));
     let engine = Engine::with_options(MemoryStore::new(), options);
-    for number in 0..8 {
+    for number in 0..6 {
         turn(&engine, &format!("question {number}")).await;
     }
     assert_eq!(facts.calls(), 0, "nothing happens at or under the limit");

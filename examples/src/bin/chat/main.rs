@@ -3,8 +3,13 @@
 //! The history layer stands around the real async-openai client. Without `OPENAI_API_KEY` the client talks to a mock model
 //! in the same process, whose answers depend on nothing but the messages it receives: what it remembers, the layer sent.
 //!
-//! Lines can be piped in, one a turn; then only the replies are printed.
+//! With `--summarize`, what leaves the model's context window is summarized, and `--context 400` makes that window so small
+//! that it is soon to be seen: short notes on stderr say what was summarized or left out.
+//!
+//! Lines can be piped in, one a turn; then only the replies are printed, and the notes.
 
+mod memory;
+mod notes;
 mod session;
 
 use std::{error::Error, io::IsTerminal as _, process::ExitCode, time::Duration};
@@ -13,9 +18,12 @@ use clap::Parser;
 use examples::{Provider, StoreUrl};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tower_chat_history::ConversationId;
-use tower_chat_history_test::{Replies, rules};
+use tower_chat_history_test::Replies;
 
-use self::session::{Answer, Door, Session};
+use self::{
+    memory::Memory,
+    session::{Answer, Door, Session},
+};
 
 /// Chats with a model that remembers the conversation, also after a restart.
 #[derive(Parser)]
@@ -32,6 +40,12 @@ struct Args {
     /// The model to ask for [default: OPENAI_MODEL, else gpt-4o-mini]
     #[arg(long)]
     model: Option<String>,
+    /// The context window in tokens, prompt and reply together [default: the model's]
+    #[arg(long, value_name = "TOKENS")]
+    context: Option<u32>,
+    /// Has what leaves the window summarized: by the model, or by extracts where that is the mock.
+    #[arg(long)]
+    summarize: bool,
 }
 
 #[tokio::main]
@@ -48,14 +62,15 @@ async fn main() -> ExitCode {
 async fn run(args: Args) -> Result<ExitCode, Box<dyn Error>> {
     let id = ConversationId::new(["chat", &args.conversation])?;
     let store = args.store.open().await?;
-    let provider = Provider::from_env(args.model, Replies::rules(rules::remembering())).await?;
+    let provider = Provider::from_env(args.model, Replies::rules(memory::mock)).await?;
     let interactive = std::io::stdin().is_terminal();
     eprintln!("{}", provider.about);
     if interactive {
         eprintln!("/history shows the conversation, /delete forgets it, /quit leaves.");
     }
 
-    let mut session = Session::new(args.door, store, &provider, id);
+    let memory = Memory { context: args.context, summarizer: args.summarize.then(|| provider.summarizer()) };
+    let mut session = Session::new(args.door, store, &provider, id, memory);
     let mut lines = BufReader::new(tokio::io::stdin()).lines();
     let mut code = ExitCode::SUCCESS;
     loop {
@@ -82,8 +97,9 @@ async fn run(args: Args) -> Result<ExitCode, Box<dyn Error>> {
             }
         }
     }
-    // Saves whose caller has left are finished before the runtime goes.
-    session.engine().drain(Duration::from_secs(10)).await?;
+    // Saves whose caller has left, and summaries, are finished before the runtime goes.
+    session.engine().drain(Duration::from_secs(60)).await?;
+    session.print_notes();
     provider.shutdown().await;
     Ok(code)
 }

@@ -2,7 +2,7 @@
 
 use std::{
     io::{Write as _, stdout},
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
 };
 
 use async_openai::{
@@ -18,13 +18,15 @@ use examples::Provider;
 use futures_util::StreamExt as _;
 use tower::{Layer as _, Service as _, ServiceExt as _};
 use tower_chat_history::{
-    BoxError, ChatHistory, ChatHistoryLayer, ConversationId, Engine, HistoryOptions, HistoryStore,
-    HistoryStoreExt as _, InConversation, InputMode, NotStored, Outcome, TurnReport,
+    BoxError, ChatHistory, ChatHistoryLayer, ConversationId, Engine, HistoryStore, HistoryStoreExt as _,
+    InConversation, InputMode, NotStored, Outcome,
 };
 use tower_chat_history_openai::{
     ChatStreamService, OpenAi,
     client::{CONVERSATION_ID, OpenAiHistory},
 };
+
+use super::{memory::Memory, notes::Notes};
 
 const INSTRUCTIONS: &str = "You are a friendly assistant. Answer in a sentence or two.";
 
@@ -40,7 +42,7 @@ pub(crate) enum Door {
 pub(crate) struct Session {
     chat: Chat,
     engine: Engine,
-    reports: Reports,
+    notes: Notes,
     store: Arc<dyn HistoryStore>,
     id: ConversationId,
     model: String,
@@ -51,9 +53,6 @@ enum Chat {
     Client(Client<Arc<dyn Config>>),
 }
 
-/// The last turn's report, from the hook: it works at every door.
-type Reports = Arc<Mutex<Option<TurnReport>>>;
-
 /// How an answer came.
 pub(crate) enum Answer {
     Whole,
@@ -62,13 +61,15 @@ pub(crate) enum Answer {
 }
 
 impl Session {
-    pub(crate) fn new(door: Door, store: Arc<dyn HistoryStore>, provider: &Provider, id: ConversationId) -> Self {
-        let reports = Reports::default();
-        let hook = Arc::clone(&reports);
-        let options = HistoryOptions::new().on_turn(move |report| {
-            *hook.lock().unwrap_or_else(PoisonError::into_inner) = Some(report.clone());
-        });
-        let engine = Engine::with_options(Arc::clone(&store), options);
+    pub(crate) fn new(
+        door: Door,
+        store: Arc<dyn HistoryStore>,
+        provider: &Provider,
+        id: ConversationId,
+        memory: Memory,
+    ) -> Self {
+        let notes = Notes::default();
+        let engine = Engine::with_options(Arc::clone(&store), memory.options(&notes));
         let chat = match door {
             Door::Typed => {
                 let layer = ChatHistoryLayer::from_engine(engine.clone(), OpenAi::new());
@@ -79,15 +80,24 @@ impl Session {
                 Chat::Client(history.client(Arc::clone(&provider.config)))
             }
         };
-        Self { chat, engine, reports, store, id, model: provider.model.clone() }
+        Self { chat, engine, notes, store, id, model: provider.model.clone() }
     }
 
     pub(crate) const fn engine(&self) -> &Engine {
         &self.engine
     }
 
+    /// Prints what was noted since the last time.
+    pub(crate) fn print_notes(&self) {
+        for line in self.notes.take_lines() {
+            eprintln!("[{line}]");
+        }
+    }
+
     /// Sends one line and prints the reply as it comes. The history is the layer's affair.
     pub(crate) async fn ask(&mut self, text: &str) -> Result<Answer, BoxError> {
+        // Of a summary that was made after the last reply.
+        self.print_notes();
         let system = ChatCompletionRequestSystemMessage { content: INSTRUCTIONS.into(), name: None };
         let user = ChatCompletionRequestUserMessage { content: text.into(), name: None };
         let messages: Vec<ChatCompletionRequestMessage> = vec![system.into(), user.into()];
@@ -110,8 +120,8 @@ impl Session {
         }
         println!();
 
-        let report = self.reports.lock().unwrap_or_else(PoisonError::into_inner).take();
-        Ok(match report.as_ref().map(|report| &report.outcome) {
+        self.print_notes();
+        Ok(match self.notes.take_outcome() {
             Some(Outcome::NotStored(NotStored::Interrupted)) => Answer::Broken("the reply broke off; not saved".into()),
             Some(Outcome::Failed(error)) => Answer::Broken(format!("not saved: {error}")),
             _ => Answer::Whole,

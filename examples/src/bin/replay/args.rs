@@ -56,6 +56,12 @@ pub(crate) struct Args {
     /// Clears old tool results first, but for the newest KEEP [default: 3]
     #[arg(long, value_name = "KEEP", num_args = 0..=1, require_equals = true, default_missing_value = "3")]
     pub(crate) clear_results: Option<usize>,
+    /// Has what leaves the window summarized, in TOKENS at most, by extracts of it [default: 400]
+    #[arg(long, value_name = "TOKENS", num_args = 0..=1, require_equals = true, default_missing_value = "400")]
+    pub(crate) summarize: Option<u32>,
+    /// Makes each call at once, and not when the summary after the last reply is done.
+    #[arg(long, requires = "summarize")]
+    pub(crate) back_to_back: bool,
 
     /// What counts tokens.
     #[arg(long, value_enum, default_value_t = Counter::O200k)]
@@ -81,6 +87,9 @@ impl Args {
         let args = Self::parse();
         if !(0.0..=1.0).contains(&args.cached_price) {
             Self::command().error(ErrorKind::ValueValidation, "--cached-price is a share, from 0 to 1").exit();
+        }
+        if args.summarize.is_some() && args.counter == Counter::Messages {
+            Self::command().error(ErrorKind::ArgumentConflict, "--summarize needs a counter of texts").exit();
         }
         args
     }

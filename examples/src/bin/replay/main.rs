@@ -15,6 +15,11 @@
 //! how much of the prompt was warm: as far as its beginning, in whole messages, was that of any earlier prompt of the run.
 //! Caches that forget are not modelled. Then come the totals, with the cost of the input against that of a window that
 //! slides under the same limit, in the same run.
+//!
+//! With `--summarize`, what leaves the window is summarized after replies: by extracts in place of a model, which are as
+//! large as they may be. Their calls and tokens are in the totals and in the cost: all that a summarizer is given as cold
+//! input, what it writes at 4 times that price. Users take their time: each call is made when the summary before it is done,
+//! or else, with `--back-to-back`, at once.
 
 mod args;
 mod model;
@@ -24,6 +29,7 @@ mod policy;
 mod prefixes;
 mod recording;
 mod replay;
+mod summaries;
 mod synthetic;
 
 use std::{

@@ -4,7 +4,10 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
-use super::replay::{Outcome, Replayed, Tokens, Totals};
+use super::{
+    replay::{Outcome, Replayed, Tokens, Totals},
+    summaries::{OUTPUT_PRICE, Spent},
+};
 
 /// Where lines go, for people or for programs.
 pub(crate) struct Output<W> {
@@ -26,7 +29,7 @@ struct Compared {
     totals: Totals,
     warm_share: f64,
     cached_price: f64,
-    /// What the input costs, as a share of what that of the sliding window costs.
+    /// What the input costs, and the summaries, as a share of what that of the sliding window costs.
     input_cost_of_sliding: f64,
 }
 
@@ -51,8 +54,12 @@ impl<W: Write> Output<W> {
     }
 
     fn tokens(&mut self, tokens: &Tokens) -> io::Result<()> {
-        let Tokens { before, sent, warm, limit, evicted, evicted_messages, reserve, compacted, for_this_call } = tokens;
-        let notes = [(*compacted, ", compacted"), (*for_this_call, ", more left out for this call")];
+        let Tokens { before, sent, warm, limit, evicted, evicted_messages, reserve, .. } = tokens;
+        let notes = [
+            (tokens.waited, ", waited for a summary"),
+            (tokens.compacted, ", compacted"),
+            (tokens.for_this_call, ", more left out for this call"),
+        ];
         let notes: String = notes.iter().filter(|(is_so, _)| *is_so).map(|(_, note)| *note).collect();
         let warm = 100.0 * share(*warm, *sent);
         writeln!(
@@ -78,11 +85,25 @@ impl<W: Write> Output<W> {
         writeln!(self.out, "input tokens   {input_tokens} (sliding: {})", sliding.input_tokens)?;
         let slid = share(sliding.warm_tokens, sliding.input_tokens);
         writeln!(self.out, "warm           {:.1}% (sliding: {:.1}%)", 100.0 * warm_share, 100.0 * slid)?;
+        self.summaries(totals)?;
         writeln!(
             self.out,
             "input cost     {cost:.3} of sliding, where a warm token costs {cached_price} of a cold one"
         )?;
         self.out.flush()
+    }
+
+    /// What summaries cost, if there are any.
+    fn summaries(&mut self, totals: &Totals) -> io::Result<()> {
+        let Totals { summaries: Spent { stored, not_stored, calls, input_tokens, output_tokens }, waited, .. } = totals;
+        if stored + not_stored == 0 {
+            return Ok(());
+        }
+        writeln!(
+            self.out,
+            "summaries      {stored}, and {not_stored} not stored; {waited} calls waited; {calls} calls of the summarizer, \
+             {input_tokens} tokens in as cold input, {output_tokens} out at {OUTPUT_PRICE} times its price"
+        )
     }
 
     fn line(&mut self, value: &impl Serialize) -> io::Result<()> {

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
+use examples::Extract;
 use tower_chat_history::{
-    ContextBudget, HistoryOptions, Message,
+    ContextBudget, HistoryOptions, Message, Summaries,
     budget::{ClearResults, Mark, Marks},
     tokens::{CountMessages as _, TokenCounter},
 };
 
-use super::args::Args;
+use super::{args::Args, summaries::Ledger};
 
 /// How a run's prompts are made to fit, and how they are measured.
 #[derive(Clone)]
@@ -18,6 +19,10 @@ pub(crate) struct Policy {
     shrink_reply_to: Option<u32>,
     marks: Marks,
     clear_results: Option<ClearResults>,
+    /// How large a summary may be.
+    pub(crate) summarize: Option<u32>,
+    /// Whether calls are made at once, and not when the summary after the last reply is done.
+    pub(crate) back_to_back: bool,
     pub(crate) counter: Arc<dyn TokenCounter>,
     pub(crate) provider_cache: bool,
 }
@@ -42,18 +47,20 @@ impl Policy {
             shrink_reply_to: args.shrink_reply_to,
             marks: marks(args),
             clear_results: args.clear_results.map(|results| ClearResults::new().keep(results)),
+            summarize: args.summarize,
+            back_to_back: args.back_to_back,
             counter: args.counter.make(),
             provider_cache: args.provider_cache,
         }
     }
 
-    /// A window that slides, under the same limit.
+    /// A window that slides, under the same limit. What leaves it is gone.
     pub(crate) fn sliding(&self) -> Self {
-        Self { marks: sliding(), clear_results: None, ..self.clone() }
+        Self { marks: sliding(), clear_results: None, summarize: None, ..self.clone() }
     }
 
-    /// The options for a conversation with that head.
-    pub(crate) fn options(&self, head: &[Message]) -> HistoryOptions {
+    /// The options for a conversation with that head. What summaries cost goes into the ledger.
+    pub(crate) fn options(&self, head: &[Message], ledger: &Ledger) -> HistoryOptions {
         let window = match self.window {
             Window::Fixed(tokens) => tokens,
             Window::HeadPlus(tokens) => {
@@ -66,10 +73,14 @@ impl Policy {
             None => budget,
         };
         let options = HistoryOptions::new().budget(budget).marks(self.marks).token_counter(Arc::clone(&self.counter));
-        match &self.clear_results {
+        let options = match &self.clear_results {
             Some(clear) => options.clear_results(clear.clone()),
             None => options,
-        }
+        };
+        let Some(tokens) = self.summarize else { return options };
+        let ledger = ledger.clone();
+        let summaries = Summaries::new(Extract::new(Arc::clone(&self.counter))).max_tokens(tokens);
+        options.summaries(summaries.on_summary(move |report| ledger.add(report)))
     }
 }
 

@@ -1,6 +1,6 @@
 //! Recorded conversations, through the layer once more.
 
-use std::io;
+use std::{io, time::Duration};
 
 use serde::Serialize;
 use serde_json::Value;
@@ -14,7 +14,11 @@ use super::{
     model::Model,
     policy::Policy,
     recording::{Call, Recording},
+    summaries::{Ledger, Spent},
 };
+
+/// The extracts take no time.
+const DRAIN: Duration = Duration::from_secs(60);
 
 /// What became of one call.
 #[derive(Debug, Serialize)]
@@ -47,6 +51,10 @@ pub(crate) struct Tokens {
     /// What of it was the beginning of an earlier prompt.
     pub(crate) warm: u64,
     pub(crate) limit: u64,
+    /// What the layer counted for the summary.
+    pub(crate) summary: u64,
+    /// Whether the call waited for a summary.
+    pub(crate) waited: bool,
     pub(crate) evicted: u64,
     pub(crate) evicted_messages: usize,
     /// What remains for the reply.
@@ -70,6 +78,9 @@ pub(crate) struct Totals {
     pub(crate) compactions: usize,
     pub(crate) input_tokens: u64,
     pub(crate) warm_tokens: u64,
+    /// Calls that waited for a summary.
+    pub(crate) waited: usize,
+    pub(crate) summaries: Spent,
 }
 
 /// Replays all of them in order, and shows what becomes of each call.
@@ -78,11 +89,12 @@ pub(crate) async fn replay(
     policy: &Policy,
     mut show: impl FnMut(&Replayed<'_>) -> io::Result<()>,
 ) -> Result<Totals, BoxError> {
-    let model = Model::new(policy);
+    let (model, ledger) = (Model::new(policy), Ledger::default());
     let mut totals = Totals { conversations: recordings.len(), ..Totals::default() };
     for (recording, number) in recordings.iter().zip(1_u64..) {
         let id = ConversationId::new(["replay", &number.to_string()])?;
-        let layer = ChatHistoryLayer::with_options(MemoryStore::new(), Json::new(), policy.options(recording.head()));
+        let options = policy.options(recording.head(), &ledger);
+        let layer = ChatHistoryLayer::with_options(MemoryStore::new(), Json::new(), options);
         let mut conversation = Conversation { chat: layer.layer(model.clone()), id };
         for (call, number) in recording.calls.iter().zip(1..) {
             if call.input.is_empty() {
@@ -90,10 +102,15 @@ pub(crate) async fn replay(
                 continue;
             }
             let outcome = conversation.ask(call).await?;
+            if !policy.back_to_back {
+                conversation.drain().await?;
+            }
             totals.add(&outcome);
             show(&Replayed { conversation: &recording.id, call: number, outcome })?;
         }
+        conversation.drain().await?;
     }
+    totals.summaries = ledger.spent();
     Ok(totals)
 }
 
@@ -110,7 +127,8 @@ impl Conversation {
             Ok(response) => {
                 let report = report.await.ok_or("a call without a report")?;
                 let tokens = report.tokens.ok_or("a call without a budget")?;
-                return Ok(Outcome::Sent(Tokens::of(&tokens, &response)?));
+                let waited = report.summary.is_some();
+                return Ok(Outcome::Sent(Tokens { waited, ..Tokens::of(&tokens, &response)? }));
             }
             Err(error) => error,
         };
@@ -121,6 +139,11 @@ impl Conversation {
         };
         self.import(call).await?;
         Ok(Outcome::Skipped { infeasible, error: error.to_string() })
+    }
+
+    /// Finishes the summary that is being made.
+    async fn drain(&self) -> Result<(), BoxError> {
+        Ok(self.chat.engine().drain(DRAIN).await?)
     }
 
     /// Stores what was recorded, as if the call had been made.
@@ -135,10 +158,12 @@ impl Tokens {
     fn of(counted: &TurnTokens, response: &Value) -> Result<Self, BoxError> {
         let (sent, warm) = Model::usage(response).ok_or("a response without usage")?;
         Ok(Self {
-            before: counted.prompt.total() + counted.evicted_tokens,
+            before: sent + counted.evicted_tokens,
             sent,
             warm,
             limit: counted.limit,
+            summary: counted.prompt.summary,
+            waited: false,
             evicted: counted.evicted_tokens,
             evicted_messages: counted.evicted_messages,
             reserve: counted.reply_limit.map_or(counted.reply_reserve, u64::from),
@@ -166,15 +191,16 @@ impl Totals {
                 self.compactions += usize::from(tokens.compacted);
                 self.input_tokens += tokens.sent;
                 self.warm_tokens += tokens.warm;
+                self.waited += usize::from(tokens.waited);
             }
             Outcome::Skipped { infeasible: true, .. } => self.infeasible += 1,
             Outcome::Skipped { infeasible: false, .. } => self.malformed += 1,
         }
     }
 
-    /// The price of the input, in cold tokens.
+    /// The price of the input and of all summaries, in cold tokens.
     #[allow(clippy::cast_precision_loss)] // Tokens are few.
     pub(crate) fn cost(&self, cached_price: f64) -> f64 {
-        (self.input_tokens - self.warm_tokens) as f64 + cached_price * self.warm_tokens as f64
+        (self.input_tokens - self.warm_tokens + self.summaries.cost()) as f64 + cached_price * self.warm_tokens as f64
     }
 }

@@ -4,7 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use tokio::runtime::Handle;
 use tower_chat_history_core::{
-    Compact, CompactOutcome, Compaction, ConversationId, Cut, Seq, StoreError, Summary, Window,
+    Compact, CompactOutcome, CompactionVersion, ConversationId, Cut, Incarnation, Message, Seq, StoreError, Summary,
+    Window,
 };
 
 use crate::{
@@ -14,20 +15,49 @@ use crate::{
 };
 
 /// How many exchanges are read at once.
-const PAGE: usize = 256;
+const PAGE: usize = 64;
 
 /// How often a finished summary is put onto a compaction that was stored meanwhile.
-const MERGES: usize = 5;
+const MERGES: usize = 20;
 
 /// A summary to be made.
-pub(super) struct Job<'a> {
-    pub(super) conversation: &'a ConversationId,
+pub(super) struct Job {
+    pub(super) conversation: ConversationId,
     /// The conversation as it was seen.
-    pub(super) window: &'a Window,
+    pub(super) window: Window,
     /// What the window is to become. Its summary is the one so far.
     pub(super) cut: Cut,
-    pub(super) counting: &'a Counting,
+    pub(super) counting: Counting,
+    /// How large the summary may be.
+    pub(super) max_tokens: u32,
     pub(super) waited_for: bool,
+}
+
+impl Job {
+    /// The first exchange to read: what was pruned meanwhile is gone.
+    fn from(&self) -> Seq {
+        first_uncovered(&self.cut, &self.window)
+    }
+
+    /// The cut for a summary that covers less than it should. Nothing leaves the window uncovered that need not: only a call
+    /// that waits is over its limit.
+    fn cut_for_part(&self, covers_to: Seq) -> Cut {
+        let mut cut = self.cut.clone();
+        if !self.waited_for {
+            let stored = self.window.compaction.as_ref().map(|compaction| &compaction.cut);
+            let least = covers_to.max(stored.map_or(Seq::FIRST, |stored| stored.window_start));
+            let mut openings = self.window.exchanges.iter().filter(|recorded| recorded.exchange.opens_turn());
+            let opening = openings.find(|recorded| recorded.seq >= least).map_or(cut.window_start, |found| found.seq);
+            cut.window_start = cut.window_start.min(opening);
+            cut.rounds_start = stored.map_or(Seq::FIRST, |stored| stored.rounds_start).max(cut.window_start);
+        }
+        cut
+    }
+}
+
+/// The first exchange that no summary covers, of those that there still are.
+pub(in crate::engine) fn first_uncovered(cut: &Cut, window: &Window) -> Seq {
+    cut.covers_to().max(window.revision.first())
 }
 
 /// Why there is no summary.
@@ -52,12 +82,14 @@ impl Engine {
     pub(super) async fn make_and_store(
         &self,
         summaries: &Summaries,
-        job: Job<'_>,
+        job: &Job,
         runtime: Option<&Handle>,
     ) -> SummaryReport {
-        let (mut report, cut) = self.make(summaries, &job, runtime).await;
+        let (mut report, cut) = self.make(summaries, job, runtime).await;
         if let Some(cut) = cut {
-            match self.store_summary(&job, cut).await {
+            let (incarnation, replaces) = (job.window.revision.incarnation(), job.window.compaction_version());
+            let base = job.cut.covers_to();
+            match self.store_summary(&job.conversation, incarnation, replaces, base, cut, runtime).await {
                 Ok(true) => {}
                 Ok(false) => report.outcome = SummaryOutcome::Superseded,
                 Err(error) => report.outcome = SummaryOutcome::Failed(Arc::new(error)),
@@ -71,34 +103,34 @@ impl Engine {
     pub(super) async fn make(
         &self,
         summaries: &Summaries,
-        job: &Job<'_>,
+        job: &Job,
         runtime: Option<&Handle>,
     ) -> (SummaryReport, Option<Cut>) {
-        let counter = job.counting.counter();
-        let before =
-            job.cut.summary.as_ref().map(|summary| {
-                (summary.text.clone(), summary.tokens.unwrap_or_else(|| counter.count_text(&summary.text)))
-            });
+        let before = job.cut.summary.as_ref().map(|summary| {
+            let tokens = summary.tokens.unwrap_or_else(|| job.counting.text(&summary.text));
+            (summary.text.clone(), tokens)
+        });
         let mut report = SummaryReport {
             conversation: job.conversation.clone(),
-            from: job.cut.covers_to(),
+            from: job.from(),
             to: job.cut.window_start,
             waited_for: job.waited_for,
             cost: SummaryCost::default(),
             tokens: None,
             outcome: SummaryOutcome::Stored,
         };
-        let mut rolling =
-            Rolling::new(before, &*summaries.summarizer, counter, summaries.max_tokens, summaries.chunk_tokens);
+        let (max_tokens, chunk_tokens) = (job.max_tokens, summaries.chunk());
+        let mut rolling = Rolling::new(before, &*summaries.summarizer, &job.counting, max_tokens, chunk_tokens);
         let mut part = None;
-        let made = timer::timeout(runtime, Some(summaries.timeout), self.roll(job, &mut rolling, &mut part)).await;
+        let rolled = self.roll(job, &mut rolling, &mut part, runtime);
+        let made = timer::timeout(runtime, Some(summaries.timeout), rolled).await;
         let made = made.unwrap_or_else(|after: Duration| Err(SummaryError::TimedOut(after).into()));
         report.cost = rolling.cost();
-        let (rolled, covers_to) = match (made, part) {
-            (Ok(rolled), _) => (rolled, job.cut.window_start),
+        let (rolled, covers_to, mut cut) = match (made, part) {
+            (Ok(rolled), _) => (rolled, job.cut.window_start, job.cut.clone()),
             (Err(Missing::Unsound(error)), Some((rolled, covers_to))) => {
                 report.outcome = SummaryOutcome::Part(Arc::new(error));
-                (rolled, covers_to)
+                (rolled, covers_to, job.cut_for_part(covers_to))
             }
             (Err(Missing::Unsound(error)), None) => {
                 report.outcome = SummaryOutcome::Rejected(Arc::new(error));
@@ -112,7 +144,6 @@ impl Engine {
         (report.to, report.tokens) = (covers_to, Some(rolled.tokens));
         let mut summary = Summary::new(rolled.text, covers_to);
         (summary.tokens, summary.model) = (Some(rolled.tokens), rolled.model);
-        let mut cut = job.cut.clone();
         cut.summary = Some(summary);
         (report, Some(cut))
     }
@@ -122,14 +153,23 @@ impl Engine {
     /// `part` is what there is to keep if it fails on the way: a summary of the exchanges before a position.
     async fn roll(
         &self,
-        job: &Job<'_>,
+        job: &Job,
         rolling: &mut Rolling<'_>,
         part: &mut Option<(Rolled, Seq)>,
+        runtime: Option<&Handle>,
     ) -> Result<Rolled, Missing> {
-        let (mut from, to) = (job.cut.covers_to(), job.cut.window_start);
+        let (mut from, to) = (job.from(), job.cut.window_start);
         while from < to {
-            let page = self.store().read(job.conversation, from, PAGE).await?;
+            let page = self.store().read(&job.conversation, from, PAGE).await?;
+            // After a deletion or a truncation these are other exchanges.
+            if page.revision.is_none_or(|now| now.incarnation() != job.window.revision.incarnation()) {
+                return Err(StoreError::Gone.into());
+            }
             let Some(last) = page.exchanges.last().map(|last| last.seq) else { break };
+            let messages = page.exchanges.iter().flat_map(|recorded| &recorded.exchange.messages);
+            let messages: Vec<Message> = messages.cloned().collect();
+            // Imported messages may not know their counts yet, and there may be many of them.
+            job.counting.exchange(&messages, runtime).await;
             for recorded in page.exchanges.iter().filter(|recorded| recorded.seq < to) {
                 let messages = &recorded.exchange.messages;
                 if let Some(rolled) = rolling.make_room(messages).await? {
@@ -142,21 +182,32 @@ impl Engine {
         Ok(rolling.finish().await?)
     }
 
-    /// Stores a summary, onto whatever compaction there is by now if that still has the summary it was made from: it is paid
-    /// for. `false` if another summary came first.
-    async fn store_summary(&self, job: &Job<'_>, made: Cut) -> Result<bool, StoreError> {
-        let base = job.cut.covers_to();
-        let (mut cut, mut replaces) = (made.clone(), job.window.compaction_version());
+    /// Stores a cut with a summary, onto whatever compaction there is by now if that still has the summary it was made from
+    /// (`base` is what that covers): it is paid for. `false` if another summary came first.
+    pub(in crate::engine) async fn store_summary(
+        &self,
+        conversation: &ConversationId,
+        incarnation: Incarnation,
+        mut replaces: CompactionVersion,
+        base: Seq,
+        made: Cut,
+        runtime: Option<&Handle>,
+    ) -> Result<bool, StoreError> {
+        let mut cut = made.clone();
+        let mut attempts = self.options().save_attempts;
         for _ in 0..MERGES {
-            let profile = self.options().profile.clone();
-            let compact = Compact { profile, replaces, cut };
-            match self.store().compact(job.conversation, job.window.revision.incarnation(), compact).await? {
-                CompactOutcome::Stored(_) => return Ok(true),
-                CompactOutcome::Kept(stored) => {
-                    let Compaction { version, cut: stored, .. } = stored.unwrap_or_default();
-                    let Some(merged) = made.merged_onto(base, &stored) else { return Ok(false) };
-                    (cut, replaces) = (merged, version);
+            let compact = Compact { profile: self.options().profile.clone(), replaces, cut: cut.clone() };
+            let stored = self.store().compact(conversation, incarnation, compact);
+            let stored = timer::timeout(runtime, self.options().store_timeout, stored).await;
+            match stored.unwrap_or_else(|after| Err(StoreError::unavailable(TimedOut(after)))) {
+                Ok(CompactOutcome::Stored(_)) => return Ok(true),
+                Ok(CompactOutcome::Kept(stored)) => {
+                    let stored = stored.unwrap_or_default();
+                    let Some(merged) = made.merged_onto(base, &stored.cut) else { return Ok(false) };
+                    (cut, replaces) = (merged, stored.version);
                 }
+                Err(error) if error.is_retryable() && attempts > 1 => attempts -= 1,
+                Err(error) => return Err(error),
             }
         }
         Ok(false)
@@ -164,17 +215,32 @@ impl Engine {
 
     /// Tells of a summary, and lets the next one wait if it was none.
     pub(super) fn told(&self, summaries: &Summaries, report: &SummaryReport) {
+        let (pauses, conversation) = (&self.shared.pauses, &report.conversation);
         match &report.outcome {
-            SummaryOutcome::Stored | SummaryOutcome::Superseded => self.shared.pauses.succeeded(&report.conversation),
-            SummaryOutcome::Rejected(error) | SummaryOutcome::Part(error) => {
-                tracing::warn!(error.type = error.kind(), "a summary was not made, or not whole; the window is trimmed without it");
-                self.shared.pauses.failed(&report.conversation);
+            SummaryOutcome::Stored | SummaryOutcome::Made | SummaryOutcome::Superseded => {
+                pauses.succeeded(conversation);
+            }
+            SummaryOutcome::Part(error) => {
+                tracing::warn!(error.type = error.kind(), "a summary was not made to its end; the rest is made later");
+                // It got on: the pause does not grow.
+                pauses.succeeded(conversation);
+                pauses.failed(conversation);
+            }
+            // There was little to summarize, which is no fault of the summarizer.
+            SummaryOutcome::Rejected(error) if matches!(**error, SummaryError::NoGain { .. }) => {}
+            SummaryOutcome::Rejected(error) => {
+                tracing::warn!(error.type = error.kind(), "a summary was not made; the window is trimmed without it");
+                pauses.failed(conversation);
             }
             SummaryOutcome::Failed(error) => {
-                tracing::warn!(error.type = error.kind(), "a summary could not be stored");
-                self.shared.pauses.failed(&report.conversation);
+                tracing::warn!(error.type = error.kind(), "what a summary covers could not be read, or it could not be stored");
+                pauses.failed(conversation);
             }
         }
         summaries.tell(report);
     }
 }
+
+#[derive(Debug, thiserror::Error)]
+#[error("the store did not answer within {} ms", .0.as_millis())]
+pub(super) struct TimedOut(pub(super) Duration);

@@ -3,14 +3,17 @@
 mod background;
 mod job;
 mod pause;
+mod running;
 
-use tower_chat_history_core::{Compaction, Cut, Window};
+use std::sync::Arc;
+
+use tokio::runtime::Handle;
+use tower_chat_history_core::{
+    Appended, CompactOutcome, Compaction, CompactionVersion, ConversationId, Cut, Seq, Window,
+};
 
 use self::job::Job;
-pub(super) use self::{
-    background::{Summarizing, TurnEnd},
-    pause::Pauses,
-};
+pub(super) use self::{background::TurnEnd, job::first_uncovered, pause::Pauses, running::Summarizing};
 use super::{
     Engine,
     begin::{Call, Planned, Seen},
@@ -18,8 +21,16 @@ use super::{
 };
 use crate::{
     HistoryError,
-    summary::{SummarizeWhen, SummaryOutcome, SummaryReport},
+    summary::{Summaries, SummarizeWhen, SummaryOutcome, SummaryReport},
 };
+
+/// A summary that is stored with the exchange of the call that it was made for.
+#[derive(Clone, Debug)]
+pub(super) struct Made {
+    pub(super) cut: Cut,
+    /// What the summary covers that it was made from.
+    pub(super) base: Seq,
+}
 
 impl Engine {
     /// Gives a call the summary that it should not go on without: plans anew with it, or leaves the plan as it is.
@@ -28,65 +39,106 @@ impl Engine {
         call: &Call,
         seen: &mut Seen,
         planned: &mut Planned,
-        release: impl FnOnce() + Send,
+        release: &mut (impl FnMut() + Send),
     ) -> Result<(), HistoryError> {
-        let Some((cut, window)) = self.wanted(call, seen, planned) else { return Ok(()) };
+        let Some(summaries) = self.options().summaries.clone() else { return Ok(()) };
+        let Some(job) = self.wanted(&summaries, call, seen, planned) else { return Ok(()) };
         release();
-        let report = if window_is_stored(&cut, &window) {
-            let report = self.wait_or_run(call, cut, &window).await;
-            if report.as_ref().is_some_and(SummaryReport::is_summarized) {
-                *seen = self.look(call).await?;
-                *planned = self.decide(call, seen).await?;
+        if is_stored(&job.cut, &job.window) {
+            let Some(report) = self.wait_for(&summaries, call, job).await else { return Ok(()) };
+            if report.is_summarized() {
+                // It was good enough without the summary: what fails now must not fail the call.
+                match self.plan_anew(call).await {
+                    Ok(anew) => (*seen, *planned) = anew,
+                    Err(error @ HistoryError::AlreadyRecorded(_)) => return Err(error),
+                    Err(_) => tracing::warn!("a summary is stored, and the call goes on without it"),
+                }
             }
-            report
-        } else {
-            let (report, cut) = self.run_for(call, cut, &window).await;
-            if let Some(cut) = cut {
-                // It is stored with this call's exchange: before that, the window has nothing to start with.
-                seen.starts_empty(Compaction::new(window.compaction_version(), cut.clone()));
-                *planned = self.decide(call, seen).await?;
-                planned.plan.fit.cut = Some(cut);
+            planned.summary = Some(report);
+            return Ok(());
+        }
+        let (report, cut) = self.make(&summaries, &job, call.runtime.as_ref()).await;
+        // A part of it would leave out what is behind it.
+        let whole = cut.filter(|_| matches!(report.outcome, SummaryOutcome::Stored));
+        let outcome = if whole.is_some() { SummaryOutcome::Made } else { report.outcome.clone() };
+        let report = SummaryReport { outcome, ..report };
+        self.told(&summaries, &report);
+        if let Some(cut) = whole {
+            // Before the exchange is stored, the window has nothing to start with.
+            let mut empty = seen.clone();
+            empty.starts_empty(Compaction::new(job.window.compaction_version(), cut.clone()));
+            if let Ok(mut anew) = self.decide(call, &empty).await {
+                anew.plan.superseded = planned.plan.superseded;
+                anew.plan.fit.cut = Some(cut.clone());
+                anew.made = Some(Made { cut, base: job.cut.covers_to() });
+                (*seen, *planned) = (empty, anew);
             }
-            report
-        };
-        planned.summary = report;
+        }
+        planned.summary = Some(report);
         Ok(())
     }
 
-    /// What the window is to become, where a call should wait for a summary: something leaves it that none covers.
-    fn wanted(&self, call: &Call, seen: &Seen, planned: &Planned) -> Option<(Cut, Window)> {
-        let summaries = self.options().summaries.as_ref()?;
+    /// Stores the summary that was to be stored with an exchange, where that did not come to pass: another compaction had been
+    /// stored meanwhile.
+    pub(super) async fn keep_summary(
+        &self,
+        conversation: &ConversationId,
+        stored: &Appended,
+        made: Made,
+        runtime: Option<&Handle>,
+    ) {
+        let replaces = match &stored.compaction {
+            Some(CompactOutcome::Stored(_)) => return,
+            Some(CompactOutcome::Kept(Some(kept))) => kept.version,
+            Some(CompactOutcome::Kept(None)) | None => CompactionVersion::NONE,
+        };
+        let incarnation = stored.revision.incarnation();
+        let kept = self.store_summary(conversation, incarnation, replaces, made.base, made.cut, runtime).await;
+        if let Err(error) = kept {
+            tracing::warn!(error.type = error.kind(), "a summary could not be stored");
+        }
+    }
+
+    async fn plan_anew(&self, call: &Call) -> Result<(Seen, Planned), HistoryError> {
+        let seen = self.look(call).await?;
+        let planned = self.decide(call, &seen).await?;
+        Ok((seen, planned))
+    }
+
+    /// The summary that a call should wait for: something leaves the window that none covers.
+    fn wanted(&self, summaries: &Summaries, call: &Call, seen: &Seen, planned: &Planned) -> Option<Job> {
         let window = seen.window.as_ref()?;
+        // Within a turn only rounds leave the window, which no summary covers.
+        if planned.plan.continues.is_some() || self.shared.pauses.is_paused(&call.conversation) {
+            return None;
+        }
         let cut = match summaries.when {
-            SummarizeWhen::BeforeEveryCall if planned.plan.continues.is_some() => return None,
             SummarizeWhen::BeforeEveryCall => everything(window)?,
+            // What only the load limit cut off can wait for the end of the turn.
+            SummarizeWhen::AfterReply { .. } if planned.plan.fit.evicted.messages == 0 => return None,
             SummarizeWhen::AfterReply { .. } | SummarizeWhen::BeforeCall => planned.plan.fit.cut.clone()?,
         };
-        let has_room = planned.basis.is_none_or(|basis| basis.room_for_summary() >= u64::from(summaries.least_room));
-        let leaves = cut.window_start > cut.covers_to();
-        (leaves && has_room && !self.shared.pauses.is_paused(&call.conversation)).then(|| (cut, window.clone()))
+        let frame = call.counting.message(&self.options().summary_format.message(""));
+        let room = planned.basis.map_or(u64::MAX, |basis| basis.room_for_summary().saturating_sub(frame));
+        let leaves = cut.window_start > first_uncovered(&cut, window);
+        (leaves && room >= u64::from(summaries.least_room)).then(|| Job {
+            conversation: call.conversation.clone(),
+            window: window.clone(),
+            cut,
+            counting: call.counting.clone(),
+            max_tokens: summaries.max_tokens.min(u32::try_from(room).unwrap_or(u32::MAX)),
+            waited_for: true,
+        })
     }
 
-    /// Waits for the summary that is being made of the conversation, or makes one and stores it.
-    async fn wait_or_run(&self, call: &Call, cut: Cut, window: &Window) -> Option<SummaryReport> {
-        let summaries = self.options().summaries.as_ref()?;
-        if let Some(running) = self.shared.summarizing.of(&call.conversation) {
-            let waited = timer::timeout(call.runtime.as_ref(), Some(summaries.timeout), running).await.ok()??;
-            return Some(SummaryReport { waited_for: true, ..(*waited).clone() });
-        }
-        let job = Job { conversation: &call.conversation, window, cut, counting: &call.counting, waited_for: true };
-        Some(self.make_and_store(summaries, job, call.runtime.as_ref()).await)
-    }
-
-    /// Makes a summary that is stored later.
-    async fn run_for(&self, call: &Call, cut: Cut, window: &Window) -> (Option<SummaryReport>, Option<Cut>) {
-        let Some(summaries) = self.options().summaries.as_ref() else { return (None, None) };
-        let job = Job { conversation: &call.conversation, window, cut, counting: &call.counting, waited_for: true };
-        let (report, cut) = self.make(summaries, &job, call.runtime.as_ref()).await;
-        self.told(summaries, &report);
-        // A part of it would leave out what is behind it.
-        let whole = cut.filter(|_| matches!(report.outcome, SummaryOutcome::Stored));
-        (Some(report), whole)
+    /// Waits for the summary that is being made of the conversation, or for this one.
+    async fn wait_for(&self, summaries: &Summaries, call: &Call, job: Job) -> Option<SummaryReport> {
+        let (engine, made_by) = (self.clone(), summaries.clone());
+        let runtime = call.runtime.clone();
+        let work = async move { Some(Arc::new(engine.make_and_store(&made_by, &job, runtime.as_ref()).await)) };
+        let running = self.run(&call.conversation, work).unwrap_or_else(|running| running);
+        let waited = timer::timeout(call.runtime.as_ref(), Some(summaries.timeout), running).await.ok()??;
+        Some(SummaryReport { waited_for: true, ..(*waited).clone() })
     }
 }
 
@@ -99,6 +151,6 @@ fn everything(window: &Window) -> Option<Cut> {
 }
 
 /// Whether a cut's window starts at an exchange that is stored.
-fn window_is_stored(cut: &Cut, window: &Window) -> bool {
+fn is_stored(cut: &Cut, window: &Window) -> bool {
     window.exchanges.last().is_some_and(|last| cut.window_start <= last.seq)
 }

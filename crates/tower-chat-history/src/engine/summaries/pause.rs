@@ -33,7 +33,7 @@ impl Pauses {
 
     pub(super) fn failed(&self, conversation: &ConversationId) {
         let mut pauses = self.lock();
-        if pauses.len() >= REMEMBERED {
+        if pauses.len() >= REMEMBERED && !pauses.contains_key(conversation) {
             pauses.clear();
         }
         let failures = pauses.get(conversation).map_or(0, |pause| pause.failures);

@@ -1,0 +1,107 @@
+//! A summarizer without a model.
+
+use std::{fmt, sync::Arc};
+
+use async_trait::async_trait;
+use tower_chat_history::{
+    BoxError, Message, Usage,
+    summary::{Summarized, Summarizer, SummaryPrompt, SummaryRequest},
+    tokens::{CountMessages as _, TokenCounter},
+};
+use tower_chat_history_test::rules::remembered_answer;
+
+/// How many words of a message are kept.
+const WORDS: usize = 8;
+
+/// How the line with the user's name begins. The mock model knows a name by it.
+const NAME: &str = "My name is ";
+
+/// Summarizes by extracts: the beginnings of the newest messages, as many as it may have, and the user's name, which is
+/// never given up for them. The text depends on nothing but what it is given.
+///
+/// It reports the usage that a model would have, by the default prompt.
+pub struct Extract {
+    counter: Arc<dyn TokenCounter>,
+}
+
+impl Extract {
+    /// Extracts that are bounded by this counter's tokens.
+    #[must_use]
+    pub const fn new(counter: Arc<dyn TokenCounter>) -> Self {
+        Self { counter }
+    }
+
+    fn text(&self, request: &SummaryRequest) -> String {
+        let previous = request.previous.as_deref().unwrap_or_default();
+        let mut lines: Vec<String> =
+            previous.lines().filter(|line| !line.starts_with(NAME)).map(str::to_owned).collect();
+        lines.extend(request.messages.iter().filter_map(extract));
+        // The name stands last: of several, the last one counts.
+        lines.extend(name(previous, &request.messages));
+        loop {
+            let text = lines.join("\n");
+            if lines.is_empty() || self.counter.count_text(&text) <= request.max_tokens {
+                return text;
+            }
+            lines.remove(0);
+        }
+    }
+}
+
+#[async_trait]
+impl Summarizer for Extract {
+    async fn summarize(&self, request: SummaryRequest) -> Result<Summarized, BoxError> {
+        let text = self.text(&request);
+        let prompt = SummaryPrompt::default().messages(&request);
+        let input = self.counter.count(&prompt) + u64::from(self.counter.reply_priming());
+        let mut summarized = Summarized::new(text);
+        summarized.usage = Some(Usage::new(input, self.counter.count_text(&summarized.text).into()));
+        Ok(summarized)
+    }
+}
+
+impl fmt::Debug for Extract {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Extract").field("counter", &self.counter).finish()
+    }
+}
+
+/// A message's beginning, if it has a text.
+fn extract(message: &Message) -> Option<String> {
+    let text = message.text();
+    let words: Vec<&str> = text.split_whitespace().take(WORDS).collect();
+    (!words.is_empty()).then(|| format!("{}: {}", message.role(), words.join(" ")))
+}
+
+/// The line with the user's name, if the mock model would know it by these.
+fn name(previous: &str, messages: &[Message]) -> Option<String> {
+    let mut told = vec![Message::user(previous)];
+    told.extend(messages.iter().cloned());
+    told.push(Message::user("What is my name?"));
+    remembered_answer(&told).strip_prefix("Your name is ").map(|name| format!("{NAME}{name}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Counter;
+
+    async fn summary(previous: Option<&str>, texts: &[&str], max_tokens: u32) -> String {
+        let messages = texts.iter().map(Message::user).collect();
+        let request = SummaryRequest::new(previous.map(str::to_owned), messages, max_tokens);
+        let summarized = Extract::new(Counter::O200k.make()).summarize(request).await.unwrap();
+        assert!(summarized.usage.unwrap().output_tokens <= max_tokens.into());
+        summarized.text
+    }
+
+    #[tokio::test]
+    async fn the_newest_beginnings_are_kept_and_the_name() {
+        let first = summary(None, &["I am Nemo.", "one two three four five six seven eight nine", " "], 100).await;
+        assert_eq!(first, "user: I am Nemo.\nuser: one two three four five six seven eight\nMy name is Nemo.");
+        let rolled = summary(Some(&first), &["and then"], 100).await;
+        assert!(rolled.ends_with("eight\nuser: and then\nMy name is Nemo."), "{rolled}");
+        assert_eq!(summary(Some(&first), &["and then"], 10).await, "user: and then\nMy name is Nemo.");
+        assert!(summary(Some(&first), &["Call me Dory."], 100).await.ends_with("\nMy name is Dory."));
+        assert_eq!(summary(None, &["so many words"], 1).await, "");
+    }
+}
