@@ -1,31 +1,28 @@
 //! The way to a turn: wait for one's own writes, load, plan.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use tokio::runtime::Handle;
 use tower_chat_history_core::{
-    Compact, Compaction, ConversationId, ExchangeId, Expect, Load, Loaded, Message, Recorded, StoreError, Summary,
-    Window,
+    Compact, ConversationId, ExchangeId, Expect, Load, Loaded, Message, Recorded, StoreError, Window,
 };
 
 use super::{
-    CallOptions, Engine, RequestInfo, Turn, TurnInput,
+    Engine, Turn, TurnInput,
     basis::Basis,
-    count::Counting,
+    call::{Call, Planned, Seen},
     ending::Ending,
     input::Keep,
     queue::QueuePermit,
-    summaries::{Made, first_uncovered},
     timer, transcript,
     turn::{Begun, Target},
 };
 use crate::{
-    History, HistoryError, InputError, NotStored, OnConflict, OnLoadFailure, Outcome,
+    History, HistoryError, NotStored, OnConflict, OnLoadFailure, Outcome,
     budget::Limits,
     plan::{Given, Plan, Refused, plan},
-    report::{ReportSender, TurnReport},
-    summary::{Summaries, SummaryReport},
-    tokens::ByteEstimate,
+    report::TurnReport,
+    summary::Summaries,
 };
 
 impl Engine {
@@ -217,111 +214,6 @@ impl Engine {
         in_flight.saved(conversation).await;
         Ok(Some(permit))
     }
-}
-
-/// What a call asks for, made ready.
-pub(super) struct Call {
-    pub(super) conversation: ConversationId,
-    exchange: Option<ExchangeId>,
-    transcript: Vec<Message>,
-    input: Vec<Message>,
-    choices: usize,
-    request: RequestInfo,
-    pub(super) counting: Counting,
-    /// Whose counts are corrected: the model's by this counter. None if they cannot be.
-    calibration: Option<String>,
-    keep: Keep,
-    report: Option<ReportSender>,
-    /// Where time is measured.
-    pub(super) runtime: Option<Handle>,
-}
-
-impl Call {
-    fn new(engine: &Engine, input: TurnInput) -> Result<Self, HistoryError> {
-        let TurnInput { conversation, exchange, transcript, input, choices, request, counter, options } = input;
-        if input.is_empty() {
-            return Err(InputError::Empty.into());
-        }
-        let policy = engine.options();
-        let runtime = Handle::try_current().ok();
-        if policy.measures_time() && runtime.is_none() {
-            return Err(HistoryError::NoRuntime);
-        }
-        let counter = policy.token_counter.clone().or(counter).unwrap_or_else(|| Arc::new(ByteEstimate::new()));
-        let model = request.model.as_deref().unwrap_or_default();
-        let calibration = counter.name().map(|counter| format!("{model} {counter}"));
-        let counting = Counting::new(engine, counter);
-        let CallOptions { keep, report } = options;
-        Ok(Self {
-            conversation,
-            exchange,
-            transcript,
-            input,
-            choices,
-            request,
-            counting,
-            calibration,
-            keep,
-            report,
-            runtime,
-        })
-    }
-}
-
-/// What there was to load.
-#[derive(Clone)]
-pub(super) struct Seen {
-    history: History,
-    pub(super) window: Option<Window>,
-    /// What stands for a history that could not be loaded.
-    resent: Vec<Recorded>,
-    /// How many messages there were.
-    loaded: usize,
-}
-
-impl Seen {
-    fn messages(&self) -> impl Iterator<Item = &Message> {
-        let exchanges = self.window.as_ref().map_or(&self.resent, |window| &window.exchanges);
-        exchanges.iter().flat_map(|recorded| &recorded.exchange.messages)
-    }
-
-    /// Goes on as if this compaction were stored already, and left nothing of the window.
-    pub(super) fn starts_empty(&mut self, compaction: Compaction) {
-        if let Some(window) = &mut self.window {
-            window.exchanges.clear();
-            window.compaction = Some(compaction);
-        }
-    }
-
-    /// How many turns the window has, with the one that is under way.
-    fn turns(&self) -> usize {
-        let exchanges = self.window.iter().flat_map(|window| &window.exchanges);
-        exchanges.filter(|recorded| recorded.exchange.opens_turn()).count().saturating_add(1)
-    }
-
-    /// Whether something left the window that no summary covers.
-    fn has_gap(&self) -> bool {
-        self.window.as_ref().is_some_and(|window| {
-            let cut = window.compaction.as_ref().map(|compaction| &compaction.cut);
-            cut.is_some_and(|cut| cut.window_start > first_uncovered(cut, window))
-        })
-    }
-
-    fn summary(&self) -> Option<&Summary> {
-        self.window.as_ref()?.compaction.as_ref()?.cut.summary.as_ref()
-    }
-}
-
-/// What was decided.
-pub(super) struct Planned {
-    pub(super) plan: Plan,
-    pub(super) basis: Option<Basis>,
-    /// The tokens of the summary that is sent. In the basis is the room that there is for one.
-    summary_size: u64,
-    /// What was done for a summary before.
-    pub(super) summary: Option<SummaryReport>,
-    /// The summary that is stored with the exchange.
-    pub(super) made: Option<Made>,
 }
 
 /// What the append must expect of the log, given what was seen of it.

@@ -24,6 +24,7 @@
 
 mod basis;
 mod begin;
+mod call;
 mod commit;
 mod count;
 mod ending;

@@ -45,6 +45,31 @@ pub enum SummaryOutcome {
     Failed(Arc<StoreError>),
 }
 
+impl SummaryOutcome {
+    /// A short constant name of it, for metrics and spans.
+    #[must_use]
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::Stored => "stored",
+            Self::Made => "made",
+            Self::Superseded => "superseded",
+            Self::Part(_) => "part",
+            Self::Rejected(_) => "rejected",
+            Self::Failed(_) => "failed",
+        }
+    }
+
+    /// A short constant name of what failed, if something did.
+    #[must_use]
+    pub fn error_kind(&self) -> Option<&'static str> {
+        match self {
+            Self::Part(error) | Self::Rejected(error) => Some(error.kind()),
+            Self::Failed(error) => Some(error.kind()),
+            Self::Stored | Self::Made | Self::Superseded => None,
+        }
+    }
+}
+
 impl SummaryReport {
     /// Whether there is another summary now than before, by this one or another.
     #[must_use]

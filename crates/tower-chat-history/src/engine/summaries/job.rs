@@ -8,6 +8,8 @@ use tower_chat_history_core::{
     Window,
 };
 
+use tracing::{Instrument as _, field};
+
 use crate::{
     Engine,
     engine::{count::Counting, timer},
@@ -85,6 +87,29 @@ impl Engine {
         job: &Job,
         runtime: Option<&Handle>,
     ) -> SummaryReport {
+        let span = tracing::info_span!(
+            "summarize",
+            error.type = field::Empty,
+            chat_history.summary.outcome = field::Empty,
+            chat_history.summary.from = job.from().get(),
+            chat_history.summary.to = job.cut.window_start.get(),
+            chat_history.summary.calls = field::Empty,
+            chat_history.summary.input_tokens = field::Empty,
+            chat_history.summary.output_tokens = field::Empty,
+        );
+        let report = self.make_and_store_within(summaries, job, runtime).instrument(span.clone()).await;
+        span.record("chat_history.summary.outcome", report.outcome.kind());
+        span.record("chat_history.summary.calls", report.cost.calls);
+        span.record("chat_history.summary.input_tokens", report.cost.input_tokens);
+        span.record("chat_history.summary.output_tokens", report.cost.output_tokens);
+        if let Some(kind) = report.outcome.error_kind() {
+            span.record("error.type", kind);
+        }
+        self.told(summaries, &report);
+        report
+    }
+
+    async fn make_and_store_within(&self, summaries: &Summaries, job: &Job, runtime: Option<&Handle>) -> SummaryReport {
         let (mut report, cut) = self.make(summaries, job, runtime).await;
         if let Some(cut) = cut {
             let (incarnation, replaces) = (job.window.revision.incarnation(), job.window.compaction_version());
@@ -95,7 +120,6 @@ impl Engine {
                 Err(error) => report.outcome = SummaryOutcome::Failed(Arc::new(error)),
             }
         }
-        self.told(summaries, &report);
         report
     }
 

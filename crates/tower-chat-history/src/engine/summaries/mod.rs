@@ -16,7 +16,7 @@ use self::job::Job;
 pub(super) use self::{background::TurnEnd, job::first_uncovered, pause::Pauses, running::Summarizing};
 use super::{
     Engine,
-    begin::{Call, Planned, Seen},
+    call::{Call, Planned, Seen},
     timer,
 };
 use crate::{
