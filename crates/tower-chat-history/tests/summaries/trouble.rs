@@ -7,8 +7,9 @@ use tower::{
     Layer as _, Service as _, ServiceBuilder, ServiceExt as _, limit::GlobalConcurrencyLimitLayer, service_fn,
 };
 use tower_chat_history::{
-    BoxError, ChatHistoryLayer, ContextBudget, Engine, HistoryOptions, HistoryStore as _, InConversation, Load, Loaded,
-    MemoryStore, Message, OnConflict, Queue, Reply, Retention, TurnInput,
+    BoxError, ChatHistoryLayer, Compact, CompactionVersion, ContextBudget, Cut, Engine, HistoryOptions,
+    HistoryStore as _, InConversation, Load, Loaded, MemoryStore, Message, OnConflict, Profile, Queue, Reply,
+    Retention, Seq, TurnInput,
     adapt::Custom,
     budget::Marks,
     summary::{Summaries, SummarizeWhen, SummaryFormat, SummaryOutcome},
@@ -171,4 +172,30 @@ async fn a_question_that_fits_without_the_summary_is_not_refused() {
     let large = engine.begin(input).await.unwrap();
     assert_eq!(large.context().len(), 1, "the summary is left out of this call");
     large.commit(Reply::new(Message::assistant("a"))).await.unwrap();
+}
+
+/// A summary that was to be stored with an exchange is put onto the compaction that came first.
+#[tokio::test]
+async fn a_summary_that_comes_second_is_put_onto_what_came_first() {
+    let store = MemoryStore::new();
+    let summaries = Summaries::new(Facts::new()).when(SummarizeWhen::BeforeEveryCall);
+    let engine = Engine::with_options(store.clone(), options(summaries));
+    for number in 0..3 {
+        let input = TurnInput::new(id(), [Message::user(format!("fact-{number} {}", "u".repeat(80)))]);
+        let turn = Engine::new(store.clone()).begin(input).await.unwrap();
+        turn.commit(Reply::new(Message::assistant("a"))).await.unwrap();
+    }
+    let Loaded::Window(window) = store.load(&id(), Load::new()).await.unwrap() else { unreachable!() };
+    let turn = engine.begin(TurnInput::new(id(), [Message::user("and now?")])).await.unwrap();
+
+    let (profile, mut cut) = (Profile::default(), Cut::window_from(Seq::new(2)));
+    cut.cleared_before = Seq::new(3);
+    let first = Compact { profile, replaces: CompactionVersion::NONE, cut };
+    store.compact(&id(), window.revision.incarnation(), first).await.unwrap();
+    turn.commit(Reply::new(Message::assistant("a"))).await.unwrap();
+
+    let Loaded::Window(window) = store.load(&id(), Load::new()).await.unwrap() else { unreachable!() };
+    let cut = window.compaction.unwrap().cut;
+    assert_eq!((cut.window_start, cut.covers_to(), cut.cleared_before), (Seq::new(3), Seq::new(3), Seq::new(3)));
+    assert!(cut.summary.unwrap().text.contains("fact-0"));
 }

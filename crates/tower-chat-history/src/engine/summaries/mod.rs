@@ -87,12 +87,11 @@ impl Engine {
         made: Made,
         runtime: Option<&Handle>,
     ) {
-        let replaces = match &stored.compaction {
-            Some(CompactOutcome::Stored(_)) => return,
-            Some(CompactOutcome::Kept(Some(kept))) => kept.version,
-            Some(CompactOutcome::Kept(None)) | None => CompactionVersion::NONE,
-        };
-        let incarnation = stored.revision.incarnation();
+        if matches!(stored.compaction, Some(CompactOutcome::Stored(_))) {
+            return;
+        }
+        // Whatever is stored by now, the summary is put onto it.
+        let (incarnation, replaces) = (stored.revision.incarnation(), CompactionVersion::NONE);
         let kept = self.store_summary(conversation, incarnation, replaces, made.base, made.cut, runtime).await;
         if let Err(error) = kept {
             tracing::warn!(error.type = error.kind(), "a summary could not be stored");
