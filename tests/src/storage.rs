@@ -105,6 +105,10 @@ async fn remotely<T: Send>(call: impl Future<Output = T> + Send) -> T {
 #[async_trait]
 #[deny(clippy::missing_trait_methods)]
 impl<S: HistoryStore> HistoryStore for Remote<S> {
+    fn system(&self) -> &'static str {
+        self.0.system()
+    }
+
     async fn load(&self, id: &ConversationId, load: Load) -> Result<Loaded, StoreError> {
         remotely(self.0.load(id, load)).await
     }

@@ -38,6 +38,7 @@ where
     S: Service<CreateChatCompletionRequest, Response = CreateChatCompletionResponse>,
 {
     let model: String = model.into();
+    let name = model.clone();
     let request = move |messages: Vec<Message>, max_tokens: u32| CreateChatCompletionRequest {
         model: model.clone(),
         messages: messages.iter().filter_map(|message| to_typed::request_message(message).message).collect(),
@@ -48,6 +49,7 @@ where
     ServiceSummarizer::new(service, request, |response: &CreateChatCompletionResponse| {
         from_typed::reply(response).unwrap_or_default()
     })
+    .model(name)
 }
 
 #[cfg(test)]

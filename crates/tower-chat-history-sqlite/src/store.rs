@@ -124,6 +124,10 @@ impl SqliteStore {
 #[async_trait]
 #[deny(clippy::missing_trait_methods)]
 impl HistoryStore for SqliteStore {
+    fn system(&self) -> &'static str {
+        "sqlite"
+    }
+
     async fn load(&self, id: &ConversationId, load: Load) -> Result<Loaded, StoreError> {
         self.query(LoadWindow { id: id.clone(), load }).await
     }

@@ -24,6 +24,10 @@ const LIFE: Incarnation = Incarnation::from_bytes([7; 16]);
 
 #[async_trait]
 impl HistoryStore for OneList {
+    fn system(&self) -> &'static str {
+        "memory"
+    }
+
     async fn load(&self, _: &ConversationId, _: Load) -> Result<Loaded, StoreError> {
         let log = self.0.lock().unwrap().clone();
         Ok(Loaded::Window(Window::new(Revision::new(LIFE, log.len() as u64), None, log, false)))

@@ -45,6 +45,24 @@ pub enum HistoryError {
     NoRuntime,
 }
 
+impl HistoryError {
+    /// A short constant name of the kind of failure, for metrics and spans.
+    #[must_use]
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::Input(_) => "input",
+            Self::Transcript(_) => "transcript",
+            Self::DoesNotFit(_) => "does_not_fit",
+            Self::AlreadyRecorded(_) => "already_recorded",
+            Self::Load(error) => error.kind(),
+            Self::LoadTimeout(_) => "timeout",
+            Self::QueueFull { .. } => "queue_full",
+            Self::QueueTimeout(_) => "queue_timeout",
+            Self::NoRuntime => "no_runtime",
+        }
+    }
+}
+
 /// An input that cannot stand behind the conversation: sent like this, a provider would refuse it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]

@@ -71,6 +71,7 @@ mod routed;
 mod spawn;
 pub mod stream;
 pub mod summary;
+pub mod telemetry;
 pub mod tokens;
 pub mod trim;
 pub mod view;
@@ -101,12 +102,13 @@ pub use self::{
     middleware::{ChatHistory, ChatHistoryLayer},
     options::HistoryOptions,
     policy::{OnConflict, OnInterruption, OnLoadFailure, OnOpenTurn, OnSaveFailure, Queue},
-    report::{History, NotStored, Outcome, ReportHandle, TurnReport, TurnTokens},
+    report::{Fallback, History, NotStored, Outcome, ReportHandle, TurnReport, TurnTokens},
     request::{InConversation, Place},
     routed::RoutedStore,
     spawn::{Spawn, TokioSpawn},
     stream::RecordedStream,
     summary::{Summaries, Summarizer},
+    telemetry::Telemetry,
     trim::trim_messages,
     view::{OpenCalls, View},
 };

@@ -8,6 +8,7 @@ use crate::{
     OnConflict, OnInterruption, OnLoadFailure, OnOpenTurn, OnSaveFailure, Spawn, TokioSpawn, TurnReport,
     budget::{ClearResults, ContextBudget, Marks, Trimmer},
     summary::{Summaries, SummaryFormat},
+    telemetry::Telemetry,
     tokens::TokenCounter,
 };
 
@@ -33,6 +34,7 @@ pub struct HistoryOptions {
     pub(crate) summary_format: SummaryFormat,
     pub(crate) token_counter: Option<Arc<dyn TokenCounter>>,
     pub(crate) on_turn: Option<Hook>,
+    pub(crate) telemetry: Telemetry,
     pub(crate) spawn: Arc<dyn Spawn>,
 }
 
@@ -58,6 +60,7 @@ impl HistoryOptions {
             summary_format: SummaryFormat::default(),
             token_counter: None,
             on_turn: None,
+            telemetry: Telemetry::default(),
             spawn: Arc::new(TokioSpawn::current()),
         }
     }
@@ -185,6 +188,14 @@ impl HistoryOptions {
         self
     }
 
+    /// What is exported of turns. The default is spans without conversation ids and content, see
+    /// [`telemetry`](crate::telemetry).
+    #[must_use]
+    pub fn telemetry(mut self, telemetry: Telemetry) -> Self {
+        self.telemetry = telemetry;
+        self
+    }
+
     /// Whether calls need a timer, and with it a tokio runtime.
     pub(crate) const fn measures_time(&self) -> bool {
         self.store_timeout.is_some() || matches!(self.on_conflict, OnConflict::Serialize(_)) || self.summaries.is_some()
@@ -224,6 +235,7 @@ impl fmt::Debug for HistoryOptions {
             .field("summary_format", &self.summary_format)
             .field("token_counter", &self.token_counter)
             .field("on_turn", &self.on_turn.is_some())
+            .field("telemetry", &self.telemetry)
             .field("spawn", &self.spawn)
             .finish()
     }

@@ -11,7 +11,11 @@ use futures_channel::oneshot;
 use futures_util::FutureExt as _;
 use tower_chat_history_core::{ConversationId, ExchangeId, Revision, Seq};
 
-use crate::{SaveError, budget::PromptTokens, summary::SummaryReport};
+use crate::{
+    SaveError,
+    budget::{PromptTokens, Trimming},
+    summary::SummaryReport,
+};
 
 /// What a turn did. It holds ids and sizes, no message text.
 #[derive(Clone, Debug)]
@@ -31,6 +35,11 @@ pub struct TurnReport {
     pub truncated: bool,
     /// Tool calls that a new question left unanswered.
     pub superseded_calls: usize,
+    /// Whether the model saw less than the whole conversation: a compaction, a summary, a pruned log or the load limit stand
+    /// before what was sent.
+    pub abridged: bool,
+    /// Whether the reply is a stream.
+    pub streamed: bool,
     /// Loaded messages that the request's types could not carry whole. The log keeps them as they are.
     pub downgraded: usize,
     /// What was counted, if there is a [budget](crate::budget).
@@ -58,6 +67,11 @@ pub struct TurnTokens {
     pub evicted_messages: usize,
     /// Their tokens, and those of what was cleared.
     pub evicted_tokens: u64,
+    /// Why the window had to be made smaller, and how.
+    pub trimming: Trimming,
+    /// How many of the prompt's tokens the prompt began with that this process sent before in the conversation: what a provider's
+    /// cache of prefixes can serve. None for the first one, and where nobody listens: no span, hook or handle.
+    pub warm: Option<u64>,
     /// Whether a compaction was decided on, which the next calls will begin with. It is stored with the exchange. One that was
     /// stored with a [summary](TurnReport::summary) before, or after the reply, is not told here.
     pub compacted: bool,
@@ -70,6 +84,20 @@ pub struct TurnTokens {
 }
 
 impl TurnTokens {
+    /// What the prompt would have had without anything left out for it. (What earlier compactions left out is not in it.)
+    #[must_use]
+    pub const fn before(&self) -> u64 {
+        self.prompt.total().saturating_add(self.evicted_tokens)
+    }
+
+    /// What share of the prompt's tokens the prompt before began with too, from 0 to 1. See [`warm`](Self::warm).
+    #[must_use]
+    #[allow(clippy::cast_precision_loss)] // Tokens are few.
+    pub fn warm_share(&self) -> Option<f64> {
+        let total = self.prompt.total();
+        self.warm.filter(|_| total > 0).map(|warm| warm as f64 / total as f64)
+    }
+
     /// By what share the count was wrong: 0.1 says that the provider counted 10% more.
     #[must_use]
     #[allow(clippy::cast_precision_loss)] // Tokens are few.
@@ -95,6 +123,21 @@ impl TurnReport {
         matches!(self.outcome, Outcome::Stored { moved: true, .. })
     }
 
+    /// What the turn went on without, if it had to.
+    #[must_use]
+    pub fn fallback(&self) -> Option<Fallback> {
+        let trimming = self.tokens.map(|tokens| tokens.trimming).unwrap_or_default();
+        if self.history == History::Unavailable {
+            Some(Fallback::WithoutHistory)
+        } else if self.summary.as_ref().is_some_and(|summary| !summary.is_summarized()) {
+            Some(Fallback::WithoutNewSummary)
+        } else if trimming.left_out_summary {
+            Some(Fallback::WithoutSummary)
+        } else {
+            trimming.trimmer_failed.then_some(Fallback::WithoutTrimmer)
+        }
+    }
+
     /// Why the exchange could not be stored, if it was tried and failed.
     #[must_use]
     pub fn save_error(&self) -> Option<&SaveError> {
@@ -115,6 +158,45 @@ pub enum History {
     Loaded,
     /// The store failed, and the model was called without history.
     Unavailable,
+}
+
+impl History {
+    /// A short constant name of it, for metrics and spans.
+    #[must_use]
+    pub const fn kind(self) -> &'static str {
+        match self {
+            Self::Absent => "absent",
+            Self::Loaded => "loaded",
+            Self::Unavailable => "unavailable",
+        }
+    }
+}
+
+/// What a turn went on without.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Fallback {
+    /// The history: it could not be loaded.
+    WithoutHistory,
+    /// The summary that the turn waited for: it was not made. The window was trimmed.
+    WithoutNewSummary,
+    /// The stored summary: there was no room for it.
+    WithoutSummary,
+    /// The [`Trimmer`](crate::budget::Trimmer): what it kept was too much, or it panicked.
+    WithoutTrimmer,
+}
+
+impl Fallback {
+    /// A short constant name of it, for metrics and spans.
+    #[must_use]
+    pub const fn kind(self) -> &'static str {
+        match self {
+            Self::WithoutHistory => "without_history",
+            Self::WithoutNewSummary => "without_new_summary",
+            Self::WithoutSummary => "without_summary",
+            Self::WithoutTrimmer => "without_trimmer",
+        }
+    }
 }
 
 /// What became of an exchange.
@@ -143,6 +225,23 @@ pub enum Outcome {
     NotStored(NotStored),
     /// It could not be stored.
     Failed(Arc<SaveError>),
+}
+
+impl Outcome {
+    /// A short constant name of it, for metrics and spans: a reason where there was nothing to store.
+    #[must_use]
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::Stored { incomplete: false, .. } => "stored",
+            Self::Stored { incomplete: true, .. } => "stored_incomplete",
+            Self::Duplicate { .. } => "duplicate",
+            Self::NotStored(NotStored::Asked) => "not_stored",
+            Self::NotStored(NotStored::NoReply) => "no_reply",
+            Self::NotStored(NotStored::Interrupted) => "interrupted",
+            Self::NotStored(NotStored::Abandoned) => "abandoned",
+            Self::Failed(_) => "failed",
+        }
+    }
 }
 
 /// Why there was nothing to store.

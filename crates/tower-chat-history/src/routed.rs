@@ -65,6 +65,11 @@ where
     F: Fn(&ConversationId) -> S + Send + Sync + 'static,
     S: HistoryStore,
 {
+    /// `routed`: which store has a conversation is known for each alone.
+    fn system(&self) -> &'static str {
+        "routed"
+    }
+
     async fn load(&self, id: &ConversationId, load: Load) -> Result<Loaded, StoreError> {
         self.route(id).load(id, load).await
     }

@@ -20,6 +20,7 @@ use futures_util::{FutureExt as _, StreamExt as _, stream::BoxStream};
 use crate::{
     Commit, NotStored, OnInterruption, Turn,
     adapt::{Flow, FoldReply},
+    telemetry::ModelCall,
 };
 
 /// A response stream whose reply is remembered. See the [module docs](self).
@@ -34,6 +35,8 @@ struct Recording<T: Send + 'static, E: Send + 'static> {
     stream: BoxStream<'static, Result<T, E>>,
     fold: Box<dyn FoldReply<T>>,
     phase: Phase,
+    /// The model's call, until its last item.
+    call: Option<ModelCall>,
     /// Whether the caller has left and the stream is read in the background.
     detached: bool,
 }
@@ -52,13 +55,32 @@ enum Phase {
 }
 
 impl<T: Send + 'static, E: Send + 'static> RecordedStream<T, E> {
-    pub(crate) fn new(stream: BoxStream<'static, Result<T, E>>, fold: Box<dyn FoldReply<T>>, turn: Turn) -> Self {
+    pub(crate) fn new(
+        stream: BoxStream<'static, Result<T, E>>,
+        fold: Box<dyn FoldReply<T>>,
+        turn: Turn,
+        call: Option<ModelCall>,
+    ) -> Self {
+        if let Some(call) = &call {
+            call.streams();
+        }
         let phase = Phase::Open { turn, broken: false };
-        Self { recording: Some(Recording { stream, fold, phase, detached: false }), held: None }
+        Self { recording: Some(Recording { stream, fold, phase, call, detached: false }), held: None }
     }
 }
 
 impl<T: Send + 'static, E: Send + 'static> Recording<T, E> {
+    /// Asks for the next item, within the span of the call.
+    fn poll_item(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<T, E>>> {
+        let Some(call) = &mut self.call else { return self.stream.poll_next_unpin(context) };
+        let item = {
+            let _entered = call.span().enter();
+            ready!(self.stream.poll_next_unpin(context))
+        };
+        call.has_item();
+        Poll::Ready(item)
+    }
+
     /// Looks at an item on its way, and says whether it may pass.
     fn observe(&mut self, item: &Result<T, E>) -> Flow {
         let flow = match item {
@@ -83,13 +105,27 @@ impl<T: Send + 'static, E: Send + 'static> Recording<T, E> {
     fn end(&mut self) {
         self.phase = match mem::replace(&mut self.phase, Phase::Ended) {
             Phase::Complete(commit) => {
-                commit.update(self.fold.reply());
+                let reply = self.fold.reply();
+                if let Some(call) = self.call.take() {
+                    call.ended(&reply);
+                }
+                commit.update(reply);
                 Phase::Ending(commit)
             }
             Phase::Open { turn, broken: false } if self.fold.is_whole() => {
-                Phase::Ending(turn.commit(self.fold.reply()))
+                let reply = self.fold.reply();
+                if let Some(call) = self.call.take() {
+                    call.ended(&reply);
+                }
+                Phase::Ending(turn.commit(reply))
             }
-            Phase::Open { turn, .. } => self.interrupted(turn).map_or(Phase::Ended, Phase::Ending),
+            Phase::Open { turn, broken } => {
+                if let Some(call) = self.call.take() {
+                    // What a cut connection leaves is no error by itself: the stream just ends too early.
+                    call.interrupted(if broken { "stream" } else { "incomplete_stream" }, &self.fold.reply());
+                }
+                self.interrupted(turn).map_or(Phase::Ended, Phase::Ending)
+            }
             ending => ending,
         };
     }
@@ -109,13 +145,23 @@ impl<T: Send + 'static, E: Send + 'static> Recording<T, E> {
         }
     }
 
+    /// Whether it goes on without the caller, until its reply is complete. A stream that is dropped in the background, as its
+    /// runtime shuts down, is not detached once more.
+    fn detaches(&self) -> bool {
+        match &self.phase {
+            Phase::Open { turn, broken: false } => turn.on_interruption() == OnInterruption::Detach && !self.detached,
+            Phase::Open { .. } | Phase::Complete(_) | Phase::Ending(_) | Phase::Ended => false,
+        }
+    }
+
     /// Goes on without the caller. A commit that is dropped here is not done yet and hands itself to the spawner.
     fn leave(mut self) {
+        let stays = self.detaches();
+        if let Some(call) = self.call.take_if(|_| !stays) {
+            call.left(&self.fold.reply());
+        }
         match mem::replace(&mut self.phase, Phase::Ended) {
-            // A stream that is dropped in the background, as its runtime shuts down, is not detached once more.
-            Phase::Open { turn, broken: false }
-                if turn.on_interruption() == OnInterruption::Detach && !self.detached =>
-            {
+            Phase::Open { turn, broken: false } if stays => {
                 let engine = turn.engine().clone();
                 let phase = Phase::Open { turn, broken: false };
                 let rest = Self { phase, detached: true, ..self };
@@ -139,7 +185,7 @@ impl<T: Send, E: Send> Stream for RecordedStream<T, E> {
         let Some(recording) = recording else { return Poll::Ready(None) };
         loop {
             match &mut recording.phase {
-                Phase::Open { .. } | Phase::Complete(_) => match ready!(recording.stream.poll_next_unpin(context)) {
+                Phase::Open { .. } | Phase::Complete(_) => match ready!(recording.poll_item(context)) {
                     None => recording.end(),
                     Some(item) => match recording.observe(&item) {
                         Flow::Pass => return Poll::Ready(Some(item)),

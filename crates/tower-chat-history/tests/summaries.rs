@@ -12,8 +12,6 @@ mod modes;
 mod processes;
 #[path = "summaries/properties.rs"]
 mod properties;
-#[path = "summaries/quiet.rs"]
-mod quiet;
 #[path = "summaries/support.rs"]
 mod support;
 #[path = "summaries/trouble.rs"]

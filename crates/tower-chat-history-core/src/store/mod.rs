@@ -48,6 +48,10 @@ use crate::{ConversationId, Incarnation, Seq};
 /// [`HistoryStoreExt`](crate::HistoryStoreExt). It can be used as `Arc<dyn HistoryStore>`.
 #[async_trait]
 pub trait HistoryStore: fmt::Debug + Send + Sync + 'static {
+    /// What the store is, for spans and metrics: the database, by OpenTelemetry's name for it (`db.system.name`: `sqlite`,
+    /// `postgresql`, `redis`), or `memory` for what is in the process's own memory. It does not change.
+    fn system(&self) -> &'static str;
+
     /// Reads what a call needs: the newest exchanges of the window, the compaction and the revision.
     ///
     /// Looked at in this order: whether there is such a conversation, whether the exchange that was asked for is recorded,
@@ -107,6 +111,10 @@ pub trait HistoryStore: fmt::Debug + Send + Sync + 'static {
 #[async_trait]
 #[deny(clippy::missing_trait_methods)]
 impl<S: HistoryStore + ?Sized> HistoryStore for Arc<S> {
+    fn system(&self) -> &'static str {
+        (**self).system()
+    }
+
     async fn load(&self, id: &ConversationId, load: Load) -> Result<Loaded, StoreError> {
         (**self).load(id, load).await
     }

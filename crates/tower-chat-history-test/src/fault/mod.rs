@@ -199,6 +199,10 @@ impl<S> FaultStore<S> {
 #[async_trait]
 #[deny(clippy::missing_trait_methods)]
 impl<S: HistoryStore> HistoryStore for FaultStore<S> {
+    fn system(&self) -> &'static str {
+        self.inner.system()
+    }
+
     async fn load(&self, id: &ConversationId, load: Load) -> Result<Loaded, StoreError> {
         let loaded = self.of(Op::Load).through(id, self.inner.load(id, load)).await?;
         self.count(&loaded);

@@ -14,7 +14,7 @@ pub mod custom;
 pub mod extract;
 mod json;
 
-use std::fmt;
+use std::{borrow::Cow, error::Error, fmt};
 
 use tower_chat_history_core::Message;
 
@@ -24,7 +24,7 @@ pub use self::{
     extract::{CallScope, ExtractPlace, IntoCallScope, MissingConversation},
     json::{Json, JsonDraft, JsonRequestError},
 };
-use crate::{BoxError, Reply, Turn, TurnInput};
+use crate::{BoxError, Reply, Turn, TurnInput, telemetry};
 
 /// Opens requests of type `R`.
 #[diagnostic::on_unimplemented(
@@ -138,6 +138,12 @@ pub trait RecordResponse<Res> {
 
     /// Hands on the response to a request that belongs to no conversation.
     fn pass(&self, response: Res) -> Self::Response;
+
+    /// What a failed call is called in spans (`error.type`): a constant name, or a status code. Whatever it is, it must not be
+    /// text that came from the provider: that may repeat the request.
+    fn error_type(&self, error: &(dyn Error + 'static)) -> Cow<'static, str> {
+        telemetry::error_type(error)
+    }
 
     /// Finds the reply and records it: by [`Turn::record`] for a unary response, by [`Turn::record_stream`] for a stream.
     ///

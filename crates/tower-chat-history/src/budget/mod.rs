@@ -35,6 +35,7 @@ mod marks;
 mod models;
 mod prompt;
 mod trimmer;
+mod trimming;
 
 pub(crate) use self::{calibration::Calibration, limits::Limits};
 pub use self::{
@@ -44,6 +45,7 @@ pub use self::{
     models::{ModelLimits, ModelTable, UnknownModel},
     prompt::{DoesNotFit, PromptTokens},
     trimmer::{Importance, KeepFirst, KeepTurn, TrimTurn, Trimmer},
+    trimming::{TrimReason, Trimming},
 };
 
 /// How large a prompt may be. See the [module docs](self).

@@ -48,6 +48,8 @@ impl Basis {
             reply_limit: fit.reply.map(|tokens| u32::try_from(tokens).unwrap_or(u32::MAX)),
             evicted_messages: fit.evicted.messages,
             evicted_tokens: fit.evicted.tokens,
+            trimming: fit.trimming,
+            warm: None,
             compacted: fit.cut.is_some(),
             for_this_call: fit.for_this_call,
             calibration: self.limits.ratio,

@@ -1,11 +1,9 @@
 //! The way to a turn: wait for one's own writes, load, plan.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use tokio::runtime::Handle;
-use tower_chat_history_core::{
-    Compact, ConversationId, ExchangeId, Expect, Load, Loaded, Message, Recorded, StoreError, Window,
-};
+use tower_chat_history_core::{Compact, ExchangeId, Expect, Load, Loaded, Message, Recorded, StoreError, Window};
+use tracing::{Instrument as _, Span};
 
 use super::{
     Engine, Turn, TurnInput,
@@ -23,6 +21,8 @@ use crate::{
     plan::{Given, Plan, Refused, plan},
     report::TurnReport,
     summary::Summaries,
+    telemetry::{self, Decided, WaitFor},
+    tokens::TokenCounter as _,
 };
 
 impl Engine {
@@ -48,29 +48,52 @@ impl Engine {
         input: TurnInput,
         mut release: impl FnMut() + Send,
     ) -> Result<Turn, HistoryError> {
-        let call = Call::new(self, input)?;
+        let span = self.recorder().turn(&input.conversation);
+        let begun = self.begin_within(input, &mut release, &span).instrument(span.clone()).await;
+        if let Err(error) = &begun {
+            self.recorder().refused(&span, error);
+        }
+        begun
+    }
+
+    async fn begin_within(
+        &self,
+        input: TurnInput,
+        release: &mut (impl FnMut() + Send),
+        span: &Span,
+    ) -> Result<Turn, HistoryError> {
+        let call = Call::new(self, input, span.clone())?;
         // Whoever is ahead in the queue may have let go of the same, and needs it back.
         if self.options().summaries.is_some() && matches!(self.options().on_conflict, OnConflict::Serialize(_)) {
             release();
         }
-        let permit = self.wait(&call.conversation, call.runtime.as_ref()).await?;
+        let permit = self.wait(&call).await?;
         let mut seen = self.look(&call).await?;
         let mut planned = self.decide(&call, &seen).await?;
-        self.summarize_before(&call, &mut seen, &mut planned, &mut release).await?;
+        self.summarize_before(&call, &mut seen, &mut planned, release).await?;
         Ok(self.turn(call, &seen, planned, permit))
     }
 
     /// Loads the conversation.
     pub(super) async fn look(&self, call: &Call) -> Result<Seen, HistoryError> {
+        let span = self.recorder().load(&call.span);
+        self.look_within(call, &span).instrument(span.clone()).await
+    }
+
+    async fn look_within(&self, call: &Call, span: &Span) -> Result<Seen, HistoryError> {
         let policy = self.options();
+        let begun = Instant::now();
         let mut load = Load::new().profile(policy.profile.clone()).limit(policy.load_limit);
         load.exchange = call.exchange.clone();
         let loaded = self.store().load(&call.conversation, load);
         let loaded = timer::timeout(call.runtime.as_ref(), policy.store_timeout, loaded).await;
-        let (history, window) = match loaded
-            .map_err(LoadFailure::Timeout)
-            .and_then(|loaded| loaded.map_err(LoadFailure::Store))
-        {
+        let loaded = loaded.map_err(LoadFailure::Timeout).and_then(|loaded| loaded.map_err(LoadFailure::Store));
+        let found = loaded.as_ref().map_err(LoadFailure::kind).map(|loaded| match loaded {
+            Loaded::Window(window) => Some(window),
+            Loaded::AlreadyRecorded(_) | Loaded::Absent | Loaded::Unchanged => None,
+        });
+        self.recorder().loaded(span, found, begun.elapsed());
+        let (history, window) = match loaded {
             Ok(Loaded::AlreadyRecorded(recorded)) => return Err(HistoryError::AlreadyRecorded(recorded)),
             Ok(Loaded::Window(window)) => (History::Loaded, Some(window)),
             // Nothing was named as known, so `Unchanged` says no more than that there is nothing to load.
@@ -96,6 +119,18 @@ impl Engine {
 
     /// Counts, and decides what is sent.
     pub(super) async fn decide(&self, call: &Call, seen: &Seen) -> Result<Planned, HistoryError> {
+        let span = telemetry::trim(&call.span, call.counting.name().map(|name| &**name));
+        let planned = self.decide_within(call, seen).instrument(span.clone()).await;
+        let decided = planned.as_ref().map(|planned| Decided {
+            tokens: planned.tokens.as_ref(),
+            messages: planned.plan.fit.window.len().saturating_add(call.input.len()),
+            evicted_messages: planned.plan.fit.evicted.messages,
+        });
+        telemetry::trimmed(&span, decided);
+        planned
+    }
+
+    async fn decide_within(&self, call: &Call, seen: &Seen) -> Result<Planned, HistoryError> {
         let policy = self.options();
         let ratio = call.calibration.as_deref().map_or(1.0, |key| self.shared.calibration.ratio(key));
         let limits = policy.budget.limits(&call.request, ratio);
@@ -146,44 +181,59 @@ impl Engine {
         if let (Err(Refused::DoesNotFit(_)), Some(basis), Some(_)) = (&planned, &mut basis, &summary) {
             (basis.parts.summary, summary_size) = (0, 0);
             planned = plan_with(Some(*basis), None);
+            if let Ok(plan) = &mut planned {
+                plan.fit.trimming.left_out_summary = true;
+            }
         }
         let plan = planned?;
-        Ok(Planned { plan, basis, summary_size, summary: None, made: None })
+        let tokens = basis.map(|basis| basis.tokens(&plan.fit, summary_size));
+        Ok(Planned { plan, basis, tokens, summary: None, made: None })
     }
 
     fn turn(&self, call: Call, seen: &Seen, planned: Planned, permit: Option<QueuePermit>) -> Turn {
         let policy = self.options();
-        let Planned { plan: Plan { fit, continues, superseded }, basis, summary_size, summary, made } = planned;
+        let Planned { plan: Plan { fit, continues, superseded }, basis, mut tokens, summary, made } = planned;
+        let window = seen.window.as_ref();
+        if let Some(tokens) = tokens.as_mut().filter(|_| self.is_watched(&call)) {
+            let messages = fit.window.iter().chain(&call.input);
+            let (id, request, sizes) = (&call.conversation, &call.request, tokens.prompt);
+            tokens.warm = self.recorder().warm(id, request, &sizes, messages, &call.counting);
+        }
         let report = TurnReport {
             conversation: call.conversation,
             exchange: call.exchange.unwrap_or_else(ExchangeId::generate),
             history: seen.history,
             messages_loaded: seen.loaded,
             messages_sent: fit.window.len() + call.input.len(),
-            truncated: seen.window.as_ref().is_some_and(|window| window.truncated),
+            truncated: window.is_some_and(|window| window.truncated),
+            abridged: seen.is_abridged() || fit.evicted.messages > 0 || fit.trimming.is_shortened(),
+            streamed: false,
             superseded_calls: superseded,
             downgraded: 0,
-            tokens: basis.map(|basis| basis.tokens(&fit, summary_size)),
+            tokens,
             summary,
             outcome: Outcome::NotStored(NotStored::Abandoned),
         };
         let target = Target {
-            expect: expect(policy.on_conflict, seen.history, seen.window.as_ref(), continues.is_some()),
+            expect: expect(policy.on_conflict, seen.history, window, continues.is_some()),
+            next: seen.next(),
             continues,
             compact: fit.cut.map(|cut| Compact {
                 profile: policy.profile.clone(),
-                replaces: seen.window.as_ref().map(Window::compaction_version).unwrap_or_default(),
+                replaces: window.map(Window::compaction_version).unwrap_or_default(),
                 cut,
             }),
         };
         let window_len = fit.window.len();
         let mut context = fit.window;
         context.extend(call.input);
-        let ending = Ending { engine: self.clone(), report, handle: call.report, permit, told: false };
+        let ending = Ending { engine: self.clone(), report, handle: call.report, permit, told: false, span: call.span };
         Turn::new(Begun {
             context,
             window_len,
             choices: call.choices,
+            request: call.request,
+            call: None,
             counting: call.counting,
             calibration: call.calibration,
             basis,
@@ -198,21 +248,29 @@ impl Engine {
     }
 
     /// Waits for this process's pending saves of the conversation, and for its turn in the queue if there is one.
-    async fn wait(
-        &self,
-        conversation: &ConversationId,
-        runtime: Option<&Handle>,
-    ) -> Result<Option<QueuePermit>, HistoryError> {
+    async fn wait(&self, call: &Call) -> Result<Option<QueuePermit>, HistoryError> {
         let in_flight = &self.shared.in_flight;
+        let (conversation, runtime) = (&call.conversation, call.runtime.as_ref());
         let OnConflict::Serialize(queue) = self.options().on_conflict else {
-            in_flight.saved(conversation).await;
+            if in_flight.has(conversation) {
+                let span = telemetry::wait(&call.span, WaitFor::Saves);
+                in_flight.saved(conversation).instrument(span).await;
+            }
             return Ok(None);
         };
         // Whoever is ahead may be a stream that is complete but no longer polled: its save frees the queue, and only
         // polling it here gets it done. So both are waited for at once.
-        let permit = self.shared.queues.wait(conversation, queue, in_flight, runtime).await?;
-        in_flight.saved(conversation).await;
-        Ok(Some(permit))
+        let permit = async {
+            let permit = self.shared.queues.wait(conversation, queue, in_flight, runtime).await?;
+            in_flight.saved(conversation).await;
+            Ok(permit)
+        };
+        permit.instrument(telemetry::wait(&call.span, WaitFor::Queue)).await.map(Some)
+    }
+
+    /// Whether anybody sees what is only told.
+    fn is_watched(&self, call: &Call) -> bool {
+        !call.span.is_disabled() || call.report.is_some() || self.options().on_turn.is_some() || cfg!(feature = "otel")
     }
 }
 

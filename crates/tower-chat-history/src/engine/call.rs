@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use tokio::runtime::Handle;
-use tower_chat_history_core::{Compaction, ConversationId, ExchangeId, Message, Recorded, Summary, Window};
+use tower_chat_history_core::{Compaction, ConversationId, Cut, ExchangeId, Message, Recorded, Seq, Summary, Window};
+use tracing::Span;
 
 use super::{
     CallOptions, Engine, RequestInfo, TurnInput,
@@ -13,7 +14,8 @@ use super::{
     summaries::{Made, first_uncovered},
 };
 use crate::{
-    History, HistoryError, InputError, plan::Plan, report::ReportSender, summary::SummaryReport, tokens::ByteEstimate,
+    History, HistoryError, InputError, TurnTokens, plan::Plan, report::ReportSender, summary::SummaryReport,
+    tokens::ByteEstimate,
 };
 
 /// What a call asks for, made ready.
@@ -31,10 +33,12 @@ pub(super) struct Call {
     pub(super) report: Option<ReportSender>,
     /// Where time is measured.
     pub(super) runtime: Option<Handle>,
+    /// The turn's.
+    pub(super) span: Span,
 }
 
 impl Call {
-    pub(super) fn new(engine: &Engine, input: TurnInput) -> Result<Self, HistoryError> {
+    pub(super) fn new(engine: &Engine, input: TurnInput, span: Span) -> Result<Self, HistoryError> {
         let TurnInput { conversation, exchange, transcript, input, choices, request, counter, options } = input;
         if input.is_empty() {
             return Err(InputError::Empty.into());
@@ -61,6 +65,7 @@ impl Call {
             keep,
             report,
             runtime,
+            span,
         })
     }
 }
@@ -90,6 +95,23 @@ impl Seen {
         }
     }
 
+    /// The position of the log's next exchange, if it was seen.
+    pub(super) fn next(&self) -> Option<Seq> {
+        match (&self.window, self.history) {
+            (Some(window), _) => Some(Seq::new(window.revision.version())),
+            (None, History::Absent) => Some(Seq::FIRST),
+            (None, History::Loaded | History::Unavailable) => None,
+        }
+    }
+
+    /// Whether what was loaded is less than the whole conversation.
+    pub(super) fn is_abridged(&self) -> bool {
+        self.window.as_ref().is_some_and(|window| {
+            let cut = window.compaction.as_ref().map(|compaction| &compaction.cut);
+            window.truncated || window.revision.first() > Seq::FIRST || cut.is_some_and(|cut| *cut != Cut::default())
+        })
+    }
+
     /// How many turns the window has, with the one that is under way.
     pub(super) fn turns(&self) -> usize {
         let exchanges = self.window.iter().flat_map(|window| &window.exchanges);
@@ -113,8 +135,8 @@ impl Seen {
 pub(super) struct Planned {
     pub(super) plan: Plan,
     pub(super) basis: Option<Basis>,
-    /// The tokens of the summary that is sent. In the basis is the room that there is for one.
-    pub(super) summary_size: u64,
+    /// What the report says: of the summary it is the size that is sent; in the basis is the room that there is for one.
+    pub(super) tokens: Option<TurnTokens>,
     /// What was done for a summary before.
     pub(super) summary: Option<SummaryReport>,
     /// The summary that is stored with the exchange.

@@ -5,6 +5,8 @@ use std::{
     sync::Arc,
 };
 
+use tracing::Span;
+
 use super::{Engine, queue::QueuePermit};
 use crate::{
     NotStored, Outcome,
@@ -20,6 +22,8 @@ pub(super) struct Ending {
     /// Held until the exchange is stored or the turn is dropped.
     pub(super) permit: Option<QueuePermit>,
     pub(super) told: bool,
+    /// The turn's.
+    pub(super) span: Span,
 }
 
 impl Ending {
@@ -37,6 +41,7 @@ impl Ending {
         self.permit = None;
         self.report.outcome = outcome;
         let report = Arc::new(self.report.clone());
+        self.engine.recorder().ended(&self.span, &report);
         if let Some(hook) = &self.engine.options().on_turn {
             // What the hook does must not change what became of the turn; and this may run in a drop.
             if catch_unwind(AssertUnwindSafe(|| hook(&report))).is_err() {

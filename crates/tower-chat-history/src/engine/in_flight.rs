@@ -14,14 +14,14 @@ use tokio::sync::Notify;
 use tower_chat_history_core::ConversationId;
 
 use super::commit::Save;
-use crate::TurnReport;
+use crate::{TurnReport, telemetry::Recorder};
 
 /// The pending saves of this process by conversation, and the number of detached streams.
 ///
 /// A save stays here until it is done, so a save that nobody polls any more (its runtime was shut down, its stream is kept
 /// but not read) is still finished by the conversation's next turn, or by draining.
-#[derive(Default)]
 pub(super) struct InFlight {
+    recorder: Recorder,
     saves: Mutex<Saves>,
     streams: AtomicUsize,
     /// Told when a save is registered and when a save or a stream ends.
@@ -35,6 +35,10 @@ struct Saves {
 }
 
 impl InFlight {
+    pub(super) fn new(recorder: Recorder) -> Self {
+        Self { recorder, saves: Mutex::default(), streams: AtomicUsize::new(0), changed: Notify::new() }
+    }
+
     /// Adds a save that removes itself when it is done. Should it panic, `panicked` is its report: others wait for it.
     pub(super) fn register(
         self: &Arc<Self>,
@@ -54,6 +58,7 @@ impl InFlight {
         let save = FutureExt::shared(work.boxed());
         saves.by_conversation.entry(conversation).or_default().push((key, save.clone()));
         drop(saves);
+        self.recorder.pending(1);
         self.changed.notify_waiters();
         save
     }
@@ -92,6 +97,11 @@ impl InFlight {
                 return;
             }
         }
+    }
+
+    /// Whether a save of the conversation is pending.
+    pub(super) fn has(&self, conversation: &ConversationId) -> bool {
+        self.lock().by_conversation.contains_key(conversation)
     }
 
     pub(super) fn saves(&self) -> usize {
@@ -138,6 +148,9 @@ impl Drop for Entry {
             }
         }
         drop(saves);
+        if removed.is_some() {
+            in_flight.recorder.pending(-1);
+        }
         drop(removed);
         in_flight.changed.notify_waiters();
     }

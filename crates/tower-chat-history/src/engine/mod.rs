@@ -61,7 +61,9 @@ use self::{
     retention::Retainer,
     summaries::{Pauses, Summarizing},
 };
-use crate::{DrainError, HistoryOptions, budget::Calibration, stream::RecordedStream, tokens::CountCache};
+use crate::{
+    DrainError, HistoryOptions, budget::Calibration, stream::RecordedStream, telemetry::Recorder, tokens::CountCache,
+};
 
 /// Remembers conversations in a store. A clone shares the store, the options and what is in flight.
 ///
@@ -83,6 +85,7 @@ struct Shared {
     calibration: Calibration,
     summarizing: Arc<Summarizing>,
     pauses: Pauses,
+    recorder: Recorder,
 }
 
 impl Engine {
@@ -117,9 +120,19 @@ impl Engine {
     }
 
     fn over(store: Arc<dyn HistoryStore>, retainer: Option<Retainer>, options: HistoryOptions) -> Self {
-        let (in_flight, queues, counts) = (Arc::default(), Arc::default(), Arc::default());
-        let (calibration, summarizing, pauses) = (Calibration::default(), Arc::default(), Pauses::default());
-        let shared = Shared { store, retainer, options, in_flight, queues, counts, calibration, summarizing, pauses };
+        let recorder = Recorder::new(&options.telemetry, store.system(), &options.profile);
+        let shared = Shared {
+            store,
+            retainer,
+            options,
+            in_flight: Arc::new(InFlight::new(recorder.clone())),
+            queues: Arc::default(),
+            counts: Arc::default(),
+            calibration: Calibration::default(),
+            summarizing: Arc::default(),
+            pauses: Pauses::default(),
+            recorder,
+        };
         Self { shared: Arc::new(shared) }
     }
 
@@ -137,6 +150,10 @@ impl Engine {
 
     pub(crate) fn options(&self) -> &HistoryOptions {
         &self.shared.options
+    }
+
+    pub(crate) fn recorder(&self) -> &Recorder {
+        &self.shared.recorder
     }
 
     /// How many saves are pending in this process: replies that are complete and not stored yet.

@@ -6,9 +6,10 @@ use futures_core::Stream;
 use futures_util::StreamExt as _;
 use tokio::runtime::Handle;
 use tower_chat_history_core::{Compact, ConversationId, Exchange, ExchangeId, Expect, Message, Seq, Usage};
+use tracing::Span;
 
 use super::{
-    Commit, Engine, Reply,
+    Commit, Engine, Reply, RequestInfo,
     basis::Basis,
     count::Counting,
     ending::Ending,
@@ -16,8 +17,12 @@ use super::{
     summaries::{Made, TurnEnd},
 };
 use crate::{
-    BoxError, NotStored, OnInterruption, OnSaveFailure, Outcome, adapt::FoldReply, budget::PromptTokens,
-    report::TurnReport, stream::RecordedStream,
+    BoxError, NotStored, OnInterruption, OnSaveFailure, Outcome,
+    adapt::FoldReply,
+    budget::PromptTokens,
+    report::TurnReport,
+    stream::RecordedStream,
+    telemetry::{CallOf, ModelCall, fail},
 };
 
 /// A turn that has begun: its context is ready to be sent, nothing is stored yet.
@@ -30,6 +35,9 @@ pub(super) struct Begun {
     pub(super) context: Vec<Message>,
     pub(super) window_len: usize,
     pub(super) choices: usize,
+    pub(super) request: RequestInfo,
+    /// The model's call, while it is under way.
+    pub(super) call: Option<ModelCall>,
     pub(super) counting: Counting,
     pub(super) calibration: Option<String>,
     pub(super) basis: Option<Basis>,
@@ -47,6 +55,8 @@ pub(super) struct Begun {
 pub(super) struct Target {
     pub(super) expect: Expect,
     pub(super) continues: Option<Seq>,
+    /// The position that was next when the conversation was loaded, if it was.
+    pub(super) next: Option<Seq>,
     pub(super) compact: Option<Compact>,
 }
 
@@ -86,6 +96,57 @@ impl Turn {
         self.0.choices
     }
 
+    /// The turn's span: it ends with the turn. What is done for the turn in it, by whoever uses the engine without the layer,
+    /// is seen within the turn.
+    #[must_use]
+    pub fn span(&self) -> &Span {
+        &self.0.ending.span
+    }
+
+    /// Begins the span of the model's call, within the turn's: whoever calls the model does it in there. It ends with the
+    /// [commit](Self::commit) of the reply, or with the last item of a [stream](Self::record_stream); a turn that is dropped
+    /// before was cancelled. The layer does this by itself.
+    ///
+    /// ```
+    /// use tracing::Instrument as _;
+    /// # use tower_chat_history::{ConversationId, Engine, MemoryStore, Message, Reply, TurnInput};
+    /// # async fn my_model(context: &[Message]) -> Result<Message, std::io::Error> { Ok(Message::assistant("Mice!")) }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let engine = Engine::new(MemoryStore::new());
+    /// # let id = ConversationId::new(["acme", "user-42"])?;
+    ///
+    /// let mut turn = engine.begin(TurnInput::new(id, [Message::user("What does Tom chase?")])).await?;
+    /// let span = turn.call_span();
+    /// match my_model(turn.context()).instrument(span).await {
+    ///     Ok(reply) => drop(turn.commit(Reply::new(reply)).await?),
+    ///     Err(error) => turn.fail("my_model"),
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn call_span(&mut self) -> Span {
+        let Begun { context, choices, request, ending, call, .. } = &mut *self.0;
+        let of = CallOf {
+            conversation: Some(&ending.report.conversation),
+            request,
+            choices: *choices,
+            context,
+            is_abridged: ending.report.abridged,
+        };
+        call.insert(ending.engine.recorder().call(&ending.span, &of)).span().clone()
+    }
+
+    /// Ends the turn since its call failed: nothing is stored. The spans of call and turn say what kind of error it was, by a
+    /// constant name or a status code (`error.type`).
+    pub fn fail(mut self, error_type: &str) {
+        if let Some(call) = self.0.call.take() {
+            call.failed(error_type);
+        }
+        fail(self.span(), error_type);
+    }
+
     /// Notes how many of the window's messages the request's types could not carry whole.
     pub fn note_downgraded(&mut self, messages: usize) {
         self.0.ending.report.downgraded = messages;
@@ -94,7 +155,10 @@ impl Turn {
     /// Stores the exchange: input and reply, as one record.
     ///
     /// From here on the reply will be stored, whoever polls or drops what: see [`Commit`].
-    pub fn commit(self, reply: Reply) -> Commit {
+    pub fn commit(mut self, reply: Reply) -> Commit {
+        if let Some(call) = self.0.call.take() {
+            call.ended(&reply);
+        }
         let engine = self.engine().clone();
         Commit::new(&engine, self, reply)
     }
@@ -117,7 +181,7 @@ impl Turn {
 
     /// Passes a stream's items on untouched while it folds them into a reply, and stores the exchange when it is complete.
     pub fn record_stream<T, E>(
-        self,
+        mut self,
         stream: impl Stream<Item = Result<T, E>> + Send + 'static,
         fold: impl FoldReply<T>,
     ) -> RecordedStream<T, E>
@@ -125,7 +189,9 @@ impl Turn {
         T: Send + 'static,
         E: Send + 'static,
     {
-        RecordedStream::new(stream.boxed(), Box::new(fold), self)
+        self.0.ending.report.streamed = true;
+        let call = self.0.call.take();
+        RecordedStream::new(stream.boxed(), Box::new(fold), self, call)
     }
 
     /// Ends the turn without anything to store, and says why in its report.
@@ -139,6 +205,11 @@ impl Turn {
 
     pub(crate) fn engine(&self) -> &Engine {
         &self.0.ending.engine
+    }
+
+    /// The position that was next when the conversation was loaded, if it was.
+    pub(super) fn next(&self) -> Option<Seq> {
+        self.0.target.next
     }
 
     pub(super) fn runtime(&self) -> Option<&Handle> {
@@ -175,6 +246,7 @@ impl Turn {
             new_messages: context.len().saturating_sub(self.0.window_len).saturating_add(1),
             turns: *turns,
             has_gap: *has_gap,
+            span: ending.span.clone(),
         };
         reply.tool_calls().is_empty().then_some(end)
     }

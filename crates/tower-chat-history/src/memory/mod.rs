@@ -103,6 +103,10 @@ impl Default for MemoryStore {
 #[async_trait]
 #[deny(clippy::missing_trait_methods)]
 impl HistoryStore for MemoryStore {
+    fn system(&self) -> &'static str {
+        "memory"
+    }
+
     async fn load(&self, id: &ConversationId, load: Load) -> Result<Loaded, StoreError> {
         Ok(self.shard(id).get(id).map_or(Loaded::Absent, |log| log.load(&load)))
     }

@@ -5,6 +5,7 @@ use std::{
 };
 
 use tower_service::Service;
+use tracing::Instrument as _;
 
 use super::ResponseFuture;
 use crate::{
@@ -88,13 +89,28 @@ where
                 released = true;
             };
             let mut turn = engine.begin_releasing(input, release).await?;
-            let sent = draft.send(Prompt::of(&turn))?;
+            let sent = match draft.send(Prompt::of(&turn)) {
+                Ok(sent) => sent,
+                Err(error) => {
+                    turn.fail(&adapter.error_type(&*error));
+                    return Err(error);
+                }
+            };
             turn.note_downgraded(sent.downgraded);
-            if released {
-                poll_fn(|context| inner.poll_ready(context)).await.map_err(Into::into)?;
+            let span = turn.call_span();
+            let called = async {
+                if released {
+                    poll_fn(|context| inner.poll_ready(context)).await?;
+                }
+                inner.call(sent.request).await
+            };
+            match called.instrument(span).await.map_err(Into::into) {
+                Ok(response) => adapter.record(response, turn).await,
+                Err(error) => {
+                    turn.fail(&adapter.error_type(&*error));
+                    Err(error)
+                }
             }
-            let response = inner.call(sent.request).await.map_err(Into::into)?;
-            adapter.record(response, turn).await
         })
     }
 }

@@ -5,7 +5,7 @@ use super::{
     log::Log,
     sizes::{Bounds, Positions, Size, Sizes},
 };
-use crate::budget::{DoesNotFit, Limits, Mark, PromptTokens};
+use crate::budget::{DoesNotFit, Limits, Mark, PromptTokens, TrimReason};
 
 /// What a compaction that is due to tokens goes down to, where the mark counts something else, in percent.
 const TARGET: u8 = 75;
@@ -43,6 +43,15 @@ impl Choice<'_> {
     pub(super) fn is_due(&self) -> bool {
         let base = self.log.base;
         self.has_too_many(base) || self.room_before_due().is_none_or(|room| self.sizes.kept(base).tokens > room)
+    }
+
+    /// What there is too much of, if a compaction is due.
+    pub(super) fn reason(&self) -> TrimReason {
+        match self.fitting.marks.start {
+            Mark::Messages(_) if self.has_too_many(self.log.base) => TrimReason::Messages,
+            Mark::Turns(_) if self.has_too_many(self.log.base) => TrimReason::Turns,
+            Mark::Percent(_) | Mark::Messages(_) | Mark::Turns(_) => TrimReason::Tokens,
+        }
     }
 
     /// Whether there are more messages or turns than the marks let through.

@@ -16,7 +16,7 @@ use super::{
     sizes::{Positions, Size},
     trimming,
 };
-use crate::budget::{ClearResults, DoesNotFit, Limits, Marks, PromptTokens, Trimmer};
+use crate::budget::{ClearResults, DoesNotFit, Limits, Marks, PromptTokens, Trimmer, Trimming};
 
 /// The budget of one call.
 #[derive(Clone, Copy)]
@@ -42,6 +42,8 @@ pub(crate) struct Fit {
     pub(crate) reply: Option<u64>,
     pub(crate) tokens: u64,
     pub(crate) evicted: Size,
+    /// Why it was made smaller, and how.
+    pub(crate) trimming: Trimming,
     /// Whether more was left out for this call than the next ones will leave out.
     pub(crate) for_this_call: bool,
 }
@@ -61,26 +63,29 @@ pub(super) fn fit(
         clearing::apply(&mut items, clear, fitting, log.seq(cleared));
     }
     let mut choice = Choice { sizes: log.sizes(&items, cost), log: &log, fitting };
-    let decided = Decided { cut, log: &log, before: choice.sizes.kept(log.base), cleared };
+    let before = choice.sizes.kept(log.base);
+    let mut decided = Decided { cut, log: &log, before, cleared, trimming: Trimming::default() };
     if !choice.is_due() {
         return Ok(decided.fit(items, &choice, log.base, log.base));
     }
+    decided.trimming.reason = Some(choice.reason());
     if let Some(reply) = choice.shrunk_reply(log.base).filter(|_| !choice.has_too_many(log.base)) {
+        decided.trimming.shrunk_reply = true;
         return Ok(Fit { reply: Some(reply), ..decided.fit(items, &choice, log.base, log.base) });
     }
 
     let lasting = choice.is_lasting();
-    let mut decided = decided;
     let mut cleared_once = false;
     if let Some(clear) = fitting.clear {
         let wanted = if lasting { choice.gain(true).max(clear.at_least) } else { choice.gain(false) };
         let position = clearing::position(&items, clear, fitting, log.seq(cleared), wanted);
         clearing::apply(&mut items, clear, fitting, position);
         choice.sizes = log.sizes(&items, cost);
+        decided.trimming.cleared_results = log.index(position) > cleared;
         if lasting {
             decided.cleared = log.index(position);
         } else {
-            cleared_once = log.index(position) > cleared;
+            cleared_once = decided.trimming.cleared_results;
         }
     }
     let trimmer = fitting.trimmer.filter(|_| !choice.has_too_many(log.base));
@@ -88,13 +93,16 @@ pub(super) fn fit(
         && let Some((items, tokens)) = trimming::trim(&items, &choice, trimmer)
     {
         let after = Size { tokens, messages: items.len() };
+        decided.trimming.by_trimmer = true;
         let fit = decided.fit(items, &choice, log.base, log.base);
         return Ok(Fit { tokens, evicted: decided.before.less(after), for_this_call: true, ..fit });
     }
     // What a trimmer could not do is for this call too.
+    decided.trimming.trimmer_failed = trimmer.is_some();
     let (stored, sent) = choice.positions(lasting && trimmer.is_none());
     let fits = choice.total(sent) <= choice.limit();
     let reply = if fits { None } else { Some(choice.shrunk_reply(sent).ok_or_else(|| choice.refused())?) };
+    decided.trimming.shrunk_reply = reply.is_some();
     let fit = decided.fit(items, &choice, stored, sent);
     Ok(Fit { reply, for_this_call: fit.for_this_call || cleared_once, ..fit })
 }
@@ -113,28 +121,32 @@ struct Decided<'a> {
     before: Size,
     /// Before which index results are cleared for good.
     cleared: usize,
+    trimming: Trimming,
 }
 
 impl Decided<'_> {
     fn fit(&self, items: Vec<Item>, choice: &Choice<'_>, stored: Positions, sent: Positions) -> Fit {
-        let Self { cut, log, before, cleared } = self;
+        let Self { cut, log, before, cleared, mut trimming } = *self;
         let (window, rounds) = (log.seq(sent.window), log.seq(sent.rounds.max(sent.window)));
         let window = items.into_iter().filter(|item| item.is_behind(window, rounds)).map(|item| item.message).collect();
-        let mut next = (*cut).clone();
+        trimming.left_out_turns = sent.window > log.base.window;
+        trimming.left_out_rounds = sent.rounds.max(sent.window) > log.base.rounds.max(sent.window);
+        let mut next = cut.clone();
         if stored != log.base {
             next.window_start = next.window_start.max(log.seq(stored.window));
             next.rounds_start = next.rounds_start.max(log.seq(stored.rounds));
         }
-        if *cleared > log.index(cut.cleared_before) {
-            next.cleared_before = log.seq(*cleared);
+        if cleared > log.index(cut.cleared_before) {
+            next.cleared_before = log.seq(cleared);
         }
         let after = choice.sizes.kept(sent);
         Fit {
             window,
-            cut: (next != **cut).then_some(next),
+            cut: (next != *cut).then_some(next),
             reply: None,
             tokens: after.tokens,
             evicted: before.less(after),
+            trimming,
             for_this_call: sent != stored,
         }
     }

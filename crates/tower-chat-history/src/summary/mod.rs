@@ -86,6 +86,11 @@ use crate::BoxError;
 /// it may be dropped at any await.
 #[async_trait]
 pub trait Summarizer: fmt::Debug + Send + Sync + 'static {
+    /// The model that it asks, for spans. The default is that nobody knows.
+    fn model(&self) -> Option<&str> {
+        None
+    }
+
     /// Makes one summary of the previous one and these messages.
     ///
     /// # Errors
@@ -97,6 +102,10 @@ pub trait Summarizer: fmt::Debug + Send + Sync + 'static {
 
 #[async_trait]
 impl<S: Summarizer + ?Sized> Summarizer for Arc<S> {
+    fn model(&self) -> Option<&str> {
+        (**self).model()
+    }
+
     async fn summarize(&self, request: SummaryRequest) -> Result<Summarized, BoxError> {
         (**self).summarize(request).await
     }

@@ -18,6 +18,10 @@ pub struct SummaryReport {
     pub to: Seq,
     /// Whether a call waited for it.
     pub waited_for: bool,
+    /// How many messages were given to the summarizer.
+    pub messages: usize,
+    /// The size of what it is to stand for, in tokens: the summary before, and those messages.
+    pub replaced_tokens: u64,
     /// What it cost.
     pub cost: SummaryCost,
     /// The summary's size in tokens, if it was accepted.

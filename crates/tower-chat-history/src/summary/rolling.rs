@@ -36,6 +36,7 @@ pub(crate) struct Rolling<'a> {
     chunk_size: u32,
     /// The tokens of the previous summary and of all messages, as the log has them.
     replaces: u64,
+    messages: usize,
     cost: SummaryCost,
 }
 
@@ -75,6 +76,7 @@ impl<'a> Rolling<'a> {
             summary,
             chunk: Vec::new(),
             chunk_size: 0,
+            messages: 0,
             cost: SummaryCost::default(),
         }
     }
@@ -82,6 +84,16 @@ impl<'a> Rolling<'a> {
     /// What was spent so far, also after an error.
     pub(crate) const fn cost(&self) -> SummaryCost {
         self.cost
+    }
+
+    /// How many messages were taken so far, also after an error.
+    pub(crate) const fn messages(&self) -> usize {
+        self.messages
+    }
+
+    /// The tokens of the previous summary and of the messages that were taken so far.
+    pub(crate) const fn replaces(&self) -> u64 {
+        self.replaces
     }
 
     /// Summarizes what was collected, if the next messages do not fit beside it. The outcome is then a summary of everything
@@ -109,6 +121,7 @@ impl<'a> Rolling<'a> {
         for message in messages {
             let tokens = tokens_of(self.counter, message);
             self.replaces = self.replaces.saturating_add(tokens.into());
+            self.messages = self.messages.saturating_add(1);
             if !self.chunk.is_empty() && self.chunk_size.saturating_add(tokens) > self.room() {
                 self.summarize_chunk().await?;
             }

@@ -43,6 +43,7 @@ pub struct ServiceSummarizer<S, M, R> {
     request: M,
     reply: R,
     prompt: SummaryPrompt,
+    model: Option<String>,
 }
 
 impl<S, M, R> ServiceSummarizer<S, M, R> {
@@ -53,13 +54,20 @@ impl<S, M, R> ServiceSummarizer<S, M, R> {
         M: Fn(Vec<Message>, u32) -> Request,
         R: Fn(&S::Response) -> Reply,
     {
-        Self { service: Mutex::new(service), request, reply, prompt: SummaryPrompt::default() }
+        Self { service: Mutex::new(service), request, reply, prompt: SummaryPrompt::default(), model: None }
     }
 
     /// Asks by that prompt.
     #[must_use]
     pub fn prompt(mut self, prompt: SummaryPrompt) -> Self {
         self.prompt = prompt;
+        self
+    }
+
+    /// Says which model it asks, for spans. The requests are made by the closure.
+    #[must_use]
+    pub fn model(mut self, name: impl Into<String>) -> Self {
+        self.model = Some(name.into());
         self
     }
 }
@@ -80,12 +88,13 @@ where
     S: Service<Value, Response = Value>,
 {
     let model: String = model.into();
+    let name = model.clone();
     let request = move |messages: Vec<Message>, max_tokens: u32| {
         let text = |message: &Message| json!({"role": message.role().as_str(), "content": message.text()});
         let messages: Vec<Value> = messages.iter().map(text).collect();
         json!({"model": model, "messages": messages, "max_completion_tokens": max_tokens})
     };
-    ServiceSummarizer::new(service, request, adapt::json_reply)
+    ServiceSummarizer::new(service, request, adapt::json_reply).model(name)
 }
 
 /// An answer that stops for another reason than that it is said. One that is too long is not among them.
@@ -100,6 +109,10 @@ where
     M: Fn(Vec<Message>, u32) -> Request + Send + Sync + 'static,
     R: Fn(&S::Response) -> Reply + Send + Sync + 'static,
 {
+    fn model(&self) -> Option<&str> {
+        self.model.as_deref()
+    }
+
     /// # Errors
     ///
     /// Those of the service, and when a content filter stopped the answer.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use tokio::runtime::Handle;
 use tower_chat_history_core::{ConversationId, Cut, Load, Loaded, Message, Window};
+use tracing::Span;
 
 use super::{
     is_stored,
@@ -31,6 +32,8 @@ pub(in crate::engine) struct TurnEnd {
     pub(in crate::engine) turns: usize,
     /// Whether the window starts behind what the summary covers.
     pub(in crate::engine) has_gap: bool,
+    /// The turn's.
+    pub(in crate::engine) span: Span,
 }
 
 impl TurnEnd {
@@ -87,6 +90,7 @@ impl Engine {
             counting: end.counting.clone(),
             max_tokens: summaries.max_tokens,
             waited_for: false,
+            span: end.span.clone(),
         };
         Some(Arc::new(self.make_and_store(summaries, &job, runtime).await))
     }

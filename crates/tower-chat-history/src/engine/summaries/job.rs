@@ -8,12 +8,13 @@ use tower_chat_history_core::{
     Window,
 };
 
-use tracing::{Instrument as _, field};
+use tracing::{Instrument as _, Span};
 
 use crate::{
     Engine,
     engine::{count::Counting, timer},
     summary::{Rolled, Rolling, Summaries, SummaryCost, SummaryError, SummaryOutcome, SummaryReport},
+    telemetry,
 };
 
 /// How many exchanges are read at once.
@@ -33,11 +34,13 @@ pub(super) struct Job {
     /// How large the summary may be.
     pub(super) max_tokens: u32,
     pub(super) waited_for: bool,
+    /// That of the turn that it is made for.
+    pub(super) span: Span,
 }
 
 impl Job {
     /// The first exchange to read: what was pruned meanwhile is gone.
-    fn from(&self) -> Seq {
+    pub(super) fn from(&self) -> Seq {
         first_uncovered(&self.cut, &self.window)
     }
 
@@ -87,24 +90,10 @@ impl Engine {
         job: &Job,
         runtime: Option<&Handle>,
     ) -> SummaryReport {
-        let span = tracing::info_span!(
-            "summarize",
-            error.type = field::Empty,
-            chat_history.summary.outcome = field::Empty,
-            chat_history.summary.from = job.from().get(),
-            chat_history.summary.to = job.cut.window_start.get(),
-            chat_history.summary.calls = field::Empty,
-            chat_history.summary.input_tokens = field::Empty,
-            chat_history.summary.output_tokens = field::Empty,
-        );
+        let span = telemetry::summarize(&job.span, job.from(), job.cut.window_start);
         let report = self.make_and_store_within(summaries, job, runtime).instrument(span.clone()).await;
-        span.record("chat_history.summary.outcome", report.outcome.kind());
-        span.record("chat_history.summary.calls", report.cost.calls);
-        span.record("chat_history.summary.input_tokens", report.cost.input_tokens);
-        span.record("chat_history.summary.output_tokens", report.cost.output_tokens);
-        if let Some(kind) = report.outcome.error_kind() {
-            span.record("error.type", kind);
-        }
+        let _entered = span.enter();
+        self.recorder().summarized(&span, &report);
         self.told(summaries, &report);
         report
     }
@@ -139,17 +128,21 @@ impl Engine {
             from: job.from(),
             to: job.cut.window_start,
             waited_for: job.waited_for,
+            messages: 0,
+            replaced_tokens: 0,
             cost: SummaryCost::default(),
             tokens: None,
             outcome: SummaryOutcome::Stored,
         };
         let (max_tokens, chunk_tokens) = (job.max_tokens, summaries.chunk());
-        let mut rolling = Rolling::new(before, &*summaries.summarizer, &job.counting, max_tokens, chunk_tokens);
+        let summarizer = self.recorder().watch(&summaries.summarizer);
+        let mut rolling = Rolling::new(before, &summarizer, &job.counting, max_tokens, chunk_tokens);
         let mut part = None;
         let rolled = self.roll(job, &mut rolling, &mut part, runtime);
         let made = timer::timeout(runtime, Some(summaries.timeout), rolled).await;
         let made = made.unwrap_or_else(|after: Duration| Err(SummaryError::TimedOut(after).into()));
         report.cost = rolling.cost();
+        (report.messages, report.replaced_tokens) = (rolling.messages(), rolling.replaces());
         let (rolled, covers_to, mut cut) = match (made, part) {
             (Ok(rolled), _) => (rolled, job.cut.window_start, job.cut.clone()),
             (Err(Missing::Unsound(error)), Some((rolled, covers_to))) => {

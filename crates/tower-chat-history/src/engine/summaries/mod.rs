@@ -11,6 +11,7 @@ use tokio::runtime::Handle;
 use tower_chat_history_core::{
     Appended, CompactOutcome, Compaction, CompactionVersion, ConversationId, Cut, Seq, Window,
 };
+use tracing::{Instrument as _, Span};
 
 use self::job::Job;
 pub(super) use self::{background::TurnEnd, job::first_uncovered, pause::Pauses, running::Summarizing};
@@ -22,6 +23,7 @@ use super::{
 use crate::{
     HistoryError,
     summary::{Summaries, SummarizeWhen, SummaryOutcome, SummaryReport},
+    telemetry::{self, WaitFor},
 };
 
 /// A summary that is stored with the exchange of the call that it was made for.
@@ -57,12 +59,15 @@ impl Engine {
             planned.summary = Some(report);
             return Ok(());
         }
-        let (report, cut) = self.make(&summaries, &job, call.runtime.as_ref()).await;
+        let span = telemetry::summarize(&call.span, job.from(), job.cut.window_start);
+        let (report, cut) = self.make(&summaries, &job, call.runtime.as_ref()).instrument(span.clone()).await;
         // A part of it would leave out what is behind it.
         let whole = cut.filter(|_| matches!(report.outcome, SummaryOutcome::Stored));
         let outcome = if whole.is_some() { SummaryOutcome::Made } else { report.outcome.clone() };
         let report = SummaryReport { outcome, ..report };
-        self.told(&summaries, &report);
+        self.recorder().summarized(&span, &report);
+        span.in_scope(|| self.told(&summaries, &report));
+        drop(span);
         if let Some(cut) = whole {
             // Before the exchange is stored, the window has nothing to start with.
             let mut empty = seen.clone();
@@ -127,6 +132,7 @@ impl Engine {
             counting: call.counting.clone(),
             max_tokens: summaries.max_tokens.min(u32::try_from(room).unwrap_or(u32::MAX)),
             waited_for: true,
+            span: call.span.clone(),
         })
     }
 
@@ -135,8 +141,13 @@ impl Engine {
         let (engine, made_by) = (self.clone(), summaries.clone());
         let runtime = call.runtime.clone();
         let work = async move { Some(Arc::new(engine.make_and_store(&made_by, &job, runtime.as_ref()).await)) };
-        let running = self.run(&call.conversation, work).unwrap_or_else(|running| running);
-        let waited = timer::timeout(call.runtime.as_ref(), Some(summaries.timeout), running).await.ok()??;
+        let (running, span) = match self.run(&call.conversation, work) {
+            Ok(running) => (running, Span::none()),
+            // It is made for another turn, and seen there.
+            Err(running) => (running, telemetry::wait(&call.span, WaitFor::Summary)),
+        };
+        let waited = timer::timeout(call.runtime.as_ref(), Some(summaries.timeout), running);
+        let waited = waited.instrument(span).await.ok()??;
         Some(SummaryReport { waited_for: true, ..(*waited).clone() })
     }
 }

@@ -1,4 +1,11 @@
-//! What is logged of summaries: a span with sizes and kinds, and no text.
+//! What is logged of summaries: a span with sizes and kinds, and no text. It is alone in its process, since a subscriber
+//! of one thread and calls on others get in each other's way.
+
+#![allow(clippy::unwrap_used)] // A test may.
+
+#[allow(dead_code)] // The tests of summaries need the rest of it.
+#[path = "summaries/support.rs"]
+mod support;
 
 use std::{
     fmt::Debug,
@@ -16,7 +23,7 @@ use tracing::{
     span::{Attributes, Id, Record},
 };
 
-use crate::support::{Facts, Fault, options, turn};
+use self::support::{Facts, Fault, options, turn};
 
 const SECRET: &str = "fact-hush";
 

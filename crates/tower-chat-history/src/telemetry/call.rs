@@ -1,0 +1,198 @@
+//! The span of the model's call.
+
+use std::time::Instant;
+
+use tower_chat_history_core::{ConversationId, Message};
+use tracing::{Level, Span, field::Empty, info_span, record_all};
+
+use super::{
+    CaptureContent, content,
+    names::{attributes, events, spans},
+    recorder::{Recorder, int},
+    turn::fail,
+};
+use crate::{Reply, RequestInfo};
+
+/// A call of the model, from its beginning until its reply is there, or a stream's last item. One that is dropped before was
+/// cancelled.
+#[derive(Debug)]
+pub(crate) struct ModelCall {
+    span: Span,
+    begun: Option<Instant>,
+    /// Whether the first item of a stream has come.
+    has_chunk: bool,
+    content: CaptureContent,
+    ended: bool,
+}
+
+/// What a call is made with.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CallOf<'a> {
+    pub(crate) conversation: Option<&'a ConversationId>,
+    pub(crate) request: &'a RequestInfo,
+    /// How many replies are asked for.
+    pub(crate) choices: usize,
+    /// What is sent behind the request's head.
+    pub(crate) context: &'a [Message],
+    /// Whether the model sees a compacted view of the conversation.
+    pub(crate) is_abridged: bool,
+}
+
+impl Recorder {
+    /// The model is called, within that span.
+    pub(crate) fn call(&self, within: &Span, call: &CallOf<'_>) -> ModelCall {
+        let content = self.telemetry.content;
+        if within.is_disabled() || !self.telemetry.chat_span {
+            return ModelCall { span: Span::none(), begun: None, has_chunk: false, content, ended: true };
+        }
+        let request = call.request;
+        let model = request.model.as_deref();
+        let choices = Some(call.choices).filter(|choices| *choices != 1);
+        let captured = |capture: bool| capture.then(|| content::input(request.head.iter().chain(call.context)));
+        let span = info_span!(
+            parent: within,
+            spans::CHAT,
+            otel.name = model.map(|model| format!("{} {model}", spans::CHAT)),
+            otel.kind = "client",
+            otel.status_code = Empty,
+            { attributes::ERROR_TYPE } = Empty,
+            { attributes::OPERATION_NAME } = "chat",
+            { attributes::PROVIDER_NAME } = request.provider,
+            { attributes::CONVERSATION_ID } = call.conversation.and_then(|id| self.name_of(id)),
+            { attributes::CONVERSATION_COMPACTED } = call.is_abridged.then_some(true),
+            { attributes::REQUEST_MODEL } = model,
+            { attributes::REQUEST_STREAM } = Empty,
+            { attributes::REQUEST_MAX_TOKENS } = request.max_output.map(i64::from),
+            { attributes::REQUEST_CHOICE_COUNT } = choices.map(int),
+            { attributes::REQUEST_TEMPERATURE } = request.temperature,
+            { attributes::REQUEST_TOP_P } = request.top_p,
+            { attributes::RESPONSE_MODEL } = Empty,
+            { attributes::RESPONSE_FINISH_REASONS } = Empty,
+            { attributes::RESPONSE_TIME_TO_FIRST_CHUNK } = Empty,
+            { attributes::USAGE_INPUT_TOKENS } = Empty,
+            { attributes::USAGE_OUTPUT_TOKENS } = Empty,
+            { attributes::USAGE_CACHE_READ_INPUT_TOKENS } = Empty,
+            { attributes::CALL_OUTCOME } = Empty,
+            { attributes::INPUT_MESSAGES } = captured(content.on_span()),
+            { attributes::OUTPUT_MESSAGES } = Empty,
+            { attributes::TOOL_DEFINITIONS } = request.tools.as_deref().filter(|_| content.on_span()),
+        );
+        if content.as_event() {
+            tracing::event!(
+                name: events::OPERATION_DETAILS,
+                parent: &span,
+                Level::INFO,
+                {
+                    { attributes::OPERATION_NAME } = "chat",
+                    { attributes::INPUT_MESSAGES } = captured(true),
+                    { attributes::TOOL_DEFINITIONS } = request.tools.as_deref(),
+                },
+                "what was sent"
+            );
+        }
+        ModelCall { span, begun: Some(Instant::now()), has_chunk: false, content, ended: false }
+    }
+}
+
+impl ModelCall {
+    pub(crate) const fn span(&self) -> &Span {
+        &self.span
+    }
+
+    /// The reply is a stream.
+    pub(crate) fn streams(&self) {
+        record_all!(self.span, { attributes::REQUEST_STREAM } = true);
+    }
+
+    /// An item of a stream has come.
+    pub(crate) fn has_item(&mut self) {
+        if self.has_chunk {
+            return;
+        }
+        self.has_chunk = true;
+        if let Some(begun) = self.begun {
+            let seconds = begun.elapsed().as_secs_f64();
+            record_all!(self.span, { attributes::RESPONSE_TIME_TO_FIRST_CHUNK } = seconds);
+        }
+    }
+
+    /// The reply is there.
+    pub(crate) fn ended(mut self, reply: &Reply) {
+        self.answered(reply, "complete");
+    }
+
+    /// The reply broke off: the provider ended it, or the connection was cut.
+    pub(crate) fn interrupted(mut self, kind: &str, reply: &Reply) {
+        self.answered(reply, "interrupted");
+        fail(&self.span, kind);
+    }
+
+    /// The caller left before the reply was complete.
+    pub(crate) fn left(mut self, reply: &Reply) {
+        self.answered(reply, "cancelled");
+        self.span.in_scope(|| ());
+    }
+
+    /// The call failed.
+    pub(crate) fn failed(mut self, kind: &str) {
+        self.ended = true;
+        record_all!(self.span, { attributes::CALL_OUTCOME } = "failed");
+        fail(&self.span, kind);
+    }
+
+    fn answered(&mut self, reply: &Reply, outcome: &str) {
+        self.ended = true;
+        if self.span.is_disabled() {
+            return;
+        }
+        let usage = reply.usage;
+        let captured =
+            |capture: bool| reply.message.as_ref().filter(|_| capture).map(|message| content::output(message, reply));
+        record_all!(
+            self.span,
+            { attributes::CALL_OUTCOME } = outcome,
+            { attributes::RESPONSE_MODEL } = reply.model.as_deref(),
+            { attributes::USAGE_INPUT_TOKENS } = usage.map(|usage| int(usage.input_tokens)),
+            { attributes::USAGE_OUTPUT_TOKENS } = usage.map(|usage| int(usage.output_tokens)),
+            { attributes::USAGE_CACHE_READ_INPUT_TOKENS } = usage.and_then(|usage| usage.cached_input_tokens).map(int),
+            { attributes::OUTPUT_MESSAGES } = captured(self.content.on_span()),
+        );
+        if let Some(reason) = &reply.finish_reason {
+            finish_reasons(&self.span, reason);
+        }
+        if let Some(said) = captured(self.content.as_event()) {
+            tracing::event!(
+                name: events::OPERATION_DETAILS,
+                parent: &self.span,
+                Level::INFO,
+                { { attributes::OPERATION_NAME } = "chat", { attributes::OUTPUT_MESSAGES } = said },
+                "what was answered"
+            );
+        }
+    }
+}
+
+/// A list, which fields of `tracing` cannot hold: they have its JSON.
+#[cfg(not(feature = "otel"))]
+fn finish_reasons(span: &Span, reason: &str) {
+    let reasons = serde_json::Value::from(vec![reason]).to_string();
+    record_all!(span, { attributes::RESPONSE_FINISH_REASONS } = reasons);
+}
+
+/// A list, as OpenTelemetry has it.
+#[cfg(feature = "otel")]
+fn finish_reasons(span: &Span, reason: &str) {
+    use tracing_opentelemetry::OpenTelemetrySpanExt as _;
+
+    let reasons = opentelemetry::Array::from(vec![opentelemetry::StringValue::from(reason.to_owned())]);
+    span.set_attribute(attributes::RESPONSE_FINISH_REASONS, opentelemetry::Value::Array(reasons));
+}
+
+impl Drop for ModelCall {
+    fn drop(&mut self) {
+        if !self.ended {
+            record_all!(self.span, { attributes::CALL_OUTCOME } = "cancelled");
+            self.span.in_scope(|| ());
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! Meters. Their labels have few values: no ids, no texts.
+
+use std::time::Duration;
+
+use opentelemetry::{
+    KeyValue, global,
+    metrics::{Counter, Histogram, Meter, UpDownCounter},
+};
+
+use super::{
+    names::{attributes, metrics},
+    save::Saved,
+};
+use crate::{HistoryError, TurnReport, summary::SummaryReport};
+
+/// OpenTelemetry's bounds for durations, in seconds.
+const SECONDS: [f64; 14] = [0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92];
+
+/// OpenTelemetry's bounds for numbers of tokens.
+const TOKENS: [f64; 14] = [
+    1.0,
+    4.0,
+    16.0,
+    64.0,
+    256.0,
+    1024.0,
+    4096.0,
+    16_384.0,
+    65_536.0,
+    262_144.0,
+    1_048_576.0,
+    4_194_304.0,
+    16_777_216.0,
+    67_108_864.0,
+];
+
+/// Bounds for shares of a whole.
+const SHARES: [f64; 10] = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95];
+
+/// Bounds for errors, which may be negative.
+const ERRORS: [f64; 11] = [-0.5, -0.2, -0.1, -0.05, -0.02, 0.0, 0.02, 0.05, 0.1, 0.2, 0.5];
+
+#[derive(Clone)]
+pub(crate) struct Metrics {
+    turns: Counter<u64>,
+    tokens_before: Histogram<u64>,
+    tokens_after: Histogram<u64>,
+    tokens_evicted: Counter<u64>,
+    messages_evicted: Counter<u64>,
+    compactions: Counter<u64>,
+    summaries: Counter<u64>,
+    summary_calls: Counter<u64>,
+    load_duration: Histogram<f64>,
+    save_duration: Histogram<f64>,
+    save_conflicts: Counter<u64>,
+    saves_pending: UpDownCounter<i64>,
+    estimate_error: Histogram<f64>,
+    warm_share: Histogram<f64>,
+}
+
+impl Metrics {
+    pub(super) fn new(meter: Option<&Meter>) -> Self {
+        let global = || global::meter(env!("CARGO_PKG_NAME"));
+        let meter = meter.cloned().unwrap_or_else(global);
+        let counter = |name, unit| meter.u64_counter(name).with_unit(unit).build();
+        let tokens = |name| meter.u64_histogram(name).with_unit("{token}").with_boundaries(TOKENS.to_vec()).build();
+        let numbers = |name, unit, bounds: &[f64]| {
+            meter.f64_histogram(name).with_unit(unit).with_boundaries(bounds.to_vec()).build()
+        };
+        Self {
+            turns: counter(metrics::TURNS, "{turn}"),
+            tokens_before: tokens(metrics::TOKENS_BEFORE),
+            tokens_after: tokens(metrics::TOKENS_AFTER),
+            tokens_evicted: counter(metrics::TOKENS_EVICTED, "{token}"),
+            messages_evicted: counter(metrics::MESSAGES_EVICTED, "{message}"),
+            compactions: counter(metrics::COMPACTIONS, "{compaction}"),
+            summaries: counter(metrics::SUMMARIES, "{summary}"),
+            summary_calls: counter(metrics::SUMMARY_CALLS, "{call}"),
+            load_duration: numbers(metrics::LOAD_DURATION, "s", &SECONDS),
+            save_duration: numbers(metrics::SAVE_DURATION, "s", &SECONDS),
+            save_conflicts: counter(metrics::SAVE_CONFLICTS, "{conflict}"),
+            saves_pending: meter.i64_up_down_counter(metrics::SAVES_PENDING).with_unit("{save}").build(),
+            estimate_error: numbers(metrics::ESTIMATE_ERROR, "1", &ERRORS),
+            warm_share: numbers(metrics::WARM_SHARE, "1", &SHARES),
+        }
+    }
+
+    pub(super) fn refused(&self, error: &HistoryError) {
+        self.turns.add(
+            1,
+            &[KeyValue::new(attributes::OUTCOME, "refused"), KeyValue::new(attributes::ERROR_TYPE, error.kind())],
+        );
+    }
+
+    pub(super) fn ended(&self, report: &TurnReport) {
+        let mut labels = vec![KeyValue::new(attributes::OUTCOME, report.outcome.kind())];
+        labels.extend(report.save_error().map(|error| KeyValue::new(attributes::ERROR_TYPE, error.kind())));
+        labels.extend(report.fallback().map(|fallback| KeyValue::new(attributes::FALLBACK, fallback.kind())));
+        self.turns.add(1, &labels);
+        let Some(tokens) = &report.tokens else { return };
+        self.tokens_before.record(tokens.before(), &[]);
+        self.tokens_after.record(tokens.prompt.total(), &[]);
+        if let Some(reason) = tokens.trimming.reason {
+            let reason = [KeyValue::new(attributes::TRIM_REASON, reason.kind())];
+            self.tokens_evicted.add(tokens.evicted_tokens, &reason);
+            self.messages_evicted.add(tokens.evicted_messages as u64, &reason);
+            self.compactions.add(u64::from(tokens.compacted), &reason);
+        }
+        if let Some(error) = tokens.estimate_error() {
+            self.estimate_error.record(error, &[]);
+        }
+        if let Some(share) = tokens.warm_share() {
+            self.warm_share.record(share, &[]);
+        }
+    }
+
+    pub(super) fn loaded(&self, store: &'static str, failed: Option<&'static str>, took: Duration) {
+        self.load_duration.record(took.as_secs_f64(), &labels(store, failed));
+    }
+
+    pub(super) fn saved(&self, store: &'static str, saved: &Saved<'_>) {
+        let failed = saved.appended.err().map(crate::SaveError::kind);
+        self.save_duration.record(saved.took.as_secs_f64(), &labels(store, failed));
+        if let Some(conflict) = saved.conflict() {
+            self.save_conflicts.add(1, &[KeyValue::new(attributes::SAVE_CONFLICT, conflict)]);
+        }
+    }
+
+    pub(super) fn summarized(&self, report: &SummaryReport) {
+        let mut labels = vec![KeyValue::new(attributes::SUMMARY_OUTCOME, report.outcome.kind())];
+        labels.extend(report.outcome.error_kind().map(|kind| KeyValue::new(attributes::ERROR_TYPE, kind)));
+        self.summaries.add(1, &labels);
+        self.summary_calls.add(report.cost.calls.into(), &labels);
+    }
+
+    pub(super) fn pending(&self, saves: i64) {
+        self.saves_pending.add(saves, &[]);
+    }
+}
+
+fn labels(store: &'static str, failed: Option<&'static str>) -> Vec<KeyValue> {
+    let failed = failed.map(|kind| KeyValue::new(attributes::ERROR_TYPE, kind));
+    std::iter::once(KeyValue::new(attributes::DB_SYSTEM_NAME, store)).chain(failed).collect()
+}

@@ -1,0 +1,89 @@
+//! The span of a save.
+
+use std::time::Duration;
+
+use tower_chat_history_core::{Appended, CompactOutcome, Seq, StoreError};
+use tracing::{Span, field::Empty, info_span, record_all};
+
+use super::{
+    names::{attributes, spans},
+    recorder::{Recorder, int},
+    turn::fail,
+};
+use crate::SaveError;
+
+/// An exchange that was stored, or not.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Saved<'a> {
+    pub(crate) appended: Result<&'a Appended, &'a SaveError>,
+    /// The position that was next when the conversation was loaded, if it was.
+    pub(crate) next: Option<Seq>,
+    pub(crate) attempts: u32,
+    pub(crate) took: Duration,
+}
+
+impl Saved<'_> {
+    /// What became of the exchange, if another one came first.
+    pub(super) fn conflict(&self) -> Option<&'static str> {
+        match self.appended {
+            Ok(Appended { duplicate: true, .. }) => Some("duplicate"),
+            Ok(appended) => self.next.filter(|next| *next < appended.seq).map(|_| "rebased"),
+            Err(SaveError::Store(StoreError::Conflict { .. } | StoreError::Gone)) => Some("rejected"),
+            Err(_) => None,
+        }
+    }
+}
+
+impl Recorder {
+    /// An exchange of so many messages is stored.
+    pub(crate) fn save(&self, turn: &Span, messages: usize) -> Span {
+        if turn.is_disabled() {
+            return Span::none();
+        }
+        info_span!(
+            parent: turn,
+            spans::SAVE,
+            otel.kind = if self.is_in_process() { "internal" } else { "client" },
+            otel.status_code = Empty,
+            { attributes::ERROR_TYPE } = Empty,
+            { attributes::OPERATION_NAME } = "create_memory",
+            { attributes::DB_SYSTEM_NAME } = self.database(),
+            { attributes::MEMORY_RECORD_COUNT } = 1_i64,
+            { attributes::MESSAGES_SAVED } = int(messages),
+            { attributes::VERSION } = Empty,
+            { attributes::SAVE_ATTEMPTS } = Empty,
+            { attributes::SAVE_CONFLICT } = Empty,
+            { attributes::SAVE_COMPACTION } = Empty,
+        )
+    }
+
+    /// It is stored, or not.
+    pub(crate) fn saved(&self, save: &Span, saved: &Saved<'_>) {
+        #[cfg(feature = "otel")]
+        self.metrics.saved(self.store, saved);
+        #[cfg(not(feature = "otel"))]
+        let _ = saved.took;
+        if save.is_disabled() {
+            return;
+        }
+        record_all!(
+            save,
+            { attributes::SAVE_ATTEMPTS } = i64::from(saved.attempts),
+            { attributes::SAVE_CONFLICT } = saved.conflict(),
+        );
+        match saved.appended {
+            Ok(appended) => {
+                let compaction = appended.compaction.as_ref().map(|outcome| match outcome {
+                    CompactOutcome::Stored(_) => "stored",
+                    CompactOutcome::Kept(_) => "outdated",
+                });
+                record_all!(
+                    save,
+                    { attributes::VERSION } = int(appended.revision.version()),
+                    { attributes::SAVE_COMPACTION } = compaction,
+                );
+            }
+            Err(error) => fail(save, error.kind()),
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! The span of a summary, and those of the calls that it takes.
+
+use std::{fmt, sync::Arc};
+
+use async_trait::async_trait;
+use tower_chat_history_core::{Message, Seq};
+use tracing::{Instrument as _, Span, field::Empty, info_span, record_all};
+
+use super::{
+    call::CallOf,
+    names::{attributes, spans},
+    recorder::{Recorder, int},
+    turn::fail,
+};
+use crate::{
+    BoxError, Reply, RequestInfo,
+    summary::{Summarized, Summarizer, SummaryReport, SummaryRequest},
+};
+
+/// A summary of the exchanges between two positions is made.
+pub(crate) fn summarize(turn: &Span, from: Seq, to: Seq) -> Span {
+    if turn.is_disabled() {
+        return Span::none();
+    }
+    info_span!(
+        parent: turn,
+        spans::SUMMARIZE,
+        otel.kind = "internal",
+        otel.status_code = Empty,
+        { attributes::ERROR_TYPE } = Empty,
+        { attributes::SUMMARY_OUTCOME } = Empty,
+        { attributes::SUMMARY_FROM } = int(from.get()),
+        { attributes::SUMMARY_TO } = int(to.get()),
+        { attributes::SUMMARY_WAITED_FOR } = Empty,
+        { attributes::SUMMARY_MESSAGES } = Empty,
+        { attributes::TOKENS_BEFORE } = Empty,
+        { attributes::TOKENS_AFTER } = Empty,
+        { attributes::SUMMARY_CALLS } = Empty,
+        { attributes::SUMMARY_INPUT_TOKENS } = Empty,
+        { attributes::SUMMARY_OUTPUT_TOKENS } = Empty,
+    )
+}
+
+impl Recorder {
+    /// It is made, or not.
+    pub(crate) fn summarized(&self, summarize: &Span, report: &SummaryReport) {
+        #[cfg(feature = "otel")]
+        self.metrics.summarized(report);
+        if summarize.is_disabled() {
+            return;
+        }
+        record_all!(
+            summarize,
+            { attributes::SUMMARY_OUTCOME } = report.outcome.kind(),
+            { attributes::SUMMARY_TO } = int(report.to.get()),
+            { attributes::SUMMARY_WAITED_FOR } = report.waited_for,
+            { attributes::SUMMARY_MESSAGES } = int(report.messages),
+            { attributes::TOKENS_BEFORE } = int(report.replaced_tokens),
+            { attributes::TOKENS_AFTER } = report.tokens.map(i64::from),
+            { attributes::SUMMARY_CALLS } = i64::from(report.cost.calls),
+            { attributes::SUMMARY_INPUT_TOKENS } = int(report.cost.input_tokens),
+            { attributes::SUMMARY_OUTPUT_TOKENS } = int(report.cost.output_tokens),
+        );
+        if let Some(kind) = report.outcome.error_kind() {
+            fail(summarize, kind);
+        }
+    }
+
+    /// The summarizer, whose calls have spans within the current one.
+    pub(crate) fn watch(&self, summarizer: &Arc<dyn Summarizer>) -> Watched {
+        Watched { summarizer: Arc::clone(summarizer), recorder: self.clone() }
+    }
+}
+
+/// A summarizer whose calls have spans.
+pub(crate) struct Watched {
+    summarizer: Arc<dyn Summarizer>,
+    recorder: Recorder,
+}
+
+#[async_trait]
+impl Summarizer for Watched {
+    fn model(&self) -> Option<&str> {
+        self.summarizer.model()
+    }
+
+    async fn summarize(&self, request: SummaryRequest) -> Result<Summarized, BoxError> {
+        let mut info = RequestInfo::new();
+        info.model = self.summarizer.model().map(str::to_owned);
+        info.max_output = Some(request.max_tokens);
+        // The prompt is the summarizer's own: what it is made of stands here.
+        let call =
+            CallOf { conversation: None, request: &info, choices: 1, context: &request.messages, is_abridged: false };
+        let call = self.recorder.call(&Span::current(), &call);
+        let summarized = self.summarizer.summarize(request).instrument(call.span().clone()).await;
+        match &summarized {
+            Ok(summarized) => call.ended(&reply(summarized)),
+            Err(error) => call.failed(&super::error_type(error.as_ref())),
+        }
+        summarized
+    }
+}
+
+fn reply(summarized: &Summarized) -> Reply {
+    let mut reply = Reply::new(Message::assistant(&summarized.text));
+    reply.model.clone_from(&summarized.model);
+    reply.usage = summarized.usage;
+    reply.finish_reason = Some(if summarized.finished { "stop" } else { "length" }.to_owned());
+    reply
+}
+
+impl fmt::Debug for Watched {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.summarizer.fmt(f)
+    }
+}

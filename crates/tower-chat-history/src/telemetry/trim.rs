@@ -1,0 +1,118 @@
+//! The span of what is decided.
+
+use tracing::{Span, field::Empty, info_span, record_all};
+
+use super::{
+    names::{attributes, spans},
+    recorder::int,
+    turn::fail,
+};
+use crate::{HistoryError, TurnTokens, budget::PromptTokens};
+
+/// What was decided to send.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Decided<'a> {
+    /// What was counted, if there is a budget.
+    pub(crate) tokens: Option<&'a TurnTokens>,
+    /// Messages of window and input.
+    pub(crate) messages: usize,
+    pub(crate) evicted_messages: usize,
+}
+
+/// It is decided.
+pub(crate) fn trimmed(trim: &Span, decided: Result<Decided<'_>, &HistoryError>) {
+    if trim.is_disabled() {
+        return;
+    }
+    match decided {
+        Ok(decided) => {
+            record_all!(
+                trim,
+                { attributes::MESSAGES_BEFORE } = int(decided.messages.saturating_add(decided.evicted_messages)),
+                { attributes::MESSAGES_AFTER } = int(decided.messages),
+                { attributes::MESSAGES_EVICTED } = int(decided.evicted_messages),
+                { attributes::TRIM_NEEDED } = decided.tokens.is_some_and(|tokens| tokens.trimming.is_needed()),
+            );
+            if let Some(tokens) = decided.tokens {
+                fits(trim, tokens);
+            }
+        }
+        Err(error) => {
+            if let HistoryError::DoesNotFit(refused) = error {
+                let budget = refused.context_window.saturating_sub(refused.reply_reserve);
+                record_all!(
+                    trim,
+                    { attributes::TRIM_NEEDED } = true,
+                    { attributes::TOKENS_BUDGET } = int(budget),
+                    { attributes::CALIBRATION } = refused.calibration,
+                );
+                sizes(trim, &refused.parts);
+            }
+            fail(trim, error.kind());
+        }
+    }
+}
+
+/// It is decided what is sent.
+pub(crate) fn trim(turn: &Span, counter: Option<&str>) -> Span {
+    if turn.is_disabled() {
+        return Span::none();
+    }
+    info_span!(
+        parent: turn,
+        spans::TRIM,
+        otel.kind = "internal",
+        otel.status_code = Empty,
+        { attributes::ERROR_TYPE } = Empty,
+        { attributes::TOKENIZER } = counter,
+        { attributes::TRIM_NEEDED } = Empty,
+        { attributes::TRIM_REASON } = Empty,
+        { attributes::TRIM_STRATEGY } = Empty,
+        { attributes::TRIM_FOR_THIS_CALL } = Empty,
+        { attributes::TRIM_COMPACTED } = Empty,
+        { attributes::TOKENS_BUDGET } = Empty,
+        { attributes::TOKENS_BEFORE } = Empty,
+        { attributes::TOKENS_AFTER } = Empty,
+        { attributes::TOKENS_EVICTED } = Empty,
+        { attributes::TOKENS_HEAD } = Empty,
+        { attributes::TOKENS_TOOLS } = Empty,
+        { attributes::TOKENS_SUMMARY } = Empty,
+        { attributes::TOKENS_WINDOW } = Empty,
+        { attributes::TOKENS_INPUT } = Empty,
+        { attributes::MESSAGES_BEFORE } = Empty,
+        { attributes::MESSAGES_AFTER } = Empty,
+        { attributes::MESSAGES_EVICTED } = Empty,
+        { attributes::REPLY_LIMIT } = Empty,
+        { attributes::CALIBRATION } = Empty,
+    )
+}
+
+fn fits(trim: &Span, tokens: &TurnTokens) {
+    let trimming = tokens.trimming;
+    record_all!(
+        trim,
+        { attributes::TRIM_REASON } = trimming.reason.map(|reason| reason.kind()),
+        { attributes::TRIM_STRATEGY } = trimming.is_needed().then(|| trimming.strategy()),
+        { attributes::TRIM_FOR_THIS_CALL } = tokens.for_this_call,
+        { attributes::TRIM_COMPACTED } = tokens.compacted,
+        // Without a limit there is no budget.
+        { attributes::TOKENS_BUDGET } = i64::try_from(tokens.limit).ok().filter(|limit| *limit < i64::MAX),
+        { attributes::TOKENS_BEFORE } = int(tokens.before()),
+        { attributes::TOKENS_EVICTED } = int(tokens.evicted_tokens),
+        { attributes::REPLY_LIMIT } = tokens.reply_limit.map(i64::from),
+        { attributes::CALIBRATION } = tokens.calibration,
+    );
+    sizes(trim, &tokens.prompt);
+}
+
+fn sizes(trim: &Span, parts: &PromptTokens) {
+    record_all!(
+        trim,
+        { attributes::TOKENS_AFTER } = int(parts.total()),
+        { attributes::TOKENS_HEAD } = int(parts.head),
+        { attributes::TOKENS_TOOLS } = int(parts.tools.saturating_add(parts.response_format)),
+        { attributes::TOKENS_SUMMARY } = int(parts.summary),
+        { attributes::TOKENS_WINDOW } = int(parts.window),
+        { attributes::TOKENS_INPUT } = int(parts.input),
+    );
+}

@@ -1,0 +1,108 @@
+//! The span of a turn, and those of waiting.
+
+use tower_chat_history_core::ConversationId;
+use tracing::{Span, field::Empty, info_span, record_all};
+
+use super::{
+    names::{attributes, spans},
+    recorder::{Recorder, int},
+};
+use crate::{HistoryError, Outcome, TurnReport};
+
+/// What a call waits for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum WaitFor {
+    /// Its place in the queue.
+    Queue,
+    /// Saves of the conversation that are under way.
+    Saves,
+    /// A summary that is being made.
+    Summary,
+}
+
+/// A call waits.
+pub(crate) fn wait(turn: &Span, what: WaitFor) -> Span {
+    if turn.is_disabled() {
+        return Span::none();
+    }
+    let what = match what {
+        WaitFor::Queue => "queue",
+        WaitFor::Saves => "save",
+        WaitFor::Summary => "summary",
+    };
+    info_span!(parent: turn, spans::WAIT, otel.kind = "internal", { attributes::WAIT_FOR } = what)
+}
+
+impl Recorder {
+    /// A turn begins: within whatever span the call is made in.
+    pub(crate) fn turn(&self, id: &ConversationId) -> Span {
+        if !self.telemetry.spans {
+            return Span::none();
+        }
+        info_span!(
+            spans::CHAT_HISTORY,
+            otel.kind = "internal",
+            otel.status_code = Empty,
+            { attributes::ERROR_TYPE } = Empty,
+            { attributes::CONVERSATION_ID } = self.name_of(id),
+            { attributes::PROFILE } = self.profile.as_str(),
+            { attributes::OUTCOME } = Empty,
+            { attributes::HISTORY } = Empty,
+            { attributes::STREAMED } = Empty,
+            { attributes::FALLBACK } = Empty,
+            { attributes::VERSION } = Empty,
+            { attributes::SUPERSEDED_CALLS } = Empty,
+            { attributes::DOWNGRADED } = Empty,
+            { attributes::WARM_SHARE } = Empty,
+            { attributes::ESTIMATE_ERROR } = Empty,
+        )
+    }
+
+    /// A turn has not begun.
+    pub(crate) fn refused(&self, turn: &Span, error: &HistoryError) {
+        #[cfg(feature = "otel")]
+        self.metrics.refused(error);
+        let _entered = turn.enter();
+        match error {
+            // The caller gets what was said: nothing is wrong.
+            HistoryError::AlreadyRecorded(_) => record_all!(turn, { attributes::OUTCOME } = error.kind()),
+            _ => {
+                record_all!(turn, { attributes::OUTCOME } = "refused");
+                fail(turn, error.kind());
+            }
+        }
+    }
+
+    /// A turn has ended.
+    pub(crate) fn ended(&self, turn: &Span, report: &TurnReport) {
+        #[cfg(feature = "otel")]
+        self.metrics.ended(report);
+        if turn.is_disabled() {
+            return;
+        }
+        // A span's end is when it was left the last time: this is the turn's end, also where a summary goes on within it.
+        let _entered = turn.enter();
+        let tokens = report.tokens.as_ref();
+        let some = |number: usize| (number > 0).then(|| int(number));
+        record_all!(
+            turn,
+            { attributes::OUTCOME } = report.outcome.kind(),
+            { attributes::HISTORY } = report.history.kind(),
+            { attributes::STREAMED } = report.streamed,
+            { attributes::FALLBACK } = report.fallback().map(|fallback| fallback.kind()),
+            { attributes::VERSION } = report.revision().map(|revision| int(revision.version())),
+            { attributes::SUPERSEDED_CALLS } = some(report.superseded_calls),
+            { attributes::DOWNGRADED } = some(report.downgraded),
+            { attributes::WARM_SHARE } = tokens.and_then(|tokens| tokens.warm_share()),
+            { attributes::ESTIMATE_ERROR } = tokens.and_then(|tokens| tokens.estimate_error()),
+        );
+        if let Outcome::Failed(error) = &report.outcome {
+            fail(turn, error.kind());
+        }
+    }
+}
+
+/// Marks a span as failed.
+pub(crate) fn fail(span: &Span, kind: &str) {
+    record_all!(span, otel.status_code = "ERROR", { attributes::ERROR_TYPE } = kind);
+}

@@ -1,0 +1,160 @@
+#!/usr/bin/env bash
+# Takes a picture of one trace in the Jaeger UI.
+#
+#   screenshot.sh OUTPUT.png [COMMAND ...]
+#
+# COMMAND sends the trace by OTLP to where OTEL_EXPORTER_OTLP_ENDPOINT says; by default it is the example `jaeger` of
+# this repository. Environment:
+#
+#   TRACE_SPAN     the trace with a span of this name is taken, of several the one with most spans (summarize)
+#   OPEN           the first span of this name is shown with its details and tags open (none)
+#   WIDTH, HEIGHT  of the window, in CSS pixels (1400, 800)
+#   SCALE          image pixels per CSS pixel (1)
+#   OTEL_EXPORTER_OTLP_PROTOCOL  grpc or http/protobuf (grpc)
+set -euo pipefail
+
+fail() {
+    echo "screenshot.sh: $*" >&2
+    exit 1
+}
+
+[ $# -ge 1 ] || fail "usage: screenshot.sh OUTPUT.png [COMMAND ...]"
+output=$1
+shift
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+span=${TRACE_SPAN:-summarize}
+
+missing=()
+for program in cargo protoc curl jq; do
+    command -v "$program" >/dev/null || missing+=("$program")
+done
+chromium=$(command -v chromium || command -v chromium-browser || command -v google-chrome) || missing+=(chromium)
+[ ${#missing[@]} -eq 0 ] || fail "missing: ${missing[*]} (Debian: protobuf-compiler curl jq chromium)"
+
+work=$(mktemp -d)
+started=()
+cleanup() {
+    for process in "${started[@]}"; do
+        kill "$process" 2>/dev/null || true
+        wait "$process" 2>/dev/null || true
+    done
+    rm -rf "$work"
+}
+trap cleanup EXIT
+trap 'exit 130' INT TERM
+
+# Cargo says where it put the program: the target directory may be anywhere.
+program=$(cargo build --locked --manifest-path "$here/Cargo.toml" --message-format=json-render-diagnostics |
+    jq -r 'select(.reason == "compiler-artifact") | .executable // empty')
+"$program" --ui 0 --grpc 0 --http 0 >"$work/jaeger" &
+jaeger=$!
+started+=("$jaeger")
+
+# address_of NAME: the address on NAME's line in what the tool prints.
+address_of() {
+    sed -n "s|^$1 *||p" "$work/jaeger"
+}
+for _ in {1..100}; do
+    [ -n "$(address_of OTLP/HTTP)" ] && break
+    kill -0 "$jaeger" 2>/dev/null || fail "the tool did not start"
+    sleep 0.1
+done
+ui=$(address_of "Jaeger UI")
+[ -n "$ui" ] || fail "the tool did not say where it listens"
+
+export OTEL_EXPORTER_OTLP_PROTOCOL=${OTEL_EXPORTER_OTLP_PROTOCOL:-grpc}
+case $OTEL_EXPORTER_OTLP_PROTOCOL in
+grpc) OTEL_EXPORTER_OTLP_ENDPOINT=$(address_of OTLP/gRPC) ;;
+http/protobuf) OTEL_EXPORTER_OTLP_ENDPOINT=$(address_of OTLP/HTTP) ;;
+*) fail "OTEL_EXPORTER_OTLP_PROTOCOL is grpc or http/protobuf here" ;;
+esac
+export OTEL_EXPORTER_OTLP_ENDPOINT
+if [ $# -gt 0 ]; then
+    "$@" || fail "the command failed: $*"
+else
+    (cd "$here/../.." && cargo run -p examples --bin jaeger) || fail "the example failed"
+fi
+
+trace=
+for _ in {1..50}; do
+    curl -fsS "$ui/api/traces?limit=1000" >"$work/traces"
+    trace=$(jq -r --arg span "$span" '
+        [.data[] | select(any(.spans[]; .operationName == $span))] | max_by(.spans | length) | .traceID // empty
+    ' "$work/traces")
+    [ -n "$trace" ] && break
+    sleep 0.1
+done
+if [ -z "$trace" ]; then
+    seen=$(jq -r '[.data[].spans[].operationName] | unique | join(", ")' "$work/traces")
+    fail "no complete trace has a span named $span (TRACE_SPAN); spans seen: ${seen:-none}"
+fi
+
+# Chromium is driven by its DevTools protocol, over a pair of pipes: requests and answers are JSON, each ended by a NUL.
+# Without its sandbox, which does not start in most containers: the only page it opens is ours.
+mkfifo "$work/requests" "$work/answers"
+"$chromium" --headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking \
+    --disable-component-update --disable-sync --hide-scrollbars --user-data-dir="$work/profile" \
+    --remote-debugging-pipe 3<"$work/requests" 4>"$work/answers" >"$work/chromium" 2>&1 &
+started+=($!)
+# A chromium that died is told by the answer that does not come.
+trap '' PIPE
+exec {requests}>"$work/requests" {answers}<"$work/answers"
+session=
+
+# devtools METHOD PARAMETERS: the result of one call, as JSON.
+devtools() {
+    jq -cjn --arg method "$1" --argjson params "$2" --arg session "$session" \
+        '{id: 1, $method, $params} + if $session == "" then {} else {sessionId: $session} end, "\u0000"' \
+        1>&"$requests" 2>/dev/null || true
+    local answer
+    while IFS= read -r -d '' -t 30 -u "$answers" answer; do
+        # Events have no id.
+        if jq -e '.id == 1' <<<"$answer" >/dev/null; then
+            jq -ce '.result // empty' <<<"$answer" || fail "chromium refused $1: $answer"
+            return
+        fi
+    done
+    cat "$work/chromium" >&2
+    fail "chromium did not answer $1"
+}
+
+target=$(devtools Target.createTarget '{"url": "about:blank"}')
+attached=$(devtools Target.attachToTarget "$(jq -c '{targetId, flatten: true}' <<<"$target")")
+session=$(jq -r .sessionId <<<"$attached")
+devtools Emulation.setDeviceMetricsOverride "$(jq -cn \
+    --argjson width "${WIDTH:-1400}" --argjson height "${HEIGHT:-800}" --argjson scale "${SCALE:-1}" \
+    '{$width, $height, deviceScaleFactor: $scale, mobile: false}')" >/dev/null
+devtools Page.navigate "$(jq -cn --arg url "$ui/trace/$trace" '{$url}')" >/dev/null
+
+# Waits for the page, opens what is to be open, and answers "done" or what it did not find.
+script=$(
+    jq -rn --arg open "${OPEN:-}" '"const open = \($open | tojson);"'
+    cat <<'END'
+(async () => {
+    const find = async (selector, text) => {
+        for (let tries = 0; tries < 200; tries++) {
+            const found = [...document.querySelectorAll(selector)].find(e => !text || e.textContent === text);
+            if (found) return found;
+            await new Promise(resolve => setTimeout(resolve, 50));
+        }
+        throw `the page shows no ${selector} ${text ?? ""}`;
+    };
+    await find(".endpoint-name");
+    if (open) {
+        (await find(".endpoint-name", open)).click();
+        (await find(".AccordianKeyValues--header")).click();
+    }
+    // Nothing tells when the transitions are over.
+    await new Promise(resolve => setTimeout(resolve, 500));
+    return "done";
+})().catch(String)
+END
+)
+loaded=$(devtools Runtime.evaluate \
+    "$(jq -cn --arg expression "$script" '{$expression, awaitPromise: true}')" | jq -r .result.value)
+[ "$loaded" = "done" ] || fail "$loaded"
+devtools Page.captureScreenshot '{"format": "png"}' | jq -r .data | base64 -d >"$work/picture.png"
+session=
+devtools Browser.close '{}' >/dev/null
+mv "$work/picture.png" "$output"
+echo "$output: trace $trace"
