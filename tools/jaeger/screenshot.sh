@@ -4,7 +4,11 @@
 #   screenshot.sh OUTPUT.png [COMMAND ...]
 #
 # COMMAND sends the trace by OTLP to where OTEL_EXPORTER_OTLP_ENDPOINT says; by default it is the example `jaeger` of
-# this repository. Environment:
+# this repository. The picture in the README is made by
+#
+#   OPEN=trim HEIGHT=1260 tools/jaeger/screenshot.sh docs/jaeger.png
+#
+# Environment:
 #
 #   TRACE_SPAN     the trace with a span of this name is taken, of several the one with most spans (summarize)
 #   OPEN           the first span of this name is shown with its details and tags open (none)
@@ -38,7 +42,8 @@ cleanup() {
         kill "$process" 2>/dev/null || true
         wait "$process" 2>/dev/null || true
     done
-    rm -rf "$work"
+    # Chromium's own children may still be writing to their profile.
+    rm -rf "$work" 2>/dev/null || { sleep 1 && rm -rf "$work"; }
 }
 trap cleanup EXIT
 trap 'exit 130' INT TERM
@@ -69,6 +74,8 @@ http/protobuf) OTEL_EXPORTER_OTLP_ENDPOINT=$(address_of OTLP/HTTP) ;;
 *) fail "OTEL_EXPORTER_OTLP_PROTOCOL is grpc or http/protobuf here" ;;
 esac
 export OTEL_EXPORTER_OTLP_ENDPOINT
+# The tool takes traces only.
+export OTEL_METRICS_EXPORTER=none
 if [ $# -gt 0 ]; then
     "$@" || fail "the command failed: $*"
 else
@@ -141,6 +148,10 @@ script=$(
     };
     await find(".endpoint-name");
     if (open) {
+        // A picture cannot be scrolled: all tags are shown, however many.
+        const style = document.createElement("style");
+        style.textContent = ".KeyValueTable { max-height: none !important; }";
+        document.head.append(style);
         (await find(".endpoint-name", open)).click();
         (await find(".AccordianKeyValues--header")).click();
     }

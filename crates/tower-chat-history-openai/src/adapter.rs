@@ -1,6 +1,6 @@
 //! The adapter for async-openai's own types.
 
-use std::fmt;
+use std::{borrow::Cow, error::Error, fmt};
 
 use async_openai::types::chat::{
     ChatCompletionRequestMessage, ChatCompletionResponseStream, CreateChatCompletionRequest,
@@ -14,7 +14,15 @@ use tower_chat_history::{
     },
 };
 
-use crate::{counter, fold::ReplyFold, from_typed, to_typed};
+use crate::{
+    counter,
+    error_type::{INVALID_RESPONSE, error_type},
+    fold::ReplyFold,
+    from_typed, to_typed,
+};
+
+/// The provider, unless an adapter is told otherwise.
+pub(crate) const PROVIDER: &str = "openai";
 
 /// Adapts `InConversation<CreateChatCompletionRequest>` for inner services that answer with async-openai's response or its
 /// response stream. See the [crate docs](crate).
@@ -54,13 +62,14 @@ use crate::{counter, fold::ReplyFold, from_typed, to_typed};
 pub struct OpenAi<X = Envelope> {
     extract: X,
     mode: InputMode,
+    provider: Option<&'static str>,
 }
 
 impl OpenAi {
     /// The adapter of `InConversation<CreateChatCompletionRequest>`.
     #[must_use]
     pub const fn new() -> Self {
-        Self { extract: Envelope::new(), mode: InputMode::New }
+        Self { extract: Envelope::new(), mode: InputMode::New, provider: None }
     }
 }
 
@@ -82,13 +91,21 @@ impl<X> OpenAi<X> {
 
     /// The adapter with that extractor.
     pub fn extract_by<Y>(self, extract: Y) -> OpenAi<Y> {
-        OpenAi { extract, mode: self.mode }
+        OpenAi { extract, mode: self.mode, provider: self.provider }
     }
 
     /// What of a request is new. The default is [`InputMode::New`]: everything behind the head.
     #[must_use]
     pub fn input_mode(mut self, mode: InputMode) -> Self {
         self.mode = mode;
+        self
+    }
+
+    /// Who serves the model, by OpenTelemetry's name for that (`gen_ai.provider.name`): `azure.ai.openai`, `groq`, `mistral_ai`,
+    /// `deepseek`, `x_ai`. It is told in spans and counts for nothing else. The default is `openai`.
+    #[must_use]
+    pub fn provider(mut self, name: &'static str) -> Self {
+        self.provider = Some(name);
         self
     }
 }
@@ -114,6 +131,7 @@ where
         turn.choices = draft.request.n.map_or(1, usize::from);
         turn.counter = counter::for_model(&draft.request.model);
         turn.request = info(&draft.request, own)?;
+        turn.request.provider = Some(self.provider.unwrap_or(PROVIDER));
         Ok(Opened::Chat(turn, draft))
     }
 }
@@ -125,7 +143,14 @@ fn info(request: &CreateChatCompletionRequest, head: Vec<Message>) -> Result<Req
     info.tools = request.tools.as_ref().map(serde_json::to_string).transpose()?;
     info.response_format = request.response_format.as_ref().map(serde_json::to_string).transpose()?;
     info.max_output = reply_limit(request);
+    info.temperature = request.temperature.and_then(as_written);
+    info.top_p = request.top_p.and_then(as_written);
     Ok(info)
+}
+
+/// The number as it would be written, and as it is sent: of 0.7, widening alone makes 0.699999988079071.
+fn as_written(number: f32) -> Option<f64> {
+    number.to_string().parse().ok().filter(|number: &f64| number.is_finite())
 }
 
 /// The field that limits the reply: the newer one, if it is used.
@@ -193,10 +218,19 @@ impl<X: Sync> RecordResponse<CreateChatCompletionResponse> for OpenAi<X> {
         response
     }
 
+    fn error_type(&self, error: &(dyn Error + 'static)) -> Cow<'static, str> {
+        error_type(error)
+    }
+
     /// The first choice becomes history. A response without choices is handed on, and nothing is stored.
     async fn record(&self, response: CreateChatCompletionResponse, turn: Turn) -> Result<Self::Response, BoxError> {
-        let reply = from_typed::reply(&response)?;
-        turn.record(response, reply).await
+        match from_typed::reply(&response) {
+            Ok(reply) => turn.record(response, reply).await,
+            Err(error) => {
+                turn.fail(INVALID_RESPONSE);
+                Err(error)
+            }
+        }
     }
 }
 
@@ -205,6 +239,10 @@ impl<X: Sync> RecordResponse<ChatCompletionResponseStream> for OpenAi<X> {
 
     fn pass(&self, response: ChatCompletionResponseStream) -> Self::Response {
         response
+    }
+
+    fn error_type(&self, error: &(dyn Error + 'static)) -> Cow<'static, str> {
+        error_type(error)
     }
 
     async fn record(&self, response: ChatCompletionResponseStream, turn: Turn) -> Result<Self::Response, BoxError> {
@@ -242,5 +280,25 @@ mod tests {
         drop(stateless(async { task.ready().await.unwrap().call(request()).await.unwrap() }).await);
         drop(in_conversation(id, async { task.ready().await.unwrap().call(request()).await.unwrap() }).await);
         assert_eq!(llm.prompts().iter().map(Vec::len).collect::<Vec<_>>(), [1, 1, 3]);
+    }
+
+    #[tokio::test]
+    async fn what_a_request_asks_for_is_told() {
+        let request = CreateChatCompletionRequest {
+            model: "m".into(),
+            temperature: Some(0.7),
+            top_p: Some(f32::NAN),
+            max_completion_tokens: Some(7),
+            ..CreateChatCompletionRequest::default()
+        };
+        let id = || ConversationId::new(["tests", "one"]);
+        for (adapter, provider) in [(OpenAi::new(), "openai"), (OpenAi::new().provider("groq"), "groq")] {
+            let Opened::Chat(turn, _) = adapter.id_from(move |_| id()).open(request.clone()).await.unwrap() else {
+                panic!("no chat")
+            };
+            let info = turn.request;
+            assert_eq!((info.model.as_deref(), info.provider, info.max_output), (Some("m"), Some(provider), Some(7)));
+            assert_eq!((info.temperature, info.top_p), (Some(0.7), None));
+        }
     }
 }

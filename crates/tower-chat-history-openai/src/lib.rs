@@ -24,6 +24,14 @@
 #![cfg_attr(feature = "client", doc = "[inside of the client](client).")]
 #![cfg_attr(not(feature = "client"), doc = "inside of the client.")]
 //!
+//! # Features
+//!
+//! | feature | what it brings |
+//! |---|---|
+//! | `tiktoken` (default), `bpe-openai` | tokens counted as OpenAI's models do |
+//! | `client` | memory inside of a client |
+//! | `otel` | the current trace in the headers of what [`ChatService`], [`ChatStreamService`] and the client of the feature `client` send (`traceparent`), by the program's propagator; and the metrics of [`tower_chat_history::telemetry`] |
+//!
 //! # What is head, what is input
 //!
 //! System and developer messages at the beginning of a request are the caller's instructions: they are sent first and never
@@ -51,6 +59,7 @@ mod adapter;
 pub mod client;
 mod convert;
 mod counter;
+mod error_type;
 mod fold;
 mod from_typed;
 mod service;
@@ -58,6 +67,8 @@ mod summarizer;
 mod to_typed;
 #[cfg(any(feature = "tiktoken", feature = "bpe-openai"))]
 pub mod tokens;
+#[cfg(feature = "otel")]
+mod trace_context;
 
 pub use self::{
     adapter::{OpenAi, TypedDraft},

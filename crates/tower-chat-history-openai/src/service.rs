@@ -6,8 +6,10 @@ use std::{
     task::{Context, Poll},
 };
 
+#[cfg(feature = "otel")]
+use async_openai::traits::RequestOptionsBuilder as _;
 use async_openai::{
-    Client,
+    Chat, Client,
     config::Config,
     error::OpenAIError,
     types::chat::{ChatCompletionResponseStream, CreateChatCompletionRequest, CreateChatCompletionResponse},
@@ -18,12 +20,17 @@ use tower_service::Service;
 /// `client.chat().create(..)` as a service: one request, one response.
 ///
 /// The client retries by itself (429 and server errors, with backoff), inside of this service.
+///
+/// With the feature `otel`, the request's headers have the current span's context, by the program's
+/// [propagator](tower_chat_history::telemetry): the model's call goes on in the turn's trace.
 #[derive(Clone)]
 pub struct ChatService<C: Config>(Client<C>);
 
 /// `client.chat().create_stream(..)` as a service: one request, a stream of chunks.
 ///
 /// To see the usage in history, ask for it (`stream_options.include_usage`).
+///
+/// With the feature `otel`, its requests have the headers that those of [`ChatService`] have.
 #[derive(Clone)]
 pub struct ChatStreamService<C: Config>(Client<C>);
 
@@ -55,7 +62,7 @@ impl<C: Config + Clone + 'static> Service<CreateChatCompletionRequest> for ChatS
         // does not look.
         request.stream = None;
         let client = self.0.clone();
-        ClientFuture(Box::pin(async move { client.chat().create(request).await }))
+        ClientFuture(Box::pin(async move { chat(&client).create(request).await }))
     }
 }
 
@@ -71,8 +78,21 @@ impl<C: Config + Clone + 'static> Service<CreateChatCompletionRequest> for ChatS
     fn call(&mut self, mut request: CreateChatCompletionRequest) -> Self::Future {
         request.stream = Some(true);
         let client = self.0.clone();
-        ClientFuture(Box::pin(async move { client.chat().create_stream(request).await }))
+        ClientFuture(Box::pin(async move { chat(&client).create_stream(request).await }))
     }
+}
+
+/// The client's chat calls, in the current trace.
+#[cfg(feature = "otel")]
+fn chat<C: Config>(client: &Client<C>) -> Chat<'_, C> {
+    let mut headers = reqwest::header::HeaderMap::new();
+    crate::trace_context::inject(&mut headers);
+    client.chat().headers(headers)
+}
+
+#[cfg(not(feature = "otel"))]
+fn chat<C: Config>(client: &Client<C>) -> Chat<'_, C> {
+    client.chat()
 }
 
 // The client's own `Debug` shows its headers.

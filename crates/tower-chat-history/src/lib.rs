@@ -54,7 +54,7 @@
 //!
 //! Where to read on: [the layer and its place in the stack](middleware), [the defaults](HistoryOptions),
 //! [what is guaranteed](guarantees), [what happens in every case](cases), [what is sent](view),
-//! [writing an adapter](adapt), [the engine without tower](engine).
+//! [spans and metrics](telemetry), [writing an adapter](adapt), [the engine without tower](engine).
 
 pub mod adapt;
 pub mod budget;

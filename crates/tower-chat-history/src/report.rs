@@ -70,7 +70,7 @@ pub struct TurnTokens {
     /// Why the window had to be made smaller, and how.
     pub trimming: Trimming,
     /// How many of the prompt's tokens the prompt began with that this process sent before in the conversation: what a provider's
-    /// cache of prefixes can serve. None for the first one, and where nobody listens: no span, hook or handle.
+    /// cache of prefixes can serve. None for the first one, and where nobody listens: no subscriber, hook, handle or meter.
     pub warm: Option<u64>,
     /// Whether a compaction was decided on, which the next calls will begin with. It is stored with the exchange. One that was
     /// stored with a [summary](TurnReport::summary) before, or after the reply, is not told here.
@@ -238,6 +238,7 @@ impl Outcome {
             Self::NotStored(NotStored::Asked) => "not_stored",
             Self::NotStored(NotStored::NoReply) => "no_reply",
             Self::NotStored(NotStored::Interrupted) => "interrupted",
+            Self::NotStored(NotStored::CallFailed) => "call_failed",
             Self::NotStored(NotStored::Abandoned) => "abandoned",
             Self::Failed(_) => "failed",
         }
@@ -254,7 +255,9 @@ pub enum NotStored {
     NoReply,
     /// The stream broke off before the reply was complete.
     Interrupted,
-    /// There was no reply: the model failed, or the caller left before it answered.
+    /// The model's call failed, and whoever made it [said so](crate::Turn::fail): the layer does.
+    CallFailed,
+    /// There was no reply: the turn was dropped before, as it is when its caller leaves.
     Abandoned,
 }
 

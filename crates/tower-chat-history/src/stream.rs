@@ -74,7 +74,7 @@ impl<T: Send + 'static, E: Send + 'static> Recording<T, E> {
     fn poll_item(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<T, E>>> {
         let Some(call) = &mut self.call else { return self.stream.poll_next_unpin(context) };
         let item = {
-            let _entered = call.span().enter();
+            let _entered = call.called_in().enter();
             ready!(self.stream.poll_next_unpin(context))
         };
         call.has_item();
@@ -158,7 +158,9 @@ impl<T: Send + 'static, E: Send + 'static> Recording<T, E> {
     fn leave(mut self) {
         let stays = self.detaches();
         if let Some(call) = self.call.take_if(|_| !stays) {
-            call.left(&self.fold.reply());
+            let reply = self.fold.reply();
+            // Of a complete reply nothing is missing that anybody waits for.
+            if matches!(self.phase, Phase::Complete(_)) { call.ended(&reply) } else { call.left(&reply) }
         }
         match mem::replace(&mut self.phase, Phase::Ended) {
             Phase::Open { turn, broken: false } if stays => {

@@ -296,7 +296,7 @@ async fn every_turn_that_began_is_told_to_the_hook() {
     let (call, report) = ask("u").with_report();
     chat.call(call).await.unwrap_err();
     assert!(report.await.is_none(), "the caller has the error");
-    assert!(matches!(reports.all()[0].outcome, Outcome::NotStored(NotStored::Abandoned)));
+    assert!(matches!(reports.all()[0].outcome, Outcome::NotStored(NotStored::CallFailed)));
 }
 
 /// A caller's own retry around the layer: the attempts share an exchange id and a handle.

@@ -1,5 +1,7 @@
 //! The adapter for an async-openai client's HTTP requests.
 
+use std::{borrow::Cow, error::Error};
+
 use async_openai::middleware::HttpRequestFactory;
 use reqwest::{Body, Response};
 use tower_chat_history::{
@@ -13,7 +15,7 @@ use super::{
     headers::{self, Asked},
     request, response,
 };
-use crate::counter;
+use crate::{counter, error_type::error_type};
 
 /// Adapts the HTTP requests of an async-openai client: see the [module docs](crate::client).
 #[derive(Clone, Debug)]
@@ -21,13 +23,14 @@ use crate::counter;
 pub struct OpenAiHttp {
     input_mode: InputMode,
     preamble: usize,
+    provider: Option<&'static str>,
 }
 
 impl OpenAiHttp {
     /// The adapter.
     #[must_use]
     pub const fn new() -> Self {
-        Self { input_mode: InputMode::Transcript, preamble: 0 }
+        Self { input_mode: InputMode::Transcript, preamble: 0, provider: None }
     }
 
     /// What of a request is new. The default is [`InputMode::Transcript`].
@@ -42,6 +45,15 @@ impl OpenAiHttp {
     #[must_use]
     pub const fn preamble(mut self, messages: usize) -> Self {
         self.preamble = messages;
+        self
+    }
+
+    /// Who serves the model, by OpenTelemetry's name for that (`gen_ai.provider.name`): `groq`, `mistral_ai`, `deepseek`, `x_ai`.
+    /// It is told in spans and counts for nothing else. The default is `azure.ai.openai` for Azure's addresses and `openai` for
+    /// all others.
+    #[must_use]
+    pub const fn provider(mut self, name: &'static str) -> Self {
+        self.provider = Some(name);
         self
     }
 }
@@ -79,6 +91,7 @@ impl AdaptRequest<HttpRequestFactory> for OpenAiHttp {
         turn.choices = choices;
         turn.counter = counter::for_model(info.model.as_deref().unwrap_or_default());
         turn.request = info;
+        turn.request.provider = Some(self.provider.unwrap_or_else(|| request::provider(first.url())));
         Ok(Opened::Chat(turn, HttpDraft { factory, first, body }))
     }
 }
@@ -90,8 +103,16 @@ impl RecordResponse<Response> for OpenAiHttp {
         response
     }
 
-    /// Only a success has a reply: of anything else the turn is dropped, and the client reads the error as ever.
+    fn error_type(&self, error: &(dyn Error + 'static)) -> Cow<'static, str> {
+        error_type(error)
+    }
+
+    /// Only a success has a reply: of anything else the turn has failed, and the client reads the error as ever.
     async fn record(&self, response: Response, turn: Turn) -> Result<Response, BoxError> {
-        if response.status().is_success() { response::record(response, turn).await } else { Ok(response) }
+        if response.status().is_success() {
+            return response::record(response, turn).await;
+        }
+        turn.fail(response.status().as_str());
+        Ok(response)
     }
 }

@@ -55,6 +55,8 @@ impl ChatBody {
         info.tools = json(fields.tools);
         info.response_format = json(fields.response_format);
         info.max_output = limit.map(|(_, tokens)| tokens);
+        info.temperature = number(fields.temperature);
+        info.top_p = number(fields.top_p);
 
         let instructions = messages.iter().take_while(|message| message.is_instruction()).count();
         let head = instructions.saturating_add(preamble).min(messages.len());
@@ -113,6 +115,11 @@ impl ChatBody {
         }
         between
     }
+}
+
+/// A field's value, if it is a number. What is none, `parse` does not take either: text in a body has its quotes.
+fn number(json: Option<&RawValue>) -> Option<f64> {
+    json?.get().parse().ok().filter(|number: &f64| number.is_finite())
 }
 
 /// Where a part that was borrowed from the text stands in it.
@@ -174,6 +181,19 @@ mod tests {
         assert_eq!(sent, format!(r#"{{"messages":[{},{},{}]}}"#, u.json(), stored.json(), next.json()));
         assert_eq!(spliced(&body, InputMode::Transcript, &[]), format!(r#"{{"messages":[{}]}}"#, next.json()));
         assert_eq!(self::read(&body, InputMode::New).input.len(), 3);
+    }
+
+    #[test]
+    fn what_the_body_asks_for_is_told() {
+        let info = |more: &str| read(&format!(r#"{{"messages":[],{more}}}"#), InputMode::New).info;
+        let told = info(r#""model":"m","temperature": 0.7 ,"top_p":1e-1"#);
+        assert_eq!((told.model.as_deref(), told.temperature, told.top_p), (Some("m"), Some(0.7), Some(0.1)));
+        for none in
+            [r#""temperature":null,"top_p":"1""#, r#""temperature":"inf","top_p":1e999"#, r#""temperature":[1]"#]
+        {
+            let told = info(none);
+            assert_eq!((told.temperature, told.top_p), (None, None), "{none}");
+        }
     }
 
     #[test]

@@ -19,6 +19,8 @@ pub(super) struct Fields<'a> {
     pub(super) response_format: Option<&'a RawValue>,
     pub(super) max_completion_tokens: Option<&'a RawValue>,
     pub(super) max_tokens: Option<&'a RawValue>,
+    pub(super) temperature: Option<&'a RawValue>,
+    pub(super) top_p: Option<&'a RawValue>,
 }
 
 impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
@@ -52,6 +54,8 @@ impl<'de> Visitor<'de> for FieldsVisitor {
                 "response_format" => &mut fields.response_format,
                 "max_completion_tokens" => &mut fields.max_completion_tokens,
                 "max_tokens" => &mut fields.max_tokens,
+                "temperature" => &mut fields.temperature,
+                "top_p" => &mut fields.top_p,
                 _ => continue,
             };
             *field = Some(value);

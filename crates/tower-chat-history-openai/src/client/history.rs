@@ -64,6 +64,13 @@ impl OpenAiHistory {
         self
     }
 
+    /// Who serves the model, for spans. The default is what the address tells. See [`OpenAiHttp::provider`].
+    #[must_use]
+    pub fn provider(mut self, name: &'static str) -> Self {
+        self.adapter = self.adapter.provider(name);
+        self
+    }
+
     /// The HTTP client that requests are sent with. The default is reqwest's.
     #[must_use]
     pub fn http_client(mut self, client: reqwest::Client) -> Self {

@@ -59,6 +59,9 @@
 //! [`CONVERSATION_ID`] belongs to the conversation that the [running task is in](tower_chat_history::in_conversation); without
 //! that either, it is a [`CallError`].
 //!
+//! With the feature `otel`, every request gets the current span's context as headers, by the program's
+//! [propagator](tower_chat_history::telemetry): the model's call goes on in the turn's trace.
+//!
 //! Of a chat call's body the messages change and no other byte. What is sent is its head (the system and developer messages
 //! it begins with, and few-shot examples that are counted), the window as it is stored, and the input as it was written.
 //! The input is by default what comes after the last assistant message: callers that keep their own list of messages send

@@ -8,7 +8,7 @@ use std::{
 use async_openai::middleware::HttpRequestFactory;
 use bytes::Bytes;
 use reqwest::{
-    Method, Request,
+    Method, Request, Url,
     header::{CONTENT_LENGTH, HeaderValue},
 };
 use tower_chat_history::{
@@ -17,13 +17,20 @@ use tower_chat_history::{
 };
 
 use super::{body::ChatBody, headers};
+use crate::adapter::PROVIDER;
 
 /// Whether this creates a chat completion. By the end of the path, so that Azure's deployments and gateways are found too.
 pub(super) fn is_chat(request: &Request) -> bool {
     request.method() == Method::POST && request.url().path().trim_end_matches('/').ends_with("/chat/completions")
 }
 
-/// The request as it goes out: without the headers that are ours, and with that body, if one is given.
+/// Who serves the model, as far as the address tells: Azure has its own hosts, and deployments in the path.
+pub(super) fn provider(url: &Url) -> &'static str {
+    let by_host = url.host_str().is_some_and(|host| host.ends_with(".openai.azure.com"));
+    if by_host || url.path().contains("/openai/deployments/") { "azure.ai.openai" } else { PROVIDER }
+}
+
+/// The request as it goes out: without the headers that are ours, in the current trace, and with that body, if one is given.
 ///
 /// It was built once to be looked at, and that one is the first attempt's: building may mean to read a file. Any further
 /// attempt builds anew, as the client means it.
@@ -38,6 +45,8 @@ pub(super) fn sent(factory: HttpRequestFactory, first: Request, body: Option<Byt
                 None => factory.build().await?,
             };
             headers::strip(request.headers_mut());
+            #[cfg(feature = "otel")]
+            crate::trace_context::inject(request.headers_mut());
             if let Some(body) = body {
                 // The transport knows the length; a header that states it already must not be wrong.
                 if request.headers().contains_key(CONTENT_LENGTH) {
@@ -70,5 +79,22 @@ impl Draft for HttpDraft {
 impl fmt::Debug for HttpDraft {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("HttpDraft").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn azure_is_known_by_its_addresses() {
+        for (url, expected) in [
+            ("https://api.openai.com/v1/chat/completions", "openai"),
+            ("https://api.groq.com/openai/v1/chat/completions", "openai"),
+            ("https://mine.openai.azure.com/openai/v1/chat/completions", "azure.ai.openai"),
+            ("https://gateway.test/openai/deployments/d/chat/completions?api-version=1", "azure.ai.openai"),
+        ] {
+            assert_eq!(provider(&url.parse().unwrap()), expected, "{url}");
+        }
     }
 }

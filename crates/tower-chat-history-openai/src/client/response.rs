@@ -13,6 +13,7 @@ use reqwest::{Body, Response, ResponseBuilderExt as _, header::CONTENT_TYPE};
 use tower_chat_history::{BoxError, Turn};
 
 use super::{fold::SseFold, reply};
+use crate::error_type::error_type;
 
 type Upstream = BoxStream<'static, Result<Bytes, reqwest::Error>>;
 
@@ -21,7 +22,7 @@ pub(super) async fn record(response: Response, turn: Turn) -> Result<Response, B
     let shell = Shell::of(&response);
     match kind(&response) {
         Kind::Whole => {
-            let bytes = response.bytes().await.map_err(OpenAIError::Reqwest)?;
+            let bytes = response.bytes().await;
             whole(shell, bytes, turn).await
         }
         Kind::Events => Ok(shell.around(events(response.bytes_stream().boxed(), turn))),
@@ -44,12 +45,19 @@ pub(super) async fn record(response: Response, turn: Turn) -> Result<Response, B
                 return Ok(shell.around(events(all, turn)));
             }
             let bytes = Response::from(http::Response::new(Body::wrap_stream(all))).bytes().await;
-            whole(shell, bytes.map_err(OpenAIError::Reqwest)?, turn).await
+            whole(shell, bytes, turn).await
         }
     }
 }
 
-async fn whole(shell: Shell, bytes: Bytes, turn: Turn) -> Result<Response, BoxError> {
+async fn whole(shell: Shell, bytes: Result<Bytes, reqwest::Error>, turn: Turn) -> Result<Response, BoxError> {
+    let bytes = match bytes.map_err(OpenAIError::Reqwest) {
+        Ok(bytes) => bytes,
+        Err(error) => {
+            turn.fail(&error_type(&error));
+            return Err(error.into());
+        }
+    };
     let reply = reply::reply(&bytes);
     turn.record(shell.around(bytes), reply).await
 }

@@ -265,7 +265,9 @@ impl Engine {
             in_flight.saved(conversation).await;
             Ok(permit)
         };
-        permit.instrument(telemetry::wait(&call.span, WaitFor::Queue)).await.map(Some)
+        let is_behind = self.shared.queues.has(conversation) || in_flight.has(conversation);
+        let span = if is_behind { telemetry::wait(&call.span, WaitFor::Queue) } else { Span::none() };
+        permit.instrument(span).await.map(Some)
     }
 
     /// Whether anybody sees what is only told.

@@ -36,6 +36,12 @@ impl Ending {
         report
     }
 
+    /// Ends the turn without a reply. The caller's handle hears nothing: the caller has the error, or has left, or tries once
+    /// more.
+    pub(super) fn give_up(mut self, why: NotStored) {
+        self.tell_hook(Outcome::NotStored(why));
+    }
+
     fn tell_hook(&mut self, outcome: Outcome) -> Arc<TurnReport> {
         self.told = true;
         self.permit = None;
@@ -55,7 +61,6 @@ impl Ending {
 impl Drop for Ending {
     fn drop(&mut self) {
         if !self.told {
-            // The caller's handle hears nothing: the caller has the error, or has left, or tries once more.
             self.tell_hook(Outcome::NotStored(NotStored::Abandoned));
         }
     }

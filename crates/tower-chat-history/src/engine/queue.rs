@@ -68,6 +68,11 @@ impl Queues {
         }
     }
 
+    /// Whether there is a call of the conversation.
+    pub(super) fn has(&self, conversation: &ConversationId) -> bool {
+        self.lock().contains_key(conversation)
+    }
+
     fn enter(self: &Arc<Self>, conversation: &ConversationId, queue: Queue) -> Result<Place, HistoryError> {
         let mut lines = self.lock();
         let line = lines

@@ -135,16 +135,17 @@ impl Turn {
             context,
             is_abridged: ending.report.abridged,
         };
-        call.insert(ending.engine.recorder().call(&ending.span, &of)).span().clone()
+        call.insert(ending.engine.recorder().call(&ending.span, &of)).called_in().clone()
     }
 
-    /// Ends the turn since its call failed: nothing is stored. The spans of call and turn say what kind of error it was, by a
-    /// constant name or a status code (`error.type`).
+    /// Ends the turn since its call failed: nothing is stored, and the report says [so](NotStored::CallFailed). The spans of call
+    /// and turn say what kind of error it was, by a constant name or a status code (`error.type`).
     pub fn fail(mut self, error_type: &str) {
         if let Some(call) = self.0.call.take() {
             call.failed(error_type);
         }
         fail(self.span(), error_type);
+        self.0.ending.give_up(NotStored::CallFailed);
     }
 
     /// Notes how many of the window's messages the request's types could not carry whole.

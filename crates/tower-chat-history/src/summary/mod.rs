@@ -63,7 +63,7 @@ mod shorten;
 mod tests;
 mod transcript;
 
-use std::{fmt, sync::Arc};
+use std::{borrow::Cow, error::Error, fmt, sync::Arc};
 
 use async_trait::async_trait;
 use tower_chat_history_core::{Message, Usage};
@@ -78,7 +78,7 @@ pub use self::{
     report::{SummaryOutcome, SummaryReport},
     service::{ServiceSummarizer, json_summarizer},
 };
-use crate::BoxError;
+use crate::{BoxError, telemetry};
 
 /// Makes summaries. Mostly a model does it, see [`ServiceSummarizer`]; any function of a text will do.
 ///
@@ -89,6 +89,12 @@ pub trait Summarizer: fmt::Debug + Send + Sync + 'static {
     /// The model that it asks, for spans. The default is that nobody knows.
     fn model(&self) -> Option<&str> {
         None
+    }
+
+    /// What one of its errors is called in spans (`error.type`): a constant name, or a status code, and no text that came from a
+    /// provider. The default is [`telemetry::error_type`].
+    fn error_type(&self, error: &(dyn Error + 'static)) -> Cow<'static, str> {
+        telemetry::error_type(error)
     }
 
     /// Makes one summary of the previous one and these messages.
@@ -104,6 +110,10 @@ pub trait Summarizer: fmt::Debug + Send + Sync + 'static {
 impl<S: Summarizer + ?Sized> Summarizer for Arc<S> {
     fn model(&self) -> Option<&str> {
         (**self).model()
+    }
+
+    fn error_type(&self, error: &(dyn Error + 'static)) -> Cow<'static, str> {
+        (**self).error_type(error)
     }
 
     async fn summarize(&self, request: SummaryRequest) -> Result<Summarized, BoxError> {

@@ -1,6 +1,8 @@
 //! Summaries by a tower service.
 
 use std::{
+    borrow::Cow,
+    error::Error,
     fmt,
     future::poll_fn,
     sync::{Mutex, PoisonError},
@@ -12,7 +14,7 @@ use tower_chat_history_core::Message;
 use tower_service::Service;
 
 use super::{Summarized, Summarizer, SummaryPrompt, SummaryRequest};
-use crate::{BoxError, Reply, adapt};
+use crate::{BoxError, Reply, adapt, telemetry};
 
 /// Makes summaries by a tower service: mostly a smaller model, with its own timeout, limit and retries around it.
 ///
@@ -44,7 +46,11 @@ pub struct ServiceSummarizer<S, M, R> {
     reply: R,
     prompt: SummaryPrompt,
     model: Option<String>,
+    error_type: ErrorType,
 }
+
+/// What an error is called in spans.
+type ErrorType = fn(&(dyn Error + 'static)) -> Cow<'static, str>;
 
 impl<S, M, R> ServiceSummarizer<S, M, R> {
     /// Makes summaries by that service, with the default [prompt](SummaryPrompt).
@@ -54,7 +60,14 @@ impl<S, M, R> ServiceSummarizer<S, M, R> {
         M: Fn(Vec<Message>, u32) -> Request,
         R: Fn(&S::Response) -> Reply,
     {
-        Self { service: Mutex::new(service), request, reply, prompt: SummaryPrompt::default(), model: None }
+        Self {
+            service: Mutex::new(service),
+            request,
+            reply,
+            prompt: SummaryPrompt::default(),
+            model: None,
+            error_type: telemetry::error_type,
+        }
     }
 
     /// Asks by that prompt.
@@ -68,6 +81,13 @@ impl<S, M, R> ServiceSummarizer<S, M, R> {
     #[must_use]
     pub fn model(mut self, name: impl Into<String>) -> Self {
         self.model = Some(name.into());
+        self
+    }
+
+    /// Says what the service's errors are called in spans. The default is [`telemetry::error_type`].
+    #[must_use]
+    pub fn error_type(mut self, name: fn(&(dyn Error + 'static)) -> Cow<'static, str>) -> Self {
+        self.error_type = name;
         self
     }
 }
@@ -111,6 +131,10 @@ where
 {
     fn model(&self) -> Option<&str> {
         self.model.as_deref()
+    }
+
+    fn error_type(&self, error: &(dyn Error + 'static)) -> Cow<'static, str> {
+        (self.error_type)(error)
     }
 
     /// # Errors

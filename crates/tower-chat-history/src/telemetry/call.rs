@@ -18,6 +18,8 @@ use crate::{Reply, RequestInfo};
 #[derive(Debug)]
 pub(crate) struct ModelCall {
     span: Span,
+    /// Where the model is called: the call's span, or the one that stands for it.
+    called_in: Span,
     begun: Option<Instant>,
     /// Whether the first item of a stream has come.
     has_chunk: bool,
@@ -43,7 +45,9 @@ impl Recorder {
     pub(crate) fn call(&self, within: &Span, call: &CallOf<'_>) -> ModelCall {
         let content = self.telemetry.content;
         if within.is_disabled() || !self.telemetry.chat_span {
-            return ModelCall { span: Span::none(), begun: None, has_chunk: false, content, ended: true };
+            // What the client exports is within the turn all the same.
+            let called_in = within.clone();
+            return ModelCall { span: Span::none(), called_in, begun: None, has_chunk: false, content, ended: true };
         }
         let request = call.request;
         let model = request.model.as_deref();
@@ -78,6 +82,7 @@ impl Recorder {
             { attributes::TOOL_DEFINITIONS } = request.tools.as_deref().filter(|_| content.on_span()),
         );
         if content.as_event() {
+            // Without a message: where there is one, it is exported as the event's name.
             tracing::event!(
                 name: events::OPERATION_DETAILS,
                 parent: &span,
@@ -86,17 +91,18 @@ impl Recorder {
                     { attributes::OPERATION_NAME } = "chat",
                     { attributes::INPUT_MESSAGES } = captured(true),
                     { attributes::TOOL_DEFINITIONS } = request.tools.as_deref(),
-                },
-                "what was sent"
+                }
             );
         }
-        ModelCall { span, begun: Some(Instant::now()), has_chunk: false, content, ended: false }
+        let called_in = span.clone();
+        ModelCall { span, called_in, begun: Some(Instant::now()), has_chunk: false, content, ended: false }
     }
 }
 
 impl ModelCall {
-    pub(crate) const fn span(&self) -> &Span {
-        &self.span
+    /// Where the model is called.
+    pub(crate) const fn called_in(&self) -> &Span {
+        &self.called_in
     }
 
     /// The reply is a stream.
@@ -165,8 +171,7 @@ impl ModelCall {
                 name: events::OPERATION_DETAILS,
                 parent: &self.span,
                 Level::INFO,
-                { { attributes::OPERATION_NAME } = "chat", { attributes::OUTPUT_MESSAGES } = said },
-                "what was answered"
+                { { attributes::OPERATION_NAME } = "chat", { attributes::OUTPUT_MESSAGES } = said }
             );
         }
     }

@@ -1,6 +1,6 @@
 //! The span of a summary, and those of the calls that it takes.
 
-use std::{fmt, sync::Arc};
+use std::{borrow::Cow, error::Error, fmt, sync::Arc};
 
 use async_trait::async_trait;
 use tower_chat_history_core::{Message, Seq};
@@ -17,8 +17,8 @@ use crate::{
     summary::{Summarized, Summarizer, SummaryReport, SummaryRequest},
 };
 
-/// A summary of the exchanges between two positions is made.
-pub(crate) fn summarize(turn: &Span, from: Seq, to: Seq) -> Span {
+/// A summary of the exchanges from a position on is made. Up to where it goes is known at its end.
+pub(crate) fn summarize(turn: &Span, from: Seq) -> Span {
     if turn.is_disabled() {
         return Span::none();
     }
@@ -30,7 +30,7 @@ pub(crate) fn summarize(turn: &Span, from: Seq, to: Seq) -> Span {
         { attributes::ERROR_TYPE } = Empty,
         { attributes::SUMMARY_OUTCOME } = Empty,
         { attributes::SUMMARY_FROM } = int(from.get()),
-        { attributes::SUMMARY_TO } = int(to.get()),
+        { attributes::SUMMARY_TO } = Empty,
         { attributes::SUMMARY_WAITED_FOR } = Empty,
         { attributes::SUMMARY_MESSAGES } = Empty,
         { attributes::TOKENS_BEFORE } = Empty,
@@ -84,6 +84,10 @@ impl Summarizer for Watched {
         self.summarizer.model()
     }
 
+    fn error_type(&self, error: &(dyn Error + 'static)) -> Cow<'static, str> {
+        self.summarizer.error_type(error)
+    }
+
     async fn summarize(&self, request: SummaryRequest) -> Result<Summarized, BoxError> {
         let mut info = RequestInfo::new();
         info.model = self.summarizer.model().map(str::to_owned);
@@ -92,10 +96,10 @@ impl Summarizer for Watched {
         let call =
             CallOf { conversation: None, request: &info, choices: 1, context: &request.messages, is_abridged: false };
         let call = self.recorder.call(&Span::current(), &call);
-        let summarized = self.summarizer.summarize(request).instrument(call.span().clone()).await;
+        let summarized = self.summarizer.summarize(request).instrument(call.called_in().clone()).await;
         match &summarized {
             Ok(summarized) => call.ended(&reply(summarized)),
-            Err(error) => call.failed(&super::error_type(error.as_ref())),
+            Err(error) => call.failed(&self.summarizer.error_type(error.as_ref())),
         }
         summarized
     }

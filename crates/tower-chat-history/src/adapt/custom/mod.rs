@@ -203,7 +203,7 @@ impl<R, S, P, X> Custom<R, S, P, X> {
     /// Says what a request has besides its messages: its model, its tools, the limit of its reply, instructions and examples
     /// that are no messages. All this counts for the [budget](crate::budget); without it only messages count, and there is a
     /// budget only where it is the same for [every model](crate::ContextBudget::tokens). A limit of the reply that is stated
-    /// here is not lowered.
+    /// here is not lowered. Spans tell its model, its [provider](RequestInfo::provider), its temperature and `top_p`.
     #[must_use]
     pub fn request_info(mut self, info: impl Fn(&R) -> RequestInfo + Send + Sync + 'static) -> Self {
         self.info = Some(Arc::new(info));

@@ -64,13 +64,14 @@ use crate::{BoxError, InputMode, RequestInfo, Turn};
 pub struct Json<X = Envelope> {
     extract: X,
     mode: InputMode,
+    provider: Option<&'static str>,
 }
 
 impl Json {
     /// The adapter of `InConversation<Value>`.
     #[must_use]
     pub const fn new() -> Self {
-        Self { extract: Envelope::new(), mode: InputMode::New }
+        Self { extract: Envelope::new(), mode: InputMode::New, provider: None }
     }
 }
 
@@ -91,13 +92,21 @@ impl<X> Json<X> {
 
     /// The adapter with that extractor.
     pub fn extract_by<Y>(self, extract: Y) -> Json<Y> {
-        Json { extract, mode: self.mode }
+        Json { extract, mode: self.mode, provider: self.provider }
     }
 
     /// What of a request is new. The default is [`InputMode::New`]: everything behind the head.
     #[must_use]
     pub fn input_mode(mut self, mode: InputMode) -> Self {
         self.mode = mode;
+        self
+    }
+
+    /// Who serves the model, by OpenTelemetry's name for that (`gen_ai.provider.name`): `openai`, `azure.ai.openai`, `anthropic`,
+    /// `groq`, `mistral_ai`, `deepseek`, `x_ai`. It is told in spans and counts for nothing else. The default is not to say it.
+    #[must_use]
+    pub fn provider(mut self, name: &'static str) -> Self {
+        self.provider = Some(name);
         self
     }
 }
@@ -149,6 +158,7 @@ where
         let choices = request.get("n").and_then(Value::as_u64);
         turn.choices = choices.map_or(1, |choices| usize::try_from(choices).unwrap_or(usize::MAX));
         turn.request = info(&request, stored);
+        turn.request.provider = self.provider;
         Ok(Opened::Chat(turn, JsonDraft { request, head, resent }))
     }
 }
@@ -165,6 +175,8 @@ fn info(request: &Value, head: Vec<Message>) -> RequestInfo {
     info.tools = json("tools");
     info.response_format = json("response_format");
     info.max_output = limit.map(|tokens| u32::try_from(tokens).unwrap_or(u32::MAX));
+    info.temperature = request.get("temperature").and_then(Value::as_f64);
+    info.top_p = request.get("top_p").and_then(Value::as_f64);
     info
 }
 
@@ -257,5 +269,38 @@ where
     ) -> Result<Self::Response, BoxError> {
         let fold = fold::JsonFold::new(turn.choices());
         Ok(Box::pin(turn.record_stream(response, fold)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use tower_chat_history_core::ConversationId;
+
+    use super::*;
+    use crate::InConversation;
+
+    async fn opened(adapter: &Json, request: Value) -> RequestInfo {
+        let call = InConversation::new(ConversationId::new(["tests"]).unwrap(), request);
+        let Opened::Chat(turn, _) = adapter.open(call).await.unwrap() else { panic!("no chat") };
+        turn.request
+    }
+
+    #[tokio::test]
+    async fn what_a_request_asks_for_is_told() {
+        let request = json!({"model": "m", "messages": [], "max_tokens": 7, "temperature": 0.7, "top_p": 1});
+        let info = opened(&Json::new().input_mode(InputMode::New).provider("groq"), request).await;
+        assert_eq!((info.model.as_deref(), info.provider, info.max_output), (Some("m"), Some("groq"), Some(7)));
+        assert_eq!((info.temperature, info.top_p), (Some(0.7), Some(1.0)));
+
+        let info = opened(&Json::new(), json!({"messages": [], "temperature": "0.7", "top_p": null})).await;
+        assert_eq!((info.provider, info.temperature, info.top_p), (None, None, None));
+    }
+
+    #[tokio::test]
+    async fn another_extractor_keeps_the_provider() {
+        let adapter = Json::new().provider("groq").id_from(|_: &Value| ConversationId::new(["tests"]));
+        let Opened::Chat(turn, _) = adapter.open(json!({"messages": []})).await.unwrap() else { panic!("no chat") };
+        assert_eq!(turn.request.provider, Some("groq"));
     }
 }

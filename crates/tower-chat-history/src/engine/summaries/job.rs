@@ -90,7 +90,7 @@ impl Engine {
         job: &Job,
         runtime: Option<&Handle>,
     ) -> SummaryReport {
-        let span = telemetry::summarize(&job.span, job.from(), job.cut.window_start);
+        let span = telemetry::summarize(&job.span, job.from());
         let report = self.make_and_store_within(summaries, job, runtime).instrument(span.clone()).await;
         let _entered = span.enter();
         self.recorder().summarized(&span, &report);

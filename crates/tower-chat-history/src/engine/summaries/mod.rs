@@ -59,7 +59,7 @@ impl Engine {
             planned.summary = Some(report);
             return Ok(());
         }
-        let span = telemetry::summarize(&call.span, job.from(), job.cut.window_start);
+        let span = telemetry::summarize(&call.span, job.from());
         let (report, cut) = self.make(&summaries, &job, call.runtime.as_ref()).instrument(span.clone()).await;
         // A part of it would leave out what is behind it.
         let whole = cut.filter(|_| matches!(report.outcome, SummaryOutcome::Stored));

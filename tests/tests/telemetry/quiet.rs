@@ -1,11 +1,7 @@
-//! Invariant 12.
+//! Invariant 12: no text of a conversation is in what is exported and logged, nor in what values and errors show of themselves.
+//! (Ids, keys and every other path: `content.rs`.)
 
-use std::{
-    error::Error,
-    fmt::{Debug, Write as _},
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{fmt::Write as _, path::Path, time::Duration};
 
 use futures_util::StreamExt as _;
 use rusqlite::Connection;
@@ -20,10 +16,10 @@ use tower_chat_history::{
 };
 use tower_chat_history_openai::OpenAi;
 use tower_chat_history_test::{ApiFailure, Fault, Op, Reply};
-use tracing::{
-    Event, Metadata, Subscriber,
-    field::{Field, Visit},
-    span::{Attributes, Id, Record},
+
+use crate::{
+    shown::{SECRET, Shown},
+    trace::traced,
 };
 
 over_every_store! {
@@ -31,79 +27,6 @@ over_every_store! {
     invariant_12_no_text_is_logged_or_shown_when_all_goes_well,
     invariant_12_no_text_is_logged_or_shown_when_something_fails,
     invariant_12_no_text_is_shown_of_a_damaged_file,
-}
-
-/// Stands in every text of a conversation.
-const SECRET: &str = "hush-hush";
-
-/// Collects what the library logs, and what its values and errors show of themselves.
-#[derive(Clone, Default)]
-struct Shown(Arc<Mutex<Vec<String>>>);
-
-impl Shown {
-    fn add(&self, text: String) {
-        self.0.lock().unwrap().push(text);
-    }
-
-    fn debug(&self, value: &dyn Debug) {
-        self.add(format!("{value:?} {value:#?}"));
-    }
-
-    fn error(&self, error: &(dyn Error + 'static)) {
-        let mut next = Some(error);
-        while let Some(error) = next {
-            // What the inner service fails with is its own, and is passed on as it is.
-            if !error.is::<async_openai::error::OpenAIError>() {
-                self.add(format!("{error} {error:?} {error:#?}"));
-            }
-            next = error.source();
-        }
-    }
-
-    fn is_quiet(&self) {
-        let all = self.0.lock().unwrap();
-        assert!(!all.is_empty());
-        for shown in &*all {
-            assert!(!shown.contains(SECRET), "{shown}");
-        }
-    }
-}
-
-impl Visit for Shown {
-    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
-        self.add(format!("{field}={value:?}"));
-    }
-}
-
-impl Subscriber for Shown {
-    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        metadata.target().starts_with("tower_chat_history")
-    }
-
-    fn new_span(&self, span: &Attributes<'_>) -> Id {
-        self.add(span.metadata().name().into());
-        span.record(&mut self.clone());
-        Id::from_u64(1)
-    }
-
-    fn record(&self, _: &Id, values: &Record<'_>) {
-        values.record(&mut self.clone());
-    }
-
-    fn record_follows_from(&self, _: &Id, _: &Id) {}
-
-    fn event(&self, event: &Event<'_>) {
-        event.record(&mut self.clone());
-    }
-
-    fn enter(&self, _: &Id) {}
-
-    fn exit(&self, _: &Id) {}
-}
-
-fn listening() -> (Shown, tracing::subscriber::DefaultGuard) {
-    let shown = Shown::default();
-    (shown.clone(), tracing::subscriber::set_default(shown))
 }
 
 /// A request whose head and input have the secret wherever text can be.
@@ -163,19 +86,24 @@ async fn call(shown: &Shown, chat: &Chat, door: Door, call: tests::Asked) {
 }
 
 async fn invariant_12_no_text_is_logged_or_shown_when_all_goes_well(storage: Storage) {
-    let (shown, _listening) = listening();
+    let shown = Shown::default();
+    let ((), trace) = traced(all_goes_well(&shown, &storage)).await;
+    shown.exported(&trace);
+    shown.is_quiet();
+}
+
+async fn all_goes_well(shown: &Shown, storage: &Storage) {
     for door in BOTH_DOORS {
         let replies = [called(), said(), called(), said(), Reply::refusal(SECRET), Reply::empty(), said()];
-        let (chat, id) = (Chat::new(&storage, replies), storage.conversation());
+        let (chat, id) = (Chat::new(storage, replies), storage.conversation());
         // A tool round, calls that are superseded, and later turns.
         for input in [question(), result(), question(), question(), question(), question(), question()] {
             let exchange = ExchangeId::generate();
-            call(&shown, &chat, door, InConversation::new(id.clone(), asked(&input)).exchange(exchange)).await;
+            call(shown, &chat, door, InConversation::new(id.clone(), asked(&input)).exchange(exchange)).await;
         }
         assert_eq!(chat.llm.requests().len(), 7);
-        values(&shown, &storage, &chat, &id).await;
+        values(shown, storage, &chat, &id).await;
     }
-    shown.is_quiet();
 }
 
 /// Everything public that holds messages, and what holds that.
@@ -240,30 +168,39 @@ async fn values(shown: &Shown, storage: &Storage, chat: &Chat, id: &Conversation
 }
 
 async fn invariant_12_no_text_is_logged_or_shown_when_something_fails(storage: Storage) {
-    let (shown, _listening) = listening();
+    let shown = Shown::default();
+    let ((), trace) = traced(something_fails(&shown, &storage)).await;
+    let logged = trace.spans.iter().map(|span| span.events.len()).sum::<usize>();
+    assert!(logged > 9, "the events were seen: {logged}");
+    shown.exported(&trace);
+    refused(&shown);
+    shown.is_quiet();
+}
+
+async fn something_fails(shown: &Shown, storage: &Storage) {
     for door in BOTH_DOORS {
         let id = storage.conversation();
         let ask = |input: &[Value]| InConversation::new(id.clone(), asked(input));
         let exchange = ExchangeId::new("e-1").unwrap();
-        let calm = Chat::new(&storage, [called()]);
-        call(&shown, &calm, door, ask(&question()).exchange(exchange.clone())).await;
+        let calm = Chat::new(storage, [called()]);
+        call(shown, &calm, door, ask(&question()).exchange(exchange.clone())).await;
 
         // Before the model is called.
-        call(&shown, &calm, door, ask(&[])).await;
-        call(&shown, &calm, door, ask(&[result(), result()].concat())).await;
-        call(&shown, &calm, door, ask(&[question(), result()].concat())).await;
-        call(&shown, &calm, door, ask(&question()).exchange(exchange)).await;
+        call(shown, &calm, door, ask(&[])).await;
+        call(shown, &calm, door, ask(&[result(), result()].concat())).await;
+        call(shown, &calm, door, ask(&[question(), result()].concat())).await;
+        call(shown, &calm, door, ask(&question()).exchange(exchange)).await;
         let reject = HistoryOptions::new().on_open_turn(OnOpenTurn::Reject);
-        call(&shown, &Chat::with_options(&storage, [], reject), door, ask(&question())).await;
+        call(shown, &Chat::with_options(storage, [], reject), door, ask(&question())).await;
         for fault in [Fault::Unavailable, Fault::Backend, Fault::Corrupt] {
             storage.store.fail(Op::Load, 1, fault);
-            call(&shown, &calm, door, ask(&question())).await;
+            call(shown, &calm, door, ask(&question())).await;
         }
         storage.store.fail(Op::Load, 1, Fault::Unavailable);
         let anyway = HistoryOptions::new().on_load_failure(OnLoadFailure::CallWithoutHistory);
-        call(&shown, &Chat::with_options(&storage, [said()], anyway), door, ask(&question())).await;
+        call(shown, &Chat::with_options(storage, [said()], anyway), door, ask(&question())).await;
         storage.store.delay(Op::Load, Duration::from_secs(11));
-        call(&shown, &calm, door, ask(&question())).await;
+        call(shown, &calm, door, ask(&question())).await;
         storage.store.mend();
 
         // The model fails.
@@ -276,26 +213,22 @@ async fn invariant_12_no_text_is_logged_or_shown_when_something_fails(storage: S
             said().end_after(2),
         ];
         for policy in [OnInterruption::Discard, OnInterruption::KeepText, OnInterruption::Detach] {
-            let chat = Chat::with_options(&storage, replies.clone(), HistoryOptions::new().on_interruption(policy));
+            let chat = Chat::with_options(storage, replies.clone(), HistoryOptions::new().on_interruption(policy));
             for _ in &replies {
-                call(&shown, &chat, door, ask(&question())).await;
+                call(shown, &chat, door, ask(&question())).await;
             }
         }
 
         // The exchange cannot be stored.
         for fault in [Fault::Unavailable, Fault::Backend, Fault::Conflict, Fault::Gone, Fault::Corrupt] {
             storage.store.fail(Op::Append, 3, fault);
-            call(&shown, &Chat::new(&storage, [said()]), door, ask(&question())).await;
+            call(shown, &Chat::new(storage, [said()]), door, ask(&question())).await;
             storage.store.mend();
         }
         storage.store.delay(Op::Append, Duration::from_secs(11));
-        call(&shown, &Chat::new(&storage, [said()]), door, ask(&question())).await;
+        call(shown, &Chat::new(storage, [said()]), door, ask(&question())).await;
         storage.store.mend();
     }
-    refused(&shown);
-    let logged = shown.0.lock().unwrap().iter().filter(|shown| shown.contains("message=")).count();
-    assert!(logged > 9, "the events were seen: {logged}");
-    shown.is_quiet();
 }
 
 /// Texts that are nothing that the library takes.
@@ -318,20 +251,25 @@ fn refused(shown: &Shown) {
 
 async fn invariant_12_no_text_is_shown_of_a_damaged_file(storage: Storage) {
     let Some(file) = storage.file() else { return };
-    let (shown, _listening) = listening();
+    let shown = Shown::default();
+    let ((), trace) = traced(damaged(&shown, &storage, &file)).await;
+    shown.exported(&trace);
+    shown.is_quiet();
+}
+
+async fn damaged(shown: &Shown, storage: &Storage, file: &Path) {
     for body in [
         format!("{{{SECRET}"),
         format!(r#"{{"v":9,"id":"{SECRET}"}}"#),
         format!(r#"{{"v":1,"id":"{SECRET}","at":"{SECRET}","messages":[{{"role":"{SECRET}"}}]}}"#),
     ] {
-        let (chat, id) = (Chat::new(&storage, [said()]), storage.conversation());
-        call(&shown, &chat, Door::Unary, InConversation::new(id.clone(), asked(&question()))).await;
-        Connection::open(&file).unwrap().execute("UPDATE exchange SET body = ?1", [body]).unwrap();
+        let (chat, id) = (Chat::new(storage, [said()]), storage.conversation());
+        call(shown, &chat, Door::Unary, InConversation::new(id.clone(), asked(&question()))).await;
+        Connection::open(file).unwrap().execute("UPDATE exchange SET body = ?1", [body]).unwrap();
         for door in BOTH_DOORS {
-            call(&shown, &chat, door, InConversation::new(id.clone(), asked(&question()))).await;
+            call(shown, &chat, door, InConversation::new(id.clone(), asked(&question()))).await;
         }
         shown.error(&storage.store.read(&id, Seq::FIRST, 9).await.unwrap_err());
         storage.store.delete(&id).await.unwrap();
     }
-    shown.is_quiet();
 }

@@ -1,0 +1,147 @@
+//! What spans cost a turn: without a subscriber, and exported in batches.
+//!
+//! A turn is that of the engine over memory, with a window of some 60 messages of 250 bytes and a budget. The figures to look
+//! at are the differences, which are measured in pairs and printed: turns of two kinds take turns in one run, so that
+//! what else the machine does falls on both.
+#![allow(clippy::unwrap_used)] // A bench that cannot be set up has nothing to measure.
+
+use std::{
+    hint::black_box,
+    time::{Duration, Instant},
+};
+
+use benches::{WINDOW, conversation, fill, text, turn};
+use criterion::{Criterion, criterion_group};
+use opentelemetry::trace::TracerProvider as _;
+use opentelemetry_sdk::{
+    error::OTelSdkResult,
+    trace::{SdkTracerProvider, SpanData, SpanExporter},
+};
+use tokio::runtime::{Builder, Runtime};
+use tower_chat_history::{
+    ContextBudget, Engine, HistoryOptions, HistoryStore as _, MemoryStore, Message, Reply, TurnInput,
+    telemetry::Telemetry,
+};
+use tracing::{Dispatch, Instrument as _};
+use tracing_subscriber::layer::SubscriberExt as _;
+
+/// How many turns are measured at once, and how often.
+const TURNS: u32 = 20;
+const PAIRS: usize = 400;
+
+/// Takes spans and sends them nowhere.
+#[derive(Debug)]
+struct Nowhere;
+
+impl SpanExporter for Nowhere {
+    async fn export(&self, batch: Vec<SpanData>) -> OTelSdkResult {
+        black_box(batch);
+        Ok(())
+    }
+}
+
+/// Whoever exports spans by OpenTelemetry, as its docs say it.
+fn exporting() -> Dispatch {
+    let provider = SdkTracerProvider::builder().with_batch_exporter(Nowhere).build();
+    let layer = tracing_opentelemetry::layer()
+        .with_tracer(provider.tracer("bench"))
+        .with_location(false)
+        .with_threads(false)
+        .with_target(false)
+        .with_tracked_inactivity(false);
+    Dispatch::new(tracing_subscriber::registry().with(layer))
+}
+
+/// A conversation that begins anew for each measurement.
+struct Talk {
+    runtime: Runtime,
+    store: MemoryStore,
+    engine: Engine,
+}
+
+impl Talk {
+    fn new(telemetry: Telemetry) -> Self {
+        let options = HistoryOptions::new().telemetry(telemetry).budget(ContextBudget::tokens(1 << 20));
+        let store = MemoryStore::new();
+        // The defaults bound each access to the store in time, which needs the timer.
+        let runtime = Builder::new_current_thread().enable_time().build().unwrap();
+        Self { runtime, engine: Engine::with_options(store.clone(), options), store }
+    }
+
+    /// The time of one turn.
+    fn turn(&self) -> Duration {
+        let (id, answer) = (conversation(0), Message::assistant(text()));
+        self.runtime.block_on(async {
+            self.store.delete(&id).await.unwrap();
+            fill(&self.store, &id, &turn(&text()), (WINDOW - TURNS as usize) / 2).await;
+            let start = Instant::now();
+            for _ in 0..TURNS {
+                let mut turn = self.engine.begin(TurnInput::new(id.clone(), [Message::user(text())])).await.unwrap();
+                let span = turn.call_span();
+                async { black_box(turn.context()).len() }.instrument(span).await;
+                black_box(turn.commit(Reply::new(answer.clone())).await.unwrap());
+            }
+            start.elapsed() / TURNS
+        })
+    }
+}
+
+/// The median of what the second kind of turn takes longer, in microseconds.
+fn median_difference(mut one: impl FnMut() -> Duration, mut other: impl FnMut() -> Duration) -> f64 {
+    let mut differences: Vec<f64> = (0..PAIRS)
+        .map(|_| {
+            let (one, other) = (one().as_secs_f64(), other().as_secs_f64());
+            (other - one) * 1e6
+        })
+        .collect();
+    differences.sort_by(f64::total_cmp);
+    differences[PAIRS / 2]
+}
+
+/// Prints what spans cost beyond none, before there was any subscriber: `tracing` is quicker then than afterwards.
+fn without_subscriber() {
+    let (without, with) = (Talk::new(Telemetry::without_spans()), Talk::new(Telemetry::new()));
+    let twice = Talk::new(Telemetry::without_spans());
+    println!("the same twice: {:+.3} us", median_difference(|| without.turn(), || twice.turn()));
+    println!("spans without a subscriber: {:+.3} us", median_difference(|| without.turn(), || with.turn()));
+}
+
+/// Prints what exported spans cost beyond none.
+fn exported() {
+    let (without, with, exporting) = (Talk::new(Telemetry::without_spans()), Talk::new(Telemetry::new()), exporting());
+    let exported = || tracing::dispatcher::with_default(&exporting, || with.turn());
+    println!("spans exported: {:+.3} us", median_difference(|| without.turn(), exported));
+}
+
+fn telemetry(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("telemetry");
+    let measured = |talk: &Talk, calls: u64| (0..calls).map(|_| talk.turn()).sum();
+    for (name, telemetry) in [("without_spans", Telemetry::without_spans()), ("no_subscriber", Telemetry::new())] {
+        let talk = Talk::new(telemetry);
+        group.bench_function(name, |b| b.iter_custom(|calls| measured(&talk, calls)));
+    }
+    let (talk, exporting) = (Talk::new(Telemetry::new()), exporting());
+    group.bench_function("exported", |b| {
+        b.iter_custom(|calls| tracing::dispatcher::with_default(&exporting, || measured(&talk, calls)));
+    });
+    group.finish();
+}
+
+criterion_group! {
+    name = benches;
+    config = Criterion::default().sample_size(30);
+    targets = telemetry
+}
+
+fn main() {
+    // Not while the bench is only tried.
+    let measures = std::env::args().any(|argument| argument == "--bench");
+    if measures {
+        without_subscriber();
+    }
+    benches();
+    if measures {
+        exported();
+    }
+    Criterion::default().configure_from_args().final_summary();
+}

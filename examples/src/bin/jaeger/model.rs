@@ -1,0 +1,158 @@
+//! The models of the demo: mocks that take their time, as models do.
+
+use std::{sync::Arc, time::Duration};
+
+use examples::Counter;
+use serde_json::json;
+use tower_chat_history::{
+    Message, Usage,
+    tokens::{CountMessages as _, RequestTokens, TokenCounter},
+};
+use tower_chat_history_test::{ApiFailure, MockLlm, Reply};
+
+/// The model that is asked.
+pub(crate) const MODEL: &str = "gpt-4o";
+/// The model that makes summaries.
+pub(crate) const SUMMARY_MODEL: &str = "gpt-4.1-mini";
+/// The tool that the agent has.
+pub(crate) const TOOL: &str = "search_hotels";
+
+/// What the answers consist of.
+const SENTENCES: [&str; 6] = [
+    "The night train from Oslo is the calm way north, and the compartments are worth their price.",
+    "In June the light stays until midnight, so plan the longer walks for the evenings.",
+    "A car pays off only behind Bodø; before that the bus goes as often as you want it to.",
+    "Book the cabins early, since the better ones are gone by the end of March.",
+    "The ferry takes bicycles without a ticket, and the crossing itself is half of the trip.",
+    "Bring a warm layer even for July: the wind at the water does not read the calendar.",
+];
+
+const SUMMARY: &str = "The user plans ten days in northern Norway in June, for two, by train and ferry. They like long \
+walks and quiet places, want to see the Lofoten islands, and do not want to rent a car before Bodø. Cabins are to be \
+booked by March; the budget is 3,000 euros. Still open: the days in Tromsø, and whether bicycles come along.";
+
+/// How fast the models are, in percent of the time that they would take.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pace(pub(crate) u32);
+
+impl Pace {
+    pub(crate) fn millis(self, millis: u64) -> Duration {
+        Duration::from_millis(millis * u64::from(self.0) / 100)
+    }
+}
+
+/// All models of the demo.
+pub(crate) struct Models {
+    pace: Pace,
+    counter: Arc<dyn TokenCounter>,
+}
+
+impl Models {
+    pub(crate) fn new(pace: Pace) -> Self {
+        Self { pace, counter: Counter::O200k.make() }
+    }
+
+    /// Answers whole, after 400 ms, some 850 tokens.
+    pub(crate) fn answering(&self) -> MockLlm {
+        let latency = self.pace.millis(400);
+        self.model(move |messages| Answer::Text(answer(messages)), move |reply| reply.latency(latency))
+    }
+
+    /// Answers in chunks: the first one after 120 ms, the others within another 600 ms.
+    pub(crate) fn streaming(&self) -> MockLlm {
+        let (first, next) = (self.pace.millis(120), self.pace.millis(60));
+        let time = move |reply: Reply| reply.latency(first).chunk_delay(next).chunk_chars(500);
+        self.model(|messages| Answer::Text(answer(messages)), time)
+    }
+
+    /// Searches three times and then answers. These tools, as JSON, are what it may call.
+    pub(crate) fn searching(&self, tools: &str) -> MockLlm {
+        let latency = self.pace.millis(250);
+        let decide = |messages: &[Message]| {
+            let done = messages.iter().rev().take_while(|message| message.role().as_str() != "user");
+            let done = done.filter(|message| message.is_tool_result()).count();
+            let towns = ["Bodø", "Svolvær", "Tromsø"];
+            towns.get(done).map_or_else(|| Answer::Text(SENTENCES.join(" ")), |town| Answer::Search(town))
+        };
+        self.model_with_tools(Some(tools), decide, move |reply| reply.latency(latency))
+    }
+
+    /// Makes a summary, after 700 ms.
+    pub(crate) fn summarizing(&self) -> MockLlm {
+        let latency = self.pace.millis(700);
+        self.model(|_| Answer::Text(SUMMARY.to_owned()), move |reply| reply.latency(latency))
+    }
+
+    /// Is overloaded.
+    pub(crate) fn failing(&self) -> MockLlm {
+        let latency = self.pace.millis(150);
+        MockLlm::rules(move |_| Reply::error(ApiFailure::new(503, "The model is overloaded.")).latency(latency))
+    }
+
+    fn model(
+        &self,
+        decide: impl Fn(&[Message]) -> Answer + Send + Sync + 'static,
+        time: impl Fn(Reply) -> Reply + Send + Sync + 'static,
+    ) -> MockLlm {
+        self.model_with_tools(None, decide, time)
+    }
+
+    /// A model that reports what it read and wrote by its own tokenizer, as providers do.
+    fn model_with_tools(
+        &self,
+        tools: Option<&str>,
+        decide: impl Fn(&[Message]) -> Answer + Send + Sync + 'static,
+        time: impl Fn(Reply) -> Reply + Send + Sync + 'static,
+    ) -> MockLlm {
+        let counter = Arc::clone(&self.counter);
+        let beside = tools.map_or_else(RequestTokens::new, |tools| RequestTokens::new().tools(tools)).count(&counter);
+        MockLlm::rules(move |messages| {
+            let answer = decide(messages);
+            let read = counter.count(messages) + u64::from(beside);
+            let written = u64::from(counter.count_text(answer.text()));
+            time(answer.reply(messages.len()).usage(Usage::new(read, written)))
+        })
+    }
+}
+
+enum Answer {
+    Text(String),
+    Search(&'static str),
+}
+
+impl Answer {
+    fn text(&self) -> &str {
+        match self {
+            Self::Text(text) => text,
+            Self::Search(town) => town,
+        }
+    }
+
+    fn reply(&self, messages: usize) -> Reply {
+        match self {
+            Self::Text(text) => Reply::text(text),
+            Self::Search(town) => {
+                Reply::calls([(format!("call-{messages}"), TOOL, json!({ "town": town }).to_string())])
+            }
+        }
+    }
+}
+
+/// Another one for each question, and of one size.
+fn answer(messages: &[Message]) -> String {
+    let sentences = SENTENCES.iter().cycle().skip(messages.len() % SENTENCES.len()).take(42);
+    sentences.copied().collect::<Vec<_>>().join(" ")
+}
+
+/// What the tool finds: some 1,200 tokens.
+pub(crate) fn hotels(town: &str) -> String {
+    let hotel = |number: u32| {
+        json!({
+            "name": format!("{town} Havn {number}"),
+            "price": 90 + number * 3,
+            "rooms": number % 7,
+            "text": SENTENCES[number as usize % SENTENCES.len()],
+        })
+    };
+    json!((1..=30).map(hotel).collect::<Vec<_>>()).to_string()
+}

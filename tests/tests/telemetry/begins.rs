@@ -1,0 +1,148 @@
+//! Ways in which a turn begins, or does not: the load, the queue, what is recorded already.
+
+use futures_util::future;
+use serde_json::{Value, json};
+use std::time::Duration;
+use tests::{BOTH_DOORS, Chat, Door, Storage, asked, kept_back, over_every_store};
+use tower_chat_history::{ExchangeId, HistoryError, HistoryOptions, OnConflict, OnLoadFailure, Queue};
+use tower_chat_history_test::{Fault, Op, Reply};
+
+use crate::{
+    chats::{ask, database, drain},
+    trace::traced,
+};
+
+over_every_store! {
+    #[tokio::test(start_paused = true)]
+    a_failed_load,
+    a_slow_load,
+    a_failed_load_and_the_call_goes_on,
+    a_recorded_exchange,
+    a_refused_input,
+    the_queue,
+    a_full_queue,
+    a_save_that_is_waited_for,
+}
+
+async fn a_failed_load(storage: Storage) {
+    for door in BOTH_DOORS {
+        let (chat, id) = (Chat::new(&storage, []), storage.conversation());
+        storage.store.fail(Op::Load, 1, Fault::Unavailable);
+        let (answered, trace) = traced(ask(&chat, door, &id, "u")).await;
+        assert!(!answered);
+        assert_eq!(trace.tree(), ["chat_history !unavailable", "  load !unavailable"]);
+        trace.turn().says([("chat_history.outcome", json!("refused")), ("chat_history.history", Value::Null)]);
+        let load = trace.one("load");
+        load.says([("db.system.name", database(&storage)), ("gen_ai.memory.record.count", Value::Null)]);
+    }
+}
+
+async fn a_slow_load(storage: Storage) {
+    let (chat, id) = (Chat::new(&storage, []), storage.conversation());
+    storage.store.delay(Op::Load, Duration::from_secs(11));
+    let (answered, trace) = traced(ask(&chat, Door::Unary, &id, "u")).await;
+    assert!(!answered);
+    assert_eq!(trace.tree(), ["chat_history !timeout", "  load !timeout"]);
+}
+
+async fn a_failed_load_and_the_call_goes_on(storage: Storage) {
+    for door in BOTH_DOORS {
+        let options = HistoryOptions::new().on_load_failure(OnLoadFailure::CallWithoutHistory);
+        let (chat, id) = (Chat::with_options(&storage, [Reply::text("a")], options), storage.conversation());
+        storage.store.fail(Op::Load, 1, Fault::Unavailable);
+        let (answered, trace) = traced(ask(&chat, door, &id, "u")).await;
+        assert!(answered);
+        assert_eq!(trace.tree(), ["chat_history", "  load !unavailable", "  trim", "  chat mock", "  save"]);
+        trace.turn().says([
+            ("chat_history.fallback", json!("without_history")),
+            ("chat_history.history", json!("unavailable")),
+            ("chat_history.outcome", json!("stored")),
+        ]);
+    }
+}
+
+async fn a_recorded_exchange(storage: Storage) {
+    for door in BOTH_DOORS {
+        let (chat, id) = (Chat::new(&storage, [Reply::text("a")]), storage.conversation());
+        let exchange = ExchangeId::new("e-1").unwrap();
+        chat.call(door, asked(&id, "u").exchange(exchange.clone())).await.unwrap();
+        let (error, trace) = traced(chat.call(door, asked(&id, "u").exchange(exchange))).await;
+        assert!(matches!(kept_back(&error.unwrap_err()), HistoryError::AlreadyRecorded(_)));
+        assert_eq!(trace.tree(), ["chat_history", "  load"], "nothing is wrong: the caller gets what was said");
+        trace.turn().says([("chat_history.outcome", json!("already_recorded"))]);
+    }
+}
+
+async fn a_refused_input(storage: Storage) {
+    let (chat, id) = (Chat::new(&storage, []), storage.conversation());
+    let results = tests::request([tower_chat_history::Message::tool("x", "r")]);
+    let call = tower_chat_history::InConversation::new(id, results);
+    let (answered, trace) = traced(chat.call(Door::Unary, call)).await;
+    assert!(answered.is_err());
+    assert_eq!(trace.tree(), ["chat_history !input", "  load", "  trim !input"]);
+    trace.turn().says([("chat_history.outcome", json!("refused"))]);
+}
+
+async fn the_queue(storage: Storage) {
+    for door in BOTH_DOORS {
+        let queue = OnConflict::Serialize(Queue::new(8, Duration::from_secs(10)));
+        let replies = ["a0", "a1"].map(Reply::text);
+        let options = HistoryOptions::new().on_conflict(queue);
+        let (chat, id) = (Chat::with_options(&storage, replies, options), storage.conversation());
+        let (_, trace) = traced(async {
+            let held = chat.hold_reply();
+            let release = async {
+                chat.reached(1).await;
+                drop(held);
+            };
+            let both = future::join3(ask(&chat, door, &id, "u0"), ask(&chat, door, &id, "u1"), release).await;
+            assert!(both.0 && both.1);
+        })
+        .await;
+        let [first, second] = trace.all("chat_history")[..] else { panic!("two turns") };
+        let within = |turn| trace.within(turn).map(|span| span.name.clone()).collect::<Vec<_>>();
+        assert_eq!(within(first), ["load", "trim", "chat mock", "save"], "nobody is ahead of it");
+        assert_eq!(within(second), ["wait", "load", "trim", "chat mock", "save"]);
+        let wait = trace.one("wait");
+        wait.says([("chat_history.wait.for", json!("queue"))]);
+        assert!(wait.parent == second.id && wait.end >= trace.all("save")[0].end, "it waits for the other's save");
+        trace.is_one_after_the_other();
+    }
+}
+
+async fn a_full_queue(storage: Storage) {
+    let options = HistoryOptions::new().on_conflict(OnConflict::Serialize(Queue::new(0, Duration::from_secs(10))));
+    let (chat, id) = (Chat::with_options(&storage, [Reply::text("a")], options), storage.conversation());
+    let held = chat.hold_reply();
+    let first = chat.ask(Door::Unary, &id, "u0");
+    let second = async {
+        chat.reached(1).await;
+        let (answered, trace) = traced(chat.ask(Door::Unary, &id, "u1")).await;
+        drop(held);
+        assert!(answered.is_err());
+        assert_eq!(trace.tree(), ["chat_history !queue_full", "  wait"]);
+    };
+    future::join(first, second).await.0.unwrap();
+}
+
+async fn a_save_that_is_waited_for(storage: Storage) {
+    let (chat, id) = (Chat::new(&storage, ["a0", "a1"].map(Reply::text)), storage.conversation());
+    let held = storage.store.hold(Op::Append);
+    tokio::select! {
+        biased;
+        _ = chat.ask(Door::Unary, &id, "u0") => panic!("the save is held"),
+        () = held.reached(1) => {}
+    }
+    let (_, trace) = traced(async {
+        let release = async {
+            tokio::task::yield_now().await;
+            held.release();
+        };
+        let (answered, ()) = future::join(ask(&chat, Door::Unary, &id, "u1"), release).await;
+        assert!(answered);
+        drain(&chat).await;
+    })
+    .await;
+    assert_eq!(trace.tree(), ["chat_history", "  wait", "  load", "  trim", "  chat mock", "  save"]);
+    trace.one("wait").says([("chat_history.wait.for", json!("save"))]);
+}

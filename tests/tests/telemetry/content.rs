@@ -1,0 +1,141 @@
+//! Nothing that is said, no id and no key is exported, on any path. Each of them is marked, and everything that was exported is
+//! searched. That the search would find them is shown by the options that export some of them.
+
+use std::{
+    collections::BTreeSet,
+    sync::atomic::{AtomicUsize, Ordering::Relaxed},
+};
+
+use serde_json::{Value, json};
+use tests::{Asked, Door, Storage, over_every_store};
+use tower_chat_history::{
+    ConversationId, ExchangeId, HistoryStore as _, InConversation,
+    telemetry::{CaptureContent, Telemetry, names},
+};
+
+use crate::{
+    paths::Paths,
+    trace::{Trace, traced},
+};
+
+over_every_store! {
+    #[tokio::test(start_paused = true)]
+    nothing_marked_is_exported,
+    content_is_found_where_it_is_asked_for,
+    ids_are_found_where_they_are_asked_for,
+    every_name_is_used,
+}
+
+/// Texts by where they stand, parts of ids, and keys.
+const MARKS: [&str; 16] = [
+    "mark-arguments",
+    "mark-call-id",
+    "mark-exchange",
+    "mark-field",
+    "mark-hmac",
+    "mark-key",
+    "mark-part",
+    "mark-provider-error",
+    "mark-reasoning",
+    "mark-reply",
+    "mark-result",
+    "mark-schema",
+    "mark-summary",
+    "mark-system",
+    "mark-user",
+    "mark-panic",
+];
+
+/// What was exported of them.
+pub(crate) fn found(trace: &Trace) -> BTreeSet<&'static str> {
+    let all = format!("{trace:?}");
+    MARKS.into_iter().filter(|mark| all.contains(mark)).collect()
+}
+
+/// A marked conversation that no other call has.
+pub(crate) fn conversation() -> ConversationId {
+    static NUMBER: AtomicUsize = AtomicUsize::new(0);
+    ConversationId::new(["mark-part", &NUMBER.fetch_add(1, Relaxed).to_string()]).unwrap()
+}
+
+/// A marked exchange.
+pub(crate) fn exchange(name: &str) -> ExchangeId {
+    ExchangeId::new(format!("mark-exchange-{name}")).unwrap()
+}
+
+/// A request whose every field that may say something does.
+pub(crate) fn asked(id: &ConversationId, input: &Value) -> Asked {
+    let schema = json!({"type": "object", "description": "mark-schema", "properties": {}});
+    let request = json!({
+        "model": "mock",
+        "messages": [{"role": "system", "content": "mark-system", "name": "mark-system"}, input],
+        "user": "mark-field", "metadata": {"m": "mark-field"}, "prompt_cache_key": "mark-field", "safety_identifier": "mark-field",
+        "tools": [{"type": "function", "function": {"name": "f", "description": "mark-schema", "parameters": schema}}],
+        "response_format": {"type": "json_schema", "json_schema": {"name": "r", "description": "mark-schema", "schema": schema}},
+        "stop": ["mark-field"], "logit_bias": {},
+    });
+    InConversation::new(id.clone(), serde_json::from_value(request).unwrap())
+}
+
+/// A marked question of that many words.
+pub(crate) fn question(words: usize) -> Value {
+    let text = format!("mark-user {}", "word ".repeat(words));
+    json!({"role": "user", "name": "mark-user", "content": [{"type": "text", "text": text}]})
+}
+
+async fn on_all_paths(storage: &Storage, telemetry: Telemetry) -> Trace {
+    let ((), trace) = traced(async {
+        for door in [Door::Unary, Door::Stream] {
+            Paths::new(storage, door, &telemetry).all().await;
+        }
+    })
+    .await;
+    let events = trace.spans.iter().map(|span| span.events.len()).sum::<usize>();
+    let red = trace.spans.iter().filter(|span| span.is_red).count();
+    assert!(trace.spans.len() > 100 && red > 30 && events > 20, "{}, {red}, {events}", trace.spans.len());
+    for name in ["wait", "load", "trim", "chat mock", "summarize", "chat small", "save"] {
+        assert!(trace.all(name).len() > 1, "{name}");
+    }
+    trace
+}
+
+async fn nothing_marked_is_exported(storage: Storage) {
+    for telemetry in [Telemetry::new(), Telemetry::new().hashed_conversation_ids("mark-hmac")] {
+        assert_eq!(found(&on_all_paths(&storage, telemetry).await), BTreeSet::new());
+    }
+}
+
+async fn content_is_found_where_it_is_asked_for(storage: Storage) {
+    let said = ["arguments", "call-id", "reply", "result", "schema", "summary", "system", "user"];
+    let said: BTreeSet<String> = said.iter().map(|mark| format!("mark-{mark}")).collect();
+    for capture in [CaptureContent::SpanOnly, CaptureContent::EventOnly] {
+        let telemetry = Telemetry::new().content(capture);
+        let ((), trace) = traced(Paths::new(&storage, Door::Stream, &telemetry).a_conversation()).await;
+        let found: BTreeSet<String> = found(&trace).into_iter().map(str::to_owned).collect();
+        assert_eq!(found, said, "{capture:?}");
+    }
+}
+
+async fn ids_are_found_where_they_are_asked_for(storage: Storage) {
+    let telemetry = Telemetry::new().raw_conversation_ids();
+    assert_eq!(found(&on_all_paths(&storage, telemetry).await), BTreeSet::from(["mark-part"]));
+}
+
+/// Every declared name is exported by something: there are no dead ones.
+async fn every_name_is_used(storage: Storage) {
+    let telemetry = Telemetry::new().raw_conversation_ids().content(CaptureContent::SpanAndEvent);
+    let trace = on_all_paths(&storage, telemetry).await;
+    let (mut spans, mut events, mut attributes) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+    for span in &trace.spans {
+        spans.insert(span.name.split(' ').next().unwrap());
+        attributes.extend(span.attributes.keys().map(String::as_str));
+        events.extend(span.events.iter().map(|event| &*event.name));
+    }
+    let unused = |all: &[&'static str], used: &BTreeSet<&str>| -> Vec<&str> {
+        all.iter().copied().filter(|name| !used.contains(name)).collect()
+    };
+    assert!(unused(names::spans::ALL, &spans).is_empty() && unused(names::events::ALL, &events).is_empty());
+    let in_process = storage.store.system() == "memory";
+    let expected: &[&str] = if in_process { &["db.system.name"] } else { &[] };
+    assert_eq!(unused(names::attributes::ALL, &attributes), expected);
+}
