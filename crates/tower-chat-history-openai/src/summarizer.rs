@@ -4,7 +4,7 @@ use async_openai::types::chat::{CreateChatCompletionRequest, CreateChatCompletio
 use tower_chat_history::{Message, Reply, summary::ServiceSummarizer};
 use tower_service::Service;
 
-use crate::{error_type, from_typed, to_typed};
+use crate::{adapter::PROVIDER, error_type, from_typed, to_typed};
 
 /// Makes summaries by a service of async-openai's types, such as a [`ChatService`](crate::ChatService) of a smaller model.
 ///
@@ -50,6 +50,7 @@ where
         from_typed::reply(response).unwrap_or_default()
     })
     .model(name)
+    .provider(PROVIDER)
     .error_type(error_type::error_type)
 }
 

@@ -5,7 +5,10 @@
 #[path = "support/traced.rs"]
 mod traced;
 
-use std::time::Duration;
+use std::{
+    sync::{Arc, OnceLock},
+    time::{Duration, SystemTime},
+};
 
 use async_openai::{
     Client,
@@ -14,8 +17,10 @@ use async_openai::{
     traits::RequestOptionsBuilder as _,
     types::chat::{CreateChatCompletionRequest, CreateChatCompletionResponse},
 };
+use futures_util::StreamExt as _;
 use opentelemetry::trace::Status;
 use reqwest::{Body, Response};
+use tokio::sync::Notify;
 use tower::{BoxError, Service, ServiceBuilder, ServiceExt as _, service_fn, timeout::TimeoutLayer};
 use tower_chat_history::{ChatHistoryLayer, InConversation, MemoryStore};
 use tower_chat_history_openai::{
@@ -49,8 +54,9 @@ async fn calls_say_whom_they_asked_and_how_they_failed() {
     assert!(matches!(error, OpenAIError::ApiError(_)));
     assert_eq!(failed(&traced, 3), "400");
 
-    broken_body().await;
+    let cut = broken_body().await;
     assert_eq!(failed(&traced, 4), "body");
+    assert!(traced.finished("chat m")[3].end_time >= cut, "a call lasts until its body is there, or is not");
 
     let never = service_fn(|_: CreateChatCompletionRequest| {
         std::future::pending::<Result<CreateChatCompletionResponse, OpenAIError>>()
@@ -82,17 +88,35 @@ where
 }
 
 /// A success by its status whose body breaks off.
-async fn broken_body() {
-    let transport = service_fn(|_: HttpRequestFactory| async {
-        let body = futures_util::stream::iter([Ok("{"), Err(SECRET)]);
-        let response = http::Response::builder().header("content-type", "application/json");
-        Ok::<_, OpenAIError>(Response::from(response.body(Body::wrap_stream(body)).unwrap()))
+async fn broken_body() -> SystemTime {
+    let (cut, broken) = (Arc::new(OnceLock::new()), Arc::new(Notify::new()));
+    let (at, told) = (Arc::clone(&cut), Arc::clone(&broken));
+    let transport = service_fn(move |_: HttpRequestFactory| {
+        let (at, told) = (Arc::clone(&at), Arc::clone(&told));
+        async move {
+            let begin = futures_util::stream::iter([Ok("{")]);
+            let end = futures_util::stream::once(async move {
+                // The headers are there for long.
+                told.notified().await;
+                at.set(SystemTime::now()).unwrap();
+                Err(SECRET)
+            });
+            let body = begin.chain(end);
+            let response = http::Response::builder().header("content-type", "application/json");
+            Ok::<_, OpenAIError>(Response::from(response.body(Body::wrap_stream(body)).unwrap()))
+        }
     });
     let layer = OpenAiHistory::new(MemoryStore::new()).layer();
     let service = ServiceBuilder::new().map_err(openai_error).layer(layer).service(transport);
     let client = Client::with_config(async_openai::config::OpenAIConfig::new()).with_http_service(service);
     let chat = client.chat().header(CONVERSATION_ID, id().to_string()).unwrap();
-    assert!(matches!(chat.create(request()).await, Err(OpenAIError::Reqwest(_))));
+    let late = async {
+        tokio::task::yield_now().await;
+        broken.notify_one();
+    };
+    let (answer, ()) = futures_util::join!(chat.create(request()), late);
+    assert!(matches!(answer, Err(OpenAIError::Reqwest(_))));
+    *cut.get().unwrap()
 }
 
 /// What the last of so many calls is said to have failed by.

@@ -90,10 +90,10 @@ impl Replies {
 
     /// The reply to a request with these messages.
     pub(crate) fn next(&self, prompt: &[Message]) -> Reply {
-        if self.check_prompts {
-            if let Err(violation) = check_chat_rules(prompt) {
-                return Reply::error(violation.into());
-            }
+        if self.check_prompts
+            && let Err(violation) = check_chat_rules(prompt)
+        {
+            return Reply::error(violation.into());
         }
         match &*self.source {
             Source::Rule(rule) => rule(prompt),

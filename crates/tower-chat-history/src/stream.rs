@@ -20,7 +20,7 @@ use futures_util::{FutureExt as _, StreamExt as _, stream::BoxStream};
 use crate::{
     Commit, NotStored, OnInterruption, Turn,
     adapt::{Flow, FoldReply},
-    telemetry::ModelCall,
+    telemetry::{self, ModelCall},
 };
 
 /// A response stream whose reply is remembered. See the [module docs](self).
@@ -77,7 +77,9 @@ impl<T: Send + 'static, E: Send + 'static> Recording<T, E> {
             let _entered = call.called_in().enter();
             ready!(self.stream.poll_next_unpin(context))
         };
-        call.has_item();
+        if matches!(item, Some(Ok(_))) {
+            call.has_item();
+        }
         Poll::Ready(item)
     }
 
@@ -120,9 +122,11 @@ impl<T: Send + 'static, E: Send + 'static> Recording<T, E> {
                 Phase::Ending(turn.commit(reply))
             }
             Phase::Open { turn, broken } => {
+                // What a cut connection leaves is no error by itself: the stream just ends too early.
+                let kind = if broken { "stream" } else { "incomplete_stream" };
+                telemetry::fail(turn.span(), kind);
                 if let Some(call) = self.call.take() {
-                    // What a cut connection leaves is no error by itself: the stream just ends too early.
-                    call.interrupted(if broken { "stream" } else { "incomplete_stream" }, &self.fold.reply());
+                    call.interrupted(kind, &self.fold.reply());
                 }
                 self.interrupted(turn).map_or(Phase::Ended, Phase::Ending)
             }

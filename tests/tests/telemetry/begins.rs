@@ -17,6 +17,7 @@ over_every_store! {
     a_failed_load,
     a_slow_load,
     a_failed_load_and_the_call_goes_on,
+    a_caller_that_leaves_during_the_load,
     a_recorded_exchange,
     a_refused_input,
     the_queue,
@@ -58,6 +59,23 @@ async fn a_failed_load_and_the_call_goes_on(storage: Storage) {
             ("chat_history.history", json!("unavailable")),
             ("chat_history.outcome", json!("stored")),
         ]);
+    }
+}
+
+async fn a_caller_that_leaves_during_the_load(storage: Storage) {
+    for door in BOTH_DOORS {
+        let (chat, id) = (Chat::new(&storage, []), storage.conversation());
+        let (_, trace) = traced(async {
+            let held = storage.store.hold(Op::Load);
+            tokio::select! {
+                biased;
+                _ = chat.ask(door, &id, "u") => panic!("the load is held"),
+                () = held.reached(1) => {}
+            }
+        })
+        .await;
+        assert_eq!(trace.tree(), ["chat_history", "  load"], "whoever leaves is no failure");
+        trace.turn().says([("chat_history.outcome", json!("abandoned"))]);
     }
 }
 
@@ -120,7 +138,7 @@ async fn a_full_queue(storage: Storage) {
         let (answered, trace) = traced(chat.ask(Door::Unary, &id, "u1")).await;
         drop(held);
         assert!(answered.is_err());
-        assert_eq!(trace.tree(), ["chat_history !queue_full", "  wait"]);
+        assert_eq!(trace.tree(), ["chat_history !queue_full", "  wait !queue_full"]);
     };
     future::join(first, second).await.0.unwrap();
 }

@@ -39,8 +39,8 @@ async fn the_provider_breaks_off(storage: Storage) {
     ] {
         let (chat, id) = (Chat::new(&storage, [reply]), storage.conversation());
         let (_, trace) = traced(ask(&chat, Door::Stream, &id, "u")).await;
-        let call = format!("  chat mock !{kind}");
-        assert_eq!(trace.tree(), ["chat_history", "  load", "  trim", &call]);
+        let (turn, call) = (format!("chat_history !{kind}"), format!("  chat mock !{kind}"));
+        assert_eq!(trace.tree(), [&turn, "  load", "  trim", &call]);
         trace.one("chat mock").says([
             ("chat_history.call.outcome", json!("interrupted")),
             ("gen_ai.request.stream", json!(true)),

@@ -13,7 +13,7 @@ use opentelemetry_sdk::metrics::{
 };
 use tests::{BOTH_DOORS, Chat, Door, Storage, asked, over_every_store};
 use tower_chat_history::{
-    HistoryOptions, OnConflict, OnLoadFailure,
+    ExchangeId, HistoryOptions, OnConflict, OnLoadFailure,
     summary::{Summaries, SummarizeWhen},
     telemetry::{
         Telemetry,
@@ -51,11 +51,11 @@ const UNITS: &[(&str, &str)] = &[
 
 /// Every label, and all values that it may have.
 const LABELS: &[(&str, &[&str])] = &[
-    (attributes::OUTCOME, &["stored", "failed", "refused", "interrupted", "call_failed"]),
+    (attributes::OUTCOME, &["stored", "failed", "refused", "interrupted", "call_failed", "already_recorded"]),
     (attributes::ERROR_TYPE, &["unavailable", "conflict", "does_not_fit", "failed", "backend"]),
     (attributes::FALLBACK, &["without_history", "without_new_summary"]),
     (attributes::TRIM_REASON, &["tokens", "messages", "turns"]),
-    (attributes::DB_SYSTEM_NAME, &["memory", "sqlite"]),
+    (attributes::STORE, &["memory", "sqlite"]),
     (attributes::SAVE_CONFLICT, &["rebased", "rejected", "duplicate"]),
     (attributes::SUMMARY_OUTCOME, &["stored", "rejected"]),
 ];
@@ -157,6 +157,13 @@ async fn everything(storage: &Storage, meters: &Meters) {
             }
         }
 
+        // A repetition that is answered from the log, which is no error.
+        let repeated = || asked(&id, "u").exchange(ExchangeId::new("repeated").unwrap());
+        let chat = Chat::with_options(storage, answers(), with(HistoryOptions::new()));
+        chat.call(door, repeated()).await.unwrap();
+        chat.engine().drain(Duration::from_secs(5)).await.unwrap();
+        assert!(chat.call(door, repeated()).await.is_err());
+
         // One call overtakes another.
         let (chat, id) = (Chat::with_options(storage, answers(), with(small())), storage.conversation());
         let held = chat.hold_reply();
@@ -191,6 +198,10 @@ async fn every_metric_is_recorded_with_its_unit_and_few_labels(storage: Storage)
         }
     }
     assert_eq!(seen.len(), LABELS.len(), "each of them is used: {seen:?}");
+    for (labels, ..) in &measured[metrics::TURNS].series {
+        let replayed = labels[attributes::OUTCOME] == "already_recorded";
+        assert!(!(replayed && labels.contains_key(attributes::ERROR_TYPE)), "a repetition is no error");
+    }
 }
 
 async fn a_turns_numbers_are_those_of_its_report(storage: Storage) {

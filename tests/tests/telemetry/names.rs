@@ -46,6 +46,7 @@ const TEXTS: &[&str] = &[
     attributes::RESPONSE_MODEL,
     attributes::SAVE_COMPACTION,
     attributes::SAVE_CONFLICT,
+    attributes::STORE,
     attributes::SUMMARY_OUTCOME,
     attributes::TOKENIZER,
     attributes::TOOL_DEFINITIONS,

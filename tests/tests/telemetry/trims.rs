@@ -135,7 +135,7 @@ async fn a_reply_that_is_made_smaller(storage: Storage) {
     assert!((50..400).contains(&limit), "{limit}");
     trace.one("trim").says([("chat_history.trim.strategy", json!("shrink_reply"))]);
     trace.one("chat mock").says([
-        ("gen_ai.request.max_tokens", json!(400)),
+        ("gen_ai.request.max_tokens", json!(limit)),
         ("gen_ai.request.choice.count", json!(2)),
         ("gen_ai.conversation.compacted", Value::Null),
     ]);

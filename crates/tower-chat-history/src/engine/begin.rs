@@ -1,8 +1,6 @@
 //! The way to a turn: wait for one's own writes, load, plan.
 
-use std::time::{Duration, Instant};
-
-use tower_chat_history_core::{Compact, ExchangeId, Expect, Load, Loaded, Message, Recorded, StoreError, Window};
+use tower_chat_history_core::{Compact, ExchangeId, Expect, Load, Loaded, Message, Recorded, Window};
 use tracing::{Instrument as _, Span};
 
 use super::{
@@ -12,16 +10,16 @@ use super::{
     ending::Ending,
     input::Keep,
     queue::QueuePermit,
-    timer, transcript,
+    transcript,
     turn::{Begun, Target},
 };
 use crate::{
     History, HistoryError, NotStored, OnConflict, OnLoadFailure, Outcome,
-    budget::Limits,
+    budget::{Limits, TrimReason},
     plan::{Given, Plan, Refused, plan},
     report::TurnReport,
     summary::Summaries,
-    telemetry::{self, Decided, WaitFor},
+    telemetry::{self, Decided},
     tokens::TokenCounter as _,
 };
 
@@ -49,9 +47,11 @@ impl Engine {
         mut release: impl FnMut() + Send,
     ) -> Result<Turn, HistoryError> {
         let span = self.recorder().turn(&input.conversation);
+        let beginning = self.recorder().beginning(&span);
         let begun = self.begin_within(input, &mut release, &span).instrument(span.clone()).await;
-        if let Err(error) = &begun {
-            self.recorder().refused(&span, error);
+        match &begun {
+            Ok(_) => beginning.begun(),
+            Err(error) => beginning.refused(error),
         }
         begun
     }
@@ -76,23 +76,10 @@ impl Engine {
 
     /// Loads the conversation.
     pub(super) async fn look(&self, call: &Call) -> Result<Seen, HistoryError> {
-        let span = self.recorder().load(&call.span);
-        self.look_within(call, &span).instrument(span.clone()).await
-    }
-
-    async fn look_within(&self, call: &Call, span: &Span) -> Result<Seen, HistoryError> {
         let policy = self.options();
-        let begun = Instant::now();
         let mut load = Load::new().profile(policy.profile.clone()).limit(policy.load_limit);
         load.exchange = call.exchange.clone();
-        let loaded = self.store().load(&call.conversation, load);
-        let loaded = timer::timeout(call.runtime.as_ref(), policy.store_timeout, loaded).await;
-        let loaded = loaded.map_err(LoadFailure::Timeout).and_then(|loaded| loaded.map_err(LoadFailure::Store));
-        let found = loaded.as_ref().map_err(LoadFailure::kind).map(|loaded| match loaded {
-            Loaded::Window(window) => Some(window),
-            Loaded::AlreadyRecorded(_) | Loaded::Absent | Loaded::Unchanged => None,
-        });
-        self.recorder().loaded(span, found, begun.elapsed());
+        let loaded = self.load(&call.conversation, load, &call.span, call.runtime.as_ref()).await;
         let (history, window) = match loaded {
             Ok(Loaded::AlreadyRecorded(recorded)) => return Err(HistoryError::AlreadyRecorded(recorded)),
             Ok(Loaded::Window(window)) => (History::Loaded, Some(window)),
@@ -183,6 +170,7 @@ impl Engine {
             planned = plan_with(Some(*basis), None);
             if let Ok(plan) = &mut planned {
                 plan.fit.trimming.left_out_summary = true;
+                plan.fit.trimming.reason.get_or_insert(TrimReason::Tokens);
             }
         }
         let plan = planned?;
@@ -247,29 +235,6 @@ impl Engine {
         })
     }
 
-    /// Waits for this process's pending saves of the conversation, and for its turn in the queue if there is one.
-    async fn wait(&self, call: &Call) -> Result<Option<QueuePermit>, HistoryError> {
-        let in_flight = &self.shared.in_flight;
-        let (conversation, runtime) = (&call.conversation, call.runtime.as_ref());
-        let OnConflict::Serialize(queue) = self.options().on_conflict else {
-            if in_flight.has(conversation) {
-                let span = telemetry::wait(&call.span, WaitFor::Saves);
-                in_flight.saved(conversation).instrument(span).await;
-            }
-            return Ok(None);
-        };
-        // Whoever is ahead may be a stream that is complete but no longer polled: its save frees the queue, and only
-        // polling it here gets it done. So both are waited for at once.
-        let permit = async {
-            let permit = self.shared.queues.wait(conversation, queue, in_flight, runtime).await?;
-            in_flight.saved(conversation).await;
-            Ok(permit)
-        };
-        let is_behind = self.shared.queues.has(conversation) || in_flight.has(conversation);
-        let span = if is_behind { telemetry::wait(&call.span, WaitFor::Queue) } else { Span::none() };
-        permit.instrument(span).await.map(Some)
-    }
-
     /// Whether anybody sees what is only told.
     fn is_watched(&self, call: &Call) -> bool {
         !call.span.is_disabled() || call.report.is_some() || self.options().on_turn.is_some() || cfg!(feature = "otel")
@@ -284,29 +249,5 @@ fn expect(policy: OnConflict, history: History, window: Option<&Window>, continu
         (Some(window), _) => Expect::AnyIn(window.revision.incarnation()),
         (None, History::Absent) if reject => Expect::Absent,
         (None, _) => Expect::AnyOrCreate,
-    }
-}
-
-/// A load's failure, before policy.
-enum LoadFailure {
-    Store(StoreError),
-    Timeout(Duration),
-}
-
-impl LoadFailure {
-    const fn kind(&self) -> &'static str {
-        match self {
-            Self::Store(error) => error.kind(),
-            Self::Timeout(_) => "timeout",
-        }
-    }
-}
-
-impl From<LoadFailure> for HistoryError {
-    fn from(failure: LoadFailure) -> Self {
-        match failure {
-            LoadFailure::Store(error) => Self::Load(error),
-            LoadFailure::Timeout(after) => Self::LoadTimeout(after),
-        }
     }
 }

@@ -30,6 +30,7 @@ mod count;
 mod ending;
 mod in_flight;
 mod input;
+mod load;
 mod queue;
 mod reply;
 mod request;
@@ -37,8 +38,10 @@ mod retention;
 mod save;
 mod summaries;
 mod timer;
+mod traced;
 pub(crate) mod transcript;
 mod turn;
+mod wait;
 
 use std::{fmt, sync::Arc, time::Duration};
 

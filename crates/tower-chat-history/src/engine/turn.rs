@@ -6,7 +6,6 @@ use futures_core::Stream;
 use futures_util::StreamExt as _;
 use tokio::runtime::Handle;
 use tower_chat_history_core::{Compact, ConversationId, Exchange, ExchangeId, Expect, Message, Seq, Usage};
-use tracing::Span;
 
 use super::{
     Commit, Engine, Reply, RequestInfo,
@@ -17,18 +16,14 @@ use super::{
     summaries::{Made, TurnEnd},
 };
 use crate::{
-    BoxError, NotStored, OnInterruption, OnSaveFailure, Outcome,
-    adapt::FoldReply,
-    budget::PromptTokens,
-    report::TurnReport,
-    stream::RecordedStream,
-    telemetry::{CallOf, ModelCall, fail},
+    BoxError, NotStored, OnInterruption, OnSaveFailure, Outcome, adapt::FoldReply, budget::PromptTokens,
+    report::TurnReport, stream::RecordedStream, telemetry::ModelCall,
 };
 
 /// A turn that has begun: its context is ready to be sent, nothing is stored yet.
 ///
 /// Dropping it leaves the conversation as it was.
-pub struct Turn(Box<Begun>);
+pub struct Turn(pub(super) Box<Begun>);
 
 pub(super) struct Begun {
     /// Window, then input.
@@ -96,58 +91,6 @@ impl Turn {
         self.0.choices
     }
 
-    /// The turn's span: it ends with the turn. What is done for the turn in it, by whoever uses the engine without the layer,
-    /// is seen within the turn.
-    #[must_use]
-    pub fn span(&self) -> &Span {
-        &self.0.ending.span
-    }
-
-    /// Begins the span of the model's call, within the turn's: whoever calls the model does it in there. It ends with the
-    /// [commit](Self::commit) of the reply, or with the last item of a [stream](Self::record_stream); a turn that is dropped
-    /// before was cancelled. The layer does this by itself.
-    ///
-    /// ```
-    /// use tracing::Instrument as _;
-    /// # use tower_chat_history::{ConversationId, Engine, MemoryStore, Message, Reply, TurnInput};
-    /// # async fn my_model(context: &[Message]) -> Result<Message, std::io::Error> { Ok(Message::assistant("Mice!")) }
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let engine = Engine::new(MemoryStore::new());
-    /// # let id = ConversationId::new(["acme", "user-42"])?;
-    ///
-    /// let mut turn = engine.begin(TurnInput::new(id, [Message::user("What does Tom chase?")])).await?;
-    /// let span = turn.call_span();
-    /// match my_model(turn.context()).instrument(span).await {
-    ///     Ok(reply) => drop(turn.commit(Reply::new(reply)).await?),
-    ///     Err(error) => turn.fail("my_model"),
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
-    #[must_use]
-    pub fn call_span(&mut self) -> Span {
-        let Begun { context, choices, request, ending, call, .. } = &mut *self.0;
-        let of = CallOf {
-            conversation: Some(&ending.report.conversation),
-            request,
-            choices: *choices,
-            context,
-            is_abridged: ending.report.abridged,
-        };
-        call.insert(ending.engine.recorder().call(&ending.span, &of)).called_in().clone()
-    }
-
-    /// Ends the turn since its call failed: nothing is stored, and the report says [so](NotStored::CallFailed). The spans of call
-    /// and turn say what kind of error it was, by a constant name or a status code (`error.type`).
-    pub fn fail(mut self, error_type: &str) {
-        if let Some(call) = self.0.call.take() {
-            call.failed(error_type);
-        }
-        fail(self.span(), error_type);
-        self.0.ending.give_up(NotStored::CallFailed);
-    }
-
     /// Notes how many of the window's messages the request's types could not carry whole.
     pub fn note_downgraded(&mut self, messages: usize) {
         self.0.ending.report.downgraded = messages;
@@ -158,7 +101,7 @@ impl Turn {
     /// From here on the reply will be stored, whoever polls or drops what: see [`Commit`].
     pub fn commit(mut self, reply: Reply) -> Commit {
         if let Some(call) = self.0.call.take() {
-            call.ended(&reply);
+            call.ended_now(&reply);
         }
         let engine = self.engine().clone();
         Commit::new(&engine, self, reply)
@@ -196,7 +139,10 @@ impl Turn {
     }
 
     /// Ends the turn without anything to store, and says why in its report.
-    pub fn end(self, why: NotStored) {
+    pub fn end(mut self, why: NotStored) {
+        if let Some(call) = self.0.call.take() {
+            call.ended_now(&Reply::default());
+        }
         self.ended(Outcome::NotStored(why));
     }
 

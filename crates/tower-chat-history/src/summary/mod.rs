@@ -91,6 +91,11 @@ pub trait Summarizer: fmt::Debug + Send + Sync + 'static {
         None
     }
 
+    /// Who serves that model, by OpenTelemetry's name (`gen_ai.provider.name`). The default is that nobody knows.
+    fn provider(&self) -> Option<&'static str> {
+        None
+    }
+
     /// What one of its errors is called in spans (`error.type`): a constant name, or a status code, and no text that came from a
     /// provider. The default is [`telemetry::error_type`].
     fn error_type(&self, error: &(dyn Error + 'static)) -> Cow<'static, str> {
@@ -110,6 +115,10 @@ pub trait Summarizer: fmt::Debug + Send + Sync + 'static {
 impl<S: Summarizer + ?Sized> Summarizer for Arc<S> {
     fn model(&self) -> Option<&str> {
         (**self).model()
+    }
+
+    fn provider(&self) -> Option<&'static str> {
+        (**self).provider()
     }
 
     fn error_type(&self, error: &(dyn Error + 'static)) -> Cow<'static, str> {

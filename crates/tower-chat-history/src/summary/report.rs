@@ -52,12 +52,13 @@ pub enum SummaryOutcome {
 impl SummaryOutcome {
     /// A short constant name of it, for metrics and spans.
     #[must_use]
-    pub const fn kind(&self) -> &'static str {
+    pub fn kind(&self) -> &'static str {
         match self {
             Self::Stored => "stored",
             Self::Made => "made",
             Self::Superseded => "superseded",
             Self::Part(_) => "part",
+            Self::Rejected(error) if matches!(**error, SummaryError::NoGain { .. }) => "no_gain",
             Self::Rejected(_) => "rejected",
             Self::Failed(_) => "failed",
         }
@@ -67,6 +68,8 @@ impl SummaryOutcome {
     #[must_use]
     pub fn error_kind(&self) -> Option<&'static str> {
         match self {
+            // There was little to summarize, which is nobody's fault.
+            Self::Rejected(error) if matches!(**error, SummaryError::NoGain { .. }) => None,
             Self::Part(error) | Self::Rejected(error) => Some(error.kind()),
             Self::Failed(error) => Some(error.kind()),
             Self::Stored | Self::Made | Self::Superseded => None,

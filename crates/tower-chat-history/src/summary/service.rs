@@ -46,6 +46,7 @@ pub struct ServiceSummarizer<S, M, R> {
     reply: R,
     prompt: SummaryPrompt,
     model: Option<String>,
+    provider: Option<&'static str>,
     error_type: ErrorType,
 }
 
@@ -66,6 +67,7 @@ impl<S, M, R> ServiceSummarizer<S, M, R> {
             reply,
             prompt: SummaryPrompt::default(),
             model: None,
+            provider: None,
             error_type: telemetry::error_type,
         }
     }
@@ -81,6 +83,13 @@ impl<S, M, R> ServiceSummarizer<S, M, R> {
     #[must_use]
     pub fn model(mut self, name: impl Into<String>) -> Self {
         self.model = Some(name.into());
+        self
+    }
+
+    /// Says who serves that model, by OpenTelemetry's name, for spans.
+    #[must_use]
+    pub const fn provider(mut self, name: &'static str) -> Self {
+        self.provider = Some(name);
         self
     }
 
@@ -131,6 +140,10 @@ where
 {
     fn model(&self) -> Option<&str> {
         self.model.as_deref()
+    }
+
+    fn provider(&self) -> Option<&'static str> {
+        self.provider
     }
 
     fn error_type(&self, error: &(dyn Error + 'static)) -> Cow<'static, str> {

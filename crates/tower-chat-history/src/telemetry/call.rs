@@ -34,6 +34,8 @@ pub(crate) struct CallOf<'a> {
     pub(crate) request: &'a RequestInfo,
     /// How many replies are asked for.
     pub(crate) choices: usize,
+    /// What the request's own limit of the reply is lowered to.
+    pub(crate) reply_limit: Option<u32>,
     /// What is sent behind the request's head.
     pub(crate) context: &'a [Message],
     /// Whether the model sees a compacted view of the conversation.
@@ -44,13 +46,14 @@ impl Recorder {
     /// The model is called, within that span.
     pub(crate) fn call(&self, within: &Span, call: &CallOf<'_>) -> ModelCall {
         let content = self.telemetry.content;
-        if within.is_disabled() || !self.telemetry.chat_span {
+        if within.is_disabled() || !self.telemetry.spans || !self.telemetry.chat_span {
             // What the client exports is within the turn all the same.
             let called_in = within.clone();
             return ModelCall { span: Span::none(), called_in, begun: None, has_chunk: false, content, ended: true };
         }
         let request = call.request;
         let model = request.model.as_deref();
+        let max_tokens = request.max_output.map(|own| call.reply_limit.map_or(own, |limit| own.min(limit)));
         let choices = Some(call.choices).filter(|choices| *choices != 1);
         let captured = |capture: bool| capture.then(|| content::input(request.head.iter().chain(call.context)));
         let span = info_span!(
@@ -66,7 +69,7 @@ impl Recorder {
             { attributes::CONVERSATION_COMPACTED } = call.is_abridged.then_some(true),
             { attributes::REQUEST_MODEL } = model,
             { attributes::REQUEST_STREAM } = Empty,
-            { attributes::REQUEST_MAX_TOKENS } = request.max_output.map(i64::from),
+            { attributes::REQUEST_MAX_TOKENS } = max_tokens.map(i64::from),
             { attributes::REQUEST_CHOICE_COUNT } = choices.map(int),
             { attributes::REQUEST_TEMPERATURE } = request.temperature,
             { attributes::REQUEST_TOP_P } = request.top_p,
@@ -122,7 +125,13 @@ impl ModelCall {
         }
     }
 
-    /// The reply is there.
+    /// The reply is there: by now, and not since the call's span was left.
+    pub(crate) fn ended_now(self, reply: &Reply) {
+        self.span.in_scope(|| ());
+        self.ended(reply);
+    }
+
+    /// The reply is there, since the call's span was left.
     pub(crate) fn ended(mut self, reply: &Reply) {
         self.answered(reply, "complete");
     }
@@ -142,6 +151,7 @@ impl ModelCall {
     /// The call failed.
     pub(crate) fn failed(mut self, kind: &str) {
         self.ended = true;
+        self.span.in_scope(|| ());
         record_all!(self.span, { attributes::CALL_OUTCOME } = "failed");
         fail(&self.span, kind);
     }

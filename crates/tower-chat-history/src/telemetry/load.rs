@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tower_chat_history_core::Window;
+use tower_chat_history_core::Loaded;
 use tracing::{Span, field::Empty, info_span, record_all};
 
 use super::{
@@ -24,6 +24,7 @@ impl Recorder {
             otel.status_code = Empty,
             { attributes::ERROR_TYPE } = Empty,
             { attributes::OPERATION_NAME } = "search_memory",
+            { attributes::STORE } = self.store,
             { attributes::DB_SYSTEM_NAME } = self.database(),
             { attributes::MEMORY_RECORD_COUNT } = Empty,
             { attributes::MESSAGES_LOADED } = Empty,
@@ -32,30 +33,30 @@ impl Recorder {
         )
     }
 
-    /// It is loaded, or is not there; or that failed.
-    pub(crate) fn loaded(&self, load: &Span, loaded: Result<Option<&Window>, &'static str>, took: Duration) {
-        #[cfg(feature = "otel")]
+    /// It is loaded, or is not there; or that failed, with an error of that kind.
+    pub(crate) fn loaded(&self, load: &Span, loaded: Result<&Loaded, &'static str>, took: Duration) {
         self.metrics.loaded(self.store, loaded.err(), took);
-        #[cfg(not(feature = "otel"))]
-        let _ = took;
         if load.is_disabled() {
             return;
         }
-        match loaded {
-            Err(kind) => fail(load, kind),
-            Ok(None) => {
-                record_all!(load, { attributes::MEMORY_RECORD_COUNT } = 0_i64, { attributes::MESSAGES_LOADED } = 0_i64);
-            }
-            Ok(Some(window)) => {
-                let messages: usize = window.exchanges.iter().map(|recorded| recorded.exchange.messages.len()).sum();
+        let recorded = match loaded {
+            Err(kind) => return fail(load, kind),
+            Ok(Loaded::Window(window)) => {
                 record_all!(
                     load,
-                    { attributes::MEMORY_RECORD_COUNT } = int(window.exchanges.len()),
-                    { attributes::MESSAGES_LOADED } = int(messages),
                     { attributes::LOAD_TRUNCATED } = window.truncated,
                     { attributes::VERSION } = int(window.revision.version()),
                 );
+                window.exchanges.as_slice()
             }
-        }
+            Ok(Loaded::AlreadyRecorded(recorded)) => std::slice::from_ref(recorded),
+            Ok(Loaded::Absent | Loaded::Unchanged) => &[],
+        };
+        let messages: usize = recorded.iter().map(|recorded| recorded.exchange.messages.len()).sum();
+        record_all!(
+            load,
+            { attributes::MEMORY_RECORD_COUNT } = int(recorded.len()),
+            { attributes::MESSAGES_LOADED } = int(messages),
+        );
     }
 }

@@ -4,14 +4,15 @@ use std::time::Duration;
 
 use opentelemetry::{
     KeyValue, global,
-    metrics::{Counter, Histogram, Meter, UpDownCounter},
+    metrics::{Counter, Histogram, UpDownCounter},
 };
 
 use super::{
+    Telemetry,
     names::{attributes, metrics},
     save::Saved,
 };
-use crate::{HistoryError, TurnReport, summary::SummaryReport};
+use crate::{Fallback, SaveError, TurnReport, summary::SummaryReport};
 
 /// OpenTelemetry's bounds for durations, in seconds.
 const SECONDS: [f64; 14] = [0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92];
@@ -59,9 +60,9 @@ pub(crate) struct Metrics {
 }
 
 impl Metrics {
-    pub(super) fn new(meter: Option<&Meter>) -> Self {
+    pub(super) fn new(telemetry: &Telemetry) -> Self {
         let global = || global::meter(env!("CARGO_PKG_NAME"));
-        let meter = meter.cloned().unwrap_or_else(global);
+        let meter = telemetry.meter.clone().unwrap_or_else(global);
         let counter = |name, unit| meter.u64_counter(name).with_unit(unit).build();
         let tokens = |name| meter.u64_histogram(name).with_unit("{token}").with_boundaries(TOKENS.to_vec()).build();
         let numbers = |name, unit, bounds: &[f64]| {
@@ -85,18 +86,20 @@ impl Metrics {
         }
     }
 
-    pub(super) fn refused(&self, error: &HistoryError) {
-        self.turns.add(
-            1,
-            &[KeyValue::new(attributes::OUTCOME, "refused"), KeyValue::new(attributes::ERROR_TYPE, error.kind())],
-        );
+    /// A turn came to its end, or did not begin.
+    pub(super) fn turn(&self, outcome: &'static str, failed: Option<&'static str>, fallback: Option<&'static str>) {
+        let label = |name, value: Option<&'static str>| value.map(|value| KeyValue::new(name, value));
+        let labels = [
+            label(attributes::OUTCOME, Some(outcome)),
+            label(attributes::ERROR_TYPE, failed),
+            label(attributes::FALLBACK, fallback),
+        ];
+        self.turns.add(1, &labels.into_iter().flatten().collect::<Vec<_>>());
     }
 
     pub(super) fn ended(&self, report: &TurnReport) {
-        let mut labels = vec![KeyValue::new(attributes::OUTCOME, report.outcome.kind())];
-        labels.extend(report.save_error().map(|error| KeyValue::new(attributes::ERROR_TYPE, error.kind())));
-        labels.extend(report.fallback().map(|fallback| KeyValue::new(attributes::FALLBACK, fallback.kind())));
-        self.turns.add(1, &labels);
+        let failed = report.save_error().map(SaveError::kind);
+        self.turn(report.outcome.kind(), failed, report.fallback().map(Fallback::kind));
         let Some(tokens) = &report.tokens else { return };
         self.tokens_before.record(tokens.before(), &[]);
         self.tokens_after.record(tokens.prompt.total(), &[]);
@@ -119,7 +122,7 @@ impl Metrics {
     }
 
     pub(super) fn saved(&self, store: &'static str, saved: &Saved<'_>) {
-        let failed = saved.appended.err().map(crate::SaveError::kind);
+        let failed = saved.appended.err().map(SaveError::kind);
         self.save_duration.record(saved.took.as_secs_f64(), &labels(store, failed));
         if let Some(conflict) = saved.conflict() {
             self.save_conflicts.add(1, &[KeyValue::new(attributes::SAVE_CONFLICT, conflict)]);
@@ -140,5 +143,5 @@ impl Metrics {
 
 fn labels(store: &'static str, failed: Option<&'static str>) -> Vec<KeyValue> {
     let failed = failed.map(|kind| KeyValue::new(attributes::ERROR_TYPE, kind));
-    std::iter::once(KeyValue::new(attributes::DB_SYSTEM_NAME, store)).chain(failed).collect()
+    std::iter::once(KeyValue::new(attributes::STORE, store)).chain(failed).collect()
 }

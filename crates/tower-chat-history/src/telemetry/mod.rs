@@ -1,10 +1,9 @@
 #![doc = include_str!("../../docs/telemetry.md")]
-#![cfg_attr(not(feature = "otel"), allow(clippy::unused_self))] // Without it, a recorder has no meters to use.
 
 mod call;
 mod content;
 mod load;
-#[cfg(feature = "otel")]
+#[cfg_attr(not(feature = "otel"), path = "unmetered.rs")]
 mod metrics;
 pub mod names;
 mod options;

@@ -117,6 +117,8 @@ pub mod attributes {
         /// What a call waited for: `queue`, `save` or `summary`.
         pub const WAIT_FOR: &str = "chat_history.wait.for";
 
+        /// The store, by the name that it gives itself: a database, `memory` or `routed`.
+        pub const STORE: &str = "chat_history.store";
         /// Messages that were loaded.
         pub const MESSAGES_LOADED: &str = "chat_history.messages.loaded";
         /// Whether the load limit cut off exchanges.

@@ -49,7 +49,7 @@ impl Telemetry {
     }
 
     /// Whether the model's call has a span `chat {model}`, and the calls of a summarizer. The default is that it has; say `false`
-    /// where the client makes one itself: its tokens would be counted twice.
+    /// where the client makes one itself: its tokens would be counted twice. Content goes with it.
     #[must_use]
     pub const fn chat_span(mut self, chat_span: bool) -> Self {
         self.chat_span = chat_span;

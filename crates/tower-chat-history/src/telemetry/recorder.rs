@@ -4,9 +4,7 @@ use std::{fmt, sync::Arc};
 
 use tower_chat_history_core::{ConversationId, Profile};
 
-#[cfg(feature = "otel")]
-use super::metrics::Metrics;
-use super::{Telemetry, warmth::Warmth};
+use super::{Telemetry, metrics::Metrics, warmth::Warmth};
 
 /// What an engine exports with: the options, the store's name, and what is remembered between turns. A clone shares it.
 #[derive(Clone)]
@@ -16,7 +14,6 @@ pub(crate) struct Recorder {
     pub(super) store: &'static str,
     pub(super) profile: Profile,
     pub(super) warmth: Arc<Warmth>,
-    #[cfg(feature = "otel")]
     pub(super) metrics: Metrics,
 }
 
@@ -26,18 +23,14 @@ impl Recorder {
             store,
             profile: profile.clone(),
             warmth: Arc::default(),
-            #[cfg(feature = "otel")]
-            metrics: Metrics::new(telemetry.meter.as_ref()),
+            metrics: Metrics::new(telemetry),
             telemetry: telemetry.clone(),
         }
     }
 
     /// So many more saves are pending, or fewer.
     pub(crate) fn pending(&self, saves: i64) {
-        #[cfg(feature = "otel")]
         self.metrics.pending(saves);
-        #[cfg(not(feature = "otel"))]
-        let _ = saves;
     }
 
     /// What the conversation is called, if it is.
@@ -45,9 +38,9 @@ impl Recorder {
         self.telemetry.name_of(id)
     }
 
-    /// The database that the store stands on, if it is one.
+    /// The database that the store stands on, if it is known to be one.
     pub(super) fn database(&self) -> Option<&'static str> {
-        (!self.is_in_process()).then_some(self.store)
+        Some(self.store).filter(|store| !["memory", "routed"].contains(store))
     }
 
     /// Whether the store is this process's memory.

@@ -26,7 +26,8 @@ impl Saved<'_> {
     /// What became of the exchange, if another one came first.
     pub(super) fn conflict(&self) -> Option<&'static str> {
         match self.appended {
-            Ok(Appended { duplicate: true, .. }) => Some("duplicate"),
+            // A repetition that is told of its own first attempt is no conflict, and cannot be told from one.
+            Ok(Appended { duplicate: true, .. }) => (self.attempts == 1).then_some("duplicate"),
             Ok(appended) => self.next.filter(|next| *next < appended.seq).map(|_| "rebased"),
             Err(SaveError::Store(StoreError::Conflict { .. } | StoreError::Gone)) => Some("rejected"),
             Err(_) => None,
@@ -47,6 +48,7 @@ impl Recorder {
             otel.status_code = Empty,
             { attributes::ERROR_TYPE } = Empty,
             { attributes::OPERATION_NAME } = "create_memory",
+            { attributes::STORE } = self.store,
             { attributes::DB_SYSTEM_NAME } = self.database(),
             { attributes::MEMORY_RECORD_COUNT } = 1_i64,
             { attributes::MESSAGES_SAVED } = int(messages),
@@ -59,10 +61,7 @@ impl Recorder {
 
     /// It is stored, or not.
     pub(crate) fn saved(&self, save: &Span, saved: &Saved<'_>) {
-        #[cfg(feature = "otel")]
         self.metrics.saved(self.store, saved);
-        #[cfg(not(feature = "otel"))]
-        let _ = saved.took;
         if save.is_disabled() {
             return;
         }

@@ -44,7 +44,6 @@ pub(crate) fn summarize(turn: &Span, from: Seq) -> Span {
 impl Recorder {
     /// It is made, or not.
     pub(crate) fn summarized(&self, summarize: &Span, report: &SummaryReport) {
-        #[cfg(feature = "otel")]
         self.metrics.summarized(report);
         if summarize.is_disabled() {
             return;
@@ -84,6 +83,10 @@ impl Summarizer for Watched {
         self.summarizer.model()
     }
 
+    fn provider(&self) -> Option<&'static str> {
+        self.summarizer.provider()
+    }
+
     fn error_type(&self, error: &(dyn Error + 'static)) -> Cow<'static, str> {
         self.summarizer.error_type(error)
     }
@@ -91,10 +94,17 @@ impl Summarizer for Watched {
     async fn summarize(&self, request: SummaryRequest) -> Result<Summarized, BoxError> {
         let mut info = RequestInfo::new();
         info.model = self.summarizer.model().map(str::to_owned);
+        info.provider = self.summarizer.provider();
         info.max_output = Some(request.max_tokens);
         // The prompt is the summarizer's own: what it is made of stands here.
-        let call =
-            CallOf { conversation: None, request: &info, choices: 1, context: &request.messages, is_abridged: false };
+        let call = CallOf {
+            conversation: None,
+            request: &info,
+            choices: 1,
+            reply_limit: None,
+            context: &request.messages,
+            is_abridged: false,
+        };
         let call = self.recorder.call(&Span::current(), &call);
         let summarized = self.summarizer.summarize(request).instrument(call.called_in().clone()).await;
         match &summarized {
@@ -109,7 +119,6 @@ fn reply(summarized: &Summarized) -> Reply {
     let mut reply = Reply::new(Message::assistant(&summarized.text));
     reply.model.clone_from(&summarized.model);
     reply.usage = summarized.usage;
-    reply.finish_reason = Some(if summarized.finished { "stop" } else { "length" }.to_owned());
     reply
 }
 

@@ -30,7 +30,14 @@ pub(crate) fn wait(turn: &Span, what: WaitFor) -> Span {
         WaitFor::Saves => "save",
         WaitFor::Summary => "summary",
     };
-    info_span!(parent: turn, spans::WAIT, otel.kind = "internal", { attributes::WAIT_FOR } = what)
+    info_span!(
+        parent: turn,
+        spans::WAIT,
+        otel.kind = "internal",
+        otel.status_code = Empty,
+        { attributes::ERROR_TYPE } = Empty,
+        { attributes::WAIT_FOR } = what,
+    )
 }
 
 impl Recorder {
@@ -45,6 +52,7 @@ impl Recorder {
             otel.status_code = Empty,
             { attributes::ERROR_TYPE } = Empty,
             { attributes::CONVERSATION_ID } = self.name_of(id),
+            { attributes::CONVERSATION_COMPACTED } = Empty,
             { attributes::PROFILE } = self.profile.as_str(),
             { attributes::OUTCOME } = Empty,
             { attributes::HISTORY } = Empty,
@@ -58,24 +66,13 @@ impl Recorder {
         )
     }
 
-    /// A turn has not begun.
-    pub(crate) fn refused(&self, turn: &Span, error: &HistoryError) {
-        #[cfg(feature = "otel")]
-        self.metrics.refused(error);
-        let _entered = turn.enter();
-        match error {
-            // The caller gets what was said: nothing is wrong.
-            HistoryError::AlreadyRecorded(_) => record_all!(turn, { attributes::OUTCOME } = error.kind()),
-            _ => {
-                record_all!(turn, { attributes::OUTCOME } = "refused");
-                fail(turn, error.kind());
-            }
-        }
+    /// What becomes of a turn until it has begun.
+    pub(crate) fn beginning<'a>(&'a self, turn: &'a Span) -> Beginning<'a> {
+        Beginning { recorder: self, turn, is_told: false }
     }
 
     /// A turn has ended.
     pub(crate) fn ended(&self, turn: &Span, report: &TurnReport) {
-        #[cfg(feature = "otel")]
         self.metrics.ended(report);
         if turn.is_disabled() {
             return;
@@ -87,6 +84,7 @@ impl Recorder {
         record_all!(
             turn,
             { attributes::OUTCOME } = report.outcome.kind(),
+            { attributes::CONVERSATION_COMPACTED } = report.abridged.then_some(true),
             { attributes::HISTORY } = report.history.kind(),
             { attributes::STREAMED } = report.streamed,
             { attributes::FALLBACK } = report.fallback().map(|fallback| fallback.kind()),
@@ -98,6 +96,47 @@ impl Recorder {
         );
         if let Outcome::Failed(error) = &report.outcome {
             fail(turn, error.kind());
+        }
+    }
+}
+
+/// A turn on its way. One that is dropped was abandoned: its caller left.
+pub(crate) struct Beginning<'a> {
+    recorder: &'a Recorder,
+    turn: &'a Span,
+    is_told: bool,
+}
+
+impl Beginning<'_> {
+    /// It has begun: the rest is told at its end.
+    pub(crate) fn begun(mut self) {
+        self.is_told = true;
+    }
+
+    /// It has not begun.
+    pub(crate) fn refused(self, error: &HistoryError) {
+        match error {
+            // The caller gets what was said: nothing is wrong.
+            HistoryError::AlreadyRecorded(_) => self.tell(error.kind(), None),
+            _ => self.tell("refused", Some(error.kind())),
+        }
+    }
+
+    fn tell(mut self, outcome: &'static str, failed: Option<&'static str>) {
+        self.is_told = true;
+        self.recorder.metrics.turn(outcome, failed, None);
+        let _entered = self.turn.enter();
+        record_all!(self.turn, { attributes::OUTCOME } = outcome);
+        if let Some(kind) = failed {
+            fail(self.turn, kind);
+        }
+    }
+}
+
+impl Drop for Beginning<'_> {
+    fn drop(&mut self) {
+        if !self.is_told {
+            Beginning { recorder: self.recorder, turn: self.turn, is_told: true }.tell("abandoned", None);
         }
     }
 }

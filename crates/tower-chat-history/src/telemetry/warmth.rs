@@ -16,13 +16,16 @@ use crate::{
     tokens::{TokenCounter, tokens_of},
 };
 
-/// How much is remembered, in parts of prompts: 16 bytes each.
+/// How much is remembered, in parts of prompts: 16 bytes each, so some 4 MiB.
 const PARTS: u64 = 1 << 18;
 
-/// How many conversations that may be.
+/// What a conversation is counted for besides its parts: its id and its place.
+const PLACE: u64 = 16;
+
+/// About how many conversations that will be.
 const CONVERSATIONS: usize = 1 << 12;
 
-/// The last prompt of each conversation that this process called a model for, as hashes. The longest unused are forgotten.
+/// The last prompt of each conversation that this process decided on, as hashes. The longest unused are forgotten.
 pub(crate) struct Warmth(Cache<ConversationId, Arc<[Part]>, ByParts>);
 
 /// A prompt up to and with one of its parts.
@@ -39,7 +42,7 @@ struct ByParts;
 
 impl Weighter<ConversationId, Arc<[Part]>> for ByParts {
     fn weight(&self, _: &ConversationId, parts: &Arc<[Part]>) -> u64 {
-        parts.len().max(1) as u64
+        PLACE.saturating_add(parts.len() as u64)
     }
 }
 
@@ -84,9 +87,8 @@ impl Recorder {
         messages: impl Iterator<Item = &'a Message>,
         counter: &dyn TokenCounter,
     ) -> Option<u64> {
-        let text = |text: &Option<String>| text.as_deref().unwrap_or_default().to_owned();
-        let schemas = text(&request.tools) + &text(&request.response_format);
-        let schemas = [(schemas.as_str(), sizes.tools.saturating_add(sizes.response_format))];
+        let text = |text: &'a Option<String>| text.as_deref().unwrap_or_default();
+        let schemas = [(text(&request.tools), sizes.tools), (text(&request.response_format), sizes.response_format)];
         let messages = request.head.iter().chain(messages);
         let messages = messages.map(|message| (message.json(), u64::from(tokens_of(counter, message))));
         self.warmth.common(conversation, schemas.into_iter().chain(messages))

@@ -13,7 +13,7 @@ use super::{
 use crate::{
     Engine, HistoryOptions,
     budget::{Mark, Marks, PromptTokens},
-    engine::{basis::Basis, count::Counting, timer},
+    engine::{basis::Basis, count::Counting},
     plan,
     summary::{Summaries, SummarizeWhen, SummaryReport},
 };
@@ -77,8 +77,7 @@ impl Engine {
     ) -> Option<Arc<SummaryReport>> {
         let policy = self.options();
         let load = Load::new().profile(policy.profile.clone()).limit(policy.load_limit);
-        let loaded = timer::timeout(runtime, policy.store_timeout, self.store().load(conversation, load)).await;
-        let Ok(Ok(Loaded::Window(window))) = loaded else { return None };
+        let Ok(Loaded::Window(window)) = self.load(conversation, load, &end.span, runtime).await else { return None };
         let cut = next_cut(policy, &window, end);
         if cut.window_start <= first_uncovered(&cut, &window) || !is_stored(&cut, &window) {
             return None;

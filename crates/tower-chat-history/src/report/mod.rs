@@ -1,21 +1,15 @@
 //! What a turn did, for its caller and for the hook.
 
-use std::{
-    fmt,
-    pin::Pin,
-    sync::{Arc, Mutex, PoisonError},
-    task::{Context, Poll},
-};
+mod handle;
+mod tokens;
 
-use futures_channel::oneshot;
-use futures_util::FutureExt as _;
+use std::sync::Arc;
+
 use tower_chat_history_core::{ConversationId, ExchangeId, Revision, Seq};
 
-use crate::{
-    SaveError,
-    budget::{PromptTokens, Trimming},
-    summary::SummaryReport,
-};
+pub(crate) use self::handle::ReportSender;
+pub use self::{handle::ReportHandle, tokens::TurnTokens};
+use crate::{SaveError, summary::SummaryReport};
 
 /// What a turn did. It holds ids and sizes, no message text.
 #[derive(Clone, Debug)]
@@ -48,63 +42,6 @@ pub struct TurnReport {
     pub summary: Option<SummaryReport>,
     /// What became of the exchange.
     pub outcome: Outcome,
-}
-
-/// What was counted for a call, and what was left out to make it fit. All sizes are tokens by the call's counter, but those
-/// that the provider reported.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-#[non_exhaustive]
-pub struct TurnTokens {
-    /// What was sent.
-    pub prompt: PromptTokens,
-    /// What could have been sent beside the reply's reserve; the largest number there is, where there is no limit.
-    pub limit: u64,
-    /// What was reserved for the reply, in tokens of the provider.
-    pub reply_reserve: u64,
-    /// What the request's own limit of the reply was lowered to, if it had to be.
-    pub reply_limit: Option<u32>,
-    /// Messages that were left out, beyond what earlier compactions leave out.
-    pub evicted_messages: usize,
-    /// Their tokens, and those of what was cleared.
-    pub evicted_tokens: u64,
-    /// Why the window had to be made smaller, and how.
-    pub trimming: Trimming,
-    /// How many of the prompt's tokens the prompt began with that this process sent before in the conversation: what a provider's
-    /// cache of prefixes can serve. None for the first one, and where nobody listens: no subscriber, hook, handle or meter.
-    pub warm: Option<u64>,
-    /// Whether a compaction was decided on, which the next calls will begin with. It is stored with the exchange. One that was
-    /// stored with a [summary](TurnReport::summary) before, or after the reply, is not told here.
-    pub compacted: bool,
-    /// Whether more was left out than the next calls will leave out.
-    pub for_this_call: bool,
-    /// How many of the provider's tokens a counted one was taken for.
-    pub calibration: f64,
-    /// The prompt's size as the provider reported it.
-    pub reported: Option<u64>,
-}
-
-impl TurnTokens {
-    /// What the prompt would have had without anything left out for it. (What earlier compactions left out is not in it.)
-    #[must_use]
-    pub const fn before(&self) -> u64 {
-        self.prompt.total().saturating_add(self.evicted_tokens)
-    }
-
-    /// What share of the prompt's tokens the prompt before began with too, from 0 to 1. See [`warm`](Self::warm).
-    #[must_use]
-    #[allow(clippy::cast_precision_loss)] // Tokens are few.
-    pub fn warm_share(&self) -> Option<f64> {
-        let total = self.prompt.total();
-        self.warm.filter(|_| total > 0).map(|warm| warm as f64 / total as f64)
-    }
-
-    /// By what share the count was wrong: 0.1 says that the provider counted 10% more.
-    #[must_use]
-    #[allow(clippy::cast_precision_loss)] // Tokens are few.
-    pub fn estimate_error(&self) -> Option<f64> {
-        let counted = self.prompt.total();
-        self.reported.filter(|_| counted > 0).map(|reported| reported as f64 / counted as f64 - 1.0)
-    }
 }
 
 impl TurnReport {
@@ -259,51 +196,4 @@ pub enum NotStored {
     CallFailed,
     /// There was no reply: the turn was dropped before, as it is when its caller leaves.
     Abandoned,
-}
-
-/// Brings a call's [`TurnReport`] to its caller.
-///
-/// Resolves when the turn has ended: after the save for a unary call, after the stream's end (or its drop) for a stream.
-/// `None` when no turn came to that: the call failed (its caller has the error) or was cancelled. A call that is cloned and
-/// tried again has one handle for all attempts.
-pub struct ReportHandle(oneshot::Receiver<Arc<TurnReport>>);
-
-/// The other end of a [`ReportHandle`], shared by the clones of a call.
-#[derive(Clone)]
-pub(crate) struct ReportSender(Arc<Mutex<Option<oneshot::Sender<Arc<TurnReport>>>>>);
-
-impl ReportSender {
-    pub(crate) fn send(&self, report: Arc<TurnReport>) {
-        let sender = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(sender) = sender {
-            // Whoever asked for the report may have left.
-            let _ = sender.send(report);
-        }
-    }
-}
-
-impl ReportHandle {
-    pub(crate) fn new() -> (ReportSender, Self) {
-        let (sender, receiver) = oneshot::channel();
-        (ReportSender(Arc::new(Mutex::new(Some(sender)))), Self(receiver))
-    }
-
-    /// The report, if the turn has ended by now.
-    pub fn now(&mut self) -> Option<Arc<TurnReport>> {
-        self.0.try_recv().ok().flatten()
-    }
-}
-
-impl Future for ReportHandle {
-    type Output = Option<Arc<TurnReport>>;
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        self.0.poll_unpin(context).map(Result::ok)
-    }
-}
-
-impl fmt::Debug for ReportHandle {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ReportHandle").finish_non_exhaustive()
-    }
 }
