@@ -183,7 +183,8 @@ async fn every_scene_is_a_trace() {
     let background = about("a summary is made in the background");
     let summarized = background.last().unwrap();
     let summary = "summarize(chat gpt-4.1-mini)";
-    assert_eq!(summarized.tree(), format!("POST /chat(chat_history(load, trim, chat gpt-4o, save, {summary}))"));
+    let done = format!("load, trim, chat gpt-4o, save, load, {summary}");
+    assert_eq!(summarized.tree(), format!("POST /chat(chat_history({done}))"));
     assert_eq!(summarized.last("summarize", "chat_history.summary.waited_for").as_deref(), Some("false"));
 
     let waits = only("a call waits for the one ahead, and for a summary");
