@@ -9,7 +9,7 @@ pub use self::{
     counter::Counter,
     extract::Extract,
     provider::{Provider, ProviderError},
-    store::{StoreUrl, StoreUrlError},
+    store::{OpenStoreError, StoreUrl, StoreUrlError, StoreUrlParser},
 };
 
 /// The program in the README, compiled.

@@ -5,6 +5,7 @@
 
 mod chat;
 mod property;
+pub mod servers;
 mod short;
 mod storage;
 

@@ -3,10 +3,11 @@
 use std::{
     fmt,
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicUsize, Ordering::Relaxed},
         mpsc,
     },
+    thread,
 };
 
 use async_trait::async_trait;
@@ -15,24 +16,32 @@ use tower_chat_history::{
     Append, Appended, Compact, CompactOutcome, ConversationId, HistoryStore, Incarnation, Load, Loaded, MemoryStore,
     Page, Seq, StoreError,
 };
+use tower_chat_history_postgres::PostgresOptions;
+use tower_chat_history_redis::RedisOptions;
 use tower_chat_history_sqlite::SqliteStore;
 use tower_chat_history_test::FaultStore;
 
+use crate::servers::{left_out, postgres, redis};
+
 /// Makes a test of each function, on each store. A new store is one more module here.
 ///
-/// A function takes the [`Storage`] it runs on.
+/// A function takes the [`Storage`] it runs on. Where a store's server is not installed, its tests are over at once; what is left
+/// out is printed by the test files that are [about](crate::servers) these servers, and is a failure with `REQUIRE_SERVERS=1`.
 #[macro_export]
 macro_rules! over_every_store {
     (#[$test:meta] $($name:ident),+ $(,)?) => {
-        $crate::over_every_store! { @store memory, $crate::Storage::memory(), #[$test] $($name)+ }
-        $crate::over_every_store! { @store sqlite, $crate::Storage::sqlite(), #[$test] $($name)+ }
+        $crate::over_every_store! { @store over_memory, $crate::Storage::memory(), #[$test] $($name)+ }
+        $crate::over_every_store! { @store over_sqlite, $crate::Storage::sqlite(), #[$test] $($name)+ }
+        $crate::over_every_store! { @store over_postgres, $crate::Storage::postgres(), #[$test] $($name)+ }
+        $crate::over_every_store! { @store over_redis, $crate::Storage::redis(), #[$test] $($name)+ }
     };
     (@store $store:ident, $storage:expr, #[$test:meta] $($name:ident)+) => {
         mod $store {
             $(
                 #[$test]
                 async fn $name() {
-                    super::$name($storage.await).await;
+                    let Some(storage) = $storage.await else { return };
+                    super::$name(storage).await;
                 }
             )+
         }
@@ -43,39 +52,100 @@ macro_rules! over_every_store {
 pub struct Storage {
     /// The store. A clone is the same one.
     pub store: FaultStore<Arc<dyn HistoryStore>>,
-    conversations: AtomicUsize,
-    directory: Option<TempDir>,
+    place: Place,
+}
+
+/// Where a store keeps what it is given.
+#[derive(Clone)]
+enum Place {
+    Memory(MemoryStore),
+    File(Arc<TempDir>),
+    /// A schema of its own in a database that the tests of this process share.
+    Postgres {
+        url: String,
+        schema: String,
+    },
+    /// A prefix of its own in a server that the tests of this process share.
+    Redis {
+        url: String,
+        prefix: String,
+    },
+}
+
+impl Place {
+    async fn open(&self) -> Arc<dyn HistoryStore> {
+        match self {
+            Self::Memory(store) => Arc::new(Remote(store.clone())),
+            Self::File(directory) => {
+                Arc::new(Remote(SqliteStore::open(directory.path().join("chat.db")).await.unwrap()))
+            }
+            Self::Postgres { url, schema } => {
+                let options = PostgresOptions::new().schema(schema);
+                Arc::new(Remote(remotely(options.connect(url)).await.unwrap()))
+            }
+            Self::Redis { url, prefix } => {
+                let options = RedisOptions::new().prefix(prefix);
+                Arc::new(Remote(remotely(options.connect(url)).await.unwrap()))
+            }
+        }
+    }
 }
 
 impl Storage {
     /// The store in memory.
-    pub async fn memory() -> Self {
-        Self::new(MemoryStore::new(), None)
+    pub async fn memory() -> Option<Self> {
+        Some(Self::at(Place::Memory(MemoryStore::new())).await)
     }
 
     /// The store in an SQLite file, in a directory of its own.
-    pub async fn sqlite() -> Self {
-        let directory = tempfile::tempdir().unwrap();
-        let store = SqliteStore::open(directory.path().join("chat.db")).await.unwrap();
-        Self::new(store, Some(directory))
+    pub async fn sqlite() -> Option<Self> {
+        Some(Self::at(Place::File(Arc::new(tempfile::tempdir().unwrap()))).await)
     }
 
-    fn new(store: impl HistoryStore, directory: Option<TempDir>) -> Self {
-        let store: Arc<dyn HistoryStore> = Arc::new(Remote(store));
-        Self { store: FaultStore::new(store), conversations: AtomicUsize::new(0), directory }
+    /// The store in PostgreSQL; `None` if the server is not installed.
+    pub async fn postgres() -> Option<Self> {
+        static URL: OnceLock<String> = OnceLock::new();
+        if !postgres::is_there() {
+            left_out(postgres::NAME);
+            return None;
+        }
+        let url = URL.get_or_init(|| apart(async || postgres::shared().database().await)).clone();
+        Some(Self::at(Place::Postgres { url, schema: unique() }).await)
+    }
+
+    /// The store in Redis; `None` if the server is not installed.
+    pub async fn redis() -> Option<Self> {
+        static SERVER: OnceLock<redis::Server> = OnceLock::new();
+        if !redis::is_there() {
+            left_out(redis::NAME);
+            return None;
+        }
+        let url = SERVER.get_or_init(redis::Server::start).url();
+        Some(Self::at(Place::Redis { url, prefix: unique() }).await)
+    }
+
+    async fn at(place: Place) -> Self {
+        Self { store: FaultStore::new(place.open().await), place }
+    }
+
+    /// Another handle, as another process would have it: with connections of its own, to the same conversations.
+    pub async fn replica(&self) -> Self {
+        Self::at(self.place.clone()).await
     }
 
     /// A conversation that no other test or case has.
     #[must_use]
     pub fn conversation(&self) -> ConversationId {
-        let number = self.conversations.fetch_add(1, Relaxed).to_string();
-        ConversationId::new(["tests", &number]).unwrap()
+        ConversationId::new(["tests", &unique()]).unwrap()
     }
 
     /// The file of a store that has one, to damage it.
     #[must_use]
     pub fn file(&self) -> Option<std::path::PathBuf> {
-        self.directory.as_ref().map(|directory| directory.path().join("chat.db"))
+        match &self.place {
+            Place::File(directory) => Some(directory.path().join("chat.db")),
+            Place::Memory(_) | Place::Postgres { .. } | Place::Redis { .. } => None,
+        }
     }
 }
 
@@ -91,6 +161,21 @@ impl fmt::Debug for Storage {
 /// so the clock is held while a call is under way.
 #[derive(Debug)]
 pub struct Remote<S>(pub S);
+
+/// A name that nothing else in this process has.
+fn unique() -> String {
+    static NAMES: AtomicUsize = AtomicUsize::new(0);
+    format!("test{}", NAMES.fetch_add(1, Relaxed))
+}
+
+/// Runs a future in a runtime of its own, on a thread of its own: from within a runtime, where nothing may block.
+fn apart<T: Send>(future: impl AsyncFnOnce() -> T + Send) -> T {
+    let run = || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(future())
+    };
+    thread::scope(|scope| scope.spawn(run).join().unwrap())
+}
 
 async fn remotely<T: Send>(call: impl Future<Output = T> + Send) -> T {
     // A paused clock stands still while a blocking task runs.

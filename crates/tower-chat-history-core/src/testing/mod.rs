@@ -34,11 +34,14 @@
 //! A store that can [truncate](crate::Truncate) says so by [`Fixture::open_truncate`], one that can [prune](crate::Prune) by
 //! [`Fixture::open_prune`], and each is held to that contract as well.
 //!
+//! A test harness of another kind gets the same behaviours as a list of names and functions: [`behaviours`].
+//!
 //! Behaviours use conversations of their own, so all of them may run at once on one storage, and on one that is in use.
 
 // Assertions are what this module is for.
 #![allow(clippy::expect_used, clippy::missing_panics_doc)]
 
+mod behaviour;
 mod fixture;
 mod handles;
 mod list;
@@ -74,6 +77,7 @@ pub mod truncate_compaction;
 pub mod truncate_race;
 
 pub use self::{
+    behaviour::{Behaviour, behaviours},
     fixture::{Capabilities, Fixture, ThroughArc},
     list::all,
 };

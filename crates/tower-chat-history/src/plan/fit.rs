@@ -108,8 +108,9 @@ pub(super) fn fit(
 }
 
 /// A window without a budget: all of it but what the cut leaves out.
-pub(super) fn unlimited(items: Vec<Item>, cut: &Cut) -> Fit {
-    let is_sent = |item: &Item| item.round.is_none_or(|round| round >= cut.rounds_start);
+pub(super) fn unlimited(items: Vec<Item>, cut: &Cut, continues: Option<Seq>) -> Fit {
+    let rounds = continues.map_or(cut.rounds_start, |asked| asked.min(cut.rounds_start));
+    let is_sent = |item: &Item| item.round.is_none_or(|round| round >= rounds);
     let window = items.into_iter().filter(is_sent).map(|item| item.message).collect();
     Fit { window, ..Fit::default() }
 }

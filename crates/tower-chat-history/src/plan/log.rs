@@ -26,7 +26,11 @@ impl Log {
     pub(super) fn of(exchanges: &[Recorded], cut: &Cut, continues: Option<Seq>) -> Self {
         let len = exchanges.len();
         let first = exchanges.first().map_or(cut.window_start, |recorded| recorded.seq);
-        let base = Positions::of(cut, first, len);
+        let mut base = Positions::of(cut, first, len);
+        if let Some(seq) = continues {
+            // A summary may have been stored for a question that has not come yet, and left out the round that it would close.
+            base.rounds = base.rounds.min(index(seq, first));
+        }
         let opens = |at: &usize| *at == base.window || exchanges[*at].exchange.opens_turn();
         let openings: Vec<usize> = (base.window..len).filter(opens).collect();
         let is_asked = |at: &usize| {

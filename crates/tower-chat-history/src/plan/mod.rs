@@ -86,7 +86,7 @@ pub(crate) fn plan(given: &Given<'_>) -> Result<Plan, Refused> {
     let items = folded.into_items();
     let mut fit = match fitting {
         Some(fitting) => fit::fit(items, exchanges, &cut, continues, fitting).map_err(Refused::DoesNotFit)?,
-        None => fit::unlimited(items, &cut),
+        None => fit::unlimited(items, &cut, continues),
     };
     fit.window.splice(0..0, summary.cloned());
     fit.cut = fit.cut.or(truncated).filter(|_| loaded.is_some());
@@ -113,9 +113,10 @@ pub(crate) fn next_cut(window: &Window, limit: LoadLimit, fitting: &Fitting<'_>)
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use tower_chat_history_core::{Exchange, ExchangeId, Incarnation, Revision};
+    use tower_chat_history_core::{Compaction, CompactionVersion, Exchange, ExchangeId, Incarnation, Revision};
 
     use super::*;
+    use crate::budget::{Limits, Marks, PromptTokens};
     use crate::view::tests::{any_message, breaks_the_rules, calls};
 
     fn window(exchanges: Vec<Vec<Message>>, truncated: bool) -> Window {
@@ -154,6 +155,23 @@ mod tests {
         let log = window(vec![vec![Message::user("u0"), calls(&["x", "y"])]], false);
         let plan = planned(&log, &[Message::tool("y", "r"), Message::tool("x", "r")]).unwrap();
         assert_eq!((plan.continues, plan.superseded, plan.fit.window.len()), (Some(Seq::FIRST), 0, 2));
+    }
+
+    #[test]
+    fn results_find_the_round_that_a_summary_has_left_out_meanwhile() {
+        // Another process had a question on the open call summarized for, and its exchange has not come, or never will.
+        let mut log = window(vec![vec![Message::user("u0"), calls(&["x"])]], false);
+        let mut cut = Cut::default();
+        cut.rounds_start = Seq::new(1);
+        log.compaction = Some(Compaction::new(CompactionVersion::NONE, cut));
+        let (input, cost) = ([Message::tool("x", "r")], |_: &Message| 10);
+        let parts = PromptTokens { input: 10, ..PromptTokens::default() };
+        let (limits, marks) = (Limits::NONE, Marks::default());
+        let fitting = Fitting { limits, marks, clear: None, trimmer: None, stores: true, parts, cost: &cost };
+        for fitting in [None, Some(fitting)] {
+            let plan = refused(plan(&Given { fitting, ..given(&log, &input) })).unwrap();
+            assert_eq!((plan.continues, plan.fit.window.len()), (Some(Seq::FIRST), 2));
+        }
     }
 
     #[test]

@@ -31,7 +31,7 @@ struct Args {
     /// The conversation's name: another name is another conversation.
     #[arg(long, default_value = "main")]
     conversation: String,
-    /// Where history is kept: sqlite:PATH or memory:
+    /// Where history is kept: memory:, sqlite:PATH, postgres://…, redis://… or redis+cluster://host:port,host:port
     #[arg(long, default_value = "sqlite:chat.db")]
     store: StoreUrl,
     /// How history is put around the client.

@@ -25,7 +25,7 @@ struct Args {
     /// What to ask, one after the other.
     #[arg(default_values_t = ["my name is Nemo".to_owned(), "what is my name?".to_owned()])]
     questions: Vec<String>,
-    /// Where history is kept: sqlite:PATH or memory:
+    /// Where history is kept: memory:, sqlite:PATH, postgres://…, redis://… or redis+cluster://host:port,host:port
     #[arg(long, default_value = "sqlite:client.db")]
     store: StoreUrl,
 }

@@ -33,7 +33,7 @@ struct Args {
     /// Where to listen.
     #[arg(long, default_value = "127.0.0.1:3000")]
     listen: SocketAddr,
-    /// Where history is kept: sqlite:PATH or memory:
+    /// Where history is kept: memory:, sqlite:PATH, postgres://…, redis://… or redis+cluster://host:port,host:port
     #[arg(long, default_value = "sqlite:server.db")]
     store: StoreUrl,
     /// The model to ask for [default: OPENAI_MODEL, else gpt-4o-mini]

@@ -32,7 +32,7 @@ struct Args {
     /// The conversation's name.
     #[arg(long, default_value = "tools")]
     conversation: String,
-    /// Where history is kept: sqlite:PATH or memory:
+    /// Where history is kept: memory:, sqlite:PATH, postgres://…, redis://… or redis+cluster://host:port,host:port
     #[arg(long, default_value = "sqlite:tools.db")]
     store: StoreUrl,
     /// The model to ask for [default: OPENAI_MODEL, else gpt-4o-mini]

@@ -1,0 +1,54 @@
+//! Which failures are tried again, and when.
+
+use std::time::Duration;
+
+use deadpool_postgres::Pool;
+use tokio::time::{Instant, sleep};
+
+use crate::{PostgresError, error::Failure};
+
+/// The wait before the second repetition; each further one waits twice as long. The first does not wait.
+const FIRST_PAUSE: Duration = Duration::from_millis(25);
+
+/// The tries of one call.
+pub(crate) struct Retry {
+    began: Instant,
+    within: Duration,
+    repeated: u32,
+    prepared_again: bool,
+}
+
+impl Retry {
+    pub(super) fn new(within: Duration) -> Self {
+        Self { began: Instant::now(), within, repeated: 0, prepared_again: false }
+    }
+
+    /// Returns when it is time for another try, or the failure if there is to be none.
+    pub(crate) async fn again(&mut self, failure: Failure, pool: &Pool) -> Result<(), Failure> {
+        let Failure::Postgres(error) = failure else { return Err(failure) };
+        if error.is_stale_statement() && !self.prepared_again {
+            self.prepared_again = true;
+            return Ok(());
+        }
+        let in_vain = matches!(error, PostgresError::PoolTimeout | PostgresError::NoRuntime);
+        if in_vain || !error.is_retryable() {
+            return Err(error.into());
+        }
+        if self.repeated == 0 {
+            // A pooled connection that has died is no reason to fail: most likely another one works, or can be made.
+            self.repeated = 1;
+            return Ok(());
+        }
+        let pause = FIRST_PAUSE * (1 << (self.repeated - 1).min(6));
+        if self.began.elapsed() + pause > self.within {
+            return Err(error.into());
+        }
+        if error.ends_connection() {
+            // Two in a row: the others in the pool were lost with them, and need not be tried one by one.
+            drop(pool.retain(|_, _| false));
+        }
+        self.repeated += 1;
+        sleep(pause).await;
+        Ok(())
+    }
+}

@@ -1,0 +1,259 @@
+//! What can go wrong, and which of it may pass.
+
+use std::{fmt, io};
+
+use deadpool_postgres::{PoolError, TimeoutType};
+use tokio_postgres::error::SqlState;
+use tower_chat_history_core::StoreError;
+
+/// A store that was not opened.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// The URL cannot be read. (It is not shown: it may hold a password.)
+    #[error("the database's URL cannot be read")]
+    Url,
+    /// The URL asks for TLS, and the call has none.
+    #[error("the URL asks for TLS: use connect_rustls (feature rustls) or connect_with")]
+    NeedsTls,
+    /// The schema's name cannot be used.
+    #[error("a schema is named by 1 to 63 characters of a-z, 0-9 and _, and not by a digit or pg_ first")]
+    SchemaName,
+    /// The pool is to have no connection.
+    #[error("a pool has at least one connection")]
+    NoConnections,
+    /// The database's encoding cannot hold every text.
+    #[error("the database's encoding is {encoding}, and the store needs UTF8")]
+    Encoding {
+        /// Its encoding.
+        encoding: String,
+    },
+    /// The tables were made by a newer version of this library.
+    #[error("the schema has version {found}, and this library knows up to {known}")]
+    NewerSchema {
+        /// The schema's version.
+        found: i32,
+        /// The newest version this library knows.
+        known: i32,
+    },
+    /// The schema is there and has tables of these names, but not its list of versions: it is another application's.
+    #[error("the schema is not empty, and not this library's")]
+    Foreign,
+    /// The system's root certificates cannot be read, or TLS cannot be set up with them.
+    #[error("TLS cannot be set up")]
+    Tls(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// There is no connection, or PostgreSQL failed.
+    #[error("the database could not be opened")]
+    Postgres(#[from] PostgresError),
+}
+
+impl OpenError {
+    /// Whether the same call may succeed a little later.
+    #[must_use]
+    pub fn is_retryable(&self) -> bool {
+        matches!(self, Self::Postgres(error) if error.is_retryable())
+    }
+}
+
+/// A failure of the database or of the way to it, without the texts that PostgreSQL sends along: they may quote rows.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PostgresError {
+    /// PostgreSQL refused the statement.
+    #[error("PostgreSQL failed with SQLSTATE {}{}", code.code(), Place(table.as_deref(), constraint.as_deref()))]
+    Sql {
+        /// What it says happened.
+        code: SqlState,
+        /// The table that it names.
+        table: Option<String>,
+        /// The constraint that it names.
+        constraint: Option<String>,
+    },
+    /// The connection was not made, or was lost.
+    #[error("there is no connection to PostgreSQL")]
+    Connection {
+        /// What happened.
+        source: Option<io::Error>,
+    },
+    /// No connection of the pool was free, or could be made, in time.
+    #[error("no connection was had in time")]
+    PoolTimeout,
+    /// The pool was closed.
+    #[error("the connection pool is closed")]
+    PoolClosed,
+    /// The call was not made in a tokio runtime, which connections need.
+    #[error("the store was called outside of a tokio runtime")]
+    NoRuntime,
+    /// The server's answer, or a parameter, is not what this library expects.
+    #[error("PostgreSQL and this library do not understand each other")]
+    Protocol,
+}
+
+struct Place<'a>(Option<&'a str>, Option<&'a str>);
+
+impl fmt::Display for Place<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self(_, Some(name)) | Self(Some(name), None) => write!(f, " ({name})"),
+            Self(None, None) => Ok(()),
+        }
+    }
+}
+
+/// What may pass: connections, their number, the server's start and end, locks, and time limits.
+const PASSING: [SqlState; 24] = [
+    SqlState::CONNECTION_EXCEPTION,
+    SqlState::CONNECTION_DOES_NOT_EXIST,
+    SqlState::CONNECTION_FAILURE,
+    SqlState::SQLCLIENT_UNABLE_TO_ESTABLISH_SQLCONNECTION,
+    SqlState::SQLSERVER_REJECTED_ESTABLISHMENT_OF_SQLCONNECTION,
+    SqlState::PROTOCOL_VIOLATION, // What poolers say when they have lost the server.
+    SqlState::ADMIN_SHUTDOWN,
+    SqlState::CRASH_SHUTDOWN,
+    SqlState::CANNOT_CONNECT_NOW,
+    SqlState::IDLE_SESSION_TIMEOUT,
+    SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT,
+    SqlState::TOO_MANY_CONNECTIONS,
+    SqlState::OUT_OF_MEMORY,
+    SqlState::INSUFFICIENT_RESOURCES,
+    SqlState::T_R_SERIALIZATION_FAILURE,
+    SqlState::T_R_DEADLOCK_DETECTED,
+    SqlState::TRANSACTION_ROLLBACK,
+    SqlState::T_R_STATEMENT_COMPLETION_UNKNOWN,
+    SqlState::LOCK_NOT_AVAILABLE,
+    SqlState::QUERY_CANCELED,
+    SqlState::OBJECT_IN_USE,
+    SqlState::READ_ONLY_SQL_TRANSACTION,
+    SqlState::SYSTEM_ERROR,
+    SqlState::IO_ERROR,
+];
+
+impl PostgresError {
+    /// Whether the same call may succeed a little later.
+    #[must_use]
+    pub fn is_retryable(&self) -> bool {
+        match self {
+            Self::Sql { code, .. } => PASSING.contains(code),
+            Self::Connection { .. } | Self::PoolTimeout | Self::NoRuntime => true,
+            Self::PoolClosed | Self::Protocol => false,
+        }
+    }
+
+    /// Whether the connection it came from is of no more use: it is closed, or leads to a server that only reads.
+    pub(crate) fn ends_connection(&self) -> bool {
+        match self {
+            Self::Connection { .. } => true,
+            Self::Sql { code, .. } => {
+                code.code().starts_with("57P")
+                    || code.code().starts_with("08")
+                    || *code == SqlState::READ_ONLY_SQL_TRANSACTION
+                    || *code == SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether the server does not know a statement that was prepared, or no longer as it was: a pooler gave the connection
+    /// another server, or somebody discarded it. Nothing was done, and preparing it again helps.
+    pub(crate) fn is_stale_statement(&self) -> bool {
+        // "prepared statement already exists" and "cached plan must not change result type" are the other two.
+        let stale =
+            [SqlState::INVALID_SQL_STATEMENT_NAME, SqlState::DUPLICATE_PSTATEMENT, SqlState::FEATURE_NOT_SUPPORTED];
+        matches!(self, Self::Sql { code, .. } if stale.contains(code))
+    }
+}
+
+impl From<tokio_postgres::Error> for PostgresError {
+    fn from(error: tokio_postgres::Error) -> Self {
+        if let Some(said) = error.as_db_error() {
+            let (table, constraint) = (said.table().map(str::to_owned), said.constraint().map(str::to_owned));
+            return Self::Sql { code: said.code().clone(), table, constraint };
+        }
+        let closed = error.is_closed();
+        match error.into_source().map(|source| source.downcast::<io::Error>()) {
+            Some(Ok(source)) => Self::Connection { source: Some(*source) },
+            _ if closed => Self::Connection { source: None },
+            // A TLS handshake, a password that is asked for and not there, a value of another type.
+            _ => Self::Protocol,
+        }
+    }
+}
+
+impl From<PoolError> for PostgresError {
+    fn from(error: PoolError) -> Self {
+        match error {
+            PoolError::Backend(error) => error.into(),
+            PoolError::Timeout(TimeoutType::Wait | TimeoutType::Create | TimeoutType::Recycle) => Self::PoolTimeout,
+            PoolError::Closed => Self::PoolClosed,
+            PoolError::NoRuntimeSpecified => Self::NoRuntime,
+            PoolError::PostCreateHook(_) => Self::Connection { source: None },
+        }
+    }
+}
+
+/// What stops a call: a refusal that the contract knows, or the database.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    Store(StoreError),
+    Postgres(PostgresError),
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl From<PostgresError> for Failure {
+    fn from(error: PostgresError) -> Self {
+        Self::Postgres(error)
+    }
+}
+
+impl From<tokio_postgres::Error> for Failure {
+    fn from(error: tokio_postgres::Error) -> Self {
+        Self::Postgres(error.into())
+    }
+}
+
+impl From<Failure> for StoreError {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::Store(error) => error,
+            Failure::Postgres(error) if error.is_retryable() => Self::unavailable(error),
+            Failure::Postgres(error) => Self::backend(error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sql(code: SqlState) -> PostgresError {
+        PostgresError::Sql { code, table: Some("exchange".into()), constraint: None }
+    }
+
+    #[test]
+    fn connections_locks_and_limits_may_pass() {
+        for code in ["57P01", "57P03", "53300", "40001", "40P01", "55P03", "57014", "08006", "25006"] {
+            let error = StoreError::from(Failure::from(sql(SqlState::from_code(code))));
+            assert!(error.is_retryable(), "{code}");
+        }
+        assert!(PostgresError::Connection { source: None }.is_retryable());
+    }
+
+    #[test]
+    fn mistakes_and_full_disks_do_not_pass() {
+        for code in ["53100", "42P01", "42501", "23505", "28P01", "3D000", "XX001"] {
+            let error = StoreError::from(Failure::from(sql(SqlState::from_code(code))));
+            assert!(matches!(error, StoreError::Backend { .. }), "{code}");
+        }
+    }
+
+    #[test]
+    fn an_error_names_the_state_and_the_table() {
+        let error = sql(SqlState::UNIQUE_VIOLATION);
+        assert_eq!(error.to_string(), "PostgreSQL failed with SQLSTATE 23505 (exchange)");
+    }
+}

@@ -1,0 +1,92 @@
+//! Conversations in PostgreSQL: the store for many replicas.
+//!
+//! [`PostgresStore`] keeps conversations in one schema of a database, which it can share with the application. Any number of
+//! processes may use it at once.
+//!
+//! ```no_run
+//! use tower_chat_history_core::{ConversationId, HistoryStoreExt, Message};
+//! use tower_chat_history_postgres::PostgresStore;
+//!
+//! # async fn seed() -> Result<(), Box<dyn std::error::Error>> {
+//! let store = PostgresStore::connect("postgres://chat@localhost/app").await?;
+//! let id = ConversationId::new(["acme", "user-42"])?;
+//! let conversation = store.conversation(&id);
+//! conversation.import([Message::user("Hey there! I'm Nemo."), Message::assistant("Hello!")]).await?;
+//! assert_eq!(conversation.messages().await?[1].text(), "Hello!");
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! [`PostgresOptions`] has the schema's name, the pool's size, TLS ([`connect_rustls`](PostgresOptions::connect_rustls) with the
+//! feature `rustls`, [`connect_with`](PostgresOptions::connect_with) for any other connector) and
+//! [`with_pool`](PostgresOptions::with_pool) for a `deadpool_postgres::Pool` that the application has already. Calls need a tokio
+//! runtime with I/O and time.
+//!
+//! # What an acknowledgement means
+//!
+//! An append that is answered with `Ok` is committed. What that is worth is up to the server's `synchronous_commit`: with `on`,
+//! PostgreSQL's default, it survives a crash and a loss of power; with `off` the last ones, some fractions of a second, may be
+//! lost. Where a standby takes over, only what it had received is there: `synchronous_standby_names` and `remote_apply` are the
+//! server's means against that. The setting may differ by role or database (`alter role chat set synchronous_commit = on`).
+//!
+//! A call whose future is dropped is done whole or not at all.
+//!
+//! # What a call costs
+//!
+//! A load, an append (also with a compaction, repeated or refused), a compaction, a page and a deletion are each one statement and
+//! one round trip, once the connection has prepared it. What must be decided in one step is decided in functions that the
+//! migration installs. Appends to one conversation wait for one another, for the length of a statement; conversations do not.
+//! Truncating and pruning are transactions of a few statements more.
+//!
+//! A load reads the rows of its window by their key, and about as many sums to find where its limit lets it begin; never the log.
+//!
+//! # What happens when something fails
+//!
+//! Lost connections, a server that stops, starts or is no longer the primary, deadlocks, serialization failures, and time limits
+//! are tried again: once at once, and then for [`retry_for`](PostgresOptions::retry_for). What is left of that is
+//! [`Unavailable`](tower_chat_history_core::StoreError::Unavailable). An append is repeated under its exchange id, so it is stored
+//! once; if the first try was stored and only its answer lost, the repetition says that it is a duplicate. A truncation whose
+//! commit was not answered is not repeated, since it would be refused, and so told apart from one that was not done.
+//!
+//! Where a caller leaves before the answer is there, the connection goes back to the pool when it has come, and is closed if that
+//! takes more than a second: it may hang. Errors carry the
+//! SQLSTATE and the names of table and constraint, never PostgreSQL's texts, which quote rows ([`PostgresError`]).
+//!
+//! # The schema
+//!
+//! Tables `conversation`, `exchange`, `compaction` and `schema_version`, and functions whose names end in a number, in the schema
+//! `chat_history` or [another one](PostgresOptions::schema). Opening a store brings them up to date: all replicas may do so at
+//! once, and one does. A schema of a newer version of this library is refused ([`OpenError::NewerSchema`]). The database's encoding
+//! must be UTF8.
+//!
+//! Where the application's role may not create anything, let another one open the store once, and then `grant usage on schema
+//! chat_history`, `grant select, insert, update, delete on all tables in schema chat_history` to it.
+//!
+//! Bodies are text in the core crate's record format: messages come back byte for byte. Deleted rows are gone for every query, but
+//! PostgreSQL keeps their bytes in its files until a vacuum, and longer in its write-ahead log, replicas and backups.
+//!
+//! # PostgreSQL, and what is like it
+//!
+//! Written for PostgreSQL 12 and later, and tested with 15. It needs functions in PL/pgSQL, `on conflict` and advisory locks.
+//! Databases that speak its protocol were not tested.
+//!
+//! Behind PgBouncer everything works in session mode. In transaction mode prepared statements need version 1.21 with
+//! `max_prepared_statements`, or [`prepare(false)`](PostgresOptions::prepare). Nothing depends on a session's settings.
+
+mod database;
+mod error;
+mod log;
+mod options;
+mod read;
+mod schema;
+mod sql;
+mod store;
+#[cfg(feature = "rustls")]
+mod tls;
+mod write;
+
+pub use self::{
+    error::{OpenError, PostgresError},
+    options::PostgresOptions,
+    store::PostgresStore,
+};

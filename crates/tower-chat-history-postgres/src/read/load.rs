@@ -1,0 +1,75 @@
+//! Loading what a call needs.
+
+use tokio_postgres::Row;
+use tower_chat_history_core::{ConversationId, ExchangeId, Known, Load, Loaded, Profile, Recorded, Window};
+
+use crate::{
+    database::Database,
+    error::Failure,
+    log::{self, count, revision, stored, uuid},
+};
+
+pub(crate) async fn load(database: &Database, id: &ConversationId, load: Load) -> Result<Loaded, Failure> {
+    let known = load.known.map(|Known { revision, compaction }| {
+        (uuid(revision.incarnation()), stored(revision.version()), stored(revision.first().get()), compaction.get())
+    });
+    let (incarnation, version, first, compaction) = known
+        .map_or((None, 0, 0, 0), |(incarnation, version, first, compaction)| {
+            (Some(incarnation), version, first, stored(compaction))
+        });
+    let exchange = load.exchange.as_ref().map(ExchangeId::as_str);
+    let (messages, bytes) = (stored(load.limit.messages() as u64), stored(load.limit.bytes() as u64));
+    let mut rows = database
+        .query(
+            &database.sql.load,
+            &[
+                &id.as_str(),
+                &load.profile.as_str(),
+                &exchange,
+                &incarnation,
+                &version,
+                &first,
+                &compaction,
+                &messages,
+                &bytes,
+            ],
+        )
+        .await?;
+    let Some(head) = take_head(&mut rows) else { return Ok(Loaded::Absent) };
+    let Some(to) = head.try_get::<_, Option<i64>>(9)?.map(count) else { return Ok(Loaded::Unchanged) };
+    let from = count(head.try_get(8)?);
+    let exchanges = log::exchanges(id, rows, from, to).await;
+    if head.try_get::<_, Option<i64>>(5)?.is_some() {
+        let recorded = exchanges?.pop();
+        // There is one, or it was missed above.
+        return Ok(recorded.map_or(Loaded::Absent, Loaded::AlreadyRecorded));
+    }
+    window(id, &load.profile, &head, from, exchanges?)
+}
+
+fn window(
+    id: &ConversationId,
+    profile: &Profile,
+    head: &Row,
+    from: u64,
+    mut exchanges: Vec<Recorded>,
+) -> Result<Loaded, Failure> {
+    let revision = revision(head.try_get(2)?, head.try_get(3)?, head.try_get(4)?);
+    let compaction = match head.try_get::<_, Option<i64>>(6)? {
+        Some(version) => Some(log::compaction(id, profile, version, head.try_get(1)?)?),
+        None => None,
+    };
+    let truncated = from > count(head.try_get(7)?);
+    if truncated {
+        // The limit may have let in the end of a turn without its opening. One opening is always there: the newest turn's.
+        let partial = exchanges.iter().take_while(|recorded| !recorded.exchange.opens_turn()).count();
+        exchanges.drain(..partial);
+    }
+    Ok(Loaded::Window(Window::new(revision, compaction, exchanges, truncated)))
+}
+
+/// The conversation's own row: the one without a position.
+pub(super) fn take_head(rows: &mut Vec<Row>) -> Option<Row> {
+    let head = rows.iter().position(|row| matches!(row.try_get::<_, Option<i64>>(0), Ok(None)))?;
+    Some(rows.swap_remove(head))
+}

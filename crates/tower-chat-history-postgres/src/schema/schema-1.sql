@@ -1,0 +1,342 @@
+-- One row a conversation. `version` counts changes of the log; its exchanges have the positions from `first` to before `len`,
+-- and `opening` is that of the newest one that opens a turn (-1 if there is none). `messages` and `bytes` are those of all exchanges that were ever appended, so that a window's size is one subtraction.
+--
+-- Keys are ASCII and compared byte by byte: collation "C" says so, and costs less than the database's own. Each append
+-- updates its row, which leaves no trace in an index as long as the page has room.
+create table @.conversation (
+    id bigint generated always as identity primary key,
+    key text collate "C" not null unique,
+    incarnation uuid not null,
+    version bigint not null,
+    first bigint not null,
+    len bigint not null,
+    opening bigint not null,
+    messages bigint not null,
+    bytes bigint not null
+) with (fillfactor = 70);
+
+-- One row an exchange. `messages_before` and `bytes_before` are the sums of all exchanges before it: where a limit lets a window
+-- begin is found without adding anything up. The body is text and not jsonb, which reorders keys and refuses \u0000.
+--
+-- There are no foreign keys: deletion is one step, and appends pay for no look-up.
+create table @.exchange (
+    conversation bigint not null,
+    seq bigint not null,
+    messages_before bigint not null,
+    bytes_before bigint not null,
+    messages bigint not null,
+    bytes bigint not null,
+    continues bigint,
+    id text collate "C" not null,
+    body text not null,
+    primary key (conversation, seq),
+    unique (conversation, id)
+);
+
+-- The stored compaction of each profile. The body has all of it; the positions are there to be compared.
+create table @.compaction (
+    conversation bigint not null,
+    profile text collate "C" not null,
+    version bigint not null,
+    window_start bigint not null,
+    rounds_start bigint not null,
+    cleared_before bigint not null,
+    covers_to bigint not null,
+    body text not null,
+    primary key (conversation, profile)
+);
+
+-- The functions' names end in a number: another version of one gets another name, since replicas with the older library go on
+-- calling the older one until they are replaced. Each statement in a volatile function sees what was committed before it, so
+-- what is read after a conversation's row is locked is the newest state, and nobody else changes it meanwhile. A stable one
+-- sees one state throughout.
+--
+-- Every statement in them is a descent into an index or two, whatever the parameters are, so planning for each parameter is
+-- never worth its time (`plan_cache_mode`).
+
+-- What a call needs: a row for the conversation, whose `r_seq` is null, and one for each exchange from `r_from` to before `r_to`
+-- (null: nothing changed since what is known). Where the window was cut, it may begin within a turn: what belongs to a turn
+-- that does not begin in it is then left out by the caller.
+--
+-- The walk back from the newest exchange ends at the first with which a limit is exceeded, unless it is in the newest turn,
+-- which comes whole. The sums in each row make that a comparison.
+create function @.load_1(
+    a_key text, a_profile text, a_exchange text,
+    a_incarnation uuid, a_version bigint, a_first bigint, a_compaction bigint,
+    a_messages bigint, a_bytes bigint
+) returns table (
+    r_seq bigint, r_body text, r_incarnation uuid, r_version bigint, r_first bigint,
+    r_recorded bigint, r_compaction bigint, r_start bigint, r_from bigint, r_to bigint
+) language plpgsql stable set plan_cache_mode = force_generic_plan as $function$
+declare
+    s_conversation bigint; s_opening bigint; s_messages bigint; s_bytes bigint;
+begin
+    select c.id, c.incarnation, c.version, c.first, c.len, c.opening, c.messages, c.bytes,
+            k.version, k.body, greatest(c.first, k.window_start)
+        into s_conversation, r_incarnation, r_version, r_first, r_to, s_opening, s_messages, s_bytes,
+            r_compaction, r_body, r_start
+        from @.conversation c left join @.compaction k on k.conversation = c.id and k.profile = a_profile
+        where c.key = a_key;
+    if not found then
+        return;
+    end if;
+    if a_exchange is not null then
+        select e.seq into r_recorded from @.exchange e where e.conversation = s_conversation and e.id = a_exchange;
+    end if;
+    if r_recorded is not null then
+        r_from := r_recorded;
+        r_to := r_recorded + 1;
+    elsif r_incarnation = a_incarnation and r_version = a_version and r_first = a_first
+        and coalesce(r_compaction, 0) = a_compaction then
+        r_to := null;
+        return next;
+        return;
+    else
+        select e.seq + 1 into r_from from @.exchange e
+            where e.conversation = s_conversation and e.seq >= r_start and e.seq < s_opening
+                and (s_messages - e.messages_before > a_messages or s_bytes - e.bytes_before > a_bytes)
+            order by e.seq desc limit 1;
+        -- Exchanges from the newest turn's opening on are not looked at.
+        if not found then
+            r_from := r_start;
+        end if;
+    end if;
+    return next;
+    return query select e.seq, e.body, null::uuid, null::bigint, null::bigint,
+            null::bigint, null::bigint, null::bigint, null::bigint, null::bigint
+        from @.exchange e where e.conversation = s_conversation and e.seq >= r_from and e.seq < r_to;
+end
+$function$;
+
+-- A page of the log: rows as those of `load_1`, forwards from a position, and as many exchanges as there is room for, but one in
+-- any case.
+create function @.read_1(a_key text, a_from bigint, a_limit bigint, a_bytes bigint) returns table (
+    r_seq bigint, r_body text, r_incarnation uuid, r_version bigint, r_first bigint,
+    r_len bigint, r_from bigint, r_to bigint
+) language plpgsql stable set plan_cache_mode = force_generic_plan as $function$
+declare
+    s_conversation bigint; s_before bigint; s_large bigint;
+begin
+    select c.id, c.incarnation, c.version, c.first, c.len, least(greatest(a_from, c.first), c.len)
+        into s_conversation, r_incarnation, r_version, r_first, r_len, r_from
+        from @.conversation c where c.key = a_key;
+    if not found then
+        return;
+    end if;
+    r_to := least(r_len, r_from + a_limit);
+    if r_to > r_from then
+        select e.bytes_before into s_before from @.exchange e where e.conversation = s_conversation and e.seq = r_from;
+        select e.seq into s_large from @.exchange e
+            where e.conversation = s_conversation and e.seq > r_from and e.seq < r_to
+                and e.bytes_before + e.bytes - s_before > a_bytes
+            order by e.seq limit 1;
+        r_to := least(r_to, s_large);
+    end if;
+    return next;
+    return query select e.seq, e.body, null::uuid, null::bigint, null::bigint,
+            null::bigint, null::bigint, null::bigint
+        from @.exchange e where e.conversation = s_conversation and e.seq >= r_from and e.seq < r_to;
+end
+$function$;
+
+-- Stores a compaction, or says why not: 0 stored, 1 another one is stored, 2 a position goes back, 3 the summary covers the
+-- window, 4 beyond the log, 5 no opening. The conversation's row is locked by the caller. `a_opening` is the position of an
+-- exchange that opens a turn and is about to be stored.
+create function @.put_compaction_1(
+    a_conversation bigint, a_first bigint, a_len bigint, a_opening bigint,
+    a_profile text, a_replaces bigint,
+    a_window bigint, a_rounds bigint, a_cleared bigint, a_covers bigint, a_body text,
+    out r_verdict int, out r_version bigint, out r_body text
+) language plpgsql volatile set plan_cache_mode = force_generic_plan as $function$
+declare
+    s_window bigint; s_rounds bigint; s_cleared bigint; s_covers bigint;
+begin
+    select k.version, k.body, k.window_start, k.rounds_start, k.cleared_before, k.covers_to
+        into r_version, r_body, s_window, s_rounds, s_cleared, s_covers
+        from @.compaction k where k.conversation = a_conversation and k.profile = a_profile;
+    if coalesce(r_version, 0) <> a_replaces then
+        r_verdict := 1;
+        return;
+    end if;
+    if a_window < coalesce(s_window, 0) or a_rounds < coalesce(s_rounds, 0)
+        or a_cleared < coalesce(s_cleared, 0) or a_covers < coalesce(s_covers, 0) then
+        r_verdict := 2;
+        return;
+    end if;
+    if a_covers > a_window then
+        r_verdict := 3;
+        return;
+    end if;
+    if a_window >= a_len or a_rounds > a_len or a_cleared > a_len then
+        r_verdict := 4;
+        return;
+    end if;
+    -- What was pruned counts as an opening: a window from there starts with the log.
+    if a_window <> 0 and a_window >= a_first and a_window is distinct from a_opening and not exists (
+        select from @.exchange e
+        where e.conversation = a_conversation and e.seq = a_window and e.continues is null
+    ) then
+        r_verdict := 5;
+        return;
+    end if;
+    r_verdict := 0;
+    r_version := a_replaces + 1;
+    r_body := null;
+    insert into @.compaction as k
+        (conversation, profile, version, window_start, rounds_start, cleared_before, covers_to, body)
+        values (a_conversation, a_profile, r_version, a_window, a_rounds, a_cleared, a_covers, a_body)
+        on conflict (conversation, profile) do update set
+            version = excluded.version, window_start = excluded.window_start, rounds_start = excluded.rounds_start,
+            cleared_before = excluded.cleared_before, covers_to = excluded.covers_to, body = excluded.body;
+end
+$function$;
+
+-- Adds an exchange, or says why not: 0 stored, 1 a duplicate, 2 not as expected, 3 it continues what is not there, 4 the
+-- compaction is refused. `r_incarnation` is null where there is no conversation.
+--
+-- `a_expect`: 0 absent, 1 exactly, 2 any revision of the incarnation, 3 anything.
+create function @.append_1(
+    a_key text, a_expect int, a_incarnation uuid, a_version bigint, a_fresh uuid,
+    a_id text, a_continues bigint, a_messages bigint, a_bytes bigint, a_body text,
+    a_profile text, a_replaces bigint,
+    a_window bigint, a_rounds bigint, a_cleared bigint, a_covers bigint, a_cut text,
+    out r_verdict int, out r_incarnation uuid, out r_version bigint, out r_first bigint, out r_len bigint, out r_seq bigint,
+    out r_compaction int, out r_compaction_version bigint, out r_compaction_body text
+) language plpgsql volatile set plan_cache_mode = force_generic_plan as $function$
+declare
+    s_conversation bigint; s_messages bigint; s_bytes bigint; s_created boolean := false;
+begin
+    -- Nearly always the log is as expected and the exchange a new one: that is two statements. What is found out later is undone.
+    if a_profile is null then
+        update @.conversation c set version = c.version + 1, len = c.len + 1,
+                opening = case when a_continues is null then c.len else c.opening end,
+                messages = c.messages + a_messages, bytes = c.bytes + a_bytes
+            where c.key = a_key and a_expect <> 0 and (a_expect = 3 or c.incarnation = a_incarnation)
+                and (a_expect <> 1 or c.version = a_version) and (a_continues is null or a_continues < c.len)
+            returning c.id, c.incarnation, c.version, c.first, c.len, c.len - 1, c.messages - a_messages, c.bytes - a_bytes
+            into s_conversation, r_incarnation, r_version, r_first, r_len, r_seq, s_messages, s_bytes;
+        if found then
+            insert into @.exchange
+                (conversation, seq, messages_before, bytes_before, messages, bytes, continues, id, body)
+                values (s_conversation, r_seq, s_messages, s_bytes, a_messages, a_bytes, a_continues, a_id, a_body)
+                on conflict (conversation, id) do nothing;
+            if found then
+                r_verdict := 0;
+                return;
+            end if;
+            r_version := r_version - 1;
+            r_len := r_len - 1;
+            update @.conversation c set version = r_version, len = r_len, messages = s_messages, bytes = s_bytes,
+                opening = coalesce((
+                    select e.seq from @.exchange e where e.conversation = s_conversation and e.continues is null
+                    order by e.seq desc limit 1
+                ), -1)
+                where c.id = s_conversation;
+            select e.seq into r_seq from @.exchange e where e.conversation = s_conversation and e.id = a_id;
+            r_verdict := 1;
+            return;
+        end if;
+    end if;
+    loop
+        select c.id, c.incarnation, c.version, c.first, c.len, c.messages, c.bytes
+            into s_conversation, r_incarnation, r_version, r_first, r_len, s_messages, s_bytes
+            from @.conversation c where c.key = a_key for no key update;
+        exit when found;
+        r_len := 0;
+        if a_expect in (1, 2) then
+            r_verdict := 2;
+            return;
+        end if;
+        if a_continues is not null then
+            r_verdict := 3;
+            return;
+        end if;
+        insert into @.conversation (key, incarnation, version, first, len, opening, messages, bytes)
+            values (a_key, a_fresh, 1, 0, 1, 0, a_messages, a_bytes)
+            on conflict (key) do nothing returning id into s_conversation;
+        if found then
+            s_created := true;
+            r_incarnation := a_fresh; r_version := 0; r_first := 0; s_messages := 0; s_bytes := 0;
+            exit;
+        end if;
+        -- Another first append was quicker: its row is there now.
+    end loop;
+    if not s_created then
+        select e.seq into r_seq from @.exchange e where e.conversation = s_conversation and e.id = a_id;
+        if found then
+            r_verdict := 1;
+            return;
+        end if;
+        if a_expect = 0 or (a_expect in (1, 2) and r_incarnation <> a_incarnation)
+            or (a_expect = 1 and r_version <> a_version) then
+            r_verdict := 2;
+            return;
+        end if;
+        if a_continues >= r_len then
+            r_verdict := 3;
+            return;
+        end if;
+    end if;
+    r_seq := r_len;
+    if a_profile is not null then
+        select p.r_verdict, p.r_version, p.r_body into r_compaction, r_compaction_version, r_compaction_body
+            from @.put_compaction_1(
+                s_conversation, r_first, r_len + 1, case when a_continues is null then r_seq end,
+                a_profile, a_replaces, a_window, a_rounds, a_cleared, a_covers, a_cut) p;
+        if r_compaction > 1 then
+            if s_created then
+                delete from @.conversation c where c.id = s_conversation;
+            end if;
+            r_verdict := 4;
+            return;
+        end if;
+    end if;
+    insert into @.exchange
+        (conversation, seq, messages_before, bytes_before, messages, bytes, continues, id, body)
+        values (s_conversation, r_seq, s_messages, s_bytes, a_messages, a_bytes, a_continues, a_id, a_body);
+    if not s_created then
+        update @.conversation c set version = c.version + 1, len = c.len + 1,
+                opening = case when a_continues is null then c.len else c.opening end,
+                messages = c.messages + a_messages, bytes = c.bytes + a_bytes
+            where c.id = s_conversation;
+    end if;
+    r_verdict := 0;
+    r_version := r_version + 1;
+    r_len := r_len + 1;
+end
+$function$;
+
+-- Stores a compaction by itself. The verdict is that of `put_compaction_1`, or null if the incarnation has ended.
+create function @.compact_1(
+    a_key text, a_incarnation uuid, a_profile text, a_replaces bigint,
+    a_window bigint, a_rounds bigint, a_cleared bigint, a_covers bigint, a_body text,
+    out r_verdict int, out r_version bigint, out r_body text
+) language plpgsql volatile set plan_cache_mode = force_generic_plan as $function$
+declare
+    s_conversation bigint; s_first bigint; s_len bigint;
+begin
+    select c.id, c.first, c.len into s_conversation, s_first, s_len
+        from @.conversation c where c.key = a_key and c.incarnation = a_incarnation for no key update;
+    if found then
+        select p.r_verdict, p.r_version, p.r_body into r_verdict, r_version, r_body
+            from @.put_compaction_1(
+                s_conversation, s_first, s_len, null,
+                a_profile, a_replaces, a_window, a_rounds, a_cleared, a_covers, a_body) p;
+    end if;
+end
+$function$;
+
+-- Removes a conversation with all that belongs to it.
+create function @.delete_1(a_key text) returns void
+language plpgsql volatile set plan_cache_mode = force_generic_plan as $function$
+declare
+    s_conversation bigint;
+begin
+    select c.id into s_conversation from @.conversation c where c.key = a_key for update;
+    if found then
+        delete from @.exchange e where e.conversation = s_conversation;
+        delete from @.compaction k where k.conversation = s_conversation;
+        delete from @.conversation c where c.id = s_conversation;
+    end if;
+end
+$function$;

@@ -1,0 +1,133 @@
+//! The store's handle.
+
+use std::{fmt, sync::Arc};
+
+use async_trait::async_trait;
+use deadpool_postgres::Pool;
+use tower_chat_history_core::{
+    Append, Appended, Compact, CompactOutcome, ConversationId, HistoryStore, Incarnation, Keep, Load, Loaded, Page,
+    Prune, Pruned, Revision, Seq, StoreError, Traces, Truncate, Truncated,
+};
+
+use crate::{OpenError, PostgresOptions, database::Database, read, write};
+
+/// Conversations in PostgreSQL. See the [crate docs](crate).
+///
+/// A clone is another handle on the same pool.
+#[derive(Clone)]
+pub struct PostgresStore {
+    database: Arc<Database>,
+}
+
+impl PostgresStore {
+    /// Connects to a `postgres://` URL with the default [options](PostgresOptions), without TLS, and creates the tables if they
+    /// are not there.
+    ///
+    /// # Errors
+    ///
+    /// As [`OpenError`] lists.
+    pub async fn connect(url: &str) -> Result<Self, OpenError> {
+        PostgresOptions::new().connect(url).await
+    }
+
+    /// Uses a pool that is there already, with the default [options](PostgresOptions), and creates the tables if they are not
+    /// there.
+    ///
+    /// # Errors
+    ///
+    /// As [`OpenError`] lists.
+    pub async fn with_pool(pool: Pool) -> Result<Self, OpenError> {
+        PostgresOptions::new().with_pool(pool).await
+    }
+
+    pub(crate) fn new(database: Database) -> Self {
+        Self { database: Arc::new(database) }
+    }
+
+    /// The pool of its connections. Closing it closes the store: later calls fail.
+    #[must_use]
+    pub fn pool(&self) -> &Pool {
+        &self.database.pool
+    }
+
+    /// The schema that its tables are in.
+    #[must_use]
+    pub fn schema(&self) -> &str {
+        &self.database.schema
+    }
+}
+
+#[async_trait]
+#[deny(clippy::missing_trait_methods)]
+impl HistoryStore for PostgresStore {
+    fn system(&self) -> &'static str {
+        "postgresql"
+    }
+
+    async fn load(&self, id: &ConversationId, load: Load) -> Result<Loaded, StoreError> {
+        Ok(read::load(&self.database, id, load).await?)
+    }
+
+    async fn append(&self, id: &ConversationId, append: Append) -> Result<Appended, StoreError> {
+        Ok(write::append(&self.database, id, append).await?)
+    }
+
+    async fn compact(
+        &self,
+        id: &ConversationId,
+        incarnation: Incarnation,
+        compact: Compact,
+    ) -> Result<CompactOutcome, StoreError> {
+        Ok(write::compact(&self.database, id, incarnation, compact).await?)
+    }
+
+    async fn read(&self, id: &ConversationId, from: Seq, limit: usize) -> Result<Page, StoreError> {
+        Ok(read::page(&self.database, id, from, limit).await?)
+    }
+
+    async fn delete(&self, id: &ConversationId) -> Result<(), StoreError> {
+        self.database.query(&self.database.sql.delete, &[&id.as_str()]).await?;
+        Ok(())
+    }
+}
+
+#[async_trait]
+#[deny(clippy::missing_trait_methods)]
+impl Truncate for PostgresStore {
+    async fn truncate(&self, id: &ConversationId, expect: Revision, from: Seq) -> Result<Truncated, StoreError> {
+        Ok(write::truncate(&self.database, id, expect, from).await?)
+    }
+}
+
+#[async_trait]
+#[deny(clippy::missing_trait_methods)]
+impl Prune for PostgresStore {
+    async fn prune(
+        &self,
+        id: &ConversationId,
+        incarnation: Incarnation,
+        keep: Keep,
+        traces: Traces,
+    ) -> Result<Pruned, StoreError> {
+        Ok(write::prune(&self.database, id, incarnation, keep, traces).await?)
+    }
+}
+
+impl fmt::Debug for PostgresStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PostgresStore").field("schema", &self.database.schema).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn handles_and_calls_cross_threads() {
+        fn is_send<T: Send>(_: &T) {}
+        fn is_handle<T: Clone + Send + Sync + 'static>() {}
+        is_handle::<PostgresStore>();
+        is_send(&PostgresStore::connect("never polled"));
+    }
+}

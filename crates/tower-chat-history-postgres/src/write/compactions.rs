@@ -1,0 +1,48 @@
+//! What becomes of all of a conversation's compactions.
+
+use tower_chat_history_core::{Compact, Compaction, CompactionVersion, Cut, Profile, StoreError};
+
+use super::compact::CutParameters;
+use crate::{
+    database::{Database, Transaction},
+    error::Failure,
+    log::{Log, count, stored},
+};
+
+/// Replaces the compaction of each profile by what is to stay of it, or removes it: one that cannot be read, in any case.
+pub(super) async fn rewrite(
+    database: &Database,
+    transaction: &mut Transaction,
+    log: &Log,
+    stays: impl Fn(&Compaction) -> Option<Compaction> + Send,
+) -> Result<(), Failure> {
+    for row in transaction.query(&database.sql.compactions, &[&log.id]).await? {
+        let (name, version, body): (String, i64, String) = (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
+        let stored = Cut::decode(&body).ok().map(|cut| Compaction::new(CompactionVersion::new(count(version)), cut));
+        match (stored.as_ref().and_then(&stays), Profile::new(&name)) {
+            (Some(compaction), Ok(profile)) => replace(database, transaction, log, profile, compaction).await?,
+            _ => drop(transaction.query(&database.sql.remove_compaction, &[&log.id, &name]).await?),
+        }
+    }
+    Ok(())
+}
+
+async fn replace(
+    database: &Database,
+    transaction: &mut Transaction,
+    log: &Log,
+    profile: Profile,
+    compaction: Compaction,
+) -> Result<(), Failure> {
+    let version = stored(compaction.version.get());
+    let compact = Compact { profile, replaces: compaction.version, cut: compaction.cut };
+    let cut = CutParameters::new(&compact).map_err(StoreError::backend)?;
+    let row = [&cut.window, &cut.rounds, &cut.cleared, &cut.covers];
+    transaction
+        .query(
+            &database.sql.set_compaction,
+            &[&log.id, &compact.profile.as_str(), &version, row[0], row[1], row[2], row[3], &cut.body],
+        )
+        .await?;
+    Ok(())
+}

@@ -1,0 +1,10 @@
+//! The calls that write. Appends, compactions and deletions are a function in the database each, one round trip; editing a
+//! log is rarer, and is a transaction that asks the core crate's rules.
+
+mod append;
+mod compact;
+mod compactions;
+mod prune;
+mod truncate;
+
+pub(crate) use self::{append::append, compact::compact, prune::prune, truncate::truncate};

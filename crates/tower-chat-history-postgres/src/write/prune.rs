@@ -1,0 +1,96 @@
+//! Removing the beginning of a log.
+
+use tower_chat_history_core::{
+    Compaction, ConversationId, Incarnation, Keep, PruneScan, Pruned, Scan, Seq, StoreError, Traces,
+};
+
+use super::{
+    compactions,
+    truncate::{begin_incarnation, lock},
+};
+use crate::{
+    database::{Database, Transaction},
+    error::Failure,
+    log::{Log, count, stored},
+};
+
+pub(crate) async fn prune(
+    database: &Database,
+    id: &ConversationId,
+    incarnation: Incarnation,
+    keep: Keep,
+    traces: Traces,
+) -> Result<Pruned, Failure> {
+    let mut retry = database.retry();
+    loop {
+        match once(database, id, incarnation, keep, traces).await {
+            Ok(pruned) => return Ok(pruned),
+            Err(failure) => retry.again(failure, &database.pool).await?,
+        }
+    }
+}
+
+async fn once(
+    database: &Database,
+    id: &ConversationId,
+    incarnation: Incarnation,
+    keep: Keep,
+    traces: Traces,
+) -> Result<Pruned, Failure> {
+    let mut transaction = database.begin().await?;
+    match within(database, &mut transaction, id, incarnation, keep, traces).await {
+        Ok(pruned) => transaction.commit().await.map(|()| pruned),
+        Err(failure) => {
+            transaction.rollback().await;
+            Err(failure)
+        }
+    }
+}
+
+async fn within(
+    database: &Database,
+    transaction: &mut Transaction,
+    id: &ConversationId,
+    incarnation: Incarnation,
+    keep: Keep,
+    traces: Traces,
+) -> Result<Pruned, Failure> {
+    let log = lock(database, transaction, id).await?.filter(|log| log.revision.incarnation() == incarnation);
+    let log = log.ok_or(StoreError::Gone)?;
+    let first = scan(database, transaction, &log, keep).await?.start().map_or(log.first(), Seq::get);
+    let removed = first.saturating_sub(log.first());
+    let log = if removed > 0 { begin_at(database, transaction, &log, first).await? } else { log };
+    if traces == Traces::Leave || first == 0 {
+        return Ok(Pruned::new(log.revision, removed));
+    }
+    // What cannot be read might tell of what is removed: it does not stay.
+    compactions::rewrite(database, transaction, &log, Compaction::without_traces).await?;
+    let revision = begin_incarnation(database, transaction, &log, log.len, (None, None)).await?;
+    Ok(Pruned::new(revision, removed))
+}
+
+/// Walks back through what stays, without reading bodies. Its rows are not checked: what lacks some shows when it is read.
+async fn scan(database: &Database, transaction: &mut Transaction, log: &Log, keep: Keep) -> Result<PruneScan, Failure> {
+    let mut scan = PruneScan::new(keep, Seq::new(log.len));
+    let mut end = stored(scan.end().get());
+    loop {
+        let rows = transaction.query(&database.sql.walk, &[&log.id, &stored(log.first()), &end]).await?;
+        if rows.is_empty() {
+            return Ok(scan);
+        }
+        for row in rows {
+            end = row.try_get(0)?;
+            let messages = usize::try_from(row.try_get::<_, i64>(2)?).unwrap_or_default();
+            if scan.offer(Seq::new(count(end)), row.try_get(1)?, messages) == Scan::Stop {
+                return Ok(scan);
+            }
+        }
+    }
+}
+
+/// Removes what stands before a position.
+async fn begin_at(database: &Database, transaction: &mut Transaction, log: &Log, first: u64) -> Result<Log, Failure> {
+    transaction.query(&database.sql.remove_exchanges, &[&log.id, &0_i64, &stored(first)]).await?;
+    transaction.query(&database.sql.set_first, &[&log.id, &stored(first)]).await?;
+    Ok(Log { revision: log.revision.beginning_at(Seq::new(first)), ..*log })
+}

@@ -1,0 +1,96 @@
+//! Removing the end of a log.
+
+use tower_chat_history_core::{ConversationId, Expect, Incarnation, Revision, Seq, StoreError, Truncated};
+
+use super::compactions;
+use crate::{
+    PostgresError,
+    database::{Database, Transaction},
+    error::Failure,
+    log::{Log, stored, uuid},
+};
+
+pub(crate) async fn truncate(
+    database: &Database,
+    id: &ConversationId,
+    expect: Revision,
+    from: Seq,
+) -> Result<Truncated, Failure> {
+    let mut retry = database.retry();
+    loop {
+        match once(database, id, expect, from).await {
+            Ok(truncated) => return Ok(truncated),
+            Err(failure) => retry.again(failure, &database.pool).await?,
+        }
+    }
+}
+
+async fn once(database: &Database, id: &ConversationId, expect: Revision, from: Seq) -> Result<Truncated, Failure> {
+    let mut transaction = database.begin().await?;
+    match within(database, &mut transaction, id, expect, from).await {
+        Ok(truncated) => transaction.commit().await.map(|()| truncated),
+        Err(failure) => {
+            transaction.rollback().await;
+            Err(failure)
+        }
+    }
+}
+
+async fn within(
+    database: &Database,
+    transaction: &mut Transaction,
+    id: &ConversationId,
+    expect: Revision,
+    from: Seq,
+) -> Result<Truncated, Failure> {
+    let log = lock(database, transaction, id).await?.ok_or(StoreError::Gone)?;
+    Expect::Exactly(expect).check(Some(log.revision))?;
+    let len = from.get();
+    if len >= log.len {
+        return Ok(Truncated::new(Some(log.revision), 0));
+    }
+    let sql = &database.sql;
+    if len <= log.first() {
+        transaction.query(&sql.remove_exchanges, &[&log.id, &0_i64, &i64::MAX]).await?;
+        transaction.query(&sql.remove_compactions, &[&log.id]).await?;
+        transaction.query(&sql.remove_conversation, &[&log.id]).await?;
+        return Ok(Truncated::new(None, log.len - log.first()));
+    }
+    // What is counted before the first one that is removed is what counts from now on.
+    let rows = transaction.query(&sql.sums_at, &[&log.id, &stored(len)]).await?;
+    let sums = match rows.first() {
+        Some(row) => (row.try_get(0)?, row.try_get(1)?),
+        // Somebody took it out. The sums stay too large: a window may come out shorter, and nothing worse.
+        None => (None, None),
+    };
+    transaction.query(&sql.remove_exchanges, &[&log.id, &stored(len), &i64::MAX]).await?;
+    compactions::rewrite(database, transaction, &log, |stored| stored.truncated_to(len)).await?;
+    let revision = begin_incarnation(database, transaction, &log, len, sums).await?;
+    Ok(Truncated::new(Some(revision), log.len - len))
+}
+
+/// Locks the conversation's row, if there is one: until the transaction ends, nobody else changes anything of it.
+pub(super) async fn lock(
+    database: &Database,
+    transaction: &mut Transaction,
+    id: &ConversationId,
+) -> Result<Option<Log>, PostgresError> {
+    let rows = transaction.query(&database.sql.lock, &[&id.as_str()]).await?;
+    rows.first().map(Log::from_row).transpose()
+}
+
+/// What stays, up to position `len`, begins a new incarnation, in which each position counts as one change. The sums are those
+/// of all exchanges before it, or `None` where they are the same as before.
+pub(super) async fn begin_incarnation(
+    database: &Database,
+    transaction: &mut Transaction,
+    log: &Log,
+    len: u64,
+    (messages, bytes): (Option<i64>, Option<i64>),
+) -> Result<Revision, Failure> {
+    let incarnation = Incarnation::random();
+    transaction
+        .query(&database.sql.set_incarnation, &[&log.id, &uuid(incarnation), &stored(len), &messages, &bytes])
+        .await?;
+    Ok(Revision::new(incarnation, len).beginning_at(log.revision.first()))
+}

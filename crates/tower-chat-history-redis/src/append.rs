@@ -1,0 +1,123 @@
+//! Adding an exchange.
+
+use std::time::Duration;
+
+use tower_chat_history_core::{
+    Append, Appended, Compact, CompactOutcome, CompactionVersion, ConversationId, Expect, Incarnation, Seq, StoreError,
+};
+
+use crate::{
+    call::{Call, Shared},
+    compact, error,
+    error::Misunderstood,
+    reply::Reply,
+    scripts, sweep,
+};
+
+/// How often an append makes room that others took back meanwhile, before it gives up.
+const SWEEPS: usize = 8;
+
+pub(crate) async fn append(shared: &Shared, id: &ConversationId, append: Append) -> Result<Appended, StoreError> {
+    let body = append.exchange.encode().map_err(StoreError::backend)?;
+    let (fresh, name) = (Incarnation::random(), call_name());
+    let (word, incarnation, version) = match append.expect {
+        Expect::Absent => ("absent", None, String::new()),
+        Expect::Exactly(revision) => ("exactly", Some(revision.incarnation()), revision.version().to_string()),
+        Expect::AnyIn(incarnation) => ("in", Some(incarnation), String::new()),
+        Expect::AnyOrCreate => ("any", None, String::new()),
+    };
+    let exchange = &append.exchange;
+    let call = shared.call(&scripts::APPEND, id).text(exchange.id.as_str()).text(word);
+    let call = call.bytes(incarnation.as_ref().map_or(&[], |incarnation| incarnation.as_bytes())).text(&version);
+    let call = match exchange.continues {
+        Some(continues) => call.number(continues.get()),
+        None => call.text(""),
+    };
+    let call = call.number(u64::from(exchange.opens_turn()));
+    let call = call.number(exchange.messages.len() as u64).number(exchange.bytes() as u64);
+    let call = call.text(&body).bytes(fresh.as_bytes()).text(&name);
+    let call = match shared.options.expire_after {
+        Some(time) => call.number(millis(time)),
+        None => call.text(""),
+    };
+    let call = match &append.compact {
+        Some(compact) => compact::add_to(call, compact)?,
+        None => call,
+    };
+    let mut reply = run(shared, id, &call).await?;
+    match reply.word.as_str() {
+        "stored" => {
+            let revision = reply.revision(id)?;
+            let seq = Seq::new(reply.number()?);
+            let compaction = outcome(&mut reply, id, append.compact.as_ref())?;
+            Ok(Appended::stored(revision, seq, compaction))
+        }
+        "duplicate" => {
+            let revision = reply.revision(id)?;
+            Ok(Appended::duplicate(revision, Seq::new(reply.number()?)))
+        }
+        "refused" => {
+            let current = reply.optional_revision(id)?;
+            append.expect.check(current)?;
+            Err(Misunderstood::error())
+        }
+        "unknown" => {
+            let continues = exchange.continues.unwrap_or_default();
+            Err(StoreError::ContinuesUnknown { continues, len: reply.number()? })
+        }
+        "longest" => Err(StoreError::backend(error::LogFull)),
+        "full" => Err(full(&mut reply, body.len())?),
+        _ => Err(compact::refused(&mut reply, id, append.compact.as_ref())),
+    }
+}
+
+/// Runs an append, after making room for it where a truncation or a prune was broken off.
+async fn run(shared: &Shared, id: &ConversationId, call: &Call<'_>) -> Result<Reply, StoreError> {
+    for _ in 0..SWEEPS {
+        let reply = shared.run(call).await?;
+        if reply.word != "sweep" {
+            return Ok(reply);
+        }
+        sweep::sweep(shared, id).await?;
+    }
+    Err(StoreError::unavailable(error::Busy))
+}
+
+fn outcome(
+    reply: &mut Reply,
+    id: &ConversationId,
+    compact: Option<&Compact>,
+) -> Result<Option<CompactOutcome>, StoreError> {
+    let kind = reply.text()?;
+    match (kind.as_str(), compact) {
+        ("none", _) => Ok(None),
+        (kind, Some(compact)) => compact::outcome(kind, reply, id, &compact.profile).map(Some),
+        (_, None) => Err(Misunderstood::error()),
+    }
+}
+
+/// The server's memory is full: its own numbers, if it tells them.
+pub(crate) fn full(reply: &mut Reply, requested: usize) -> Result<StoreError, StoreError> {
+    let info = reply.text()?;
+    let number = |name: &str| {
+        let line = info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+        line.and_then(|number| number.trim().parse().ok()).unwrap_or_default()
+    };
+    Ok(StoreError::Full { used: number("used_memory"), requested, limit: number("maxmemory") })
+}
+
+/// A name by which a script finds that this very call has run already.
+pub(crate) fn call_name() -> String {
+    let mut name = Incarnation::random().to_string();
+    name.truncate(16);
+    name
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// The version in an answer.
+pub(crate) fn version(text: &str) -> Result<CompactionVersion, StoreError> {
+    text.parse().map(CompactionVersion::new).map_err(|_| Misunderstood::error())
+}

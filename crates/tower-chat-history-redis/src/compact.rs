@@ -1,0 +1,81 @@
+//! Storing a compaction.
+
+use tower_chat_history_core::{
+    Compact, CompactOutcome, ConversationId, Cut, Incarnation, Profile, Seq, StoreError, Summary,
+};
+
+use crate::{
+    append::{call_name, full, version},
+    call::{Call, Shared},
+    error::{Damaged, Misunderstood},
+    reply::{Reply, corrupt_compaction, positions_of},
+    scripts,
+};
+
+pub(crate) async fn compact(
+    shared: &Shared,
+    id: &ConversationId,
+    incarnation: Incarnation,
+    compact: Compact,
+) -> Result<CompactOutcome, StoreError> {
+    let name = call_name();
+    let call = shared.call(&scripts::COMPACT, id).bytes(incarnation.as_bytes()).text(&name);
+    let call = add_to(call, &compact)?;
+    let mut reply = shared.run(&call).await?;
+    match reply.word.as_str() {
+        "cut" => outcome("cut", &mut reply, id, &compact.profile),
+        "kept" => outcome("kept", &mut reply, id, &compact.profile),
+        "full" => {
+            let requested = compact.cut.summary.as_ref().map_or(0, |summary| summary.text.len());
+            Err(full(&mut reply, requested)?)
+        }
+        _ => Err(refused(&mut reply, id, Some(&compact))),
+    }
+}
+
+/// Adds a compaction to a script's arguments.
+pub(crate) fn add_to<'a>(call: Call<'a>, compact: &'a Compact) -> Result<Call<'a>, StoreError> {
+    let cut = &compact.cut;
+    let [window, rounds, cleared, covers] = positions_of(cut);
+    let covers_window = if cut.covers_to() > cut.window_start { "1" } else { "0" };
+    let call = call.text(compact.profile.as_str()).owned(compact.replaces.get().to_string());
+    let call = call.number(window).number(rounds).number(cleared).number(covers).text(covers_window);
+    Ok(call.owned(cut.encode().map_err(StoreError::backend)?))
+}
+
+/// What became of a compaction.
+pub(crate) fn outcome(
+    kind: &str,
+    reply: &mut Reply,
+    id: &ConversationId,
+    profile: &Profile,
+) -> Result<CompactOutcome, StoreError> {
+    match kind {
+        "cut" => Ok(CompactOutcome::Stored(version(&reply.text()?)?)),
+        "kept" => reply.compaction(id, profile).map(CompactOutcome::Kept),
+        _ => Err(Misunderstood::error()),
+    }
+}
+
+/// The refusal of a compaction. The script decides; which rule it breaks is told by [`Cut::check`], from the same facts.
+pub(crate) fn refused(reply: &mut Reply, id: &ConversationId, compact: Option<&Compact>) -> StoreError {
+    let Some(compact) = compact else { return Misunderstood::error() };
+    match reply.word.as_str() {
+        "compaction" => corrupt_compaction(id, &compact.profile, Box::new(Damaged)),
+        "broken" => broken(reply, &compact.cut).unwrap_or_else(|error| error),
+        _ => Misunderstood::error(),
+    }
+}
+
+fn broken(reply: &mut Reply, cut: &Cut) -> Result<StoreError, StoreError> {
+    let mut position = || reply.number().map(Seq::new);
+    let mut stored = Cut::window_from(position()?);
+    (stored.rounds_start, stored.cleared_before) = (position()?, position()?);
+    let covers = position()?;
+    if covers > Seq::FIRST {
+        stored.summary = Some(Summary::new("", covers));
+    }
+    let len = reply.number()?;
+    let opens = reply.number()? == 1;
+    Ok(cut.check(Some(&stored), len, |_| opens).map_or_else(StoreError::from, |()| Misunderstood::error()))
+}

@@ -1,0 +1,204 @@
+//! What can go wrong, and which of it may pass.
+
+use std::{error::Error, fmt, time::Duration};
+
+use redis::{ErrorKind, RedisError, ServerErrorKind};
+use tower_chat_history_core::{ConversationId, Seq, StoreError};
+
+type BoxError = Box<dyn Error + Send + Sync>;
+
+/// A store that was not opened.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConnectError {
+    /// The prefix cannot be used.
+    #[error("a prefix has at most {max} bytes of visible ASCII, without braces", max = crate::RedisOptions::MAX_PREFIX)]
+    Prefix,
+    /// The time after which conversations expire is out of range.
+    #[error("conversations cannot expire after {time:?}: the range is {range:?}", range = crate::RedisOptions::EXPIRE_AFTER)]
+    ExpireAfter {
+        /// What was asked for.
+        time: Duration,
+    },
+    /// The server evicts keys when its memory is full, and that was [ruled out](crate::RedisOptions::require_noeviction).
+    #[error("the server evicts conversations when its memory is full (maxmemory-policy {policy})")]
+    Evicts {
+        /// Its policy; `unknown` if it does not say.
+        policy: String,
+    },
+    /// The address is none, or the server could not be reached or refused the connection.
+    #[error("the server could not be connected to")]
+    Connect {
+        /// What happened.
+        source: BoxError,
+    },
+}
+
+impl ConnectError {
+    pub(crate) fn unreachable(error: RedisError) -> Self {
+        Self::Connect { source: Box::new(Failure(error)) }
+    }
+}
+
+/// What the server or the connection said. It shows the kind of an error and never a command's arguments, which a server's
+/// message may quote.
+pub(crate) struct Failure(pub(crate) RedisError);
+
+impl Failure {
+    /// Whether the same command may succeed a little later.
+    pub(crate) fn may_pass(&self) -> bool {
+        match self.0.kind() {
+            ErrorKind::Server(kind) => matches!(
+                kind,
+                ServerErrorKind::BusyLoading
+                    | ServerErrorKind::TryAgain
+                    | ServerErrorKind::ClusterDown
+                    | ServerErrorKind::MasterDown
+                    | ServerErrorKind::ReadOnly
+                    | ServerErrorKind::Moved
+                    | ServerErrorKind::Ask
+            ),
+            // A connection that breaks off within an answer leaves one that cannot be parsed.
+            ErrorKind::Io | ErrorKind::Parse | ErrorKind::ClusterConnectionNotFound => true,
+            // A script of somebody else takes long; replicas are missing; the disk is full.
+            ErrorKind::Extension => matches!(self.0.code(), Some("BUSY" | "NOREPLICAS" | "MISCONF")),
+            _ => false,
+        }
+    }
+
+    /// Whether the server is no master any more.
+    pub(crate) fn is_read_only(&self) -> bool {
+        self.0.kind() == ErrorKind::Server(ServerErrorKind::ReadOnly)
+    }
+
+    pub(crate) fn into_store_error(self, id: &ConversationId) -> StoreError {
+        if self.may_pass() {
+            StoreError::unavailable(self)
+        } else if self.0.code() == Some("WRONGTYPE") {
+            Damaged::error(id, 0)
+        } else if self.0.code() == Some("DAMAGED") {
+            // A script found that an index entry is none. The message begins with its position.
+            let position = self.0.detail().and_then(|detail| detail.split(' ').next()?.parse().ok());
+            Damaged::error(id, position.unwrap_or_default())
+        } else {
+            StoreError::backend(self)
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.kind() {
+            ErrorKind::Server(_) | ErrorKind::Extension => {
+                write!(f, "the server answered with the error {}", self.0.code().unwrap_or("unknown"))
+            }
+            // These are made by the client and the system: there is nothing of a command in them.
+            ErrorKind::Io
+            | ErrorKind::AuthenticationFailed
+            | ErrorKind::InvalidClientConfig
+            | ErrorKind::ClusterConnectionNotFound => fmt::Display::fmt(&self.0, f),
+            _ => f.write_str(self.0.category()),
+        }
+    }
+}
+
+impl fmt::Debug for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Failure").field(&self.to_string()).finish()
+    }
+}
+
+impl Error for Failure {}
+
+/// Keys of a conversation are missing or do not belong together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("keys of the conversation are missing or damaged: the server evicted them, or somebody else wrote to them")]
+#[non_exhaustive]
+pub struct Damaged;
+
+impl Damaged {
+    pub(crate) fn error(id: &ConversationId, seq: u64) -> StoreError {
+        StoreError::Corrupt { conversation: id.clone(), seq: Seq::new(seq), source: Box::new(Self) }
+    }
+}
+
+/// A script answered what it cannot answer: another version of it is at work, or this one has a mistake.
+#[derive(Debug, thiserror::Error)]
+#[error("the server's answer cannot be understood")]
+pub(crate) struct Misunderstood;
+
+impl Misunderstood {
+    pub(crate) fn error() -> StoreError {
+        StoreError::backend(Self)
+    }
+}
+
+/// No place is left in the log.
+#[derive(Debug, thiserror::Error)]
+#[error("a conversation has at most 4294967295 exchanges in this store")]
+pub(crate) struct LogFull;
+
+/// Another process kept changing what this one was about to replace.
+#[derive(Debug, thiserror::Error)]
+#[error("the conversation's compactions kept changing")]
+pub(crate) struct Busy;
+
+#[cfg(test)]
+mod tests {
+    use redis::{make_extension_error, parse_redis_value};
+
+    use super::*;
+
+    fn server(answer: &str) -> Failure {
+        let value = parse_redis_value(format!("-{answer}\r\n").as_bytes()).unwrap();
+        Failure(value.extract_error().unwrap_err())
+    }
+
+    #[test]
+    fn what_a_failover_or_a_restart_answers_may_pass() {
+        for answer in [
+            "LOADING Redis is loading the dataset in memory",
+            "BUSY Redis is busy running a script",
+            "CLUSTERDOWN The cluster is down",
+            "MOVED 3999 127.0.0.1:6381",
+            "ASK 3999 127.0.0.1:6381",
+            "TRYAGAIN Multiple keys request during rehashing of slot",
+            "MASTERDOWN Link with MASTER is down",
+            "READONLY You can't write against a read only replica.",
+            "NOREPLICAS Not enough good replicas to write.",
+            "MISCONF Redis is configured to save RDB snapshots",
+        ] {
+            assert!(server(answer).may_pass(), "{answer}");
+        }
+        for kind in
+            [std::io::ErrorKind::TimedOut, std::io::ErrorKind::BrokenPipe, std::io::ErrorKind::ConnectionRefused]
+        {
+            assert!(Failure(std::io::Error::from(kind).into()).may_pass());
+        }
+        assert!(server("READONLY x").is_read_only());
+    }
+
+    #[test]
+    fn refusals_do_not_pass() {
+        for answer in ["NOPERM x", "NOAUTH x", "ERR x", "CROSSSLOT x", "WRONGTYPE x", "OOM x"] {
+            assert!(!server(answer).may_pass(), "{answer}");
+        }
+    }
+
+    #[test]
+    fn a_servers_message_is_not_quoted() {
+        for failure in [
+            server("ERR unknown command 'EVALSHA', with args beginning with: 'secret'"),
+            Failure(make_extension_error("STRANGE".into(), Some("secret".into()))),
+        ] {
+            let shown = format!("{failure} {failure:?}");
+            assert!(!shown.contains("secret"), "{shown}");
+            let error = StoreError::backend(failure);
+            let mut source: Option<&dyn Error> = Some(&error);
+            while let Some(error) = source {
+                assert!(!format!("{error} {error:?}").contains("secret"), "{error:?}");
+                source = error.source();
+            }
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! The keys of a conversation.
+
+use tower_chat_history_core::ConversationId;
+
+/// The keys of one conversation, in the order in which the scripts know them.
+///
+/// All have the conversation's id as their hash tag, so a cluster keeps them in one slot. No prefix and no id has a brace (an
+/// id's text is percent-encoded): the tag is always the id, the whole id and nothing else, and no two conversations share a
+/// key.
+#[derive(Clone, Debug)]
+pub(crate) struct Keys(pub(crate) [String; 4]);
+
+impl Keys {
+    pub(crate) fn new(prefix: &str, id: &ConversationId) -> Self {
+        Self(["", ":log", ":index", ":ids"].map(|part| format!("{prefix}{{{id}}}{part}")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_hash_tag_is_the_whole_id() {
+        for parts in [["a"].as_slice(), &["a", "b/c"], &["{", "}"], &["a}:log", "{b}"], &["ä", "\0", ":ids"]] {
+            let id = ConversationId::new(parts).unwrap();
+            for key in Keys::new("chat:", &id).0 {
+                let (_, tail) = key.split_once('{').unwrap();
+                assert_eq!(tail.split_once('}').unwrap().0, id.as_str());
+            }
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! Conversations in Redis or Valkey: a store for services of many processes that already have one, or that want turns to cost
+//! no disk.
+//!
+//! [`RedisStore`] works on a single server (also one behind a load balancer or a managed primary endpoint) and on a Cluster.
+//! Every call is one script and one round trip: what an append expects is checked in the same step in which it is stored.
+//!
+//! ```no_run
+//! use tower_chat_history_core::{ConversationId, HistoryStoreExt, Message};
+//! use tower_chat_history_redis::RedisStore;
+//!
+//! # async fn talk() -> Result<(), Box<dyn std::error::Error>> {
+//! let store = RedisStore::connect("redis://127.0.0.1/").await?;
+//! // Or: RedisStore::connect_cluster(["redis://10.0.0.1/", "redis://10.0.0.2/"]).await?
+//! let id = ConversationId::new(["acme", "user-42"])?;
+//! let conversation = store.conversation(&id);
+//! conversation.import([Message::user("Hey there! I'm Nemo."), Message::assistant("Hello!")]).await?;
+//! assert_eq!(conversation.messages().await?[1].text(), "Hello!");
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # What an acknowledgement means
+//!
+//! An append that is answered with `Ok` is in the memory of the master. What that is worth is a matter of the server's
+//! settings:
+//!
+//! | setting | what can be lost |
+//! |---|---|
+//! | no persistence | everything, when the server ends |
+//! | snapshots only (`save`, Redis's default) | the minutes since the last snapshot, when the server crashes |
+//! | `appendonly yes`, `appendfsync everysec` | about the last second, when the server's machine crashes |
+//! | `appendonly yes`, `appendfsync always` | nothing that was acknowledged, by a crash |
+//!
+//! **Replication is asynchronous**: a failover to a replica can lose the last acknowledged appends whatever is set, also in a
+//! Cluster. `WAIT` would narrow that and not close it, and this store does not send it; `min-replicas-to-write` bounds how far
+//! a master can be ahead. A log that lost its end is still a whole log, and what was in flight then finds that it changed.
+//! Services that must not lose an acknowledged exchange are better served by the stores for PostgreSQL and SQLite.
+//!
+//! # Memory
+//!
+//! **Set `maxmemory-policy noeviction`.** Under every other policy a server that is full throws away conversations, or keys of
+//! them. Connecting logs a warning then, or fails if [asked to](RedisOptions::require_noeviction). A conversation that lost
+//! some of its keys, by eviction or by somebody's hand, is [corrupt](tower_chat_history_core::StoreError::Corrupt) (with
+//! [`Damaged`] as source) in every call but `delete`, and never read as a shorter one. One that lost all keys is absent.
+//!
+//! A full server that evicts nothing refuses appends with [`Full`](tower_chat_history_core::StoreError::Full). Nothing is
+//! stored then; loading, deleting, truncating and pruning go on.
+//!
+//! Measured with generated ids and records of 582 bytes, an exchange costs about 180 bytes beside its record (230 in logs of more
+//! than 512), and a conversation some 500 bytes.
+//! `list-compress-depth 1` in the server's configuration compresses all of a log but its two ends.
+//!
+//! [`RedisOptions::expire_after`] removes conversations some time after their last append.
+//!
+//! # Layout
+//!
+//! Four keys a conversation, with its id as their hash tag: `chat:{acme/user-42}` and the same with `:log`, `:index` and
+//! `:ids` behind it. An id's text is percent-encoded and has no braces, so two ids never share a key or a part of one.
+//!
+//! - *(no ending)*, a hash: the incarnation, where the log begins and ends, and each profile's compaction.
+//! - `:log`, a **list** of the exchanges' records, as every store writes them.
+//! - `:index`, a list beside it: for each exchange its id, whether it opens a turn, and how many messages, bytes and turns stand
+//!   before it. Where a limit lets a window start, or a prune the log, is a difference of such sums and found by halving; then
+//!   the window is taken out of the log in one piece. No record is touched that is not returned.
+//! - `:ids`, a hash from exchange id to position, which makes appends idempotent for as long as the log has the exchange.
+//!
+//! Why lists: both ends can be taken off in small steps, a window is one sequential read, and small records share blocks of 8
+//! KB, so an exchange costs a few bytes more than its text. A hash by position costs some hundred bytes an exchange and a
+//! look-up each; a stream can lose its beginning, and not its end. What a list cannot do is take something out of the
+//! middle, and no call does that.
+//!
+//! A truncation or a prune moves the log's end or beginning in one step, which takes effect at once; the elements then go a
+//! thousand at a time, before the call is answered, and the server serves others in between: a log of 100,000 exchanges holds
+//! nobody up. If the caller leaves before it is done, later appends take the rest along. Deleting hands the keys to the server's background thread (`UNLINK`).
+//!
+//! A deletion leaves no tombstone: an append of the ended incarnation names it, and is refused because it is not there. Only an
+//! append that expects nothing creates a conversation.
+//!
+//! # Failures
+//!
+//! Calls share one connection, which reconnects by itself. What finds the server unreachable, loading, busy, or in a failover
+//! (`LOADING`, `BUSY`, `READONLY`, `CLUSTERDOWN`, `MASTERDOWN`, `TRYAGAIN`, `NOREPLICAS`, `MISCONF`) is tried again for
+//! [three seconds](RedisOptions::retry_for), and is then [not
+//! available](tower_chat_history_core::StoreError::Unavailable). That is safe also where an answer got lost: the repeated
+//! script finds its own first run. A connection to a server that is no master any more is closed, so that the address is looked up
+//! anew. Errors name the kind of a failure and never quote a server's message, which may quote a command.
+//!
+//! A future that is dropped leaves its script undone or done as a whole.
+//!
+//! # Rights
+//!
+//! An ACL user needs the keys `~chat:*` (the [prefix](RedisOptions::prefix)) and `+evalsha +eval +unlink +exists +hget +hgetall
+//! +hkeys +hlen +hmget +hset +hdel +lindex +llen +lrange +ltrim +rpush +persist +pexpireat +time`; `+info` lets the store
+//! see the eviction policy and say how full a full server is. Scripts are sent again where a server lost them. Commands are those of Redis
+//! 5 and later; tested with 7.0.
+//!
+//! # TLS
+//!
+//! `rediss://` addresses need the feature `tls-rustls` or `tls-native`. With `tls-rustls` the program must have a rustls crypto
+//! provider (rustls's feature `ring` or `aws_lc_rs`), and the server's certificate one of the system's roots.
+
+mod append;
+mod call;
+mod compact;
+mod connection;
+mod error;
+mod eviction;
+mod keys;
+mod load;
+mod options;
+mod prune;
+mod read;
+mod reply;
+mod rewrite;
+mod scripts;
+mod store;
+mod sweep;
+mod truncate;
+
+pub use self::{
+    error::{ConnectError, Damaged},
+    options::RedisOptions,
+    store::RedisStore,
+};

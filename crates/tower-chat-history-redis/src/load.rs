@@ -1,0 +1,44 @@
+//! Loading what a call needs.
+
+use tower_chat_history_core::{ConversationId, Load, Loaded, StoreError, Window};
+
+use crate::{
+    call::Shared,
+    error::{Damaged, Misunderstood},
+    reply::corrupt_compaction,
+    scripts,
+};
+
+pub(crate) async fn load(shared: &Shared, id: &ConversationId, load: Load) -> Result<Loaded, StoreError> {
+    let exchange = load.exchange.as_ref().map_or("", |id| id.as_str());
+    let call = shared.call(&scripts::LOAD, id).text(load.profile.as_str()).text(exchange);
+    let known = load.known.map(|known| (known.revision.incarnation(), known));
+    let call = match &known {
+        Some((incarnation, known)) => call
+            .bytes(incarnation.as_bytes())
+            .owned(known.revision.version().to_string())
+            .owned(known.revision.first().to_string())
+            .owned(known.compaction.get().to_string()),
+        None => call.text("").text("").text("").text(""),
+    };
+    let call = call.number(load.limit.messages() as u64).number(load.limit.bytes() as u64);
+    let mut reply = shared.run(&call).await?;
+    match reply.word.as_str() {
+        "absent" => Ok(Loaded::Absent),
+        "unchanged" => Ok(Loaded::Unchanged),
+        "recorded" => {
+            let seq = reply.number()?;
+            reply.exchange(id, seq).map(Loaded::AlreadyRecorded)
+        }
+        "compaction" => Err(corrupt_compaction(id, &load.profile, Box::new(Damaged))),
+        "window" => {
+            let revision = reply.revision(id)?;
+            let compaction = reply.compaction(id, &load.profile)?;
+            let truncated = reply.number()? == 1;
+            let from = reply.number()?;
+            let exchanges = reply.exchanges(id, from)?;
+            Ok(Loaded::Window(Window::new(revision, compaction, exchanges, truncated)))
+        }
+        _ => Err(Misunderstood::error()),
+    }
+}

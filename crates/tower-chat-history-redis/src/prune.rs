@@ -1,0 +1,53 @@
+//! Removing the beginning of a log.
+
+use tower_chat_history_core::{Compaction, ConversationId, Incarnation, Keep, Pruned, StoreError, Traces};
+
+use crate::{
+    call::Shared,
+    error::{Busy, Misunderstood},
+    rewrite::{Rewritten, TRIES},
+    scripts,
+    sweep::sweep,
+};
+
+pub(crate) async fn prune(
+    shared: &Shared,
+    id: &ConversationId,
+    incarnation: Incarnation,
+    keep: Keep,
+    traces: Traces,
+) -> Result<Pruned, StoreError> {
+    let fresh = Incarnation::random();
+    let (word, number) = match keep {
+        Keep::From(from) => ("from", from.get()),
+        Keep::LastTurns(turns) => ("turns", turns as u64),
+        Keep::LastMessages(messages) => ("messages", messages as u64),
+        // A kind that a newer core has and this store does not know: nothing is removed.
+        _ => return Err(Misunderstood::error()),
+    };
+    for _ in 0..TRIES {
+        let rewritten = match traces {
+            Traces::Leave => None,
+            Traces::Remove => Some(Rewritten::read(shared, id, Compaction::without_traces).await?),
+        };
+        let call = shared.call(&scripts::PRUNE, id).bytes(incarnation.as_bytes()).text(word).number(number);
+        let call = call.text(if rewritten.is_some() { "remove" } else { "leave" }).bytes(fresh.as_bytes());
+        let call = match &rewritten {
+            Some(rewritten) => rewritten.add_to(call.number(rewritten.changes)),
+            None => call.text(""),
+        };
+        let mut reply = shared.run(&call).await?;
+        match reply.word.as_str() {
+            "again" => {}
+            "pruned" => {
+                let revision = reply.revision(id)?;
+                let removed = reply.number()?;
+                // The log begins there by now. What is left of the text goes before the caller is told so.
+                sweep(shared, id).await?;
+                return Ok(Pruned::new(revision, removed));
+            }
+            _ => return Err(Misunderstood::error()),
+        }
+    }
+    Err(StoreError::unavailable(Busy))
+}

@@ -1,0 +1,24 @@
+//! Reading the log itself.
+
+use tower_chat_history_core::{ConversationId, Page, Seq, StoreError};
+
+use crate::{call::Shared, error::Misunderstood, scripts};
+
+/// A page ends before the exchange with which its messages would be larger.
+const PAGE_BYTES: u64 = 4 << 20;
+
+pub(crate) async fn read(shared: &Shared, id: &ConversationId, from: Seq, limit: usize) -> Result<Page, StoreError> {
+    let call = shared.call(&scripts::READ, id).number(from.get()).number(limit as u64).number(PAGE_BYTES);
+    let mut reply = shared.run(&call).await?;
+    match reply.word.as_str() {
+        "absent" => Ok(Page::absent()),
+        "page" => {
+            let revision = reply.revision(id)?;
+            let from = reply.number()?;
+            let exchanges = reply.exchanges(id, from)?;
+            let more = from + (exchanges.len() as u64) < revision.version();
+            Ok(Page::new(revision, exchanges, more))
+        }
+        _ => Err(Misunderstood::error()),
+    }
+}

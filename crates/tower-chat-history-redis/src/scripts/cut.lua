@@ -1,0 +1,59 @@
+-- Whether a compaction may be stored in a log of `len` exchanges, as `Cut::check` says it. `own` is the position of the
+-- exchange that is being appended, which is not in the lists yet, and `own_opens` whether it opens a turn.
+--
+-- Returns 'store', 'keep', or nil and a reply.
+local function judge(self, len, own, own_opens, replaces, cut)
+  local version, window, rounds, cleared, covers = '0', 0, 0, 0, 0
+  if self and self.v then
+    version, window, rounds, cleared, covers = positions(self.v)
+    if not version then
+      return nil, {'compaction'}
+    end
+    window, rounds, cleared, covers = tonumber(window), tonumber(rounds), tonumber(cleared), tonumber(covers)
+  end
+  if version ~= replaces then
+    return 'keep'
+  end
+  local back = cut.window < window or cut.rounds < rounds or cut.cleared < cleared or cut.covers < covers
+  local beyond = cut.window >= len or cut.rounds > len or cut.cleared > len
+  local opens = true
+  if not beyond and cut.window ~= 0 then
+    if cut.window == own then
+      opens = own_opens
+    elseif self and cut.window >= self.f then
+      opens = opens_turn(self, cut.window)
+    end
+  end
+  if back or beyond or cut.covers_window or not opens then
+    return nil, {'broken', window, rounds, cleared, covers, len, opens and 1 or 0}
+  end
+  return 'store'
+end
+
+-- The compaction in the arguments from that one on: profile, version it replaces, positions, whether it covers its window,
+-- record.
+local function cut_at(from)
+  return {
+    v = ARGV[from + 1],
+    window = tonumber(ARGV[from + 2]), rounds = tonumber(ARGV[from + 3]), cleared = tonumber(ARGV[from + 4]),
+    covers = tonumber(ARGV[from + 5]), covers_window = ARGV[from + 6] == '1', c = ARGV[from + 7],
+  }
+end
+
+-- The fields of a compaction that replaces `version`.
+local function cut_fields(profile, version, from, call, cut)
+  local number = string.format('%.0f', tonumber(version) + 1)
+  local v = table.concat({number, ARGV[from + 2], ARGV[from + 3], ARGV[from + 4], ARGV[from + 5], call}, ' ')
+  return number, {'v:' .. profile, v, 'c:' .. profile, cut.c}
+end
+
+-- What became of a compaction, for a reply: it was stored by this very call, or another one is there.
+local function outcome(self, call)
+  if self.v then
+    local version, _, _, _, _, by = positions(self.v)
+    if by == call then
+      return 'cut', version, false
+    end
+  end
+  return 'kept', self.v, self.c
+end

@@ -1,0 +1,30 @@
+//! The scripts that the server runs: one call of the store is one of them, and each is one atomic step.
+
+use std::sync::LazyLock;
+
+/// A script and the name under which the server knows it.
+pub(crate) struct Script {
+    pub(crate) code: &'static str,
+    pub(crate) hash: String,
+}
+
+impl Script {
+    fn new(code: &'static str) -> Self {
+        Self { code, hash: redis::Script::new(code).get_hash().to_owned() }
+    }
+}
+
+macro_rules! script {
+    ($($file:literal),+) => {
+        LazyLock::new(|| Script::new(concat!($(include_str!($file)),+)))
+    };
+}
+
+pub(crate) static LOAD: LazyLock<Script> = script!("log.lua", "load.lua");
+pub(crate) static READ: LazyLock<Script> = script!("log.lua", "read.lua");
+pub(crate) static APPEND: LazyLock<Script> = script!("log.lua", "cut.lua", "append.lua");
+pub(crate) static COMPACT: LazyLock<Script> = script!("log.lua", "cut.lua", "compact.lua");
+pub(crate) static COMPACTIONS: LazyLock<Script> = script!("log.lua", "compactions.lua");
+pub(crate) static TRUNCATE: LazyLock<Script> = script!("log.lua", "rewrite.lua", "truncate.lua");
+pub(crate) static PRUNE: LazyLock<Script> = script!("log.lua", "rewrite.lua", "prune.lua");
+pub(crate) static SWEEP: LazyLock<Script> = script!("log.lua", "sweep.lua");

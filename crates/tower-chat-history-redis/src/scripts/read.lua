@@ -1,0 +1,32 @@
+-- Reads a page of the log: from which position, how many exchanges at most, and how many bytes of messages.
+local limit, most_bytes = tonumber(ARGV[2]), tonumber(ARGV[3])
+local self, wrong = find('')
+if wrong then
+  return wrong
+end
+if not self then
+  return {'absent'}
+end
+local from = math.min(math.max(tonumber(ARGV[1]), self.f), self.n)
+local last = math.min(from + limit, self.n)
+local to, bytes_before, full = from, nil, false
+while to < last and not full do
+  local entries = redis.call('LRANGE', index, to - self.b, math.min(to + 512, last) - 1 - self.b)
+  for _, entry in ipairs(entries) do
+    local opens, _, before, _, _, own = numbers(entry)
+    if not opens then
+      return {'damaged', to}
+    end
+    bytes_before = bytes_before or before
+    if to > from and before + own - bytes_before > most_bytes then
+      full = true
+      break
+    end
+    to = to + 1
+  end
+end
+local records = {}
+if to > from then
+  records = redis.call('LRANGE', log, from - self.b, to - 1 - self.b)
+end
+return {'page', self.i, self.n, self.f, from, records}

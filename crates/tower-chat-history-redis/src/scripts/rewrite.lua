@@ -1,0 +1,18 @@
+-- Replaces all compactions by those in the arguments from that one on (profile, v, c, and so on), and begins an incarnation.
+-- The first write is none that a full server refuses, since this makes room.
+local function begin_incarnation(self, fresh, from)
+  local old = {''}
+  for _, field in ipairs(redis.call('HKEYS', meta)) do
+    if string.find(field, '^[vc]:') then
+      old[#old + 1] = field
+    end
+  end
+  for first = 1, #old, 1000 do
+    redis.call('HDEL', meta, unpack(old, first, math.min(first + 999, #old)))
+  end
+  for at = from, #ARGV, 3 do
+    redis.call('HSET', meta, 'v:' .. ARGV[at], ARGV[at + 1], 'c:' .. ARGV[at], ARGV[at + 2])
+  end
+  self.i = fresh
+  redis.call('HSET', meta, 'i', fresh, 'k', self.k + 1)
+end

@@ -1,0 +1,30 @@
+-- Removes the end of a log: what is expected (incarnation, version), the first position to remove, the new incarnation, the
+-- number of changes of compactions that was seen, and the compactions that stay.
+local incarnation, version, len, fresh, changes = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4], ARGV[5]
+local self, wrong = find('')
+if wrong then
+  return wrong
+end
+if not self then
+  return {'gone'}
+end
+if self.i == fresh then
+  -- This very call was made before and its answer got lost.
+  return {'truncated', self.i, self.n, self.f}
+end
+if self.i ~= incarnation or self.version ~= version then
+  return {'refused', self.i, self.n, self.f}
+end
+if len >= self.n then
+  return {'whole', self.i, self.n, self.f}
+end
+if len <= self.f then
+  redis.call('UNLINK', meta, log, index, ids)
+  return {'emptied', self.n - self.f}
+end
+if self.k ~= tonumber(changes) then
+  return {'again'}
+end
+begin_incarnation(self, fresh, 6)
+redis.call('HSET', meta, 'n', len, 'x', self.x + self.n - len)
+return {'truncated', self.i, len, self.f}

@@ -1,0 +1,123 @@
+//! The store's handle.
+
+use std::{fmt, sync::Arc};
+
+use async_trait::async_trait;
+use tower_chat_history_core::{
+    Append, Appended, Compact, CompactOutcome, ConversationId, HistoryStore, Incarnation, Keep, Load, Loaded, Page,
+    Prune, Pruned, Revision, Seq, StoreError, Traces, Truncate, Truncated,
+};
+
+use crate::{
+    ConnectError, RedisOptions, append, call::Shared, compact, connection::Connection, load, prune, read, truncate,
+};
+
+/// Conversations in Redis or Valkey. See the [crate docs](crate).
+///
+/// A clone is another handle on the same store and shares its connection, over which any number of calls go at once.
+#[derive(Clone)]
+pub struct RedisStore {
+    shared: Arc<Shared>,
+}
+
+impl RedisStore {
+    /// Connects to a single server with the default [options](RedisOptions).
+    ///
+    /// # Errors
+    ///
+    /// As [`ConnectError`] lists.
+    pub async fn connect(url: impl AsRef<str> + Send) -> Result<Self, ConnectError> {
+        RedisOptions::new().connect(url).await
+    }
+
+    /// Connects to a cluster, of which some nodes are named, with the default [options](RedisOptions).
+    ///
+    /// # Errors
+    ///
+    /// As [`ConnectError`] lists.
+    pub async fn connect_cluster<U: AsRef<str>>(
+        urls: impl IntoIterator<Item = U> + Send,
+    ) -> Result<Self, ConnectError> {
+        RedisOptions::new().connect_cluster(urls).await
+    }
+
+    pub(crate) fn new(connection: Connection, options: RedisOptions) -> Self {
+        Self { shared: Arc::new(Shared { connection, options }) }
+    }
+}
+
+#[async_trait]
+#[deny(clippy::missing_trait_methods)]
+impl HistoryStore for RedisStore {
+    fn system(&self) -> &'static str {
+        "redis"
+    }
+
+    async fn load(&self, id: &ConversationId, load: Load) -> Result<Loaded, StoreError> {
+        load::load(&self.shared, id, load).await
+    }
+
+    async fn append(&self, id: &ConversationId, append: Append) -> Result<Appended, StoreError> {
+        append::append(&self.shared, id, append).await
+    }
+
+    async fn compact(
+        &self,
+        id: &ConversationId,
+        incarnation: Incarnation,
+        compact: Compact,
+    ) -> Result<CompactOutcome, StoreError> {
+        compact::compact(&self.shared, id, incarnation, compact).await
+    }
+
+    async fn read(&self, id: &ConversationId, from: Seq, limit: usize) -> Result<Page, StoreError> {
+        read::read(&self.shared, id, from, limit).await
+    }
+
+    async fn delete(&self, id: &ConversationId) -> Result<(), StoreError> {
+        self.shared.unlink(id).await
+    }
+}
+
+#[async_trait]
+#[deny(clippy::missing_trait_methods)]
+impl Truncate for RedisStore {
+    async fn truncate(&self, id: &ConversationId, expect: Revision, from: Seq) -> Result<Truncated, StoreError> {
+        truncate::truncate(&self.shared, id, expect, from).await
+    }
+}
+
+#[async_trait]
+#[deny(clippy::missing_trait_methods)]
+impl Prune for RedisStore {
+    async fn prune(
+        &self,
+        id: &ConversationId,
+        incarnation: Incarnation,
+        keep: Keep,
+        traces: Traces,
+    ) -> Result<Pruned, StoreError> {
+        prune::prune(&self.shared, id, incarnation, keep, traces).await
+    }
+}
+
+impl fmt::Debug for RedisStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Not the address: it may have a password.
+        f.debug_struct("RedisStore").field("options", &self.shared.options).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn handles_and_calls_cross_threads() {
+        fn is_send<T: Send>(_: &T) {}
+        fn is_handle<T: Clone + Send + Sync + 'static>() {}
+        is_handle::<RedisStore>();
+        is_send(&RedisStore::connect("redis://127.0.0.1:1"));
+        is_send(&RedisStore::connect_cluster(["redis://127.0.0.1:1"]));
+    }
+}

@@ -1,0 +1,45 @@
+//! Removing the end of a log.
+
+use tower_chat_history_core::{ConversationId, Expect, Incarnation, Revision, Seq, StoreError, Truncated};
+
+use crate::{
+    call::Shared,
+    error::{Busy, Misunderstood},
+    rewrite::{Rewritten, TRIES},
+    scripts,
+    sweep::sweep,
+};
+
+pub(crate) async fn truncate(
+    shared: &Shared,
+    id: &ConversationId,
+    expect: Revision,
+    from: Seq,
+) -> Result<Truncated, StoreError> {
+    let fresh = Incarnation::random();
+    for _ in 0..TRIES {
+        let rewritten = Rewritten::read(shared, id, |stored| stored.truncated_to(from.get())).await?;
+        let incarnation = expect.incarnation();
+        let call = shared.call(&scripts::TRUNCATE, id);
+        let call = call.bytes(incarnation.as_bytes()).owned(expect.version().to_string()).number(from.get());
+        let call = rewritten.add_to(call.bytes(fresh.as_bytes()).number(rewritten.changes));
+        let mut reply = shared.run(&call).await?;
+        match reply.word.as_str() {
+            "again" => {}
+            "whole" => return Ok(Truncated::new(Some(reply.revision(id)?), 0)),
+            "emptied" => return Ok(Truncated::new(None, reply.number()?)),
+            "refused" => {
+                Expect::Exactly(expect).check(reply.optional_revision(id)?)?;
+                return Err(Misunderstood::error());
+            }
+            "truncated" => {
+                let revision = reply.revision(id)?;
+                // The log is cut by now. What is left of the text goes before the caller is told so.
+                sweep(shared, id).await?;
+                return Ok(Truncated::new(Some(revision), expect.version().saturating_sub(from.get())));
+            }
+            _ => return Err(Misunderstood::error()),
+        }
+    }
+    Err(StoreError::unavailable(Busy))
+}

@@ -1,0 +1,150 @@
+//! The programs over every store that `--store` can name. Where a server is not installed, its test is listed as ignored and a
+//! line says so; with `REQUIRE_SERVERS=1` that is a failure.
+
+#![allow(clippy::unwrap_used)] // A test may.
+
+use std::{
+    io::{BufRead as _, BufReader, Write as _},
+    process::{Child, Command, ExitCode, Output, Stdio},
+};
+
+use libtest_mimic::{Arguments, Trial};
+use reqwest::Client;
+use serde_json::{Value, json};
+use tests::servers::{cluster::Cluster, left_out, postgres, redis, test};
+
+fn chat(store: &str, lines: &str) -> Output {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_chat"))
+        .args(["--store", store])
+        .env_remove("OPENAI_API_KEY")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // A program that has ended with an error does not read.
+    drop(child.stdin.take().unwrap().write_all(lines.as_bytes()));
+    child.wait_with_output().unwrap()
+}
+
+fn said(store: &str, lines: &str) -> String {
+    let output = chat(store, lines);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// The program `server`, until it is dropped.
+struct Server(Child, String);
+
+impl Server {
+    fn start(store: &str) -> Self {
+        let mut process = Command::new(env!("CARGO_BIN_EXE_server"))
+            .args(["--listen", "127.0.0.1:0", "--store", store])
+            .env_remove("OPENAI_API_KEY")
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        Self(process, line.trim().strip_prefix("listening on ").unwrap().to_owned())
+    }
+
+    async fn ask(&self, text: &str) -> String {
+        let client = Client::builder().no_proxy().build().unwrap();
+        let url = format!("{}/conversations/demo/messages", self.1);
+        let asked = client.post(url).header("x-user", "nemo").json(&json!({ "text": text })).send().await.unwrap();
+        text_of(&asked.text().await.unwrap())
+    }
+}
+
+/// The text of all events: it comes in pieces.
+fn text_of(events: &str) -> String {
+    let data = events.lines().filter_map(|line| line.strip_prefix("data: "));
+    data.filter_map(|data| serde_json::from_str::<Value>(data).unwrap()["text"].as_str().map(str::to_owned)).collect()
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        drop(self.0.kill());
+        drop(self.0.wait());
+    }
+}
+
+/// Both programs remember a name after they were ended, and keep their conversations apart.
+async fn a_name_is_remembered_after_a_restart(store: &str) {
+    assert!(!said(store, "my name is Nemo\n").is_empty());
+    assert!(said(store, "what is my name?\n").contains("Nemo"));
+    let server = Server::start(store);
+    assert!(!server.ask("what is my name?").await.contains("Nemo"), "the chat's conversations are not the server's");
+    assert!(!server.ask("my name is Dory").await.is_empty());
+    // It is killed, not asked to end.
+    drop(server);
+    assert!(Server::start(store).ask("what is my name?").await.contains("Dory"));
+}
+
+async fn sqlite() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = format!("sqlite:{}", directory.path().join("chat.db").display());
+    a_name_is_remembered_after_a_restart(&store).await;
+}
+
+async fn in_postgres() {
+    a_name_is_remembered_after_a_restart(&postgres::shared().database().await).await;
+}
+
+async fn in_redis() {
+    let server = redis::Server::start();
+    a_name_is_remembered_after_a_restart(&format!("redis+{}", server.url())).await;
+}
+
+async fn in_a_cluster() {
+    let cluster = Cluster::start();
+    let nodes: Vec<String> = cluster.urls();
+    let nodes = nodes.iter().map(|url| url.trim_start_matches("redis://").trim_end_matches('/'));
+    let nodes: Vec<&str> = nodes.collect();
+    a_name_is_remembered_after_a_restart(&format!("redis+cluster://{}", nodes.join(","))).await;
+}
+
+async fn no_password_is_shown() {
+    // Nobody listens on port 1; the last one is no URL.
+    let urls = [
+        "postgres://u:secret@127.0.0.1:1/db?connect_timeout=2",
+        "redis://u:secret@127.0.0.1:1",
+        "redis+cluster://u:secret@127.0.0.1:1",
+        "postgers://u:secret@127.0.0.1:1/db",
+    ];
+    for url in urls {
+        for program in [env!("CARGO_BIN_EXE_chat"), env!("CARGO_BIN_EXE_server")] {
+            let output = Command::new(program).args(["--store", url]).stdin(Stdio::null()).output().unwrap();
+            let shown =
+                format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+            assert!(!output.status.success() && !shown.is_empty() && !shown.contains("secret"), "{shown}");
+        }
+    }
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::from_args();
+    let (postgres_is_there, redis_is_there) = (postgres::is_there(), redis::is_there());
+    // Listing is not running: a list is read by a program.
+    if !arguments.list {
+        let servers = [(postgres::NAME, postgres_is_there), (redis::NAME, redis_is_there)];
+        servers.iter().filter(|(_, is_there)| !is_there).for_each(|(name, _)| left_out(name));
+    }
+    let mut tests: Vec<Trial> = vec![
+        test("no_password_is_shown", no_password_is_shown),
+        test("sqlite::a_name_is_remembered_after_a_restart", sqlite),
+    ];
+    // A program that was built without a driver has nothing to show there but its error, which a unit test looks at.
+    if cfg!(feature = "postgres") {
+        let postgres = test("postgres::a_name_is_remembered_after_a_restart", in_postgres);
+        tests.push(postgres.with_ignored_flag(!postgres_is_there));
+    }
+    if cfg!(feature = "redis") {
+        let redis = test("redis::a_name_is_remembered_after_a_restart", in_redis);
+        let cluster = test("redis_cluster::a_name_is_remembered_after_a_restart", in_a_cluster);
+        tests.extend([redis, cluster].map(|test| test.with_ignored_flag(!redis_is_there)));
+    }
+    libtest_mimic::run(&arguments, tests).exit_code()
+}

@@ -1,0 +1,149 @@
+//! What a worker says to the parent, a line each.
+
+use std::{fmt, str::FromStr};
+
+use crate::exchange::{Conversation, Task};
+
+/// A line of a worker.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Said {
+    /// From now on the exchange may be stored.
+    Try(Task),
+    /// It is stored, at that position.
+    Ack { task: Task, seq: u64, how: How },
+    /// An attempt failed, and another one will be made: the exchange may be stored or not.
+    Fail { task: Task, what: String },
+    /// The exchange can no longer be stored: it was refused, before the model was called.
+    Refused { task: Task, what: String },
+    /// A compaction was seen in the store: it must not go back from there.
+    Cut { conversation: Conversation, profile: usize, at: Positions },
+    /// Something that must not be.
+    Violation(String),
+}
+
+/// How it became known that an exchange is stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum How {
+    /// By the append.
+    Stored,
+    /// By the append, behind an exchange that came between a call and its result.
+    Moved,
+    /// The append said that it is there already.
+    Duplicate,
+    /// The load said so, before the model was called.
+    Recorded,
+}
+
+/// The positions of a compaction: window, rounds, cleared results, summary.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Positions(pub(crate) [u64; 4]);
+
+impl Positions {
+    /// Whether any of them is before the other's.
+    pub(crate) fn goes_back_from(self, other: Self) -> bool {
+        self.0.iter().zip(other.0).any(|(now, before)| *now < before)
+    }
+
+    /// The later one of each.
+    pub(crate) fn max(self, other: Self) -> Self {
+        let mut max = self.0;
+        max.iter_mut().zip(other.0).for_each(|(one, other)| *one = other.max(*one));
+        Self(max)
+    }
+}
+
+impl fmt::Display for Positions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [window, rounds, cleared, covers] = self.0;
+        write!(f, "{window},{rounds},{cleared},{covers}")
+    }
+}
+
+impl FromStr for Positions {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let numbers: Vec<u64> = text.split(',').map(str::parse).collect::<Result<_, _>>().map_err(drop)?;
+        Ok(Self(numbers.try_into().map_err(drop)?))
+    }
+}
+
+const HOWS: [(How, &str); 4] =
+    [(How::Stored, "stored"), (How::Moved, "moved"), (How::Duplicate, "duplicate"), (How::Recorded, "recorded")];
+
+impl fmt::Display for Said {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Try(task) => write!(f, "try {task}"),
+            Self::Ack { task, seq, how } => {
+                let how = HOWS.iter().find(|(known, _)| known == how).map_or("", |(_, word)| word);
+                write!(f, "ack {task} {seq} {how}")
+            }
+            Self::Fail { task, what } => write!(f, "fail {task} {what}"),
+            Self::Refused { task, what } => write!(f, "refused {task} {what}"),
+            Self::Cut { conversation, profile, at } => write!(f, "cut {conversation} {profile} {at}"),
+            Self::Violation(what) => write!(f, "violation {}", what.replace('\n', " ")),
+        }
+    }
+}
+
+impl FromStr for Said {
+    type Err = ();
+
+    fn from_str(line: &str) -> Result<Self, ()> {
+        let (word, rest) = line.split_once(' ').ok_or(())?;
+        let words: Vec<&str> = rest.split(' ').collect();
+        // A task is three words.
+        let task = || words.get(..3).ok_or(())?.join(" ").parse();
+        let what = || words.get(3..).map(|words| words.join(" ")).ok_or(());
+        Ok(match (word, words.as_slice()) {
+            ("try", [_, _, _]) => Self::Try(task()?),
+            ("ack", [_, _, _, seq, how]) => {
+                let how = HOWS.iter().find(|(_, word)| word == how).ok_or(())?.0;
+                Self::Ack { task: task()?, seq: seq.parse().map_err(drop)?, how }
+            }
+            ("fail", _) => Self::Fail { task: task()?, what: what()? },
+            ("refused", _) => Self::Refused { task: task()?, what: what()? },
+            ("cut", [conversation, profile, at]) => Self::Cut {
+                conversation: conversation.parse().map_err(drop)?,
+                profile: profile.parse().map_err(drop)?,
+                at: at.parse()?,
+            },
+            ("violation", _) => Self::Violation(rest.to_owned()),
+            _ => return Err(()),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::exchange::{Kind, Name};
+
+    #[test]
+    fn what_is_said_is_understood() {
+        let task = Task { name: Name { worker: 1, number: 2 }, conversation: 3, kind: Kind::Result };
+        for said in [
+            Said::Try(task),
+            Said::Ack { task, seq: 9, how: How::Moved },
+            Said::Ack { task, seq: 0, how: How::Recorded },
+            Said::Fail { task, what: "save unavailable".into() },
+            Said::Refused { task, what: "input".into() },
+            Said::Cut { conversation: 3, profile: 1, at: Positions([1, 2, 0, 1]) },
+            Said::Violation("all is lost".into()),
+        ] {
+            assert_eq!(said.to_string().parse(), Ok(said));
+        }
+        for wrong in ["", "try", "try w1-2 3", "ack w1-2 3 plain 9", "ack w1-2 3 plain 9 somehow", "cut 3 1 1,2,3"] {
+            assert_eq!(wrong.parse::<Said>(), Err(()), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn any_position_that_goes_back_is_noticed() {
+        let before = Positions([4, 5, 0, 2]);
+        assert!(!before.goes_back_from(before) && !Positions([9, 5, 0, 2]).goes_back_from(before));
+        assert!(Positions([9, 9, 9, 1]).goes_back_from(before));
+        assert_eq!(Positions([1, 9, 0, 0]).max(before), Positions([4, 9, 0, 2]));
+    }
+}

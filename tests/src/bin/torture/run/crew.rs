@@ -1,0 +1,145 @@
+//! The worker processes.
+
+use std::{
+    collections::BTreeMap,
+    env,
+    io::{BufRead as _, BufReader, Write as _},
+    process::{Child, ChildStdin, Command, Stdio},
+    sync::mpsc::{Receiver, Sender, channel},
+    thread,
+};
+
+use crate::{PATIENCE, chance::Chance, exchange::Task};
+
+/// What a worker did.
+#[derive(Debug)]
+pub(crate) enum Event {
+    /// It said something. A line that was cut off by its end is none.
+    Line(String),
+    /// Its output has ended, and so has the process.
+    Ended,
+}
+
+/// What is to be the same for all workers.
+#[derive(Clone, Debug)]
+pub(crate) struct Orders {
+    pub(crate) store: String,
+    pub(crate) conversations: u32,
+    pub(crate) lanes: usize,
+}
+
+/// The workers that run.
+pub(crate) struct Crew {
+    orders: Orders,
+    chance: Chance,
+    workers: BTreeMap<u32, Worker>,
+    started: u32,
+    events: Receiver<(u32, Event)>,
+    sender: Sender<(u32, Event)>,
+}
+
+struct Worker {
+    process: Child,
+    stdin: ChildStdin,
+}
+
+impl Crew {
+    pub(crate) fn new(orders: Orders, chance: Chance) -> Self {
+        let (sender, events) = channel();
+        Self { orders, chance, workers: BTreeMap::new(), started: 0, events, sender }
+    }
+
+    /// The number that the next worker will have.
+    pub(crate) const fn next(&self) -> u32 {
+        self.started
+    }
+
+    /// Starts a worker, which waits for its orders.
+    pub(crate) fn start(&mut self) -> u32 {
+        let number = self.started;
+        self.started += 1;
+        let Orders { store, conversations, lanes } = &self.orders;
+        let mut command = Command::new(env::current_exe().unwrap());
+        command.args(["worker", "--store", store]);
+        command.args(["--number", &number.to_string(), "--seed", &self.chance.next().to_string()]);
+        command.args(["--conversations", &conversations.to_string(), "--lanes", &lanes.to_string()]);
+        let mut process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let (stdin, stdout) = (process.stdin.take().unwrap(), process.stdout.take().unwrap());
+        let sender = self.sender.clone();
+        // Read all the time, or a full pipe would hold the worker up.
+        thread::spawn(move || {
+            let mut output = BufReader::new(stdout);
+            let mut line = String::new();
+            while output.read_line(&mut line).is_ok_and(|read| read > 0) {
+                if let Some(whole) = line.strip_suffix('\n') {
+                    // Nobody listens any more when the run has failed.
+                    drop(sender.send((number, Event::Line(whole.to_owned()))));
+                }
+                line.clear();
+            }
+            drop(sender.send((number, Event::Ended)));
+        });
+        self.workers.insert(number, Worker { process, stdin });
+        number
+    }
+
+    /// Has a worker repeat these exchanges first, and then begin.
+    pub(crate) fn go(&mut self, number: u32, repeats: &[Task]) {
+        let lines: String = repeats.iter().map(|task| format!("{task}\n")).collect();
+        self.tell(number, &format!("{lines}go\n"));
+    }
+
+    /// Has all workers finish what they are doing.
+    pub(crate) fn stop(&mut self) {
+        let all: Vec<u32> = self.workers.keys().copied().collect();
+        all.into_iter().for_each(|number| self.tell(number, "stop\n"));
+    }
+
+    fn tell(&mut self, number: u32, line: &str) {
+        if let Some(worker) = self.workers.get_mut(&number) {
+            // If it is gone, its end tells so.
+            drop(worker.stdin.write_all(line.as_bytes()));
+        }
+    }
+
+    /// Kills that many workers, chosen by chance: with SIGKILL, where there is such a thing.
+    pub(crate) fn kill(&mut self, victims: usize) -> Vec<u32> {
+        let mut killed = Vec::new();
+        for _ in 0..victims.min(self.workers.len()) {
+            let victim = *self.workers.keys().nth(self.chance.index(self.workers.len())).unwrap();
+            let mut worker = self.workers.remove(&victim).unwrap();
+            worker.process.kill().unwrap();
+            worker.process.wait().unwrap();
+            killed.push(victim);
+        }
+        killed
+    }
+
+    /// Waits for what a worker does next; `None` if none of them does anything for too long.
+    pub(crate) fn event(&self) -> Option<(u32, Event)> {
+        // It cannot be disconnected: there is a sender in here.
+        self.events.recv_timeout(PATIENCE * 2).ok()
+    }
+
+    /// Takes leave of a worker whose output has ended by itself.
+    ///
+    /// # Errors
+    ///
+    /// How it ended, if that was no good end.
+    pub(crate) fn ended(&mut self, number: u32) -> Result<(), String> {
+        let Some(mut worker) = self.workers.remove(&number) else { return Ok(()) };
+        let status = worker.process.wait().unwrap();
+        if status.success() { Ok(()) } else { Err(format!("worker {number} ended with {status}")) }
+    }
+
+    /// How many run.
+    pub(crate) fn len(&self) -> usize {
+        self.workers.len()
+    }
+}
+
+impl Drop for Crew {
+    fn drop(&mut self) {
+        self.kill(usize::MAX);
+    }
+}

@@ -1,0 +1,181 @@
+//! What the workers have said about each exchange.
+
+use std::collections::{BTreeMap, HashMap};
+
+use crate::{
+    exchange::{Conversation, Name, Task},
+    protocol::{How, Positions, Said},
+};
+
+/// What is known of all exchanges, and what was counted.
+#[derive(Debug, Default)]
+pub(crate) struct Ledger {
+    tried: HashMap<Name, Tried>,
+    /// The furthest position that each worker was acknowledged in each conversation.
+    furthest: HashMap<(u32, Conversation), u64>,
+    /// The furthest that each compaction was seen at, by conversation and profile.
+    pub(crate) cuts: HashMap<(Conversation, usize), Positions>,
+    pub(crate) acknowledged: u64,
+    pub(crate) refused: u64,
+    /// Attempts that failed, by what they failed with.
+    pub(crate) failed: BTreeMap<String, u64>,
+    /// How it became known that exchanges are stored.
+    pub(crate) hows: [u64; 4],
+    pub(crate) violations: Vec<String>,
+}
+
+/// What is known of one exchange.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Tried {
+    pub(crate) task: Task,
+    pub(crate) acknowledged: Option<u64>,
+    refused: bool,
+    /// A position that its worker knew to be taken when it was first tried: it must come behind that.
+    behind: Option<u64>,
+    /// The process that has to settle it.
+    owner: u32,
+}
+
+impl Ledger {
+    /// Takes down what a worker said, and says whether it was the first acknowledgement of an exchange.
+    pub(crate) fn note(&mut self, worker: u32, line: &str) -> bool {
+        let Ok(said) = line.parse() else {
+            self.violations.push(format!("worker {worker} said something odd: {line:.80}"));
+            return false;
+        };
+        match said {
+            Said::Try(task) => {
+                let behind = self.furthest.get(&(worker, task.conversation)).copied();
+                let new = Tried { task, acknowledged: None, refused: false, behind, owner: worker };
+                let tried = *self.tried.entry(task.name).or_insert(new);
+                if tried.task != task || tried.owner != worker {
+                    self.violations.push(format!("worker {worker} tried {}, which is another's", task.name));
+                }
+            }
+            Said::Ack { task, seq, how } => {
+                let count = match how {
+                    How::Stored => 0,
+                    How::Moved => 1,
+                    How::Duplicate => 2,
+                    How::Recorded => 3,
+                };
+                self.hows[count] += 1;
+                return self.acknowledge(worker, task, seq);
+            }
+            Said::Fail { what, .. } => *self.failed.entry(what).or_default() += 1,
+            Said::Refused { task, .. } => {
+                self.refused += 1;
+                self.change(task, |tried| tried.refused = true);
+            }
+            Said::Cut { conversation, profile, at } => {
+                let cut = self.cuts.entry((conversation, profile)).or_default();
+                *cut = cut.max(at);
+            }
+            Said::Violation(what) => self.violations.push(format!("worker {worker}: {what}")),
+        }
+        false
+    }
+
+    fn acknowledge(&mut self, worker: u32, task: Task, seq: u64) -> bool {
+        let (mut before, mut behind) = (None, None);
+        self.change(task, |tried| (before, behind) = (tried.acknowledged.replace(seq), tried.behind));
+        if let Some(behind) = behind.filter(|behind| *behind >= seq) {
+            self.violations.push(format!("{} is at {seq}, and was tried when {behind} was taken", task.name));
+        }
+        let furthest = self.furthest.entry((worker, task.conversation)).or_insert(seq);
+        *furthest = seq.max(*furthest);
+        match before {
+            None => self.acknowledged += 1,
+            Some(before) if before == seq => {}
+            Some(before) => {
+                self.violations.push(format!("{} was acknowledged at {before} and at {seq}", task.name));
+            }
+        }
+        before.is_none()
+    }
+
+    fn change(&mut self, task: Task, change: impl FnOnce(&mut Tried)) {
+        match self.tried.get_mut(&task.name) {
+            Some(tried) if tried.task == task => change(tried),
+            _ => self.violations.push(format!("{} was never tried like this", task.name)),
+        }
+    }
+
+    /// What a process that is gone has left unsettled, handed over to another one.
+    pub(crate) fn hand_over(&mut self, from: u32, to: u32) -> Vec<Task> {
+        let open = self.tried.values_mut().filter(|tried| tried.owner == from && tried.is_open());
+        let mut open: Vec<Task> = open
+            .map(|tried| {
+                tried.owner = to;
+                tried.task
+            })
+            .collect();
+        // A call comes before its result.
+        open.sort_by_key(|task| task.name);
+        open
+    }
+
+    /// What is known of that exchange.
+    pub(crate) fn get(&self, name: Name) -> Option<&Tried> {
+        self.tried.get(&name)
+    }
+
+    /// What was acknowledged in that conversation, and where.
+    pub(crate) fn acknowledged_in(&self, conversation: Conversation) -> impl Iterator<Item = (Name, u64)> {
+        let tried = self.tried.values().filter(move |tried| tried.task.conversation == conversation);
+        tried.filter_map(|tried| tried.acknowledged.map(|seq| (tried.task.name, seq)))
+    }
+
+    /// How many were tried.
+    pub(crate) fn tried(&self) -> usize {
+        self.tried.len()
+    }
+}
+
+impl Tried {
+    fn is_open(&self) -> bool {
+        self.acknowledged.is_none() && !self.refused
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_killed_process_leaves_what_is_open() {
+        let mut ledger = Ledger::default();
+        for line in ["try w1-0 5 call", "try w1-1 5 plain", "try w1-2 6 plain", "refused w1-2 6 plain superseded"] {
+            assert!(!ledger.note(1, line));
+        }
+        assert!(ledger.note(1, "ack w1-1 5 plain 0 stored"));
+        let open = ledger.hand_over(1, 2);
+        assert_eq!(open.iter().map(ToString::to_string).collect::<Vec<_>>(), ["w1-0 5 call"]);
+        assert!(ledger.hand_over(1, 3).is_empty());
+        assert!(ledger.note(2, "ack w1-0 5 call 1 recorded") && ledger.hand_over(2, 3).is_empty());
+        assert_eq!((ledger.acknowledged, ledger.hows, ledger.violations.len()), (2, [1, 0, 0, 1], 0));
+        assert_eq!(ledger.acknowledged_in(5).count(), 2);
+    }
+
+    #[test]
+    fn contradictions_are_violations() {
+        let mut ledger = Ledger::default();
+        ledger.note(1, "try w1-0 5 plain");
+        assert!(ledger.note(1, "ack w1-0 5 plain 3 stored"));
+        for line in
+            ["ack w1-0 5 plain 4 recorded", "ack w1-9 5 plain 5 stored", "ack w1-0 6 plain 3 stored", "nonsense"]
+        {
+            let before = ledger.violations.len();
+            ledger.note(1, line);
+            assert_eq!(ledger.violations.len(), before + 1, "{line}");
+        }
+        ledger.note(2, "try w1-0 5 plain");
+        assert_eq!(ledger.violations.len(), 5, "another's exchange");
+        for line in
+            ["try w1-10 5 plain", "ack w1-10 5 plain 6 stored", "try w1-11 5 plain", "ack w1-11 5 plain 2 stored"]
+        {
+            ledger.note(1, line);
+        }
+        assert_eq!(ledger.violations.len(), 6, "what came later stands before");
+    }
+}

@@ -1,0 +1,201 @@
+//! The parent: it starts the workers, deals the blows, and reads everything back.
+
+mod crew;
+mod ledger;
+mod plan;
+mod report;
+mod verify;
+
+use std::{
+    process::ExitCode,
+    time::{Duration, Instant},
+};
+
+use tokio::runtime::Runtime;
+use tower_chat_history::BoxError;
+
+use self::{
+    crew::{Crew, Event, Orders},
+    ledger::Ledger,
+    plan::{Blow, Plan},
+    report::Report,
+};
+use crate::{
+    chance::Chance,
+    place::{Kind, Place},
+    store,
+};
+
+/// Looking into the whole file takes long when it is large.
+const FILE_CHECKS: u64 = 5;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Settings {
+    #[arg(long, value_enum, default_value = "sqlite")]
+    store: Kind,
+    /// How many processes chat at once.
+    #[arg(long, default_value_t = 4)]
+    processes: u64,
+    /// How many turns each has under way at once.
+    #[arg(long, default_value_t = 8)]
+    lanes: usize,
+    #[arg(long, default_value_t = 20)]
+    conversations: u32,
+    /// How many exchanges are acknowledged at least.
+    #[arg(long, default_value_t = 1_000)]
+    exchanges: u64,
+    /// How many processes are killed.
+    #[arg(long, default_value_t = 10)]
+    kills: u64,
+    /// How often the server is crashed and started again, where there is one; once more before all is read back.
+    #[arg(long, default_value_t = 0)]
+    restarts: u64,
+    /// What all decisions follow from [default: by the clock].
+    #[arg(long)]
+    seed: Option<u64>,
+    /// The workers reach the server as it is: no delays, no cut connections.
+    #[arg(long)]
+    no_proxy: bool,
+    /// Before all else, kills the first processes while they open the store.
+    #[arg(long)]
+    kill_first: bool,
+}
+
+/// A run under way.
+struct Run<'a> {
+    args: &'a Settings,
+    place: Place,
+    crew: Crew,
+    ledger: Ledger,
+    plan: Plan,
+    chance: Chance,
+    kills: u64,
+    restarts: u64,
+    file_checks: u64,
+    /// The victims whose last words are still to be read.
+    dying: Vec<u32>,
+}
+
+/// Runs it, prints the report, and says whether all was well.
+pub(crate) fn run(args: &Settings, runtime: &Runtime) -> Result<ExitCode, BoxError> {
+    let seed = args.seed.unwrap_or_else(|| {
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+        u64::try_from(now.as_millis()).unwrap_or_default()
+    });
+    eprintln!("seed: {seed}");
+    let mut chance = Chance::new(seed);
+    let place = Place::start(args.store, !args.no_proxy, chance.fork(), runtime);
+    let orders =
+        Orders { store: place.through_proxy().to_owned(), conversations: args.conversations, lanes: args.lanes };
+    let crew = Crew::new(orders, chance.fork());
+    let plan = Plan::new(args.exchanges, args.processes, args.kills, args.restarts, &mut chance);
+    let ledger = Ledger::default();
+    let mut run =
+        Run { args, place, crew, ledger, plan, chance, kills: 0, restarts: 0, file_checks: 0, dying: Vec::new() };
+    let began = Instant::now();
+    run.work();
+    let running = began.elapsed();
+
+    let Run { mut place, crew, mut ledger, kills, mut restarts, .. } = run;
+    drop(crew);
+    let faults = place.faults();
+    // What was acknowledged must be on disk.
+    restarts += u64::from(args.restarts > 0 && place.crash_and_restart());
+    ledger.violations.extend(place.check_file().err());
+    let began = Instant::now();
+    let found = runtime.block_on(async {
+        let store = store::open(place.direct()).await?;
+        Ok::<_, BoxError>(verify::all(&*store, args.conversations, &ledger).await)
+    })?;
+    let reading = began.elapsed();
+    let store = format!("{:?}, {} processes, {} conversations", args.store, args.processes, args.conversations);
+    let report = Report { store, seed, ledger: &ledger, found: &found, faults, kills, restarts, running, reading };
+    print!("{report}");
+    Ok(if report.violations() == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+impl Run<'_> {
+    /// Has the workers work until all exchanges are acknowledged and all blows have fallen.
+    fn work(&mut self) {
+        self.start();
+        if self.args.kill_first {
+            self.kill_first();
+        }
+        let mut shown = 0;
+        let mut stopping = false;
+        while self.crew.len() > 0 || !self.dying.is_empty() {
+            let Some((worker, event)) = self.crew.event() else {
+                self.ledger.violations.push("no worker does anything".to_owned());
+                return;
+            };
+            self.note(worker, event);
+            while let Some(blow) = self.plan.due(self.ledger.acknowledged) {
+                self.deal(blow);
+            }
+            let tenth = self.ledger.acknowledged * 10 / self.args.exchanges.max(1);
+            if tenth > shown {
+                shown = tenth;
+                let (kills, restarts) = (self.kills, self.restarts);
+                eprintln!("{} acknowledged, {kills} killed, {restarts} restarts", self.ledger.acknowledged);
+            }
+            if !stopping && self.plan.is_done() && self.ledger.acknowledged >= self.args.exchanges {
+                stopping = true;
+                self.crew.stop();
+            }
+        }
+    }
+
+    /// Starts all workers, so that they begin at the same moment.
+    fn start(&mut self) {
+        let started: Vec<u32> = (0..self.args.processes).map(|_| self.crew.start()).collect();
+        started.into_iter().for_each(|number| self.crew.go(number, &[]));
+    }
+
+    /// Kills the workers while they open the store.
+    fn kill_first(&mut self) {
+        // Long enough for some of them to have begun.
+        std::thread::sleep(self.chance.time(Duration::from_millis(60)));
+        let victims = self.crew.kill(usize::MAX);
+        self.kills += victims.len() as u64;
+        self.bury(victims);
+    }
+
+    fn note(&mut self, worker: u32, event: Event) {
+        match event {
+            Event::Line(line) => drop(self.ledger.note(worker, &line)),
+            Event::Ended => {
+                self.dying.retain(|dying| *dying != worker);
+                self.ledger.violations.extend(self.crew.ended(worker).err());
+            }
+        }
+    }
+
+    fn deal(&mut self, blow: Blow) {
+        match blow {
+            Blow::Restart => self.restarts += u64::from(self.place.crash_and_restart()),
+            Blow::Kill(victims) => {
+                let victims = self.crew.kill(usize::try_from(victims).unwrap_or(usize::MAX));
+                self.kills += victims.len() as u64;
+                if self.crew.len() == 0 && self.file_checks < FILE_CHECKS {
+                    self.file_checks += 1;
+                    self.ledger.violations.extend(self.place.check_file().err());
+                }
+                self.bury(victims);
+            }
+        }
+    }
+
+    /// Hears the last words of the dead, and has others take over what they left.
+    fn bury(&mut self, victims: Vec<u32>) {
+        self.dying.extend(&victims);
+        while !self.dying.is_empty() {
+            let Some((worker, event)) = self.crew.event() else { return };
+            self.note(worker, event);
+        }
+        for victim in victims {
+            let left = self.ledger.hand_over(victim, self.crew.next());
+            let heir = self.crew.start();
+            self.crew.go(heir, &left);
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! Reading everything back.
+
+use std::collections::HashMap;
+
+use tower_chat_history::{
+    Compaction, HistoryStore, HistoryStoreExt as _, Load, LoadLimit, Loaded, Profile, Recorded, Seq,
+};
+
+use super::ledger::Ledger;
+use crate::{
+    PROFILES,
+    exchange::{Conversation, Kind, Name, conversation_id},
+    whole,
+    worker::positions,
+};
+
+/// What was found in the store.
+#[derive(Debug, Default)]
+pub(crate) struct Found {
+    pub(crate) stored: u64,
+    pub(crate) bytes: u64,
+    pub(crate) compactions: u64,
+    /// How often an exchange stands behind one of another worker.
+    pub(crate) turns_taken: u64,
+    pub(crate) violations: Vec<String>,
+}
+
+/// Reads every conversation and checks it.
+pub(crate) async fn all(store: &dyn HistoryStore, conversations: Conversation, ledger: &Ledger) -> Found {
+    let mut found = Found::default();
+    for conversation in 0..conversations {
+        if let Err(error) = one(store, conversation, ledger, &mut found).await {
+            found.violations.push(format!("c{conversation} cannot be read: {error}"));
+        }
+    }
+    found
+}
+
+async fn one(
+    store: &dyn HistoryStore,
+    conversation: Conversation,
+    ledger: &Ledger,
+    found: &mut Found,
+) -> Result<(), tower_chat_history::BoxError> {
+    let id = conversation_id(conversation)?;
+    let log = store.conversation(&id).exchanges().await?;
+    found.stored += log.len() as u64;
+    found.bytes += log.iter().map(|recorded| recorded.exchange.bytes() as u64).sum::<u64>();
+    found.turns_taken += changes_of_writer(&log);
+    found.violations.extend(check_log(conversation, &log, ledger));
+    for (number, profile) in PROFILES.into_iter().enumerate() {
+        let load = Load::new().profile(Profile::new(profile)?).limit(LoadLimit::new(1, 1)?);
+        let (len, compaction) = match store.load(&id, load).await? {
+            Loaded::Window(window) => (window.revision.version(), window.compaction),
+            Loaded::Absent => (0, None),
+            other => return Err(format!("an odd answer: {other:?}").into()),
+        };
+        if len != log.len() as u64 {
+            found.violations.push(format!("c{conversation} has {} exchanges, and its revision says {len}", log.len()));
+        }
+        found.compactions += u64::from(compaction.is_some());
+        found.violations.extend(check_compaction(conversation, number, compaction.as_ref(), &log, ledger));
+    }
+    Ok(())
+}
+
+fn changes_of_writer(log: &[Recorded]) -> u64 {
+    let writer = |recorded: &Recorded| recorded.exchange.id.as_str().parse().map(|name: Name| name.worker);
+    log.windows(2).filter(|pair| writer(&pair[0]) != writer(&pair[1])).count() as u64
+}
+
+/// What is wrong with a conversation's log.
+fn check_log(conversation: Conversation, log: &[Recorded], ledger: &Ledger) -> Vec<String> {
+    let mut wrong = Vec::new();
+    let mut places = HashMap::new();
+    for (position, recorded) in (0..).zip(log) {
+        let at = format!("c{conversation} at {position}");
+        if recorded.seq != Seq::new(position) {
+            wrong.push(format!("{at}: a gap, for here is {}", recorded.seq));
+        }
+        match whole::task(&recorded.exchange) {
+            Ok(task) => {
+                if task.conversation != conversation {
+                    wrong.push(format!("{at}: {} of c{}", task.name, task.conversation));
+                }
+                if ledger.get(task.name).is_none_or(|tried| tried.task != task) {
+                    wrong.push(format!("{at}: {} was never tried", task.name));
+                }
+                if let Some(before) = places.insert(task.name, position) {
+                    wrong.push(format!("{at}: {} is also at {before}", task.name));
+                }
+                let continues = recorded.exchange.continues.map(Seq::get);
+                if task.kind == Kind::Result && continues != places.get(&task.name.before()).copied() {
+                    wrong.push(format!("{at}: {} continues {continues:?}", task.name));
+                }
+            }
+            Err(what) => wrong.push(format!("{at}: {what}")),
+        }
+    }
+    for (name, seq) in ledger.acknowledged_in(conversation) {
+        match places.get(&name) {
+            Some(place) if *place == seq => {}
+            Some(place) => wrong.push(format!("c{conversation}: {name} was acknowledged at {seq} and is at {place}")),
+            None => wrong.push(format!("c{conversation}: {name} was acknowledged at {seq} and is lost")),
+        }
+    }
+    wrong
+}
+
+/// What is wrong with a stored compaction.
+fn check_compaction(
+    conversation: Conversation,
+    profile: usize,
+    compaction: Option<&Compaction>,
+    log: &[Recorded],
+    ledger: &Ledger,
+) -> Vec<String> {
+    let mut wrong = Vec::new();
+    let cut = compaction.map(|compaction| compaction.cut.clone()).unwrap_or_default();
+    let opens = |seq: Seq| {
+        let found = usize::try_from(seq.get()).ok().and_then(|place| log.get(place));
+        found.is_some_and(|recorded| recorded.exchange.opens_turn())
+    };
+    if compaction.is_some()
+        && let Err(error) = cut.check(None, log.len() as u64, opens)
+    {
+        wrong.push(format!("c{conversation}: the compaction {profile} breaks a rule: {error}"));
+    }
+    let seen = ledger.cuts.get(&(conversation, profile)).copied().unwrap_or_default();
+    let at = positions(&cut);
+    if at.goes_back_from(seen) {
+        wrong.push(format!("c{conversation}: the compaction {profile} was seen at {seen} and is at {at}"));
+    }
+    if let Some(summary) = &cut.summary
+        && !summary.text.starts_with(&format!("A summary of c{conversation}:"))
+    {
+        wrong.push(format!("c{conversation}: the summary {profile} is of another conversation"));
+    }
+    wrong
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use tower_chat_history::{CompactionVersion, Cut, Exchange, ExchangeId, Message, Summary};
+
+    use super::*;
+    use crate::exchange::{Part, Task};
+
+    fn task(number: u32, kind: Kind) -> Task {
+        Task { name: Name { worker: 1, number }, conversation: 2, kind }
+    }
+
+    fn recorded(seq: u64, task: Task) -> Recorded {
+        let (asked, answered) = (task.text(Part::Asked), task.text(Part::Answered));
+        let call = json!({"id": task.name.call_id(), "type": "function",
+            "function": {"name": "look", "arguments": json!({"text": answered}).to_string()}});
+        let calls = Message::from_json(json!({"role": "assistant", "tool_calls": [call]}).to_string()).unwrap();
+        let messages = match task.kind {
+            Kind::Plain => [Message::user(asked), Message::assistant(answered)],
+            Kind::Call => [Message::user(asked), calls],
+            Kind::Result => [Message::tool(task.name.before().call_id(), asked), Message::assistant(answered)],
+        };
+        let exchange = Exchange::new(ExchangeId::new(task.name.to_string()).unwrap(), messages);
+        let exchange = if task.kind == Kind::Result { exchange.continuing(Seq::new(1)) } else { exchange };
+        Recorded::new(Seq::new(seq), exchange)
+    }
+
+    /// A plain exchange, a call, another plain one, and the call's result.
+    fn sound() -> (Vec<Recorded>, Ledger) {
+        let tasks = [task(0, Kind::Plain), task(1, Kind::Call), task(3, Kind::Plain), task(2, Kind::Result)];
+        let mut ledger = Ledger::default();
+        for (seq, task) in tasks.iter().enumerate() {
+            ledger.note(1, &format!("try {task}"));
+            ledger.note(1, &format!("ack {task} {seq} stored"));
+        }
+        ledger.note(1, &format!("try {}", self::task(9, Kind::Plain)));
+        ((0..).zip(tasks).map(|(seq, task)| recorded(seq, task)).collect(), ledger)
+    }
+
+    #[test]
+    fn a_sound_log_is_found_sound() {
+        let (mut log, ledger) = sound();
+        assert_eq!(check_log(2, &log, &ledger), [""; 0]);
+        // What was not acknowledged may be there.
+        log.push(recorded(4, task(9, Kind::Plain)));
+        assert_eq!(check_log(2, &log, &ledger), [""; 0]);
+    }
+
+    #[test]
+    fn every_damage_is_found() {
+        let found = |damage: &dyn Fn(&mut Vec<Recorded>), what: &str| {
+            let (mut log, ledger) = sound();
+            damage(&mut log);
+            let wrong = check_log(2, &log, &ledger);
+            assert!(wrong.iter().any(|wrong| wrong.contains(what)), "{what}: {wrong:?}");
+        };
+        found(&|log| drop(log.pop()), "w1-2 was acknowledged at 3 and is lost");
+        found(&|log| log.push(recorded(4, task(0, Kind::Plain))), "w1-0 is also at 0");
+        found(&|log| log.push(recorded(4, task(7, Kind::Plain))), "w1-7 was never tried");
+        found(&|log| log.push(recorded(5, task(9, Kind::Plain))), "a gap");
+        found(&|log| log[3] = recorded(3, task(9, Kind::Plain)), "is lost");
+        found(&|log| log.swap(0, 2), "acknowledged at 0 and is at 2");
+        let of_another = |log: &mut Vec<Recorded>| {
+            log.push(recorded(4, Task { conversation: 3, ..task(9, Kind::Plain) }));
+        };
+        found(&of_another, "of c3");
+        let continues_another = |log: &mut Vec<Recorded>| {
+            log[3] = Recorded::new(Seq::new(3), (*log[3].exchange).clone().continuing(Seq::FIRST));
+        };
+        found(&continues_another, "w1-2 continues Some(0)");
+        let torn = |log: &mut Vec<Recorded>| {
+            let mut exchange = (*log[0].exchange).clone();
+            exchange.messages.truncate(1);
+            log[0] = Recorded::new(Seq::FIRST, exchange);
+        };
+        found(&torn, "torn");
+    }
+
+    #[test]
+    fn compactions_that_break_a_rule_are_found() {
+        let (log, mut ledger) = sound();
+        ledger.note(1, "cut 2 0 1,1,0,1");
+        let found = |cut: Cut| {
+            let compaction = Compaction::new(CompactionVersion::new(1), cut);
+            check_compaction(2, 0, Some(&compaction), &log, &ledger)
+        };
+        let mut cut = Cut::window_from(Seq::new(2));
+        cut.summary = Some(Summary::new("A summary of c2: some", Seq::new(1)));
+        assert_eq!(found(cut.clone()), [""; 0]);
+        cut.summary = Some(Summary::new("A summary of c3: some", Seq::new(1)));
+        assert!(found(cut)[0].contains("of another conversation"));
+        assert!(found(Cut::window_from(Seq::new(3)))[0].contains("breaks a rule"), "within a turn");
+        assert!(found(Cut::window_from(Seq::new(4)))[0].contains("breaks a rule"), "behind the log");
+        assert!(found(Cut::window_from(Seq::FIRST))[0].contains("was seen at 1,1,0,1"), "it went back");
+        assert!(check_compaction(2, 0, None, &log, &ledger)[0].contains("was seen"), "it is gone");
+        assert_eq!(check_compaction(2, 1, None, &log, &ledger), [""; 0]);
+    }
+}

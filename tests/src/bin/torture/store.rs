@@ -1,0 +1,41 @@
+//! Opening the store that the parent names.
+
+use std::{sync::Arc, time::Duration};
+
+use tower_chat_history::{BoxError, HistoryStore};
+use tower_chat_history_postgres::PostgresOptions;
+use tower_chat_history_redis::RedisStore;
+use tower_chat_history_sqlite::SqliteStore;
+
+use crate::PATIENCE;
+
+/// The connections of one process: with many processes there are many.
+const CONNECTIONS: usize = 8;
+
+/// Opens `sqlite:PATH`, `postgres://…`, `redis://…`, `unix://…` (Redis) or `redis+cluster:URL,URL`. A server may be down just
+/// now, so that is tried again.
+///
+/// # Errors
+///
+/// When it cannot be opened within [`PATIENCE`].
+pub(crate) async fn open(url: &str) -> Result<Arc<dyn HistoryStore>, BoxError> {
+    let began = std::time::Instant::now();
+    loop {
+        match open_once(url).await {
+            Err(error) if began.elapsed() > PATIENCE => return Err(error),
+            Err(_) => tokio::time::sleep(Duration::from_millis(20)).await,
+            opened => return opened,
+        }
+    }
+}
+
+async fn open_once(url: &str) -> Result<Arc<dyn HistoryStore>, BoxError> {
+    let (scheme, rest) = url.split_once(':').ok_or("no URL")?;
+    Ok(match scheme {
+        "sqlite" => Arc::new(SqliteStore::open(rest).await?),
+        "postgres" => Arc::new(PostgresOptions::new().connections(CONNECTIONS).connect(url).await?),
+        "redis" | "unix" => Arc::new(RedisStore::connect(url).await?),
+        "redis+cluster" => Arc::new(RedisStore::connect_cluster(rest.split(',')).await?),
+        _ => return Err("a URL of no store".into()),
+    })
+}

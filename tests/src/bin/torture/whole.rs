@@ -1,0 +1,115 @@
+//! Whether a stored exchange is what its task says: its own question, its own answer, both whole.
+
+use tower_chat_history::{Exchange, Message, Role};
+
+use crate::exchange::{Kind, Part, Task, read};
+
+/// The exchange's task, if it is whole.
+///
+/// # Errors
+///
+/// What is wrong with it.
+pub(crate) fn task(exchange: &Exchange) -> Result<Task, String> {
+    let id = exchange.id.as_str();
+    let [asked, answered] = exchange.messages.as_slice() else {
+        return Err(format!("{id} is torn: it has {} messages", exchange.messages.len()));
+    };
+    let of = |part, message: &Message| match text(message).as_deref().and_then(read) {
+        Some((task, read)) if read == part => Ok(task),
+        Some((task, read)) => Err(format!("{id} has the text {read:?} of {} in the place of {part:?}", task.name)),
+        None => Err(format!("{id} has a broken text in the place of {part:?}")),
+    };
+    let (task, of_answer) = (of(Part::Asked, asked)?, of(Part::Answered, answered)?);
+    if task.name.to_string() != id || of_answer != task {
+        return Err(format!("{id} has a question of {} and an answer of {}", task.name, of_answer.name));
+    }
+    let (role, results, calls) = match task.kind {
+        Kind::Plain => (Role::User, None, None),
+        Kind::Call => (Role::User, None, Some(task.name.call_id())),
+        Kind::Result => (Role::Tool, Some(task.name.before().call_id()), None),
+    };
+    let has_calls: Vec<&str> = answered.tool_calls().iter().map(tower_chat_history::ToolCall::id).collect();
+    let is_of_its_kind = *asked.role() == role
+        && *answered.role() == Role::Assistant
+        && asked.tool_call_id() == results.as_deref()
+        && has_calls == Vec::from_iter(calls.as_deref());
+    let opens = task.kind != Kind::Result;
+    if !is_of_its_kind || exchange.opens_turn() != opens {
+        return Err(format!("{id} is no {}", task.kind.as_str()));
+    }
+    Ok(task)
+}
+
+/// What a message says: where it is a call, its arguments.
+pub(crate) fn text(message: &Message) -> Option<String> {
+    let Some(call) = message.tool_calls().first() else { return Some(message.text().into_owned()) };
+    let arguments: serde_json::Value = serde_json::from_str(call.arguments()).ok()?;
+    Some(arguments.get("text")?.as_str()?.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use tower_chat_history::{ExchangeId, Seq};
+
+    use super::*;
+    use crate::exchange::Name;
+
+    fn of(kind: Kind, number: u32) -> Task {
+        Task { name: Name { worker: 1, number }, conversation: 2, kind }
+    }
+
+    fn message(task: Task, part: Part) -> Message {
+        let text = task.text(part);
+        match (task.kind, part) {
+            (Kind::Result, Part::Asked) => Message::tool(task.name.before().call_id(), text),
+            (_, Part::Asked) => Message::user(text),
+            (Kind::Call, Part::Answered) => {
+                let arguments = json!({"text": text}).to_string();
+                let call = json!({"id": task.name.call_id(), "type": "function",
+                    "function": {"name": "look", "arguments": arguments}});
+                Message::from_json(json!({"role": "assistant", "tool_calls": [call]}).to_string()).unwrap()
+            }
+            (_, Part::Answered) => Message::assistant(text),
+        }
+    }
+
+    fn exchange(of: Task) -> Exchange {
+        let messages = [message(of, Part::Asked), message(of, Part::Answered)];
+        let exchange = Exchange::new(ExchangeId::new(of.name.to_string()).unwrap(), messages);
+        if of.kind == Kind::Result { exchange.continuing(Seq::FIRST) } else { exchange }
+    }
+
+    #[test]
+    fn whole_exchanges_are_recognized() {
+        for kind in [Kind::Plain, Kind::Call, Kind::Result] {
+            assert_eq!(task(&exchange(of(kind, 4))), Ok(of(kind, 4)));
+        }
+    }
+
+    #[test]
+    fn broken_ones_are_told_from_them() {
+        let (one, other) = (of(Kind::Plain, 4), of(Kind::Plain, 5));
+        let mut torn = exchange(one);
+        torn.messages.truncate(1);
+        assert!(task(&torn).unwrap_err().contains("torn"));
+        let mut mixed = exchange(one);
+        mixed.messages[1] = message(other, Part::Answered);
+        assert!(task(&mixed).unwrap_err().contains("an answer of w1-5"));
+        let mut turned = exchange(one);
+        turned.messages.reverse();
+        assert!(task(&turned).unwrap_err().contains("in the place of"));
+        let mut renamed = exchange(one);
+        renamed.id = ExchangeId::new("w1-5").unwrap();
+        assert!(task(&renamed).is_err());
+        let mut cut = exchange(one);
+        cut.messages[0] = Message::user(&one.text(Part::Asked)[..40]);
+        assert!(task(&cut).unwrap_err().contains("broken"));
+        let mut opening = exchange(of(Kind::Result, 4));
+        opening.continues = None;
+        assert!(task(&opening).unwrap_err().contains("is no result"));
+        let mut another_call = exchange(of(Kind::Result, 4));
+        another_call.messages[0] = Message::tool("call-w1-2", of(Kind::Result, 4).text(Part::Asked));
+        assert!(task(&another_call).is_err());
+    }
+}

@@ -1,0 +1,186 @@
+//! A worker: a process that chats in many conversations at once, says what it does, and may be killed at any moment.
+
+mod attempt;
+mod model;
+mod watch;
+
+use std::{
+    io::{self, BufRead as _, Write as _},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, AtomicU32, Ordering::Relaxed},
+    },
+    time::{Duration, Instant},
+};
+
+use futures_util::future;
+use tower_chat_history::{BoxError, HistoryStore};
+use tower_chat_history_test::Replies;
+
+pub(crate) use self::watch::positions;
+use self::{
+    attempt::{Attempt, Doors},
+    watch::Watch,
+};
+use crate::{
+    PATIENCE,
+    chance::Chance,
+    exchange::{Conversation, Kind, Name, Task},
+    protocol::Said,
+    store,
+};
+
+/// One turn in so many uses a tool.
+const TOOL_TURNS: u64 = 5;
+/// The longest pause before an exchange is tried again.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// How the worker is started. On its standard input come exchanges to repeat, one a line, then `go`, and at some time `stop`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Settings {
+    /// The store.
+    #[arg(long)]
+    store: String,
+    /// What its exchange ids begin with.
+    #[arg(long)]
+    number: u32,
+    #[arg(long)]
+    seed: u64,
+    #[arg(long)]
+    conversations: Conversation,
+    /// How many turns it has under way at once.
+    #[arg(long)]
+    lanes: usize,
+}
+
+/// What the lanes share.
+struct Worker {
+    store: Arc<dyn HistoryStore>,
+    doors: Doors,
+    replies: Replies,
+    watch: Watch,
+    output: Output,
+    args: Settings,
+    next: AtomicU32,
+    stop: Arc<AtomicBool>,
+}
+
+/// Where the worker speaks. A clone speaks to the same parent.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Output {
+    /// Lines of several lanes must not mix.
+    lock: Arc<Mutex<()>>,
+}
+
+impl Output {
+    /// Says it, and has it said when this returns: whatever happens to the process then, the parent hears it.
+    pub(crate) fn say(&self, said: &Said) -> io::Result<()> {
+        let _lock = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut stdout = io::stdout().lock();
+        writeln!(stdout, "{said}")?;
+        stdout.flush()
+    }
+
+    pub(crate) fn violation(&self, what: impl Into<String>) -> io::Result<()> {
+        self.say(&Said::Violation(what.into()))
+    }
+}
+
+/// Works until it is told to stop, or the parent is gone.
+pub(crate) async fn run(args: Settings) -> Result<(), BoxError> {
+    let repeats = orders()?;
+    let stop = Arc::new(AtomicBool::new(false));
+    let told = Arc::clone(&stop);
+    // Whatever comes next is the order to stop; no more input is one, too.
+    std::thread::spawn(move || {
+        drop(io::stdin().lock().read_line(&mut String::new()));
+        told.store(true, Relaxed);
+    });
+
+    let output = Output::default();
+    let store = store::open(&args.store).await?;
+    let mut chance = Chance::new(args.seed);
+    let worker = Worker {
+        doors: Doors::new(&store)?,
+        replies: model::replies(output.clone()),
+        watch: Watch::new(output.clone()),
+        next: AtomicU32::new(0),
+        store,
+        output,
+        stop,
+        args,
+    };
+    let mut shares = vec![Vec::new(); worker.args.lanes];
+    for (number, task) in repeats.into_iter().enumerate() {
+        shares[number % worker.args.lanes].push(task);
+    }
+    let lanes = shares.into_iter().enumerate().map(|(lane, share)| worker.lane(lane, share, chance.fork()));
+    future::try_join_all(lanes).await?;
+    worker.doors.drain(PATIENCE).await
+}
+
+/// Waits for the word to begin: what is to be repeated first.
+fn orders() -> Result<Vec<Task>, BoxError> {
+    let mut repeats = Vec::new();
+    for line in io::stdin().lines() {
+        match line?.as_str() {
+            "go" => return Ok(repeats),
+            line => repeats.push(line.parse().map_err(|()| "the parent said something odd")?),
+        }
+    }
+    Err("the parent is gone".into())
+}
+
+impl Worker {
+    async fn lane(&self, lane: usize, repeats: Vec<Task>, mut chance: Chance) -> Result<(), BoxError> {
+        for task in repeats {
+            self.settle(lane, task, true, &mut chance).await?;
+        }
+        while !self.stop.load(Relaxed) {
+            let conversation = Conversation::try_from(chance.below(self.args.conversations.into()))?;
+            let task = |number, kind| {
+                let name = Name { worker: self.args.number, number };
+                Task { name, conversation, kind }
+            };
+            if chance.once_in(TOOL_TURNS) {
+                let number = self.next.fetch_add(2, Relaxed);
+                if self.settle(lane, task(number, Kind::Call), false, &mut chance).await? {
+                    self.settle(lane, task(number + 1, Kind::Result), false, &mut chance).await?;
+                }
+            } else {
+                let number = self.next.fetch_add(1, Relaxed);
+                self.settle(lane, task(number, Kind::Plain), false, &mut chance).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Tries until it is known what became of the exchange: whether it is stored.
+    async fn settle(&self, lane: usize, task: Task, repeated: bool, chance: &mut Chance) -> Result<bool, BoxError> {
+        let began = Instant::now();
+        let mut may_be_stored = repeated;
+        self.output.say(&Said::Try(task))?;
+        loop {
+            match self.attempt(lane, task, may_be_stored, chance).await? {
+                Attempt::Stored { seq, how } => {
+                    self.output.say(&Said::Ack { task, seq, how })?;
+                    self.watch.own_write(&*self.store, task, seq, chance).await?;
+                    return Ok(true);
+                }
+                Attempt::Refused(what) => {
+                    self.output.say(&Said::Refused { task, what })?;
+                    return Ok(false);
+                }
+                Attempt::Failed(what) => {
+                    self.output.say(&Said::Fail { task, what })?;
+                    may_be_stored = true;
+                }
+            }
+            if began.elapsed() > PATIENCE {
+                self.output.violation(format!("{} was not settled within {PATIENCE:?}", task.name))?;
+                return Ok(false);
+            }
+            tokio::time::sleep(chance.time(PAUSE)).await;
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! The model: it answers a question by the question's own name, and looks at every prompt that it gets.
+
+use ::tests::ABANDONED;
+use serde_json::json;
+use tower_chat_history::{Message, Role};
+use tower_chat_history_test::{Replies, Reply};
+
+use super::Output;
+use crate::{
+    exchange::{Conversation, Kind, Part, read},
+    whole,
+};
+
+/// What a summary begins with, before the number of its conversation.
+pub(super) const SUMMARY: &str = "A summary of c";
+
+/// The model's replies. The mock refuses prompts that break the chat rules; this one says so if a prompt has a text that is
+/// broken or of another conversation.
+pub(super) fn replies(output: Output) -> Replies {
+    Replies::rules(move |prompt| match answer(prompt) {
+        Ok(reply) => reply,
+        Err(what) => {
+            // Without a parent there is nobody to tell.
+            drop(output.violation(what));
+            Reply::text("?")
+        }
+    })
+}
+
+fn answer(prompt: &[Message]) -> Result<Reply, String> {
+    let (question, before) = prompt.split_last().ok_or("an empty prompt")?;
+    let Some((task, Part::Asked)) = whole::text(question).as_deref().and_then(read) else {
+        return Err("a prompt does not end with a question".into());
+    };
+    let strange = before.iter().find(|message| !is_of(message, task.conversation));
+    if let Some(strange) = strange {
+        let (role, bytes) = (strange.role(), strange.bytes());
+        return Err(format!("the prompt of {} has a broken or strange message: {role}, {bytes} bytes", task.name));
+    }
+    let text = task.text(Part::Answered);
+    Ok(match task.kind {
+        Kind::Call => Reply::calls([(task.name.call_id(), "look".to_owned(), json!({ "text": text }).to_string())]),
+        Kind::Plain | Kind::Result => Reply::text(text),
+    })
+}
+
+/// Whether a message belongs into that conversation.
+fn is_of(message: &Message, conversation: Conversation) -> bool {
+    let text = whole::text(message).unwrap_or_default();
+    if *message.role() == Role::System {
+        return text.contains(&format!("{SUMMARY}{conversation}:"));
+    }
+    let is_abandoned = message.is_tool_result() && text == ABANDONED;
+    is_abandoned || read(&text).is_some_and(|(task, _)| task.conversation == conversation)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::exchange::{Name, Task};
+
+    fn asked(conversation: Conversation, number: u32) -> Message {
+        let name = Name { worker: 1, number };
+        Message::user(Task { name, conversation, kind: Kind::Plain }.text(Part::Asked))
+    }
+
+    #[test]
+    fn prompts_with_what_does_not_belong_there_are_noticed() {
+        assert!(answer(&[asked(1, 0), asked(1, 1)]).is_ok());
+        let summary = |text: &str| Message::system(text);
+        assert!(answer(&[summary("A summary of c1: some"), asked(1, 1)]).is_ok());
+        assert!(answer(&[summary("A summary of c11: some"), asked(1, 1)]).is_err());
+        assert!(answer(&[asked(2, 0), asked(1, 1)]).is_err());
+        assert!(answer(&[Message::user("c1 hello"), asked(1, 1)]).is_err());
+        assert!(answer(&[asked(1, 1), Message::user("hello")]).is_err());
+    }
+}

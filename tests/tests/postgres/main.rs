@@ -1,0 +1,29 @@
+//! The PostgreSQL store on a real server.
+#![allow(clippy::unwrap_used, clippy::panic)] // A test may.
+
+mod contract;
+mod cost;
+mod crash;
+mod failures;
+mod opening;
+mod proxy;
+mod quiet;
+mod rules;
+mod support;
+
+use std::process::ExitCode;
+
+use tests::servers::{self, postgres};
+
+fn main() -> ExitCode {
+    let tests = [
+        contract::tests(),
+        cost::tests(),
+        crash::tests(),
+        failures::tests(),
+        opening::tests(),
+        quiet::tests(),
+        rules::tests(),
+    ];
+    servers::run(postgres::NAME, postgres::is_there(), tests.into_iter().flatten().collect())
+}

@@ -1,0 +1,126 @@
+//! Opening a store: what it finds, what it makes.
+
+use futures_util::future::join_all;
+use libtest_mimic::Trial;
+use tests::servers::{postgres, test};
+use tower_chat_history_core::{HistoryStore, Load, Loaded};
+use tower_chat_history_postgres::{OpenError, PostgresOptions, PostgresStore};
+
+use crate::support::{connect, conversation, database, say, single, texts};
+
+pub(crate) fn tests() -> Vec<Trial> {
+    vec![
+        test("opening::replicas_that_start_together_migrate_once", replicas_that_start_together_migrate_once),
+        test("opening::a_newer_schema_is_refused", a_newer_schema_is_refused),
+        test("opening::another_applications_schema_is_refused", another_applications_schema_is_refused),
+        test("opening::schemas_share_a_database", schemas_share_a_database),
+        test("opening::a_role_without_rights_to_create_is_enough", a_role_without_rights_to_create_is_enough),
+        test("opening::an_encoding_that_loses_text_is_refused", an_encoding_that_loses_text_is_refused),
+        test("opening::a_pool_of_the_applications_own_is_used", a_pool_of_the_applications_own_is_used),
+        test("opening::statements_need_not_be_prepared", statements_need_not_be_prepared),
+        test("opening::a_server_that_is_not_there_may_be_tried_again", a_server_that_is_not_there),
+    ]
+}
+
+async fn replicas_that_start_together_migrate_once() {
+    let url = database().await;
+    let replicas = join_all((0..16).map(|_| single(&url))).await;
+    let client = connect(&url).await;
+    let versions = client.query("select version from chat_history.schema_version", &[]).await.unwrap();
+    assert_eq!(versions.len(), 1);
+    let id = conversation("a");
+    for (number, replica) in replicas.iter().enumerate() {
+        say(replica, &id, &number.to_string()).await;
+    }
+    assert_eq!(texts(&replicas[0], &id).await.len(), 16);
+}
+
+async fn a_newer_schema_is_refused() {
+    let url = database().await;
+    drop(single(&url).await);
+    connect(&url).await.batch_execute("insert into chat_history.schema_version values (99)").await.unwrap();
+    let refused = PostgresStore::connect(&url).await.unwrap_err();
+    assert!(matches!(refused, OpenError::NewerSchema { found: 99, .. }), "{refused:?}");
+    assert!(!refused.is_retryable());
+}
+
+async fn another_applications_schema_is_refused() {
+    let url = database().await;
+    let client = connect(&url).await;
+    client.batch_execute("create schema chat_history create table conversation (x int)").await.unwrap();
+    let refused = PostgresStore::connect(&url).await.unwrap_err();
+    assert!(matches!(refused, OpenError::Foreign), "{refused:?}");
+    let tables = "select 1 from pg_catalog.pg_tables where schemaname = 'chat_history'";
+    assert_eq!(client.query(tables, &[]).await.unwrap().len(), 1, "nothing was added");
+}
+
+async fn schemas_share_a_database() {
+    let url = database().await;
+    let client = connect(&url).await;
+    client.batch_execute("create table conversation (x int); create table exchange (x int)").await.unwrap();
+    let open = |schema: &str| PostgresOptions::new().schema(schema).connect(&url);
+    let (one, two) = (open("one").await.unwrap(), open("two").await.unwrap());
+    let id = conversation("a");
+    say(&one, &id, "in one").await;
+    assert_eq!(two.load(&id, Load::new()).await.unwrap(), Loaded::Absent);
+    say(&two, &id, "in two").await;
+    assert_eq!(texts(&one, &id).await, ["in one"]);
+    one.delete(&id).await.unwrap();
+    assert_eq!(texts(&two, &id).await, ["in two"]);
+    assert!(client.query("select 1 from exchange", &[]).await.unwrap().is_empty());
+}
+
+async fn a_role_without_rights_to_create_is_enough() {
+    let url = database().await;
+    drop(single(&url).await);
+    connect(&url)
+        .await
+        .batch_execute(
+            "create role app login; revoke create on schema public from public; \
+             grant usage on schema chat_history to app; \
+             grant select, insert, update, delete on all tables in schema chat_history to app",
+        )
+        .await
+        .unwrap();
+    let store = single(&url.replace("user=test", "user=app")).await;
+    let id = conversation("a");
+    say(&store, &id, "one").await;
+    assert_eq!(texts(&store, &id).await, ["one"]);
+    store.delete(&id).await.unwrap();
+}
+
+async fn an_encoding_that_loses_text_is_refused() {
+    let server = postgres::shared();
+    let client = connect(&server.url("postgres")).await;
+    client.batch_execute("create database latin template template0 encoding 'LATIN1' locale 'C'").await.unwrap();
+    let refused = PostgresStore::connect(&server.url("latin")).await.unwrap_err();
+    assert!(matches!(&refused, OpenError::Encoding { encoding } if encoding == "LATIN1"), "{refused:?}");
+}
+
+async fn a_pool_of_the_applications_own_is_used() {
+    let url = database().await;
+    let pool = single(&url).await.pool().clone();
+    let store = PostgresOptions::new().schema("other").with_pool(pool.clone()).await.unwrap();
+    let id = conversation("a");
+    say(&store, &id, "one").await;
+    assert_eq!(texts(&store, &id).await, ["one"]);
+    assert_eq!(pool.status().size, 1);
+    pool.close();
+    assert!(!store.load(&id, Load::new()).await.unwrap_err().is_retryable());
+}
+
+async fn statements_need_not_be_prepared() {
+    let url = database().await;
+    let store = PostgresOptions::new().connections(1).prepare(false).connect(&url).await.unwrap();
+    let id = conversation("a");
+    say(&store, &id, "one").await;
+    assert_eq!(texts(&store, &id).await, ["one"]);
+    let client = store.pool().get().await.unwrap();
+    assert!(client.query_typed("select 1 from pg_prepared_statements", &[]).await.unwrap().is_empty());
+}
+
+async fn a_server_that_is_not_there() {
+    let options = PostgresOptions::new().retry_for(std::time::Duration::ZERO);
+    let refused = options.connect("postgres:///x?host=%2Fnot%2Fthere&user=x").await.unwrap_err();
+    assert!(refused.is_retryable(), "{refused:?}");
+}

@@ -1,0 +1,136 @@
+//! A wire to the server that counts what goes over it, and can lose it.
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{
+            AtomicIsize, AtomicUsize,
+            Ordering::{Relaxed, SeqCst},
+        },
+    },
+};
+
+use tempfile::TempDir;
+use tests::servers::postgres;
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::{
+        UnixListener, UnixStream,
+        unix::{OwnedReadHalf, OwnedWriteHalf},
+    },
+};
+
+const SOCKET: &str = ".s.PGSQL.5432";
+
+/// A socket behind which there is the shared server.
+pub(crate) struct Proxy {
+    directory: TempDir,
+    wire: Arc<Wire>,
+}
+
+#[derive(Debug)]
+struct Wire {
+    server: PathBuf,
+    /// How often the client has said that it waits for an answer.
+    trips: AtomicUsize,
+    /// The answer that is lost, counted from 1 for the next one; 0 and below for none.
+    lost: AtomicIsize,
+}
+
+impl Proxy {
+    /// Stands in front of the shared server.
+    pub(crate) fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let listener = UnixListener::bind(directory.path().join(SOCKET)).unwrap();
+        let server = postgres::shared().directory().join(SOCKET);
+        let wire = Arc::new(Wire { server, trips: AtomicUsize::new(0), lost: AtomicIsize::new(0) });
+        let each = Arc::clone(&wire);
+        tokio::spawn(async move {
+            while let Ok((client, _)) = listener.accept().await {
+                let wire = Arc::clone(&each);
+                // A connection that ends is no error.
+                tokio::spawn(async move { drop(wire.carry(client).await) });
+            }
+        });
+        Self { directory, wire }
+    }
+
+    /// A URL of the shared server's, by way of this.
+    pub(crate) fn url(&self, url: &str) -> String {
+        let path = |path: &Path| path.display().to_string().replace('/', "%2F");
+        url.replace(&path(postgres::shared().directory()), &path(self.directory.path()))
+    }
+
+    /// How many round trips were begun since this was asked last.
+    pub(crate) fn trips(&self) -> usize {
+        self.wire.trips.swap(0, Relaxed)
+    }
+
+    /// Loses the answer to a request, and the connection with it: 1 for the next request, 2 for the one after it. The server
+    /// has done what was asked by then.
+    pub(crate) fn lose(&self, nth: isize) {
+        self.wire.lost.store(nth, SeqCst);
+    }
+
+    /// Whether the answer that was to be lost is.
+    pub(crate) fn has_lost(&self) -> bool {
+        self.wire.lost.load(SeqCst) <= 0
+    }
+}
+
+impl Wire {
+    async fn carry(&self, client: UnixStream) -> io::Result<()> {
+        let server = UnixStream::connect(&self.server).await?;
+        let ((from_client, to_client), (from_server, to_server)) = (client.into_split(), server.into_split());
+        // When one direction ends, both are dropped.
+        tokio::select! {
+            done = self.requests(from_client, to_server) => done,
+            done = self.answers(from_server, to_client) => done,
+        }
+    }
+
+    async fn requests(&self, mut from: OwnedReadHalf, mut to: OwnedWriteHalf) -> io::Result<()> {
+        // The first message has no type.
+        let first = body(&mut from).await?;
+        to.write_all(&first).await?;
+        loop {
+            let kind = from.read_u8().await?;
+            let message = body(&mut from).await?;
+            if matches!(kind, b'S' | b'Q') {
+                self.trips.fetch_add(1, Relaxed);
+            }
+            to.write_all(&[&[kind], &message[..]].concat()).await?;
+        }
+    }
+
+    async fn answers(&self, mut from: OwnedReadHalf, mut to: OwnedWriteHalf) -> io::Result<()> {
+        loop {
+            let kind = from.read_u8().await?;
+            let message = body(&mut from).await?;
+            // "Ready for the next one" ends an answer.
+            let ends = kind == b'Z';
+            if self.lost.load(SeqCst) == 1 {
+                if ends {
+                    self.lost.store(0, SeqCst);
+                    return Ok(());
+                }
+                continue;
+            }
+            if ends && self.lost.load(SeqCst) > 1 {
+                self.lost.fetch_sub(1, SeqCst);
+            }
+            to.write_all(&[&[kind], &message[..]].concat()).await?;
+        }
+    }
+}
+
+/// A message but for its type: its length, which counts itself, and so many bytes.
+async fn body(from: &mut OwnedReadHalf) -> io::Result<Vec<u8>> {
+    let length = from.read_u32().await?;
+    let mut message = length.to_be_bytes().to_vec();
+    message.resize(length as usize, 0);
+    from.read_exact(&mut message[4..]).await?;
+    Ok(message)
+}

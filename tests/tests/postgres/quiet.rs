@@ -1,0 +1,84 @@
+//! Errors say what failed, and never what was said.
+
+use std::error::Error;
+
+use libtest_mimic::Trial;
+use tests::servers::test;
+use tower_chat_history_core::{HistoryStore, Load, StoreError};
+use tower_chat_history_postgres::{OpenError, PostgresStore};
+
+use crate::support::{append, connect, conversation, database, say, single};
+
+pub(crate) fn tests() -> Vec<Trial> {
+    vec![
+        test("quiet::no_text_is_in_an_error_of_the_database", no_text_is_in_an_error_of_the_database),
+        test("quiet::a_damaged_record_is_named_and_not_quoted", a_damaged_record_is_named_and_not_quoted),
+        test("quiet::a_row_that_was_taken_out_is_noticed", a_row_that_was_taken_out_is_noticed),
+        test("quiet::no_password_is_in_an_error", no_password_is_in_an_error),
+    ]
+}
+
+/// All that an error shows: each message in its chain, and its `Debug`.
+fn shown(error: &(dyn Error + 'static)) -> String {
+    let mut text = format!("{error:?}");
+    let mut next = Some(error);
+    while let Some(error) = next {
+        text += &format!("\n{error}\n{error:?}");
+        next = error.source();
+    }
+    text
+}
+
+async fn no_text_is_in_an_error_of_the_database() {
+    let url = database().await;
+    let (store, client) = (single(&url).await, connect(&url).await);
+    let id = conversation("a");
+    say(&store, &id, "harmless").await;
+    // PostgreSQL quotes the whole row in what it says of a violated constraint.
+    let check = "alter table chat_history.exchange add constraint no_secrets check (body not like '%secret%')";
+    client.batch_execute(check).await.unwrap();
+    let error = store.append(&id, append("a secret")).await.unwrap_err();
+    assert!(matches!(error, StoreError::Backend { .. }), "{error:?}");
+    let shown = shown(&error);
+    assert!(shown.contains("23514") && shown.contains("no_secrets"), "{shown}");
+    assert!(!shown.contains("a secret"), "{shown}");
+    client.batch_execute("drop table chat_history.exchange").await.unwrap();
+    let error = store.append(&id, append("a secret")).await.unwrap_err();
+    assert!(!self::shown(&error).contains("a secret"), "{error:?}");
+}
+
+async fn a_damaged_record_is_named_and_not_quoted() {
+    let url = database().await;
+    let (store, client) = (single(&url).await, connect(&url).await);
+    let (id, other) = (conversation("a"), conversation("b"));
+    say(&store, &id, "a secret").await;
+    say(&store, &other, "whole").await;
+    let damage = "update chat_history.exchange set body = left(body, 100) where body like '%secret%'";
+    client.batch_execute(damage).await.unwrap();
+    let error = store.load(&id, Load::new()).await.unwrap_err();
+    assert!(matches!(&error, StoreError::Corrupt { seq, .. } if seq.get() == 0), "{error:?}");
+    assert!(!shown(&error).contains("a secret"), "{error:?}");
+    store.load(&other, Load::new()).await.unwrap();
+}
+
+async fn a_row_that_was_taken_out_is_noticed() {
+    let url = database().await;
+    let (store, client) = (single(&url).await, connect(&url).await);
+    let id = conversation("a");
+    for _ in 0..3 {
+        say(&store, &id, "x").await;
+    }
+    for missing in [1, 0, 2] {
+        client.batch_execute(&format!("delete from chat_history.exchange where seq = {missing}")).await.unwrap();
+        let error = store.load(&id, Load::new()).await.unwrap_err();
+        let first = if missing == 1 { 1 } else { 0 };
+        assert!(matches!(&error, StoreError::Corrupt { seq, .. } if seq.get() == first), "{missing}: {error:?}");
+    }
+}
+
+async fn no_password_is_in_an_error() {
+    for url in ["postgres://user:hunter2@/x?host=%2Fnot%2Fthere", "postgres://user:hunter2@h:port/x", "hunter2"] {
+        let error: OpenError = PostgresStore::connect(url).await.unwrap_err();
+        assert!(!shown(&error).contains("hunter2"), "{error:?}");
+    }
+}

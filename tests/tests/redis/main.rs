@@ -1,0 +1,30 @@
+//! The Redis store on real servers: a single one, and a cluster.
+#![allow(clippy::unwrap_used)] // A test may.
+
+mod contract;
+mod cost;
+mod damage;
+mod expiry;
+mod isolation;
+mod memory;
+mod reconnect;
+mod support;
+mod swept;
+
+use std::process::ExitCode;
+
+use tests::servers::{self, redis};
+
+fn main() -> ExitCode {
+    let tests = [
+        contract::tests(),
+        cost::tests(),
+        damage::tests(),
+        expiry::tests(),
+        isolation::tests(),
+        memory::tests(),
+        reconnect::tests(),
+        swept::tests(),
+    ];
+    servers::run(redis::NAME, redis::is_there(), tests.into_iter().flatten().collect())
+}

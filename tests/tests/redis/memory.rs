@@ -1,0 +1,102 @@
+//! Servers whose memory is full, and rights.
+
+use libtest_mimic::Trial;
+use tests::servers::test;
+use tower_chat_history_core::{
+    Compact, CompactionVersion, Cut, HistoryStore, HistoryStoreExt, Keep, Load, Loaded, Profile, Seq, StoreError,
+    Summary, Traces,
+};
+use tower_chat_history_redis::{ConnectError, RedisOptions, RedisStore};
+
+use crate::support::{Place, append, conversation, say, texts};
+
+pub(crate) fn tests() -> Vec<Trial> {
+    vec![
+        test("memory::a_full_server_stores_nothing_and_loses_nothing", full),
+        test("memory::room_can_be_made_on_a_full_server", make_room),
+        test("memory::a_server_that_evicts_is_refused_if_asked_for", evicts),
+        test("memory::few_rights_are_enough", few_rights),
+    ]
+}
+
+async fn full() {
+    let mut place = Place::new().await;
+    let id = conversation("a");
+    let first = say(&place.store, &id, "one").await;
+    place.run::<()>(&["CONFIG", "SET", "maxmemory", "1"]);
+    let mut cut = Cut::default();
+    cut.summary = Some(Summary::new("s", Seq::FIRST));
+    let compact = Compact { profile: Profile::default(), replaces: CompactionVersion::NONE, cut };
+    for error in [
+        place.store.append(&id, append("two")).await.unwrap_err(),
+        place.store.append(&conversation("new"), append("one")).await.unwrap_err(),
+        place.store.append(&id, append("three").compact(compact.clone())).await.unwrap_err(),
+        place.store.compact(&id, first.revision.incarnation(), compact).await.unwrap_err(),
+    ] {
+        let told = matches!(error, StoreError::Full { used, requested, limit: 1 } if used > 1 && requested > 0);
+        assert!(told, "{error:?}");
+    }
+    assert_eq!(texts(&place.store, &id).await, ["one"]);
+    assert_eq!(place.run::<u64>(&["DBSIZE"]), 4);
+    place.run::<()>(&["CONFIG", "SET", "maxmemory", "0"]);
+    assert_eq!(say(&place.store, &id, "two").await.seq, Seq::new(1));
+}
+
+async fn make_room() {
+    let mut place = Place::new().await;
+    let id = conversation("a");
+    for n in 0..10 {
+        say(&place.store, &id, &n.to_string()).await;
+    }
+    place.run::<()>(&["CONFIG", "SET", "maxmemory", "1"]);
+    let store = place.store.clone();
+    assert_eq!(store.conversation(&id).keep_last_turns(8).await.unwrap(), 2);
+    assert_eq!(store.conversation(&id).prune(Keep::LastTurns(6), Traces::Remove).await.unwrap().unwrap().removed, 2);
+    assert_eq!(store.conversation(&id).truncate(Seq::new(6)).await.unwrap().removed, 4);
+    assert_eq!(texts(&store, &id).await, ["4", "5"]);
+    store.delete(&id).await.unwrap();
+    assert_eq!(place.run::<u64>(&["DBSIZE"]), 0);
+}
+
+async fn evicts() {
+    let mut place = Place::new().await;
+    let require = || RedisOptions::new().require_noeviction(true);
+    require().connect(place.server.url()).await.unwrap();
+    place.run::<()>(&["CONFIG", "SET", "maxmemory-policy", "allkeys-lru"]);
+    let refused = require().connect(place.server.url()).await.unwrap_err();
+    assert!(matches!(&refused, ConnectError::Evicts { policy } if policy == "allkeys-lru"), "{refused}");
+    RedisStore::connect(place.server.url()).await.unwrap();
+}
+
+/// The crate's documentation lists these.
+const RIGHTS: &str = "+evalsha +eval +unlink +exists +hget +hgetall +hkeys +hlen +hmget +hset +hdel +lindex +llen \
+                      +lrange +ltrim +rpush +persist +pexpireat +time";
+
+async fn few_rights() {
+    let mut place = Place::new().await;
+    let mut user = vec!["ACL", "SETUSER", "app", "on", ">pass", "~chat:*"];
+    user.extend(RIGHTS.split(' ').filter(|right| !right.is_empty()));
+    place.run::<()>(&user);
+    let url = format!("{}?user=app&pass=pass", place.server.url().replace("unix:", "redis+unix:"));
+    let refused = RedisOptions::new().require_noeviction(true).connect(&url).await.unwrap_err();
+    assert!(matches!(&refused, ConnectError::Evicts { policy } if policy == "unknown"), "{refused}");
+    let store = RedisOptions::new().expire_after(std::time::Duration::from_secs(60)).connect(&url).await.unwrap();
+    let forever = RedisStore::connect(&url).await.unwrap();
+    let id = conversation("a");
+    let mut last = say(&store, &id, "zero").await;
+    for text in ["one", "two", "three"] {
+        last = say(&forever, &id, text).await;
+    }
+    let cut = Cut::window_from(Seq::new(1));
+    let compact = Compact { profile: Profile::default(), replaces: CompactionVersion::NONE, cut };
+    store.compact(&id, last.revision.incarnation(), compact).await.unwrap();
+    assert_eq!(texts(&store, &id).await, ["one", "two", "three"]);
+    store.conversation(&id).truncate(Seq::new(3)).await.unwrap();
+    store.conversation(&id).prune(Keep::LastTurns(1), Traces::Remove).await.unwrap();
+    assert_eq!(store.conversation(&id).messages().await.unwrap().len(), 2);
+    place.run::<()>(&["CONFIG", "SET", "maxmemory", "1"]);
+    let full = store.append(&id, append("x")).await.unwrap_err();
+    assert!(matches!(full, StoreError::Full { limit: 0, .. }), "the server may not tell: {full:?}");
+    store.delete(&id).await.unwrap();
+    assert_eq!(store.load(&id, Load::new()).await.unwrap(), Loaded::Absent);
+}

@@ -1,0 +1,106 @@
+//! What the tests of the store share.
+
+use std::sync::OnceLock;
+
+use redis::{Client, Cmd, Connection, FromRedisValue};
+use tests::servers::{cluster::Cluster, redis::Server};
+use tower_chat_history_core::{
+    Append, Appended, ConversationId, Exchange, ExchangeId, Expect, HistoryStore, Load, Loaded, Message, Window,
+};
+use tower_chat_history_redis::RedisStore;
+
+/// The server that tests share which change nothing about it.
+pub(crate) fn shared() -> &'static Server {
+    static SHARED: OnceLock<Server> = OnceLock::new();
+    SHARED.get_or_init(Server::start)
+}
+
+/// The cluster that tests share.
+pub(crate) fn cluster() -> &'static Cluster {
+    static SHARED: OnceLock<Cluster> = OnceLock::new();
+    SHARED.get_or_init(Cluster::start)
+}
+
+/// A server of one test's own, a store on it, and a connection beside the store's.
+pub(crate) struct Place {
+    pub(crate) server: Server,
+    pub(crate) store: RedisStore,
+    admin: Connection,
+}
+
+impl Place {
+    pub(crate) async fn new() -> Self {
+        Self::on(Server::start()).await
+    }
+
+    pub(crate) async fn on(server: Server) -> Self {
+        let store = RedisStore::connect(server.url()).await.unwrap();
+        let admin = connect(&server);
+        Self { server, store, admin }
+    }
+
+    /// Runs a command, given as words, as somebody else would.
+    pub(crate) fn run<T: FromRedisValue>(&mut self, words: &[&str]) -> T {
+        command(words).query(&mut self.admin).unwrap()
+    }
+
+    /// How often a command was carried out since the numbers were reset.
+    pub(crate) fn calls(&mut self, name: &str) -> u64 {
+        let info: String = self.run(&["INFO", "commandstats"]);
+        let line = info.lines().find_map(|line| line.strip_prefix(&format!("cmdstat_{name}:calls=")));
+        line.map_or(0, |line| line.split(',').next().unwrap().parse().unwrap())
+    }
+
+    pub(crate) fn crash_and_restart(&mut self) {
+        self.server.crash();
+        self.server.restart();
+        self.admin = connect(&self.server);
+    }
+}
+
+pub(crate) fn connect(server: &Server) -> Connection {
+    Client::open(server.url()).unwrap().get_connection().unwrap()
+}
+
+pub(crate) fn command(words: &[&str]) -> Cmd {
+    let mut command = redis::cmd(words[0]);
+    command.arg(&words[1..]);
+    command
+}
+
+pub(crate) fn conversation(name: &str) -> ConversationId {
+    ConversationId::new(["test", name]).unwrap()
+}
+
+/// One of a conversation's keys.
+pub(crate) fn key(id: &ConversationId, part: &str) -> String {
+    format!("chat:{{{id}}}{part}")
+}
+
+pub(crate) const PARTS: [&str; 4] = ["", ":log", ":index", ":ids"];
+
+/// A question and its answer.
+pub(crate) fn exchange(text: &str) -> Exchange {
+    Exchange::new(ExchangeId::generate(), [Message::user(text), Message::assistant("ok")])
+}
+
+pub(crate) fn append(text: &str) -> Append {
+    Append::new(Expect::AnyOrCreate, exchange(text))
+}
+
+pub(crate) async fn say(store: &RedisStore, id: &ConversationId, text: &str) -> Appended {
+    store.append(id, append(text)).await.unwrap()
+}
+
+pub(crate) async fn window(store: &RedisStore, id: &ConversationId) -> Window {
+    match store.load(id, Load::new()).await.unwrap() {
+        Loaded::Window(window) => window,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// What was said in a window, in order.
+pub(crate) async fn texts(store: &RedisStore, id: &ConversationId) -> Vec<String> {
+    let exchanges = window(store, id).await.exchanges;
+    exchanges.iter().map(|recorded| recorded.exchange.messages[0].text().into_owned()).collect()
+}

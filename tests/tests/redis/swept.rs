@@ -1,0 +1,98 @@
+//! What a truncation or a prune takes off a log goes in steps, also when it is broken off.
+
+use libtest_mimic::Trial;
+use tests::servers::test;
+use tower_chat_history_core::{
+    Append, ConversationId, Exchange, Expect, HistoryStore, HistoryStoreExt, Keep, Load, Loaded, Prune, Seq, Traces,
+};
+
+use crate::support::{Place, conversation, exchange, key, say, texts};
+
+pub(crate) fn tests() -> Vec<Trial> {
+    vec![
+        test("swept::a_long_log_is_taken_apart_in_steps", in_steps),
+        test("swept::nothing_is_left_of_what_was_removed", nothing_left),
+        test("swept::a_prune_that_was_broken_off_is_done", broken_prune),
+        test("swept::a_truncation_that_was_broken_off_is_done", broken_truncation),
+    ]
+}
+
+async fn log_of(place: &Place, len: usize) -> (ConversationId, Vec<Exchange>) {
+    let id = conversation("long");
+    let mut log = Vec::new();
+    for n in 0..len {
+        let exchange = exchange(&format!("secret {n}"));
+        place.store.append(&id, Append::new(Expect::AnyOrCreate, exchange.clone())).await.unwrap();
+        log.push(exchange);
+    }
+    (id, log)
+}
+
+async fn in_steps() {
+    let mut place = Place::new().await;
+    let (id, _) = log_of(&place, 3_500).await;
+    let store = place.store.clone();
+    let incarnation = store.read(&id, Seq::FIRST, 1).await.unwrap().revision.unwrap().incarnation();
+    place.run::<()>(&["CONFIG", "RESETSTAT"]);
+    let pruned = store.prune(&id, incarnation, Keep::LastTurns(1_000), Traces::Leave).await.unwrap();
+    assert_eq!(pruned.removed, 2_500);
+    assert_eq!(
+        place.calls("evalsha") + place.calls("eval"),
+        1 + 3 + 2,
+        "one decides, three remove, two were not known"
+    );
+    assert_eq!(place.run::<u64>(&["LLEN", &key(&id, ":log")]), 1_000);
+    assert_eq!(place.run::<u64>(&["HLEN", &key(&id, ":ids")]), 1_000);
+}
+
+async fn nothing_left() {
+    let mut place = Place::new().await;
+    let (id, log) = log_of(&place, 10).await;
+    let conversation = place.store.clone();
+    conversation.conversation(&id).keep_last_turns(8).await.unwrap();
+    conversation.conversation(&id).truncate(Seq::new(5)).await.unwrap();
+    assert_eq!(texts(&place.store, &id).await, ["secret 2", "secret 3", "secret 4"]);
+    let log_key: Vec<String> = place.run(&["LRANGE", &key(&id, ":log"), "0", "-1"]);
+    let index: Vec<Vec<u8>> = place.run(&["LRANGE", &key(&id, ":index"), "0", "-1"]);
+    let mut ids: Vec<String> = place.run(&["HKEYS", &key(&id, ":ids")]);
+    ids.sort();
+    let mut expected: Vec<String> = log[2..5].iter().map(|exchange| exchange.id.to_string()).collect();
+    assert!(index.iter().zip(&expected).all(|(entry, id)| entry.ends_with(id.as_bytes())), "{index:?}");
+    expected.sort();
+    assert_eq!((log_key.len(), index.len(), ids), (3, 3, expected));
+}
+
+/// The state that a prune leaves whose caller went away before anything was swept.
+async fn broken_prune() {
+    let mut place = Place::new().await;
+    let (id, log) = log_of(&place, 200).await;
+    place.run::<()>(&["HSET", &key(&id, ""), "f", "150"]);
+    let store = place.store.clone();
+    let page = store.read(&id, Seq::FIRST, 500).await.unwrap();
+    assert_eq!((page.exchanges.len(), page.exchanges[0].seq), (50, Seq::new(150)));
+    assert_eq!(texts(&store, &id).await[0], "secret 150");
+    let asked = Load::new().exchange(log[0].id.clone());
+    assert!(matches!(store.load(&id, asked).await.unwrap(), Loaded::Window(_)), "its id is free again");
+    // Each append takes a part of the rest along.
+    assert_eq!(say(&store, &id, "next").await.seq, Seq::new(200));
+    assert_eq!(place.run::<u64>(&["LLEN", &key(&id, ":log")]), 201 - 64);
+    // One that has a removed exchange's id takes all of it.
+    let again = store.append(&id, Append::new(Expect::AnyOrCreate, log[149].clone())).await.unwrap();
+    assert_eq!((again.seq, again.duplicate), (Seq::new(201), false));
+    assert_eq!(place.run::<u64>(&["LLEN", &key(&id, ":log")]), 52);
+    assert_eq!(place.run::<u64>(&["HLEN", &key(&id, ":ids")]), 52);
+    assert_eq!(texts(&store, &id).await.len(), 52);
+}
+
+async fn broken_truncation() {
+    let mut place = Place::new().await;
+    let (id, log) = log_of(&place, 10).await;
+    place.run::<()>(&["HSET", &key(&id, ""), "n", "4", "x", "6"]);
+    let store = place.store.clone();
+    assert_eq!(texts(&store, &id).await.len(), 4);
+    assert!(!store.read(&id, Seq::FIRST, 500).await.unwrap().more);
+    let again = store.append(&id, Append::new(Expect::AnyOrCreate, log[7].clone())).await.unwrap();
+    assert_eq!((again.seq, again.duplicate), (Seq::new(4), false));
+    assert_eq!(texts(&store, &id).await, ["secret 0", "secret 1", "secret 2", "secret 3", "secret 7"]);
+    assert_eq!(place.run::<u64>(&["LLEN", &key(&id, ":log")]), 5);
+}
