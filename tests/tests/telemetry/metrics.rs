@@ -55,7 +55,7 @@ const LABELS: &[(&str, &[&str])] = &[
     (attributes::ERROR_TYPE, &["unavailable", "conflict", "does_not_fit", "failed", "backend"]),
     (attributes::FALLBACK, &["without_history", "without_new_summary"]),
     (attributes::TRIM_REASON, &["tokens", "messages", "turns"]),
-    (attributes::STORE, &["memory", "sqlite"]),
+    (attributes::STORE, &["memory", "sqlite", "postgresql", "redis"]),
     (attributes::SAVE_CONFLICT, &["rebased", "rejected", "duplicate"]),
     (attributes::SUMMARY_OUTCOME, &["stored", "rejected"]),
 ];
