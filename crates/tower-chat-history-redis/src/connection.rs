@@ -7,9 +7,10 @@ use std::{
 };
 
 use redis::{
-    Client, Cmd, RedisError, RedisResult, Value,
+    Client, Cmd, IntoConnectionInfo as _, RedisError, RedisResult, Value,
     aio::{ConnectionLike, ConnectionManager, ConnectionManagerConfig},
     cluster::ClusterClientBuilder,
+    io::tcp::TcpSettings,
 };
 
 use crate::{ConnectError, RedisOptions};
@@ -31,6 +32,17 @@ impl<C: ConnectionLike + Clone + Send + Sync + 'static> Transport for C {
     }
 }
 
+/// How a connection is kept: commands are small and follow each other, so none waits for another's acknowledgement; and a peer that
+/// is silently gone is found out where the system can do that, not after its quarter of an hour.
+fn tcp(options: &RedisOptions) -> TcpSettings {
+    let settings = TcpSettings::default().set_nodelay(true);
+    #[cfg(target_os = "linux")]
+    let settings = settings.set_user_timeout(options.response_timeout.saturating_mul(2));
+    #[cfg(not(target_os = "linux"))]
+    let _ = options;
+    settings
+}
+
 pub(crate) struct Connection {
     inner: Box<dyn Transport>,
     /// When a connection to what was no master any more was last given up; `None` for a connection that is not ours to close.
@@ -39,7 +51,8 @@ pub(crate) struct Connection {
 
 impl Connection {
     pub(crate) async fn single(url: &str, options: &RedisOptions) -> Result<Self, ConnectError> {
-        let client = Client::open(url).map_err(ConnectError::unreachable)?;
+        let info = url.into_connection_info().map_err(ConnectError::unreachable)?;
+        let client = Client::open(info.set_tcp_settings(tcp(options))).map_err(ConnectError::unreachable)?;
         let config = ConnectionManagerConfig::new()
             .set_response_timeout(Some(options.response_timeout))
             .set_connection_timeout(Some(options.connection_timeout))
@@ -55,6 +68,7 @@ impl Connection {
         let client = ClusterClientBuilder::new(urls)
             .response_timeout(options.response_timeout)
             .connection_timeout(options.connection_timeout)
+            .tcp_settings(tcp(options))
             .min_retry_wait(millis(PAUSE))
             .max_retry_wait(millis(LONGEST_PAUSE))
             .retries(u32::try_from(ATTEMPTS).unwrap_or(u32::MAX))

@@ -91,8 +91,8 @@
 //!
 //! An ACL user needs the keys `~chat:*` (the [prefix](RedisOptions::prefix)) and `+evalsha +eval +unlink +exists +hget +hgetall
 //! +hkeys +hlen +hmget +hset +hdel +lindex +llen +lrange +ltrim +rpush +persist +pexpireat +time`; `+info` lets the store
-//! see the eviction policy and say how full a full server is. Scripts are sent again where a server lost them. Commands are those of Redis
-//! 5 and later; tested with 7.0.
+//! see the eviction policy and say how full a full server is. Scripts are sent again where a server lost them. Redis 7.0 and Valkey
+//! 7.2 are the oldest servers: older ones report failures within scripts in another way. Tested with Redis 7.0.
 //!
 //! # TLS
 //!

@@ -1,17 +1,19 @@
 //! Errors say what failed, and never what was said.
 
-use std::error::Error;
+use std::{error::Error, sync::Mutex};
 
 use libtest_mimic::Trial;
+use log::{LevelFilter, Log, Metadata, Record};
 use tests::servers::test;
-use tower_chat_history_core::{HistoryStore, Load, StoreError};
-use tower_chat_history_postgres::{OpenError, PostgresStore};
+use tower_chat_history_core::{ConversationId, HistoryStore, Load, StoreError};
+use tower_chat_history_postgres::{OpenError, PostgresOptions, PostgresStore};
 
 use crate::support::{append, connect, conversation, database, say, single};
 
 pub(crate) fn tests() -> Vec<Trial> {
     vec![
         test("quiet::no_text_is_in_an_error_of_the_database", no_text_is_in_an_error_of_the_database),
+        test("quiet::no_text_is_logged_by_the_driver", no_text_is_logged_by_the_driver),
         test("quiet::a_damaged_record_is_named_and_not_quoted", a_damaged_record_is_named_and_not_quoted),
         test("quiet::a_row_that_was_taken_out_is_noticed", a_row_that_was_taken_out_is_noticed),
         test("quiet::no_password_is_in_an_error", no_password_is_in_an_error),
@@ -45,6 +47,39 @@ async fn no_text_is_in_an_error_of_the_database() {
     client.batch_execute("drop table chat_history.exchange").await.unwrap();
     let error = store.append(&id, append("a secret")).await.unwrap_err();
     assert!(!self::shown(&error).contains("a secret"), "{error:?}");
+}
+
+/// Keeps what is logged by way of the crate `log`, as the driver does.
+struct Logged(Mutex<Vec<String>>);
+
+static LOGGED: Logged = Logged(Mutex::new(Vec::new()));
+
+impl Log for Logged {
+    fn enabled(&self, _: &Metadata<'_>) -> bool {
+        true
+    }
+
+    fn log(&self, record: &Record<'_>) {
+        self.0.lock().unwrap().push(record.args().to_string());
+    }
+
+    fn flush(&self) {}
+}
+
+async fn no_text_is_logged_by_the_driver() {
+    log::set_logger(&LOGGED).unwrap();
+    log::set_max_level(LevelFilter::Trace);
+    let url = database().await;
+    for prepare in [true, false] {
+        let store = PostgresOptions::new().prepare(prepare).connect(&url).await.unwrap();
+        let id = ConversationId::new(["hidden-key", "a"]).unwrap();
+        say(&store, &id, "a hidden text").await;
+        store.load(&id, Load::new()).await.unwrap();
+    }
+    log::set_max_level(LevelFilter::Off);
+    let logged = LOGGED.0.lock().unwrap().join("\n");
+    assert!(logged.contains("append_1"), "the driver logs statements");
+    assert!(!logged.contains("hidden"), "{logged}");
 }
 
 async fn a_damaged_record_is_named_and_not_quoted() {

@@ -3,10 +3,12 @@
 use std::time::Duration;
 
 use deadpool_postgres::Object;
+use futures_util::TryStreamExt as _;
 use tokio::{runtime::Handle, time::timeout};
 use tokio_postgres::{Row, types::ToSql};
 use tower_chat_history_core::StoreError;
 
+use super::quiet::Quiet;
 use crate::{PostgresError, error::Failure, sql::Statement};
 
 /// How long the answer to a call that was left is waited for, before the connection is taken for one that hangs.
@@ -36,7 +38,7 @@ impl Lease {
         self.ask(async |client| {
             if prepare {
                 let prepared = client.prepare_typed_cached(&statement.text, &statement.types).await?;
-                client.query(&prepared, parameters).await
+                client.query_raw(&prepared, parameters.iter().map(|value| Quiet(*value))).await?.try_collect().await
             } else {
                 let typed: Vec<_> = parameters.iter().copied().zip(statement.types.iter().cloned()).collect();
                 client.query_typed(&statement.text, &typed).await

@@ -1,6 +1,7 @@
 //! The connections: which of them a call gets, and what happens when one fails.
 
 mod lease;
+mod quiet;
 mod retry;
 
 use std::time::Duration;

@@ -28,6 +28,8 @@ impl Retry {
         let Failure::Postgres(error) = failure else { return Err(failure) };
         if error.is_stale_statement() && !self.prepared_again {
             self.prepared_again = true;
+            // What made one connection's statements stale most likely did so to all.
+            pool.manager().statement_caches.clear();
             return Ok(());
         }
         let in_vain = matches!(error, PostgresError::PoolTimeout | PostgresError::NoRuntime);

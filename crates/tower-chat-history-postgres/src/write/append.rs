@@ -1,7 +1,9 @@
 //! Adding an exchange.
 
 use tokio_postgres::Row;
-use tower_chat_history_core::{Append, Appended, ConversationId, Expect, Incarnation, Revision, Seq, StoreError};
+use tower_chat_history_core::{
+    Append, Appended, CompactOutcome, ConversationId, Expect, Incarnation, Revision, Seq, StoreError,
+};
 
 use super::compact::{self, CutParameters};
 use crate::{
@@ -68,10 +70,9 @@ fn outcome(id: &ConversationId, append: &Append, row: &Row) -> Result<Appended, 
     match (verdict, current) {
         (0, Some(current)) => {
             let seq = Seq::new(count(row.try_get(5)?));
-            let compaction = match &append.compact {
-                Some(compact) => Some(compact::outcome(id, compact, row, 6)?),
-                None => None,
-            };
+            // The exchange is stored, whatever cannot be read of the compaction that stays.
+            let outcome = |compact| compact::outcome(id, compact, row, 6).unwrap_or(CompactOutcome::Kept(None));
+            let compaction = append.compact.as_ref().map(outcome);
             Ok(Appended::stored(current, seq, compaction))
         }
         (1, Some(current)) => Ok(Appended::duplicate(current, Seq::new(count(row.try_get(5)?)))),
