@@ -16,16 +16,16 @@ use std::{
     hint::black_box,
     io::Write as _,
     path::Path,
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicUsize, Ordering::Relaxed},
-    },
+    sync::{Arc, Mutex},
     time::{Duration, Instant},
 };
 
-use benches::{Llm, WINDOW, conversation, fill_all, llm, question, text};
+use benches::{
+    Llm, WINDOW,
+    contest::{Contest, TASKS, TURNS, crowd, next, paired, timed},
+    conversation, fill_all, llm, question, text,
+};
 use criterion::{Criterion, SamplingMode, Throughput, criterion_group, criterion_main};
-use futures_util::future::try_join_all;
 use rusqlite::{Connection, TransactionBehavior};
 use tokio::{runtime::Runtime, task::spawn_blocking};
 use tower::{Layer as _, ServiceExt as _};
@@ -35,16 +35,6 @@ use tower_chat_history_sqlite::{SqliteOptions, Synchronous};
 
 const CONVERSATIONS: usize = 10_000;
 const READERS: usize = 4;
-/// Callers at the same time, and how many turns each of them makes in a round.
-const TASKS: usize = 64;
-const TURNS: usize = 8;
-
-/// Another conversation each time: all of them come up before one comes up again.
-fn next() -> usize {
-    static NEXT: AtomicUsize = AtomicUsize::new(0);
-    NEXT.fetch_add(1, Relaxed).wrapping_mul(7_919) % CONVERSATIONS
-}
-
 /// A table of messages, by hand.
 struct Table {
     writer: Mutex<Connection>,
@@ -107,7 +97,7 @@ impl Table {
 }
 
 async fn blocking_turn(table: Arc<Table>) {
-    let (session, reading) = (next(), Arc::clone(&table));
+    let (session, reading) = (next(CONVERSATIONS), Arc::clone(&table));
     spawn_blocking(move || reading.read(session)).await.unwrap();
     spawn_blocking(move || table.write(session)).await.unwrap();
 }
@@ -115,55 +105,8 @@ async fn blocking_turn(table: Arc<Table>) {
 type Chat = ChatHistory<Llm, OpenAi>;
 
 async fn layer_turn(chat: Chat) {
-    let call = InConversation::new(conversation(next()), question());
+    let call = InConversation::new(conversation(next(CONVERSATIONS)), question());
     black_box(chat.oneshot(call).await.unwrap());
-}
-
-/// All callers at once, each making its turns one after the other.
-async fn crowd<F: Future<Output = ()> + Send + 'static>(turn: impl Fn() -> F) {
-    let callers = (0..TASKS).map(|_| {
-        let turns: Vec<F> = (0..TURNS).map(|_| turn()).collect();
-        tokio::spawn(async move {
-            for turn in turns {
-                turn.await;
-            }
-        })
-    });
-    try_join_all(callers).await.unwrap();
-}
-
-async fn timed<F: Future<Output = ()>>(times: u64, work: impl Fn() -> F) -> Duration {
-    let start = Instant::now();
-    for _ in 0..times {
-        work().await;
-    }
-    start.elapsed()
-}
-
-/// What is compared, by name: how long one of it takes.
-type Contest<'a> = [(&'a str, &'a mut dyn FnMut() -> Duration)];
-
-/// Lets them take turns, and prints the median of each, and the last one's in relation to it.
-fn paired(title: &str, rounds: usize, contest: &mut Contest<'_>) {
-    let mut times = vec![Vec::new(); contest.len()];
-    for round in 0..rounds + rounds / 10 {
-        for (times, (_, run)) in times.iter_mut().zip(contest.iter_mut()) {
-            let time = run();
-            // The first tenth is to warm up.
-            if round >= rounds / 10 {
-                times.push(time);
-            }
-        }
-    }
-    let medians = times.iter_mut().map(|times| {
-        times.sort_unstable();
-        times[times.len() / 2].as_secs_f64() * 1e6
-    });
-    let medians: Vec<f64> = medians.collect();
-    let last = medians.last().copied().unwrap_or_default();
-    for ((name, _), median) in contest.iter().zip(medians) {
-        println!("{title:16} {name:16} {median:10.1} us; the last one: {:.2} of it", last / median);
-    }
 }
 
 fn turns(criterion: &mut Criterion) {
@@ -197,7 +140,7 @@ fn turns(criterion: &mut Criterion) {
                 })
             };
             let mut direct = || {
-                let session = next();
+                let session = next(CONVERSATIONS);
                 alone(&mut || {
                     table.read(session);
                     table.write(session);
@@ -231,7 +174,7 @@ fn turns(criterion: &mut Criterion) {
         }
         group.bench_function("rusqlite", |b| {
             b.iter(|| {
-                let session = next();
+                let session = next(CONVERSATIONS);
                 table.read(session);
                 table.write(session);
             });

@@ -1,6 +1,8 @@
 //! What the benches share: a model that costs next to nothing, messages of a usual size, and stores that are filled.
 #![allow(clippy::unwrap_used, clippy::missing_panics_doc)] // A bench that cannot be set up has nothing to measure.
 
+pub mod contest;
+
 use std::{convert::Infallible, sync::Arc};
 
 use async_openai::types::chat::{CreateChatCompletionRequest, CreateChatCompletionResponse};

@@ -1,0 +1,179 @@
+//! What a turn costs with PostgreSQL and with Redis: a window of 60 messages is read, two messages are appended.
+//!
+//! Beside the layer, in the same run, stand the store alone (a load and an append) and what one would write by hand with the
+//! driver (`raw`): two statements on messages of 250 bytes, which check nothing, know no conversation, and repeat nothing. They take
+//! turns, and the medians are printed; statistics of one of them alone would say little, as the servers share the machine.
+//!
+//! The servers are started for this from the installed programs; one that is not there is left out, and a line says so.
+#![allow(clippy::unwrap_used)] // A bench that cannot be set up has nothing to measure.
+
+use std::{hint::black_box, sync::Arc};
+
+use benches::{
+    WINDOW,
+    contest::{crowd, next, paired, timed},
+    conversation, fill_all, llm, question, text, turn,
+};
+use redis::{AsyncCommands as _, aio::ConnectionManager};
+use tests::servers::{left_out, postgres, redis as redis_server};
+use tokio::runtime::Runtime;
+use tokio_postgres::{Client, NoTls, Statement};
+use tower::{Layer as _, ServiceExt as _};
+use tower_chat_history::{
+    Append, ChatHistoryLayer, Exchange, ExchangeId, Expect, HistoryOptions, HistoryStore, InConversation, Load,
+    LoadLimit, Loaded,
+};
+use tower_chat_history_openai::OpenAi;
+use tower_chat_history_postgres::PostgresStore;
+use tower_chat_history_redis::RedisStore;
+
+const CONVERSATIONS: usize = 1_000;
+/// Connections that PostgreSQL's raw turns share, as many as a pool has that leaves some to others.
+const CONNECTIONS: usize = 8;
+const ROUNDS: usize = 1_000;
+const CROWDS: usize = 15;
+
+/// A turn by hand.
+trait Raw: Send + Sync + 'static {
+    fn turn(&self, session: usize) -> impl Future<Output = ()> + Send;
+}
+
+/// A table of messages, on connections that are shared by those who call at once.
+struct Table {
+    connections: Vec<(Client, Statement, Statement)>,
+    text: String,
+}
+
+impl Table {
+    async fn make(url: &str) -> Self {
+        let mut connections = Vec::new();
+        for number in 0..CONNECTIONS {
+            let (client, connection) = tokio_postgres::connect(url, NoTls).await.unwrap();
+            tokio::spawn(connection);
+            if number == 0 {
+                let fill = format!(
+                    "create table message (session bigint, seq bigint, role int, body text, primary key (session, seq)); \
+                     insert into message select s, q, q % 2, repeat('x', 250) \
+                     from generate_series(0, {CONVERSATIONS} - 1) s, generate_series(0, {WINDOW} - 1) q; analyze message"
+                );
+                client.batch_execute(&fill).await.unwrap();
+            }
+            let read = "select seq, role, body from message where session = $1 order by seq desc limit $2";
+            let write = "insert into message select $1, (select max(seq) from message where session = $1) + o, o % 2, b \
+                         from unnest($2::text[]) with ordinality as t(b, o)";
+            let (read, write) = (client.prepare(read).await.unwrap(), client.prepare(write).await.unwrap());
+            connections.push((client, read, write));
+        }
+        Self { connections, text: text() }
+    }
+}
+
+impl Raw for Table {
+    async fn turn(&self, session: usize) {
+        let (client, read, write) = &self.connections[session % CONNECTIONS];
+        let key = session as i64;
+        let rows = client.query(read, &[&key, &(WINDOW as i64)]).await.unwrap();
+        let window: Vec<(i64, i32, String)> = rows.iter().map(|row| (row.get(0), row.get(1), row.get(2))).collect();
+        assert_eq!(black_box(window).len(), WINDOW);
+        client.execute(write, &[&key, &[&*self.text, &*self.text].as_slice()]).await.unwrap();
+    }
+}
+
+/// A list of messages a session.
+struct Lists {
+    connection: ConnectionManager,
+    text: String,
+}
+
+impl Lists {
+    async fn make(url: &str) -> Self {
+        let mut connection = redis::Client::open(url).unwrap().get_connection_manager().await.unwrap();
+        let text = text();
+        for session in 0..CONVERSATIONS {
+            let _: usize = connection.rpush(format!("raw:{session}"), vec![&text; WINDOW]).await.unwrap();
+        }
+        Self { connection, text }
+    }
+}
+
+impl Raw for Lists {
+    async fn turn(&self, session: usize) {
+        let (key, mut connection) = (format!("raw:{session}"), self.connection.clone());
+        let window: Vec<String> = connection.lrange(&key, -(WINDOW as isize), -1).await.unwrap();
+        assert_eq!(black_box(window).len(), WINDOW);
+        let mut pipeline = redis::pipe();
+        pipeline.rpush(&key, &[&self.text, &self.text]).ignore().expire(&key, 86_400).ignore();
+        let () = pipeline.query_async(&mut connection).await.unwrap();
+    }
+}
+
+/// At most so many messages, and no other bound.
+fn limit(messages: usize) -> LoadLimit {
+    LoadLimit::new(messages, 1 << 30).unwrap()
+}
+
+/// A load and an append, without the layer.
+async fn store_turn(store: Arc<dyn HistoryStore>) {
+    let id = conversation(next(CONVERSATIONS));
+    let Loaded::Window(window) = store.load(&id, Load::new().limit(limit(WINDOW))).await.unwrap() else {
+        panic!("it was filled")
+    };
+    let exchange = Exchange::new(ExchangeId::generate(), turn(&text()));
+    store.append(&id, Append::new(Expect::AnyIn(window.revision.incarnation()), exchange)).await.unwrap();
+}
+
+fn compare(name: &str, runtime: &Runtime, raw: impl Raw, store: impl HistoryStore + Clone) {
+    runtime.block_on(fill_all(&store, 0..CONVERSATIONS, WINDOW / 2));
+    let _guard = runtime.enter();
+    let raw = Arc::new(raw);
+    let raw_turn = || {
+        let raw = Arc::clone(&raw);
+        async move { raw.turn(next(CONVERSATIONS)).await }
+    };
+    let plain: Arc<dyn HistoryStore> = Arc::new(store.clone());
+    // Conversations grow while they are measured: windows of 60 to 80 messages, as the limit lets them start at three quarters.
+    let options = HistoryOptions::new().load_limit(limit(WINDOW * 4 / 3));
+    let chat = ChatHistoryLayer::with_options(store, OpenAi::new(), options).layer(llm());
+    let layer_turn = || {
+        let chat = chat.clone();
+        async move {
+            let call = InConversation::new(conversation(next(CONVERSATIONS)), question());
+            black_box(chat.oneshot(call).await.unwrap());
+        }
+    };
+    let mut by_hand = || runtime.block_on(timed(1, raw_turn));
+    let mut alone = || runtime.block_on(timed(1, || store_turn(Arc::clone(&plain))));
+    let mut layer = || runtime.block_on(timed(1, layer_turn));
+    paired(&format!("turn/{name}"), ROUNDS, &mut [("raw", &mut by_hand), ("layer", &mut layer), ("store", &mut alone)]);
+    let mut by_hand = || runtime.block_on(timed(1, || crowd(raw_turn)));
+    let mut alone = || runtime.block_on(timed(1, || crowd(|| store_turn(Arc::clone(&plain)))));
+    let mut layer = || runtime.block_on(timed(1, || crowd(layer_turn)));
+    let contest = &mut [("raw", &mut by_hand as &mut dyn FnMut() -> _), ("layer", &mut layer), ("store", &mut alone)];
+    paired(&format!("64 tasks/{name}"), CROWDS, contest);
+}
+
+fn main() {
+    // Not while the bench is only tried.
+    if !std::env::args().any(|argument| argument == "--bench") {
+        return;
+    }
+    let runtime = Runtime::new().unwrap();
+    if postgres::is_there() {
+        let server = postgres::Server::start(postgres::Durability::Full);
+        let (raw, store) = runtime.block_on(async {
+            let url = server.database().await;
+            (Table::make(&url).await, PostgresStore::connect(&url).await.unwrap())
+        });
+        compare("postgres", &runtime, raw, store);
+    } else {
+        left_out(postgres::NAME);
+    }
+    if redis_server::is_there() {
+        let server = redis_server::Server::start();
+        let (raw, store) = runtime
+            .block_on(async { (Lists::make(&server.url()).await, RedisStore::connect(server.url()).await.unwrap()) });
+        compare("redis", &runtime, raw, store);
+    } else {
+        left_out(redis_server::NAME);
+    }
+}
