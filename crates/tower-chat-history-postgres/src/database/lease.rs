@@ -58,6 +58,17 @@ impl Lease {
         self.batch("begin isolation level read committed").await
     }
 
+    /// Commits what was begun if that was done, or undoes it.
+    pub(crate) async fn end<T>(self, done: Result<T, Failure>) -> Result<T, Failure> {
+        match done {
+            Ok(done) => self.commit().await.map(|()| done),
+            Err(failure) => {
+                self.rollback().await;
+                Err(failure)
+            }
+        }
+    }
+
     /// Commits what was begun. Where the answer does not come, nobody knows whether it was done: the failure that is reported
     /// then is not repeated by the store.
     pub(crate) async fn commit(mut self) -> Result<(), Failure> {

@@ -38,13 +38,8 @@ async fn once(
     traces: Traces,
 ) -> Result<Pruned, Failure> {
     let mut transaction = database.begin().await?;
-    match within(database, &mut transaction, id, incarnation, keep, traces).await {
-        Ok(pruned) => transaction.commit().await.map(|()| pruned),
-        Err(failure) => {
-            transaction.rollback().await;
-            Err(failure)
-        }
-    }
+    let pruned = within(database, &mut transaction, id, incarnation, keep, traces).await;
+    transaction.end(pruned).await
 }
 
 async fn within(

@@ -27,13 +27,8 @@ pub(crate) async fn truncate(
 
 async fn once(database: &Database, id: &ConversationId, expect: Revision, from: Seq) -> Result<Truncated, Failure> {
     let mut transaction = database.begin().await?;
-    match within(database, &mut transaction, id, expect, from).await {
-        Ok(truncated) => transaction.commit().await.map(|()| truncated),
-        Err(failure) => {
-            transaction.rollback().await;
-            Err(failure)
-        }
-    }
+    let truncated = within(database, &mut transaction, id, expect, from).await;
+    transaction.end(truncated).await
 }
 
 async fn within(

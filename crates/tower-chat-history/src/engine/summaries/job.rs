@@ -7,7 +7,6 @@ use tower_chat_history_core::{
     Compact, CompactOutcome, CompactionVersion, ConversationId, Cut, Incarnation, Message, Seq, StoreError, Summary,
     Window,
 };
-
 use tracing::{Instrument as _, Span};
 
 use crate::{
@@ -92,9 +91,7 @@ impl Engine {
     ) -> SummaryReport {
         let span = telemetry::summarize(&job.span, job.from());
         let report = self.make_and_store_within(summaries, job, runtime).instrument(span.clone()).await;
-        let _entered = span.enter();
-        self.recorder().summarized(&span, &report);
-        self.told(summaries, &report);
+        self.told(summaries, &report, &span);
         report
     }
 
@@ -230,8 +227,10 @@ impl Engine {
         Ok(false)
     }
 
-    /// Tells of a summary, and lets the next one wait if it was none.
-    pub(super) fn told(&self, summaries: &Summaries, report: &SummaryReport) {
+    /// Tells of a summary, in its span and otherwise, and lets the next one wait if it was none.
+    pub(super) fn told(&self, summaries: &Summaries, report: &SummaryReport, span: &Span) {
+        let _entered = span.enter();
+        self.recorder().summarized(span, report);
         let (pauses, conversation) = (&self.shared.pauses, &report.conversation);
         match &report.outcome {
             SummaryOutcome::Stored | SummaryOutcome::Made | SummaryOutcome::Superseded => {

@@ -65,8 +65,7 @@ impl Engine {
         let whole = cut.filter(|_| matches!(report.outcome, SummaryOutcome::Stored));
         let outcome = if whole.is_some() { SummaryOutcome::Made } else { report.outcome.clone() };
         let report = SummaryReport { outcome, ..report };
-        self.recorder().summarized(&span, &report);
-        span.in_scope(|| self.told(&summaries, &report));
+        self.told(&summaries, &report, &span);
         drop(span);
         if let Some(cut) = whole {
             // Before the exchange is stored, the window has nothing to start with.
