@@ -58,6 +58,7 @@
 
 pub mod adapt;
 pub mod budget;
+mod cached;
 pub mod engine;
 mod error;
 mod memory;
@@ -96,6 +97,7 @@ pub use self::{
         extract::{in_conversation, stateless},
     },
     budget::ContextBudget,
+    cached::CachedStore,
     engine::{CallOptions, Commit, Engine, InputMode, Reply, RequestInfo, Retention, Turn, TurnInput},
     error::{BoxError, DrainError, HistoryError, InputError, SaveError, SaveFailed, TranscriptError},
     memory::MemoryStore,

@@ -1,0 +1,144 @@
+//! What is kept of one conversation, and what becomes of it. No locks and no waiting.
+
+use std::sync::Arc;
+
+use tower_chat_history_core::{
+    Appended, Compact, CompactOutcome, Compaction, Exchange, Incarnation, Load, LoadLimit, Profile, Recorded, Scan,
+    Window, WindowScan,
+};
+
+/// How many windows of one conversation are kept: services with more profiles and limits than that are rare.
+const MOST: usize = 4;
+
+/// What a message takes in memory beside its JSON, and an exchange beside its messages, in bytes.
+const FRAME: usize = 256;
+
+/// The windows of one conversation. They are never changed, so whoever holds them has a whole state of the log.
+#[derive(Debug)]
+pub(super) struct Entry {
+    /// The one that was asked for last is the last one.
+    windows: Vec<Kept>,
+    bytes: u64,
+}
+
+/// What a store would answer to a load of that profile within that limit, if the window's revision is still the log's.
+#[derive(Clone, Debug)]
+struct Kept {
+    profile: Profile,
+    limit: LoadLimit,
+    window: Window,
+}
+
+impl Entry {
+    fn new(windows: Vec<Kept>) -> Self {
+        let bytes = windows.iter().map(|kept| bytes(&kept.window)).sum::<usize>() as u64;
+        Self { windows, bytes }
+    }
+
+    /// What it takes in memory, in bytes: an estimate.
+    pub(super) const fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// The window that answers this, if it is still the newest.
+    pub(super) fn window(&self, load: &Load) -> Option<&Window> {
+        self.windows.iter().find(|kept| kept.answers(load)).map(|kept| &kept.window)
+    }
+
+    /// The conversation after that window was loaded.
+    pub(super) fn loaded(before: Option<&Self>, load: &Load, window: Window) -> Self {
+        let others = before.into_iter().flat_map(|entry| &entry.windows);
+        // Those at another revision are out of date.
+        let others = others.filter(|kept| !kept.answers(load) && kept.window.revision == window.revision);
+        let mut windows: Vec<_> = others.cloned().collect();
+        windows.drain(..windows.len().saturating_sub(MOST - 1));
+        windows.push(Kept { profile: load.profile.clone(), limit: load.limit, window });
+        Self::new(windows)
+    }
+
+    /// The conversation after that exchange was stored; `None` if no window is known to be the newest any more.
+    pub(super) fn appended(
+        &self,
+        exchange: Arc<Exchange>,
+        compact: Option<&Compact>,
+        appended: &Appended,
+    ) -> Option<Self> {
+        exchange.share_counts();
+        let recorded = Recorded::new(appended.seq, exchange);
+        let mut windows: Vec<_> = self.windows.iter().filter(|kept| kept.precedes(appended)).cloned().collect();
+        for kept in &mut windows {
+            kept.window.revision = appended.revision;
+            kept.window.exchanges.push(recorded.clone());
+        }
+        if let (Some(compact), Some(outcome)) = (compact, &appended.compaction) {
+            compacted(&mut windows, compact, outcome);
+        }
+        windows.iter_mut().for_each(Kept::limit);
+        (!windows.is_empty()).then(|| Self::new(windows))
+    }
+
+    /// The conversation after a compaction was stored in that incarnation, or another one was met; `None` if nothing stays.
+    pub(super) fn compacted(
+        &self,
+        incarnation: Incarnation,
+        compact: &Compact,
+        outcome: &CompactOutcome,
+    ) -> Option<Self> {
+        let of_it = |kept: &&Kept| kept.window.revision.incarnation() == incarnation;
+        let mut windows: Vec<_> = self.windows.iter().filter(of_it).cloned().collect();
+        compacted(&mut windows, compact, outcome);
+        (!windows.is_empty()).then(|| Self::new(windows))
+    }
+}
+
+impl Kept {
+    fn answers(&self, load: &Load) -> bool {
+        self.profile == load.profile && self.limit == load.limit
+    }
+
+    /// Whether the log was at this window's revision until that append.
+    fn precedes(&self, appended: &Appended) -> bool {
+        let (before, after) = (self.window.revision, appended.revision);
+        let last = self.window.exchanges.last();
+        before.incarnation() == after.incarnation()
+            && before.first() == after.first()
+            && before.version() + 1 == after.version()
+            && last.is_some_and(|last| last.seq.next() == appended.seq)
+    }
+
+    /// Leaves out what the limit would not let through any more.
+    fn limit(&mut self) {
+        let (window, mut scan) = (&mut self.window, WindowScan::new(self.limit));
+        for Recorded { seq, exchange, .. } in window.exchanges.iter().rev() {
+            if scan.offer(*seq, exchange.opens_turn(), exchange.messages.len(), exchange.bytes()) == Scan::Stop {
+                break;
+            }
+        }
+        if let Some(start) = scan.start().filter(|_| scan.is_truncated()) {
+            window.exchanges.retain(|recorded| recorded.seq >= start);
+            // What was left out before does not fit now that there is more.
+            window.truncated = true;
+        }
+    }
+}
+
+/// Applies a compaction to the windows of its profile; those for which it is not known are dropped.
+fn compacted(windows: &mut Vec<Kept>, compact: &Compact, outcome: &CompactOutcome) {
+    let CompactOutcome::Stored(version) = outcome else {
+        windows.retain(|kept| kept.profile != compact.profile);
+        return;
+    };
+    for Kept { window, .. } in windows.iter_mut().filter(|kept| kept.profile == compact.profile) {
+        let start = compact.cut.window_start;
+        window.truncated &= window.exchanges.first().is_some_and(|first| start < first.seq);
+        window.exchanges.retain(|recorded| recorded.seq >= start);
+        window.compaction = Some(Compaction::new(*version, compact.cut.clone()));
+    }
+}
+
+fn bytes(window: &Window) -> usize {
+    let summary = window.compaction.as_ref().and_then(|compaction| compaction.cut.summary.as_ref());
+    let exchanges = window.exchanges.iter().map(|recorded| &recorded.exchange);
+    let messages = exchanges.map(|exchange| exchange.bytes() + FRAME * (exchange.messages.len() + 1)).sum::<usize>();
+    messages + summary.map_or(0, |summary| summary.text.len()) + FRAME
+}

@@ -1,0 +1,204 @@
+//! Windows that stay in the process between calls.
+
+mod entry;
+
+use std::{collections::hash_map::RandomState, fmt, sync::Arc};
+
+use async_trait::async_trait;
+use quick_cache::{Weighter, sync::Cache};
+use tower_chat_history_core::{
+    Append, Appended, Compact, CompactOutcome, ConversationId, HistoryStore, Incarnation, Keep, Load, Loaded, Page,
+    Prune, Pruned, Revision, Seq, StoreError, Traces, Truncate, Truncated,
+};
+
+use self::entry::Entry;
+
+/// A store that keeps the windows it has loaded, so that a conversation's next call need not transfer and decode them again.
+///
+/// Put it around a store that is reached through a network, or whose windows are long:
+///
+/// ```
+/// use tower_chat_history::{CachedStore, ChatHistoryLayer, adapt::Json};
+/// # use tower_chat_history::MemoryStore as RedisStore;
+///
+/// # let redis = RedisStore::new();
+/// let layer = ChatHistoryLayer::new(CachedStore::new(redis), Json::new());
+/// ```
+///
+/// **Nothing stale is ever used.** Each load still asks the store, naming the revision and the compaction of the window that is
+/// at hand ([`Load::known`]); the store answers [`Loaded::Unchanged`] if that is the newest one, and with the window if
+/// another replica has appended, compacted, truncated, pruned or deleted meanwhile. So there is nothing to invalidate, and
+/// any number of processes may share the store. A replica that made the last turn itself knows the window that the next turn
+/// needs: it saves the transfer of the messages and the work of decoding them, and their tokens stay counted. Where a
+/// conversation's calls go to another replica each time, nothing is gained and nothing lost.
+///
+/// **The memory is bounded**, by an estimate of what the windows take: the JSON of their messages, the text of summaries, and 256
+/// bytes more for each message and each exchange. What is used least goes first. Messages that were read stay in memory until they
+/// make room for others or the conversation is deleted through this store; [`clear`](Self::clear) removes all of them.
+///
+/// Only what the layer loads at each call is kept: windows, by profile and limit. [`read`](HistoryStore::read) reads the store.
+/// A clone shares what is kept.
+#[derive(Clone)]
+pub struct CachedStore<S> {
+    inner: S,
+    windows: Arc<Windows>,
+}
+
+type Windows = Cache<ConversationId, Arc<Entry>, Estimate, RandomState>;
+
+/// What an entry takes, in bytes.
+#[derive(Clone, Copy)]
+struct Estimate;
+
+impl Weighter<ConversationId, Arc<Entry>> for Estimate {
+    fn weight(&self, _: &ConversationId, entry: &Arc<Entry>) -> u64 {
+        entry.bytes()
+    }
+}
+
+/// How large an entry is taken to be before there are any: 60 messages of 250 bytes.
+const USUAL_BYTES: usize = 40 << 10;
+
+impl<S> CachedStore<S> {
+    /// The limit unless another one is set, in bytes: 64 MiB, some 1,500 windows of 60 messages.
+    pub const DEFAULT_LIMIT: usize = 64 << 20;
+
+    /// Keeps the windows of that store, up to [`DEFAULT_LIMIT`](Self::DEFAULT_LIMIT).
+    pub fn new(store: S) -> Self {
+        Self::with_limit(store, Self::DEFAULT_LIMIT)
+    }
+
+    /// Keeps the windows of that store, up to that many bytes. One window that takes more than a good part of them is not kept.
+    pub fn with_limit(store: S, bytes: usize) -> Self {
+        // Ids come from users, so their hashes are keyed.
+        let (usual, hasher) = (bytes / USUAL_BYTES + 1, RandomState::new());
+        let windows = Cache::with(usual, bytes as u64, Estimate, hasher, Default::default());
+        Self { inner: store, windows: Arc::new(windows) }
+    }
+
+    /// The store behind it.
+    pub const fn inner(&self) -> &S {
+        &self.inner
+    }
+
+    /// How many bytes the kept windows take, by the estimate.
+    #[must_use]
+    pub fn used(&self) -> u64 {
+        self.windows.weight()
+    }
+
+    /// Forgets all windows. The store has them.
+    pub fn clear(&self) {
+        self.windows.clear();
+    }
+
+    /// Keeps what became of a conversation's windows.
+    fn keep(&self, id: &ConversationId, entry: Option<Entry>) {
+        match entry {
+            Some(entry) => self.windows.insert(id.clone(), Arc::new(entry)),
+            None => self.forget(id),
+        }
+    }
+
+    fn forget(&self, id: &ConversationId) {
+        self.windows.remove(id);
+    }
+}
+
+#[async_trait]
+#[deny(clippy::missing_trait_methods)]
+impl<S: HistoryStore> HistoryStore for CachedStore<S> {
+    fn system(&self) -> &'static str {
+        self.inner.system()
+    }
+
+    async fn load(&self, id: &ConversationId, mut load: Load) -> Result<Loaded, StoreError> {
+        let (entry, asked) = (self.windows.get(id), load.known);
+        let kept = entry.as_deref().and_then(|entry| entry.window(&load));
+        if let Some(window) = kept {
+            load.known = Some(window.known());
+        }
+        let loaded = self.inner.load(id, load.clone()).await?;
+        let window = match (loaded, kept) {
+            (Loaded::Unchanged, Some(window)) => window.clone(),
+            (Loaded::Window(window), _) => {
+                self.keep(id, Some(Entry::loaded(entry.as_deref(), &load, window.clone())));
+                window
+            }
+            (Loaded::Absent, _) => {
+                self.forget(id);
+                return Ok(Loaded::Absent);
+            }
+            (loaded @ (Loaded::Unchanged | Loaded::AlreadyRecorded(_)), _) => return Ok(loaded),
+        };
+        Ok(if asked == Some(window.known()) { Loaded::Unchanged } else { Loaded::Window(window) })
+    }
+
+    async fn append(&self, id: &ConversationId, append: Append) -> Result<Appended, StoreError> {
+        if !self.windows.contains_key(id) {
+            return self.inner.append(id, append).await;
+        }
+        let (exchange, compact) = (Arc::new(append.exchange.clone()), append.compact.clone());
+        let appended = self.inner.append(id, append).await?;
+        if let Some(entry) = self.windows.get(id).filter(|_| !appended.duplicate) {
+            self.keep(id, entry.appended(exchange, compact.as_ref(), &appended));
+        }
+        Ok(appended)
+    }
+
+    async fn compact(
+        &self,
+        id: &ConversationId,
+        incarnation: Incarnation,
+        compact: Compact,
+    ) -> Result<CompactOutcome, StoreError> {
+        let outcome = self.inner.compact(id, incarnation, compact.clone()).await?;
+        if let Some(entry) = self.windows.get(id) {
+            self.keep(id, entry.compacted(incarnation, &compact, &outcome));
+        }
+        Ok(outcome)
+    }
+
+    async fn read(&self, id: &ConversationId, from: Seq, limit: usize) -> Result<Page, StoreError> {
+        self.inner.read(id, from, limit).await
+    }
+
+    async fn delete(&self, id: &ConversationId) -> Result<(), StoreError> {
+        // Whether that succeeds or not: who deletes wants it gone from here in any case.
+        self.forget(id);
+        let deleted = self.inner.delete(id).await;
+        // A load may have come in between.
+        self.forget(id);
+        deleted
+    }
+}
+
+#[async_trait]
+#[deny(clippy::missing_trait_methods)]
+impl<S: Truncate> Truncate for CachedStore<S> {
+    async fn truncate(&self, id: &ConversationId, expect: Revision, from: Seq) -> Result<Truncated, StoreError> {
+        self.forget(id);
+        self.inner.truncate(id, expect, from).await
+    }
+}
+
+#[async_trait]
+#[deny(clippy::missing_trait_methods)]
+impl<S: Prune> Prune for CachedStore<S> {
+    async fn prune(
+        &self,
+        id: &ConversationId,
+        incarnation: Incarnation,
+        keep: Keep,
+        traces: Traces,
+    ) -> Result<Pruned, StoreError> {
+        self.forget(id);
+        self.inner.prune(id, incarnation, keep, traces).await
+    }
+}
+
+impl<S: fmt::Debug> fmt::Debug for CachedStore<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CachedStore").field("inner", &self.inner).field("used", &self.used()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,233 @@
+//! What is kept: how often the store has to bring a window, and how much memory it takes.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering::Relaxed},
+};
+
+use async_trait::async_trait;
+use tower_chat_history::{
+    Append, Appended, CachedStore, Compact, CompactOutcome, CompactionVersion, ConversationId, Cut, Exchange,
+    ExchangeId, Expect, HistoryStore, Incarnation, Load, LoadLimit, Loaded, MemoryStore, Message, Page, Profile, Seq,
+    StoreError,
+};
+
+/// A store that counts the windows it brings.
+#[derive(Clone, Debug, Default)]
+struct Counted {
+    inner: MemoryStore,
+    windows: Arc<AtomicUsize>,
+}
+
+impl Counted {
+    fn windows(&self) -> usize {
+        self.windows.swap(0, Relaxed)
+    }
+}
+
+#[async_trait]
+impl HistoryStore for Counted {
+    fn system(&self) -> &'static str {
+        self.inner.system()
+    }
+
+    async fn load(&self, id: &ConversationId, load: Load) -> Result<Loaded, StoreError> {
+        let loaded = self.inner.load(id, load).await;
+        if let Ok(Loaded::Window(_)) = &loaded {
+            self.windows.fetch_add(1, Relaxed);
+        }
+        loaded
+    }
+
+    async fn append(&self, id: &ConversationId, append: Append) -> Result<Appended, StoreError> {
+        self.inner.append(id, append).await
+    }
+
+    async fn compact(
+        &self,
+        id: &ConversationId,
+        incarnation: Incarnation,
+        compact: Compact,
+    ) -> Result<CompactOutcome, StoreError> {
+        self.inner.compact(id, incarnation, compact).await
+    }
+
+    async fn read(&self, id: &ConversationId, from: Seq, limit: usize) -> Result<Page, StoreError> {
+        self.inner.read(id, from, limit).await
+    }
+
+    async fn delete(&self, id: &ConversationId) -> Result<(), StoreError> {
+        self.inner.delete(id).await
+    }
+}
+
+fn id(name: impl AsRef<str>) -> ConversationId {
+    ConversationId::new(["cached", name.as_ref()]).unwrap()
+}
+
+/// A turn of two messages.
+fn turn() -> Append {
+    let messages = [Message::user("What does Tom chase?"), Message::assistant("Mice!")];
+    Append::new(Expect::AnyOrCreate, Exchange::new(ExchangeId::generate(), messages))
+}
+
+fn of(profile: &str, messages: usize) -> Load {
+    Load::new().profile(Profile::new(profile).unwrap()).limit(LoadLimit::new(messages, 1 << 20).unwrap())
+}
+
+async fn len(store: &impl HistoryStore, id: &ConversationId, load: Load) -> usize {
+    let Loaded::Window(window) = store.load(id, load).await.unwrap() else { panic!("it is there") };
+    window.exchanges.len()
+}
+
+#[tokio::test]
+async fn a_conversation_is_brought_once() {
+    let (behind, id) = (Counted::default(), id("a"));
+    let store = CachedStore::new(behind.clone());
+    store.append(&id, turn()).await.unwrap();
+    for turns in 1..50 {
+        assert_eq!(len(&store, &id, Load::new()).await, turns);
+        store.append(&id, turn()).await.unwrap();
+    }
+    assert_eq!(behind.windows(), 1);
+}
+
+/// Two models over one log, with windows of their own.
+#[tokio::test]
+async fn profiles_and_limits_are_kept_beside_each_other() {
+    let (behind, id) = (Counted::default(), id("a"));
+    let store = CachedStore::new(behind.clone());
+    store.append(&id, turn()).await.unwrap();
+    for turns in 1..20 {
+        assert_eq!(len(&store, &id, of("small", 8)).await, turns.min(4));
+        assert_eq!(len(&store, &id, of("large", 1_000)).await, turns);
+        assert_eq!(len(&store, &id, of("large", 2)).await, 1);
+        store.append(&id, turn()).await.unwrap();
+    }
+    assert_eq!(behind.windows(), 3);
+}
+
+/// More kinds of loads than are kept push each other out, and the memory of one conversation stays bounded.
+#[tokio::test]
+async fn only_so_many_kinds_of_a_conversations_windows_are_kept() {
+    let (behind, id) = (Counted::default(), id("a"));
+    let store = CachedStore::new(behind.clone());
+    for _ in 0..50 {
+        store.append(&id, turn()).await.unwrap();
+    }
+    len(&store, &id, of("p", 1_000)).await;
+    let one = store.used();
+    for number in 0..100 {
+        assert_eq!(len(&store, &id, of(&format!("p{number}"), 1_000)).await, 50);
+    }
+    assert_eq!(behind.windows(), 101);
+    assert_eq!(store.used(), 4 * one);
+}
+
+#[tokio::test]
+async fn a_compaction_of_ones_own_brings_nothing_anew() {
+    let (behind, id) = (Counted::default(), id("a"));
+    let store = CachedStore::new(behind.clone());
+    let appended = store.append(&id, turn()).await.unwrap();
+    assert_eq!(len(&store, &id, Load::new()).await, 1);
+    let cut = |version, start| Compact {
+        profile: Profile::default(),
+        replaces: CompactionVersion::new(version),
+        cut: Cut::window_from(Seq::new(start)),
+    };
+    // With an exchange, and by itself.
+    store.append(&id, turn().compact(cut(0, 1))).await.unwrap();
+    assert_eq!(len(&store, &id, Load::new()).await, 1);
+    store.append(&id, turn()).await.unwrap();
+    assert_eq!(len(&store, &id, Load::new()).await, 2);
+    store.compact(&id, appended.revision.incarnation(), cut(1, 2)).await.unwrap();
+    assert_eq!(len(&store, &id, Load::new()).await, 1);
+    assert_eq!(behind.windows(), 1);
+    // Another replica's is met where this one comes second.
+    behind.compact(&id, appended.revision.incarnation(), cut(2, 2)).await.unwrap();
+    let late = store.compact(&id, appended.revision.incarnation(), cut(2, 2)).await.unwrap();
+    assert!(matches!(late, CompactOutcome::Kept(Some(_))), "{late:?}");
+    assert_eq!((len(&store, &id, Load::new()).await, behind.windows()), (1, 1));
+}
+
+#[tokio::test]
+async fn what_another_replica_appends_is_brought() {
+    let (behind, id) = (Counted::default(), id("a"));
+    let replicas = [CachedStore::new(behind.clone()), CachedStore::new(behind.clone())];
+    replicas[0].append(&id, turn()).await.unwrap();
+    for turns in 1..20 {
+        let store = &replicas[turns % 2];
+        assert_eq!(len(store, &id, Load::new()).await, turns);
+        store.append(&id, turn()).await.unwrap();
+    }
+    assert_eq!(behind.windows(), 19);
+}
+
+/// A window grows by what is appended, but not beyond its limit.
+#[tokio::test]
+async fn a_long_conversation_takes_no_more_than_its_window() {
+    let (store, id) = (CachedStore::new(MemoryStore::new()), id("a"));
+    store.append(&id, turn()).await.unwrap();
+    len(&store, &id, of("p", 20)).await;
+    let mut used = Vec::new();
+    for _ in 0..100 {
+        store.append(&id, turn()).await.unwrap();
+        used.push(store.used());
+    }
+    assert!(used[20] > used[0]);
+    assert_eq!(used[20], used[99]);
+}
+
+#[tokio::test]
+async fn memory_is_bounded_by_forgetting_what_is_used_least() {
+    let behind = Counted::default();
+    let store = CachedStore::with_limit(behind.clone(), 1 << 20);
+    for number in 0..1_000 {
+        let id = id(number.to_string());
+        for _ in 0..5 {
+            behind.append(&id, turn()).await.unwrap();
+        }
+        len(&store, &id, Load::new()).await;
+        // This one is in use all the time.
+        len(&store, &self::id("0"), Load::new()).await;
+        assert!(store.used() <= 1 << 20);
+    }
+    assert!(store.used() > 1 << 19, "{}", store.used());
+    // Each conversation once, and hardly one of them a second time for the one in use.
+    let windows = behind.windows();
+    assert!((1_000..1_010).contains(&windows), "{windows}");
+}
+
+#[tokio::test]
+async fn what_is_deleted_or_cleared_is_forgotten() {
+    let store = CachedStore::new(MemoryStore::new());
+    for name in ["a", "b"] {
+        store.append(&id(name), turn()).await.unwrap();
+        len(&store, &id(name), Load::new()).await;
+    }
+    let both = store.used();
+    store.delete(&id("a")).await.unwrap();
+    assert_eq!(store.used(), both / 2);
+    // One that was deleted elsewhere is forgotten when it is asked for.
+    store.inner().delete(&id("b")).await.unwrap();
+    assert_eq!(store.load(&id("b"), Load::new()).await.unwrap(), Loaded::Absent);
+    assert_eq!(store.used(), 0);
+
+    store.append(&id("c"), turn()).await.unwrap();
+    len(&store, &id("c"), Load::new()).await;
+    store.clear();
+    assert_eq!(store.used(), 0);
+    assert_eq!(len(&store, &id("c"), Load::new()).await, 1);
+}
+
+/// An append whose outcome is unknown leaves the window to be compared with the store's next answer.
+#[tokio::test]
+async fn a_duplicate_changes_nothing() {
+    let (behind, id) = (Counted::default(), id("a"));
+    let store = CachedStore::new(behind.clone());
+    let append = turn();
+    store.append(&id, append.clone()).await.unwrap();
+    len(&store, &id, Load::new()).await;
+    assert!(store.append(&id, append).await.unwrap().duplicate);
+    assert_eq!((len(&store, &id, Load::new()).await, behind.windows()), (1, 1));
+}

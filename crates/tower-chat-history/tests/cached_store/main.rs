@@ -1,0 +1,83 @@
+//! The store that keeps windows: the conformance suite, and that it answers as the store behind it, whoever else writes.
+#![allow(clippy::unwrap_used)] // A test may.
+
+mod kept;
+mod same;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use tower_chat_history::{CachedStore, HistoryStore, MemoryStore, Prune, Truncate};
+use tower_chat_history_core::testing::{Capabilities, Fixture};
+
+/// Each handle keeps windows of its own, as another process does.
+struct Replicas(MemoryStore);
+
+#[async_trait]
+impl Fixture for Replicas {
+    async fn open(&self) -> Arc<dyn HistoryStore> {
+        Arc::new(CachedStore::new(self.0.clone()))
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::new()
+    }
+
+    async fn open_truncate(&self) -> Option<Arc<dyn Truncate>> {
+        Some(Arc::new(CachedStore::new(self.0.clone())))
+    }
+
+    async fn open_prune(&self) -> Option<Arc<dyn Prune>> {
+        Some(Arc::new(CachedStore::new(self.0.clone())))
+    }
+}
+
+/// All handles share what is kept, as the tasks of one process do.
+struct Handles(CachedStore<MemoryStore>);
+
+#[async_trait]
+impl Fixture for Handles {
+    async fn open(&self) -> Arc<dyn HistoryStore> {
+        Arc::new(self.0.clone())
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::new()
+    }
+
+    async fn open_truncate(&self) -> Option<Arc<dyn Truncate>> {
+        Some(Arc::new(self.0.clone()))
+    }
+
+    async fn open_prune(&self) -> Option<Arc<dyn Prune>> {
+        Some(Arc::new(self.0.clone()))
+    }
+}
+
+mod between_replicas {
+    use super::*;
+
+    tower_chat_history_core::conformance_tests! {
+        #[tokio::test]
+        Replicas(MemoryStore::new())
+    }
+}
+
+mod between_handles {
+    use super::*;
+
+    tower_chat_history_core::conformance_tests! {
+        #[tokio::test]
+        Handles(CachedStore::new(MemoryStore::new()))
+    }
+}
+
+/// What does not fit is not kept, and everything works as before.
+mod without_room {
+    use super::*;
+
+    tower_chat_history_core::conformance_tests! {
+        #[tokio::test]
+        Handles(CachedStore::with_limit(MemoryStore::new(), 0))
+    }
+}
