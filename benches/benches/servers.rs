@@ -1,8 +1,10 @@
 //! What a turn costs with PostgreSQL and with Redis: a window of 60 messages is read, two messages are appended.
 //!
 //! Beside the layer, in the same run, stand the store alone (a load and an append) and what one would write by hand with the
-//! driver (`raw`): two statements on messages of 250 bytes, which check nothing, know no conversation, and repeat nothing. They take
-//! turns, and the medians are printed; statistics of one of them alone would say little, as the servers share the machine.
+//! driver (`raw`): two statements on messages of 250 bytes, which check nothing, know no conversation, and repeat nothing. `cached` is
+//! the same with a `CachedStore`, where every conversation's calls come to one process; without it each turn transfers and
+//! decodes its whole window. They take turns, and the medians are printed; statistics of one of them alone would say little, as
+//! the servers share the machine.
 //!
 //! The servers are started for this from the installed programs; one that is not there is left out, and a line says so.
 #![allow(clippy::unwrap_used)] // A bench that cannot be set up has nothing to measure.
@@ -10,18 +12,19 @@
 use std::{hint::black_box, sync::Arc};
 
 use benches::{
-    WINDOW,
-    contest::{crowd, next, paired, timed},
+    Llm, WINDOW,
+    contest::{Circle, Contest, crowd, paired, timed},
     conversation, fill_all, llm, question, text, turn,
 };
+use futures_util::{FutureExt as _, future::BoxFuture};
 use redis::{AsyncCommands as _, aio::ConnectionManager};
 use tests::servers::{left_out, postgres, redis as redis_server};
 use tokio::runtime::Runtime;
 use tokio_postgres::{Client, NoTls, Statement};
 use tower::{Layer as _, ServiceExt as _};
 use tower_chat_history::{
-    Append, ChatHistoryLayer, Exchange, ExchangeId, Expect, HistoryOptions, HistoryStore, InConversation, Load,
-    LoadLimit, Loaded,
+    Append, CachedStore, ChatHistory, ChatHistoryLayer, Exchange, ExchangeId, Expect, HistoryOptions, HistoryStore,
+    InConversation, Load, LoadLimit, Loaded,
 };
 use tower_chat_history_openai::OpenAi;
 use tower_chat_history_postgres::PostgresStore;
@@ -113,8 +116,8 @@ fn limit(messages: usize) -> LoadLimit {
 }
 
 /// A load and an append, without the layer.
-async fn store_turn(store: Arc<dyn HistoryStore>) {
-    let id = conversation(next(CONVERSATIONS));
+async fn store_turn(store: Arc<dyn HistoryStore>, number: usize) {
+    let id = conversation(number);
     let Loaded::Window(window) = store.load(&id, Load::new().limit(limit(WINDOW))).await.unwrap() else {
         panic!("it was filled")
     };
@@ -122,34 +125,52 @@ async fn store_turn(store: Arc<dyn HistoryStore>) {
     store.append(&id, Append::new(Expect::AnyIn(window.revision.incarnation()), exchange)).await.unwrap();
 }
 
-fn compare(name: &str, runtime: &Runtime, raw: impl Raw, store: impl HistoryStore + Clone) {
-    runtime.block_on(fill_all(&store, 0..CONVERSATIONS, WINDOW / 2));
-    let _guard = runtime.enter();
-    let raw = Arc::new(raw);
-    let raw_turn = || {
-        let raw = Arc::clone(&raw);
-        async move { raw.turn(next(CONVERSATIONS)).await }
-    };
-    let plain: Arc<dyn HistoryStore> = Arc::new(store.clone());
+type Chat = ChatHistory<Llm, OpenAi>;
+
+fn chat(store: &Arc<dyn HistoryStore>) -> Chat {
     // Conversations grow while they are measured: windows of 60 to 80 messages, as the limit lets them start at three quarters.
     let options = HistoryOptions::new().load_limit(limit(WINDOW * 4 / 3));
-    let chat = ChatHistoryLayer::with_options(store, OpenAi::new(), options).layer(llm());
-    let layer_turn = || {
-        let chat = chat.clone();
-        async move {
-            let call = InConversation::new(conversation(next(CONVERSATIONS)), question());
-            black_box(chat.oneshot(call).await.unwrap());
+    ChatHistoryLayer::with_options(Arc::clone(store), OpenAi::new(), options).layer(llm())
+}
+
+async fn layer_turn(chat: Chat, number: usize) {
+    let call = InConversation::new(conversation(number), question());
+    black_box(chat.oneshot(call).await.unwrap());
+}
+
+fn compare(name: &str, runtime: &Runtime, by_hand: impl Raw, store: impl HistoryStore + Clone) {
+    runtime.block_on(fill_all(&store, 0..4 * CONVERSATIONS, WINDOW / 2));
+    let _guard = runtime.enter();
+    let by_hand = Arc::new(by_hand);
+    let plain: Arc<dyn HistoryStore> = Arc::new(store.clone());
+    let cached: Arc<dyn HistoryStore> = Arc::new(CachedStore::with_limit(store, 1 << 30));
+    let (chat, cached_chat) = (chat(&plain), chat(&cached));
+    let [of_raw, of_store, of_cached_store, of_layer, of_cached_layer] =
+        [0, 0, 1, 2, 3].map(|part| Circle::new(part * CONVERSATIONS, CONVERSATIONS));
+    // Each conversation is known where it is to be known.
+    runtime.block_on(async {
+        for _ in 0..CONVERSATIONS {
+            store_turn(Arc::clone(&cached), of_cached_store.next()).await;
+            layer_turn(cached_chat.clone(), of_cached_layer.next()).await;
         }
+    });
+    let raw_turn = || {
+        let (by_hand, session) = (Arc::clone(&by_hand), of_raw.next());
+        async move { by_hand.turn(session).await }
     };
-    let mut by_hand = || runtime.block_on(timed(1, raw_turn));
-    let mut alone = || runtime.block_on(timed(1, || store_turn(Arc::clone(&plain))));
-    let mut layer = || runtime.block_on(timed(1, layer_turn));
-    paired(&format!("turn/{name}"), ROUNDS, &mut [("raw", &mut by_hand), ("layer", &mut layer), ("store", &mut alone)]);
-    let mut by_hand = || runtime.block_on(timed(1, || crowd(raw_turn)));
-    let mut alone = || runtime.block_on(timed(1, || crowd(|| store_turn(Arc::clone(&plain)))));
-    let mut layer = || runtime.block_on(timed(1, || crowd(layer_turn)));
-    let contest = &mut [("raw", &mut by_hand as &mut dyn FnMut() -> _), ("layer", &mut layer), ("store", &mut alone)];
-    paired(&format!("64 tasks/{name}"), CROWDS, contest);
+    for (title, rounds, at_once) in [("turn", ROUNDS, false), ("64 tasks", CROWDS, true)] {
+        let run = |turn: &dyn Fn() -> BoxFuture<'static, ()>| {
+            runtime.block_on(async { if at_once { timed(1, || crowd(turn)).await } else { timed(1, turn).await } })
+        };
+        let contest: &mut Contest<'_> = &mut [
+            ("raw", &mut || run(&|| raw_turn().boxed())),
+            ("store", &mut || run(&|| store_turn(Arc::clone(&plain), of_store.next()).boxed())),
+            ("store, cached", &mut || run(&|| store_turn(Arc::clone(&cached), of_cached_store.next()).boxed())),
+            ("layer", &mut || run(&|| layer_turn(chat.clone(), of_layer.next()).boxed())),
+            ("layer, cached", &mut || run(&|| layer_turn(cached_chat.clone(), of_cached_layer.next()).boxed())),
+        ];
+        paired(&format!("{title}/{name}"), rounds, contest);
+    }
 }
 
 fn main() {

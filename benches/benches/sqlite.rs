@@ -22,19 +22,22 @@ use std::{
 
 use benches::{
     Llm, WINDOW,
-    contest::{Contest, TASKS, TURNS, crowd, next, paired, timed},
+    contest::{Circle, Contest, TASKS, TURNS, crowd, paired, timed},
     conversation, fill_all, llm, question, text,
 };
 use criterion::{Criterion, SamplingMode, Throughput, criterion_group, criterion_main};
 use rusqlite::{Connection, TransactionBehavior};
 use tokio::{runtime::Runtime, task::spawn_blocking};
 use tower::{Layer as _, ServiceExt as _};
-use tower_chat_history::{ChatHistory, ChatHistoryLayer, InConversation};
+use tower_chat_history::{CachedStore, ChatHistory, ChatHistoryLayer, InConversation};
 use tower_chat_history_openai::OpenAi;
 use tower_chat_history_sqlite::{SqliteOptions, Synchronous};
 
 const CONVERSATIONS: usize = 10_000;
 const READERS: usize = 4;
+/// Room for the windows of all conversations, in bytes.
+const CACHED: usize = 1 << 30;
+
 /// A table of messages, by hand.
 struct Table {
     writer: Mutex<Connection>,
@@ -96,16 +99,16 @@ impl Table {
     }
 }
 
-async fn blocking_turn(table: Arc<Table>) {
-    let (session, reading) = (next(CONVERSATIONS), Arc::clone(&table));
+async fn blocking_turn(table: Arc<Table>, session: usize) {
+    let reading = Arc::clone(&table);
     spawn_blocking(move || reading.read(session)).await.unwrap();
     spawn_blocking(move || table.write(session)).await.unwrap();
 }
 
 type Chat = ChatHistory<Llm, OpenAi>;
 
-async fn layer_turn(chat: Chat) {
-    let call = InConversation::new(conversation(next(CONVERSATIONS)), question());
+async fn layer_turn(chat: Chat, number: usize) {
+    let call = InConversation::new(conversation(number), question());
     black_box(chat.oneshot(call).await.unwrap());
 }
 
@@ -119,12 +122,15 @@ fn turns(criterion: &mut Criterion) {
         store.close().await.unwrap();
     });
     Table::open(&by_hand, "OFF").fill();
+    let of_table = Circle::new(0, CONVERSATIONS);
+    let [of_layer, of_cached_layer] = [0, 1].map(|half| Circle::new(half * CONVERSATIONS / 2, CONVERSATIONS / 2));
 
     for (name, synchronous) in [("FULL", Synchronous::Full), ("NORMAL", Synchronous::Normal)] {
         let table = Arc::new(Table::open(&by_hand, name));
         let store = runtime.block_on(SqliteOptions::new().synchronous(synchronous).open(&history)).unwrap();
         let _guard = runtime.enter();
         let chat = ChatHistoryLayer::new(store.clone(), OpenAi::new()).layer(llm());
+        let cached = ChatHistoryLayer::new(CachedStore::with_limit(store.clone(), CACHED), OpenAi::new()).layer(llm());
 
         if std::env::var_os("PAIRED").is_some() {
             let mut file = File::create(directory.path().join("flushed")).unwrap();
@@ -140,24 +146,31 @@ fn turns(criterion: &mut Criterion) {
                 })
             };
             let mut direct = || {
-                let session = next(CONVERSATIONS);
+                let session = of_table.next();
                 alone(&mut || {
                     table.read(session);
                     table.write(session);
                 })
             };
-            let mut blocking = || runtime.block_on(timed(1, || blocking_turn(Arc::clone(&table))));
-            let mut layer = || runtime.block_on(timed(1, || layer_turn(chat.clone())));
+            let mut blocking = || runtime.block_on(timed(1, || blocking_turn(Arc::clone(&table), of_table.next())));
+            let mut layer = || runtime.block_on(timed(1, || layer_turn(chat.clone(), of_layer.next())));
+            let mut keeping = || runtime.block_on(timed(1, || layer_turn(cached.clone(), of_cached_layer.next())));
             let contest: &mut Contest<'_> = &mut [
-                ("fdatasync", &mut flush),
-                ("rusqlite", &mut direct),
                 ("spawn_blocking", &mut blocking),
                 ("layer", &mut layer),
+                ("layer, cached", &mut keeping),
+                ("rusqlite", &mut direct),
+                ("fdatasync", &mut flush),
             ];
             paired(&format!("turn/{name}"), 2_000, contest);
-            let mut blocking = || runtime.block_on(timed(1, || crowd(|| blocking_turn(Arc::clone(&table)))));
-            let mut layer = || runtime.block_on(timed(1, || crowd(|| layer_turn(chat.clone()))));
-            paired(&format!("64 tasks/{name}"), 20, &mut [("spawn_blocking", &mut blocking), ("layer", &mut layer)]);
+            let mut blocking =
+                || runtime.block_on(timed(1, || crowd(|| blocking_turn(Arc::clone(&table), of_table.next()))));
+            let mut layer = || runtime.block_on(timed(1, || crowd(|| layer_turn(chat.clone(), of_layer.next()))));
+            let mut keeping =
+                || runtime.block_on(timed(1, || crowd(|| layer_turn(cached.clone(), of_cached_layer.next()))));
+            let contest: &mut Contest<'_> =
+                &mut [("spawn_blocking", &mut blocking), ("layer", &mut layer), ("layer, cached", &mut keeping)];
+            paired(&format!("64 tasks/{name}"), 20, contest);
             runtime.block_on(store.close()).unwrap();
             continue;
         }
@@ -174,16 +187,17 @@ fn turns(criterion: &mut Criterion) {
         }
         group.bench_function("rusqlite", |b| {
             b.iter(|| {
-                let session = next(CONVERSATIONS);
+                let session = of_table.next();
                 table.read(session);
                 table.write(session);
             });
         });
         group.bench_function("spawn_blocking", |b| {
-            b.to_async(&runtime).iter_custom(|times| timed(times, || blocking_turn(Arc::clone(&table))));
+            b.to_async(&runtime)
+                .iter_custom(|times| timed(times, || blocking_turn(Arc::clone(&table), of_table.next())));
         });
         group.bench_function("layer", |b| {
-            b.to_async(&runtime).iter_custom(|times| timed(times, || layer_turn(chat.clone())));
+            b.to_async(&runtime).iter_custom(|times| timed(times, || layer_turn(chat.clone(), of_layer.next())));
         });
         group.finish();
 
@@ -193,10 +207,12 @@ fn turns(criterion: &mut Criterion) {
             .sampling_mode(SamplingMode::Flat)
             .throughput(Throughput::Elements((TASKS * TURNS) as u64));
         group.bench_function("spawn_blocking", |b| {
-            b.to_async(&runtime).iter_custom(|times| timed(times, || crowd(|| blocking_turn(Arc::clone(&table)))));
+            b.to_async(&runtime)
+                .iter_custom(|times| timed(times, || crowd(|| blocking_turn(Arc::clone(&table), of_table.next()))));
         });
         group.bench_function("layer", |b| {
-            b.to_async(&runtime).iter_custom(|times| timed(times, || crowd(|| layer_turn(chat.clone()))));
+            b.to_async(&runtime)
+                .iter_custom(|times| timed(times, || crowd(|| layer_turn(chat.clone(), of_layer.next()))));
         });
         group.finish();
         runtime.block_on(store.close()).unwrap();

@@ -12,11 +12,26 @@ pub const TASKS: usize = 64;
 /// See [`TASKS`].
 pub const TURNS: usize = 8;
 
-/// One of so many conversations, another each time: all of them come up before one comes up again.
-#[must_use]
-pub fn next(conversations: usize) -> usize {
-    static NEXT: AtomicUsize = AtomicUsize::new(0);
-    NEXT.fetch_add(1, Relaxed).wrapping_mul(7_919) % conversations
+/// Conversations of one contestant, which come up in a fixed order that jumps: all of them before one comes up again. Others have
+/// others, so that nobody finds the end of a conversation that was left by somebody else.
+#[derive(Debug)]
+pub struct Circle {
+    from: usize,
+    len: usize,
+    turns: AtomicUsize,
+}
+
+impl Circle {
+    /// So many of them, from that number on.
+    #[must_use]
+    pub const fn new(from: usize, len: usize) -> Self {
+        Self { from, len, turns: AtomicUsize::new(0) }
+    }
+
+    /// The number of the next one.
+    pub fn next(&self) -> usize {
+        self.from + self.turns.fetch_add(1, Relaxed).wrapping_mul(7_919) % self.len
+    }
 }
 
 /// All callers at once, each making its turns one after the other.
@@ -44,7 +59,7 @@ pub async fn timed<F: Future<Output = ()>>(times: u64, work: impl Fn() -> F) -> 
 /// What is compared, by name: how long one of it takes.
 pub type Contest<'a> = [(&'a str, &'a mut dyn FnMut() -> Duration)];
 
-/// Lets them take turns, and prints the median of each, and the last one's in relation to it.
+/// Lets them take turns, and prints the median of each and how much that is of the first one's.
 pub fn paired(title: &str, rounds: usize, contest: &mut Contest<'_>) {
     let mut times = vec![Vec::new(); contest.len()];
     for round in 0..rounds + rounds / 10 {
@@ -61,8 +76,8 @@ pub fn paired(title: &str, rounds: usize, contest: &mut Contest<'_>) {
         times[times.len() / 2].as_secs_f64() * 1e6
     });
     let medians: Vec<f64> = medians.collect();
-    let last = medians.last().copied().unwrap_or_default();
+    let first = medians.first().copied().unwrap_or_default();
     for ((name, _), median) in contest.iter().zip(medians) {
-        println!("{title:16} {name:16} {median:10.1} us; the last one: {:.2} of it", last / median);
+        println!("{title:16} {name:16} {median:10.1} us {:6.2} of the first", median / first);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{error::Error, fmt, sync::Arc};
 
-use tower_chat_history::{HistoryStore, MemoryStore};
+use tower_chat_history::{CachedStore, HistoryStore, MemoryStore};
 use tower_chat_history_sqlite::SqliteStore;
 
 use super::StoreUrl;
@@ -31,8 +31,8 @@ async fn postgres(url: &str) -> Opened {
     use tower_chat_history_postgres::{OpenError, PostgresOptions, PostgresStore};
 
     match PostgresStore::connect(url).await {
-        Err(OpenError::NeedsTls) => opened(PostgresOptions::new().connect_rustls(url).await),
-        store => opened(store),
+        Err(OpenError::NeedsTls) => cached(PostgresOptions::new().connect_rustls(url).await),
+        store => cached(store),
     }
 }
 
@@ -44,13 +44,13 @@ async fn postgres(_: &str) -> Opened {
 #[cfg(feature = "redis")]
 async fn redis(url: &str) -> Opened {
     bring_cryptography();
-    opened(tower_chat_history_redis::RedisStore::connect(url).await)
+    cached(tower_chat_history_redis::RedisStore::connect(url).await)
 }
 
 #[cfg(feature = "redis")]
 async fn redis_cluster(urls: &[String]) -> Opened {
     bring_cryptography();
-    opened(tower_chat_history_redis::RedisStore::connect_cluster(urls).await)
+    cached(tower_chat_history_redis::RedisStore::connect_cluster(urls).await)
 }
 
 /// `rediss://` needs it.
@@ -68,6 +68,11 @@ async fn redis(_: &str) -> Opened {
 #[cfg(not(feature = "redis"))]
 async fn redis_cluster(_: &[String]) -> Opened {
     redis("").await
+}
+
+/// A store behind a network: a conversation's next call need not bring its window again.
+fn cached<S: HistoryStore, E: Error + Send + Sync + 'static>(store: Result<S, E>) -> Opened {
+    opened(store.map(CachedStore::new))
 }
 
 fn opened<S: HistoryStore, E: Error + Send + Sync + 'static>(store: Result<S, E>) -> Opened {
