@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use tower_chat_history_core::{
-    Appended, Compact, CompactOutcome, Compaction, Exchange, Incarnation, Load, LoadLimit, Profile, Recorded, Scan,
-    Window, WindowScan,
+    Appended, Compact, CompactOutcome, Compaction, Exchange, Load, LoadLimit, Profile, Recorded, Scan, Window,
+    WindowScan,
 };
 
 /// How many windows of one conversation are kept: services with more profiles and limits than that are rare.
@@ -48,9 +48,7 @@ impl Entry {
     /// The conversation after that window was loaded.
     pub(super) fn loaded(before: Option<&Self>, load: &Load, window: Window) -> Self {
         let others = before.into_iter().flat_map(|entry| &entry.windows);
-        // Those at another revision are out of date.
-        let others = others.filter(|kept| !kept.answers(load) && kept.window.revision == window.revision);
-        let mut windows: Vec<_> = others.cloned().collect();
+        let mut windows: Vec<_> = others.filter(|kept| !kept.answers(load)).cloned().collect();
         windows.drain(..windows.len().saturating_sub(MOST - 1));
         windows.push(Kept { profile: load.profile.clone(), limit: load.limit, window });
         Self::new(windows)
@@ -77,17 +75,11 @@ impl Entry {
         (!windows.is_empty()).then(|| Self::new(windows))
     }
 
-    /// The conversation after a compaction was stored in that incarnation, or another one was met; `None` if nothing stays.
-    pub(super) fn compacted(
-        &self,
-        incarnation: Incarnation,
-        compact: &Compact,
-        outcome: &CompactOutcome,
-    ) -> Option<Self> {
-        let of_it = |kept: &&Kept| kept.window.revision.incarnation() == incarnation;
-        let mut windows: Vec<_> = self.windows.iter().filter(of_it).cloned().collect();
+    /// The conversation after a compaction was stored.
+    pub(super) fn compacted(&self, compact: &Compact, outcome: &CompactOutcome) -> Self {
+        let mut windows = self.windows.clone();
         compacted(&mut windows, compact, outcome);
-        (!windows.is_empty()).then(|| Self::new(windows))
+        Self::new(windows)
     }
 }
 
@@ -96,13 +88,12 @@ impl Kept {
         self.profile == load.profile && self.limit == load.limit
     }
 
-    /// Whether the log was at this window's revision until that append.
+    /// Whether the log was as this window says until that append.
     fn precedes(&self, appended: &Appended) -> bool {
         let (before, after) = (self.window.revision, appended.revision);
         let last = self.window.exchanges.last();
         before.incarnation() == after.incarnation()
             && before.first() == after.first()
-            && before.version() + 1 == after.version()
             && last.is_some_and(|last| last.seq.next() == appended.seq)
     }
 
@@ -122,12 +113,9 @@ impl Kept {
     }
 }
 
-/// Applies a compaction to the windows of its profile; those for which it is not known are dropped.
-fn compacted(windows: &mut Vec<Kept>, compact: &Compact, outcome: &CompactOutcome) {
-    let CompactOutcome::Stored(version) = outcome else {
-        windows.retain(|kept| kept.profile != compact.profile);
-        return;
-    };
+/// Applies a compaction to the windows of its profile. (Where another one was met, they are out of date and stay so.)
+fn compacted(windows: &mut [Kept], compact: &Compact, outcome: &CompactOutcome) {
+    let CompactOutcome::Stored(version) = outcome else { return };
     for Kept { window, .. } in windows.iter_mut().filter(|kept| kept.profile == compact.profile) {
         let start = compact.cut.window_start;
         window.truncated &= window.exchanges.first().is_some_and(|first| start < first.seq);

@@ -154,7 +154,7 @@ impl<S: HistoryStore> HistoryStore for CachedStore<S> {
     ) -> Result<CompactOutcome, StoreError> {
         let outcome = self.inner.compact(id, incarnation, compact.clone()).await?;
         if let Some(entry) = self.windows.get(id) {
-            self.keep(id, entry.compacted(incarnation, &compact, &outcome));
+            self.keep(id, Some(entry.compacted(&compact, &outcome)));
         }
         Ok(outcome)
     }

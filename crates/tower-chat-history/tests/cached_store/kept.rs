@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use tower_chat_history::{
     Append, Appended, CachedStore, Compact, CompactOutcome, CompactionVersion, ConversationId, Cut, Exchange,
     ExchangeId, Expect, HistoryStore, Incarnation, Load, LoadLimit, Loaded, MemoryStore, Message, Page, Profile, Seq,
-    StoreError,
+    StoreError, TokenCounts,
 };
 
 /// A store that counts the windows it brings.
@@ -218,6 +218,55 @@ async fn what_is_deleted_or_cleared_is_forgotten() {
     store.clear();
     assert_eq!(store.used(), 0);
     assert_eq!(len(&store, &id("c"), Load::new()).await, 1);
+}
+
+/// A window that was cut by its limit is whole again, once a compaction starts it within what was let through.
+#[tokio::test]
+async fn a_compaction_makes_a_truncated_window_whole() {
+    let (behind, id) = (Counted::default(), id("a"));
+    let store = CachedStore::new(behind.clone());
+    let mut last = store.append(&id, turn()).await.unwrap();
+    for _ in 0..4 {
+        last = store.append(&id, turn()).await.unwrap();
+    }
+    let load = of("p", 6);
+    for (start, truncated) in [(1, true), (2, false), (4, false)] {
+        let Loaded::Window(window) = store.load(&id, load.clone()).await.unwrap() else { panic!("it is there") };
+        let (profile, replaces) = (load.profile.clone(), window.compaction_version());
+        let compact = Compact { profile, replaces, cut: Cut::window_from(Seq::new(start)) };
+        store.compact(&id, last.revision.incarnation(), compact).await.unwrap();
+        let Loaded::Window(window) = store.load(&id, load.clone()).await.unwrap() else { panic!("it is there") };
+        assert_eq!(Loaded::Window(window.clone()), behind.inner.load(&id, load.clone()).await.unwrap());
+        assert_eq!(window.truncated, truncated, "from {start}");
+    }
+    assert_eq!(behind.windows(), 1);
+}
+
+/// Another conversation of the same id and the same length took the place of the one that is kept.
+#[tokio::test]
+async fn what_is_kept_of_a_past_life_is_not_continued() {
+    let (behind, id) = (Counted::default(), id("a"));
+    let store = CachedStore::new(behind.clone());
+    store.append(&id, turn()).await.unwrap();
+    len(&store, &id, Load::new()).await;
+    behind.delete(&id).await.unwrap();
+    behind.append(&id, turn()).await.unwrap();
+    store.append(&id, turn()).await.unwrap();
+    assert_eq!(store.load(&id, Load::new()).await.unwrap(), behind.inner.load(&id, Load::new()).await.unwrap());
+}
+
+/// As if they had been decoded.
+#[tokio::test]
+async fn messages_know_the_counts_that_came_with_their_exchange() {
+    let (store, id) = (CachedStore::new(MemoryStore::new()), id("a"));
+    store.append(&id, turn()).await.unwrap();
+    len(&store, &id, Load::new()).await;
+    let mut append = turn();
+    append.exchange.tokens = Some(TokenCounts { counter: "words".into(), counts: vec![4, 1] });
+    store.append(&id, append).await.unwrap();
+    let Loaded::Window(window) = store.load(&id, Load::new()).await.unwrap() else { panic!("it is there") };
+    let counter = Arc::from("words");
+    assert_eq!(window.exchanges[1].exchange.messages[0].tokens_by(&counter), Some(4));
 }
 
 /// An append whose outcome is unknown leaves the window to be compared with the store's next answer.

@@ -32,8 +32,12 @@ struct Asked {
     known: bool,
 }
 
+fn profiles() -> impl Strategy<Value = usize> {
+    prop_oneof![4 => Just(0), 1 => Just(1)]
+}
+
 fn wishes() -> impl Strategy<Value = Wish> {
-    (0..2_usize, 0..6_u64, prop::bool::weighted(0.9)).prop_map(|(profile, back, current)| Wish {
+    (profiles(), 0..6_u64, prop::bool::weighted(0.9)).prop_map(|(profile, back, current)| Wish {
         profile,
         back,
         current,
@@ -44,7 +48,7 @@ fn wishes() -> impl Strategy<Value = Wish> {
 fn steps() -> impl Strategy<Value = Vec<(usize, Step)>> {
     let append = (prop::bool::weighted(0.7), 1..5_usize, prop::option::weighted(0.3, wishes()))
         .prop_map(|(opens, messages, cut)| Step::Append { opens, messages, cut });
-    let asked = (0..2_usize, prop::sample::select(vec![3, 8, 1_000]), any::<bool>());
+    let asked = (profiles(), prop::sample::select(vec![6, 1_000]), prop::bool::weighted(0.2));
     let load = asked.prop_map(|(profile, limit, known)| Step::Load(Asked { profile, limit, known }));
     let step = prop_oneof![
         8 => append,
@@ -57,7 +61,8 @@ fn steps() -> impl Strategy<Value = Vec<(usize, Step)>> {
         }),
         1 => Just(Step::Delete),
     ];
-    prop::collection::vec((0..3_usize, step), 1..60)
+    let replica = prop_oneof![6 => Just(0), 2 => Just(1), 1 => Just(2)];
+    prop::collection::vec((replica, step), 1..80)
 }
 
 fn profile(number: usize) -> Profile {
