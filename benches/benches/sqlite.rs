@@ -5,6 +5,8 @@
 //! (`spawn_blocking`, with one connection that writes and four that read). It neither encodes, checks nor repeats anything,
 //! and is set up for speed. `fdatasync` is the disk: 8 KiB are appended to a file and flushed, as a commit does.
 //!
+//! `layer, cached` is the layer over a `CachedStore`, where every conversation's calls come to one process.
+//!
 //! The databases are on the disk that has the target directory.
 //!
 //! With `PAIRED=1` in the environment, no statistics are made. Instead all of them take turns, one after the other, and the
@@ -132,6 +134,13 @@ fn turns(criterion: &mut Criterion) {
         let chat = ChatHistoryLayer::new(store.clone(), OpenAi::new()).layer(llm());
         let cached = ChatHistoryLayer::new(CachedStore::with_limit(store.clone(), CACHED), OpenAi::new()).layer(llm());
 
+        // Each conversation is known where it is to be known.
+        runtime.block_on(async {
+            for _ in 0..CONVERSATIONS / 2 {
+                layer_turn(cached.clone(), of_cached_layer.next()).await;
+            }
+        });
+
         if std::env::var_os("PAIRED").is_some() {
             let mut file = File::create(directory.path().join("flushed")).unwrap();
             let alone = |turn: &mut dyn FnMut()| {
@@ -196,9 +205,11 @@ fn turns(criterion: &mut Criterion) {
             b.to_async(&runtime)
                 .iter_custom(|times| timed(times, || blocking_turn(Arc::clone(&table), of_table.next())));
         });
-        group.bench_function("layer", |b| {
-            b.to_async(&runtime).iter_custom(|times| timed(times, || layer_turn(chat.clone(), of_layer.next())));
-        });
+        for (name, chat, circle) in [("layer", &chat, &of_layer), ("layer, cached", &cached, &of_cached_layer)] {
+            group.bench_function(name, |b| {
+                b.to_async(&runtime).iter_custom(|times| timed(times, || layer_turn(chat.clone(), circle.next())));
+            });
+        }
         group.finish();
 
         let mut group = criterion.benchmark_group(format!("64 tasks/{name}"));
@@ -210,10 +221,12 @@ fn turns(criterion: &mut Criterion) {
             b.to_async(&runtime)
                 .iter_custom(|times| timed(times, || crowd(|| blocking_turn(Arc::clone(&table), of_table.next()))));
         });
-        group.bench_function("layer", |b| {
-            b.to_async(&runtime)
-                .iter_custom(|times| timed(times, || crowd(|| layer_turn(chat.clone(), of_layer.next()))));
-        });
+        for (name, chat, circle) in [("layer", &chat, &of_layer), ("layer, cached", &cached, &of_cached_layer)] {
+            group.bench_function(name, |b| {
+                b.to_async(&runtime)
+                    .iter_custom(|times| timed(times, || crowd(|| layer_turn(chat.clone(), circle.next()))));
+            });
+        }
         group.finish();
         runtime.block_on(store.close()).unwrap();
     }
