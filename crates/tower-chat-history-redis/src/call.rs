@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use redis::{Cmd, ErrorKind, RedisError, ServerErrorKind};
-use tokio::time::Instant;
+use redis::{Cmd, ErrorKind, RedisError, RedisResult, ServerErrorKind, Value};
+use tokio::time::{Instant, timeout_at};
 use tower_chat_history_core::{ConversationId, StoreError};
 
 use crate::{RedisOptions, connection::Connection, error::Failure, keys::Keys, reply::Reply, scripts::Script};
@@ -11,6 +11,8 @@ use crate::{RedisOptions, connection::Connection, error::Failure, keys::Keys, re
 /// The first and the longest pause before a call is tried again.
 const PAUSE: Duration = Duration::from_millis(10);
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
+/// What stands for a time that the clock cannot tell: a year.
+const FOREVER: Duration = Duration::from_secs(365 * 24 * 3_600);
 
 /// A connection and how it is used.
 pub(crate) struct Shared {
@@ -46,12 +48,12 @@ impl Shared {
         let command = call.command("EVALSHA", &call.script.hash);
         let mut tries = Tries::new(self);
         loop {
-            let failure = match self.connection.send(&command).await {
-                Ok(answer) => return Reply::new(call.id, answer),
+            let failure = match tries.send(&command).await {
+                Ok(answer) => return Reply::new(answer, tries.repeated),
                 // The server does not have the script yet, or not any more. It keeps what it is sent here.
                 Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript) => {
-                    match self.connection.send(&call.command("EVAL", call.script.code)).await {
-                        Ok(answer) => return Reply::new(call.id, answer),
+                    match tries.send(&call.command("EVAL", call.script.code)).await {
+                        Ok(answer) => return Reply::new(answer, tries.repeated),
                         Err(error) => error,
                     }
                 }
@@ -66,7 +68,7 @@ impl Shared {
         let mut command = redis::cmd("UNLINK");
         command.arg(&Keys::new(&self.options.prefix, id).0);
         let mut tries = Tries::new(self);
-        while let Err(error) = self.connection.send(&command).await {
+        while let Err(error) = tries.send(&command).await {
             tries.again(error).await.map_err(|failure| failure.into_store_error(id))?;
         }
         Ok(())
@@ -80,24 +82,40 @@ impl Shared {
 /// that it has run already.
 struct Tries<'a> {
     shared: &'a Shared,
-    began: Instant,
+    /// Until when a try may begin.
+    until: Instant,
     pause: Duration,
+    /// Whether this is not the first one.
+    repeated: bool,
 }
 
 impl<'a> Tries<'a> {
     fn new(shared: &'a Shared) -> Self {
-        Self { shared, began: Instant::now(), pause: PAUSE }
+        let now = Instant::now();
+        let until = now.checked_add(shared.options.retry_for).unwrap_or(now + FOREVER);
+        Self { shared, until, pause: PAUSE, repeated: false }
+    }
+
+    /// Sends a command. It takes no longer than the last try may, also where there is no connection to be had.
+    async fn send(&self, command: &Cmd) -> RedisResult<Value> {
+        let last = self.until.max(Instant::now());
+        // A little later than the connection itself gives up: it is to find out that it does not work.
+        let Some(limit) = last.checked_add(self.shared.options.response_timeout.saturating_add(PAUSE)) else {
+            return self.shared.connection.send(command).await;
+        };
+        match timeout_at(limit, self.shared.connection.send(command)).await {
+            Ok(answer) => answer,
+            Err(elapsed) => Err(std::io::Error::from(elapsed).into()),
+        }
     }
 
     /// Waits before the next try, or says that there is none.
     async fn again(&mut self, error: RedisError) -> Result<(), Failure> {
         let failure = Failure(error);
-        if failure.is_read_only() {
-            self.shared.connection.renew().await;
-        }
-        if !failure.may_pass() || self.began.elapsed() + self.pause > self.shared.options.retry_for {
+        if !failure.may_pass() || Instant::now() + self.pause > self.until {
             return Err(failure);
         }
+        self.repeated = true;
         tokio::time::sleep(self.pause).await;
         self.pause = (self.pause * 2).min(LONGEST_PAUSE);
         Ok(())

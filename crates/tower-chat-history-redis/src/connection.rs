@@ -2,8 +2,8 @@
 
 use std::{
     pin::Pin,
-    sync::{Mutex, PoisonError},
-    time::{Duration, Instant},
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
 use redis::{
@@ -12,8 +12,9 @@ use redis::{
     cluster::ClusterClientBuilder,
     io::tcp::TcpSettings,
 };
+use tokio::time::Instant;
 
-use crate::{ConnectError, RedisOptions};
+use crate::{ConnectError, RedisOptions, error::Failure};
 
 /// Reconnecting: the first and the longest pause between attempts, and how many there are before those who wait are told.
 const PAUSE: Duration = Duration::from_millis(10);
@@ -22,11 +23,11 @@ const ATTEMPTS: usize = 6;
 
 /// What sends a command and waits for the answer, through any of the connections. It only boxes what is a box already.
 trait Transport: Send + Sync {
-    fn send<'a>(&self, command: &'a Cmd) -> Pin<Box<dyn Future<Output = RedisResult<Value>> + Send + 'a>>;
+    fn send<'a>(&'a self, command: &'a Cmd) -> Pin<Box<dyn Future<Output = RedisResult<Value>> + Send + 'a>>;
 }
 
 impl<C: ConnectionLike + Clone + Send + Sync + 'static> Transport for C {
-    fn send<'a>(&self, command: &'a Cmd) -> Pin<Box<dyn Future<Output = RedisResult<Value>> + Send + 'a>> {
+    fn send<'a>(&'a self, command: &'a Cmd) -> Pin<Box<dyn Future<Output = RedisResult<Value>> + Send + 'a>> {
         let mut connection = self.clone();
         Box::pin(async move { command.query_async(&mut connection).await })
     }
@@ -43,11 +44,7 @@ fn tcp(options: &RedisOptions) -> TcpSettings {
     settings
 }
 
-pub(crate) struct Connection {
-    inner: Box<dyn Transport>,
-    /// When a connection to what was no master any more was last given up; `None` for a connection that is not ours to close.
-    renewed: Option<Mutex<Option<Instant>>>,
-}
+pub(crate) struct Connection(Box<dyn Transport>);
 
 impl Connection {
     pub(crate) async fn single(url: &str, options: &RedisOptions) -> Result<Self, ConnectError> {
@@ -59,8 +56,10 @@ impl Connection {
             .set_min_delay(PAUSE)
             .set_max_delay(LONGEST_PAUSE)
             .set_number_of_retries(ATTEMPTS);
-        let manager = ConnectionManager::new_with_config(client, config).await.map_err(ConnectError::unreachable)?;
-        Ok(Self { inner: Box::new(manager), renewed: Some(Mutex::new(None)) })
+        let manager = ConnectionManager::new_with_config(client.clone(), config.clone());
+        let manager = manager.await.map_err(ConnectError::unreachable)?;
+        let current = Mutex::new(Current { manager, number: 0, since: None });
+        Ok(Self(Box::new(Single { client, config, current })))
     }
 
     pub(crate) async fn cluster(urls: Vec<String>, options: &RedisOptions) -> Result<Self, ConnectError> {
@@ -82,26 +81,61 @@ impl Connection {
     where
         C: ConnectionLike + Clone + Send + Sync + 'static,
     {
-        Self { inner: Box::new(connection), renewed: None }
+        Self(Box::new(connection))
     }
 
     pub(crate) async fn send(&self, command: &Cmd) -> Result<Value, RedisError> {
-        self.inner.send(command).await
+        self.0.send(command).await
+    }
+}
+
+/// A single server's connection. redis-rs makes it anew when it breaks; this does where it would stay: when answers do not come
+/// although nothing breaks, when the server is no master any more, and when reconnecting failed for good, as with a password that
+/// is being changed.
+struct Single {
+    client: Client,
+    config: ConnectionManagerConfig,
+    current: Mutex<Current>,
+}
+
+struct Current {
+    manager: ConnectionManager,
+    /// Which one it is: many calls notice at once that one does not work, and one of them replaces it.
+    number: u64,
+    /// When it took another one's place.
+    since: Option<Instant>,
+}
+
+impl Single {
+    fn current(&self) -> MutexGuard<'_, Current> {
+        self.current.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Gives up a connection to a server that is no master any more: the next one may lead to the one that is. Without that,
-    /// the connection would stay with the old one for ever. (A cluster's connection finds the new master by itself.)
-    pub(crate) async fn renew(&self) {
-        let Some(renewed) = &self.renewed else { return };
-        {
-            // Many calls notice it at once, and the first one's new connection is not to be closed by the next.
-            let mut last = renewed.lock().unwrap_or_else(PoisonError::into_inner);
-            if last.is_some_and(|last| last.elapsed() < LONGEST_PAUSE) {
-                return;
-            }
-            *last = Some(Instant::now());
+    /// Puts another connection, to whatever the address leads to by now, in the place of that one; not of a new one, which did
+    /// not have its chance. It is made by the first call that uses it; those on the old one keep it until they have ended.
+    fn replace(&self, number: u64) {
+        let mut current = self.current();
+        if current.number != number || current.since.is_some_and(|since| since.elapsed() < LONGEST_PAUSE) {
+            return;
         }
-        // The server closes the connection; whether its answer comes does not matter.
-        drop(self.send(&redis::cmd("QUIT")).await);
+        if let Ok(manager) = ConnectionManager::new_lazy_with_config(self.client.clone(), self.config.clone()) {
+            *current = Current { manager, number: number + 1, since: Some(Instant::now()) };
+        }
+    }
+}
+
+impl Transport for Single {
+    fn send<'a>(&'a self, command: &'a Cmd) -> Pin<Box<dyn Future<Output = RedisResult<Value>> + Send + 'a>> {
+        let (mut manager, number) = {
+            let current = self.current();
+            (current.manager.clone(), current.number)
+        };
+        Box::pin(async move {
+            let answer = command.query_async(&mut manager).await;
+            if answer.as_ref().is_err_and(|error: &RedisError| Failure(error.clone()).may_be_the_connections()) {
+                self.replace(number);
+            }
+            answer
+        })
     }
 }

@@ -66,9 +66,29 @@ impl Failure {
         }
     }
 
-    /// Whether the server is no master any more.
-    pub(crate) fn is_read_only(&self) -> bool {
-        self.0.kind() == ErrorKind::Server(ServerErrorKind::ReadOnly)
+    /// Whether another connection may do better: one on which no answer comes, whose server is no master any more, or that was
+    /// never set up. What breaks a connection is not among it, since that is noticed below.
+    pub(crate) fn may_be_the_connections(&self) -> bool {
+        match self.0.kind() {
+            ErrorKind::Io => self.0.is_timeout(),
+            // What the server says to a password, to a database's number, and when it has too many clients.
+            ErrorKind::AuthenticationFailed
+            | ErrorKind::Client
+            | ErrorKind::Server(
+                ServerErrorKind::ReadOnly | ServerErrorKind::BusyLoading | ServerErrorKind::ResponseError,
+            ) => true,
+            ErrorKind::Extension => self.0.code() == Some("NOAUTH"),
+            _ => false,
+        }
+    }
+
+    /// The script's answer that it does not know a conversation's layout: the number that it found, and its own.
+    fn newer_layout(&self) -> Option<NewerLayout> {
+        if self.0.code() != Some("NEWER") {
+            return None;
+        }
+        let mut numbers = self.0.detail()?.split(' ').map_while(|number| number.parse().ok());
+        Some(NewerLayout { found: numbers.next()?, known: numbers.next()? })
     }
 
     pub(crate) fn into_store_error(self, id: &ConversationId) -> StoreError {
@@ -80,6 +100,8 @@ impl Failure {
             // A script found that an index entry is none. The message begins with its position.
             let position = self.0.detail().and_then(|detail| detail.split(' ').next()?.parse().ok());
             Damaged::error(id, position.unwrap_or_default())
+        } else if let Some(newer) = self.newer_layout() {
+            StoreError::backend(newer)
         } else {
             StoreError::backend(self)
         }
@@ -89,14 +111,17 @@ impl Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0.kind() {
+            ErrorKind::Extension if self.0.code() == Some("BUSY") => {
+                f.write_str("the server is busy with a script that takes too long (BUSY)")
+            }
+            ErrorKind::AuthenticationFailed => f.write_str("the server refused the name or the password of the user"),
             ErrorKind::Server(_) | ErrorKind::Extension => {
                 write!(f, "the server answered with the error {}", self.0.code().unwrap_or("unknown"))
             }
             // These are made by the client and the system: there is nothing of a command in them.
-            ErrorKind::Io
-            | ErrorKind::AuthenticationFailed
-            | ErrorKind::InvalidClientConfig
-            | ErrorKind::ClusterConnectionNotFound => fmt::Display::fmt(&self.0, f),
+            ErrorKind::Io | ErrorKind::InvalidClientConfig | ErrorKind::ClusterConnectionNotFound => {
+                fmt::Display::fmt(&self.0, f)
+            }
             _ => f.write_str(self.0.category()),
         }
     }
@@ -122,6 +147,20 @@ impl Damaged {
     }
 }
 
+/// The conversation was written by a newer version of this store, whose layout this one does not know. It is whole, and can be
+/// read by that version. It is the source of a [`StoreError::Backend`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the conversation was written by a newer version of this store: its layout is {found}, and {known} is the newest known one"
+)]
+#[non_exhaustive]
+pub struct NewerLayout {
+    /// The number of its layout.
+    pub found: u32,
+    /// The newest one that this version knows.
+    pub known: u32,
+}
+
 /// A script answered what it cannot answer: another version of it is at work, or this one has a mistake.
 #[derive(Debug, thiserror::Error)]
 #[error("the server's answer cannot be understood")]
@@ -138,9 +177,9 @@ impl Misunderstood {
 #[error("a conversation has at most 4294967295 exchanges in this store")]
 pub(crate) struct LogFull;
 
-/// Another process kept changing what this one was about to replace.
+/// Other processes kept changing the conversation.
 #[derive(Debug, thiserror::Error)]
-#[error("the conversation's compactions kept changing")]
+#[error("other calls kept changing the conversation")]
 pub(crate) struct Busy;
 
 #[cfg(test)]
@@ -175,7 +214,37 @@ mod tests {
         {
             assert!(Failure(std::io::Error::from(kind).into()).may_pass());
         }
-        assert!(server("READONLY x").is_read_only());
+    }
+
+    #[test]
+    fn another_connection_is_tried_where_one_may_be_stuck() {
+        for answer in ["READONLY x", "LOADING x", "NOAUTH x", "ERR max number of clients reached"] {
+            assert!(server(answer).may_be_the_connections(), "{answer}");
+        }
+        for kind in [ErrorKind::AuthenticationFailed, ErrorKind::Client] {
+            assert!(Failure((kind, "x").into()).may_be_the_connections());
+        }
+        assert!(Failure(std::io::Error::from(std::io::ErrorKind::TimedOut).into()).may_be_the_connections());
+        assert!(!Failure(std::io::Error::from(std::io::ErrorKind::BrokenPipe).into()).may_be_the_connections());
+        for answer in ["NOPERM x", "DAMAGED 1", "NOSCRIPT x", "BUSY x", "OOM x"] {
+            assert!(!server(answer).may_be_the_connections(), "{answer}");
+        }
+    }
+
+    #[test]
+    fn a_newer_layout_is_typed() {
+        let id = ConversationId::new(["a"]).unwrap();
+        let error = server("NEWER 3 1 script: 00, on @user_script:1.").into_store_error(&id);
+        let StoreError::Backend { source } = error else { panic!("{error:?}") };
+        assert_eq!(source.downcast_ref(), Some(&NewerLayout { found: 3, known: 1 }));
+    }
+
+    #[test]
+    fn what_a_user_can_mend_is_told_in_words() {
+        let busy = server("BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.");
+        assert_eq!(busy.to_string(), "the server is busy with a script that takes too long (BUSY)");
+        let refused = Failure((ErrorKind::AuthenticationFailed, "x", "secret".into()).into());
+        assert_eq!(refused.to_string(), "the server refused the name or the password of the user");
     }
 
     #[test]

@@ -41,7 +41,9 @@
 //! **Set `maxmemory-policy noeviction`.** Under every other policy a server that is full throws away conversations, or keys of
 //! them. Connecting logs a warning then, or fails if [asked to](RedisOptions::require_noeviction). A conversation that lost
 //! some of its keys, by eviction or by somebody's hand, is [corrupt](tower_chat_history_core::StoreError::Corrupt) (with
-//! [`Damaged`] as source) in every call but `delete`, and never read as a shorter one. One that lost all keys is absent.
+//! [`Damaged`] as source) in every call but `delete`, and never read as a shorter one. One that lost all keys is absent. Single
+//! elements that somebody took out of a list or a hash are noticed by every call but a load that finds its window
+//! [unchanged](tower_chat_history_core::Loaded::Unchanged).
 //!
 //! A full server that evicts nothing refuses appends with [`Full`](tower_chat_history_core::StoreError::Full). Nothing is
 //! stored then; loading, deleting, truncating and pruning go on.
@@ -57,7 +59,8 @@
 //! Four keys a conversation, with its id as their hash tag: `chat:{acme/user-42}` and the same with `:log`, `:index` and
 //! `:ids` behind it. An id's text is percent-encoded and has no braces, so two ids never share a key or a part of one.
 //!
-//! - *(no ending)*, a hash: the incarnation, where the log begins and ends, and each profile's compaction.
+//! - *(no ending)*, a hash: the state, which is one field (the layout's number, the incarnation, where the log begins and ends,
+//!   and what its messages come to), and each profile's compaction.
 //! - `:log`, a **list** of the exchanges' records, as every store writes them.
 //! - `:index`, a list beside it: for each exchange its id, whether it opens a turn, and how many messages, bytes and turns stand
 //!   before it. Where a limit lets a window start, or a prune the log, is a difference of such sums and found by halving; then
@@ -69,9 +72,17 @@
 //! look-up each; a stream can lose its beginning, and not its end. What a list cannot do is take something out of the
 //! middle, and no call does that.
 //!
+//! The state begins with the number of the layout. A conversation that a newer version of this store wrote in another layout is
+//! left as it is by every call but `delete`, which removes these four keys: the calls fail for good
+//! ([`Backend`](tower_chat_history_core::StoreError::Backend), with [`NewerLayout`] as source).
+//!
+//! A load that is told what its caller knows, and finds nothing new, reads the state and looks whether the other keys are there:
+//! no list is touched.
+//!
 //! A truncation or a prune moves the log's end or beginning in one step, which takes effect at once; the elements then go a
 //! thousand at a time, before the call is answered, and the server serves others in between: a log of 100,000 exchanges holds
-//! nobody up. If the caller leaves before it is done, later appends take the rest along. Deleting hands the keys to the server's background thread (`UNLINK`).
+//! nobody up. A step takes about a millisecond, and 20 more for each gigabyte that it frees. If the caller leaves before it is
+//! done, later appends take the rest along. Deleting hands the keys to the server's background thread (`UNLINK`).
 //!
 //! A deletion leaves no tombstone: an append of the ended incarnation names it, and is refused because it is not there. Only an
 //! append that expects nothing creates a conversation.
@@ -82,17 +93,31 @@
 //! (`LOADING`, `BUSY`, `READONLY`, `CLUSTERDOWN`, `MASTERDOWN`, `TRYAGAIN`, `NOREPLICAS`, `MISCONF`) is tried again for
 //! [three seconds](RedisOptions::retry_for), and is then [not
 //! available](tower_chat_history_core::StoreError::Unavailable). That is safe also where an answer got lost: the repeated
-//! script finds its own first run. A connection to a server that is no master any more is closed, so that the address is looked up
-//! anew. Errors name the kind of a failure and never quote a server's message, which may quote a command.
+//! script finds its own first run. No step takes longer than that time and one [response
+//! timeout](RedisOptions::response_timeout), also where there is no connection; loads and appends are one step.
+//!
+//! A connection to a single server is given up, and the address looked up anew, when an answer does not come in time, when the
+//! server is no master any more, and when it refused the connection; at most twice a second. A Cluster's connections are redis-rs's
+//! own: one that falls silent without breaking is given up by the system, on Linux after twice the response timeout.
+//!
+//! A refused password does not pass by itself: the call fails at once, and later ones try again. Errors name the kind of a
+//! failure and never quote a server's message, which may quote a command.
 //!
 //! A future that is dropped leaves its script undone or done as a whole.
+//!
+//! While a Cluster's slot is migrated, what works depends on where its keys are: a conversation whose four keys are still on the
+//! old node, or already on the new one, is there as always. In between, and for a conversation that does not exist, which could be
+//! on either, the nodes answer `TRYAGAIN`. That is tried again like a failover; a migration of a slot that takes longer than
+//! [`retry_for`](RedisOptions::retry_for) makes such calls not available until it is over.
 //!
 //! # Rights
 //!
 //! An ACL user needs the keys `~chat:*` (the [prefix](RedisOptions::prefix)) and `+evalsha +eval +unlink +exists +hget +hgetall
 //! +hkeys +hlen +hmget +hset +hdel +lindex +llen +lrange +ltrim +rpush +persist +pexpireat +time`; `+info` lets the store
-//! see the eviction policy and say how full a full server is. Scripts are sent again where a server lost them. Redis 7.0 and Valkey
-//! 7.2 are the oldest servers: older ones report failures within scripts in another way. Tested with Redis 7.0.
+//! see the eviction policy and say how full a full server is. A Cluster's user needs `+cluster|slots +ping +asking` too, and one
+//! whose address names a database `+select`. On a Cluster, users are made on every node. Scripts are sent again where a server
+//! lost them. Redis 7.0 and Valkey 7.2 are the oldest servers: older ones report failures within scripts in another way. Tested
+//! with Redis 7.0.
 //!
 //! # TLS
 //!
@@ -118,7 +143,7 @@ mod sweep;
 mod truncate;
 
 pub use self::{
-    error::{ConnectError, Damaged},
+    error::{ConnectError, Damaged, NewerLayout},
     options::RedisOptions,
     store::RedisStore,
 };

@@ -28,7 +28,12 @@ pub(crate) async fn load(shared: &Shared, id: &ConversationId, load: Load) -> Re
         "unchanged" => Ok(Loaded::Unchanged),
         "recorded" => {
             let seq = reply.number()?;
-            reply.exchange(id, seq).map(Loaded::AlreadyRecorded)
+            let recorded = reply.exchange(id, seq)?;
+            // Another exchange's record under this id would answer the call with what was never asked.
+            if load.exchange.as_ref() != Some(&recorded.exchange.id) {
+                return Err(Damaged::error(id, seq));
+            }
+            Ok(Loaded::AlreadyRecorded(recorded))
         }
         "compaction" => Err(corrupt_compaction(id, &load.profile, Box::new(Damaged))),
         "window" => {

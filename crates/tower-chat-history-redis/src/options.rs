@@ -83,7 +83,10 @@ impl RedisOptions {
     }
 
     /// How long a call is tried again when the server cannot be reached, is loading, or is being replaced. The last try begins
-    /// within that time. The default is three seconds; zero tries once.
+    /// within that time, and ends within a [response timeout](Self::response_timeout) after it, also where it waits for a
+    /// connection. So loads and appends take no longer than both together. The default is three seconds; zero tries once.
+    ///
+    /// Connecting takes no longer than this and a [connection timeout](Self::connection_timeout).
     #[must_use]
     pub const fn retry_for(mut self, time: Duration) -> Self {
         self.retry_for = time;
@@ -106,7 +109,7 @@ impl RedisOptions {
     /// As [`ConnectError`] lists.
     pub async fn connect(self, url: impl AsRef<str> + Send) -> Result<RedisStore, ConnectError> {
         self.check()?;
-        let connection = Connection::single(url.as_ref(), &self).await?;
+        let connection = self.in_time(Connection::single(url.as_ref(), &self)).await?;
         self.open(connection).await
     }
 
@@ -121,7 +124,7 @@ impl RedisOptions {
     ) -> Result<RedisStore, ConnectError> {
         self.check()?;
         let urls: Vec<String> = urls.into_iter().map(|url| url.as_ref().to_owned()).collect();
-        let connection = Connection::cluster(urls, &self).await?;
+        let connection = self.in_time(Connection::cluster(urls, &self)).await?;
         self.open(connection).await
     }
 
@@ -148,6 +151,16 @@ impl RedisOptions {
             Some(time) if !Self::EXPIRE_AFTER.contains(&time) => Err(ConnectError::ExpireAfter { time }),
             _ => Ok(()),
         }
+    }
+
+    /// A connection, if it is there before the last attempt at it must have ended.
+    async fn in_time(
+        &self,
+        connecting: impl Future<Output = Result<Connection, ConnectError>>,
+    ) -> Result<Connection, ConnectError> {
+        let time = self.retry_for.saturating_add(self.connection_timeout);
+        let connected = tokio::time::timeout(time, connecting).await;
+        connected.unwrap_or_else(|elapsed| Err(ConnectError::unreachable(std::io::Error::from(elapsed).into())))
     }
 
     async fn open(self, connection: Connection) -> Result<RedisStore, ConnectError> {

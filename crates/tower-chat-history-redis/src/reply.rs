@@ -16,20 +16,18 @@ use crate::error::{Damaged, Misunderstood};
 #[derive(Debug)]
 pub(crate) struct Reply {
     pub(crate) word: String,
+    /// Whether the script was sent more than once: what it found may be the work of its own first run.
+    pub(crate) repeated: bool,
     values: vec::IntoIter<Value>,
 }
 
 impl Reply {
-    /// Takes an answer apart. Those that all scripts have in common become errors here.
-    pub(crate) fn new(id: &ConversationId, answer: Value) -> Result<Self, StoreError> {
+    /// Takes an answer apart.
+    pub(crate) fn new(answer: Value, repeated: bool) -> Result<Self, StoreError> {
         let Value::Array(values) = answer else { return Err(Misunderstood::error()) };
-        let mut reply = Self { word: String::new(), values: values.into_iter() };
+        let mut reply = Self { word: String::new(), repeated, values: values.into_iter() };
         reply.word = reply.text()?;
-        match reply.word.as_str() {
-            "damaged" => Err(Damaged::error(id, reply.number()?)),
-            "gone" => Err(StoreError::Gone),
-            _ => Ok(reply),
-        }
+        if reply.word == "gone" { Err(StoreError::Gone) } else { Ok(reply) }
     }
 
     fn next(&mut self) -> Value {

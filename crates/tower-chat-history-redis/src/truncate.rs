@@ -27,6 +27,11 @@ pub(crate) async fn truncate(
         match reply.word.as_str() {
             "again" => {}
             "whole" => return Ok(Truncated::new(Some(reply.revision(id)?), 0)),
+            // The conversation is gone as it was to be: by this very call, whose first answer got lost, or by somebody else.
+            "absent" if reply.repeated && from <= expect.first() => {
+                return Ok(Truncated::new(None, expect.version().saturating_sub(expect.first().get())));
+            }
+            "absent" => return Err(StoreError::Gone),
             "emptied" => return Ok(Truncated::new(None, reply.number()?)),
             "refused" => {
                 Expect::Exactly(expect).check(reply.optional_revision(id)?)?;

@@ -3,16 +3,18 @@
 use libtest_mimic::Trial;
 use tests::servers::test;
 use tower_chat_history_core::{
-    Compact, CompactOutcome, CompactionVersion, Cut, HistoryStore, HistoryStoreExt, Load, LoadLimit, Loaded, Profile,
-    Seq,
+    Compact, CompactOutcome, CompactionVersion, ConversationId, Cut, HistoryStore, HistoryStoreExt, Known, Load,
+    LoadLimit, Loaded, Profile, Seq, Summary, Window,
 };
 use tower_chat_history_redis::RedisStore;
 
-use crate::support::{Place, append, cluster, command, conversation, say, texts};
+use crate::support::{Place, append, cluster, command, conversation, say, texts, window};
 
 pub(crate) fn tests() -> Vec<Trial> {
     vec![
         test("cost::a_turn_is_one_command_for_the_load_and_one_for_the_append", one_command_each),
+        test("cost::what_is_known_already_costs_two_small_commands", known_already),
+        test("cost::a_turn_reads_nothing_that_it_does_not_need", nothing_else),
         test("cost::a_long_log_is_read_no_further_than_the_limit", no_further_than_the_limit),
         test("cost::pages_end_by_size_but_have_at_least_one_exchange", pages_end_by_size),
         test("cost::scripts_that_are_gone_are_sent_again", sent_again),
@@ -33,6 +35,43 @@ async fn one_command_each() {
     let appended = place.store.append(&id, append("three").compact(compact)).await.unwrap();
     assert!(matches!(appended.compaction, Some(CompactOutcome::Stored(_))));
     assert_eq!((place.calls("evalsha"), place.calls("eval")), (2, 0));
+}
+
+const READS: [&str; 7] = ["hmget", "exists", "hget", "llen", "hlen", "lindex", "lrange"];
+
+/// Three exchanges, with a summary that is large.
+async fn summarized() -> (Place, ConversationId) {
+    let place = Place::new().await;
+    let id = conversation("a");
+    for text in ["one", "two", "three"] {
+        say(&place.store, &id, text).await;
+    }
+    let mut cut = Cut::window_from(Seq::new(1));
+    cut.summary = Some(Summary::new("s".repeat(100_000), Seq::new(1)));
+    let compact = Compact { profile: Profile::default(), replaces: CompactionVersion::NONE, cut };
+    let incarnation = window(&place.store, &id).await.revision.incarnation();
+    place.store.compact(&id, incarnation, compact).await.unwrap();
+    (place, id)
+}
+
+async fn known_already() {
+    let (mut place, id) = summarized().await;
+    let Window { revision, compaction, .. } = window(&place.store, &id).await;
+    let known = Known { revision, compaction: compaction.unwrap().version };
+    place.run::<()>(&["CONFIG", "RESETSTAT"]);
+    assert_eq!(place.store.load(&id, Load::new().known(known)).await.unwrap(), Loaded::Unchanged);
+    assert_eq!(READS.map(|command| place.calls(command)), [1, 1, 0, 0, 0, 0, 0]);
+}
+
+/// The checks are what reads the lists' lengths.
+async fn nothing_else() {
+    let (mut place, id) = summarized().await;
+    place.run::<()>(&["CONFIG", "RESETSTAT"]);
+    assert_eq!(texts(&place.store, &id).await, ["two", "three"]);
+    assert_eq!(READS.map(|command| place.calls(command)), [1, 0, 1, 2, 1, 0, 1], "the summary is one of them");
+    place.run::<()>(&["CONFIG", "RESETSTAT"]);
+    say(&place.store, &id, "four").await;
+    assert_eq!(READS.map(|command| place.calls(command)), [1, 0, 1, 2, 1, 0, 0], "the exchange's id is one of them");
 }
 
 async fn no_further_than_the_limit() {

@@ -3,17 +3,24 @@
 use libtest_mimic::Trial;
 use tests::servers::test;
 use tower_chat_history_core::{
-    Compact, CompactionVersion, ConversationId, Cut, HistoryStore, HistoryStoreExt, Load, Loaded, Profile, Seq,
-    StoreError,
+    Append, Compact, CompactionVersion, ConversationId, Cut, Exchange, Expect, HistoryStore, HistoryStoreExt, Keep,
+    Known, Load, LoadLimit, Loaded, Profile, Prune, Revision, Seq, StoreError, Traces, Truncate,
 };
+use tower_chat_history_redis::NewerLayout;
 
-use crate::support::{PARTS, Place, append, conversation, key, say, texts, window};
+use crate::support::{
+    BASE, BEGINNING, BEHIND, END, PARTS, Place, append, command, connect, conversation, key, say, texts, window,
+};
 
 pub(crate) fn tests() -> Vec<Trial> {
     vec![
         test("damage::a_conversation_that_lacks_a_key_is_corrupt", lacks_a_key),
         test("damage::a_conversation_that_lacks_an_exchange_is_corrupt", lacks_an_exchange),
         test("damage::a_key_of_another_kind_is_corrupt", another_kind),
+        test("damage::a_state_that_is_none_is_corrupt", no_state),
+        test("damage::a_newer_layout_is_left_alone_and_said_so", newer),
+        test("damage::a_position_that_is_none_is_corrupt", no_position),
+        test("damage::a_lost_key_is_noticed_where_a_window_is_unchanged", unchanged),
         test("damage::a_record_that_is_none_is_named", no_record),
         test("damage::a_damaged_compaction_is_reported_without_quoting_it", damaged_compaction),
         test("damage::an_index_entry_that_is_none_is_named", no_entry),
@@ -52,6 +59,9 @@ async fn is_corrupt(place: &Place, id: &ConversationId) {
         store.append(id, append("four")).await.unwrap_err(),
         store.read(id, Seq::FIRST, 9).await.unwrap_err(),
         store.compact(id, incarnation, compact).await.unwrap_err(),
+        store.truncate(id, Revision::new(incarnation, 3), Seq::new(1)).await.unwrap_err(),
+        store.prune(id, incarnation, Keep::LastTurns(1), Traces::Leave).await.unwrap_err(),
+        store.prune(id, incarnation, Keep::LastTurns(1), Traces::Remove).await.unwrap_err(),
     ] {
         assert!(matches!(&error, StoreError::Corrupt { conversation, .. } if conversation == id), "{error:?}");
         is_quiet(&error);
@@ -92,10 +102,109 @@ async fn another_kind() {
         place.run::<()>(&["SET", &key(&id, part), "secret"]);
         is_corrupt(&place, &id).await;
     }
-    for field in ["n", "f", "b", "x", "k"] {
-        let (mut place, id) = place().await;
-        place.run::<()>(&["HSET", &key(&id, ""), field, "secret"]);
+}
+
+async fn no_state() {
+    let (mut place, id) = place().await;
+    let state = place.state(&id);
+    let changed = |at: usize, byte| {
+        let mut state = state.clone();
+        state[at] = byte;
+        state
+    };
+    let longer = [&state[..], b"x"].concat();
+    let states = [
+        &[][..],
+        &state[..1],
+        &state[..state.len() - 1],
+        &longer,
+        // No layout has this number.
+        &changed(0, 0),
+        // The log begins at its end, behind it, and before the lists do; more is behind it than the lists have.
+        &changed(BEGINNING + 5, 3),
+        &changed(BEGINNING, 1),
+        &changed(BASE + 5, 1),
+        &changed(BEHIND, 1),
+        &changed(END, 1),
+    ]
+    .map(<[u8]>::to_vec);
+    for state in states {
+        let (mut place, id) = self::place().await;
+        place.set_state(&id, &state);
         is_corrupt(&place, &id).await;
+    }
+    let (mut place, id) = self::place().await;
+    place.run::<()>(&["HDEL", &key(&id, ""), "s"]);
+    place.run::<()>(&["HSET", &key(&id, ""), "other", "secret"]);
+    is_corrupt(&place, &id).await;
+}
+
+/// What a later version of the store may have written, of which this one knows nothing but the first byte.
+async fn newer() {
+    let (mut place, id) = place().await;
+    let revision = window(&place.store, &id).await.revision;
+    let known = Known { revision, compaction: CompactionVersion::NONE };
+    place.set_state(&id, b"\x02secret");
+    let store = &place.store;
+    let cut = Cut::window_from(Seq::new(1));
+    let compact = Compact { profile: Profile::default(), replaces: CompactionVersion::NONE, cut };
+    let incarnation = revision.incarnation();
+    for error in [
+        store.load(&id, Load::new()).await.unwrap_err(),
+        store.load(&id, Load::new().known(known)).await.unwrap_err(),
+        store.append(&id, append("four")).await.unwrap_err(),
+        store.read(&id, Seq::FIRST, 9).await.unwrap_err(),
+        store.compact(&id, incarnation, compact).await.unwrap_err(),
+        store.truncate(&id, revision, Seq::new(1)).await.unwrap_err(),
+        store.prune(&id, incarnation, Keep::LastTurns(1), Traces::Leave).await.unwrap_err(),
+        store.prune(&id, incarnation, Keep::LastTurns(1), Traces::Remove).await.unwrap_err(),
+    ] {
+        let StoreError::Backend { source } = &error else { panic!("{error:?}") };
+        let newer = source.downcast_ref::<NewerLayout>().unwrap();
+        assert_eq!((newer.found, newer.known, error.is_retryable()), (2, 1, false));
+        is_quiet(&error);
+    }
+    assert_eq!(place.state(&id), b"\x02secret");
+    assert_eq!(place.run::<u64>(&["LLEN", &key(&id, ":log")]), 3, "nothing was changed");
+    assert_eq!(texts(&place.store, &conversation("whole")).await.len(), 3);
+}
+
+/// Positions of exchange ids that are none, or another exchange's: neither a wrong answer nor a call without an end.
+async fn no_position() {
+    let long = "9".repeat(40);
+    let no_numbers = ["secret", "", "-1", "0.5", "1e0", "0x1", "nan", "inf", " 1", "1 "];
+    for position in no_numbers.into_iter().chain(["1", "3", "4294967296", &long]) {
+        // In a whole log; in one of which the first two were pruned, and then the last two cut off, that are not swept yet.
+        for numbers in [vec![], vec![(BEGINNING, 2)], vec![(END, 1), (BEHIND, 2)]] {
+            let (mut place, id) = place().await;
+            let page = place.store.read(&id, Seq::FIRST, 1).await.unwrap();
+            let first = Exchange::clone(&page.exchanges[0].exchange);
+            place.run::<()>(&["HSET", &key(&id, ":ids"), first.id.as_str(), position]);
+            place.change_state(&id, &numbers);
+            let again = Append::new(Expect::AnyOrCreate, first.clone());
+            let error = place.store.append(&id, again).await.unwrap_err();
+            assert!(matches!(&error, StoreError::Corrupt { .. }), "{position} {numbers:?}: {error:?}");
+            is_quiet(&error);
+            if numbers.is_empty() {
+                let asked = Load::new().exchange(first.id.clone());
+                let error = place.store.load(&id, asked).await.unwrap_err();
+                assert!(matches!(&error, StoreError::Corrupt { .. }), "{position}: {error:?}");
+                is_quiet(&error);
+            }
+        }
+    }
+}
+
+/// Nothing of the lists is returned where a window is unchanged.
+async fn unchanged() {
+    for part in PARTS.into_iter().skip(1) {
+        let (place, id) = place().await;
+        let revision = window(&place.store, &id).await.revision;
+        let known = Known { revision, compaction: CompactionVersion::NONE };
+        let load = || place.store.load(&id, Load::new().known(known));
+        assert_eq!(load().await.unwrap(), Loaded::Unchanged);
+        command(&["DEL", &key(&id, part)]).query::<()>(&mut connect(&place.server)).unwrap();
+        assert!(matches!(load().await, Err(StoreError::Corrupt { .. })), "{part}");
     }
 }
 
@@ -151,13 +260,18 @@ async fn truncated() {
 }
 
 async fn no_entry() {
-    for entry in ["", "secret"] {
+    let secret = "secret".repeat(20);
+    for entry in ["", "secret", &secret] {
         let (mut place, id) = place().await;
         place.run::<()>(&["LSET", &key(&id, ":index"), "2", entry]);
+        let revision = window(&place.store, &id).await.revision;
+        let limit = LoadLimit::new(3, usize::MAX).unwrap();
+        let keep = Keep::LastMessages(3);
         for error in [
-            place.store.load(&id, Load::new()).await.unwrap_err(),
-            place.store.append(&id, append("four")).await.unwrap_err(),
+            place.store.load(&id, Load::new().limit(limit)).await.unwrap_err(),
             place.store.read(&id, Seq::FIRST, 9).await.unwrap_err(),
+            place.store.truncate(&id, revision, Seq::new(2)).await.unwrap_err(),
+            place.store.prune(&id, revision.incarnation(), keep, Traces::Leave).await.unwrap_err(),
         ] {
             assert!(matches!(error, StoreError::Corrupt { seq, .. } if seq == Seq::new(2)), "{error:?}");
             is_quiet(&error);

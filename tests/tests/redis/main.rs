@@ -7,7 +7,10 @@ mod damage;
 mod expiry;
 mod isolation;
 mod memory;
+mod proxy;
 mod reconnect;
+mod replaced;
+mod rights;
 mod support;
 mod swept;
 
@@ -24,6 +27,8 @@ fn main() -> ExitCode {
         isolation::tests(),
         memory::tests(),
         reconnect::tests(),
+        replaced::tests(),
+        rights::tests(),
         swept::tests(),
     ];
     servers::run(redis::NAME, redis::is_there(), tests.into_iter().flatten().collect())

@@ -1,10 +1,9 @@
-//! Servers whose memory is full, and rights.
+//! Servers whose memory is full.
 
 use libtest_mimic::Trial;
 use tests::servers::test;
 use tower_chat_history_core::{
-    Compact, CompactionVersion, Cut, HistoryStore, HistoryStoreExt, Keep, Load, Loaded, Profile, Seq, StoreError,
-    Summary, Traces,
+    Compact, CompactionVersion, Cut, HistoryStore, HistoryStoreExt, Keep, Profile, Seq, StoreError, Summary, Traces,
 };
 use tower_chat_history_redis::{ConnectError, RedisOptions, RedisStore};
 
@@ -15,7 +14,6 @@ pub(crate) fn tests() -> Vec<Trial> {
         test("memory::a_full_server_stores_nothing_and_loses_nothing", full),
         test("memory::room_can_be_made_on_a_full_server", make_room),
         test("memory::a_server_that_evicts_is_refused_if_asked_for", evicts),
-        test("memory::few_rights_are_enough", few_rights),
     ]
 }
 
@@ -66,37 +64,4 @@ async fn evicts() {
     let refused = require().connect(place.server.url()).await.unwrap_err();
     assert!(matches!(&refused, ConnectError::Evicts { policy } if policy == "allkeys-lru"), "{refused}");
     RedisStore::connect(place.server.url()).await.unwrap();
-}
-
-/// The crate's documentation lists these.
-const RIGHTS: &str = "+evalsha +eval +unlink +exists +hget +hgetall +hkeys +hlen +hmget +hset +hdel +lindex +llen \
-                      +lrange +ltrim +rpush +persist +pexpireat +time";
-
-async fn few_rights() {
-    let mut place = Place::new().await;
-    let mut user = vec!["ACL", "SETUSER", "app", "on", ">pass", "~chat:*"];
-    user.extend(RIGHTS.split(' ').filter(|right| !right.is_empty()));
-    place.run::<()>(&user);
-    let url = format!("{}?user=app&pass=pass", place.server.url().replace("unix:", "redis+unix:"));
-    let refused = RedisOptions::new().require_noeviction(true).connect(&url).await.unwrap_err();
-    assert!(matches!(&refused, ConnectError::Evicts { policy } if policy == "unknown"), "{refused}");
-    let store = RedisOptions::new().expire_after(std::time::Duration::from_secs(60)).connect(&url).await.unwrap();
-    let forever = RedisStore::connect(&url).await.unwrap();
-    let id = conversation("a");
-    let mut last = say(&store, &id, "zero").await;
-    for text in ["one", "two", "three"] {
-        last = say(&forever, &id, text).await;
-    }
-    let cut = Cut::window_from(Seq::new(1));
-    let compact = Compact { profile: Profile::default(), replaces: CompactionVersion::NONE, cut };
-    store.compact(&id, last.revision.incarnation(), compact).await.unwrap();
-    assert_eq!(texts(&store, &id).await, ["one", "two", "three"]);
-    store.conversation(&id).truncate(Seq::new(3)).await.unwrap();
-    store.conversation(&id).prune(Keep::LastTurns(1), Traces::Remove).await.unwrap();
-    assert_eq!(store.conversation(&id).messages().await.unwrap().len(), 2);
-    place.run::<()>(&["CONFIG", "SET", "maxmemory", "1"]);
-    let full = store.append(&id, append("x")).await.unwrap_err();
-    assert!(matches!(full, StoreError::Full { limit: 0, .. }), "the server may not tell: {full:?}");
-    store.delete(&id).await.unwrap();
-    assert_eq!(store.load(&id, Load::new()).await.unwrap(), Loaded::Absent);
 }

@@ -51,6 +51,25 @@ impl Place {
         line.map_or(0, |line| line.split(',').next().unwrap().parse().unwrap())
     }
 
+    /// A conversation's state, as it is stored.
+    pub(crate) fn state(&mut self, id: &ConversationId) -> Vec<u8> {
+        self.run(&["HGET", &key(id, ""), "s"])
+    }
+
+    /// Puts another state in its place.
+    pub(crate) fn set_state(&mut self, id: &ConversationId, state: &[u8]) {
+        redis::cmd("HSET").arg(key(id, "")).arg("s").arg(state).query::<()>(&mut self.admin).unwrap();
+    }
+
+    /// Changes numbers of the state, each told by where it stands.
+    pub(crate) fn change_state(&mut self, id: &ConversationId, numbers: &[(usize, u64)]) {
+        let mut state = self.state(id);
+        for (place, number) in numbers {
+            state[*place..place + 6].copy_from_slice(&number.to_be_bytes()[2..]);
+        }
+        self.set_state(id, &state);
+    }
+
     pub(crate) fn crash_and_restart(&mut self) {
         self.server.crash();
         self.server.restart();
@@ -76,6 +95,15 @@ pub(crate) fn conversation(name: &str) -> ConversationId {
 pub(crate) fn key(id: &ConversationId, part: &str) -> String {
     format!("chat:{{{id}}}{part}")
 }
+
+/// Where a state has its numbers, of six bytes: the log's end and its beginning, the lists' first element, and how many there are
+/// behind the end.
+pub(crate) const END: usize = 18;
+pub(crate) const BEGINNING: usize = 24;
+pub(crate) const BASE: usize = 30;
+pub(crate) const BEHIND: usize = 36;
+/// Where it has the sums of what is before the end. An index entry has those of what is before it, in the same form, from 1 on.
+pub(crate) const SUMS: usize = 48;
 
 pub(crate) const PARTS: [&str; 4] = ["", ":log", ":index", ":ids"];
 

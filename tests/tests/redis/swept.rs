@@ -6,7 +6,7 @@ use tower_chat_history_core::{
     Append, ConversationId, Exchange, Expect, HistoryStore, HistoryStoreExt, Keep, Load, Loaded, Prune, Seq, Traces,
 };
 
-use crate::support::{Place, conversation, exchange, key, say, texts};
+use crate::support::{BEGINNING, BEHIND, END, Place, SUMS, conversation, exchange, key, say, texts};
 
 pub(crate) fn tests() -> Vec<Trial> {
     vec![
@@ -66,7 +66,7 @@ async fn nothing_left() {
 async fn broken_prune() {
     let mut place = Place::new().await;
     let (id, log) = log_of(&place, 200).await;
-    place.run::<()>(&["HSET", &key(&id, ""), "f", "150"]);
+    place.change_state(&id, &[(BEGINNING, 150)]);
     let store = place.store.clone();
     let page = store.read(&id, Seq::FIRST, 500).await.unwrap();
     assert_eq!((page.exchanges.len(), page.exchanges[0].seq), (50, Seq::new(150)));
@@ -87,7 +87,11 @@ async fn broken_prune() {
 async fn broken_truncation() {
     let mut place = Place::new().await;
     let (id, log) = log_of(&place, 10).await;
-    place.run::<()>(&["HSET", &key(&id, ""), "n", "4", "x", "6"]);
+    place.change_state(&id, &[(END, 4), (BEHIND, 6)]);
+    let (mut state, entry) = (place.state(&id), place.run::<Vec<u8>>(&["LINDEX", &key(&id, ":index"), "4"]));
+    let sums = &mut state[SUMS..];
+    sums.copy_from_slice(&entry[1..=sums.len()]);
+    place.set_state(&id, &state);
     let store = place.store.clone();
     assert_eq!(texts(&store, &id).await.len(), 4);
     assert!(!store.read(&id, Seq::FIRST, 500).await.unwrap().more);

@@ -1,33 +1,34 @@
 -- Adds an exchange: id, what is expected (kind, incarnation, version), what it continues, whether it opens a turn, its messages
--- and their bytes, its record, an incarnation for a new log, this call's name, milliseconds to live, and then perhaps a compaction (`cut_at`).
+-- and their bytes, its record, an incarnation for a new log, this call's name, milliseconds to live, and then perhaps a
+-- compaction (`cut_at`).
 local id, expect, incarnation, version, continues, opens, messages, bytes, body, fresh, call, ttl = unpack(ARGV, 1, 12)
 local CUT = 13
 local profile = ARGV[CUT]
-local self, wrong = find(profile or '')
-if wrong then
-  return wrong
-end
+local self = find(profile or '')
 local at = self and self.n or 0
 
 if self then
-  local known = redis.call('HGET', ids, id)
+  whole(self)
+  local known = recorded(self, id)
   if known then
-    known = tonumber(known)
-    if not known then
-      return {'damaged', self.f}
+    local stored = redis.call('LINDEX', index, known - self.b)
+    if string.sub(stored, ID) ~= id then
+      damaged(known)
     end
     if known < self.f or known >= self.n then
       -- The exchange was removed, but not swept yet. Its id is free again.
       return {'sweep'}
     end
-    if string.sub(redis.call('LINDEX', index, known - self.b), CALL, ID - 1) == call then
-      -- This very call was made before and its answer got lost.
-      if profile then
-        return {'stored', self.i, known + 1, self.f, known, outcome(self, call)}
-      end
-      return {'stored', self.i, known + 1, self.f, known, 'none'}
+    if string.sub(stored, CALL, ID - 1) ~= call then
+      return {'duplicate', self.i, self.n, self.f, known}
     end
-    return {'duplicate', self.i, self.n, self.f, known}
+    -- This very call was made before and its answer got lost.
+    if not profile then
+      return {'stored', self.i, known + 1, self.f, known, 'none'}
+    elseif stored_by(self, call) then
+      return {'stored', self.i, known + 1, self.f, known, 'cut', positions(self.v), false}
+    end
+    return {'stored', self.i, known + 1, self.f, known, 'kept', kept(self, profile)}
   end
 end
 
@@ -37,7 +38,7 @@ if expect == 'absent' then
 elseif expect == 'in' then
   fits = self and self.i == incarnation
 elseif expect == 'exactly' then
-  fits = self and self.i == incarnation and self.version == version
+  fits = self and self.i == incarnation and self.n == tonumber(version)
 end
 if not fits then
   if self then
@@ -56,7 +57,7 @@ if self and self.x > 0 then
   return {'sweep'}
 end
 
-local cut, verdict
+local cut, verdict, wrong
 if profile then
   cut = cut_at(CUT)
   verdict, wrong = judge(self, at + 1, at, opens == '1', cut.v, cut)
@@ -65,61 +66,46 @@ if profile then
   end
 end
 
-local before = {messages = 0, bytes = 0, openings = 0}
-if self then
-  before = after(entry(self, at - 1))
-end
-local numbers_of = struct.pack(NUMBERS, tonumber(opens), before.messages, before.bytes, before.openings, tonumber(messages),
-  tonumber(bytes))
+opens, messages, bytes = tonumber(opens), tonumber(messages), tonumber(bytes)
+self = self or {i = fresh, t = 0, n = 0, f = 0, b = 0, x = 0, k = 0, messages = 0, bytes = 0, openings = 0}
+local entry = struct.pack(NUMBERS, opens, self.messages, self.bytes, self.openings, messages, bytes) .. call .. id
 
 -- The first write is one that a full server refuses: then nothing is written. What comes after it is not refused.
 local pushed = redis.pcall('RPUSH', log, body)
 if type(pushed) == 'table' then
   return refused_write(pushed)
 end
-redis.call('RPUSH', index, numbers_of .. call .. id)
+redis.call('RPUSH', index, entry)
 redis.call('HSET', ids, id, at)
-local fields = {'n', at + 1}
-if not self then
-  self = {i = fresh, n = 0, f = 0, b = 0, x = 0, k = 0}
-  fields = {'i', fresh, 'n', 1, 'f', 0, 'b', 0, 'x', 0, 'k', 0}
-end
-local kind, first, second = 'none', false, false
+self.n = at + 1
+self.messages, self.bytes, self.openings = self.messages + messages, self.bytes + bytes, self.openings + opens
+local expired, stored = self.t == 1, {}
+self.t = ttl ~= '' and 1 or 0
+local answer = {'stored', self.i, at + 1, self.f, at, 'none'}
 if verdict == 'store' then
-  local number, stored = cut_fields(profile, cut.v, CUT, call, cut)
-  for _, field in ipairs(stored) do
-    fields[#fields + 1] = field
-  end
-  fields[#fields + 1] = 'k'
-  fields[#fields + 1] = self.k + 1
-  kind, first = 'cut', number
+  answer[6] = 'cut'
+  answer[7], stored = cut_fields(profile, cut.v, CUT, call, cut)
+  self.k = self.k + 1
 elseif verdict == 'keep' then
-  kind, first, second = 'kept', self.v or false, self.c or false
+  answer[6] = 'kept'
+  answer[7], answer[8] = kept(self, profile)
 end
+redis.call('HSET', meta, 's', packed(self), unpack(stored))
 
 if ttl ~= '' then
   -- One moment for all keys, or some would be gone before the others.
   local now = redis.call('TIME')
-  local expires = now[1] * 1000 + math.floor(now[2] / 1000) + ttl
-  if not self.t then
-    fields[#fields + 1] = 't'
-    fields[#fields + 1] = 1
-  end
-  redis.call('HSET', meta, unpack(fields))
+  local expires = string.format('%.0f', now[1] * 1000 + math.floor(now[2] / 1000) + ttl)
   for _, key in ipairs(KEYS) do
-    redis.call('PEXPIREAT', key, string.format('%.0f', expires))
+    redis.call('PEXPIREAT', key, expires)
   end
-else
-  redis.call('HSET', meta, unpack(fields))
-  if self.t then
-    for _, key in ipairs(KEYS) do
-      redis.call('PERSIST', key)
-    end
-    redis.call('HDEL', meta, 't')
+elseif expired then
+  for _, key in ipairs(KEYS) do
+    redis.call('PERSIST', key)
   end
 end
 if self.b < self.f then
   -- A prune was broken off: its rest goes bit by bit.
   sweep(self, 64)
 end
-return {'stored', self.i, at + 1, self.f, at, kind, first, second}
+return answer

@@ -1,8 +1,5 @@
 -- Reads all compactions, and the number by which a change of them is noticed.
-local self, wrong = find('')
-if wrong then
-  return wrong
-end
+local self = find('')
 if not self then
   return {'absent'}
 end

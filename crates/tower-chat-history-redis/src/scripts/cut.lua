@@ -47,13 +47,12 @@ local function cut_fields(profile, version, from, call, cut)
   return number, {'v:' .. profile, v, 'c:' .. profile, cut.c}
 end
 
--- What became of a compaction, for a reply: it was stored by this very call, or another one is there.
-local function outcome(self, call)
-  if self.v then
-    local version, _, _, _, _, by = positions(self.v)
-    if by == call then
-      return 'cut', version, false
-    end
-  end
-  return 'kept', self.v, self.c
+-- Whether the profile's compaction was stored by that very call.
+local function stored_by(self, call)
+  return self.v and select(6, positions(self.v)) == call
+end
+
+-- The compaction that stays where another one was not stored, for a reply.
+local function kept(self, profile)
+  return self.v, self.v and redis.call('HGET', meta, 'c:' .. profile)
 end

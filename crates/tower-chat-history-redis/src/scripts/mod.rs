@@ -20,11 +20,11 @@ macro_rules! script {
     };
 }
 
-pub(crate) static LOAD: LazyLock<Script> = script!("log.lua", "load.lua");
-pub(crate) static READ: LazyLock<Script> = script!("log.lua", "read.lua");
-pub(crate) static APPEND: LazyLock<Script> = script!("log.lua", "cut.lua", "append.lua");
-pub(crate) static COMPACT: LazyLock<Script> = script!("log.lua", "cut.lua", "compact.lua");
-pub(crate) static COMPACTIONS: LazyLock<Script> = script!("log.lua", "compactions.lua");
-pub(crate) static TRUNCATE: LazyLock<Script> = script!("log.lua", "rewrite.lua", "truncate.lua");
-pub(crate) static PRUNE: LazyLock<Script> = script!("log.lua", "rewrite.lua", "prune.lua");
-pub(crate) static SWEEP: LazyLock<Script> = script!("log.lua", "sweep.lua");
+pub(crate) static LOAD: LazyLock<Script> = script!("state.lua", "load.lua", "log.lua", "window.lua");
+pub(crate) static READ: LazyLock<Script> = script!("state.lua", "log.lua", "read.lua");
+pub(crate) static APPEND: LazyLock<Script> = script!("state.lua", "log.lua", "write.lua", "cut.lua", "append.lua");
+pub(crate) static COMPACT: LazyLock<Script> = script!("state.lua", "log.lua", "write.lua", "cut.lua", "compact.lua");
+pub(crate) static COMPACTIONS: LazyLock<Script> = script!("state.lua", "compactions.lua");
+pub(crate) static TRUNCATE: LazyLock<Script> = script!("state.lua", "log.lua", "rewrite.lua", "truncate.lua");
+pub(crate) static PRUNE: LazyLock<Script> = script!("state.lua", "log.lua", "rewrite.lua", "prune.lua");
+pub(crate) static SWEEP: LazyLock<Script> = script!("state.lua", "log.lua", "write.lua", "sweep.lua");

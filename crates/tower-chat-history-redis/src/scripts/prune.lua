@@ -1,30 +1,32 @@
--- Removes the beginning of a log: incarnation, what is to stay (kind, number), whether traces go, the new incarnation, the
--- number of changes of compactions that was seen, and the compactions that stay.
+-- Removes the beginning of a log: incarnation, what is to stay (kind, number), whether traces go, the new incarnation (also this
+-- call's name), the number of changes of compactions that was seen, and the compactions that stay.
 local incarnation, keep, number, traces, fresh, changes = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4], ARGV[5], ARGV[6]
-local self, wrong = find('')
-if wrong then
-  return wrong
+local self = find('')
+if not self then
+  return {'gone'}
 end
-if self and self.i == fresh then
+whole(self)
+local last = redis.call('HGET', meta, 'p')
+if last and string.sub(last, 1, 16) == fresh then
   -- This very call was made before and its answer got lost.
-  return {'pruned', self.i, self.n, self.f, 0}
+  return {'pruned', self.i, self.n, self.f, tonumber(string.match(last, '^%d+$', 17)) or 0}
 end
-if not self or self.i ~= incarnation then
+if self.i ~= incarnation then
   return {'gone'}
 end
 
 -- As `PruneScan` decides it.
-local total, begins = after(entry(self, self.n - 1)), entry(self, self.f).openings
+local begins = entry(self, self.f).openings
 local first
 if keep == 'messages' then
-  first = fitting(self, self.f, total, function(at) return total.messages - at.messages <= number end)
+  first = fitting(self, self.f, function(at) return self.messages - at.messages <= number end)
 elseif keep == 'turns' then
-  if total.openings > begins then
-    first = opening(self, self.f, self.n, math.max(total.openings - math.max(number, 1), begins))
+  if self.openings > begins then
+    first = opening(self, self.f, self.n, math.max(self.openings - math.max(number, 1), begins))
   end
 elseif number >= self.f then
   local high = math.min(number + 1, self.n)
-  local openings = after(entry(self, high - 1)).openings
+  local openings = high < self.n and entry(self, high).openings or self.openings
   if openings > begins then
     first = opening(self, self.f, high, openings - 1)
   end
@@ -38,9 +40,10 @@ end
 if rewrites then
   begin_incarnation(self, fresh, 7)
 end
-if removed > 0 then
-  -- A full server would refuse the one that sets a field, were it the first write.
+if rewrites or removed > 0 then
+  self.f = first
+  -- A full server would refuse the one that sets fields, were it the first write.
   redis.call('HDEL', meta, '')
-  redis.call('HSET', meta, 'f', first)
+  redis.call('HSET', meta, 's', packed(self), 'p', fresh .. string.format('%.0f', removed))
 end
 return {'pruned', self.i, self.n, first, removed}

@@ -1,12 +1,10 @@
 -- Reads a page of the log: from which position, how many exchanges at most, and how many bytes of messages.
 local limit, most_bytes = tonumber(ARGV[2]), tonumber(ARGV[3])
-local self, wrong = find('')
-if wrong then
-  return wrong
-end
+local self = find('')
 if not self then
   return {'absent'}
 end
+whole(self)
 local from = math.min(math.max(tonumber(ARGV[1]), self.f), self.n)
 local last = math.min(from + limit, self.n)
 local to, bytes_before, full = from, nil, false
@@ -15,7 +13,7 @@ while to < last and not full do
   for _, entry in ipairs(entries) do
     local opens, _, before, _, _, own = numbers(entry)
     if not opens then
-      return {'damaged', to}
+      damaged(to)
     end
     bytes_before = bytes_before or before
     if to > from and before + own - bytes_before > most_bytes then

@@ -1,5 +1,5 @@
--- Replaces all compactions by those in the arguments from that one on (profile, v, c, and so on), and begins an incarnation.
--- The first write is none that a full server refuses, since this makes room.
+-- Replaces all compactions by those in the arguments from that one on (profile, v, c, and so on), and begins an incarnation;
+-- the state is not stored yet. The first write is none that a full server refuses, since this makes room.
 local function begin_incarnation(self, fresh, from)
   local old = {''}
   for _, field in ipairs(redis.call('HKEYS', meta)) do
@@ -14,5 +14,5 @@ local function begin_incarnation(self, fresh, from)
     redis.call('HSET', meta, 'v:' .. ARGV[at], ARGV[at + 1], 'c:' .. ARGV[at], ARGV[at + 2])
   end
   self.i = fresh
-  redis.call('HSET', meta, 'i', fresh, 'k', self.k + 1)
+  self.k = self.k + 1
 end

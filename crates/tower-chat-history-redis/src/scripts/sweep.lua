@@ -1,11 +1,9 @@
 -- Physically removes a part of what a truncation or a prune left behind, and says how much is left.
-local self, wrong = find('')
-if wrong then
-  return wrong
-end
+local self = find('')
 if not self then
   return {'swept', 0}
 end
+whole(self)
 if self.x > 0 or self.b < self.f then
   sweep(self, tonumber(ARGV[1]))
 end

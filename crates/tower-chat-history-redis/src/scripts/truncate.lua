@@ -1,18 +1,16 @@
 -- Removes the end of a log: what is expected (incarnation, version), the first position to remove, the new incarnation, the
 -- number of changes of compactions that was seen, and the compactions that stay.
 local incarnation, version, len, fresh, changes = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4], ARGV[5]
-local self, wrong = find('')
-if wrong then
-  return wrong
-end
+local self = find('')
 if not self then
-  return {'gone'}
+  return {'absent'}
 end
+whole(self)
 if self.i == fresh then
   -- This very call was made before and its answer got lost.
   return {'truncated', self.i, self.n, self.f}
 end
-if self.i ~= incarnation or self.version ~= version then
+if self.i ~= incarnation or self.n ~= tonumber(version) then
   return {'refused', self.i, self.n, self.f}
 end
 if len >= self.n then
@@ -25,6 +23,9 @@ end
 if self.k ~= tonumber(changes) then
   return {'again'}
 end
+local before = entry(self, len)
 begin_incarnation(self, fresh, 6)
-redis.call('HSET', meta, 'n', len, 'x', self.x + self.n - len)
+self.x = self.x + self.n - len
+self.n, self.messages, self.bytes, self.openings = len, before.messages, before.bytes, before.openings
+redis.call('HSET', meta, 's', packed(self))
 return {'truncated', self.i, len, self.f}

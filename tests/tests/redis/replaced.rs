@@ -1,0 +1,148 @@
+//! Connections on which nothing comes any more although nothing breaks, and answers that get lost.
+
+use std::time::{Duration, Instant};
+
+use libtest_mimic::Trial;
+use tests::servers::test;
+use tower_chat_history_core::{
+    HistoryStore, HistoryStoreExt, Keep, Load, Prune, Seq, StoreError, Traces, Truncate, Truncated,
+};
+use tower_chat_history_redis::{ConnectError, RedisOptions, RedisStore};
+
+use crate::{
+    proxy::Proxy,
+    support::{Place, append, conversation, say, texts, window},
+};
+
+const KILL: [&str; 6] = ["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"];
+/// How long a test waits for what must happen.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+pub(crate) fn tests() -> Vec<Trial> {
+    vec![
+        test("replaced::a_connection_on_which_no_answer_comes_is_left", silent),
+        test("replaced::many_calls_on_a_silent_connection_make_one_new_one", one_new_one),
+        test("replaced::no_call_waits_for_a_connection_longer_than_its_time", bounded),
+        test("replaced::connecting_ends_in_time", connecting),
+        test("replaced::a_password_that_was_refused_once_is_tried_again", password),
+        test("lost::a_truncation_to_nothing_says_what_it_did", truncated_to_nothing),
+        test("lost::a_prune_says_how_much_it_removed", pruned),
+    ]
+}
+
+/// A server behind a proxy, and a store that waits for answers for half a second.
+async fn place(retry_for: Duration) -> (Place, Proxy, RedisStore) {
+    let place = Place::new().await;
+    let proxy = Proxy::start(&place.server).await;
+    let options = RedisOptions::new().response_timeout(Duration::from_millis(500)).retry_for(retry_for);
+    let store = options.connection_timeout(PATIENCE).connect(proxy.url()).await.unwrap();
+    (place, proxy, store)
+}
+
+async fn silent() {
+    let (_place, proxy, store) = place(PATIENCE).await;
+    let id = conversation("a");
+    say(&store, &id, "one").await;
+    for n in 1..3 {
+        proxy.silence();
+        let appended = say(&store, &id, "next").await;
+        assert_eq!((appended.seq, appended.duplicate), (Seq::new(n), false));
+        assert_eq!(proxy.connections(), n + 1, "one is made for each that is left");
+    }
+}
+
+async fn one_new_one() {
+    let (_place, proxy, store) = place(PATIENCE).await;
+    let ids: Vec<_> = (0..40).map(|n| conversation(&n.to_string())).collect();
+    say(&store, &ids[0], "one").await;
+    proxy.silence();
+    let calls: Vec<_> = ids
+        .into_iter()
+        .map(|id| {
+            let store = store.clone();
+            tokio::spawn(async move { store.load(&id, Load::new()).await })
+        })
+        .collect();
+    for call in calls {
+        call.await.unwrap().unwrap();
+    }
+    assert_eq!(proxy.connections(), 2);
+}
+
+async fn bounded() {
+    let (mut place, proxy, store) = place(Duration::from_millis(200)).await;
+    let id = conversation("a");
+    say(&store, &id, "one").await;
+    // The connection ends, and the next one is accepted and never answered.
+    proxy.silence_all();
+    place.run::<u64>(&KILL);
+    for _ in 0..3 {
+        let began = Instant::now();
+        let error = store.append(&id, append("two")).await.unwrap_err();
+        assert!(error.is_retryable(), "{error:?}");
+        assert!(began.elapsed() < PATIENCE / 3, "{:?}", began.elapsed());
+    }
+}
+
+async fn connecting() {
+    let place = Place::new().await;
+    let proxy = Proxy::start(&place.server).await;
+    proxy.silence_all();
+    let options = RedisOptions::new().connection_timeout(Duration::from_millis(200)).retry_for(Duration::ZERO);
+    assert!(matches!(options.connect(proxy.url()).await, Err(ConnectError::Connect { .. })));
+    assert!(proxy.connections() <= 2, "{} attempts", proxy.connections());
+}
+
+async fn password() {
+    let mut place = Place::new().await;
+    place.run::<()>(&["CONFIG", "SET", "requirepass", "one"]);
+    let url = format!("{}?pass=one", place.server.url().replace("unix:", "redis+unix:"));
+    let store = RedisStore::connect(url).await.unwrap();
+    let id = conversation("a");
+    say(&store, &id, "one").await;
+    place.run::<()>(&["CONFIG", "SET", "requirepass", "two"]);
+    place.run::<u64>(&KILL);
+    let error = store.append(&id, append("two")).await.unwrap_err();
+    let StoreError::Backend { source } = &error else { panic!("{error:?}") };
+    assert_eq!(source.to_string(), "the server refused the name or the password of the user");
+    place.run::<()>(&["CONFIG", "SET", "requirepass", "one"]);
+    let began = Instant::now();
+    while let Err(error) = store.append(&id, append("two")).await {
+        assert!(began.elapsed() < PATIENCE, "{error:?}");
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(texts(&store, &id).await, ["one", "two"]);
+}
+
+async fn truncated_to_nothing() {
+    let (place, proxy, store) = place(PATIENCE).await;
+    let id = conversation("a");
+    for text in ["one", "two", "three"] {
+        say(&store, &id, text).await;
+    }
+    let revision = window(&store, &id).await.revision;
+    proxy.lose("emptied");
+    let truncated = store.truncate(&id, revision, Seq::FIRST).await.unwrap();
+    assert!(proxy.has_lost());
+    assert_eq!(truncated, Truncated::new(None, 3));
+    // Somebody else's deletion is told as one.
+    let gone = place.store.truncate(&id, revision, Seq::FIRST).await;
+    assert!(matches!(gone, Err(StoreError::Gone)), "{gone:?}");
+}
+
+async fn pruned() {
+    let (_place, proxy, store) = place(PATIENCE).await;
+    let id = conversation("a");
+    for n in 0..9 {
+        say(&store, &id, &n.to_string()).await;
+    }
+    for (traces, keep, removed) in [(Traces::Leave, 7, 2), (Traces::Remove, 4, 3), (Traces::Leave, 4, 0)] {
+        let incarnation = window(&store, &id).await.revision.incarnation();
+        proxy.lose("pruned");
+        let pruned = store.prune(&id, incarnation, Keep::LastTurns(keep), traces).await.unwrap();
+        assert!(proxy.has_lost());
+        assert_eq!(pruned.removed, removed);
+        assert_eq!(pruned.revision, window(&store, &id).await.revision);
+    }
+    assert_eq!(store.conversation(&id).keep_last_turns(1).await.unwrap(), 3);
+}
