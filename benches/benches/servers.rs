@@ -6,7 +6,8 @@
 //! decodes its whole window. They take turns, and the medians are printed; statistics of one of them alone would say little, as
 //! the servers share the machine.
 //!
-//! The servers are started for this from the installed programs; one that is not there is left out, and a line says so.
+//! The servers are started for this from the installed programs; one that is not there is left out, and a line says so. Names
+//! (`-- redis`) choose among them.
 #![allow(clippy::unwrap_used)] // A bench that cannot be set up has nothing to measure.
 
 use std::{hint::black_box, sync::Arc};
@@ -174,27 +175,43 @@ fn compare(name: &str, runtime: &Runtime, by_hand: impl Raw, store: impl History
 }
 
 fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
     // Not while the bench is only tried.
-    if !std::env::args().any(|argument| argument == "--bench") {
+    if !arguments.iter().any(|argument| argument == "--bench") {
         return;
     }
+    let named: Vec<&String> = arguments.iter().filter(|argument| !argument.starts_with('-')).collect();
+    let is_asked_for = |name: &str| named.is_empty() || named.iter().any(|asked| asked.as_str() == name);
     let runtime = Runtime::new().unwrap();
-    if postgres::is_there() {
-        let server = postgres::Server::start(postgres::Durability::Full);
-        let (raw, store) = runtime.block_on(async {
-            let url = server.database().await;
-            (Table::make(&url).await, PostgresStore::connect(&url).await.unwrap())
-        });
-        compare("postgres", &runtime, raw, store);
-    } else {
-        left_out(postgres::NAME);
+    if is_asked_for("postgres") {
+        if postgres::is_there() {
+            bench_postgres(&runtime);
+        } else {
+            left_out(postgres::NAME);
+        }
     }
-    if redis_server::is_there() {
-        let server = redis_server::Server::start();
-        let (raw, store) = runtime
-            .block_on(async { (Lists::make(&server.url()).await, RedisStore::connect(server.url()).await.unwrap()) });
-        compare("redis", &runtime, raw, store);
-    } else {
-        left_out(redis_server::NAME);
+    if is_asked_for("redis") {
+        if redis_server::is_there() {
+            bench_redis(&runtime);
+        } else {
+            left_out(redis_server::NAME);
+        }
     }
+}
+
+fn bench_postgres(runtime: &Runtime) {
+    let server = postgres::Server::start(postgres::Durability::Full);
+    let (raw, store) = runtime.block_on(async {
+        let url = server.database().await;
+        (Table::make(&url).await, PostgresStore::connect(&url).await.unwrap())
+    });
+    compare("postgres", runtime, raw, store);
+}
+
+fn bench_redis(runtime: &Runtime) {
+    let server = redis_server::Server::start();
+    let url = server.url();
+    let (raw, store) =
+        runtime.block_on(async { (Lists::make(&url).await, RedisStore::connect(url.clone()).await.unwrap()) });
+    compare("redis", runtime, raw, store);
 }

@@ -27,11 +27,33 @@ struct Kept {
     profile: Profile,
     limit: LoadLimit,
     window: Window,
+    size: Size,
+}
+
+/// How many messages a window has, and how many bytes of their JSON: summed up once, and not at each append.
+#[derive(Clone, Copy, Debug, Default)]
+struct Size {
+    messages: usize,
+    bytes: usize,
+}
+
+impl Size {
+    fn of<'a>(exchanges: impl IntoIterator<Item = &'a Recorded>) -> Self {
+        exchanges.into_iter().fold(Self::default(), |size, recorded| size.with(&recorded.exchange))
+    }
+
+    fn with(self, exchange: &Exchange) -> Self {
+        Self { messages: self.messages + exchange.messages.len(), bytes: self.bytes + exchange.bytes() }
+    }
+
+    const fn exceeds(self, limit: LoadLimit) -> bool {
+        self.messages > limit.messages() || self.bytes > limit.bytes()
+    }
 }
 
 impl Entry {
     fn new(windows: Vec<Kept>) -> Self {
-        let bytes = windows.iter().map(|kept| bytes(&kept.window)).sum::<usize>() as u64;
+        let bytes = windows.iter().map(Kept::bytes).sum::<usize>() as u64;
         Self { windows, bytes }
     }
 
@@ -50,7 +72,8 @@ impl Entry {
         let others = before.into_iter().flat_map(|entry| &entry.windows);
         let mut windows: Vec<_> = others.filter(|kept| !kept.answers(load)).cloned().collect();
         windows.drain(..windows.len().saturating_sub(MOST - 1));
-        windows.push(Kept { profile: load.profile.clone(), limit: load.limit, window });
+        let size = Size::of(&window.exchanges);
+        windows.push(Kept { profile: load.profile.clone(), limit: load.limit, window, size });
         Self::new(windows)
     }
 
@@ -67,6 +90,7 @@ impl Entry {
         for kept in &mut windows {
             kept.window.revision = appended.revision;
             kept.window.exchanges.push(recorded.clone());
+            kept.size = kept.size.with(&recorded.exchange);
         }
         if let (Some(compact), Some(outcome)) = (compact, &appended.compaction) {
             compacted(&mut windows, compact, outcome);
@@ -97,8 +121,19 @@ impl Kept {
             && last.is_some_and(|last| last.seq.next() == appended.seq)
     }
 
+    /// What it takes in memory.
+    fn bytes(&self) -> usize {
+        let compaction = self.window.compaction.as_ref();
+        let summary = compaction.and_then(|compaction| compaction.cut.summary.as_ref());
+        let frames = self.size.messages + self.window.exchanges.len() + 1;
+        self.size.bytes + FRAME * frames + summary.map_or(0, |summary| summary.text.len())
+    }
+
     /// Leaves out what the limit would not let through any more.
     fn limit(&mut self) {
+        if !self.size.exceeds(self.limit) {
+            return;
+        }
         let (window, mut scan) = (&mut self.window, WindowScan::new(self.limit));
         for Recorded { seq, exchange, .. } in window.exchanges.iter().rev() {
             if scan.offer(*seq, exchange.opens_turn(), exchange.messages.len(), exchange.bytes()) == Scan::Stop {
@@ -107,8 +142,8 @@ impl Kept {
         }
         if let Some(start) = scan.start().filter(|_| scan.is_truncated()) {
             window.exchanges.retain(|recorded| recorded.seq >= start);
-            // What was left out before does not fit now that there is more.
             window.truncated = true;
+            self.size = Size::of(&window.exchanges);
         }
     }
 }
@@ -116,17 +151,11 @@ impl Kept {
 /// Applies a compaction to the windows of its profile. (Where another one was met, they are out of date and stay so.)
 fn compacted(windows: &mut [Kept], compact: &Compact, outcome: &CompactOutcome) {
     let CompactOutcome::Stored(version) = outcome else { return };
-    for Kept { window, .. } in windows.iter_mut().filter(|kept| kept.profile == compact.profile) {
+    for Kept { window, size, .. } in windows.iter_mut().filter(|kept| kept.profile == compact.profile) {
         let start = compact.cut.window_start;
         window.truncated &= window.exchanges.first().is_some_and(|first| start < first.seq);
         window.exchanges.retain(|recorded| recorded.seq >= start);
         window.compaction = Some(Compaction::new(*version, compact.cut.clone()));
+        *size = Size::of(&window.exchanges);
     }
-}
-
-fn bytes(window: &Window) -> usize {
-    let summary = window.compaction.as_ref().and_then(|compaction| compaction.cut.summary.as_ref());
-    let exchanges = window.exchanges.iter().map(|recorded| &recorded.exchange);
-    let messages = exchanges.map(|exchange| exchange.bytes() + FRAME * (exchange.messages.len() + 1)).sum::<usize>();
-    messages + summary.map_or(0, |summary| summary.text.len()) + FRAME
 }
