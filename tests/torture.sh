@@ -5,8 +5,9 @@
 #   tests/torture.sh                         all stores, 100,000 exchanges and 200 kills each
 #   tests/torture.sh postgres redis          these stores
 #
-# The environment has the sizes: EXCHANGES, KILLS, RESTARTS, PROCESSES, LANES, CONVERSATIONS, SEED (by the clock), and REPORT,
-# the file. PostgreSQL and Redis must be installed for their stores; SQLite needs nothing.
+# The environment has the sizes: EXCHANGES, KILLS, RESTARTS (of a cluster: one node each, by turns), PROCESSES, LANES,
+# CONVERSATIONS, SEED (by the clock), and REPORT, the file. PostgreSQL and Redis must be installed for their stores; SQLite
+# needs nothing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -21,7 +21,7 @@ use tower_chat_history_redis::RedisOptions;
 use tower_chat_history_sqlite::SqliteStore;
 use tower_chat_history_test::FaultStore;
 
-use crate::servers::{left_out, postgres, redis};
+use crate::servers::{cluster::Cluster, left_out, postgres, redis};
 
 /// Makes a test of each function, on each store. A new store is one more module here.
 ///
@@ -34,6 +34,7 @@ macro_rules! over_every_store {
         $crate::over_every_store! { @store over_sqlite, $crate::Storage::sqlite(), #[$test] $($name)+ }
         $crate::over_every_store! { @store over_postgres, $crate::Storage::postgres(), #[$test] $($name)+ }
         $crate::over_every_store! { @store over_redis, $crate::Storage::redis(), #[$test] $($name)+ }
+        $crate::over_every_store! { @store over_cluster, $crate::Storage::cluster(), #[$test] $($name)+ }
     };
     (@store $store:ident, $storage:expr, #[$test:meta] $($name:ident)+) => {
         mod $store {
@@ -70,6 +71,11 @@ enum Place {
         url: String,
         prefix: String,
     },
+    /// The same in a cluster.
+    Cluster {
+        urls: Vec<String>,
+        prefix: String,
+    },
 }
 
 impl Place {
@@ -86,6 +92,10 @@ impl Place {
             Self::Redis { url, prefix } => {
                 let options = RedisOptions::new().prefix(prefix);
                 Arc::new(Remote(remotely(options.connect(url)).await.unwrap()))
+            }
+            Self::Cluster { urls, prefix } => {
+                let options = RedisOptions::new().prefix(prefix);
+                Arc::new(Remote(remotely(options.connect_cluster(urls)).await.unwrap()))
             }
         }
     }
@@ -124,6 +134,17 @@ impl Storage {
         Some(Self::at(Place::Redis { url, prefix: unique() }).await)
     }
 
+    /// The store in a Redis Cluster; `None` if the server is not installed.
+    pub async fn cluster() -> Option<Self> {
+        static CLUSTER: OnceLock<Cluster> = OnceLock::new();
+        if !redis::is_there() {
+            left_out(redis::NAME);
+            return None;
+        }
+        let urls = CLUSTER.get_or_init(Cluster::start).urls();
+        Some(Self::at(Place::Cluster { urls, prefix: unique() }).await)
+    }
+
     async fn at(place: Place) -> Self {
         Self { store: FaultStore::new(place.open().await), place }
     }
@@ -144,7 +165,7 @@ impl Storage {
     pub fn file(&self) -> Option<std::path::PathBuf> {
         match &self.place {
             Place::File(directory) => Some(directory.path().join("chat.db")),
-            Place::Memory(_) | Place::Postgres { .. } | Place::Redis { .. } => None,
+            Place::Memory(_) | Place::Postgres { .. } | Place::Redis { .. } | Place::Cluster { .. } => None,
         }
     }
 }

@@ -1,23 +1,41 @@
 //! Many conversations and many open streams in one process: each has its own text, and memory is bounded by what is open.
 #![allow(clippy::unwrap_used)] // A test may.
 
-use std::sync::Arc;
+use std::{
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
+    time::Duration,
+};
 
 use futures_util::{StreamExt as _, future, stream};
 use tempfile::TempDir;
-use tests::{Asked, asked, exchanges, said, short};
+use tests::{
+    Asked, asked, exchanges, said,
+    servers::{left_out, postgres, redis},
+    short,
+};
 use tokio::sync::Mutex;
 use tower::{Layer as _, ServiceExt as _};
 use tower_chat_history::{
     ChatHistoryLayer, ConversationId, HistoryOptions, HistoryStore, MemoryStore, Message, ReportHandle,
 };
 use tower_chat_history_openai::OpenAi;
+use tower_chat_history_postgres::PostgresOptions;
+use tower_chat_history_redis::RedisOptions;
 use tower_chat_history_sqlite::SqliteStore;
 use tower_chat_history_test::{MockLlm, Reply};
 
 /// As much memory as an open stream may have, in bytes. It is far more than one needs, and far less than a window that is kept
 /// twice, a thread or a connection a stream would be.
 const STREAM: usize = 64 << 10;
+
+/// How long a call may take: all streams end at once, and the last one's save waits for those of all others.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How many calls go at the same time, where not all do.
+const AT_ONCE: usize = 100;
 
 /// The resident set of this process in bytes, where the system tells it.
 fn resident() -> Option<usize> {
@@ -39,7 +57,7 @@ fn model() -> MockLlm {
 }
 
 fn layer(store: &Arc<dyn HistoryStore>) -> ChatHistoryLayer<OpenAi> {
-    ChatHistoryLayer::with_options(Arc::clone(store), OpenAi::new(), HistoryOptions::new())
+    ChatHistoryLayer::with_options(Arc::clone(store), OpenAi::new(), HistoryOptions::new().store_timeout(PATIENCE))
 }
 
 fn call(number: usize, turn: usize) -> (Asked, ReportHandle) {
@@ -52,11 +70,15 @@ fn expected(number: usize, turns: usize) -> Vec<[String; 2]> {
     (0..turns).map(turn).collect()
 }
 
-async fn is_its_own(store: &dyn HistoryStore, number: usize, turns: usize) {
-    let log = exchanges(store, &conversation(number)).await;
-    let log: Vec<Vec<String>> =
-        log.iter().map(|recorded| recorded.exchange.messages.iter().map(short).collect()).collect();
-    assert_eq!(log, expected(number, turns), "conversation {number}");
+/// Reads that many conversations, some at a time.
+async fn are_their_own(store: &dyn HistoryStore, conversations: usize, turns: usize) {
+    let read = stream::iter(0..conversations).map(async |number| {
+        let log = exchanges(store, &conversation(number)).await;
+        let log: Vec<Vec<String>> =
+            log.iter().map(|recorded| recorded.exchange.messages.iter().map(short).collect()).collect();
+        assert_eq!(log, expected(number, turns), "conversation {number}");
+    });
+    read.buffer_unordered(AT_ONCE).collect::<()>().await;
 }
 
 /// A thousand conversations at once, each with some turns.
@@ -74,24 +96,19 @@ async fn a_thousand_conversations_do_not_mix(store: Arc<dyn HistoryStore>) {
         })
     });
     future::try_join_all(talks).await.unwrap();
-    for number in 0..CONVERSATIONS {
-        is_its_own(&*store, number, TURNS).await;
-    }
+    are_their_own(&*store, CONVERSATIONS, TURNS).await;
 }
 
-/// Ten thousand streams, all of which have begun before the first one is read.
-async fn ten_thousand_open_streams_do_not_mix_and_fit_into_memory(store: Arc<dyn HistoryStore>) {
-    const STREAMS: usize = 10_000;
-
+/// That many streams, all of which have begun before the first one is read.
+async fn open_streams_do_not_mix_and_fit_into_memory<const STREAMS: usize>(store: Arc<dyn HistoryStore>) {
     let layer = layer(&store);
     let before = resident();
-    let mut open = Vec::new();
-    for number in 0..STREAMS {
+    let open = stream::iter(0..STREAMS).map(async |number| {
         // A mock remembers what it was asked: one for all would be what grows here.
         let (asked, report) = call(number, 0);
-        let stream = layer.layer(model().stream()).oneshot(asked).await.unwrap();
-        open.push((stream, report));
-    }
+        (layer.layer(model().stream()).oneshot(asked).await.unwrap(), report)
+    });
+    let open: Vec<_> = open.buffered(AT_ONCE).collect().await;
     if let (Some(before), Some(now)) = (before, resident()) {
         let each = now.saturating_sub(before) / STREAMS;
         println!("{each} bytes a stream");
@@ -101,21 +118,20 @@ async fn ten_thousand_open_streams_do_not_mix_and_fit_into_memory(store: Arc<dyn
     let read = open.into_iter().enumerate().map(async |(number, (stream, report))| {
         let chunks: Vec<_> = stream.map(Result::unwrap).collect().await;
         assert_eq!(said(&chunks), format!("1 {number}/0"));
-        assert!(report.await.unwrap().revision().is_some());
+        let report = report.await.unwrap();
+        assert!(report.revision().is_some(), "{:?}", report.outcome);
     });
     future::join_all(read).await;
     assert_eq!(layer.engine().pending_saves(), 0);
-    for number in 0..STREAMS {
-        is_its_own(&*store, number, 1).await;
-    }
-    // What was open is given back: as many turns again, a hundred at a time, need far less.
+    are_their_own(&*store, STREAMS, 1).await;
+    // What was open is given back: as many turns again, some at a time, need far less.
     let before = resident();
     let turns = stream::iter(0..STREAMS).map(async |number| {
         let stream = layer.layer(model().stream()).oneshot(call(number, 1).0).await.unwrap();
         let chunks: Vec<_> = stream.map(Result::unwrap).collect().await;
         assert_eq!(said(&chunks), format!("3 {number}/1"));
     });
-    turns.buffer_unordered(100).collect::<()>().await;
+    turns.buffer_unordered(AT_ONCE).collect::<()>().await;
     if let (Some(before), Some(now)) = (before, resident()) {
         let each = now.saturating_sub(before) / STREAMS;
         println!("{each} bytes a turn that is over");
@@ -123,39 +139,69 @@ async fn ten_thousand_open_streams_do_not_mix_and_fit_into_memory(store: Arc<dyn
     }
 }
 
-fn memory() -> Arc<dyn HistoryStore> {
-    Arc::new(MemoryStore::new())
+/// A store, and the directory of its file.
+type Opened = Option<(Arc<dyn HistoryStore>, Option<TempDir>)>;
+
+async fn memory() -> Opened {
+    Some((Arc::new(MemoryStore::new()), None))
 }
 
-async fn sqlite(directory: &TempDir) -> Arc<dyn HistoryStore> {
-    Arc::new(SqliteStore::open(directory.path().join("chat.db")).await.unwrap())
+async fn sqlite() -> Opened {
+    let directory = tempfile::tempdir().unwrap();
+    Some((Arc::new(SqliteStore::open(directory.path().join("chat.db")).await.unwrap()), Some(directory)))
+}
+
+async fn postgres() -> Opened {
+    if !postgres::is_there() {
+        left_out(postgres::NAME);
+        return None;
+    }
+    let url = postgres::shared().database().await;
+    let options = PostgresOptions::new().wait(PATIENCE);
+    Some((Arc::new(options.connect(&url).await.unwrap()), None))
+}
+
+async fn redis() -> Opened {
+    static SERVER: OnceLock<redis::Server> = OnceLock::new();
+    static PREFIXES: AtomicUsize = AtomicUsize::new(0);
+    if !redis::is_there() {
+        left_out(redis::NAME);
+        return None;
+    }
+    let prefix = format!("many{}:", PREFIXES.fetch_add(1, Relaxed));
+    let url = SERVER.get_or_init(redis::Server::start).url();
+    Some((Arc::new(RedisOptions::new().prefix(prefix).response_timeout(PATIENCE).connect(url).await.unwrap()), None))
 }
 
 /// The memory of the process is measured, so these tests run one after the other.
 static ALONE: Mutex<()> = Mutex::const_new(());
 
-macro_rules! over_both_stores {
-    ($($name:ident),+) => {
-        mod in_memory {
-            $(
+macro_rules! over {
+    ($($store:ident: $open:expr, $streams:expr;)+) => {
+        $(
+            mod $store {
                 #[tokio::test]
-                async fn $name() {
+                async fn a_thousand_conversations_do_not_mix() {
                     let _alone = super::ALONE.lock().await;
-                    super::$name(super::memory()).await;
+                    let Some((store, _directory)) = $open().await else { return };
+                    super::a_thousand_conversations_do_not_mix(store).await;
                 }
-            )+
-        }
-        mod in_sqlite {
-            $(
+
                 #[tokio::test]
-                async fn $name() {
+                async fn thousands_of_open_streams_do_not_mix_and_fit_into_memory() {
                     let _alone = super::ALONE.lock().await;
-                    let directory = tempfile::tempdir().unwrap();
-                    super::$name(super::sqlite(&directory).await).await;
+                    let Some((store, _directory)) = $open().await else { return };
+                    super::open_streams_do_not_mix_and_fit_into_memory::<$streams>(store).await;
                 }
-            )+
-        }
+            }
+        )+
     };
 }
 
-over_both_stores!(a_thousand_conversations_do_not_mix, ten_thousand_open_streams_do_not_mix_and_fit_into_memory);
+// A call to a server costs a test several times as much.
+over! {
+    in_memory: super::memory, 10_000;
+    in_sqlite: super::sqlite, 10_000;
+    in_postgres: super::postgres, 4_000;
+    in_redis: super::redis, 4_000;
+}

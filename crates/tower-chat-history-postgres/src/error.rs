@@ -60,7 +60,10 @@ impl OpenError {
 #[non_exhaustive]
 pub enum PostgresError {
     /// PostgreSQL refused the statement.
-    #[error("PostgreSQL failed with SQLSTATE {}{}", code.code(), Place(table.as_deref(), constraint.as_deref()))]
+    #[error(
+        "PostgreSQL failed with SQLSTATE {}{}{}",
+        code.code(), Place(table.as_deref(), constraint.as_deref()), hint(code)
+    )]
     Sql {
         /// What it says happened.
         code: SqlState,
@@ -97,6 +100,15 @@ impl fmt::Display for Place<'_> {
             Self(_, Some(name)) | Self(Some(name), None) => write!(f, " ({name})"),
             Self(None, None) => Ok(()),
         }
+    }
+}
+
+/// What a state alone does not say to who has to set the server up. Its own text would, but may quote rows.
+fn hint(code: &SqlState) -> &'static str {
+    if *code == SqlState::INVALID_AUTHORIZATION_SPECIFICATION {
+        ": it does not know the role, or lets it in only with TLS or from elsewhere"
+    } else {
+        ""
     }
 }
 
@@ -255,5 +267,7 @@ mod tests {
     fn an_error_names_the_state_and_the_table() {
         let error = sql(SqlState::UNIQUE_VIOLATION);
         assert_eq!(error.to_string(), "PostgreSQL failed with SQLSTATE 23505 (exchange)");
+        let refused = sql(SqlState::INVALID_AUTHORIZATION_SPECIFICATION);
+        assert!(refused.to_string().contains("only with TLS"), "{refused}");
     }
 }

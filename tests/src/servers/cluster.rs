@@ -1,111 +1,169 @@
 //! A Redis Cluster of three masters.
 
 use std::{
-    collections::BTreeSet,
-    net::TcpListener,
+    path::Path,
     time::{Duration, Instant},
 };
 
-use redis::{Client, Connection};
+use ::redis::{Client, Connection};
 
 use super::{
-    process::{self, Process},
-    redis::program,
+    process,
+    redis::{self, Server},
 };
 
 /// How long the nodes may take to agree.
 const PATIENCE: Duration = Duration::from_secs(60);
 const SLOTS: u16 = 16_384;
-const NODES: u16 = 3;
+/// How many nodes a cluster has.
+pub const NODES: u16 = 3;
 
-/// A cluster of its own, on free ports of the loopback interface. It keeps nothing on disk but its own configuration, and is
-/// ended, its directories removed, when this is dropped or the test process ends.
+/// A cluster of its own, on free ports of the loopback interface. It is ended, its directories removed, when this is dropped or
+/// the test process ends.
 #[derive(Debug)]
 pub struct Cluster {
-    ports: Vec<u16>,
-    _processes: Vec<Process>,
+    nodes: Vec<Node>,
+}
+
+#[derive(Debug)]
+struct Node {
+    /// What it listens at.
+    port: u16,
+    /// What it tells clients to connect to.
+    announced: u16,
+    server: Server,
 }
 
 impl Cluster {
-    /// Starts the nodes, gives each a third of the slots, and waits until all of them say that the cluster is whole.
+    /// Starts a cluster that keeps nothing on disk but its own configuration.
     ///
     /// # Panics
     ///
     /// If Redis is not installed, or the cluster is not whole within a minute.
     #[must_use]
     pub fn start() -> Self {
-        let ports = free_ports();
-        let cluster = Self { _processes: ports.iter().map(|port| node(*port)).collect(), ports };
-        let mut nodes = cluster.connections();
-        for (number, node) in (0..NODES).zip(&mut nodes) {
+        let nodes = free_ports().into_iter().map(|port| {
+            let server = Server::with(&settings(&redis::QUICK, port, "5000"));
+            Node { port, announced: port, server }
+        });
+        Self::of(nodes.collect())
+    }
+
+    /// Starts a cluster whose nodes have each write on disk before they answer, and can be crashed. Clients that ask a node where
+    /// the others are, or are sent to another one, are told the ports that `door` gives for the nodes' sockets: who listens there
+    /// passes on what comes to that socket, also after a restart. Where it gives none, it is the node's own.
+    ///
+    /// A node that is down is noticed within a second, and the others go on.
+    ///
+    /// # Panics
+    ///
+    /// If Redis is not installed, or the cluster is not whole within a minute.
+    #[must_use]
+    pub fn durable(mut door: impl FnMut(&Path) -> Option<u16>) -> Self {
+        let nodes = free_ports().into_iter().map(|port| {
+            let directory = process::directory();
+            let announced = door(&redis::socket(&directory)).unwrap_or(port);
+            let mut settings = settings(&redis::DURABLE, port, "1000");
+            let (door, bus) = (announced.to_string(), bus(port).to_string());
+            settings
+                .extend(["--cluster-announce-ip", "127.0.0.1", "--cluster-announce-port", &door].map(str::to_owned));
+            settings.extend(["--cluster-announce-bus-port", &bus].map(str::to_owned));
+            settings.extend(["--cluster-require-full-coverage", "no"].map(str::to_owned));
+            Node { port, announced, server: Server::within(directory, &settings) }
+        });
+        Self::of(nodes.collect())
+    }
+
+    /// Gives each node a third of the slots, and waits until all of them say that the cluster is whole.
+    fn of(nodes: Vec<Node>) -> Self {
+        let cluster = Self { nodes };
+        let mut connections = cluster.connections();
+        for (number, node) in (0..NODES).zip(&mut connections) {
             let share = SLOTS / NODES;
             let last = if number + 1 == NODES { SLOTS - 1 } else { (number + 1) * share - 1 };
-            let mut slots = redis::cmd("CLUSTER");
+            let mut slots = ::redis::cmd("CLUSTER");
             slots.arg("ADDSLOTSRANGE").arg(number * share).arg(last);
             slots.query::<()>(node).unwrap();
             // Two nodes that begin at the same epoch would have to settle that first.
-            redis::cmd("CLUSTER").arg("SET-CONFIG-EPOCH").arg(number + 1).query::<()>(node).unwrap();
+            ::redis::cmd("CLUSTER").arg("SET-CONFIG-EPOCH").arg(number + 1).query::<()>(node).unwrap();
         }
-        for port in &cluster.ports[1..] {
-            redis::cmd("CLUSTER").arg("MEET").arg("127.0.0.1").arg(*port).query::<()>(&mut nodes[0]).unwrap();
+        for node in &cluster.nodes[1..] {
+            let mut meet = ::redis::cmd("CLUSTER");
+            meet.arg("MEET").arg("127.0.0.1").arg(node.announced).arg(bus(node.port));
+            meet.query::<()>(&mut connections[0]).unwrap();
         }
+        cluster.wait_until_whole();
+        cluster
+    }
+
+    /// Waits until all nodes say that the cluster is whole: after a restart that takes some seconds.
+    ///
+    /// # Panics
+    ///
+    /// If that takes more than a minute.
+    pub fn wait_until_whole(&self) {
         let began = Instant::now();
+        let mut nodes = self.connections();
         while !nodes.iter_mut().all(is_whole) {
             assert!(began.elapsed() < PATIENCE, "the cluster is not whole");
             // The nodes talk to one another, and there is nothing else to wait for.
             std::thread::sleep(Duration::from_millis(20));
         }
-        cluster
     }
 
-    /// The addresses of its nodes.
+    /// Kills one of the [`NODES`] and starts it again on its data. It takes its part again some seconds later.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such node, or it does not start.
+    pub fn crash_and_restart(&mut self, node: u16) {
+        let server = &mut self.nodes[usize::from(node)].server;
+        server.crash();
+        server.restart();
+    }
+
+    /// The addresses of its nodes, for clients.
     #[must_use]
     pub fn urls(&self) -> Vec<String> {
-        self.ports.iter().map(|port| format!("redis://127.0.0.1:{port}/")).collect()
+        self.nodes.iter().map(|node| format!("redis://127.0.0.1:{}/", node.announced)).collect()
     }
 
-    /// A connection to each node.
+    /// A connection to each node itself.
     ///
     /// # Panics
     ///
     /// If one cannot be reached.
     #[must_use]
     pub fn connections(&self) -> Vec<Connection> {
-        self.urls().iter().map(|url| Client::open(url.as_str()).unwrap().get_connection().unwrap()).collect()
+        let connect = |node: &Node| Client::open(node.server.url()).unwrap().get_connection().unwrap();
+        self.nodes.iter().map(connect).collect()
     }
 }
 
-/// Whether a node knows of all others and finds the cluster whole.
+/// Whether a node knows of all others, finds the cluster whole, and misses nobody.
 fn is_whole(node: &mut Connection) -> bool {
-    let info: String = redis::cmd("CLUSTER").arg("INFO").query(node).unwrap();
-    info.contains("cluster_state:ok") && info.contains(&format!("cluster_known_nodes:{NODES}"))
+    let info: String = ::redis::cmd("CLUSTER").arg("INFO").query(node).unwrap();
+    let is_known = info.contains("cluster_state:ok") && info.contains(&format!("cluster_known_nodes:{NODES}"));
+    // The slots are told apart from the nodes: where all are assigned, and none of their nodes is thought to be down.
+    is_known && info.contains(&format!("cluster_slots_ok:{SLOTS}"))
 }
 
-fn node(port: u16) -> Process {
-    let directory = process::directory();
-    let mut command = vec![program().unwrap().display().to_string()];
-    let (port, dir) = (port.to_string(), directory.display().to_string());
-    command.extend(["--port", &port, "--bind", "127.0.0.1", "--dir", &dir, "--daemonize", "no"].map(str::to_owned));
-    command.extend(["--save", "", "--appendonly", "no", "--cluster-enabled", "yes"].map(str::to_owned));
-    command.extend(["--cluster-node-timeout", "5000", "--cluster-port", "0"].map(str::to_owned));
-    Process::start(&command, "KILL", &directory, "eady to accept connections")
+fn settings(of_data: &[&str], port: u16, node_timeout: &str) -> Vec<String> {
+    let port = port.to_string();
+    let of_cluster = ["--port", &port, "--bind", "127.0.0.1", "--cluster-enabled", "yes", "--cluster-port", "0"];
+    let timeout = ["--cluster-node-timeout", node_timeout];
+    of_data.iter().chain(&of_cluster).chain(&timeout).map(|&setting| setting.to_owned()).collect()
 }
 
-/// Ports that nobody uses, where the nodes' bus (a port 10,000 higher) is free as well. Another process may take one before its
-/// node does; then the node does not start, and says so.
+/// Where the node at that port talks to the others.
+const fn bus(port: u16) -> u16 {
+    port + 10_000
+}
+
+/// Ports where the nodes' bus is free as well.
 fn free_ports() -> Vec<u16> {
-    let mut ports = BTreeSet::new();
-    let mut held = Vec::new();
-    while ports.len() < usize::from(NODES) {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = listener.local_addr().unwrap().port();
-        let bus = port.checked_add(10_000).map(|bus| TcpListener::bind(("127.0.0.1", bus)));
-        if matches!(bus, Some(Ok(_))) {
-            ports.insert(port);
-        }
-        // Held until all are found, or the system might offer the same one again.
-        held.push(listener);
-        assert!(held.len() < 10_000, "no port has a free one above it");
-    }
-    ports.into_iter().collect()
+    let ports = process::free_ports().filter(|port| process::is_free(bus(*port)));
+    let ports: Vec<u16> = ports.take(usize::from(NODES)).collect();
+    assert_eq!(ports.len(), usize::from(NODES), "there are no free ports");
+    ports
 }

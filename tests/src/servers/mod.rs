@@ -12,5 +12,5 @@ pub mod redis;
 
 pub use self::{
     harness::{conformance, left_out, run, test},
-    process::{Process, directory, find},
+    process::{Process, directory, find, free_ports},
 };

@@ -1,8 +1,8 @@
 //! A PostgreSQL server.
 
 use std::{
-    fs,
-    os::unix::fs::chown,
+    fs::{self, Permissions},
+    os::unix::fs::{PermissionsExt as _, chown},
     path::{Path, PathBuf},
     process::{Command, Stdio},
     sync::{
@@ -34,6 +34,8 @@ pub struct Server {
     directory: PathBuf,
     durability: Durability,
     databases: AtomicUsize,
+    /// Where it listens with TLS, if it does.
+    tls_port: Option<u16>,
     process: Option<Process>,
 }
 
@@ -68,6 +70,37 @@ impl Server {
     /// If it is not installed or does not start.
     #[must_use]
     pub fn start(durability: Durability) -> Self {
+        let mut server = Self::new(durability);
+        server.restart();
+        server
+    }
+
+    /// Makes a server and starts it, which also listens at a free port of the loopback interface: there with TLS, and it refuses
+    /// who comes without. The certificate and its key are PEM. It keeps nothing.
+    ///
+    /// # Panics
+    ///
+    /// If it is not installed or does not start.
+    #[must_use]
+    pub fn with_tls(certificate: &str, key: &str) -> Self {
+        let mut server = Self::new(Durability::None);
+        let data = server.directory.join("data");
+        let rules = "local all all trust\nhostssl all all 127.0.0.1/32 trust\n";
+        for (name, text) in [("server.crt", certificate), ("server.key", key), ("pg_hba.conf", rules)] {
+            let file = data.join(name);
+            fs::write(&file, text).unwrap();
+            // The server does not use a key that others can read.
+            fs::set_permissions(&file, Permissions::from_mode(0o600)).unwrap();
+            if let Some((user, group)) = other_user() {
+                chown(&file, Some(user), Some(group)).unwrap();
+            }
+        }
+        server.tls_port = process::free_ports().next();
+        server.restart();
+        server
+    }
+
+    fn new(durability: Durability) -> Self {
         let directory = process::directory();
         if let Some((user, group)) = other_user() {
             chown(&directory, Some(user), Some(group)).unwrap();
@@ -78,9 +111,7 @@ impl Server {
         command.args(["-U", "test", "--auth=trust", "--no-sync", "--no-instructions", "-E", "UTF8", "--locale=C"]);
         let made = command.output().unwrap();
         assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-        let mut server = Self { directory, durability, databases: AtomicUsize::new(0), process: None };
-        server.restart();
-        server
+        Self { directory, durability, databases: AtomicUsize::new(0), tls_port: None, process: None }
     }
 
     /// Starts it, after [`crash`](Self::crash).
@@ -90,13 +121,16 @@ impl Server {
         command.extend(["-D".into(), self.directory.join("data").display().to_string()]);
         command.extend(["-k".into(), self.directory.display().to_string()]);
         let settings = [
-            "listen_addresses=".to_owned(),
-            "max_connections=200".into(),
+            "max_connections=200".to_owned(),
             format!("fsync={on}"),
             format!("full_page_writes={on}"),
             format!("synchronous_commit={on}"),
         ];
-        command.extend(settings.into_iter().flat_map(|setting| ["-c".into(), setting]));
+        let network = match self.tls_port {
+            Some(port) => vec!["listen_addresses=127.0.0.1".into(), format!("port={port}"), "ssl=on".into()],
+            None => vec!["listen_addresses=".into()],
+        };
+        command.extend(settings.into_iter().chain(network).flat_map(|setting| ["-c".into(), setting]));
         // SIGQUIT is an immediate end: no checkpoint, recovery at the next start.
         self.process = Some(Process::start(&command, "QUIT", &self.directory, READY));
     }
@@ -114,11 +148,20 @@ impl Server {
         &self.directory
     }
 
-    /// The URL of one of its databases.
+    /// Where it listens with TLS.
+    #[must_use]
+    pub const fn tls_port(&self) -> Option<u16> {
+        self.tls_port
+    }
+
+    /// The URL of one of its databases, at its socket.
     #[must_use]
     pub fn url(&self, database: &str) -> String {
         // The path has no character that is escaped in a URL but the slash.
-        format!("postgres:///{database}?host={}&user=test", self.directory.display().to_string().replace('/', "%2F"))
+        let host = self.directory.display().to_string().replace('/', "%2F");
+        // A socket has a port in its name.
+        let port = self.tls_port.unwrap_or(5432);
+        format!("postgres:///{database}?host={host}&port={port}&user=test")
     }
 
     /// Makes an empty database and returns its URL.

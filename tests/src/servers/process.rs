@@ -3,7 +3,9 @@
 use std::{
     env,
     ffi::OsStr,
+    hash::{BuildHasher as _, Hasher as _, RandomState},
     io::{BufRead as _, BufReader, Write as _},
+    net::TcpListener,
     os::unix::process::CommandExt as _,
     path::{Path, PathBuf},
     process::{Child, ChildStdin, ChildStdout, Command, Stdio},
@@ -93,6 +95,23 @@ impl Drop for Process {
 #[must_use]
 pub fn directory() -> PathBuf {
     tempfile::Builder::new().prefix("history-").tempdir_in("/tmp").map(TempDir::keep).unwrap()
+}
+
+/// Ports of the loopback interface that nobody uses. Another process may take one before its server does; then the server does
+/// not start, and says so.
+pub fn free_ports() -> impl Iterator<Item = u16> {
+    // Below the ports that a system gives to clients: one of those must not have a server's port while it restarts.
+    const FIRST: u16 = 10_000;
+    const PORTS: u16 = 12_000;
+
+    let begin = RandomState::new().build_hasher().finish() % u64::from(PORTS);
+    let begin = u16::try_from(begin).unwrap();
+    (0..PORTS).map(move |step| FIRST + (begin + step) % PORTS).filter(|port| is_free(*port))
+}
+
+/// Whether nobody uses that port of the loopback interface.
+pub(super) fn is_free(port: u16) -> bool {
+    TcpListener::bind(("127.0.0.1", port)).is_ok()
 }
 
 /// The program of that name, if it is installed: on the path, or in one of the directories.

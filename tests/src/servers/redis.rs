@@ -13,6 +13,11 @@ pub const NAME: &str = "Redis (redis-server)";
 // "Ready to …" at a port, "The server is now ready to …" at a socket.
 const READY: &str = "eady to accept connections";
 
+/// Nothing is kept on disk.
+pub(super) const QUICK: [&str; 4] = ["--save", "", "--appendonly", "no"];
+/// Each write is on disk before it is answered.
+pub(super) const DURABLE: [&str; 6] = ["--save", "", "--appendonly", "yes", "--appendfsync", "always"];
+
 /// A server of its own, on a socket in a directory of its own. It is ended, and the directory removed, when this is dropped or
 /// the test process ends.
 #[derive(Debug)]
@@ -28,7 +33,7 @@ pub fn is_there() -> bool {
     program().is_some()
 }
 
-pub(super) fn program() -> Option<PathBuf> {
+fn program() -> Option<PathBuf> {
     process::find("redis-server", &[])
 }
 
@@ -40,7 +45,7 @@ impl Server {
     /// If it is not installed or does not start.
     #[must_use]
     pub fn start() -> Self {
-        Self::with(&["--save", "", "--appendonly", "no"])
+        Self::with(&QUICK)
     }
 
     /// Starts a server that has each write on disk before it answers.
@@ -50,12 +55,23 @@ impl Server {
     /// If it is not installed or does not start.
     #[must_use]
     pub fn durable() -> Self {
-        Self::with(&["--save", "", "--appendonly", "yes", "--appendfsync", "always"])
+        Self::with(&DURABLE)
     }
 
-    fn with(settings: &[&str]) -> Self {
-        let settings = settings.iter().map(|&setting| setting.to_owned()).collect();
-        let mut server = Self { directory: process::directory(), settings, process: None };
+    /// Starts a server with these settings, as its command line has them. One that is named twice has its last value.
+    ///
+    /// # Panics
+    ///
+    /// If it is not installed or does not start.
+    #[must_use]
+    pub fn with<S: AsRef<str>>(settings: &[S]) -> Self {
+        Self::within(process::directory(), settings)
+    }
+
+    /// In a directory that is there already.
+    pub(super) fn within<S: AsRef<str>>(directory: PathBuf, settings: &[S]) -> Self {
+        let settings = settings.iter().map(|setting| setting.as_ref().to_owned()).collect();
+        let mut server = Self { directory, settings, process: None };
         server.restart();
         server
     }
@@ -67,7 +83,7 @@ impl Server {
     /// If it does not start.
     pub fn restart(&mut self) {
         let mut command = vec![program().unwrap().display().to_string()];
-        let socket = self.socket().display().to_string();
+        let socket = socket(&self.directory).display().to_string();
         let directory = self.directory.display().to_string();
         command.extend(["--port", "0", "--unixsocket", &socket, "--dir", &directory].map(str::to_owned));
         command.extend(["--daemonize", "no", "--enable-debug-command", "local"].map(str::to_owned));
@@ -82,18 +98,19 @@ impl Server {
             process.stop();
         }
         // The next server makes it anew; until then nobody is to wait in front of it.
-        drop(fs::remove_file(self.socket()));
+        drop(fs::remove_file(socket(&self.directory)));
     }
 
     /// Its address.
     #[must_use]
     pub fn url(&self) -> String {
-        format!("unix://{}", self.socket().display())
+        format!("unix://{}", socket(&self.directory).display())
     }
+}
 
-    fn socket(&self) -> PathBuf {
-        Path::join(&self.directory, "redis.sock")
-    }
+/// The socket of a server in that directory.
+pub(super) fn socket(directory: &Path) -> PathBuf {
+    directory.join("redis.sock")
 }
 
 impl Drop for Server {

@@ -4,7 +4,10 @@ use std::{net::SocketAddr, path::PathBuf};
 
 use rusqlite::Connection;
 use tempfile::TempDir;
-use tests::servers::{cluster::Cluster, postgres, redis};
+use tests::servers::{
+    cluster::{Cluster, NODES},
+    postgres, redis,
+};
 use tokio::runtime::Runtime;
 
 use crate::{
@@ -29,7 +32,8 @@ pub(crate) enum Kind {
 /// A place of its own for a run.
 pub(crate) struct Place {
     server: Server,
-    proxy: Option<Proxy>,
+    /// Those in front of the server: each node of a cluster has one of its own.
+    proxies: Vec<Proxy>,
     /// For the parent, which looks at the server itself.
     direct: String,
     /// For the workers.
@@ -40,20 +44,21 @@ enum Server {
     File(TempDir),
     Postgres(postgres::Server),
     Redis(redis::Server),
-    /// It is not restarted, and its connections are not cut: its nodes tell each other's addresses to the workers.
     Cluster {
-        _cluster: Cluster,
+        cluster: Cluster,
+        /// The node that crashes next.
+        next: u16,
     },
 }
 
 impl Place {
     /// Starts the server with its data on disk before it answers, and a proxy in front of it, if there can be one.
-    pub(crate) fn start(kind: Kind, with_proxy: bool, chance: Chance, runtime: &Runtime) -> Self {
+    pub(crate) fn start(kind: Kind, with_proxy: bool, mut chance: Chance, runtime: &Runtime) -> Self {
         match kind {
             Kind::Sqlite => {
                 let directory = tempfile::tempdir().unwrap();
                 let url = format!("sqlite:{}", directory.path().join("chat.db").display());
-                Self { server: Server::File(directory), proxy: None, direct: url.clone(), through_proxy: url }
+                Self { server: Server::File(directory), proxies: Vec::new(), direct: url.clone(), through_proxy: url }
             }
             Kind::Postgres => {
                 let server = postgres::Server::start(postgres::Durability::Full);
@@ -63,7 +68,7 @@ impl Place {
                 let url = |address| format!("postgres://test@{address}/{database}?sslmode=disable");
                 let proxy = with_proxy.then(|| Proxy::start(socket, POSTGRES, chance, runtime));
                 let through_proxy = proxy.as_ref().map_or_else(|| direct.clone(), |proxy| url(proxy.address()));
-                Self { server: Server::Postgres(server), proxy, direct, through_proxy }
+                Self { server: Server::Postgres(server), proxies: Vec::from_iter(proxy), direct, through_proxy }
             }
             Kind::Redis => {
                 let server = redis::Server::durable();
@@ -72,13 +77,20 @@ impl Place {
                 let url = |address: SocketAddr| format!("redis://{address}/");
                 let proxy = with_proxy.then(|| Proxy::start(socket, REDIS, chance, runtime));
                 let through_proxy = proxy.as_ref().map_or_else(|| direct.clone(), |proxy| url(proxy.address()));
-                Self { server: Server::Redis(server), proxy, direct, through_proxy }
+                Self { server: Server::Redis(server), proxies: Vec::from_iter(proxy), direct, through_proxy }
             }
             Kind::RedisCluster => {
-                let cluster = Cluster::start();
+                // The nodes tell the workers where they are, so they are to say where their proxies are.
+                let mut proxies = Vec::new();
+                let cluster = Cluster::durable(|socket| {
+                    let proxy = with_proxy.then(|| Proxy::start(socket.to_owned(), REDIS, chance.fork(), runtime))?;
+                    let port = proxy.address().port();
+                    proxies.push(proxy);
+                    Some(port)
+                });
                 let url = format!("redis+cluster:{}", cluster.urls().join(","));
-                let server = Server::Cluster { _cluster: cluster };
-                Self { server, proxy: None, direct: url.clone(), through_proxy: url }
+                let server = Server::Cluster { cluster, next: 0 };
+                Self { server, proxies, direct: url.clone(), through_proxy: url }
             }
         }
     }
@@ -93,26 +105,47 @@ impl Place {
         &self.through_proxy
     }
 
-    /// What the proxy did, if there is one.
+    /// What the proxies did, if there are any.
     pub(crate) fn faults(&self) -> Option<Faults> {
-        self.proxy.as_ref().map(Proxy::faults)
+        if self.proxies.is_empty() { None } else { Some(self.proxies.iter().map(Proxy::faults).sum()) }
     }
 
-    /// Ends the server as a crash would, and starts it again. Says whether there is one that can be.
-    pub(crate) fn crash_and_restart(&mut self) -> bool {
+    /// From now on all connections are good ones.
+    pub(crate) fn calm(&self) {
+        self.proxies.iter().for_each(Proxy::calm);
+    }
+
+    /// Ends the server as a crash would, and starts it again; of a cluster one node, by turns, which the others do not wait for.
+    /// Says how many there were that can be.
+    pub(crate) fn crash_and_restart(&mut self) -> u64 {
         match &mut self.server {
             Server::Postgres(server) => {
                 server.crash();
                 server.restart();
-                true
+                1
             }
             Server::Redis(server) => {
                 server.crash();
                 server.restart();
-                true
+                1
             }
-            Server::File(_) | Server::Cluster { .. } => false,
+            Server::Cluster { cluster, next } => {
+                cluster.crash_and_restart(*next);
+                *next = (*next + 1) % NODES;
+                1
+            }
+            Server::File(_) => 0,
         }
+    }
+
+    /// The same for all nodes, and waits until they are up again.
+    pub(crate) fn crash_and_restart_all(&mut self) -> u64 {
+        let Server::Cluster { .. } = &self.server else { return self.crash_and_restart() };
+        let restarts = (0..NODES).map(|_| self.crash_and_restart()).sum();
+        if let Server::Cluster { cluster, .. } = &self.server {
+            cluster.wait_until_whole();
+        }
+        restarts
     }
 
     /// Asks SQLite whether its file is sound. No other process may have it open, so that it is read as it is.

@@ -2,11 +2,12 @@
 
 use std::{
     io,
+    iter::Sum,
     net::SocketAddr,
     path::{Path, PathBuf},
     sync::{
         Arc,
-        atomic::{AtomicU64, Ordering::Relaxed},
+        atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
     },
     time::Duration,
 };
@@ -45,43 +46,49 @@ pub(crate) struct Faults {
 }
 
 #[derive(Debug, Default)]
-struct Counts {
+struct Shared {
     connections: AtomicU64,
     cuts: AtomicU64,
     swallowed: AtomicU64,
     delays: AtomicU64,
+    is_calm: AtomicBool,
 }
 
 /// A proxy on a free port of the loopback interface, in front of a server's socket.
 #[derive(Debug)]
 pub(crate) struct Proxy {
     address: SocketAddr,
-    counts: Arc<Counts>,
+    shared: Arc<Shared>,
 }
 
 impl Proxy {
     pub(crate) fn start(server: PathBuf, rates: Rates, mut chance: Chance, runtime: &Runtime) -> Self {
         let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
         let address = listener.local_addr().unwrap();
-        let counts = Arc::new(Counts::default());
-        let shared = Arc::clone(&counts);
+        let shared = Arc::new(Shared::default());
+        let of_connections = Arc::clone(&shared);
         runtime.spawn(async move {
             // A client that is gone before it was accepted is no reason to end.
             loop {
                 let Ok((client, _)) = listener.accept().await else { continue };
-                let (server, counts, chance) = (server.clone(), Arc::clone(&shared), chance.fork());
-                tokio::spawn(async move { connection(client, &server, rates, &counts, chance).await });
+                let (server, shared, chance) = (server.clone(), Arc::clone(&of_connections), chance.fork());
+                tokio::spawn(async move { connection(client, &server, rates, &shared, chance).await });
             }
         });
-        Self { address, counts }
+        Self { address, shared }
     }
 
     pub(crate) const fn address(&self) -> SocketAddr {
         self.address
     }
 
+    /// From now on everything passes as it is.
+    pub(crate) fn calm(&self) {
+        self.shared.is_calm.store(true, Relaxed);
+    }
+
     pub(crate) fn faults(&self) -> Faults {
-        let Counts { connections, cuts, swallowed, delays } = &*self.counts;
+        let Shared { connections, cuts, swallowed, delays, .. } = &*self.shared;
         Faults {
             connections: connections.load(Relaxed),
             cuts: cuts.load(Relaxed),
@@ -96,17 +103,17 @@ async fn connection(
     client: TcpStream,
     server: &Path,
     rates: Rates,
-    counts: &Counts,
+    shared: &Shared,
     mut chance: Chance,
 ) -> io::Result<()> {
     // A server that is down closes its door at once, and so does this one.
     let server = UnixStream::connect(server).await?;
-    counts.connections.fetch_add(1, Relaxed);
+    shared.connections.fetch_add(1, Relaxed);
     client.set_nodelay(true)?;
     let (from_client, to_client) = client.into_split();
     let (from_server, to_server) = server.into_split();
-    let mut requests = Pipe { from: from_client, to: to_server, rates, counts, chance: chance.fork() };
-    let mut answers = Pipe { from: from_server, to: to_client, rates, counts, chance };
+    let mut requests = Pipe { from: from_client, to: to_server, rates, shared, chance: chance.fork() };
+    let mut answers = Pipe { from: from_server, to: to_client, rates, shared, chance };
     tokio::select! {
         ended = requests.pass(Direction::Requests) => ended,
         ended = answers.pass(Direction::Answers) => ended,
@@ -123,8 +130,19 @@ struct Pipe<'a, R, W> {
     from: R,
     to: W,
     rates: Rates,
-    counts: &'a Counts,
+    shared: &'a Shared,
     chance: Chance,
+}
+
+impl Sum for Faults {
+    fn sum<I: Iterator<Item = Self>>(faults: I) -> Self {
+        faults.fold(Self::default(), |sum, more| Self {
+            connections: sum.connections + more.connections,
+            cuts: sum.cuts + more.cuts,
+            swallowed: sum.swallowed + more.swallowed,
+            delays: sum.delays + more.delays,
+        })
+    }
 }
 
 impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Pipe<'_, R, W> {
@@ -136,19 +154,23 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Pipe<'_, R, W> {
                 return Ok(());
             }
             let piece = &buffer[..read];
+            if self.shared.is_calm.load(Relaxed) {
+                self.to.write_all(piece).await?;
+                continue;
+            }
             if self.chance.once_in(self.rates.delay) {
-                self.counts.delays.fetch_add(1, Relaxed);
+                self.shared.delays.fetch_add(1, Relaxed);
                 tokio::time::sleep(self.chance.time(LATE)).await;
             }
             match direction {
                 Direction::Requests if self.chance.once_in(self.rates.cut) => {
-                    self.counts.cuts.fetch_add(1, Relaxed);
+                    self.shared.cuts.fetch_add(1, Relaxed);
                     // A part of it comes through.
                     let part = &piece[..self.chance.index(read)];
                     return self.to.write_all(part).await;
                 }
                 Direction::Answers if self.chance.once_in(self.rates.cut) => {
-                    self.counts.swallowed.fetch_add(1, Relaxed);
+                    self.shared.swallowed.fetch_add(1, Relaxed);
                     return Ok(());
                 }
                 Direction::Requests | Direction::Answers => self.to.write_all(piece).await?,

@@ -47,7 +47,8 @@ pub(crate) struct Settings {
     /// How many processes are killed.
     #[arg(long, default_value_t = 10)]
     kills: u64,
-    /// How often the server is crashed and started again, where there is one; once more before all is read back.
+    /// How often the server is crashed and started again, where there is one, or a node of a cluster; once more, all of it,
+    /// before all is read back.
     #[arg(long, default_value_t = 0)]
     restarts: u64,
     /// What all decisions follow from [default: by the clock].
@@ -100,7 +101,10 @@ pub(crate) fn run(args: &Settings, runtime: &Runtime) -> Result<ExitCode, BoxErr
     drop(crew);
     let faults = place.faults();
     // What was acknowledged must be on disk.
-    restarts += u64::from(args.restarts > 0 && place.crash_and_restart());
+    place.calm();
+    if args.restarts > 0 {
+        restarts += place.crash_and_restart_all();
+    }
     ledger.violations.extend(place.check_file().err());
     let began = Instant::now();
     let found = runtime.block_on(async {
@@ -172,7 +176,7 @@ impl Run<'_> {
 
     fn deal(&mut self, blow: Blow) {
         match blow {
-            Blow::Restart => self.restarts += u64::from(self.place.crash_and_restart()),
+            Blow::Restart => self.restarts += self.place.crash_and_restart(),
             Blow::Kill(victims) => {
                 let victims = self.crew.kill(usize::try_from(victims).unwrap_or(usize::MAX));
                 self.kills += victims.len() as u64;
