@@ -42,9 +42,30 @@ pub enum OpenError {
     /// The system's root certificates cannot be read, or TLS cannot be set up with them.
     #[error("TLS cannot be set up")]
     Tls(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// The server asks for a password, and the URL or configuration has none.
+    #[error("the server asks for a password, and none was given")]
+    NoPassword,
+    /// TLS was asked for, and the server does not have it.
+    #[error("the server does not speak TLS")]
+    ServerWithoutTls,
+    /// The TLS handshake failed: the server's certificate is not trusted or is for another host, or the two sides have no version
+    /// of TLS in common.
+    #[error("the TLS handshake with the server failed")]
+    Handshake(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// There is no connection, or PostgreSQL failed.
     #[error("the database could not be opened")]
-    Postgres(#[from] PostgresError),
+    Postgres(#[source] PostgresError),
+}
+
+impl From<PostgresError> for OpenError {
+    fn from(error: PostgresError) -> Self {
+        match error {
+            PostgresError::NoPassword => Self::NoPassword,
+            PostgresError::ServerWithoutTls => Self::ServerWithoutTls,
+            PostgresError::Handshake { source } => Self::Handshake(source),
+            error => Self::Postgres(error),
+        }
+    }
 }
 
 impl OpenError {
@@ -78,6 +99,21 @@ pub enum PostgresError {
         /// What happened.
         source: Option<io::Error>,
     },
+    /// The server asks for a password, and there is none.
+    #[error("the server asks for a password, and none was given")]
+    NoPassword,
+    /// TLS was asked for, and the server does not have it.
+    #[error("the server does not speak TLS")]
+    ServerWithoutTls,
+    /// The TLS handshake failed: a certificate that is not trusted, mostly.
+    #[error("the TLS handshake with the server failed")]
+    Handshake {
+        /// What the connector says.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// The server was asked, and has not answered for a minute.
+    #[error("PostgreSQL did not answer in time")]
+    NoAnswer,
     /// No connection of the pool was free, or could be made, in time.
     #[error("no connection was had in time")]
     PoolTimeout,
@@ -140,14 +176,19 @@ const PASSING: [SqlState; 24] = [
     SqlState::IO_ERROR,
 ];
 
+/// `transaction_timeout`, of PostgreSQL 17: the driver has no name for it.
+const TRANSACTION_TIMEOUT: &str = "25P04";
+
 impl PostgresError {
     /// Whether the same call may succeed a little later.
     #[must_use]
     pub fn is_retryable(&self) -> bool {
         match self {
-            Self::Sql { code, .. } => PASSING.contains(code),
-            Self::Connection { .. } | Self::PoolTimeout | Self::NoRuntime => true,
-            Self::PoolClosed | Self::Protocol => false,
+            Self::Sql { code, .. } => PASSING.contains(code) || code.code() == TRANSACTION_TIMEOUT,
+            Self::Connection { .. } | Self::PoolTimeout | Self::NoRuntime | Self::NoAnswer => true,
+            Self::NoPassword | Self::ServerWithoutTls | Self::Handshake { .. } | Self::PoolClosed | Self::Protocol => {
+                false
+            }
         }
     }
 
@@ -160,9 +201,16 @@ impl PostgresError {
                     || code.code().starts_with("08")
                     || *code == SqlState::READ_ONLY_SQL_TRANSACTION
                     || *code == SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT
+                    || code.code() == TRANSACTION_TIMEOUT
             }
             _ => false,
         }
+    }
+
+    /// Whether the transaction that it ended was surely undone, and may be done again at once.
+    pub(crate) fn is_undone(&self) -> bool {
+        let undone = [SqlState::T_R_SERIALIZATION_FAILURE, SqlState::T_R_DEADLOCK_DETECTED];
+        matches!(self, Self::Sql { code, .. } if undone.contains(code))
     }
 
     /// Whether the server does not know a statement that was prepared, or no longer as it was: a pooler gave the connection
@@ -181,15 +229,29 @@ impl From<tokio_postgres::Error> for PostgresError {
             let (table, constraint) = (said.table().map(str::to_owned), said.constraint().map(str::to_owned));
             return Self::Sql { code: said.code().clone(), table, constraint };
         }
-        let closed = error.is_closed();
-        match error.into_source().map(|source| source.downcast::<io::Error>()) {
-            Some(Ok(source)) => Self::Connection { source: Some(*source) },
-            _ if closed => Self::Connection { source: None },
-            // A TLS handshake, a password that is asked for and not there, a value of another type.
-            _ => Self::Protocol,
+        let (closed, kind) = (error.is_closed(), error.to_string());
+        let Some(source) = error.into_source() else {
+            return if closed { Self::Connection { source: None } } else { Self::Protocol };
+        };
+        match source.downcast::<io::Error>() {
+            // This is how rustls says what it thinks of a certificate; another error is the network's.
+            Ok(source) if kind == HANDSHAKE && source.kind() == io::ErrorKind::InvalidData => {
+                Self::Handshake { source }
+            }
+            Ok(source) => Self::Connection { source: Some(*source) },
+            Err(source) if kind == HANDSHAKE && source.to_string() == WITHOUT_TLS => Self::ServerWithoutTls,
+            Err(source) if kind == HANDSHAKE => Self::Handshake { source },
+            Err(source) if source.to_string() == NO_PASSWORD => Self::NoPassword,
+            // A value of another type, an answer that is none.
+            Err(_) => Self::Protocol,
         }
     }
 }
+
+// The driver's errors have kinds, but show them in their texts only. Tests with a server hold these.
+const HANDSHAKE: &str = "error performing TLS handshake";
+const WITHOUT_TLS: &str = "server does not support TLS";
+const NO_PASSWORD: &str = "password missing";
 
 impl From<PoolError> for PostgresError {
     fn from(error: PoolError) -> Self {
@@ -248,11 +310,20 @@ mod tests {
 
     #[test]
     fn connections_locks_and_limits_may_pass() {
-        for code in ["57P01", "57P03", "53300", "40001", "40P01", "55P03", "57014", "08006", "25006"] {
+        for code in ["57P01", "57P03", "53300", "40001", "40P01", "55P03", "57014", "08006", "25006", "25P03", "25P04"]
+        {
             let error = StoreError::from(Failure::from(sql(SqlState::from_code(code))));
             assert!(error.is_retryable(), "{code}");
         }
         assert!(PostgresError::Connection { source: None }.is_retryable());
+    }
+
+    #[test]
+    fn a_transaction_that_took_too_long_has_lost_its_connection() {
+        for code in ["25P03", "25P04", "57P05"] {
+            assert!(sql(SqlState::from_code(code)).ends_connection(), "{code}");
+        }
+        assert!(!sql(SqlState::LOCK_NOT_AVAILABLE).ends_connection());
     }
 
     #[test]

@@ -29,7 +29,8 @@
 //! lost. Where a standby takes over, only what it had received is there: `synchronous_standby_names` and `remote_apply` are the
 //! server's means against that. The setting may differ by role or database (`alter role chat set synchronous_commit = on`).
 //!
-//! A call whose future is dropped is done whole or not at all.
+//! A call is made in a task of its own. One whose future is dropped is done whole or not at all: what the server was asked goes
+//! on, and what was still waiting for a connection is not begun. A future that is kept and not polled keeps no connection.
 //!
 //! # What a call costs
 //!
@@ -44,13 +45,16 @@
 //!
 //! Lost connections, a server that stops, starts or is no longer the primary, deadlocks, serialization failures, and time limits
 //! are tried again: once at once, and then for [`retry_for`](PostgresOptions::retry_for). What is left of that is
-//! [`Unavailable`](tower_chat_history_core::StoreError::Unavailable). An append is repeated under its exchange id, so it is stored
-//! once; if the first try was stored and only its answer lost, the repetition says that it is a duplicate. A truncation whose
-//! commit was not answered is not repeated, since it would be refused, and so told apart from one that was not done.
+//! [`Unavailable`](tower_chat_history_core::StoreError::Unavailable). An append carries a name, so a repetition finds what the first
+//! try stored, and reports it as that one would have; the same exchange in another call is a duplicate. A truncation whose commit
+//! was not answered is not repeated, since it would be refused, and so told apart from one that was not done.
 //!
-//! Where a caller leaves before the answer is there, the connection goes back to the pool when it has come, and is closed if that
-//! takes more than a second: it may hang. Errors carry the
-//! SQLSTATE and the names of table and constraint, never PostgreSQL's texts, which quote rows ([`PostgresError`]).
+//! Nobody waits for ever. A conversation's row is waited for for 10 seconds; a truncation or prune whose client freezes is undone
+//! by the server after 5. The network asks after 30 seconds of silence whether the other end is still there
+//! (`keepalives_idle`, `keepalives_interval` and `tcp_user_timeout` in the URL). A call that has no answer after a minute has failed, and
+//! its connection is closed.
+//!
+//! Errors carry the SQLSTATE and the names of table and constraint, never PostgreSQL's texts, which quote rows ([`PostgresError`]).
 //!
 //! # The schema
 //!
@@ -59,8 +63,28 @@
 //! once, and one does. A schema of a newer version of this library is refused ([`OpenError::NewerSchema`]). The database's encoding
 //! must be UTF8.
 //!
-//! Where the application's role may not create anything, let another one open the store once, and then `grant usage on schema
-//! chat_history`, `grant select, insert, update, delete on all tables in schema chat_history` to it.
+//! While replicas are replaced, older ones go on, and may be started again, beside the schema of a newer version: each version says
+//! which is the oldest library that can use it.
+//!
+//! Where the application's role may not create anything, let another one open the store once, with each new version of this
+//! library, and give the application's role what it needs:
+//!
+//! ```sql
+//! grant usage on schema chat_history to app;
+//! grant select, insert, update, delete on all tables in schema chat_history to app;
+//! alter default privileges for role owner in schema chat_history
+//!     grant select, insert, update, delete on tables to app;
+//! ```
+//!
+//! Functions run with the rights of the caller, and may be called by everybody unless that was revoked.
+//!
+//! # Settings
+//!
+//! `search_path` and the planner's settings do not matter: each name carries its schema, and functions set what they need. Nor do
+//! `default_transaction_isolation` and `default_transaction_read_only`: where they are not PostgreSQL's own when the store is
+//! opened, each call is a transaction of its own that says what it is, in the same round trip. `statement_timeout`,
+//! `transaction_timeout` and `idle_session_timeout` hold as the role has them; what they end is tried again as above.
+//! `synchronous_commit` is described above.
 //!
 //! Bodies are text in the core crate's record format: messages come back byte for byte. Deleted rows are gone for every query, but
 //! PostgreSQL keeps their bytes in its files until a vacuum, and longer in its write-ahead log, replicas and backups.
@@ -71,7 +95,9 @@
 //! Databases that speak its protocol were not tested.
 //!
 //! Behind PgBouncer everything works in session mode. In transaction mode prepared statements need version 1.21 with
-//! `max_prepared_statements`, or [`prepare(false)`](PostgresOptions::prepare). Nothing depends on a session's settings.
+//! `max_prepared_statements`, or [`prepare(false)`](PostgresOptions::prepare); statement mode has no transactions, which truncating and
+//! pruning need. Nothing is set on a session and left there, and no lock is held beyond a transaction. No `options` are sent, which
+//! PgBouncer refuses.
 
 mod database;
 mod error;

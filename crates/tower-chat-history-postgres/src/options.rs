@@ -9,10 +9,18 @@ use tokio_postgres::{
     tls::{MakeTlsConnect, TlsConnect},
 };
 
-use crate::{OpenError, PostgresStore, database::Database, schema, sql::Sql};
+use crate::{
+    OpenError, PostgresStore,
+    database::{Database, Defaults},
+    schema,
+    sql::Sql,
+};
 
 /// How long a connection may be silent before the system asks whether the other end is still there.
 const KEEPALIVE: Duration = Duration::from_secs(30);
+
+/// How long the system waits before it asks again.
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Options of a [`PostgresStore`]. The defaults are right for most services.
 ///
@@ -71,7 +79,7 @@ impl PostgresOptions {
     }
 
     /// How long a call is tried again after failures that may pass: a lost connection, a server that is starting, a deadlock.
-    /// One repetition is made in any case. The default is 1 second.
+    /// One repetition is made in any case, and no call goes on for more than a minute. The default is 1 second.
     #[must_use]
     pub const fn retry_for(mut self, time: Duration) -> Self {
         self.retry_for = time;
@@ -91,7 +99,8 @@ impl PostgresOptions {
     ///
     /// # Errors
     ///
-    /// As [`OpenError`] lists. With `sslmode=require` in the URL it is [`NeedsTls`](OpenError::NeedsTls).
+    /// As [`OpenError`] lists. With `sslmode=require`, `verify-ca` or `verify-full` in the URL it is
+    /// [`NeedsTls`](OpenError::NeedsTls).
     pub async fn connect(self, url: &str) -> Result<PostgresStore, OpenError> {
         let config = parse(url)?;
         if config.get_ssl_mode() == SslMode::Require {
@@ -101,7 +110,7 @@ impl PostgresOptions {
     }
 
     /// Connects with TLS by rustls: the server's certificate must be for the URL's host, and signed by one of the system's
-    /// roots. A server without TLS is refused.
+    /// roots. A server without TLS is refused. That is `sslmode=verify-full`, whatever the URL says of it.
     ///
     /// For other roots or a client certificate give a connector of your own to [`connect_with`](Self::connect_with).
     ///
@@ -156,8 +165,9 @@ impl PostgresOptions {
             return Err(OpenError::SchemaName);
         }
         let sql = Sql::new(&schema);
-        let database = Database { pool, schema, sql, prepare, retry_for };
-        schema::migrate(&database).await?;
+        let defaults = Defaults::default();
+        let mut database = Database { pool, schema, sql, prepare, retry_for, defaults };
+        schema::migrate(&mut database).await?;
         Ok(PostgresStore::new(database))
     }
 
@@ -171,6 +181,9 @@ impl PostgresOptions {
         // The system's own default is two hours, in which a vanished server would hold calls up.
         if config.get_keepalives_idle() == Config::new().get_keepalives_idle() {
             config.keepalives_idle(KEEPALIVE);
+        }
+        if config.get_keepalives_interval().is_none() {
+            config.keepalives_interval(KEEPALIVE_INTERVAL);
         }
         if config.get_tcp_user_timeout().is_none() {
             config.tcp_user_timeout(KEEPALIVE);
@@ -186,7 +199,16 @@ impl Default for PostgresOptions {
 }
 
 fn parse(url: &str) -> Result<Config, OpenError> {
-    url.parse().map_err(|_| OpenError::Url)
+    // The driver does not know these two: it leaves to the connector what is checked.
+    let verified = |parameter| matches!(parameter, "sslmode=verify-full" | "sslmode=verify-ca");
+    let config = match url.rsplit_once('?') {
+        Some((place, parameters)) if parameters.split('&').any(verified) => {
+            let others: Vec<_> = parameters.split('&').filter(|parameter| !verified(parameter)).collect();
+            format!("{place}?sslmode=require&{}", others.join("&")).trim_end_matches('&').parse()
+        }
+        _ => url.parse(),
+    };
+    config.map_err(|_| OpenError::Url)
 }
 
 /// Whether a name needs no escaping within quotes, nor quotes elsewhere.
@@ -216,8 +238,11 @@ mod tests {
     async fn what_cannot_be_is_refused_before_a_connection_is_made() {
         let refused = PostgresOptions::new().connect("no url").await;
         assert!(matches!(refused, Err(OpenError::Url)), "{refused:?}");
-        let refused = PostgresOptions::new().connect("postgres://localhost/x?sslmode=require").await;
-        assert!(matches!(refused, Err(OpenError::NeedsTls)), "{refused:?}");
+        for mode in ["require", "verify-ca", "verify-full"] {
+            let url = format!("postgres://localhost/x?sslmode={mode}&connect_timeout=1");
+            let refused = PostgresOptions::new().connect(&url).await;
+            assert!(matches!(refused, Err(OpenError::NeedsTls)), "{refused:?}");
+        }
         let refused = PostgresOptions::new().connections(0).connect("postgres://localhost/x").await;
         assert!(matches!(refused, Err(OpenError::NoConnections)), "{refused:?}");
         let refused = PostgresOptions::new().schema("a b").connect("postgres://localhost/x").await;

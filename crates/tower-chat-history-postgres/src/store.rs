@@ -9,7 +9,13 @@ use tower_chat_history_core::{
     Prune, Pruned, Revision, Seq, StoreError, Traces, Truncate, Truncated,
 };
 
-use crate::{OpenError, PostgresOptions, database::Database, read, write};
+use crate::{
+    OpenError, PostgresError, PostgresOptions,
+    database::{Call, Database},
+    error::Failure,
+    log::uuid,
+    read, write,
+};
 
 /// Conversations in PostgreSQL. See the [crate docs](crate).
 ///
@@ -44,6 +50,14 @@ impl PostgresStore {
         Self { database: Arc::new(database) }
     }
 
+    async fn call<T, F>(&self, work: impl FnOnce(Call) -> F + Send) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, Failure>> + Send + 'static,
+    {
+        Ok(Call::make(&self.database, work).await?)
+    }
+
     /// The pool of its connections. Closing it closes the store: later calls fail.
     #[must_use]
     pub fn pool(&self) -> &Pool {
@@ -65,11 +79,22 @@ impl HistoryStore for PostgresStore {
     }
 
     async fn load(&self, id: &ConversationId, load: Load) -> Result<Loaded, StoreError> {
-        Ok(read::load(&self.database, id, load).await?)
+        let id = id.clone();
+        self.call(move |call| async move { read::load(&call, &id, load).await }).await
     }
 
     async fn append(&self, id: &ConversationId, append: Append) -> Result<Appended, StoreError> {
-        Ok(write::append(&self.database, id, append).await?)
+        let name = uuid(Incarnation::random());
+        let once = || {
+            let (id, append) = (id.clone(), append.clone());
+            Call::make(&self.database, |call| async move { write::append(&call, &id, &append, name).await })
+        };
+        let appended = match once().await {
+            // A save outlives the runtime that it began in: it is then driven in another one.
+            Err(Failure::Postgres(PostgresError::NoRuntime)) => once().await,
+            done => done,
+        };
+        Ok(appended?)
     }
 
     async fn compact(
@@ -78,16 +103,18 @@ impl HistoryStore for PostgresStore {
         incarnation: Incarnation,
         compact: Compact,
     ) -> Result<CompactOutcome, StoreError> {
-        Ok(write::compact(&self.database, id, incarnation, compact).await?)
+        let id = id.clone();
+        self.call(move |call| async move { write::compact(&call, &id, incarnation, compact).await }).await
     }
 
     async fn read(&self, id: &ConversationId, from: Seq, limit: usize) -> Result<Page, StoreError> {
-        Ok(read::page(&self.database, id, from, limit).await?)
+        let id = id.clone();
+        self.call(move |call| async move { read::page(&call, &id, from, limit).await }).await
     }
 
     async fn delete(&self, id: &ConversationId) -> Result<(), StoreError> {
-        self.database.query(&self.database.sql.delete, &[&id.as_str()]).await?;
-        Ok(())
+        let id = id.clone();
+        self.call(move |call| async move { call.query(&call.sql.delete, &[&id.as_str()]).await.map(drop) }).await
     }
 }
 
@@ -95,7 +122,8 @@ impl HistoryStore for PostgresStore {
 #[deny(clippy::missing_trait_methods)]
 impl Truncate for PostgresStore {
     async fn truncate(&self, id: &ConversationId, expect: Revision, from: Seq) -> Result<Truncated, StoreError> {
-        Ok(write::truncate(&self.database, id, expect, from).await?)
+        let id = id.clone();
+        self.call(move |call| async move { write::truncate(&call, &id, expect, from).await }).await
     }
 }
 
@@ -109,7 +137,8 @@ impl Prune for PostgresStore {
         keep: Keep,
         traces: Traces,
     ) -> Result<Pruned, StoreError> {
-        Ok(write::prune(&self.database, id, incarnation, keep, traces).await?)
+        let id = id.clone();
+        self.call(move |call| async move { write::prune(&call, &id, incarnation, keep, traces).await }).await
     }
 }
 

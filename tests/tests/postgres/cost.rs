@@ -62,11 +62,11 @@ async fn every_call_of_a_turn_is_one_round_trip() {
 const EXCHANGES: i64 = 100_000;
 
 /// Makes a log of 100,000 exchanges without asking the store, which would take its time, from one that it wrote.
-async fn long_log(client: &tokio_postgres::Client) {
+pub(crate) async fn long_log(client: &tokio_postgres::Client) {
     client
         .batch_execute(&format!(
             "insert into chat_history.exchange \
-                select e.conversation, q, e.messages * q, e.bytes * q, e.messages, e.bytes, null, 'e' || q, \
+                select e.conversation, q, e.messages * q, e.bytes * q, e.messages, e.bytes, null, e.call, 'e' || q, \
                     replace(e.body, e.id, 'e' || q) \
                 from chat_history.exchange e, generate_series(1, {EXCHANGES} - 1) q; \
              update chat_history.conversation set version = {EXCHANGES}, len = {EXCHANGES}, opening = {EXCHANGES} - 1, \
@@ -84,7 +84,7 @@ async fn read_so_far(client: &tokio_postgres::Client) -> (i64, i64) {
 }
 
 /// How many rows of exchanges a statement reads, all by an index.
-async fn rows(client: &tokio_postgres::Client, statement: &str) -> i64 {
+pub(crate) async fn rows(client: &tokio_postgres::Client, statement: &str) -> i64 {
     // In one transaction, since what it counted moves elsewhere at its end.
     client.batch_execute("begin").await.unwrap();
     let before = read_so_far(client).await;
@@ -108,11 +108,12 @@ async fn a_long_log_is_read_no_further_than_the_limit() {
     assert_eq!((loaded.exchanges.len(), loaded.exchanges[0].seq, loaded.truncated), (30, first, true));
 
     let load = "select * from chat_history.load_1('test/long', 'default', null, null, 0, 0, 0, 60, 4000000)";
-    // Those of the newest turn are not looked at to find where the window begins; one beyond the limit is.
-    assert_eq!(rows(&client, load).await, 30 + 30);
+    // Those of the newest turn are not looked at to find where the window begins; one beyond the limit is, and the first within
+    // it, which opens a turn.
+    assert_eq!(rows(&client, load).await, 30 + 1 + 30);
     // Whether tables were analyzed makes no difference.
     client.batch_execute("analyze").await.unwrap();
-    assert_eq!(rows(&client, load).await, 30 + 30);
+    assert_eq!(rows(&client, load).await, 30 + 1 + 30);
     assert_eq!(window(&store, &id).await.exchanges.len(), 500, "a thousand messages by default");
 
     store.compact(&id, incarnation, compact(CompactionVersion::NONE, EXCHANGES.unsigned_abs() - 7)).await.unwrap();

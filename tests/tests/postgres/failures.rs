@@ -8,13 +8,14 @@ use tests::servers::test;
 use tokio::sync::watch;
 use tokio_postgres::Client;
 use tower_chat_history_core::{
-    CompactOutcome, CompactionVersion, HistoryStore, Keep, Load, Loaded, Prune, Seq, StoreError, Traces, Truncate,
+    Append, CompactOutcome, CompactionVersion, Expect, HistoryStore, Keep, Load, Loaded, Prune, Seq, StoreError,
+    Traces, Truncate,
 };
 use tower_chat_history_postgres::PostgresOptions;
 
 use crate::{
     proxy::Proxy,
-    support::{append, compact, connect, conversation, database, say, single, texts, window},
+    support::{append, compact, connect, conversation, database, exchange, say, single, texts, window},
 };
 
 pub(crate) fn tests() -> Vec<Trial> {
@@ -22,8 +23,11 @@ pub(crate) fn tests() -> Vec<Trial> {
         test("failures::a_connection_that_died_in_the_pool_fails_no_call", a_connection_that_died_fails_no_call),
         test("failures::calls_survive_connections_that_are_killed", calls_survive_connections_that_are_killed),
         test("failures::an_exchange_whose_acknowledgement_is_lost_is_stored_once", an_acknowledgement_is_lost),
+        test("failures::what_an_append_stored_is_known_to_its_repetition_only", known_to_its_repetition_only),
         test("failures::every_other_lost_answer_is_asked_for_again", every_other_lost_answer_is_asked_for_again),
         test("failures::a_truncation_is_not_repeated_once_it_may_be_done", a_truncation_is_not_repeated),
+        test("failures::a_commit_that_fails_is_repeated_only_if_it_was_surely_undone", a_commit_that_fails),
+        test("failures::connections_made_since_are_kept_when_others_are_lost", connections_made_since_are_kept),
         test("failures::forgotten_statements_are_prepared_again", forgotten_statements_are_prepared_again),
         test("failures::a_call_that_waits_for_a_lock_can_be_left", a_call_that_waits_for_a_lock_can_be_left),
         test("failures::a_full_pool_is_unavailable", a_full_pool_is_unavailable),
@@ -94,9 +98,33 @@ async fn an_acknowledgement_is_lost() {
     say(&store, &id, "one").await;
     proxy.lose(1);
     let appended = say(&store, &id, "two").await;
-    assert!(proxy.has_lost() && appended.duplicate, "the repetition found it");
+    assert!(proxy.has_lost() && !appended.duplicate, "the repetition found what this call had stored");
     assert_eq!(appended.seq, Seq::new(1));
     assert_eq!(texts(&store, &id).await, ["one", "two"]);
+}
+
+async fn known_to_its_repetition_only() {
+    let (url, proxy) = (database().await, Proxy::new());
+    let (store, other) = (single(&proxy.url(&url)).await, single(&url).await);
+    let id = conversation("a");
+    let first = append("one");
+    proxy.lose(2);
+    let appended = store.append(&id, first.clone()).await.unwrap();
+    assert!(proxy.has_lost() && !appended.duplicate, "also one that creates the conversation");
+    assert!(store.append(&id, first.clone()).await.unwrap().duplicate, "the same exchange, by another call");
+    assert!(other.append(&id, first).await.unwrap().duplicate);
+    let compacting = append("two").compact(compact(CompactionVersion::NONE, 1));
+    proxy.lose(1);
+    let appended = store.append(&id, compacting).await.unwrap();
+    assert!(proxy.has_lost() && !appended.duplicate);
+    assert_eq!(appended.compaction, Some(CompactOutcome::Stored(CompactionVersion::new(1))));
+    assert_eq!(appended.revision, window(&other, &id).await.revision);
+    // Its expectation no longer holds when it is repeated, since it was met.
+    let exactly = Append::new(Expect::Exactly(appended.revision), exchange("three"));
+    proxy.lose(1);
+    let appended = store.append(&id, exactly).await.unwrap();
+    assert!(proxy.has_lost() && !appended.duplicate);
+    assert_eq!(texts(&other, &id).await, ["one", "two", "three"]);
 }
 
 async fn every_other_lost_answer_is_asked_for_again() {
@@ -165,6 +193,73 @@ async fn a_truncation_is_not_repeated() {
     assert_eq!(pruned.removed, 1);
 }
 
+async fn a_commit_that_fails() {
+    let url = database().await;
+    let (store, admin) = (single(&url).await, connect(&url).await);
+    let id = conversation("a");
+    say(&store, &id, "one").await;
+    // 53200 may pass, but says nothing about what became of the transaction.
+    for (state, done, tries) in [("53200", false, 1), ("40001", true, 2), ("40P01", true, 2)] {
+        let last = say(&store, &id, "cut").await;
+        let fails = format!(
+            "create sequence public.tries; \
+             create function public.fails() returns trigger language plpgsql as $$ begin \
+                if nextval('public.tries') = 1 then raise exception using errcode = '{state}'; end if; return null; end $$; \
+             create constraint trigger fails after update on chat_history.conversation deferrable initially deferred \
+                for each row execute function public.fails()"
+        );
+        admin.batch_execute(&fails).await.unwrap();
+        let cut = store.truncate(&id, last.revision, Seq::new(1)).await;
+        assert_eq!(cut.is_ok(), done, "{state}: {cut:?}");
+        assert!(cut.err().is_none_or(|error| error.is_retryable()));
+        let made = admin.query_one("select last_value from public.tries", &[]).await.unwrap();
+        assert_eq!(made.get::<_, i64>(0), tries, "{state}");
+        admin.batch_execute("drop function public.fails() cascade; drop sequence public.tries").await.unwrap();
+        if !done {
+            store.truncate(&id, last.revision, Seq::new(1)).await.unwrap();
+        }
+    }
+}
+
+/// The session of another connection than these that waits for a lock, once there is one.
+async fn waits_for_a_lock(watcher: &Client, but: &[i32]) -> i32 {
+    let waits = "select pid from pg_stat_activity \
+                 where wait_event_type = 'Lock' and datname = current_database() and pid <> all ($1)";
+    loop {
+        if let Some(row) = watcher.query(waits, &[&but]).await.unwrap().first() {
+            return row.get(0);
+        }
+    }
+}
+
+async fn connections_made_since_are_kept() {
+    let url = database().await;
+    let options = PostgresOptions::new().connections(3).retry_for(Duration::from_secs(60));
+    let (store, admin, watcher) = (options.connect(&url).await.unwrap(), connect(&url).await, connect(&url).await);
+    let id = conversation("a");
+    say(&store, &id, "one").await;
+    admin.batch_execute("begin; select 1 from chat_history.conversation for update").await.unwrap();
+    let ends = "select pg_terminate_backend($1)";
+    let losing = async {
+        let first = waits_for_a_lock(&watcher, &[]).await;
+        // The others are made while the call is under way.
+        let others = [store.pool().get().await.unwrap(), store.pool().get().await.unwrap()];
+        let mut made = BTreeSet::new();
+        for other in others {
+            made.insert(other.query_one("select pg_backend_pid()", &[]).await.unwrap().get::<_, i32>(0));
+        }
+        watcher.query(ends, &[&first]).await.unwrap();
+        let second = waits_for_a_lock(&watcher, &[first]).await;
+        assert!(made.remove(&second), "the call goes on with one of them");
+        watcher.query(ends, &[&second]).await.unwrap();
+        let third = waits_for_a_lock(&watcher, &[first, second]).await;
+        assert!(made.contains(&third), "and then with the other one");
+        admin.batch_execute("commit").await.unwrap();
+    };
+    let (appended, ()) = join(store.append(&id, append("two")), losing).await;
+    assert!(!appended.unwrap().duplicate);
+}
+
 async fn forgotten_statements_are_prepared_again() {
     let url = database().await;
     let store = single(&url).await;
@@ -202,7 +297,7 @@ async fn a_call_that_waits_for_a_lock_can_be_left() {
 
 async fn a_full_pool_is_unavailable() {
     let url = database().await;
-    let options = PostgresOptions::new().connections(1).wait(Duration::from_millis(20));
+    let options = PostgresOptions::new().connections(1).wait(Duration::from_millis(500));
     let store = options.connect(&url).await.unwrap();
     let _held = store.pool().get().await.unwrap();
     let error = store.load(&conversation("a"), Load::new()).await.unwrap_err();

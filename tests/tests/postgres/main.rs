@@ -1,6 +1,7 @@
 //! The PostgreSQL store on a real server.
 #![allow(clippy::unwrap_used, clippy::panic)] // A test may.
 
+mod calls;
 mod contract;
 mod cost;
 mod crash;
@@ -9,6 +10,7 @@ mod opening;
 mod proxy;
 mod quiet;
 mod rules;
+mod settings;
 mod support;
 
 use std::process::ExitCode;
@@ -17,6 +19,7 @@ use tests::servers::{self, postgres};
 
 fn main() -> ExitCode {
     let tests = [
+        calls::tests(),
         contract::tests(),
         cost::tests(),
         crash::tests(),
@@ -24,6 +27,7 @@ fn main() -> ExitCode {
         opening::tests(),
         quiet::tests(),
         rules::tests(),
+        settings::tests(),
     ];
     servers::run(postgres::NAME, postgres::is_there(), tests.into_iter().flatten().collect())
 }

@@ -3,8 +3,13 @@
 use futures_util::future::join_all;
 use libtest_mimic::Trial;
 use tests::servers::{postgres, test};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpListener,
+};
+use tokio_postgres::{Config, NoTls, config::SslMode};
 use tower_chat_history_core::{HistoryStore, Load, Loaded};
-use tower_chat_history_postgres::{OpenError, PostgresOptions, PostgresStore};
+use tower_chat_history_postgres::{OpenError, PostgresError, PostgresOptions, PostgresStore};
 
 use crate::support::{connect, conversation, database, say, single, texts};
 
@@ -12,12 +17,15 @@ pub(crate) fn tests() -> Vec<Trial> {
     vec![
         test("opening::replicas_that_start_together_migrate_once", replicas_that_start_together_migrate_once),
         test("opening::a_newer_schema_is_refused", a_newer_schema_is_refused),
+        test("opening::a_newer_schema_that_this_library_can_use_is_used", a_newer_schema_that_can_be_used),
         test("opening::another_applications_schema_is_refused", another_applications_schema_is_refused),
         test("opening::schemas_share_a_database", schemas_share_a_database),
         test("opening::a_role_without_rights_to_create_is_enough", a_role_without_rights_to_create_is_enough),
         test("opening::an_encoding_that_loses_text_is_refused", an_encoding_that_loses_text_is_refused),
         test("opening::a_pool_of_the_applications_own_is_used", a_pool_of_the_applications_own_is_used),
         test("opening::statements_need_not_be_prepared", statements_need_not_be_prepared),
+        test("opening::a_missing_password_is_told_from_a_wrong_one", a_missing_password),
+        test("opening::a_server_without_tls_is_told_from_one_that_is_away", a_server_without_tls),
         test("opening::a_server_that_is_not_there_may_be_tried_again", a_server_that_is_not_there),
     ]
 }
@@ -38,10 +46,21 @@ async fn replicas_that_start_together_migrate_once() {
 async fn a_newer_schema_is_refused() {
     let url = database().await;
     drop(single(&url).await);
-    connect(&url).await.batch_execute("insert into chat_history.schema_version values (99)").await.unwrap();
+    connect(&url).await.batch_execute("insert into chat_history.schema_version values (99, 99)").await.unwrap();
     let refused = PostgresStore::connect(&url).await.unwrap_err();
     assert!(matches!(refused, OpenError::NewerSchema { found: 99, .. }), "{refused:?}");
     assert!(!refused.is_retryable());
+}
+
+async fn a_newer_schema_that_can_be_used() {
+    let url = database().await;
+    let id = conversation("a");
+    say(&single(&url).await, &id, "one").await;
+    let newer = "insert into chat_history.schema_version values (98, 1), (99, 1)";
+    connect(&url).await.batch_execute(newer).await.unwrap();
+    let store = single(&url).await;
+    say(&store, &id, "two").await;
+    assert_eq!(texts(&store, &id).await, ["one", "two"]);
 }
 
 async fn another_applications_schema_is_refused() {
@@ -117,6 +136,40 @@ async fn statements_need_not_be_prepared() {
     assert_eq!(texts(&store, &id).await, ["one"]);
     let client = store.pool().get().await.unwrap();
     assert!(client.query_typed("select 1 from pg_prepared_statements", &[]).await.unwrap().is_empty());
+}
+
+/// A server on a port of its own that gives the same answer to every first message.
+async fn answering(answer: &'static [u8]) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    tokio::spawn(async move {
+        while let Ok((mut client, _)) = listener.accept().await {
+            let length = client.read_u32().await.unwrap() as usize;
+            client.read_exact(&mut vec![0; length - 4]).await.unwrap();
+            client.write_all(answer).await.unwrap();
+            drop(client.read_u8().await);
+        }
+    });
+    format!("postgres://user@127.0.0.1:{port}/x")
+}
+
+async fn a_missing_password() {
+    let url = answering(b"R\0\0\0\x08\0\0\0\x03").await;
+    let missing = PostgresStore::connect(&url).await.unwrap_err();
+    assert!(matches!(missing, OpenError::NoPassword), "{missing:?}");
+    assert!(!missing.is_retryable());
+    let url = answering(b"E\0\0\0\x1aSFATAL\0C28P01\0Mwrong\0\0").await;
+    let wrong = PostgresStore::connect(&url).await.unwrap_err();
+    let OpenError::Postgres(PostgresError::Sql { code, .. }) = &wrong else { panic!("{wrong:?}") };
+    assert_eq!((code.code(), wrong.is_retryable()), ("28P01", false));
+}
+
+async fn a_server_without_tls() {
+    let mut config: Config = answering(b"N").await.parse().unwrap();
+    config.ssl_mode(SslMode::Require);
+    let without = PostgresOptions::new().connect_with(config, NoTls).await.unwrap_err();
+    assert!(matches!(without, OpenError::ServerWithoutTls), "{without:?}");
+    assert!(!without.is_retryable());
 }
 
 async fn a_server_that_is_not_there() {

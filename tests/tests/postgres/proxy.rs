@@ -37,6 +37,8 @@ struct Wire {
     trips: AtomicUsize,
     /// The answer that is lost, counted from 1 for the next one; 0 and below for none.
     lost: AtomicIsize,
+    /// From which answer on, counted likewise, all are kept back for ever while connections stay open.
+    frozen: AtomicIsize,
 }
 
 impl Proxy {
@@ -45,7 +47,12 @@ impl Proxy {
         let directory = tempfile::tempdir().unwrap();
         let listener = UnixListener::bind(directory.path().join(SOCKET)).unwrap();
         let server = postgres::shared().directory().join(SOCKET);
-        let wire = Arc::new(Wire { server, trips: AtomicUsize::new(0), lost: AtomicIsize::new(0) });
+        let wire = Arc::new(Wire {
+            server,
+            trips: AtomicUsize::new(0),
+            lost: AtomicIsize::new(0),
+            frozen: AtomicIsize::new(0),
+        });
         let each = Arc::clone(&wire);
         tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
@@ -72,6 +79,11 @@ impl Proxy {
     /// has done what was asked by then.
     pub(crate) fn lose(&self, nth: isize) {
         self.wire.lost.store(nth, SeqCst);
+    }
+
+    /// Keeps back every answer from that one on, 1 for the next, or no further one with 0.
+    pub(crate) fn freeze(&self, nth: isize) {
+        self.wire.frozen.store(nth, SeqCst);
     }
 
     /// Whether the answer that was to be lost is.
@@ -109,6 +121,9 @@ impl Wire {
         loop {
             let kind = from.read_u8().await?;
             let message = body(&mut from).await?;
+            if self.frozen.load(SeqCst) == 1 {
+                continue;
+            }
             // "Ready for the next one" ends an answer.
             let ends = kind == b'Z';
             if self.lost.load(SeqCst) == 1 {
@@ -118,8 +133,10 @@ impl Wire {
                 }
                 continue;
             }
-            if ends && self.lost.load(SeqCst) > 1 {
-                self.lost.fetch_sub(1, SeqCst);
+            for counter in [&self.lost, &self.frozen] {
+                if ends && counter.load(SeqCst) > 1 {
+                    counter.fetch_sub(1, SeqCst);
+                }
             }
             to.write_all(&[&[kind], &message[..]].concat()).await?;
         }

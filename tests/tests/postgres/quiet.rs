@@ -5,16 +5,20 @@ use std::{error::Error, sync::Mutex};
 use libtest_mimic::Trial;
 use log::{LevelFilter, Log, Metadata, Record};
 use tests::servers::test;
-use tower_chat_history_core::{ConversationId, HistoryStore, Load, StoreError};
+use tower_chat_history_core::{
+    Append, CompactionVersion, ConversationId, Expect, HistoryStore, Load, LoadLimit, Loaded, Seq, StoreError,
+};
 use tower_chat_history_postgres::{OpenError, PostgresOptions, PostgresStore};
 
-use crate::support::{append, connect, conversation, database, say, single};
+use crate::support::{append, compact, connect, conversation, database, exchange, say, single, texts, window};
 
 pub(crate) fn tests() -> Vec<Trial> {
     vec![
         test("quiet::no_text_is_in_an_error_of_the_database", no_text_is_in_an_error_of_the_database),
         test("quiet::no_text_is_logged_by_the_driver", no_text_is_logged_by_the_driver),
         test("quiet::a_damaged_record_is_named_and_not_quoted", a_damaged_record_is_named_and_not_quoted),
+        test("quiet::a_damaged_compaction_stops_an_append_that_would_replace_it", a_damaged_compaction),
+        test("quiet::what_a_window_leaves_out_is_not_read", what_a_window_leaves_out),
         test("quiet::a_row_that_was_taken_out_is_noticed", a_row_that_was_taken_out_is_noticed),
         test("quiet::no_password_is_in_an_error", no_password_is_in_an_error),
     ]
@@ -94,6 +98,51 @@ async fn a_damaged_record_is_named_and_not_quoted() {
     assert!(matches!(&error, StoreError::Corrupt { seq, .. } if seq.get() == 0), "{error:?}");
     assert!(!shown(&error).contains("a secret"), "{error:?}");
     store.load(&other, Load::new()).await.unwrap();
+}
+
+async fn a_damaged_compaction() {
+    let url = database().await;
+    let (store, client) = (single(&url).await, connect(&url).await);
+    let id = conversation("a");
+    for text in ["one", "two"] {
+        say(&store, &id, text).await;
+    }
+    let incarnation = window(&store, &id).await.revision.incarnation();
+    store.compact(&id, incarnation, compact(CompactionVersion::NONE, 1)).await.unwrap();
+    for damage in ["{secret", "", "\"secret\"", "{\"v\":9}", "{\"v\":1,\"window_start\":\"secret\"}"] {
+        let damages = format!("update chat_history.compaction set body = '{damage}'");
+        client.batch_execute(&damages).await.unwrap();
+        for replaces in [CompactionVersion::NONE, CompactionVersion::new(1)] {
+            for error in [
+                store.append(&id, append("three").compact(compact(replaces, 1))).await.unwrap_err(),
+                store.compact(&id, incarnation, compact(replaces, 1)).await.unwrap_err(),
+                store.load(&id, Load::new()).await.unwrap_err(),
+            ] {
+                assert!(matches!(error, StoreError::CorruptCompaction { .. }), "{damage}: {error:?}");
+                assert!(!shown(&error).contains("secret"), "{error:?}");
+            }
+        }
+    }
+    assert_eq!(texts(&store, &id).await, ["one", "two"], "nothing was written");
+    say(&store, &id, "three").await;
+}
+
+async fn what_a_window_leaves_out() {
+    let url = database().await;
+    let (store, client) = (single(&url).await, connect(&url).await);
+    let id = conversation("a");
+    say(&store, &id, "0").await;
+    let incarnation = say(&store, &id, "1").await.revision.incarnation();
+    for position in [1, 2] {
+        let continues = exchange("x").continuing(Seq::new(position));
+        store.append(&id, Append::new(Expect::AnyIn(incarnation), continues)).await.unwrap();
+    }
+    say(&store, &id, "4").await;
+    // The limit lets in 2 to 4, of which 2 and 3 belong to the turn that 1 opens.
+    client.batch_execute("update chat_history.exchange set body = '' where seq in (2, 3)").await.unwrap();
+    let load = Load::new().limit(LoadLimit::new(6, usize::MAX).unwrap());
+    let Loaded::Window(window) = store.load(&id, load).await.unwrap() else { unreachable!() };
+    assert_eq!((window.exchanges.len(), window.exchanges[0].seq, window.truncated), (1, Seq::new(4), true));
 }
 
 async fn a_row_that_was_taken_out_is_noticed() {

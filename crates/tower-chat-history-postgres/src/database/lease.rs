@@ -1,18 +1,12 @@
-//! A connection that a call has for itself.
-
-use std::time::Duration;
+//! The connection that a call has for itself.
 
 use deadpool_postgres::Object;
-use futures_util::TryStreamExt as _;
-use tokio::{runtime::Handle, time::timeout};
+use futures_util::{TryStreamExt as _, future::join3};
 use tokio_postgres::{Row, types::ToSql};
 use tower_chat_history_core::StoreError;
 
 use super::quiet::Quiet;
 use crate::{PostgresError, error::Failure, sql::Statement};
-
-/// How long the answer to a call that was left is waited for, before the connection is taken for one that hangs.
-const HANGING: Duration = Duration::from_secs(1);
 
 /// A connection of the pool. It goes back when this is dropped, or is closed if it is of no more use.
 pub(crate) struct Lease {
@@ -24,7 +18,7 @@ pub(crate) struct Lease {
 }
 
 impl Lease {
-    pub(crate) fn new(object: Object, prepare: bool) -> Self {
+    pub(super) fn new(object: Object, prepare: bool) -> Self {
         Self { object: Some(object), prepare, waiting: false, in_transaction: false }
     }
 
@@ -35,16 +29,34 @@ impl Lease {
         parameters: &[&(dyn ToSql + Sync)],
     ) -> Result<Vec<Row>, PostgresError> {
         let prepare = self.prepare;
-        self.ask(async |client| {
-            if prepare {
-                let prepared = client.prepare_typed_cached(&statement.text, &statement.types).await?;
-                client.query_raw(&prepared, parameters.iter().map(|value| Quiet(*value))).await?.try_collect().await
-            } else {
-                let typed: Vec<_> = parameters.iter().copied().zip(statement.types.iter().cloned()).collect();
-                client.query_typed(&statement.text, &typed).await
-            }
-        })
-        .await
+        self.ask(async |client| run(client, prepare, statement, parameters).await).await
+    }
+
+    /// Runs a statement in a transaction of its own, still in one round trip.
+    pub(super) async fn query_within(
+        &mut self,
+        begin: &str,
+        statement: &Statement,
+        parameters: &[&(dyn ToSql + Sync)],
+    ) -> Result<Vec<Row>, PostgresError> {
+        let prepare = self.prepare;
+        self.in_transaction = true;
+        let rows = self
+            .ask(async |client| {
+                if prepare {
+                    // Before the transaction: all that follows is sent at once, in this order.
+                    client.prepare_typed_cached(&statement.text, &statement.types).await?;
+                }
+                let (begin, end) = (client.batch_execute(begin), client.batch_execute("commit"));
+                // If the statement fails, "commit" undoes.
+                let (begun, rows, ended) = join3(begin, run(client, prepare, statement, parameters), end).await;
+                begun?;
+                let rows = rows?;
+                ended.map(|()| rows)
+            })
+            .await;
+        self.in_transaction = false;
+        rows
     }
 
     /// Runs statements without parameters.
@@ -52,10 +64,11 @@ impl Lease {
         self.ask(async |client| client.batch_execute(statements).await).await
     }
 
-    pub(super) async fn begin(&mut self) -> Result<(), PostgresError> {
-        // If this is dropped meanwhile, nobody knows whether the transaction was begun.
+    /// Begins a transaction by these statements. Until it has ended, the connection is closed if this is dropped: that is what
+    /// rolls back for sure.
+    pub(crate) async fn begin(&mut self, statements: &str) -> Result<(), PostgresError> {
         self.in_transaction = true;
-        self.batch("begin isolation level read committed").await
+        self.batch(statements).await
     }
 
     /// Commits what was begun if that was done, or undoes it.
@@ -69,7 +82,7 @@ impl Lease {
         }
     }
 
-    /// Commits what was begun. Where the answer does not come, nobody knows whether it was done: the failure that is reported
+    /// Commits what was begun. Unless it was surely undone, nobody knows whether it was done: the failure that is reported
     /// then is not repeated by the store.
     pub(crate) async fn commit(mut self) -> Result<(), Failure> {
         match self.batch("commit").await {
@@ -77,8 +90,8 @@ impl Lease {
                 self.in_transaction = false;
                 Ok(())
             }
-            Err(error) if error.ends_connection() => Err(StoreError::unavailable(error).into()),
-            Err(error) => Err(error.into()),
+            Err(error) if error.is_undone() => Err(error.into()),
+            Err(error) => Err(StoreError::from(Failure::from(error)).into()),
         }
     }
 
@@ -108,33 +121,31 @@ impl Lease {
         answer
     }
 
-    /// The caller left before the answer came: the next one must not wait for it. So the connection stays out of the pool until
-    /// the server has answered, and is closed if it does not.
-    fn settle(&mut self) {
-        let Some(object) = self.object.take() else { return };
-        match Handle::try_current() {
-            Ok(runtime) => drop(runtime.spawn(async move {
-                // Answers come in order: this one is behind the other.
-                if !matches!(timeout(HANGING, object.simple_query("")).await, Ok(Ok(_))) {
-                    drop(Object::take(object));
-                }
-            })),
-            Err(_) => drop(Object::take(object)),
-        }
-    }
-
     fn close(&mut self) {
         drop(self.object.take().map(Object::take));
     }
 }
 
+async fn run(
+    client: &Object,
+    prepare: bool,
+    statement: &Statement,
+    parameters: &[&(dyn ToSql + Sync)],
+) -> Result<Vec<Row>, tokio_postgres::Error> {
+    if prepare {
+        let prepared = client.prepare_typed_cached(&statement.text, &statement.types).await?;
+        client.query_raw(&prepared, parameters.iter().map(|value| Quiet(*value))).await?.try_collect().await
+    } else {
+        let typed: Vec<_> = parameters.iter().copied().zip(statement.types.iter().cloned()).collect();
+        client.query_typed(&statement.text, &typed).await
+    }
+}
+
 impl Drop for Lease {
     fn drop(&mut self) {
-        if self.in_transaction {
-            // Closing it is what rolls back for sure.
+        // A call ends before its answer when it takes too long, or its runtime ends. The next one must not wait for that answer.
+        if self.in_transaction || self.waiting {
             self.close();
-        } else if self.waiting {
-            self.settle();
         }
     }
 }

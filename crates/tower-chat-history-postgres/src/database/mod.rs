@@ -1,5 +1,6 @@
 //! The connections: which of them a call gets, and what happens when one fails.
 
+mod call;
 mod lease;
 mod quiet;
 mod retry;
@@ -7,16 +8,12 @@ mod retry;
 use std::time::Duration;
 
 use deadpool_postgres::Pool;
-use tokio_postgres::{Row, types::ToSql};
+use tokio::runtime::Handle;
 
-use self::{lease::Lease, retry::Retry};
-use crate::{
-    PostgresError,
-    error::Failure,
-    sql::{Sql, Statement},
-};
+use self::retry::Retry;
+use crate::{PostgresError, sql::Sql};
 
-pub(crate) use self::lease::Lease as Transaction;
+pub(crate) use self::{call::Call, lease::Lease};
 
 /// A pool, and what is asked of it.
 pub(crate) struct Database {
@@ -26,46 +23,42 @@ pub(crate) struct Database {
     /// Whether statements are prepared and kept, which needs that a connection is the same server session all the time.
     pub(crate) prepare: bool,
     pub(crate) retry_for: Duration,
+    pub(crate) defaults: Defaults,
+}
+
+/// What the role's or the database's settings make of a transaction. PostgreSQL's own are neither.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Defaults {
+    /// Whether it has another isolation level than "read committed".
+    pub(crate) isolated: bool,
+    /// Whether it only reads.
+    pub(crate) read_only: bool,
+}
+
+impl Defaults {
+    /// Whether a statement by itself would not do what it does with PostgreSQL's own settings.
+    pub(crate) fn differ(self) -> bool {
+        self != Self::default()
+    }
+
+    /// How a transaction begins. A standby refuses "read write" even where nothing else is wrong.
+    pub(crate) const fn begin(self) -> &'static str {
+        if self.read_only {
+            "begin isolation level read committed read write"
+        } else {
+            "begin isolation level read committed"
+        }
+    }
 }
 
 impl Database {
-    /// Runs a statement that is a call by itself, and that may be run twice: one round trip, unless something fails.
-    pub(crate) async fn query(
-        &self,
-        statement: &Statement,
-        parameters: &[&(dyn ToSql + Sync)],
-    ) -> Result<Vec<Row>, Failure> {
-        let mut retry = self.retry();
-        loop {
-            match self.query_once(statement, parameters).await {
-                Ok(rows) => return Ok(rows),
-                Err(error) => retry.again(error.into(), &self.pool).await?,
-            }
-        }
-    }
-
-    async fn query_once(
-        &self,
-        statement: &Statement,
-        parameters: &[&(dyn ToSql + Sync)],
-    ) -> Result<Vec<Row>, PostgresError> {
-        self.lease().await?.query(statement, parameters).await
-    }
-
-    /// Begins a transaction of several statements. It is rolled back unless it is [committed](Lease::commit).
-    pub(crate) async fn begin(&self) -> Result<Transaction, PostgresError> {
-        let mut lease = self.lease().await?;
-        lease.begin().await?;
-        Ok(lease)
-    }
-
     pub(crate) fn retry(&self) -> Retry {
         Retry::new(self.retry_for)
     }
 
     pub(crate) async fn lease(&self) -> Result<Lease, PostgresError> {
         // The driver panics where there is no runtime: a save may be finished on a thread that has none.
-        if tokio::runtime::Handle::try_current().is_err() {
+        if Handle::try_current().is_err() {
             return Err(PostgresError::NoRuntime);
         }
         Ok(Lease::new(self.pool.get().await?, self.prepare))

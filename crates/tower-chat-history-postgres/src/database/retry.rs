@@ -19,7 +19,7 @@ pub(crate) struct Retry {
 }
 
 impl Retry {
-    pub(super) fn new(within: Duration) -> Self {
+    pub(crate) fn new(within: Duration) -> Self {
         Self { began: Instant::now(), within, repeated: 0, prepared_again: false }
     }
 
@@ -46,8 +46,10 @@ impl Retry {
             return Err(error.into());
         }
         if error.ends_connection() {
-            // Two in a row: the others in the pool were lost with them, and need not be tried one by one.
-            drop(pool.retain(|_, _| false));
+            // Two in a row: the others in the pool were lost with them, and need not be tried one by one. Those that were made
+            // since are not among them.
+            let began = self.began.into_std();
+            drop(pool.retain(|_, metrics| metrics.created > began));
         }
         self.repeated += 1;
         sleep(pause).await;

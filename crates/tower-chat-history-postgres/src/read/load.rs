@@ -4,12 +4,12 @@ use tokio_postgres::Row;
 use tower_chat_history_core::{ConversationId, ExchangeId, Known, Load, Loaded, Profile, Recorded, Window};
 
 use crate::{
-    database::Database,
+    database::Call,
     error::Failure,
     log::{self, count, revision, stored, uuid},
 };
 
-pub(crate) async fn load(database: &Database, id: &ConversationId, load: Load) -> Result<Loaded, Failure> {
+pub(crate) async fn load(call: &Call, id: &ConversationId, load: Load) -> Result<Loaded, Failure> {
     let known = load.known.map(|Known { revision, compaction }| {
         (uuid(revision.incarnation()), stored(revision.version()), stored(revision.first().get()), compaction.get())
     });
@@ -19,9 +19,9 @@ pub(crate) async fn load(database: &Database, id: &ConversationId, load: Load) -
         });
     let exchange = load.exchange.as_ref().map(ExchangeId::as_str);
     let (messages, bytes) = (stored(load.limit.messages() as u64), stored(load.limit.bytes() as u64));
-    let mut rows = database
+    let mut rows = call
         .query(
-            &database.sql.load,
+            &call.sql.load,
             &[
                 &id.as_str(),
                 &load.profile.as_str(),
@@ -52,7 +52,7 @@ fn window(
     profile: &Profile,
     head: &Row,
     from: u64,
-    mut exchanges: Vec<Recorded>,
+    exchanges: Vec<Recorded>,
 ) -> Result<Loaded, Failure> {
     let revision = revision(head.try_get(2)?, head.try_get(3)?, head.try_get(4)?);
     let compaction = match head.try_get::<_, Option<i64>>(6)? {
@@ -60,11 +60,6 @@ fn window(
         None => None,
     };
     let truncated = from > count(head.try_get(7)?);
-    if truncated {
-        // The limit may have let in the end of a turn without its opening. One opening is always there: the newest turn's.
-        let partial = exchanges.iter().take_while(|recorded| !recorded.exchange.opens_turn()).count();
-        exchanges.drain(..partial);
-    }
     Ok(Loaded::Window(Window::new(revision, compaction, exchanges, truncated)))
 }
 

@@ -4,7 +4,7 @@ use tower_chat_history_core::{ConversationId, Page, Seq};
 
 use super::load::take_head;
 use crate::{
-    database::Database,
+    database::Call,
     error::Failure,
     log::{self, count, revision, stored},
 };
@@ -12,11 +12,11 @@ use crate::{
 /// A page ends before the exchange with which its messages would be larger.
 const PAGE_BYTES: i64 = 4 << 20;
 
-pub(crate) async fn page(database: &Database, id: &ConversationId, from: Seq, limit: usize) -> Result<Page, Failure> {
+pub(crate) async fn page(call: &Call, id: &ConversationId, from: Seq, limit: usize) -> Result<Page, Failure> {
     // Far more than a page of that size has, and far less than what a position and a limit may be together.
     let limit = i64::try_from(limit).unwrap_or(i64::MAX).min(i64::from(i32::MAX));
     let from = stored(from.get());
-    let mut rows = database.query(&database.sql.read, &[&id.as_str(), &from, &limit, &PAGE_BYTES]).await?;
+    let mut rows = call.query(&call.sql.read, &[&id.as_str(), &from, &limit, &PAGE_BYTES]).await?;
     let Some(head) = take_head(&mut rows) else { return Ok(Page::absent()) };
     let revision = revision(head.try_get(2)?, head.try_get(3)?, head.try_get(4)?);
     let (len, from, to) = (count(head.try_get(5)?), count(head.try_get(6)?), count(head.try_get(7)?));

@@ -1,4 +1,4 @@
--- One row a conversation. `version` counts changes of the log; its exchanges have the positions from `first` to before `len`,
+-- One row a conversation. `version` counts changes of the log within its incarnation, each of which adds one exchange; its exchanges have the positions from `first` to before `len`,
 -- and `opening` is that of the newest one that opens a turn (-1 if there is none). `messages` and `bytes` are those of all exchanges that were ever appended, so that a window's size is one subtraction.
 --
 -- Keys are ASCII and compared byte by byte: collation "C" says so, and costs less than the database's own. Each append
@@ -16,7 +16,8 @@ create table @.conversation (
 ) with (fillfactor = 70);
 
 -- One row an exchange. `messages_before` and `bytes_before` are the sums of all exchanges before it: where a limit lets a window
--- begin is found without adding anything up. The body is text and not jsonb, which reorders keys and refuses \u0000.
+-- begin is found without adding anything up. `call` names the append that stored it, which may ask again after its answer was
+-- lost. The body is text and not jsonb, which reorders keys and refuses \u0000.
 --
 -- There are no foreign keys: deletion is one step, and appends pay for no look-up.
 create table @.exchange (
@@ -27,6 +28,7 @@ create table @.exchange (
     messages bigint not null,
     bytes bigint not null,
     continues bigint,
+    call uuid not null,
     id text collate "C" not null,
     body text not null,
     primary key (conversation, seq),
@@ -52,14 +54,18 @@ create table @.compaction (
 -- sees one state throughout.
 --
 -- Every statement in them is a descent into an index or two, whatever the parameters are, so planning for each parameter is
--- never worth its time (`plan_cache_mode`).
+-- never worth its time (`plan_cache_mode`). A plan may have been made when the tables were small, and must be the right one all the
+-- same (`enable_seqscan`, `enable_bitmapscan`); both indexes of an exchange begin with its conversation, and the order of what is
+-- looked for says which one is meant: the other would read the whole log. Nobody else's operators are meant, whatever the role's
+-- search path is. Who waits for a conversation's row does so for a time: whoever has it may be frozen (`lock_timeout`). All of
+-- this together costs a call about three microseconds.
 
 -- What a call needs: a row for the conversation, whose `r_seq` is null, and one for each exchange from `r_from` to before `r_to`
--- (null: nothing changed since what is known). Where the window was cut, it may begin within a turn: what belongs to a turn
--- that does not begin in it is then left out by the caller.
+-- (null: nothing changed since what is known).
 --
 -- The walk back from the newest exchange ends at the first with which a limit is exceeded, unless it is in the newest turn,
--- which comes whole. The sums in each row make that a comparison.
+-- which comes whole. The sums in each row make that a comparison. A window that is cut begins with a turn: the end of one whose
+-- opening is beyond the limit is left out.
 create function @.load_1(
     a_key text, a_profile text, a_exchange text,
     a_incarnation uuid, a_version bigint, a_first bigint, a_compaction bigint,
@@ -67,7 +73,9 @@ create function @.load_1(
 ) returns table (
     r_seq bigint, r_body text, r_incarnation uuid, r_version bigint, r_first bigint,
     r_recorded bigint, r_compaction bigint, r_start bigint, r_from bigint, r_to bigint
-) language plpgsql stable set plan_cache_mode = force_generic_plan as $function$
+) language plpgsql stable
+    set search_path = pg_catalog set plan_cache_mode = force_generic_plan
+    set enable_seqscan = off set enable_bitmapscan = off as $function$
 declare
     s_conversation bigint; s_opening bigint; s_messages bigint; s_bytes bigint;
 begin
@@ -81,7 +89,10 @@ begin
         return;
     end if;
     if a_exchange is not null then
-        select e.seq into r_recorded from @.exchange e where e.conversation = s_conversation and e.id = a_exchange;
+        select o.seq into r_recorded from (
+            select e.seq, e.id from @.exchange e
+            where e.conversation = s_conversation and e.id >= a_exchange order by e.id limit 1
+        ) o where o.id = a_exchange;
     end if;
     if r_recorded is not null then
         r_from := r_recorded;
@@ -99,12 +110,19 @@ begin
         -- Exchanges from the newest turn's opening on are not looked at.
         if not found then
             r_from := r_start;
+        else
+            select coalesce(min(o.seq), r_from) into r_from from (
+                select e.seq from @.exchange e
+                where e.conversation = s_conversation and e.seq >= r_from and e.seq <= s_opening and e.continues is null
+                order by e.seq limit 1
+            ) o;
         end if;
     end if;
     return next;
     return query select e.seq, e.body, null::uuid, null::bigint, null::bigint,
             null::bigint, null::bigint, null::bigint, null::bigint, null::bigint
-        from @.exchange e where e.conversation = s_conversation and e.seq >= r_from and e.seq < r_to;
+        from @.exchange e where e.conversation = s_conversation and e.seq >= r_from and e.seq < r_to
+        order by e.seq;
 end
 $function$;
 
@@ -113,7 +131,9 @@ $function$;
 create function @.read_1(a_key text, a_from bigint, a_limit bigint, a_bytes bigint) returns table (
     r_seq bigint, r_body text, r_incarnation uuid, r_version bigint, r_first bigint,
     r_len bigint, r_from bigint, r_to bigint
-) language plpgsql stable set plan_cache_mode = force_generic_plan as $function$
+) language plpgsql stable
+    set search_path = pg_catalog set plan_cache_mode = force_generic_plan
+    set enable_seqscan = off set enable_bitmapscan = off as $function$
 declare
     s_conversation bigint; s_before bigint; s_large bigint;
 begin
@@ -125,7 +145,8 @@ begin
     end if;
     r_to := least(r_len, r_from + a_limit);
     if r_to > r_from then
-        select e.bytes_before into s_before from @.exchange e where e.conversation = s_conversation and e.seq = r_from;
+        select e.bytes_before into s_before from @.exchange e
+            where e.conversation = s_conversation and e.seq >= r_from order by e.seq limit 1;
         select e.seq into s_large from @.exchange e
             where e.conversation = s_conversation and e.seq > r_from and e.seq < r_to
                 and e.bytes_before + e.bytes - s_before > a_bytes
@@ -135,25 +156,37 @@ begin
     return next;
     return query select e.seq, e.body, null::uuid, null::bigint, null::bigint,
             null::bigint, null::bigint, null::bigint
-        from @.exchange e where e.conversation = s_conversation and e.seq >= r_from and e.seq < r_to;
+        from @.exchange e where e.conversation = s_conversation and e.seq >= r_from and e.seq < r_to
+        order by e.seq;
 end
 $function$;
 
 -- Stores a compaction, or says why not: 0 stored, 1 another one is stored, 2 a position goes back, 3 the summary covers the
--- window, 4 beyond the log, 5 no opening. The conversation's row is locked by the caller. `a_opening` is the position of an
--- exchange that opens a turn and is about to be stored.
+-- window, 4 beyond the log, 5 no opening, 6 the stored one is damaged. The conversation's row is locked by the caller. `a_opening`
+-- is the position of an exchange that opens a turn and is about to be stored.
 create function @.put_compaction_1(
     a_conversation bigint, a_first bigint, a_len bigint, a_opening bigint,
     a_profile text, a_replaces bigint,
     a_window bigint, a_rounds bigint, a_cleared bigint, a_covers bigint, a_body text,
     out r_verdict int, out r_version bigint, out r_body text
-) language plpgsql volatile set plan_cache_mode = force_generic_plan as $function$
+) language plpgsql volatile as $function$
 declare
-    s_window bigint; s_rounds bigint; s_cleared bigint; s_covers bigint;
+    s_window bigint; s_rounds bigint; s_cleared bigint; s_covers bigint; s_whole boolean;
 begin
     select k.version, k.body, k.window_start, k.rounds_start, k.cleared_before, k.covers_to
         into r_version, r_body, s_window, s_rounds, s_cleared, s_covers
         from @.compaction k where k.conversation = a_conversation and k.profile = a_profile;
+    if found then
+        begin
+            s_whole := (r_body::json ->> 'window_start')::bigint = s_window;
+        exception when data_exception then
+            s_whole := false;
+        end;
+        if s_whole is not true then
+            r_verdict := 6;
+            return;
+        end if;
+    end if;
     if coalesce(r_version, 0) <> a_replaces then
         r_verdict := 1;
         return;
@@ -173,8 +206,10 @@ begin
     end if;
     -- What was pruned counts as an opening: a window from there starts with the log.
     if a_window <> 0 and a_window >= a_first and a_window is distinct from a_opening and not exists (
-        select from @.exchange e
-        where e.conversation = a_conversation and e.seq = a_window and e.continues is null
+        select from (
+            select e.seq, e.continues from @.exchange e
+            where e.conversation = a_conversation and e.seq >= a_window order by e.seq limit 1
+        ) o where o.seq = a_window and o.continues is null
     ) then
         r_verdict := 5;
         return;
@@ -194,17 +229,21 @@ $function$;
 -- Adds an exchange, or says why not: 0 stored, 1 a duplicate, 2 not as expected, 3 it continues what is not there, 4 the
 -- compaction is refused. `r_incarnation` is null where there is no conversation.
 --
--- `a_expect`: 0 absent, 1 exactly, 2 any revision of the incarnation, 3 anything.
+-- `a_expect`: 0 absent, 1 exactly, 2 any revision of the incarnation, 3 anything. `a_call` is random and names this call, so that its
+-- repetition finds what it stored itself; it is also the incarnation of a conversation that it creates.
 create function @.append_1(
-    a_key text, a_expect int, a_incarnation uuid, a_version bigint, a_fresh uuid,
+    a_key text, a_expect int, a_incarnation uuid, a_version bigint, a_call uuid,
     a_id text, a_continues bigint, a_messages bigint, a_bytes bigint, a_body text,
     a_profile text, a_replaces bigint,
     a_window bigint, a_rounds bigint, a_cleared bigint, a_covers bigint, a_cut text,
     out r_verdict int, out r_incarnation uuid, out r_version bigint, out r_first bigint, out r_len bigint, out r_seq bigint,
     out r_compaction int, out r_compaction_version bigint, out r_compaction_body text
-) language plpgsql volatile set plan_cache_mode = force_generic_plan as $function$
+) language plpgsql volatile
+    set search_path = pg_catalog set plan_cache_mode = force_generic_plan
+    set enable_seqscan = off set enable_bitmapscan = off
+    set lock_timeout = '10s' as $function$
 declare
-    s_conversation bigint; s_messages bigint; s_bytes bigint; s_created boolean := false;
+    s_conversation bigint; s_messages bigint; s_bytes bigint; s_call uuid; s_created boolean := false;
 begin
     -- Nearly always the log is as expected and the exchange a new one: that is two statements. What is found out later is undone.
     if a_profile is null then
@@ -217,24 +256,19 @@ begin
             into s_conversation, r_incarnation, r_version, r_first, r_len, r_seq, s_messages, s_bytes;
         if found then
             insert into @.exchange
-                (conversation, seq, messages_before, bytes_before, messages, bytes, continues, id, body)
-                values (s_conversation, r_seq, s_messages, s_bytes, a_messages, a_bytes, a_continues, a_id, a_body)
+                (conversation, seq, messages_before, bytes_before, messages, bytes, continues, call, id, body)
+                values (s_conversation, r_seq, s_messages, s_bytes, a_messages, a_bytes, a_continues, a_call, a_id, a_body)
                 on conflict (conversation, id) do nothing;
             if found then
                 r_verdict := 0;
                 return;
             end if;
-            r_version := r_version - 1;
-            r_len := r_len - 1;
-            update @.conversation c set version = r_version, len = r_len, messages = s_messages, bytes = s_bytes,
+            update @.conversation c set version = c.version - 1, len = r_seq, messages = s_messages, bytes = s_bytes,
                 opening = coalesce((
                     select e.seq from @.exchange e where e.conversation = s_conversation and e.continues is null
                     order by e.seq desc limit 1
                 ), -1)
                 where c.id = s_conversation;
-            select e.seq into r_seq from @.exchange e where e.conversation = s_conversation and e.id = a_id;
-            r_verdict := 1;
-            return;
         end if;
     end if;
     loop
@@ -252,17 +286,31 @@ begin
             return;
         end if;
         insert into @.conversation (key, incarnation, version, first, len, opening, messages, bytes)
-            values (a_key, a_fresh, 1, 0, 1, 0, a_messages, a_bytes)
+            values (a_key, a_call, 1, 0, 1, 0, a_messages, a_bytes)
             on conflict (key) do nothing returning id into s_conversation;
         if found then
             s_created := true;
-            r_incarnation := a_fresh; r_version := 0; r_first := 0; s_messages := 0; s_bytes := 0;
+            r_incarnation := a_call; r_version := 0; r_first := 0; s_messages := 0; s_bytes := 0;
             exit;
         end if;
         -- Another first append was quicker: its row is there now.
     end loop;
     if not s_created then
-        select e.seq into r_seq from @.exchange e where e.conversation = s_conversation and e.id = a_id;
+        select o.seq, o.call into r_seq, s_call from (
+            select e.seq, e.id, e.call from @.exchange e
+            where e.conversation = s_conversation and e.id >= a_id order by e.id limit 1
+        ) o where o.id = a_id;
+        if found and s_call = a_call then
+            -- This very call was made before, and its answer got lost. Whether its compaction was stored shows in what is there.
+            r_verdict := 0;
+            r_version := r_seq + 1;
+            if a_profile is not null then
+                r_compaction := 1;
+                select k.version, k.body into r_compaction_version, r_compaction_body
+                    from @.compaction k where k.conversation = s_conversation and k.profile = a_profile;
+            end if;
+            return;
+        end if;
         if found then
             r_verdict := 1;
             return;
@@ -292,8 +340,8 @@ begin
         end if;
     end if;
     insert into @.exchange
-        (conversation, seq, messages_before, bytes_before, messages, bytes, continues, id, body)
-        values (s_conversation, r_seq, s_messages, s_bytes, a_messages, a_bytes, a_continues, a_id, a_body);
+        (conversation, seq, messages_before, bytes_before, messages, bytes, continues, call, id, body)
+        values (s_conversation, r_seq, s_messages, s_bytes, a_messages, a_bytes, a_continues, a_call, a_id, a_body);
     if not s_created then
         update @.conversation c set version = c.version + 1, len = c.len + 1,
                 opening = case when a_continues is null then c.len else c.opening end,
@@ -311,7 +359,10 @@ create function @.compact_1(
     a_key text, a_incarnation uuid, a_profile text, a_replaces bigint,
     a_window bigint, a_rounds bigint, a_cleared bigint, a_covers bigint, a_body text,
     out r_verdict int, out r_version bigint, out r_body text
-) language plpgsql volatile set plan_cache_mode = force_generic_plan as $function$
+) language plpgsql volatile
+    set search_path = pg_catalog set plan_cache_mode = force_generic_plan
+    set enable_seqscan = off set enable_bitmapscan = off
+    set lock_timeout = '10s' as $function$
 declare
     s_conversation bigint; s_first bigint; s_len bigint;
 begin
@@ -328,7 +379,10 @@ $function$;
 
 -- Removes a conversation with all that belongs to it.
 create function @.delete_1(a_key text) returns void
-language plpgsql volatile set plan_cache_mode = force_generic_plan as $function$
+language plpgsql volatile
+    set search_path = pg_catalog set plan_cache_mode = force_generic_plan
+    set enable_seqscan = off set enable_bitmapscan = off
+    set lock_timeout = '10s' as $function$
 declare
     s_conversation bigint;
 begin

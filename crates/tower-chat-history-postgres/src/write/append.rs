@@ -1,36 +1,34 @@
 //! Adding an exchange.
 
 use tokio_postgres::Row;
-use tower_chat_history_core::{
-    Append, Appended, CompactOutcome, ConversationId, Expect, Incarnation, Revision, Seq, StoreError,
-};
+use tower_chat_history_core::{Append, Appended, CompactOutcome, ConversationId, Expect, Revision, Seq, StoreError};
+use uuid::Uuid;
 
 use super::compact::{self, CutParameters};
 use crate::{
     PostgresError,
-    database::Database,
+    database::Call,
     error::Failure,
     log::{count, revision, stored, uuid},
 };
 
-pub(crate) async fn append(database: &Database, id: &ConversationId, append: Append) -> Result<Appended, Failure> {
+/// Adds an exchange. `name` is that of this call, random, and the same when it is made again because its answer was lost.
+pub(crate) async fn append(call: &Call, id: &ConversationId, append: &Append, name: Uuid) -> Result<Appended, Failure> {
     let exchange = &append.exchange;
     let body = exchange.encode().map_err(StoreError::backend)?;
     let continues = exchange.continues.map(|seq| stored(seq.get()));
     let (messages, bytes) = (stored(exchange.messages.len() as u64), stored(exchange.bytes() as u64));
     let (expect, incarnation, version) = expectation(append.expect);
-    // In case that the append creates the conversation.
-    let fresh = uuid(Incarnation::random());
     let cut = append.compact.as_ref().map(CutParameters::new).transpose()?.unwrap_or_default();
-    let rows = database
+    let rows = call
         .query(
-            &database.sql.append,
+            &call.sql.append,
             &[
                 &id.as_str(),
                 &expect,
                 &incarnation,
                 &version,
-                &fresh,
+                &name,
                 &exchange.id.as_str(),
                 &continues,
                 &messages,
@@ -47,11 +45,11 @@ pub(crate) async fn append(database: &Database, id: &ConversationId, append: App
         )
         .await?;
     let row = rows.first().ok_or(PostgresError::Protocol)?;
-    outcome(id, &append, row)
+    outcome(id, append, row)
 }
 
 /// The expectation as the function takes it.
-fn expectation(expect: Expect) -> (i32, Option<uuid::Uuid>, Option<i64>) {
+fn expectation(expect: Expect) -> (i32, Option<Uuid>, Option<i64>) {
     match expect {
         Expect::Absent => (0, None, None),
         Expect::Exactly(revision) => (1, Some(uuid(revision.incarnation())), Some(stored(revision.version()))),
@@ -62,7 +60,7 @@ fn expectation(expect: Expect) -> (i32, Option<uuid::Uuid>, Option<i64>) {
 
 fn outcome(id: &ConversationId, append: &Append, row: &Row) -> Result<Appended, Failure> {
     let verdict: i32 = row.try_get(0)?;
-    let incarnation: Option<uuid::Uuid> = row.try_get(1)?;
+    let incarnation: Option<Uuid> = row.try_get(1)?;
     let current: Option<Revision> = match incarnation {
         Some(incarnation) => Some(revision(incarnation, row.try_get(2)?, row.try_get(3)?)),
         None => None,

@@ -7,7 +7,7 @@ use tower_chat_history_core::{
 
 use crate::{
     PostgresError,
-    database::Database,
+    database::Call,
     error::Failure,
     log::{self, count, stored, uuid},
 };
@@ -39,16 +39,16 @@ impl<'a> CutParameters<'a> {
 }
 
 pub(crate) async fn compact(
-    database: &Database,
+    call: &Call,
     id: &ConversationId,
     incarnation: Incarnation,
     compact: Compact,
 ) -> Result<CompactOutcome, Failure> {
     let cut = CutParameters::new(&compact)?;
     let incarnation = uuid(incarnation);
-    let rows = database
+    let rows = call
         .query(
-            &database.sql.compact,
+            &call.sql.compact,
             &[
                 &id.as_str(),
                 &incarnation,
@@ -88,6 +88,11 @@ pub(super) fn outcome(
         3 => refused(CompactionError::CoversWindow),
         4 => refused(CompactionError::BeyondLog),
         5 => refused(CompactionError::NotAnOpening { seq: compact.cut.window_start }),
+        6 => {
+            // What cannot be read is told as a load tells it.
+            log::compaction(id, &compact.profile, version.unwrap_or_default(), row.try_get(column + 2)?)?;
+            Err(PostgresError::Protocol.into())
+        }
         _ => Err(PostgresError::Protocol.into()),
     }
 }

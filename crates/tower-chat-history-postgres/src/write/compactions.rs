@@ -4,32 +4,32 @@ use tower_chat_history_core::{Compact, Compaction, CompactionVersion, Cut, Profi
 
 use super::compact::CutParameters;
 use crate::{
-    database::{Database, Transaction},
+    database::{Call, Lease},
     error::Failure,
     log::{Log, count, stored},
 };
 
 /// Replaces the compaction of each profile by what is to stay of it, or removes it: one that cannot be read, in any case.
 pub(super) async fn rewrite(
-    database: &Database,
-    transaction: &mut Transaction,
+    call: &Call,
+    transaction: &mut Lease,
     log: &Log,
     stays: impl Fn(&Compaction) -> Option<Compaction> + Send,
 ) -> Result<(), Failure> {
-    for row in transaction.query(&database.sql.compactions, &[&log.id]).await? {
+    for row in transaction.query(&call.sql.compactions, &[&log.id]).await? {
         let (name, version, body): (String, i64, String) = (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
         let stored = Cut::decode(&body).ok().map(|cut| Compaction::new(CompactionVersion::new(count(version)), cut));
         match (stored.as_ref().and_then(&stays), Profile::new(&name)) {
-            (Some(compaction), Ok(profile)) => replace(database, transaction, log, profile, compaction).await?,
-            _ => drop(transaction.query(&database.sql.remove_compaction, &[&log.id, &name]).await?),
+            (Some(compaction), Ok(profile)) => replace(call, transaction, log, profile, compaction).await?,
+            _ => drop(transaction.query(&call.sql.remove_compaction, &[&log.id, &name]).await?),
         }
     }
     Ok(())
 }
 
 async fn replace(
-    database: &Database,
-    transaction: &mut Transaction,
+    call: &Call,
+    transaction: &mut Lease,
     log: &Log,
     profile: Profile,
     compaction: Compaction,
@@ -40,7 +40,7 @@ async fn replace(
     let row = [&cut.window, &cut.rounds, &cut.cleared, &cut.covers];
     transaction
         .query(
-            &database.sql.set_compaction,
+            &call.sql.set_compaction,
             &[&log.id, &compact.profile.as_str(), &version, row[0], row[1], row[2], row[3], &cut.body],
         )
         .await?;

@@ -9,67 +9,67 @@ use super::{
     truncate::{begin_incarnation, lock},
 };
 use crate::{
-    database::{Database, Transaction},
+    database::{Call, Lease},
     error::Failure,
     log::{Log, count, stored},
 };
 
 pub(crate) async fn prune(
-    database: &Database,
+    call: &Call,
     id: &ConversationId,
     incarnation: Incarnation,
     keep: Keep,
     traces: Traces,
 ) -> Result<Pruned, Failure> {
-    let mut retry = database.retry();
+    let mut retry = call.retry();
     loop {
-        match once(database, id, incarnation, keep, traces).await {
+        match once(call, id, incarnation, keep, traces).await {
             Ok(pruned) => return Ok(pruned),
-            Err(failure) => retry.again(failure, &database.pool).await?,
+            Err(failure) => retry.again(failure, &call.pool).await?,
         }
     }
 }
 
 async fn once(
-    database: &Database,
+    call: &Call,
     id: &ConversationId,
     incarnation: Incarnation,
     keep: Keep,
     traces: Traces,
 ) -> Result<Pruned, Failure> {
-    let mut transaction = database.begin().await?;
-    let pruned = within(database, &mut transaction, id, incarnation, keep, traces).await;
+    let mut transaction = call.begin().await?;
+    let pruned = within(call, &mut transaction, id, incarnation, keep, traces).await;
     transaction.end(pruned).await
 }
 
 async fn within(
-    database: &Database,
-    transaction: &mut Transaction,
+    call: &Call,
+    transaction: &mut Lease,
     id: &ConversationId,
     incarnation: Incarnation,
     keep: Keep,
     traces: Traces,
 ) -> Result<Pruned, Failure> {
-    let log = lock(database, transaction, id).await?.filter(|log| log.revision.incarnation() == incarnation);
+    let log = lock(call, transaction, id).await?.filter(|log| log.revision.incarnation() == incarnation);
     let log = log.ok_or(StoreError::Gone)?;
-    let first = scan(database, transaction, &log, keep).await?.start().map_or(log.first(), Seq::get);
+    let first = scan(call, transaction, &log, keep).await?.start().map_or(log.first(), Seq::get);
     let removed = first.saturating_sub(log.first());
-    let log = if removed > 0 { begin_at(database, transaction, &log, first).await? } else { log };
+    let log = if removed > 0 { begin_at(call, transaction, &log, first).await? } else { log };
     if traces == Traces::Leave || first == 0 {
         return Ok(Pruned::new(log.revision, removed));
     }
     // What cannot be read might tell of what is removed: it does not stay.
-    compactions::rewrite(database, transaction, &log, Compaction::without_traces).await?;
-    let revision = begin_incarnation(database, transaction, &log, log.len, (None, None)).await?;
+    compactions::rewrite(call, transaction, &log, Compaction::without_traces).await?;
+    let revision = begin_incarnation(call, transaction, &log, log.len, (None, None)).await?;
     Ok(Pruned::new(revision, removed))
 }
 
 /// Walks back through what stays, without reading bodies. Its rows are not checked: what lacks some shows when it is read.
-async fn scan(database: &Database, transaction: &mut Transaction, log: &Log, keep: Keep) -> Result<PruneScan, Failure> {
+async fn scan(call: &Call, transaction: &mut Lease, log: &Log, keep: Keep) -> Result<PruneScan, Failure> {
     let mut scan = PruneScan::new(keep, Seq::new(log.len));
     let mut end = stored(scan.end().get());
     loop {
-        let rows = transaction.query(&database.sql.walk, &[&log.id, &stored(log.first()), &end]).await?;
+        let rows = transaction.query(&call.sql.walk, &[&log.id, &stored(log.first()), &end]).await?;
         if rows.is_empty() {
             return Ok(scan);
         }
@@ -84,8 +84,8 @@ async fn scan(database: &Database, transaction: &mut Transaction, log: &Log, kee
 }
 
 /// Removes what stands before a position.
-async fn begin_at(database: &Database, transaction: &mut Transaction, log: &Log, first: u64) -> Result<Log, Failure> {
-    transaction.query(&database.sql.remove_exchanges, &[&log.id, &0_i64, &stored(first)]).await?;
-    transaction.query(&database.sql.set_first, &[&log.id, &stored(first)]).await?;
+async fn begin_at(call: &Call, transaction: &mut Lease, log: &Log, first: u64) -> Result<Log, Failure> {
+    transaction.query(&call.sql.remove_exchanges, &[&log.id, &0_i64, &stored(first)]).await?;
+    transaction.query(&call.sql.set_first, &[&log.id, &stored(first)]).await?;
     Ok(Log { revision: log.revision.beginning_at(Seq::new(first)), ..*log })
 }

@@ -5,46 +5,46 @@ use tower_chat_history_core::{ConversationId, Expect, Incarnation, Revision, Seq
 use super::compactions;
 use crate::{
     PostgresError,
-    database::{Database, Transaction},
+    database::{Call, Lease},
     error::Failure,
     log::{Log, stored, uuid},
 };
 
 pub(crate) async fn truncate(
-    database: &Database,
+    call: &Call,
     id: &ConversationId,
     expect: Revision,
     from: Seq,
 ) -> Result<Truncated, Failure> {
-    let mut retry = database.retry();
+    let mut retry = call.retry();
     loop {
-        match once(database, id, expect, from).await {
+        match once(call, id, expect, from).await {
             Ok(truncated) => return Ok(truncated),
-            Err(failure) => retry.again(failure, &database.pool).await?,
+            Err(failure) => retry.again(failure, &call.pool).await?,
         }
     }
 }
 
-async fn once(database: &Database, id: &ConversationId, expect: Revision, from: Seq) -> Result<Truncated, Failure> {
-    let mut transaction = database.begin().await?;
-    let truncated = within(database, &mut transaction, id, expect, from).await;
+async fn once(call: &Call, id: &ConversationId, expect: Revision, from: Seq) -> Result<Truncated, Failure> {
+    let mut transaction = call.begin().await?;
+    let truncated = within(call, &mut transaction, id, expect, from).await;
     transaction.end(truncated).await
 }
 
 async fn within(
-    database: &Database,
-    transaction: &mut Transaction,
+    call: &Call,
+    transaction: &mut Lease,
     id: &ConversationId,
     expect: Revision,
     from: Seq,
 ) -> Result<Truncated, Failure> {
-    let log = lock(database, transaction, id).await?.ok_or(StoreError::Gone)?;
+    let log = lock(call, transaction, id).await?.ok_or(StoreError::Gone)?;
     Expect::Exactly(expect).check(Some(log.revision))?;
     let len = from.get();
     if len >= log.len {
         return Ok(Truncated::new(Some(log.revision), 0));
     }
-    let sql = &database.sql;
+    let sql = &call.sql;
     if len <= log.first() {
         transaction.query(&sql.remove_exchanges, &[&log.id, &0_i64, &i64::MAX]).await?;
         transaction.query(&sql.remove_compactions, &[&log.id]).await?;
@@ -59,33 +59,33 @@ async fn within(
         None => (None, None),
     };
     transaction.query(&sql.remove_exchanges, &[&log.id, &stored(len), &i64::MAX]).await?;
-    compactions::rewrite(database, transaction, &log, |stored| stored.truncated_to(len)).await?;
-    let revision = begin_incarnation(database, transaction, &log, len, sums).await?;
+    compactions::rewrite(call, transaction, &log, |stored| stored.truncated_to(len)).await?;
+    let revision = begin_incarnation(call, transaction, &log, len, sums).await?;
     Ok(Truncated::new(Some(revision), log.len - len))
 }
 
 /// Locks the conversation's row, if there is one: until the transaction ends, nobody else changes anything of it.
 pub(super) async fn lock(
-    database: &Database,
-    transaction: &mut Transaction,
+    call: &Call,
+    transaction: &mut Lease,
     id: &ConversationId,
 ) -> Result<Option<Log>, PostgresError> {
-    let rows = transaction.query(&database.sql.lock, &[&id.as_str()]).await?;
+    let rows = transaction.query(&call.sql.lock, &[&id.as_str()]).await?;
     rows.first().map(Log::from_row).transpose()
 }
 
 /// What stays, up to position `len`, begins a new incarnation, in which each position counts as one change. The sums are those
 /// of all exchanges before it, or `None` where they are the same as before.
 pub(super) async fn begin_incarnation(
-    database: &Database,
-    transaction: &mut Transaction,
+    call: &Call,
+    transaction: &mut Lease,
     log: &Log,
     len: u64,
     (messages, bytes): (Option<i64>, Option<i64>),
 ) -> Result<Revision, Failure> {
     let incarnation = Incarnation::random();
     transaction
-        .query(&database.sql.set_incarnation, &[&log.id, &uuid(incarnation), &stored(len), &messages, &bytes])
+        .query(&call.sql.set_incarnation, &[&log.id, &uuid(incarnation), &stored(len), &messages, &bytes])
         .await?;
     Ok(Revision::new(incarnation, len).beginning_at(log.revision.first()))
 }

@@ -1,0 +1,98 @@
+//! A call of the store, in a task of its own.
+
+use std::{
+    ops::Deref,
+    sync::{Arc, Weak},
+    time::Duration,
+};
+
+use tokio::{runtime::Handle, time::timeout};
+use tokio_postgres::{Row, types::ToSql};
+
+use super::{Database, Lease};
+use crate::{PostgresError, error::Failure, sql::Statement};
+
+/// How long a call may take. What bounds it before that are limits of the pool, of locks and of the network; this one is for a
+/// server that holds its connections and says nothing.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// What is set in a transaction of several statements. Who waits for a row waits longer than a holder that is frozen may keep
+/// it. The other limit of this kind is set on the functions, in `schema/`.
+const LIMITS: &str = "set local search_path = pg_catalog; set local enable_seqscan = off; \
+                      set local enable_bitmapscan = off; set local lock_timeout = '10s'; \
+                      set local idle_in_transaction_session_timeout = '5s'";
+
+/// A call at work: the database, and whether the caller is still there.
+pub(crate) struct Call {
+    database: Arc<Database>,
+    caller: Weak<()>,
+}
+
+impl Call {
+    /// Makes a call in a task: a caller may leave, or keep the future and not poll it, and the connection is back in the pool
+    /// all the same when the answer has come.
+    pub(crate) async fn make<T, F>(database: &Arc<Database>, work: impl FnOnce(Self) -> F) -> Result<T, Failure>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, Failure>> + Send + 'static,
+    {
+        let runtime = Handle::try_current().map_err(|_| PostgresError::NoRuntime)?;
+        let here = Arc::new(());
+        let call = Self { database: Arc::clone(database), caller: Arc::downgrade(&here) };
+        match runtime.spawn(timeout(LIMIT, work(call))).await {
+            Ok(Ok(done)) => done,
+            Ok(Err(_)) => Err(PostgresError::NoAnswer.into()),
+            Err(ended) if ended.is_panic() => std::panic::resume_unwind(ended.into_panic()),
+            Err(_) => Err(PostgresError::NoRuntime.into()),
+        }
+    }
+
+    /// Runs a statement that is a call by itself, and that may be run twice: one round trip, unless something fails.
+    pub(crate) async fn query(
+        &self,
+        statement: &Statement,
+        parameters: &[&(dyn ToSql + Sync)],
+    ) -> Result<Vec<Row>, Failure> {
+        let mut retry = self.retry();
+        loop {
+            match self.query_once(statement, parameters).await {
+                Ok(rows) => return Ok(rows),
+                Err(error) => retry.again(error.into(), &self.pool).await?,
+            }
+        }
+    }
+
+    async fn query_once(
+        &self,
+        statement: &Statement,
+        parameters: &[&(dyn ToSql + Sync)],
+    ) -> Result<Vec<Row>, PostgresError> {
+        let mut lease = self.lease().await?;
+        if self.defaults.differ() {
+            lease.query_within(self.defaults.begin(), statement, parameters).await
+        } else {
+            lease.query(statement, parameters).await
+        }
+    }
+
+    /// Begins a transaction of several statements. It is rolled back unless it is [committed](Lease::commit).
+    pub(crate) async fn begin(&self) -> Result<Lease, PostgresError> {
+        let mut lease = self.lease().await?;
+        lease.begin(&format!("{}; {LIMITS}", self.defaults.begin())).await?;
+        Ok(lease)
+    }
+
+    async fn lease(&self) -> Result<Lease, PostgresError> {
+        let lease = self.database.lease().await?;
+        // Whoever left while this call waited for a connection, or for another try, no longer wants it: others wait too.
+        if self.caller.strong_count() == 0 { Err(PostgresError::PoolTimeout) } else { Ok(lease) }
+    }
+}
+
+impl Deref for Call {
+    type Target = Database;
+
+    fn deref(&self) -> &Database {
+        &self.database
+    }
+}

@@ -1,0 +1,139 @@
+//! Calls and their callers: who leaves, waits or stops to listen costs nobody else a connection.
+
+use std::{pin::pin, time::Duration};
+
+use futures_util::FutureExt as _;
+use libtest_mimic::Trial;
+use tests::servers::test;
+use tokio::{runtime, task::yield_now};
+use tokio_postgres::Client;
+use tower_chat_history_core::{HistoryStore, Load, StoreError};
+use tower_chat_history_postgres::{PostgresError, PostgresOptions};
+
+use crate::{
+    proxy::Proxy,
+    support::{append, connect, conversation, database, say, single, texts, window},
+};
+
+pub(crate) fn tests() -> Vec<Trial> {
+    vec![
+        test("calls::a_call_that_is_not_polled_keeps_no_connection", not_polled),
+        test("calls::a_call_that_was_left_is_finished_on_its_connection", left_and_finished),
+        test("calls::a_call_that_was_left_while_it_waited_for_a_connection_is_not_made", left_while_waiting),
+        Trial::test("calls::a_save_outlives_the_runtime_that_it_began_in", || {
+            outlives_its_runtime();
+            Ok(())
+        }),
+        Trial::test("calls::a_server_that_says_nothing_is_given_up_on", || {
+            says_nothing();
+            Ok(())
+        }),
+    ]
+}
+
+/// Returns when a connection to the database waits for a lock. The client is not in a transaction: its view would stand still.
+async fn somebody_waits(watcher: &Client) {
+    let waits = "select 1 from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()";
+    while watcher.query(waits, &[]).await.unwrap().is_empty() {}
+}
+
+async fn not_polled() {
+    let store = single(&database().await).await;
+    let id = conversation("a");
+    say(&store, &id, "one").await;
+    let mut parked = pin!(store.load(&id, Load::new()));
+    assert!((&mut parked).now_or_never().is_none());
+    let mut saved = pin!(store.append(&id, append("two")));
+    assert!((&mut saved).now_or_never().is_none());
+    assert_eq!(window(&store, &id).await.exchanges.len(), 2, "there is one connection, and it is free");
+    parked.await.unwrap();
+    assert!(!saved.await.unwrap().duplicate);
+}
+
+async fn left_and_finished() {
+    let url = database().await;
+    let (store, admin, watcher) = (single(&url).await, connect(&url).await, connect(&url).await);
+    let id = conversation("a");
+    say(&store, &id, "one").await;
+    let session = "select pg_backend_pid()";
+    let before: i32 = store.pool().get().await.unwrap().query_one(session, &[]).await.unwrap().get(0);
+    admin.batch_execute("begin; select 1 from chat_history.conversation for update").await.unwrap();
+    {
+        let mut left = pin!(store.append(&id, append("left")));
+        assert!((&mut left).now_or_never().is_none());
+        somebody_waits(&watcher).await;
+    }
+    admin.batch_execute("commit").await.unwrap();
+    assert_eq!(texts(&store, &id).await, ["one", "left"]);
+    let after: i32 = store.pool().get().await.unwrap().query_one(session, &[]).await.unwrap().get(0);
+    assert_eq!(before, after);
+}
+
+async fn left_while_waiting() {
+    let store = single(&database().await).await;
+    let id = conversation("a");
+    let held = store.pool().get().await.unwrap();
+    {
+        let mut left = pin!(store.append(&id, append("left")));
+        assert!((&mut left).now_or_never().is_none());
+        while store.pool().status().waiting == 0 {
+            yield_now().await;
+        }
+    }
+    drop(held);
+    say(&store, &id, "made").await;
+    assert_eq!(texts(&store, &id).await, ["made"]);
+}
+
+fn outlives_its_runtime() {
+    let runtime = || runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let (first, second) = (runtime(), runtime());
+    let id = conversation("a");
+    let (store, admin, watcher) = second.block_on(async {
+        let url = database().await;
+        let store = PostgresOptions::new().connect(&url).await.unwrap();
+        say(&store, &id, "one").await;
+        (store, connect(&url).await, connect(&url).await)
+    });
+    second.block_on(admin.batch_execute("begin; select 1 from chat_history.conversation for update")).unwrap();
+    let mut save = Box::pin(store.append(&id, append("two")));
+    first.block_on(async {
+        assert!((&mut save).now_or_never().is_none());
+        somebody_waits(&watcher).await;
+    });
+    first.shutdown_timeout(Duration::from_secs(60));
+    second.block_on(async {
+        admin.batch_execute("commit").await.unwrap();
+        // The server had finished what it was asked first: the call finds its own exchange.
+        assert!(!save.await.unwrap().duplicate);
+        assert_eq!(texts(&store, &id).await, ["one", "two"]);
+    });
+}
+
+fn says_nothing() {
+    // One thread, so that the clock can be stopped: it then goes on at once to when something happens.
+    let runtime = runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let (url, proxy) = (database().await, Proxy::new());
+        let store = single(&proxy.url(&url)).await;
+        let id = conversation("a");
+        say(&store, &id, "one").await;
+        window(&store, &id).await;
+        proxy.freeze(1);
+        proxy.trips();
+        let mut load = pin!(store.load(&id, Load::new()));
+        assert!((&mut load).now_or_never().is_none());
+        while proxy.trips() == 0 {
+            yield_now().await;
+        }
+        tokio::time::pause();
+        let began = tokio::time::Instant::now();
+        let error = load.await.unwrap_err();
+        let StoreError::Unavailable { source } = &error else { panic!("{error:?}") };
+        assert!(matches!(source.downcast_ref(), Some(PostgresError::NoAnswer)), "{error:?}");
+        assert_eq!(began.elapsed().as_secs(), 60);
+        tokio::time::resume();
+        proxy.freeze(0);
+        assert_eq!(window(&store, &id).await.exchanges.len(), 1, "on another connection");
+    });
+}
