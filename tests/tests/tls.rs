@@ -14,7 +14,6 @@ use std::{
 
 use libtest_mimic::{Arguments, Trial};
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
-use redis::{Client, TlsCertificates, aio::ConnectionManager};
 use rustls::{
     ClientConfig, RootCertStore,
     pki_types::{CertificateDer, pem::PemObject as _},
@@ -170,26 +169,74 @@ async fn postgres_that_requires_tls() {
 }
 
 /// A Redis server that can be reached with TLS only, and its port.
-fn redis_with(certificates: &str) -> (redis_server::Server, u16) {
+fn redis_with(certificates: &str, settings: &[&str]) -> (redis_server::Server, u16) {
     let port = free_ports().next().unwrap();
     let (of_port, files) = (port.to_string(), [AUTHORITY, CERTIFICATE, KEY].map(|name| file(certificates, name)));
     let [authority, certificate, key] = files.each_ref().map(|file| file.to_str().unwrap());
-    let settings = ["--save", "", "--bind", "127.0.0.1", "--tls-port", &of_port, "--tls-auth-clients", "no"];
+    let usual = ["--save", "", "--bind", "127.0.0.1", "--tls-port", &of_port];
     let tls = ["--tls-ca-cert-file", authority, "--tls-cert-file", certificate, "--tls-key-file", key];
-    (redis_server::Server::with(&[settings.as_slice(), &tls].concat()), port)
+    (redis_server::Server::with(&[usual.as_slice(), &tls, settings].concat()), port)
+}
+
+/// It asks nobody for a certificate.
+const OPEN: [&str; 2] = ["--tls-auth-clients", "no"];
+
+fn trusting(authority: &str) -> RedisOptions {
+    RedisOptions::new().root_certificates(fs::read(file(authority, AUTHORITY)).unwrap())
+}
+
+async fn redis_with_the_systems_roots() {
+    let (_server, port) = redis_with(KNOWN, &OPEN);
+    stores_and_reads(&RedisStore::connect(format!("rediss://127.0.0.1:{port}/")).await.unwrap(), "system").await;
 }
 
 async fn redis_with_roots_of_ones_own() {
-    let (_server, port) = redis_with(KNOWN);
-    let certificates = TlsCertificates { client_tls: None, root_cert: Some(fs::read(file(KNOWN, AUTHORITY)).unwrap()) };
-    let client = Client::build_with_tls(format!("rediss://127.0.0.1:{port}/"), certificates).unwrap();
-    let connection = ConnectionManager::new(client).await.unwrap();
-    let store = RedisOptions::new().over(connection).await.unwrap();
+    let (_server, port) = redis_with(UNKNOWN, &OPEN);
+    let store = trusting(UNKNOWN).connect(format!("rediss://127.0.0.1:{port}/")).await.unwrap();
     stores_and_reads(&store, "own").await;
 }
 
+async fn redis_that_asks_for_a_certificate() {
+    let (_server, port) = redis_with(UNKNOWN, &["--tls-auth-clients", "yes"]);
+    let url = format!("rediss://127.0.0.1:{port}/");
+    let [certificate, key] = [CERTIFICATE, KEY].map(|name| fs::read(file(UNKNOWN, name)).unwrap());
+    let options = trusting(UNKNOWN).client_certificate(certificate, key);
+    // Neither as a text nor as bytes.
+    let shown = format!("{options:?}");
+    assert!(!shown.contains("BEGIN") && !shown.contains("45, 45"), "a key is not shown");
+    stores_and_reads(&options.connect(&url).await.unwrap(), "mutual").await;
+    let error = trusting(UNKNOWN).connect(&url).await.unwrap_err();
+    assert!(matches!(error, ConnectError::Connect { .. }), "{}", said(&error));
+}
+
+async fn redis_cluster_with_roots_of_ones_own() {
+    let cluster = [
+        "--cluster-enabled",
+        "yes",
+        "--tls-cluster",
+        "yes",
+        "--cluster-announce-ip",
+        "127.0.0.1",
+        "--tls-auth-clients",
+        "no",
+    ];
+    let (server, port) = redis_with(UNKNOWN, &cluster);
+    let mut node = redis::Client::open(server.url()).unwrap().get_multiplexed_async_connection().await.unwrap();
+    let () = redis::cmd("CLUSTER").arg("ADDSLOTSRANGE").arg(0).arg(16_383).query_async(&mut node).await.unwrap();
+    loop {
+        let state: String = redis::cmd("CLUSTER").arg("INFO").query_async(&mut node).await.unwrap();
+        if state.contains("cluster_state:ok") {
+            break;
+        }
+        tokio::task::yield_now().await;
+    }
+    let urls = [format!("rediss://127.0.0.1:{port}/")];
+    stores_and_reads(&trusting(UNKNOWN).connect_cluster(&urls).await.unwrap(), "cluster").await;
+    assert!(RedisStore::connect_cluster(&urls).await.is_err(), "the system does not know that authority");
+}
+
 async fn redis_of_an_unknown_authority() {
-    let (_server, port) = redis_with(UNKNOWN);
+    let (_server, port) = redis_with(UNKNOWN, &OPEN);
     let error = RedisStore::connect(format!("rediss://127.0.0.1:{port}/")).await.unwrap_err();
     assert!(
         matches!(error, ConnectError::Connect { .. }) && said(&error).contains("UnknownIssuer"),
@@ -199,7 +246,7 @@ async fn redis_of_an_unknown_authority() {
 }
 
 async fn redis_that_requires_tls() {
-    let (_server, port) = redis_with(KNOWN);
+    let (_server, port) = redis_with(KNOWN, &OPEN);
     let error = RedisStore::connect(format!("redis://127.0.0.1:{port}/")).await.unwrap_err();
     assert!(matches!(error, ConnectError::Connect { .. }), "{}", said(&error));
 }
@@ -232,7 +279,10 @@ fn main() -> ExitCode {
         test("postgres::that_the_server_requires_tls_is_told", postgres_that_requires_tls),
     ];
     let of_redis = [
+        test("redis::the_systems_roots_are_trusted", redis_with_the_systems_roots),
         test("redis::roots_of_ones_own_are_trusted", redis_with_roots_of_ones_own),
+        test("redis::a_server_that_asks_for_a_certificate_gets_it", redis_that_asks_for_a_certificate),
+        test("redis::a_clusters_nodes_are_met_with_tls", redis_cluster_with_roots_of_ones_own),
         test("redis::an_unknown_authority_is_refused", redis_of_an_unknown_authority),
         test("redis::a_connection_without_tls_is_refused", redis_that_requires_tls),
     ];

@@ -7,7 +7,7 @@ use std::{
 };
 
 use redis::{
-    Client, Cmd, IntoConnectionInfo as _, RedisError, RedisResult, Value,
+    Client, Cmd, ConnectionInfo, IntoConnectionInfo as _, RedisError, RedisResult, Value,
     aio::{ConnectionLike, ConnectionManager, ConnectionManagerConfig},
     cluster::ClusterClientBuilder,
     io::tcp::TcpSettings,
@@ -44,12 +44,39 @@ fn tcp(options: &RedisOptions) -> TcpSettings {
     settings
 }
 
+#[cfg(feature = "rustls")]
+fn client(info: ConnectionInfo, options: &RedisOptions) -> RedisResult<Client> {
+    match options.tls.certificates() {
+        Some(certificates) => Client::build_with_tls(info, certificates),
+        None => Client::open(info),
+    }
+}
+
+#[cfg(not(feature = "rustls"))]
+fn client(info: ConnectionInfo, _: &RedisOptions) -> RedisResult<Client> {
+    Client::open(info)
+}
+
+#[cfg(feature = "rustls")]
+fn cluster_client(urls: Vec<String>, options: &RedisOptions) -> ClusterClientBuilder {
+    let client = ClusterClientBuilder::new(urls);
+    match options.tls.certificates() {
+        Some(certificates) => client.certs(certificates),
+        None => client,
+    }
+}
+
+#[cfg(not(feature = "rustls"))]
+fn cluster_client(urls: Vec<String>, _: &RedisOptions) -> ClusterClientBuilder {
+    ClusterClientBuilder::new(urls)
+}
+
 pub(crate) struct Connection(Box<dyn Transport>);
 
 impl Connection {
     pub(crate) async fn single(url: &str, options: &RedisOptions) -> Result<Self, ConnectError> {
         let info = url.into_connection_info().map_err(ConnectError::unreachable)?;
-        let client = Client::open(info.set_tcp_settings(tcp(options))).map_err(ConnectError::unreachable)?;
+        let client = client(info.set_tcp_settings(tcp(options)), options).map_err(ConnectError::unreachable)?;
         let config = ConnectionManagerConfig::new()
             .set_response_timeout(Some(options.response_timeout))
             .set_connection_timeout(Some(options.connection_timeout))
@@ -64,7 +91,7 @@ impl Connection {
 
     pub(crate) async fn cluster(urls: Vec<String>, options: &RedisOptions) -> Result<Self, ConnectError> {
         let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-        let client = ClusterClientBuilder::new(urls)
+        let client = cluster_client(urls, options)
             .response_timeout(options.response_timeout)
             .connection_timeout(options.connection_timeout)
             .tcp_settings(tcp(options))

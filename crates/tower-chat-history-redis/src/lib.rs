@@ -121,8 +121,10 @@
 //!
 //! # TLS
 //!
-//! `rediss://` addresses need the feature `tls-rustls` or `tls-native`. With `tls-rustls` the program must have a rustls crypto
-//! provider (rustls's feature `ring` or `aws_lc_rs`), and the server's certificate one of the system's roots.
+//! `rediss://` addresses need the feature `rustls`, and the program a rustls crypto provider (rustls's feature `ring` or
+//! `aws_lc_rs`). The server's certificate must be for the address's host and signed by one of the system's roots, or by [those
+//! given](RedisOptions::root_certificates); a server that asks for one gets [the program's
+//! own](RedisOptions::client_certificate).
 
 mod append;
 mod call;
@@ -140,6 +142,8 @@ mod rewrite;
 mod scripts;
 mod store;
 mod sweep;
+#[cfg(feature = "rustls")]
+mod tls;
 mod truncate;
 
 pub use self::{

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use redis::aio::ConnectionLike;
 
+#[cfg(feature = "rustls")]
+use crate::tls::Tls;
 use crate::{ConnectError, RedisStore, connection::Connection, eviction};
 
 /// Options of a [`RedisStore`]. The defaults are right for most services.
@@ -27,6 +29,8 @@ pub struct RedisOptions {
     pub(crate) connection_timeout: Duration,
     pub(crate) retry_for: Duration,
     pub(crate) require_noeviction: bool,
+    #[cfg(feature = "rustls")]
+    pub(crate) tls: Tls,
 }
 
 impl RedisOptions {
@@ -46,6 +50,8 @@ impl RedisOptions {
             connection_timeout: Duration::from_secs(2),
             retry_for: Duration::from_secs(3),
             require_noeviction: false,
+            #[cfg(feature = "rustls")]
+            tls: Tls::default(),
         }
     }
 
@@ -98,6 +104,23 @@ impl RedisOptions {
     #[must_use]
     pub const fn require_noeviction(mut self, require: bool) -> Self {
         self.require_noeviction = require;
+        self
+    }
+
+    /// The certificates, in PEM, of the authorities that the server's must be signed by, where it has a `rediss://` address. The
+    /// default is the system's roots.
+    #[cfg(feature = "rustls")]
+    #[must_use]
+    pub fn root_certificates(mut self, pem: impl Into<Vec<u8>>) -> Self {
+        self.tls.set_roots(pem.into());
+        self
+    }
+
+    /// The certificate that this program shows to a server that asks for one, and its key, both in PEM. The default is none.
+    #[cfg(feature = "rustls")]
+    #[must_use]
+    pub fn client_certificate(mut self, certificate: impl Into<Vec<u8>>, key: impl Into<Vec<u8>>) -> Self {
+        self.tls.set_identity(certificate.into(), key.into());
         self
     }
 
