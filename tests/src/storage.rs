@@ -13,8 +13,8 @@ use std::{
 use async_trait::async_trait;
 use tempfile::TempDir;
 use tower_chat_history::{
-    Append, Appended, Compact, CompactOutcome, ConversationId, HistoryStore, Incarnation, Load, Loaded, MemoryStore,
-    Page, Seq, StoreError,
+    Append, Appended, CachedStore, Compact, CompactOutcome, ConversationId, HistoryStore, Incarnation, Load, Loaded,
+    MemoryStore, Page, Seq, StoreError,
 };
 use tower_chat_history_postgres::PostgresOptions;
 use tower_chat_history_redis::RedisOptions;
@@ -31,6 +31,7 @@ use crate::servers::{cluster::Cluster, left_out, postgres, redis};
 macro_rules! over_every_store {
     (#[$test:meta] $($name:ident),+ $(,)?) => {
         $crate::over_every_store! { @store over_memory, $crate::Storage::memory(), #[$test] $($name)+ }
+        $crate::over_every_store! { @store over_cached, $crate::Storage::cached(), #[$test] $($name)+ }
         $crate::over_every_store! { @store over_sqlite, $crate::Storage::sqlite(), #[$test] $($name)+ }
         $crate::over_every_store! { @store over_postgres, $crate::Storage::postgres(), #[$test] $($name)+ }
         $crate::over_every_store! { @store over_redis, $crate::Storage::redis(), #[$test] $($name)+ }
@@ -60,6 +61,8 @@ pub struct Storage {
 #[derive(Clone)]
 enum Place {
     Memory(MemoryStore),
+    /// The same, with a cache for each handle.
+    Cached(MemoryStore),
     File(Arc<TempDir>),
     /// A schema of its own in a database that the tests of this process share.
     Postgres {
@@ -82,6 +85,7 @@ impl Place {
     async fn open(&self) -> Arc<dyn HistoryStore> {
         match self {
             Self::Memory(store) => Arc::new(Remote(store.clone())),
+            Self::Cached(store) => Arc::new(Remote(CachedStore::new(store.clone()))),
             Self::File(directory) => {
                 Arc::new(Remote(SqliteStore::open(directory.path().join("chat.db")).await.unwrap()))
             }
@@ -105,6 +109,11 @@ impl Storage {
     /// The store in memory.
     pub async fn memory() -> Option<Self> {
         Some(Self::at(Place::Memory(MemoryStore::new())).await)
+    }
+
+    /// A store that keeps windows, over the one in memory.
+    pub async fn cached() -> Option<Self> {
+        Some(Self::at(Place::Cached(MemoryStore::new())).await)
     }
 
     /// The store in an SQLite file, in a directory of its own.
@@ -165,7 +174,11 @@ impl Storage {
     pub fn file(&self) -> Option<std::path::PathBuf> {
         match &self.place {
             Place::File(directory) => Some(directory.path().join("chat.db")),
-            Place::Memory(_) | Place::Postgres { .. } | Place::Redis { .. } | Place::Cluster { .. } => None,
+            Place::Memory(_)
+            | Place::Cached(_)
+            | Place::Postgres { .. }
+            | Place::Redis { .. }
+            | Place::Cluster { .. } => None,
         }
     }
 }

@@ -14,7 +14,7 @@ use std::{
 };
 
 use futures_util::future;
-use tower_chat_history::{BoxError, HistoryStore};
+use tower_chat_history::{BoxError, CachedStore, HistoryStore};
 use tower_chat_history_test::Replies;
 
 pub(crate) use self::watch::positions;
@@ -100,8 +100,11 @@ pub(crate) async fn run(args: Settings) -> Result<(), BoxError> {
     let output = Output::default();
     let store = store::open(&args.store).await?;
     let mut chance = Chance::new(args.seed);
+    // Every other worker keeps the windows that it loads. What is watched is read from the store itself.
+    let spoken_to: Arc<dyn HistoryStore> =
+        if args.number % 2 == 1 { Arc::new(CachedStore::new(Arc::clone(&store))) } else { Arc::clone(&store) };
     let worker = Worker {
-        doors: Doors::new(&store)?,
+        doors: Doors::new(&spoken_to)?,
         replies: model::replies(output.clone()),
         watch: Watch::new(output.clone()),
         next: AtomicU32::new(0),
