@@ -19,7 +19,7 @@ const SWEEPS: usize = 8;
 
 pub(crate) async fn append(shared: &Shared, id: &ConversationId, append: Append) -> Result<Appended, StoreError> {
     let body = append.exchange.encode().map_err(StoreError::backend)?;
-    let (fresh, name) = (Incarnation::random(), call_name());
+    let (random, name) = (Incarnation::random(), call_name());
     let (word, incarnation, version) = match append.expect {
         Expect::Absent => ("absent", None, String::new()),
         Expect::Exactly(revision) => ("exactly", Some(revision.incarnation()), revision.version().to_string()),
@@ -35,7 +35,7 @@ pub(crate) async fn append(shared: &Shared, id: &ConversationId, append: Append)
     };
     let call = call.number(u64::from(exchange.opens_turn()));
     let call = call.number(exchange.messages.len() as u64).number(exchange.bytes() as u64);
-    let call = call.text(&body).bytes(fresh.as_bytes()).text(&name);
+    let call = call.text(&body).bytes(random.as_bytes()).text(&name);
     let call = match shared.options.expire_after {
         Some(time) => call.number(millis(time)),
         None => call.text(""),

@@ -1,6 +1,6 @@
 //! Loading what a call needs.
 
-use tower_chat_history_core::{ConversationId, Load, Loaded, StoreError, Window};
+use tower_chat_history_core::{ConversationId, ExchangeId, Load, Loaded, StoreError, Window};
 
 use crate::{
     call::Shared,
@@ -12,14 +12,15 @@ use crate::{
 pub(crate) async fn load(shared: &Shared, id: &ConversationId, load: Load) -> Result<Loaded, StoreError> {
     let exchange = load.exchange.as_ref().map_or("", |id| id.as_str());
     let call = shared.call(&scripts::LOAD, id).text(load.profile.as_str()).text(exchange);
-    let known = load.known.map(|known| (known.revision.incarnation(), known));
+    let known = load.known.as_ref().map(|known| (known.revision.incarnation(), known));
     let call = match &known {
         Some((incarnation, known)) => call
             .bytes(incarnation.as_bytes())
             .owned(known.revision.version().to_string())
             .owned(known.revision.first().to_string())
-            .owned(known.compaction.get().to_string()),
-        None => call.text("").text("").text("").text(""),
+            .owned(known.compaction.get().to_string())
+            .text(known.newest.as_ref().map_or("", ExchangeId::as_str)),
+        None => call.text("").text("").text("").text("").text(""),
     };
     let call = call.number(load.limit.messages() as u64).number(load.limit.bytes() as u64);
     let mut reply = shared.run(&call).await?;

@@ -143,7 +143,7 @@ async fn no_state() {
 async fn newer() {
     let (mut place, id) = place().await;
     let revision = window(&place.store, &id).await.revision;
-    let known = Known { revision, compaction: CompactionVersion::NONE };
+    let known = Known { revision, compaction: CompactionVersion::NONE, newest: None };
     place.set_state(&id, b"\x02secret");
     let store = &place.store;
     let cut = Cut::window_from(Seq::new(1));
@@ -151,7 +151,7 @@ async fn newer() {
     let incarnation = revision.incarnation();
     for error in [
         store.load(&id, Load::new()).await.unwrap_err(),
-        store.load(&id, Load::new().known(known)).await.unwrap_err(),
+        store.load(&id, Load::new().known(known.clone())).await.unwrap_err(),
         store.append(&id, append("four")).await.unwrap_err(),
         store.read(&id, Seq::FIRST, 9).await.unwrap_err(),
         store.compact(&id, incarnation, compact).await.unwrap_err(),
@@ -200,8 +200,8 @@ async fn unchanged() {
     for part in PARTS.into_iter().skip(1) {
         let (place, id) = place().await;
         let revision = window(&place.store, &id).await.revision;
-        let known = Known { revision, compaction: CompactionVersion::NONE };
-        let load = || place.store.load(&id, Load::new().known(known));
+        let known = Known { revision, compaction: CompactionVersion::NONE, newest: None };
+        let load = || place.store.load(&id, Load::new().known(known.clone()));
         assert_eq!(load().await.unwrap(), Loaded::Unchanged);
         command(&["DEL", &key(&id, part)]).query::<()>(&mut connect(&place.server)).unwrap();
         assert!(matches!(load().await, Err(StoreError::Corrupt { .. })), "{part}");

@@ -28,6 +28,8 @@ struct Network {
     silent: AtomicU64,
     /// The first answer with this text does not come through: its connection is closed instead.
     lost: Mutex<Option<&'static str>>,
+    /// What a client said last.
+    said: Mutex<Vec<u8>>,
 }
 
 impl Proxy {
@@ -70,6 +72,14 @@ impl Proxy {
         *self.network.lost.lock().unwrap() = Some(text);
     }
 
+    /// Says once more to the server what a client said last, and waits until it has answered.
+    pub(crate) async fn repeat(&self, server: &Server) {
+        let said = self.network.said.lock().unwrap().clone();
+        let mut server = UnixStream::connect(server.url().trim_start_matches("unix://")).await.unwrap();
+        server.write_all(&said).await.unwrap();
+        assert!(server.read(&mut [0; 4_096]).await.unwrap() > 0);
+    }
+
     /// Whether that answer came, and was lost.
     pub(crate) fn has_lost(&self) -> bool {
         self.network.lost.lock().unwrap().is_none()
@@ -99,6 +109,7 @@ impl Network {
         let requests = async {
             let mut piece = vec![0; 64 << 10];
             while let Ok(read @ 1..) = from_client.read(&mut piece).await {
+                piece[..read].clone_into(&mut self.said.lock().unwrap());
                 if !self.is_silent(number) && to_server.write_all(&piece[..read]).await.is_err() {
                     return;
                 }

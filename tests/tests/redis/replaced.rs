@@ -26,6 +26,7 @@ pub(crate) fn tests() -> Vec<Trial> {
         test("replaced::connecting_ends_in_time", connecting),
         test("replaced::a_password_that_was_refused_once_is_tried_again", password),
         test("lost::a_truncation_to_nothing_says_what_it_did", truncated_to_nothing),
+        test("late::an_append_that_comes_again_begins_another_life", begun_again),
         test("lost::a_prune_says_how_much_it_removed", pruned),
     ]
 }
@@ -128,6 +129,18 @@ async fn truncated_to_nothing() {
     // Somebody else's deletion is told as one.
     let gone = place.store.truncate(&id, revision, Seq::FIRST).await;
     assert!(matches!(gone, Err(StoreError::Gone)), "{gone:?}");
+}
+
+/// What is known of the first life, and what is in flight in it, is not taken for the second.
+async fn begun_again() {
+    let (place, proxy, store) = place(PATIENCE).await;
+    let id = conversation("a");
+    let first = say(&store, &id, "one").await.revision;
+    place.store.delete(&id).await.unwrap();
+    proxy.repeat(&place.server).await;
+    let second = window(&place.store, &id).await.revision;
+    assert_eq!((second.version(), second.first()), (first.version(), first.first()));
+    assert_ne!(second.incarnation(), first.incarnation());
 }
 
 async fn pruned() {

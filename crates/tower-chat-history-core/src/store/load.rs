@@ -54,12 +54,17 @@ impl Load {
 
 /// The state of a conversation that a caller has already seen, in one profile. It says nothing of another profile, even
 /// where the numbers are equal.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Known {
     /// The log's revision.
     pub revision: Revision,
     /// The profile's compaction.
     pub compaction: CompactionVersion,
+    /// The newest exchange of the log; `None` if the caller does not know it, and then it is not compared.
+    ///
+    /// A server can lose the end of what it acknowledged, by a failover to a replica that was behind. What is appended then comes
+    /// to the same revision, and is another exchange.
+    pub newest: Option<ExchangeId>,
 }
 
 /// How much a load may bring: the newest turns that fit both numbers.
@@ -149,7 +154,8 @@ impl Window {
     /// What to present as [`Load::known`] next time.
     #[must_use]
     pub fn known(&self) -> Known {
-        Known { revision: self.revision, compaction: self.compaction_version() }
+        let newest = self.exchanges.last().map(|recorded| recorded.exchange.id.clone());
+        Known { revision: self.revision, compaction: self.compaction_version(), newest }
     }
 
     /// The version of the profile's compaction.

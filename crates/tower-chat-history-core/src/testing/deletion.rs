@@ -19,7 +19,7 @@ pub async fn a_deleted_conversation_is_absent(fixture: &dyn Fixture) {
     for chat in [chat.reopened(fixture).await, chat] {
         chat.assert_absent().await;
         let asked = Load::new().exchange(log[0].exchange.id.clone());
-        for load in [asked, Load::new().profile(small.clone()), Load::new().known(known)] {
+        for load in [asked, Load::new().profile(small.clone()), Load::new().known(known.clone())] {
             assert_eq!(chat.load(load).await, Loaded::Absent);
         }
     }
@@ -93,7 +93,7 @@ pub async fn a_dead_incarnation_is_not_known(fixture: &dyn Fixture) {
         }
         chat.cut(NONE, Cut::window_from(Seq::new(1))).await;
         if let Some(known) = known {
-            let window = chat.window(Load::new().known(known)).await;
+            let window = chat.window(Load::new().known(known.clone())).await;
             assert_eq!(window.exchanges.len(), 1);
             assert_ne!(window.revision, known.revision);
         }

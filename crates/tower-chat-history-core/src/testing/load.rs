@@ -6,9 +6,11 @@ use crate::{CompactionVersion, Cut, ExchangeId, Incarnation, Known, Load, Loaded
 /// A conversation that is not there loads as absent, whatever is asked.
 pub async fn what_is_not_there_is_absent(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
-    let known = Known { revision: Revision::new(Incarnation::random(), 1), compaction: CompactionVersion::NONE };
+    let revision = Revision::new(Incarnation::random(), 1);
+    let known = Known { revision, compaction: CompactionVersion::NONE, newest: None };
     let asked = Load::new().exchange(ExchangeId::generate());
-    for load in [Load::new(), Load::new().known(known), asked.clone(), asked.known(known), limit(1, 1)] {
+    for load in [Load::new(), Load::new().known(known.clone()), asked.clone(), asked.known(known.clone()), limit(1, 1)]
+    {
         assert_eq!(chat.load(load).await, Loaded::Absent);
     }
 }
@@ -27,11 +29,11 @@ pub async fn what_is_known_is_unchanged(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     chat.add_turns(2).await;
     let known = chat.window(Load::new()).await.known();
-    assert_eq!(chat.load(Load::new().known(known)).await, Loaded::Unchanged);
-    assert_eq!(chat.load(limit(1, 1).known(known)).await, Loaded::Unchanged);
+    assert_eq!(chat.load(Load::new().known(known.clone())).await, Loaded::Unchanged);
+    assert_eq!(chat.load(limit(1, 1).known(known.clone())).await, Loaded::Unchanged);
     chat.cut(CompactionVersion::NONE, Cut::window_from(Seq::new(1))).await;
     let known = chat.window(Load::new()).await.known();
-    assert_eq!(chat.load(Load::new().known(known)).await, Loaded::Unchanged);
+    assert_eq!(chat.load(Load::new().known(known.clone())).await, Loaded::Unchanged);
 }
 
 /// An append by someone else makes the known state old.
@@ -40,7 +42,7 @@ pub async fn an_append_changes_what_is_known(fixture: &dyn Fixture) {
     let mut added = chat.add_turns(2).await;
     let known = chat.window(Load::new()).await.known();
     added.extend(chat.reopened(fixture).await.add_turns(1).await);
-    let window = chat.window(Load::new().known(known)).await;
+    let window = chat.window(Load::new().known(known.clone())).await;
     assert_ne!(window.revision, known.revision);
     assert_eq!(window.exchanges, added);
 }
@@ -52,12 +54,12 @@ pub async fn a_compaction_changes_what_is_known(fixture: &dyn Fixture) {
     let other = chat.reopened(fixture).await;
     let known = chat.window(Load::new()).await.known();
     let first = other.cut(CompactionVersion::NONE, Cut::window_from(Seq::new(1))).await;
-    let window = chat.window(Load::new().known(known)).await;
+    let window = chat.window(Load::new().known(known.clone())).await;
     assert_eq!((window.revision, window.compaction.as_ref()), (known.revision, Some(&first)));
     assert_eq!(window.exchanges, added[1..]);
     let known = window.known();
     let second = other.cut(first.version, Cut::window_from(Seq::new(2))).await;
-    let window = chat.window(Load::new().known(known)).await;
+    let window = chat.window(Load::new().known(known.clone())).await;
     assert_eq!(window.compaction, Some(second));
     assert_eq!(window.exchanges, added[2..]);
 }
@@ -69,11 +71,15 @@ pub async fn another_profile_is_not_known(fixture: &dyn Fixture) {
     let known = chat.window(Load::new()).await.known();
     let small = profile("small");
     chat.compact_as(&small, CompactionVersion::NONE, Cut::window_from(Seq::new(1))).await.expect("the cut is legal");
-    let window = chat.window(Load::new().profile(small).known(known)).await;
+    let window = chat.window(Load::new().profile(small).known(known.clone())).await;
     assert_eq!(window.exchanges, added[1..]);
     let small_is_known = Load::new().known(window.known());
     assert_eq!(chat.window(small_is_known).await.exchanges, added);
-    assert_eq!(chat.load(Load::new().known(known)).await, Loaded::Unchanged, "the default profile did not change");
+    assert_eq!(
+        chat.load(Load::new().known(known.clone())).await,
+        Loaded::Unchanged,
+        "the default profile did not change"
+    );
 }
 
 /// Only the very state is known: a revision or a compaction version that never was brings the window.
@@ -82,14 +88,22 @@ pub async fn what_never_was_is_not_known(fixture: &dyn Fixture) {
     let added = chat.add_turns(1).await;
     let now = chat.window(Load::new()).await.known();
     let in_incarnation = |version| Revision::new(now.revision.incarnation(), version);
+    let of_revision = |revision| Known { revision, ..now.clone() };
+    let of_compaction = |version| Known { compaction: CompactionVersion::new(version), ..now.clone() };
     for known in [
-        Known { compaction: CompactionVersion::new(1), ..now },
-        Known { compaction: CompactionVersion::new(u64::MAX), ..now },
-        Known { revision: in_incarnation(u64::MAX), ..now },
-        Known { revision: in_incarnation(now.revision.version().wrapping_sub(1)), ..now },
-        Known { revision: Revision::new(Incarnation::random(), now.revision.version()), ..now },
+        of_compaction(1),
+        of_compaction(u64::MAX),
+        of_revision(in_incarnation(u64::MAX)),
+        of_revision(in_incarnation(now.revision.version().wrapping_sub(1))),
+        of_revision(Revision::new(Incarnation::random(), now.revision.version())),
+        // Where a server lost what it acknowledged, another exchange has come to the same revision.
+        Known { newest: Some(ExchangeId::generate()), ..now.clone() },
     ] {
-        assert_eq!(chat.window(Load::new().known(known)).await.exchanges, added, "{known:?}");
+        assert_eq!(chat.window(Load::new().known(known.clone())).await.exchanges, added, "{known:?}");
+    }
+    let without_end = Known { newest: None, ..now.clone() };
+    for known in [now, without_end] {
+        assert_eq!(chat.load(Load::new().known(known.clone())).await, Loaded::Unchanged);
     }
 }
 
@@ -100,7 +114,7 @@ pub async fn a_recorded_exchange_is_found_first(fixture: &dyn Fixture) {
     let known = chat.window(Load::new()).await.known();
     for recorded in added {
         let asked = Load::new().exchange(recorded.exchange.id.clone());
-        for load in [asked.clone(), asked.clone().known(known), asked.limit(limit(1, 1).limit)] {
+        for load in [asked.clone(), asked.clone().known(known.clone()), asked.limit(limit(1, 1).limit)] {
             assert_eq!(chat.load(load).await, Loaded::AlreadyRecorded(recorded.clone()));
         }
     }

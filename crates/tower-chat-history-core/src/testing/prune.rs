@@ -119,11 +119,11 @@ pub async fn what_was_known_is_not_known(fixture: &dyn Fixture) {
     for from in 1..4 {
         let pruned = prunable.keep(Keep::From(Seq::new(from))).await;
         for known in &known {
-            let window = chat.window(Load::new().known(*known)).await;
+            let window = chat.window(Load::new().known(known.clone())).await;
             assert_eq!((window.revision, window.exchanges.as_slice()), (pruned.revision, &log[from as usize..]));
         }
         known.push(chat.window(Load::new()).await.known());
-        assert_eq!(chat.load(Load::new().known(known[from as usize])).await, Loaded::Unchanged);
+        assert_eq!(chat.load(Load::new().known(known[from as usize].clone())).await, Loaded::Unchanged);
     }
 }
 

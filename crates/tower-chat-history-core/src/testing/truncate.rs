@@ -32,11 +32,11 @@ pub async fn what_stays_is_a_new_incarnation(fixture: &dyn Fixture) {
         let revision = edit.keep(1).await.expect("an exchange stays");
         assert!(known.iter().all(|known| known.revision.incarnation() != revision.incarnation()));
         for known in &known {
-            let window = chat.window(Load::new().known(*known)).await;
+            let window = chat.window(Load::new().known(known.clone())).await;
             assert_eq!((window.revision, window.exchanges.len()), (revision, 1));
         }
         known.push(chat.window(Load::new()).await.known());
-        assert_eq!(chat.load(Load::new().known(known[known.len() - 1])).await, Loaded::Unchanged);
+        assert_eq!(chat.load(Load::new().known(known[known.len() - 1].clone())).await, Loaded::Unchanged);
     }
 }
 

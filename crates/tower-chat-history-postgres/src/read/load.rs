@@ -10,7 +10,7 @@ use crate::{
 };
 
 pub(crate) async fn load(call: &Call, id: &ConversationId, load: Load) -> Result<Loaded, Failure> {
-    let known = load.known.map(|Known { revision, compaction }| {
+    let known = load.known.map(|Known { revision, compaction, .. }| {
         (uuid(revision.incarnation()), stored(revision.version()), stored(revision.first().get()), compaction.get())
     });
     let (incarnation, version, first, compaction) = known

@@ -1,7 +1,7 @@
 -- Adds an exchange: id, what is expected (kind, incarnation, version), what it continues, whether it opens a turn, its messages
--- and their bytes, its record, an incarnation for a new log, this call's name, milliseconds to live, and then perhaps a
--- compaction (`cut_at`).
-local id, expect, incarnation, version, continues, opens, messages, bytes, body, fresh, call, ttl = unpack(ARGV, 1, 12)
+-- and their bytes, its record, random bytes for a new log, this call's name, milliseconds to live, and then perhaps a compaction
+-- (`cut_at`).
+local id, expect, incarnation, version, continues, opens, messages, bytes, body, random, call, ttl = unpack(ARGV, 1, 12)
 local CUT = 13
 local profile = ARGV[CUT]
 local self = find(profile or '')
@@ -67,7 +67,12 @@ if profile then
 end
 
 opens, messages, bytes = tonumber(opens), tonumber(messages), tonumber(bytes)
-self = self or {i = fresh, t = 0, n = 0, f = 0, b = 0, x = 0, k = 0, messages = 0, bytes = 0, openings = 0}
+if not self then
+  -- This call may come again after somebody deleted what it began: that is another life then, so the time has a part in it.
+  local now = redis.call('TIME')
+  local fresh = string.sub(random, 1, 10) .. struct.pack('>I6', now[1] % 100000000 * 1000000 + now[2])
+  self = {i = fresh, t = 0, n = 0, f = 0, b = 0, x = 0, k = 0, messages = 0, bytes = 0, openings = 0}
+end
 local entry = struct.pack(NUMBERS, opens, self.messages, self.bytes, self.openings, messages, bytes) .. call .. id
 
 -- The first write is one that a full server refuses: then nothing is written. What comes after it is not refused.

@@ -1,11 +1,5 @@
 -- The index: what stands where in the log.
 
--- An index entry's numbers: whether the exchange opens a turn; how many messages, bytes of them, and openings stand before it in
--- the log as it was before any prune; and its own messages and bytes. What two positions have between them is a difference, and
--- where a sum is reached is found by halving: nothing is walked through. Behind them stand the call that stored it (16 bytes)
--- and its id.
-local NUMBERS, CALL, ID = '>BI6I8I6I4I6', 32, 48
-
 -- The numbers, or nothing if the entry is none.
 local function numbers(entry)
   if entry and #entry >= ID and string.byte(entry) <= 1 then

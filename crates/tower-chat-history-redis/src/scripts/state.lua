@@ -13,6 +13,12 @@ local meta, log, index, ids = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 -- messages, bytes of them, and openings there are before n, also of what was pruned.
 local LAYOUT, STATE, STATE_SIZE = 1, '>BBc16I6I6I6I6I6I6I8I6', 68
 
+-- An index entry's numbers: whether the exchange opens a turn; how many messages, bytes of them, and openings stand before it in
+-- the log as it was before any prune; and its own messages and bytes. What two positions have between them is a difference, and
+-- where a sum is reached is found by halving: nothing is walked through. Behind them stand the call that stored it (16 bytes)
+-- and its id.
+local NUMBERS, CALL, ID = '>BI6I8I6I4I6', 32, 48
+
 -- Ends the script with the answer that the conversation is damaged, at a position. Only before anything is written.
 local function damaged(seq)
   return error({err = 'DAMAGED ' .. string.format('%.0f', seq)})

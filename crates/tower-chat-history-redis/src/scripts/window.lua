@@ -1,6 +1,6 @@
 -- Goes on where `load.lua` ends.
 whole(self)
-local most_messages, most_bytes = tonumber(ARGV[7]), tonumber(ARGV[8])
+local most_messages, most_bytes = tonumber(ARGV[8]), tonumber(ARGV[9])
 local window, record = '0', false
 if self.v then
   local _

@@ -25,7 +25,10 @@ impl Request for LoadWindow {
         }
         let compaction = log.compaction(connection, &self.load.profile)?;
         let version = compaction.as_ref().map_or(CompactionVersion::NONE, |stored| stored.version);
-        if self.load.known == Some(Known { revision: log.revision, compaction: version }) {
+        if let Some(Known { revision, compaction, newest }) = &self.load.known
+            && (*revision, *compaction) == (log.revision, version)
+            && log.ends_with(connection, newest.as_ref())?
+        {
             return Ok(Loaded::Unchanged);
         }
         let compaction = compaction.map(|stored| stored.parse(&self.id, &self.load.profile)).transpose()?;

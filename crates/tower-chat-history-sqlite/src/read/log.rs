@@ -74,6 +74,15 @@ impl Log {
         Ok(place.map(|place| Seq::new(seq_of(place))))
     }
 
+    /// Whether that exchange is the newest one; `None` is any.
+    pub(super) fn ends_with(&self, connection: &Connection, newest: Option<&ExchangeId>) -> rusqlite::Result<bool> {
+        let Some(newest) = newest else { return Ok(true) };
+        let sql = "SELECT id = ?2 FROM exchange WHERE place = ?1";
+        let place = self.place(self.len.saturating_sub(1));
+        let same = connection.prepare_cached(sql)?.query_row(params![place, newest.as_str()], |row| row.get(0));
+        Ok(same.optional()?.unwrap_or(false))
+    }
+
     pub(crate) fn compaction(
         &self,
         connection: &Connection,

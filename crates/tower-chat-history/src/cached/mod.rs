@@ -113,7 +113,7 @@ impl<S: HistoryStore> HistoryStore for CachedStore<S> {
     }
 
     async fn load(&self, id: &ConversationId, mut load: Load) -> Result<Loaded, StoreError> {
-        let (entry, asked) = (self.windows.get(id), load.known);
+        let (entry, asked) = (self.windows.get(id), load.known.clone());
         let kept = entry.as_deref().and_then(|entry| entry.window(&load));
         if let Some(window) = kept {
             load.known = Some(window.known());

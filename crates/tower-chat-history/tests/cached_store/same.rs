@@ -160,9 +160,11 @@ async fn a_caller_that_knows_what_is_past_gets_the_window() {
     store.append(&id, append()).await.unwrap();
     let Loaded::Window(first) = store.load(&id, Load::new()).await.unwrap() else { panic!("it is there") };
     let known: Known = first.known();
-    assert_eq!(store.load(&id, Load::new().known(known)).await.unwrap(), Loaded::Unchanged);
+    assert_eq!(store.load(&id, Load::new().known(known.clone())).await.unwrap(), Loaded::Unchanged);
     store.append(&id, append()).await.unwrap();
-    let Loaded::Window(second) = store.load(&id, Load::new().known(known)).await.unwrap() else { panic!("it changed") };
+    let Loaded::Window(second) = store.load(&id, Load::new().known(known.clone())).await.unwrap() else {
+        panic!("it changed")
+    };
     assert_eq!(second.exchanges.len(), 2);
     // And one who knows more than is kept here.
     behind.append(&id, append()).await.unwrap();

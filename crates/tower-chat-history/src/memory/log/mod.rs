@@ -6,7 +6,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use tower_chat_history_core::{
     Append, Appended, Compact, CompactOutcome, Compaction, CompactionVersion, Exchange, ExchangeId, Expect,
-    Incarnation, Known, Load, Loaded, Page, Profile, Recorded, Revision, Scan, Seq, StoreError, Window, WindowScan,
+    Incarnation, Load, Loaded, Page, Profile, Recorded, Revision, Scan, Seq, StoreError, Window, WindowScan,
 };
 
 #[derive(Debug)]
@@ -96,7 +96,11 @@ impl Log {
         }
         let compaction = self.compactions.get(&load.profile);
         let version = compaction.map_or(CompactionVersion::NONE, |compaction| compaction.version);
-        if load.known == Some(Known { revision: self.revision(), compaction: version }) {
+        let newest = self.entries.last().map(|entry| &entry.exchange.id);
+        if let Some(known) = &load.known
+            && (known.revision, known.compaction) == (self.revision(), version)
+            && (known.newest.is_none() || known.newest.as_ref() == newest)
+        {
             return Loaded::Unchanged;
         }
         let window_start = compaction.map_or(0, |compaction| self.index(compaction.cut.window_start));
@@ -184,7 +188,7 @@ enum Verdict {
 
 #[cfg(test)]
 mod tests {
-    use tower_chat_history_core::{Cut, Message};
+    use tower_chat_history_core::{Cut, Known, Message};
 
     use super::*;
 
@@ -208,8 +212,8 @@ mod tests {
         let refused = log.append(append("b").compact(compact), full).unwrap_err();
         assert!(matches!(refused, StoreError::Full { .. }));
         assert_eq!((log.revision(), log.entries.len(), log.compactions.len()), (first.revision, 1, 0));
-        let known = Known { revision: first.revision, compaction: CompactionVersion::NONE };
-        let load = Load::new().known(known).exchange(ExchangeId::new("b").unwrap());
+        let known = Known { revision: first.revision, compaction: CompactionVersion::NONE, newest: None };
+        let load = Load::new().known(known.clone()).exchange(ExchangeId::new("b").unwrap());
         assert_eq!(log.load(&load), Loaded::Unchanged);
     }
 
