@@ -1,7 +1,8 @@
 //! What a turn costs with PostgreSQL and with Redis: a window of 60 messages is read, two messages are appended.
 //!
-//! Beside the layer, in the same run, stand the store alone (a load and an append) and what one would write by hand with the
-//! driver (`raw`): two statements on messages of 250 bytes, which check nothing, know no conversation, and repeat nothing. `cached` is
+//! Beside the layer, in the same run, stand the store alone (a load and an append), the driver's two statements on messages of 250
+//! bytes (`raw`), which check nothing, know no conversation, and repeat nothing, and with them what else a service would do by
+//! itself: make a request of what was read, and call the model (`by hand`). `cached` is
 //! the same with a `CachedStore`, where every conversation's calls come to one process; without it each turn transfers and
 //! decodes its whole window. They take turns, and the medians are printed; statistics of one of them alone would say little, as
 //! the servers share the machine.
@@ -10,11 +11,22 @@
 //! (`-- redis`) choose among them.
 #![allow(clippy::unwrap_used)] // A bench that cannot be set up has nothing to measure.
 
-use std::{hint::black_box, sync::Arc};
+use std::{
+    hint::black_box,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
+    time::Duration,
+};
+
+use async_openai::types::chat::{
+    ChatCompletionRequestAssistantMessage, ChatCompletionRequestMessage, ChatCompletionRequestUserMessage,
+};
 
 use benches::{
     Llm, WINDOW,
-    contest::{Circle, Contest, crowd, paired, timed},
+    contest::{Circle, crowd, paired, timed},
     conversation, fill_all, llm, question, text, turn,
 };
 use futures_util::{FutureExt as _, future::BoxFuture};
@@ -22,7 +34,7 @@ use redis::{AsyncCommands as _, aio::ConnectionManager};
 use tests::servers::{left_out, postgres, redis as redis_server};
 use tokio::runtime::Runtime;
 use tokio_postgres::{Client, NoTls, Statement};
-use tower::{Layer as _, ServiceExt as _};
+use tower::{Layer as _, Service as _, ServiceExt as _};
 use tower_chat_history::{
     Append, CachedStore, ChatHistory, ChatHistoryLayer, Exchange, ExchangeId, Expect, HistoryOptions, HistoryStore,
     InConversation, Load, LoadLimit, Loaded,
@@ -32,19 +44,21 @@ use tower_chat_history_postgres::PostgresStore;
 use tower_chat_history_redis::RedisStore;
 
 const CONVERSATIONS: usize = 1_000;
-/// Connections that PostgreSQL's raw turns share, as many as a pool has that leaves some to others.
-const CONNECTIONS: usize = 8;
+/// Connections that PostgreSQL's raw turns share, as many as the store's pool has.
+const CONNECTIONS: usize = 10;
 const ROUNDS: usize = 1_000;
 const CROWDS: usize = 15;
 
-/// A turn by hand.
+/// A turn's two statements, by hand.
 trait Raw: Send + Sync + 'static {
-    fn turn(&self, session: usize) -> impl Future<Output = ()> + Send;
+    fn read(&self, session: usize) -> impl Future<Output = Vec<String>> + Send;
+    fn write(&self, session: usize) -> impl Future<Output = ()> + Send;
 }
 
 /// A table of messages, on connections that are shared by those who call at once.
 struct Table {
     connections: Vec<(Client, Statement, Statement)>,
+    next: AtomicUsize,
     text: String,
 }
 
@@ -68,18 +82,28 @@ impl Table {
             let (read, write) = (client.prepare(read).await.unwrap(), client.prepare(write).await.unwrap());
             connections.push((client, read, write));
         }
-        Self { connections, text: text() }
+        Self { connections, next: AtomicUsize::new(0), text: text() }
+    }
+}
+
+impl Table {
+    fn connection(&self) -> &(Client, Statement, Statement) {
+        &self.connections[self.next.fetch_add(1, Relaxed) % CONNECTIONS]
     }
 }
 
 impl Raw for Table {
-    async fn turn(&self, session: usize) {
-        let (client, read, write) = &self.connections[session % CONNECTIONS];
-        let key = session as i64;
-        let rows = client.query(read, &[&key, &(WINDOW as i64)]).await.unwrap();
-        let window: Vec<(i64, i32, String)> = rows.iter().map(|row| (row.get(0), row.get(1), row.get(2))).collect();
-        assert_eq!(black_box(window).len(), WINDOW);
-        client.execute(write, &[&key, &[&*self.text, &*self.text].as_slice()]).await.unwrap();
+    async fn read(&self, session: usize) -> Vec<String> {
+        let (client, read, _) = self.connection();
+        let rows = client.query(read, &[&(session as i64), &(WINDOW as i64)]).await.unwrap();
+        let window = rows.iter().map(|row| (row.get::<_, i64>(0), row.get::<_, i32>(1), row.get(2)));
+        window.map(|row| black_box(row).2).collect()
+    }
+
+    async fn write(&self, session: usize) {
+        let (client, _, write) = self.connection();
+        let texts = [&*self.text, &*self.text];
+        client.execute(write, &[&(session as i64), &texts.as_slice()]).await.unwrap();
     }
 }
 
@@ -101,13 +125,13 @@ impl Lists {
 }
 
 impl Raw for Lists {
-    async fn turn(&self, session: usize) {
-        let (key, mut connection) = (format!("raw:{session}"), self.connection.clone());
-        let window: Vec<String> = connection.lrange(&key, -(WINDOW as isize), -1).await.unwrap();
-        assert_eq!(black_box(window).len(), WINDOW);
-        let mut pipeline = redis::pipe();
-        pipeline.rpush(&key, &[&self.text, &self.text]).ignore().expire(&key, 86_400).ignore();
-        let () = pipeline.query_async(&mut connection).await.unwrap();
+    async fn read(&self, session: usize) -> Vec<String> {
+        self.connection.clone().lrange(format!("raw:{session}"), -(WINDOW as isize), -1).await.unwrap()
+    }
+
+    async fn write(&self, session: usize) {
+        let texts = [&self.text, &self.text];
+        let _: usize = self.connection.clone().rpush(format!("raw:{session}"), &texts).await.unwrap();
     }
 }
 
@@ -116,9 +140,32 @@ fn limit(messages: usize) -> LoadLimit {
     LoadLimit::new(messages, 1 << 30).unwrap()
 }
 
+/// A turn with the driver alone.
+async fn raw_turn(by_hand: Arc<impl Raw>, circle: Arc<Circle>) {
+    let session = circle.next();
+    assert_eq!(black_box(by_hand.read(session).await).len(), WINDOW);
+    by_hand.write(session).await;
+}
+
+/// The same, and the model's call with what was read: what a service would do that keeps no more than texts.
+async fn turn_by_hand(by_hand: Arc<impl Raw>, mut llm: Llm, circle: Arc<Circle>) {
+    let session = circle.next();
+    let mut request = question();
+    let window =
+        by_hand.read(session).await.into_iter().enumerate().map(|(at, text)| -> ChatCompletionRequestMessage {
+            match at % 2 {
+                0 => ChatCompletionRequestUserMessage::from(text).into(),
+                _ => ChatCompletionRequestAssistantMessage::from(text).into(),
+            }
+        });
+    request.messages.splice(0..0, window);
+    black_box(llm.ready().await.unwrap().call(request).await.unwrap());
+    by_hand.write(session).await;
+}
+
 /// A load and an append, without the layer.
-async fn store_turn(store: Arc<dyn HistoryStore>, number: usize) {
-    let id = conversation(number);
+async fn store_turn(store: Arc<dyn HistoryStore>, circle: Arc<Circle>) {
+    let id = conversation(circle.next());
     let Loaded::Window(window) = store.load(&id, Load::new().limit(limit(WINDOW))).await.unwrap() else {
         panic!("it was filled")
     };
@@ -134,43 +181,42 @@ fn chat(store: &Arc<dyn HistoryStore>) -> Chat {
     ChatHistoryLayer::with_options(Arc::clone(store), OpenAi::new(), options).layer(llm())
 }
 
-async fn layer_turn(chat: Chat, number: usize) {
-    let call = InConversation::new(conversation(number), question());
+async fn layer_turn(chat: Chat, circle: Arc<Circle>) {
+    let call = InConversation::new(conversation(circle.next()), question());
     black_box(chat.oneshot(call).await.unwrap());
 }
 
-fn compare(name: &str, runtime: &Runtime, by_hand: impl Raw, store: impl HistoryStore + Clone) {
+fn compare(name: &str, runtime: &Runtime, raw: impl Raw, store: impl HistoryStore + Clone) {
     runtime.block_on(fill_all(&store, 0..4 * CONVERSATIONS, WINDOW / 2));
     let _guard = runtime.enter();
-    let by_hand = Arc::new(by_hand);
+    let raw = Arc::new(raw);
     let plain: Arc<dyn HistoryStore> = Arc::new(store.clone());
     let cached: Arc<dyn HistoryStore> = Arc::new(CachedStore::with_limit(store, 1 << 30));
     let (chat, cached_chat) = (chat(&plain), chat(&cached));
-    let [of_raw, of_store, of_cached_store, of_layer, of_cached_layer] =
-        [0, 0, 1, 2, 3].map(|part| Circle::new(part * CONVERSATIONS, CONVERSATIONS));
-    // Each conversation is known where it is to be known.
-    runtime.block_on(async {
-        for _ in 0..CONVERSATIONS {
-            store_turn(Arc::clone(&cached), of_cached_store.next()).await;
-            layer_turn(cached_chat.clone(), of_cached_layer.next()).await;
-        }
-    });
-    let raw_turn = || {
-        let (by_hand, session) = (Arc::clone(&by_hand), of_raw.next());
-        async move { by_hand.turn(session).await }
-    };
+    let circles = [0, 0, 0, 1, 2, 3].map(|part| Arc::new(Circle::new(part * CONVERSATIONS, CONVERSATIONS)));
+    let of = |contestant: usize| Arc::clone(&circles[contestant]);
+    let turns: [(&str, &dyn Fn() -> BoxFuture<'static, ()>); 6] = [
+        ("raw", &|| raw_turn(Arc::clone(&raw), of(0)).boxed()),
+        ("by hand", &|| turn_by_hand(Arc::clone(&raw), llm(), of(1)).boxed()),
+        ("store", &|| store_turn(Arc::clone(&plain), of(2)).boxed()),
+        ("store, cached", &|| store_turn(Arc::clone(&cached), of(3)).boxed()),
+        ("layer", &|| layer_turn(chat.clone(), of(4)).boxed()),
+        ("layer, cached", &|| layer_turn(cached_chat.clone(), of(5)).boxed()),
+    ];
+    // Each conversation once: what comes the first time costs more, and is known from then on where it is to be known.
+    for (_, turn) in turns {
+        runtime.block_on(timed(CONVERSATIONS as u64, turn));
+    }
     for (title, rounds, at_once) in [("turn", ROUNDS, false), ("64 tasks", CROWDS, true)] {
         let run = |turn: &dyn Fn() -> BoxFuture<'static, ()>| {
             runtime.block_on(async { if at_once { timed(1, || crowd(turn)).await } else { timed(1, turn).await } })
         };
-        let contest: &mut Contest<'_> = &mut [
-            ("raw", &mut || run(&|| raw_turn().boxed())),
-            ("store", &mut || run(&|| store_turn(Arc::clone(&plain), of_store.next()).boxed())),
-            ("store, cached", &mut || run(&|| store_turn(Arc::clone(&cached), of_cached_store.next()).boxed())),
-            ("layer", &mut || run(&|| layer_turn(chat.clone(), of_layer.next()).boxed())),
-            ("layer, cached", &mut || run(&|| layer_turn(cached_chat.clone(), of_cached_layer.next()).boxed())),
-        ];
-        paired(&format!("{title}/{name}"), rounds, contest);
+        let mut runs = turns.map(|(name, turn)| (name, move || run(turn)));
+        let mut contest: Vec<(&str, &mut dyn FnMut() -> Duration)> = Vec::new();
+        for (name, run) in &mut runs {
+            contest.push((name, run));
+        }
+        paired(&format!("{title}/{name}"), rounds, &mut contest);
     }
 }
 

@@ -101,16 +101,16 @@ impl Table {
     }
 }
 
-async fn blocking_turn(table: Arc<Table>, session: usize) {
-    let reading = Arc::clone(&table);
+async fn blocking_turn(table: Arc<Table>, circle: Arc<Circle>) {
+    let (session, reading) = (circle.next(), Arc::clone(&table));
     spawn_blocking(move || reading.read(session)).await.unwrap();
     spawn_blocking(move || table.write(session)).await.unwrap();
 }
 
 type Chat = ChatHistory<Llm, OpenAi>;
 
-async fn layer_turn(chat: Chat, number: usize) {
-    let call = InConversation::new(conversation(number), question());
+async fn layer_turn(chat: Chat, circle: Arc<Circle>) {
+    let call = InConversation::new(conversation(circle.next()), question());
     black_box(chat.oneshot(call).await.unwrap());
 }
 
@@ -124,8 +124,9 @@ fn turns(criterion: &mut Criterion) {
         store.close().await.unwrap();
     });
     Table::open(&by_hand, "OFF").fill();
-    let of_table = Circle::new(0, CONVERSATIONS);
-    let [of_layer, of_cached_layer] = [0, 1].map(|half| Circle::new(half * CONVERSATIONS / 2, CONVERSATIONS / 2));
+    // The layer's two contestants have a half each, and the table's as many.
+    let circle = |half: usize| Arc::new(Circle::new(half * CONVERSATIONS / 2, CONVERSATIONS / 2));
+    let (of_table, of_layer, of_cached_layer) = (circle(0), circle(0), circle(1));
 
     for (name, synchronous) in [("FULL", Synchronous::Full), ("NORMAL", Synchronous::Normal)] {
         let table = Arc::new(Table::open(&by_hand, name));
@@ -134,10 +135,12 @@ fn turns(criterion: &mut Criterion) {
         let chat = ChatHistoryLayer::new(store.clone(), OpenAi::new()).layer(llm());
         let cached = ChatHistoryLayer::new(CachedStore::with_limit(store.clone(), CACHED), OpenAi::new()).layer(llm());
 
-        // Each conversation is known where it is to be known.
+        // Each conversation once: what comes the first time costs more, and is known from then on where it is to be known.
         runtime.block_on(async {
             for _ in 0..CONVERSATIONS / 2 {
-                layer_turn(cached.clone(), of_cached_layer.next()).await;
+                blocking_turn(Arc::clone(&table), Arc::clone(&of_table)).await;
+                layer_turn(chat.clone(), Arc::clone(&of_layer)).await;
+                layer_turn(cached.clone(), Arc::clone(&of_cached_layer)).await;
             }
         });
 
@@ -161,9 +164,11 @@ fn turns(criterion: &mut Criterion) {
                     table.write(session);
                 })
             };
-            let mut blocking = || runtime.block_on(timed(1, || blocking_turn(Arc::clone(&table), of_table.next())));
-            let mut layer = || runtime.block_on(timed(1, || layer_turn(chat.clone(), of_layer.next())));
-            let mut keeping = || runtime.block_on(timed(1, || layer_turn(cached.clone(), of_cached_layer.next())));
+            let mut blocking =
+                || runtime.block_on(timed(1, || blocking_turn(Arc::clone(&table), Arc::clone(&of_table))));
+            let mut layer = || runtime.block_on(timed(1, || layer_turn(chat.clone(), Arc::clone(&of_layer))));
+            let mut keeping =
+                || runtime.block_on(timed(1, || layer_turn(cached.clone(), Arc::clone(&of_cached_layer))));
             let contest: &mut Contest<'_> = &mut [
                 ("spawn_blocking", &mut blocking),
                 ("layer", &mut layer),
@@ -173,10 +178,10 @@ fn turns(criterion: &mut Criterion) {
             ];
             paired(&format!("turn/{name}"), 2_000, contest);
             let mut blocking =
-                || runtime.block_on(timed(1, || crowd(|| blocking_turn(Arc::clone(&table), of_table.next()))));
-            let mut layer = || runtime.block_on(timed(1, || crowd(|| layer_turn(chat.clone(), of_layer.next()))));
+                || runtime.block_on(timed(1, || crowd(|| blocking_turn(Arc::clone(&table), Arc::clone(&of_table)))));
+            let mut layer = || runtime.block_on(timed(1, || crowd(|| layer_turn(chat.clone(), Arc::clone(&of_layer)))));
             let mut keeping =
-                || runtime.block_on(timed(1, || crowd(|| layer_turn(cached.clone(), of_cached_layer.next()))));
+                || runtime.block_on(timed(1, || crowd(|| layer_turn(cached.clone(), Arc::clone(&of_cached_layer)))));
             let contest: &mut Contest<'_> =
                 &mut [("spawn_blocking", &mut blocking), ("layer", &mut layer), ("layer, cached", &mut keeping)];
             paired(&format!("64 tasks/{name}"), 20, contest);
@@ -203,11 +208,11 @@ fn turns(criterion: &mut Criterion) {
         });
         group.bench_function("spawn_blocking", |b| {
             b.to_async(&runtime)
-                .iter_custom(|times| timed(times, || blocking_turn(Arc::clone(&table), of_table.next())));
+                .iter_custom(|times| timed(times, || blocking_turn(Arc::clone(&table), Arc::clone(&of_table))));
         });
         for (name, chat, circle) in [("layer", &chat, &of_layer), ("layer, cached", &cached, &of_cached_layer)] {
             group.bench_function(name, |b| {
-                b.to_async(&runtime).iter_custom(|times| timed(times, || layer_turn(chat.clone(), circle.next())));
+                b.to_async(&runtime).iter_custom(|times| timed(times, || layer_turn(chat.clone(), Arc::clone(circle))));
             });
         }
         group.finish();
@@ -218,13 +223,14 @@ fn turns(criterion: &mut Criterion) {
             .sampling_mode(SamplingMode::Flat)
             .throughput(Throughput::Elements((TASKS * TURNS) as u64));
         group.bench_function("spawn_blocking", |b| {
-            b.to_async(&runtime)
-                .iter_custom(|times| timed(times, || crowd(|| blocking_turn(Arc::clone(&table), of_table.next()))));
+            b.to_async(&runtime).iter_custom(|times| {
+                timed(times, || crowd(|| blocking_turn(Arc::clone(&table), Arc::clone(&of_table))))
+            });
         });
         for (name, chat, circle) in [("layer", &chat, &of_layer), ("layer, cached", &cached, &of_cached_layer)] {
             group.bench_function(name, |b| {
                 b.to_async(&runtime)
-                    .iter_custom(|times| timed(times, || crowd(|| layer_turn(chat.clone(), circle.next()))));
+                    .iter_custom(|times| timed(times, || crowd(|| layer_turn(chat.clone(), Arc::clone(circle)))));
             });
         }
         group.finish();

@@ -34,7 +34,7 @@ impl Circle {
     }
 }
 
-/// All callers at once, each making its turns one after the other.
+/// All callers at once, each making its turns one after the other. (A turn that chooses its conversation does so when it begins.)
 pub async fn crowd<F: Future<Output = ()> + Send + 'static>(turn: impl Fn() -> F) {
     let callers = (0..TASKS).map(|_| {
         let turns: Vec<F> = (0..TURNS).map(|_| turn()).collect();

@@ -158,6 +158,14 @@ impl Window {
         Known { revision: self.revision, compaction: self.compaction_version(), newest }
     }
 
+    /// Whether a caller who knows that has this window already.
+    #[must_use]
+    pub fn is_known(&self, known: &Known) -> bool {
+        let newest = self.exchanges.last().map(|recorded| &recorded.exchange.id);
+        (known.revision, known.compaction) == (self.revision, self.compaction_version())
+            && (known.newest.is_none() || known.newest.as_ref() == newest)
+    }
+
     /// The version of the profile's compaction.
     #[must_use]
     pub fn compaction_version(&self) -> CompactionVersion {

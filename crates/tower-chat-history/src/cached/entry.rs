@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tower_chat_history_core::{
-    Appended, Compact, CompactOutcome, Compaction, Exchange, Load, LoadLimit, Profile, Recorded, Scan, Window,
+    Appended, Compact, CompactOutcome, Compaction, Exchange, Load, LoadLimit, Message, Profile, Recorded, Scan, Window,
     WindowScan,
 };
 
@@ -16,12 +16,11 @@ const FRAME: usize = 256;
 /// The windows of one conversation. They are never changed, so whoever holds them has a whole state of the log.
 #[derive(Debug)]
 pub(super) struct Entry {
-    /// The one that was asked for last is the last one.
+    /// The one that was brought last is the last one.
     windows: Vec<Kept>,
-    bytes: u64,
 }
 
-/// What a store would answer to a load of that profile within that limit, if the window's revision is still the log's.
+/// What a store would answer to a load of that profile within that limit, if the window is still the log's end.
 #[derive(Clone, Debug)]
 struct Kept {
     profile: Profile,
@@ -30,36 +29,10 @@ struct Kept {
     size: Size,
 }
 
-/// How many messages a window has, and how many bytes of their JSON: summed up once, and not at each append.
-#[derive(Clone, Copy, Debug, Default)]
-struct Size {
-    messages: usize,
-    bytes: usize,
-}
-
-impl Size {
-    fn of<'a>(exchanges: impl IntoIterator<Item = &'a Recorded>) -> Self {
-        exchanges.into_iter().fold(Self::default(), |size, recorded| size.with(&recorded.exchange))
-    }
-
-    fn with(self, exchange: &Exchange) -> Self {
-        Self { messages: self.messages + exchange.messages.len(), bytes: self.bytes + exchange.bytes() }
-    }
-
-    const fn exceeds(self, limit: LoadLimit) -> bool {
-        self.messages > limit.messages() || self.bytes > limit.bytes()
-    }
-}
-
 impl Entry {
-    fn new(windows: Vec<Kept>) -> Self {
-        let bytes = windows.iter().map(Kept::bytes).sum::<usize>() as u64;
-        Self { windows, bytes }
-    }
-
     /// What it takes in memory, in bytes: an estimate.
-    pub(super) const fn bytes(&self) -> u64 {
-        self.bytes
+    pub(super) fn bytes(&self) -> u64 {
+        self.windows.iter().map(Kept::bytes).sum::<usize>() as u64
     }
 
     /// The window that answers this, if it is still the newest.
@@ -67,14 +40,19 @@ impl Entry {
         self.windows.iter().find(|kept| kept.answers(load)).map(|kept| &kept.window)
     }
 
-    /// The conversation after that window was loaded.
-    pub(super) fn loaded(before: Option<&Self>, load: &Load, window: Window) -> Self {
-        let others = before.into_iter().flat_map(|entry| &entry.windows);
+    /// The conversation after that window was loaded, in so much memory: older windows make room for it.
+    pub(super) fn loaded(before: Option<&Self>, load: &Load, window: Window, most_bytes: u64) -> Self {
+        // What is kept of a past life is of no more use, and was to be deleted.
+        let of_this_life = |kept: &&Kept| kept.window.revision.incarnation() == window.revision.incarnation();
+        let others = before.into_iter().flat_map(|entry| &entry.windows).filter(of_this_life);
         let mut windows: Vec<_> = others.filter(|kept| !kept.answers(load)).cloned().collect();
-        windows.drain(..windows.len().saturating_sub(MOST - 1));
         let size = Size::of(&window.exchanges);
         windows.push(Kept { profile: load.profile.clone(), limit: load.limit, window, size });
-        Self::new(windows)
+        let mut entry = Self { windows };
+        while entry.windows.len() > MOST || (entry.windows.len() > 1 && entry.bytes() > most_bytes) {
+            entry.windows.remove(0);
+        }
+        entry
     }
 
     /// The conversation after that exchange was stored; `None` if no window is known to be the newest any more.
@@ -86,24 +64,17 @@ impl Entry {
     ) -> Option<Self> {
         exchange.share_counts();
         let recorded = Recorded::new(appended.seq, exchange);
-        let mut windows: Vec<_> = self.windows.iter().filter(|kept| kept.precedes(appended)).cloned().collect();
-        for kept in &mut windows {
-            kept.window.revision = appended.revision;
-            kept.window.exchanges.push(recorded.clone());
-            kept.size = kept.size.with(&recorded.exchange);
-        }
-        if let (Some(compact), Some(outcome)) = (compact, &appended.compaction) {
-            compacted(&mut windows, compact, outcome);
-        }
-        windows.iter_mut().for_each(Kept::limit);
-        (!windows.is_empty()).then(|| Self::new(windows))
+        let compacted = compact.zip(appended.compaction.as_ref());
+        let windows: Vec<_> =
+            self.windows.iter().filter_map(|kept| kept.appended(&recorded, compacted, appended)).collect();
+        (!windows.is_empty()).then_some(Self { windows })
     }
 
-    /// The conversation after a compaction was stored.
-    pub(super) fn compacted(&self, compact: &Compact, outcome: &CompactOutcome) -> Self {
+    /// The conversation after a compaction was stored; `None` if nothing changes.
+    pub(super) fn compacted(&self, compact: &Compact, outcome: &CompactOutcome) -> Option<Self> {
         let mut windows = self.windows.clone();
-        compacted(&mut windows, compact, outcome);
-        Self::new(windows)
+        let changed = windows.iter_mut().filter_map(|kept| kept.compact(compact, outcome).then_some(())).count();
+        (changed > 0).then_some(Self { windows })
     }
 }
 
@@ -112,25 +83,60 @@ impl Kept {
         self.profile == load.profile && self.limit == load.limit
     }
 
-    /// Whether the log was as this window says until that append.
-    fn precedes(&self, appended: &Appended) -> bool {
-        let (before, after) = (self.window.revision, appended.revision);
-        let last = self.window.exchanges.last();
-        before.incarnation() == after.incarnation()
-            && before.first() == after.first()
-            && last.is_some_and(|last| last.seq.next() == appended.seq)
-    }
-
     /// What it takes in memory.
     fn bytes(&self) -> usize {
         let compaction = self.window.compaction.as_ref();
         let summary = compaction.and_then(|compaction| compaction.cut.summary.as_ref());
-        let frames = self.size.messages + self.window.exchanges.len() + 1;
-        self.size.bytes + FRAME * frames + summary.map_or(0, |summary| summary.text.len())
+        FRAME + self.size.memory + summary.map_or(0, |summary| summary.text.len())
+    }
+
+    /// The window after that append; `None` if there is more that it does not know.
+    fn appended(
+        &self,
+        recorded: &Recorded,
+        compacted: Option<(&Compact, &CompactOutcome)>,
+        appended: &Appended,
+    ) -> Option<Self> {
+        let (before, after) = (self.window.revision, appended.revision);
+        let next = self.window.exchanges.last()?.seq.next();
+        if before.incarnation() != after.incarnation() {
+            return None;
+        }
+        if next > appended.seq {
+            // It was loaded after the append, which took longer to answer.
+            return Some(self.clone());
+        }
+        if next < appended.seq || before.first() != after.first() {
+            return None;
+        }
+        let mut kept = self.clone();
+        kept.window.revision = after;
+        kept.window.exchanges.push(recorded.clone());
+        kept.size = kept.size.with(&recorded.exchange);
+        if let Some((compact, outcome)) = compacted {
+            kept.compact(compact, outcome);
+        }
+        kept.cut_to_limit();
+        Some(kept)
+    }
+
+    /// Applies a compaction, if it is of this profile and was stored: whether it was. (Where another one was met, the window is out
+    /// of date and stays so.)
+    fn compact(&mut self, compact: &Compact, outcome: &CompactOutcome) -> bool {
+        let CompactOutcome::Stored(version) = outcome else { return false };
+        if compact.profile != self.profile {
+            return false;
+        }
+        let (window, start) = (&mut self.window, compact.cut.window_start);
+        window.truncated &= window.exchanges.first().is_some_and(|first| start < first.seq);
+        window.exchanges.retain(|recorded| recorded.seq >= start);
+        window.compaction = Some(Compaction::new(*version, compact.cut.clone()));
+        self.size = Size::of(&window.exchanges);
+        true
     }
 
     /// Leaves out what the limit would not let through any more.
-    fn limit(&mut self) {
+    fn cut_to_limit(&mut self) {
         if !self.size.exceeds(self.limit) {
             return;
         }
@@ -148,14 +154,33 @@ impl Kept {
     }
 }
 
-/// Applies a compaction to the windows of its profile. (Where another one was met, they are out of date and stay so.)
-fn compacted(windows: &mut [Kept], compact: &Compact, outcome: &CompactOutcome) {
-    let CompactOutcome::Stored(version) = outcome else { return };
-    for Kept { window, size, .. } in windows.iter_mut().filter(|kept| kept.profile == compact.profile) {
-        let start = compact.cut.window_start;
-        window.truncated &= window.exchanges.first().is_some_and(|first| start < first.seq);
-        window.exchanges.retain(|recorded| recorded.seq >= start);
-        window.compaction = Some(Compaction::new(*version, compact.cut.clone()));
-        *size = Size::of(&window.exchanges);
+/// How large a window is: summed up once, and not at each append.
+#[derive(Clone, Copy, Debug, Default)]
+struct Size {
+    messages: usize,
+    /// Of the messages' JSON.
+    bytes: usize,
+    /// What they take in memory, in bytes: their JSON, and what is copied out of it.
+    memory: usize,
+}
+
+impl Size {
+    fn of<'a>(exchanges: impl IntoIterator<Item = &'a Recorded>) -> Self {
+        exchanges.into_iter().fold(Self::default(), |size, recorded| size.with(&recorded.exchange))
+    }
+
+    fn with(self, exchange: &Exchange) -> Self {
+        let bytes = exchange.bytes();
+        let calls = exchange.messages.iter().flat_map(Message::tool_calls);
+        let copied: usize = calls.map(|call| call.id().len() + call.name().len() + call.arguments().len()).sum();
+        Self {
+            messages: self.messages + exchange.messages.len(),
+            bytes: self.bytes + bytes,
+            memory: self.memory + FRAME * (exchange.messages.len() + 1) + bytes + copied,
+        }
+    }
+
+    const fn exceeds(self, limit: LoadLimit) -> bool {
+        self.messages > limit.messages() || self.bytes > limit.bytes()
     }
 }

@@ -5,7 +5,10 @@ mod entry;
 use std::{collections::hash_map::RandomState, fmt, sync::Arc};
 
 use async_trait::async_trait;
-use quick_cache::{Weighter, sync::Cache};
+use quick_cache::{
+    Weighter,
+    sync::{Cache, DefaultLifecycle},
+};
 use tower_chat_history_core::{
     Append, Appended, Compact, CompactOutcome, ConversationId, HistoryStore, Incarnation, Keep, Load, Loaded, Page,
     Prune, Pruned, Revision, Seq, StoreError, Traces, Truncate, Truncated,
@@ -25,19 +28,23 @@ use self::entry::Entry;
 /// let layer = ChatHistoryLayer::new(CachedStore::new(redis), Json::new());
 /// ```
 ///
-/// **Nothing stale is ever used.** Each load still asks the store, naming the revision and the compaction of the window that is
-/// at hand ([`Load::known`]); the store answers [`Loaded::Unchanged`] if that is the newest one, and with the window if
-/// another replica has appended, compacted, truncated, pruned or deleted meanwhile. So there is nothing to invalidate, and
-/// any number of processes may share the store. A replica that made the last turn itself knows the window that the next turn
-/// needs: it saves the transfer of the messages and the work of decoding them, and their tokens stay counted. Where a
-/// conversation's calls go to another replica each time, nothing is gained and nothing lost.
+/// **What is kept is compared with the store at each load**, by revision, newest exchange and compaction ([`Load::known`]): the
+/// store answers [`Loaded::Unchanged`], or with the window if another replica has appended, compacted, truncated, pruned or
+/// deleted meanwhile, or if the server lost something. So there is nothing to invalidate, and any number of processes may share
+/// the store. A replica that made the last turn itself knows the window that the next turn needs: it saves the transfer of the
+/// messages and the work of decoding them, and their tokens stay counted. Where a conversation's calls go to another replica
+/// each time, nothing is gained and nothing lost.
 ///
-/// **The memory is bounded**, by an estimate of what the windows take: the JSON of their messages, the text of summaries, and 256
-/// bytes more for each message and each exchange. What is used least goes first. Messages that were read stay in memory until they
-/// make room for others or the conversation is deleted through this store; [`clear`](Self::clear) removes all of them.
+/// **The memory is bounded**, by an estimate of what the windows take: the JSON of their messages, the arguments of tool calls once
+/// more, the text of summaries, and 256 bytes for each message and each exchange. A conversation is kept if it takes less than 8
+/// MiB, or than the limit if that is smaller; room is made by what has not been used for long.
 ///
-/// Only what the layer loads at each call is kept: windows, by profile and limit. [`read`](HistoryStore::read) reads the store.
-/// A clone shares what is kept.
+/// Messages that were read stay in memory until they make room for others, or their conversation is deleted, truncated or pruned
+/// through this store. (A load that is under way meanwhile can put them back; they are not used.) [`clear`](Self::clear)
+/// removes all of them.
+///
+/// Only what the layer loads at each call is kept: windows, up to four of a conversation, by profile and limit.
+/// [`read`](HistoryStore::read) reads the store. A clone shares what is kept.
 #[derive(Clone)]
 pub struct CachedStore<S> {
     inner: S,
@@ -51,13 +58,20 @@ type Windows = Cache<ConversationId, Arc<Entry>, Estimate, RandomState>;
 struct Estimate;
 
 impl Weighter<ConversationId, Arc<Entry>> for Estimate {
-    fn weight(&self, _: &ConversationId, entry: &Arc<Entry>) -> u64 {
-        entry.bytes()
+    fn weight(&self, id: &ConversationId, entry: &Arc<Entry>) -> u64 {
+        entry.bytes() + id.as_str().len() as u64
     }
 }
 
-/// How large an entry is taken to be before there are any: 60 messages of 250 bytes.
-const USUAL_BYTES: usize = 40 << 10;
+/// The cache is divided into parts with locks of their own, and what is larger than a part is not kept. This is enough for a
+/// window of the default [`LoadLimit`](tower_chat_history_core::LoadLimit).
+const PART: usize = 8 << 20;
+
+/// How many items `quick_cache` wants in a part at least: by how many there are said to be, it decides on the parts.
+const ITEMS: usize = 32;
+
+/// How much of a part one item may take, as `quick_cache` has it, in percent.
+const SHARE: u64 = 97;
 
 impl<S> CachedStore<S> {
     /// The limit unless another one is set, in bytes: 64 MiB, some 1,500 windows of 60 messages.
@@ -68,11 +82,13 @@ impl<S> CachedStore<S> {
         Self::with_limit(store, Self::DEFAULT_LIMIT)
     }
 
-    /// Keeps the windows of that store, up to that many bytes. One window that takes more than a good part of them is not kept.
+    /// Keeps the windows of that store, up to that many bytes.
     pub fn with_limit(store: S, bytes: usize) -> Self {
+        // A power of two: it is rounded up to one, and the parts would be too small.
+        let parts = 1 << (bytes / PART).max(1).ilog2().min(6);
         // Ids come from users, so their hashes are keyed.
-        let (usual, hasher) = (bytes / USUAL_BYTES + 1, RandomState::new());
-        let windows = Cache::with(usual, bytes as u64, Estimate, hasher, Default::default());
+        let windows =
+            Cache::with(parts * ITEMS, bytes as u64, Estimate, RandomState::new(), DefaultLifecycle::default());
         Self { inner: store, windows: Arc::new(windows) }
     }
 
@@ -122,7 +138,8 @@ impl<S: HistoryStore> HistoryStore for CachedStore<S> {
         let window = match (loaded, kept) {
             (Loaded::Unchanged, Some(window)) => window.clone(),
             (Loaded::Window(window), _) => {
-                self.keep(id, Some(Entry::loaded(entry.as_deref(), &load, window.clone())));
+                let most = self.windows.shard_capacity() / 100 * SHARE;
+                self.keep(id, Some(Entry::loaded(entry.as_deref(), &load, window.clone(), most)));
                 window
             }
             (Loaded::Absent, _) => {
@@ -131,7 +148,8 @@ impl<S: HistoryStore> HistoryStore for CachedStore<S> {
             }
             (loaded @ (Loaded::Unchanged | Loaded::AlreadyRecorded(_)), _) => return Ok(loaded),
         };
-        Ok(if asked == Some(window.known()) { Loaded::Unchanged } else { Loaded::Window(window) })
+        let is_known = asked.is_some_and(|known| window.is_known(&known));
+        Ok(if is_known { Loaded::Unchanged } else { Loaded::Window(window) })
     }
 
     async fn append(&self, id: &ConversationId, append: Append) -> Result<Appended, StoreError> {
@@ -153,8 +171,8 @@ impl<S: HistoryStore> HistoryStore for CachedStore<S> {
         compact: Compact,
     ) -> Result<CompactOutcome, StoreError> {
         let outcome = self.inner.compact(id, incarnation, compact.clone()).await?;
-        if let Some(entry) = self.windows.get(id) {
-            self.keep(id, Some(entry.compacted(&compact, &outcome)));
+        if let Some(entry) = self.windows.get(id).and_then(|entry| entry.compacted(&compact, &outcome)) {
+            self.keep(id, Some(entry));
         }
         Ok(outcome)
     }
@@ -164,10 +182,9 @@ impl<S: HistoryStore> HistoryStore for CachedStore<S> {
     }
 
     async fn delete(&self, id: &ConversationId) -> Result<(), StoreError> {
-        // Whether that succeeds or not: who deletes wants it gone from here in any case.
+        // Before and after: the call may be left in between, and a load may come in between.
         self.forget(id);
         let deleted = self.inner.delete(id).await;
-        // A load may have come in between.
         self.forget(id);
         deleted
     }
@@ -177,8 +194,9 @@ impl<S: HistoryStore> HistoryStore for CachedStore<S> {
 #[deny(clippy::missing_trait_methods)]
 impl<S: Truncate> Truncate for CachedStore<S> {
     async fn truncate(&self, id: &ConversationId, expect: Revision, from: Seq) -> Result<Truncated, StoreError> {
+        let truncated = self.inner.truncate(id, expect, from).await;
         self.forget(id);
-        self.inner.truncate(id, expect, from).await
+        truncated
     }
 }
 
@@ -192,8 +210,9 @@ impl<S: Prune> Prune for CachedStore<S> {
         keep: Keep,
         traces: Traces,
     ) -> Result<Pruned, StoreError> {
+        let pruned = self.inner.prune(id, incarnation, keep, traces).await;
         self.forget(id);
-        self.inner.prune(id, incarnation, keep, traces).await
+        pruned
     }
 }
 

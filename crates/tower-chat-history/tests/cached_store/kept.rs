@@ -1,15 +1,15 @@
 //! What is kept: how often the store has to bring a window, and how much memory it takes.
 
 use std::sync::{
-    Arc,
+    Arc, Mutex,
     atomic::{AtomicUsize, Ordering::Relaxed},
 };
 
 use async_trait::async_trait;
 use tower_chat_history::{
     Append, Appended, CachedStore, Compact, CompactOutcome, CompactionVersion, ConversationId, Cut, Exchange,
-    ExchangeId, Expect, HistoryStore, Incarnation, Load, LoadLimit, Loaded, MemoryStore, Message, Page, Profile, Seq,
-    StoreError, TokenCounts,
+    ExchangeId, Expect, HistoryStore, Incarnation, Known, Load, LoadLimit, Loaded, MemoryStore, Message, Page, Profile,
+    Seq, StoreError, TokenCounts,
 };
 
 /// A store that counts the windows it brings.
@@ -17,6 +17,8 @@ use tower_chat_history::{
 struct Counted {
     inner: MemoryStore,
     windows: Arc<AtomicUsize>,
+    /// What it was last told to be known.
+    known: Arc<Mutex<Option<Known>>>,
 }
 
 impl Counted {
@@ -32,6 +34,7 @@ impl HistoryStore for Counted {
     }
 
     async fn load(&self, id: &ConversationId, load: Load) -> Result<Loaded, StoreError> {
+        self.known.lock().unwrap().clone_from(&load.known);
         let loaded = self.inner.load(id, load).await;
         if let Ok(Loaded::Window(_)) = &loaded {
             self.windows.fetch_add(1, Relaxed);
@@ -121,7 +124,8 @@ async fn only_so_many_kinds_of_a_conversations_windows_are_kept() {
         assert_eq!(len(&store, &id, of(&format!("p{number}"), 1_000)).await, 50);
     }
     assert_eq!(behind.windows(), 101);
-    assert_eq!(store.used(), 4 * one);
+    // The id is there once.
+    assert_eq!(store.used(), 4 * one - 3 * id.as_str().len() as u64);
 }
 
 #[tokio::test]
@@ -161,6 +165,45 @@ async fn what_another_replica_appends_is_brought() {
         store.append(&id, turn()).await.unwrap();
     }
     assert_eq!(behind.windows(), 19);
+}
+
+/// Whatever the limit, and however many processors there are: room for a window of the default load limit.
+#[tokio::test]
+async fn long_windows_are_kept_and_make_room_for_each_other() {
+    let (behind, id) = (Counted::default(), id("a"));
+    for _ in 0..400 {
+        let long = Exchange::new(ExchangeId::generate(), [Message::user("x".repeat(10_000))]);
+        behind.append(&id, Append::new(Expect::AnyOrCreate, long)).await.unwrap();
+    }
+    for limit in [8 << 20, CachedStore::<Counted>::DEFAULT_LIMIT, 1 << 30] {
+        let store = CachedStore::with_limit(behind.clone(), limit);
+        for profile in ["a", "b", "c", "c", "b"] {
+            let load = Load::new().profile(Profile::new(profile).unwrap());
+            assert_eq!(len(&store, &id, load).await, 400);
+            assert!(store.used() > 4_000_000, "{limit}");
+        }
+        let windows = behind.windows();
+        assert!((3..=4).contains(&windows), "at least the newest of them is kept: {limit} {windows}");
+    }
+    let small = CachedStore::with_limit(behind.clone(), 1 << 20);
+    assert_eq!((len(&small, &id, Load::new()).await, small.used()), (400, 0));
+}
+
+/// What a message's index copies out of its JSON takes memory too.
+#[tokio::test]
+async fn arguments_of_tool_calls_count_twice() {
+    let used = |arguments: usize| async move {
+        let (store, id) = (CachedStore::new(MemoryStore::new()), id("a"));
+        let arguments = "x".repeat(arguments);
+        let call = format!(r#"{{"id":"1","type":"function","function":{{"name":"f","arguments":"{arguments}"}}}}"#);
+        let json = format!(r#"{{"role":"assistant","content":null,"tool_calls":[{call}]}}"#);
+        let messages = [Message::user("Hi"), Message::from_json(json).unwrap()];
+        let append = Append::new(Expect::AnyOrCreate, Exchange::new(ExchangeId::generate(), messages));
+        store.append(&id, append).await.unwrap();
+        len(&store, &id, Load::new()).await;
+        store.used()
+    };
+    assert_eq!(used(10_000).await - used(1_000).await, 18_000);
 }
 
 /// A window grows by what is appended, but not beyond its limit.
@@ -253,6 +296,36 @@ async fn what_is_kept_of_a_past_life_is_not_continued() {
     behind.append(&id, turn()).await.unwrap();
     store.append(&id, turn()).await.unwrap();
     assert_eq!(store.load(&id, Load::new()).await.unwrap(), behind.inner.load(&id, Load::new()).await.unwrap());
+}
+
+/// Another profile's window of a past life goes with it.
+#[tokio::test]
+async fn what_is_kept_of_a_past_life_is_forgotten() {
+    let (behind, id) = (Counted::default(), id("a"));
+    let store = CachedStore::new(behind.clone());
+    store.append(&id, turn()).await.unwrap();
+    len(&store, &id, of("a", 1_000)).await;
+    let one = store.used();
+    len(&store, &id, of("b", 1_000)).await;
+    assert!(store.used() > one);
+    behind.delete(&id).await.unwrap();
+    behind.append(&id, turn()).await.unwrap();
+    len(&store, &id, of("b", 1_000)).await;
+    assert_eq!(store.used(), one);
+}
+
+/// A server that lost its newest exchange in a failover has another one at the same revision.
+#[tokio::test]
+async fn the_store_is_asked_by_the_newest_exchange_too() {
+    let (behind, id) = (Counted::default(), id("a"));
+    let store = CachedStore::new(behind.clone());
+    store.append(&id, turn()).await.unwrap();
+    len(&store, &id, Load::new()).await;
+    let append = turn();
+    let newest = append.exchange.id.clone();
+    store.append(&id, append).await.unwrap();
+    len(&store, &id, Load::new()).await;
+    assert_eq!(behind.known.lock().unwrap().take().unwrap().newest, Some(newest));
 }
 
 /// As if they had been decoded.

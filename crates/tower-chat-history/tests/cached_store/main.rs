@@ -1,6 +1,7 @@
 //! The store that keeps windows: the conformance suite, and that it answers as the store behind it, whoever else writes.
 #![allow(clippy::unwrap_used)] // A test may.
 
+mod interleaved;
 mod kept;
 mod same;
 
