@@ -43,16 +43,17 @@
 //!
 //! # What happens when something fails
 //!
-//! Lost connections, a server that stops, starts or is no longer the primary, deadlocks, serialization failures, and time limits
-//! are tried again: once at once, and then for [`retry_for`](PostgresOptions::retry_for). What is left of that is
-//! [`Unavailable`](tower_chat_history_core::StoreError::Unavailable). An append carries a name, so a repetition finds what the first
-//! try stored, and reports it as that one would have; the same exchange in another call is a duplicate. A truncation whose commit
-//! was not answered is not repeated, since it would be refused, and so told apart from one that was not done.
+//! Lost connections, a server that stops, starts or is no longer the primary, deadlocks and serialization failures are tried
+//! again: once at once, and then for [`retry_for`](PostgresOptions::retry_for). What is left of that is
+//! [`Unavailable`](tower_chat_history_core::StoreError::Unavailable), and so is a statement that the server ended for a time
+//! limit or at somebody's request, which is not tried again here. An append carries a name, so a repetition finds what the
+//! first try stored, and reports it as that one would have; the same exchange in another call is a duplicate. A truncation
+//! whose commit was not answered is not repeated, since it would be refused, and so told apart from one that was not done.
 //!
-//! Nobody waits for ever. A conversation's row is waited for for 10 seconds; a truncation or prune whose client freezes is undone
-//! by the server after 5. The network asks after 30 seconds of silence whether the other end is still there
-//! (`keepalives_idle`, `keepalives_interval` and `tcp_user_timeout` in the URL). A call that has no answer after a minute has failed, and
-//! its connection is closed.
+//! Nobody waits for ever. A conversation's row, or another replica's migration, is waited for for 10 seconds; a truncation,
+//! prune or migration whose client freezes is undone by the server after 5. The network asks after 30 seconds of silence
+//! whether the other end is still there (`keepalives_idle`, `keepalives_interval` and `tcp_user_timeout` in the URL). A call
+//! that is not done after a minute has failed, and its connection is closed; opening a store likewise.
 //!
 //! Errors carry the SQLSTATE and the names of table and constraint, never PostgreSQL's texts, which quote rows ([`PostgresError`]).
 //!
@@ -80,19 +81,19 @@
 //!
 //! # Settings
 //!
-//! `search_path` and the planner's settings do not matter: each name carries its schema, and functions set what they need. Nor do
-//! `default_transaction_isolation` and `default_transaction_read_only`: where they are not PostgreSQL's own when the store is
-//! opened, each call is a transaction of its own that says what it is, in the same round trip. `statement_timeout`,
-//! `transaction_timeout` and `idle_session_timeout` hold as the role has them; what they end is tried again as above.
-//! `synchronous_commit` is described above.
+//! `search_path` and the planner's settings do not matter: each name carries its schema, and functions set what they need. Nor
+//! do `default_transaction_isolation` and `default_transaction_read_only`: where they are not PostgreSQL's own when the store
+//! is opened, each call is a transaction of its own that says what it is, in the same round trip. `statement_timeout`,
+//! `transaction_timeout` and `idle_session_timeout` hold as the role has them: what the first one ends is `Unavailable` as
+//! above, and what the others end is a lost connection. `synchronous_commit` is described above.
 //!
 //! Bodies are text in the core crate's record format: messages come back byte for byte. Deleted rows are gone for every query, but
 //! PostgreSQL keeps their bytes in its files until a vacuum, and longer in its write-ahead log, replicas and backups.
 //!
 //! # PostgreSQL, and what is like it
 //!
-//! Written for PostgreSQL 12 and later, and tested with 15. It needs functions in PL/pgSQL, `on conflict` and advisory locks.
-//! Databases that speak its protocol were not tested.
+//! Written for PostgreSQL 13 and later, and tested with 15. It needs functions in PL/pgSQL, `on conflict`, advisory locks and
+//! `gen_random_uuid`. Databases that speak its protocol were not tested.
 //!
 //! Behind PgBouncer everything works in session mode. In transaction mode prepared statements need version 1.21 with
 //! `max_prepared_statements`, or [`prepare(false)`](PostgresOptions::prepare); statement mode has no transactions, which truncating and

@@ -79,7 +79,8 @@ impl PostgresOptions {
     }
 
     /// How long a call is tried again after failures that may pass: a lost connection, a server that is starting, a deadlock.
-    /// One repetition is made in any case, and no call goes on for more than a minute. The default is 1 second.
+    /// One repetition is made in any case, and no further one is begun after 40 seconds. What the server ended for a time limit,
+    /// as that for locks, is not tried again. The default is 1 second.
     #[must_use]
     pub const fn retry_for(mut self, time: Duration) -> Self {
         self.retry_for = time;

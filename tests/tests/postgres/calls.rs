@@ -6,14 +6,10 @@ use futures_util::FutureExt as _;
 use libtest_mimic::Trial;
 use tests::servers::test;
 use tokio::{runtime, task::yield_now};
-use tokio_postgres::Client;
 use tower_chat_history_core::{HistoryStore, Load, StoreError};
-use tower_chat_history_postgres::{PostgresError, PostgresOptions};
+use tower_chat_history_postgres::PostgresOptions;
 
-use crate::{
-    proxy::Proxy,
-    support::{append, connect, conversation, database, say, single, texts, window},
-};
+use crate::support::{append, connect, conversation, database, say, single, texts, waits_for_a_lock, window};
 
 pub(crate) fn tests() -> Vec<Trial> {
     vec![
@@ -24,17 +20,12 @@ pub(crate) fn tests() -> Vec<Trial> {
             outlives_its_runtime();
             Ok(())
         }),
-        Trial::test("calls::a_server_that_says_nothing_is_given_up_on", || {
-            says_nothing();
+        test("calls::a_call_that_waits_for_a_lock_can_be_left", a_call_that_waits_for_a_lock_can_be_left),
+        Trial::test("calls::a_call_without_a_runtime_is_an_error", || {
+            a_call_without_a_runtime_is_an_error();
             Ok(())
         }),
     ]
-}
-
-/// Returns when a connection to the database waits for a lock. The client is not in a transaction: its view would stand still.
-async fn somebody_waits(watcher: &Client) {
-    let waits = "select 1 from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()";
-    while watcher.query(waits, &[]).await.unwrap().is_empty() {}
 }
 
 async fn not_polled() {
@@ -61,7 +52,7 @@ async fn left_and_finished() {
     {
         let mut left = pin!(store.append(&id, append("left")));
         assert!((&mut left).now_or_never().is_none());
-        somebody_waits(&watcher).await;
+        waits_for_a_lock(&watcher, &[]).await;
     }
     admin.batch_execute("commit").await.unwrap();
     assert_eq!(texts(&store, &id).await, ["one", "left"]);
@@ -99,7 +90,7 @@ fn outlives_its_runtime() {
     let mut save = Box::pin(store.append(&id, append("two")));
     first.block_on(async {
         assert!((&mut save).now_or_never().is_none());
-        somebody_waits(&watcher).await;
+        waits_for_a_lock(&watcher, &[]).await;
     });
     first.shutdown_timeout(Duration::from_secs(60));
     second.block_on(async {
@@ -110,30 +101,31 @@ fn outlives_its_runtime() {
     });
 }
 
-fn says_nothing() {
-    // One thread, so that the clock can be stopped: it then goes on at once to when something happens.
-    let runtime = runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(async {
-        let (url, proxy) = (database().await, Proxy::new());
-        let store = single(&proxy.url(&url)).await;
-        let id = conversation("a");
-        say(&store, &id, "one").await;
-        window(&store, &id).await;
-        proxy.freeze(1);
-        proxy.trips();
-        let mut load = pin!(store.load(&id, Load::new()));
-        assert!((&mut load).now_or_never().is_none());
-        while proxy.trips() == 0 {
-            yield_now().await;
+async fn a_call_that_waits_for_a_lock_can_be_left() {
+    let url = database().await;
+    let options = PostgresOptions::new().connections(2);
+    let (store, admin) = (options.connect(&url).await.unwrap(), connect(&url).await);
+    let (id, other) = (conversation("a"), conversation("b"));
+    say(&store, &id, "one").await;
+    admin.batch_execute("begin; select 1 from chat_history.conversation for update").await.unwrap();
+    let (left, watcher) = (append("left"), connect(&url).await);
+    {
+        let mut appending = store.append(&id, left.clone());
+        tokio::select! {
+            appended = &mut appending => panic!("the row is locked: {appended:?}"),
+            _ = waits_for_a_lock(&watcher, &[]) => {}
         }
-        tokio::time::pause();
-        let began = tokio::time::Instant::now();
-        let error = load.await.unwrap_err();
-        let StoreError::Unavailable { source } = &error else { panic!("{error:?}") };
-        assert!(matches!(source.downcast_ref(), Some(PostgresError::NoAnswer)), "{error:?}");
-        assert_eq!(began.elapsed().as_secs(), 60);
-        tokio::time::resume();
-        proxy.freeze(0);
-        assert_eq!(window(&store, &id).await.exchanges.len(), 1, "on another connection");
-    });
+    }
+    say(&store, &other, "another conversation goes on").await;
+    admin.batch_execute("commit").await.unwrap();
+    // What was left is done or not; a repetition settles it.
+    store.append(&id, left).await.unwrap();
+    assert_eq!(texts(&store, &id).await, ["one", "left"]);
+}
+
+fn a_call_without_a_runtime_is_an_error() {
+    let runtime = runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    let store = runtime.block_on(async { single(&database().await).await });
+    let outside = async { store.load(&conversation("a"), Load::new()).await }.now_or_never();
+    assert!(matches!(outside, Some(Err(StoreError::Unavailable { .. }))), "{outside:?}");
 }

@@ -1,11 +1,13 @@
 //! The PostgreSQL store on a real server.
 #![allow(clippy::unwrap_used, clippy::panic)] // A test may.
 
+mod answers;
 mod calls;
 mod contract;
 mod cost;
 mod crash;
 mod failures;
+mod limits;
 mod opening;
 mod proxy;
 mod quiet;
@@ -19,11 +21,13 @@ use tests::servers::{self, postgres};
 
 fn main() -> ExitCode {
     let tests = [
+        answers::tests(),
         calls::tests(),
         contract::tests(),
         cost::tests(),
         crash::tests(),
         failures::tests(),
+        limits::tests(),
         opening::tests(),
         quiet::tests(),
         rules::tests(),

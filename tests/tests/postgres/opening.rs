@@ -19,6 +19,7 @@ pub(crate) fn tests() -> Vec<Trial> {
         test("opening::a_newer_schema_is_refused", a_newer_schema_is_refused),
         test("opening::a_newer_schema_that_this_library_can_use_is_used", a_newer_schema_that_can_be_used),
         test("opening::another_applications_schema_is_refused", another_applications_schema_is_refused),
+        test("opening::a_commit_that_fails_says_why", a_commit_that_fails),
         test("opening::schemas_share_a_database", schemas_share_a_database),
         test("opening::a_role_without_rights_to_create_is_enough", a_role_without_rights_to_create_is_enough),
         test("opening::an_encoding_that_loses_text_is_refused", an_encoding_that_loses_text_is_refused),
@@ -50,6 +51,10 @@ async fn a_newer_schema_is_refused() {
     let refused = PostgresStore::connect(&url).await.unwrap_err();
     assert!(matches!(refused, OpenError::NewerSchema { found: 99, .. }), "{refused:?}");
     assert!(!refused.is_retryable());
+    // What cannot be read any more does not become readable by a later step.
+    connect(&url).await.batch_execute("insert into chat_history.schema_version values (100, 1)").await.unwrap();
+    let refused = PostgresStore::connect(&url).await.unwrap_err();
+    assert!(matches!(refused, OpenError::NewerSchema { found: 100, .. }), "{refused:?}");
 }
 
 async fn a_newer_schema_that_can_be_used() {
@@ -64,13 +69,34 @@ async fn a_newer_schema_that_can_be_used() {
 }
 
 async fn another_applications_schema_is_refused() {
+    for theirs in ["conversation", "exchange", "compaction", "schema_version"] {
+        let url = database().await;
+        let client = connect(&url).await;
+        let table = format!("create schema chat_history create table {theirs} (version int)");
+        client.batch_execute(&table).await.unwrap();
+        let refused = PostgresStore::connect(&url).await.unwrap_err();
+        assert!(matches!(refused, OpenError::Foreign), "{theirs}: {refused:?}");
+        let tables = "select 1 from pg_catalog.pg_tables where schemaname = 'chat_history'";
+        assert_eq!(client.query(tables, &[]).await.unwrap().len(), 1, "nothing was added");
+    }
+}
+
+async fn a_commit_that_fails() {
     let url = database().await;
     let client = connect(&url).await;
-    client.batch_execute("create schema chat_history create table conversation (x int)").await.unwrap();
+    // A disk may be full when all that was done comes to be written.
+    let full = "create schema chat_history; \
+                create table chat_history.schema_version (version int primary key, readable_from int not null); \
+                create function public.fails() returns trigger language plpgsql as \
+                    $$ begin raise exception using errcode = '53100'; end $$; \
+                create constraint trigger fails after insert on chat_history.schema_version \
+                    deferrable initially deferred for each row execute function public.fails()";
+    client.batch_execute(full).await.unwrap();
     let refused = PostgresStore::connect(&url).await.unwrap_err();
-    assert!(matches!(refused, OpenError::Foreign), "{refused:?}");
-    let tables = "select 1 from pg_catalog.pg_tables where schemaname = 'chat_history'";
-    assert_eq!(client.query(tables, &[]).await.unwrap().len(), 1, "nothing was added");
+    let OpenError::Postgres(PostgresError::Sql { code, .. }) = &refused else { panic!("{refused:?}") };
+    assert_eq!((code.code(), refused.is_retryable()), ("53100", false));
+    client.batch_execute("drop function public.fails() cascade").await.unwrap();
+    say(&single(&url).await, &conversation("a"), "one").await;
 }
 
 async fn schemas_share_a_database() {

@@ -39,7 +39,12 @@ struct Wire {
     lost: AtomicIsize,
     /// From which answer on, counted likewise, all are kept back for ever while connections stay open.
     frozen: AtomicIsize,
+    /// How many transactions are said not to be begun, as a standby says it.
+    refused: AtomicUsize,
 }
+
+/// The body of what a standby answers to "begin read write", behind its length.
+const REFUSED: &[u8] = b"SERROR\0VERROR\0C0A000\0Mno\0\0";
 
 impl Proxy {
     /// Stands in front of the shared server.
@@ -52,6 +57,7 @@ impl Proxy {
             trips: AtomicUsize::new(0),
             lost: AtomicIsize::new(0),
             frozen: AtomicIsize::new(0),
+            refused: AtomicUsize::new(0),
         });
         let each = Arc::clone(&wire);
         tokio::spawn(async move {
@@ -84,6 +90,11 @@ impl Proxy {
     /// Keeps back every answer from that one on, 1 for the next, or no further one with 0.
     pub(crate) fn freeze(&self, nth: isize) {
         self.wire.frozen.store(nth, SeqCst);
+    }
+
+    /// Has so many of the next transactions refused, as if the server were a standby.
+    pub(crate) fn refuse_to_begin(&self, transactions: usize) {
+        self.wire.refused.store(transactions, SeqCst);
     }
 
     /// Whether the answer that was to be lost is.
@@ -119,8 +130,13 @@ impl Wire {
 
     async fn answers(&self, mut from: OwnedReadHalf, mut to: OwnedWriteHalf) -> io::Result<()> {
         loop {
-            let kind = from.read_u8().await?;
-            let message = body(&mut from).await?;
+            let mut kind = from.read_u8().await?;
+            let mut message = body(&mut from).await?;
+            if kind == b'C' && message.ends_with(b"BEGIN\0") && self.refused.load(SeqCst) > 0 {
+                self.refused.fetch_sub(1, SeqCst);
+                let length = u32::try_from(REFUSED.len() + 4).unwrap();
+                (kind, message) = (b'E', [&length.to_be_bytes(), REFUSED].concat());
+            }
             if self.frozen.load(SeqCst) == 1 {
                 continue;
             }

@@ -1,10 +1,11 @@
-//! What the role, the database and other sessions do to their settings and locks does not matter.
+//! What the role, the database and other sessions do to their settings does not matter.
 
-use futures_util::{FutureExt as _, future::join_all};
+use std::time::Duration;
+
+use futures_util::future::join_all;
 use libtest_mimic::Trial;
 use tests::servers::test;
-use tokio_postgres::Client;
-use tower_chat_history_core::{CompactionVersion, HistoryStore, Keep, Prune, Seq, StoreError, Traces, Truncate};
+use tower_chat_history_core::{CompactionVersion, HistoryStore, Keep, Load, Prune, Seq, StoreError, Traces, Truncate};
 use tower_chat_history_postgres::{PostgresError, PostgresOptions, PostgresStore};
 
 use crate::{
@@ -17,10 +18,9 @@ pub(crate) fn tests() -> Vec<Trial> {
     vec![
         test("settings::a_stricter_isolation_level_refuses_no_append", a_stricter_isolation_level),
         test("settings::a_role_that_only_reads_by_default_can_write", reads_by_default),
+        test("settings::a_standby_that_refuses_to_begin_is_left", a_standby_is_left),
         test("settings::names_of_others_are_not_taken_for_postgresqls", names_of_others),
         test("settings::a_plan_made_for_small_tables_serves_large_ones", a_plan_made_for_small_tables),
-        test("settings::a_lock_is_waited_for_for_a_time", a_lock_is_waited_for_for_a_time),
-        test("settings::a_replica_that_freezes_holds_a_conversation_for_seconds", a_replica_that_freezes),
     ]
 }
 
@@ -55,7 +55,7 @@ async fn a_stricter_isolation_level() {
     const TURNS: usize = 25;
     for level in ["serializable", "repeatable read"] {
         let url = database_with(&format!("default_transaction_isolation = '{level}'")).await;
-        let options = PostgresOptions::new().connections(TASKS).retry_for(std::time::Duration::ZERO);
+        let options = PostgresOptions::new().connections(TASKS).retry_for(Duration::ZERO);
         let store = options.connect(&url).await.unwrap();
         use_all(&store).await;
         let id = conversation("a");
@@ -75,6 +75,30 @@ async fn reads_by_default() {
     let url = database_with("default_transaction_read_only = on").await;
     use_all(&single(&url).await).await;
     use_all(&PostgresOptions::new().schema("other").prepare(false).connect(&url).await.unwrap()).await;
+}
+
+/// A standby says 0A000 where a transaction is to write.
+async fn a_standby_is_left() {
+    let url = database_with("default_transaction_read_only = on").await;
+    let proxy = Proxy::new();
+    let options = PostgresOptions::new().connections(1).retry_for(Duration::ZERO);
+    let store = options.connect(&proxy.url(&url)).await.unwrap();
+    let id = conversation("a");
+    let revision = say(&store, &id, "one").await.revision;
+    let session = "select pg_backend_pid()";
+    let before: i32 = store.pool().get().await.unwrap().query_one(session, &[]).await.unwrap().get(0);
+    proxy.refuse_to_begin(1);
+    assert_eq!(window(&store, &id).await.exchanges.len(), 1);
+    let after: i32 = store.pool().get().await.unwrap().query_one(session, &[]).await.unwrap().get(0);
+    assert_ne!(before, after, "another connection may lead to the primary");
+    proxy.refuse_to_begin(usize::MAX);
+    for error in
+        [store.load(&id, Load::new()).await.unwrap_err(), store.truncate(&id, revision, Seq::new(0)).await.unwrap_err()]
+    {
+        let StoreError::Unavailable { source } = &error else { panic!("{error:?}") };
+        let found = source.downcast_ref();
+        assert!(matches!(found, Some(PostgresError::Sql { code, .. }) if code.code() == "25006"), "{error:?}");
+    }
 }
 
 async fn names_of_others() {
@@ -121,61 +145,4 @@ async fn a_plan_made_for_small_tables() {
     assert_eq!(rows(&client, &compact.replace("0, 0, 0, 0, ''", "50000, 0, 0, 0, ''")).await, 1);
     assert_eq!(rows(&client, &append(1)).await, 0);
     assert_eq!(rows(&client, &append(1)).await, 3, "a repetition: it is undone, and found");
-}
-
-async fn locks(client: &Client) {
-    client.batch_execute("begin; select 1 from chat_history.conversation for update").await.unwrap();
-}
-
-async fn a_lock_is_waited_for_for_a_time() {
-    let url = database().await;
-    let options = PostgresOptions::new().connections(1).retry_for(std::time::Duration::ZERO);
-    let (store, other) = (options.connect(&url).await.unwrap(), connect(&url).await);
-    let id = conversation("a");
-    let incarnation = say(&store, &id, "one").await.revision.incarnation();
-    let limited = "select count(*) from pg_proc where pronamespace = 'chat_history'::regnamespace \
-                   and provolatile = 'v' and proname <> 'put_compaction_1' and 'lock_timeout=10s' = any (proconfig)";
-    assert_eq!(other.query_one(limited, &[]).await.unwrap().get::<_, i64>(0), 3);
-    for (function, types) in [
-        (
-            "append_1",
-            "text, int, uuid, bigint, uuid, text, bigint, bigint, bigint, text, text, bigint, bigint, bigint, bigint, \
-                      bigint, text",
-        ),
-        ("compact_1", "text, uuid, text, bigint, bigint, bigint, bigint, bigint, text"),
-        ("delete_1", "text"),
-    ] {
-        let shorter = format!("alter function chat_history.{function}({types}) set lock_timeout = '20ms'");
-        other.batch_execute(&shorter).await.unwrap();
-    }
-    locks(&other).await;
-    for error in [
-        store.append(&id, append("two")).await.unwrap_err(),
-        store.compact(&id, incarnation, compact(CompactionVersion::NONE, 0)).await.unwrap_err(),
-        store.delete(&id).await.unwrap_err(),
-    ] {
-        let StoreError::Unavailable { source } = &error else { panic!("{error:?}") };
-        let found = source.downcast_ref();
-        assert!(matches!(found, Some(PostgresError::Sql { code, .. }) if code.code() == "55P03"), "{error:?}");
-    }
-    assert_eq!(window(&store, &id).await.exchanges.len(), 1, "reading waits for nobody");
-}
-
-async fn a_replica_that_freezes() {
-    let (url, proxy) = (database().await, Proxy::new());
-    let (frozen, store) = (single(&proxy.url(&url)).await, single(&url).await);
-    let id = conversation("a");
-    let revision = say(&store, &id, "one").await.revision;
-    // What a truncation asks is prepared now; the row is locked by its second request then.
-    let elsewhere = conversation("b");
-    let other = say(&frozen, &elsewhere, "x").await.revision;
-    frozen.truncate(&elsewhere, other, Seq::new(1)).await.unwrap();
-    let locked = "select 1 from chat_history.conversation where key = 'test/a' for update nowait";
-    let watcher = connect(&url).await;
-    proxy.freeze(2);
-    let mut truncate = std::pin::pin!(frozen.truncate(&id, revision, Seq::new(0)));
-    assert!((&mut truncate).now_or_never().is_none());
-    while watcher.query(locked, &[]).await.is_ok() {}
-    say(&store, &id, "two").await;
-    assert_eq!(texts(&store, &id).await, ["one", "two"]);
 }

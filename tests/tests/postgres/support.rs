@@ -25,6 +25,18 @@ pub(crate) async fn connect(url: &str) -> Client {
     client
 }
 
+/// The session of another connection than these that waits for a lock, once there is one. The watcher is not in a transaction: its
+/// view would stand still.
+pub(crate) async fn waits_for_a_lock(watcher: &Client, but: &[i32]) -> i32 {
+    let waits = "select pid from pg_stat_activity \
+                 where wait_event_type = 'Lock' and datname = current_database() and pid <> all ($1)";
+    loop {
+        if let Some(row) = watcher.query(waits, &[&but]).await.unwrap().first() {
+            return row.get(0);
+        }
+    }
+}
+
 pub(crate) fn conversation(name: &str) -> ConversationId {
     ConversationId::new(["test", name]).unwrap()
 }

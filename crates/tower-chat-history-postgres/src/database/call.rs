@@ -3,24 +3,16 @@
 use std::{
     ops::Deref,
     sync::{Arc, Weak},
-    time::Duration,
 };
 
 use tokio::{runtime::Handle, time::timeout};
 use tokio_postgres::{Row, types::ToSql};
 
-use super::{Database, Lease};
+use super::{Database, LIMIT, LIMITS, Lease};
 use crate::{PostgresError, error::Failure, sql::Statement};
 
-/// How long a call may take. What bounds it before that are limits of the pool, of locks and of the network; this one is for a
-/// server that holds its connections and says nothing.
-const LIMIT: Duration = Duration::from_secs(60);
-
-/// What is set in a transaction of several statements. Who waits for a row waits longer than a holder that is frozen may keep
-/// it. The other limit of this kind is set on the functions, in `schema/`.
-const LIMITS: &str = "set local search_path = pg_catalog; set local enable_seqscan = off; \
-                      set local enable_bitmapscan = off; set local lock_timeout = '10s'; \
-                      set local idle_in_transaction_session_timeout = '5s'";
+/// What else is set in a transaction of a call: plans are to be right for large tables. Functions have it set on them.
+const PLANS: &str = "set local enable_seqscan = off; set local enable_bitmapscan = off";
 
 /// A call at work: the database, and whether the caller is still there.
 pub(crate) struct Call {
@@ -57,7 +49,7 @@ impl Call {
         loop {
             match self.query_once(statement, parameters).await {
                 Ok(rows) => return Ok(rows),
-                Err(error) => retry.again(error.into(), &self.pool).await?,
+                Err(error) => retry.again(error, &self.pool).await?,
             }
         }
     }
@@ -78,7 +70,7 @@ impl Call {
     /// Begins a transaction of several statements. It is rolled back unless it is [committed](Lease::commit).
     pub(crate) async fn begin(&self) -> Result<Lease, PostgresError> {
         let mut lease = self.lease().await?;
-        lease.begin(&format!("{}; {LIMITS}", self.defaults.begin())).await?;
+        lease.begin(&format!("{}; {LIMITS}; {PLANS}", self.defaults.begin())).await?;
         Ok(lease)
     }
 

@@ -2,7 +2,7 @@
 
 use deadpool_postgres::Object;
 use futures_util::{TryStreamExt as _, future::join3};
-use tokio_postgres::{Row, types::ToSql};
+use tokio_postgres::{Row, Statement as Prepared, types::ToSql};
 use tower_chat_history_core::StoreError;
 
 use super::quiet::Quiet;
@@ -29,7 +29,11 @@ impl Lease {
         parameters: &[&(dyn ToSql + Sync)],
     ) -> Result<Vec<Row>, PostgresError> {
         let prepare = self.prepare;
-        self.ask(async |client| run(client, prepare, statement, parameters).await).await
+        self.ask(async |client| {
+            let prepared = prepared(client, prepare, statement).await?;
+            run(client, prepared.as_ref(), statement, parameters).await
+        })
+        .await
     }
 
     /// Runs a statement in a transaction of its own, still in one round trip.
@@ -43,16 +47,16 @@ impl Lease {
         self.in_transaction = true;
         let rows = self
             .ask(async |client| {
-                if prepare {
-                    // Before the transaction: all that follows is sent at once, in this order.
-                    client.prepare_typed_cached(&statement.text, &statement.types).await?;
-                }
+                // Before the transaction: all that follows is sent at once, in this order.
+                let prepared = prepared(client, prepare, statement).await?;
                 let (begin, end) = (client.batch_execute(begin), client.batch_execute("commit"));
                 // If the statement fails, "commit" undoes.
-                let (begun, rows, ended) = join3(begin, run(client, prepare, statement, parameters), end).await;
-                begun?;
+                let asked = run(client, prepared.as_ref(), statement, parameters);
+                let (begun, rows, ended) = join3(begin, asked, end).await;
+                begun.map_err(PostgresError::at_begin)?;
                 let rows = rows?;
-                ended.map(|()| rows)
+                ended?;
+                Ok(rows)
             })
             .await;
         self.in_transaction = false;
@@ -61,20 +65,25 @@ impl Lease {
 
     /// Runs statements without parameters.
     pub(crate) async fn batch(&mut self, statements: &str) -> Result<(), PostgresError> {
-        self.ask(async |client| client.batch_execute(statements).await).await
+        self.ask(async |client| Ok(client.batch_execute(statements).await?)).await
     }
 
     /// Begins a transaction by these statements. Until it has ended, the connection is closed if this is dropped: that is what
     /// rolls back for sure.
     pub(crate) async fn begin(&mut self, statements: &str) -> Result<(), PostgresError> {
         self.in_transaction = true;
-        self.batch(statements).await
+        self.ask(async |client| client.batch_execute(statements).await.map_err(PostgresError::at_begin)).await
     }
 
-    /// Commits what was begun if that was done, or undoes it.
+    /// Commits what was begun if that was done, or undoes it. Unless a commit that fails surely undid it, nobody knows whether it
+    /// was done: the failure that is reported then is not repeated by the store.
     pub(crate) async fn end<T>(self, done: Result<T, Failure>) -> Result<T, Failure> {
         match done {
-            Ok(done) => self.commit().await.map(|()| done),
+            Ok(done) => match self.commit().await {
+                Ok(()) => Ok(done),
+                Err(error) if error.is_undone() => Err(error.into()),
+                Err(error) => Err(StoreError::from(Failure::from(error)).into()),
+            },
             Err(failure) => {
                 self.rollback().await;
                 Err(failure)
@@ -82,17 +91,11 @@ impl Lease {
         }
     }
 
-    /// Commits what was begun. Unless it was surely undone, nobody knows whether it was done: the failure that is reported
-    /// then is not repeated by the store.
-    pub(crate) async fn commit(mut self) -> Result<(), Failure> {
-        match self.batch("commit").await {
-            Ok(()) => {
-                self.in_transaction = false;
-                Ok(())
-            }
-            Err(error) if error.is_undone() => Err(error.into()),
-            Err(error) => Err(StoreError::from(Failure::from(error)).into()),
-        }
+    /// Commits what was begun.
+    pub(crate) async fn commit(mut self) -> Result<(), PostgresError> {
+        self.batch("commit").await?;
+        self.in_transaction = false;
+        Ok(())
     }
 
     /// Undoes what was begun. Where that fails, the connection is closed, which undoes it as well.
@@ -104,11 +107,11 @@ impl Lease {
 
     async fn ask<T>(
         &mut self,
-        question: impl AsyncFnOnce(&Object) -> Result<T, tokio_postgres::Error>,
+        question: impl AsyncFnOnce(&Object) -> Result<T, PostgresError>,
     ) -> Result<T, PostgresError> {
         let object = self.object.as_ref().ok_or(PostgresError::Connection { source: None })?;
         self.waiting = true;
-        let answer = question(object).await.map_err(PostgresError::from);
+        let answer = question(object).await;
         self.waiting = false;
         if let Err(error) = &answer {
             if error.is_stale_statement() {
@@ -126,18 +129,30 @@ impl Lease {
     }
 }
 
-async fn run(
+/// The statement as the connection knows it, if statements are prepared.
+async fn prepared(
     client: &Object,
     prepare: bool,
     statement: &Statement,
+) -> Result<Option<Prepared>, tokio_postgres::Error> {
+    if !prepare {
+        return Ok(None);
+    }
+    client.prepare_typed_cached(&statement.text, &statement.types).await.map(Some)
+}
+
+async fn run(
+    client: &Object,
+    prepared: Option<&Prepared>,
+    statement: &Statement,
     parameters: &[&(dyn ToSql + Sync)],
-) -> Result<Vec<Row>, tokio_postgres::Error> {
-    if prepare {
-        let prepared = client.prepare_typed_cached(&statement.text, &statement.types).await?;
-        client.query_raw(&prepared, parameters.iter().map(|value| Quiet(*value))).await?.try_collect().await
+) -> Result<Vec<Row>, PostgresError> {
+    if let Some(prepared) = prepared {
+        let rows = client.query_raw(prepared, parameters.iter().map(|value| Quiet(*value))).await?;
+        Ok(rows.try_collect().await?)
     } else {
         let typed: Vec<_> = parameters.iter().copied().zip(statement.types.iter().cloned()).collect();
-        client.query_typed(&statement.text, &typed).await
+        Ok(client.query_typed(&statement.text, &typed).await?)
     }
 }
 

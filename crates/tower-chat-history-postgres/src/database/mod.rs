@@ -15,6 +15,16 @@ use crate::{PostgresError, sql::Sql};
 
 pub(crate) use self::{call::Call, lease::Lease};
 
+/// How long a call, or opening the store, may take. What bounds it before that are limits of the pool, of locks and of the network;
+/// this one is for a server that holds its connections and says nothing.
+pub(crate) const LIMIT: Duration = Duration::from_secs(60);
+
+/// What is set in a transaction of several statements: names without a schema are PostgreSQL's own, and nobody waits or is waited
+/// for without end. Who waits for a lock waits longer than a holder that is frozen may keep it. What is a function by itself has
+/// its limit set on it, in `schema/`.
+pub(crate) const LIMITS: &str = "set local search_path = pg_catalog; set local lock_timeout = '10s'; \
+                                 set local idle_in_transaction_session_timeout = '5s'";
+
 /// A pool, and what is asked of it.
 pub(crate) struct Database {
     pub(crate) pool: Pool,

@@ -5,10 +5,14 @@ use std::time::Duration;
 use deadpool_postgres::Pool;
 use tokio::time::{Instant, sleep};
 
-use crate::{PostgresError, error::Failure};
+use crate::PostgresError;
 
 /// The wait before the second repetition; each further one waits twice as long. The first does not wait.
 const FIRST_PAUSE: Duration = Duration::from_millis(25);
+
+/// After which time no try is begun, whatever the options say. The last one may still wait for the pool, a connection and a lock
+/// before [`LIMIT`](super::LIMIT), so that a call reports what failed, and not that it took too long.
+const LONGEST: Duration = Duration::from_secs(40);
 
 /// The tries of one call.
 pub(crate) struct Retry {
@@ -20,12 +24,11 @@ pub(crate) struct Retry {
 
 impl Retry {
     pub(crate) fn new(within: Duration) -> Self {
-        Self { began: Instant::now(), within, repeated: 0, prepared_again: false }
+        Self { began: Instant::now(), within: within.min(LONGEST), repeated: 0, prepared_again: false }
     }
 
     /// Returns when it is time for another try, or the failure if there is to be none.
-    pub(crate) async fn again(&mut self, failure: Failure, pool: &Pool) -> Result<(), Failure> {
-        let Failure::Postgres(error) = failure else { return Err(failure) };
+    pub(crate) async fn again(&mut self, error: PostgresError, pool: &Pool) -> Result<(), PostgresError> {
         if error.is_stale_statement() && !self.prepared_again {
             self.prepared_again = true;
             // What made one connection's statements stale most likely did so to all.
@@ -33,8 +36,9 @@ impl Retry {
             return Ok(());
         }
         let in_vain = matches!(error, PostgresError::PoolTimeout | PostgresError::NoRuntime);
-        if in_vain || !error.is_retryable() {
-            return Err(error.into());
+        // Who has waited for a lock as long as is allowed has held a connection meanwhile, which others wait for.
+        if in_vain || error.is_time_limit() || !error.is_retryable() {
+            return Err(error);
         }
         if self.repeated == 0 {
             // A pooled connection that has died is no reason to fail: most likely another one works, or can be made.
@@ -43,7 +47,7 @@ impl Retry {
         }
         let pause = FIRST_PAUSE * (1 << (self.repeated - 1).min(6));
         if self.began.elapsed() + pause > self.within {
-            return Err(error.into());
+            return Err(error);
         }
         if error.ends_connection() {
             // Two in a row: the others in the pool were lost with them, and need not be tried one by one. Those that were made

@@ -1,18 +1,21 @@
 //! What is in the database, and bringing it up to date.
 
+use tokio::{runtime::Handle, time::timeout};
 use tokio_postgres::types::Type;
 
 use crate::{
     OpenError, PostgresError,
-    database::{Database, Defaults, Lease},
-    error::Failure,
+    database::{Database, Defaults, LIMIT, LIMITS, Lease},
     sql::{Statement, in_schema},
 };
 
 /// The step to each schema version from the one before, and the oldest version whose library can use the outcome. Databases with
 /// these versions are out there: a step is never changed, only followed by another one. A step leaves in place what the older
 /// library calls, since replicas are replaced one by one, and an older one may be started again meanwhile.
-const MIGRATIONS: [(&str, i32); 1] = [(include_str!("schema-1.sql"), 1)];
+const MIGRATIONS: [(&str, i32); 1] = [(
+    concat!(include_str!("step-1/tables.sql"), include_str!("step-1/reading.sql"), include_str!("step-1/writing.sql")),
+    1,
+)];
 
 #[allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap)] // A handful.
 const NEWEST: i32 = MIGRATIONS.len() as i32;
@@ -20,9 +23,6 @@ const NEWEST: i32 = MIGRATIONS.len() as i32;
 /// The list of versions. Each migration adds a row.
 const VERSIONS: &str = "create table @.schema_version (\
     version int primary key, readable_from int not null, migrated_at timestamptz not null default now())";
-
-/// Set in a transaction here: names without a schema are PostgreSQL's own, whatever the role's settings are.
-const OWN_NAMES: &str = "set local search_path = pg_catalog";
 
 /// What is found before anything is changed.
 #[derive(Debug, PartialEq, Eq)]
@@ -33,22 +33,21 @@ enum Found {
 
 /// Runs the steps that the database lacks, all or none, and finds out what its settings are. Any number of replicas may do so at
 /// once: one does, the others wait. Where nothing is to be done, nothing is locked, and no right is needed but to read the list
-/// of versions.
+/// of versions. It has the time that a call has.
 pub(crate) async fn migrate(database: &mut Database) -> Result<(), OpenError> {
+    // A time limit needs a runtime.
+    Handle::try_current().map_err(|_| PostgresError::NoRuntime)?;
+    timeout(LIMIT, migrate_with_retries(database)).await.unwrap_or_else(|_| Err(PostgresError::NoAnswer.into()))
+}
+
+/// There is nothing here that must not be done twice, also when it is unknown whether it was done.
+async fn migrate_with_retries(database: &mut Database) -> Result<(), OpenError> {
     let mut retry = database.retry();
     loop {
         match try_migrate(database).await {
-            Err(OpenError::Postgres(error)) => retry.again(error.into(), &database.pool).await.map_err(opening)?,
+            Err(OpenError::Postgres(error)) => retry.again(error, &database.pool).await?,
             done => return done,
         }
-    }
-}
-
-/// A failure while opening. There is nothing that must not be done twice.
-fn opening(failure: Failure) -> OpenError {
-    match failure {
-        Failure::Postgres(error) => error.into(),
-        Failure::Store(_) => PostgresError::Connection { source: None }.into(),
     }
 }
 
@@ -63,7 +62,7 @@ async fn try_migrate(database: &mut Database) -> Result<(), OpenError> {
     }
     let mut transaction = begin(database).await?;
     match within(database, &mut transaction).await {
-        Ok(()) => transaction.commit().await.map_err(opening),
+        Ok(()) => Ok(transaction.commit().await?),
         Err(error) => {
             transaction.rollback().await;
             Err(error)
@@ -73,7 +72,7 @@ async fn try_migrate(database: &mut Database) -> Result<(), OpenError> {
 
 async fn begin(database: &Database) -> Result<Lease, PostgresError> {
     let mut lease = database.lease().await?;
-    lease.begin(&format!("{}; {OWN_NAMES}", database.defaults.begin())).await?;
+    lease.begin(&format!("{}; {LIMITS}", database.defaults.begin())).await?;
     Ok(lease)
 }
 
@@ -108,8 +107,11 @@ async fn look(database: &Database, transaction: &mut Lease) -> Result<(Found, De
     let look = statement(
         "select current_setting('server_encoding'), \
          exists (select from pg_catalog.pg_namespace where nspname = $1), \
-         exists (select from pg_catalog.pg_tables where schemaname = $1 and tablename = 'schema_version'), \
-         exists (select from pg_catalog.pg_tables where schemaname = $1 and tablename = 'conversation'), \
+         exists (select from pg_catalog.pg_attribute a join pg_catalog.pg_class c on c.oid = a.attrelid \
+            join pg_catalog.pg_namespace n on n.oid = c.relnamespace where n.nspname = $1 \
+            and c.relname = 'schema_version' and a.attname = 'readable_from' and not a.attisdropped), \
+         exists (select from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace \
+            where n.nspname = $1 and c.relname in ('schema_version', 'conversation', 'exchange', 'compaction')), \
          current_setting('default_transaction_isolation') <> 'read committed', \
          current_setting('default_transaction_read_only')::bool",
         &[Type::TEXT],
@@ -122,6 +124,7 @@ async fn look(database: &Database, transaction: &mut Lease) -> Result<(Found, De
         return Err(OpenError::Encoding { encoding });
     }
     let defaults = Defaults { isolated: column(4)?, read_only: column(5)? };
+    // Other applications have a table `schema_version` too, but hardly one with this column.
     if !column(2)? {
         return if column(3)? {
             Err(OpenError::Foreign)
@@ -129,12 +132,12 @@ async fn look(database: &Database, transaction: &mut Lease) -> Result<(Found, De
             Ok((Found::Nothing { schema: column(1)? }, defaults))
         };
     }
-    let newest = "select version, readable_from from @.schema_version order by version desc limit 1";
+    // What one step made unreadable, a later one does not make readable again.
+    let newest = "select coalesce(max(version), 0), coalesce(max(readable_from), 0) from @.schema_version";
     let rows = transaction.query(&statement(&in_schema(newest, schema), &[]), &[]).await?;
-    let (found, readable_from) = match rows.first() {
-        Some(row) => (row.try_get(0).map_err(PostgresError::from)?, row.try_get(1).map_err(PostgresError::from)?),
-        None => (0, 0),
-    };
+    let row = rows.first().ok_or(PostgresError::Protocol)?;
+    let found = row.try_get(0).map_err(PostgresError::from)?;
+    let readable_from: i32 = row.try_get(1).map_err(PostgresError::from)?;
     if readable_from > NEWEST {
         return Err(OpenError::NewerSchema { found, known: NEWEST });
     }

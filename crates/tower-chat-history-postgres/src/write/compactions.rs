@@ -1,6 +1,6 @@
 //! What becomes of all of a conversation's compactions.
 
-use tower_chat_history_core::{Compact, Compaction, CompactionVersion, Cut, Profile, StoreError};
+use tower_chat_history_core::{Compact, Compaction, CompactionVersion, Cut, Profile};
 
 use super::compact::CutParameters;
 use crate::{
@@ -36,7 +36,7 @@ async fn replace(
 ) -> Result<(), Failure> {
     let version = stored(compaction.version.get());
     let compact = Compact { profile, replaces: compaction.version, cut: compaction.cut };
-    let cut = CutParameters::new(&compact).map_err(StoreError::backend)?;
+    let cut = CutParameters::new(&compact)?;
     let row = [&cut.window, &cut.rounds, &cut.cleared, &cut.covers];
     transaction
         .query(

@@ -24,8 +24,8 @@ pub(crate) async fn prune(
     let mut retry = call.retry();
     loop {
         match once(call, id, incarnation, keep, traces).await {
-            Ok(pruned) => return Ok(pruned),
-            Err(failure) => retry.again(failure, &call.pool).await?,
+            Err(Failure::Postgres(error)) => retry.again(error, &call.pool).await?,
+            done => return done,
         }
     }
 }

@@ -19,8 +19,8 @@ pub(crate) async fn truncate(
     let mut retry = call.retry();
     loop {
         match once(call, id, expect, from).await {
-            Ok(truncated) => return Ok(truncated),
-            Err(failure) => retry.again(failure, &call.pool).await?,
+            Err(Failure::Postgres(error)) => retry.again(error, &call.pool).await?,
+            done => return done,
         }
     }
 }

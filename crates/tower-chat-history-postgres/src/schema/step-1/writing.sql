@@ -1,165 +1,4 @@
--- One row a conversation. `version` counts changes of the log within its incarnation, each of which adds one exchange; its exchanges have the positions from `first` to before `len`,
--- and `opening` is that of the newest one that opens a turn (-1 if there is none). `messages` and `bytes` are those of all exchanges that were ever appended, so that a window's size is one subtraction.
---
--- Keys are ASCII and compared byte by byte: collation "C" says so, and costs less than the database's own. Each append
--- updates its row, which leaves no trace in an index as long as the page has room.
-create table @.conversation (
-    id bigint generated always as identity primary key,
-    key text collate "C" not null unique,
-    incarnation uuid not null,
-    version bigint not null,
-    first bigint not null,
-    len bigint not null,
-    opening bigint not null,
-    messages bigint not null,
-    bytes bigint not null
-) with (fillfactor = 70);
-
--- One row an exchange. `messages_before` and `bytes_before` are the sums of all exchanges before it: where a limit lets a window
--- begin is found without adding anything up. `call` names the append that stored it, which may ask again after its answer was
--- lost. The body is text and not jsonb, which reorders keys and refuses \u0000.
---
--- There are no foreign keys: deletion is one step, and appends pay for no look-up.
-create table @.exchange (
-    conversation bigint not null,
-    seq bigint not null,
-    messages_before bigint not null,
-    bytes_before bigint not null,
-    messages bigint not null,
-    bytes bigint not null,
-    continues bigint,
-    call uuid not null,
-    id text collate "C" not null,
-    body text not null,
-    primary key (conversation, seq),
-    unique (conversation, id)
-);
-
--- The stored compaction of each profile. The body has all of it; the positions are there to be compared.
-create table @.compaction (
-    conversation bigint not null,
-    profile text collate "C" not null,
-    version bigint not null,
-    window_start bigint not null,
-    rounds_start bigint not null,
-    cleared_before bigint not null,
-    covers_to bigint not null,
-    body text not null,
-    primary key (conversation, profile)
-);
-
--- The functions' names end in a number: another version of one gets another name, since replicas with the older library go on
--- calling the older one until they are replaced. Each statement in a volatile function sees what was committed before it, so
--- what is read after a conversation's row is locked is the newest state, and nobody else changes it meanwhile. A stable one
--- sees one state throughout.
---
--- Every statement in them is a descent into an index or two, whatever the parameters are, so planning for each parameter is
--- never worth its time (`plan_cache_mode`). A plan may have been made when the tables were small, and must be the right one all the
--- same (`enable_seqscan`, `enable_bitmapscan`); both indexes of an exchange begin with its conversation, and the order of what is
--- looked for says which one is meant: the other would read the whole log. Nobody else's operators are meant, whatever the role's
--- search path is. Who waits for a conversation's row does so for a time: whoever has it may be frozen (`lock_timeout`). All of
--- this together costs a call about three microseconds.
-
--- What a call needs: a row for the conversation, whose `r_seq` is null, and one for each exchange from `r_from` to before `r_to`
--- (null: nothing changed since what is known).
---
--- The walk back from the newest exchange ends at the first with which a limit is exceeded, unless it is in the newest turn,
--- which comes whole. The sums in each row make that a comparison. A window that is cut begins with a turn: the end of one whose
--- opening is beyond the limit is left out.
-create function @.load_1(
-    a_key text, a_profile text, a_exchange text,
-    a_incarnation uuid, a_version bigint, a_first bigint, a_compaction bigint,
-    a_messages bigint, a_bytes bigint
-) returns table (
-    r_seq bigint, r_body text, r_incarnation uuid, r_version bigint, r_first bigint,
-    r_recorded bigint, r_compaction bigint, r_start bigint, r_from bigint, r_to bigint
-) language plpgsql stable
-    set search_path = pg_catalog set plan_cache_mode = force_generic_plan
-    set enable_seqscan = off set enable_bitmapscan = off as $function$
-declare
-    s_conversation bigint; s_opening bigint; s_messages bigint; s_bytes bigint;
-begin
-    select c.id, c.incarnation, c.version, c.first, c.len, c.opening, c.messages, c.bytes,
-            k.version, k.body, greatest(c.first, k.window_start)
-        into s_conversation, r_incarnation, r_version, r_first, r_to, s_opening, s_messages, s_bytes,
-            r_compaction, r_body, r_start
-        from @.conversation c left join @.compaction k on k.conversation = c.id and k.profile = a_profile
-        where c.key = a_key;
-    if not found then
-        return;
-    end if;
-    if a_exchange is not null then
-        select o.seq into r_recorded from (
-            select e.seq, e.id from @.exchange e
-            where e.conversation = s_conversation and e.id >= a_exchange order by e.id limit 1
-        ) o where o.id = a_exchange;
-    end if;
-    if r_recorded is not null then
-        r_from := r_recorded;
-        r_to := r_recorded + 1;
-    elsif r_incarnation = a_incarnation and r_version = a_version and r_first = a_first
-        and coalesce(r_compaction, 0) = a_compaction then
-        r_to := null;
-        return next;
-        return;
-    else
-        select e.seq + 1 into r_from from @.exchange e
-            where e.conversation = s_conversation and e.seq >= r_start and e.seq < s_opening
-                and (s_messages - e.messages_before > a_messages or s_bytes - e.bytes_before > a_bytes)
-            order by e.seq desc limit 1;
-        -- Exchanges from the newest turn's opening on are not looked at.
-        if not found then
-            r_from := r_start;
-        else
-            select coalesce(min(o.seq), r_from) into r_from from (
-                select e.seq from @.exchange e
-                where e.conversation = s_conversation and e.seq >= r_from and e.seq <= s_opening and e.continues is null
-                order by e.seq limit 1
-            ) o;
-        end if;
-    end if;
-    return next;
-    return query select e.seq, e.body, null::uuid, null::bigint, null::bigint,
-            null::bigint, null::bigint, null::bigint, null::bigint, null::bigint
-        from @.exchange e where e.conversation = s_conversation and e.seq >= r_from and e.seq < r_to
-        order by e.seq;
-end
-$function$;
-
--- A page of the log: rows as those of `load_1`, forwards from a position, and as many exchanges as there is room for, but one in
--- any case.
-create function @.read_1(a_key text, a_from bigint, a_limit bigint, a_bytes bigint) returns table (
-    r_seq bigint, r_body text, r_incarnation uuid, r_version bigint, r_first bigint,
-    r_len bigint, r_from bigint, r_to bigint
-) language plpgsql stable
-    set search_path = pg_catalog set plan_cache_mode = force_generic_plan
-    set enable_seqscan = off set enable_bitmapscan = off as $function$
-declare
-    s_conversation bigint; s_before bigint; s_large bigint;
-begin
-    select c.id, c.incarnation, c.version, c.first, c.len, least(greatest(a_from, c.first), c.len)
-        into s_conversation, r_incarnation, r_version, r_first, r_len, r_from
-        from @.conversation c where c.key = a_key;
-    if not found then
-        return;
-    end if;
-    r_to := least(r_len, r_from + a_limit);
-    if r_to > r_from then
-        select e.bytes_before into s_before from @.exchange e
-            where e.conversation = s_conversation and e.seq >= r_from order by e.seq limit 1;
-        select e.seq into s_large from @.exchange e
-            where e.conversation = s_conversation and e.seq > r_from and e.seq < r_to
-                and e.bytes_before + e.bytes - s_before > a_bytes
-            order by e.seq limit 1;
-        r_to := least(r_to, s_large);
-    end if;
-    return next;
-    return query select e.seq, e.body, null::uuid, null::bigint, null::bigint,
-            null::bigint, null::bigint, null::bigint
-        from @.exchange e where e.conversation = s_conversation and e.seq >= r_from and e.seq < r_to
-        order by e.seq;
-end
-$function$;
+-- What is said of functions in `reading.sql` holds here too.
 
 -- Stores a compaction, or says why not: 0 stored, 1 another one is stored, 2 a position goes back, 3 the summary covers the
 -- window, 4 beyond the log, 5 no opening, 6 the stored one is damaged. The conversation's row is locked by the caller. `a_opening`
@@ -229,8 +68,9 @@ $function$;
 -- Adds an exchange, or says why not: 0 stored, 1 a duplicate, 2 not as expected, 3 it continues what is not there, 4 the
 -- compaction is refused. `r_incarnation` is null where there is no conversation.
 --
--- `a_expect`: 0 absent, 1 exactly, 2 any revision of the incarnation, 3 anything. `a_call` is random and names this call, so that its
--- repetition finds what it stored itself; it is also the incarnation of a conversation that it creates.
+-- `a_expect`: 0 absent, 1 exactly, 2 any revision of the incarnation, 3 anything. `a_call` is random and names this call, so that
+-- its repetition finds what it stored itself. An incarnation is drawn here, where its row is made: the conversation may have been
+-- deleted before the repetition comes, which then begins another life and must not bring the old one back.
 create function @.append_1(
     a_key text, a_expect int, a_incarnation uuid, a_version bigint, a_call uuid,
     a_id text, a_continues bigint, a_messages bigint, a_bytes bigint, a_body text,
@@ -285,12 +125,12 @@ begin
             r_verdict := 3;
             return;
         end if;
-        insert into @.conversation (key, incarnation, version, first, len, opening, messages, bytes)
-            values (a_key, a_call, 1, 0, 1, 0, a_messages, a_bytes)
-            on conflict (key) do nothing returning id into s_conversation;
+        insert into @.conversation as c (key, incarnation, version, first, len, opening, messages, bytes)
+            values (a_key, gen_random_uuid(), 1, 0, 1, 0, a_messages, a_bytes)
+            on conflict (key) do nothing returning c.id, c.incarnation into s_conversation, r_incarnation;
         if found then
             s_created := true;
-            r_incarnation := a_call; r_version := 0; r_first := 0; s_messages := 0; s_bytes := 0;
+            r_version := 0; r_first := 0; s_messages := 0; s_bytes := 0;
             exit;
         end if;
         -- Another first append was quicker: its row is there now.

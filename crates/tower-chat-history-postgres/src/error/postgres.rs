@@ -1,80 +1,9 @@
-//! What can go wrong, and which of it may pass.
+//! What can go wrong with the database, and which of it may pass.
 
 use std::{fmt, io};
 
 use deadpool_postgres::{PoolError, TimeoutType};
 use tokio_postgres::error::SqlState;
-use tower_chat_history_core::StoreError;
-
-/// A store that was not opened.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum OpenError {
-    /// The URL cannot be read. (It is not shown: it may hold a password.)
-    #[error("the database's URL cannot be read")]
-    Url,
-    /// The URL asks for TLS, and the call has none.
-    #[error("the URL asks for TLS: use connect_rustls (feature rustls) or connect_with")]
-    NeedsTls,
-    /// The schema's name cannot be used.
-    #[error("a schema is named by 1 to 63 characters of a-z, 0-9 and _, and not by a digit or pg_ first")]
-    SchemaName,
-    /// The pool is to have no connection.
-    #[error("a pool has at least one connection")]
-    NoConnections,
-    /// The database's encoding cannot hold every text.
-    #[error("the database's encoding is {encoding}, and the store needs UTF8")]
-    Encoding {
-        /// Its encoding.
-        encoding: String,
-    },
-    /// The tables were made by a newer version of this library.
-    #[error("the schema has version {found}, and this library knows up to {known}")]
-    NewerSchema {
-        /// The schema's version.
-        found: i32,
-        /// The newest version this library knows.
-        known: i32,
-    },
-    /// The schema is there and has tables of these names, but not its list of versions: it is another application's.
-    #[error("the schema is not empty, and not this library's")]
-    Foreign,
-    /// The system's root certificates cannot be read, or TLS cannot be set up with them.
-    #[error("TLS cannot be set up")]
-    Tls(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// The server asks for a password, and the URL or configuration has none.
-    #[error("the server asks for a password, and none was given")]
-    NoPassword,
-    /// TLS was asked for, and the server does not have it.
-    #[error("the server does not speak TLS")]
-    ServerWithoutTls,
-    /// The TLS handshake failed: the server's certificate is not trusted or is for another host, or the two sides have no version
-    /// of TLS in common.
-    #[error("the TLS handshake with the server failed")]
-    Handshake(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// There is no connection, or PostgreSQL failed.
-    #[error("the database could not be opened")]
-    Postgres(#[source] PostgresError),
-}
-
-impl From<PostgresError> for OpenError {
-    fn from(error: PostgresError) -> Self {
-        match error {
-            PostgresError::NoPassword => Self::NoPassword,
-            PostgresError::ServerWithoutTls => Self::ServerWithoutTls,
-            PostgresError::Handshake { source } => Self::Handshake(source),
-            error => Self::Postgres(error),
-        }
-    }
-}
-
-impl OpenError {
-    /// Whether the same call may succeed a little later.
-    #[must_use]
-    pub fn is_retryable(&self) -> bool {
-        matches!(self, Self::Postgres(error) if error.is_retryable())
-    }
-}
 
 /// A failure of the database or of the way to it, without the texts that PostgreSQL sends along: they may quote rows.
 #[derive(Debug, thiserror::Error)]
@@ -111,8 +40,8 @@ pub enum PostgresError {
         /// What the connector says.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// The server was asked, and has not answered for a minute.
-    #[error("PostgreSQL did not answer in time")]
+    /// The call was not done within a minute. Waiting for a connection, for answers and between tries counts.
+    #[error("the call was not done within a minute")]
     NoAnswer,
     /// No connection of the pool was free, or could be made, in time.
     #[error("no connection was had in time")]
@@ -207,6 +136,22 @@ impl PostgresError {
         }
     }
 
+    /// What a failure to begin a transaction is. A standby says that it has not the feature "read write".
+    pub(crate) fn at_begin(error: tokio_postgres::Error) -> Self {
+        match Self::from(error) {
+            Self::Sql { code, table, constraint } if code == SqlState::FEATURE_NOT_SUPPORTED => {
+                Self::Sql { code: SqlState::READ_ONLY_SQL_TRANSACTION, table, constraint }
+            }
+            error => error,
+        }
+    }
+
+    /// Whether the server ended a statement because of the time that it took, or at somebody's request.
+    pub(crate) fn is_time_limit(&self) -> bool {
+        let limits = [SqlState::LOCK_NOT_AVAILABLE, SqlState::QUERY_CANCELED];
+        matches!(self, Self::Sql { code, .. } if limits.contains(code))
+    }
+
     /// Whether the transaction that it ended was surely undone, and may be done again at once.
     pub(crate) fn is_undone(&self) -> bool {
         let undone = [SqlState::T_R_SERIALIZATION_FAILURE, SqlState::T_R_DEADLOCK_DETECTED];
@@ -265,44 +210,12 @@ impl From<PoolError> for PostgresError {
     }
 }
 
-/// What stops a call: a refusal that the contract knows, or the database.
-#[derive(Debug)]
-pub(crate) enum Failure {
-    Store(StoreError),
-    Postgres(PostgresError),
-}
-
-impl From<StoreError> for Failure {
-    fn from(error: StoreError) -> Self {
-        Self::Store(error)
-    }
-}
-
-impl From<PostgresError> for Failure {
-    fn from(error: PostgresError) -> Self {
-        Self::Postgres(error)
-    }
-}
-
-impl From<tokio_postgres::Error> for Failure {
-    fn from(error: tokio_postgres::Error) -> Self {
-        Self::Postgres(error.into())
-    }
-}
-
-impl From<Failure> for StoreError {
-    fn from(failure: Failure) -> Self {
-        match failure {
-            Failure::Store(error) => error,
-            Failure::Postgres(error) if error.is_retryable() => Self::unavailable(error),
-            Failure::Postgres(error) => Self::backend(error),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use tower_chat_history_core::StoreError;
+
     use super::*;
+    use crate::error::Failure;
 
     fn sql(code: SqlState) -> PostgresError {
         PostgresError::Sql { code, table: Some("exchange".into()), constraint: None }

@@ -1,0 +1,112 @@
+-- The functions' names end in a number: another version of one gets another name, since replicas with the older library go on
+-- calling the older one until they are replaced. Each statement in a volatile function sees what was committed before it, so
+-- what is read after a conversation's row is locked is the newest state, and nobody else changes it meanwhile. A stable one
+-- sees one state throughout.
+--
+-- Every statement in them is a descent into an index or two, whatever the parameters are, so planning for each parameter is
+-- never worth its time (`plan_cache_mode`). A plan may have been made when the tables were small, and must be the right one all the
+-- same (`enable_seqscan`, `enable_bitmapscan`); both indexes of an exchange begin with its conversation, and the order of what is
+-- looked for says which one is meant: the other would read the whole log. Nobody else's operators are meant, whatever the role's
+-- search path is. Who waits for a conversation's row does so for a time: whoever has it may be frozen (`lock_timeout`). All of
+-- this together costs a call about three microseconds.
+
+-- What a call needs: a row for the conversation, whose `r_seq` is null, and one for each exchange from `r_from` to before `r_to`
+-- (null: nothing changed since what is known).
+--
+-- The walk back from the newest exchange ends at the first with which a limit is exceeded, unless it is in the newest turn,
+-- which comes whole. The sums in each row make that a comparison. A window that is cut begins with a turn: the end of one whose
+-- opening is beyond the limit is left out.
+create function @.load_1(
+    a_key text, a_profile text, a_exchange text,
+    a_incarnation uuid, a_version bigint, a_first bigint, a_compaction bigint,
+    a_messages bigint, a_bytes bigint
+) returns table (
+    r_seq bigint, r_body text, r_incarnation uuid, r_version bigint, r_first bigint,
+    r_recorded bigint, r_compaction bigint, r_start bigint, r_from bigint, r_to bigint
+) language plpgsql stable
+    set search_path = pg_catalog set plan_cache_mode = force_generic_plan
+    set enable_seqscan = off set enable_bitmapscan = off as $function$
+declare
+    s_conversation bigint; s_opening bigint; s_messages bigint; s_bytes bigint;
+begin
+    select c.id, c.incarnation, c.version, c.first, c.len, c.opening, c.messages, c.bytes,
+            k.version, k.body, greatest(c.first, k.window_start)
+        into s_conversation, r_incarnation, r_version, r_first, r_to, s_opening, s_messages, s_bytes,
+            r_compaction, r_body, r_start
+        from @.conversation c left join @.compaction k on k.conversation = c.id and k.profile = a_profile
+        where c.key = a_key;
+    if not found then
+        return;
+    end if;
+    if a_exchange is not null then
+        select o.seq into r_recorded from (
+            select e.seq, e.id from @.exchange e
+            where e.conversation = s_conversation and e.id >= a_exchange order by e.id limit 1
+        ) o where o.id = a_exchange;
+    end if;
+    if r_recorded is not null then
+        r_from := r_recorded;
+        r_to := r_recorded + 1;
+    elsif r_incarnation = a_incarnation and r_version = a_version and r_first = a_first
+        and coalesce(r_compaction, 0) = a_compaction then
+        r_to := null;
+        return next;
+        return;
+    else
+        select e.seq + 1 into r_from from @.exchange e
+            where e.conversation = s_conversation and e.seq >= r_start and e.seq < s_opening
+                and (s_messages - e.messages_before > a_messages or s_bytes - e.bytes_before > a_bytes)
+            order by e.seq desc limit 1;
+        -- Exchanges from the newest turn's opening on are not looked at.
+        if not found then
+            r_from := r_start;
+        else
+            select coalesce(min(o.seq), r_from) into r_from from (
+                select e.seq from @.exchange e
+                where e.conversation = s_conversation and e.seq >= r_from and e.seq <= s_opening and e.continues is null
+                order by e.seq limit 1
+            ) o;
+        end if;
+    end if;
+    return next;
+    return query select e.seq, e.body, null::uuid, null::bigint, null::bigint,
+            null::bigint, null::bigint, null::bigint, null::bigint, null::bigint
+        from @.exchange e where e.conversation = s_conversation and e.seq >= r_from and e.seq < r_to
+        order by e.seq;
+end
+$function$;
+
+-- A page of the log: rows as those of `load_1`, forwards from a position, and as many exchanges as there is room for, but one in
+-- any case.
+create function @.read_1(a_key text, a_from bigint, a_limit bigint, a_bytes bigint) returns table (
+    r_seq bigint, r_body text, r_incarnation uuid, r_version bigint, r_first bigint,
+    r_len bigint, r_from bigint, r_to bigint
+) language plpgsql stable
+    set search_path = pg_catalog set plan_cache_mode = force_generic_plan
+    set enable_seqscan = off set enable_bitmapscan = off as $function$
+declare
+    s_conversation bigint; s_before bigint; s_large bigint;
+begin
+    select c.id, c.incarnation, c.version, c.first, c.len, least(greatest(a_from, c.first), c.len)
+        into s_conversation, r_incarnation, r_version, r_first, r_len, r_from
+        from @.conversation c where c.key = a_key;
+    if not found then
+        return;
+    end if;
+    r_to := least(r_len, r_from + a_limit);
+    if r_to > r_from then
+        select e.bytes_before into s_before from @.exchange e
+            where e.conversation = s_conversation and e.seq >= r_from order by e.seq limit 1;
+        select e.seq into s_large from @.exchange e
+            where e.conversation = s_conversation and e.seq > r_from and e.seq < r_to
+                and e.bytes_before + e.bytes - s_before > a_bytes
+            order by e.seq limit 1;
+        r_to := least(r_to, s_large);
+    end if;
+    return next;
+    return query select e.seq, e.body, null::uuid, null::bigint, null::bigint,
+            null::bigint, null::bigint, null::bigint
+        from @.exchange e where e.conversation = s_conversation and e.seq >= r_from and e.seq < r_to
+        order by e.seq;
+end
+$function$;
