@@ -35,7 +35,7 @@ impl Sql {
     pub(crate) fn new(schema: &str) -> Self {
         let statement = |text: &str, letters: &str| Statement { text: in_schema(text, schema), types: types(letters) };
         Self {
-            load: statement("select * from @.load_1($1, $2, $3, $4, $5, $6, $7, $8, $9)", "ttt ulll ll"),
+            load: statement("select * from @.load_1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)", "ttt ulllt ll"),
             read: statement("select * from @.read_1($1, $2, $3, $4)", "tlll"),
             append: statement(
                 "select * from @.append_1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)",

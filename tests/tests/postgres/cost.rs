@@ -107,7 +107,7 @@ async fn a_long_log_is_read_no_further_than_the_limit() {
     let first = Seq::new(EXCHANGES.unsigned_abs() - 30);
     assert_eq!((loaded.exchanges.len(), loaded.exchanges[0].seq, loaded.truncated), (30, first, true));
 
-    let load = "select * from chat_history.load_1('test/long', 'default', null, null, 0, 0, 0, 60, 4000000)";
+    let load = "select * from chat_history.load_1('test/long', 'default', null, null, 0, 0, 0, null, 60, 4000000)";
     // Those of the newest turn are not looked at to find where the window begins; one beyond the limit is, and the first within
     // it, which opens a turn.
     assert_eq!(rows(&client, load).await, 30 + 1 + 30);

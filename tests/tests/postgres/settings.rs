@@ -124,7 +124,7 @@ async fn a_plan_made_for_small_tables() {
     // Nobody analyzes them later: plans stay as they are made now.
     let small = "alter table chat_history.exchange set (autovacuum_enabled = off); analyze";
     other.batch_execute(small).await.unwrap();
-    let load = "select * from chat_history.load_1('test/long', 'default', 'none', null, 0, 0, 0, 60, 4000000)";
+    let load = "select * from chat_history.load_1('test/long', 'default', 'none', null, 0, 0, 0, null, 60, 4000000)";
     let read = "select * from chat_history.read_1('test/long', 10, 5, 4000000)";
     let append = |number: usize| {
         format!(

@@ -1,7 +1,7 @@
 //! Loading what a call needs.
 
 use tokio_postgres::Row;
-use tower_chat_history_core::{ConversationId, ExchangeId, Known, Load, Loaded, Profile, Recorded, Window};
+use tower_chat_history_core::{ConversationId, ExchangeId, Load, Loaded, Profile, Recorded, Window};
 
 use crate::{
     database::Call,
@@ -10,13 +10,12 @@ use crate::{
 };
 
 pub(crate) async fn load(call: &Call, id: &ConversationId, load: Load) -> Result<Loaded, Failure> {
-    let known = load.known.map(|Known { revision, compaction, .. }| {
-        (uuid(revision.incarnation()), stored(revision.version()), stored(revision.first().get()), compaction.get())
-    });
-    let (incarnation, version, first, compaction) = known
-        .map_or((None, 0, 0, 0), |(incarnation, version, first, compaction)| {
-            (Some(incarnation), version, first, stored(compaction))
-        });
+    let known = load.known.as_ref();
+    let incarnation = known.map(|known| uuid(known.revision.incarnation()));
+    let version = known.map(|known| stored(known.revision.version()));
+    let first = known.map(|known| stored(known.revision.first().get()));
+    let compaction = known.map(|known| stored(known.compaction.get()));
+    let newest = known.and_then(|known| known.newest.as_ref()).map(ExchangeId::as_str);
     let exchange = load.exchange.as_ref().map(ExchangeId::as_str);
     let (messages, bytes) = (stored(load.limit.messages() as u64), stored(load.limit.bytes() as u64));
     let mut rows = call
@@ -30,6 +29,7 @@ pub(crate) async fn load(call: &Call, id: &ConversationId, load: Load) -> Result
                 &version,
                 &first,
                 &compaction,
+                &newest,
                 &messages,
                 &bytes,
             ],

@@ -18,7 +18,7 @@
 -- opening is beyond the limit is left out.
 create function @.load_1(
     a_key text, a_profile text, a_exchange text,
-    a_incarnation uuid, a_version bigint, a_first bigint, a_compaction bigint,
+    a_incarnation uuid, a_version bigint, a_first bigint, a_compaction bigint, a_newest text,
     a_messages bigint, a_bytes bigint
 ) returns table (
     r_seq bigint, r_body text, r_incarnation uuid, r_version bigint, r_first bigint,
@@ -48,7 +48,10 @@ begin
         r_from := r_recorded;
         r_to := r_recorded + 1;
     elsif r_incarnation = a_incarnation and r_version = a_version and r_first = a_first
-        and coalesce(r_compaction, 0) = a_compaction then
+        and coalesce(r_compaction, 0) = a_compaction and (a_newest is null or a_newest = (
+            select e.id from @.exchange e
+            where e.conversation = s_conversation and e.seq >= r_to - 1 order by e.seq limit 1
+        )) then
         r_to := null;
         return next;
         return;
