@@ -6,7 +6,14 @@ use redis::{Cmd, ErrorKind, RedisError, RedisResult, ServerErrorKind, Value};
 use tokio::time::{Instant, timeout_at};
 use tower_chat_history_core::{ConversationId, StoreError};
 
-use crate::{RedisOptions, connection::Connection, error::Failure, keys::Keys, reply::Reply, scripts::Script};
+use crate::{
+    RedisOptions,
+    connection::Connection,
+    error::{Failure, Misunderstood},
+    keys::Keys,
+    reply::Reply,
+    scripts::Script,
+};
 
 /// The first and the longest pause before a call is tried again.
 const PAUSE: Duration = Duration::from_millis(10);
@@ -49,11 +56,11 @@ impl Shared {
         let mut tries = Tries::new(self);
         loop {
             let failure = match tries.send(&command).await {
-                Ok(answer) => return Reply::new(answer, tries.repeated),
+                Ok(answer) => return Reply::new(answer),
                 // The server does not have the script yet, or not any more. It keeps what it is sent here.
                 Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript) => {
                     match tries.send(&call.command("EVAL", call.script.code)).await {
-                        Ok(answer) => return Reply::new(answer, tries.repeated),
+                        Ok(answer) => return Reply::new(answer),
                         Err(error) => error,
                     }
                 }
@@ -63,47 +70,54 @@ impl Shared {
         }
     }
 
-    /// Removes a conversation's keys. The server takes them apart in the background.
-    pub(crate) async fn unlink(&self, id: &ConversationId) -> Result<(), StoreError> {
-        let mut command = redis::cmd("UNLINK");
-        command.arg(&Keys::new(&self.options.prefix, id).0);
+    /// A conversation's state as it is stored; empty if there is none, or something else in its place.
+    pub(crate) async fn state(&self, id: &ConversationId) -> Result<Vec<u8>, StoreError> {
+        let Keys([meta, ..]) = Keys::new(&self.options.prefix, id);
+        let mut command = redis::cmd("HGET");
+        command.arg(meta).arg("s");
         let mut tries = Tries::new(self);
-        while let Err(error) = tries.send(&command).await {
-            tries.again(error).await.map_err(|failure| failure.into_store_error(id))?;
+        loop {
+            match tries.send(&command).await {
+                Ok(Value::BulkString(state)) => return Ok(state),
+                Ok(Value::Nil) => return Ok(Vec::new()),
+                Ok(_) => return Err(Misunderstood::error()),
+                Err(error) if error.code() == Some("WRONGTYPE") => return Ok(Vec::new()),
+                Err(error) => tries.again(error).await.map_err(|failure| failure.into_store_error(id))?,
+            }
         }
-        Ok(())
     }
 }
 
 /// The tries of one call.
 ///
-/// Every command may be sent twice, also when it is unknown whether the first one was carried out: reading and removing change
-/// nothing the second time, an append is known by its exchange id, and what else writes carries a name by which a script finds
-/// that it has run already.
+/// Every command may be sent twice, also when it is unknown whether the first one was carried out: reading changes nothing, an
+/// append is known by its exchange id, and what else writes names the incarnation that it is for, and carries a name by which a
+/// script finds that it has run already.
+///
+/// The first one may also be carried out last, when this call has ended: a network delivers what it holds after its connection was
+/// given up. Then the incarnation is another one. Only an append that expects none, or nothing, may begin a conversation so.
 struct Tries<'a> {
     shared: &'a Shared,
     /// Until when a try may begin.
     until: Instant,
+    /// When the last one must have ended.
+    limit: Instant,
     pause: Duration,
-    /// Whether this is not the first one.
-    repeated: bool,
 }
 
 impl<'a> Tries<'a> {
     fn new(shared: &'a Shared) -> Self {
         let now = Instant::now();
         let until = now.checked_add(shared.options.retry_for).unwrap_or(now + FOREVER);
-        Self { shared, until, pause: PAUSE, repeated: false }
+        // A little later than the connection itself gives up: it is to find out that it does not work.
+        let last = shared.options.response_timeout.saturating_add(PAUSE);
+        let limit = until.checked_add(last).unwrap_or(until + FOREVER);
+        Self { shared, until, limit, pause: PAUSE }
     }
 
     /// Sends a command. It takes no longer than the last try may, also where there is no connection to be had.
     async fn send(&self, command: &Cmd) -> RedisResult<Value> {
-        let last = self.until.max(Instant::now());
-        // A little later than the connection itself gives up: it is to find out that it does not work.
-        let Some(limit) = last.checked_add(self.shared.options.response_timeout.saturating_add(PAUSE)) else {
-            return self.shared.connection.send(command).await;
-        };
-        match timeout_at(limit, self.shared.connection.send(command)).await {
+        match timeout_at(self.limit, self.shared.connection.send(command)).await {
             Ok(answer) => answer,
             Err(elapsed) => Err(std::io::Error::from(elapsed).into()),
         }
@@ -115,7 +129,6 @@ impl<'a> Tries<'a> {
         if !failure.may_pass() || Instant::now() + self.pause > self.until {
             return Err(failure);
         }
-        self.repeated = true;
         tokio::time::sleep(self.pause).await;
         self.pause = (self.pause * 2).min(LONGEST_PAUSE);
         Ok(())

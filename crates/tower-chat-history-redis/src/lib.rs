@@ -2,7 +2,8 @@
 //! no disk.
 //!
 //! [`RedisStore`] works on a single server (also one behind a load balancer or a managed primary endpoint) and on a Cluster.
-//! Every call is one script and one round trip: what an append expects is checked in the same step in which it is stored.
+//! A load and an append are one script and one round trip each: what an append expects is checked in the same step in which it is
+//! stored. What removes takes two round trips or more.
 //!
 //! ```no_run
 //! use tower_chat_history_core::{ConversationId, HistoryStoreExt, Message};
@@ -33,7 +34,11 @@
 //!
 //! **Replication is asynchronous**: a failover to a replica can lose the last acknowledged appends whatever is set, also in a
 //! Cluster. `WAIT` would narrow that and not close it, and this store does not send it; `min-replicas-to-write` bounds how far
-//! a master can be ahead. A log that lost its end is still a whole log, and what was in flight then finds that it changed.
+//! a master can be ahead. A log that lost its end is still a whole log, and who was further than it finds that it changed; but only
+//! until other exchanges stand where the lost ones stood. After that [`Expect::Exactly`](tower_chat_history_core::Expect) may be
+//! right about a log whose last exchange is another one than its caller saw. A load that names the newest exchange it knows, as
+//! `CachedStore`'s do, gets the window anew then.
+//!
 //! Services that must not lose an acknowledged exchange are better served by the stores for PostgreSQL and SQLite.
 //!
 //! # Memory
@@ -82,7 +87,8 @@
 //! A truncation or a prune moves the log's end or beginning in one step, which takes effect at once; the elements then go a
 //! thousand at a time, before the call is answered, and the server serves others in between: a log of 100,000 exchanges holds
 //! nobody up. A step takes about a millisecond, and 20 more for each gigabyte that it frees. If the caller leaves before it is
-//! done, later appends take the rest along. Deleting hands the keys to the server's background thread (`UNLINK`).
+//! done, later appends take the rest along. Deleting looks which life the conversation is in, and then hands its keys to the
+//! server's background thread (`UNLINK`) if it still is.
 //!
 //! A deletion leaves no tombstone: an append of the ended incarnation names it, and is refused because it is not there. Only an
 //! append that expects nothing creates a conversation.
@@ -94,14 +100,24 @@
 //! [three seconds](RedisOptions::retry_for), and is then [not
 //! available](tower_chat_history_core::StoreError::Unavailable). That is safe also where an answer got lost: the repeated
 //! script finds its own first run. No step takes longer than that time and one [response
-//! timeout](RedisOptions::response_timeout), also where there is no connection; loads and appends are one step.
+//! timeout](RedisOptions::response_timeout), also where there is no connection. Loads and appends are one step. An append that
+//! finds the rest of a truncation whose caller left is more: it removes that rest first.
+//!
+//! Loads are refused where appends are, but for a full server: by a replica, by a master that misses replicas
+//! (`min-replicas-to-write`), and by one that cannot save to its disk (`MISCONF`). So nobody goes on reading from a master that
+//! is none any more, once it knows that itself.
+//!
+//! A call that was given up may still reach the server later, when the network held it back. An append that expects nothing, or no
+//! conversation ([`Expect::AnyOrCreate`](tower_chat_history_core::Expect), `Absent`), then creates a conversation again that was
+//! deleted meanwhile, with that one exchange: it cannot be told from a new call. Every other call names the life of the
+//! conversation that it is for, and does nothing in another one; a deletion too.
 //!
 //! A connection to a single server is given up, and the address looked up anew, when an answer does not come in time, when the
 //! server is no master any more, and when it refused the connection; at most twice a second. A Cluster's connections are redis-rs's
 //! own: one that falls silent without breaking is given up by the system, on Linux after twice the response timeout.
 //!
-//! A refused password does not pass by itself: the call fails at once, and later ones try again. Errors name the kind of a
-//! failure and never quote a server's message, which may quote a command.
+//! A refused password does not pass by itself: the call fails when redis-rs has tried to connect seven times, in about a second, and
+//! later ones try again. Errors name the kind of a failure and never quote a server's message, which may quote a command.
 //!
 //! A future that is dropped leaves its script undone or done as a whole.
 //!
@@ -130,6 +146,7 @@ mod append;
 mod call;
 mod compact;
 mod connection;
+mod delete;
 mod error;
 mod eviction;
 mod keys;

@@ -90,9 +90,11 @@ impl RedisOptions {
 
     /// How long a call is tried again when the server cannot be reached, is loading, or is being replaced. The last try begins
     /// within that time, and ends within a [response timeout](Self::response_timeout) after it, also where it waits for a
-    /// connection. So loads and appends take no longer than both together. The default is three seconds; zero tries once.
+    /// connection. So loads take no longer than both together, and appends that find nothing to clear away. The default is three
+    /// seconds; zero tries once.
     ///
-    /// Connecting takes no longer than this and a [connection timeout](Self::connection_timeout).
+    /// Opening a store takes no longer than this and a [connection timeout](Self::connection_timeout), over a given connection
+    /// too: within that time the server must also have said whether it evicts keys.
     #[must_use]
     pub const fn retry_for(mut self, time: Duration) -> Self {
         self.retry_for = time;
@@ -132,8 +134,7 @@ impl RedisOptions {
     /// As [`ConnectError`] lists.
     pub async fn connect(self, url: impl AsRef<str> + Send) -> Result<RedisStore, ConnectError> {
         self.check()?;
-        let connection = self.in_time(Connection::single(url.as_ref(), &self)).await?;
-        self.open(connection).await
+        self.open(Connection::single(url.as_ref(), &self)).await
     }
 
     /// Connects to a cluster, of which some nodes are named. The others are found.
@@ -147,12 +148,11 @@ impl RedisOptions {
     ) -> Result<RedisStore, ConnectError> {
         self.check()?;
         let urls: Vec<String> = urls.into_iter().map(|url| url.as_ref().to_owned()).collect();
-        let connection = self.in_time(Connection::cluster(urls, &self)).await?;
-        self.open(connection).await
+        self.open(Connection::cluster(urls, &self)).await
     }
 
     /// Uses an existing connection, which must reconnect by itself: a `ConnectionManager` or a cluster's connection. Its
-    /// own timeouts and retries apply, and around them [`retry_for`](Self::retry_for).
+    /// own timeouts and retries apply, and around them those of these options.
     ///
     /// # Errors
     ///
@@ -162,7 +162,7 @@ impl RedisOptions {
         C: ConnectionLike + Clone + Send + Sync + 'static,
     {
         self.check()?;
-        self.open(Connection::other(connection)).await
+        self.open(async { Ok(Connection::other(connection)) }).await
     }
 
     fn check(&self) -> Result<(), ConnectError> {
@@ -176,20 +176,22 @@ impl RedisOptions {
         }
     }
 
-    /// A connection, if it is there before the last attempt at it must have ended.
-    async fn in_time(
+    /// A store, if the server has told its policy before the last attempt to connect must have ended.
+    async fn open(
         &self,
         connecting: impl Future<Output = Result<Connection, ConnectError>>,
-    ) -> Result<Connection, ConnectError> {
+    ) -> Result<RedisStore, ConnectError> {
+        let opening = async {
+            let connection = connecting.await?;
+            let policy = eviction::policy(&connection).await.map_err(ConnectError::unreachable)?;
+            Ok((connection, policy))
+        };
         let time = self.retry_for.saturating_add(self.connection_timeout);
-        let connected = tokio::time::timeout(time, connecting).await;
-        connected.unwrap_or_else(|elapsed| Err(ConnectError::unreachable(std::io::Error::from(elapsed).into())))
-    }
-
-    async fn open(self, connection: Connection) -> Result<RedisStore, ConnectError> {
-        let policy = eviction::policy(&connection).await.map_err(ConnectError::unreachable)?;
+        let opened = tokio::time::timeout(time, opening).await;
+        let (connection, policy) =
+            opened.unwrap_or_else(|elapsed| Err(ConnectError::unreachable(std::io::Error::from(elapsed).into())))?;
         eviction::judge(policy, self.require_noeviction)?;
-        Ok(RedisStore::new(connection, self))
+        Ok(RedisStore::new(connection, self.clone()))
     }
 }
 

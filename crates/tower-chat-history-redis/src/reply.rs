@@ -16,16 +16,14 @@ use crate::error::{Damaged, Misunderstood};
 #[derive(Debug)]
 pub(crate) struct Reply {
     pub(crate) word: String,
-    /// Whether the script was sent more than once: what it found may be the work of its own first run.
-    pub(crate) repeated: bool,
     values: vec::IntoIter<Value>,
 }
 
 impl Reply {
     /// Takes an answer apart.
-    pub(crate) fn new(answer: Value, repeated: bool) -> Result<Self, StoreError> {
+    pub(crate) fn new(answer: Value) -> Result<Self, StoreError> {
         let Value::Array(values) = answer else { return Err(Misunderstood::error()) };
-        let mut reply = Self { word: String::new(), repeated, values: values.into_iter() };
+        let mut reply = Self { word: String::new(), values: values.into_iter() };
         reply.word = reply.text()?;
         if reply.word == "gone" { Err(StoreError::Gone) } else { Ok(reply) }
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use redis::Value;
-use tower_chat_history_core::{Compaction, ConversationId, StoreError};
+use tower_chat_history_core::{Compaction, ConversationId, Revision, StoreError};
 
 use crate::{
     append::call_name,
@@ -15,9 +15,10 @@ use crate::{
 /// How often compactions are read again that changed before they could be replaced.
 pub(crate) const TRIES: usize = 16;
 
-/// What stays of the compactions, and at which of their changes they were read: they are replaced only if there was no other
-/// meanwhile. What cannot be read does not stay, as it might tell of what is removed.
+/// What stays of the compactions, at which revision and at which of their changes they were read: they are replaced only if there
+/// was no other change meanwhile. What cannot be read does not stay, as it might tell of what is removed.
 pub(crate) struct Rewritten {
+    pub(crate) revision: Revision,
     pub(crate) changes: u64,
     stay: Vec<[String; 3]>,
 }
@@ -32,8 +33,9 @@ impl Rewritten {
         if reply.word != "compactions" {
             return Err(StoreError::Gone);
         }
+        let revision = reply.revision(id)?;
         let changes = reply.number()?;
-        let mut rewritten = Self { changes, stay: Vec::new() };
+        let mut rewritten = Self { revision, changes, stay: Vec::new() };
         for (profile, positions, record) in compactions(reply.list()?) {
             let Some(compaction) = reply::compaction(&positions, &record).ok().as_ref().and_then(&stays) else {
                 continue;

@@ -9,7 +9,8 @@ use tower_chat_history_core::{
 };
 
 use crate::{
-    ConnectError, RedisOptions, append, call::Shared, compact, connection::Connection, load, prune, read, truncate,
+    ConnectError, RedisOptions, append, call::Shared, compact, connection::Connection, delete, load, prune, read,
+    truncate,
 };
 
 /// Conversations in Redis or Valkey. See the [crate docs](crate).
@@ -75,7 +76,7 @@ impl HistoryStore for RedisStore {
     }
 
     async fn delete(&self, id: &ConversationId) -> Result<(), StoreError> {
-        self.shared.unlink(id).await
+        delete::delete(&self.shared, id).await
     }
 }
 

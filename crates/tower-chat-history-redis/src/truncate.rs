@@ -19,7 +19,7 @@ pub(crate) async fn truncate(
     let fresh = Incarnation::random();
     for _ in 0..TRIES {
         let rewritten = Rewritten::read(shared, id, |stored| stored.truncated_to(from.get())).await?;
-        let incarnation = expect.incarnation();
+        let (seen, incarnation) = (rewritten.revision, expect.incarnation());
         let call = shared.call(&scripts::TRUNCATE, id);
         let call = call.bytes(incarnation.as_bytes()).owned(expect.version().to_string()).number(from.get());
         let call = rewritten.add_to(call.bytes(fresh.as_bytes()).number(rewritten.changes));
@@ -27,9 +27,10 @@ pub(crate) async fn truncate(
         match reply.word.as_str() {
             "again" => {}
             "whole" => return Ok(Truncated::new(Some(reply.revision(id)?), 0)),
-            // The conversation is gone as it was to be: by this very call, whose first answer got lost, or by somebody else.
-            "absent" if reply.repeated && from <= expect.first() => {
-                return Ok(Truncated::new(None, expect.version().saturating_sub(expect.first().get())));
+            // What was to be removed whole was there a moment ago and is gone: by this very call, whose first answer got lost, or
+            // by somebody else, and then just after this.
+            "absent" if seen.has_same_end(expect) && from <= seen.first() => {
+                return Ok(Truncated::new(None, seen.version().saturating_sub(seen.first().get())));
             }
             "absent" => return Err(StoreError::Gone),
             "emptied" => return Ok(Truncated::new(None, reply.number()?)),

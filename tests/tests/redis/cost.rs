@@ -13,6 +13,7 @@ use crate::support::{Place, append, cluster, command, conversation, say, texts, 
 pub(crate) fn tests() -> Vec<Trial> {
     vec![
         test("cost::a_turn_is_one_command_for_the_load_and_one_for_the_append", one_command_each),
+        test("cost::a_deletion_is_two_commands", deletion),
         test("cost::what_is_known_already_costs_three_small_commands", known_already),
         test("cost::a_turn_reads_nothing_that_it_does_not_need", nothing_else),
         test("cost::a_long_log_is_read_no_further_than_the_limit", no_further_than_the_limit),
@@ -125,6 +126,18 @@ async fn sent_again_to_a_cluster() {
         }
     })
     .await;
+}
+
+async fn deletion() {
+    let mut place = Place::new().await;
+    let id = conversation("a");
+    for _ in 0..2 {
+        say(&place.store, &id, "one").await;
+        place.run::<()>(&["CONFIG", "RESETSTAT"]);
+        place.store.delete(&id).await.unwrap();
+    }
+    let calls = ["hget", "evalsha", "eval", "unlink"].map(|command| place.calls(command));
+    assert_eq!(calls, [2, 1, 0, 1], "the script looks once more");
 }
 
 /// Makes every call of the store, each after `before`.

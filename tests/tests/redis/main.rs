@@ -5,11 +5,13 @@ mod contract;
 mod cost;
 mod damage;
 mod expiry;
+mod frozen;
 mod isolation;
 mod memory;
 mod proxy;
 mod reconnect;
 mod replaced;
+mod resent;
 mod rights;
 mod support;
 mod swept;
@@ -24,10 +26,12 @@ fn main() -> ExitCode {
         cost::tests(),
         damage::tests(),
         expiry::tests(),
+        frozen::tests(),
         isolation::tests(),
         memory::tests(),
         reconnect::tests(),
         replaced::tests(),
+        resent::tests(),
         rights::tests(),
         swept::tests(),
     ];

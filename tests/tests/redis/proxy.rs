@@ -26,6 +26,8 @@ struct Network {
     connections: AtomicU64,
     /// Connections up to that number stay open, and nothing passes.
     silent: AtomicU64,
+    /// From the first request with this text on nothing passes, on any connection.
+    fatal: Mutex<Option<&'static str>>,
     /// The first answer with this text does not come through: its connection is closed instead.
     lost: Mutex<Option<&'static str>>,
     /// What a client said last.
@@ -67,6 +69,11 @@ impl Proxy {
         self.network.silent.store(u64::MAX, Relaxed);
     }
 
+    /// Lets nothing pass any more from the first request on that has this text in it.
+    pub(crate) fn silence_from(&self, text: &'static str) {
+        *self.network.fatal.lock().unwrap() = Some(text);
+    }
+
     /// Loses the next answer that has this text in it.
     pub(crate) fn lose(&self, text: &'static str) {
         *self.network.lost.lock().unwrap() = Some(text);
@@ -86,14 +93,25 @@ impl Proxy {
     }
 }
 
+fn has(bytes: &[u8], text: &str) -> bool {
+    bytes.windows(text.len()).any(|part| part == text.as_bytes())
+}
+
 impl Network {
     fn is_silent(&self, number: u64) -> bool {
         number <= self.silent.load(Relaxed)
     }
 
+    fn hears(&self, request: &[u8]) {
+        request.clone_into(&mut self.said.lock().unwrap());
+        if self.fatal.lock().unwrap().is_some_and(|text| has(request, text)) {
+            self.silent.store(u64::MAX, Relaxed);
+        }
+    }
+
     fn loses(&self, answer: &[u8]) -> bool {
         let mut lost = self.lost.lock().unwrap();
-        let is_it = lost.is_some_and(|text| answer.windows(text.len()).any(|part| part == text.as_bytes()));
+        let is_it = lost.is_some_and(|text| has(answer, text));
         if is_it {
             *lost = None;
         }
@@ -109,7 +127,7 @@ impl Network {
         let requests = async {
             let mut piece = vec![0; 64 << 10];
             while let Ok(read @ 1..) = from_client.read(&mut piece).await {
-                piece[..read].clone_into(&mut self.said.lock().unwrap());
+                self.hears(&piece[..read]);
                 if !self.is_silent(number) && to_server.write_all(&piece[..read]).await.is_err() {
                     return;
                 }

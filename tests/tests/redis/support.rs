@@ -61,6 +61,18 @@ impl Place {
         redis::cmd("HSET").arg(key(id, "")).arg("s").arg(state).query::<()>(&mut self.admin).unwrap();
     }
 
+    /// Appends bytes to a list.
+    pub(crate) fn push(&mut self, list: &str, bytes: &[u8]) {
+        redis::cmd("RPUSH").arg(list).arg(bytes).query::<()>(&mut self.admin).unwrap();
+    }
+
+    /// How many connections the server has accepted.
+    pub(crate) fn accepted(&mut self) -> u64 {
+        let info: String = self.run(&["INFO", "stats"]);
+        let line = info.lines().find_map(|line| line.strip_prefix("total_connections_received:")).unwrap();
+        line.trim().parse().unwrap()
+    }
+
     /// Changes numbers of the state, each told by where it stands.
     pub(crate) fn change_state(&mut self, id: &ConversationId, numbers: &[(usize, u64)]) {
         let mut state = self.state(id);

@@ -1,6 +1,6 @@
--- Reads all compactions, and the number by which a change of them is noticed.
+-- Reads all compactions, the revision, and the number by which a change of compactions is noticed.
 local self = find('')
 if not self then
   return {'absent'}
 end
-return {'compactions', self.k, redis.call('HGETALL', meta)}
+return {'compactions', self.i, self.n, self.f, self.k, redis.call('HGETALL', meta)}

@@ -1,4 +1,4 @@
-//! The scripts that the server runs: one call of the store is one of them, and each is one atomic step.
+//! The scripts that the server runs: each is one atomic step, and a load or an append is one of them.
 
 use std::sync::LazyLock;
 
@@ -20,11 +20,12 @@ macro_rules! script {
     };
 }
 
-pub(crate) static LOAD: LazyLock<Script> = script!("state.lua", "load.lua", "log.lua", "window.lua");
-pub(crate) static READ: LazyLock<Script> = script!("state.lua", "log.lua", "read.lua");
+pub(crate) static LOAD: LazyLock<Script> = script!("master.lua", "state.lua", "load.lua", "log.lua", "window.lua");
+pub(crate) static READ: LazyLock<Script> = script!("master.lua", "state.lua", "log.lua", "read.lua");
 pub(crate) static APPEND: LazyLock<Script> = script!("state.lua", "log.lua", "write.lua", "cut.lua", "append.lua");
 pub(crate) static COMPACT: LazyLock<Script> = script!("state.lua", "log.lua", "write.lua", "cut.lua", "compact.lua");
-pub(crate) static COMPACTIONS: LazyLock<Script> = script!("state.lua", "compactions.lua");
+pub(crate) static COMPACTIONS: LazyLock<Script> = script!("master.lua", "state.lua", "compactions.lua");
 pub(crate) static TRUNCATE: LazyLock<Script> = script!("state.lua", "log.lua", "rewrite.lua", "truncate.lua");
 pub(crate) static PRUNE: LazyLock<Script> = script!("state.lua", "log.lua", "rewrite.lua", "prune.lua");
 pub(crate) static SWEEP: LazyLock<Script> = script!("state.lua", "log.lua", "write.lua", "sweep.lua");
+pub(crate) static DELETE: LazyLock<Script> = script!("delete.lua");

@@ -1,0 +1,127 @@
+//! Connections that send a command again on their own, as a Cluster's do, or that answer with what was so a while ago.
+
+use libtest_mimic::Trial;
+use redis::{
+    Cmd, Pipeline, RedisFuture, Value,
+    aio::{ConnectionLike, MultiplexedConnection},
+    cluster::ClusterClient,
+};
+use tests::servers::test;
+use tower_chat_history_core::{
+    Compact, CompactOutcome, CompactionVersion, Cut, HistoryStore, HistoryStoreExt, Keep, Load, Loaded, Profile, Prune,
+    Seq, StoreError, Traces, Truncate, Truncated,
+};
+use tower_chat_history_redis::{RedisOptions, RedisStore};
+
+use crate::support::{Place, append, cluster, conversation, say, shared, texts, window};
+
+pub(crate) fn tests() -> Vec<Trial> {
+    vec![
+        test("resent::every_call_may_be_sent_twice", || async { twice(multiplexed().await).await }),
+        test("resent::every_call_may_be_sent_twice_to_a_cluster", || async {
+            let client = ClusterClient::new(cluster().urls()).unwrap();
+            twice(client.get_async_connection().await.unwrap()).await;
+        }),
+        test("resent::a_deletion_that_saw_another_life_ends_the_present_one", stale),
+    ]
+}
+
+async fn multiplexed() -> MultiplexedConnection {
+    redis::Client::open(shared().url()).unwrap().get_multiplexed_async_connection().await.unwrap()
+}
+
+/// Sends each command twice, as after an answer that got lost.
+#[derive(Clone)]
+struct Twice<C>(C);
+
+impl<C: ConnectionLike + Send> ConnectionLike for Twice<C> {
+    fn req_packed_command<'a>(&'a mut self, command: &'a Cmd) -> RedisFuture<'a, Value> {
+        Box::pin(async move {
+            self.0.req_packed_command(command).await?;
+            self.0.req_packed_command(command).await
+        })
+    }
+
+    fn req_packed_commands<'a>(
+        &'a mut self,
+        commands: &'a Pipeline,
+        offset: usize,
+        count: usize,
+    ) -> RedisFuture<'a, Vec<Value>> {
+        self.0.req_packed_commands(commands, offset, count)
+    }
+
+    fn get_db(&self) -> i64 {
+        self.0.get_db()
+    }
+}
+
+async fn twice<C: ConnectionLike + Clone + Send + Sync + 'static>(connection: C) {
+    let store = RedisOptions::new().over(Twice(connection)).await.unwrap();
+    let id = conversation("twice");
+    for n in 0..9 {
+        let appended = say(&store, &id, &n.to_string()).await;
+        assert_eq!((appended.seq, appended.duplicate), (Seq::new(n), false));
+    }
+    let incarnation = window(&store, &id).await.revision.incarnation();
+    let cut = Cut::window_from(Seq::new(1));
+    let compact = Compact { profile: Profile::default(), replaces: CompactionVersion::NONE, cut };
+    let stored = store.compact(&id, incarnation, compact).await.unwrap();
+    assert!(matches!(stored, CompactOutcome::Stored(_)), "{stored:?}");
+    assert_eq!(store.prune(&id, incarnation, Keep::LastTurns(7), Traces::Leave).await.unwrap().removed, 2);
+    assert_eq!(store.prune(&id, incarnation, Keep::LastTurns(4), Traces::Remove).await.unwrap().removed, 3);
+    assert_eq!(store.conversation(&id).truncate(Seq::new(8)).await.unwrap().removed, 1);
+
+    let revision = window(&store, &id).await.revision;
+    let truncated = store.truncate(&id, revision, revision.first()).await.unwrap();
+    assert_eq!(truncated, Truncated::new(None, 3));
+    let gone = store.truncate(&id, revision, revision.first()).await;
+    assert!(matches!(gone, Err(StoreError::Gone)), "{gone:?}");
+    say(&store, &id, "anew").await;
+    store.delete(&id).await.unwrap();
+    assert_eq!(store.load(&id, Load::new()).await.unwrap(), Loaded::Absent);
+}
+
+/// Answers `HGET` with one and the same, as a replica that is far behind.
+#[derive(Clone)]
+struct Stale(MultiplexedConnection, Value);
+
+impl ConnectionLike for Stale {
+    fn req_packed_command<'a>(&'a mut self, command: &'a Cmd) -> RedisFuture<'a, Value> {
+        if command.get_packed_command().windows(4).any(|part| part == b"HGET") {
+            return Box::pin(async { Ok(self.1.clone()) });
+        }
+        self.0.req_packed_command(command)
+    }
+
+    fn req_packed_commands<'a>(
+        &'a mut self,
+        commands: &'a Pipeline,
+        offset: usize,
+        count: usize,
+    ) -> RedisFuture<'a, Vec<Value>> {
+        self.0.req_packed_commands(commands, offset, count)
+    }
+
+    fn get_db(&self) -> i64 {
+        self.0.get_db()
+    }
+}
+
+async fn stale() {
+    let mut place = Place::new().await;
+    let id = conversation("a");
+    say(&place.store, &id, "one").await;
+    let seen = place.state(&id);
+    for seen in [Value::BulkString(seen), Value::BulkString(b"\x02".to_vec()), Value::Nil] {
+        place.store.delete(&id).await.unwrap();
+        say(&place.store, &id, "two").await;
+        let client = redis::Client::open(place.server.url()).unwrap();
+        let connection = client.get_multiplexed_async_connection().await.unwrap();
+        let store: RedisStore = RedisOptions::new().over(Stale(connection, seen)).await.unwrap();
+        store.delete(&id).await.unwrap();
+        assert_eq!(place.run::<u64>(&["DBSIZE"]), 0);
+        store.append(&id, append("three")).await.unwrap();
+        assert_eq!(texts(&place.store, &id).await, ["three"]);
+    }
+}
