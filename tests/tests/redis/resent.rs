@@ -7,13 +7,14 @@ use redis::{
     cluster::ClusterClient,
 };
 use tests::servers::test;
+use tower_chat_history::CachedStore;
 use tower_chat_history_core::{
     Compact, CompactOutcome, CompactionVersion, Cut, HistoryStore, HistoryStoreExt, Keep, Load, Loaded, Profile, Prune,
     Seq, StoreError, Traces, Truncate, Truncated,
 };
 use tower_chat_history_redis::{RedisOptions, RedisStore};
 
-use crate::support::{Place, append, cluster, conversation, say, shared, texts, window};
+use crate::support::{Place, append, cluster, conversation, key, say, shared, texts, window};
 
 pub(crate) fn tests() -> Vec<Trial> {
     vec![
@@ -22,8 +23,28 @@ pub(crate) fn tests() -> Vec<Trial> {
             let client = ClusterClient::new(cluster().urls()).unwrap();
             twice(client.get_async_connection().await.unwrap()).await;
         }),
+        test("rewound::what_a_failover_lost_is_not_kept", rewound),
         test("resent::a_deletion_that_saw_another_life_ends_the_present_one", stale),
     ]
+}
+
+/// A failover to a replica that was behind: the newest exchange is gone, and another one has come to the same revision.
+async fn rewound() {
+    let (mut place, id) = (Place::new().await, conversation("a"));
+    let replica = CachedStore::new(place.store.clone());
+    replica.append(&id, append("one")).await.unwrap();
+    assert!(matches!(replica.load(&id, Load::new()).await.unwrap(), Loaded::Window(_)));
+    let keys = ["", ":log", ":index", ":ids"].map(|part| (key(&id, part), format!("before:{{a}}{part}")));
+    for (key, before) in &keys {
+        place.run::<()>(&["COPY", key, before]);
+    }
+    let lost = replica.append(&id, append("lost")).await.unwrap();
+    for (key, before) in &keys {
+        place.run::<()>(&["COPY", before, key, "REPLACE"]);
+    }
+    let other = say(&place.store, &id, "two").await;
+    assert_eq!(other.revision, lost.revision);
+    assert_eq!(replica.load(&id, Load::new()).await.unwrap(), place.store.load(&id, Load::new()).await.unwrap());
 }
 
 async fn multiplexed() -> MultiplexedConnection {
