@@ -50,7 +50,8 @@
 //! # }
 //! ```
 //!
-//! `tower-chat-history-openai` has the adapter for async-openai, `tower-chat-history-sqlite` a store that survives.
+//! `tower-chat-history-openai` has the adapter for async-openai, `tower-chat-history-sqlite` a store that survives,
+//! `tower-chat-history-postgres` and `tower-chat-history-redis` stores for many processes: put a [`CachedStore`] around these.
 //!
 //! Where to read on: [the layer and its place in the stack](middleware), [the defaults](HistoryOptions),
 //! [what is guaranteed](guarantees), [what happens in every case](cases), [what is sent](view),

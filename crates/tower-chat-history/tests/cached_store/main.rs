@@ -3,7 +3,9 @@
 
 mod interleaved;
 mod kept;
+mod memory;
 mod same;
+mod support;
 
 use std::sync::Arc;
 

@@ -1,0 +1,86 @@
+//! What the tests of what is kept share.
+
+use std::sync::{
+    Arc, Mutex,
+    atomic::{AtomicUsize, Ordering::Relaxed},
+};
+
+use async_trait::async_trait;
+use tower_chat_history::{
+    Append, Appended, Compact, CompactOutcome, ConversationId, Exchange, ExchangeId, Expect, HistoryStore, Incarnation,
+    Known, Load, LoadLimit, Loaded, MemoryStore, Message, Page, Profile, Seq, StoreError,
+};
+
+/// A store that counts the windows it brings.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Counted {
+    pub(crate) inner: MemoryStore,
+    windows: Arc<AtomicUsize>,
+    /// What it was last told to be known.
+    pub(crate) known: Arc<Mutex<Option<Known>>>,
+}
+
+impl Counted {
+    /// How many windows it has brought since this was asked last.
+    pub(crate) fn windows(&self) -> usize {
+        self.windows.swap(0, Relaxed)
+    }
+}
+
+#[async_trait]
+impl HistoryStore for Counted {
+    fn system(&self) -> &'static str {
+        self.inner.system()
+    }
+
+    async fn load(&self, id: &ConversationId, load: Load) -> Result<Loaded, StoreError> {
+        self.known.lock().unwrap().clone_from(&load.known);
+        let loaded = self.inner.load(id, load).await;
+        if let Ok(Loaded::Window(_)) = &loaded {
+            self.windows.fetch_add(1, Relaxed);
+        }
+        loaded
+    }
+
+    async fn append(&self, id: &ConversationId, append: Append) -> Result<Appended, StoreError> {
+        self.inner.append(id, append).await
+    }
+
+    async fn compact(
+        &self,
+        id: &ConversationId,
+        incarnation: Incarnation,
+        compact: Compact,
+    ) -> Result<CompactOutcome, StoreError> {
+        self.inner.compact(id, incarnation, compact).await
+    }
+
+    async fn read(&self, id: &ConversationId, from: Seq, limit: usize) -> Result<Page, StoreError> {
+        self.inner.read(id, from, limit).await
+    }
+
+    async fn delete(&self, id: &ConversationId) -> Result<(), StoreError> {
+        self.inner.delete(id).await
+    }
+}
+
+pub(crate) fn id(name: impl AsRef<str>) -> ConversationId {
+    ConversationId::new(["cached", name.as_ref()]).unwrap()
+}
+
+/// A turn of two messages.
+pub(crate) fn turn() -> Append {
+    let messages = [Message::user("What does Tom chase?"), Message::assistant("Mice!")];
+    Append::new(Expect::AnyOrCreate, Exchange::new(ExchangeId::generate(), messages))
+}
+
+/// A load of that profile, of at most so many messages and a mebibyte.
+pub(crate) fn of(profile: &str, messages: usize) -> Load {
+    Load::new().profile(Profile::new(profile).unwrap()).limit(LoadLimit::new(messages, 1 << 20).unwrap())
+}
+
+/// How many exchanges the window has.
+pub(crate) async fn len(store: &impl HistoryStore, id: &ConversationId, load: Load) -> usize {
+    let Loaded::Window(window) = store.load(id, load).await.unwrap() else { panic!("it is there") };
+    window.exchanges.len()
+}
