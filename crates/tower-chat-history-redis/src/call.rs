@@ -109,7 +109,8 @@ impl<'a> Tries<'a> {
     fn new(shared: &'a Shared) -> Self {
         let now = Instant::now();
         let until = now.checked_add(shared.options.retry_for).unwrap_or(now + FOREVER);
-        // A little later than the connection itself gives up: it is to find out that it does not work.
+        // A little later than the connection itself gives up on a try that begins last: it is to find out that it does not work.
+        // (One that begins later than that, behind a script that was unknown, leaves it to the next call to find out.)
         let last = shared.options.response_timeout.saturating_add(PAUSE);
         let limit = until.checked_add(last).unwrap_or(until + FOREVER);
         Self { shared, until, limit, pause: PAUSE }

@@ -82,7 +82,7 @@
 //! ([`Backend`](tower_chat_history_core::StoreError::Backend), with [`NewerLayout`] as source).
 //!
 //! A load that is told what its caller knows (the layer's `CachedStore` does that), and finds nothing new, reads the state and looks
-//! whether the other keys are there: no list is touched.
+//! whether the other keys are there, and at the newest exchange's id: no record is touched.
 //!
 //! A truncation or a prune moves the log's end or beginning in one step, which takes effect at once; the elements then go a
 //! thousand at a time, before the call is answered, and the server serves others in between: a log of 100,000 exchanges holds

@@ -10,7 +10,7 @@ use crate::PostgresError;
 /// The wait before the second repetition; each further one waits twice as long. The first does not wait.
 const FIRST_PAUSE: Duration = Duration::from_millis(25);
 
-/// After which time no try is begun, whatever the options say. The last one may still wait for the pool, a connection and a lock
+/// After which time no second repetition is begun, whatever the options say. The last try may still wait for the pool, a connection and a lock
 /// before [`LIMIT`](super::LIMIT), so that a call reports what failed, and not that it took too long.
 const LONGEST: Duration = Duration::from_secs(40);
 

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use tower_chat_history_core::{
-    Appended, Compact, CompactOutcome, Compaction, Exchange, Load, LoadLimit, Message, Profile, Recorded, Scan, Window,
-    WindowScan,
+    Appended, Compact, CompactOutcome, Compaction, Exchange, Incarnation, Load, LoadLimit, Message, Profile, Recorded,
+    Scan, Window, WindowScan,
 };
 
 /// How many windows of one conversation are kept: services with more profiles and limits than that are rare.
@@ -70,10 +70,16 @@ impl Entry {
         (!windows.is_empty()).then_some(Self { windows })
     }
 
-    /// The conversation after a compaction was stored; `None` if nothing changes.
-    pub(super) fn compacted(&self, compact: &Compact, outcome: &CompactOutcome) -> Option<Self> {
+    /// The conversation after a compaction was stored in that incarnation; `None` if nothing changes.
+    pub(super) fn compacted(
+        &self,
+        incarnation: Incarnation,
+        compact: &Compact,
+        outcome: &CompactOutcome,
+    ) -> Option<Self> {
         let mut windows = self.windows.clone();
-        let changed = windows.iter_mut().filter_map(|kept| kept.compact(compact, outcome).then_some(())).count();
+        let of_it = windows.iter_mut().filter(|kept| kept.window.revision.incarnation() == incarnation);
+        let changed = of_it.filter_map(|kept| kept.compact(compact, outcome).then_some(())).count();
         (changed > 0).then_some(Self { windows })
     }
 }
@@ -103,8 +109,9 @@ impl Kept {
             return None;
         }
         if next > appended.seq {
-            // It was loaded after the append, which took longer to answer.
-            return Some(self.clone());
+            // It was loaded after the append, which took longer to answer; or the log lost its end, and this took its place.
+            let is_in = |known: &Recorded| known.seq == appended.seq && known.exchange.id == recorded.exchange.id;
+            return self.window.exchanges.iter().any(is_in).then(|| self.clone());
         }
         if next < appended.seq || before.first() != after.first() {
             return None;
@@ -182,5 +189,38 @@ impl Size {
 
     const fn exceeds(self, limit: LoadLimit) -> bool {
         self.messages > limit.messages() || self.bytes > limit.bytes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tower_chat_history_core::{ExchangeId, Revision, Seq};
+
+    use super::*;
+
+    fn exchange(text: &str) -> Arc<Exchange> {
+        Arc::new(Exchange::new(ExchangeId::new(text).unwrap(), [Message::user(text)]))
+    }
+
+    /// A window of these exchanges, and the append of the last one.
+    fn loaded(texts: &[&str]) -> (Entry, Appended) {
+        let recorded = texts.iter().zip(0..).map(|(text, seq)| Recorded::new(Seq::new(seq), exchange(text)));
+        let exchanges: Vec<_> = recorded.collect();
+        let revision = Revision::new(Incarnation::from_bytes([7; 16]), texts.len() as u64);
+        let appended = Appended::stored(revision, exchanges[texts.len() - 1].seq, None);
+        (Entry::loaded(None, &Load::new(), Window::new(revision, None, exchanges, false), u64::MAX), appended)
+    }
+
+    #[test]
+    fn an_append_that_answers_late_is_in_the_window_already() {
+        let (entry, appended) = loaded(&["one", "two"]);
+        let kept = entry.appended(exchange("two"), None, &appended).unwrap();
+        assert_eq!(kept.window(&Load::new()), entry.window(&Load::new()));
+    }
+
+    #[test]
+    fn a_window_whose_end_was_lost_is_not_continued() {
+        let (entry, appended) = loaded(&["one", "lost"]);
+        assert!(entry.appended(exchange("two"), None, &appended).is_none());
     }
 }

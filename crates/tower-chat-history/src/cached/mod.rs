@@ -30,10 +30,14 @@ use self::entry::Entry;
 ///
 /// **What is kept is compared with the store at each load**, by revision, newest exchange and compaction ([`Load::known`]): the
 /// store answers [`Loaded::Unchanged`], or with the window if another replica has appended, compacted, truncated, pruned or
-/// deleted meanwhile, or if the server lost something. So there is nothing to invalidate, and any number of processes may share
+/// deleted meanwhile. So there is nothing to invalidate, and any number of processes may share
 /// the store. A replica that made the last turn itself knows the window that the next turn needs: it saves the transfer of the
 /// messages and the work of decoding them, and their tokens stay counted. Where a conversation's calls go to another replica
 /// each time, nothing is gained and nothing lost.
+///
+/// A server that fails over to a replica that was behind loses what it acknowledged last. That is found out as well, at the next
+/// load that ends with another exchange; unless by then a turn of this process that began before the failover was stored behind
+/// another process's. A compaction that was lost so, and another one under its number, are not told apart.
 ///
 /// **The memory is bounded**, by an estimate of what the windows take: the JSON of their messages, the arguments of tool calls once
 /// more, the text of summaries, and 256 bytes for each message and each exchange. A conversation is kept if it takes less than 8
@@ -116,6 +120,8 @@ impl<S> CachedStore<S> {
         }
     }
 
+    /// Forgets a conversation of which something is to be removed: before, since that call may be left while the store does it,
+    /// and after, since a load may come in between.
     fn forget(&self, id: &ConversationId) {
         self.windows.remove(id);
     }
@@ -171,7 +177,7 @@ impl<S: HistoryStore> HistoryStore for CachedStore<S> {
         compact: Compact,
     ) -> Result<CompactOutcome, StoreError> {
         let outcome = self.inner.compact(id, incarnation, compact.clone()).await?;
-        if let Some(entry) = self.windows.get(id).and_then(|entry| entry.compacted(&compact, &outcome)) {
+        if let Some(entry) = self.windows.get(id).and_then(|entry| entry.compacted(incarnation, &compact, &outcome)) {
             self.keep(id, Some(entry));
         }
         Ok(outcome)
@@ -182,7 +188,6 @@ impl<S: HistoryStore> HistoryStore for CachedStore<S> {
     }
 
     async fn delete(&self, id: &ConversationId) -> Result<(), StoreError> {
-        // Before and after: the call may be left in between, and a load may come in between.
         self.forget(id);
         let deleted = self.inner.delete(id).await;
         self.forget(id);
@@ -194,6 +199,7 @@ impl<S: HistoryStore> HistoryStore for CachedStore<S> {
 #[deny(clippy::missing_trait_methods)]
 impl<S: Truncate> Truncate for CachedStore<S> {
     async fn truncate(&self, id: &ConversationId, expect: Revision, from: Seq) -> Result<Truncated, StoreError> {
+        self.forget(id);
         let truncated = self.inner.truncate(id, expect, from).await;
         self.forget(id);
         truncated
@@ -210,6 +216,7 @@ impl<S: Prune> Prune for CachedStore<S> {
         keep: Keep,
         traces: Traces,
     ) -> Result<Pruned, StoreError> {
+        self.forget(id);
         let pruned = self.inner.prune(id, incarnation, keep, traces).await;
         self.forget(id);
         pruned

@@ -3,6 +3,7 @@
 
 mod interleaved;
 mod kept;
+mod late;
 mod memory;
 mod same;
 mod support;
