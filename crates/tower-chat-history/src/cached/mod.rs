@@ -30,18 +30,18 @@ use self::entry::Entry;
 ///
 /// **What is kept is compared with the store at each load**, by revision, newest exchange and compaction ([`Load::known`]): the
 /// store answers [`Loaded::Unchanged`], or with the window if another replica has appended, compacted, truncated, pruned or
-/// deleted meanwhile. So there is nothing to invalidate, and any number of processes may share
-/// the store. A replica that made the last turn itself knows the window that the next turn needs: it saves the transfer of the
-/// messages and the work of decoding them, and their tokens stay counted. Where a conversation's calls go to another replica
-/// each time, nothing is gained and nothing lost.
+/// deleted meanwhile. So there is nothing to invalidate, and any number of processes may share the store. A replica that made
+/// the last turn itself knows the window that the next turn needs: it saves the transfer of the messages and the work of
+/// decoding them, and their tokens stay counted. Where a conversation's calls go to another replica each time, nothing is
+/// gained and nothing lost.
 ///
 /// A server that fails over to a replica that was behind loses what it acknowledged last. That is found out as well, at the next
 /// load that ends with another exchange; unless by then a turn of this process that began before the failover was stored behind
 /// another process's. A compaction that was lost so, and another one under its number, are not told apart.
 ///
 /// **The memory is bounded**, by an estimate of what the windows take: the JSON of their messages, the arguments of tool calls once
-/// more, the text of summaries, and 256 bytes for each message and each exchange. A conversation is kept if it takes less than 8
-/// MiB, or than the limit if that is smaller; room is made by what has not been used for long.
+/// more, the text of summaries, and 256 bytes for each message and each exchange. A conversation is kept if it takes less than about
+/// 8 MiB, or than the limit if that is smaller; room is made by what has not been used for long.
 ///
 /// Messages that were read stay in memory until they make room for others, or their conversation is deleted, truncated or pruned
 /// through this store. (A load that is under way meanwhile can put them back; they are not used.) [`clear`](Self::clear)
