@@ -109,8 +109,8 @@ impl RedisOptions {
         self
     }
 
-    /// The certificates, in PEM, of the authorities that the server's must be signed by, where it has a `rediss://` address. The
-    /// default is the system's roots.
+    /// The certificates, in PEM, of the authorities that the server's must be signed by, for `rediss://` addresses. The default is the
+    /// system's roots. Connecting fails where they cannot be read, or the address is one without TLS.
     #[cfg(feature = "rustls")]
     #[must_use]
     pub fn root_certificates(mut self, pem: impl Into<Vec<u8>>) -> Self {
@@ -118,7 +118,8 @@ impl RedisOptions {
         self
     }
 
-    /// The certificate that this program shows to a server that asks for one, and its key, both in PEM. The default is none.
+    /// The certificate that this program shows to a server that asks for one, and its key, both in PEM, for `rediss://` addresses. The
+    /// default is none. Connecting fails as with the roots.
     #[cfg(feature = "rustls")]
     #[must_use]
     pub fn client_certificate(mut self, certificate: impl Into<Vec<u8>>, key: impl Into<Vec<u8>>) -> Self {

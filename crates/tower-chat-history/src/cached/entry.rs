@@ -77,10 +77,11 @@ impl Entry {
         compact: &Compact,
         outcome: &CompactOutcome,
     ) -> Option<Self> {
-        let mut windows = self.windows.clone();
-        let of_it = windows.iter_mut().filter(|kept| kept.window.revision.incarnation() == incarnation);
-        let changed = of_it.filter_map(|kept| kept.compact(compact, outcome).then_some(())).count();
-        (changed > 0).then_some(Self { windows })
+        let (mut windows, mut changed) = (self.windows.clone(), false);
+        for kept in windows.iter_mut().filter(|kept| kept.window.revision.incarnation() == incarnation) {
+            changed |= kept.compact(compact, outcome);
+        }
+        changed.then_some(Self { windows })
     }
 }
 

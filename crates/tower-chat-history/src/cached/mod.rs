@@ -112,19 +112,22 @@ impl<S> CachedStore<S> {
         self.windows.clear();
     }
 
-    /// Keeps what became of a conversation's windows.
-    fn keep(&self, id: &ConversationId, entry: Option<Entry>) {
-        match entry {
-            Some(entry) => self.windows.insert(id.clone(), Arc::new(entry)),
-            None => self.forget(id),
-        }
+    fn keep(&self, id: &ConversationId, entry: Entry) {
+        self.windows.insert(id.clone(), Arc::new(entry));
     }
 
-    /// Forgets a conversation of which something is to be removed: before, since that call may be left while the store does it,
-    /// and after, since a load may come in between.
     fn forget(&self, id: &ConversationId) {
         self.windows.remove(id);
     }
+}
+
+/// Makes a call that removes something of a conversation, and forgets its windows: before, since the call may be left while the
+/// store goes on with it, and after, since a load may come in between.
+async fn removing<T: Send>(windows: &Windows, id: &ConversationId, call: impl Future<Output = T> + Send) -> T {
+    windows.remove(id);
+    let answer = call.await;
+    windows.remove(id);
+    answer
 }
 
 #[async_trait]
@@ -145,7 +148,7 @@ impl<S: HistoryStore> HistoryStore for CachedStore<S> {
             (Loaded::Unchanged, Some(window)) => window.clone(),
             (Loaded::Window(window), _) => {
                 let most = self.windows.shard_capacity() / 100 * SHARE;
-                self.keep(id, Some(Entry::loaded(entry.as_deref(), &load, window.clone(), most)));
+                self.keep(id, Entry::loaded(entry.as_deref(), &load, window.clone(), most));
                 window
             }
             (Loaded::Absent, _) => {
@@ -165,7 +168,10 @@ impl<S: HistoryStore> HistoryStore for CachedStore<S> {
         let (exchange, compact) = (Arc::new(append.exchange.clone()), append.compact.clone());
         let appended = self.inner.append(id, append).await?;
         if let Some(entry) = self.windows.get(id).filter(|_| !appended.duplicate) {
-            self.keep(id, entry.appended(exchange, compact.as_ref(), &appended));
+            match entry.appended(exchange, compact.as_ref(), &appended) {
+                Some(entry) => self.keep(id, entry),
+                None => self.forget(id),
+            }
         }
         Ok(appended)
     }
@@ -178,7 +184,7 @@ impl<S: HistoryStore> HistoryStore for CachedStore<S> {
     ) -> Result<CompactOutcome, StoreError> {
         let outcome = self.inner.compact(id, incarnation, compact.clone()).await?;
         if let Some(entry) = self.windows.get(id).and_then(|entry| entry.compacted(incarnation, &compact, &outcome)) {
-            self.keep(id, Some(entry));
+            self.keep(id, entry);
         }
         Ok(outcome)
     }
@@ -188,10 +194,7 @@ impl<S: HistoryStore> HistoryStore for CachedStore<S> {
     }
 
     async fn delete(&self, id: &ConversationId) -> Result<(), StoreError> {
-        self.forget(id);
-        let deleted = self.inner.delete(id).await;
-        self.forget(id);
-        deleted
+        removing(&self.windows, id, self.inner.delete(id)).await
     }
 }
 
@@ -199,10 +202,7 @@ impl<S: HistoryStore> HistoryStore for CachedStore<S> {
 #[deny(clippy::missing_trait_methods)]
 impl<S: Truncate> Truncate for CachedStore<S> {
     async fn truncate(&self, id: &ConversationId, expect: Revision, from: Seq) -> Result<Truncated, StoreError> {
-        self.forget(id);
-        let truncated = self.inner.truncate(id, expect, from).await;
-        self.forget(id);
-        truncated
+        removing(&self.windows, id, self.inner.truncate(id, expect, from)).await
     }
 }
 
@@ -216,10 +216,7 @@ impl<S: Prune> Prune for CachedStore<S> {
         keep: Keep,
         traces: Traces,
     ) -> Result<Pruned, StoreError> {
-        self.forget(id);
-        let pruned = self.inner.prune(id, incarnation, keep, traces).await;
-        self.forget(id);
-        pruned
+        removing(&self.windows, id, self.inner.prune(id, incarnation, keep, traces)).await
     }
 }
 

@@ -14,13 +14,13 @@ use async_trait::async_trait;
 use tower_chat_history::{CachedStore, HistoryStore, MemoryStore, Prune, Truncate};
 use tower_chat_history_core::testing::{Capabilities, Fixture};
 
-/// Each handle keeps windows of its own, as another process does.
-struct Replicas(MemoryStore);
+/// Opens a handle in that way.
+struct Opened<F>(F);
 
 #[async_trait]
-impl Fixture for Replicas {
+impl<F: Fn() -> CachedStore<MemoryStore> + Send + Sync> Fixture for Opened<F> {
     async fn open(&self) -> Arc<dyn HistoryStore> {
-        Arc::new(CachedStore::new(self.0.clone()))
+        Arc::new((self.0)())
     }
 
     fn capabilities(&self) -> Capabilities {
@@ -28,34 +28,23 @@ impl Fixture for Replicas {
     }
 
     async fn open_truncate(&self) -> Option<Arc<dyn Truncate>> {
-        Some(Arc::new(CachedStore::new(self.0.clone())))
+        Some(Arc::new((self.0)()))
     }
 
     async fn open_prune(&self) -> Option<Arc<dyn Prune>> {
-        Some(Arc::new(CachedStore::new(self.0.clone())))
+        Some(Arc::new((self.0)()))
     }
 }
 
+/// Each handle keeps windows of its own, as another process does.
+fn replicas() -> impl Fixture {
+    let behind = MemoryStore::new();
+    Opened(move || CachedStore::new(behind.clone()))
+}
+
 /// All handles share what is kept, as the tasks of one process do.
-struct Handles(CachedStore<MemoryStore>);
-
-#[async_trait]
-impl Fixture for Handles {
-    async fn open(&self) -> Arc<dyn HistoryStore> {
-        Arc::new(self.0.clone())
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        Capabilities::new()
-    }
-
-    async fn open_truncate(&self) -> Option<Arc<dyn Truncate>> {
-        Some(Arc::new(self.0.clone()))
-    }
-
-    async fn open_prune(&self) -> Option<Arc<dyn Prune>> {
-        Some(Arc::new(self.0.clone()))
-    }
+fn handles(store: CachedStore<MemoryStore>) -> impl Fixture {
+    Opened(move || store.clone())
 }
 
 mod between_replicas {
@@ -63,7 +52,7 @@ mod between_replicas {
 
     tower_chat_history_core::conformance_tests! {
         #[tokio::test]
-        Replicas(MemoryStore::new())
+        replicas()
     }
 }
 
@@ -72,7 +61,7 @@ mod between_handles {
 
     tower_chat_history_core::conformance_tests! {
         #[tokio::test]
-        Handles(CachedStore::new(MemoryStore::new()))
+        handles(CachedStore::new(MemoryStore::new()))
     }
 }
 
@@ -82,6 +71,6 @@ mod without_room {
 
     tower_chat_history_core::conformance_tests! {
         #[tokio::test]
-        Handles(CachedStore::with_limit(MemoryStore::new(), 0))
+        handles(CachedStore::with_limit(MemoryStore::new(), 0))
     }
 }
