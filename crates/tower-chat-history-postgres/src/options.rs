@@ -11,7 +11,7 @@ use tokio_postgres::{
 
 use crate::{
     OpenError, PostgresStore,
-    database::{Database, Defaults},
+    database::{Database, Defaults, Line},
     schema,
     sql::Sql,
 };
@@ -167,7 +167,8 @@ impl PostgresOptions {
         }
         let sql = Sql::new(&schema);
         let defaults = Defaults::default();
-        let mut database = Database { pool, schema, sql, prepare, retry_for, defaults };
+        let (loads, appends) = (Line::default(), Line::default());
+        let mut database = Database { pool, schema, sql, prepare, retry_for, defaults, loads, appends };
         schema::migrate(&mut database).await?;
         Ok(PostgresStore::new(database))
     }

@@ -9,12 +9,22 @@ pub(crate) struct Statement {
     pub(crate) types: Box<[Type]>,
 }
 
+/// A question as one statement, and several of them as another one: that has an array for each parameter, and each of its rows
+/// says at last whose it is, counted from one.
+///
+/// Arrays cost more than they save where there is only one.
+#[derive(Debug)]
+pub(crate) struct Statements {
+    pub(crate) alone: Statement,
+    pub(crate) together: Statement,
+}
+
 /// All statements, for the tables of one schema.
 #[derive(Debug)]
 pub(crate) struct Sql {
-    pub(crate) load: Statement,
+    pub(crate) load: Statements,
     pub(crate) read: Statement,
-    pub(crate) append: Statement,
+    pub(crate) append: Statements,
     pub(crate) compact: Statement,
     pub(crate) delete: Statement,
     pub(crate) lock: Statement,
@@ -30,17 +40,30 @@ pub(crate) struct Sql {
     pub(crate) set_incarnation: Statement,
 }
 
+impl Statements {
+    /// A function that is called with what stands before its parameters, in the one statement and in the other.
+    fn new(schema: &str, [alone, together]: [&str; 2], letters: &str) -> Self {
+        let list = |prefix: &str| (1..=letters.len()).map(|at| format!("{prefix}{at}")).collect::<Vec<_>>().join(", ");
+        let (given, each) = (list("$"), list("p"));
+        let alone = format!("select * from @.{alone}{given})");
+        let together = format!(
+            "select r.*, q.number from unnest({given}) with ordinality q ({each}, number) \
+             cross join lateral @.{together}{each}) r"
+        );
+        let statement = |text: &str, letters: &str| Statement { text: in_schema(text, schema), types: types(letters) };
+        Self { alone: statement(&alone, letters), together: statement(&together, &letters.to_uppercase()) }
+    }
+}
+
 impl Sql {
     /// The statements for that schema. Its name was checked: it needs no escaping within quotes.
     pub(crate) fn new(schema: &str) -> Self {
         let statement = |text: &str, letters: &str| Statement { text: in_schema(text, schema), types: types(letters) };
         Self {
-            load: statement("select * from @.load_1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)", "ttt ulllt ll"),
+            load: Statements::new(schema, ["load_1(", "load_1("], "tttullltll"),
             read: statement("select * from @.read_1($1, $2, $3, $4)", "tlll"),
-            append: statement(
-                "select * from @.append_1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)",
-                "tiulu tlllt tlllllt",
-            ),
+            // Where others wait with it, it does not wait long for a conversation that another call changes.
+            append: Statements::new(schema, ["append_1(null, ", "append_1('250ms', "], "tiulutlllttlllllt"),
             compact: statement("select * from @.compact_1($1, $2, $3, $4, $5, $6, $7, $8, $9)", "tu tlllllt"),
             delete: statement("select @.delete_1($1)", "t"),
             lock: statement(
@@ -87,13 +110,17 @@ impl Sql {
     }
 }
 
-/// Types of parameters, a letter each: text, int (4 bytes), long (8 bytes), uuid.
+/// Types of parameters, a letter each: text, int (4 bytes), long (8 bytes), uuid; a capital for an array of them.
 fn types(letters: &str) -> Box<[Type]> {
     let of = |letter| match letter {
         't' => Some(Type::TEXT),
         'i' => Some(Type::INT4),
         'l' => Some(Type::INT8),
         'u' => Some(Type::UUID),
+        'I' => Some(Type::INT4_ARRAY),
+        'T' => Some(Type::TEXT_ARRAY),
+        'L' => Some(Type::INT8_ARRAY),
+        'U' => Some(Type::UUID_ARRAY),
         _ => None,
     };
     letters.chars().filter_map(of).collect()

@@ -79,16 +79,12 @@ impl HistoryStore for PostgresStore {
     }
 
     async fn load(&self, id: &ConversationId, load: Load) -> Result<Loaded, StoreError> {
-        let id = id.clone();
-        self.call(move |call| async move { read::load(&call, &id, load).await }).await
+        Ok(read::load(&self.database, id, load).await?)
     }
 
     async fn append(&self, id: &ConversationId, append: Append) -> Result<Appended, StoreError> {
         let name = uuid(Incarnation::random());
-        let once = || {
-            let (id, append) = (id.clone(), append.clone());
-            Call::make(&self.database, |call| async move { write::append(&call, &id, &append, name).await })
-        };
+        let once = || write::append(&self.database, id, &append, name);
         let appended = match once().await {
             // A save outlives the runtime that it began in: it is then driven in another one.
             Err(Failure::Postgres(PostgresError::NoRuntime)) => once().await,

@@ -63,7 +63,7 @@ async fn repeated_after_a_deletion() {
     let url = database().await;
     drop(single(&url).await);
     let client = connect(&url).await;
-    let call = "select r_verdict, r_seq, r_incarnation::text from chat_history.append_1('test/a', 3, null, null, \
+    let call = "select r_verdict, r_seq, r_incarnation::text from chat_history.append_1(null, 'test/a', 3, null, null, \
                 'f81d4fae-7dec-11d0-a765-00a0c91e6bf6', 'x', null, 2, 10, 'x', null, 0, 0, 0, 0, 0, '')";
     let append = async || {
         let row = client.query_one(call, &[]).await.unwrap();

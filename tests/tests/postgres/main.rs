@@ -14,6 +14,7 @@ mod quiet;
 mod rules;
 mod settings;
 mod support;
+mod together;
 
 use std::process::ExitCode;
 
@@ -32,6 +33,7 @@ fn main() -> ExitCode {
         quiet::tests(),
         rules::tests(),
         settings::tests(),
+        together::tests(),
     ];
     servers::run(postgres::NAME, postgres::is_there(), tests.into_iter().flatten().collect())
 }

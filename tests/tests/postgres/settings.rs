@@ -128,7 +128,7 @@ async fn a_plan_made_for_small_tables() {
     let read = "select * from chat_history.read_1('test/long', 10, 5, 4000000)";
     let append = |number: usize| {
         format!(
-            "select * from chat_history.append_1('test/long', 3, null, null, gen_random_uuid(), 'n{number}', null, 2, 10, \
+            "select * from chat_history.append_1(null, 'test/long', 3, null, null, gen_random_uuid(), 'n{number}', null, 2, 10, \
              'x', null, 0, 0, 0, 0, 0, '')"
         )
     };

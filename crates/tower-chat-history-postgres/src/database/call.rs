@@ -5,7 +5,10 @@ use std::{
     sync::{Arc, Weak},
 };
 
-use tokio::{runtime::Handle, time::timeout};
+use tokio::{
+    runtime::Handle,
+    time::{Instant, timeout_at},
+};
 use tokio_postgres::{Row, types::ToSql};
 
 use super::{Database, LIMIT, LIMITS, Lease};
@@ -28,10 +31,23 @@ impl Call {
         T: Send + 'static,
         F: Future<Output = Result<T, Failure>> + Send + 'static,
     {
+        Self::make_until(Instant::now() + LIMIT, database, work).await
+    }
+
+    /// The same, for a call that began some time ago.
+    pub(super) async fn make_until<T, F>(
+        deadline: Instant,
+        database: &Arc<Database>,
+        work: impl FnOnce(Self) -> F,
+    ) -> Result<T, Failure>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, Failure>> + Send + 'static,
+    {
         let runtime = Handle::try_current().map_err(|_| PostgresError::NoRuntime)?;
         let here = Arc::new(());
         let call = Self { database: Arc::clone(database), caller: Arc::downgrade(&here) };
-        match runtime.spawn(timeout(LIMIT, work(call))).await {
+        match runtime.spawn(timeout_at(deadline, work(call))).await {
             Ok(Ok(done)) => done,
             Ok(Err(_)) => Err(PostgresError::NoAnswer.into()),
             Err(ended) if ended.is_panic() => std::panic::resume_unwind(ended.into_panic()),
@@ -60,11 +76,7 @@ impl Call {
         parameters: &[&(dyn ToSql + Sync)],
     ) -> Result<Vec<Row>, PostgresError> {
         let mut lease = self.lease().await?;
-        if self.defaults.differ() {
-            lease.query_within(self.defaults.begin(), statement, parameters).await
-        } else {
-            lease.query(statement, parameters).await
-        }
+        self.database.query_once(&mut lease, statement, parameters).await
     }
 
     /// Begins a transaction of several statements. It is rolled back unless it is [committed](Lease::commit).

@@ -4,16 +4,27 @@ mod call;
 mod lease;
 mod quiet;
 mod retry;
+mod together;
 
 use std::time::Duration;
 
 use deadpool_postgres::Pool;
 use tokio::runtime::Handle;
+use tokio_postgres::{Row, types::ToSql};
 
 use self::retry::Retry;
-use crate::{PostgresError, sql::Sql};
+use crate::{
+    PostgresError,
+    read::LoadQuestion,
+    sql::{Sql, Statement},
+    write::AppendQuestion,
+};
 
-pub(crate) use self::{call::Call, lease::Lease};
+pub(crate) use self::{
+    call::Call,
+    lease::Lease,
+    together::{Line, Parameter, Question, ask},
+};
 
 /// How long a call, or opening the store, may take. What bounds it before that are limits of the pool, of locks and of the network;
 /// this one is for a server that holds its connections and says nothing.
@@ -34,6 +45,8 @@ pub(crate) struct Database {
     pub(crate) prepare: bool,
     pub(crate) retry_for: Duration,
     pub(crate) defaults: Defaults,
+    pub(crate) loads: Line<LoadQuestion>,
+    pub(crate) appends: Line<AppendQuestion>,
 }
 
 /// What the role's or the database's settings make of a transaction. PostgreSQL's own are neither.
@@ -72,5 +85,25 @@ impl Database {
             return Err(PostgresError::NoRuntime);
         }
         Ok(Lease::new(self.pool.get().await?, self.prepare))
+    }
+
+    /// Whether a call would have to wait for a connection.
+    pub(crate) fn is_busy(&self) -> bool {
+        let pool = self.pool.status();
+        pool.available == 0 && pool.size >= pool.max_size
+    }
+
+    /// Runs a statement that is a call by itself: one round trip.
+    pub(crate) async fn query_once(
+        &self,
+        lease: &mut Lease,
+        statement: &Statement,
+        parameters: &[&(dyn ToSql + Sync)],
+    ) -> Result<Vec<Row>, PostgresError> {
+        if self.defaults.differ() {
+            lease.query_within(self.defaults.begin(), statement, parameters).await
+        } else {
+            lease.query(statement, parameters).await
+        }
     }
 }

@@ -3,4 +3,7 @@
 mod load;
 mod page;
 
-pub(crate) use self::{load::load, page::page};
+pub(crate) use self::{
+    load::{LoadQuestion, load},
+    page::page,
+};

@@ -1,5 +1,7 @@
 //! Adding an exchange.
 
+use std::sync::Arc;
+
 use tokio_postgres::Row;
 use tower_chat_history_core::{Append, Appended, CompactOutcome, ConversationId, Expect, Revision, Seq, StoreError};
 use uuid::Uuid;
@@ -7,45 +9,79 @@ use uuid::Uuid;
 use super::compact::{self, CutParameters};
 use crate::{
     PostgresError,
-    database::Call,
+    database::{Database, Line, Parameter, Question, ask},
     error::Failure,
     log::{count, revision, stored, uuid},
+    sql::{Sql, Statements},
 };
 
+/// From so many bytes on, sending and storing a record takes longer than what appends share by going together.
+const SMALL: usize = 64 << 10;
+
 /// Adds an exchange. `name` is that of this call, random, and the same when it is made again because its answer was lost.
-pub(crate) async fn append(call: &Call, id: &ConversationId, append: &Append, name: Uuid) -> Result<Appended, Failure> {
-    let exchange = &append.exchange;
-    let body = exchange.encode().map_err(StoreError::backend)?;
-    let continues = exchange.continues.map(|seq| stored(seq.get()));
-    let (messages, bytes) = (stored(exchange.messages.len() as u64), stored(exchange.bytes() as u64));
-    let (expect, incarnation, version) = expectation(append.expect);
-    let cut = append.compact.as_ref().map(CutParameters::new).transpose()?.unwrap_or_default();
-    let rows = call
-        .query(
-            &call.sql.append,
-            &[
-                &id.as_str(),
-                &expect,
-                &incarnation,
-                &version,
-                &name,
-                &exchange.id.as_str(),
-                &continues,
-                &messages,
-                &bytes,
-                &body,
-                &cut.profile,
-                &cut.replaces,
-                &cut.window,
-                &cut.rounds,
-                &cut.cleared,
-                &cut.covers,
-                &cut.body,
-            ],
-        )
-        .await?;
-    let row = rows.first().ok_or(PostgresError::Protocol)?;
-    outcome(id, append, row)
+pub(crate) async fn append(
+    database: &Arc<Database>,
+    id: &ConversationId,
+    append: &Append,
+    name: Uuid,
+) -> Result<Appended, Failure> {
+    let body = append.exchange.encode().map_err(StoreError::backend)?;
+    let cut = append.compact.as_ref().map(CutParameters::new).transpose()?;
+    let question = AppendQuestion { id: id.clone(), append: append.clone(), body, cut, name };
+    let rows = ask(database, question).await?;
+    outcome(id, append, rows.first().ok_or(PostgresError::Protocol)?)
+}
+
+#[derive(Debug)]
+pub(crate) struct AppendQuestion {
+    id: ConversationId,
+    append: Append,
+    body: String,
+    cut: Option<CutParameters>,
+    name: Uuid,
+}
+
+impl Question for AppendQuestion {
+    fn key(&self) -> &str {
+        self.id.as_str()
+    }
+
+    fn is_small(&self) -> bool {
+        self.body.len() + self.cut.as_ref().map_or(0, |cut| cut.body.len()) <= SMALL
+    }
+
+    fn parameters(&self) -> Vec<Parameter<'_>> {
+        let exchange = &self.append.exchange;
+        let (expect, incarnation, version) = expectation(self.append.expect);
+        let cut = self.cut.as_ref();
+        vec![
+            Box::new(self.id.as_str()),
+            Box::new(expect),
+            Box::new(incarnation),
+            Box::new(version),
+            Box::new(self.name),
+            Box::new(exchange.id.as_str()),
+            Box::new(exchange.continues.map(|seq| stored(seq.get()))),
+            Box::new(stored(exchange.messages.len() as u64)),
+            Box::new(stored(exchange.bytes() as u64)),
+            Box::new(self.body.as_str()),
+            Box::new(cut.map(|cut| cut.profile.as_str())),
+            Box::new(cut.map(|cut| cut.replaces)),
+            Box::new(cut.map(|cut| cut.window)),
+            Box::new(cut.map(|cut| cut.rounds)),
+            Box::new(cut.map(|cut| cut.cleared)),
+            Box::new(cut.map(|cut| cut.covers)),
+            Box::new(cut.map(|cut| cut.body.as_str())),
+        ]
+    }
+
+    fn statements(sql: &Sql) -> &Statements {
+        &sql.append
+    }
+
+    fn line(database: &Database) -> &Line<Self> {
+        &database.appends
+    }
 }
 
 /// The expectation as the function takes it.

@@ -2,7 +2,7 @@
 
 use tokio_postgres::Row;
 use tower_chat_history_core::{
-    Compact, CompactOutcome, CompactionError, CompactionVersion, ConversationId, Incarnation, StoreError,
+    Compact, CompactOutcome, CompactionError, CompactionVersion, ConversationId, Incarnation, Profile, StoreError,
 };
 
 use crate::{
@@ -13,9 +13,9 @@ use crate::{
 };
 
 /// A cut as the functions take it: its record, and the positions in it.
-#[derive(Default)]
-pub(super) struct CutParameters<'a> {
-    pub(super) profile: Option<&'a str>,
+#[derive(Debug)]
+pub(super) struct CutParameters {
+    pub(super) profile: Profile,
     pub(super) replaces: i64,
     pub(super) window: i64,
     pub(super) rounds: i64,
@@ -24,10 +24,10 @@ pub(super) struct CutParameters<'a> {
     pub(super) body: String,
 }
 
-impl<'a> CutParameters<'a> {
-    pub(super) fn new(Compact { profile, replaces, cut }: &'a Compact) -> Result<Self, StoreError> {
+impl CutParameters {
+    pub(super) fn new(Compact { profile, replaces, cut }: &Compact) -> Result<Self, StoreError> {
         Ok(Self {
-            profile: Some(profile.as_str()),
+            profile: profile.clone(),
             replaces: stored(replaces.get()),
             window: stored(cut.window_start.get()),
             rounds: stored(cut.rounds_start.get()),
@@ -52,7 +52,7 @@ pub(crate) async fn compact(
             &[
                 &id.as_str(),
                 &incarnation,
-                &cut.profile,
+                &cut.profile.as_str(),
                 &cut.replaces,
                 &cut.window,
                 &cut.rounds,

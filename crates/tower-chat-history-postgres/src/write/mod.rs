@@ -7,4 +7,9 @@ mod compactions;
 mod prune;
 mod truncate;
 
-pub(crate) use self::{append::append, compact::compact, prune::prune, truncate::truncate};
+pub(crate) use self::{
+    append::{AppendQuestion, append},
+    compact::compact,
+    prune::prune,
+    truncate::truncate,
+};

@@ -9,8 +9,8 @@ use tower_chat_history_sqlite::SqliteStore;
 
 use crate::PATIENCE;
 
-/// The connections of one process: with many processes there are many.
-const CONNECTIONS: usize = 8;
+/// The connections of one process: few, so that calls wait for them together.
+const CONNECTIONS: usize = 2;
 
 /// Opens `sqlite:PATH`, `postgres://…`, `redis://…`, `unix://…` (Redis) or `redis+cluster:URL,URL`. A server may be down just
 /// now, so that is tried again.

@@ -23,7 +23,7 @@ create function @.load_1(
 ) returns table (
     r_seq bigint, r_body text, r_incarnation uuid, r_version bigint, r_first bigint,
     r_recorded bigint, r_compaction bigint, r_start bigint, r_from bigint, r_to bigint
-) language plpgsql stable
+) language plpgsql stable rows 1
     set search_path = pg_catalog set plan_cache_mode = force_generic_plan
     set enable_seqscan = off set enable_bitmapscan = off as $function$
 declare
