@@ -3,7 +3,10 @@
 //! Under load, most of what a call costs both sides is not its look-up: it is sending, waking up, parsing, committing and
 //! answering, which they then share. Who finds a connection free does not wait for anybody.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::{
+    marker::PhantomData,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
 
 use tokio::{
     runtime::Handle,
@@ -61,8 +64,8 @@ pub(crate) async fn ask<Q: Question>(database: &Arc<Database>, question: Q) -> R
     if database.is_busy() && question.is_small() {
         let runtime = Handle::try_current().map_err(|_| PostgresError::NoRuntime)?;
         let (answer, rows) = oneshot::channel();
-        if Q::line(database).join(Caller { question: Arc::clone(&question), answer }) {
-            runtime.spawn(serve::<Q>(Arc::clone(database)));
+        if let Some(place) = Place::join(database, Caller { question: Arc::clone(&question), answer }) {
+            runtime.spawn(serve(place));
         }
         if let Ok(answer) = rows.await {
             return Ok(answer?);
@@ -77,8 +80,8 @@ pub(crate) async fn ask<Q: Question>(database: &Arc<Database>, question: Q) -> R
 }
 
 /// Waits for a connection, and asks for those who wait by then.
-async fn serve<Q: Question>(database: Arc<Database>) {
-    let place = Place(Q::line(&database));
+async fn serve<Q: Question>(place: Place<Q>) {
+    let database = Arc::clone(&place.database);
     let deadline = Instant::now() + LIMIT;
     let lease = timeout_at(deadline, database.lease()).await;
     let mut callers = place.take();
@@ -140,15 +143,6 @@ impl<Q> Line<Q> {
     fn waiting(&self) -> MutexGuard<'_, Waiting<Q>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
-
-    /// Adds a caller: whether another connection is to be waited for.
-    fn join(&self, caller: Caller<Q>) -> bool {
-        let mut waiting = self.waiting();
-        waiting.callers.push(caller);
-        let more = waiting.callers.len() > waiting.connections * MOST;
-        waiting.connections += usize::from(more);
-        more
-    }
 }
 
 impl<Q> Default for Line<Q> {
@@ -157,13 +151,27 @@ impl<Q> Default for Line<Q> {
     }
 }
 
-/// A connection that is waited for on behalf of some who stand in a line.
-struct Place<'a, Q>(&'a Line<Q>);
+/// The right to a connection, which is waited for on behalf of some who stand in a line.
+struct Place<Q: Question> {
+    database: Arc<Database>,
+    of: PhantomData<Q>,
+}
 
-impl<Q> Place<'_, Q> {
+impl<Q: Question> Place<Q> {
+    /// Adds a caller to the line. If another connection is to be waited for, that is what is returned.
+    fn join(database: &Arc<Database>, caller: Caller<Q>) -> Option<Self> {
+        let mut waiting = Q::line(database).waiting();
+        waiting.callers.push(caller);
+        if waiting.callers.len() <= waiting.connections * MOST {
+            return None;
+        }
+        waiting.connections += 1;
+        Some(Self { database: Arc::clone(database), of: PhantomData })
+    }
+
     /// Those who are served now: the eldest, if they are still there.
     fn take(self) -> Vec<Caller<Q>> {
-        let mut waiting = self.0.waiting();
+        let mut waiting = Q::line(&self.database).waiting();
         let most = MOST.min(waiting.callers.len());
         let mut taken: Vec<_> = waiting.callers.drain(..most).collect();
         drop(waiting);
@@ -172,13 +180,14 @@ impl<Q> Place<'_, Q> {
     }
 }
 
-impl<Q> Drop for Place<'_, Q> {
+/// Also where a runtime ends before the connection has come, or before it was asked for.
+impl<Q: Question> Drop for Place<Q> {
     fn drop(&mut self) {
-        let mut waiting = self.0.waiting();
+        let mut waiting = Q::line(&self.database).waiting();
         waiting.connections -= 1;
-        // Nobody stays for whom no connection is waited for: when this one was given up, they go alone.
-        let most = waiting.connections * MOST;
-        let left = if waiting.callers.len() > most { waiting.callers.split_off(most) } else { Vec::new() };
+        // Nobody stays for whom no connection is waited for: they go alone.
+        let most = waiting.callers.len().min(waiting.connections * MOST);
+        let left = waiting.callers.split_off(most);
         drop(waiting);
         drop(left);
     }
