@@ -12,7 +12,8 @@ pub(crate) struct Statement {
 /// A question as one statement, and several of them as another one: that has an array for each parameter, and each of its rows
 /// says at last whose it is, counted from one.
 ///
-/// Arrays cost more than they save where there is only one.
+/// Arrays cost more than they save where there is only one. (`unnest` of several arrays is a part of the grammar: no search path
+/// makes another function of it.)
 #[derive(Debug)]
 pub(crate) struct Statements {
     pub(crate) alone: Statement,

@@ -53,7 +53,7 @@ struct Waiting<Q> {
 #[derive(Debug)]
 struct Caller<Q> {
     question: Arc<Q>,
-    /// Dropped without an answer, it says that the question is to be asked alone: nothing has been done.
+    /// Dropped without an answer, it says that the question is to be asked alone, as one is repeated after a failure.
     answer: oneshot::Sender<Result<Vec<Row>, PostgresError>>,
 }
 
@@ -97,7 +97,7 @@ async fn serve<Q: Question>(place: Place<Q>) {
         // Alone, each would only wait as long once more.
         Ok(Err(PostgresError::PoolTimeout)) => fail(callers, || PostgresError::PoolTimeout),
         Err(_) => fail(callers, || PostgresError::NoAnswer),
-        // The others must not fail for one of them: each goes alone.
+        // None is to fail for another one: each goes alone. An append finds what it has stored, if nobody knows whether it was.
         Ok(Err(_)) => drop(callers),
     }
 }
