@@ -153,7 +153,7 @@ async fn a_full_pool_is_unavailable() {
 }
 
 /// One thread, so that the clock can be stopped: it then goes on at once to when something happens.
-fn one_thread() -> Runtime {
+pub(crate) fn one_thread() -> Runtime {
     runtime::Builder::new_current_thread().enable_all().build().unwrap()
 }
 

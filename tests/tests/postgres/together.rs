@@ -8,7 +8,10 @@ use futures_util::{
 };
 use libtest_mimic::Trial;
 use tests::servers::test;
-use tokio::{runtime, time::timeout};
+use tokio::{
+    runtime,
+    time::{self, Instant, timeout},
+};
 use tower_chat_history_core::{
     Append, Appended, CompactOutcome, CompactionVersion, ConversationId, Expect, HistoryStore, Load, LoadLimit, Loaded,
     Seq, StoreError,
@@ -16,6 +19,7 @@ use tower_chat_history_core::{
 use tower_chat_history_postgres::{PostgresOptions, PostgresStore};
 
 use crate::{
+    limits::one_thread,
     proxy::Proxy,
     support::{
         append, compact, connect, conversation, database, exchange, say, single, texts, waits_for_a_lock, window,
@@ -35,11 +39,14 @@ pub(crate) fn tests() -> Vec<Trial> {
         test("together::a_lost_answer_doubles_nothing", a_lost_answer_doubles_nothing),
         test("together::who_has_left_is_not_served", who_has_left_is_not_served),
         test("together::large_appends_go_alone", large_appends_go_alone),
-        test("together::nobody_waits_longer_for_a_connection_than_alone", nobody_waits_longer),
         test("together::settings_of_others_do_not_matter", settings_of_others),
         test("together::two_stores_do_not_get_in_each_others_way", do_not_get_in_each_others_way),
         Trial::test("together::who_waits_outlives_the_runtime_of_the_others", || {
             outlives_the_runtime_of_the_others();
+            Ok(())
+        }),
+        Trial::test("together::nobody_waits_longer_for_a_connection_than_alone", || {
+            nobody_waits_longer();
             Ok(())
         }),
     ]
@@ -299,19 +306,24 @@ async fn large_appends_go_alone() {
     }
 }
 
-async fn nobody_waits_longer() {
-    let options = PostgresOptions::new().connections(1).wait(Duration::from_millis(300));
-    let store = options.connect(&database().await).await.unwrap();
-    let ids = conversations(20);
-    let held = store.pool().get().await.unwrap();
-    let failing = ids.iter().map(|id| store.load(id, Load::new()));
-    let failed = timeout(Duration::from_secs(30), join_all(failing)).await.unwrap();
-    assert!(failed.iter().all(|error| matches!(error, Err(StoreError::Unavailable { .. }))), "{failed:?}");
-    drop(held);
-    // Nobody is left in the line, and no place is.
-    for loaded in at_once(&store, ids.iter().map(|id| store.load(id, Load::new()))).await {
-        assert_eq!(loaded.unwrap(), Loaded::Absent);
-    }
+fn nobody_waits_longer() {
+    const WAIT: Duration = Duration::from_secs(5);
+    one_thread().block_on(async {
+        let store = PostgresOptions::new().connections(1).wait(WAIT).connect(&database().await).await.unwrap();
+        let ids = conversations(20);
+        let held = store.pool().get().await.unwrap();
+        time::pause();
+        let began = Instant::now();
+        let failed = join_all(ids.iter().map(|id| store.load(id, Load::new()))).await;
+        assert!(failed.iter().all(|error| matches!(error, Err(StoreError::Unavailable { .. }))), "{failed:?}");
+        assert!(began.elapsed() < WAIT + Duration::from_secs(1), "{:?}", began.elapsed());
+        time::resume();
+        drop(held);
+        // Nobody is left in the line, and no place is.
+        for loaded in at_once(&store, ids.iter().map(|id| store.load(id, Load::new()))).await {
+            assert_eq!(loaded.unwrap(), Loaded::Absent);
+        }
+    });
 }
 
 async fn settings_of_others() {
