@@ -41,8 +41,8 @@
 //! Truncating and pruning are transactions of a few statements more.
 //!
 //! Loads and appends that find all connections in use wait for one together, and it serves up to 16 of them in one statement:
-//! the more a pool has to do, the less each costs. Records of more than 64 KiB go by themselves. What goes wrong with one of
-//! them is no matter of the others, which are then repeated alone.
+//! the more a pool has to do, the less each costs. Appends of more than 64 KiB go by themselves. What goes wrong with one of
+//! them is no matter of the others, which are then repeated alone; so is what a `statement_timeout` ends that was meant for one.
 //!
 //! A load reads the rows of its window by their key, and about as many sums to find where its limit lets it begin; never the log.
 //!

@@ -1,5 +1,6 @@
 //! The rows of a conversation.
 
+use tokio::runtime::Handle;
 use tokio_postgres::Row;
 use tower_chat_history_core::{
     Compaction, CompactionVersion, ConversationId, Cut, Exchange, Incarnation, Profile, Recorded, Revision, Seq,
@@ -59,11 +60,12 @@ pub(crate) async fn exchanges(
 ) -> Result<Vec<Recorded>, StoreError> {
     rows.sort_by_key(|row| row.try_get::<_, i64>(0).unwrap_or_default());
     let large = rows.iter().map(|row| row.raw_size_bytes()).sum::<usize>() > LARGE;
-    if !large {
+    // A call may be finished on a thread that has no runtime.
+    let Some(runtime) = Handle::try_current().ok().filter(|_| large) else {
         return decode(id, &rows, from, to);
-    }
+    };
     let conversation = id.clone();
-    let decoding = tokio::task::spawn_blocking(move || decode(&conversation, &rows, from, to));
+    let decoding = runtime.spawn_blocking(move || decode(&conversation, &rows, from, to));
     // It ends in another way only when the runtime does.
     decoding.await.unwrap_or_else(|_| Err(StoreError::unavailable(PostgresError::NoRuntime)))
 }

@@ -48,8 +48,8 @@ impl Statements {
         let (given, each) = (list("$"), list("p"));
         let alone = format!("select * from @.{alone}{given})");
         let together = format!(
-            "select r.*, q.number from unnest({given}) with ordinality q ({each}, number) \
-             cross join lateral @.{together}{each}) r"
+            "select (called.r).*, called.number from (select @.{together}{each}) as r, number \
+             from unnest({given}) with ordinality u ({each}, number) offset 0) called"
         );
         let statement = |text: &str, letters: &str| Statement { text: in_schema(text, schema), types: types(letters) };
         Self { alone: statement(&alone, letters), together: statement(&together, &letters.to_uppercase()) }
@@ -64,7 +64,7 @@ impl Sql {
             load: Statements::new(schema, ["load_1(", "load_1("], "tttullltll"),
             read: statement("select * from @.read_1($1, $2, $3, $4)", "tlll"),
             // Where others wait with it, it does not wait long for a conversation that another call changes.
-            append: Statements::new(schema, ["append_1(null, ", "append_1('250ms', "], "tiulutlllttlllllt"),
+            append: Statements::new(schema, ["append_1(null, ", "append_1(250, "], "tiulutlllttlllllt"),
             compact: statement("select * from @.compact_1($1, $2, $3, $4, $5, $6, $7, $8, $9)", "tu tlllllt"),
             delete: statement("select @.delete_1($1)", "t"),
             lock: statement(

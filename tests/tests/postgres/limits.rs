@@ -64,7 +64,7 @@ async fn a_lock_is_waited_for_for_a_time() {
     for (function, types) in [
         (
             "append_1",
-            "text, text, int, uuid, bigint, uuid, text, bigint, bigint, bigint, text, text, bigint, bigint, bigint, bigint, \
+            "int, text, int, uuid, bigint, uuid, text, bigint, bigint, bigint, text, text, bigint, bigint, bigint, bigint, \
                       bigint, text",
         ),
         ("compact_1", "text, uuid, text, bigint, bigint, bigint, bigint, bigint, text"),

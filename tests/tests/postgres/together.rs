@@ -45,6 +45,10 @@ pub(crate) fn tests() -> Vec<Trial> {
             outlives_the_runtime_of_the_others();
             Ok(())
         }),
+        Trial::test("together::nobody_waits_for_ever_for_the_runtime_of_another", || {
+            does_not_wait_for_ever_for_the_runtime_of_another();
+            Ok(())
+        }),
         Trial::test("together::nobody_waits_longer_for_a_connection_than_alone", || {
             nobody_waits_longer();
             Ok(())
@@ -99,7 +103,8 @@ async fn appends_share_round_trips() {
 }
 
 async fn each_load_has_its_own_answer() {
-    let store = single(&database().await).await;
+    let (url, proxy) = (database().await, Proxy::new());
+    let store = single(&proxy.url(&url)).await;
     let [absent, known, changed, recorded, cut] = ["absent", "known", "changed", "recorded", "cut"].map(conversation);
     for id in [&known, &changed, &recorded, &cut] {
         say(&store, id, "one").await;
@@ -134,13 +139,19 @@ async fn each_load_has_its_own_answer() {
     assert!(matches!(&alone[3], Loaded::AlreadyRecorded(found) if found.exchange.id == again.exchange.id));
     assert!(matches!(&alone[4], Loaded::Window(window) if window.truncated && window.exchanges.len() == 1));
     assert!(matches!(&alone[5], Loaded::Window(window) if window.exchanges.len() == 3));
+    at_once(&store, loads.iter().map(|(id, load)| store.load(id, load.clone()))).await;
+    proxy.trips();
     let together = at_once(&store, loads.iter().map(|(id, load)| store.load(id, load.clone()))).await;
     assert_eq!(together.into_iter().map(Result::unwrap).collect::<Vec<_>>(), alone);
+    assert_eq!(proxy.trips(), 1);
 }
 
 async fn each_append_has_its_own_answer() {
-    let store = single(&database().await).await;
+    let (url, proxy) = (database().await, Proxy::new());
+    let store = single(&proxy.url(&url)).await;
     let ids = conversations(8);
+    let prepares = conversation("prepares");
+    at_once(&store, ["x", "y"].map(|text| store.append(&prepares, append(text)))).await;
     let mut revisions = Vec::new();
     let again = append("again");
     for id in &ids[1..] {
@@ -151,6 +162,7 @@ async fn each_append_has_its_own_answer() {
     let stale = window(&store, &ids[1]).await.revision;
     say(&store, &ids[1], "newer").await;
     let continues = exchange("no end").continuing(Seq::new(7));
+    proxy.trips();
     let answers = at_once(
         &store,
         [
@@ -165,6 +177,7 @@ async fn each_append_has_its_own_answer() {
         ],
     )
     .await;
+    assert_eq!(proxy.trips(), 1);
     let [first, stale, again, cut, beyond, unknown, exists, any] = answers.try_into().unwrap();
     let stored = |answer: Result<Appended, StoreError>| (answer.as_ref().unwrap().duplicate, answer.unwrap().seq.get());
     assert_eq!(stored(first), (false, 0));
@@ -270,6 +283,7 @@ async fn a_lost_answer_doubles_nothing() {
         assert_eq!((appended.seq.get(), appended.duplicate), (1, false), "it was this call that stored it");
         assert_eq!(texts(&store, id).await, ["one", "two"]);
     }
+    at_once(&store, ids.iter().map(|id| store.load(id, Load::new()))).await;
     proxy.lose(1);
     let loaded = at_once(&store, ids.iter().map(|id| store.load(id, Load::new()))).await;
     assert!(proxy.has_lost() && loaded.iter().all(Result::is_ok), "{loaded:?}");
@@ -330,6 +344,7 @@ async fn settings_of_others() {
     for setting in [
         "default_transaction_isolation = 'serializable'",
         "default_transaction_read_only = on",
+        "enable_nestloop = off",
         "search_path = evil, pg_catalog",
     ] {
         let url = database().await;
@@ -406,4 +421,22 @@ fn outlives_the_runtime_of_the_others() {
         assert_eq!(of_first.await.unwrap().seq.get(), 0);
         assert_eq!(of_second.await.unwrap().seq.get(), 0);
     });
+}
+
+fn does_not_wait_for_ever_for_the_runtime_of_another() {
+    let (idle, second) = (one_thread(), runtime::Builder::new_multi_thread().enable_all().build().unwrap());
+    let ids = conversations(2);
+    let store = second.block_on(async {
+        let options = PostgresOptions::new().connections(1).wait(Duration::from_millis(300));
+        options.connect(&database().await).await.unwrap()
+    });
+    let held = second.block_on(store.pool().get()).unwrap();
+    let mut of_idle = store.append(&ids[0], append("one"));
+    let mut of_second = store.append(&ids[1], append("one"));
+    idle.block_on(async { assert!((&mut of_idle).now_or_never().is_none()) });
+    second.block_on(async { assert!((&mut of_second).now_or_never().is_none()) });
+    drop(held);
+    // The connection is free, and the runtime that was to fetch it does nothing.
+    assert_eq!(second.block_on(of_second).unwrap().seq.get(), 0);
+    assert_eq!(idle.block_on(of_idle).unwrap().seq.get(), 0);
 }

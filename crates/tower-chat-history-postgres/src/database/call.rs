@@ -76,7 +76,9 @@ impl Call {
         parameters: &[&(dyn ToSql + Sync)],
     ) -> Result<Vec<Row>, PostgresError> {
         let mut lease = self.lease().await?;
-        self.database.query_once(&mut lease, statement, parameters).await
+        let mut rows = Vec::new();
+        self.query_each(&mut lease, statement, parameters, |row| rows.push(row)).await?;
+        Ok(rows)
     }
 
     /// Begins a transaction of several statements. It is rolled back unless it is [committed](Lease::commit).

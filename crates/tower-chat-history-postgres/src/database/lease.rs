@@ -1,5 +1,7 @@
 //! The connection that a call has for itself.
 
+use std::pin::pin;
+
 use deadpool_postgres::Object;
 use futures_util::{TryStreamExt as _, future::join3};
 use tokio_postgres::{Row, Statement as Prepared, types::ToSql};
@@ -28,39 +30,51 @@ impl Lease {
         statement: &Statement,
         parameters: &[&(dyn ToSql + Sync)],
     ) -> Result<Vec<Row>, PostgresError> {
+        let mut rows = Vec::new();
+        self.query_each(statement, parameters, |row| rows.push(row)).await?;
+        Ok(rows)
+    }
+
+    /// The same, with each row as soon as it comes: before anything is committed.
+    pub(super) async fn query_each(
+        &mut self,
+        statement: &Statement,
+        parameters: &[&(dyn ToSql + Sync)],
+        each: impl FnMut(Row),
+    ) -> Result<(), PostgresError> {
         let prepare = self.prepare;
         self.ask(async |client| {
             let prepared = prepared(client, prepare, statement).await?;
-            run(client, prepared.as_ref(), statement, parameters).await
+            run(client, prepared.as_ref(), statement, parameters, each).await
         })
         .await
     }
 
     /// Runs a statement in a transaction of its own, still in one round trip.
-    pub(super) async fn query_within(
+    pub(super) async fn query_each_within(
         &mut self,
         begin: &str,
         statement: &Statement,
         parameters: &[&(dyn ToSql + Sync)],
-    ) -> Result<Vec<Row>, PostgresError> {
+        each: impl FnMut(Row),
+    ) -> Result<(), PostgresError> {
         let prepare = self.prepare;
         self.in_transaction = true;
-        let rows = self
+        let done = self
             .ask(async |client| {
                 // Before the transaction: all that follows is sent at once, in this order.
                 let prepared = prepared(client, prepare, statement).await?;
                 let (begin, end) = (client.batch_execute(begin), client.batch_execute("commit"));
                 // If the statement fails, "commit" undoes.
-                let asked = run(client, prepared.as_ref(), statement, parameters);
-                let (begun, rows, ended) = join3(begin, asked, end).await;
+                let asked = run(client, prepared.as_ref(), statement, parameters, each);
+                let (begun, asked, ended) = join3(begin, asked, end).await;
                 begun.map_err(PostgresError::at_begin)?;
-                let rows = rows?;
-                ended?;
-                Ok(rows)
+                asked?;
+                Ok(ended?)
             })
             .await;
         self.in_transaction = false;
-        rows
+        done
     }
 
     /// Runs statements without parameters.
@@ -146,14 +160,18 @@ async fn run(
     prepared: Option<&Prepared>,
     statement: &Statement,
     parameters: &[&(dyn ToSql + Sync)],
-) -> Result<Vec<Row>, PostgresError> {
-    if let Some(prepared) = prepared {
-        let rows = client.query_raw(prepared, parameters.iter().map(|value| Quiet(*value))).await?;
-        Ok(rows.try_collect().await?)
-    } else {
-        let typed: Vec<_> = parameters.iter().copied().zip(statement.types.iter().cloned()).collect();
-        Ok(client.query_typed(&statement.text, &typed).await?)
+    mut each: impl FnMut(Row),
+) -> Result<(), PostgresError> {
+    let parameters = parameters.iter().map(|value| Quiet(*value));
+    let rows = match prepared {
+        Some(prepared) => client.query_raw(prepared, parameters).await?,
+        None => client.query_typed_raw(&statement.text, parameters.zip(statement.types.iter().cloned())).await?,
+    };
+    let mut rows = pin!(rows);
+    while let Some(row) = rows.try_next().await? {
+        each(row);
     }
+    Ok(())
 }
 
 impl Drop for Lease {

@@ -93,17 +93,18 @@ impl Database {
         pool.available == 0 && pool.size >= pool.max_size
     }
 
-    /// Runs a statement that is a call by itself: one round trip.
-    pub(crate) async fn query_once(
+    /// Runs a statement that is a call by itself: one round trip. Its rows come before it is committed.
+    pub(crate) async fn query_each(
         &self,
         lease: &mut Lease,
         statement: &Statement,
         parameters: &[&(dyn ToSql + Sync)],
-    ) -> Result<Vec<Row>, PostgresError> {
+        each: impl FnMut(Row),
+    ) -> Result<(), PostgresError> {
         if self.defaults.differ() {
-            lease.query_within(self.defaults.begin(), statement, parameters).await
+            lease.query_each_within(self.defaults.begin(), statement, parameters, each).await
         } else {
-            lease.query(statement, parameters).await
+            lease.query_each(statement, parameters, each).await
         }
     }
 }

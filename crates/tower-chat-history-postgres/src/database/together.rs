@@ -11,7 +11,7 @@ use std::{
 use tokio::{
     runtime::Handle,
     sync::oneshot,
-    time::{Instant, timeout_at},
+    time::{Instant, timeout, timeout_at},
 };
 use tokio_postgres::{Row, types::ToSql};
 
@@ -27,6 +27,9 @@ const MOST: usize = 16;
 
 /// What a call asks.
 pub(crate) trait Question: Send + Sync + Sized + 'static {
+    /// Whether it changes nothing, and its answer is one before the others have theirs.
+    const READS: bool;
+
     /// The conversation that it is about.
     fn key(&self) -> &str;
     /// Whether it holds nobody up who goes with it.
@@ -40,36 +43,33 @@ pub(crate) trait Question: Send + Sync + Sized + 'static {
 /// A parameter of a statement.
 pub(crate) type Parameter<'a> = Box<dyn ToSql + Sync + Send + 'a>;
 
-/// The questions that wait for a connection, and for how many connections they do.
+/// The callers that wait for a connection.
 #[derive(Debug)]
 pub(crate) struct Line<Q>(Mutex<Waiting<Q>>);
 
+/// For every [`MOST`] callers there is an errand at least: who joins a line makes sure of that, and an errand that ends.
 #[derive(Debug)]
 struct Waiting<Q> {
     callers: Vec<Caller<Q>>,
-    connections: usize,
+    errands: usize,
 }
 
 #[derive(Debug)]
 struct Caller<Q> {
     question: Arc<Q>,
     /// Dropped without an answer, it says that the question is to be asked alone, as one is repeated after a failure.
-    answer: oneshot::Sender<Result<Vec<Row>, PostgresError>>,
+    answer: oneshot::Sender<Vec<Row>>,
 }
 
 /// Asks a question: alone if a connection is free, and else with the others that wait for one.
 pub(crate) async fn ask<Q: Question>(database: &Arc<Database>, question: Q) -> Result<Vec<Row>, Failure> {
     let question = Arc::new(question);
     let deadline = Instant::now() + LIMIT;
-    if database.is_busy() && question.is_small() {
-        let runtime = Handle::try_current().map_err(|_| PostgresError::NoRuntime)?;
-        let (answer, rows) = oneshot::channel();
-        if let Some(place) = Place::join(database, Caller { question: Arc::clone(&question), answer }) {
-            runtime.spawn(serve(place));
-        }
-        if let Ok(answer) = rows.await {
-            return Ok(answer?);
-        }
+    if database.is_busy()
+        && question.is_small()
+        && let Some(rows) = ask_together(database, &question, deadline).await?
+    {
+        return Ok(rows);
     }
     let alone = |call: Call| async move {
         let parameters = question.parameters();
@@ -79,63 +79,125 @@ pub(crate) async fn ask<Q: Question>(database: &Arc<Database>, question: Q) -> R
     Call::make_until(deadline, database, alone).await
 }
 
-/// Waits for a connection, and asks for those who wait by then.
-async fn serve<Q: Question>(place: Place<Q>) {
-    let database = Arc::clone(&place.database);
-    let deadline = Instant::now() + LIMIT;
-    let lease = timeout_at(deadline, database.lease()).await;
-    let mut callers = place.take();
-    // They lock their conversations in the same order everywhere, so that no two wait for each other.
-    callers.sort_by(|one, other| one.question.key().cmp(other.question.key()));
-    let answer = match lease {
-        Ok(Ok(mut lease)) => timeout_at(deadline, ask_together(&database, &mut lease, &callers)).await,
-        Ok(Err(error)) => Ok(Err(error)),
-        Err(elapsed) => Err(elapsed),
+/// Asks a question with the others that wait. There is no answer if it is to be asked alone.
+async fn ask_together<Q: Question>(
+    database: &Arc<Database>,
+    question: &Arc<Q>,
+    deadline: Instant,
+) -> Result<Option<Vec<Row>>, PostgresError> {
+    let runtime = Handle::try_current().map_err(|_| PostgresError::NoRuntime)?;
+    let (answer, mut rows) = oneshot::channel();
+    if let Some(errand) = Errand::join(database, Caller { question: Arc::clone(question), answer }) {
+        runtime.spawn(run(errand));
+    }
+    let wait = database.pool.timeouts().wait.unwrap_or(LIMIT).min(LIMIT);
+    let answered = match timeout(wait, &mut rows).await {
+        Ok(answered) => answered,
+        // As long as a call waits for a connection. It is another caller's runtime that fetches one, and need not get to it.
+        Err(_) if Q::line(database).leave(question) => {
+            return if database.is_busy() { Err(PostgresError::PoolTimeout) } else { Ok(None) };
+        }
+        // It has been asked.
+        Err(_) => timeout_at(deadline, rows).await.map_err(|_| PostgresError::NoAnswer)?,
     };
-    match answer {
-        Ok(Ok(rows)) => hand_out(callers, rows),
-        // Alone, each would only wait as long once more.
-        Ok(Err(PostgresError::PoolTimeout)) => fail(callers, || PostgresError::PoolTimeout),
-        Err(_) => fail(callers, || PostgresError::NoAnswer),
-        // None is to fail for another one: each goes alone. An append finds what it has stored, if nobody knows whether it was.
-        Ok(Err(_)) => drop(callers),
+    Ok(answered.ok())
+}
+
+/// Waits for a connection, and asks for those who wait by then.
+async fn run<Q: Question>(errand: Errand<Q>) {
+    let database = Arc::clone(&errand.database);
+    let lease = loop {
+        match database.lease().await {
+            Ok(lease) => break Some(lease),
+            // The eldest have left by now.
+            Err(PostgresError::PoolTimeout) if errand.is_wanted() => {}
+            Err(_) => break None,
+        }
+    };
+    let callers = errand.take();
+    if let Some(mut lease) = lease
+        && !callers.is_empty()
+    {
+        // None is to fail for another one: when this does, each who has no answer goes alone. An append finds what it has stored,
+        // if nobody knows whether it was.
+        let _ = timeout(LIMIT, ask_for_all(&database, &mut lease, callers)).await;
     }
 }
 
-async fn ask_together<Q: Question>(
+async fn ask_for_all<Q: Question>(
     database: &Database,
     lease: &mut Lease,
-    callers: &[Caller<Q>],
-) -> Result<Vec<Row>, PostgresError> {
-    if callers.is_empty() {
-        return Ok(Vec::new());
-    }
-    let rows: Vec<Vec<Parameter<'_>>> = callers.iter().map(|caller| caller.question.parameters()).collect();
+    mut callers: Vec<Caller<Q>>,
+) -> Result<(), PostgresError> {
+    // They lock their conversations in the same order everywhere, so that no two wait for each other.
+    callers.sort_by(|one, other| one.question.key().cmp(other.question.key()));
+    let questions: Vec<Arc<Q>> = callers.iter().map(|caller| Arc::clone(&caller.question)).collect();
+    let elements: Vec<Vec<Parameter<'_>>> = questions.iter().map(|question| question.parameters()).collect();
     let statement = &Q::statements(&database.sql).together;
-    let columns: Vec<Vec<Quiet<'_>>> =
-        (0..statement.types.len()).map(|at| rows.iter().map(|row| Quiet(&*row[at])).collect()).collect();
-    let parameters: Vec<&(dyn ToSql + Sync)> = columns.iter().map(|column| column as _).collect();
-    database.query_once(lease, statement, &parameters).await
+    let arrays: Vec<Vec<Quiet<'_>>> =
+        (0..statement.types.len()).map(|at| elements.iter().map(|of_one| Quiet(&*of_one[at])).collect()).collect();
+    let parameters: Vec<&(dyn ToSql + Sync)> = arrays.iter().map(|array| array as _).collect();
+    let mut answers = Answers::new(callers);
+    database.query_each(lease, statement, &parameters, |row| answers.add(row)).await?;
+    answers.finish()
 }
 
-/// Gives each its rows.
-fn hand_out<Q>(callers: Vec<Caller<Q>>, rows: Vec<Row>) {
-    let mut answers: Vec<Vec<Row>> = callers.iter().map(|_| Vec::new()).collect();
-    for row in rows {
-        let whose = row.try_get::<_, i64>(row.len() - 1).ok().and_then(|number| usize::try_from(number - 1).ok());
-        if let Some(answer) = whose.and_then(|whose| answers.get_mut(whose)) {
-            answer.push(row);
+/// The answers in the rows of a statement: they come one caller's after the other's, and say at last whose they are.
+struct Answers<Q> {
+    callers: std::vec::IntoIter<Caller<Q>>,
+    /// Whose rows are coming, counted from one.
+    number: i64,
+    rows: Vec<Row>,
+    /// Answers that are whole, and must wait for the commit.
+    held: Vec<(Caller<Q>, Vec<Row>)>,
+    misplaced: bool,
+}
+
+impl<Q: Question> Answers<Q> {
+    fn new(callers: Vec<Caller<Q>>) -> Self {
+        let callers = callers.into_iter();
+        Self { callers, number: 1, rows: Vec::new(), held: Vec::new(), misplaced: false }
+    }
+
+    fn add(&mut self, row: Row) {
+        let number: i64 = row.try_get(row.len() - 1).unwrap_or_default();
+        self.misplaced |= number < self.number;
+        while !self.misplaced && self.number < number {
+            self.misplaced = !self.next();
         }
+        self.rows.push(row);
     }
-    for (caller, rows) in callers.into_iter().zip(answers) {
-        // Who has left meanwhile needs no answer.
-        let _ = caller.answer.send(Ok(rows));
+
+    /// Ends one caller's answer: whether there was one more caller.
+    fn next(&mut self) -> bool {
+        self.number += 1;
+        let rows = std::mem::take(&mut self.rows);
+        let Some(caller) = self.callers.next() else { return false };
+        if Q::READS {
+            caller.answer(rows);
+        } else {
+            self.held.push((caller, rows));
+        }
+        true
+    }
+
+    /// Gives everybody their answer who does not have it: what was asked is done.
+    fn finish(mut self) -> Result<(), PostgresError> {
+        if self.misplaced {
+            return Err(PostgresError::Protocol);
+        }
+        while self.next() {}
+        for (caller, rows) in self.held {
+            caller.answer(rows);
+        }
+        Ok(())
     }
 }
 
-fn fail<Q>(callers: Vec<Caller<Q>>, error: impl Fn() -> PostgresError) {
-    for caller in callers {
-        let _ = caller.answer.send(Err(error()));
+impl<Q> Caller<Q> {
+    fn answer(self, rows: Vec<Row>) {
+        // Who has left meanwhile needs none.
+        let _ = self.answer.send(rows);
     }
 }
 
@@ -143,52 +205,71 @@ impl<Q> Line<Q> {
     fn waiting(&self) -> MutexGuard<'_, Waiting<Q>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    /// Takes a caller out of the line: whether it still stood there.
+    fn leave(&self, question: &Arc<Q>) -> bool {
+        let mut waiting = self.waiting();
+        let place = waiting.callers.iter().position(|caller| Arc::ptr_eq(&caller.question, question));
+        let left = place.map(|place| waiting.callers.remove(place));
+        drop(waiting);
+        left.is_some()
+    }
 }
 
 impl<Q> Default for Line<Q> {
     fn default() -> Self {
-        Self(Mutex::new(Waiting { callers: Vec::new(), connections: 0 }))
+        Self(Mutex::new(Waiting { callers: Vec::new(), errands: 0 }))
     }
 }
 
-/// The right to a connection, which is waited for on behalf of some who stand in a line.
-struct Place<Q: Question> {
+/// Fetching a connection for those who stand in a line.
+struct Errand<Q: Question> {
     database: Arc<Database>,
+    ended: bool,
     of: PhantomData<Q>,
 }
 
-impl<Q: Question> Place<Q> {
-    /// Adds a caller to the line. If another connection is to be waited for, that is what is returned.
+impl<Q: Question> Errand<Q> {
+    /// Adds a caller to the line. If nobody fetches a connection for it yet, that is to be done.
     fn join(database: &Arc<Database>, caller: Caller<Q>) -> Option<Self> {
         let mut waiting = Q::line(database).waiting();
         waiting.callers.push(caller);
-        if waiting.callers.len() <= waiting.connections * MOST {
+        if waiting.callers.len() <= waiting.errands * MOST {
             return None;
         }
-        waiting.connections += 1;
-        Some(Self { database: Arc::clone(database), of: PhantomData })
+        waiting.errands += 1;
+        Some(Self { database: Arc::clone(database), ended: false, of: PhantomData })
     }
 
-    /// Those who are served now: the eldest, if they are still there.
-    fn take(self) -> Vec<Caller<Q>> {
+    fn is_wanted(&self) -> bool {
+        !Q::line(&self.database).waiting().callers.is_empty()
+    }
+
+    /// Those whom the connection serves: the eldest who are still there.
+    fn take(mut self) -> Vec<Caller<Q>> {
         let mut waiting = Q::line(&self.database).waiting();
-        let most = MOST.min(waiting.callers.len());
-        let mut taken: Vec<_> = waiting.callers.drain(..most).collect();
+        waiting.errands -= 1;
+        self.ended = true;
+        let (mut here, left): (Vec<_>, Vec<_>) =
+            waiting.callers.drain(..).partition(|caller| !caller.answer.is_closed());
+        waiting.callers = here.split_off(MOST.min(here.len()));
         drop(waiting);
-        taken.retain(|caller| !caller.answer.is_closed());
-        taken
+        drop(left);
+        here
     }
 }
 
-/// Also where a runtime ends before the connection has come, or before it was asked for.
-impl<Q: Question> Drop for Place<Q> {
+/// Where an errand comes to nothing, as when its runtime ends, nobody stays for whom there is no other one: they go alone.
+impl<Q: Question> Drop for Errand<Q> {
     fn drop(&mut self) {
+        if self.ended {
+            return;
+        }
         let mut waiting = Q::line(&self.database).waiting();
-        waiting.connections -= 1;
-        // Nobody stays for whom no connection is waited for: they go alone.
-        let most = waiting.callers.len().min(waiting.connections * MOST);
-        let left = waiting.callers.split_off(most);
+        waiting.errands -= 1;
+        let most = waiting.callers.len().min(waiting.errands * MOST);
+        let alone = waiting.callers.split_off(most);
         drop(waiting);
-        drop(left);
+        drop(alone);
     }
 }

@@ -25,6 +25,8 @@ pub(crate) struct LoadQuestion {
 }
 
 impl Question for LoadQuestion {
+    const READS: bool = true;
+
     fn key(&self) -> &str {
         self.id.as_str()
     }

@@ -15,7 +15,7 @@ use crate::{
     sql::{Sql, Statements},
 };
 
-/// From so many bytes on, sending and storing a record takes longer than what appends share by going together.
+/// Beyond so many bytes, sending and storing takes longer than what appends share by going together.
 const SMALL: usize = 64 << 10;
 
 /// Adds an exchange. `name` is that of this call, random, and the same when it is made again because its answer was lost.
@@ -42,6 +42,8 @@ pub(crate) struct AppendQuestion {
 }
 
 impl Question for AppendQuestion {
+    const READS: bool = false;
+
     fn key(&self) -> &str {
         self.id.as_str()
     }

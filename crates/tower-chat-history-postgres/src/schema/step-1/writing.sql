@@ -70,11 +70,11 @@ $function$;
 --
 -- `a_expect`: 0 absent, 1 exactly, 2 any revision of the incarnation, 3 anything. `a_call` is random and names this call, so that
 -- its repetition finds what it stored itself. An incarnation is drawn here, where its row is made: the conversation may have been
--- deleted before the repetition comes, which then begins another life and must not bring the old one back. `a_patience` is how
--- long it waits for the conversation's row, if that is not the time set below: where one statement adds several exchanges, those
--- of the others are locked meanwhile.
+-- deleted before the repetition comes, which then begins another life and must not bring the old one back. `a_patience` is when
+-- it gives up waiting for the conversation's row, in milliseconds from the statement's beginning, if it is not to wait for the
+-- time set below: where one statement adds several exchanges, it has the rows of the others locked meanwhile.
 create function @.append_1(
-    a_patience text, a_key text, a_expect int, a_incarnation uuid, a_version bigint, a_call uuid,
+    a_patience int, a_key text, a_expect int, a_incarnation uuid, a_version bigint, a_call uuid,
     a_id text, a_continues bigint, a_messages bigint, a_bytes bigint, a_body text,
     a_profile text, a_replaces bigint,
     a_window bigint, a_rounds bigint, a_cleared bigint, a_covers bigint, a_cut text,
@@ -85,10 +85,11 @@ create function @.append_1(
     set enable_seqscan = off set enable_bitmapscan = off
     set lock_timeout = '10s' as $function$
 declare
-    s_conversation bigint; s_messages bigint; s_bytes bigint; s_call uuid; s_created boolean := false;
+    s_conversation bigint; s_messages bigint; s_bytes bigint; s_call uuid; s_created boolean := false; s_limit text;
 begin
     if a_patience is not null then
-        a_patience := set_config('lock_timeout', a_patience, true);
+        s_limit := set_config('lock_timeout', greatest(
+            1, a_patience - (extract(epoch from clock_timestamp() - statement_timestamp()) * 1000)::int)::text, true);
     end if;
     -- Nearly always the log is as expected and the exchange a new one: that is two statements. What is found out later is undone.
     if a_profile is null then
