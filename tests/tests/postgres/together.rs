@@ -2,6 +2,7 @@
 
 use std::{pin::pin, time::Duration};
 
+use deadpool_postgres::{Manager, Pool, Runtime};
 use futures_util::{
     FutureExt as _,
     future::{BoxFuture, join, join_all},
@@ -12,6 +13,7 @@ use tokio::{
     runtime,
     time::{self, Instant, timeout},
 };
+use tokio_postgres::NoTls;
 use tower_chat_history_core::{
     Append, Appended, CompactOutcome, CompactionVersion, ConversationId, Expect, HistoryStore, Load, LoadLimit, Loaded,
     Seq, StoreError,
@@ -39,6 +41,7 @@ pub(crate) fn tests() -> Vec<Trial> {
         test("together::a_lost_answer_doubles_nothing", a_lost_answer_doubles_nothing),
         test("together::who_has_left_is_not_served", who_has_left_is_not_served),
         test("together::large_appends_go_alone", large_appends_go_alone),
+        test("together::what_a_standby_reads_is_no_answer", what_a_standby_reads_is_no_answer),
         test("together::settings_of_others_do_not_matter", settings_of_others),
         test("together::two_stores_do_not_get_in_each_others_way", do_not_get_in_each_others_way),
         Trial::test("together::who_waits_outlives_the_runtime_of_the_others", || {
@@ -47,6 +50,10 @@ pub(crate) fn tests() -> Vec<Trial> {
         }),
         Trial::test("together::nobody_waits_for_ever_for_the_runtime_of_another", || {
             does_not_wait_for_ever_for_the_runtime_of_another();
+            Ok(())
+        }),
+        Trial::test("together::a_pool_that_does_not_wait_is_not_asked_for_ever", || {
+            a_pool_that_does_not_wait();
             Ok(())
         }),
         Trial::test("together::nobody_waits_longer_for_a_connection_than_alone", || {
@@ -364,6 +371,37 @@ async fn settings_of_others() {
             assert!(loaded.iter().all(|loaded| matches!(loaded, Ok(Loaded::Window(_)))), "{setting}: {loaded:?}");
         }
     }
+}
+
+/// A standby refuses a transaction that is to write, and would answer what comes after it.
+async fn what_a_standby_reads_is_no_answer() {
+    let (url, proxy) = (database().await, Proxy::new());
+    let admin = connect(&url).await;
+    let name: String = admin.query_one("select current_database()::text", &[]).await.unwrap().get(0);
+    admin.batch_execute(&format!("alter database {name} set default_transaction_read_only = on")).await.unwrap();
+    let options = PostgresOptions::new().connections(1).retry_for(Duration::ZERO);
+    let store = options.connect(&proxy.url(&url)).await.unwrap();
+    let ids = conversations(3);
+    let load = || ids.iter().map(|id| store.load(id, Load::new()));
+    at_once(&store, ids.iter().map(|id| store.append(id, append("one")))).await;
+    proxy.refuse_to_begin(1);
+    assert!(at_once(&store, load()).await.iter().all(Result::is_ok), "alone, on another connection");
+    proxy.refuse_to_begin(usize::MAX);
+    assert!(at_once(&store, load()).await.iter().all(Result::is_err));
+}
+
+/// On one thread, which whoever asks again and again would keep for itself.
+fn a_pool_that_does_not_wait() {
+    one_thread().block_on(async {
+        let url = database().await;
+        let manager = Manager::new(url.parse().unwrap(), NoTls);
+        let pool = Pool::builder(manager).max_size(1).wait_timeout(Some(Duration::ZERO)).runtime(Runtime::Tokio1);
+        let store = PostgresStore::with_pool(pool.build().unwrap()).await.unwrap();
+        let _held = store.pool().get().await.unwrap();
+        let ids = conversations(3);
+        let failed = join_all(ids.iter().map(|id| store.load(id, Load::new()))).await;
+        assert!(failed.iter().all(|error| matches!(error, Err(StoreError::Unavailable { .. }))), "{failed:?}");
+    });
 }
 
 /// Both stores append to the same conversations, asked for in opposite order, and meet in the middle, which a third one holds.

@@ -11,6 +11,7 @@ use std::{
 use tokio::{
     runtime::Handle,
     sync::oneshot,
+    task::yield_now,
     time::{Instant, timeout, timeout_at},
 };
 use tokio_postgres::{Row, types::ToSql};
@@ -109,8 +110,8 @@ async fn run<Q: Question>(errand: Errand<Q>) {
     let lease = loop {
         match database.lease().await {
             Ok(lease) => break Some(lease),
-            // The eldest have left by now.
-            Err(PostgresError::PoolTimeout) if errand.is_wanted() => {}
+            // The eldest leave about now. (A pool may be one that does not wait at all.)
+            Err(PostgresError::PoolTimeout) if errand.is_wanted() => yield_now().await,
             Err(_) => break None,
         }
     };
@@ -137,7 +138,8 @@ async fn ask_for_all<Q: Question>(
     let arrays: Vec<Vec<Quiet<'_>>> =
         (0..statement.types.len()).map(|at| elements.iter().map(|of_one| Quiet(&*of_one[at])).collect()).collect();
     let parameters: Vec<&(dyn ToSql + Sync)> = arrays.iter().map(|array| array as _).collect();
-    let mut answers = Answers::new(callers);
+    // What a transaction reads is worth nothing before it is known that it was begun: a standby refuses to.
+    let mut answers = Answers::new(callers, Q::READS && !database.defaults.differ());
     database.query_each(lease, statement, &parameters, |row| answers.add(row)).await?;
     answers.finish()
 }
@@ -148,15 +150,16 @@ struct Answers<Q> {
     /// Whose rows are coming, counted from one.
     number: i64,
     rows: Vec<Row>,
-    /// Answers that are whole, and must wait for the commit.
+    /// Whether an answer that is whole is given before the others have come.
+    at_once: bool,
     held: Vec<(Caller<Q>, Vec<Row>)>,
     misplaced: bool,
 }
 
-impl<Q: Question> Answers<Q> {
-    fn new(callers: Vec<Caller<Q>>) -> Self {
+impl<Q> Answers<Q> {
+    fn new(callers: Vec<Caller<Q>>, at_once: bool) -> Self {
         let callers = callers.into_iter();
-        Self { callers, number: 1, rows: Vec::new(), held: Vec::new(), misplaced: false }
+        Self { callers, number: 1, rows: Vec::new(), at_once, held: Vec::new(), misplaced: false }
     }
 
     fn add(&mut self, row: Row) {
@@ -173,7 +176,7 @@ impl<Q: Question> Answers<Q> {
         self.number += 1;
         let rows = std::mem::take(&mut self.rows);
         let Some(caller) = self.callers.next() else { return false };
-        if Q::READS {
+        if self.at_once {
             caller.answer(rows);
         } else {
             self.held.push((caller, rows));
