@@ -34,11 +34,10 @@
 //!
 //! # What a call costs
 //!
-//! A load, an append (also with a compaction, repeated or refused), a compaction, a page and a deletion are each one statement and
-//! one round trip, once the connection has prepared it. What must be decided in one step is decided in functions that the
-//! migration installs. Appends to one conversation wait for one another, for the length of a statement; conversations do not, but for those of
-//! appends that share one (below).
-//! Truncating and pruning are transactions of a few statements more.
+//! A load, an append (also with a compaction, repeated or refused), a compaction, a page and a deletion are each one statement
+//! and one round trip, once the connection has prepared it. What must be decided in one step is decided in functions that the
+//! migration installs. Appends to one conversation wait for one another, for the length of a statement; conversations do not,
+//! but for those of appends that share one (below). Truncating and pruning are transactions of a few statements more.
 //!
 //! Loads and appends that find all connections in use wait for one together, and it serves up to 16 of them in one statement:
 //! the more a pool has to do, the less each costs. Appends of more than 64 KiB go by themselves. What goes wrong with one of

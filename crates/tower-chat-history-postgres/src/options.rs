@@ -73,8 +73,8 @@ impl PostgresOptions {
     }
 
     /// How long a call waits for a connection of the store's own pool to be free, and as long again for one to be made. After
-    /// that it fails with [`Unavailable`](tower_chat_history_core::StoreError::Unavailable). The default is 5
-    /// seconds.
+    /// that it fails with [`Unavailable`](tower_chat_history_core::StoreError::Unavailable).
+    /// The default is 5 seconds.
     #[must_use]
     pub const fn wait(mut self, wait: Duration) -> Self {
         self.wait = wait;

@@ -9,6 +9,12 @@ pub(crate) struct Statement {
     pub(crate) types: Box<[Type]>,
 }
 
+impl Statement {
+    fn new(schema: &str, text: &str, letters: &str) -> Self {
+        Self { text: in_schema(text, schema), types: types(letters) }
+    }
+}
+
 /// A question as one statement, and several of them as another one: that has an array for each parameter, and each of its rows
 /// says at last whose it is, counted from one.
 ///
@@ -51,15 +57,17 @@ impl Statements {
             "select (called.r).*, called.number from (select @.{together}{each}) as r, number \
              from unnest({given}) with ordinality u ({each}, number) offset 0) called"
         );
-        let statement = |text: &str, letters: &str| Statement { text: in_schema(text, schema), types: types(letters) };
-        Self { alone: statement(&alone, letters), together: statement(&together, &letters.to_uppercase()) }
+        Self {
+            alone: Statement::new(schema, &alone, letters),
+            together: Statement::new(schema, &together, &letters.to_uppercase()),
+        }
     }
 }
 
 impl Sql {
     /// The statements for that schema. Its name was checked: it needs no escaping within quotes.
     pub(crate) fn new(schema: &str) -> Self {
-        let statement = |text: &str, letters: &str| Statement { text: in_schema(text, schema), types: types(letters) };
+        let statement = |text: &str, letters: &str| Statement::new(schema, text, letters);
         Self {
             load: Statements::new(schema, ["load_1(", "load_1("], "tttullltll"),
             read: statement("select * from @.read_1($1, $2, $3, $4)", "tlll"),

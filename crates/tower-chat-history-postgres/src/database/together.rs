@@ -89,7 +89,7 @@ async fn ask_together<Q: Question>(
     let runtime = Handle::try_current().map_err(|_| PostgresError::NoRuntime)?;
     let (answer, mut rows) = oneshot::channel();
     if let Some(errand) = Errand::join(database, Caller { question: Arc::clone(question), answer }) {
-        runtime.spawn(run(errand));
+        runtime.spawn(fetch_and_serve(errand));
     }
     let wait = database.pool.timeouts().wait.unwrap_or(LIMIT).min(LIMIT);
     let answered = match timeout(wait, &mut rows).await {
@@ -105,7 +105,7 @@ async fn ask_together<Q: Question>(
 }
 
 /// Waits for a connection, and asks for those who wait by then.
-async fn run<Q: Question>(errand: Errand<Q>) {
+async fn fetch_and_serve<Q: Question>(errand: Errand<Q>) {
     let database = Arc::clone(&errand.database);
     let lease = loop {
         match database.lease().await {

@@ -7,10 +7,11 @@
 -- ids    hash: exchange id -> position, of every element of the lists
 local meta, log, index, ids = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 
--- The state is one field, which is there as a whole or not at all: the layout's number, which stands in its first byte whatever
--- the layout is; t 1 if the keys expire; i incarnation, which has its place in every layout too (see `delete.lua`); n next position; f first position of the log; b position of the lists'
--- first element; x elements behind the log's end (a truncation left them); k number of changes of compactions; and how many
--- messages, bytes of them, and openings there are before n, also of what was pruned.
+-- The state is one field, which is there as a whole or not at all: the layout's number, which stands in its first byte
+-- whatever the layout is; t 1 if the keys expire; i incarnation, which has its place in every layout too (see `delete.lua`); n
+-- next position; f first position of the log; b position of the lists' first element; x elements behind the log's end (a
+-- truncation left them); k number of changes of compactions; and how many messages, bytes of them, and openings there are
+-- before n, also of what was pruned.
 local LAYOUT, STATE, STATE_SIZE = 1, '>BBc16I6I6I6I6I6I6I8I6', 68
 
 -- An index entry's numbers: whether the exchange opens a turn; how many messages, bytes of them, and openings stand before it in
