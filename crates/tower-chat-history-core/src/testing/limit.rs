@@ -1,7 +1,10 @@
 //! Bounded loads: the newest turns that fit, and never a part of one.
 
-use super::{Fixture, support::*};
+use super::{Fixture, clause, clause::Clause, support::*};
 use crate::{CompactionVersion, Cut, Exchange, ExchangeId, Load, Message, Recorded, Seq};
+
+/// What this group is about.
+const CLAUSE: Clause = clause::LIMIT;
 
 const UNBOUNDED: usize = usize::MAX;
 

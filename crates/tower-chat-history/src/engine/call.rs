@@ -98,7 +98,7 @@ impl Seen {
     /// The position of the log's next exchange, if it was seen.
     pub(super) fn next(&self) -> Option<Seq> {
         match (&self.window, self.history) {
-            (Some(window), _) => Some(Seq::new(window.revision.version())),
+            (Some(window), _) => Some(window.revision.next()),
             (None, History::Absent) => Some(Seq::FIRST),
             (None, History::Loaded | History::Unavailable) => None,
         }
