@@ -77,6 +77,8 @@ struct Fields<'a> {
     tool_calls: Option<&'a RawValue>,
     function_call: Option<&'a RawValue>,
     unknown: bool,
+    /// Whether it has a `type`, as items of OpenAI's Responses API have, or `parts`, as Gemini's contents.
+    item: bool,
 }
 
 impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
@@ -106,7 +108,8 @@ impl<'de> Visitor<'de> for FieldsVisitor {
                 "tool_call_id" => fields.tool_call_id = map.next_value()?,
                 "tool_calls" => fields.tool_calls = map.next_value()?,
                 "function_call" => fields.function_call = map.next_value()?,
-                _ => {
+                key => {
+                    fields.item |= matches!(key, "type" | "parts");
                     fields.unknown = true;
                     map.next_value::<IgnoredAny>()?;
                 }
@@ -140,7 +143,12 @@ impl Index {
         let json = json.get();
         let fields: Fields<'_> = serde_json::from_str(json).map_err(MessageError::from_json)?;
         let Some(role) = fields.role.map(|role| Role::from(&*role.0)) else {
-            return Err(MessageError { reason: "it has no role", line: 1, column: 1 });
+            let reason = if fields.item {
+                "it has no role; items of the Responses or Gemini API are no chat messages"
+            } else {
+                "it has no role"
+            };
+            return Err(MessageError { reason, line: 1, column: 1 });
         };
         let calls_json = fields.tool_calls.filter(|_| role == Role::Assistant);
         let calls = calls_json.and_then(calls);

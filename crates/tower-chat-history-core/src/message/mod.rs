@@ -3,6 +3,7 @@
 mod content;
 mod counted;
 mod field;
+mod foreign;
 mod index;
 mod lossy;
 mod role;
@@ -12,7 +13,7 @@ use std::{borrow::Cow, fmt, sync::Arc};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Value, value::RawValue};
 
-pub use self::{content::Content, index::ToolCall, role::Role};
+pub use self::{content::Content, foreign::ForeignShape, index::ToolCall, role::Role};
 use self::{counted::Counted, index::Index};
 
 /// One chat message, kept as the JSON it came in.
