@@ -43,6 +43,7 @@ pub(super) struct Call {
 
 impl Call {
     pub(super) fn new(engine: &Engine, input: TurnInput, span: Span) -> Result<Self, HistoryError> {
+        input.check()?;
         let TurnInput { conversation, exchange, transcript, input, choices, request, counter, options } = input;
         if input.is_empty() {
             return Err(InputError::Empty.into());
