@@ -190,6 +190,12 @@ pub(crate) fn is_lock(error: &rusqlite::Error) -> bool {
     )
 }
 
+/// Whether a page could not be read, or the file is malformed. SQLite says the same of both: a read that fails with EIO is
+/// "malformed" to it. So what could not be read is tried once more before it is taken for damaged.
+pub(crate) fn is_unread(error: &rusqlite::Error) -> bool {
+    matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase))
+}
+
 /// Whether the same statement may succeed a little later.
 fn may_pass(error: &rusqlite::Error) -> bool {
     let passing = matches!(
@@ -211,6 +217,11 @@ pub(crate) struct TransactionFailed(Arc<rusqlite::Error>);
 impl TransactionFailed {
     pub(crate) fn new(error: rusqlite::Error) -> Self {
         Self(Arc::new(error))
+    }
+
+    /// Whether a page could not be read, or the file is malformed.
+    pub(crate) fn is_unread(&self) -> bool {
+        is_unread(&self.0)
     }
 
     pub(crate) fn to_store_error(&self) -> StoreError {

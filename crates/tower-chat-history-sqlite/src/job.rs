@@ -10,7 +10,7 @@ use rusqlite::Connection;
 use tower_chat_history_core::StoreError;
 
 use crate::{
-    error::{Failure, Panicked, is_lock},
+    error::{Failure, Panicked, is_lock, is_unread},
     stats::Counters,
 };
 
@@ -32,7 +32,7 @@ pub(crate) trait Job: Send {
     /// When it was queued.
     fn queued(&self) -> Instant;
 
-    /// Runs the request.
+    /// Runs the request. It may be run again: then the first result does not count.
     fn run(&mut self, connection: &Connection, counters: &Counters) -> Ran;
 
     /// Makes the call fail, whatever came of it.
@@ -51,6 +51,8 @@ pub(crate) enum Ran {
     Failed,
     /// The same, because another process holds a lock.
     Locked,
+    /// The same, because a page could not be read, or the file is malformed.
+    Unread,
 }
 
 pub(crate) struct Task<Q: Request> {
@@ -76,14 +78,18 @@ impl<Q: Request> Job for Task<Q> {
     }
 
     fn run(&mut self, connection: &Connection, counters: &Counters) -> Ran {
-        // A panic ends this call, not the thread that all calls need. What it wrote is rolled back, and the request is not
-        // used again.
+        // A panic ends this call, not the thread that all calls need. What it wrote is rolled back, and a request does not
+        // change as it runs.
         let run = AssertUnwindSafe(|| self.request.run(connection, counters));
         let (ran, result) = match catch_unwind(run) {
             Ok(Ok(answer)) => (Ran::Done, Ok(answer)),
             Ok(Err(failure)) => {
-                let locked = matches!(&failure, Failure::Sqlite(error) if is_lock(error));
-                (if locked { Ran::Locked } else { Ran::Failed }, Err(failure.into()))
+                let ran = match &failure {
+                    Failure::Sqlite(error) if is_lock(error) => Ran::Locked,
+                    Failure::Sqlite(error) if is_unread(error) => Ran::Unread,
+                    Failure::Sqlite(_) | Failure::Store(_) => Ran::Failed,
+                };
+                (ran, Err(failure.into()))
             }
             Err(_) => (Ran::Failed, Err(StoreError::backend(Panicked))),
         };

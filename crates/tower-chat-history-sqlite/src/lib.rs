@@ -50,7 +50,8 @@
 //! queued.
 //!
 //! A process that is stopped in the middle of a read (by a debugger, or by SIGSTOP) keeps the write-ahead log from being emptied:
-//! the log then grows with each write until that process goes on or ends. Nothing is lost by it but disk space.
+//! the log then grows by as much as is written, without bound, until that process goes on or ends. It is emptied by the first
+//! [checkpoint](SqliteStore::checkpoint) after that. Nothing is lost by it but disk space.
 //!
 //! # The file
 //!
@@ -68,6 +69,9 @@
 //! and `chat.db-wal` is gone: SQLite would go on with the file that it opened, and would write what is left in an old `-wal` into
 //! the new file. On Unix the store compares the open file with the one at its path before each call and after each commit, and
 //! fails with [`Replaced`] where they differ. A file whose content is exchanged in place is not noticed by that.
+//!
+//! SQLite says "malformed" of a file that is damaged, and of a page that the disk failed to read once. So a call that meets it is
+//! tried a second time at once, and fails with [`Backend`](tower_chat_history_core::StoreError::Backend) if it meets it again.
 //!
 //! What the rows say is checked against the records in them: numbers that cannot be, and a record that belongs to another exchange,
 //! are [`Corrupt`](tower_chat_history_core::StoreError::Corrupt) errors. Such a conversation can still be deleted. There is no

@@ -55,11 +55,16 @@ impl Reader {
             return;
         }
         let began = Instant::now();
-        match self.run(job.as_mut(), began) {
+        let ran = match self.run(job.as_mut(), began) {
+            Ok(Ran::Unread) => self.run(job.as_mut(), began),
+            ran => ran,
+        };
+        match ran {
             Ok(Ran::Locked) => self.wait.refused(began),
-            Ok(Ran::Done | Ran::Failed) => self.wait.had(),
+            Ok(Ran::Done | Ran::Failed | Ran::Unread) => self.wait.had(),
             Err(failure) => job.fail(failure.into()),
         }
+        self.counters.answered();
         job.answer();
     }
 
@@ -70,21 +75,30 @@ impl Reader {
         self.connection.busy_timeout(rounded_up(left))?;
         // Reading one state: revision, compaction and exchanges belong together. There is nothing to commit.
         let _transaction = Transaction::deferred(&self.connection)?;
-        let ran = job.run(&self.connection, &self.counters);
-        self.counters.answered();
-        Ok(ran)
+        Ok(job.run(&self.connection, &self.counters))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
+    use std::{
+        path::Path,
+        sync::atomic::{AtomicU32, Ordering::Relaxed},
+        time::Duration,
+    };
 
     use futures_channel::oneshot;
+    use rusqlite::ffi;
     use tower_chat_history_core::{ConversationId, Load, StoreError};
 
     use super::*;
-    use crate::job::Task;
+    use crate::job::{Request, Task};
+
+    fn reader(path: &Path, timeout: Duration) -> Reader {
+        let connection = Connection::open(path).unwrap();
+        let (file, wait) = (OpenedFile::at(path).unwrap(), LockWait::new(timeout));
+        Reader { connection, file, wait, counters: Arc::default() }
+    }
 
     #[test]
     fn each_load_waits_for_a_lock_as_long_as_the_busy_timeout_says_however_many_there_are() {
@@ -94,12 +108,7 @@ mod tests {
         // Without a write-ahead log, who writes keeps out who reads.
         let other = Connection::open(&path).unwrap();
         other.execute_batch("BEGIN EXCLUSIVE; CREATE TABLE conversation (x)").unwrap();
-        let mut reader = Reader {
-            connection: Connection::open(&path).unwrap(),
-            file: OpenedFile::at(&path).unwrap(),
-            wait: LockWait::new(TIMEOUT),
-            counters: Arc::default(),
-        };
+        let mut reader = reader(&path, TIMEOUT);
         let began = Instant::now();
         let jobs: Vec<_> = (0..20)
             .map(|_| {
@@ -115,5 +124,32 @@ mod tests {
         }
         let waited = began.elapsed();
         assert!((TIMEOUT..TIMEOUT * 5).contains(&waited), "{waited:?}");
+    }
+
+    /// A read that fails that many times.
+    struct Unread(AtomicU32);
+
+    impl Request for Unread {
+        type Answer = ();
+
+        fn run(&self, _: &Connection, _: &Counters) -> Result<(), Failure> {
+            let left = self.0.load(Relaxed);
+            self.0.store(left.saturating_sub(1), Relaxed);
+            let malformed = rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_CORRUPT), None);
+            if left > 0 { Err(malformed.into()) } else { Ok(()) }
+        }
+    }
+
+    #[test]
+    fn what_could_not_be_read_is_tried_once_more() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut reader = reader(&directory.path().join("a.db"), Duration::ZERO);
+        for (times, read) in [(0, true), (1, true), (2, false)] {
+            let (reply, mut answer) = oneshot::channel();
+            reader.answer(Box::new(Task::new(Unread(times.into()), reply)));
+            let answer = answer.try_recv().unwrap().unwrap();
+            assert_eq!(answer.is_ok(), read, "{times}");
+            assert!(read || matches!(answer, Err(StoreError::Backend { .. })), "{answer:?}");
+        }
     }
 }

@@ -24,13 +24,20 @@ pub(super) fn run(
     wait: &mut LockWait,
     file: &OpenedFile,
 ) {
-    let begun = begin(connection, batch, counters, wait, file);
-    let written = begun.and_then(|begun| {
-        begun.map(|transaction| transact(connection, transaction, batch, counters, file)).transpose()
-    });
+    let mut write = |last| {
+        let begun = begin(connection, batch, counters, wait, file)?;
+        begun.map(|transaction| transact(connection, transaction, batch, counters, file, last)).transpose()
+    };
+    let written = match write(false) {
+        // Nothing of it was stored.
+        Err(Aborted::Unread) => write(true),
+        Err(Aborted::Transaction(failed)) if failed.is_unread() => write(true),
+        written => written,
+    };
     match written {
         Ok(Some(writes)) => counters.committed(writes),
-        Ok(None) => {}
+        // The second try leaves each job with its own result.
+        Ok(None) | Err(Aborted::Unread) => {}
         Err(Aborted::Transaction(failed)) => fail(batch, || failed.to_store_error()),
         Err(Aborted::Replaced(replaced)) => fail(batch, || StoreError::backend(replaced.clone())),
         Err(Aborted::By(culprit)) => {
@@ -93,6 +100,8 @@ enum Aborted {
     Transaction(TransactionFailed),
     /// SQLite rolled the transaction back when that job failed.
     By(usize),
+    /// A job could not read a page, or the file is malformed. The jobs can be run once more.
+    Unread,
     /// The open file is not the one at its path any more.
     Replaced(Replaced),
 }
@@ -115,6 +124,7 @@ fn transact(
     batch: &mut [Box<dyn Job>],
     counters: &Counters,
     file: &OpenedFile,
+    last: bool,
 ) -> Result<u64, Aborted> {
     let mut writes = 0;
     for (index, job) in batch.iter_mut().enumerate() {
@@ -123,12 +133,15 @@ fn transact(
             continue;
         }
         let part = Savepoint::new(connection)?;
-        let keep = job.run(connection, counters) == Ran::Done;
+        let ran = job.run(connection, counters);
+        if ran == Ran::Unread && !last {
+            return Err(Aborted::Unread);
+        }
         // After a full disk or a failed read SQLite may give up the whole transaction: then no part is left to end.
         if connection.is_autocommit() {
             return Err(Aborted::By(index));
         }
-        part.end(keep)?;
+        part.end(ran == Ran::Done)?;
         writes += 1;
     }
     transaction.commit()?;
@@ -143,9 +156,17 @@ struct RolledBack;
 
 #[cfg(test)]
 mod tests {
-    use std::{path::Path, sync::Mutex, time::Duration};
+    use std::{
+        path::Path,
+        sync::{
+            Mutex,
+            atomic::{AtomicU32, Ordering::Relaxed},
+        },
+        time::Duration,
+    };
 
     use futures_channel::oneshot;
+    use rusqlite::ffi;
 
     use super::*;
     use crate::{
@@ -158,6 +179,8 @@ mod tests {
         InsertThenFail,
         InsertThenPanic,
         RollBackAll,
+        /// A read fails that many times, after something was written.
+        Unread(AtomicU32),
     }
 
     impl Request for Step {
@@ -169,6 +192,12 @@ mod tests {
                 Self::Insert => Ok(()),
                 Self::InsertThenFail => Err(StoreError::Gone.into()),
                 Self::InsertThenPanic => panic!("a bug, made for this test"),
+                Self::Unread(times) => {
+                    let left = times.load(Relaxed);
+                    times.store(left.saturating_sub(1), Relaxed);
+                    let malformed = rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_CORRUPT), None);
+                    if left > 0 { Err(malformed.into()) } else { Ok(()) }
+                }
                 Self::RollBackAll => {
                     connection.execute_batch("ROLLBACK")?;
                     Err(StoreError::backend("disk full").into())
@@ -230,6 +259,21 @@ mod tests {
             assert!(results[other].as_ref().unwrap_err().is_retryable(), "{:?}", results[other]);
         }
         assert_eq!((rows, stats.transactions), (0, 0));
+    }
+
+    #[test]
+    fn what_could_not_be_read_is_tried_once_more_with_its_whole_batch() {
+        let (results, rows, stats) = run_batch(vec![Step::Insert, Step::Unread(1.into()), Step::Insert]);
+        assert!(results.iter().all(Result::is_ok), "{results:?}");
+        assert_eq!((rows, stats.transactions, stats.writes), (3, 1, 3));
+    }
+
+    #[test]
+    fn what_cannot_be_read_fails_and_leaves_the_others_stored() {
+        let (results, rows, _) = run_batch(vec![Step::Insert, Step::Unread(9.into()), Step::Insert]);
+        assert!(results[0].is_ok() && results[2].is_ok());
+        assert!(matches!(results[1], Err(StoreError::Backend { .. })), "{:?}", results[1]);
+        assert_eq!(rows, 2);
     }
 
     #[test]
