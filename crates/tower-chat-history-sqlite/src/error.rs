@@ -1,6 +1,6 @@
 //! What can go wrong, and which of it may pass.
 
-use std::{error::Error, fmt, sync::Arc, time::Duration};
+use std::{error::Error, fmt, path::PathBuf, sync::Arc, time::Duration};
 
 use rusqlite::ErrorCode;
 use tower_chat_history_core::StoreError;
@@ -28,64 +28,94 @@ pub enum OpenError {
         /// What was asked for.
         timeout: Duration,
     },
+    /// The path is relative, and the current directory is not known.
+    #[error("the path {path} is relative, and the current directory cannot be found out")]
+    NoCurrentDirectory {
+        /// The path.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
     /// The program was linked with an SQLite that can corrupt databases.
     #[error("SQLite {version} can corrupt a database in WAL mode: link 3.51.3 or newer (rusqlite's feature `bundled`)")]
     UnsafeSqlite {
         /// Its version.
         version: &'static str,
     },
+    /// The directory of the file does not exist, or is none.
+    #[error("there is no directory {directory}: it must exist before the database in it is opened")]
+    NoDirectory {
+        /// The path of the directory.
+        directory: PathBuf,
+    },
+    /// The path is that of a directory.
+    #[error("{path} is a directory: the store needs the path of a file")]
+    Directory {
+        /// The path.
+        path: PathBuf,
+    },
+    /// The file cannot be opened or created.
+    #[error(
+        "the database {path} could not be opened: the process must be able to read and write the file and its directory"
+    )]
+    CannotOpen {
+        /// The path.
+        path: PathBuf,
+        /// What SQLite said.
+        source: BoxError,
+    },
+    /// The file, or one of the two files beside it (`-wal` and `-shm`), can be read and not written.
+    #[error(
+        "the database {path} is read-only: the process must be able to write the file, its directory, and the files \
+         -wal and -shm beside it"
+    )]
+    ReadOnly {
+        /// The path.
+        path: PathBuf,
+    },
     /// The file is no SQLite database.
-    #[error("the file is no SQLite database")]
-    NotADatabase,
+    #[error("the file {path} is no SQLite database")]
+    NotADatabase {
+        /// The path.
+        path: PathBuf,
+    },
     /// The file is a database of another application.
-    #[error("the file is another application's database (application id {application_id})")]
+    #[error("the database {path} belongs to another application (application id {application_id})")]
     Foreign {
+        /// The path.
+        path: PathBuf,
         /// The application id it carries; 0 if none.
         application_id: i32,
     },
     /// The file was written by a newer version of this library.
-    #[error("the database has schema version {found}, and this library knows up to {known}")]
+    #[error("the database {path} has schema version {found}, and this library knows up to {known}")]
     NewerSchema {
+        /// The path.
+        path: PathBuf,
         /// The file's version.
         found: i32,
         /// The newest version this library knows.
         known: i32,
     },
     /// The file cannot be used with a write-ahead log: the file system may not support it.
-    #[error("the database stays in journal mode {mode} and cannot use a write-ahead log")]
+    #[error("the database {path} stays in journal mode {mode} and cannot use a write-ahead log")]
     NoWal {
+        /// The path.
+        path: PathBuf,
         /// The mode it stays in.
         mode: String,
     },
     /// A thread could not be started.
     #[error("a thread of the store could not be started")]
     Thread(#[source] std::io::Error),
-    /// SQLite failed.
-    #[error("the database could not be opened")]
+    /// SQLite or the file system failed in another way.
+    #[error("the database {path} could not be opened")]
     Sqlite {
-        /// What SQLite said.
+        /// The path.
+        path: PathBuf,
+        /// What SQLite or the system said.
         source: BoxError,
     },
-}
-
-impl OpenError {
-    /// Whether another process held a lock.
-    pub(crate) fn is_busy(&self) -> bool {
-        let Self::Sqlite { source } = self else { return false };
-        matches!(
-            source.downcast_ref().and_then(rusqlite::Error::sqlite_error_code),
-            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked | ErrorCode::FileLockingProtocolFailed)
-        )
-    }
-}
-
-impl From<rusqlite::Error> for OpenError {
-    fn from(error: rusqlite::Error) -> Self {
-        match error.sqlite_error_code() {
-            Some(ErrorCode::NotADatabase) => Self::NotADatabase,
-            _ => Self::Sqlite { source: error.into() },
-        }
-    }
 }
 
 /// The store was closed: the source of the error of each later call.
@@ -98,6 +128,18 @@ impl Closed {
     pub(crate) fn error() -> StoreError {
         StoreError::backend(Self)
     }
+}
+
+/// The database file was deleted, or another one took its place, while the store had it open: the source of the error of each
+/// call from then on ([`Backend`](StoreError::Backend)). What was acknowledged before is in the file that was there.
+///
+/// The store has to be opened again. It is noticed on Unix; other systems do not let an open file be replaced.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the database {path} was deleted or replaced while it was open: close this store and open it again")]
+#[non_exhaustive]
+pub struct Replaced {
+    /// The absolute path of the file.
+    pub path: PathBuf,
 }
 
 /// A call hit a bug. Its transaction was rolled back.
@@ -118,6 +160,12 @@ impl From<StoreError> for Failure {
     }
 }
 
+impl From<Replaced> for Failure {
+    fn from(replaced: Replaced) -> Self {
+        Self::Store(StoreError::backend(replaced))
+    }
+}
+
 impl From<rusqlite::Error> for Failure {
     fn from(error: rusqlite::Error) -> Self {
         Self::Sqlite(error)
@@ -134,20 +182,32 @@ impl From<Failure> for StoreError {
     }
 }
 
-/// Whether the same statement may succeed a little later.
-fn may_pass(error: &rusqlite::Error) -> bool {
+/// Whether another process held a lock.
+pub(crate) fn is_lock(error: &rusqlite::Error) -> bool {
     matches!(
         error.sqlite_error_code(),
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked | ErrorCode::FileLockingProtocolFailed)
+    )
+}
+
+/// Whether a page could not be read, or the file is malformed. SQLite says the same of both: a read that fails with EIO is
+/// "malformed" to it. So what could not be read is tried once more before it is taken for damaged.
+pub(crate) fn is_unread(error: &rusqlite::Error) -> bool {
+    matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase))
+}
+
+/// Whether the same statement may succeed a little later.
+fn may_pass(error: &rusqlite::Error) -> bool {
+    let passing = matches!(
+        error.sqlite_error_code(),
         Some(
-            ErrorCode::DatabaseBusy
-                | ErrorCode::DatabaseLocked
-                | ErrorCode::FileLockingProtocolFailed
-                | ErrorCode::OperationInterrupted
+            ErrorCode::OperationInterrupted
                 | ErrorCode::OutOfMemory
                 | ErrorCode::SystemIoFailure
                 | ErrorCode::CannotOpen
         )
-    )
+    );
+    passing || is_lock(error)
 }
 
 /// The failure of a transaction, told to each of the calls that shared it.
@@ -157,6 +217,11 @@ pub(crate) struct TransactionFailed(Arc<rusqlite::Error>);
 impl TransactionFailed {
     pub(crate) fn new(error: rusqlite::Error) -> Self {
         Self(Arc::new(error))
+    }
+
+    /// Whether a page could not be read, or the file is malformed.
+    pub(crate) fn is_unread(&self) -> bool {
+        is_unread(&self.0)
     }
 
     pub(crate) fn to_store_error(&self) -> StoreError {

@@ -1,13 +1,16 @@
 //! Calls on their way to a thread and back.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    time::Instant,
+};
 
 use futures_channel::oneshot;
 use rusqlite::Connection;
 use tower_chat_history_core::StoreError;
 
 use crate::{
-    error::{Failure, Panicked},
+    error::{Failure, Panicked, is_lock, is_unread},
     stats::Counters,
 };
 
@@ -26,8 +29,11 @@ pub(crate) trait Job: Send {
     /// Whether nobody waits for the answer any more.
     fn is_cancelled(&self) -> bool;
 
-    /// Runs the request and says whether what it wrote is to be kept.
-    fn run(&mut self, connection: &Connection, counters: &Counters) -> bool;
+    /// When it was queued.
+    fn queued(&self) -> Instant;
+
+    /// Runs the request. It may be run again: then the first result does not count.
+    fn run(&mut self, connection: &Connection, counters: &Counters) -> Ran;
 
     /// Makes the call fail, whatever came of it.
     fn fail(&mut self, error: StoreError);
@@ -36,15 +42,29 @@ pub(crate) trait Job: Send {
     fn answer(self: Box<Self>);
 }
 
+/// What became of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ran {
+    /// What it wrote is to be kept.
+    Done,
+    /// What it wrote is to be taken back.
+    Failed,
+    /// The same, because another process holds a lock.
+    Locked,
+    /// The same, because a page could not be read, or the file is malformed.
+    Unread,
+}
+
 pub(crate) struct Task<Q: Request> {
+    queued: Instant,
     request: Q,
     result: Option<Result<Q::Answer, StoreError>>,
     reply: Reply<Q::Answer>,
 }
 
 impl<Q: Request> Task<Q> {
-    pub(crate) const fn new(request: Q, reply: Reply<Q::Answer>) -> Self {
-        Self { request, result: None, reply }
+    pub(crate) fn new(request: Q, reply: Reply<Q::Answer>) -> Self {
+        Self { queued: Instant::now(), request, result: None, reply }
     }
 }
 
@@ -53,15 +73,28 @@ impl<Q: Request> Job for Task<Q> {
         self.reply.is_canceled()
     }
 
-    fn run(&mut self, connection: &Connection, counters: &Counters) -> bool {
-        // A panic ends this call, not the thread that all calls need. What it wrote is rolled back, and the request is not
-        // used again.
+    fn queued(&self) -> Instant {
+        self.queued
+    }
+
+    fn run(&mut self, connection: &Connection, counters: &Counters) -> Ran {
+        // A panic ends this call, not the thread that all calls need. What it wrote is rolled back, and a request does not
+        // change as it runs.
         let run = AssertUnwindSafe(|| self.request.run(connection, counters));
-        let result =
-            catch_unwind(run).map_or_else(|_| Err(StoreError::backend(Panicked)), |ran| ran.map_err(Into::into));
-        let keep = result.is_ok();
+        let (ran, result) = match catch_unwind(run) {
+            Ok(Ok(answer)) => (Ran::Done, Ok(answer)),
+            Ok(Err(failure)) => {
+                let ran = match &failure {
+                    Failure::Sqlite(error) if is_lock(error) => Ran::Locked,
+                    Failure::Sqlite(error) if is_unread(error) => Ran::Unread,
+                    Failure::Sqlite(_) | Failure::Store(_) => Ran::Failed,
+                };
+                (ran, Err(failure.into()))
+            }
+            Err(_) => (Ran::Failed, Err(StoreError::backend(Panicked))),
+        };
         self.result = Some(result);
-        keep
+        ran
     }
 
     fn fail(&mut self, error: StoreError) {

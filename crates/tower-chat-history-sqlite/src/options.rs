@@ -1,7 +1,7 @@
 //! How a store is opened.
 
 use std::{
-    path::{Path, PathBuf},
+    path::{self, Path, PathBuf},
     thread,
     time::Duration,
 };
@@ -45,7 +45,10 @@ pub struct SqliteOptions {
 /// Checked options, and the file.
 #[derive(Debug)]
 pub(crate) struct Settings {
+    /// The path as it was given.
     pub(crate) path: PathBuf,
+    /// The absolute path of the same file.
+    pub(crate) file: PathBuf,
     pub(crate) synchronous: Synchronous,
     pub(crate) readers: usize,
     pub(crate) busy_timeout: Duration,
@@ -79,8 +82,11 @@ impl SqliteOptions {
         self
     }
 
-    /// How long to wait for a lock that another process holds, up to [`MAX_BUSY_TIMEOUT`](Self::MAX_BUSY_TIMEOUT). After
-    /// that a call fails with [`Unavailable`](tower_chat_history_core::StoreError::Unavailable). The default is 5 seconds.
+    /// Sets how long a call waits for a lock that another process holds, up to
+    /// [`MAX_BUSY_TIMEOUT`](Self::MAX_BUSY_TIMEOUT). After that time the call fails with
+    /// [`Unavailable`](tower_chat_history_core::StoreError::Unavailable). The default is 5 seconds.
+    ///
+    /// Calls that are queued while others wait for the lock wait at the same time, each for this long.
     #[must_use]
     pub const fn busy_timeout(mut self, timeout: Duration) -> Self {
         self.busy_timeout = timeout;
@@ -89,9 +95,12 @@ impl SqliteOptions {
 
     /// Opens the file, and creates it if it is not there. Its directory must exist.
     ///
+    /// The path is the name of a file, also if it begins with `file:`. A relative path is that of a file in the current
+    /// directory as it is now: changing the directory later does not matter.
+    ///
     /// # Errors
     ///
-    /// As [`OpenError`] lists: options out of range, a file that is something else or cannot be opened.
+    /// As [`OpenError`] lists: options out of range, a file that is something else or cannot be opened or written.
     pub async fn open(self, path: impl AsRef<Path> + Send) -> Result<SqliteStore, OpenError> {
         let path = path.as_ref().to_owned();
         SqliteStore::start(self.check(path)?).await
@@ -109,7 +118,11 @@ impl SqliteOptions {
         if busy_timeout > Self::MAX_BUSY_TIMEOUT {
             return Err(OpenError::BusyTimeout { timeout: busy_timeout });
         }
-        Ok(Settings { path, synchronous, readers, busy_timeout })
+        let file = match path::absolute(&path) {
+            Ok(file) => file,
+            Err(source) => return Err(OpenError::NoCurrentDirectory { path, source }),
+        };
+        Ok(Settings { path, file, synchronous, readers, busy_timeout })
     }
 }
 
@@ -135,5 +148,15 @@ mod tests {
         let forever = SqliteOptions::new().busy_timeout(Duration::MAX);
         assert!(matches!(check(forever, "a.db"), Err(OpenError::BusyTimeout { .. })));
         assert!(check(SqliteOptions::new().busy_timeout(Duration::ZERO), "a.db").is_ok());
+    }
+
+    #[test]
+    fn sqlite_is_given_an_absolute_path() {
+        for relative in ["a.db", "file:a.db", "file::memory:?cache=shared", "./:memory:", "b/../file:c.db?mode=ro"] {
+            let settings = SqliteOptions::new().check(relative.into()).unwrap();
+            let name = Path::new(relative).file_name();
+            assert!(settings.file.is_absolute() && settings.file.file_name() == name, "{settings:?}");
+            assert_eq!(settings.path, Path::new(relative));
+        }
     }
 }

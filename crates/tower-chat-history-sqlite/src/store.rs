@@ -4,6 +4,7 @@ use std::{
     fmt,
     path::{Path, PathBuf},
     sync::Arc,
+    time::Instant,
 };
 
 use async_trait::async_trait;
@@ -47,15 +48,16 @@ impl SqliteStore {
     ///
     /// # Errors
     ///
-    /// As [`OpenError`] lists: a file that is something else or cannot be opened.
+    /// As [`OpenError`] lists: a file that is something else or cannot be opened or written.
     pub async fn open(path: impl AsRef<Path> + Send) -> Result<Self, OpenError> {
         SqliteOptions::new().open(path).await
     }
 
     pub(crate) async fn start(settings: Settings) -> Result<Self, OpenError> {
+        let file = settings.file.clone();
         let opened = write::spawn(settings).map_err(OpenError::Thread)?;
         // The thread always answers, unless it panicked.
-        let shared = opened.await.unwrap_or_else(|gone| Err(OpenError::Sqlite { source: gone.into() }))?;
+        let shared = opened.await.unwrap_or_else(|gone| Err(OpenError::Sqlite { path: file, source: gone.into() }))?;
         Ok(Self { shared: Arc::new(shared) })
     }
 
@@ -79,10 +81,11 @@ impl SqliteStore {
     /// # Errors
     ///
     /// [`Unavailable`](StoreError::Unavailable) when another process is using the file for longer than the busy timeout, or
-    /// when SQLite fails.
+    /// when SQLite fails, or when the file was [replaced](crate::Replaced).
     pub async fn checkpoint(&self) -> Result<(), StoreError> {
         let (reply, answer) = oneshot::channel();
-        self.shared.writes.send(write::Message::Checkpoint(reply)).map_err(|_| Closed::error())?;
+        let checkpoint = write::Checkpoint { queued: Instant::now(), reply };
+        self.shared.writes.send(write::Message::Checkpoint(checkpoint)).map_err(|_| Closed::error())?;
         answer.await.unwrap_or_else(|_| Err(Closed::error()))
     }
 

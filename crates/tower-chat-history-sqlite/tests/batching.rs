@@ -3,6 +3,8 @@
 
 mod support;
 
+use std::time::{Duration, Instant};
+
 use support::{Place, append, begin, conversation, exchange, say, texts, window};
 use tower_chat_history_core::{Append, Expect, HistoryStore, Load, Loaded, StoreError};
 use tower_chat_history_sqlite::SqliteOptions;
@@ -124,4 +126,27 @@ async fn a_read_that_is_given_up_is_skipped() {
     assert_eq!(store.load(&id, Load::new()).await.unwrap(), Loaded::Absent);
     let stats = store.stats();
     assert_eq!(stats.reads + stats.skipped, 101, "{stats:?}");
+}
+
+#[tokio::test]
+async fn each_call_waits_for_a_lock_as_long_as_the_busy_timeout_says_however_many_there_are() {
+    const TIMEOUT: Duration = Duration::from_millis(500);
+    let place = Place::new();
+    let store = SqliteOptions::new().busy_timeout(TIMEOUT).open(&place.path).await.unwrap();
+    let id = conversation("a");
+    let other = place.connect();
+    other.execute_batch(LOCK).unwrap();
+    let began = Instant::now();
+    // Four batches.
+    let calls: Vec<_> = (0..1000).map(|_| begin(store.append(&id, append("x")))).collect();
+    let checkpoint = begin(store.checkpoint());
+    for call in calls {
+        assert!(call.await.unwrap_err().is_retryable());
+    }
+    assert!(checkpoint.await.unwrap_err().is_retryable());
+    let waited = began.elapsed();
+    assert!((TIMEOUT..TIMEOUT * 3).contains(&waited), "{waited:?}");
+    other.execute_batch(UNLOCK).unwrap();
+    say(&store, &id, "y").await;
+    assert_eq!(texts(&window(&store, &id).await), ["y"]);
 }

@@ -1,5 +1,7 @@
 //! Connections: how they are opened and set up.
 
+mod opened;
+mod refused;
 mod schema;
 mod transaction;
 
@@ -9,10 +11,14 @@ use std::{
     time::{Duration, Instant},
 };
 
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, MAIN_DB, OpenFlags};
 
-pub(crate) use self::transaction::{Savepoint, Transaction};
-use crate::{OpenError, Synchronous, options::Settings};
+use self::refused::Refused;
+pub(crate) use self::{
+    opened::OpenedFile,
+    transaction::{Savepoint, Transaction},
+};
+use crate::{OpenError, Synchronous, error::is_lock, options::Settings};
 
 /// The first SQLite without the WAL-reset bug, which could corrupt a database that two connections write and checkpoint.
 const FIRST_SAFE_SQLITE: i32 = 3_051_003;
@@ -37,20 +43,20 @@ pub(crate) fn open_writer(settings: &Settings) -> Result<Connection, OpenError> 
     let mut pause = Duration::from_millis(1);
     loop {
         match try_open_writer(settings) {
-            Err(error) if error.is_busy() && Instant::now() < deadline => thread::sleep(pause),
-            opened => return opened,
+            Err(refused) if refused.is_lock() && Instant::now() < deadline => thread::sleep(pause),
+            opened => return opened.map_err(|refused| refused.at(&settings.file)),
         }
         pause = (pause * 2).min(Duration::from_millis(50));
     }
 }
 
-fn try_open_writer(settings: &Settings) -> Result<Connection, OpenError> {
-    let connection = open(&settings.path, OpenFlags::SQLITE_OPEN_CREATE, settings.busy_timeout)?;
+fn try_open_writer(settings: &Settings) -> Result<Connection, Refused> {
+    let connection = open(&settings.file, OpenFlags::SQLITE_OPEN_CREATE, settings.busy_timeout)?;
     // Before anything is written: the file may be somebody else's.
-    schema::version(&connection)?;
+    schema::CURRENT.version(&connection)?;
     let mode: String = connection.pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0))?;
     if mode != "wal" {
-        return Err(OpenError::NoWal { mode });
+        return Err(Refused::NoWal { mode });
     }
     match settings.synchronous {
         Synchronous::Full => {
@@ -65,22 +71,42 @@ fn try_open_writer(settings: &Settings) -> Result<Connection, OpenError> {
     connection.pragma_update(None, "temp_store", "memory")?;
     connection.pragma_update(None, "cache_size", -WRITER_CACHE_KIB)?;
     connection.pragma_update(None, "journal_size_limit", LONGEST_WAL)?;
-    schema::migrate(&connection)?;
+    schema::CURRENT.migrate(&connection)?;
+    check_writable(&connection)?;
+    connection.busy_timeout(settings.busy_timeout)?;
     Ok(connection)
+}
+
+/// Checks that the file and those beside it can be written. Where they cannot, SQLite opens them to read only, and says so with the
+/// first write.
+fn check_writable(connection: &Connection) -> Result<(), Refused> {
+    if connection.is_readonly(MAIN_DB)? {
+        return Err(Refused::ReadOnly);
+    }
+    // Nothing is written. Whoever has the lock can write the files, so there is no need to wait.
+    connection.busy_timeout(Duration::ZERO)?;
+    match Transaction::immediate(connection) {
+        Err(error) if !is_lock(&error) => Err(error.into()),
+        Ok(_) | Err(_) => Ok(()),
+    }
 }
 
 /// Opens the file to read. The writer has been opened before.
 pub(crate) fn open_reader(settings: &Settings) -> Result<Connection, OpenError> {
-    let connection = open(&settings.path, OpenFlags::empty(), settings.busy_timeout)?;
-    connection.pragma_update(None, "query_only", true)?;
-    Ok(connection)
+    let open = || {
+        let connection = open(&settings.file, OpenFlags::empty(), settings.busy_timeout)?;
+        connection.pragma_update(None, "query_only", true)?;
+        Ok(connection)
+    };
+    open().map_err(|error: rusqlite::Error| Refused::from(error).at(&settings.file))
 }
 
-fn open(path: &Path, flags: OpenFlags, busy_timeout: Duration) -> Result<Connection, OpenError> {
-    // No SQLITE_OPEN_URI: a path is a path, also if it starts with `file:`. Each connection stays with one thread, so SQLite
-    // need not lock it.
+/// Opens the file at an absolute path. SQLite takes a relative one that begins with `file:` for a URI, whatever the flags are: its
+/// bundled build has URIs switched on for all connections.
+fn open(file: &Path, flags: OpenFlags, busy_timeout: Duration) -> rusqlite::Result<Connection> {
+    // Each connection stays with one thread, so SQLite need not lock it.
     let flags = flags | OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(path, flags)?;
+    let connection = Connection::open_with_flags(file, flags)?;
     connection.busy_timeout(busy_timeout)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
     Ok(connection)

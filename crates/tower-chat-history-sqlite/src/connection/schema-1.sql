@@ -1,10 +1,13 @@
--- One row a conversation. `version` counts changes of the log, `len` its exchanges. An id has 31 bits, so that it fits a
--- place.
+-- One row a conversation. `version` counts changes of the log since its incarnation began; an incarnation that a truncation began
+-- counts each position before it as one change, so `version` equals `len`. The log's exchanges have the positions from `first`
+-- up to `len`, the next one, without a gap. `first` is more than 0 after a prune. (The first row of `exchange` would tell it as
+-- well, but then a row that somebody else took out would pass for pruned.) An id has 31 bits, so that it fits a place.
 CREATE TABLE conversation (
     id INTEGER PRIMARY KEY CHECK (id BETWEEN 1 AND 2147483647),
     key TEXT NOT NULL UNIQUE,
     incarnation BLOB NOT NULL,
     version INTEGER NOT NULL,
+    first INTEGER NOT NULL,
     len INTEGER NOT NULL
 ) STRICT;
 

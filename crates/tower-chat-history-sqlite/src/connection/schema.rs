@@ -2,117 +2,157 @@
 
 use rusqlite::Connection;
 
-use super::Transaction;
-use crate::OpenError;
+use super::{Refused, Transaction};
 
 /// Marks the file as ours ("tChH"), in the place of the file header that is made for it.
 const APPLICATION_ID: i32 = 0x7443_6848;
 
-/// The step to each schema version from the one before. Files with these versions are out there: a step is never changed,
-/// only followed by another one.
-const MIGRATIONS: [&str; 2] = [include_str!("schema-1.sql"), include_str!("schema-2.sql")];
+/// The schema that this version of the library writes.
+pub(super) const CURRENT: Schema = Schema { steps: &[include_str!("schema-1.sql")] };
 
-#[allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap)] // A handful.
-const NEWEST: i32 = MIGRATIONS.len() as i32;
-
-/// The file's schema version; 0 if it is empty.
+/// A schema as the steps that lead to it, each from the version before it. The number of a version is that of its step, from 1.
 ///
-/// # Errors
-///
-/// When the file is no database, another application's, or one of a newer version of this library.
-pub(super) fn version(connection: &Connection) -> Result<i32, OpenError> {
-    // One transaction: another process may be creating the schema right now.
-    let transaction = Transaction::deferred(connection)?;
-    let version = version_within(connection)?;
-    transaction.commit()?;
-    Ok(version)
+/// Before release 0.1.0 a step is edited in place. From 0.1.0 on, files with these versions exist: a step is never changed, only
+/// followed by another one.
+pub(super) struct Schema {
+    steps: &'static [&'static str],
 }
 
-fn version_within(connection: &Connection) -> Result<i32, OpenError> {
-    let number = |sql| connection.query_row(sql, [], |row| row.get::<_, i32>(0));
-    let application_id = number("PRAGMA application_id")?;
-    let version = number("PRAGMA user_version")?;
-    match application_id {
-        APPLICATION_ID if version > NEWEST => Err(OpenError::NewerSchema { found: version, known: NEWEST }),
-        APPLICATION_ID if version > 0 => Ok(version),
-        0 if version == 0 && number("SELECT count(*) FROM sqlite_schema")? == 0 => Ok(0),
-        _ => Err(OpenError::Foreign { application_id }),
+impl Schema {
+    /// The version after the last step.
+    fn newest(&self) -> i32 {
+        i32::try_from(self.steps.len()).unwrap_or(i32::MAX)
     }
-}
 
-/// Runs the steps that the file lacks, all or none.
-pub(super) fn migrate(connection: &Connection) -> Result<(), OpenError> {
-    if version(connection)? == NEWEST {
-        return Ok(());
+    /// Returns the file's schema version; 0 if the file is empty.
+    ///
+    /// # Errors
+    ///
+    /// When the file is no database, another application's, or one of a newer version of this library.
+    pub(super) fn version(&self, connection: &Connection) -> Result<i32, Refused> {
+        // One transaction: another process may be creating the schema right now.
+        let transaction = Transaction::deferred(connection)?;
+        let version = self.version_within(connection)?;
+        transaction.commit()?;
+        Ok(version)
     }
-    let transaction = Transaction::immediate(connection)?;
-    // Another process may have done it while this one waited for the lock.
-    let version = version_within(connection)?;
-    for step in MIGRATIONS.iter().skip(usize::try_from(version).unwrap_or(0)) {
-        connection.execute_batch(step)?;
+
+    fn version_within(&self, connection: &Connection) -> Result<i32, Refused> {
+        let number = |sql| connection.query_row(sql, [], |row| row.get::<_, i32>(0));
+        let application_id = number("PRAGMA application_id")?;
+        let version = number("PRAGMA user_version")?;
+        let known = self.newest();
+        match application_id {
+            APPLICATION_ID if version > known => Err(Refused::NewerSchema { found: version, known }),
+            APPLICATION_ID if version > 0 => Ok(version),
+            0 if version == 0 && number("SELECT count(*) FROM sqlite_schema")? == 0 => Ok(0),
+            _ => Err(Refused::Foreign { application_id }),
+        }
     }
-    connection.pragma_update(None, "application_id", APPLICATION_ID)?;
-    connection.pragma_update(None, "user_version", NEWEST)?;
-    transaction.commit()?;
-    Ok(())
+
+    /// Runs the steps that the file lacks, all or none.
+    pub(super) fn migrate(&self, connection: &Connection) -> Result<(), Refused> {
+        if self.version(connection)? == self.newest() {
+            return Ok(());
+        }
+        let transaction = Transaction::immediate(connection)?;
+        // Another process may have done it while this one waited for the lock.
+        let version = self.version_within(connection)?;
+        for step in self.steps.iter().skip(usize::try_from(version).unwrap_or(0)) {
+            connection.execute_batch(step)?;
+        }
+        connection.pragma_update(None, "application_id", APPLICATION_ID)?;
+        connection.pragma_update(None, "user_version", self.newest())?;
+        transaction.commit()?;
+        Ok(())
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn migrated() -> Connection {
+    /// The schema of a later version of this library: its step does not exist.
+    const LATER: Schema = Schema {
+        steps: &[
+            include_str!("schema-1.sql"),
+            "ALTER TABLE conversation ADD COLUMN title TEXT; CREATE TABLE label (name TEXT) STRICT;",
+        ],
+    };
+
+    fn migrated(schema: &Schema) -> Connection {
         let connection = Connection::open_in_memory().unwrap();
-        migrate(&connection).unwrap();
+        schema.migrate(&connection).unwrap();
         connection
     }
 
+    fn tables(connection: &Connection) -> Vec<String> {
+        let mut statement = connection.prepare("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL").unwrap();
+        statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
+    }
+
+    const INSERT: &str =
+        "INSERT INTO conversation (key, incarnation, version, first, len) VALUES ('k', x'00', 1, 0, 1)";
+
     #[test]
     fn an_empty_file_becomes_the_newest_version() {
-        let connection = migrated();
-        assert_eq!(version(&connection).unwrap(), NEWEST);
-        migrate(&connection).unwrap();
+        for (schema, newest) in [(&CURRENT, 1), (&LATER, 2)] {
+            let connection = migrated(schema);
+            assert_eq!(schema.version(&connection).unwrap(), newest);
+            schema.migrate(&connection).unwrap();
+            assert_eq!(schema.version(&connection).unwrap(), newest);
+        }
     }
 
     #[test]
-    fn each_version_is_brought_up_to_date() {
-        for old in 1..MIGRATIONS.len() {
-            let connection = Connection::open_in_memory().unwrap();
-            MIGRATIONS[..old].iter().for_each(|step| connection.execute_batch(step).unwrap());
-            connection.pragma_update(None, "application_id", APPLICATION_ID).unwrap();
-            connection.pragma_update(None, "user_version", i32::try_from(old).unwrap()).unwrap();
-            migrate(&connection).unwrap();
-            assert_eq!(version(&connection).unwrap(), NEWEST);
-            let schema = |connection: &Connection| -> Vec<String> {
-                let mut statement = connection.prepare("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL").unwrap();
-                statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
-            };
-            assert_eq!(schema(&connection), schema(&migrated()));
+    fn a_file_of_an_older_version_gets_the_steps_it_lacks_and_keeps_its_rows() {
+        let connection = migrated(&CURRENT);
+        connection.execute_batch(INSERT).unwrap();
+        LATER.migrate(&connection).unwrap();
+        assert_eq!(LATER.version(&connection).unwrap(), 2);
+        assert_eq!(tables(&connection), tables(&migrated(&LATER)));
+        let row = connection.query_row("SELECT key, title FROM conversation", [], |row| Ok((row.get(0)?, row.get(1)?)));
+        assert_eq!(row.unwrap(), ("k".to_owned(), None::<String>));
+    }
+
+    #[test]
+    fn a_file_of_a_later_version_is_refused_and_left_alone() {
+        let connection = migrated(&LATER);
+        for refused in [CURRENT.version(&connection).map(drop), CURRENT.migrate(&connection)] {
+            assert!(matches!(refused, Err(Refused::NewerSchema { found: 2, known: 1 })), "{refused:?}");
         }
+        assert_eq!(LATER.version(&connection).unwrap(), 2);
+        assert_eq!(tables(&connection), tables(&migrated(&LATER)));
+    }
+
+    #[test]
+    fn a_step_that_fails_leaves_the_file_at_its_version() {
+        const BROKEN: Schema = Schema { steps: &[LATER.steps[0], LATER.steps[1], "CREATE TABLE conversation (x)"] };
+        let connection = migrated(&CURRENT);
+        assert!(BROKEN.migrate(&connection).is_err());
+        assert!(connection.is_autocommit());
+        assert_eq!(CURRENT.version(&connection).unwrap(), 1);
+        assert_eq!(tables(&connection), tables(&migrated(&CURRENT)));
     }
 
     #[test]
     fn other_files_are_refused() {
         let foreign = Connection::open_in_memory().unwrap();
         foreign.execute_batch("CREATE TABLE x (y)").unwrap();
-        assert!(matches!(migrate(&foreign), Err(OpenError::Foreign { application_id: 0 })));
+        assert!(matches!(CURRENT.migrate(&foreign), Err(Refused::Foreign { application_id: 0 })));
 
         let foreign = Connection::open_in_memory().unwrap();
         foreign.execute_batch("PRAGMA application_id = 7").unwrap();
-        assert!(matches!(migrate(&foreign), Err(OpenError::Foreign { application_id: 7 })));
-
-        let newer = migrated();
-        newer.execute_batch("PRAGMA user_version = 99").unwrap();
-        assert!(matches!(migrate(&newer), Err(OpenError::NewerSchema { found: 99, known: NEWEST })));
+        assert!(matches!(CURRENT.migrate(&foreign), Err(Refused::Foreign { application_id: 7 })));
     }
 
     #[test]
     fn a_failed_migration_leaves_nothing_behind() {
         let connection = Connection::open_in_memory().unwrap();
         connection.execute_batch("PRAGMA query_only = 1").unwrap();
-        assert!(migrate(&connection).is_err());
+        assert!(CURRENT.migrate(&connection).is_err());
         assert!(connection.is_autocommit());
         connection.execute_batch("PRAGMA query_only = 0").unwrap();
-        migrate(&connection).unwrap();
+        CURRENT.migrate(&connection).unwrap();
     }
 }

@@ -1,11 +1,14 @@
 //! Loading what a call needs.
 
-use rusqlite::{Connection, params};
+use rusqlite::Connection;
 use tower_chat_history_core::{
-    CompactionVersion, ConversationId, Known, Load, Loaded, Recorded, Scan, Seq, Window, WindowScan,
+    CompactionError, CompactionVersion, ConversationId, Known, Load, Loaded, Recorded, Scan, Seq, Window, WindowScan,
 };
 
-use super::log::{Log, count, seq_of};
+use super::{
+    damage::{Damage, corrupt_compaction, size},
+    log::{Log, SELECT_RANGE},
+};
 use crate::{error::Failure, job::Request, stats::Counters};
 
 pub(crate) struct LoadWindow {
@@ -19,11 +22,11 @@ impl Request for LoadWindow {
     fn run(&self, connection: &Connection, counters: &Counters) -> Result<Loaded, Failure> {
         let Some(log) = Log::find(connection, &self.id)? else { return Ok(Loaded::Absent) };
         if let Some(exchange) = &self.load.exchange
-            && let Some(seq) = log.position(connection, exchange)?
+            && let Some(seq) = log.position(connection, &self.id, exchange)?
         {
-            return self.recorded(connection, &log, seq, counters).map(Loaded::AlreadyRecorded);
+            return self.recorded(connection, &log, seq.get(), counters).map(Loaded::AlreadyRecorded);
         }
-        let compaction = log.compaction(connection, &self.load.profile)?;
+        let compaction = log.compaction(connection, &self.id, &self.load.profile)?;
         let version = compaction.as_ref().map_or(CompactionVersion::NONE, |stored| stored.version);
         if let Some(Known { revision, compaction, newest }) = &self.load.known
             && (*revision, *compaction) == (log.revision, version)
@@ -31,7 +34,7 @@ impl Request for LoadWindow {
         {
             return Ok(Loaded::Unchanged);
         }
-        let compaction = compaction.map(|stored| stored.parse(&self.id, &self.load.profile)).transpose()?;
+        let compaction = compaction.map(|stored| stored.parse(&self.id, &self.load.profile, log.len)).transpose()?;
         let start = compaction.as_ref().map_or(Seq::FIRST, |compaction| compaction.cut.window_start);
         let scan = self.scan(connection, &log, start.get().max(log.first()), counters)?;
         let exchanges = match scan.start() {
@@ -47,28 +50,42 @@ impl LoadWindow {
     fn scan(&self, connection: &Connection, log: &Log, first: u64, counters: &Counters) -> Result<WindowScan, Failure> {
         let mut scan = WindowScan::new(self.load.limit);
         let mut statement = connection.prepare_cached(
-            "SELECT place, continues IS NULL, messages, bytes FROM exchange \
-             WHERE place >= ?1 AND place < ?2 ORDER BY place DESC",
+            "SELECT place, continues IS NULL, messages, bytes, octet_length(body) FROM exchange \
+             WHERE place BETWEEN ?1 AND ?2 ORDER BY place DESC",
         )?;
-        let mut rows = statement.query(params![log.place(first), log.place(log.len)])?;
+        let mut rows = statement.query(<[i64; 2]>::from(log.places(first, log.len - 1)))?;
         let mut visited = 0;
         for expected in (first..log.len).rev() {
-            // The log has no gaps: a row that is not there was taken out by somebody else.
-            let row = rows.next()?.ok_or_else(|| Log::missing(&self.id, expected))?;
+            let row = rows.next()?;
             visited += 1;
-            if seq_of(row.get(0)?) != expected {
-                return Err(Log::missing(&self.id, expected));
+            log.check(&self.id, row, expected)?;
+            let Some(row) = row else { break };
+            let opens = row.get(1)?;
+            let (messages, bytes) = match size(&self.id, expected, (row.get(2)?, row.get(3)?, row.get(4)?)) {
+                Ok(size) => size,
+                // The record itself may say more: it may be one of a newer version.
+                Err(damaged) => {
+                    return Err(self.recorded(connection, log, expected, counters).err().unwrap_or(damaged));
+                }
+            };
+            if scan.offer(Seq::new(expected), opens, messages, bytes) == Scan::Stop {
+                counters.visited(visited);
+                return Ok(scan);
             }
-            let (messages, bytes) = (count(row.get(2)?), count(row.get(3)?));
-            if scan.offer(Seq::new(expected), row.get(1)?, messages, bytes) == Scan::Stop {
-                break;
+            if expected == first && first > log.first() && !opens {
+                // Only a compaction lets a window start within the log.
+                let source = CompactionError::NotAnOpening { seq: Seq::new(first) };
+                return Err(corrupt_compaction(&self.id, &self.load.profile, source).into());
             }
+        }
+        if first == log.first() && first > 0 {
+            Log::check_end(&self.id, rows.next()?)?;
         }
         counters.visited(visited);
         Ok(scan)
     }
 
-    /// Reads the exchanges from `start` to the end.
+    /// Reads the exchanges from `start` to the end. The walk has seen that they are there.
     fn exchanges(
         &self,
         connection: &Connection,
@@ -76,22 +93,21 @@ impl LoadWindow {
         start: u64,
         counters: &Counters,
     ) -> Result<Vec<Recorded>, Failure> {
-        let mut exchanges = Vec::with_capacity(count(i64::try_from(log.len - start).unwrap_or(0)));
-        let mut statement = connection
-            .prepare_cached("SELECT place, body FROM exchange WHERE place >= ?1 AND place < ?2 ORDER BY place")?;
-        let mut rows = statement.query(params![log.place(start), log.place(log.len)])?;
+        let mut exchanges = Vec::with_capacity(usize::try_from(log.len - start).unwrap_or(0));
+        let mut statement = connection.prepare_cached(SELECT_RANGE)?;
+        let mut rows = statement.query([log.place(start), log.place(log.len - 1)])?;
         while let Some(row) = rows.next()? {
-            exchanges.push(Log::decode(&self.id, seq_of(row.get(0)?), row, 1)?);
+            exchanges.push(Log::decode(&self.id, row)?);
         }
         counters.decoded(exchanges.len());
         Ok(exchanges)
     }
 
-    fn recorded(&self, connection: &Connection, log: &Log, seq: Seq, counters: &Counters) -> Result<Recorded, Failure> {
-        let mut statement = connection.prepare_cached("SELECT body FROM exchange WHERE place = ?1")?;
-        let mut rows = statement.query([log.place(seq.get())])?;
-        let row = rows.next()?.ok_or_else(|| Log::missing(&self.id, seq.get()))?;
+    fn recorded(&self, connection: &Connection, log: &Log, seq: u64, counters: &Counters) -> Result<Recorded, Failure> {
+        let mut statement = connection.prepare_cached(SELECT_RANGE)?;
+        let mut rows = statement.query([log.place(seq); 2])?;
+        let row = rows.next()?.ok_or_else(|| Damage::Missing.at(&self.id, seq))?;
         counters.decoded(1);
-        Log::decode(&self.id, seq.get(), row, 0)
+        Log::decode(&self.id, row)
     }
 }

@@ -2,10 +2,11 @@
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use tower_chat_history_core::{
-    Compaction, CompactionVersion, ConversationId, Cut, Exchange, ExchangeId, Incarnation, Profile, RecordError,
-    Recorded, Revision, Seq, StoreError,
+    Compaction, CompactionVersion, ConversationId, Cut, Exchange, ExchangeId, Incarnation, Profile, Recorded, Revision,
+    Seq, StoreError,
 };
 
+use super::damage::{BoxError, Damage, corrupt, corrupt_compaction, number};
 use crate::error::Failure;
 
 /// The most exchanges of a conversation: positions, and the one after the last, have 32 bits.
@@ -13,22 +14,21 @@ pub(crate) const LONGEST_LOG: u64 = 0xffff_ffff;
 
 /// Where an exchange lies in its table: by conversation, then by position.
 #[allow(clippy::cast_possible_wrap)] // Positions have 32 bits (`LONGEST_LOG`), and ids 31 (the schema checks it).
-const fn place(conversation: i64, seq: u64) -> i64 {
+pub(crate) const fn place(conversation: i64, seq: u64) -> i64 {
     (conversation << 32) | (seq as i64)
 }
 
 /// The position within a place.
 #[allow(clippy::cast_sign_loss)] // The mask leaves no sign.
-pub(super) const fn seq_of(place: i64) -> u64 {
+pub(crate) const fn seq_of(place: i64) -> u64 {
     (place & 0xffff_ffff) as u64
 }
 
-/// A count as the schema stores it. It has never been negative.
-pub(crate) fn count<T: TryFrom<i64> + Default>(stored: i64) -> T {
-    T::try_from(stored).unwrap_or_default()
-}
+/// Selects the exchanges between two places, in order, with the columns that [`Log::decode`] reads.
+pub(super) const SELECT_RANGE: &str =
+    "SELECT place, id, continues, messages, bytes, body FROM exchange WHERE place BETWEEN ?1 AND ?2 ORDER BY place";
 
-/// A conversation's row.
+/// A conversation's row. What it says has been checked: the log is not empty, and each exchange was one change of it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Log {
     pub(crate) id: i64,
@@ -38,15 +38,30 @@ pub(crate) struct Log {
 }
 
 impl Log {
-    pub(crate) fn find(connection: &Connection, id: &ConversationId) -> rusqlite::Result<Option<Self>> {
+    pub(crate) fn find(connection: &Connection, id: &ConversationId) -> Result<Option<Self>, Failure> {
         let sql = "SELECT id, incarnation, version, len, first FROM conversation WHERE key = ?1";
-        connection.prepare_cached(sql)?.query_row([id.as_str()], Self::from_row).optional()
+        let mut statement = connection.prepare_cached(sql)?;
+        let mut rows = statement.query([id.as_str()])?;
+        rows.next()?.map(|row| Self::from_row(id, row)).transpose()
     }
 
-    fn from_row(row: &Row<'_>) -> rusqlite::Result<Self> {
-        let incarnation = Incarnation::from_bytes(row.get(1)?);
-        let revision = Revision::new(incarnation, count(row.get(2)?)).beginning_at(Seq::new(count(row.get(4)?)));
-        Ok(Self { id: row.get(0)?, revision, len: count(row.get(3)?) })
+    /// The number of a conversation's row, whatever else is in it.
+    pub(crate) fn find_number(connection: &Connection, id: &ConversationId) -> rusqlite::Result<Option<i64>> {
+        let sql = "SELECT id FROM conversation WHERE key = ?1";
+        connection.prepare_cached(sql)?.query_row([id.as_str()], |row| row.get(0)).optional()
+    }
+
+    fn from_row(id: &ConversationId, row: &Row<'_>) -> Result<Self, Failure> {
+        let incarnation = row.get_ref(1)?.as_bytes().map_err(rusqlite::Error::from)?;
+        let bytes = incarnation.len();
+        let incarnation = <[u8; 16]>::try_from(incarnation).map_err(|_| Damage::Incarnation { bytes }.at(id, 0))?;
+        let (version, len, first): (i64, i64, i64) = (row.get(2)?, row.get(3)?, row.get(4)?);
+        let damaged = || Damage::Conversation { version, first, len }.at(id, 0);
+        let len = u64::try_from(len).ok().filter(|len| (1..=LONGEST_LOG).contains(len)).ok_or_else(damaged)?;
+        let first = u64::try_from(first).ok().filter(|first| *first < len).ok_or_else(damaged)?;
+        let version = u64::try_from(version).ok().filter(|version| *version == len).ok_or_else(damaged)?;
+        let revision = Revision::new(Incarnation::from_bytes(incarnation), version).beginning_at(Seq::new(first));
+        Ok(Self { id: row.get(0)?, revision, len })
     }
 
     /// The position of its first exchange.
@@ -54,24 +69,55 @@ impl Log {
         self.revision.first().get()
     }
 
-    /// The position within a place.
-    pub(crate) const fn seq(place: i64) -> Seq {
-        Seq::new(seq_of(place))
-    }
-
     /// The place of the exchange at a position.
     pub(crate) const fn place(&self, seq: u64) -> i64 {
         place(self.id, seq)
     }
 
+    /// The places that hold the exchanges from a position to another one, both included. Where the range begins or ends with the
+    /// log, it has all places of the conversation beyond as well, in which there is to be nothing.
+    pub(super) const fn places(&self, from: u64, last: u64) -> (i64, i64) {
+        let from = if from <= self.first() { 0 } else { from };
+        let last = if last.saturating_add(1) >= self.len { LONGEST_LOG } else { last };
+        (self.place(from), self.place(last))
+    }
+
+    /// Checks that the row that was found is the one at a position. The log has no gaps: a row that is not there was taken out
+    /// by somebody else.
+    pub(super) fn check(&self, id: &ConversationId, found: Option<&Row<'_>>, expected: u64) -> Result<(), Failure> {
+        let found = found.map(|row| row.get(0)).transpose()?.map(seq_of);
+        match found {
+            Some(found) if found == expected => Ok(()),
+            Some(found) if found < self.first() || found >= self.len => Err(Damage::Outside.at(id, found)),
+            Some(_) | None => Err(Damage::Missing.at(id, expected)),
+        }
+    }
+
+    /// Checks that nothing was found where the log has ended.
+    pub(super) fn check_end(id: &ConversationId, found: Option<&Row<'_>>) -> Result<(), Failure> {
+        match found {
+            Some(row) => Err(Damage::Outside.at(id, seq_of(row.get(0)?))),
+            None => Ok(()),
+        }
+    }
+
     /// Where the exchange of that id stands, if it is in the log.
-    pub(crate) fn position(&self, connection: &Connection, exchange: &ExchangeId) -> rusqlite::Result<Option<Seq>> {
+    pub(crate) fn position(
+        &self,
+        connection: &Connection,
+        id: &ConversationId,
+        exchange: &ExchangeId,
+    ) -> Result<Option<Seq>, Failure> {
         let sql = "SELECT place FROM exchange WHERE conversation = ?1 AND id = ?2";
         let place = connection
             .prepare_cached(sql)?
             .query_row(params![self.id, exchange.as_str()], |row| row.get(0))
             .optional()?;
-        Ok(place.map(|place| Seq::new(seq_of(place))))
+        let Some(seq) = place.map(seq_of) else { return Ok(None) };
+        if seq < self.first() || seq >= self.len {
+            return Err(Damage::Outside.at(id, seq));
+        }
+        Ok(Some(Seq::new(seq)))
     }
 
     /// Whether that exchange is the newest one; `None` is any.
@@ -86,43 +132,49 @@ impl Log {
     pub(crate) fn compaction(
         &self,
         connection: &Connection,
+        id: &ConversationId,
         profile: &Profile,
-    ) -> rusqlite::Result<Option<StoredCompaction>> {
+    ) -> Result<Option<StoredCompaction>, Failure> {
         let sql = "SELECT version, body FROM compaction WHERE conversation = ?1 AND profile = ?2";
-        connection
-            .prepare_cached(sql)?
-            .query_row(params![self.id, profile.as_str()], |row| {
-                Ok(StoredCompaction { version: CompactionVersion::new(count(row.get(0)?)), body: row.get(1)? })
-            })
-            .optional()
+        let mut statement = connection.prepare_cached(sql)?;
+        let mut rows = statement.query(params![self.id, profile.as_str()])?;
+        let Some(row) = rows.next()? else { return Ok(None) };
+        let stored = StoredCompaction::from_row(row, 0)?;
+        let damaged = |version| corrupt_compaction(id, profile, Damage::Version { version });
+        Ok(Some(stored.map_err(damaged)?))
     }
 
-    /// The compactions of all profiles, `None` for one that cannot be read.
-    pub(crate) fn compactions(&self, connection: &Connection) -> rusqlite::Result<Vec<(String, Option<Compaction>)>> {
+    /// The compactions of all profiles that can be read.
+    pub(crate) fn compactions(&self, connection: &Connection) -> Result<Vec<(Profile, Compaction)>, Failure> {
         let sql = "SELECT profile, version, body FROM compaction WHERE conversation = ?1";
         let mut statement = connection.prepare_cached(sql)?;
-        let rows = statement.query_map([self.id], |row| {
-            let version = CompactionVersion::new(count(row.get(1)?));
-            // Text that is not UTF-8 is no cut either.
-            let cut = row.get_ref(2)?.as_str().ok().and_then(|body| Cut::decode(body).ok());
-            Ok((row.get(0)?, cut.map(|cut| Compaction::new(version, cut))))
-        })?;
-        rows.collect()
+        let mut rows = statement.query([self.id])?;
+        let mut compactions = Vec::new();
+        while let Some(row) = rows.next()? {
+            let profile = row.get_ref(0)?.as_str().ok().and_then(|profile| Profile::new(profile).ok());
+            let stored = StoredCompaction::from_row(row, 1)?.ok();
+            let compaction = stored.and_then(|stored| stored.compaction(self.len).ok());
+            compactions.extend(profile.zip(compaction));
+        }
+        Ok(compactions)
     }
 
-    /// The exchange in a row whose column `body` has its text.
-    pub(super) fn decode(id: &ConversationId, seq: u64, row: &Row<'_>, body: usize) -> Result<Recorded, Failure> {
-        let seq = Seq::new(seq);
-        let corrupt = |source| StoreError::Corrupt { conversation: id.clone(), seq, source };
-        let text = row.get_ref(body)?.as_str().map_err(|error| corrupt(error.into()))?;
-        let exchange = Exchange::decode(text).map_err(|error| corrupt(error.into()))?;
-        Ok(Recorded::new(seq, exchange))
-    }
-
-    /// The failure of a log that lacks the exchange at a position.
-    pub(super) fn missing(id: &ConversationId, seq: u64) -> Failure {
-        let (conversation, seq) = (id.clone(), Seq::new(seq));
-        StoreError::Corrupt { conversation, seq, source: Box::new(Missing) }.into()
+    /// The exchange in a row that [`SELECT_RANGE`] found. Its record has to be that of the row.
+    pub(super) fn decode(id: &ConversationId, row: &Row<'_>) -> Result<Recorded, Failure> {
+        let seq = seq_of(row.get(0)?);
+        let recorded = |source: BoxError| corrupt(id, Seq::new(seq), source);
+        let text = row.get_ref(5)?.as_str().map_err(|error| recorded(error.into()))?;
+        let exchange = Exchange::decode(text).map_err(|error| recorded(error.into()))?;
+        if row.get_ref(1)?.as_str().ok() != Some(exchange.id.as_str()) {
+            return Err(Damage::OtherExchange.at(id, seq));
+        }
+        let continues = row.get::<_, Option<i64>>(2)?.map(|continues| number(id, seq, continues)).transpose()?;
+        let (messages, bytes): (usize, usize) = (number(id, seq, row.get(3)?)?, number(id, seq, row.get(4)?)?);
+        if (continues.map(Seq::new), messages, bytes) != (exchange.continues, exchange.messages.len(), exchange.bytes())
+        {
+            return Err(Damage::Columns.at(id, seq));
+        }
+        Ok(Recorded::new(Seq::new(seq), exchange))
     }
 }
 
@@ -130,21 +182,32 @@ impl Log {
 #[derive(Debug)]
 pub(crate) struct StoredCompaction {
     pub(crate) version: CompactionVersion,
-    body: String,
+    /// Text, unless it is damaged.
+    body: Vec<u8>,
 }
 
 impl StoredCompaction {
-    pub(crate) fn parse(&self, id: &ConversationId, profile: &Profile) -> Result<Compaction, StoreError> {
-        let (conversation, profile) = (id.clone(), profile.clone());
-        let corrupt =
-            |source: RecordError| StoreError::CorruptCompaction { conversation, profile, source: source.into() };
-        Cut::decode(&self.body).map(|cut| Compaction::new(self.version, cut)).map_err(corrupt)
+    /// The compaction whose version and body are in two columns. `Err` has a version that cannot be.
+    fn from_row(row: &Row<'_>, column: usize) -> rusqlite::Result<Result<Self, i64>> {
+        let version: i64 = row.get(column)?;
+        let body = row.get_ref(column + 1)?.as_bytes()?.to_owned();
+        // Version 0 is that of no compaction.
+        let number = u64::try_from(version).ok().filter(|version| *version > 0);
+        Ok(number.map(|number| Self { version: CompactionVersion::new(number), body }).ok_or(version))
+    }
+
+    /// What the row says of a log of `len` exchanges.
+    pub(crate) fn parse(&self, id: &ConversationId, profile: &Profile, len: u64) -> Result<Compaction, StoreError> {
+        self.compaction(len).map_err(|source| corrupt_compaction(id, profile, source))
+    }
+
+    fn compaction(&self, len: u64) -> Result<Compaction, BoxError> {
+        let cut = Cut::decode(std::str::from_utf8(&self.body)?)?;
+        // No cut is stored that lies beyond its log. That its window starts at an opening is looked at where that is read.
+        cut.check(None, len, |_| true)?;
+        Ok(Compaction::new(self.version, cut))
     }
 }
-
-#[derive(Debug, thiserror::Error)]
-#[error("the exchange is missing from the log")]
-struct Missing;
 
 #[cfg(test)]
 mod tests {

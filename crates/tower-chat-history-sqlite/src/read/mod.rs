@@ -1,20 +1,28 @@
 //! The threads that read, and what they find.
 
+mod damage;
 mod load;
 mod log;
 mod page;
 
-use std::{io, sync::Arc, thread};
+use std::{io, sync::Arc, thread, time::Instant};
 
 use crossbeam_channel::Receiver;
 use rusqlite::Connection;
 
 pub(crate) use self::{
+    damage::{Damage, size},
     load::LoadWindow,
-    log::{LONGEST_LOG, Log, count},
+    log::{LONGEST_LOG, Log, place, seq_of},
     page::ReadPage,
 };
-use crate::{connection::Transaction, error::Failure, job::Job, stats::Counters};
+use crate::{
+    connection::{OpenedFile, Transaction},
+    error::Failure,
+    job::{Job, Ran},
+    stats::Counters,
+    wait::{LockWait, rounded_up},
+};
 
 /// What a reader is told.
 pub(crate) enum Message {
@@ -23,31 +31,125 @@ pub(crate) enum Message {
     Close,
 }
 
-/// Starts a reader. It ends when it is told to, or when the store's last handle is gone.
-pub(crate) fn spawn(
-    connection: Connection,
-    messages: Receiver<Message>,
-    counters: Arc<Counters>,
-) -> io::Result<thread::JoinHandle<()>> {
-    thread::Builder::new().name("history-reader".into()).spawn(move || {
-        while let Ok(Message::Job(job)) = messages.recv() {
-            answer(&connection, job, &counters);
-        }
-    })
+/// One thread that reads.
+pub(crate) struct Reader {
+    pub(crate) connection: Connection,
+    pub(crate) file: OpenedFile,
+    pub(crate) wait: LockWait,
+    pub(crate) counters: Arc<Counters>,
 }
 
-fn answer(connection: &Connection, mut job: Box<dyn Job>, counters: &Counters) {
-    if job.is_cancelled() {
-        counters.skipped();
-        return;
+impl Reader {
+    /// Starts the reader. It ends when it is told to, or when the store's last handle is gone.
+    pub(crate) fn spawn(mut self, messages: Receiver<Message>) -> io::Result<thread::JoinHandle<()>> {
+        thread::Builder::new().name("history-reader".into()).spawn(move || {
+            while let Ok(Message::Job(job)) = messages.recv() {
+                self.answer(job);
+            }
+        })
     }
-    match Transaction::deferred(connection) {
-        // Reading one state: revision, compaction and exchanges belong together. There is nothing to commit.
-        Ok(_transaction) => {
-            job.run(connection, counters);
-            counters.answered();
+
+    fn answer(&mut self, mut job: Box<dyn Job>) {
+        if job.is_cancelled() {
+            self.counters.skipped();
+            return;
         }
-        Err(error) => job.fail(Failure::from(error).into()),
+        let began = Instant::now();
+        let ran = match self.run(job.as_mut(), began) {
+            Ok(Ran::Unread) => self.run(job.as_mut(), began),
+            ran => ran,
+        };
+        match ran {
+            Ok(Ran::Locked) => self.wait.refused(began),
+            Ok(Ran::Done | Ran::Failed | Ran::Unread) => self.wait.had(),
+            Err(failure) => job.fail(failure.into()),
+        }
+        self.counters.answered();
+        job.answer();
     }
-    job.answer();
+
+    fn run(&self, job: &mut dyn Job, began: Instant) -> Result<Ran, Failure> {
+        // Who loads here is about to pay for an answer that could not be stored.
+        self.file.check()?;
+        let left = self.wait.deadline(job.queued(), began).saturating_duration_since(began);
+        self.connection.busy_timeout(rounded_up(left))?;
+        // Reading one state: revision, compaction and exchanges belong together. There is nothing to commit.
+        let _transaction = Transaction::deferred(&self.connection)?;
+        Ok(job.run(&self.connection, &self.counters))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        path::Path,
+        sync::atomic::{AtomicU32, Ordering::Relaxed},
+        time::Duration,
+    };
+
+    use futures_channel::oneshot;
+    use rusqlite::ffi;
+    use tower_chat_history_core::{ConversationId, Load, StoreError};
+
+    use super::*;
+    use crate::job::{Request, Task};
+
+    fn reader(path: &Path, timeout: Duration) -> Reader {
+        let connection = Connection::open(path).unwrap();
+        let (file, wait) = (OpenedFile::at(path).unwrap(), LockWait::new(timeout));
+        Reader { connection, file, wait, counters: Arc::default() }
+    }
+
+    #[test]
+    fn each_load_waits_for_a_lock_as_long_as_the_busy_timeout_says_however_many_there_are() {
+        const TIMEOUT: Duration = Duration::from_millis(200);
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("a.db");
+        // Without a write-ahead log, who writes keeps out who reads.
+        let other = Connection::open(&path).unwrap();
+        other.execute_batch("BEGIN EXCLUSIVE; CREATE TABLE conversation (x)").unwrap();
+        let mut reader = reader(&path, TIMEOUT);
+        let began = Instant::now();
+        let jobs: Vec<_> = (0..20)
+            .map(|_| {
+                let (reply, answer) = oneshot::channel();
+                let id = ConversationId::new(["a"]).unwrap();
+                (Task::new(LoadWindow { id, load: Load::new() }, reply), answer)
+            })
+            .collect();
+        for (job, mut answer) in jobs {
+            reader.answer(Box::new(job));
+            let refused = answer.try_recv().unwrap().unwrap().unwrap_err();
+            assert!(matches!(refused, StoreError::Unavailable { .. }), "{refused:?}");
+        }
+        let waited = began.elapsed();
+        assert!((TIMEOUT..TIMEOUT * 5).contains(&waited), "{waited:?}");
+    }
+
+    /// A read that fails that many times.
+    struct Unread(AtomicU32);
+
+    impl Request for Unread {
+        type Answer = ();
+
+        fn run(&self, _: &Connection, _: &Counters) -> Result<(), Failure> {
+            let left = self.0.load(Relaxed);
+            self.0.store(left.saturating_sub(1), Relaxed);
+            let malformed = rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_CORRUPT), None);
+            if left > 0 { Err(malformed.into()) } else { Ok(()) }
+        }
+    }
+
+    #[test]
+    fn what_could_not_be_read_is_tried_once_more() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut reader = reader(&directory.path().join("a.db"), Duration::ZERO);
+        for (times, read) in [(0, true), (1, true), (2, false)] {
+            let (reply, mut answer) = oneshot::channel();
+            reader.answer(Box::new(Task::new(Unread(times.into()), reply)));
+            let answer = answer.try_recv().unwrap().unwrap();
+            assert_eq!(answer.is_ok(), read, "{times}");
+            assert!(read || matches!(answer, Err(StoreError::Backend { .. })), "{answer:?}");
+        }
+    }
 }

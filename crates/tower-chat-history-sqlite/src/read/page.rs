@@ -1,9 +1,12 @@
 //! Reading the log itself.
 
-use rusqlite::{Connection, params};
+use rusqlite::Connection;
 use tower_chat_history_core::{ConversationId, Page, Seq};
 
-use super::log::{Log, count, seq_of};
+use super::{
+    damage::number,
+    log::{Log, SELECT_RANGE},
+};
 use crate::{error::Failure, job::Request, stats::Counters};
 
 /// A page ends before the exchange with which its messages would be larger.
@@ -24,25 +27,28 @@ impl Request for ReadPage {
         let from = self.from.get().max(log.first()).min(log.len);
         let limit = u64::try_from(self.limit).unwrap_or(u64::MAX);
         let to = from.saturating_add(limit).min(log.len);
-        let mut statement = connection.prepare_cached(
-            "SELECT place, bytes, body FROM exchange WHERE place >= ?1 AND place < ?2 ORDER BY place",
-        )?;
-        let mut rows = statement.query(params![log.place(from), log.place(to)])?;
+        if from == to {
+            return Ok(Page::new(log.revision, Vec::new(), from < log.len));
+        }
+        let mut statement = connection.prepare_cached(SELECT_RANGE)?;
+        let mut rows = statement.query(<[i64; 2]>::from(log.places(from, to - 1)))?;
         let (mut exchanges, mut bytes) = (Vec::new(), 0_usize);
         for expected in from..to {
-            let row = rows.next()?.ok_or_else(|| Log::missing(&self.id, expected))?;
+            let row = rows.next()?;
             counters.visited(1);
-            if seq_of(row.get(0)?) != expected {
-                return Err(Log::missing(&self.id, expected));
-            }
-            bytes = bytes.saturating_add(count(row.get(1)?));
+            log.check(&self.id, row, expected)?;
+            let Some(row) = row else { break };
+            bytes = bytes.saturating_add(number(&self.id, expected, row.get(4)?)?);
             if bytes > PAGE_BYTES && !exchanges.is_empty() {
                 break;
             }
-            exchanges.push(Log::decode(&self.id, expected, row, 2)?);
+            exchanges.push(Log::decode(&self.id, row)?);
+        }
+        let next = from + exchanges.len() as u64;
+        if next == log.len {
+            Log::check_end(&self.id, rows.next()?)?;
         }
         counters.decoded(exchanges.len());
-        let more = from + (exchanges.len() as u64) < log.len;
-        Ok(Page::new(log.revision, exchanges, more))
+        Ok(Page::new(log.revision, exchanges, next < log.len))
     }
 }

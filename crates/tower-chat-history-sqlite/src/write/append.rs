@@ -1,6 +1,6 @@
 //! Adding an exchange.
 
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, ErrorCode, params};
 use tower_chat_history_core::{
     Append, Appended, Compact, ConversationId, ExchangeId, Expect, Incarnation, Revision, Seq, StoreError,
 };
@@ -9,7 +9,7 @@ use super::compact;
 use crate::{
     error::Failure,
     job::Request,
-    read::{LONGEST_LOG, Log},
+    read::{Damage, LONGEST_LOG, Log},
     stats::Counters,
 };
 
@@ -41,7 +41,7 @@ impl Request for AppendExchange {
     fn run(&self, connection: &Connection, _: &Counters) -> Result<Appended, Failure> {
         let log = Log::find(connection, &self.id)?;
         if let Some(log) = &log
-            && let Some(seq) = log.position(connection, &self.exchange)?
+            && let Some(seq) = log.position(connection, &self.id, &self.exchange)?
         {
             return Ok(Appended::duplicate(log.revision, seq));
         }
@@ -57,7 +57,11 @@ impl Request for AppendExchange {
             Some(log) => lengthen(connection, log)?,
             None => create(connection, &self.id)?,
         };
-        self.insert(connection, log.place(len))?;
+        self.insert(connection, log.place(len)).map_err(|error| match error.sqlite_error_code() {
+            // The place is taken, though the log says that it ends before it.
+            Some(ErrorCode::ConstraintViolation) => Damage::Outside.at(&self.id, len),
+            _ => error.into(),
+        })?;
         // The exchange is in by now: its own position is one that the window may start at.
         let compaction =
             self.compact.as_ref().map(|compact| compact::store(connection, &self.id, &log, compact)).transpose()?;
@@ -77,7 +81,7 @@ impl AppendExchange {
 
 fn create(connection: &Connection, id: &ConversationId) -> rusqlite::Result<Log> {
     let incarnation = Incarnation::random();
-    let sql = "INSERT INTO conversation (key, incarnation, version, len) VALUES (?1, ?2, 1, 1)";
+    let sql = "INSERT INTO conversation (key, incarnation, version, first, len) VALUES (?1, ?2, 1, 0, 1)";
     connection.prepare_cached(sql)?.execute(params![id.as_str(), incarnation.as_bytes()])?;
     Ok(Log { id: connection.last_insert_rowid(), revision: Revision::new(incarnation, 1), len: 1 })
 }

@@ -1,34 +1,90 @@
 //! Many writes, one commit.
 
+use std::time::Instant;
+
 use rusqlite::Connection;
 use tower_chat_history_core::StoreError;
 
 use crate::{
-    connection::{Savepoint, Transaction},
-    error::TransactionFailed,
-    job::Job,
+    connection::{OpenedFile, Savepoint, Transaction},
+    error::{Replaced, TransactionFailed, is_lock},
+    job::{Job, Ran},
     stats::Counters,
+    wait::{LockWait, rounded_up},
 };
 
 /// Runs the jobs in one transaction, each in a savepoint of its own, and answers them after the commit.
 ///
 /// A job that is refused or fails takes back its own part and no other. If the transaction as a whole fails, each job of it
 /// fails: also a refusal may have been due to what a job before it wrote.
-pub(super) fn run(connection: &Connection, batch: &mut Vec<Box<dyn Job>>, counters: &Counters) {
-    // Do not take the write lock for nobody.
-    batch.retain(|job| !is_skipped(job.as_ref(), counters));
-    if batch.is_empty() {
-        return;
-    }
-    match transact(connection, batch, counters) {
-        Ok(writes) => counters.committed(writes),
-        Err(Aborted::Transaction(failed)) => batch.iter_mut().for_each(|job| job.fail(failed.to_store_error())),
+pub(super) fn run(
+    connection: &Connection,
+    batch: &mut Vec<Box<dyn Job>>,
+    counters: &Counters,
+    wait: &mut LockWait,
+    file: &OpenedFile,
+) {
+    let mut write = |last| {
+        let begun = begin(connection, batch, counters, wait, file)?;
+        begun.map(|transaction| transact(connection, transaction, batch, counters, file, last)).transpose()
+    };
+    let written = match write(false) {
+        // Nothing of it was stored.
+        Err(Aborted::Unread) => write(true),
+        Err(Aborted::Transaction(failed)) if failed.is_unread() => write(true),
+        written => written,
+    };
+    match written {
+        Ok(Some(writes)) => counters.committed(writes),
+        // The second try leaves each job with its own result.
+        Ok(None) | Err(Aborted::Unread) => {}
+        Err(Aborted::Transaction(failed)) => fail(batch, || failed.to_store_error()),
+        Err(Aborted::Replaced(replaced)) => fail(batch, || StoreError::backend(replaced.clone())),
         Err(Aborted::By(culprit)) => {
             let others = batch.iter_mut().enumerate().filter(|(index, _)| *index != culprit);
             others.for_each(|(_, job)| job.fail(StoreError::unavailable(RolledBack)));
         }
     }
     batch.drain(..).for_each(Job::answer);
+}
+
+fn fail(batch: &mut [Box<dyn Job>], error: impl Fn() -> StoreError) {
+    batch.iter_mut().for_each(|job| job.fail(error()));
+}
+
+/// Takes the write lock for the jobs. Each job waits no longer than its own time: a job whose time is over is answered and taken
+/// out of the batch. `None` if no job is left.
+fn begin<'c>(
+    connection: &'c Connection,
+    batch: &mut Vec<Box<dyn Job>>,
+    counters: &Counters,
+    wait: &mut LockWait,
+    file: &OpenedFile,
+) -> Result<Option<Transaction<'c>>, Aborted> {
+    loop {
+        // Do not take the write lock for nobody.
+        batch.retain(|job| !is_skipped(job.as_ref(), counters));
+        let began = Instant::now();
+        let Some(first) = batch.iter().map(|job| wait.deadline(job.queued(), began)).min() else { return Ok(None) };
+        file.check()?;
+        connection.busy_timeout(rounded_up(first.saturating_duration_since(began)))?;
+        match Transaction::immediate(connection) {
+            Ok(transaction) => {
+                wait.had();
+                return Ok(Some(transaction));
+            }
+            Err(error) if is_lock(&error) => {
+                wait.refused(began);
+                let over = Instant::now().max(first);
+                let failed = TransactionFailed::new(error);
+                for mut job in batch.extract_if(.., |job| wait.deadline(job.queued(), began) <= over) {
+                    job.fail(failed.to_store_error());
+                    job.answer();
+                }
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
 }
 
 fn is_skipped(job: &dyn Job, counters: &Counters) -> bool {
@@ -44,6 +100,16 @@ enum Aborted {
     Transaction(TransactionFailed),
     /// SQLite rolled the transaction back when that job failed.
     By(usize),
+    /// A job could not read a page, or the file is malformed. The jobs can be run once more.
+    Unread,
+    /// The open file is not the one at its path any more.
+    Replaced(Replaced),
+}
+
+impl From<Replaced> for Aborted {
+    fn from(replaced: Replaced) -> Self {
+        Self::Replaced(replaced)
+    }
 }
 
 impl From<rusqlite::Error> for Aborted {
@@ -52,8 +118,14 @@ impl From<rusqlite::Error> for Aborted {
     }
 }
 
-fn transact(connection: &Connection, batch: &mut [Box<dyn Job>], counters: &Counters) -> Result<u64, Aborted> {
-    let transaction = Transaction::immediate(connection)?;
+fn transact(
+    connection: &Connection,
+    transaction: Transaction<'_>,
+    batch: &mut [Box<dyn Job>],
+    counters: &Counters,
+    file: &OpenedFile,
+    last: bool,
+) -> Result<u64, Aborted> {
     let mut writes = 0;
     for (index, job) in batch.iter_mut().enumerate() {
         // The lock may have been long in coming.
@@ -61,15 +133,20 @@ fn transact(connection: &Connection, batch: &mut [Box<dyn Job>], counters: &Coun
             continue;
         }
         let part = Savepoint::new(connection)?;
-        let keep = job.run(connection, counters);
+        let ran = job.run(connection, counters);
+        if ran == Ran::Unread && !last {
+            return Err(Aborted::Unread);
+        }
         // After a full disk or a failed read SQLite may give up the whole transaction: then no part is left to end.
         if connection.is_autocommit() {
             return Err(Aborted::By(index));
         }
-        part.end(keep)?;
+        part.end(ran == Ran::Done)?;
         writes += 1;
     }
     transaction.commit()?;
+    // What is acknowledged is in the file at the path.
+    file.check()?;
     Ok(writes)
 }
 
@@ -79,9 +156,17 @@ struct RolledBack;
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Mutex;
+    use std::{
+        path::Path,
+        sync::{
+            Mutex,
+            atomic::{AtomicU32, Ordering::Relaxed},
+        },
+        time::Duration,
+    };
 
     use futures_channel::oneshot;
+    use rusqlite::ffi;
 
     use super::*;
     use crate::{
@@ -94,6 +179,8 @@ mod tests {
         InsertThenFail,
         InsertThenPanic,
         RollBackAll,
+        /// A read fails that many times, after something was written.
+        Unread(AtomicU32),
     }
 
     impl Request for Step {
@@ -105,12 +192,24 @@ mod tests {
                 Self::Insert => Ok(()),
                 Self::InsertThenFail => Err(StoreError::Gone.into()),
                 Self::InsertThenPanic => panic!("a bug, made for this test"),
+                Self::Unread(times) => {
+                    let left = times.load(Relaxed);
+                    times.store(left.saturating_sub(1), Relaxed);
+                    let malformed = rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_CORRUPT), None);
+                    if left > 0 { Err(malformed.into()) } else { Ok(()) }
+                }
                 Self::RollBackAll => {
                     connection.execute_batch("ROLLBACK")?;
                     Err(StoreError::backend("disk full").into())
                 }
             }
         }
+    }
+
+    /// Runs the batch where nobody else has a lock, as if the database were in a file that stays where it is.
+    fn run_here(connection: &Connection, batch: &mut Vec<Box<dyn Job>>, counters: &Counters) {
+        let file = OpenedFile::at(Path::new(".")).unwrap();
+        run(connection, batch, counters, &mut LockWait::new(Duration::ZERO), &file);
     }
 
     /// Runs the steps as one batch and returns their results, the rows stored and the counts.
@@ -128,7 +227,7 @@ mod tests {
             batch.push(Box::new(Task::new(step, reply)));
             answers.push(answer);
         }
-        run(connection, &mut batch, &counters);
+        run_here(connection, &mut batch, &counters);
         assert!(connection.is_autocommit(), "no transaction is left open");
         let results = answers.iter_mut().map(|answer| answer.try_recv().unwrap().unwrap()).collect();
         let rows = connection.query_row("SELECT count(*) FROM t", [], |row| row.get(0)).unwrap();
@@ -160,6 +259,21 @@ mod tests {
             assert!(results[other].as_ref().unwrap_err().is_retryable(), "{:?}", results[other]);
         }
         assert_eq!((rows, stats.transactions), (0, 0));
+    }
+
+    #[test]
+    fn what_could_not_be_read_is_tried_once_more_with_its_whole_batch() {
+        let (results, rows, stats) = run_batch(vec![Step::Insert, Step::Unread(1.into()), Step::Insert]);
+        assert!(results.iter().all(Result::is_ok), "{results:?}");
+        assert_eq!((rows, stats.transactions, stats.writes), (3, 1, 3));
+    }
+
+    #[test]
+    fn what_cannot_be_read_fails_and_leaves_the_others_stored() {
+        let (results, rows, _) = run_batch(vec![Step::Insert, Step::Unread(9.into()), Step::Insert]);
+        assert!(results[0].is_ok() && results[2].is_ok());
+        assert!(matches!(results[1], Err(StoreError::Backend { .. })), "{:?}", results[1]);
+        assert_eq!(rows, 2);
     }
 
     #[test]
@@ -195,7 +309,7 @@ mod tests {
         let (first_reply, mut first) = oneshot::channel();
         let first_job = Task::new(GiveUp(Mutex::new(Some(given_up))), first_reply);
         let mut batch: Vec<Box<dyn Job>> = vec![Box::new(first_job), Box::new(Task::new(Step::Insert, reply))];
-        run(&connection, &mut batch, &counters);
+        run_here(&connection, &mut batch, &counters);
         assert!(matches!(first.try_recv(), Ok(Some(Ok(())))));
         assert_eq!((counters.stats().skipped, counters.stats().writes), (1, 1));
         assert_eq!(connection.query_row("SELECT count(*) FROM t", [], |row| row.get::<_, i64>(0)).unwrap(), 0);
@@ -208,7 +322,7 @@ mod tests {
         let counters = Counters::default();
         let (reply, answer) = oneshot::channel();
         drop(answer);
-        run(&connection, &mut vec![Box::new(Task::new(Step::Insert, reply))], &counters);
+        run_here(&connection, &mut vec![Box::new(Task::new(Step::Insert, reply))], &counters);
         assert_eq!((counters.stats().skipped, counters.stats().transactions), (1, 0));
     }
 }

@@ -29,8 +29,8 @@ pub(super) fn store(
     log: &Log,
     compact: &Compact,
 ) -> Result<CompactOutcome, Failure> {
-    let stored = log.compaction(connection, &compact.profile)?;
-    let stored = stored.map(|stored| stored.parse(id, &compact.profile)).transpose()?;
+    let stored = log.compaction(connection, id, &compact.profile)?;
+    let stored = stored.map(|stored| stored.parse(id, &compact.profile, log.len)).transpose()?;
     let version = stored.as_ref().map_or(CompactionVersion::NONE, |stored| stored.version);
     if version != compact.replaces {
         return Ok(CompactOutcome::Kept(stored));

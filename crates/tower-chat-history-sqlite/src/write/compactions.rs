@@ -11,25 +11,15 @@ pub(super) fn rewrite(
     log: &Log,
     stays: impl Fn(&Compaction) -> Option<Compaction>,
 ) -> Result<(), Failure> {
-    for (profile, stored) in log.compactions(connection)? {
-        match stored.as_ref().and_then(&stays) {
-            Some(compaction) => replace(connection, log, &profile, &compaction)?,
-            None => remove(connection, log, &profile)?,
-        }
+    let compactions = log.compactions(connection)?;
+    connection.prepare_cached("DELETE FROM compaction WHERE conversation = ?1")?.execute([log.id])?;
+    let sql = "INSERT INTO compaction (conversation, profile, version, body) VALUES (?1, ?2, ?3, ?4)";
+    let mut insert = connection.prepare_cached(sql)?;
+    for (profile, stored) in compactions {
+        let Some(compaction) = stays(&stored) else { continue };
+        let body = compaction.cut.encode().map_err(StoreError::backend)?;
+        let version = i64::try_from(compaction.version.get()).unwrap_or(i64::MAX);
+        insert.execute(params![log.id, profile.as_str(), version, body])?;
     }
-    Ok(())
-}
-
-fn replace(connection: &Connection, log: &Log, profile: &str, compaction: &Compaction) -> Result<(), Failure> {
-    let body = compaction.cut.encode().map_err(StoreError::backend)?;
-    let version = i64::try_from(compaction.version.get()).unwrap_or(i64::MAX);
-    let sql = "UPDATE compaction SET version = ?3, body = ?4 WHERE conversation = ?1 AND profile = ?2";
-    connection.prepare_cached(sql)?.execute(params![log.id, profile, version, body])?;
-    Ok(())
-}
-
-fn remove(connection: &Connection, log: &Log, profile: &str) -> Result<(), Failure> {
-    let sql = "DELETE FROM compaction WHERE conversation = ?1 AND profile = ?2";
-    connection.prepare_cached(sql)?.execute(params![log.id, profile])?;
     Ok(())
 }

@@ -8,7 +8,7 @@ mod delete;
 mod prune;
 mod truncate;
 
-use std::{io, sync::Arc, thread};
+use std::{io, sync::Arc, thread, time::Instant};
 
 use crossbeam_channel::{Receiver, unbounded};
 use futures_channel::oneshot;
@@ -21,13 +21,14 @@ pub(crate) use self::{
 };
 use crate::{
     OpenError,
-    connection::{open_reader, open_writer},
+    connection::{OpenedFile, open_reader, open_writer},
     error::Failure,
     job::{Job, Reply},
     options::Settings,
     read,
     stats::Counters,
     store::Shared,
+    wait::{LockWait, rounded_up},
 };
 
 /// The most jobs in one transaction, so that its first caller does not wait for ever more others.
@@ -36,8 +37,14 @@ const BATCH: usize = 256;
 /// What the writer is told.
 pub(crate) enum Message {
     Job(Box<dyn Job>),
-    Checkpoint(Reply<()>),
+    Checkpoint(Checkpoint),
     Close(Reply<()>),
+}
+
+/// A call for a checkpoint.
+pub(crate) struct Checkpoint {
+    pub(crate) queued: Instant,
+    pub(crate) reply: Reply<()>,
 }
 
 /// Starts the writer, which opens the file, starts the readers and answers with the senders to all of them.
@@ -56,6 +63,8 @@ pub(crate) fn spawn(settings: Settings) -> io::Result<oneshot::Receiver<Result<S
 
 struct Writer {
     connection: Connection,
+    file: OpenedFile,
+    wait: LockWait,
     messages: Receiver<Message>,
     readers: Vec<thread::JoinHandle<()>>,
     counters: Arc<Counters>,
@@ -64,37 +73,47 @@ struct Writer {
 /// Why a batch ended.
 enum End {
     Sent,
-    Checkpoint(Reply<()>),
+    Checkpoint(Checkpoint),
     Close(Reply<()>),
 }
 
 impl Writer {
     fn open(settings: Settings) -> Result<(Self, Shared), OpenError> {
         let connection = open_writer(&settings)?;
+        let file = OpenedFile::at(&settings.file)
+            .map_err(|error| OpenError::Sqlite { path: settings.file.clone(), source: error.into() })?;
         let counters = Arc::new(Counters::default());
         // The queues have no bound of their own: each call waits for its answer, so they are as long as there are calls.
         let (reads, jobs) = unbounded();
         let mut readers = Vec::with_capacity(settings.readers);
         for _ in 0..settings.readers {
-            let reader = read::spawn(open_reader(&settings)?, jobs.clone(), Arc::clone(&counters));
-            readers.push(reader.map_err(OpenError::Thread)?);
+            let reader = read::Reader {
+                connection: open_reader(&settings)?,
+                file: file.clone(),
+                wait: LockWait::new(settings.busy_timeout),
+                counters: Arc::clone(&counters),
+            };
+            readers.push(reader.spawn(jobs.clone()).map_err(OpenError::Thread)?);
         }
         let (writes, messages) = unbounded();
-        let Settings { path, readers: count, .. } = settings;
+        let Settings { path, readers: count, busy_timeout, .. } = settings;
         let shared = Shared { path, readers: count, reads, writes, counters: Arc::clone(&counters) };
-        Ok((Self { connection, messages, readers, counters }, shared))
+        let wait = LockWait::new(busy_timeout);
+        Ok((Self { connection, file, wait, messages, readers, counters }, shared))
     }
 
     /// Works until the store is closed or its last handle is gone.
-    fn run(self) {
+    fn run(mut self) {
         let mut batch = Vec::new();
         while let Ok(first) = self.messages.recv() {
             // All that came in while the last batch was written. Nothing waits for more to come.
             let end = collect(std::iter::once(first).chain(self.messages.try_iter()), &mut batch);
-            batch::run(&self.connection, &mut batch, &self.counters);
+            batch::run(&self.connection, &mut batch, &self.counters, &mut self.wait, &self.file);
             match end {
                 End::Sent => {}
-                End::Checkpoint(reply) => drop(reply.send(checkpoint(&self.connection).map_err(Into::into))),
+                End::Checkpoint(Checkpoint { queued, reply }) => {
+                    drop(reply.send(self.checkpoint(queued).map_err(Into::into)));
+                }
                 End::Close(reply) => {
                     let (closed, messages) = self.close();
                     drop(reply.send(closed));
@@ -105,6 +124,16 @@ impl Writer {
             }
         }
         drop(self.close());
+    }
+
+    fn checkpoint(&self, queued: Instant) -> Result<(), Failure> {
+        self.file.check()?;
+        let now = Instant::now();
+        let left = self.wait.deadline(queued, now).saturating_duration_since(now);
+        self.connection.busy_timeout(rounded_up(left))?;
+        let sql = "PRAGMA wal_checkpoint(TRUNCATE)";
+        let busy = self.connection.query_row(sql, [], |row| row.get::<_, bool>(0))?;
+        if busy { Err(StoreError::unavailable(CheckpointBusy).into()) } else { Ok(()) }
     }
 
     /// Waits for the readers, so that the last connection is this one, and closes it: SQLite then empties the write-ahead
@@ -124,7 +153,7 @@ fn collect(messages: impl Iterator<Item = Message>, batch: &mut Vec<Box<dyn Job>
     for message in messages {
         match message {
             Message::Job(job) => batch.push(job),
-            Message::Checkpoint(reply) => return End::Checkpoint(reply),
+            Message::Checkpoint(checkpoint) => return End::Checkpoint(checkpoint),
             Message::Close(reply) => return End::Close(reply),
         }
         if batch.len() >= BATCH {
@@ -132,11 +161,6 @@ fn collect(messages: impl Iterator<Item = Message>, batch: &mut Vec<Box<dyn Job>
         }
     }
     End::Sent
-}
-
-fn checkpoint(connection: &Connection) -> Result<(), Failure> {
-    let busy = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, bool>(0))?;
-    if busy { Err(StoreError::unavailable(CheckpointBusy).into()) } else { Ok(()) }
 }
 
 #[derive(Debug, thiserror::Error)]

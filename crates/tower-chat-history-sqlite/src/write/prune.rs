@@ -9,7 +9,7 @@ use super::{compactions, delete, truncate};
 use crate::{
     error::Failure,
     job::Request,
-    read::{Log, count},
+    read::{Log, seq_of, size},
     stats::Counters,
 };
 
@@ -40,16 +40,22 @@ impl Request for PruneLog {
 }
 
 impl PruneLog {
-    /// Walks back through what stays, without reading bodies. Its rows are not checked: what lacks some shows when it is read.
+    /// Walks back through what stays, without reading bodies. A row that is missing shows when the log is read.
     fn scan(&self, connection: &Connection, log: &Log) -> Result<PruneScan, Failure> {
         let mut scan = PruneScan::new(self.keep, Seq::new(log.len));
         let mut statement = connection.prepare_cached(
-            "SELECT place, continues IS NULL, messages FROM exchange \
+            "SELECT place, continues IS NULL, messages, bytes, octet_length(body) FROM exchange \
              WHERE place >= ?1 AND place < ?2 ORDER BY place DESC",
         )?;
         let mut rows = statement.query(params![log.place(log.first()), log.place(scan.end().get())])?;
         while let Some(row) = rows.next()? {
-            if scan.offer(Log::seq(row.get(0)?), row.get(1)?, count(row.get(2)?)) == Scan::Stop {
+            let seq = seq_of(row.get(0)?);
+            // Nothing else depends on the numbers, and what is damaged may be what is to go.
+            let messages = match self.keep {
+                Keep::LastMessages(_) => size(&self.id, seq, (row.get(2)?, row.get(3)?, row.get(4)?))?.0,
+                _ => 0,
+            };
+            if scan.offer(Seq::new(seq), row.get(1)?, messages) == Scan::Stop {
                 break;
             }
         }
@@ -59,7 +65,7 @@ impl PruneLog {
 
 /// Removes what stands before a position.
 fn begin_at(connection: &Connection, log: &Log, first: u64) -> Result<Log, Failure> {
-    delete::exchanges(connection, log, 0, first - 1)?;
+    delete::exchanges(connection, log.id, 0, first - 1)?;
     let number = i64::try_from(first).unwrap_or(i64::MAX);
     connection.prepare_cached("UPDATE conversation SET first = ?2 WHERE id = ?1")?.execute(params![log.id, number])?;
     let revision = log.revision.beginning_at(Seq::new(first));

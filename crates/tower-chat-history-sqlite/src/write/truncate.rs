@@ -28,10 +28,10 @@ impl Request for TruncateLog {
             return Ok(Truncated::new(Some(log.revision), 0));
         }
         if len <= log.first() {
-            delete::conversation(connection, &log)?;
+            delete::conversation(connection, log.id)?;
             return Ok(Truncated::new(None, log.len - log.first()));
         }
-        delete::exchanges(connection, &log, len, LONGEST_LOG)?;
+        delete::exchanges(connection, log.id, len, LONGEST_LOG)?;
         // What cannot be read might tell of what is removed: it does not stay.
         compactions::rewrite(connection, &log, |stored| stored.truncated_to(len))?;
         let revision = begin_incarnation(connection, &log, len)?;

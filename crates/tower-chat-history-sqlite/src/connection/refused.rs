@@ -1,0 +1,64 @@
+//! Why a file cannot be used, and which error says so.
+
+use std::{fs, path::Path};
+
+use rusqlite::ErrorCode;
+
+use crate::{OpenError, error::is_lock};
+
+/// Why a file cannot be used. [`OpenError`] says the same with the path.
+#[derive(Debug)]
+pub(crate) enum Refused {
+    Foreign { application_id: i32 },
+    NewerSchema { found: i32, known: i32 },
+    NoWal { mode: String },
+    ReadOnly,
+    Sqlite(rusqlite::Error),
+}
+
+impl From<rusqlite::Error> for Refused {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Sqlite(error)
+    }
+}
+
+impl Refused {
+    /// Whether another process held a lock.
+    pub(super) fn is_lock(&self) -> bool {
+        matches!(self, Self::Sqlite(error) if is_lock(error))
+    }
+
+    /// The error for the file at this path.
+    pub(super) fn at(self, path: &Path) -> OpenError {
+        let path = path.to_owned();
+        match self {
+            Self::Foreign { application_id } => OpenError::Foreign { path, application_id },
+            Self::NewerSchema { found, known } => OpenError::NewerSchema { path, found, known },
+            Self::NoWal { mode } => OpenError::NoWal { path, mode },
+            Self::ReadOnly => OpenError::ReadOnly { path },
+            Self::Sqlite(error) => match error.sqlite_error_code() {
+                Some(ErrorCode::NotADatabase) => OpenError::NotADatabase { path },
+                Some(ErrorCode::ReadOnly) => OpenError::ReadOnly { path },
+                Some(ErrorCode::CannotOpen) => cannot_open(&path, error),
+                _ => OpenError::Sqlite { path, source: error.into() },
+            },
+        }
+    }
+}
+
+/// SQLite says no more than that the file cannot be opened. The file system says why.
+fn cannot_open(path: &Path, error: rusqlite::Error) -> OpenError {
+    let is_directory = |path: &Path| fs::metadata(path).map(|metadata| metadata.is_dir());
+    let path = path.to_owned();
+    if is_directory(&path).unwrap_or(false) {
+        return OpenError::Directory { path };
+    }
+    match path.parent().map(|directory| (directory, is_directory(directory))) {
+        Some((directory, Ok(false))) => OpenError::NoDirectory { directory: directory.to_owned() },
+        // A directory that may not be looked at may be there.
+        Some((directory, Err(why))) if why.kind() != std::io::ErrorKind::PermissionDenied => {
+            OpenError::NoDirectory { directory: directory.to_owned() }
+        }
+        _ => OpenError::CannotOpen { path, source: error.into() },
+    }
+}

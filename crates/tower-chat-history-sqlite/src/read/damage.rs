@@ -1,0 +1,61 @@
+//! What rows say that cannot be: somebody else wrote into the file, or the disk gave back something else.
+
+use tower_chat_history_core::{ConversationId, Profile, Seq, StoreError};
+
+use crate::error::Failure;
+
+pub(super) type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
+/// What is wrong with a row. It quotes numbers only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Damage {
+    #[error("the exchange is missing from the log")]
+    Missing,
+    #[error("an exchange is stored at this position, which is outside of the log")]
+    Outside,
+    #[error("the record belongs to another exchange")]
+    OtherExchange,
+    #[error("the columns beside the record do not agree with it")]
+    Columns,
+    #[error("the conversation's row is damaged: it says version {version}, first position {first} and length {len}")]
+    Conversation { version: i64, first: i64, len: i64 },
+    #[error("the conversation's incarnation is damaged: it has {bytes} bytes")]
+    Incarnation { bytes: usize },
+    #[error("the compaction's version is damaged: it is {version}")]
+    Version { version: i64 },
+}
+
+impl Damage {
+    /// The failure of the exchange at a position.
+    pub(crate) fn at(self, id: &ConversationId, seq: u64) -> Failure {
+        corrupt(id, Seq::new(seq), self).into()
+    }
+}
+
+/// The error for an exchange that cannot be read.
+pub(super) fn corrupt(id: &ConversationId, seq: Seq, source: impl Into<BoxError>) -> StoreError {
+    StoreError::Corrupt { conversation: id.clone(), seq, source: source.into() }
+}
+
+/// The error for a compaction that cannot be read.
+pub(super) fn corrupt_compaction(id: &ConversationId, profile: &Profile, source: impl Into<BoxError>) -> StoreError {
+    StoreError::CorruptCompaction { conversation: id.clone(), profile: profile.clone(), source: source.into() }
+}
+
+/// A number of the exchange at a position, none of which is ever negative.
+pub(super) fn number<T: TryFrom<i64>>(id: &ConversationId, seq: u64, stored: i64) -> Result<T, Failure> {
+    T::try_from(stored).map_err(|_| Damage::Columns.at(id, seq))
+}
+
+/// The number of messages of the exchange at a position, and their bytes, as its row says without its body. A body of `octets`
+/// holds these messages, so neither number can be larger. Who reads the body compares them with what it says.
+pub(crate) fn size(
+    id: &ConversationId,
+    seq: u64,
+    (messages, bytes, octets): (i64, i64, i64),
+) -> Result<(usize, usize), Failure> {
+    if messages > bytes || bytes > octets {
+        return Err(Damage::Columns.at(id, seq));
+    }
+    Ok((number(id, seq, messages)?, number(id, seq, bytes)?))
+}
