@@ -8,7 +8,7 @@ use tower_chat_history_core::{
 };
 use uuid::Uuid;
 
-use crate::PostgresError;
+use crate::{PostgresError, error::Failure};
 
 /// From so many bytes on, records are parsed on a thread for blocking work: it takes milliseconds.
 const LARGE: usize = 256 << 10;
@@ -18,7 +18,7 @@ pub(crate) fn stored(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-/// A number as it was stored. It has never been negative.
+/// A number as it was stored: one that is not negative, unless somebody else wrote it.
 pub(crate) fn count(stored: i64) -> u64 {
     u64::try_from(stored).unwrap_or_default()
 }
@@ -51,56 +51,156 @@ impl Log {
     }
 }
 
-/// The exchanges from one position to before another one, from rows of position and body, in any order.
+/// What a function that reads says of the conversation: its row.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Head {
+    pub(crate) revision: Revision,
+    /// The position of its next exchange.
+    pub(crate) len: u64,
+    /// That of the newest exchange that opens a turn.
+    opening: u64,
+    /// The sums of messages and bytes of all exchanges.
+    sums: [i64; 2],
+}
+
+/// Where the rows of functions that read have what both functions return. The first five are those of an exchange's row.
+mod column {
+    pub(super) const SEQ: usize = 0;
+    pub(super) const ID: usize = 1;
+    pub(super) const BODY: usize = 2;
+    pub(super) const MESSAGES: usize = 3;
+    pub(super) const BYTES: usize = 4;
+    pub(super) const INCARNATION: usize = 5;
+    pub(super) const VERSION: usize = 6;
+    pub(super) const FIRST: usize = 7;
+    pub(super) const LEN: usize = 8;
+    pub(super) const OPENING: usize = 9;
+}
+
+impl Head {
+    /// Reads a conversation's row, of which some numbers say the same.
+    pub(crate) fn from_row(id: &ConversationId, row: &Row) -> Result<Self, Failure> {
+        let (version, first): (i64, i64) = (row.try_get(column::VERSION)?, row.try_get(column::FIRST)?);
+        let (len, opening): (i64, i64) = (row.try_get(column::LEN)?, row.try_get(column::OPENING)?);
+        // A log is never empty, and begins with an opening. Each of its changes added an exchange.
+        if first < 0 || opening < first || len <= opening || version != len {
+            return Err(corrupt(id, count(first), Damaged::Counters).into());
+        }
+        let revision = revision(row.try_get(column::INCARNATION)?, version, first);
+        let sums = [row.try_get(column::MESSAGES)?, row.try_get(column::BYTES)?];
+        Ok(Self { revision, len: count(len), opening: count(opening), sums })
+    }
+
+    /// Checks what the conversation's row says of the end of its log by the exchanges that stand there.
+    pub(crate) fn check_window(&self, id: &ConversationId, exchanges: &[Recorded]) -> Result<(), StoreError> {
+        let newest = exchanges.iter().rev().find(|recorded| recorded.exchange.opens_turn());
+        match newest {
+            Some(newest) if newest.seq.get() == self.opening => Ok(()),
+            _ => Err(corrupt(id, self.opening, Damaged::Counters)),
+        }
+    }
+}
+
+/// The exchanges from one position to before another one, from their rows in any order.
 pub(crate) async fn exchanges(
     id: &ConversationId,
+    head: Head,
     mut rows: Vec<Row>,
     from: u64,
     to: u64,
 ) -> Result<Vec<Recorded>, StoreError> {
-    rows.sort_by_key(|row| row.try_get::<_, i64>(0).unwrap_or_default());
+    rows.sort_by_key(|row| row.try_get::<_, i64>(column::SEQ).unwrap_or_default());
     let large = rows.iter().map(|row| row.raw_size_bytes()).sum::<usize>() > LARGE;
     // A call may be finished on a thread that has no runtime.
     let Some(runtime) = Handle::try_current().ok().filter(|_| large) else {
-        return decode(id, &rows, from, to);
+        return decode(id, head, &rows, from, to);
     };
     let conversation = id.clone();
-    let decoding = runtime.spawn_blocking(move || decode(&conversation, &rows, from, to));
+    let decoding = runtime.spawn_blocking(move || decode(&conversation, head, &rows, from, to));
     // It ends in another way only when the runtime does.
     decoding.await.unwrap_or_else(|_| Err(StoreError::unavailable(PostgresError::NoRuntime)))
 }
 
-fn decode(id: &ConversationId, rows: &[Row], from: u64, to: u64) -> Result<Vec<Recorded>, StoreError> {
+fn decode(id: &ConversationId, head: Head, rows: &[Row], from: u64, to: u64) -> Result<Vec<Recorded>, StoreError> {
     let mut exchanges = Vec::with_capacity(rows.len());
     let mut rows = rows.iter();
+    let mut before = None;
     for expected in from..to {
-        let seq = Seq::new(expected);
-        let corrupt = |source| StoreError::Corrupt { conversation: id.clone(), seq, source };
+        let corrupt = |source| StoreError::Corrupt { conversation: id.clone(), seq: Seq::new(expected), source };
+        let unreadable = |error| corrupt(Box::new(PostgresError::from(error)));
         // The log has no gaps: a row that is not there was taken out by somebody else.
-        let row = rows.next().filter(|row| row.try_get::<_, i64>(0).is_ok_and(|seq| count(seq) == expected));
-        let row = row.ok_or_else(|| corrupt(Box::new(Missing)))?;
-        let body: &str = row.try_get(1).map_err(|error| corrupt(Box::new(PostgresError::from(error))))?;
-        let exchange = Exchange::decode(body).map_err(|error| corrupt(error.into()))?;
-        exchanges.push(Recorded::new(seq, exchange));
+        let row = rows.next().filter(|row| row.try_get::<_, i64>(column::SEQ).is_ok_and(|seq| count(seq) == expected));
+        let row = row.ok_or_else(|| corrupt(Damaged::Missing.into()))?;
+        let exchange = Exchange::decode(row.try_get(column::BODY).map_err(unreadable)?);
+        let exchange = exchange.map_err(|error| corrupt(error.into()))?;
+        if row.try_get::<_, &str>(column::ID).map_err(unreadable)? != exchange.id.as_str() {
+            return Err(corrupt(Damaged::OtherExchange.into()));
+        }
+        let sums = [
+            row.try_get::<_, i64>(column::MESSAGES).map_err(unreadable)?,
+            row.try_get(column::BYTES).map_err(unreadable)?,
+        ];
+        let own = [stored(exchange.messages.len().max(1) as u64), stored(exchange.bytes() as u64)];
+        if before.is_some_and(|before| sums != sum(before, own)) || expected + 1 == head.len && sums != head.sums {
+            return Err(corrupt(Damaged::Counters.into()));
+        }
+        before = Some(sums);
+        exchanges.push(Recorded::new(Seq::new(expected), exchange));
+    }
+    // The exchanges around the log were asked for too.
+    if let Some(row) = rows.next() {
+        let seq = row.try_get::<_, i64>(column::SEQ).map_or(to, count);
+        return Err(corrupt(id, seq, Damaged::Beyond));
     }
     Ok(exchanges)
 }
 
-/// The compaction of a row.
+fn sum(before: [i64; 2], own: [i64; 2]) -> [i64; 2] {
+    [before[0].saturating_add(own[0]), before[1].saturating_add(own[1])]
+}
+
+/// The compaction of a row, whose positions are those that its body says. Its window has an exchange of a log of that length.
 pub(crate) fn compaction(
     id: &ConversationId,
+    len: u64,
     profile: &Profile,
     version: i64,
+    positions: Vec<i64>,
     body: &str,
 ) -> Result<Compaction, StoreError> {
-    let cut = Cut::decode(body).map_err(|error| StoreError::CorruptCompaction {
-        conversation: id.clone(),
-        profile: profile.clone(),
-        source: error.into(),
-    })?;
+    let corrupt = |source| StoreError::CorruptCompaction { conversation: id.clone(), profile: profile.clone(), source };
+    let cut = Cut::decode(body).map_err(|error| corrupt(error.into()))?;
+    if positions != positions_of(&cut) {
+        return Err(corrupt(Damaged::OtherCompaction.into()));
+    }
+    if cut.window_start.get() >= len {
+        return Err(corrupt(Damaged::WindowBeyondLog.into()));
+    }
     Ok(Compaction::new(CompactionVersion::new(count(version)), cut))
 }
 
+/// The positions of a cut, in the order of the columns that they have.
+pub(crate) fn positions_of(cut: &Cut) -> [i64; 4] {
+    [cut.window_start, cut.rounds_start, cut.cleared_before, cut.covers_to()].map(|seq| stored(seq.get()))
+}
+
+fn corrupt(id: &ConversationId, seq: u64, damaged: Damaged) -> StoreError {
+    StoreError::Corrupt { conversation: id.clone(), seq: Seq::new(seq), source: damaged.into() }
+}
+
+/// What somebody else did to the rows of a conversation.
 #[derive(Debug, thiserror::Error)]
-#[error("the exchange is missing from the log")]
-struct Missing;
+pub(crate) enum Damaged {
+    #[error("the exchange is missing from the log")]
+    Missing,
+    #[error("the exchange stands outside of what the conversation's row says is the log")]
+    Beyond,
+    #[error("the record is that of another exchange")]
+    OtherExchange,
+    #[error("the counters of the log contradict its exchanges, or each other")]
+    Counters,
+    #[error("the record is that of another compaction")]
+    OtherCompaction,
+    #[error("the window starts beyond the log")]
+    WindowBeyondLog,
+}

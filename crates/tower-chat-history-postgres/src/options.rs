@@ -5,7 +5,7 @@ use std::time::Duration;
 use deadpool_postgres::{Manager, ManagerConfig, Pool, RecyclingMethod, Runtime};
 use tokio_postgres::{
     Config, NoTls, Socket,
-    config::SslMode,
+    config::{Host, SslMode},
     tls::{MakeTlsConnect, TlsConnect},
 };
 
@@ -36,6 +36,7 @@ const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(5);
 #[derive(Clone, Debug)]
 pub struct PostgresOptions {
     schema: String,
+    schema_owner: Option<String>,
     connections: usize,
     wait: Duration,
     retry_for: Duration,
@@ -43,11 +44,15 @@ pub struct PostgresOptions {
 }
 
 impl PostgresOptions {
+    /// The most connections that the store's own pool can have: as many as a server can have (`max_connections`).
+    pub const MAX_CONNECTIONS: usize = 262_143;
+
     /// The defaults.
     #[must_use]
     pub fn new() -> Self {
         Self {
             schema: "chat_history".into(),
+            schema_owner: None,
             connections: 10,
             wait: Duration::from_secs(5),
             retry_for: Duration::from_secs(1),
@@ -56,14 +61,30 @@ impl PostgresOptions {
     }
 
     /// The schema that all tables and functions are in, so that the store can share a database: 1 to 63 characters of a-z, 0-9
-    /// and _, and not a digit or `pg_` first. It is created if it is not there. The default is `chat_history`.
+    /// and _, not a digit or `pg_` first, and not `information_schema`. It is created if it is not there. The default is
+    /// `chat_history`.
+    ///
+    /// A schema that is there must belong to the current role, to a role that it is a member of, or to a superuser; or its owner
+    /// is [named](Self::schema_owner).
     #[must_use]
     pub fn schema(mut self, schema: impl Into<String>) -> Self {
         self.schema = schema.into();
         self
     }
 
-    /// How many connections the store's own pool has at most. They are made when they are needed. The default is 10.
+    /// Trusts the role of that name as the owner of the schema and of the store's tables and functions in it. It is needed where
+    /// another role than the application's, of which the application's is no member, creates them. The default is none.
+    ///
+    /// The owner is trusted with everything that the application's role may do, in this database and elsewhere on the server: the
+    /// owner of a schema may replace the functions in it, and they run with the rights of whoever calls them.
+    #[must_use]
+    pub fn schema_owner(mut self, role: impl Into<String>) -> Self {
+        self.schema_owner = Some(role.into());
+        self
+    }
+
+    /// Sets how many connections the store's own pool has at most: 1 to [`MAX_CONNECTIONS`](Self::MAX_CONNECTIONS). They are
+    /// made when they are needed. The default is 10.
     ///
     /// Few are enough: loads and appends for which none is free share the next one, in one statement.
     #[must_use]
@@ -141,9 +162,10 @@ impl PostgresOptions {
         T::TlsConnect: Sync + Send,
         <T::TlsConnect as TlsConnect<Socket>>::Future: Send,
     {
-        if self.connections == 0 {
-            return Err(OpenError::NoConnections);
+        if !(1..=Self::MAX_CONNECTIONS).contains(&self.connections) {
+            return Err(OpenError::Connections { asked: self.connections });
         }
+        let (server, database) = (server(&config), config.get_dbname().map(str::to_owned));
         // Whether a connection is closed is known without asking the server, and asking would be one more round trip a call.
         let recycling = ManagerConfig { recycling_method: RecyclingMethod::Fast };
         let pool = Pool::builder(Manager::from_config(self.with_defaults(config), tls, recycling))
@@ -152,7 +174,9 @@ impl PostgresOptions {
             .create_timeout(Some(self.wait))
             .runtime(Runtime::Tokio1)
             .build();
-        self.with_pool(pool.map_err(|_| OpenError::NoConnections)?).await
+        let asked = self.connections;
+        let pool = pool.map_err(|_| OpenError::Connections { asked })?;
+        self.open(pool, server).await.map_err(|error| error.of(database))
     }
 
     /// Uses a pool that is there already: its size and its timeouts hold, and [`connections`](Self::connections) and
@@ -164,14 +188,19 @@ impl PostgresOptions {
     ///
     /// As [`OpenError`] lists.
     pub async fn with_pool(self, pool: Pool) -> Result<PostgresStore, OpenError> {
-        let Self { schema, prepare, retry_for, .. } = self;
+        self.open(pool, None).await
+    }
+
+    async fn open(self, pool: Pool, server: Option<String>) -> Result<PostgresStore, OpenError> {
+        let Self { schema, schema_owner, prepare, retry_for, .. } = self;
         if !is_name(&schema) {
             return Err(OpenError::SchemaName);
         }
         let sql = Sql::new(&schema);
         let defaults = Defaults::default();
         let (loads, appends) = (Line::default(), Line::default());
-        let mut database = Database { pool, schema, sql, prepare, retry_for, defaults, loads, appends };
+        let mut database =
+            Database { pool, server, schema, schema_owner, sql, prepare, retry_for, defaults, loads, appends };
         schema::migrate(&mut database).await?;
         Ok(PostgresStore::new(database))
     }
@@ -216,6 +245,25 @@ fn parse(url: &str) -> Result<Config, OpenError> {
     config.map_err(|_| OpenError::Url)
 }
 
+/// Where a configuration says that the server is: its hosts and their ports. There is no secret in it.
+fn server(config: &Config) -> Option<String> {
+    let (hosts, addresses, ports) = (config.get_hosts(), config.get_hostaddrs(), config.get_ports());
+    let place = |at: usize| {
+        let host = match (hosts.get(at), addresses.get(at)) {
+            (Some(Host::Tcp(host)), _) => host.clone(),
+            #[cfg(unix)]
+            (Some(Host::Unix(directory)), _) => directory.display().to_string(),
+            (None, Some(address)) => address.to_string(),
+            (None, None) => return None,
+        };
+        // One port stands for all hosts, and none for PostgreSQL's own.
+        let port = ports.get(at).or(ports.first()).copied().unwrap_or(5432);
+        Some(format!("{host}:{port}"))
+    };
+    let places: Vec<String> = (0..hosts.len().max(addresses.len())).filter_map(place).collect();
+    (!places.is_empty()).then(|| places.join(", "))
+}
+
 /// Whether a name needs no escaping within quotes, nor quotes elsewhere.
 fn is_name(name: &str) -> bool {
     let legal = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
@@ -223,6 +271,7 @@ fn is_name(name: &str) -> bool {
         && name.bytes().all(legal)
         && !name.starts_with(|first: char| first.is_ascii_digit())
         && !name.starts_with("pg_")
+        && name != "information_schema"
 }
 
 #[cfg(test)]
@@ -234,7 +283,7 @@ mod tests {
         for legal in ["chat", "_", "chat_history_2"] {
             assert!(is_name(legal), "{legal}");
         }
-        for wrong in ["", "Chat", "2chat", "a-b", "a\"b", "pg_chat", "é", &"x".repeat(64)] {
+        for wrong in ["", "Chat", "2chat", "a-b", "a\"b", "pg_chat", "information_schema", "é", &"x".repeat(64)] {
             assert!(!is_name(wrong), "{wrong}");
         }
     }
@@ -248,10 +297,25 @@ mod tests {
             let refused = PostgresOptions::new().connect(&url).await;
             assert!(matches!(refused, Err(OpenError::NeedsTls)), "{refused:?}");
         }
-        let refused = PostgresOptions::new().connections(0).connect("postgres://localhost/x").await;
-        assert!(matches!(refused, Err(OpenError::NoConnections)), "{refused:?}");
+        for wrong in [0, PostgresOptions::MAX_CONNECTIONS + 1, usize::MAX] {
+            let refused = PostgresOptions::new().connections(wrong).connect("postgres://localhost/x").await;
+            assert!(matches!(refused, Err(OpenError::Connections { asked }) if asked == wrong), "{refused:?}");
+        }
         let refused = PostgresOptions::new().schema("a b").connect("postgres://localhost/x").await;
         assert!(matches!(refused, Err(OpenError::SchemaName)), "{refused:?}");
+    }
+
+    #[test]
+    fn errors_name_the_place_and_no_secret() {
+        for (url, place) in [
+            ("postgres://me:secret@db.internal/app", Some("db.internal:5432")),
+            ("postgres://me:secret@one:1,two:2/app", Some("one:1, two:2")),
+            ("postgres:///app?host=%2Frun&port=7&password=secret", Some("/run:7")),
+            ("hostaddr=127.0.0.1 user=me password=secret", Some("127.0.0.1:5432")),
+            ("user=me password=secret", None),
+        ] {
+            assert_eq!(server(&parse(url).unwrap()).as_deref(), place, "{url}");
+        }
     }
 
     #[test]

@@ -9,6 +9,23 @@ pub(crate) struct Statement {
     pub(crate) types: Box<[Type]>,
 }
 
+/// A function of the schema: its name and the types of its parameters, a letter each (see [`types`]).
+///
+/// Every argument of a call has the type that is declared, also one that is a constant. With an untyped `null` PostgreSQL would
+/// prefer a function of the same name that takes a text there, which anybody may have made who can create something in the schema.
+pub(crate) type Function = (&'static str, &'static str);
+
+const LOAD: Function = ("load_1", "tttullltll");
+const READ: Function = ("read_1", "tlll");
+const APPEND: Function = ("append_1", "itiulutlllttlllllt");
+const COMPACT: Function = ("compact_1", "tuutlllllt");
+const DELETE: Function = ("delete_1", "tu");
+/// It is called by the two before it.
+const PUT_COMPACTION: Function = ("put_compaction_1", "llllutlllllt");
+
+/// All functions of the schema.
+pub(crate) const FUNCTIONS: [Function; 6] = [LOAD, READ, APPEND, COMPACT, DELETE, PUT_COMPACTION];
+
 impl Statement {
     fn new(schema: &str, text: &str, letters: &str) -> Self {
         Self { text: in_schema(text, schema), types: types(letters) }
@@ -33,6 +50,7 @@ pub(crate) struct Sql {
     pub(crate) read: Statement,
     pub(crate) append: Statements,
     pub(crate) compact: Statement,
+    pub(crate) incarnation: Statement,
     pub(crate) delete: Statement,
     pub(crate) lock: Statement,
     pub(crate) walk: Statement,
@@ -48,13 +66,13 @@ pub(crate) struct Sql {
 }
 
 impl Statements {
-    /// A function that is called with what stands before its parameters, in the one statement and in the other.
-    fn new(schema: &str, [alone, together]: [&str; 2], letters: &str) -> Self {
-        let list = |prefix: &str| (1..=letters.len()).map(|at| format!("{prefix}{at}")).collect::<Vec<_>>().join(", ");
-        let (given, each) = (list("$"), list("p"));
-        let alone = format!("select * from @.{alone}{given})");
+    /// Calls of a function whose first arguments are constants of their own in each of the two statements, or none.
+    fn new(schema: &str, (name, letters): Function, [alone, together]: [&str; 2]) -> Self {
+        let letters = &letters[alone.split_terminator(", ").count()..];
+        let (given, each) = (list("$", letters), list("p", letters));
+        let alone = format!("select * from @.{name}({alone}{given})");
         let together = format!(
-            "select (called.r).*, called.number from (select @.{together}{each}) as r, number \
+            "select (called.r).*, called.number from (select @.{name}({together}{each}) as r, number \
              from unnest({given}) with ordinality u ({each}, number) offset 0) called"
         );
         Self {
@@ -68,13 +86,20 @@ impl Sql {
     /// The statements for that schema. Its name was checked: it needs no escaping within quotes.
     pub(crate) fn new(schema: &str) -> Self {
         let statement = |text: &str, letters: &str| Statement::new(schema, text, letters);
+        let call =
+            |(name, letters): Function| statement(&format!("select * from @.{name}({})", list("$", letters)), letters);
         Self {
-            load: Statements::new(schema, ["load_1(", "load_1("], "tttullltll"),
-            read: statement("select * from @.read_1($1, $2, $3, $4)", "tlll"),
+            load: Statements::new(schema, LOAD, ["", ""]),
+            read: call(READ),
             // Where others wait with it, it does not wait long for a conversation that another call changes.
-            append: Statements::new(schema, ["append_1(null, ", "append_1(250, "], "tiulutlllttlllllt"),
-            compact: statement("select * from @.compact_1($1, $2, $3, $4, $5, $6, $7, $8, $9)", "tu tlllllt"),
-            delete: statement("select @.delete_1($1)", "t"),
+            append: Statements::new(schema, APPEND, ["null::int, ", "250, "]),
+            compact: call(COMPACT),
+            // The operator is PostgreSQL's own, whatever the role's search path is.
+            incarnation: statement(
+                "select c.incarnation from @.conversation c where c.key operator(pg_catalog.=) $1",
+                "t",
+            ),
+            delete: call(DELETE),
             lock: statement(
                 "select c.id, c.incarnation, c.version, c.first, c.len from @.conversation c where c.key = $1 for update",
                 "t",
@@ -85,7 +110,8 @@ impl Sql {
                 "lll",
             ),
             sums_at: statement(
-                "select e.messages_before, e.bytes_before from @.exchange e where e.conversation = $1 and e.seq = $2",
+                "select e.messages_before + e.messages, e.bytes_before + e.bytes from @.exchange e \
+                 where e.conversation = $1 and e.seq = $2",
                 "ll",
             ),
             remove_exchanges: statement(
@@ -100,8 +126,8 @@ impl Sql {
             ),
             set_compaction: statement(
                 "update @.compaction set version = $3, window_start = $4, rounds_start = $5, cleared_before = $6, \
-                 covers_to = $7, body = $8 where conversation = $1 and profile = $2",
-                "l tlllllt",
+                 covers_to = $7, call = $8, body = $9 where conversation = $1 and profile = $2",
+                "ltlllllut",
             ),
             remove_compaction: statement(
                 "delete from @.compaction k where k.conversation = $1 and k.profile = $2",
@@ -119,8 +145,13 @@ impl Sql {
     }
 }
 
+/// A parameter for each letter, numbered after a prefix.
+fn list(prefix: &str, letters: &str) -> String {
+    (1..=letters.len()).map(|at| format!("{prefix}{at}")).collect::<Vec<_>>().join(", ")
+}
+
 /// Types of parameters, a letter each: text, int (4 bytes), long (8 bytes), uuid; a capital for an array of them.
-fn types(letters: &str) -> Box<[Type]> {
+pub(crate) fn types(letters: &str) -> Box<[Type]> {
     let of = |letter| match letter {
         't' => Some(Type::TEXT),
         'i' => Some(Type::INT4),
@@ -138,4 +169,56 @@ fn types(letters: &str) -> Box<[Type]> {
 /// A text in which `@` stands for the schema.
 pub(crate) fn in_schema(text: &str, schema: &str) -> String {
     text.replace("@.", &format!("\"{schema}\"."))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SCHEMA: &str =
+        concat!(include_str!("schema/step-1/reading.sql"), "\n", include_str!("schema/step-1/writing.sql"));
+
+    /// The functions that the SQL files create, as [`FUNCTIONS`] has them.
+    fn created() -> Vec<(String, String)> {
+        let function = |text: &str| {
+            let (name, rest) = text.split_once('(').unwrap();
+            let parameters = rest.split_once(')').unwrap().0.split(',').map(str::trim);
+            let letters =
+                parameters.filter(|parameter| !parameter.starts_with("out ")).map(|parameter| {
+                    match parameter.split_once(' ').unwrap().1 {
+                        "text" => 't',
+                        "int" => 'i',
+                        "bigint" => 'l',
+                        "uuid" => 'u',
+                        other => panic!("{other}"),
+                    }
+                });
+            (name.to_owned(), letters.collect())
+        };
+        SCHEMA.split("create function @.").skip(1).map(function).collect()
+    }
+
+    #[test]
+    fn the_functions_are_those_of_the_schema() {
+        let mut created = created();
+        created.sort();
+        let mut known = FUNCTIONS.map(|(name, letters)| (name.to_owned(), letters.to_owned()));
+        known.sort();
+        assert_eq!(created, known);
+    }
+
+    #[test]
+    fn no_argument_of_a_call_is_without_a_type() {
+        for (part, text) in SCHEMA.split("@.").skip(1).enumerate() {
+            let Some((name, _)) = FUNCTIONS.iter().find(|(name, _)| text.starts_with(&format!("{name}("))) else {
+                continue;
+            };
+            let arguments = text.split_once(") p;").map_or("", |(arguments, _)| arguments);
+            assert!(!arguments.contains("null,") && !arguments.contains('\''), "{name} at {part}: {arguments}");
+        }
+        let sql = Sql::new("s");
+        assert_eq!(sql.append.alone.types.len(), APPEND.1.len() - 1);
+        assert!(sql.append.alone.text.contains("append_1(null::int, $1, "), "{}", sql.append.alone.text);
+        assert!(sql.append.together.text.contains("append_1(250, p1, "), "{}", sql.append.together.text);
+    }
 }

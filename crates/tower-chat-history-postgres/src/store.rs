@@ -110,7 +110,7 @@ impl HistoryStore for PostgresStore {
 
     async fn delete(&self, id: &ConversationId) -> Result<(), StoreError> {
         let id = id.clone();
-        self.call(move |call| async move { call.query(&call.sql.delete, &[&id.as_str()]).await.map(drop) }).await
+        self.call(move |call| async move { write::delete(&call, &id).await }).await
     }
 }
 

@@ -73,6 +73,6 @@ mod tests {
         );
         assert!(!refused.is_retryable());
         let lost = open(server(b"")).await;
-        assert!(matches!(lost, OpenError::Postgres(_)) && lost.is_retryable(), "{lost:?}");
+        assert!(matches!(lost, OpenError::Postgres { .. }) && lost.is_retryable(), "{lost:?}");
     }
 }

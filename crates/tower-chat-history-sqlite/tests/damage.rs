@@ -85,6 +85,25 @@ async fn a_damaged_compaction_is_reported_without_quoting_it() {
 }
 
 #[tokio::test]
+async fn a_damaged_compaction_stops_no_append() {
+    use tower_chat_history_core::{
+        Append, Compact, CompactOutcome, CompactionVersion, Cut, Exchange, ExchangeId, Expect, Message, Profile,
+    };
+
+    let sql = r#"INSERT INTO compaction VALUES (1, 'default', 1, '"secret"')"#;
+    for replaces in [0, 1, 77] {
+        let (_place, store, id) = damaged(sql).await;
+        let (replaces, cut) = (CompactionVersion::new(replaces), Cut::window_from(Seq::new(1)));
+        let compact = Compact { profile: Profile::default(), replaces, cut };
+        let exchange = Exchange::new(ExchangeId::generate(), [Message::user("four")]);
+        let append = Append::new(Expect::AnyOrCreate, exchange).compact(compact);
+        let appended = store.append(&id, append).await.unwrap();
+        assert_eq!((appended.duplicate, appended.compaction), (false, Some(CompactOutcome::Kept(None))));
+        assert_eq!(store.conversation(&id).messages().await.unwrap().len(), 7);
+    }
+}
+
+#[tokio::test]
 async fn a_truncation_removes_what_cannot_be_read() {
     let sql = r#"INSERT INTO compaction VALUES (1, 'default', 1, '"secret"'), (1, 'newer', 1, '{"v":9}'),
                  (1, 'bytes', 1, CAST(x'ff00ff' AS TEXT)), (2, 'default', 1, '"secret"');

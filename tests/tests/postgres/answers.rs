@@ -72,7 +72,8 @@ async fn repeated_after_a_deletion() {
     };
     let first = append().await;
     assert_eq!(append().await, first, "the repetition finds what was stored");
-    client.batch_execute("select chat_history.delete_1('test/a')").await.unwrap();
+    let deletion = format!("select chat_history.delete_1('test/a', '{first}')");
+    client.batch_execute(&deletion).await.unwrap();
     assert_ne!(append().await, first);
 }
 
@@ -95,11 +96,19 @@ async fn every_other_lost_answer_is_asked_for_again() {
     proxy.lose(1);
     let stored = store.compact(&id, incarnation, compact(CompactionVersion::new(1), 1)).await.unwrap();
     assert_eq!(stored, CompactOutcome::Stored(CompactionVersion::new(2)));
-    store.delete(&conversation("none")).await.unwrap();
-    proxy.lose(1);
-    store.delete(&id).await.unwrap();
-    assert!(proxy.has_lost());
-    assert_eq!(store.load(&id, Load::new()).await.unwrap(), Loaded::Absent);
+    say(&store, &conversation("other"), "one").await;
+    store.delete(&conversation("other")).await.unwrap();
+    for lost in [1, 2] {
+        say(&store, &id, "one").await;
+        proxy.lose(lost);
+        store.delete(&id).await.unwrap();
+        assert!(proxy.has_lost());
+        assert_eq!(store.load(&id, Load::new()).await.unwrap(), Loaded::Absent);
+        // What was lost with the connection is prepared again.
+        store.delete(&conversation("other")).await.unwrap();
+        say(&store, &conversation("other"), "one").await;
+        store.delete(&conversation("other")).await.unwrap();
+    }
 }
 
 async fn a_truncation_is_not_repeated() {

@@ -56,7 +56,9 @@ async fn every_call_of_a_turn_is_one_round_trip() {
     assert_eq!(store.read(&id, Seq::FIRST, 10).await.unwrap().exchanges.len(), 3);
     assert_eq!(proxy.trips(), 1, "a page");
     store.delete(&id).await.unwrap();
-    assert_eq!(proxy.trips(), 1, "a deletion");
+    assert_eq!(proxy.trips(), 2, "a deletion looks first which life of the conversation it ends");
+    store.delete(&id).await.unwrap();
+    assert_eq!(proxy.trips(), 1, "a deletion of what is not there");
 }
 
 const EXCHANGES: i64 = 100_000;

@@ -6,7 +6,9 @@ mod calls;
 mod contract;
 mod cost;
 mod crash;
+mod damage;
 mod failures;
+mod late;
 mod limits;
 mod opening;
 mod proxy;
@@ -15,6 +17,7 @@ mod rules;
 mod settings;
 mod support;
 mod together;
+mod trust;
 
 use std::process::ExitCode;
 
@@ -27,13 +30,16 @@ fn main() -> ExitCode {
         contract::tests(),
         cost::tests(),
         crash::tests(),
+        damage::tests(),
         failures::tests(),
+        late::tests(),
         limits::tests(),
         opening::tests(),
         quiet::tests(),
         rules::tests(),
         settings::tests(),
         together::tests(),
+        trust::tests(),
     ];
     servers::run(postgres::NAME, postgres::is_there(), tests.into_iter().flatten().collect())
 }

@@ -11,6 +11,7 @@ use tokio_postgres::{Config, NoTls, config::SslMode};
 use tower_chat_history_core::{HistoryStore, Load, Loaded};
 use tower_chat_history_postgres::{OpenError, PostgresError, PostgresOptions, PostgresStore};
 
+use crate::settings::use_all;
 use crate::support::{connect, conversation, database, say, single, texts};
 
 pub(crate) fn tests() -> Vec<Trial> {
@@ -18,6 +19,8 @@ pub(crate) fn tests() -> Vec<Trial> {
         test("opening::replicas_that_start_together_migrate_once", replicas_that_start_together_migrate_once),
         test("opening::a_newer_schema_is_refused", a_newer_schema_is_refused),
         test("opening::a_newer_schema_that_this_library_can_use_is_used", a_newer_schema_that_can_be_used),
+        test("opening::replicas_of_two_schema_versions_share_a_database", two_schema_versions_at_once),
+        test("opening::a_database_that_is_not_there_is_named", a_database_that_is_not_there),
         test("opening::another_applications_schema_is_refused", another_applications_schema_is_refused),
         test("opening::a_commit_that_fails_says_why", a_commit_that_fails),
         test("opening::schemas_share_a_database", schemas_share_a_database),
@@ -93,7 +96,7 @@ async fn a_commit_that_fails() {
                     deferrable initially deferred for each row execute function public.fails()";
     client.batch_execute(full).await.unwrap();
     let refused = PostgresStore::connect(&url).await.unwrap_err();
-    let OpenError::Postgres(PostgresError::Sql { code, .. }) = &refused else { panic!("{refused:?}") };
+    let OpenError::Postgres { source: PostgresError::Sql { code, .. }, .. } = &refused else { panic!("{refused:?}") };
     assert_eq!((code.code(), refused.is_retryable()), ("53100", false));
     client.batch_execute("drop function public.fails() cascade").await.unwrap();
     say(&single(&url).await, &conversation("a"), "one").await;
@@ -186,7 +189,7 @@ async fn a_missing_password() {
     assert!(!missing.is_retryable());
     let url = answering(b"E\0\0\0\x1aSFATAL\0C28P01\0Mwrong\0\0").await;
     let wrong = PostgresStore::connect(&url).await.unwrap_err();
-    let OpenError::Postgres(PostgresError::Sql { code, .. }) = &wrong else { panic!("{wrong:?}") };
+    let OpenError::Postgres { source: PostgresError::Sql { code, .. }, .. } = &wrong else { panic!("{wrong:?}") };
     assert_eq!((code.code(), wrong.is_retryable()), ("28P01", false));
 }
 
@@ -202,4 +205,40 @@ async fn a_server_that_is_not_there() {
     let options = PostgresOptions::new().retry_for(std::time::Duration::ZERO);
     let refused = options.connect("postgres:///x?host=%2Fnot%2Fthere&user=x").await.unwrap_err();
     assert!(refused.is_retryable(), "{refused:?}");
+    let OpenError::Postgres { source, .. } = &refused else { panic!("{refused:?}") };
+    assert_eq!(refused.to_string(), "the database x could not be opened");
+    assert_eq!(source.to_string(), "there is no connection to PostgreSQL at /not/there:5432");
+}
+
+async fn a_database_that_is_not_there() {
+    let url = postgres::shared().url("nowhere");
+    let refused = PostgresStore::connect(&url).await.unwrap_err();
+    let OpenError::Postgres { source, .. } = &refused else { panic!("{refused:?}") };
+    assert_eq!(refused.to_string(), "the database nowhere could not be opened");
+    assert_eq!(source.to_string(), "PostgreSQL failed with SQLSTATE 3D000 (invalid_catalog_name)");
+    assert!(!refused.is_retryable());
+}
+
+/// A step to a version that there is not yet, as a library that has it would make it: what the older library calls stays.
+const NEXT_STEP: &str = "
+    alter table chat_history.conversation add column title text not null default '';
+    create table chat_history.label (conversation bigint primary key, text text not null);
+    create function chat_history.load_2(a_key text) returns bigint language sql as
+        'select len from chat_history.conversation where key = a_key';
+    insert into chat_history.schema_version values (2, 1)";
+
+async fn two_schema_versions_at_once() {
+    let url = database().await;
+    let (running, id) = (single(&url).await, conversation("a"));
+    say(&running, &id, "before").await;
+    connect(&url).await.batch_execute(&format!("begin; {NEXT_STEP}; commit")).await.unwrap();
+    say(&running, &id, "during").await;
+    use_all(&running).await;
+    // It may also be started again meanwhile.
+    let started = single(&url).await;
+    say(&started, &id, "after").await;
+    use_all(&started).await;
+    assert_eq!(texts(&running, &id).await, ["before", "during", "after"]);
+    let len = connect(&url).await.query_one("select chat_history.load_2('test/a')", &[]).await.unwrap();
+    assert_eq!(len.get::<_, i64>(0), 3, "the newer library goes on beside them");
 }

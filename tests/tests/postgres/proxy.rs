@@ -20,6 +20,7 @@ use tokio::{
         UnixListener, UnixStream,
         unix::{OwnedReadHalf, OwnedWriteHalf},
     },
+    sync::watch,
 };
 
 const SOCKET: &str = ".s.PGSQL.5432";
@@ -41,6 +42,21 @@ struct Wire {
     frozen: AtomicIsize,
     /// How many transactions are said not to be begun, as a standby says it.
     refused: AtomicUsize,
+    held: watch::Sender<Hold>,
+}
+
+/// Whether a request is kept back on its way to the server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Hold {
+    No,
+    /// The next one whose text has that in it.
+    Next(&'static str),
+    /// It is kept back.
+    Held,
+    /// It goes on to the server.
+    Released,
+    /// The server has answered it.
+    Answered,
 }
 
 /// The body of what a standby answers to "begin read write", behind its length.
@@ -58,6 +74,7 @@ impl Proxy {
             lost: AtomicIsize::new(0),
             frozen: AtomicIsize::new(0),
             refused: AtomicUsize::new(0),
+            held: watch::Sender::new(Hold::No),
         });
         let each = Arc::clone(&wire);
         tokio::spawn(async move {
@@ -97,6 +114,22 @@ impl Proxy {
         self.wire.refused.store(transactions, SeqCst);
     }
 
+    /// Keeps back the next request whose text has that in it, as a network does that delivers late. Its client may leave.
+    pub(crate) fn hold(&self, text: &'static str) {
+        self.wire.held.send_replace(Hold::Next(text));
+    }
+
+    /// Waits until the request is kept back.
+    pub(crate) async fn has_held(&self) {
+        self.wire.held.subscribe().wait_for(|held| *held == Hold::Held).await.unwrap();
+    }
+
+    /// Delivers the request that was kept back, and waits until the server has answered it. Nobody gets the answer.
+    pub(crate) async fn release(&self) {
+        self.wire.held.send_replace(Hold::Released);
+        self.wire.held.subscribe().wait_for(|held| *held == Hold::Answered).await.unwrap();
+    }
+
     /// Whether the answer that was to be lost is.
     pub(crate) fn has_lost(&self) -> bool {
         self.wire.lost.load(SeqCst) <= 0
@@ -124,7 +157,38 @@ impl Wire {
             if matches!(kind, b'S' | b'Q') {
                 self.trips.fetch_add(1, Relaxed);
             }
+            let is_next = |held: &mut Hold| {
+                let next =
+                    matches!(held, Hold::Next(text) if message.windows(text.len()).any(|part| part == text.as_bytes()));
+                if next {
+                    *held = Hold::Held;
+                }
+                next
+            };
+            if self.held.send_if_modified(is_next) {
+                self.held.subscribe().wait_for(|held| *held == Hold::Released).await.unwrap();
+                return self.deliver(kind, message, from, to).await;
+            }
             to.write_all(&[&[kind], &message[..]].concat()).await?;
+        }
+    }
+
+    /// Delivers a request that was kept back, to its end.
+    async fn deliver(
+        &self,
+        mut kind: u8,
+        mut message: Vec<u8>,
+        mut from: OwnedReadHalf,
+        mut to: OwnedWriteHalf,
+    ) -> io::Result<()> {
+        loop {
+            to.write_all(&[&[kind], &message[..]].concat()).await?;
+            if matches!(kind, b'S' | b'Q') {
+                self.held.subscribe().wait_for(|held| *held == Hold::Answered).await.unwrap();
+                return Ok(());
+            }
+            kind = from.read_u8().await?;
+            message = body(&mut from).await?;
         }
     }
 
@@ -142,6 +206,12 @@ impl Wire {
             }
             // "Ready for the next one" ends an answer.
             let ends = kind == b'Z';
+            if *self.held.borrow() == Hold::Released {
+                if ends {
+                    self.held.send_replace(Hold::Answered);
+                }
+                continue;
+            }
             if self.lost.load(SeqCst) == 1 {
                 if ends {
                     self.lost.store(0, SeqCst);

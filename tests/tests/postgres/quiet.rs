@@ -6,7 +6,8 @@ use libtest_mimic::Trial;
 use log::{LevelFilter, Log, Metadata, Record};
 use tests::servers::test;
 use tower_chat_history_core::{
-    Append, CompactionVersion, ConversationId, Expect, HistoryStore, Load, LoadLimit, Loaded, Seq, StoreError,
+    Append, CompactOutcome, CompactionVersion, ConversationId, Expect, HistoryStore, Load, LoadLimit, Loaded, Seq,
+    StoreError, Summary,
 };
 use tower_chat_history_postgres::{OpenError, PostgresOptions, PostgresStore};
 
@@ -17,7 +18,8 @@ pub(crate) fn tests() -> Vec<Trial> {
         test("quiet::no_text_is_in_an_error_of_the_database", no_text_is_in_an_error_of_the_database),
         test("quiet::no_text_is_logged_by_the_driver", no_text_is_logged_by_the_driver),
         test("quiet::a_damaged_record_is_named_and_not_quoted", a_damaged_record_is_named_and_not_quoted),
-        test("quiet::a_damaged_compaction_stops_an_append_that_would_replace_it", a_damaged_compaction),
+        test("quiet::a_damaged_compaction_is_reported_and_stops_no_append", a_damaged_compaction),
+        test("quiet::a_compaction_that_the_database_refuses_stops_no_append", a_compaction_that_cannot_be_stored),
         test("quiet::what_a_window_leaves_out_is_not_read", what_a_window_leaves_out),
         test("quiet::a_row_that_was_taken_out_is_noticed", a_row_that_was_taken_out_is_noticed),
         test("quiet::no_password_is_in_an_error", no_password_is_in_an_error),
@@ -108,23 +110,68 @@ async fn a_damaged_compaction() {
         say(&store, &id, text).await;
     }
     let incarnation = window(&store, &id).await.revision.incarnation();
-    store.compact(&id, incarnation, compact(CompactionVersion::NONE, 1)).await.unwrap();
-    for damage in ["{secret", "", "\"secret\"", "{\"v\":9}", "{\"v\":1,\"window_start\":\"secret\"}"] {
-        let damages = format!("update chat_history.compaction set body = '{damage}'");
-        client.batch_execute(&damages).await.unwrap();
-        for replaces in [CompactionVersion::NONE, CompactionVersion::new(1)] {
-            for error in [
-                store.append(&id, append("three").compact(compact(replaces, 1))).await.unwrap_err(),
-                store.compact(&id, incarnation, compact(replaces, 1)).await.unwrap_err(),
-                store.load(&id, Load::new()).await.unwrap_err(),
-            ] {
-                assert!(matches!(error, StoreError::CorruptCompaction { .. }), "{damage}: {error:?}");
-                assert!(!shown(&error).contains("secret"), "{error:?}");
-            }
+    let whole = store.compact(&id, incarnation, compact(CompactionVersion::NONE, 1)).await.unwrap();
+    let CompactOutcome::Stored(mut version) = whole else { panic!("{whole:?}") };
+    let mut expected = vec!["one".to_owned(), "two".to_owned()];
+    for damage in [
+        "body = '{secret'",
+        "body = ''",
+        "body = '\"secret\"'",
+        "body = '{\"v\":9}'",
+        "body = '{\"v\":1,\"window_start\":\"secret\"}'",
+        "window_start = 0",
+        "rounds_start = 0",
+        "cleared_before = 0",
+        "covers_to = 1",
+    ] {
+        client.batch_execute(&format!("update chat_history.compaction set {damage}")).await.unwrap();
+        let other = CompactionVersion::new(77);
+        for error in [
+            store.load(&id, Load::new()).await.unwrap_err(),
+            store.compact(&id, incarnation, compact(other, 1)).await.unwrap_err(),
+        ] {
+            assert!(matches!(error, StoreError::CorruptCompaction { .. }), "{damage}: {error:?}");
+            assert!(!shown(&error).contains("secret"), "{error:?}");
         }
+        // An exchange was paid for: it is stored whatever became of the compaction that is there.
+        let appended = store.append(&id, append("stale").compact(compact(other, 1))).await.unwrap();
+        assert_eq!(appended.compaction, Some(CompactOutcome::Kept(None)), "{damage}");
+        client.batch_execute("update chat_history.compaction set covers_to = 0").await.unwrap();
+        // One that takes the place of the damaged one mends it.
+        let appended = store.append(&id, append("next").compact(compact(version, 1))).await.unwrap();
+        version = version.next();
+        assert_eq!(appended.compaction, Some(CompactOutcome::Stored(version)), "{damage}");
+        assert_eq!(window(&store, &id).await.compaction.unwrap().version, version);
+        expected.extend(["stale".to_owned(), "next".to_owned()]);
     }
-    assert_eq!(texts(&store, &id).await, ["one", "two"], "nothing was written");
-    say(&store, &id, "three").await;
+    assert_eq!(texts(&store, &id).await, expected);
+}
+
+/// What the database has against a compaction, and is no rule, stops no exchange.
+async fn a_compaction_that_cannot_be_stored() {
+    let url = database().await;
+    let (store, client) = (single(&url).await, connect(&url).await);
+    let id = conversation("a");
+    let incarnation = say(&store, &id, "one").await.revision.incarnation();
+    let check = "alter table chat_history.compaction add constraint no_secrets check (body not like '%secret%')";
+    client.batch_execute(check).await.unwrap();
+    let mut secret = compact(CompactionVersion::NONE, 0);
+    secret.cut.summary = Some(Summary::new("secret", Seq::FIRST));
+    let exchange = append("two").compact(secret.clone());
+    let appended = store.append(&id, exchange.clone()).await.unwrap();
+    assert_eq!((appended.duplicate, appended.compaction), (false, Some(CompactOutcome::Kept(None))));
+    assert!(store.append(&id, exchange).await.unwrap().duplicate);
+    let refused = store.compact(&id, incarnation, secret.clone()).await.unwrap_err();
+    assert!(matches!(refused, StoreError::Backend { .. }) && shown(&refused).contains("no_secrets"), "{refused:?}");
+    // What breaks a rule is refused with the exchange, as everywhere.
+    let beyond = store.append(&id, append("x").compact(compact(CompactionVersion::NONE, 99))).await.unwrap_err();
+    assert!(matches!(beyond, StoreError::Compaction(_)), "{beyond:?}");
+    // What is wrong with the exchange itself is told.
+    let check = "alter table chat_history.exchange add constraint no_third check (body not like '%three%')";
+    client.batch_execute(check).await.unwrap();
+    let refused = store.append(&id, append("three").compact(secret)).await.unwrap_err();
+    assert!(matches!(refused, StoreError::Backend { .. }), "{refused:?}");
+    assert_eq!(texts(&store, &id).await, ["one", "two"]);
 }
 
 async fn what_a_window_leaves_out() {
@@ -155,7 +202,7 @@ async fn a_row_that_was_taken_out_is_noticed() {
     for missing in [1, 0, 2] {
         client.batch_execute(&format!("delete from chat_history.exchange where seq = {missing}")).await.unwrap();
         let error = store.load(&id, Load::new()).await.unwrap_err();
-        let first = if missing == 1 { 1 } else { 0 };
+        let first = u64::from(missing == 1);
         assert!(matches!(&error, StoreError::Corrupt { seq, .. } if seq.get() == first), "{missing}: {error:?}");
     }
 }

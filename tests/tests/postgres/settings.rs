@@ -34,7 +34,7 @@ async fn database_with(setting: &str) -> String {
 }
 
 /// Makes every call.
-async fn use_all(store: &PostgresStore) {
+pub(crate) async fn use_all(store: &PostgresStore) {
     let id = conversation("all");
     let first = say(store, &id, "one").await;
     store.append(&id, append("two").compact(compact(CompactionVersion::NONE, 1))).await.unwrap();
@@ -135,7 +135,7 @@ async fn a_plan_made_for_small_tables() {
     // The store's own connection, whose session keeps the plans.
     let client = store.pool().get().await.unwrap();
     let compact = "select r_verdict from chat_history.compact_1('test/long', (select incarnation from chat_history.conversation), \
-                   'default', 0, 0, 0, 0, 0, '')";
+                   gen_random_uuid(), 'default', 0, 0, 0, 0, 0, '')";
     for _ in 0..3 {
         client.batch_execute(&format!("begin; {load}; {read}; {}; {compact}; rollback", append(0))).await.unwrap();
     }

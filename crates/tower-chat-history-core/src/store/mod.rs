@@ -68,7 +68,9 @@ pub trait HistoryStore: fmt::Debug + Send + Sync + 'static {
     ///
     /// A compaction that replaces another version than the stored one is left out, whatever it says: the exchange is stored
     /// all the same and [`Appended::compaction`] says so. Only one that replaces the stored one is held to the
-    /// [rules](crate::Cut::check), in the log that has the exchange.
+    /// [rules](crate::Cut::check), in the log that has the exchange. One that cannot be stored for a reason that is no rule, as
+    /// when the stored one cannot be read, does not stop the exchange either: it is reported as
+    /// [`Kept(None)`](CompactOutcome::Kept).
     ///
     /// # Errors
     ///

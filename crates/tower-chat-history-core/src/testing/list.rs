@@ -262,6 +262,29 @@ macro_rules! __conformance_list {
                 a_pruned_log_is_forked
                 a_pruned_log_is_imported_into
             }
+            empty {
+                a_load_of_empty_exchanges_is_bounded
+                empty_and_other_exchanges_add_up
+                turns_of_empty_exchanges_are_not_split
+                empty_exchanges_have_their_place_in_the_log
+            }
+            nul {
+                a_summary_with_nul_is_stored_and_replaced
+                an_append_replaces_a_summary_with_nul
+                a_stale_compaction_is_left_out_for_a_summary_with_nul
+                editing_spares_or_removes_a_summary_with_nul
+            }
+            kept {
+                an_equal_compaction_of_another_call_is_kept
+                an_equal_compaction_of_another_append_is_kept
+                one_of_equal_racing_compactions_is_stored
+            }
+            late {
+                a_late_compaction_does_not_reach_the_next_life
+                a_late_append_does_not_reach_the_next_life
+                a_late_truncation_does_not_reach_the_next_life
+                a_late_prune_does_not_reach_the_next_life
+            }
             editing {
                 #[needs(truncate)]
                 a_conversation_is_truncated

@@ -123,7 +123,7 @@ impl Lease {
         &mut self,
         question: impl AsyncFnOnce(&Object) -> Result<T, PostgresError>,
     ) -> Result<T, PostgresError> {
-        let object = self.object.as_ref().ok_or(PostgresError::Connection { source: None })?;
+        let object = self.object.as_ref().ok_or(PostgresError::Connection { server: None, source: None })?;
         self.waiting = true;
         let answer = question(object).await;
         self.waiting = false;

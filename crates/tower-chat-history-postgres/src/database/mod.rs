@@ -39,7 +39,11 @@ pub(crate) const LIMITS: &str = "set local search_path = pg_catalog; set local l
 /// A pool, and what is asked of it.
 pub(crate) struct Database {
     pub(crate) pool: Pool,
+    /// Where the server is, if the pool is the store's own: hosts and ports.
+    pub(crate) server: Option<String>,
     pub(crate) schema: String,
+    /// The role whose schema is used beside those of the current role.
+    pub(crate) schema_owner: Option<String>,
     pub(crate) sql: Sql,
     /// Whether statements are prepared and kept, which needs that a connection is the same server session all the time.
     pub(crate) prepare: bool,
@@ -84,7 +88,8 @@ impl Database {
         if Handle::try_current().is_err() {
             return Err(PostgresError::NoRuntime);
         }
-        Ok(Lease::new(self.pool.get().await?, self.prepare))
+        let object = self.pool.get().await.map_err(|error| PostgresError::from(error).at(self.server.as_deref()))?;
+        Ok(Lease::new(object, self.prepare))
     }
 
     /// Whether a call would have to wait for a connection.

@@ -1,5 +1,6 @@
 //! What can go wrong.
 
+mod conditions;
 mod open;
 mod postgres;
 

@@ -5,14 +5,16 @@ use std::{fmt, io};
 use deadpool_postgres::{PoolError, TimeoutType};
 use tokio_postgres::error::SqlState;
 
+use super::conditions;
+
 /// A failure of the database or of the way to it, without the texts that PostgreSQL sends along: they may quote rows.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PostgresError {
     /// PostgreSQL refused the statement.
     #[error(
-        "PostgreSQL failed with SQLSTATE {}{}{}",
-        code.code(), Place(table.as_deref(), constraint.as_deref()), hint(code)
+        "PostgreSQL failed with SQLSTATE {}{}{}{}",
+        code.code(), Condition(code), Place(table.as_deref(), constraint.as_deref()), hint(code)
     )]
     Sql {
         /// What it says happened.
@@ -23,8 +25,10 @@ pub enum PostgresError {
         constraint: Option<String>,
     },
     /// The connection was not made, or was lost.
-    #[error("there is no connection to PostgreSQL")]
+    #[error("there is no connection to PostgreSQL{}", At(server.as_deref()))]
     Connection {
+        /// The hosts and ports that were tried, if the connection was to be made and the store has its own pool.
+        server: Option<String>,
         /// What happened.
         source: Option<io::Error>,
     },
@@ -52,6 +56,9 @@ pub enum PostgresError {
     /// The call was not made in a tokio runtime, which connections need.
     #[error("the store was called outside of a tokio runtime")]
     NoRuntime,
+    /// The conversation was to be deleted, and other calls began it again each time.
+    #[error("other calls kept beginning the conversation again")]
+    Changing,
     /// The server's answer, or a parameter, is not what this library expects.
     #[error("PostgreSQL and this library do not understand each other")]
     Protocol,
@@ -62,8 +69,31 @@ struct Place<'a>(Option<&'a str>, Option<&'a str>);
 impl fmt::Display for Place<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self(_, Some(name)) | Self(Some(name), None) => write!(f, " ({name})"),
+            Self(_, Some(constraint)) => write!(f, ", constraint {constraint}"),
+            Self(Some(table), None) => write!(f, ", table {table}"),
             Self(None, None) => Ok(()),
+        }
+    }
+}
+
+struct Condition<'a>(&'a SqlState);
+
+impl fmt::Display for Condition<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match conditions::name(self.0.code()) {
+            Some(name) => write!(f, " ({name})"),
+            None => Ok(()),
+        }
+    }
+}
+
+struct At<'a>(Option<&'a str>);
+
+impl fmt::Display for At<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(server) => write!(f, " at {server}"),
+            None => Ok(()),
         }
     }
 }
@@ -114,10 +144,18 @@ impl PostgresError {
     pub fn is_retryable(&self) -> bool {
         match self {
             Self::Sql { code, .. } => PASSING.contains(code) || code.code() == TRANSACTION_TIMEOUT,
-            Self::Connection { .. } | Self::PoolTimeout | Self::NoRuntime | Self::NoAnswer => true,
+            Self::Connection { .. } | Self::PoolTimeout | Self::NoRuntime | Self::NoAnswer | Self::Changing => true,
             Self::NoPassword | Self::ServerWithoutTls | Self::Handshake { .. } | Self::PoolClosed | Self::Protocol => {
                 false
             }
+        }
+    }
+
+    /// The same failure of a connection that was to be made to that server.
+    pub(crate) fn at(self, place: Option<&str>) -> Self {
+        match self {
+            Self::Connection { server: None, source } => Self::Connection { server: place.map(str::to_owned), source },
+            error => error,
         }
     }
 
@@ -176,14 +214,14 @@ impl From<tokio_postgres::Error> for PostgresError {
         }
         let (closed, kind) = (error.is_closed(), error.to_string());
         let Some(source) = error.into_source() else {
-            return if closed { Self::Connection { source: None } } else { Self::Protocol };
+            return if closed { Self::Connection { server: None, source: None } } else { Self::Protocol };
         };
         match source.downcast::<io::Error>() {
             // This is how rustls says what it thinks of a certificate; another error is the network's.
             Ok(source) if kind == HANDSHAKE && source.kind() == io::ErrorKind::InvalidData => {
                 Self::Handshake { source }
             }
-            Ok(source) => Self::Connection { source: Some(*source) },
+            Ok(source) => Self::Connection { server: None, source: Some(*source) },
             Err(source) if kind == HANDSHAKE && source.to_string() == WITHOUT_TLS => Self::ServerWithoutTls,
             Err(source) if kind == HANDSHAKE => Self::Handshake { source },
             Err(source) if source.to_string() == NO_PASSWORD => Self::NoPassword,
@@ -205,7 +243,7 @@ impl From<PoolError> for PostgresError {
             PoolError::Timeout(TimeoutType::Wait | TimeoutType::Create | TimeoutType::Recycle) => Self::PoolTimeout,
             PoolError::Closed => Self::PoolClosed,
             PoolError::NoRuntimeSpecified => Self::NoRuntime,
-            PoolError::PostCreateHook(_) => Self::Connection { source: None },
+            PoolError::PostCreateHook(_) => Self::Connection { server: None, source: None },
         }
     }
 }
@@ -228,7 +266,7 @@ mod tests {
             let error = StoreError::from(Failure::from(sql(SqlState::from_code(code))));
             assert!(error.is_retryable(), "{code}");
         }
-        assert!(PostgresError::Connection { source: None }.is_retryable());
+        assert!(PostgresError::Connection { server: None, source: None }.is_retryable());
     }
 
     #[test]
@@ -248,9 +286,22 @@ mod tests {
     }
 
     #[test]
+    fn a_connection_that_is_not_made_names_the_server() {
+        let error = PostgresError::Connection { server: None, source: None };
+        assert_eq!(
+            error.at(Some("db.internal:5432")).to_string(),
+            "there is no connection to PostgreSQL at db.internal:5432"
+        );
+        let unknown = PostgresError::Connection { server: None, source: None };
+        assert_eq!(unknown.at(None).to_string(), "there is no connection to PostgreSQL");
+    }
+
+    #[test]
     fn an_error_names_the_state_and_the_table() {
         let error = sql(SqlState::UNIQUE_VIOLATION);
-        assert_eq!(error.to_string(), "PostgreSQL failed with SQLSTATE 23505 (exchange)");
+        assert_eq!(error.to_string(), "PostgreSQL failed with SQLSTATE 23505 (unique_violation), table exchange");
+        let unknown = PostgresError::Sql { code: SqlState::from_code("XY123"), table: None, constraint: None };
+        assert_eq!(unknown.to_string(), "PostgreSQL failed with SQLSTATE XY123");
         let refused = sql(SqlState::INVALID_AUTHORIZATION_SPECIFICATION);
         assert!(refused.to_string().contains("only with TLS"), "{refused}");
     }

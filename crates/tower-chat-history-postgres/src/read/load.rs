@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use tokio_postgres::Row;
-use tower_chat_history_core::{ConversationId, ExchangeId, Load, Loaded, Profile, Recorded, Window};
+use tower_chat_history_core::{ConversationId, ExchangeId, Load, Loaded, Profile, Recorded, Seq, StoreError, Window};
 
 use crate::{
     database::{Database, Line, Parameter, Question, ask},
     error::Failure,
-    log::{self, count, revision, stored, uuid},
+    log::{self, Head, count, stored, uuid},
     sql::{Sql, Statements},
 };
 
@@ -61,34 +61,49 @@ impl Question for LoadQuestion {
     }
 }
 
+/// Where a conversation's row has what it is asked for; the first two in pages too.
+pub(super) const FROM: usize = 10;
+pub(super) const TO: usize = 11;
+const RECORDED: usize = 12;
+const COMPACTION: usize = 13;
+const POSITIONS: usize = 14;
+const COMPACTION_BODY: usize = 2;
+
 /// What the function's rows say.
 async fn loaded(id: &ConversationId, profile: &Profile, mut rows: Vec<Row>) -> Result<Loaded, Failure> {
-    let Some(head) = take_head(&mut rows) else { return Ok(Loaded::Absent) };
-    let Some(to) = head.try_get::<_, Option<i64>>(9)?.map(count) else { return Ok(Loaded::Unchanged) };
-    let from = count(head.try_get(8)?);
-    let exchanges = log::exchanges(id, rows, from, to).await;
-    if head.try_get::<_, Option<i64>>(5)?.is_some() {
+    let Some(row) = take_head(&mut rows) else { return Ok(Loaded::Absent) };
+    let head = Head::from_row(id, &row)?;
+    let Some(to) = row.try_get::<_, Option<i64>>(TO)?.map(count) else { return Ok(Loaded::Unchanged) };
+    let from = count(row.try_get(FROM)?);
+    let exchanges = log::exchanges(id, head, rows, from, to).await;
+    if row.try_get::<_, Option<i64>>(RECORDED)?.is_some() {
         let recorded = exchanges?.pop();
         // There is one, or it was missed above.
         return Ok(recorded.map_or(Loaded::Absent, Loaded::AlreadyRecorded));
     }
-    window(id, profile, &head, from, exchanges?)
+    window(id, profile, &row, head, from, exchanges)
 }
 
 fn window(
     id: &ConversationId,
     profile: &Profile,
-    head: &Row,
+    row: &Row,
+    head: Head,
     from: u64,
-    exchanges: Vec<Recorded>,
+    exchanges: Result<Vec<Recorded>, StoreError>,
 ) -> Result<Loaded, Failure> {
-    let revision = revision(head.try_get(2)?, head.try_get(3)?, head.try_get(4)?);
-    let compaction = match head.try_get::<_, Option<i64>>(6)? {
-        Some(version) => Some(log::compaction(id, profile, version, head.try_get(1)?)?),
+    let compaction = match row.try_get::<_, Option<i64>>(COMPACTION)? {
+        Some(version) => {
+            let (positions, body) = (row.try_get(POSITIONS)?, row.try_get(COMPACTION_BODY)?);
+            Some(log::compaction(id, head.len, profile, version, positions, body)?)
+        }
         None => None,
     };
-    let truncated = from > count(head.try_get(7)?);
-    Ok(Loaded::Window(Window::new(revision, compaction, exchanges, truncated)))
+    let start = compaction.as_ref().map_or(Seq::FIRST, |compaction| compaction.cut.window_start);
+    let exchanges = exchanges?;
+    head.check_window(id, &exchanges)?;
+    let truncated = from > start.max(head.revision.first()).get();
+    Ok(Loaded::Window(Window::new(head.revision, compaction, exchanges, truncated)))
 }
 
 /// The conversation's own row: the one without a position.

@@ -2,11 +2,11 @@
 
 use tower_chat_history_core::{ConversationId, Page, Seq};
 
-use super::load::take_head;
+use super::load::{FROM, TO, take_head};
 use crate::{
     database::Call,
     error::Failure,
-    log::{self, count, revision, stored},
+    log::{self, Head, count, stored},
 };
 
 /// A page ends before the exchange with which its messages would be larger.
@@ -17,9 +17,9 @@ pub(crate) async fn page(call: &Call, id: &ConversationId, from: Seq, limit: usi
     let limit = i64::try_from(limit).unwrap_or(i64::MAX).min(i64::from(i32::MAX));
     let from = stored(from.get());
     let mut rows = call.query(&call.sql.read, &[&id.as_str(), &from, &limit, &PAGE_BYTES]).await?;
-    let Some(head) = take_head(&mut rows) else { return Ok(Page::absent()) };
-    let revision = revision(head.try_get(2)?, head.try_get(3)?, head.try_get(4)?);
-    let (len, from, to) = (count(head.try_get(5)?), count(head.try_get(6)?), count(head.try_get(7)?));
-    let exchanges = log::exchanges(id, rows, from, to).await?;
-    Ok(Page::new(revision, exchanges, to < len))
+    let Some(row) = take_head(&mut rows) else { return Ok(Page::absent()) };
+    let head = Head::from_row(id, &row)?;
+    let (from, to) = (count(row.try_get(FROM)?), count(row.try_get(TO)?));
+    let exchanges = log::exchanges(id, head, rows, from, to).await?;
+    Ok(Page::new(head.revision, exchanges, to < head.len))
 }

@@ -1,5 +1,7 @@
 //! What is in the database, and bringing it up to date.
 
+mod owners;
+
 use tokio::{runtime::Handle, time::timeout};
 use tokio_postgres::types::Type;
 
@@ -47,7 +49,7 @@ async fn migrate_with_retries(database: &mut Database) -> Result<(), OpenError> 
     let mut retry = database.retry();
     loop {
         match try_migrate(database).await {
-            Err(OpenError::Postgres(error)) => retry.again(error, &database.pool).await?,
+            Err(OpenError::Postgres { source, .. }) => retry.again(source, &database.pool).await?,
             done => return done,
         }
     }
@@ -94,11 +96,16 @@ async fn within(database: &Database, transaction: &mut Lease) -> Result<(), Open
         }
     };
     let insert = in_schema("insert into @.schema_version (version, readable_from) values ($1, $2)", &database.schema);
-    for ((step, readable_from), number) in MIGRATIONS.iter().zip(1..).filter(|(_, number)| *number > version) {
+    for (number, (step, readable_from)) in steps_after(version, &MIGRATIONS) {
         transaction.batch(&in_schema(step, &database.schema)).await?;
         transaction.query(&statement(&insert, &[Type::INT4, Type::INT4]), &[&number, readable_from]).await?;
     }
     Ok(())
+}
+
+/// The steps that a schema of that version lacks, with the version that each leads to.
+fn steps_after<S>(version: i32, steps: &[S]) -> impl Iterator<Item = (i32, &S)> {
+    (1..).zip(steps).filter(move |(number, _)| *number > version)
 }
 
 /// What the database has, and what a transaction in it is like.
@@ -126,6 +133,7 @@ async fn look(database: &Database, transaction: &mut Lease) -> Result<(Found, De
         return Err(OpenError::Encoding { encoding });
     }
     let defaults = Defaults { isolated: column(4)?, read_only: column(5)? };
+    owners::check(database, transaction).await?;
     // Other applications have a table `schema_version` too, but hardly one with this column.
     if !column(2)? {
         return if column(3)? {
@@ -148,4 +156,18 @@ async fn look(database: &Database, transaction: &mut Lease) -> Result<(Found, De
 
 fn statement(text: &str, types: &[Type]) -> Statement {
     Statement { text: text.into(), types: types.into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_schema_gets_the_steps_that_it_lacks_in_their_order() {
+        let after = |version| steps_after(version, &["one", "two", "three"]).collect::<Vec<_>>();
+        assert_eq!(after(0), [(1, &"one"), (2, &"two"), (3, &"three")]);
+        assert_eq!(after(2), [(3, &"three")]);
+        assert_eq!(after(3), []);
+        assert_eq!(after(99), [], "a newer library was here");
+    }
 }

@@ -25,6 +25,24 @@ pub(crate) async fn append(
     append: &Append,
     name: Uuid,
 ) -> Result<Appended, Failure> {
+    let refused = match once(database, id, append, name).await {
+        Err(Failure::Postgres(refused)) if append.compact.is_some() && !refused.is_retryable() => refused,
+        done => return done,
+    };
+    // What the database has against the compaction must not stop the exchange, which was paid for. If it has something against
+    // the exchange, or knows it by now, that is told.
+    let alone = Append::new(append.expect, append.exchange.clone());
+    match once(database, id, &alone, name).await {
+        Ok(mut appended) => {
+            appended.compaction = (!appended.duplicate).then_some(CompactOutcome::Kept(None));
+            Ok(appended)
+        }
+        Err(Failure::Postgres(_)) => Err(refused.into()),
+        Err(refused) => Err(refused),
+    }
+}
+
+async fn once(database: &Arc<Database>, id: &ConversationId, append: &Append, name: Uuid) -> Result<Appended, Failure> {
     let body = append.exchange.encode().map_err(StoreError::backend)?;
     let cut = append.compact.as_ref().map(CutParameters::new).transpose()?;
     let question = AppendQuestion { id: id.clone(), append: append.clone(), body, cut, name };
@@ -64,7 +82,8 @@ impl Question for AppendQuestion {
             Box::new(self.name),
             Box::new(exchange.id.as_str()),
             Box::new(exchange.continues.map(|seq| stored(seq.get()))),
-            Box::new(stored(exchange.messages.len() as u64)),
+            // As limits count them.
+            Box::new(stored(exchange.messages.len().max(1) as u64)),
             Box::new(stored(exchange.bytes() as u64)),
             Box::new(self.body.as_str()),
             Box::new(cut.map(|cut| cut.profile.as_str())),

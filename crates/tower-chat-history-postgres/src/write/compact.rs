@@ -45,13 +45,14 @@ pub(crate) async fn compact(
     compact: Compact,
 ) -> Result<CompactOutcome, Failure> {
     let cut = CutParameters::new(&compact)?;
-    let incarnation = uuid(incarnation);
+    let (incarnation, name) = (uuid(incarnation), uuid(Incarnation::random()));
     let rows = call
         .query(
             &call.sql.compact,
             &[
                 &id.as_str(),
                 &incarnation,
+                &name,
                 &cut.profile.as_str(),
                 &cut.replaces,
                 &cut.window,
@@ -69,7 +70,7 @@ pub(crate) async fn compact(
     outcome(id, &compact, row, 0)
 }
 
-/// What became of a compaction: verdict, version and body stand in a row from a column on.
+/// What became of a compaction: verdict, version, positions and body stand in a row from a column on.
 pub(super) fn outcome(
     id: &ConversationId,
     compact: &Compact,
@@ -78,30 +79,24 @@ pub(super) fn outcome(
 ) -> Result<CompactOutcome, Failure> {
     let version: Option<i64> = row.try_get(column + 1)?;
     let refused = |error: CompactionError| Err(StoreError::from(error).into());
-    match row.try_get::<_, i32>(column)? {
-        0 => Ok(CompactOutcome::Stored(CompactionVersion::new(count(version.unwrap_or_default())))),
-        1 => match version {
-            None => Ok(CompactOutcome::Kept(None)),
-            Some(version) => kept(log::compaction(id, &compact.profile, version, row.try_get(column + 2)?)?, compact),
-        },
-        2 => refused(CompactionError::GoesBack),
-        3 => refused(CompactionError::CoversWindow),
-        4 => refused(CompactionError::BeyondLog),
-        5 => refused(CompactionError::NotAnOpening { seq: compact.cut.window_start }),
-        6 => {
-            // What cannot be read is told as a load tells it.
-            log::compaction(id, &compact.profile, version.unwrap_or_default(), row.try_get(column + 2)?)?;
-            Err(PostgresError::Protocol.into())
+    match (row.try_get::<_, i32>(column)?, version) {
+        (0, Some(version)) => Ok(CompactOutcome::Stored(CompactionVersion::new(count(version)))),
+        (1, None) => Ok(CompactOutcome::Kept(None)),
+        (1, Some(version)) => {
+            let stored = log::compaction(
+                id,
+                u64::MAX,
+                &compact.profile,
+                version,
+                row.try_get(column + 2)?,
+                row.try_get(column + 3)?,
+            );
+            Ok(CompactOutcome::Kept(Some(stored?)))
         }
+        (2, _) => refused(CompactionError::GoesBack),
+        (3, _) => refused(CompactionError::CoversWindow),
+        (4, _) => refused(CompactionError::BeyondLog),
+        (5, _) => refused(CompactionError::NotAnOpening { seq: compact.cut.window_start }),
         _ => Err(PostgresError::Protocol.into()),
     }
-}
-
-/// Another one is stored. If it is the very one that was to be stored, this call stored it and did not hear of it: its answer
-/// was lost with the connection, and the call was repeated.
-fn kept(stored: tower_chat_history_core::Compaction, compact: &Compact) -> Result<CompactOutcome, Failure> {
-    if stored.version == compact.replaces.next() && stored.cut == compact.cut {
-        return Ok(CompactOutcome::Stored(stored.version));
-    }
-    Ok(CompactOutcome::Kept(Some(stored)))
 }

@@ -1,12 +1,12 @@
 //! What becomes of all of a conversation's compactions.
 
-use tower_chat_history_core::{Compact, Compaction, CompactionVersion, Cut, Profile};
+use tower_chat_history_core::{Compact, Compaction, CompactionVersion, Cut, Incarnation, Profile};
 
 use super::compact::CutParameters;
 use crate::{
     database::{Call, Lease},
     error::Failure,
-    log::{Log, count, stored},
+    log::{Log, count, stored, uuid},
 };
 
 /// Replaces the compaction of each profile by what is to stay of it, or removes it: one that cannot be read, in any case.
@@ -37,11 +37,13 @@ async fn replace(
     let version = stored(compaction.version.get());
     let compact = Compact { profile, replaces: compaction.version, cut: compaction.cut };
     let cut = CutParameters::new(&compact)?;
+    // No call goes by this name: who stored the compaction as it was did not store this one.
+    let name = uuid(Incarnation::random());
     let row = [&cut.window, &cut.rounds, &cut.cleared, &cut.covers];
     transaction
         .query(
             &call.sql.set_compaction,
-            &[&log.id, &compact.profile.as_str(), &version, row[0], row[1], row[2], row[3], &cut.body],
+            &[&log.id, &compact.profile.as_str(), &version, row[0], row[1], row[2], row[3], &name, &cut.body],
         )
         .await?;
     Ok(())

@@ -4,12 +4,14 @@
 mod append;
 mod compact;
 mod compactions;
+mod delete;
 mod prune;
 mod truncate;
 
 pub(crate) use self::{
     append::{AppendQuestion, append},
     compact::compact,
+    delete::delete,
     prune::prune,
     truncate::truncate,
 };

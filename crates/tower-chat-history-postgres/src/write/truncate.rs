@@ -51,11 +51,11 @@ async fn within(
         transaction.query(&sql.remove_conversation, &[&log.id]).await?;
         return Ok(Truncated::new(None, log.len - log.first()));
     }
-    // What is counted before the first one that is removed is what counts from now on.
-    let rows = transaction.query(&sql.sums_at, &[&log.id, &stored(len)]).await?;
+    // What is counted up to the last one that stays is what counts from now on.
+    let rows = transaction.query(&sql.sums_at, &[&log.id, &stored(len - 1)]).await?;
     let sums = match rows.first() {
         Some(row) => (row.try_get(0)?, row.try_get(1)?),
-        // Somebody took it out. The sums stay too large: a window may come out shorter, and nothing worse.
+        // Somebody took it out. Whoever reads the log finds that out.
         None => (None, None),
     };
     transaction.query(&sql.remove_exchanges, &[&log.id, &stored(len), &i64::MAX]).await?;

@@ -2,7 +2,8 @@
 
 use rusqlite::{Connection, ErrorCode, params};
 use tower_chat_history_core::{
-    Append, Appended, Compact, ConversationId, ExchangeId, Expect, Incarnation, Revision, Seq, StoreError,
+    Append, Appended, Compact, CompactOutcome, ConversationId, ExchangeId, Expect, Incarnation, Revision, Seq,
+    StoreError,
 };
 
 use super::compact;
@@ -63,8 +64,14 @@ impl Request for AppendExchange {
             _ => error.into(),
         })?;
         // The exchange is in by now: its own position is one that the window may start at.
-        let compaction =
-            self.compact.as_ref().map(|compact| compact::store(connection, &self.id, &log, compact)).transpose()?;
+        let compaction = self.compact.as_ref().map(|compact| {
+            match compact::store(connection, &self.id, &log, compact) {
+                // That the stored one cannot be read is no reason not to store the exchange, which was paid for.
+                Err(Failure::Store(StoreError::CorruptCompaction { .. })) => Ok(CompactOutcome::Kept(None)),
+                outcome => outcome,
+            }
+        });
+        let compaction = compaction.transpose()?;
         Ok(Appended::stored(log.revision, Seq::new(len), compaction))
     }
 }

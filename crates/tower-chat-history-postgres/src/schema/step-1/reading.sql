@@ -7,11 +7,15 @@
 -- never worth its time (`plan_cache_mode`). A plan may have been made when the tables were small, and must be the right one all the
 -- same (`enable_seqscan`, `enable_bitmapscan`); both indexes of an exchange begin with its conversation, and the order of what is
 -- looked for says which one is meant: the other would read the whole log. Nobody else's operators are meant, whatever the role's
--- search path is. Who waits for a conversation's row does so for a time: whoever has it may be frozen (`lock_timeout`). All of
+-- search path is; and nobody else's functions, since each argument of a call has the type that the function declares (a `null`
+-- too): PostgreSQL then takes no function of the same name with other types, whoever put one into the schema. Who waits for a conversation's row does so for a time: whoever has it may be frozen (`lock_timeout`). All of
 -- this together costs a call about three microseconds.
 
 -- What a call needs: a row for the conversation, whose `r_seq` is null, and one for each exchange from `r_from` to before `r_to`
--- (null: nothing changed since what is known).
+-- (null: nothing changed since what is known). In the former the body is the compaction's and `r_cut` has its positions;
+-- `r_messages` and `r_bytes` are the sums of all exchanges, and in the rows of exchanges those up to that exchange and with it.
+-- By these, by `r_id` and by the exchange before the log's first and after its last one, which are not there, the client sees
+-- whether somebody else wrote here: that costs no further row.
 --
 -- The walk back from the newest exchange ends at the first with which a limit is exceeded, unless it is in the newest turn,
 -- which comes whole. The sums in each row make that a comparison. A window that is cut begins with a turn: the end of one whose
@@ -21,18 +25,20 @@ create function @.load_1(
     a_incarnation uuid, a_version bigint, a_first bigint, a_compaction bigint, a_newest text,
     a_messages bigint, a_bytes bigint
 ) returns table (
-    r_seq bigint, r_body text, r_incarnation uuid, r_version bigint, r_first bigint,
-    r_recorded bigint, r_compaction bigint, r_start bigint, r_from bigint, r_to bigint
+    r_seq bigint, r_id text, r_body text, r_messages bigint, r_bytes bigint,
+    r_incarnation uuid, r_version bigint, r_first bigint, r_len bigint, r_opening bigint, r_from bigint, r_to bigint,
+    r_recorded bigint, r_compaction bigint, r_cut bigint[]
 ) language plpgsql stable rows 1
     set search_path = pg_catalog set plan_cache_mode = force_generic_plan
     set enable_seqscan = off set enable_bitmapscan = off as $function$
 declare
-    s_conversation bigint; s_opening bigint; s_messages bigint; s_bytes bigint;
+    s_conversation bigint; s_start bigint; s_begin bigint; s_end bigint;
 begin
     select c.id, c.incarnation, c.version, c.first, c.len, c.opening, c.messages, c.bytes,
-            k.version, k.body, greatest(c.first, k.window_start)
-        into s_conversation, r_incarnation, r_version, r_first, r_to, s_opening, s_messages, s_bytes,
-            r_compaction, r_body, r_start
+            k.version, k.body, array[k.window_start, k.rounds_start, k.cleared_before, k.covers_to],
+            greatest(c.first, k.window_start)
+        into s_conversation, r_incarnation, r_version, r_first, r_len, r_opening, r_messages, r_bytes,
+            r_compaction, r_body, r_cut, s_start
         from @.conversation c left join @.compaction k on k.conversation = c.id and k.profile = a_profile
         where c.key = a_key;
     if not found then
@@ -47,34 +53,39 @@ begin
     if r_recorded is not null then
         r_from := r_recorded;
         r_to := r_recorded + 1;
+        s_begin := r_from;
+        s_end := r_to;
     elsif r_incarnation = a_incarnation and r_version = a_version and r_first = a_first
         and coalesce(r_compaction, 0) = a_compaction and (a_newest is null or a_newest = (
             select e.id from @.exchange e
-            where e.conversation = s_conversation and e.seq >= r_to - 1 order by e.seq limit 1
+            where e.conversation = s_conversation and e.seq >= r_len - 1 order by e.seq limit 1
         )) then
-        r_to := null;
         return next;
         return;
     else
         select e.seq + 1 into r_from from @.exchange e
-            where e.conversation = s_conversation and e.seq >= r_start and e.seq < s_opening
-                and (s_messages - e.messages_before > a_messages or s_bytes - e.bytes_before > a_bytes)
+            where e.conversation = s_conversation and e.seq >= s_start and e.seq < r_opening
+                and (r_messages - e.messages_before > a_messages or r_bytes - e.bytes_before > a_bytes)
             order by e.seq desc limit 1;
         -- Exchanges from the newest turn's opening on are not looked at.
         if not found then
-            r_from := r_start;
+            r_from := s_start;
         else
             select coalesce(min(o.seq), r_from) into r_from from (
                 select e.seq from @.exchange e
-                where e.conversation = s_conversation and e.seq >= r_from and e.seq <= s_opening and e.continues is null
+                where e.conversation = s_conversation and e.seq >= r_from and e.seq <= r_opening and e.continues is null
                 order by e.seq limit 1
             ) o;
         end if;
+        r_to := r_len;
+        s_begin := case when r_from = r_first then r_from - 1 else r_from end;
+        s_end := r_to + 1;
     end if;
     return next;
-    return query select e.seq, e.body, null::uuid, null::bigint, null::bigint,
-            null::bigint, null::bigint, null::bigint, null::bigint, null::bigint
-        from @.exchange e where e.conversation = s_conversation and e.seq >= r_from and e.seq < r_to
+    return query select e.seq, e.id, e.body, e.messages_before + e.messages, e.bytes_before + e.bytes,
+            null::uuid, null::bigint, null::bigint, null::bigint, null::bigint, null::bigint, null::bigint,
+            null::bigint, null::bigint, null::bigint[]
+        from @.exchange e where e.conversation = s_conversation and e.seq >= s_begin and e.seq < s_end
         order by e.seq;
 end
 $function$;
@@ -82,16 +93,17 @@ $function$;
 -- A page of the log: rows as those of `load_1`, forwards from a position, and as many exchanges as there is room for, but one in
 -- any case.
 create function @.read_1(a_key text, a_from bigint, a_limit bigint, a_bytes bigint) returns table (
-    r_seq bigint, r_body text, r_incarnation uuid, r_version bigint, r_first bigint,
-    r_len bigint, r_from bigint, r_to bigint
+    r_seq bigint, r_id text, r_body text, r_messages bigint, r_bytes bigint,
+    r_incarnation uuid, r_version bigint, r_first bigint, r_len bigint, r_opening bigint, r_from bigint, r_to bigint
 ) language plpgsql stable
     set search_path = pg_catalog set plan_cache_mode = force_generic_plan
     set enable_seqscan = off set enable_bitmapscan = off as $function$
 declare
-    s_conversation bigint; s_before bigint; s_large bigint;
+    s_conversation bigint; s_before bigint; s_large bigint; s_begin bigint; s_end bigint;
 begin
-    select c.id, c.incarnation, c.version, c.first, c.len, least(greatest(a_from, c.first), c.len)
-        into s_conversation, r_incarnation, r_version, r_first, r_len, r_from
+    select c.id, c.incarnation, c.version, c.first, c.len, c.opening, c.messages, c.bytes,
+            least(greatest(a_from, c.first), c.len)
+        into s_conversation, r_incarnation, r_version, r_first, r_len, r_opening, r_messages, r_bytes, r_from
         from @.conversation c where c.key = a_key;
     if not found then
         return;
@@ -106,10 +118,12 @@ begin
             order by e.seq limit 1;
         r_to := least(r_to, s_large);
     end if;
+    s_begin := case when r_from = r_first then r_from - 1 else r_from end;
+    s_end := case when r_to = r_len then r_to + 1 else r_to end;
     return next;
-    return query select e.seq, e.body, null::uuid, null::bigint, null::bigint,
-            null::bigint, null::bigint, null::bigint
-        from @.exchange e where e.conversation = s_conversation and e.seq >= r_from and e.seq < r_to
+    return query select e.seq, e.id, e.body, e.messages_before + e.messages, e.bytes_before + e.bytes,
+            null::uuid, null::bigint, null::bigint, null::bigint, null::bigint, null::bigint, null::bigint
+        from @.exchange e where e.conversation = s_conversation and e.seq >= s_begin and e.seq < s_end
         order by e.seq;
 end
 $function$;

@@ -1,30 +1,29 @@
 -- What is said of functions in `reading.sql` holds here too.
 
 -- Stores a compaction, or says why not: 0 stored, 1 another one is stored, 2 a position goes back, 3 the summary covers the
--- window, 4 beyond the log, 5 no opening, 6 the stored one is damaged. The conversation's row is locked by the caller. `a_opening`
--- is the position of an exchange that opens a turn and is about to be stored.
+-- window, 4 beyond the log, 5 no opening. The conversation's row is locked by the caller. `a_opening` is the position of an
+-- exchange that opens a turn and is about to be stored; `a_call` names the call, so that its repetition finds what it stored
+-- itself. What is compared are the columns: a body is never parsed here.
 create function @.put_compaction_1(
-    a_conversation bigint, a_first bigint, a_len bigint, a_opening bigint,
+    a_conversation bigint, a_first bigint, a_len bigint, a_opening bigint, a_call uuid,
     a_profile text, a_replaces bigint,
     a_window bigint, a_rounds bigint, a_cleared bigint, a_covers bigint, a_body text,
-    out r_verdict int, out r_version bigint, out r_body text
+    out r_verdict int, out r_version bigint, out r_cut bigint[], out r_body text
 ) language plpgsql volatile as $function$
 declare
-    s_window bigint; s_rounds bigint; s_cleared bigint; s_covers bigint; s_whole boolean;
+    s_window bigint; s_rounds bigint; s_cleared bigint; s_covers bigint; s_call uuid;
 begin
-    select k.version, k.body, k.window_start, k.rounds_start, k.cleared_before, k.covers_to
-        into r_version, r_body, s_window, s_rounds, s_cleared, s_covers
+    select k.version, k.window_start, k.rounds_start, k.cleared_before, k.covers_to, k.call, k.body
+        into r_version, s_window, s_rounds, s_cleared, s_covers, s_call, r_body
         from @.compaction k where k.conversation = a_conversation and k.profile = a_profile;
     if found then
-        begin
-            s_whole := (r_body::json ->> 'window_start')::bigint = s_window;
-        exception when data_exception then
-            s_whole := false;
-        end;
-        if s_whole is not true then
-            r_verdict := 6;
+        if s_call = a_call then
+            -- This very call was made before, and its answer got lost.
+            r_verdict := 0;
+            r_body := null;
             return;
         end if;
+        r_cut := array[s_window, s_rounds, s_cleared, s_covers];
     end if;
     if coalesce(r_version, 0) <> a_replaces then
         r_verdict := 1;
@@ -55,13 +54,15 @@ begin
     end if;
     r_verdict := 0;
     r_version := a_replaces + 1;
+    r_cut := null;
     r_body := null;
     insert into @.compaction as k
-        (conversation, profile, version, window_start, rounds_start, cleared_before, covers_to, body)
-        values (a_conversation, a_profile, r_version, a_window, a_rounds, a_cleared, a_covers, a_body)
+        (conversation, profile, version, window_start, rounds_start, cleared_before, covers_to, call, body)
+        values (a_conversation, a_profile, r_version, a_window, a_rounds, a_cleared, a_covers, a_call, a_body)
         on conflict (conversation, profile) do update set
             version = excluded.version, window_start = excluded.window_start, rounds_start = excluded.rounds_start,
-            cleared_before = excluded.cleared_before, covers_to = excluded.covers_to, body = excluded.body;
+            cleared_before = excluded.cleared_before, covers_to = excluded.covers_to, call = excluded.call,
+            body = excluded.body;
 end
 $function$;
 
@@ -79,7 +80,7 @@ create function @.append_1(
     a_profile text, a_replaces bigint,
     a_window bigint, a_rounds bigint, a_cleared bigint, a_covers bigint, a_cut text,
     out r_verdict int, out r_incarnation uuid, out r_version bigint, out r_first bigint, out r_len bigint, out r_seq bigint,
-    out r_compaction int, out r_compaction_version bigint, out r_compaction_body text
+    out r_compaction int, out r_compaction_version bigint, out r_compaction_cut bigint[], out r_compaction_body text
 ) language plpgsql volatile
     set search_path = pg_catalog set plan_cache_mode = force_generic_plan
     set enable_seqscan = off set enable_bitmapscan = off
@@ -147,13 +148,15 @@ begin
             where e.conversation = s_conversation and e.id >= a_id order by e.id limit 1
         ) o where o.id = a_id;
         if found and s_call = a_call then
-            -- This very call was made before, and its answer got lost. Whether its compaction was stored shows in what is there.
+            -- This very call was made before, and its answer got lost. Whether its compaction was stored says the call's name.
             r_verdict := 0;
             r_version := r_seq + 1;
             if a_profile is not null then
-                r_compaction := 1;
-                select k.version, k.body into r_compaction_version, r_compaction_body
+                select case when k.call = a_call then 0 else 1 end, k.version,
+                        array[k.window_start, k.rounds_start, k.cleared_before, k.covers_to], k.body
+                    into r_compaction, r_compaction_version, r_compaction_cut, r_compaction_body
                     from @.compaction k where k.conversation = s_conversation and k.profile = a_profile;
+                r_compaction := coalesce(r_compaction, 1);
             end if;
             return;
         end if;
@@ -173,9 +176,10 @@ begin
     end if;
     r_seq := r_len;
     if a_profile is not null then
-        select p.r_verdict, p.r_version, p.r_body into r_compaction, r_compaction_version, r_compaction_body
+        select p.r_verdict, p.r_version, p.r_cut, p.r_body
+            into r_compaction, r_compaction_version, r_compaction_cut, r_compaction_body
             from @.put_compaction_1(
-                s_conversation, r_first, r_len + 1, case when a_continues is null then r_seq end,
+                s_conversation, r_first, r_len + 1, case when a_continues is null then r_seq end, a_call,
                 a_profile, a_replaces, a_window, a_rounds, a_cleared, a_covers, a_cut) p;
         if r_compaction > 1 then
             if s_created then
@@ -202,9 +206,9 @@ $function$;
 
 -- Stores a compaction by itself. The verdict is that of `put_compaction_1`, or null if the incarnation has ended.
 create function @.compact_1(
-    a_key text, a_incarnation uuid, a_profile text, a_replaces bigint,
+    a_key text, a_incarnation uuid, a_call uuid, a_profile text, a_replaces bigint,
     a_window bigint, a_rounds bigint, a_cleared bigint, a_covers bigint, a_body text,
-    out r_verdict int, out r_version bigint, out r_body text
+    out r_verdict int, out r_version bigint, out r_cut bigint[], out r_body text
 ) language plpgsql volatile
     set search_path = pg_catalog set plan_cache_mode = force_generic_plan
     set enable_seqscan = off set enable_bitmapscan = off
@@ -215,28 +219,35 @@ begin
     select c.id, c.first, c.len into s_conversation, s_first, s_len
         from @.conversation c where c.key = a_key and c.incarnation = a_incarnation for no key update;
     if found then
-        select p.r_verdict, p.r_version, p.r_body into r_verdict, r_version, r_body
+        select p.r_verdict, p.r_version, p.r_cut, p.r_body into r_verdict, r_version, r_cut, r_body
             from @.put_compaction_1(
-                s_conversation, s_first, s_len, null,
+                s_conversation, s_first, s_len, null::bigint, a_call,
                 a_profile, a_replaces, a_window, a_rounds, a_cleared, a_covers, a_body) p;
     end if;
 end
 $function$;
 
--- Removes a conversation with all that belongs to it.
-create function @.delete_1(a_key text) returns void
+-- Removes a conversation with all that belongs to it, if it is in that incarnation: what is sent may arrive long after the call
+-- was answered, when another one has begun. Returns the incarnation that it is in if that is another one, and null if there is
+-- no conversation any more.
+create function @.delete_1(a_key text, a_incarnation uuid) returns uuid
 language plpgsql volatile
     set search_path = pg_catalog set plan_cache_mode = force_generic_plan
     set enable_seqscan = off set enable_bitmapscan = off
     set lock_timeout = '10s' as $function$
 declare
-    s_conversation bigint;
+    s_conversation bigint; s_incarnation uuid;
 begin
-    select c.id into s_conversation from @.conversation c where c.key = a_key for update;
-    if found then
-        delete from @.exchange e where e.conversation = s_conversation;
-        delete from @.compaction k where k.conversation = s_conversation;
-        delete from @.conversation c where c.id = s_conversation;
+    select c.id, c.incarnation into s_conversation, s_incarnation from @.conversation c where c.key = a_key for update;
+    if not found then
+        return null;
     end if;
+    if s_incarnation <> a_incarnation then
+        return s_incarnation;
+    end if;
+    delete from @.exchange e where e.conversation = s_conversation;
+    delete from @.compaction k where k.conversation = s_conversation;
+    delete from @.conversation c where c.id = s_conversation;
+    return null;
 end
 $function$;

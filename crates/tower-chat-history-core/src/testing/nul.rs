@@ -1,0 +1,78 @@
+//! Compactions whose texts have U+0000, which some databases cannot hold or parse in JSON.
+
+use super::{Fixture, support::*};
+use crate::{Append, Compact, CompactOutcome, CompactionVersion, Cut, Expect, Keep, Profile, Summary};
+
+const NONE: CompactionVersion = CompactionVersion::NONE;
+
+/// A cut with a summary that has U+0000 in its text and in its model's name.
+fn cut_with_nul(seq: u64) -> Cut {
+    let mut cut = summary_to(seq, "\0They sent \0 to each other.\0");
+    cut.summary = cut.summary.map(|summary| Summary { model: Some("mo\0del".into()), ..summary });
+    cut
+}
+
+/// A summary with U+0000 comes back as it is, and is replaced by another one.
+pub async fn a_summary_with_nul_is_stored_and_replaced(fixture: &dyn Fixture) {
+    let chat = Chat::new(fixture).await;
+    let log = chat.add_turns(4).await;
+    let first = chat.cut(NONE, cut_with_nul(1)).await;
+    assert_eq!(chat.compaction(&Profile::default()).await, Some(first.clone()));
+    let second = chat.cut(first.version, cut_with_nul(2)).await;
+    let third = chat.cut(second.version, summary_to(3, "plain")).await;
+    assert_eq!(chat.compaction(&Profile::default()).await, Some(third));
+    assert_eq!(chat.log().await, log);
+}
+
+/// An append replaces a compaction whose summary has U+0000.
+pub async fn an_append_replaces_a_summary_with_nul(fixture: &dyn Fixture) {
+    let chat = Chat::new(fixture).await;
+    chat.add_turns(3).await;
+    let first = chat.cut(NONE, cut_with_nul(1)).await;
+    let with_nul = chat.append_with(turn_of("with NUL"), first.version, cut_with_nul(2)).await;
+    let second = stored(with_nul.expect("the compaction is legal").compaction);
+    let plain = chat.append_with(turn_of("plain"), second, summary_to(3, "plain")).await;
+    let third = stored(plain.expect("the compaction is legal").compaction);
+    let compaction = chat.compaction(&Profile::default()).await.expect("a compaction is stored");
+    assert_eq!((compaction.version, compaction.cut), (third, summary_to(3, "plain")));
+    assert_eq!(chat.log().await.len(), 5);
+}
+
+/// An append whose compaction is stale is stored, and the summary with U+0000 that stays is returned.
+pub async fn a_stale_compaction_is_left_out_for_a_summary_with_nul(fixture: &dyn Fixture) {
+    let chat = Chat::new(fixture).await;
+    let mut log = chat.add_turns(3).await;
+    let stays = chat.cut(NONE, cut_with_nul(2)).await;
+    for replaces in [NONE, CompactionVersion::new(77)] {
+        let exchange = turn_of("stale");
+        let compact = Compact { profile: Profile::default(), replaces, cut: cut_with_nul(1) };
+        let append = Append::new(Expect::AnyOrCreate, exchange.clone()).compact(compact);
+        let appended = chat.store.append(&chat.id, append).await.expect("a stale compaction stops no exchange");
+        assert_eq!(appended.compaction, Some(CompactOutcome::Kept(Some(stays.clone()))), "replaces {replaces:?}");
+        log.push(crate::Recorded::new(appended.seq, exchange));
+        let outcome = chat.compact(replaces, cut_with_nul(3)).await.expect("a stale compaction is no mistake");
+        assert_eq!(outcome, CompactOutcome::Kept(Some(stays.clone())), "replaces {replaces:?}");
+    }
+    log.push(chat.add(turn_of("without a compaction")).await);
+    assert_eq!(chat.log().await, log);
+}
+
+/// A truncation and a prune treat a summary with U+0000 as any other one.
+pub async fn editing_spares_or_removes_a_summary_with_nul(fixture: &dyn Fixture) {
+    if let Some(editable) = Editable::new(fixture).await {
+        let chat = &editable.chat;
+        chat.add_turns(4).await;
+        let first = chat.cut(NONE, cut_with_nul(1)).await;
+        editable.keep(3).await;
+        let stays = chat.compaction(&Profile::default()).await.expect("its window starts at what stays");
+        assert_eq!(stays.cut, first.cut);
+        chat.cut(stays.version, cut_with_nul(2)).await;
+    }
+    if let Some(prunable) = Prunable::new(fixture).await {
+        let chat = &prunable.chat;
+        chat.add_turns(4).await;
+        chat.cut(NONE, cut_with_nul(1)).await;
+        prunable.forget(Keep::LastTurns(2)).await;
+        assert_eq!(chat.compaction(&Profile::default()).await, None, "the summary tells of what was removed");
+    }
+}
