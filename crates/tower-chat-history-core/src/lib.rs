@@ -44,7 +44,7 @@ mod timestamp;
 
 pub use self::{
     compaction::{Compaction, CompactionError, CompactionVersion, Cut, Summary},
-    conversation::{Conversation, ForkError, HistoryStoreExt, ImportError},
+    conversation::{Conversation, ForkError, HistoryStoreExt, ImportError, PageBack},
     conversation_id::{ConversationId, ConversationIdError},
     exchange::{Exchange, Recorded, TokenCounts, Usage},
     exchange_id::{ExchangeId, ExchangeIdError},
