@@ -31,6 +31,7 @@ mod conversation;
 mod conversation_id;
 mod exchange;
 mod exchange_id;
+mod memory;
 mod message;
 mod profile;
 mod record;

@@ -5,6 +5,7 @@ mod counted;
 mod field;
 mod index;
 mod lossy;
+mod memory;
 mod role;
 
 use std::{borrow::Cow, fmt, sync::Arc};
