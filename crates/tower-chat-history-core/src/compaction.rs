@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::Seq;
+use crate::{Seq, memory::block};
 
 /// The number of a profile's stored compaction; 0 while there is none. It has no meaning beyond equality.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -47,6 +47,15 @@ impl Compaction {
     #[must_use]
     pub const fn new(version: CompactionVersion, cut: Cut) -> Self {
         Self { version, cut }
+    }
+
+    /// Returns an estimate of the memory that this compaction takes, in bytes: its summary and a constant.
+    #[must_use]
+    pub fn memory(&self) -> usize {
+        let summary = self.cut.summary.as_ref();
+        let model = summary.and_then(|summary| summary.model.as_ref());
+        let text = summary.map_or(0, |summary| block(summary.text.capacity()));
+        size_of::<Self>() + text + model.map_or(0, |model| block(model.capacity()))
     }
 
     /// What stays of it when the log is [truncated](crate::Truncate) to its first `len` exchanges, `None` if it is to be

@@ -4,7 +4,10 @@ use std::{fmt, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ExchangeId, Message, Seq, Timestamp};
+use crate::{
+    ExchangeId, Message, Seq, Timestamp,
+    memory::{block, shared},
+};
 
 /// What one model call adds to a conversation: its input messages and the reply, stored as one record.
 ///
@@ -85,6 +88,23 @@ impl Exchange {
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.messages.iter().map(Message::bytes).sum()
+    }
+
+    /// Returns an estimate of the memory that this exchange takes behind an `Arc`, in bytes: its [messages](Message::memory),
+    /// its other fields, and a constant. A store or a cache that has a limit counts by it.
+    #[must_use]
+    pub fn memory(&self) -> usize {
+        let messages: usize = self.messages.iter().map(Message::memory).sum();
+        let list = block(self.messages.capacity().saturating_mul(size_of::<Message>()));
+        let text = |text: &Option<String>| text.as_ref().map_or(0, |text| block(text.capacity()));
+        let tokens = self.tokens.as_ref().map_or(0, |TokenCounts { counter, counts }| {
+            // The counter's name once more, for the messages that remember their counts.
+            block(counter.capacity())
+                + shared(counter.len())
+                + block(counts.capacity().saturating_mul(size_of::<u32>()))
+        });
+        let id = shared(self.id.as_str().len());
+        shared(size_of::<Self>()) + id + list + messages + tokens + text(&self.model) + text(&self.finish_reason)
     }
 }
 

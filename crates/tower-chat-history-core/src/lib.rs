@@ -31,6 +31,7 @@ mod conversation;
 mod conversation_id;
 mod exchange;
 mod exchange_id;
+mod memory;
 mod message;
 mod profile;
 mod record;
@@ -44,7 +45,7 @@ mod timestamp;
 
 pub use self::{
     compaction::{Compaction, CompactionError, CompactionVersion, Cut, Summary},
-    conversation::{Conversation, ForkError, HistoryStoreExt, ImportError},
+    conversation::{Conversation, ForkError, HistoryStoreExt, ImportError, PageBack},
     conversation_id::{ConversationId, ConversationIdError},
     exchange::{Exchange, Recorded, TokenCounts, Usage},
     exchange_id::{ExchangeId, ExchangeIdError},

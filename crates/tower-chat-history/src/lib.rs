@@ -64,6 +64,7 @@ pub mod engine;
 mod error;
 mod memory;
 pub mod middleware;
+mod open_calls;
 mod options;
 mod plan;
 mod policy;
@@ -87,9 +88,9 @@ pub use tower_chat_history_core::{
     Append, Appended, Compact, CompactOutcome, Compaction, CompactionError, CompactionVersion, Content, Conversation,
     ConversationId, ConversationIdError, Cut, Exchange, ExchangeId, ExchangeIdError, Expect, ForeignShape, ForkError,
     HistoryStore, HistoryStoreExt, ImportError, Incarnation, Keep, Known, Load, LoadLimit, LoadLimitError, Loaded,
-    Message, MessageError, Page, Profile, ProfileError, Prune, PruneScan, Pruned, RecordError, Recorded, Revision,
-    RevisionError, Role, Seq, StoreError, Summary, Timestamp, TokenCounts, ToolCall, Traces, Truncate, Truncated,
-    Usage, Window,
+    Message, MessageError, Page, PageBack, Profile, ProfileError, Prune, PruneScan, Pruned, RecordError, Recorded,
+    Revision, RevisionError, Role, Scan, Seq, StoreError, Summary, Timestamp, TokenCounts, ToolCall, Traces, Truncate,
+    Truncated, Usage, Window, WindowScan,
 };
 
 pub use self::{
@@ -103,6 +104,7 @@ pub use self::{
     error::{BoxError, DrainError, HistoryError, InputError, SaveError, SaveFailed, TranscriptError},
     memory::MemoryStore,
     middleware::{ChatHistory, ChatHistoryLayer},
+    open_calls::ConversationExt,
     options::HistoryOptions,
     policy::{OnConflict, OnInterruption, OnLoadFailure, OnOpenTurn, OnSaveFailure, Queue},
     report::{Fallback, History, NotStored, Outcome, ReportHandle, TurnReport, TurnTokens},

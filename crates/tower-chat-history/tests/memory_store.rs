@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use tower_chat_history::{
-    Append, ConversationId, Exchange, ExchangeId, Expect, HistoryStore, HistoryStoreExt, Incarnation, MemoryStore,
-    Message, Prune, Seq, StoreError, Truncate,
+    Append, Compact, CompactionVersion, ConversationId, Cut, Exchange, ExchangeId, Expect, HistoryStore,
+    HistoryStoreExt, Incarnation, MemoryStore, Message, Profile, Prune, Seq, StoreError, Summary, Truncate,
 };
 
 mod conformance {
@@ -72,48 +72,61 @@ async fn clones_share_the_conversations() {
     let clone = store.clone();
     append(&store, &id, sized(100)).await.unwrap();
     assert_eq!(clone.conversation(&id).messages().await.unwrap().len(), 1);
-    assert_eq!((clone.used(), clone.limit()), (100, MemoryStore::DEFAULT_LIMIT));
+    assert_eq!((clone.used(), clone.limit()), (store.used(), MemoryStore::DEFAULT_LIMIT));
     assert!(MemoryStore::new().conversation(&id).messages().await.unwrap().is_empty());
+}
+
+/// What a store of one such exchange takes, and what one more exchange adds to it.
+async fn sizes(exchange: impl Fn() -> Exchange) -> (usize, usize) {
+    let store = MemoryStore::new();
+    append(&store, &id("a"), exchange()).await.unwrap();
+    let first = store.used();
+    append(&store, &id("a"), exchange()).await.unwrap();
+    (first, store.used() - first)
 }
 
 #[tokio::test]
 async fn a_full_store_refuses_and_forgets_nothing() {
-    let store = MemoryStore::with_limit(1_000);
+    let (first, more) = sizes(|| sized(400)).await;
+    let store = MemoryStore::with_limit(2 * first + more);
     let (a, b, c) = (id("a"), id("b"), id("c"));
     append(&store, &a, sized(400)).await.unwrap();
     append(&store, &b, sized(400)).await.unwrap();
-    let late = sized(201);
     for id in [&a, &c] {
-        let full = append(&store, id, late.clone()).await.unwrap_err();
-        assert!(matches!(full, StoreError::Full { used: 800, requested: 201, limit: 1_000 }), "{full:?}");
+        let full = append(&store, id, sized(100_000)).await.unwrap_err();
+        let StoreError::Full { used, requested, limit } = full else { panic!("{full:?}") };
+        assert_eq!((used, limit), (2 * first, store.limit()));
+        assert!(requested > 100_000, "{requested}");
     }
     assert!(store.conversation(&c).messages().await.unwrap().is_empty());
-    append(&store, &a, sized(200)).await.unwrap();
+    append(&store, &a, sized(400)).await.unwrap();
     assert_eq!(store.used(), store.limit());
+    assert!(matches!(append(&store, &a, sized(400)).await, Err(StoreError::Full { .. })));
     assert_eq!(store.conversation(&a).messages().await.unwrap().len(), 2);
 
     store.delete(&b).await.unwrap();
-    assert_eq!(store.used(), 600);
-    append(&store, &c, late).await.unwrap();
-    assert_eq!(store.used(), 801);
+    assert_eq!(store.used(), first + more);
+    append(&store, &c, sized(400)).await.unwrap();
+    assert_eq!(store.used(), 2 * first + more);
 
     // The end of a log makes room as well, and its first exchange with it.
     store.conversation(&a).truncate(Seq::new(1)).await.unwrap();
-    assert_eq!(store.used(), 601);
+    assert_eq!(store.used(), 2 * first);
     store.conversation(&a).take_last().await.unwrap();
-    assert_eq!(store.used(), 201);
+    assert_eq!(store.used(), first);
 
     // So does the beginning.
-    for _ in 0..3 {
-        append(&store, &c, sized(150)).await.unwrap();
+    for _ in 0..2 {
+        append(&store, &c, sized(400)).await.unwrap();
     }
     store.conversation(&c).keep_last_turns(2).await.unwrap();
-    assert_eq!(store.used(), 300);
+    assert_eq!(store.used(), first + more);
 }
 
 #[tokio::test]
 async fn a_full_store_still_tells_what_is_recorded_or_refused() {
-    let (store, id) = (MemoryStore::with_limit(100), id("a"));
+    let (first, _) = sizes(|| sized(100)).await;
+    let (store, id) = (MemoryStore::with_limit(first), id("a"));
     let exchange = sized(100);
     append(&store, &id, exchange.clone()).await.unwrap();
     let again = store.append(&id, Append::new(Expect::Absent, exchange)).await.unwrap();
@@ -122,14 +135,51 @@ async fn a_full_store_still_tells_what_is_recorded_or_refused() {
     assert!(matches!(conflict, StoreError::Conflict { .. }), "{conflict:?}");
     let gone = store.append(&id, Append::new(Expect::AnyIn(Incarnation::random()), sized(100))).await.unwrap_err();
     assert!(matches!(gone, StoreError::Gone), "{gone:?}");
-    assert_eq!(store.used(), 100);
+    assert_eq!(store.used(), first);
 }
 
 #[tokio::test]
 async fn a_limit_of_zero_refuses_every_message() {
     let store = MemoryStore::with_limit(0);
     let refused = append(&store, &id("a"), sized(100)).await.unwrap_err();
-    assert!(matches!(refused, StoreError::Full { used: 0, requested: 100, limit: 0 }), "{refused:?}");
+    let StoreError::Full { used: 0, requested, limit: 0 } = refused else { panic!("{refused:?}") };
+    assert!(requested > 100);
+}
+
+fn compact(profile: usize, replaces: CompactionVersion, summary: usize) -> Compact {
+    let mut cut = Cut::default();
+    cut.summary = Some(Summary::new("s".repeat(summary), Seq::FIRST));
+    Compact { profile: Profile::new(format!("profile-{profile}")).unwrap(), replaces, cut }
+}
+
+#[tokio::test]
+async fn compactions_take_of_the_limit_and_give_back_what_they_replace() {
+    let (store, id) = (MemoryStore::with_limit(100_000), id("a"));
+    append(&store, &id, sized(100)).await.unwrap();
+    let bare = store.used();
+    let incarnation = store.conversation(&id).revision().await.unwrap().unwrap().incarnation();
+    let none = CompactionVersion::NONE;
+    store.compact(&id, incarnation, compact(0, none, 10_000)).await.unwrap();
+    let one = store.used();
+    assert!((10_000..11_000).contains(&(one - bare)), "{}", one - bare);
+    store.compact(&id, incarnation, compact(0, none.next(), 40_000)).await.unwrap();
+    assert_eq!(store.used(), one + 30_000);
+    store.compact(&id, incarnation, compact(0, none.next().next(), 10_000)).await.unwrap();
+    assert_eq!(store.used(), one);
+    // Profiles of one conversation are bounded by the limit, and so is the summary that comes with an append.
+    let mut profiles = 1;
+    let full = loop {
+        match store.compact(&id, incarnation, compact(profiles, none, 10_000)).await {
+            Ok(_) => profiles += 1,
+            Err(error) => break error,
+        }
+    };
+    assert!(matches!(full, StoreError::Full { .. }) && profiles == 9, "{profiles} {full}");
+    let with_append = Append::new(Expect::AnyOrCreate, sized(100)).compact(compact(100, none, 10_000));
+    assert!(matches!(store.append(&id, with_append).await, Err(StoreError::Full { .. })));
+    assert_eq!(store.conversation(&id).len().await.unwrap(), 1);
+    store.conversation(&id).clear().await.unwrap();
+    assert_eq!(store.used(), 0);
 }
 
 /// Runs as many tasks on threads of their own and waits for all of them.
@@ -168,7 +218,8 @@ async fn threads_that_append_to_one_conversation_lose_nothing() {
         assert_eq!(n.parse(), Ok(next[thread]));
         next[thread] += 1;
     }
-    assert_eq!(store.used(), log.iter().map(|recorded| recorded.exchange.bytes()).sum::<usize>());
+    store.delete(&id).await.unwrap();
+    assert_eq!(store.used(), 0);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 8)]

@@ -18,7 +18,7 @@ impl<S: Truncate + ?Sized> Conversation<'_, S> {
     /// [`Conflict`](StoreError::Conflict) or [`Gone`](StoreError::Gone) when the log changes during the call (nothing is
     /// removed then), or when the store cannot be read or written.
     pub async fn truncate(&self, from: Seq) -> Result<Truncated, StoreError> {
-        match self.store.read(self.id, Seq::FIRST, 0).await?.revision {
+        match self.revision().await? {
             Some(revision) => self.store.truncate(self.id, revision, from).await,
             None => Ok(Truncated::new(None, 0)),
         }
@@ -62,7 +62,8 @@ impl<S: Truncate + ?Sized> Conversation<'_, S> {
     #[doc(alias = "regenerate")]
     #[doc(alias = "undo")]
     pub async fn take_last(&self) -> Result<Option<Recorded>, StoreError> {
-        let Some((revision, Some(last))) = self.last().await? else { return Ok(None) };
+        let Some((revision, mut turn)) = self.end().await? else { return Ok(None) };
+        let Some(last) = turn.pop() else { return Ok(None) };
         self.store.truncate(self.id, revision, last.seq).await?;
         Ok(Some(last))
     }

@@ -35,7 +35,9 @@ impl<S: HistoryStore + ?Sized> Conversation<'_, S> {
         }
         let (mut imported, mut written) = (0, 0);
         let at = |exchanges, messages| move |source| ImportError::Store { exchanges, messages, source };
-        let (mut expect, mut last) = self.end().await.map_err(at(0, 0))?;
+        let end = self.end().await.map_err(at(0, 0))?;
+        let (mut expect, mut last) =
+            end.map_or((Expect::Absent, None), |(revision, mut turn)| (Expect::Exactly(revision), turn.pop()));
         for messages in exchanges(messages) {
             let mut exchange = Exchange::new(ExchangeId::generate(), messages);
             exchange.continues = last.as_ref().filter(|last| answers(&exchange, &last.exchange)).map(|last| last.seq);
@@ -47,11 +49,6 @@ impl<S: HistoryStore + ?Sized> Conversation<'_, S> {
             last = Some(Recorded::new(appended.seq, exchange));
         }
         Ok(imported)
-    }
-
-    /// What the next append must expect, and the log's last exchange.
-    async fn end(&self) -> Result<(Expect, Option<Recorded>), StoreError> {
-        Ok(self.last().await?.map_or((Expect::Absent, None), |(revision, last)| (Expect::Exactly(revision), last)))
     }
 }
 

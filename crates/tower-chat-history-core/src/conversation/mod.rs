@@ -1,5 +1,6 @@
 //! Reading, filling, editing and clearing a history by hand.
 
+mod back;
 mod edit;
 mod fork;
 mod import;
@@ -7,7 +8,7 @@ mod retain;
 
 use std::fmt;
 
-pub use self::{fork::ForkError, import::ImportError};
+pub use self::{back::PageBack, fork::ForkError, import::ImportError};
 use crate::{
     Append, Appended, ConversationId, HistoryStore, Load, LoadLimit, Loaded, Message, Recorded, Revision, Seq,
     StoreError,
@@ -52,6 +53,34 @@ impl<S: HistoryStore + ?Sized> Conversation<'_, S> {
     #[must_use]
     pub const fn id(&self) -> &ConversationId {
         self.id
+    }
+
+    /// Returns how many exchanges the log has; 0 when there is no such conversation. What was [pruned](crate::Prune) does not
+    /// count. No exchange is read.
+    ///
+    /// # Errors
+    ///
+    /// When the store cannot be read.
+    pub async fn len(&self) -> Result<u64, StoreError> {
+        Ok(self.revision().await?.map_or(0, |revision| revision.len()))
+    }
+
+    /// Returns whether there is no such conversation.
+    ///
+    /// # Errors
+    ///
+    /// As [`len`](Self::len).
+    pub async fn is_empty(&self) -> Result<bool, StoreError> {
+        Ok(self.revision().await?.is_none())
+    }
+
+    /// Returns the log's revision; `None` when there is no such conversation. No exchange is read.
+    ///
+    /// # Errors
+    ///
+    /// When the store cannot be read.
+    pub async fn revision(&self) -> Result<Option<Revision>, StoreError> {
+        Ok(self.store.read(self.id, Seq::FIRST, 0).await?.revision)
     }
 
     /// Every message of the log, in order, as it was stored. Empty when there is no such conversation.
@@ -102,12 +131,23 @@ impl<S: HistoryStore + ?Sized> Conversation<'_, S> {
         self.store.delete(self.id).await
     }
 
-    /// The log's revision and its last exchange; `None` when there is no such conversation.
-    async fn last(&self) -> Result<Option<(Revision, Option<Recorded>)>, StoreError> {
+    /// Returns the newest turn, whole: its exchanges in order, from its opening on. Empty when there is no such conversation.
+    ///
+    /// It is one bounded load; what it reads depends on the size of this turn, and not on the log's.
+    ///
+    /// # Errors
+    ///
+    /// When the store cannot be read.
+    pub async fn newest_turn(&self) -> Result<Vec<Recorded>, StoreError> {
+        Ok(self.end().await?.map(|(_, turn)| turn).unwrap_or_default())
+    }
+
+    /// The log's revision and its newest turn; `None` when there is no such conversation.
+    async fn end(&self) -> Result<Option<(Revision, Vec<Recorded>)>, StoreError> {
         // The newest turn comes whole, however small the limit is.
         let smallest = LoadLimit::new(1, 1).unwrap_or_default();
         match self.store.load(self.id, Load::new().limit(smallest)).await? {
-            Loaded::Window(window) => Ok(Some((window.revision, window.exchanges.last().cloned()))),
+            Loaded::Window(window) => Ok(Some((window.revision, window.exchanges))),
             // Nothing was known and no exchange was asked for.
             Loaded::Absent | Loaded::Unchanged | Loaded::AlreadyRecorded(_) => Ok(None),
         }

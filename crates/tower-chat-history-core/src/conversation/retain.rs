@@ -1,7 +1,7 @@
 //! Keeping no more than the end of a conversation.
 
 use super::Conversation;
-use crate::{Keep, Prune, Pruned, Seq, StoreError, Traces};
+use crate::{Keep, Prune, Pruned, StoreError, Traces};
 
 impl<S: Prune + ?Sized> Conversation<'_, S> {
     /// Removes all but the last `turns` turns from the store, and returns how many exchanges were removed. At least the last
@@ -63,7 +63,7 @@ impl<S: Prune + ?Sized> Conversation<'_, S> {
     /// [`Gone`](StoreError::Gone) when the conversation is deleted or truncated during the call, or when the store cannot be
     /// read or written. Unless the store says so, the beginning may be removed; asking again is harmless.
     pub async fn prune(&self, keep: Keep, traces: Traces) -> Result<Option<Pruned>, StoreError> {
-        let Some(revision) = self.store.read(self.id, Seq::FIRST, 0).await?.revision else { return Ok(None) };
+        let Some(revision) = self.revision().await? else { return Ok(None) };
         self.store.prune(self.id, revision.incarnation(), keep, traces).await.map(Some)
     }
 

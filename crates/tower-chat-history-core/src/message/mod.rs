@@ -6,6 +6,7 @@ mod field;
 mod foreign;
 mod index;
 mod lossy;
+mod memory;
 mod role;
 
 use std::{borrow::Cow, fmt, sync::Arc};

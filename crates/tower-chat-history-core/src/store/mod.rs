@@ -85,7 +85,8 @@ pub trait HistoryStore: fmt::Debug + Send + Sync + 'static {
     /// # Errors
     ///
     /// [`Gone`](StoreError::Gone) when the incarnation has ended, [`Compaction`](StoreError::Compaction) when the
-    /// compaction breaks its rules, or when the store cannot be written.
+    /// compaction breaks its rules, [`Full`](StoreError::Full) when the store has a limit and it is reached, or when the store
+    /// cannot be written.
     async fn compact(
         &self,
         id: &ConversationId,

@@ -3,7 +3,7 @@
 use super::{Fixture, clause, clause::Clause, support::*};
 use crate::{Exchange, ExchangeId, Expect, Load, Seq};
 
-/// What this group is about.
+/// The clause of this group.
 const CLAUSE: Clause = clause::GAP_FREE;
 
 /// The first append creates the conversation, at position 0.

@@ -3,7 +3,7 @@
 use super::{Fixture, clause, clause::Clause, support::*};
 use crate::{Append, Expect, Load, Seq};
 
-/// What this group is about.
+/// The clause of this group.
 const CLAUSE: Clause = clause::ATOMIC;
 
 /// How far the futures get: not polled at all, begun, and further.

@@ -86,6 +86,8 @@ clauses! {
          was made from the log as it was is stored.";
     PRUNE_ONCE = "Prune, Conditional and in one step",
         "It is done only in the incarnation that is named. Which exchanges are the last ones is decided in that step.";
+    READ_BACK = "Conversation::read_back",
+        "exchanges that were appended since then are not in it, so pages neither overlap nor leave anything out;";
     FORK = "Conversation::fork",
         "Copies the exchanges before position at into another conversation of the same store, which must not exist yet, \
          and returns how many these are.";
@@ -121,6 +123,7 @@ mod tests {
             include_str!("../store/truncate.rs"),
             include_str!("../compaction.rs"),
             include_str!("../conversation/mod.rs"),
+            include_str!("../conversation/back.rs"),
             include_str!("../conversation/fork.rs"),
             include_str!("../conversation_id.rs"),
             include_str!("../exchange.rs"),

@@ -6,7 +6,7 @@ use crate::{
     Seq, StoreError, Summary,
 };
 
-/// What this group is about.
+/// The clause of this group.
 const CLAUSE: Clause = clause::APPEND;
 
 const NONE: CompactionVersion = CompactionVersion::NONE;

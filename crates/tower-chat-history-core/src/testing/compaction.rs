@@ -8,7 +8,7 @@ use crate::{
     Summary,
 };
 
-/// What this group is about.
+/// The clause of this group.
 const CLAUSE: Clause = clause::COMPACT;
 
 const NONE: CompactionVersion = CompactionVersion::NONE;

@@ -3,7 +3,7 @@
 use super::{Fixture, clause, clause::Clause, support::*};
 use crate::{Exchange, ExchangeId, Load, LoadLimit, Loaded, Message};
 
-/// What this group is about.
+/// The clause of this group.
 const CLAUSE: Clause = clause::VERBATIM;
 
 /// Appends messages with this JSON and compares what comes back, on each of the three ways there are.

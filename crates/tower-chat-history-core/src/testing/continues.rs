@@ -3,7 +3,7 @@
 use super::{Fixture, clause, clause::Clause, support::*};
 use crate::{Expect, Load, Seq, StoreError};
 
-/// What this group is about.
+/// The clause of this group.
 const CLAUSE: Clause = clause::CONTINUES;
 
 async fn assert_unknown(chat: &Chat, expect: Expect, continues: Seq, len: u64) {

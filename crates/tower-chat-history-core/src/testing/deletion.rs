@@ -5,7 +5,7 @@ use futures_util::future::{join, join_all};
 use super::{Fixture, clause, clause::Clause, support::*};
 use crate::{Compact, CompactOutcome, CompactionVersion, Cut, Expect, Known, Load, Loaded, Profile, Seq, StoreError};
 
-/// What this group is about.
+/// The clause of this group.
 const CLAUSE: Clause = clause::DELETION;
 
 const NONE: CompactionVersion = CompactionVersion::NONE;

@@ -3,7 +3,7 @@
 use super::{Fixture, clause, clause::Clause, support::*};
 use crate::{CompactionVersion, Expect, ForkError, HistoryStoreExt, Load, Seq, Timestamp, TokenCounts, Usage};
 
-/// What this group is about.
+/// The clause of this group.
 const CLAUSE: Clause = clause::HANDLE;
 
 /// The handle cuts the log as it is, and finds nothing to cut where there is no conversation.

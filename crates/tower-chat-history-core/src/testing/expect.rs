@@ -3,7 +3,7 @@
 use super::{Fixture, clause, clause::Clause, support::*};
 use crate::{Expect, Incarnation, Load, Loaded, Revision};
 
-/// What this group is about.
+/// The clause of this group.
 const CLAUSE: Clause = clause::CONDITIONAL;
 
 /// `Absent` on a conversation that is there is a conflict.

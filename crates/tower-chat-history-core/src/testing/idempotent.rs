@@ -8,7 +8,7 @@ use crate::{
     Revision, Seq,
 };
 
-/// What this group is about.
+/// The clause of this group.
 const CLAUSE: Clause = clause::IDEMPOTENT;
 
 async fn assert_duplicate(chat: &Chat, expect: Expect, exchange: Exchange, seq: Seq) {

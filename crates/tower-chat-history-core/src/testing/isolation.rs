@@ -3,7 +3,7 @@
 use super::{Fixture, clause, clause::Clause, support::*};
 use crate::{CompactionVersion, ConversationId, Load};
 
-/// What this group is about.
+/// The clause of this group.
 const CLAUSE: Clause = clause::IDS;
 
 /// Fills a conversation under each id, and asserts that each has its own exchange and compaction only, also while the

@@ -3,7 +3,7 @@
 use super::{Fixture, clause, clause::Clause, support::*};
 use crate::{CompactionVersion, Cut, Exchange, ExchangeId, Load, Message, Recorded, Seq};
 
-/// What this group is about.
+/// The clause of this group.
 const CLAUSE: Clause = clause::LIMIT;
 
 const UNBOUNDED: usize = usize::MAX;

@@ -172,6 +172,21 @@ macro_rules! __conformance_list {
                 instructions_are_not_imported
                 clearing_makes_room_for_another_log
             }
+            back {
+                the_last_exchanges_come_in_order
+                a_log_is_counted_without_reading_it
+                the_newest_turn_comes_by_itself
+                pages_back_make_the_whole_log
+                large_exchanges_come_in_one_page
+                an_absent_conversation_has_no_pages
+                appends_do_not_move_the_pages
+                a_page_of_a_deleted_log_is_gone
+                a_place_beyond_the_end_leads_back_to_the_log
+                #[needs(truncate)]
+                a_page_of_a_truncated_log_is_gone
+                #[needs(prune)]
+                pages_end_where_a_pruned_log_begins
+            }
             #[needs(durable)]
             reopen {
                 everything_is_there_again

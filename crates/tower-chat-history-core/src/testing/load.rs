@@ -3,7 +3,7 @@
 use super::{Fixture, clause, clause::Clause, support::*};
 use crate::{CompactionVersion, Cut, ExchangeId, Incarnation, Known, Load, Loaded, Recorded, Revision, Seq};
 
-/// What this group is about.
+/// The clause of this group.
 const CLAUSE: Clause = clause::LOAD;
 
 /// A conversation that is not there loads as absent, whatever is asked.

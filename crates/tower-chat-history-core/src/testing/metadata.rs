@@ -3,7 +3,7 @@
 use super::{Fixture, clause, clause::Clause, support::*};
 use crate::{Load, Loaded, Seq, Timestamp, TokenCounts, Usage};
 
-/// What this group is about.
+/// The clause of this group.
 const CLAUSE: Clause = clause::EXCHANGE;
 
 /// Every field comes back, through load, read and the lookup by exchange id.

@@ -106,6 +106,7 @@ mod handles;
 mod support;
 
 pub mod append;
+pub mod back;
 pub mod cancel;
 pub mod compact_with_append;
 pub mod compaction;

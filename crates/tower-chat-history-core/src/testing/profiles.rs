@@ -3,7 +3,7 @@
 use super::{Fixture, clause, clause::Clause, support::*};
 use crate::{Append, Compact, CompactOutcome, CompactionVersion, Cut, Expect, Load, Profile, Seq};
 
-/// What this group is about.
+/// The clause of this group.
 const CLAUSE: Clause = clause::PROFILES;
 
 const NONE: CompactionVersion = CompactionVersion::NONE;

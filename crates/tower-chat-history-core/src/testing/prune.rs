@@ -5,7 +5,7 @@ use crate::{
     Append, Exchange, ExchangeId, Expect, Incarnation, Keep, Load, Loaded, Message, Recorded, Seq, StoreError,
 };
 
-/// What this group is about.
+/// The clause of this group.
 const CLAUSE: Clause = clause::PRUNE;
 
 /// What stands before the position is removed, the rest stays where it is, and other handles see it.

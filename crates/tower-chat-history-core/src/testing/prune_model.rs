@@ -3,7 +3,7 @@
 use super::{Fixture, clause, clause::Clause, support::*};
 use crate::{Keep, Load, Recorded, Revision, Seq};
 
-/// What this group is about.
+/// The clause of this group.
 const CLAUSE: Clause = clause::PRUNE;
 
 /// Numbers that look random and are the same in each run (xorshift).

@@ -5,7 +5,7 @@ use futures_util::future::{join, join_all};
 use super::{Capability, Fixture, clause, clause::Clause, support::*};
 use crate::{Expect, Keep, Load, Seq};
 
-/// What this group is about.
+/// The clause of this group.
 const CLAUSE: Clause = clause::PRUNE_ONCE;
 
 /// Callers that prune and append at once lose nothing of what is kept, and readers see logs without gaps.

@@ -5,7 +5,7 @@ use futures_util::future::{join, join_all};
 use super::{Fixture, clause, clause::Clause, support::*};
 use crate::{Appended, Exchange, Expect, Load, Loaded, Message, Recorded, Seq, StoreError};
 
-/// What this group is about.
+/// The clause of this group.
 const CLAUSE: Clause = clause::CONDITIONAL;
 
 /// Races as many appends and returns them beside what became of them. Their exchanges have several messages each.

@@ -3,7 +3,7 @@
 use super::{Fixture, clause, clause::Clause, support::*};
 use crate::{CompactionVersion, Page, Seq};
 
-/// What this group is about.
+/// The clause of this group.
 const CLAUSE: Clause = clause::READ;
 
 async fn read(chat: &Chat, from: u64, limit: usize) -> Page {

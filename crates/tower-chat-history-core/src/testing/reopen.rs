@@ -3,7 +3,7 @@
 use super::{Capability, Fixture, clause, clause::Clause, support::*};
 use crate::{CompactionVersion, Expect, Load, Loaded, Profile, Seq};
 
-/// What this group is about.
+/// The clause of this group.
 const CLAUSE: Clause = clause::DURABLE;
 
 const NONE: CompactionVersion = CompactionVersion::NONE;

@@ -4,7 +4,7 @@
 use super::{Fixture, clause, clause::Clause, support::*};
 use crate::{HistoryStoreExt, Keep, Message, Seq, Traces};
 
-/// What this group is about.
+/// The clause of this group.
 const CLAUSE: Clause = clause::PRUNE;
 
 /// The handle keeps the last turns, and finds nothing to remove where there is no conversation.

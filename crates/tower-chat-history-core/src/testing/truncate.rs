@@ -3,7 +3,7 @@
 use super::{Fixture, clause, clause::Clause, support::*};
 use crate::{Expect, Incarnation, Load, Loaded, Recorded, Revision, Seq, StoreError, Truncated};
 
-/// What this group is about.
+/// The clause of this group.
 const CLAUSE: Clause = clause::TRUNCATE;
 
 /// What stands before the position stays, what stands from it on is removed, and other handles see it.

@@ -3,7 +3,7 @@
 use super::{Fixture, clause, clause::Clause, support::*};
 use crate::{Append, Compact, CompactOutcome, Compaction, CompactionVersion, Cut, Expect, Load, Profile, Seq, Summary};
 
-/// What this group is about.
+/// The clause of this group.
 const CLAUSE: Clause = clause::TRUNCATE_COMPACTIONS;
 
 const NONE: CompactionVersion = CompactionVersion::NONE;

@@ -5,7 +5,7 @@ use futures_util::future::{join, join_all};
 use super::{Capability, Fixture, clause, clause::Clause, support::*};
 use crate::{Expect, Load, Seq, StoreError};
 
-/// What this group is about.
+/// The clause of this group.
 const CLAUSE: Clause = clause::TRUNCATE_ONCE;
 
 /// What was begun before a truncation is refused after it: it does not land behind what was cut.

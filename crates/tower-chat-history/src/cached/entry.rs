@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use tower_chat_history_core::{
-    Appended, Compact, CompactOutcome, Compaction, Exchange, Incarnation, Load, LoadLimit, Message, Profile, Recorded,
-    Scan, Window, WindowScan,
+    Appended, Compact, CompactOutcome, Compaction, Exchange, Incarnation, Load, LoadLimit, Profile, Recorded, Scan,
+    Window, WindowScan,
 };
 
 /// How many windows of one conversation are kept: services with more profiles and limits than that are rare.
 const MOST: usize = 4;
 
-/// What a message takes in memory beside its JSON, and an exchange beside its messages, in bytes.
-const FRAME: usize = 256;
+/// What an exchange takes in a window's list, in bytes. A list is at least half full.
+const PLACE: usize = 2 * size_of::<Recorded>();
 
 /// The windows of one conversation. They are never changed, so whoever holds them has a whole state of the log.
 #[derive(Debug)]
@@ -92,9 +92,8 @@ impl Kept {
 
     /// What it takes in memory.
     fn bytes(&self) -> usize {
-        let compaction = self.window.compaction.as_ref();
-        let summary = compaction.and_then(|compaction| compaction.cut.summary.as_ref());
-        FRAME + self.size.memory + summary.map_or(0, |summary| summary.text.len())
+        let compaction = self.window.compaction.as_ref().map_or(0, Compaction::memory);
+        size_of::<Self>() + self.profile.as_str().len() + compaction + self.size.memory
     }
 
     /// The window after that append; `None` if there is more that it does not know.
@@ -169,7 +168,7 @@ struct Size {
     messages: usize,
     /// Of the messages' JSON.
     bytes: usize,
-    /// What they take in memory, in bytes: their JSON, and what is copied out of it.
+    /// What they take in memory, in bytes.
     memory: usize,
 }
 
@@ -179,13 +178,10 @@ impl Size {
     }
 
     fn with(self, exchange: &Exchange) -> Self {
-        let bytes = exchange.bytes();
-        let calls = exchange.messages.iter().flat_map(Message::tool_calls);
-        let copied: usize = calls.map(|call| call.id().len() + call.name().len() + call.arguments().len()).sum();
         Self {
             messages: self.messages + exchange.messages.len().max(1),
-            bytes: self.bytes + bytes,
-            memory: self.memory + FRAME * (exchange.messages.len() + 1) + bytes + copied,
+            bytes: self.bytes + exchange.bytes(),
+            memory: self.memory + exchange.memory() + PLACE,
         }
     }
 
@@ -196,7 +192,7 @@ impl Size {
 
 #[cfg(test)]
 mod tests {
-    use tower_chat_history_core::{ExchangeId, Revision, Seq};
+    use tower_chat_history_core::{ExchangeId, Message, Revision, Seq};
 
     use super::*;
 

@@ -26,9 +26,14 @@ const SHARDS: usize = 64;
 /// A clone is another handle on the same conversations; they are gone with the last handle. Appends are acknowledged when
 /// they are in memory: nothing survives the process, and no other process sees it.
 ///
-/// The store holds up to a limit of message JSON, 256 MiB unless [set](Self::with_limit). An append that would exceed it is
-/// refused with [`StoreError::Full`]: nothing is evicted, and only [deleting](HistoryStore::delete),
-/// [truncating](Truncate) or [pruning](Prune) conversations makes room. Only message JSON is counted; ids, summaries and bookkeeping come on top.
+/// The store takes memory up to a limit, 256 MiB unless [set](Self::with_limit). An append or a compaction that would exceed it
+/// is refused with [`StoreError::Full`]. Nothing is evicted: only [deleting](HistoryStore::delete), [truncating](Truncate) or
+/// [pruning](Prune) conversations makes room.
+///
+/// The memory is estimated, and everything counts: messages and what is copied out of them, the other fields of exchanges, ids,
+/// compactions with their summaries and profiles, and the tables that find them. A short exchange takes about 1 KiB. What
+/// the allocator hands out to the store is at most 1.25 times the limit; the process may have more from the system, as its
+/// allocator keeps what was freed.
 ///
 /// ```
 /// use tower_chat_history::{ConversationId, HistoryStoreExt, MemoryStore, Message};
@@ -57,7 +62,7 @@ struct Shared {
 }
 
 impl MemoryStore {
-    /// The limit unless another one is set, in bytes of message JSON: 256 MiB.
+    /// The limit unless another one is set, in bytes of memory: 256 MiB.
     pub const DEFAULT_LIMIT: usize = 256 << 20;
 
     /// An empty store with the default limit of [`DEFAULT_LIMIT`](Self::DEFAULT_LIMIT).
@@ -66,21 +71,21 @@ impl MemoryStore {
         Self::with_limit(Self::DEFAULT_LIMIT)
     }
 
-    /// An empty store that holds at most that many bytes of message JSON, over all conversations. `usize::MAX` is no limit;
-    /// a store with a limit of 0 refuses every message.
+    /// An empty store that takes at most that many bytes of memory, over all conversations, by its estimate. `usize::MAX` is no
+    /// limit; a store with a limit of 0 refuses every message.
     #[must_use]
     pub fn with_limit(bytes: usize) -> Self {
         let shards = (0..SHARDS).map(|_| Mutex::default()).collect();
         Self { shared: Arc::new(Shared { shards, hasher: RandomState::new(), space: Space::new(bytes) }) }
     }
 
-    /// The most bytes of message JSON that the store holds.
+    /// The most bytes of memory that the store takes.
     #[must_use]
     pub fn limit(&self) -> usize {
         self.shared.space.limit()
     }
 
-    /// How many bytes of message JSON are in the store.
+    /// How many bytes of memory the conversations take, by the estimate.
     #[must_use]
     pub fn used(&self) -> usize {
         self.shared.space.used()
@@ -92,6 +97,15 @@ impl MemoryStore {
         // No step leaves a log half changed, so a lock that was poisoned by a panic is still good.
         self.shared.shards[shard].lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Removes a conversation. A table that is mostly empty then is made smaller: its places are not counted any more.
+fn remove(shard: &mut HashMap<ConversationId, Log>, id: &ConversationId) -> Option<Log> {
+    let removed = shard.remove(id);
+    if shard.len() < shard.capacity() / 8 {
+        shard.shrink_to(shard.len() * 2);
+    }
+    removed
 }
 
 impl Default for MemoryStore {
@@ -112,12 +126,12 @@ impl HistoryStore for MemoryStore {
     }
 
     async fn append(&self, id: &ConversationId, append: Append) -> Result<Appended, StoreError> {
-        let take = |bytes| self.shared.space.take(bytes);
+        let space = &self.shared.space;
         let mut shard = self.shard(id);
         if let Some(log) = shard.get_mut(id) {
-            return log.append(append, take);
+            return log.append(append, space);
         }
-        let (log, appended) = Log::begin(append, take)?;
+        let (log, appended) = Log::begin(id, append, space)?;
         shard.insert(id.clone(), log);
         Ok(appended)
     }
@@ -128,7 +142,7 @@ impl HistoryStore for MemoryStore {
         incarnation: Incarnation,
         compact: Compact,
     ) -> Result<CompactOutcome, StoreError> {
-        self.shard(id).get_mut(id).ok_or(StoreError::Gone)?.compact(incarnation, compact)
+        self.shard(id).get_mut(id).ok_or(StoreError::Gone)?.compact(incarnation, compact, &self.shared.space)
     }
 
     async fn read(&self, id: &ConversationId, from: Seq, limit: usize) -> Result<Page, StoreError> {
@@ -136,7 +150,7 @@ impl HistoryStore for MemoryStore {
     }
 
     async fn delete(&self, id: &ConversationId) -> Result<(), StoreError> {
-        let removed = self.shard(id).remove(id);
+        let removed = remove(&mut self.shard(id), id);
         // The lock is free again: dropping a long log takes its time.
         if let Some(log) = removed {
             self.shared.space.give_back(log.bytes());
@@ -149,16 +163,14 @@ impl HistoryStore for MemoryStore {
 #[deny(clippy::missing_trait_methods)]
 impl Truncate for MemoryStore {
     async fn truncate(&self, id: &ConversationId, expect: Revision, from: Seq) -> Result<Truncated, StoreError> {
-        let (truncated, tail) = {
+        let (truncated, tail, removed) = {
             let mut shard = self.shard(id);
             let (truncated, tail) = shard.get_mut(id).ok_or(StoreError::Gone)?.truncate(expect, from)?;
-            if truncated.revision.is_none() {
-                shard.remove(id);
-            }
-            (truncated, tail)
+            let removed = if truncated.revision.is_none() { remove(&mut shard, id) } else { None };
+            (truncated, tail, removed)
         };
         // The lock is free again: dropping a long log takes its time.
-        self.shared.space.give_back(tail.bytes());
+        self.shared.space.give_back(tail.bytes() + removed.map_or(0, |log| log.bytes()));
         Ok(truncated)
     }
 }

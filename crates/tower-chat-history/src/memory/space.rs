@@ -24,8 +24,13 @@ impl Space {
         self.used.load(Relaxed)
     }
 
-    /// Takes that many bytes, or none and says why.
-    pub(super) fn take(&self, requested: usize) -> Result<(), StoreError> {
+    /// Takes that many bytes in place of some that were taken before, or changes nothing and says why. To take no more than
+    /// was taken before is never refused.
+    pub(super) fn take(&self, bytes: usize, in_place_of: usize) -> Result<(), StoreError> {
+        let Some(requested) = bytes.checked_sub(in_place_of).filter(|more| *more > 0) else {
+            self.give_back(in_place_of - bytes);
+            return Ok(());
+        };
         let fits = |used: usize| used.checked_add(requested).filter(|after| *after <= self.limit);
         let taken = self.used.fetch_update(Relaxed, Relaxed, fits);
         taken.map(drop).map_err(|used| StoreError::Full { used, requested, limit: self.limit })
@@ -44,12 +49,16 @@ mod tests {
     #[test]
     fn what_does_not_fit_takes_nothing() {
         let space = Space::new(10);
-        space.take(6).unwrap();
-        let full = space.take(5).unwrap_err();
+        space.take(6, 0).unwrap();
+        let full = space.take(5, 0).unwrap_err();
         assert!(matches!(full, StoreError::Full { used: 6, requested: 5, limit: 10 }), "{full}");
-        assert!(space.take(usize::MAX).is_err(), "sums do not wrap");
-        space.take(4).unwrap();
+        assert!(space.take(usize::MAX, 0).is_err(), "sums do not wrap");
+        space.take(4, 0).unwrap();
         space.give_back(6);
         assert_eq!(space.used(), 4);
+        space.take(12, 4).unwrap_err();
+        space.take(10, 4).unwrap();
+        space.take(3, 10).unwrap();
+        assert_eq!(space.used(), 3);
     }
 }

@@ -19,7 +19,7 @@ use crate::{
 /// How much is remembered, in parts of prompts: 16 bytes each, so some 4 MiB.
 const PARTS: u64 = 1 << 18;
 
-/// What a conversation is counted for besides its parts: its id and its place.
+/// What a conversation is counted for besides its parts and the text of its id: its place.
 const PLACE: u64 = 16;
 
 /// About how many conversations that will be.
@@ -41,8 +41,9 @@ struct Part {
 struct ByParts;
 
 impl Weighter<ConversationId, Arc<[Part]>> for ByParts {
-    fn weight(&self, _: &ConversationId, parts: &Arc<[Part]>) -> u64 {
-        PLACE.saturating_add(parts.len() as u64)
+    fn weight(&self, id: &ConversationId, parts: &Arc<[Part]>) -> u64 {
+        let id = id.as_str().len().div_ceil(size_of::<Part>());
+        PLACE.saturating_add(parts.len().saturating_add(id) as u64)
     }
 }
 
@@ -102,6 +103,12 @@ mod tests {
     fn common(warmth: &Warmth, conversation: &str, prompt: &[&str]) -> Option<u64> {
         let id = ConversationId::new([conversation]).unwrap();
         warmth.common(&id, prompt.iter().map(|text| (*text, text.len() as u64)))
+    }
+
+    #[test]
+    fn long_ids_count_for_what_they_take() {
+        let weight = |id: &str| ByParts.weight(&ConversationId::new([id]).unwrap(), &Arc::from([]));
+        assert_eq!(weight(&"a".repeat(1_000)) - weight("a"), 62);
     }
 
     #[test]

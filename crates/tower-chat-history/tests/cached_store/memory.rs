@@ -14,10 +14,10 @@ async fn only_so_many_kinds_of_a_conversations_windows_are_kept() {
     for _ in 0..50 {
         store.append(&id, turn()).await.unwrap();
     }
-    len(&store, &id, of("p", 1_000)).await;
+    len(&store, &id, of("p100", 1_000)).await;
     let one = store.used();
     for number in 0..100 {
-        assert_eq!(len(&store, &id, of(&format!("p{number}"), 1_000)).await, 50);
+        assert_eq!(len(&store, &id, of(&format!("p{number:03}"), 1_000)).await, 50);
     }
     assert_eq!(behind.windows(), 101);
     // The id is there once.

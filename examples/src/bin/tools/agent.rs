@@ -12,7 +12,8 @@ use async_openai::{
 use examples::Provider;
 use tower::{Layer as _, Service as _, ServiceExt as _};
 use tower_chat_history::{
-    BoxError, ChatHistory, ChatHistoryLayer, ConversationId, HistoryStore, HistoryStoreExt as _, InConversation,
+    BoxError, ChatHistory, ChatHistoryLayer, ConversationExt as _, ConversationId, HistoryStore, HistoryStoreExt as _,
+    InConversation,
 };
 use tower_chat_history_openai::{ChatService, OpenAi};
 
@@ -46,8 +47,7 @@ impl Agent {
 
     /// The calls that a process before this one has not answered.
     pub(crate) async fn open_calls(&self) -> Result<Vec<ChatCompletionMessageToolCall>, BoxError> {
-        let log = self.store.conversation(&self.id).messages().await?;
-        let calls = log.last().map(|message| message.tool_calls().to_vec()).unwrap_or_default();
+        let calls = self.store.conversation(&self.id).open_calls().await?;
         let call = |call: tower_chat_history::ToolCall| ChatCompletionMessageToolCall {
             id: call.id().into(),
             function: FunctionCall { name: call.name().into(), arguments: call.arguments().into() },

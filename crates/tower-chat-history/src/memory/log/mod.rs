@@ -1,13 +1,17 @@
 //! One conversation: its log, the index of its exchange ids and its compactions. No locks and no waiting.
 
 mod removal;
+mod size;
 
 use std::{collections::HashMap, sync::Arc};
 
 use tower_chat_history_core::{
-    Append, Appended, Compact, CompactOutcome, Compaction, CompactionVersion, Exchange, ExchangeId, Expect,
-    Incarnation, Load, Loaded, Page, Profile, Recorded, Revision, Scan, Seq, StoreError, Window, WindowScan,
+    Append, Appended, Compact, CompactOutcome, Compaction, CompactionVersion, ConversationId, Exchange, ExchangeId,
+    Expect, Incarnation, Load, Loaded, Page, Profile, Recorded, Revision, Scan, Seq, StoreError, Window, WindowScan,
 };
+
+use self::size::{of_a_compaction, of_a_conversation, of_an_entry};
+use super::space::Space;
 
 #[derive(Debug)]
 pub(super) struct Log {
@@ -19,21 +23,25 @@ pub(super) struct Log {
     /// Where each exchange id stands.
     ids: HashMap<ExchangeId, Seq>,
     compactions: HashMap<Profile, Compaction>,
+    /// What all of it takes in memory, in bytes.
     bytes: usize,
 }
 
 #[derive(Debug)]
 struct Entry {
     exchange: Arc<Exchange>,
-    /// The size of its messages, summed up once.
+    /// The size of its messages' JSON, summed up once.
     bytes: usize,
+    /// What it takes in memory, in bytes.
+    memory: usize,
 }
 
 impl Log {
-    /// Begins a conversation with its first exchange. `take` gets the bytes that the exchange needs and may refuse them.
+    /// Begins a conversation with its first exchange, if there is space for both.
     pub(super) fn begin(
+        id: &ConversationId,
         mut append: Append,
-        take: impl FnOnce(usize) -> Result<(), StoreError>,
+        space: &Space,
     ) -> Result<(Self, Appended), StoreError> {
         append.expect.check(None)?;
         let mut log = Self {
@@ -46,17 +54,17 @@ impl Log {
         };
         // The conversation is what this append makes it, so there is nothing more to expect.
         append.expect = Expect::AnyOrCreate;
-        let appended = log.append(append, take)?;
+        let appended = log.add(append, of_a_conversation(id), space)?;
         Ok((log, appended))
     }
 
-    /// Adds an exchange, and its compaction if it carries one. `take` gets the bytes it needs and may refuse them; it is
-    /// asked last, so what is refused for another reason takes nothing.
-    pub(super) fn append(
-        &mut self,
-        append: Append,
-        take: impl FnOnce(usize) -> Result<(), StoreError>,
-    ) -> Result<Appended, StoreError> {
+    /// Adds an exchange, and its compaction if it carries one, if there is space for both.
+    pub(super) fn append(&mut self, append: Append, space: &Space) -> Result<Appended, StoreError> {
+        self.add(append, 0, space)
+    }
+
+    /// The same, with so many bytes more. The space is taken last, so what is refused for another reason takes none.
+    fn add(&mut self, append: Append, more: usize, space: &Space) -> Result<Appended, StoreError> {
         let Append { expect, exchange, compact, .. } = append;
         if let Some(seq) = self.ids.get(&exchange.id) {
             return Ok(Appended::duplicate(self.revision(), *seq));
@@ -71,22 +79,29 @@ impl Log {
             Some(compact) => Some(self.judge(compact, at.next().get(), opens_turn)?),
             None => None,
         };
-        let bytes = exchange.bytes();
-        take(bytes)?;
+        let (bytes, memory) = (exchange.bytes(), of_an_entry(&exchange));
+        let (added, replaced) = compact.as_ref().map_or((0, 0), |verdict| self.change(verdict));
+        self.take(memory + more + added, replaced, space)?;
 
-        self.bytes += bytes;
         self.ids.insert(exchange.id.clone(), at);
-        self.entries.push(Entry { exchange: Arc::new(exchange), bytes });
+        self.entries.push(Entry { exchange: Arc::new(exchange), bytes, memory });
         let compaction = compact.map(|verdict| self.carry_out(verdict));
         Ok(Appended::stored(self.revision(), at, compaction))
     }
 
-    /// Stores a compaction by itself.
-    pub(super) fn compact(&mut self, incarnation: Incarnation, compact: Compact) -> Result<CompactOutcome, StoreError> {
+    /// Stores a compaction by itself, if there is space for it.
+    pub(super) fn compact(
+        &mut self,
+        incarnation: Incarnation,
+        compact: Compact,
+        space: &Space,
+    ) -> Result<CompactOutcome, StoreError> {
         if incarnation != self.incarnation {
             return Err(StoreError::Gone);
         }
         let verdict = self.judge(compact, self.next().get(), |seq| self.opens_turn(seq))?;
+        let (added, replaced) = self.change(&verdict);
+        self.take(added, replaced, space)?;
         Ok(self.carry_out(verdict))
     }
 
@@ -124,7 +139,7 @@ impl Log {
         Page::new(self.revision(), exchanges, end < len)
     }
 
-    /// The size of all its messages.
+    /// What it takes in memory, in bytes.
     pub(super) const fn bytes(&self) -> usize {
         self.bytes
     }
@@ -168,6 +183,19 @@ impl Log {
         Ok(Verdict::Store(profile, Compaction::new(replaces.next(), cut)))
     }
 
+    /// What a compaction takes in memory, and what the one that it replaces takes.
+    fn change(&self, verdict: &Verdict) -> (usize, usize) {
+        let Verdict::Store(profile, compaction) = verdict else { return (0, 0) };
+        let replaced = self.compactions.get(profile).map_or(0, |stored| of_a_compaction(profile, stored));
+        (of_a_compaction(profile, compaction), replaced)
+    }
+
+    fn take(&mut self, bytes: usize, in_place_of: usize, space: &Space) -> Result<(), StoreError> {
+        space.take(bytes, in_place_of)?;
+        self.bytes = self.bytes - in_place_of + bytes;
+        Ok(())
+    }
+
     fn carry_out(&mut self, verdict: Verdict) -> CompactOutcome {
         match verdict {
             Verdict::Keep(stored) => CompactOutcome::Kept(stored),
@@ -192,12 +220,13 @@ mod tests {
 
     use super::*;
 
-    pub(super) fn free(_: usize) -> Result<(), StoreError> {
-        Ok(())
-    }
+    /// Space without end.
+    pub(super) static FREE: Space = Space::new(usize::MAX);
 
-    fn full(requested: usize) -> Result<(), StoreError> {
-        Err(StoreError::Full { used: 0, requested, limit: 0 })
+    static FULL: Space = Space::new(0);
+
+    pub(super) fn begin(append: Append) -> (Log, Appended) {
+        Log::begin(&ConversationId::new(["a"]).unwrap(), append, &FREE).unwrap()
     }
 
     pub(super) fn append(id: &str) -> Append {
@@ -206,10 +235,10 @@ mod tests {
 
     #[test]
     fn a_log_that_is_full_is_as_it_was() {
-        let (mut log, first) = Log::begin(append("a"), free).unwrap();
+        let (mut log, first) = begin(append("a"));
         let cut = Cut::window_from(Seq::new(1));
         let compact = Compact { profile: Profile::default(), replaces: CompactionVersion::NONE, cut };
-        let refused = log.append(append("b").compact(compact), full).unwrap_err();
+        let refused = log.append(append("b").compact(compact), &FULL).unwrap_err();
         assert!(matches!(refused, StoreError::Full { .. }));
         assert_eq!((log.revision(), log.entries.len(), log.compactions.len()), (first.revision, 1, 0));
         let known = Known { revision: first.revision, compaction: CompactionVersion::NONE, newest: None };
@@ -219,15 +248,15 @@ mod tests {
 
     #[test]
     fn space_is_asked_for_only_by_what_would_be_stored() {
-        let (mut log, _) = Log::begin(append("a"), free).unwrap();
-        assert!(log.append(append("a"), full).unwrap().duplicate);
-        let refused = log.append(Append::new(Expect::Absent, append("b").exchange), full).unwrap_err();
+        let (mut log, _) = begin(append("a"));
+        assert!(log.append(append("a"), &FULL).unwrap().duplicate);
+        let refused = log.append(Append::new(Expect::Absent, append("b").exchange), &FULL).unwrap_err();
         assert!(matches!(refused, StoreError::Conflict { .. }), "{refused}");
     }
 
     #[test]
     fn loading_shares_the_exchanges() {
-        let (log, _) = Log::begin(append("a"), free).unwrap();
+        let (log, _) = begin(append("a"));
         let Loaded::Window(window) = log.load(&Load::new()) else { panic!("it is there") };
         assert!(Arc::ptr_eq(&window.exchanges[0].exchange, &log.entries[0].exchange));
     }

@@ -1,15 +1,18 @@
 //! Taking exchanges off a log, at its end or its beginning.
 
 use tower_chat_history_core::{
-    Expect, Incarnation, Keep, PruneScan, Pruned, Revision, Scan, Seq, StoreError, Traces, Truncated,
+    Compaction, Expect, Incarnation, Keep, Profile, PruneScan, Pruned, Revision, Scan, Seq, StoreError, Traces,
+    Truncated,
 };
 
-use super::{Entry, Log};
+use super::{Entry, Log, of_a_compaction};
 
 /// What a truncation or a prune took off a log.
 #[derive(Debug, Default)]
 pub(in crate::memory) struct Removed {
     entries: Vec<Entry>,
+    /// What it took in memory, with the compactions that were removed, in bytes.
+    bytes: usize,
 }
 
 impl Log {
@@ -28,11 +31,9 @@ impl Log {
             return Ok((Truncated::new(Some(self.revision()), 0), Removed::default()));
         }
         let tail = self.entries.split_off(keep);
-        let tail = self.removed(tail);
+        let mut tail = self.removed(tail);
         self.incarnation = Incarnation::random();
-        let compactions = std::mem::take(&mut self.compactions).into_iter();
-        let stay = compactions.filter_map(|(profile, stored)| Some((profile, stored.truncated_to(from.get())?)));
-        self.compactions = stay.collect();
+        tail.bytes += self.keep_compactions(|stored| stored.truncated_to(from.get()));
         let revision = (keep > 0).then(|| self.revision());
         Ok((Truncated::new(revision, tail.len()), tail))
     }
@@ -57,32 +58,48 @@ impl Log {
         let start = scan.start().map_or(0, |start| self.index(start));
         let stays = self.entries.split_off(start);
         let head = std::mem::replace(&mut self.entries, stays);
-        let head = self.removed(head);
+        let mut head = self.removed(head);
         self.first += start;
         if traces == Traces::Remove && self.first > 0 {
             self.incarnation = Incarnation::random();
-            let compactions = std::mem::take(&mut self.compactions).into_iter();
-            let stay = compactions.filter_map(|(profile, stored)| Some((profile, stored.without_traces()?)));
-            self.compactions = stay.collect();
+            head.bytes += self.keep_compactions(Compaction::without_traces);
         }
         Ok((Pruned::new(self.revision(), head.len()), head))
     }
 
     /// Forgets what was taken off the log.
     fn removed(&mut self, entries: Vec<Entry>) -> Removed {
-        let removed = Removed { entries };
-        for entry in &removed.entries {
+        let bytes = entries.iter().map(|entry| entry.memory).sum();
+        for entry in &entries {
             self.ids.remove(&entry.exchange.id);
         }
-        self.bytes -= removed.bytes();
-        removed
+        // What is not counted any more is not held either. Tables that are nearly as full as they were stay as they are.
+        if self.entries.len() < self.entries.capacity() / 4 {
+            self.entries.shrink_to_fit();
+        }
+        if self.ids.len() < self.ids.capacity() / 4 {
+            self.ids.shrink_to_fit();
+        }
+        self.bytes -= bytes;
+        Removed { entries, bytes }
+    }
+
+    /// Leaves of each compaction what is to stay, and returns how many bytes these take less.
+    fn keep_compactions(&mut self, stays: impl Fn(&Compaction) -> Option<Compaction>) -> usize {
+        let memory = |(profile, compaction): (&Profile, &Compaction)| of_a_compaction(profile, compaction);
+        let before: usize = self.compactions.iter().map(memory).sum();
+        let compactions = std::mem::take(&mut self.compactions).into_iter();
+        self.compactions = compactions.filter_map(|(profile, stored)| Some((profile, stays(&stored)?))).collect();
+        let after: usize = self.compactions.iter().map(memory).sum();
+        self.bytes = self.bytes - before + after;
+        before.saturating_sub(after)
     }
 }
 
 impl Removed {
-    /// The size of all its messages.
-    pub(in crate::memory) fn bytes(&self) -> usize {
-        self.entries.iter().map(|entry| entry.bytes).sum()
+    /// What it took in memory, in bytes.
+    pub(in crate::memory) const fn bytes(&self) -> usize {
+        self.bytes
     }
 
     fn len(&self) -> u64 {
@@ -92,39 +109,43 @@ impl Removed {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{append, free};
+    use super::super::tests::{FREE, append, begin};
     use super::*;
 
     #[test]
     fn a_truncated_log_counts_what_is_left() {
-        let (mut log, first) = Log::begin(append("a"), free).unwrap();
+        let (mut log, first) = begin(append("a"));
+        let empty = log.bytes - log.entries[0].memory;
         let mut last = first.revision;
         for id in ["b", "c"] {
-            last = log.append(append(id), free).unwrap().revision;
+            last = log.append(append(id), &FREE).unwrap().revision;
         }
         let (truncated, tail) = log.truncate(last, Seq::new(1)).unwrap();
         assert_eq!((truncated.removed, truncated.revision), (2, Some(log.revision())));
-        assert_eq!((tail.bytes(), log.bytes), (2 * log.bytes, log.entries[0].bytes));
+        let one = log.entries[0].memory;
+        assert_eq!((tail.bytes(), log.bytes), (2 * one, empty + one));
         assert_eq!(log.ids.len(), 1);
-        let grown = log.append(append("b"), free).unwrap();
+        let grown = log.append(append("b"), &FREE).unwrap();
         assert_eq!((grown.seq, grown.duplicate), (Seq::new(1), false));
         let (truncated, tail) = log.truncate(grown.revision, Seq::FIRST).unwrap();
-        assert_eq!((truncated, tail.entries.len(), log.bytes), (Truncated::new(None, 2), 2, 0));
+        assert_eq!((truncated, tail.entries.len(), log.bytes), (Truncated::new(None, 2), 2, empty));
     }
 
     #[test]
     fn a_pruned_log_counts_what_is_left() {
-        let (mut log, first) = Log::begin(append("a"), free).unwrap();
+        let (mut log, first) = begin(append("a"));
+        let empty = log.bytes - log.entries[0].memory;
         for id in ["b", "c"] {
-            log.append(append(id), free).unwrap();
+            log.append(append(id), &FREE).unwrap();
         }
         let incarnation = first.revision.incarnation();
         let (pruned, head) = log.prune(incarnation, Keep::LastTurns(1), Traces::Leave).unwrap();
         assert_eq!((pruned.removed, pruned.revision.first(), pruned.revision), (2, Seq::new(2), log.revision()));
-        assert_eq!((head.bytes(), log.bytes, log.ids.len()), (2 * log.bytes, log.entries[0].bytes, 1));
-        let grown = log.append(append("a"), free).unwrap();
+        let one = log.entries[0].memory;
+        assert_eq!((head.bytes(), log.bytes, log.ids.len()), (2 * one, empty + one, 1));
+        let grown = log.append(append("a"), &FREE).unwrap();
         assert_eq!((grown.seq, grown.duplicate), (Seq::new(3), false));
         let (truncated, tail) = log.truncate(grown.revision, Seq::new(2)).unwrap();
-        assert_eq!((truncated, tail.entries.len(), log.bytes), (Truncated::new(None, 2), 2, 0));
+        assert_eq!((truncated, tail.entries.len(), log.bytes), (Truncated::new(None, 2), 2, empty));
     }
 }

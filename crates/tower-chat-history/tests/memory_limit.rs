@@ -1,0 +1,122 @@
+//! The limit of the store in memory is one of memory: what the allocator hands out is compared with it.
+#![allow(clippy::unwrap_used)] // A test may.
+
+use std::alloc::System;
+
+use cap::Cap;
+use tower_chat_history::{
+    Append, Compact, CompactionVersion, ConversationId, Cut, Exchange, ExchangeId, Expect, HistoryStore,
+    HistoryStoreExt as _, MemoryStore, Message, Profile, Seq, StoreError, Summary, TokenCounts,
+};
+
+/// Counts the bytes that are allocated.
+#[global_allocator]
+static ALLOCATOR: Cap<System> = Cap::new(System, usize::MAX);
+
+const LIMIT: usize = 4 << 20;
+
+/// A conversation of that number.
+fn id(number: usize) -> ConversationId {
+    ConversationId::new(["acme", "user", &number.to_string()]).unwrap()
+}
+
+/// A kind of content: the nth append.
+type Kind = fn(usize) -> (ConversationId, Append);
+
+fn exchange(messages: impl IntoIterator<Item = Message>) -> Append {
+    Append::new(Expect::AnyOrCreate, Exchange::new(ExchangeId::generate(), messages))
+}
+
+fn short() -> [Message; 2] {
+    [Message::user("Hi"), Message::assistant("Hello!")]
+}
+
+const KINDS: &[(&str, Kind)] = &[
+    ("short messages, one exchange a conversation", |n| (id(n), exchange(short()))),
+    ("short messages, one conversation", |_| (id(0), exchange(short()))),
+    ("no messages", |n| (id(n % 7), exchange([]))),
+    ("long messages", |n| (id(n % 100), exchange([Message::user("x".repeat(20_000))]))),
+    ("tool calls", |n| {
+        let call = |n| format!(r#"{{"id":"call-{n}","type":"function","function":{{"name":"f","arguments":"{{}}"}}}}"#);
+        let calls = (0..20).map(call).collect::<Vec<_>>().join(",");
+        let json = format!(r#"{{"role":"assistant","content":null,"tool_calls":[{calls}]}}"#);
+        (id(n % 10), exchange([Message::from_json(json).unwrap(), Message::tool("call-1", "42")]))
+    }),
+    ("large fields that are no messages", |n| {
+        let mut append = exchange(short());
+        append.exchange.model = Some("m".repeat(1_000));
+        append.exchange.finish_reason = Some("stop".into());
+        append.exchange.tokens = Some(TokenCounts { counter: "c".repeat(100), counts: vec![1, 2] });
+        append.exchange.share_counts();
+        (id(n), append)
+    }),
+    ("names and ids that are copied out of messages", |n| {
+        let (name, id_of_call) = ("n".repeat(1_000), "i".repeat(1_000));
+        let json = format!(r#"{{"role":"{name}","name":"{name}","tool_call_id":"{id_of_call}","content":""}}"#);
+        (id(n % 10), exchange([Message::from_json(json).unwrap()]))
+    }),
+    ("small compactions of other profiles", |n| {
+        let mut cut = Cut::default();
+        cut.summary = Some(Summary::new("s", Seq::FIRST));
+        let profile = Profile::new(format!("profile-{n}")).unwrap();
+        let append = exchange([Message::user("x")]);
+        (id(n % 3), append.compact(Compact { profile, replaces: CompactionVersion::NONE, cut }))
+    }),
+    ("large summaries", |n| {
+        let mut cut = Cut::default();
+        let mut summary = Summary::new("s".repeat(10_000), Seq::FIRST);
+        summary.model = Some("a model".into());
+        cut.summary = Some(summary);
+        let profile = Profile::new(format!("profile-{n}")).unwrap();
+        (id(n % 3), exchange([]).compact(Compact { profile, replaces: CompactionVersion::NONE, cut }))
+    }),
+];
+
+/// Appends until the store is full, and returns how many appends there were.
+async fn fill(store: &MemoryStore, kind: Kind) -> usize {
+    for n in 0.. {
+        let (id, append) = kind(n);
+        match store.append(&id, append).await {
+            Ok(_) => {}
+            Err(StoreError::Full { .. }) => return n,
+            Err(other) => panic!("{other:?}"),
+        }
+    }
+    unreachable!()
+}
+
+/// One test: others would allocate at the same time.
+#[tokio::test]
+async fn the_heap_is_within_the_limit_whatever_is_stored_and_is_given_back() {
+    for (name, kind) in KINDS {
+        let before = ALLOCATOR.allocated();
+        let heap = || ALLOCATOR.allocated().saturating_sub(before);
+        let store = MemoryStore::with_limit(LIMIT);
+        let appends = fill(&store, *kind).await;
+        let full = heap();
+        eprintln!("{name}: {appends} appends, {:.2} of the limit", full as f64 / LIMIT as f64);
+        assert!(full <= LIMIT + LIMIT / 4, "{name}: {full} bytes for a limit of {LIMIT}");
+        assert!(full >= LIMIT / 3, "{name}: {full} bytes, and the store says that {LIMIT} are used");
+
+        // What is removed is given back, whichever way: only the exchanges that are left take memory.
+        for n in 0..appends.min(200_000) {
+            let id = kind(n).0;
+            let conversation = store.conversation(&id);
+            match n % 2 {
+                0 => drop(conversation.truncate(Seq::new(1)).await.unwrap()),
+                _ => drop(conversation.keep_last_turns(1).await.unwrap()),
+            }
+        }
+        let left = heap();
+        assert!(left <= store.used() + store.used() / 4 + LIMIT / 20, "{name}: {left} bytes for {}", store.used());
+        for n in 0..appends {
+            store.delete(&kind(n).0).await.unwrap();
+        }
+        assert_eq!(store.used(), 0, "{name}");
+        assert!(heap() <= LIMIT / 20, "{name}: {} bytes of an empty store", heap());
+        // An emptied store holds as much as a new one.
+        let again = fill(&store, *kind).await;
+        assert!(again.abs_diff(appends) <= appends / 100 + 1, "{name}: {again} appends after {appends}");
+        assert!(heap() <= LIMIT + LIMIT / 4, "{name}");
+    }
+}
