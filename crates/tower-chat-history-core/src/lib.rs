@@ -32,6 +32,7 @@ mod conversation_id;
 mod exchange;
 mod exchange_id;
 mod message;
+pub mod nested;
 mod profile;
 mod record;
 mod revision;

@@ -89,7 +89,7 @@ pub use tower_chat_history_core::{
     HistoryStoreExt, ImportError, Incarnation, Keep, Known, Load, LoadLimit, LoadLimitError, Loaded, Message,
     MessageError, Page, Profile, ProfileError, Prune, PruneScan, Pruned, RecordError, Recorded, Revision,
     RevisionError, Role, Seq, StoreError, Summary, Timestamp, TokenCounts, ToolCall, Traces, Truncate, Truncated,
-    Usage, Window,
+    Usage, Window, nested,
 };
 
 pub use self::{
