@@ -33,6 +33,7 @@ mod exchange;
 mod exchange_id;
 mod memory;
 mod message;
+pub mod nested;
 mod profile;
 mod record;
 mod revision;

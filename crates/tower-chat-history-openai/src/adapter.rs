@@ -15,7 +15,7 @@ use tower_chat_history::{
 };
 
 use crate::{
-    counter,
+    counter, deep,
     error_type::{INVALID_RESPONSE, error_type},
     fold::ReplyFold,
     from_typed, to_typed,
@@ -120,6 +120,7 @@ where
     async fn open(&self, call: X::Call) -> Result<Opened<TypedDraft, CreateChatCompletionRequest>, BoxError> {
         let (scope, request) = self.extract.extract(call)?;
         let CallScope::Conversation(place) = scope else { return Ok(Opened::Other(request)) };
+        let request = deep::checked(request)?;
         let instructions = request.messages.iter().take_while(|message| is_instruction(message)).count();
         let head = instructions.saturating_add(place.preamble).min(request.messages.len());
         let messages: Result<Vec<Message>, _> = request.messages.iter().map(Message::from_serialize).collect();

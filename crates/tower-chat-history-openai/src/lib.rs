@@ -59,6 +59,7 @@ mod adapter;
 pub mod client;
 mod convert;
 mod counter;
+mod deep;
 mod error_type;
 mod fold;
 mod from_typed;
@@ -73,6 +74,7 @@ mod trace_context;
 pub use self::{
     adapter::{OpenAi, TypedDraft},
     convert::{Converted, from_request_messages, from_response_message, to_request_messages},
+    deep::RequestTooDeep,
     service::{ChatService, ChatStreamService, ClientFuture},
     summarizer::summarizer,
 };

@@ -90,7 +90,7 @@ pub use tower_chat_history_core::{
     HistoryStore, HistoryStoreExt, ImportError, Incarnation, Keep, Known, Load, LoadLimit, LoadLimitError, Loaded,
     Message, MessageError, Page, PageBack, Profile, ProfileError, Prune, PruneScan, Pruned, RecordError, Recorded,
     Revision, RevisionError, Role, Scan, Seq, StoreError, Summary, Timestamp, TokenCounts, ToolCall, Traces, Truncate,
-    Truncated, Usage, Window, WindowScan,
+    Truncated, Usage, Window, WindowScan, nested,
 };
 
 pub use self::{

@@ -16,6 +16,7 @@ use serde_json::{Value, value::RawValue};
 
 pub use self::{content::Content, foreign::ForeignShape, index::ToolCall, role::Role};
 use self::{counted::Counted, index::Index};
+use crate::nested;
 
 /// One chat message, kept as the JSON it came in.
 ///
@@ -59,9 +60,10 @@ impl Message {
     ///
     /// # Errors
     ///
-    /// When the value does not serialize to a JSON object with a string `role`.
+    /// When the value does not serialize to a JSON object with a string `role`, or has more than
+    /// [128 levels](nested::MAX_LEVELS) of lists and objects.
     pub fn from_serialize(value: &impl Serialize) -> Result<Self, MessageError> {
-        Self::from_raw(serde_json::value::to_raw_value(value).map_err(MessageError::from_json)?)
+        Self::from_json(nested::to_string(value).map_err(MessageError::from_json)?)
     }
 
     fn new(json: Box<RawValue>, index: Index) -> Self {
@@ -241,7 +243,10 @@ impl TryFrom<Value> for Message {
     type Error = MessageError;
 
     fn try_from(value: Value) -> Result<Self, Self::Error> {
-        Self::from_serialize(&value)
+        let message = Self::from_serialize(&value);
+        // It may have any number of levels.
+        nested::dismantle(value);
+        message
     }
 }
 
@@ -263,7 +268,8 @@ impl MessageError {
             Data => "it is no object with a string role",
             Eof => "the JSON ends early",
             Syntax => "the JSON is malformed",
-            Io => "it cannot be written as JSON",
+            // Only the bound on levels fails so.
+            Io => "it has more than 128 levels",
         };
         Self { reason, line: error.line(), column: error.column() }
     }

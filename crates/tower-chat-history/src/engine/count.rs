@@ -12,7 +12,7 @@ use tower_chat_history_core::{Message, TokenCounts};
 use super::{Engine, RequestInfo};
 use crate::{
     budget::PromptTokens,
-    tokens::{ByteEstimate, CountCache, RequestTokens, TokenCounter, tokens_of},
+    tokens::{ByteEstimate, CountCache, REPLY_PRIMING, RequestTokens, TokenCounter, tokens_of},
 };
 
 /// From this size on, in bytes of what is not counted yet, counting is done on a thread for blocking work. Tokenizers take up
@@ -25,8 +25,47 @@ const LARGE: usize = 1 << 16;
 /// the window is planned.
 #[derive(Clone)]
 pub(super) struct Counting {
-    counter: Arc<dyn TokenCounter>,
+    counter: Arc<Guarded>,
     cache: Arc<CountCache>,
+}
+
+/// A counter whose name is asked for once, and from which no panic comes but those of its counts: what takes their place
+/// depends on what they are for.
+#[derive(Debug)]
+struct Guarded {
+    counter: Arc<dyn TokenCounter>,
+    name: Option<Arc<str>>,
+}
+
+impl Guarded {
+    fn new(counter: Arc<dyn TokenCounter>) -> Self {
+        let name = guarded(|| counter.name().cloned(), || None);
+        Self { counter, name }
+    }
+}
+
+#[deny(clippy::missing_trait_methods)]
+impl TokenCounter for Guarded {
+    fn name(&self) -> Option<&Arc<str>> {
+        self.name.as_ref()
+    }
+
+    fn count_text(&self, text: &str) -> u32 {
+        self.counter.count_text(text)
+    }
+
+    fn count_message(&self, message: &Message) -> u32 {
+        self.counter.count_message(message)
+    }
+
+    fn reply_priming(&self) -> u32 {
+        guarded(|| self.counter.reply_priming(), || REPLY_PRIMING)
+    }
+
+    /// One that cannot say it may take long.
+    fn is_ready(&self) -> bool {
+        guarded(|| self.counter.is_ready(), || false)
+    }
 }
 
 /// How many counts a call without a shared cache remembers.
@@ -34,6 +73,7 @@ const OF_ONE_CALL: usize = 1 << 12;
 
 impl Counting {
     pub(super) fn new(engine: &Engine, counter: Arc<dyn TokenCounter>) -> Self {
+        let counter = Arc::new(Guarded::new(counter));
         let cache = match counter.name() {
             Some(_) => Arc::clone(&engine.shared.counts),
             None => Arc::new(CountCache::new(OF_ONE_CALL)),
@@ -127,7 +167,7 @@ impl fmt::Debug for Counting {
     }
 }
 
-fn caught(counter: &Arc<dyn TokenCounter>, messages: &[Message]) -> Option<Vec<u32>> {
+fn caught(counter: &Arc<Guarded>, messages: &[Message]) -> Option<Vec<u32>> {
     let count = || messages.iter().map(|message| tokens_of(counter, message)).collect();
     let counts = catch_unwind(AssertUnwindSafe(count)).ok();
     if counts.is_none() {
@@ -136,11 +176,11 @@ fn caught(counter: &Arc<dyn TokenCounter>, messages: &[Message]) -> Option<Vec<u
     counts
 }
 
-/// A count that is made in any case.
-fn guarded(count: impl FnOnce() -> u32, estimate: impl FnOnce() -> u32) -> u32 {
-    catch_unwind(AssertUnwindSafe(count)).unwrap_or_else(|_| {
-        tracing::error!("the token counter panicked; its text is counted by its bytes");
-        estimate()
+/// What the counter says, or else what stands for it if it panics.
+fn guarded<T>(ask: impl FnOnce() -> T, otherwise: impl FnOnce() -> T) -> T {
+    catch_unwind(AssertUnwindSafe(ask)).unwrap_or_else(|_| {
+        tracing::error!("the token counter panicked; an estimate takes the place of what it was asked for");
+        otherwise()
     })
 }
 
@@ -189,6 +229,40 @@ mod tests {
             let fresh = [Message::user("x".repeat(bytes))];
             let parts = counting(large).prompt(&request, &fresh, &messages, Some(&runtime)).await;
             assert_eq!((parts.input, parts.tools), (10, 1 + 3));
+        }
+    }
+
+    /// Panics in all that it is asked for besides counts.
+    #[derive(Debug)]
+    struct Panics;
+
+    #[allow(clippy::panic)]
+    impl TokenCounter for Panics {
+        fn name(&self) -> Option<&Arc<str>> {
+            panic!("name")
+        }
+
+        fn count_text(&self, _: &str) -> u32 {
+            2
+        }
+
+        fn reply_priming(&self) -> u32 {
+            panic!("reply_priming")
+        }
+
+        fn is_ready(&self) -> bool {
+            panic!("is_ready")
+        }
+    }
+
+    #[tokio::test]
+    async fn no_panic_of_a_counter_goes_to_the_caller() {
+        let counting = Counting::new(&Engine::new(MemoryStore::new()), Arc::new(Panics));
+        let messages = [Message::user("a")];
+        for runtime in [None, Some(Handle::current())] {
+            let parts = counting.prompt(&RequestInfo::new(), &[], &messages, runtime.as_ref()).await;
+            assert_eq!((parts.input, parts.tools), (6, u64::from(REPLY_PRIMING)));
+            assert_eq!(counting.exchange(&messages, runtime.as_ref()).await, None, "it has no name");
         }
     }
 

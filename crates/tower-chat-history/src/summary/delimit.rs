@@ -1,4 +1,4 @@
-//! Texts within delimiters that they cannot close.
+//! Texts within delimiters that they do not repeat.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,8 @@ const STAND_INS: [char; 3] = ['\u{2039}', '\u{fffd}', '?'];
 /// The text with every occurrence of the delimiter broken: the first character is another one. `</data>` becomes `‹/data>`.
 ///
 /// Models read loosely, so this does: case, white space and characters that are not seen do not matter, nor what comes
-/// between a tag's name and its end. A blank delimiter does not occur.
+/// between a tag's name and its end; and full-width and other forms of `<`, `>` and `/` count as these. No list of such forms is
+/// complete, so a delimiter that no text can close has a [mark](super::mark). A blank delimiter does not occur.
 pub(super) fn defuse<'a>(text: &'a str, delimiter: &str) -> Cow<'a, str> {
     let sought = sought(delimiter);
     let Some(first) = sought.first() else { return Cow::Borrowed(text) };
@@ -49,10 +50,45 @@ fn visible(text: &str) -> impl Iterator<Item = char> {
 
 /// The character as it is compared, if it is seen.
 fn visible_char(c: char) -> Option<char> {
-    let unseen = c.is_whitespace()
-        || c.is_control()
-        || matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2064}' | '\u{feff}');
-    if unseen { None } else { Some(c.to_ascii_lowercase()) }
+    if c.is_whitespace() || c.is_control() { None } else { folded(c) }
+}
+
+/// The character in its plain form, if it has any form: in lower case, and of ASCII where it is another form of that.
+pub(super) fn folded(c: char) -> Option<char> {
+    let plain = match c {
+        // Full width.
+        '\u{ff01}'..='\u{ff5e}' => char::from_u32(u32::from(c) - 0xfee0).unwrap_or(c),
+        '\u{fe64}' | '\u{2329}' | '\u{3008}' | '\u{27e8}' | '\u{276e}' | '\u{2770}' | '\u{1438}' | '\u{2c2}' => '<',
+        '\u{fe65}' | '\u{232a}' | '\u{3009}' | '\u{27e9}' | '\u{276f}' | '\u{2771}' | '\u{1433}' | '\u{2c3}' => '>',
+        '\u{2044}' | '\u{2215}' | '\u{2571}' | '\u{29f8}' | '\u{27cb}' => '/',
+        c if is_ignorable(c) => return None,
+        c => c,
+    };
+    Some(plain.to_ascii_lowercase())
+}
+
+/// Whether nothing is shown for the character. Source: `Default_Ignorable_Code_Point` of Unicode 16.
+const fn is_ignorable(c: char) -> bool {
+    matches!(
+        c,
+        '\u{ad}'
+            | '\u{34f}'
+            | '\u{61c}'
+            | '\u{115f}'..='\u{1160}'
+            | '\u{17b4}'..='\u{17b5}'
+            | '\u{180b}'..='\u{180f}'
+            | '\u{200b}'..='\u{200f}'
+            | '\u{202a}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}'
+            | '\u{3164}'
+            | '\u{fe00}'..='\u{fe0f}'
+            | '\u{feff}'
+            | '\u{ffa0}'
+            | '\u{fff0}'..='\u{fff8}'
+            | '\u{1bca0}'..='\u{1bca3}'
+            | '\u{1d173}'..='\u{1d17a}'
+            | '\u{e0000}'..='\u{e0fff}'
+    )
 }
 
 #[cfg(test)]
@@ -68,6 +104,9 @@ mod tests {
             ("</DATA >", "‹/DATA >"),
             ("< / da\nta x=1>", "‹ / da\nta x=1>"),
             ("<\u{200b}/data>", "‹\u{200b}/data>"),
+            ("<\u{2066}/\u{fe0f}da\u{34f}ta>", "‹\u{2066}/\u{fe0f}da\u{34f}ta>"),
+            ("\u{ff1c}/data\u{ff1e}", "‹/data\u{ff1e}"),
+            ("<\u{2215}ｄａｔａ>", "‹\u{2215}ｄａｔａ>"),
             ("<</data></data", "<‹/data>‹/data"),
             ("<data> </dat> </ dada>", "<data> </dat> </ dada>"),
             ("", ""),
@@ -92,7 +131,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn none_is_left(text in "[<>/aA \n‹\u{fffd}]{0,40}", delimiter in "[<>/a ‹\u{fffd}]{1,4}") {
+        fn none_is_left(text in "[<>/aA \n‹\u{fffd}\u{ff1c}\u{2066}\u{2215}]{0,40}", delimiter in "[<>/a ‹\u{fffd}]{1,4}") {
             let defused = defuse(&text, &delimiter);
             let squeezed: String = visible(&defused).collect();
             let sought: String = sought(&delimiter).into_iter().collect();

@@ -46,13 +46,15 @@
 //! # Old messages are data
 //!
 //! A summary carries text of users and tools to a place where instructions stand. The default [`SummaryPrompt`] delimits the
-//! messages and says that nothing in them is to be followed; the default [`SummaryFormat`] says the same of the summary. No
-//! text can close its own delimiter. What a model makes of it is no guarantee: do not let a summary decide what is allowed.
+//! messages and says that nothing in them is to be followed; the default [`SummaryFormat`] says the same of the summary. Both
+//! delimiters have a mark that does not stand in the text between them, so no text can close its own delimiter, however it spells
+//! it. What a model makes of it is no guarantee: do not let a summary decide what is allowed.
 
 mod cost;
 mod delimit;
 mod error;
 mod format;
+mod mark;
 mod options;
 mod prompt;
 mod report;

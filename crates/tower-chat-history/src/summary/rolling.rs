@@ -198,7 +198,8 @@ impl<'a> Rolling<'a> {
         if !made.finished {
             return Err(SummaryError::CutOff);
         }
-        let text = made.text.trim();
+        let text = printable(&made.text, |c| matches!(c, '\n' | '\r' | '\t'));
+        let text = text.trim();
         if text.is_empty() {
             return Err(SummaryError::Empty);
         }
@@ -206,6 +207,12 @@ impl<'a> Rolling<'a> {
         if tokens > self.max_tokens {
             return Err(SummaryError::TooLong { tokens, allowed: self.max_tokens });
         }
-        Ok(Made { text: text.to_owned(), tokens, model: made.model, new: true })
+        let model = made.model.map(|model| printable(&model, |_| false));
+        Ok(Made { text: text.to_owned(), tokens, model, new: true })
     }
+}
+
+/// The text without control characters, which databases and providers refuse, but for those that are `kept`.
+fn printable(text: &str, kept: fn(char) -> bool) -> String {
+    text.chars().filter(|c| !c.is_control() || kept(*c)).collect()
 }

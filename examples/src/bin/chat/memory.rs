@@ -43,7 +43,7 @@ pub(crate) fn mock(messages: &[Message]) -> Reply {
 
 fn as_told(message: &Message) -> Cow<'_, Message> {
     let text = message.text();
-    if *message.role() == Role::System && text.contains("<conversation_summary>") {
+    if *message.role() == Role::System && text.contains("<conversation_summary") {
         return Cow::Owned(Message::user(text));
     }
     Cow::Borrowed(message)

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json, map::Entry};
-use tower_chat_history_core::Usage;
+use tower_chat_history_core::{Usage, nested};
 
 use super::reply;
 use crate::{
@@ -161,6 +161,10 @@ impl FoldReply<Value> for JsonFold {
     fn push(&mut self, chunk: &Value) -> Flow {
         if chunk == "[DONE]" {
             return Flow::Hold;
+        }
+        if nested::is_too_deep(chunk) {
+            self.failed = true;
+            return Flow::Pass;
         }
         self.failed |= is_error(chunk);
         if self.model.is_none() {

@@ -8,7 +8,7 @@ use std::fmt;
 
 use futures_util::stream::BoxStream;
 use serde_json::Value;
-use tower_chat_history_core::{Message, MessageError};
+use tower_chat_history_core::{Message, MessageError, nested};
 
 pub(crate) use self::reply::of as json_reply;
 use super::{
@@ -124,6 +124,9 @@ pub enum JsonRequestError {
         /// What it is instead.
         found: &'static str,
     },
+    /// It has more than [128 levels](crate::nested::MAX_LEVELS) of lists and objects.
+    #[error("the request has more than {} levels", nested::MAX_LEVELS)]
+    TooDeep,
     /// A message is none.
     #[error("messages[{position}] of the request cannot be stored")]
     Message {
@@ -145,6 +148,10 @@ where
     async fn open(&self, call: X::Call) -> Result<Opened<JsonDraft, Value>, BoxError> {
         let (scope, request) = self.extract.extract(call)?;
         let CallScope::Conversation(place) = scope else { return Ok(Opened::Other(request)) };
+        if nested::is_too_deep(&request) {
+            nested::dismantle(request);
+            return Err(JsonRequestError::TooDeep.into());
+        }
         let messages = messages(&request)?;
         let instructions = messages.iter().take_while(|message| is_instruction(message)).count();
         let head = instructions.saturating_add(place.preamble).min(messages.len());

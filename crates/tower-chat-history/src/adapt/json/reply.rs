@@ -1,14 +1,17 @@
 //! The reply in a JSON response.
 
 use serde_json::{Map, Value};
-use tower_chat_history_core::{Message, Usage};
+use tower_chat_history_core::{Message, Usage, nested};
 
 use crate::Reply;
 
 /// The first choice. A response without one, or in another shape, has no message: an answer that was paid for is handed on
-/// whatever it looks like.
+/// whatever it looks like. One with too many levels to be copied has no message either.
 pub(crate) fn of(response: &Value) -> Reply {
     let mut reply = Reply::default();
+    if nested::is_too_deep(response) {
+        return reply;
+    }
     let choices = response.get("choices").and_then(Value::as_array);
     // Of those without an index, the first one in the list.
     let index = |choice: &&Value| choice.get("index").and_then(Value::as_u64).unwrap_or(0);

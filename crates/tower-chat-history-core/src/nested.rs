@@ -1,0 +1,177 @@
+//! JSON with many levels of lists and objects within each other.
+//!
+//! JSON text may have any number of levels: messages are read without recursion and kept as they are. A
+//! [`Value`] is another matter. `serde_json` writes, clones and drops it by recursion, so one with
+//! some ten thousand levels overflows the stack, which ends the process. `serde_json` itself reads no more than 127 levels into
+//! a `Value`, but a program can build more. So a `Value` with more than [`MAX_LEVELS`] is refused before anything recurses
+//! over it, and what is refused is taken apart by [`dismantle`].
+
+use std::{io, slice};
+
+use serde::Serialize;
+use serde_json::{
+    Serializer, Value,
+    map::Values,
+    ser::{CompactFormatter, Formatter},
+};
+
+/// The most levels of lists and objects that a value may have: 128. A number has none, `[]` has one.
+pub const MAX_LEVELS: usize = 128;
+
+/// Whether a value has more than [`MAX_LEVELS`].
+///
+/// It does not recurse, and looks at each element once at most.
+///
+/// ```
+/// use serde_json::{Value, json};
+/// use tower_chat_history_core::nested::is_too_deep;
+///
+/// let nested = |levels: usize| (0..levels).fold(json!(1), |inner, _| Value::Array(vec![inner]));
+/// assert!(!is_too_deep(&nested(128)));
+/// assert!(is_too_deep(&nested(129)));
+/// ```
+#[must_use]
+pub fn is_too_deep(value: &Value) -> bool {
+    let mut open = Vec::new();
+    let mut next = Some(value);
+    loop {
+        if let Some(elements) = next.and_then(Elements::of) {
+            if open.len() == MAX_LEVELS {
+                return true;
+            }
+            open.push(elements);
+        }
+        let Some(innermost) = open.last_mut() else { return false };
+        next = innermost.next();
+        if next.is_none() {
+            open.pop();
+        }
+    }
+}
+
+/// Drops a value of any number of levels without recursion. Dropping one with many levels as usual overflows the stack.
+pub fn dismantle(value: Value) {
+    let mut left = vec![value];
+    while let Some(value) = left.pop() {
+        match value {
+            Value::Array(elements) => left.extend(elements),
+            Value::Object(fields) => left.extend(fields.into_iter().map(|(_, value)| value)),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        }
+    }
+}
+
+/// The JSON of a value, as `serde_json::to_string` writes it.
+///
+/// # Errors
+///
+/// When the value cannot be written as JSON. When it has more than [`MAX_LEVELS`], the error is of
+/// [category](serde_json::Error::classify) `Io`: it is found while writing, before there is any deeper recursion.
+pub fn to_string(value: &(impl Serialize + ?Sized)) -> Result<String, serde_json::Error> {
+    let mut json = Vec::with_capacity(128);
+    value.serialize(&mut Serializer::with_formatter(&mut json, Bounded { levels: 0 }))?;
+    String::from_utf8(json).map_err(|error| serde_json::Error::io(io::Error::new(io::ErrorKind::InvalidData, error)))
+}
+
+/// The elements of a list or an object that are still to be looked at.
+enum Elements<'a> {
+    Of(slice::Iter<'a, Value>),
+    In(Values<'a>),
+}
+
+impl<'a> Elements<'a> {
+    fn of(value: &'a Value) -> Option<Self> {
+        match value {
+            Value::Array(elements) => Some(Self::Of(elements.iter())),
+            Value::Object(fields) => Some(Self::In(fields.values())),
+            _ => None,
+        }
+    }
+
+    fn next(&mut self) -> Option<&'a Value> {
+        match self {
+            Self::Of(elements) => elements.next(),
+            Self::In(fields) => fields.next(),
+        }
+    }
+}
+
+/// Writes compact JSON, and fails where it would have too many levels.
+struct Bounded {
+    levels: usize,
+}
+
+impl Bounded {
+    fn enter(&mut self) -> io::Result<()> {
+        if self.levels == MAX_LEVELS {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "the value has more than 128 levels"));
+        }
+        self.levels += 1;
+        Ok(())
+    }
+}
+
+impl Formatter for Bounded {
+    fn begin_array<W: ?Sized + io::Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        self.enter()?;
+        CompactFormatter.begin_array(writer)
+    }
+
+    fn end_array<W: ?Sized + io::Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        self.levels -= 1;
+        CompactFormatter.end_array(writer)
+    }
+
+    fn begin_object<W: ?Sized + io::Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        self.enter()?;
+        CompactFormatter.begin_object(writer)
+    }
+
+    fn end_object<W: ?Sized + io::Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        self.levels -= 1;
+        CompactFormatter.end_object(writer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    fn nested(levels: usize) -> Value {
+        (0..levels).fold(json!(1), |inner, level| if level % 2 == 0 { json!([inner]) } else { json!({"a": inner, "b": []}) })
+    }
+
+    fn levels(value: &Value) -> usize {
+        match value {
+            Value::Array(elements) => 1 + elements.iter().map(levels).max().unwrap_or(0),
+            Value::Object(fields) => 1 + fields.values().map(levels).max().unwrap_or(0),
+            _ => 0,
+        }
+    }
+
+    #[test]
+    fn as_many_levels_as_may_be_are_accepted_and_one_more_is_refused() {
+        for value in [nested(MAX_LEVELS), json!([1, nested(MAX_LEVELS - 1), {}])] {
+            assert!(!is_too_deep(&value));
+            assert_eq!(to_string(&value).unwrap(), value.to_string());
+        }
+        for value in [nested(MAX_LEVELS + 1), json!([1, nested(MAX_LEVELS), {}]), json!([[1], {"a": nested(MAX_LEVELS)}])] {
+            assert!(is_too_deep(&value));
+            assert!(to_string(&value).unwrap_err().is_io());
+            dismantle(value);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn levels_are_counted_right(lists in prop::collection::vec((0_usize..140, 0_usize..3), 0..4)) {
+            let list = lists.iter().map(|(levels, beside)| json!([vec![0; *beside], nested(*levels)]));
+            let value: Value = list.collect();
+            prop_assert_eq!(is_too_deep(&value), levels(&value) > MAX_LEVELS);
+            prop_assert_eq!(to_string(&value).is_err(), levels(&value) > MAX_LEVELS);
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! Adapters: requests and responses as `serde_json::Value`, by closures, and in async-openai's types.
+
+use async_openai::types::chat::{
+    ChatCompletionRequestUserMessage, ChatCompletionTool, ChatCompletionTools, CreateChatCompletionRequest,
+    FunctionObject, ResponseFormat, ResponseFormatJsonSchema,
+};
+use futures_util::{StreamExt as _, stream, stream::BoxStream};
+use serde_json::{Value, json};
+use tower::{ServiceBuilder, ServiceExt as _, service_fn};
+use tower_chat_history::{
+    BoxError, ChatHistoryLayer, ConversationId, HistoryStoreExt as _, InConversation, InputMode, MemoryStore, Message,
+    adapt::{Custom, Json, JsonRequestError},
+    nested,
+    summary::{Summarizer as _, SummaryRequest, json_summarizer},
+};
+use tower_chat_history_openai::{OpenAi, RequestTooDeep};
+use tower_chat_history_test::{MockLlm, Reply};
+
+use super::{
+    Case, block_on,
+    texts::{LEVELS, lists, log, value},
+};
+
+pub(crate) const CASES: &[Case] = &[
+    ("a_json_request_is_refused", a_json_request_is_refused),
+    ("a_json_request_of_as_many_levels_as_may_be_is_sent", a_json_request_of_as_many_levels_as_may_be_is_sent),
+    ("a_log_is_sent_as_json", a_log_is_sent_as_json),
+    ("a_json_response_is_handed_on", a_json_response_is_handed_on),
+    ("json_chunks_are_handed_on", json_chunks_are_handed_on),
+    ("a_summarizer_s_json_answer_is_read", a_summarizer_s_json_answer_is_read),
+    ("closures_take_a_log", closures_take_a_log),
+    ("a_typed_request_is_refused", a_typed_request_is_refused),
+    ("a_log_is_sent_in_async_openai_s_types", a_log_is_sent_in_async_openai_s_types),
+];
+
+fn id() -> ConversationId {
+    ConversationId::new(["deep"]).unwrap()
+}
+
+async fn deep_store() -> MemoryStore {
+    let store = MemoryStore::new();
+    store.conversation(&id()).import(log().into_iter().flat_map(|exchange| exchange.messages)).await.unwrap();
+    store
+}
+
+fn asks(content: Value) -> Value {
+    let message = [("role".to_owned(), Value::from("user")), ("content".to_owned(), content)];
+    let messages = Value::Array(vec![Value::Object(message.into_iter().collect())]);
+    Value::Object([("model".to_owned(), Value::from("m")), ("messages".to_owned(), messages)].into_iter().collect())
+}
+
+fn says(content: Value) -> Value {
+    let message = [("role".to_owned(), Value::from("assistant")), ("content".to_owned(), content)];
+    let choice = [("message".to_owned(), Value::Object(message.into_iter().collect()))];
+    let choices = Value::Array(vec![Value::Object(choice.into_iter().collect())]);
+    Value::Object([("choices".to_owned(), choices)].into_iter().collect())
+}
+
+fn a_json_request_is_refused() {
+    block_on(async {
+        let llm = service_fn(|_: Value| async { Ok::<_, BoxError>(says("a".into())) });
+        let tools = |deep| {
+            let mut request = asks("a".into());
+            request.as_object_mut().unwrap().insert("tools".to_owned(), deep);
+            request
+        };
+        for request in [asks(value(nested::MAX_LEVELS)), asks(value(LEVELS)), tools(value(LEVELS))] {
+            let service =
+                ServiceBuilder::new().layer(ChatHistoryLayer::new(MemoryStore::new(), Json::new())).service(llm);
+            let error = service.oneshot(InConversation::new(id(), request)).await.unwrap_err();
+            assert!(matches!(error.downcast_ref(), Some(JsonRequestError::TooDeep)), "{error}");
+        }
+    });
+}
+
+fn a_json_request_of_as_many_levels_as_may_be_is_sent() {
+    block_on(async {
+        let llm =
+            service_fn(
+                |request: Value| async move { Ok::<_, BoxError>(says(request["messages"][0]["content"].clone())) },
+            );
+        let store = MemoryStore::new();
+        let service = ServiceBuilder::new().layer(ChatHistoryLayer::new(store.clone(), Json::new())).service(llm);
+        // The request, its list of messages and the message are levels too.
+        let most = value(nested::MAX_LEVELS - 4);
+        let answer = service.oneshot(InConversation::new(id(), asks(most.clone()))).await.unwrap();
+        assert_eq!(answer["choices"][0]["message"]["content"], most);
+        assert_eq!(store.conversation(&id()).messages().await.unwrap().len(), 2);
+    });
+}
+
+fn a_log_is_sent_as_json() {
+    block_on(async {
+        let llm = service_fn(|_: Value| async { Ok::<_, BoxError>(says("a".into())) });
+        let layer = ChatHistoryLayer::new(deep_store().await, Json::new());
+        ServiceBuilder::new()
+            .layer(layer)
+            .service(llm)
+            .oneshot(InConversation::new(id(), asks("a".into())))
+            .await
+            .unwrap();
+    });
+}
+
+fn a_json_response_is_handed_on() {
+    block_on(async {
+        let llm = service_fn(|_: Value| async { Ok::<_, BoxError>(says(value(LEVELS))) });
+        let store = MemoryStore::new();
+        let service = ServiceBuilder::new().layer(ChatHistoryLayer::new(store.clone(), Json::new())).service(llm);
+        let answer = service.oneshot(InConversation::new(id(), asks("a".into()))).await.unwrap();
+        assert!(nested::is_too_deep(&answer));
+        nested::dismantle(answer);
+        assert!(store.conversation(&id()).messages().await.unwrap().is_empty());
+    });
+}
+
+fn json_chunks_are_handed_on() {
+    block_on(async {
+        let llm = service_fn(|_: Value| async {
+            let delta = |delta| Value::Array(vec![Value::Object([("delta".to_owned(), delta)].into_iter().collect())]);
+            let chunk = |delta_| Value::Object([("choices".to_owned(), delta(delta_))].into_iter().collect());
+            let end = json!({"choices": [{"index": 0, "delta": {"content": "a"}, "finish_reason": "stop"}]});
+            let chunks = [chunk(value(LEVELS)), chunk(value(100)), chunk(value(100)), end];
+            Ok::<BoxStream<'static, Result<Value, BoxError>>, BoxError>(stream::iter(chunks.map(Ok)).boxed())
+        });
+        let store = MemoryStore::new();
+        let service = ServiceBuilder::new().layer(ChatHistoryLayer::new(store.clone(), Json::new())).service(llm);
+        let mut answer = service.oneshot(InConversation::new(id(), asks("a".into()))).await.unwrap();
+        while let Some(chunk) = answer.next().await {
+            nested::dismantle(chunk.unwrap());
+        }
+        assert!(store.conversation(&id()).messages().await.unwrap().is_empty());
+    });
+}
+
+fn a_summarizer_s_json_answer_is_read() {
+    block_on(async {
+        let service = service_fn(|_: Value| async { Ok::<_, BoxError>(says(value(nested::MAX_LEVELS))) });
+        let summarizer = json_summarizer(service, "m");
+        let summarized = summarizer.summarize(SummaryRequest::new(None, vec![Message::user("a")], 100)).await.unwrap();
+        assert!(summarized.text.is_empty());
+    });
+}
+
+fn closures_take_a_log() {
+    block_on(async {
+        let adapter = Custom::messages(|messages: &mut Vec<Message>| messages)
+            .input_mode(InputMode::New)
+            .reply(|answer: &Message| answer.clone())
+            .id_from(|_| id());
+        let llm = service_fn(|messages: Vec<Message>| async move { Ok::<_, BoxError>(messages[0].clone()) });
+        let service = ServiceBuilder::new().layer(ChatHistoryLayer::new(deep_store().await, adapter)).service(llm);
+        let message = Message::from_json(format!(r#"{{"role":"user","content":{}}}"#, lists(LEVELS))).unwrap();
+        service.oneshot(vec![message]).await.unwrap();
+    });
+}
+
+fn typed() -> CreateChatCompletionRequest {
+    let user = ChatCompletionRequestUserMessage { content: "a".into(), name: None };
+    CreateChatCompletionRequest { model: "m".into(), messages: vec![user.into()], ..Default::default() }
+}
+
+fn a_typed_request_is_refused() {
+    block_on(async {
+        let with_tool = CreateChatCompletionRequest {
+            tools: Some(vec![ChatCompletionTools::Function(ChatCompletionTool {
+                function: FunctionObject { name: "f".into(), parameters: Some(value(LEVELS)), ..Default::default() },
+            })]),
+            ..typed()
+        };
+        let schema = ResponseFormatJsonSchema { name: "s".into(), schema: value(LEVELS), ..Default::default() };
+        let with_format = CreateChatCompletionRequest {
+            response_format: Some(ResponseFormat::JsonSchema { json_schema: schema }),
+            ..typed()
+        };
+        for request in [with_tool, with_format] {
+            let llm = MockLlm::script([Reply::text("a")]);
+            let service = ChatHistoryLayer::new(MemoryStore::new(), OpenAi::new());
+            let service = ServiceBuilder::new().layer(service).service(llm.unary());
+            let error = service.oneshot(InConversation::new(id(), request)).await.unwrap_err();
+            assert!(error.is::<RequestTooDeep>(), "{error}");
+        }
+    });
+}
+
+fn a_log_is_sent_in_async_openai_s_types() {
+    block_on(async {
+        let llm = MockLlm::rules(|_| Reply::text("a")).check_prompts(false);
+        let service =
+            ServiceBuilder::new().layer(ChatHistoryLayer::new(deep_store().await, OpenAi::new())).service(llm.unary());
+        service.oneshot(InConversation::new(id(), typed())).await.unwrap();
+        let _ = (llm.prompts(), llm.prompts_json());
+    });
+}

@@ -1,0 +1,109 @@
+//! Time is linear in the size of a text: one 32 times as long takes less than 320 times as long. It would be 1,024 times if time
+//! grew with the square.
+
+use std::{
+    hint::black_box,
+    time::{Duration, Instant},
+};
+
+use serde_json::Value;
+use tower_chat_history::{
+    Exchange, ExchangeId, Message, nested,
+    summary::{SummaryFormat, SummaryPrompt, SummaryRequest},
+    tokens::{ByteEstimate, LangChainEstimate, TokenCounter},
+};
+
+use super::{Case, texts::value};
+
+pub(crate) const CASES: &[Case] = &[
+    ("langchain_s_estimate_is_linear", langchain_s_estimate_is_linear),
+    ("messages_and_records_are_linear", messages_and_records_are_linear),
+    ("values_are_looked_at_once", values_are_looked_at_once),
+    ("delimiters_are_looked_for_once", delimiters_are_looked_for_once),
+];
+
+/// How many times as long the longer text is.
+const LONGER: u32 = 32;
+
+fn is_linear(what: &str, size: usize, mut work: impl FnMut(usize)) {
+    // The least of several runs: others use the machine too.
+    let mut least = |size| {
+        let run = |_| {
+            let begun = Instant::now();
+            work(size);
+            begun.elapsed()
+        };
+        (0..3).map(run).min().unwrap()
+    };
+    let (short, long) = (least(size), least(LONGER as usize * size));
+    // A machine that is busy makes a long run some times as slow, and a short one not always.
+    let most = 10 * LONGER * short.max(Duration::from_micros(100));
+    assert!(long < most, "{what}: {short:?}, and {long:?} for {LONGER} times as much");
+}
+
+/// Texts of about so many bytes, in shapes that have cost too much before: a level at each byte, few levels around much, many
+/// fields, many escapes.
+fn texts(bytes: usize) -> Vec<String> {
+    let levels = 900;
+    vec![
+        "[".repeat(bytes / 2) + &"]".repeat(bytes / 2),
+        "[".repeat(levels) + &"1,".repeat(bytes / 2) + "1" + &"]".repeat(levels),
+        "{\"a\":".repeat(levels) + "\"" + &"x".repeat(bytes) + "\"" + &"}".repeat(levels),
+        format!("{{{}\"z\":1}}", (0..bytes / 12).map(|number| format!("\"k{number}\":[],")).collect::<String>()),
+        format!("\"{}\"", "\\n\\\\".repeat(bytes / 4)),
+        "[{\"a\":[".repeat(levels / 3) + &"{\"b\":[1]},".repeat(bytes / 10) + "2" + &"]}]".repeat(levels / 3),
+    ]
+}
+
+fn langchain_s_estimate_is_linear() {
+    for shape in 0..texts(100).len() {
+        is_linear(&format!("as content, shape {shape}"), 10_000, |size| {
+            let content = texts(size).swap_remove(shape);
+            let message = Message::from_json(format!(r#"{{"role":"user","content":{{"x":{content}}}}}"#)).unwrap();
+            black_box(LangChainEstimate::new().count_message(&message));
+        });
+        is_linear(&format!("as arguments, shape {shape}"), 10_000, |size| {
+            let arguments = Value::from(texts(size).swap_remove(shape));
+            let call = format!(r#"{{"id":"x","type":"function","function":{{"name":"f","arguments":{arguments}}}}}"#);
+            let message = Message::from_json(format!(r#"{{"role":"assistant","tool_calls":[{call}]}}"#)).unwrap();
+            black_box(LangChainEstimate::new().count_message(&message));
+        });
+    }
+}
+
+fn messages_and_records_are_linear() {
+    for shape in 0..texts(100).len() {
+        is_linear(&format!("shape {shape}"), 10_000, |size| {
+            let content = texts(size).swap_remove(shape);
+            let message =
+                Message::from_json(format!(r#"{{"role":"user","content":{content},"x":{content}}}"#)).unwrap();
+            black_box(ByteEstimate::new().count_message(&message));
+            let record = Exchange::new(ExchangeId::generate(), [message]).encode().unwrap();
+            black_box(Exchange::decode(&record).unwrap());
+        });
+    }
+}
+
+fn values_are_looked_at_once() {
+    is_linear("a deep value", 10_000, |size| {
+        let deep = value(size);
+        assert!(nested::is_too_deep(&deep));
+        nested::dismantle(deep);
+    });
+    is_linear("a wide value", 5_000, |size| {
+        let wide: Value = (0..size).map(|number| vec![number; 3]).collect();
+        assert!(!nested::is_too_deep(&wide));
+        nested::dismantle(wide);
+    });
+}
+
+fn delimiters_are_looked_for_once() {
+    for piece in ["<", "</", "< \u{200b}", "</conversation_summary", "\u{ff1c}/", "&lt;", "\u{e0001}"] {
+        is_linear(piece, 5_000, |size| {
+            let text = piece.repeat(size / piece.len());
+            black_box(SummaryFormat::new().message(&text));
+            let request = SummaryRequest::new(Some(text.clone()), vec![Message::user(text)], 100);
+            black_box(SummaryPrompt::default().messages(&request));
+        });
+    }
+}

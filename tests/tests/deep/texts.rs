@@ -1,0 +1,73 @@
+//! Texts and values of many levels.
+
+use serde_json::{Value, json};
+use tower_chat_history::{Exchange, ExchangeId, Message};
+
+pub(crate) const LEVELS: usize = 100_000;
+
+/// Lists, and lists and objects in turn.
+pub(crate) fn texts() -> [String; 2] {
+    [lists(LEVELS), both()]
+}
+
+fn both() -> String {
+    "[{\"a\":".repeat(LEVELS / 2) + "1" + &"}]".repeat(LEVELS / 2)
+}
+
+pub(crate) fn lists(levels: usize) -> String {
+    "[".repeat(levels) + &"]".repeat(levels)
+}
+
+/// A value that is dropped by [`forget`](std::mem::forget) only, unless what it is given to takes it apart.
+pub(crate) fn value(levels: usize) -> Value {
+    (0..levels).fold(json!(1), |inner, level| {
+        // By hand: the macro serializes what it is given.
+        if level % 2 == 0 {
+            Value::Array(vec![inner])
+        } else {
+            Value::Object([("a".to_owned(), inner)].into_iter().collect())
+        }
+    })
+}
+
+/// The JSON of messages that have such a text in each of their places.
+pub(crate) fn message_texts() -> Vec<String> {
+    let text = both();
+    let escaped = Value::from(text.as_str()).to_string();
+    vec![
+        format!(r#"{{"role":"user","content":{text}}}"#),
+        format!(r#"{{"role":"user","content":{{"a":{text}}}}}"#),
+        format!(r#"{{"role":"user","content":{escaped}}}"#),
+        format!(r#"{{"role":"user","content":[{{"type":"text","text":"a"}},{{"type":"x","y":{text}}},{text}]}}"#),
+        format!(r#"{{"role":"user","content":[{{"type":"image_url","image_url":{text}}}]}}"#),
+        format!(r#"{{"role":"user","content":"a","name":{text},"unknown":{text}}}"#),
+        format!(r#"{{"role":"assistant","content":null,"refusal":{text},"audio":{text},"function_call":{text}}}"#),
+        format!(r#"{{"role":"assistant","content":"a","function_call":{{"name":"f","arguments":{escaped}}}}}"#),
+        format!(r#"{{"role":"assistant","content":"a","tool_calls":{text}}}"#),
+    ]
+}
+
+pub(crate) fn messages() -> Vec<Message> {
+    message_texts().into_iter().map(|json| Message::from_json(json).unwrap()).collect()
+}
+
+/// A call with such arguments, as text and as JSON, and its result.
+pub(crate) fn round() -> [Message; 2] {
+    let text = lists(LEVELS);
+    let call = |arguments: &str| {
+        format!(r#"{{"id":"x","type":"function","function":{{"name":"f","arguments":{arguments}}},"more":{text}}}"#)
+    };
+    let calls = [call(&format!("\"{text}\"")), call(&text)].join(",");
+    let asks = Message::from_json(format!(r#"{{"role":"assistant","content":null,"tool_calls":[{calls}]}}"#)).unwrap();
+    [asks, Message::tool("x", lists(LEVELS))]
+}
+
+/// Everything of the above, as one log.
+pub(crate) fn log() -> Vec<Exchange> {
+    let [asks, result] = round();
+    let exchange = |messages: Vec<Message>| Exchange::new(ExchangeId::generate(), messages);
+    let talk = messages().into_iter().map(|message| exchange(vec![message, Message::assistant("ok")]));
+    let last =
+        [exchange(vec![Message::user("go"), asks]), exchange(vec![result.clone(), result, Message::assistant("done")])];
+    talk.chain(last).collect()
+}

@@ -1,0 +1,77 @@
+//! Counters, and what is done with lists of messages by hand.
+
+use tower_chat_history::{
+    Message, View,
+    tokens::{
+        ByteEstimate, Cached, LangChainEstimate, MessageCount, PerMessage, RequestTokens, TokenCounter, tokens_of,
+    },
+    trim::{MessageFilter, Trim, filter_messages, fit_messages, merge_message_runs, trim_messages},
+};
+use tower_chat_history_openai::{from_request_messages, to_request_messages, tokens::Tiktoken};
+use tower_chat_history_test::check_chat_rules;
+
+use super::{
+    Case,
+    texts::{log, messages, round, texts},
+};
+
+pub(crate) const CASES: &[Case] = &[
+    ("langchain_s_estimate_counts", || count(&LangChainEstimate::new())),
+    ("the_estimate_by_bytes_counts", || count(&Cached::new(ByteEstimate::new()))),
+    ("messages_and_closures_count", messages_and_closures_count),
+    ("tiktoken_counts", || count(&Tiktoken::o200k())),
+    ("lists_are_trimmed_filtered_and_merged", lists_are_trimmed_filtered_and_merged),
+    ("a_view_takes_them_up", a_view_takes_them_up),
+    ("async_openai_s_types_carry_what_they_can", async_openai_s_types_carry_what_they_can),
+];
+
+fn count(counter: &impl TokenCounter) {
+    for message in messages().into_iter().chain(round()) {
+        let _ = tokens_of(counter, &message);
+    }
+    for text in texts() {
+        assert!(counter.count_text(&text) > 0);
+        let _ = RequestTokens::new().tools(&text).response_format(&text).count(counter);
+        let _ = LangChainEstimate::new().count_tools(&[text]);
+    }
+}
+
+fn messages_and_closures_count() {
+    count_messages(&MessageCount::new());
+    count_messages(&PerMessage::new(|message: &Message| message.text().len() as u32));
+}
+
+fn count_messages(counter: &impl TokenCounter) {
+    for message in messages().into_iter().chain(round()) {
+        let _ = counter.count_message(&message);
+    }
+}
+
+fn all() -> Vec<Message> {
+    log().into_iter().flat_map(|exchange| exchange.messages).collect()
+}
+
+fn lists_are_trimmed_filtered_and_merged() {
+    let (all, counter) = (all(), LangChainEstimate::new());
+    for tokens in [0, 1_000, 100_000, u64::MAX] {
+        let _ = trim_messages(&all, &Trim::last(tokens), &counter);
+        let _ = trim_messages(&all, &Trim::first(tokens).allow_partial(), &counter);
+        let _ = fit_messages(&all, tokens, &counter);
+    }
+    let _ = filter_messages(&all, &MessageFilter::new().exclude_tool_calls());
+    let _ = filter_messages(&all, &MessageFilter::new().exclude_tool_call_ids(["y"]));
+    let _ = merge_message_runs(&[messages(), messages()].concat(), "\n");
+}
+
+fn a_view_takes_them_up() {
+    let mut view = View::default();
+    view.extend(&all());
+    view.close();
+    assert_eq!(check_chat_rules(view.messages()), Ok(()));
+}
+
+fn async_openai_s_types_carry_what_they_can() {
+    let converted = to_request_messages(&all());
+    assert!(converted.downgraded > 0);
+    let _ = from_request_messages(&converted.messages);
+}
