@@ -62,6 +62,7 @@ pub mod budget;
 mod cached;
 pub mod engine;
 mod error;
+mod error_chain;
 mod memory;
 pub mod middleware;
 mod options;

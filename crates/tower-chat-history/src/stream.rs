@@ -10,6 +10,7 @@
 
 use std::{
     fmt, mem,
+    panic::{AssertUnwindSafe, catch_unwind},
     pin::Pin,
     task::{Context, Poll, ready},
 };
@@ -214,8 +215,11 @@ impl<T: Send, E: Send> Stream for RecordedStream<T, E> {
 
 impl<T: Send + 'static, E: Send + 'static> Drop for RecordedStream<T, E> {
     fn drop(&mut self) {
-        if let Some(recording) = self.recording.take() {
-            recording.leave();
+        // What the fold does is an adapter's code, and must not panic out of a drop.
+        if let Some(recording) = self.recording.take()
+            && catch_unwind(AssertUnwindSafe(|| recording.leave())).is_err()
+        {
+            tracing::error!("the fold of a stream panicked while the stream was dropped");
         }
     }
 }

@@ -46,7 +46,6 @@ mod wait;
 use std::{fmt, sync::Arc, time::Duration};
 
 use futures_util::StreamExt as _;
-use tokio::runtime::Handle;
 use tower_chat_history_core::{ConversationId, HistoryStore, Prune};
 
 pub use self::{
@@ -65,7 +64,8 @@ use self::{
     summaries::{Pauses, Summarizing},
 };
 use crate::{
-    DrainError, HistoryOptions, budget::Calibration, stream::RecordedStream, telemetry::Recorder, tokens::CountCache,
+    DrainError, HistoryOptions, budget::Calibration, spawn::spawn_guarded, stream::RecordedStream, telemetry::Recorder,
+    tokens::CountCache,
 };
 
 /// Remembers conversations in a store. A clone shares the store, the options and what is in flight.
@@ -182,13 +182,12 @@ impl Engine {
     /// When something is still pending after `timeout`. What its caller has left to the spawner goes on being tried.
     pub async fn drain(&self, timeout: Duration) -> Result<(), DrainError> {
         let (in_flight, summarizing) = (&self.shared.in_flight, &self.shared.summarizing);
-        let runtime = Handle::try_current().ok();
         // Streams and saves come first: a turn that ends may have a summary made.
         let drained = async {
             in_flight.drained().await;
             summarizing.drained().await;
         };
-        timer::timeout(runtime.as_ref(), Some(timeout), drained).await.map_err(|_| DrainError {
+        timer::timeout(Some(timeout), drained).await.map_err(|_| DrainError {
             saves: in_flight.saves(),
             streams: in_flight.streams(),
             summaries: summarizing.len(),
@@ -203,7 +202,7 @@ impl Engine {
             let _counted = counted;
             rest.await;
         };
-        self.shared.options.spawn.spawn(Box::pin(task));
+        spawn_guarded(&*self.shared.options.spawn, Box::pin(task));
     }
 }
 

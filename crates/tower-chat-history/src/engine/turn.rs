@@ -4,7 +4,6 @@ use std::{fmt, sync::Arc};
 
 use futures_core::Stream;
 use futures_util::StreamExt as _;
-use tokio::runtime::Handle;
 use tower_chat_history_core::{Compact, ConversationId, Exchange, ExchangeId, Expect, Message, Seq, Usage};
 
 use super::{
@@ -41,8 +40,6 @@ pub(super) struct Begun {
     pub(super) made: Option<Made>,
     pub(super) keep: Keep,
     pub(super) target: Target,
-    /// Where time is measured.
-    pub(super) runtime: Option<Handle>,
     pub(super) ending: Ending,
 }
 
@@ -52,6 +49,8 @@ pub(super) struct Target {
     pub(super) continues: Option<Seq>,
     /// The position that was next when the conversation was loaded, if it was.
     pub(super) next: Option<Seq>,
+    /// Whether the caller chose the exchange's id.
+    pub(super) has_caller_id: bool,
     pub(super) compact: Option<Compact>,
 }
 
@@ -159,8 +158,9 @@ impl Turn {
         self.0.target.next
     }
 
-    pub(super) fn runtime(&self) -> Option<&Handle> {
-        self.0.runtime.as_ref()
+    /// Whether the caller chose the exchange's id.
+    pub(super) fn has_caller_id(&self) -> bool {
+        self.0.target.has_caller_id
     }
 
     pub(super) fn counting(&self) -> &Counting {
@@ -219,6 +219,7 @@ impl Turn {
         if reply.incomplete {
             // The caller's id stays free: whoever repeats the call wants the whole reply, not half of it recorded for good.
             ending.report.exchange = ExchangeId::generate();
+            target.has_caller_id = false;
         }
         let mut exchange = Exchange::new(ending.report.exchange.clone(), messages);
         exchange.continues = target.continues;
