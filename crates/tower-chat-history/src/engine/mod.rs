@@ -57,6 +57,7 @@ pub use self::{
     transcript::InputMode,
     turn::Turn,
 };
+pub(crate) use self::{in_flight::Detached, timer::Timer};
 use self::{
     in_flight::InFlight,
     queue::Queues,
@@ -173,7 +174,8 @@ impl Engine {
         self.shared.in_flight.saved(conversation).await;
     }
 
-    /// Finishes every pending save and every summary under way, and waits for detached streams. Call it before the runtime shuts down.
+    /// Finishes every pending save and every summary under way, and waits for detached streams. Call it before the runtime shuts
+    /// down. It ends by itself, since all of these are bounded in time (see [`DetachLimits`](crate::DetachLimits)).
     ///
     /// Outside of a tokio runtime there is no clock: it then waits without a limit.
     ///
@@ -194,13 +196,24 @@ impl Engine {
         })
     }
 
-    /// Goes on with a stream whose caller has left, and counts it until it ends.
-    pub(crate) fn detach<T: Send + 'static, E: Send + 'static>(&self, stream: RecordedStream<T, E>) {
-        let counted = self.shared.in_flight.detached();
-        let rest = stream.for_each(|_| std::future::ready(()));
+    /// Returns the right to read on a stream of the conversation whose caller has left, if the limits leave a place.
+    pub(crate) fn place_for_detached(&self, conversation: &ConversationId) -> Option<Detached> {
+        self.shared.in_flight.detached(conversation, self.options().detach_limits)
+    }
+
+    /// Reads on a stream whose caller has left, which is counted until it ends.
+    pub(crate) fn detach<T, E>(&self, mut stream: RecordedStream<T, E>, place: Detached)
+    where
+        T: Send + 'static,
+        E: Send + 'static,
+    {
+        let limit = self.options().detach_limits.timeout;
         let task = async move {
-            let _counted = counted;
-            rest.await;
+            let _place = place;
+            let rest = stream.by_ref().for_each(|_| std::future::ready(()));
+            if timer::timeout(limit, rest).await.is_err() {
+                stream.give_up();
+            }
         };
         spawn_guarded(&*self.shared.options.spawn, Box::pin(task));
     }

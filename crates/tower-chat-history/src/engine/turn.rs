@@ -15,7 +15,7 @@ use super::{
     summaries::{Made, TurnEnd},
 };
 use crate::{
-    BoxError, NotStored, OnInterruption, OnSaveFailure, Outcome, adapt::FoldReply, budget::PromptTokens,
+    BoxError, NotStored, OnSaveFailure, Outcome, StreamStalled, adapt::FoldReply, budget::PromptTokens,
     report::TurnReport, stream::RecordedStream, telemetry::ModelCall,
 };
 
@@ -123,10 +123,14 @@ impl Turn {
     }
 
     /// Passes a stream's items on untouched while it folds them into a reply, and stores the exchange when it is complete.
+    ///
+    /// `stalled` makes the last item of a stream that the [idle timeout](crate::HistoryOptions::stream_idle_timeout) ends before
+    /// its reply is complete: without an error the stream would look as if it were.
     pub fn record_stream<T, E>(
         mut self,
         stream: impl Stream<Item = Result<T, E>> + Send + 'static,
         fold: impl FoldReply<T>,
+        stalled: impl FnOnce(StreamStalled) -> E + Send + 'static,
     ) -> RecordedStream<T, E>
     where
         T: Send + 'static,
@@ -134,7 +138,7 @@ impl Turn {
     {
         self.0.ending.report.streamed = true;
         let call = self.0.call.take();
-        RecordedStream::new(stream.boxed(), Box::new(fold), self, call)
+        RecordedStream::new(stream.boxed(), Box::new(fold), Box::new(stalled), self, call)
     }
 
     /// Ends the turn without anything to store, and says why in its report.
@@ -143,10 +147,6 @@ impl Turn {
             call.ended_now(&Reply::default());
         }
         self.ended(Outcome::NotStored(why));
-    }
-
-    pub(crate) fn on_interruption(&self) -> OnInterruption {
-        self.engine().options().on_interruption
     }
 
     pub(crate) fn engine(&self) -> &Engine {
@@ -203,7 +203,7 @@ impl Turn {
         self.0.made.take()
     }
 
-    pub(super) fn conversation(&self) -> &ConversationId {
+    pub(crate) fn conversation(&self) -> &ConversationId {
         &self.0.ending.report.conversation
     }
 

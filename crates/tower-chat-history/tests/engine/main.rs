@@ -3,7 +3,9 @@
 #![allow(clippy::unwrap_used)] // A test may.
 
 mod dead_runtime;
+mod detached;
 mod idle_runtime;
+mod idle_streams;
 mod late_summary;
 mod panics;
 mod permits;

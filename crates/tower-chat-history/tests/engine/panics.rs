@@ -70,7 +70,7 @@ async fn a_stream_is_dropped_without_a_panic_of_spawner_or_fold() {
             let engine = Engine::with_options(MemoryStore::new(), options);
             let turn = engine.begin(TurnInput::new(conversation("c"), [Message::user("u")])).await.unwrap();
             let upstream = stream::iter([Ok::<_, &str>(1)]).chain(stream::pending());
-            let mut stream = turn.record_stream(upstream, Fold { panics });
+            let mut stream = turn.record_stream(upstream, Fold { panics }, |_| "stalled");
             stream.next().await;
             catches(|| drop(stream));
             engine.drain(Duration::from_secs(1)).await.unwrap();
