@@ -2,12 +2,15 @@
 
 use std::{borrow::Cow, error::Error, fmt};
 
-use async_openai::types::chat::{
-    ChatCompletionRequestMessage, ChatCompletionResponseStream, CreateChatCompletionRequest,
-    CreateChatCompletionResponse,
+use async_openai::{
+    error::{OpenAIError, StreamError},
+    types::chat::{
+        ChatCompletionRequestMessage, ChatCompletionResponseStream, CreateChatCompletionRequest,
+        CreateChatCompletionResponse,
+    },
 };
 use tower_chat_history::{
-    BoxError, InputMode, Message, RequestInfo, Turn,
+    BoxError, InputMode, Message, RequestInfo, StreamStalled, Turn,
     adapt::{
         AdaptRequest, Draft, Opened, Prompt, RecordResponse, Sent,
         extract::{CallScope, Envelope, ExtractPlace, FromTask, IdFrom, IntoCallScope},
@@ -248,8 +251,13 @@ impl<X: Sync> RecordResponse<ChatCompletionResponseStream> for OpenAi<X> {
 
     async fn record(&self, response: ChatCompletionResponseStream, turn: Turn) -> Result<Self::Response, BoxError> {
         let fold = ReplyFold::new(turn.choices());
-        Ok(Box::pin(turn.record_stream(response, fold)))
+        Ok(Box::pin(turn.record_stream(response, fold, stalled)))
     }
+}
+
+/// A stream that was ended by the idle timeout, as async-openai tells of streams that fail.
+fn stalled(stalled: StreamStalled) -> OpenAIError {
+    OpenAIError::StreamError(Box::new(StreamError::EventStream(stalled.to_string())))
 }
 
 #[cfg(test)]

@@ -11,6 +11,8 @@ mod errors;
 mod per_call;
 #[path = "client_door/raw.rs"]
 mod raw;
+#[path = "client_door/stalled.rs"]
+mod stalled;
 #[path = "client_door/streams.rs"]
 mod streams;
 #[path = "client_door/wire.rs"]

@@ -40,8 +40,11 @@ pub enum HistoryError {
     /// The calls before did not end in time.
     #[error("the conversation was busy for {} ms", .0.as_millis())]
     QueueTimeout(Duration),
-    /// A store timeout or a queue is set, and there is no tokio runtime to measure time with.
-    #[error("a store timeout or a queue needs a tokio runtime: call from within one, or set neither")]
+    /// A store timeout, a queue, summaries or an idle timeout of streams are set, and there is no tokio runtime to measure time
+    /// with.
+    #[error(
+        "a store timeout, a queue, summaries or a stream idle timeout need a tokio runtime: call from within one, or set none"
+    )]
     NoRuntime,
 }
 
@@ -143,6 +146,24 @@ impl SaveError {
             Self::Timeout(_) => "timeout",
             Self::Panicked => "panicked",
         }
+    }
+}
+
+/// A stream that brought no item for as long as the [idle timeout](crate::HistoryOptions::stream_idle_timeout), and was ended
+/// before its reply was complete.
+///
+/// It is the stream's last item, as an error of the stream's own type: adapters for streams of any error type need
+/// `E: From<StreamStalled>`. [`BoxError`] and [`std::io::Error`] have that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no item of the stream came within {} ms", .after.as_millis())]
+pub struct StreamStalled {
+    /// How long it was waited for.
+    pub after: Duration,
+}
+
+impl From<StreamStalled> for std::io::Error {
+    fn from(stalled: StreamStalled) -> Self {
+        Self::new(std::io::ErrorKind::TimedOut, stalled)
     }
 }
 

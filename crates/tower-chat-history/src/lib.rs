@@ -62,6 +62,7 @@ pub mod budget;
 mod cached;
 pub mod engine;
 mod error;
+mod error_chain;
 mod memory;
 pub mod middleware;
 mod open_calls;
@@ -101,12 +102,12 @@ pub use self::{
     budget::ContextBudget,
     cached::CachedStore,
     engine::{CallOptions, Commit, Engine, InputMode, Reply, RequestInfo, Retention, Turn, TurnInput},
-    error::{BoxError, DrainError, HistoryError, InputError, SaveError, SaveFailed, TranscriptError},
+    error::{BoxError, DrainError, HistoryError, InputError, SaveError, SaveFailed, StreamStalled, TranscriptError},
     memory::MemoryStore,
     middleware::{ChatHistory, ChatHistoryLayer},
     open_calls::ConversationExt,
     options::HistoryOptions,
-    policy::{OnConflict, OnInterruption, OnLoadFailure, OnOpenTurn, OnSaveFailure, Queue},
+    policy::{DetachLimits, OnConflict, OnInterruption, OnLoadFailure, OnOpenTurn, OnSaveFailure, Queue},
     report::{Fallback, History, NotStored, Outcome, ReportHandle, TurnReport, TurnTokens},
     request::{InConversation, Place},
     routed::RoutedStore,

@@ -5,7 +5,7 @@ use std::{fmt, sync::Arc, time::Duration};
 use tower_chat_history_core::{LoadLimit, Profile};
 
 use crate::{
-    OnConflict, OnInterruption, OnLoadFailure, OnOpenTurn, OnSaveFailure, Spawn, TokioSpawn, TurnReport,
+    DetachLimits, OnConflict, OnInterruption, OnLoadFailure, OnOpenTurn, OnSaveFailure, Spawn, TokioSpawn, TurnReport,
     budget::{ClearResults, ContextBudget, Marks, Trimmer},
     summary::{Summaries, SummaryFormat},
     telemetry::Telemetry,
@@ -22,6 +22,8 @@ pub struct HistoryOptions {
     pub(crate) on_load_failure: OnLoadFailure,
     pub(crate) on_save_failure: OnSaveFailure,
     pub(crate) on_interruption: OnInterruption,
+    pub(crate) detach_limits: DetachLimits,
+    pub(crate) stream_idle_timeout: Option<Duration>,
     pub(crate) profile: Profile,
     pub(crate) load_limit: LoadLimit,
     pub(crate) store_timeout: Option<Duration>,
@@ -48,6 +50,8 @@ impl HistoryOptions {
             on_load_failure: OnLoadFailure::default(),
             on_save_failure: OnSaveFailure::default(),
             on_interruption: OnInterruption::default(),
+            detach_limits: DetachLimits::default(),
+            stream_idle_timeout: None,
             profile: Profile::default(),
             load_limit: LoadLimit::default(),
             store_timeout: Some(Duration::from_secs(10)),
@@ -97,6 +101,29 @@ impl HistoryOptions {
     #[must_use]
     pub const fn on_interruption(mut self, policy: OnInterruption) -> Self {
         self.on_interruption = policy;
+        self
+    }
+
+    /// Sets how many streams are read on without their callers, and how long, under [`OnInterruption::Detach`]. The default is
+    /// [`DetachLimits::default`].
+    #[must_use]
+    pub const fn detach_limits(mut self, limits: DetachLimits) -> Self {
+        self.detach_limits = limits;
+        self
+    }
+
+    /// Sets how long a stream may be waited for while it brings no item, from its beginning and after each item; `None` waits
+    /// forever. Time in which nobody reads the stream does not count. The default is `None`.
+    ///
+    /// A stream that brings nothing for that long is ended, and its connection dropped. Where its reply was not complete, the
+    /// caller gets one more item, an error made of [`StreamStalled`](crate::StreamStalled), and the exchange is treated by
+    /// [`OnInterruption`]; without text to keep the report says [`NotStored::Stalled`](crate::NotStored::Stalled). Where every
+    /// choice had ended, the stream just ends and the exchange is stored.
+    ///
+    /// A timeout inside of the layer (`tower`'s `Timeout`) bounds a stream's beginning alone.
+    #[must_use]
+    pub fn stream_idle_timeout(mut self, timeout: impl Into<Option<Duration>>) -> Self {
+        self.stream_idle_timeout = timeout.into();
         self
     }
 
@@ -198,7 +225,10 @@ impl HistoryOptions {
 
     /// Whether calls need a timer, and with it a tokio runtime.
     pub(crate) const fn measures_time(&self) -> bool {
-        self.store_timeout.is_some() || matches!(self.on_conflict, OnConflict::Serialize(_)) || self.summaries.is_some()
+        self.store_timeout.is_some()
+            || self.stream_idle_timeout.is_some()
+            || matches!(self.on_conflict, OnConflict::Serialize(_))
+            || self.summaries.is_some()
     }
 
     /// Where a save goes on when its caller has left. The default is [`TokioSpawn::current`].
@@ -223,6 +253,8 @@ impl fmt::Debug for HistoryOptions {
             .field("on_load_failure", &self.on_load_failure)
             .field("on_save_failure", &self.on_save_failure)
             .field("on_interruption", &self.on_interruption)
+            .field("detach_limits", &self.detach_limits)
+            .field("stream_idle_timeout", &self.stream_idle_timeout)
             .field("profile", &self.profile)
             .field("load_limit", &self.load_limit)
             .field("store_timeout", &self.store_timeout)

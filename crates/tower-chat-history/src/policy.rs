@@ -86,7 +86,60 @@ pub enum OnInterruption {
     /// The input and the text so far are stored, marked [`incomplete`](crate::Exchange::incomplete). Half tool calls are
     /// not. Without any text nothing is stored. The caller's exchange id stays free: repeating the call asks the model again.
     KeepText,
-    /// A stream that the caller drops is read to its end in the background and stored like any other. One that fails or
-    /// ends early is discarded.
+    /// A stream that the caller drops is read to its end in the background and stored like any other, within
+    /// [limits](DetachLimits). One that fails or ends early is discarded, and so is one beyond the limits.
     Detach,
+}
+
+/// Limits of the streams that an [`Engine`](crate::Engine) reads on in the background, without their callers
+/// ([`OnInterruption::Detach`]).
+///
+/// A stream beyond them is treated as under [`OnInterruption::Discard`], and its report says so
+/// ([`NotStored::DetachLimit`](crate::NotStored::DetachLimit)).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct DetachLimits {
+    /// The number of streams at one time, of all conversations together. The default is 1,024.
+    pub max_streams: usize,
+    /// The number of streams at one time of one conversation, so that no conversation takes the places of all others. The
+    /// default is 4.
+    pub max_per_conversation: usize,
+    /// How long a stream is read on at most, measured from when its caller left; `None` is without a limit. Outside of a tokio
+    /// runtime there is no clock and no limit. The default is 10 minutes.
+    pub timeout: Option<Duration>,
+}
+
+impl Default for DetachLimits {
+    fn default() -> Self {
+        Self { max_streams: 1_024, max_per_conversation: 4, timeout: Some(Duration::from_secs(600)) }
+    }
+}
+
+impl DetachLimits {
+    /// Returns the default limits.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets the number of streams at one time, of all conversations together. The default is 1,024.
+    #[must_use]
+    pub const fn max_streams(mut self, streams: usize) -> Self {
+        self.max_streams = streams;
+        self
+    }
+
+    /// Sets the number of streams at one time of one conversation. The default is 4.
+    #[must_use]
+    pub const fn max_per_conversation(mut self, streams: usize) -> Self {
+        self.max_per_conversation = streams;
+        self
+    }
+
+    /// Sets how long a stream is read on at most; `None` is without a limit. The default is 10 minutes.
+    #[must_use]
+    pub fn timeout(mut self, timeout: impl Into<Option<Duration>>) -> Self {
+        self.timeout = timeout.into();
+        self
+    }
 }

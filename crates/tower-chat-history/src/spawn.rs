@@ -1,6 +1,9 @@
 //! Where work goes on when its caller has left.
 
-use std::fmt;
+use std::{
+    fmt,
+    panic::{AssertUnwindSafe, catch_unwind},
+};
 
 use futures_util::future::BoxFuture;
 use tokio::runtime::Handle;
@@ -39,5 +42,14 @@ impl Spawn for TokioSpawn {
         if let Some(handle) = Handle::try_current().ok().or_else(|| self.0.clone()) {
             handle.spawn(task);
         }
+    }
+}
+
+/// Hands a task to a spawner, which may be user code that panics: this may run in a drop. The task is then dropped.
+pub(crate) fn spawn_guarded(spawner: &dyn Spawn, task: BoxFuture<'static, ()>) {
+    if catch_unwind(AssertUnwindSafe(|| spawner.spawn(task))).is_err() {
+        tracing::error!(
+            "the spawner panicked; what it was given is done by a later call or by draining, or not at all"
+        );
     }
 }

@@ -6,30 +6,44 @@
 //! until the exchange is stored, so a caller that has read to the end can ask again at once.
 //!
 //! Anything less is an interruption: the stream ends without a finish reason (all that one sees of a connection that was
-//! cut), an item is an error, or the caller drops it. [`OnInterruption`] says what then becomes of the exchange.
+//! cut), an item is an error, no item comes for as long as the
+//! [idle timeout](crate::HistoryOptions::stream_idle_timeout), or the caller drops it. [`OnInterruption`] says what then becomes
+//! of the exchange.
 
 use std::{
     fmt, mem,
+    panic::{AssertUnwindSafe, catch_unwind},
     pin::Pin,
     task::{Context, Poll, ready},
+    time::Duration,
 };
 
 use futures_core::Stream;
-use futures_util::{FutureExt as _, StreamExt as _, stream::BoxStream};
+use futures_util::{
+    FutureExt as _, StreamExt as _,
+    stream::{self, BoxStream},
+};
 
 use crate::{
-    Commit, NotStored, OnInterruption, Turn,
+    Commit, Engine, NotStored, OnInterruption, StreamStalled, Turn,
     adapt::{Flow, FoldReply},
+    engine::{Detached, Timer},
     telemetry::{self, ModelCall},
 };
 
+/// What a stream that was ended by the idle timeout is called in spans (`error.type`).
+const STALLED: &str = "stream_idle_timeout";
+
 /// A response stream whose reply is remembered. See the [module docs](self).
 pub struct RecordedStream<T: Send + 'static, E: Send + 'static> {
-    /// Taken only by the drop.
+    /// Taken only by the drop, and by giving up.
     recording: Option<Recording<T, E>>,
     /// The last item, while the exchange is being stored.
     held: Option<Result<T, E>>,
+    is_stalled: bool,
 }
+
+type Stalled<E> = Box<dyn FnOnce(StreamStalled) -> E + Send>;
 
 struct Recording<T: Send + 'static, E: Send + 'static> {
     stream: BoxStream<'static, Result<T, E>>,
@@ -37,6 +51,12 @@ struct Recording<T: Send + 'static, E: Send + 'static> {
     phase: Phase,
     /// The model's call, until its last item.
     call: Option<ModelCall>,
+    /// Makes the last item of a stream that brings nothing any more.
+    stalled: Option<Stalled<E>>,
+    /// Measures how long the next item is waited for.
+    idle: Option<Timer>,
+    /// How long the next item is waited for.
+    limit: Option<Duration>,
     /// Whether the caller has left and the stream is read in the background.
     detached: bool,
 }
@@ -58,29 +78,95 @@ impl<T: Send + 'static, E: Send + 'static> RecordedStream<T, E> {
     pub(crate) fn new(
         stream: BoxStream<'static, Result<T, E>>,
         fold: Box<dyn FoldReply<T>>,
+        stalled: Stalled<E>,
         turn: Turn,
         call: Option<ModelCall>,
     ) -> Self {
         if let Some(call) = &call {
             call.streams();
         }
+        let limit = turn.engine().options().stream_idle_timeout;
         let phase = Phase::Open { turn, broken: false };
-        Self { recording: Some(Recording { stream, fold, phase, call, detached: false }), held: None }
+        let stalled = Some(stalled);
+        Self::of(Recording { stream, fold, phase, call, limit, stalled, idle: None, detached: false })
+    }
+
+    const fn of(recording: Recording<T, E>) -> Self {
+        Self { recording: Some(recording), held: None, is_stalled: false }
+    }
+
+    /// Whether the stream was ended since it brought no item for as long as the
+    /// [idle timeout](crate::HistoryOptions::stream_idle_timeout). Where its reply was not complete, its last item is an error.
+    #[must_use]
+    pub const fn is_stalled(&self) -> bool {
+        self.is_stalled
+    }
+
+    /// Ends a detached stream whose time is over. A complete reply is stored all the same.
+    pub(crate) fn give_up(mut self) {
+        if let Some(mut recording) = self.recording.take() {
+            if let Phase::Open { turn, .. } = mem::replace(&mut recording.phase, Phase::Ended) {
+                tracing::warn!(parent: turn.span(), "a stream without its caller was not read to its end in time");
+                if let Some(call) = recording.call.take() {
+                    call.left(&recording.fold.reply());
+                }
+                turn.end(NotStored::DetachLimit);
+            } else {
+                recording.leave();
+            }
+        }
     }
 }
 
 impl<T: Send + 'static, E: Send + 'static> Recording<T, E> {
     /// Asks for the next item, within the span of the call.
     fn poll_item(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<T, E>>> {
-        let Some(call) = &mut self.call else { return self.stream.poll_next_unpin(context) };
+        let Some(call) = &mut self.call else {
+            let item = ready!(self.stream.poll_next_unpin(context));
+            self.idle = None;
+            return Poll::Ready(item);
+        };
         let item = {
             let _entered = call.called_in().enter();
             ready!(self.stream.poll_next_unpin(context))
         };
+        self.idle = None;
         if matches!(item, Some(Ok(_))) {
             call.has_item();
         }
         Poll::Ready(item)
+    }
+
+    /// Ends when the next item was waited for too long. Time in which nobody waits does not count.
+    fn poll_idle(&mut self, context: &mut Context<'_>) -> Poll<Duration> {
+        let Some(limit) = self.limit else { return Poll::Pending };
+        let idle = self.idle.get_or_insert_with(|| Timer::after(limit));
+        idle.poll_unpin(context).map(|()| limit)
+    }
+
+    /// What is left to do of a stream that brings nothing any more. Returns its last item, if its reply is not complete.
+    fn stall(&mut self, after: Duration) -> Option<Result<T, E>> {
+        // Whoever sends it need not go on.
+        self.stream = stream::empty().boxed();
+        if !matches!(self.phase, Phase::Open { .. }) {
+            self.end();
+            return None;
+        }
+        if let Phase::Open { turn, .. } = mem::replace(&mut self.phase, Phase::Ended) {
+            let after_ms = u64::try_from(after.as_millis()).unwrap_or(u64::MAX);
+            tracing::warn!(parent: turn.span(), after_ms, "a stream brought no item in time and was ended");
+            self.broken_off(turn, STALLED, NotStored::Stalled);
+        }
+        self.stalled.take().map(|stalled| Err(stalled(StreamStalled { after })))
+    }
+
+    /// What is left to do of a turn whose reply broke off, for that reason.
+    fn broken_off(&mut self, turn: Turn, kind: &str, why: NotStored) {
+        telemetry::fail(turn.span(), kind);
+        if let Some(call) = self.call.take() {
+            call.interrupted(kind, &self.fold.reply());
+        }
+        self.phase = self.interrupted(turn, why).map_or(Phase::Ended, Phase::Ending);
     }
 
     /// Looks at an item on its way, and says whether it may pass.
@@ -124,56 +210,55 @@ impl<T: Send + 'static, E: Send + 'static> Recording<T, E> {
             Phase::Open { turn, broken } => {
                 // What a cut connection leaves is no error by itself: the stream just ends too early.
                 let kind = if broken { "stream" } else { "incomplete_stream" };
-                telemetry::fail(turn.span(), kind);
-                if let Some(call) = self.call.take() {
-                    call.interrupted(kind, &self.fold.reply());
-                }
-                self.interrupted(turn).map_or(Phase::Ended, Phase::Ending)
+                return self.broken_off(turn, kind, NotStored::Interrupted);
             }
             ending => ending,
         };
     }
 
-    /// What is left to store of a turn whose reply broke off.
-    fn interrupted(&self, turn: Turn) -> Option<Commit> {
-        let kept = match turn.on_interruption() {
+    /// What is left to store of a turn whose reply broke off. `why` is told where that is nothing.
+    fn interrupted(&self, turn: Turn, why: NotStored) -> Option<Commit> {
+        let kept = match turn.engine().options().on_interruption {
             OnInterruption::KeepText => self.fold.partial(),
             OnInterruption::Discard | OnInterruption::Detach => None,
         };
         match kept {
             Some(reply) => Some(turn.commit(reply)),
             None => {
-                turn.end(NotStored::Interrupted);
+                turn.end(why);
                 None
             }
         }
     }
 
-    /// Whether it goes on without the caller, until its reply is complete. A stream that is dropped in the background, as its
-    /// runtime shuts down, is not detached once more.
-    fn detaches(&self) -> bool {
-        match &self.phase {
-            Phase::Open { turn, broken: false } => turn.on_interruption() == OnInterruption::Detach && !self.detached,
-            Phase::Open { .. } | Phase::Complete(_) | Phase::Ending(_) | Phase::Ended => false,
-        }
+    /// Returns the engine with which it is to go on without the caller, until its reply is complete. A stream that is dropped in
+    /// the background, as its runtime shuts down, is not detached once more.
+    fn detaches(&self) -> Option<(Engine, Option<Detached>)> {
+        let Phase::Open { turn, broken: false } = &self.phase else { return None };
+        let engine = turn.engine();
+        let detaches = engine.options().on_interruption == OnInterruption::Detach && !self.detached;
+        detaches.then(|| (engine.clone(), engine.place_for_detached(turn.conversation())))
     }
 
     /// Goes on without the caller. A commit that is dropped here is not done yet and hands itself to the spawner.
     fn leave(mut self) {
-        let stays = self.detaches();
-        if let Some(call) = self.call.take_if(|_| !stays) {
+        let why = match self.detaches() {
+            Some((engine, Some(place))) => {
+                return engine.detach(RecordedStream::of(Self { detached: true, ..self }), place);
+            }
+            Some((_, None)) => {
+                tracing::warn!("a stream whose caller left is not read on: there are too many of them");
+                NotStored::DetachLimit
+            }
+            None => NotStored::Interrupted,
+        };
+        if let Some(call) = self.call.take() {
             let reply = self.fold.reply();
             // Of a complete reply nothing is missing that anybody waits for.
             if matches!(self.phase, Phase::Complete(_)) { call.ended(&reply) } else { call.left(&reply) }
         }
         match mem::replace(&mut self.phase, Phase::Ended) {
-            Phase::Open { turn, broken: false } if stays => {
-                let engine = turn.engine().clone();
-                let phase = Phase::Open { turn, broken: false };
-                let rest = Self { phase, detached: true, ..self };
-                engine.detach(RecordedStream { recording: Some(rest), held: None });
-            }
-            Phase::Open { turn, .. } => drop(self.interrupted(turn)),
+            Phase::Open { turn, .. } => drop(self.interrupted(turn, why)),
             Phase::Complete(commit) => commit.update(self.fold.reply()),
             Phase::Ending(_) | Phase::Ended => {}
         }
@@ -187,13 +272,18 @@ impl<T: Send, E: Send> Stream for RecordedStream<T, E> {
     type Item = Result<T, E>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        let Self { recording, held } = &mut *self;
+        let Self { recording, held, is_stalled } = &mut *self;
         let Some(recording) = recording else { return Poll::Ready(None) };
         loop {
             match &mut recording.phase {
-                Phase::Open { .. } | Phase::Complete(_) => match ready!(recording.poll_item(context)) {
-                    None => recording.end(),
-                    Some(item) => match recording.observe(&item) {
+                Phase::Open { .. } | Phase::Complete(_) => match recording.poll_item(context) {
+                    Poll::Pending => {
+                        let after = ready!(recording.poll_idle(context));
+                        *is_stalled = true;
+                        *held = recording.stall(after);
+                    }
+                    Poll::Ready(None) => recording.end(),
+                    Poll::Ready(Some(item)) => match recording.observe(&item) {
                         Flow::Pass => return Poll::Ready(Some(item)),
                         Flow::Hold => {
                             *held = Some(item);
@@ -214,8 +304,11 @@ impl<T: Send, E: Send> Stream for RecordedStream<T, E> {
 
 impl<T: Send + 'static, E: Send + 'static> Drop for RecordedStream<T, E> {
     fn drop(&mut self) {
-        if let Some(recording) = self.recording.take() {
-            recording.leave();
+        // What the fold does is an adapter's code, and must not panic out of a drop.
+        if let Some(recording) = self.recording.take()
+            && catch_unwind(AssertUnwindSafe(|| recording.leave())).is_err()
+        {
+            tracing::error!("the fold of a stream panicked while the stream was dropped");
         }
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use async_openai::error::OpenAIError;
 use futures_util::{StreamExt as _, poll};
 use tests::{Chat, Door, Storage, asked, exchanges, log, over_every_store, prompts, read_to_finish, said};
-use tower_chat_history::{ConversationId, HistoryOptions, NotStored, OnInterruption, Outcome};
+use tower_chat_history::{ConversationId, DetachLimits, HistoryOptions, NotStored, OnInterruption, Outcome};
 use tower_chat_history_test::{ApiFailure, Op, Reply};
 
 over_every_store! {
@@ -18,6 +18,8 @@ over_every_store! {
     is_dropped_before_and_read_to_its_end,
     breaks_off_and_is_discarded,
     breaks_off_and_its_text_is_kept,
+    stalls,
+    is_dropped_where_too_many_are_read_on,
 }
 
 const TURN: [&str; 2] = ["user: u", "assistant: abc"];
@@ -150,4 +152,26 @@ async fn breaks_off_and_its_text_is_kept(storage: Storage) {
         let kept = if expected == 6 { "assistant: abc" } else { "assistant: ab" };
         assert_eq!(tests::prompt(&stored[0].exchange.messages), ["user: u", kept]);
     }
+}
+
+async fn stalls(storage: Storage) {
+    let slow = abc().chunk_delay(Duration::from_secs(100));
+    let options = HistoryOptions::new().stream_idle_timeout(Duration::from_secs(30));
+    let chat = Chat::with_options(&storage, [slow, Reply::text("next")], options);
+    let id = storage.conversation();
+    let (items, outcome) = read_broken(&chat, &id).await;
+    let Some(Err(OpenAIError::StreamError(error))) = items.last() else { panic!("{items:?}") };
+    assert!(error.to_string().contains("no item of the stream came within 30000 ms"), "{error}");
+    assert!(matches!(outcome, Outcome::NotStored(NotStored::Stalled)), "{outcome:?}");
+    assert!(log(&storage.store, &id).await.is_empty());
+    chat.ask(Door::Stream, &id, "u1").await.unwrap();
+}
+
+async fn is_dropped_where_too_many_are_read_on(storage: Storage) {
+    let options = HistoryOptions::new().on_interruption(OnInterruption::Detach);
+    let options = options.detach_limits(DetachLimits::new().max_per_conversation(0));
+    let chat = Chat::with_options(&storage, [abc()], options);
+    let id = storage.conversation();
+    assert!(matches!(dropped(&chat, &id).await, Outcome::NotStored(NotStored::DetachLimit)));
+    assert!(log(&storage.store, &id).await.is_empty());
 }

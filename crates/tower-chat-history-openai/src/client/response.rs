@@ -3,12 +3,15 @@
 use std::{
     pin::Pin,
     sync::{Arc, Mutex, PoisonError},
-    task::{Context, Poll},
+    task::{Context, Poll, ready},
 };
 
 use async_openai::error::OpenAIError;
 use bytes::Bytes;
-use futures_util::{Stream, StreamExt as _, stream::BoxStream};
+use futures_util::{
+    Stream, StreamExt as _, TryStreamExt as _,
+    stream::{self, BoxStream},
+};
 use reqwest::{Body, Response, ResponseBuilderExt as _, header::CONTENT_TYPE};
 use tower_chat_history::{BoxError, Turn};
 
@@ -65,9 +68,15 @@ async fn whole(shell: Shell, bytes: Result<Bytes, reqwest::Error>, turn: Turn) -
 fn events(upstream: Upstream, turn: Turn) -> Body {
     let upstream = Shared(Arc::new(Mutex::new(upstream.fuse().boxed())));
     let fold = SseFold::new(turn.choices());
-    // A recorded stream ends with `[DONE]`. What the server sends behind it, were it half a line end, is not history's to
+    // The idle timeout's error is not one of reqwest's, which nobody else can make.
+    let mut rest = upstream.clone().map_err(BoxError::from);
+    let mut recorded = turn.record_stream(upstream.map_err(BoxError::from), fold, BoxError::from);
+    // A recorded stream ends with `[DONE]`. What the server sends after it, were it half a line end, is not history's to
     // swallow.
-    Body::wrap_stream(turn.record_stream(upstream.clone(), fold).chain(upstream))
+    Body::wrap_stream(stream::poll_fn(move |context| match ready!(recorded.poll_next_unpin(context)) {
+        None if !recorded.is_stalled() => rest.poll_next_unpin(context),
+        item => Poll::Ready(item),
+    }))
 }
 
 enum Kind {

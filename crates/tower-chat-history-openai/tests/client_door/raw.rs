@@ -43,7 +43,7 @@ pub(super) fn factory(request: Request) -> HttpRequestFactory {
     })
 }
 
-fn post(path: &str, body: &str) -> Request {
+pub(super) fn post(path: &str, body: &str) -> Request {
     let mut request = Request::new(Method::POST, format!("http://llm.test{path}").parse().unwrap());
     request.headers_mut().insert(CONVERSATION_ID, id().to_string().parse().unwrap());
     request.headers_mut().insert("content-length", body.len().into());

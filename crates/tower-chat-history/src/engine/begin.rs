@@ -1,5 +1,6 @@
 //! The way to a turn: wait for one's own writes, load, plan.
 
+use tokio::runtime::Handle;
 use tower_chat_history_core::{Compact, ExchangeId, Expect, Load, Loaded, Message, Recorded, Window};
 use tracing::{Instrument as _, Span};
 
@@ -16,6 +17,7 @@ use super::{
 use crate::{
     History, HistoryError, NotStored, OnConflict, OnLoadFailure, Outcome,
     budget::{Limits, TrimReason},
+    error_chain::chain,
     plan::{Given, Plan, Refused, plan},
     report::TurnReport,
     summary::Summaries,
@@ -40,7 +42,8 @@ impl Engine {
         self.begin_releasing(input, || {}).await
     }
 
-    /// The same, for a caller that holds what a summarizer may need, or a call that waits for one: it is let go before.
+    /// The same, for a caller that holds something of the model's service. `release` lets go of it before this call waits for
+    /// another call, a save or a summary: those may need it, or what needs it may have to wait for this call.
     pub(crate) async fn begin_releasing(
         &self,
         input: TurnInput,
@@ -63,11 +66,7 @@ impl Engine {
         span: &Span,
     ) -> Result<Turn, HistoryError> {
         let call = Call::new(self, input, span.clone())?;
-        // Whoever is ahead in the queue may have let go of the same, and needs it back.
-        if self.options().summaries.is_some() && matches!(self.options().on_conflict, OnConflict::Serialize(_)) {
-            release();
-        }
-        let permit = self.wait(&call).await?;
+        let permit = self.wait(&call, release).await?;
         let mut seen = self.look(&call).await?;
         if let (History::Absent, Some(key)) = (seen.history, call.calibration) {
             self.shared.calibration.forget(key);
@@ -82,17 +81,22 @@ impl Engine {
         let policy = self.options();
         let mut load = Load::new().profile(policy.profile.clone()).limit(policy.load_limit);
         load.exchange = call.exchange.clone();
-        let loaded = self.load(&call.conversation, load, &call.span, call.runtime.as_ref()).await;
+        let loaded = self.load(&call.conversation, load, &call.span).await;
         let (history, window) = match loaded {
             Ok(Loaded::AlreadyRecorded(recorded)) => return Err(HistoryError::AlreadyRecorded(recorded)),
             Ok(Loaded::Window(window)) => (History::Loaded, Some(window)),
             // Nothing was named as known, so `Unchanged` says no more than that there is nothing to load.
             Ok(Loaded::Absent | Loaded::Unchanged) => (History::Absent, None),
-            Err(error) if policy.on_load_failure == OnLoadFailure::CallWithoutHistory => {
-                tracing::warn!(error.type = error.kind(), "calling the model without history: it could not be loaded");
+            Err(failure) => {
+                let error = HistoryError::from(failure);
+                let (kind, cause) = (error.kind(), chain(&error).to_string());
+                if policy.on_load_failure == OnLoadFailure::Fail {
+                    tracing::warn!(error.type = kind, error = cause, "a call fails: its history could not be loaded");
+                    return Err(error);
+                }
+                tracing::warn!(error.type = kind, error = cause, "calling the model without history: it could not be loaded");
                 (History::Unavailable, None)
             }
-            Err(error) => return Err(error.into()),
         };
         // Where there is no history to compare with, what the caller resent is the best there is.
         let resent = match history {
@@ -132,8 +136,8 @@ impl Engine {
         let mut summary_size = 0;
         if let Some(limits) = limits {
             let log: Vec<Message> = seen.messages().chain(&summary).cloned().collect();
-            let runtime = call.runtime.as_ref();
-            let mut parts = call.counting.prompt(&call.request, &log, &call.input, runtime).await;
+            let runtime = Handle::try_current().ok();
+            let mut parts = call.counting.prompt(&call.request, &log, &call.input, runtime.as_ref()).await;
             summary_size = summary.as_ref().map_or(0, |summary| call.counting.message(summary));
             // Room is kept for the summary to come, or the window would have to give way to it.
             let room = |summaries: &Summaries| {
@@ -203,6 +207,7 @@ impl Engine {
             let (id, request, sizes) = (&call.conversation, &call.request, tokens.prompt);
             tokens.warm = self.recorder().warm(id, request, &sizes, messages, &call.counting);
         }
+        let has_caller_id = call.exchange.is_some();
         let report = TurnReport {
             conversation: call.conversation,
             exchange: call.exchange.unwrap_or_else(ExchangeId::generate),
@@ -221,6 +226,7 @@ impl Engine {
         let target = Target {
             expect: expect(policy.on_conflict, seen.history, window, continues.is_some()),
             next: seen.next(),
+            has_caller_id,
             continues,
             compact: fit.cut.map(|cut| Compact {
                 profile: policy.profile.clone(),
@@ -246,7 +252,6 @@ impl Engine {
             made,
             keep: call.keep,
             target,
-            runtime: call.runtime,
             ending,
         })
     }

@@ -35,8 +35,6 @@ pub(super) struct Call {
     pub(super) calibration: Option<CalibrationKey>,
     pub(super) keep: Keep,
     pub(super) report: Option<ReportSender>,
-    /// Where time is measured.
-    pub(super) runtime: Option<Handle>,
     /// The turn's.
     pub(super) span: Span,
 }
@@ -49,8 +47,7 @@ impl Call {
             return Err(InputError::Empty.into());
         }
         let policy = engine.options();
-        let runtime = Handle::try_current().ok();
-        if policy.measures_time() && runtime.is_none() {
+        if policy.measures_time() && Handle::try_current().is_err() {
             return Err(HistoryError::NoRuntime);
         }
         let counter = policy.token_counter.clone().or(counter).unwrap_or_else(|| Arc::new(ByteEstimate::new()));
@@ -69,7 +66,6 @@ impl Call {
             calibration,
             keep,
             report,
-            runtime,
             span,
         })
     }

@@ -13,7 +13,7 @@ use futures_util::{
 };
 
 use super::{Engine, Reply, Turn};
-use crate::{Outcome, SaveError, SaveFailed, Spawn, TurnReport};
+use crate::{Outcome, SaveError, SaveFailed, Spawn, TurnReport, spawn::spawn_guarded};
 
 /// The save of one exchange. Whoever holds a clone can drive it; it runs once.
 pub(super) type Save = Shared<BoxFuture<'static, Arc<TurnReport>>>;
@@ -73,7 +73,7 @@ impl Drop for Commit {
         // A save that was polled to its end, here or by another call, is no longer there to be looked at or is done.
         let done = self.save.strong_count().is_none() || self.save.peek().is_some();
         if !done {
-            self.spawn.spawn(self.save.clone().map(drop).boxed());
+            spawn_guarded(&*self.spawn, self.save.clone().map(drop).boxed());
         }
     }
 }

@@ -3,10 +3,7 @@
 use std::{
     collections::HashMap,
     panic::AssertUnwindSafe,
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError, Weak,
-        atomic::{AtomicUsize, Ordering},
-    },
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
 };
 
 use futures_util::future::{self, FutureExt};
@@ -14,7 +11,7 @@ use tokio::sync::Notify;
 use tower_chat_history_core::ConversationId;
 
 use super::commit::Save;
-use crate::{TurnReport, telemetry::Recorder};
+use crate::{DetachLimits, TurnReport, telemetry::Recorder};
 
 /// The pending saves of this process by conversation, and the number of detached streams.
 ///
@@ -23,7 +20,7 @@ use crate::{TurnReport, telemetry::Recorder};
 pub(super) struct InFlight {
     recorder: Recorder,
     saves: Mutex<Saves>,
-    streams: AtomicUsize,
+    streams: Mutex<Streams>,
     /// Told when a save is registered and when a save or a stream ends.
     changed: Notify,
 }
@@ -34,9 +31,16 @@ struct Saves {
     by_conversation: HashMap<ConversationId, Vec<(u64, Save)>>,
 }
 
+/// Detached streams: how many there are, and of which conversations.
+#[derive(Default)]
+struct Streams {
+    all: usize,
+    by_conversation: HashMap<ConversationId, usize>,
+}
+
 impl InFlight {
     pub(super) fn new(recorder: Recorder) -> Self {
-        Self { recorder, saves: Mutex::default(), streams: AtomicUsize::new(0), changed: Notify::new() }
+        Self { recorder, saves: Mutex::default(), streams: Mutex::default(), changed: Notify::new() }
     }
 
     /// Adds a save that removes itself when it is done. Should it panic, `panicked` is its report: others wait for it.
@@ -109,13 +113,23 @@ impl InFlight {
     }
 
     pub(super) fn streams(&self) -> usize {
-        self.streams.load(Ordering::Relaxed)
+        self.lock_streams().all
     }
 
-    /// Counts a stream that goes on without its caller, until the guard is dropped.
-    pub(super) fn detached(self: &Arc<Self>) -> Detached {
-        self.streams.fetch_add(1, Ordering::Relaxed);
-        Detached(Arc::clone(self))
+    /// Counts a stream that goes on without its caller, until the guard is dropped. `None` if the limits are reached.
+    pub(super) fn detached(self: &Arc<Self>, conversation: &ConversationId, limits: DetachLimits) -> Option<Detached> {
+        let mut streams = self.lock_streams();
+        let of_conversation = streams.by_conversation.get(conversation).copied().unwrap_or_default();
+        if streams.all >= limits.max_streams || of_conversation >= limits.max_per_conversation {
+            return None;
+        }
+        streams.all += 1;
+        streams.by_conversation.insert(conversation.clone(), of_conversation + 1);
+        Some(Detached { in_flight: Arc::clone(self), conversation: conversation.clone() })
+    }
+
+    fn lock_streams(&self) -> MutexGuard<'_, Streams> {
+        self.streams.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn of(&self, conversation: &ConversationId) -> Vec<Save> {
@@ -157,11 +171,22 @@ impl Drop for Entry {
 }
 
 /// Counts one detached stream while it lives.
-pub(crate) struct Detached(Arc<InFlight>);
+pub(crate) struct Detached {
+    in_flight: Arc<InFlight>,
+    conversation: ConversationId,
+}
 
 impl Drop for Detached {
     fn drop(&mut self) {
-        self.0.streams.fetch_sub(1, Ordering::Relaxed);
-        self.0.changed.notify_waiters();
+        let mut streams = self.in_flight.lock_streams();
+        streams.all = streams.all.saturating_sub(1);
+        if let Some(of_conversation) = streams.by_conversation.get_mut(&self.conversation) {
+            *of_conversation = of_conversation.saturating_sub(1);
+            if *of_conversation == 0 {
+                streams.by_conversation.remove(&self.conversation);
+            }
+        }
+        drop(streams);
+        self.in_flight.changed.notify_waiters();
     }
 }

@@ -2,7 +2,6 @@
 
 use std::time::{Duration, Instant};
 
-use tokio::runtime::Handle;
 use tower_chat_history_core::{ConversationId, Load, Loaded, StoreError};
 use tracing::{Instrument as _, Span};
 
@@ -16,11 +15,10 @@ impl Engine {
         conversation: &ConversationId,
         load: Load,
         turn: &Span,
-        runtime: Option<&Handle>,
     ) -> Result<Loaded, LoadFailure> {
         let (span, begun) = (self.recorder().load(turn), Instant::now());
         let loaded = self.store().load(conversation, load);
-        let loaded = timer::timeout(runtime, self.options().store_timeout, loaded).instrument(span.clone()).await;
+        let loaded = timer::timeout(self.options().store_timeout, loaded).instrument(span.clone()).await;
         let loaded = loaded.map_err(LoadFailure::Timeout).and_then(|loaded| loaded.map_err(LoadFailure::Store));
         self.recorder().loaded(&span, loaded.as_ref().map_err(LoadFailure::kind), begun.elapsed());
         loaded

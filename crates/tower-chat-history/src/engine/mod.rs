@@ -46,7 +46,6 @@ mod wait;
 use std::{fmt, sync::Arc, time::Duration};
 
 use futures_util::StreamExt as _;
-use tokio::runtime::Handle;
 use tower_chat_history_core::{ConversationId, HistoryStore, Prune};
 
 pub use self::{
@@ -58,6 +57,7 @@ pub use self::{
     transcript::InputMode,
     turn::Turn,
 };
+pub(crate) use self::{in_flight::Detached, timer::Timer};
 use self::{
     in_flight::InFlight,
     queue::Queues,
@@ -65,7 +65,8 @@ use self::{
     summaries::{Pauses, Summarizing},
 };
 use crate::{
-    DrainError, HistoryOptions, budget::Calibration, stream::RecordedStream, telemetry::Recorder, tokens::CountCache,
+    DrainError, HistoryOptions, budget::Calibration, spawn::spawn_guarded, stream::RecordedStream, telemetry::Recorder,
+    tokens::CountCache,
 };
 
 /// Remembers conversations in a store. A clone shares the store, the options and what is in flight.
@@ -173,7 +174,8 @@ impl Engine {
         self.shared.in_flight.saved(conversation).await;
     }
 
-    /// Finishes every pending save and every summary under way, and waits for detached streams. Call it before the runtime shuts down.
+    /// Finishes every pending save and every summary under way, and waits for detached streams. Call it before the runtime shuts
+    /// down. It ends by itself, since all of these are bounded in time (see [`DetachLimits`](crate::DetachLimits)).
     ///
     /// Outside of a tokio runtime there is no clock: it then waits without a limit.
     ///
@@ -182,28 +184,38 @@ impl Engine {
     /// When something is still pending after `timeout`. What its caller has left to the spawner goes on being tried.
     pub async fn drain(&self, timeout: Duration) -> Result<(), DrainError> {
         let (in_flight, summarizing) = (&self.shared.in_flight, &self.shared.summarizing);
-        let runtime = Handle::try_current().ok();
         // Streams and saves come first: a turn that ends may have a summary made.
         let drained = async {
             in_flight.drained().await;
             summarizing.drained().await;
         };
-        timer::timeout(runtime.as_ref(), Some(timeout), drained).await.map_err(|_| DrainError {
+        timer::timeout(Some(timeout), drained).await.map_err(|_| DrainError {
             saves: in_flight.saves(),
             streams: in_flight.streams(),
             summaries: summarizing.len(),
         })
     }
 
-    /// Goes on with a stream whose caller has left, and counts it until it ends.
-    pub(crate) fn detach<T: Send + 'static, E: Send + 'static>(&self, stream: RecordedStream<T, E>) {
-        let counted = self.shared.in_flight.detached();
-        let rest = stream.for_each(|_| std::future::ready(()));
+    /// Returns the right to read on a stream of the conversation whose caller has left, if the limits leave a place.
+    pub(crate) fn place_for_detached(&self, conversation: &ConversationId) -> Option<Detached> {
+        self.shared.in_flight.detached(conversation, self.options().detach_limits)
+    }
+
+    /// Reads on a stream whose caller has left, which is counted until it ends.
+    pub(crate) fn detach<T, E>(&self, mut stream: RecordedStream<T, E>, place: Detached)
+    where
+        T: Send + 'static,
+        E: Send + 'static,
+    {
+        let limit = self.options().detach_limits.timeout;
         let task = async move {
-            let _counted = counted;
-            rest.await;
+            let _place = place;
+            let rest = stream.by_ref().for_each(|_| std::future::ready(()));
+            if timer::timeout(limit, rest).await.is_err() {
+                stream.give_up();
+            }
         };
-        self.shared.options.spawn.spawn(Box::pin(task));
+        spawn_guarded(&*self.shared.options.spawn, Box::pin(task));
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::{
     collections::HashMap,
+    pin::pin,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicUsize, Ordering},
@@ -9,10 +10,7 @@ use std::{
 };
 
 use futures_util::future::{self, Either};
-use tokio::{
-    runtime::Handle,
-    sync::{OwnedSemaphorePermit, Semaphore},
-};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tower_chat_history_core::ConversationId;
 
 use super::{in_flight::InFlight, timer};
@@ -36,44 +34,36 @@ pub(super) struct QueuePermit {
     _place: Place,
 }
 
+/// Where a call stands in its conversation's line.
+pub(super) enum Entered {
+    /// It is its turn.
+    First(QueuePermit),
+    /// Another call is ahead.
+    Behind(Place),
+}
+
 /// A place in the line. The last one to leave removes the line.
-struct Place {
+pub(super) struct Place {
     queues: Arc<Queues>,
     conversation: ConversationId,
     line: Arc<Line>,
 }
 
 impl Queues {
-    /// Waits for the conversation's turn, and meanwhile finishes the saves that hold it up.
-    pub(super) async fn wait(
+    /// Takes a place in the conversation's line, and its turn if nobody is ahead.
+    pub(super) fn enter(
         self: &Arc<Self>,
         conversation: &ConversationId,
         queue: Queue,
-        in_flight: &InFlight,
-        runtime: Option<&Handle>,
-    ) -> Result<QueuePermit, HistoryError> {
-        let place = self.enter(conversation, queue)?;
-        let turn = Arc::clone(&place.line.turn).acquire_owned();
-        let saving = in_flight.keep_saving(conversation);
-        tokio::pin!(turn, saving);
-        let turn = async {
-            match future::select(turn, saving).await {
-                Either::Left((turn, _)) => turn,
-            }
-        };
-        let full = HistoryError::QueueFull { max_waiting: queue.max_waiting };
-        match timer::timeout(runtime, Some(queue.timeout), turn).await {
-            Ok(turn) => Ok(QueuePermit { _turn: turn.map_err(|_| full)?, _place: place }),
-            Err(after) => Err(HistoryError::QueueTimeout(after)),
-        }
+    ) -> Result<Entered, HistoryError> {
+        let place = self.take_place(conversation, queue)?;
+        Ok(match Arc::clone(&place.line.turn).try_acquire_owned() {
+            Ok(turn) => Entered::First(QueuePermit { _turn: turn, _place: place }),
+            Err(_) => Entered::Behind(place),
+        })
     }
 
-    /// Whether there is a call of the conversation.
-    pub(super) fn has(&self, conversation: &ConversationId) -> bool {
-        self.lock().contains_key(conversation)
-    }
-
-    fn enter(self: &Arc<Self>, conversation: &ConversationId, queue: Queue) -> Result<Place, HistoryError> {
+    fn take_place(self: &Arc<Self>, conversation: &ConversationId, queue: Queue) -> Result<Place, HistoryError> {
         let mut lines = self.lock();
         let line = lines
             .entry(conversation.clone())
@@ -88,6 +78,25 @@ impl Queues {
 
     fn lock(&self) -> MutexGuard<'_, HashMap<ConversationId, Arc<Line>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Place {
+    /// Waits for the conversation's turn, and meanwhile finishes the saves that hold it up.
+    pub(super) async fn wait(self, queue: Queue, in_flight: &InFlight) -> Result<QueuePermit, HistoryError> {
+        let turn = Arc::clone(&self.line.turn).acquire_owned();
+        let turn = async {
+            let saving = in_flight.keep_saving(&self.conversation);
+            match future::select(pin!(turn), pin!(saving)).await {
+                Either::Left((turn, _)) => turn,
+            }
+        };
+        let full = HistoryError::QueueFull { max_waiting: queue.max_waiting };
+        let waited = timer::timeout(Some(queue.timeout), turn).await;
+        match waited {
+            Ok(turn) => Ok(QueuePermit { _turn: turn.map_err(|_| full)?, _place: self }),
+            Err(after) => Err(HistoryError::QueueTimeout(after)),
+        }
     }
 }
 

@@ -4,11 +4,10 @@ use std::{fmt, panic::AssertUnwindSafe, sync::Arc};
 
 use futures_util::FutureExt as _;
 use quick_cache::sync::Cache;
-use tokio::runtime::Handle;
 use tower_chat_history_core::{Appended, ConversationId, Exchange, Incarnation, Keep, Prune, Revision, Traces};
 
 use super::{Engine, timer};
-use crate::SaveError;
+use crate::{SaveError, error_chain::chain};
 
 /// Conversations whose additions are counted. One that is forgotten is pruned once more than it had to be.
 const COUNTED: usize = 1 << 12;
@@ -121,19 +120,17 @@ impl Retainer {
 impl Engine {
     /// Removes what is not to be kept, if it is time, and returns the revision after that. A failure is logged: the exchange is
     /// stored all the same, and the next one tries again.
-    pub(super) async fn retain(
-        &self,
-        id: &ConversationId,
-        stored: &Appended,
-        added: Added,
-        runtime: Option<&Handle>,
-    ) -> Revision {
+    pub(super) async fn retain(&self, id: &ConversationId, stored: &Appended, added: Added) -> Revision {
         let retainer = self.shared.retainer.as_ref().filter(|retainer| retainer.is_due(id, stored, added));
         let Some(retainer) = retainer else { return stored.revision };
         let prune = retainer.prune(id, stored.revision.incarnation());
-        let pruned = timer::timeout(runtime, self.options().store_timeout, prune).await;
+        let pruned = timer::timeout(self.options().store_timeout, prune).await;
         pruned.map_err(SaveError::Timeout).and_then(|pruned| pruned).unwrap_or_else(|error| {
-            tracing::warn!(error.type = error.kind(), "a conversation could not be pruned; its next exchange tries again");
+            tracing::warn!(
+                error.type = error.kind(),
+                error = %chain(&error),
+                "a conversation could not be pruned; its next exchange tries again"
+            );
             stored.revision
         })
     }

@@ -7,7 +7,8 @@ use std::{
 };
 
 use futures_util::FutureExt as _;
-use tower_chat_history_core::{Append, Appended, StoreError};
+use tokio::runtime::Handle;
+use tower_chat_history_core::{Append, Appended, ExchangeId, Load, Loaded, Message, StoreError, Timestamp};
 use tracing::{Instrument as _, Span};
 
 use super::{
@@ -16,7 +17,7 @@ use super::{
     summaries::{Made, TurnEnd},
     timer,
 };
-use crate::{Outcome, SaveError, TurnReport, telemetry::Saved};
+use crate::{Outcome, SaveError, TurnReport, error_chain::chain, telemetry::Saved};
 
 /// The pause before the first repetition; each further one is twice as long.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
@@ -43,31 +44,58 @@ impl Turn {
     async fn store(&self, mut append: Append, made: Option<Made>, end: Option<TurnEnd>, span: &Span) -> Outcome {
         let begun = Instant::now();
         let exchange = &mut append.exchange;
-        exchange.tokens = self.counting().exchange(&exchange.messages, self.runtime()).await;
+        let runtime = Handle::try_current().ok();
+        exchange.tokens = self.counting().exchange(&exchange.messages, runtime.as_ref()).await;
         let (continues, incomplete, added) = (exchange.continues, exchange.incomplete, Added::of(exchange));
+        let own = Own { id: exchange.id.clone(), at: exchange.at, messages: exchange.messages.clone() };
         let mut attempts = 0;
         let appended = self.append_with_or_without(append, &mut attempts).await;
+        let is_duplicate = match &appended {
+            Ok(appended) if appended.duplicate => !self.is_own(&own, attempts).await,
+            Ok(_) | Err(_) => false,
+        };
         let (engine, conversation) = (self.engine(), self.conversation());
-        let saved = Saved { appended: appended.as_ref(), next: self.next(), attempts, took: begun.elapsed() };
+        let took = begun.elapsed();
+        let saved = Saved { appended: appended.as_ref(), is_duplicate, next: self.next(), attempts, took };
         engine.recorder().saved(span, &saved);
-        match appended {
-            Ok(Appended { revision, seq, duplicate: true, .. }) => Outcome::Duplicate { revision, seq },
-            Ok(stored) => {
-                let seq = stored.seq;
-                let moved = continues.is_some_and(|continues| continues.next() != seq);
-                if let Some(made) = made {
-                    engine.keep_summary(conversation, &stored, made, self.runtime()).await;
-                }
-                if let Some(end) = end {
-                    engine.summarize_after(conversation, end);
-                }
-                let revision = engine.retain(conversation, &stored, added, self.runtime()).await;
-                Outcome::Stored { revision, seq, moved, incomplete }
-            }
+        let stored = match appended {
+            Ok(stored) => stored,
             Err(error) => {
-                tracing::error!(error.type = error.kind(), "an exchange could not be stored");
-                Outcome::Failed(Arc::new(error))
+                tracing::error!(error.type = error.kind(), error = %chain(&error), "an exchange could not be stored");
+                return Outcome::Failed(Arc::new(error));
             }
+        };
+        // The turn is over, whichever call's exchange the log has.
+        if let Some(made) = made {
+            engine.keep_summary(conversation, &stored, made).await;
+        }
+        if let Some(end) = end {
+            engine.summarize_after(conversation, end);
+        }
+        let (seq, revision) = (stored.seq, engine.retain(conversation, &stored, added).await);
+        if is_duplicate {
+            return Outcome::Duplicate { revision, seq };
+        }
+        let moved = continues.is_some_and(|continues| continues.next() != seq);
+        Outcome::Stored { revision, seq, moved, incomplete }
+    }
+
+    /// Whether an exchange that the store found in the log already is this one: an attempt whose answer was lost had stored it.
+    async fn is_own(&self, own: &Own, attempts: u32) -> bool {
+        // Nobody else has a generated id. One attempt finds no other one of its own.
+        if !self.has_caller_id() || attempts < 2 {
+            return !self.has_caller_id();
+        }
+        let policy = self.engine().options();
+        let mut load = Load::new().profile(policy.profile.clone()).limit(policy.load_limit);
+        load.exchange = Some(own.id.clone());
+        let loaded = AssertUnwindSafe(self.engine().store().load(self.conversation(), load)).catch_unwind();
+        match timer::timeout(policy.store_timeout, loaded).await {
+            Ok(Ok(Ok(Loaded::AlreadyRecorded(recorded)))) => {
+                recorded.exchange.at == own.at && recorded.exchange.messages == own.messages
+            }
+            // Of the two, this is the rarer case: another call under the same id, while this one's answer was lost.
+            _ => true,
         }
     }
 
@@ -76,7 +104,7 @@ impl Turn {
     async fn append_with_or_without(&self, append: Append, attempts: &mut u32) -> Result<Appended, SaveError> {
         match self.append(append.clone(), attempts).await {
             Err(SaveError::Store(StoreError::Compaction(error))) if append.compact.is_some() => {
-                tracing::warn!(error = %error, "an exchange is stored without its compaction");
+                tracing::warn!(error = %chain(&error), "an exchange is stored without its compaction");
                 self.append(Append::new(append.expect, append.exchange), attempts).await
             }
             decided => decided,
@@ -91,10 +119,9 @@ impl Turn {
             *attempts += 1;
             match self.append_once(append.clone()).await {
                 Err(error) if may_pass(&error) => {
-                    tracing::warn!(error.type = error.kind(), "storing an exchange failed; it is tried again");
-                    if let Some(runtime) = self.runtime() {
-                        timer::sleep(runtime, pause).await;
-                    }
+                    let kind = error.kind();
+                    tracing::warn!(error.type = kind, error = %chain(&error), "storing an exchange failed; it is tried again");
+                    timer::sleep(pause).await;
                     pause *= 2;
                 }
                 decided => return decided,
@@ -108,15 +135,22 @@ impl Turn {
         let store = self.engine().store();
         let append = AssertUnwindSafe(store.append(self.conversation(), append)).catch_unwind();
         let limit = self.engine().options().store_timeout;
-        let appended = timer::timeout(self.runtime(), limit, append).await.map_err(SaveError::Timeout)?;
+        let appended = timer::timeout(limit, append).await.map_err(SaveError::Timeout)?;
         appended.map_err(|_| SaveError::Panicked)?.map_err(SaveError::Store)
     }
+}
+
+/// What tells an exchange from another one under the same id.
+struct Own {
+    id: ExchangeId,
+    at: Timestamp,
+    messages: Vec<Message>,
 }
 
 fn may_pass(error: &SaveError) -> bool {
     match error {
         SaveError::Store(error) => StoreError::is_retryable(error),
-        SaveError::Timeout(_) => true,
-        SaveError::Panicked => false,
+        // A store may panic where its runtime is gone, and not in the next one.
+        SaveError::Timeout(_) | SaveError::Panicked => true,
     }
 }

@@ -4,7 +4,6 @@ use std::{fmt, sync::Arc};
 
 use futures_core::Stream;
 use futures_util::StreamExt as _;
-use tokio::runtime::Handle;
 use tower_chat_history_core::{Compact, ConversationId, Exchange, ExchangeId, Expect, Message, Seq, Usage};
 
 use super::{
@@ -16,7 +15,7 @@ use super::{
     summaries::{Made, TurnEnd},
 };
 use crate::{
-    BoxError, NotStored, OnInterruption, OnSaveFailure, Outcome,
+    BoxError, NotStored, OnSaveFailure, Outcome, StreamStalled,
     adapt::FoldReply,
     budget::{CalibrationKey, PromptTokens},
     report::TurnReport,
@@ -46,8 +45,6 @@ pub(super) struct Begun {
     pub(super) made: Option<Made>,
     pub(super) keep: Keep,
     pub(super) target: Target,
-    /// Where time is measured.
-    pub(super) runtime: Option<Handle>,
     pub(super) ending: Ending,
 }
 
@@ -57,6 +54,8 @@ pub(super) struct Target {
     pub(super) continues: Option<Seq>,
     /// The position that was next when the conversation was loaded, if it was.
     pub(super) next: Option<Seq>,
+    /// Whether the caller chose the exchange's id.
+    pub(super) has_caller_id: bool,
     pub(super) compact: Option<Compact>,
 }
 
@@ -129,10 +128,14 @@ impl Turn {
     }
 
     /// Passes a stream's items on untouched while it folds them into a reply, and stores the exchange when it is complete.
+    ///
+    /// `stalled` makes the last item of a stream that the [idle timeout](crate::HistoryOptions::stream_idle_timeout) ends before
+    /// its reply is complete: without an error the stream would look as if it were.
     pub fn record_stream<T, E>(
         mut self,
         stream: impl Stream<Item = Result<T, E>> + Send + 'static,
         fold: impl FoldReply<T>,
+        stalled: impl FnOnce(StreamStalled) -> E + Send + 'static,
     ) -> RecordedStream<T, E>
     where
         T: Send + 'static,
@@ -140,7 +143,7 @@ impl Turn {
     {
         self.0.ending.report.streamed = true;
         let call = self.0.call.take();
-        RecordedStream::new(stream.boxed(), Box::new(fold), self, call)
+        RecordedStream::new(stream.boxed(), Box::new(fold), Box::new(stalled), self, call)
     }
 
     /// Ends the turn without anything to store, and says why in its report.
@@ -149,10 +152,6 @@ impl Turn {
             call.ended_now(&Reply::default());
         }
         self.ended(Outcome::NotStored(why));
-    }
-
-    pub(crate) fn on_interruption(&self) -> OnInterruption {
-        self.engine().options().on_interruption
     }
 
     pub(crate) fn engine(&self) -> &Engine {
@@ -164,8 +163,9 @@ impl Turn {
         self.0.target.next
     }
 
-    pub(super) fn runtime(&self) -> Option<&Handle> {
-        self.0.runtime.as_ref()
+    /// Whether the caller chose the exchange's id.
+    pub(super) fn has_caller_id(&self) -> bool {
+        self.0.target.has_caller_id
     }
 
     pub(super) fn counting(&self) -> &Counting {
@@ -210,7 +210,7 @@ impl Turn {
         self.0.made.take()
     }
 
-    pub(super) fn conversation(&self) -> &ConversationId {
+    pub(crate) fn conversation(&self) -> &ConversationId {
         &self.0.ending.report.conversation
     }
 
@@ -226,6 +226,7 @@ impl Turn {
         if reply.incomplete {
             // The caller's id stays free: whoever repeats the call wants the whole reply, not half of it recorded for good.
             ending.report.exchange = ExchangeId::generate();
+            target.has_caller_id = false;
         }
         let mut exchange = Exchange::new(ending.report.exchange.clone(), messages);
         exchange.continues = target.continues;

@@ -175,6 +175,8 @@ impl Outcome {
             Self::NotStored(NotStored::Asked) => "not_stored",
             Self::NotStored(NotStored::NoReply) => "no_reply",
             Self::NotStored(NotStored::Interrupted) => "interrupted",
+            Self::NotStored(NotStored::Stalled) => "stalled",
+            Self::NotStored(NotStored::DetachLimit) => "detach_limit",
             Self::NotStored(NotStored::CallFailed) => "call_failed",
             Self::NotStored(NotStored::Abandoned) => "abandoned",
             Self::Failed(_) => "failed",
@@ -192,6 +194,11 @@ pub enum NotStored {
     NoReply,
     /// The stream broke off before the reply was complete.
     Interrupted,
+    /// The stream brought no item for as long as the [idle timeout](crate::HistoryOptions::stream_idle_timeout).
+    Stalled,
+    /// The caller left in the middle of a stream that was to be read on without it, and the [limits](crate::DetachLimits) did not
+    /// let it be read on, or not to its end.
+    DetachLimit,
     /// The model's call failed, and whoever made it [said so](crate::Turn::fail): the layer does.
     CallFailed,
     /// There was no reply: the turn was dropped before, as it is when its caller leaves.

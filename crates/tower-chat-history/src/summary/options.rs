@@ -7,7 +7,8 @@ use std::{
     time::Duration,
 };
 
-use super::{Summarizer, SummaryReport};
+use super::{Summarizer, SummaryError, SummaryReport};
+use crate::error_chain::chain;
 
 type Hook = Arc<dyn Fn(&SummaryReport) + Send + Sync>;
 
@@ -106,6 +107,14 @@ impl Summaries {
     pub(crate) const fn chunk(&self) -> u32 {
         let least = self.max_tokens.saturating_mul(4);
         if self.chunk_tokens < least { least } else { self.chunk_tokens }
+    }
+
+    /// Returns what a log event says of a failure. A summarizer's own error may quote what it was given: it is told by the name
+    /// that the summarizer [has for it](Summarizer::error_type).
+    pub(crate) fn cause(&self, error: &SummaryError) -> String {
+        let SummaryError::Failed(source) = error else { return chain(error).to_string() };
+        let name = catch_unwind(AssertUnwindSafe(|| self.summarizer.error_type(&**source)));
+        format!("{error}: {}", name.as_deref().unwrap_or("_OTHER"))
     }
 
     pub(crate) fn tell(&self, report: &SummaryReport) {

@@ -16,6 +16,8 @@ use crate::SaveError;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Saved<'a> {
     pub(crate) appended: Result<&'a Appended, &'a SaveError>,
+    /// Whether another call has recorded an exchange with this id.
+    pub(crate) is_duplicate: bool,
     /// The position that was next when the conversation was loaded, if it was.
     pub(crate) next: Option<Seq>,
     pub(crate) attempts: u32,
@@ -26,8 +28,8 @@ impl Saved<'_> {
     /// What became of the exchange, if another one came first.
     pub(super) fn conflict(&self) -> Option<&'static str> {
         match self.appended {
-            // A repetition that is told of its own first attempt is no conflict, and cannot be told from one.
-            Ok(Appended { duplicate: true, .. }) => (self.attempts == 1).then_some("duplicate"),
+            // What a repetition is told of its own first attempt is no conflict.
+            Ok(Appended { duplicate: true, .. }) => self.is_duplicate.then_some("duplicate"),
             Ok(appended) => self.next.filter(|next| *next < appended.seq).map(|_| "rebased"),
             Err(SaveError::Store(StoreError::Conflict { .. } | StoreError::Gone)) => Some("rejected"),
             Err(_) => None,

@@ -1,16 +1,19 @@
 //! The adapter for `serde_json::Value`.
 
+use std::time::Duration;
+
 use futures_util::{StreamExt as _, TryStreamExt as _, stream, stream::BoxStream};
 use serde_json::{Value, json};
 use tower::{Layer as _, Service as _, ServiceExt as _, service_fn};
 use tower_chat_history::{
-    BoxError, ChatHistoryLayer, HistoryError, HistoryStoreExt as _, InConversation, InputError, MemoryStore, Message,
+    BoxError, ChatHistoryLayer, HistoryError, HistoryOptions, HistoryStoreExt as _, InConversation, InputError,
+    MemoryStore, Message, StreamStalled,
     adapt::{Json, JsonRequestError},
 };
 
 use super::{echo_json, log, one, said, user};
 
-type Chunks = BoxStream<'static, Result<Value, &'static str>>;
+type Chunks = BoxStream<'static, Result<Value, BoxError>>;
 
 #[tokio::test]
 async fn json_keeps_every_field_of_request_reply_and_log() {
@@ -78,13 +81,26 @@ async fn json_streams_wait_for_every_choice_that_was_asked_for() {
     let llm = service_fn(|_: Value| async {
         let end =
             |index: u32| json!({"choices": [{"index": index, "delta": {"content": "a"}, "finish_reason": "stop"}]});
-        Ok::<Chunks, BoxError>(stream::iter([Ok(end(0)), Err("cut"), Ok(end(1))]).boxed())
+        Ok::<Chunks, BoxError>(stream::iter([Ok(end(0)), Err("cut".into()), Ok(end(1))]).boxed())
     });
     let chat = ChatHistoryLayer::new(store.clone(), Json::new()).layer(llm);
     let request = json!({"n": 2, "messages": [{"role": "user", "content": "u"}]});
     let stream = chat.oneshot(InConversation::new(one(), request)).await.unwrap();
     assert_eq!(stream.collect::<Vec<_>>().await.len(), 3);
     assert!(log(&store, &one()).await.is_empty(), "an error before the second choice ended makes the reply suspect");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_json_stream_that_stalls_ends_with_an_error_of_its_own_type() {
+    let llm = service_fn(|_: Value| async {
+        let part = json!({"choices": [{"index": 0, "delta": {"content": "a"}}]});
+        Ok::<Chunks, BoxError>(stream::iter([Ok(part)]).chain(stream::pending()).boxed())
+    });
+    let options = HistoryOptions::new().stream_idle_timeout(Duration::from_secs(30));
+    let chat = ChatHistoryLayer::with_options(MemoryStore::new(), Json::new(), options).layer(llm);
+    let items: Vec<_> = chat.oneshot(InConversation::new(one(), user("u"))).await.unwrap().collect().await;
+    assert_eq!(items.len(), 2);
+    assert!(items[1].as_ref().unwrap_err().is::<StreamStalled>());
 }
 
 #[tokio::test]

@@ -75,12 +75,12 @@ impl RecordResponse<Pieces> for Plain {
     }
 
     async fn record(&self, response: Pieces, turn: Turn) -> Result<Pieces, BoxError> {
-        Ok(Box::pin(turn.record_stream(response, PieceFold::default())))
+        Ok(Box::pin(turn.record_stream(response, PieceFold::default(), |_| "stalled")))
     }
 }
 
 #[derive(Default)]
-struct PieceFold {
+pub struct PieceFold {
     text: String,
     model: Option<String>,
     finished: bool,

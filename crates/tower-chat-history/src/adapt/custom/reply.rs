@@ -7,7 +7,7 @@ use tower_chat_history_core::Message;
 
 use super::Custom;
 use crate::{
-    BoxError, Reply, Turn,
+    BoxError, Reply, StreamStalled, Turn,
     adapt::{FoldReply, RecordResponse},
 };
 
@@ -42,7 +42,7 @@ where
     F: Fn(usize) -> W,
     W: FoldReply<T>,
     T: Send + 'static,
-    E: Send + 'static,
+    E: From<StreamStalled> + Send + 'static,
 {
     type Response = BoxStream<'static, Result<T, E>>;
 
@@ -56,7 +56,7 @@ where
         turn: Turn,
     ) -> impl Future<Output = Result<Self::Response, BoxError>> + Send {
         let fold = (self.reply.0)(turn.choices());
-        let stream: Self::Response = Box::pin(turn.record_stream(response, fold));
+        let stream: Self::Response = Box::pin(turn.record_stream(response, fold, E::from));
         std::future::ready(Ok(stream))
     }
 }

@@ -15,7 +15,7 @@ use super::{
     AdaptRequest, Draft, Opened, Prompt, RecordResponse, Sent,
     extract::{CallScope, Envelope, ExtractPlace, FromTask, IdFrom, IntoCallScope},
 };
-use crate::{BoxError, InputMode, RequestInfo, Turn};
+use crate::{BoxError, InputMode, RequestInfo, StreamStalled, Turn};
 
 /// Adapts requests and responses that are [`serde_json::Value`]s in the chat-completions format.
 ///
@@ -261,7 +261,7 @@ impl<X: Sync> RecordResponse<Value> for Json<X> {
 impl<X, E> RecordResponse<BoxStream<'static, Result<Value, E>>> for Json<X>
 where
     X: Sync,
-    E: Send + 'static,
+    E: From<StreamStalled> + Send + 'static,
 {
     type Response = BoxStream<'static, Result<Value, E>>;
 
@@ -275,7 +275,7 @@ where
         turn: Turn,
     ) -> Result<Self::Response, BoxError> {
         let fold = fold::JsonFold::new(turn.choices());
-        Ok(Box::pin(turn.record_stream(response, fold)))
+        Ok(Box::pin(turn.record_stream(response, fold, E::from)))
     }
 }
 

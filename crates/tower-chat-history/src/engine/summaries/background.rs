@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use tokio::runtime::Handle;
 use tower_chat_history_core::{ConversationId, Cut, Load, Loaded, Message, Window};
 use tracing::Span;
 
@@ -11,9 +10,10 @@ use super::{
     job::{Job, first_uncovered},
 };
 use crate::{
-    Engine, HistoryOptions,
+    Engine, HistoryError, HistoryOptions,
     budget::{Mark, Marks, PromptTokens},
     engine::{basis::Basis, count::Counting},
+    error_chain::chain,
     plan,
     summary::{Summaries, SummarizeWhen, SummaryReport},
 };
@@ -61,8 +61,8 @@ impl Engine {
         if !due || self.shared.pauses.is_paused(conversation) {
             return;
         }
-        let (engine, id, runtime) = (self.clone(), conversation.clone(), Handle::try_current().ok());
-        let work = async move { engine.summarize_window(&summaries, &id, &end, runtime.as_ref()).await };
+        let (engine, id) = (self.clone(), conversation.clone());
+        let work = async move { engine.summarize_window(&summaries, &id, &end).await };
         // If one is under way already, there will be another turn.
         let _ = self.run(conversation, work);
     }
@@ -73,11 +73,22 @@ impl Engine {
         summaries: &Summaries,
         conversation: &ConversationId,
         end: &TurnEnd,
-        runtime: Option<&Handle>,
     ) -> Option<Arc<SummaryReport>> {
         let policy = self.options();
         let load = Load::new().profile(policy.profile.clone()).limit(policy.load_limit);
-        let Ok(Loaded::Window(window)) = self.load(conversation, load, &end.span, runtime).await else { return None };
+        let window = match self.load(conversation, load, &end.span).await {
+            Ok(Loaded::Window(window)) => window,
+            Ok(Loaded::Absent | Loaded::Unchanged | Loaded::AlreadyRecorded(_)) => return None,
+            Err(failure) => {
+                let error = HistoryError::from(failure);
+                tracing::warn!(
+                    error.type = error.kind(),
+                    error = %chain(&error),
+                    "what a summary is to cover could not be loaded; it is made after a later turn"
+                );
+                return None;
+            }
+        };
         let cut = next_cut(policy, &window, end);
         if cut.window_start <= first_uncovered(&cut, &window) || !is_stored(&cut, &window) {
             return None;
@@ -91,7 +102,7 @@ impl Engine {
             waited_for: false,
             span: end.span.clone(),
         };
-        Some(Arc::new(self.make_and_store(summaries, &job, runtime).await))
+        Some(Arc::new(self.make_and_store(summaries, &job).await))
     }
 }
 

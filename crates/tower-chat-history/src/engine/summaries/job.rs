@@ -1,7 +1,8 @@
 //! One summary: read what it has to cover, have it made, store it.
 
-use std::{sync::Arc, time::Duration};
+use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
+use futures_util::FutureExt as _;
 use tokio::runtime::Handle;
 use tower_chat_history_core::{
     Compact, CompactOutcome, CompactionVersion, ConversationId, Cut, Incarnation, Message, Seq, StoreError, Summary,
@@ -12,12 +13,13 @@ use tracing::{Instrument as _, Span};
 use crate::{
     Engine,
     engine::{count::Counting, timer},
+    error_chain::chain,
     summary::{Rolled, Rolling, Summaries, SummaryCost, SummaryError, SummaryOutcome, SummaryReport},
     telemetry,
 };
 
 /// How many exchanges are read at once.
-const PAGE: usize = 64;
+pub(super) const PAGE: usize = 64;
 
 /// How often a finished summary is put onto a compaction that was stored meanwhile.
 const MERGES: usize = 20;
@@ -83,24 +85,19 @@ impl From<StoreError> for Missing {
 }
 
 impl Engine {
-    pub(super) async fn make_and_store(
-        &self,
-        summaries: &Summaries,
-        job: &Job,
-        runtime: Option<&Handle>,
-    ) -> SummaryReport {
+    pub(super) async fn make_and_store(&self, summaries: &Summaries, job: &Job) -> SummaryReport {
         let span = telemetry::summarize(&job.span, job.from());
-        let report = self.make_and_store_within(summaries, job, runtime).instrument(span.clone()).await;
+        let report = self.make_and_store_within(summaries, job).instrument(span.clone()).await;
         self.told(summaries, &report, &span);
         report
     }
 
-    async fn make_and_store_within(&self, summaries: &Summaries, job: &Job, runtime: Option<&Handle>) -> SummaryReport {
-        let (mut report, cut) = self.make(summaries, job, runtime).await;
+    async fn make_and_store_within(&self, summaries: &Summaries, job: &Job) -> SummaryReport {
+        let (mut report, cut) = self.make(summaries, job).await;
         if let Some(cut) = cut {
             let (incarnation, replaces) = (job.window.revision.incarnation(), job.window.compaction_version());
             let base = job.cut.covers_to();
-            match self.store_summary(&job.conversation, incarnation, replaces, base, cut, runtime).await {
+            match self.store_summary(&job.conversation, incarnation, replaces, base, cut).await {
                 Ok(true) => {}
                 Ok(false) => report.outcome = SummaryOutcome::Superseded,
                 Err(error) => report.outcome = SummaryOutcome::Failed(Arc::new(error)),
@@ -110,12 +107,7 @@ impl Engine {
     }
 
     /// The cut with its summary, which is not stored yet.
-    pub(super) async fn make(
-        &self,
-        summaries: &Summaries,
-        job: &Job,
-        runtime: Option<&Handle>,
-    ) -> (SummaryReport, Option<Cut>) {
+    pub(super) async fn make(&self, summaries: &Summaries, job: &Job) -> (SummaryReport, Option<Cut>) {
         let before = job.cut.summary.as_ref().map(|summary| {
             let tokens = summary.tokens.unwrap_or_else(|| job.counting.text(&summary.text));
             (summary.text.clone(), tokens)
@@ -135,8 +127,8 @@ impl Engine {
         let summarizer = self.recorder().watch(&summaries.summarizer);
         let mut rolling = Rolling::new(before, &summarizer, &job.counting, max_tokens, chunk_tokens);
         let mut part = None;
-        let rolled = self.roll(job, &mut rolling, &mut part, runtime);
-        let made = timer::timeout(runtime, Some(summaries.timeout), rolled).await;
+        let rolled = self.roll(job, &mut rolling, &mut part);
+        let made = timer::timeout(Some(summaries.timeout), rolled).await;
         let made = made.unwrap_or_else(|after: Duration| Err(SummaryError::TimedOut(after).into()));
         report.cost = rolling.cost();
         (report.messages, report.replaced_tokens) = (rolling.messages(), rolling.replaces());
@@ -170,11 +162,10 @@ impl Engine {
         job: &Job,
         rolling: &mut Rolling<'_>,
         part: &mut Option<(Rolled, Seq)>,
-        runtime: Option<&Handle>,
     ) -> Result<Rolled, Missing> {
         let (mut from, to) = (job.from(), job.cut.window_start);
         while from < to {
-            let page = self.store().read(&job.conversation, from, PAGE).await?;
+            let page = caught(self.store().read(&job.conversation, from, PAGE)).await?;
             // After a deletion or a truncation these are other exchanges.
             if page.revision.is_none_or(|now| now.incarnation() != job.window.revision.incarnation()) {
                 return Err(StoreError::Gone.into());
@@ -183,7 +174,7 @@ impl Engine {
             let messages = page.exchanges.iter().flat_map(|recorded| &recorded.exchange.messages);
             let messages: Vec<Message> = messages.cloned().collect();
             // Imported messages may not know their counts yet, and there may be many of them.
-            job.counting.exchange(&messages, runtime).await;
+            job.counting.exchange(&messages, Handle::try_current().ok().as_ref()).await;
             for recorded in page.exchanges.iter().filter(|recorded| recorded.seq < to) {
                 let messages = &recorded.exchange.messages;
                 if let Some(rolled) = rolling.make_room(messages).await? {
@@ -205,14 +196,13 @@ impl Engine {
         mut replaces: CompactionVersion,
         base: Seq,
         made: Cut,
-        runtime: Option<&Handle>,
     ) -> Result<bool, StoreError> {
         let mut cut = made.clone();
         let mut attempts = self.options().save_attempts;
         for _ in 0..MERGES {
             let compact = Compact { profile: self.options().profile.clone(), replaces, cut: cut.clone() };
-            let stored = self.store().compact(conversation, incarnation, compact);
-            let stored = timer::timeout(runtime, self.options().store_timeout, stored).await;
+            let stored = caught(self.store().compact(conversation, incarnation, compact));
+            let stored = timer::timeout(self.options().store_timeout, stored).await;
             match stored.unwrap_or_else(|after| Err(StoreError::unavailable(TimedOut(after)))) {
                 Ok(CompactOutcome::Stored(_)) => return Ok(true),
                 Ok(CompactOutcome::Kept(stored)) => {
@@ -237,7 +227,8 @@ impl Engine {
                 pauses.succeeded(conversation);
             }
             SummaryOutcome::Part(error) => {
-                tracing::warn!(error.type = error.kind(), "a summary was not made to its end; the rest is made later");
+                let (kind, cause) = (error.kind(), summaries.cause(error));
+                tracing::warn!(error.type = kind, error = %cause, "a summary was not made to its end; the rest is made later");
                 // It got on: the pause does not grow.
                 pauses.succeeded(conversation);
                 pauses.failed(conversation);
@@ -245,11 +236,16 @@ impl Engine {
             // There was little to summarize, which is no fault of the summarizer.
             SummaryOutcome::Rejected(error) if matches!(**error, SummaryError::NoGain { .. }) => {}
             SummaryOutcome::Rejected(error) => {
-                tracing::warn!(error.type = error.kind(), "a summary was not made; the window is trimmed without it");
+                let (kind, cause) = (error.kind(), summaries.cause(error));
+                tracing::warn!(error.type = kind, error = %cause, "a summary was not made; the window is trimmed without it");
                 pauses.failed(conversation);
             }
             SummaryOutcome::Failed(error) => {
-                tracing::warn!(error.type = error.kind(), "what a summary covers could not be read, or it could not be stored");
+                tracing::warn!(
+                    error.type = error.kind(),
+                    error = %chain(&**error),
+                    "what a summary covers could not be read, or it could not be stored"
+                );
                 pauses.failed(conversation);
             }
         }
@@ -260,3 +256,12 @@ impl Engine {
 #[derive(Debug, thiserror::Error)]
 #[error("the store did not answer within {} ms", .0.as_millis())]
 pub(super) struct TimedOut(pub(super) Duration);
+
+#[derive(Debug, thiserror::Error)]
+#[error("the store panicked")]
+struct Panicked;
+
+/// Returns what the store says, where a panic of it must not end what the call is a part of.
+pub(super) async fn caught<T>(call: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
+    AssertUnwindSafe(call).catch_unwind().await.unwrap_or_else(|_| Err(StoreError::backend(Panicked)))
+}

@@ -7,13 +7,13 @@ mod running;
 
 use std::sync::Arc;
 
-use tokio::runtime::Handle;
 use tower_chat_history_core::{
-    Appended, CompactOutcome, Compaction, CompactionVersion, ConversationId, Cut, Seq, Window,
+    Appended, CompactOutcome, Compaction, CompactionError, CompactionVersion, ConversationId, Cut, Seq, StoreError,
+    Window,
 };
 use tracing::{Instrument as _, Span};
 
-use self::job::Job;
+use self::job::{Job, PAGE, caught};
 pub(super) use self::{background::TurnEnd, job::first_uncovered, pause::Pauses, running::Summarizing};
 use super::{
     Engine,
@@ -22,6 +22,7 @@ use super::{
 };
 use crate::{
     HistoryError,
+    error_chain::chain,
     summary::{Summaries, SummarizeWhen, SummaryOutcome, SummaryReport},
     telemetry::{self, WaitFor},
 };
@@ -53,14 +54,18 @@ impl Engine {
                 match self.plan_anew(call).await {
                     Ok(anew) => (*seen, *planned) = anew,
                     Err(error @ HistoryError::AlreadyRecorded(_)) => return Err(error),
-                    Err(_) => tracing::warn!("a summary is stored, and the call goes on without it"),
+                    Err(error) => tracing::warn!(
+                        error.type = error.kind(),
+                        error = %chain(&error),
+                        "a summary is stored, and the call goes on without it"
+                    ),
                 }
             }
             planned.summary = Some(report);
             return Ok(());
         }
         let span = telemetry::summarize(&call.span, job.from());
-        let (report, cut) = self.make(&summaries, &job, call.runtime.as_ref()).instrument(span.clone()).await;
+        let (report, cut) = self.make(&summaries, &job).instrument(span.clone()).await;
         // A part of it would leave out what is behind it.
         let whole = cut.filter(|_| matches!(report.outcome, SummaryOutcome::Stored));
         let outcome = if whole.is_some() { SummaryOutcome::Made } else { report.outcome.clone() };
@@ -84,22 +89,30 @@ impl Engine {
 
     /// Stores the summary that was to be stored with an exchange, where that did not come to pass: another compaction had been
     /// stored meanwhile.
-    pub(super) async fn keep_summary(
-        &self,
-        conversation: &ConversationId,
-        stored: &Appended,
-        made: Made,
-        runtime: Option<&Handle>,
-    ) {
+    pub(super) async fn keep_summary(&self, conversation: &ConversationId, stored: &Appended, made: Made) {
         if matches!(stored.compaction, Some(CompactOutcome::Stored(_))) {
             return;
         }
         // Whatever is stored by now, the summary is put onto it.
-        let (incarnation, replaces) = (stored.revision.incarnation(), CompactionVersion::NONE);
-        let kept = self.store_summary(conversation, incarnation, replaces, made.base, made.cut, runtime).await;
-        if let Err(error) = kept {
-            tracing::warn!(error.type = error.kind(), "a summary could not be stored");
+        let (incarnation, none) = (stored.revision.incarnation(), CompactionVersion::NONE);
+        let Made { mut cut, base } = made;
+        let mut kept = self.store_summary(conversation, incarnation, none, base, cut.clone()).await;
+        if let Err(StoreError::Compaction(CompactionError::NotAnOpening { seq })) = kept {
+            // Results of an earlier turn landed where the window was to start. The next summary tells of them.
+            cut.window_start = self.opening_after(conversation, seq, stored.seq).await;
+            kept = self.store_summary(conversation, incarnation, none, base, cut).await;
         }
+        if let Err(error) = kept {
+            tracing::warn!(error.type = error.kind(), error = %chain(&error), "a summary could not be stored");
+        }
+    }
+
+    /// Returns the first exchange after `seq` that opens a turn, or `last`, which does.
+    async fn opening_after(&self, conversation: &ConversationId, seq: Seq, last: Seq) -> Seq {
+        let page = caught(self.store().read(conversation, seq, PAGE));
+        let Ok(Ok(page)) = timer::timeout(self.options().store_timeout, page).await else { return last };
+        let mut openings = page.exchanges.iter().filter(|recorded| recorded.exchange.opens_turn());
+        openings.find(|recorded| recorded.seq > seq).map_or(last, |opening| opening.seq.min(last))
     }
 
     async fn plan_anew(&self, call: &Call) -> Result<(Seen, Planned), HistoryError> {
@@ -138,14 +151,13 @@ impl Engine {
     /// Waits for the summary that is being made of the conversation, or for this one.
     async fn wait_for(&self, summaries: &Summaries, call: &Call, job: Job) -> Option<SummaryReport> {
         let (engine, made_by) = (self.clone(), summaries.clone());
-        let runtime = call.runtime.clone();
-        let work = async move { Some(Arc::new(engine.make_and_store(&made_by, &job, runtime.as_ref()).await)) };
+        let work = async move { Some(Arc::new(engine.make_and_store(&made_by, &job).await)) };
         let (running, span) = match self.run(&call.conversation, work) {
             Ok(running) => (running, Span::none()),
             // It is made for another turn, and seen there.
             Err(running) => (running, telemetry::wait(&call.span, WaitFor::Summary)),
         };
-        let waited = timer::timeout(call.runtime.as_ref(), Some(summaries.timeout), running);
+        let waited = timer::timeout(Some(summaries.timeout), running);
         let waited = waited.instrument(span).await.ok()??;
         Some(SummaryReport { waited_for: true, ..(*waited).clone() })
     }

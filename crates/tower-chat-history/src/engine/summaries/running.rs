@@ -2,7 +2,7 @@
 
 use std::{
     collections::HashMap,
-    panic::{AssertUnwindSafe, catch_unwind},
+    panic::AssertUnwindSafe,
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
 };
 
@@ -12,10 +12,13 @@ use futures_util::{
 };
 use tower_chat_history_core::ConversationId;
 
-use crate::{Engine, summary::SummaryReport};
+use crate::{Engine, spawn::spawn_guarded, summary::SummaryReport};
 
 pub(super) type Running = Shared<BoxFuture<'static, Option<Arc<SummaryReport>>>>;
 
+/// The summaries that are being made, one a conversation.
+///
+/// One that is done counts as absent: its task, which removes it, may lie in a runtime that is not driven.
 #[derive(Default)]
 pub(in crate::engine) struct Summarizing(Mutex<HashMap<ConversationId, Running>>);
 
@@ -29,45 +32,44 @@ impl Engine {
     ) -> Result<Running, Running> {
         let summarizing = &self.shared.summarizing;
         let mut all = summarizing.lock();
-        if let Some(running) = all.get(conversation) {
+        if let Some(running) = all.get(conversation).filter(|running| !is_done(running)) {
             return Err(running.clone());
         }
         let running = AssertUnwindSafe(work).catch_unwind().map(|made| made.ok().flatten()).boxed().shared();
-        all.insert(conversation.clone(), running.clone());
+        let done = all.insert(conversation.clone(), running.clone());
         drop(all);
+        drop(done);
         // Where the task is dropped with its runtime, the summary is given up: it can be made again.
-        let entry = Entry { summarizing: Arc::downgrade(summarizing), conversation: conversation.clone() };
-        let task = {
-            let running = running.clone();
-            async move {
-                let _entry = entry;
-                running.await;
-            }
+        let entry = Entry {
+            summarizing: Arc::downgrade(summarizing),
+            conversation: conversation.clone(),
+            running: running.clone(),
         };
-        let spawn = &self.options().spawn;
-        if catch_unwind(AssertUnwindSafe(|| spawn.spawn(task.boxed()))).is_err() {
-            tracing::error!("the spawner panicked; a summary is not made");
-        }
+        let task = async move { entry.running.clone().map(drop).await };
+        spawn_guarded(&*self.options().spawn, task.boxed());
         Ok(running)
     }
 }
 
 impl Summarizing {
-    /// How many are under way.
+    /// Returns how many are under way.
     pub(in crate::engine) fn len(&self) -> usize {
-        self.lock().len()
+        self.lock().values().filter(|running| !is_done(running)).count()
     }
 
     /// Finishes all of them.
     pub(in crate::engine) async fn drained(&self) {
         loop {
+            let done: Vec<Running> = {
+                let mut all = self.lock();
+                all.extract_if(|_, running| is_done(running)).map(|(_, running)| running).collect()
+            };
+            drop(done);
             let running: Vec<Running> = self.lock().values().cloned().collect();
             if running.is_empty() {
                 return;
             }
             future::join_all(running).await;
-            // What is done is removed by its task.
-            tokio::task::yield_now().await;
         }
     }
 
@@ -76,16 +78,25 @@ impl Summarizing {
     }
 }
 
+fn is_done(running: &Running) -> bool {
+    running.peek().is_some()
+}
+
 /// Removes a summary from those under way when its task ends.
 struct Entry {
     summarizing: Weak<Summarizing>,
     conversation: ConversationId,
+    running: Running,
 }
 
 impl Drop for Entry {
     fn drop(&mut self) {
         let Some(summarizing) = self.summarizing.upgrade() else { return };
-        let removed = summarizing.lock().remove(&self.conversation);
+        let mut all = summarizing.lock();
+        // The next summary of the conversation may have begun since this one was done.
+        let is_this = all.get(&self.conversation).is_some_and(|running| running.ptr_eq(&self.running));
+        let removed = is_this.then(|| all.remove(&self.conversation));
+        drop(all);
         drop(removed);
     }
 }

@@ -1,0 +1,86 @@
+//! Streams that are read on without their callers, within limits.
+
+use std::time::Duration;
+
+use futures_util::{StreamExt as _, stream};
+use tokio::time::{Instant, sleep};
+use tower_chat_history::{
+    ConversationId, DetachLimits, Engine, HistoryOptions, MemoryStore, Message, NotStored, OnInterruption, Outcome,
+    TurnInput,
+};
+
+use super::{
+    conversation,
+    support::{Piece, PieceFold, Reports},
+};
+
+fn engine(reports: &Reports, limits: DetachLimits) -> Engine {
+    let options = HistoryOptions::new().on_interruption(OnInterruption::Detach).detach_limits(limits);
+    Engine::with_options(MemoryStore::new(), options.on_turn(reports.hook()))
+}
+
+/// Leaves a stream that ends after that time, or never.
+async fn leave(engine: &Engine, conversation: ConversationId, ends_after: Option<Duration>) {
+    let turn = engine.begin(TurnInput::new(conversation, [Message::user("u")])).await.unwrap();
+    let rest = stream::once(async move {
+        match ends_after {
+            Some(time) => sleep(time).await,
+            None => std::future::pending().await,
+        }
+        Ok::<_, &str>(Piece::Finish)
+    });
+    drop(turn.record_stream(stream::iter([Ok(Piece::Text("a"))]).chain(rest), PieceFold::default(), |_| "stalled"));
+}
+
+fn kinds(reports: &Reports) -> Vec<&'static str> {
+    reports.all().iter().map(|report| report.outcome.kind()).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_that_never_ends_is_given_up_and_draining_ends_by_itself() {
+    let reports = Reports::default();
+    let engine = engine(&reports, DetachLimits::default());
+    leave(&engine, conversation("c"), None).await;
+    let begun = Instant::now();
+    engine.drain(Duration::from_secs(100_000)).await.unwrap();
+    assert_eq!(begun.elapsed().as_secs(), 600);
+    assert!(matches!(reports.all()[0].outcome, Outcome::NotStored(NotStored::DetachLimit)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_conversation_does_not_take_the_places_of_others() {
+    let reports = Reports::default();
+    let engine = engine(&reports, DetachLimits::new().max_streams(5).max_per_conversation(3));
+    for _ in 0..10 {
+        leave(&engine, conversation("greedy"), Some(Duration::from_secs(1))).await;
+    }
+    assert_eq!(kinds(&reports), ["detach_limit"; 7], "told at once");
+    leave(&engine, conversation("other"), Some(Duration::from_secs(1))).await;
+    leave(&engine, conversation("third"), Some(Duration::from_secs(1))).await;
+    assert_eq!(reports.all().len(), 7);
+    leave(&engine, conversation("fourth"), Some(Duration::from_secs(1))).await;
+    assert_eq!(kinds(&reports), ["detach_limit"; 8], "all places are taken");
+
+    engine.drain(Duration::from_secs(10)).await.unwrap();
+    assert_eq!(kinds(&reports)[8..], ["stored"; 5]);
+    leave(&engine, conversation("greedy"), Some(Duration::ZERO)).await;
+    engine.drain(Duration::from_secs(10)).await.unwrap();
+    assert_eq!(kinds(&reports)[13], "stored", "places are given back");
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_a_time_limit_a_stream_is_read_on() {
+    let reports = Reports::default();
+    let engine = engine(&reports, DetachLimits::new().timeout(None));
+    leave(&engine, conversation("c"), Some(Duration::from_secs(100_000))).await;
+    engine.drain(Duration::from_secs(200_000)).await.unwrap();
+    assert_eq!(kinds(&reports), ["stored"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_place_at_all_discards_as_if_it_were_the_policy() {
+    let reports = Reports::default();
+    let engine = engine(&reports, DetachLimits::new().max_streams(0));
+    leave(&engine, conversation("c"), Some(Duration::ZERO)).await;
+    assert_eq!(kinds(&reports), ["detach_limit"]);
+}

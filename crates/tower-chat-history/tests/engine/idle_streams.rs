@@ -1,0 +1,141 @@
+//! Streams that bring nothing any more.
+
+use std::{pin::Pin, time::Duration};
+
+use futures_util::{Stream, StreamExt as _, stream};
+use tokio::time::{Instant, sleep};
+use tower_chat_history::{
+    BoxError, Engine, HistoryError, HistoryOptions, HistoryStoreExt as _, MemoryStore, NotStored, OnInterruption,
+    Outcome, RecordedStream, StreamStalled, TurnInput,
+};
+
+use super::{
+    block_on, conversation,
+    support::{Piece, PieceFold, Reports},
+};
+
+const IDLE: Duration = Duration::from_secs(30);
+
+type Item = Result<Piece, BoxError>;
+
+fn options(reports: &Reports) -> HistoryOptions {
+    HistoryOptions::new().stream_idle_timeout(IDLE).on_turn(reports.hook())
+}
+
+async fn begin(
+    store: &MemoryStore,
+    options: HistoryOptions,
+    upstream: impl Stream<Item = Item> + Send + 'static,
+) -> RecordedStream<Piece, BoxError> {
+    let question = tower_chat_history::Message::user("u");
+    let input = TurnInput::new(conversation("c"), [question]);
+    let turn = Engine::with_options(store.clone(), options).begin(input).await.unwrap();
+    turn.record_stream(upstream, PieceFold::default(), BoxError::from)
+}
+
+/// These pieces, each after that time, and then silence.
+fn pieces(pieces: &'static [Piece], every: Duration) -> Pin<Box<dyn Stream<Item = Item> + Send>> {
+    let timed = stream::iter(pieces).then(move |piece| async move {
+        sleep(every).await;
+        Ok(*piece)
+    });
+    timed.chain(stream::pending()).boxed()
+}
+
+async fn stored(store: &MemoryStore) -> usize {
+    store.conversation(&conversation("c")).exchanges().await.unwrap().len()
+}
+
+const HALF: &[Piece] = &[Piece::Text("a"), Piece::Text("b")];
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_that_stalls_ends_with_an_error_and_is_reported() {
+    for policy in [OnInterruption::Discard, OnInterruption::Detach] {
+        let (store, reports) = (MemoryStore::new(), Reports::default());
+        let mut stream = begin(&store, options(&reports).on_interruption(policy), pieces(HALF, IDLE / 2)).await;
+        let begun = Instant::now();
+        assert_eq!(stream.next().await.unwrap().unwrap(), Piece::Text("a"));
+        assert_eq!(stream.next().await.unwrap().unwrap(), Piece::Text("b"));
+        let error = stream.next().await.unwrap().unwrap_err();
+        assert_eq!(error.downcast_ref(), Some(&StreamStalled { after: IDLE }));
+        assert_eq!(begun.elapsed().as_secs(), 2 * IDLE.as_secs(), "measured from the last item");
+        assert!(stream.is_stalled());
+        assert!(stream.next().await.is_none());
+        assert!(matches!(reports.all()[0].outcome, Outcome::NotStored(NotStored::Stalled)));
+        assert_eq!(stored(&store).await, 0);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_that_stalls_before_its_first_item_ends_too() {
+    let (store, reports) = (MemoryStore::new(), Reports::default());
+    let items: Vec<Item> = begin(&store, options(&reports), pieces(&[], IDLE)).await.collect().await;
+    assert!(items.len() == 1 && items[0].is_err());
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_text_of_a_stalled_stream_is_kept_if_policy_says_so() {
+    let (store, reports) = (MemoryStore::new(), Reports::default());
+    let options = options(&reports).on_interruption(OnInterruption::KeepText);
+    let items: Vec<Item> = begin(&store, options, pieces(HALF, Duration::ZERO)).await.collect().await;
+    assert!(items.len() == 3 && items[2].is_err(), "the caller still learns that it is not all");
+    assert_eq!(reports.all()[0].outcome.kind(), "stored_incomplete");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_complete_stream_that_stalls_ends_without_an_error_and_is_stored() {
+    let (store, reports) = (MemoryStore::new(), Reports::default());
+    let all = pieces(&[Piece::Text("a"), Piece::Finish], Duration::ZERO);
+    let items: Vec<Item> = begin(&store, options(&reports), all).await.collect().await;
+    assert!(items.len() == 2 && items.iter().all(Result::is_ok));
+    assert_eq!((reports.all()[0].outcome.kind(), stored(&store).await), ("stored", 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn time_in_which_nobody_reads_does_not_count() {
+    let (store, reports) = (MemoryStore::new(), Reports::default());
+    let all = pieces(&[Piece::Text("a"), Piece::Text("b"), Piece::Finish], Duration::from_secs(1));
+    let mut stream = begin(&store, options(&reports), all.take(3)).await;
+    while let Some(item) = stream.next().await {
+        item.unwrap();
+        sleep(3 * IDLE).await;
+    }
+    assert_eq!(reports.all()[0].outcome.kind(), "stored");
+}
+
+/// Slow as it is, it brings something.
+#[tokio::test(start_paused = true)]
+async fn a_slow_stream_is_not_ended() {
+    let (store, reports) = (MemoryStore::new(), Reports::default());
+    let all = pieces(&[Piece::Text("a"), Piece::Text("b"), Piece::Finish], IDLE - Duration::from_secs(1));
+    let items: Vec<Item> = begin(&store, options(&reports), all.take(3)).await.collect().await;
+    assert!(items.iter().all(Result::is_ok));
+    assert_eq!(reports.all()[0].outcome.kind(), "stored");
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_the_option_a_stream_is_waited_for() {
+    let (store, reports) = (MemoryStore::new(), Reports::default());
+    let options = HistoryOptions::new().on_turn(reports.hook());
+    let mut stream = begin(&store, options, pieces(HALF, Duration::ZERO)).await;
+    let waited = tokio::time::timeout(Duration::from_secs(100_000), stream.by_ref().skip(2).next()).await;
+    assert!(waited.is_err() && reports.all().is_empty());
+}
+
+/// A detached stream is read by the engine itself, and an upstream that hangs does not keep it forever.
+#[tokio::test(start_paused = true)]
+async fn a_detached_stream_that_stalls_ends_too() {
+    let (store, reports) = (MemoryStore::new(), Reports::default());
+    let options = options(&reports).on_interruption(OnInterruption::Detach);
+    drop(begin(&store, options, pieces(HALF, Duration::ZERO)).await);
+    sleep(2 * IDLE).await;
+    assert!(matches!(reports.all()[0].outcome, Outcome::NotStored(NotStored::Stalled)));
+}
+
+#[test]
+fn an_idle_timeout_needs_a_clock() {
+    let options = HistoryOptions::new().store_timeout(None).stream_idle_timeout(IDLE);
+    let engine = Engine::with_options(MemoryStore::new(), options);
+    let begun = block_on(engine.begin(TurnInput::new(conversation("c"), [tower_chat_history::Message::user("u")])));
+    assert!(matches!(begun, Err(HistoryError::NoRuntime)));
+}

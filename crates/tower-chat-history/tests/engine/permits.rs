@@ -1,0 +1,90 @@
+//! A call that waits holds nothing of the inner service.
+
+use std::time::Duration;
+
+use futures_util::{StreamExt as _, stream};
+use tokio::time::{Instant, timeout};
+use tower::{Layer as _, Service as _, ServiceBuilder, ServiceExt as _, service_fn};
+use tower_chat_history::{
+    BoxError, ChatHistoryLayer, Engine, HistoryOptions, InConversation, MemoryStore, Message, OnConflict, Queue,
+};
+use tower_chat_history_test::{FaultStore, Op};
+
+use super::{
+    conversation,
+    support::{Piece, Pieces, Plain, Request},
+};
+
+fn ask(name: &str) -> InConversation<Request> {
+    InConversation::new(conversation(name), vec![Message::user("u")])
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_that_wait_in_one_conversation_s_queue_leave_the_permits_to_others() {
+    let model = service_fn(|_: Request| async {
+        Ok::<Pieces, BoxError>(stream::iter([Ok(Piece::Text("a"))]).chain(stream::pending()).boxed())
+    });
+    let limited = ServiceBuilder::new().concurrency_limit(8).service(model);
+    let options = HistoryOptions::new().on_conflict(OnConflict::Serialize(Queue::new(16, Duration::from_secs(60))));
+    let chat = ChatHistoryLayer::with_options(MemoryStore::new(), Plain, options).layer(limited);
+
+    let open = chat.clone().ready().await.unwrap().call(ask("busy")).await.unwrap();
+    for _ in 0..8 {
+        let mut chat = chat.clone();
+        tokio::spawn(async move { drop(chat.ready().await.unwrap().call(ask("busy")).await) });
+    }
+    tokio::task::yield_now().await;
+    let before = Instant::now();
+    let other = timeout(Duration::from_secs(100), chat.clone().oneshot(ask("other"))).await;
+    assert!(other.unwrap().is_ok());
+    assert!(before.elapsed().is_zero(), "it waited for {:?}", before.elapsed());
+    drop(open);
+}
+
+/// Whoever reads a stream and needs the same limit to go on must not wait for a call that waits for that stream.
+#[tokio::test(start_paused = true)]
+async fn a_reader_gets_the_permit_that_a_call_behind_it_does_not_hold() {
+    let model = service_fn(|_: Request| async {
+        Ok::<Pieces, BoxError>(stream::iter([Ok(Piece::Text("a")), Ok(Piece::Finish)]).boxed())
+    });
+    let limited = ServiceBuilder::new().concurrency_limit(1).service(model);
+    let options = HistoryOptions::new().on_conflict(OnConflict::Serialize(Queue::default()));
+    let mut chat = ChatHistoryLayer::with_options(MemoryStore::new(), Plain, options).layer(limited.clone());
+    let open = chat.ready().await.unwrap().call(ask("c")).await.unwrap();
+    let mut behind = chat.clone();
+    let behind = tokio::spawn(async move { behind.ready().await.unwrap().call(ask("c")).await.map(drop) });
+    tokio::task::yield_now().await;
+
+    // A tool or a guard of the reader asks the limited service itself.
+    let guard = timeout(Duration::from_secs(1), limited.oneshot(vec![Message::user("is it safe?")])).await;
+    assert!(guard.is_ok(), "the permit is free while the second call waits");
+    assert_eq!(open.count().await, 2);
+    behind.await.unwrap().unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_waits_for_a_save_of_its_conversation_leaves_the_permit_to_others() {
+    for policy in [OnConflict::Rebase, OnConflict::Serialize(Queue::default())] {
+        let store = FaultStore::new(MemoryStore::new());
+        let model = service_fn(|_: Request| async { Ok::<_, BoxError>(Message::assistant("a")) });
+        let limited = ServiceBuilder::new().concurrency_limit(1).service(model);
+        let options = HistoryOptions::new().on_conflict(policy);
+        let engine = Engine::with_options(store.clone(), options);
+        let chat = ChatHistoryLayer::from_engine(engine.clone(), Plain).layer(limited);
+        let held = store.hold(Op::Append);
+        for number in 0..2 {
+            let mut chat = chat.clone();
+            tokio::spawn(async move { chat.ready().await.unwrap().call(ask("c")).await });
+            while engine.pending_saves() == 0 {
+                tokio::task::yield_now().await;
+            }
+            assert_eq!(store.calls(Op::Load), 1, "call {number}");
+        }
+        for _ in 0..10 {
+            tokio::task::yield_now().await;
+        }
+        let mut other = chat.clone();
+        assert!(timeout(Duration::from_millis(1), other.ready()).await.is_ok(), "{policy:?}");
+        drop(held);
+    }
+}
