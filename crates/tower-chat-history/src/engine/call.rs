@@ -14,7 +14,10 @@ use super::{
     summaries::{Made, first_uncovered},
 };
 use crate::{
-    History, HistoryError, InputError, TurnTokens, plan::Plan, report::ReportSender, summary::SummaryReport,
+    History, HistoryError, InputError, TurnTokens,
+    plan::{Plan, opens_turn},
+    report::ReportSender,
+    summary::SummaryReport,
     tokens::ByteEstimate,
 };
 
@@ -116,7 +119,7 @@ impl Seen {
     /// How many turns the window has, with the one that is under way.
     pub(super) fn turns(&self) -> usize {
         let exchanges = self.window.iter().flat_map(|window| &window.exchanges);
-        exchanges.filter(|recorded| recorded.exchange.opens_turn()).count().saturating_add(1)
+        exchanges.filter(|recorded| opens_turn(recorded)).count().saturating_add(1)
     }
 
     /// Whether something left the window that no summary covers.
