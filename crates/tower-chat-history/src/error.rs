@@ -70,6 +70,18 @@ pub enum InputError {
     /// There is no message beside the head.
     #[error("there is no input message")]
     Empty,
+    /// The input has what the model said before: the caller resends the conversation, which would be sent and stored twice.
+    ///
+    /// That is a reply (an assistant message without tool calls), or the calls that are open in the log. Calls of the caller's
+    /// own, with their results, are legal input.
+    #[error(
+        "message {position} of the input is the assistant's: send only what is new; for callers that resend their list there is \
+         InputMode::Transcript, and few-shot examples are counted as head by `preamble`"
+    )]
+    Resent {
+        /// Which input message, counted from 0.
+        position: usize,
+    },
     /// A message is in the shape of another API than chat completions.
     #[error("message {position} is no message in the chat-completions format: {shape}")]
     Foreign {

@@ -104,7 +104,7 @@ pub use self::{
     memory::MemoryStore,
     middleware::{ChatHistory, ChatHistoryLayer},
     options::HistoryOptions,
-    policy::{OnConflict, OnInterruption, OnLoadFailure, OnOpenTurn, OnSaveFailure, Queue},
+    policy::{OnConflict, OnInterruption, OnLoadFailure, OnOpenTurn, OnSaveFailure, OnTranscriptMismatch, Queue},
     report::{Fallback, History, NotStored, Outcome, ReportHandle, TurnReport, TurnTokens},
     request::{InConversation, Place},
     routed::RoutedStore,

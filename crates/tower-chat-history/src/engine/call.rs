@@ -14,7 +14,7 @@ use super::{
     summaries::{Made, first_uncovered},
 };
 use crate::{
-    History, HistoryError, InputError, TurnTokens,
+    History, HistoryError, TranscriptError, TurnTokens,
     plan::{Plan, opens_turn},
     report::ReportSender,
     summary::SummaryReport,
@@ -44,9 +44,6 @@ impl Call {
     pub(super) fn new(engine: &Engine, input: TurnInput, span: Span) -> Result<Self, HistoryError> {
         input.check()?;
         let TurnInput { conversation, exchange, transcript, input, choices, request, counter, options } = input;
-        if input.is_empty() {
-            return Err(InputError::Empty.into());
-        }
         let policy = engine.options();
         let runtime = Handle::try_current().ok();
         if policy.measures_time() && runtime.is_none() {
@@ -83,6 +80,8 @@ pub(super) struct Seen {
     pub(super) resent: Vec<Recorded>,
     /// How many messages there were.
     pub(super) loaded: usize,
+    /// Where what the caller resent differs from the log, which stands all the same.
+    pub(super) mismatch: Option<TranscriptError>,
 }
 
 impl Seen {

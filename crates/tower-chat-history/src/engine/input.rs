@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
-use tower_chat_history_core::{ConversationId, ExchangeId, Message};
+use tower_chat_history_core::{ConversationId, ExchangeId, Message, Role};
 
 use super::RequestInfo;
 use crate::{
@@ -78,7 +78,10 @@ impl TurnInput {
             Keep::Exchange | Keep::Nothing => &[],
         };
         refuse_foreign(self.transcript.iter().chain(&self.input))?;
-        refuse_foreign(instead)
+        refuse_foreign(instead)?;
+        let is_reply = |message: &Message| *message.role() == Role::Assistant && message.tool_calls().is_empty();
+        let reply = self.input.iter().position(is_reply);
+        reply.map_or(Ok(()), |position| Err(InputError::Resent { position }))
     }
 }
 

@@ -54,7 +54,8 @@ impl Turn {
             Ok(Appended { revision, seq, duplicate: true, .. }) => Outcome::Duplicate { revision, seq },
             Ok(stored) => {
                 let seq = stored.seq;
-                let moved = continues.is_some_and(|continues| continues.next() != seq);
+                // Attempts that broke off and results that were stored before stood there already.
+                let moved = continues.is_some() && self.next().is_some_and(|next| next != seq);
                 if let Some(made) = made {
                     engine.keep_summary(conversation, &stored, made, self.runtime()).await;
                 }

@@ -80,9 +80,11 @@ impl Folded {
         self.rounds.last().map(|round| round.asked)
     }
 
-    /// The newest message with calls.
-    pub(super) fn newest_calls(&self) -> Option<&Message> {
-        self.view.messages().iter().rfind(|message| !message.tool_calls().is_empty())
+    /// The message of an input that has the very calls which are open.
+    pub(super) fn open_calls_in(&self, input: &[Message]) -> Option<usize> {
+        let asks = |message: &&Message| !message.tool_calls().is_empty();
+        let open = self.view.messages().iter().rfind(asks).filter(|_| !self.view.open().is_empty())?;
+        input.iter().position(|message| asks(&message) && message.tool_calls() == open.tool_calls())
     }
 
     /// Gives the open calls their constant result.

@@ -82,6 +82,9 @@ pub(crate) fn plan(given: &Given<'_>) -> Result<Plan, Refused> {
         return Err(InputError::InsteadDiffers.into());
     }
     let superseded = if answers { 0 } else { folded.view().open().len() };
+    if let Some(position) = folded.open_calls_in(input) {
+        return Err(InputError::Resent { position }.into());
+    }
     if superseded > 0 {
         if on_open_turn == OnOpenTurn::Reject {
             return Err(InputError::TurnOpen { calls: superseded }.into());
