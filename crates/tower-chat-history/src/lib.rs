@@ -99,8 +99,13 @@ pub use self::{
     },
     budget::ContextBudget,
     cached::CachedStore,
-    engine::{CallOptions, Commit, Engine, InputMode, Reply, RequestInfo, Retention, Turn, TurnInput},
-    error::{BoxError, DrainError, HistoryError, InputError, SaveError, SaveFailed, TranscriptError},
+    engine::{
+        CallOptions, Commit, Engine, InputMode, Reply, RequestInfo, Retention, StoredResults, ToolResults, Turn,
+        TurnInput,
+    },
+    error::{
+        BoxError, DrainError, HistoryError, InputError, SaveError, SaveFailed, StoreResultsError, TranscriptError,
+    },
     memory::MemoryStore,
     middleware::{ChatHistory, ChatHistoryLayer},
     options::HistoryOptions,

@@ -127,11 +127,12 @@ impl View {
         } else if self.open.are_answered_by(results) {
             None
         } else {
-            let before =
-                partial.map(|(before, _)| before).filter(|before| before.open.are_answered_by(results)).cloned();
+            // An attempt is repeated whole: what it answered is answered again.
+            let repeats = |open: &OpenCalls| open.len() == results.len() && open.are_answered_by(results);
+            let before = partial.map(|(before, _)| before).filter(|before| repeats(&before.open)).cloned();
             before.or_else(|| {
                 let open = self.messages.get(asked).map(OpenCalls::of)?;
-                open.are_answered_by(results).then_some(Mark { messages: asked + 1, open })
+                repeats(&open).then_some(Mark { messages: asked + 1, open })
             })
         };
         if let Some(mark) = mark {

@@ -36,7 +36,7 @@ impl<S: HistoryStore + ?Sized> Conversation<'_, S> {
         }
         let (mut imported, mut written) = (0, 0);
         let at = |exchanges, messages| move |source| ImportError::Store { exchanges, messages, source };
-        let (mut expect, mut tail) = self.end().await.map_err(at(0, 0))?;
+        let (mut expect, mut tail) = self.tail().await.map_err(at(0, 0))?;
         for messages in exchanges(messages) {
             let exchange = tail.exchange(messages);
             let append = Append::new(expect, exchange.clone());
@@ -50,7 +50,7 @@ impl<S: HistoryStore + ?Sized> Conversation<'_, S> {
     }
 
     /// What the next append must expect, and the log's end.
-    async fn end(&self) -> Result<(Expect, Tail), StoreError> {
+    async fn tail(&self) -> Result<(Expect, Tail), StoreError> {
         let mut tail = Tail::default();
         // The newest turn comes whole, however small the limit is.
         let smallest = LoadLimit::new(1, 1).unwrap_or_default();

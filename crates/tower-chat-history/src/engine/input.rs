@@ -86,7 +86,7 @@ impl TurnInput {
 }
 
 /// Refuses messages of other APIs: their tool calls and results would not be seen, and so neither kept together nor checked.
-fn refuse_foreign<'a>(messages: impl IntoIterator<Item = &'a Message>) -> Result<(), InputError> {
+pub(super) fn refuse_foreign<'a>(messages: impl IntoIterator<Item = &'a Message>) -> Result<(), InputError> {
     let mut shapes = messages.into_iter().map(Message::foreign_shape).enumerate();
     let foreign = shapes.find_map(|(position, shape)| Some((position, shape?)));
     foreign.map_or(Ok(()), |(position, shape)| Err(InputError::Foreign { position, shape }))

@@ -19,7 +19,7 @@ use super::{
 use crate::{Outcome, SaveError, TurnReport, telemetry::Saved};
 
 /// The pause before the first repetition; each further one is twice as long.
-const FIRST_PAUSE: Duration = Duration::from_millis(50);
+pub(super) const FIRST_PAUSE: Duration = Duration::from_millis(50);
 
 impl Turn {
     /// Stores the exchange and ends the turn.
@@ -114,7 +114,7 @@ impl Turn {
     }
 }
 
-fn may_pass(error: &SaveError) -> bool {
+pub(super) fn may_pass(error: &SaveError) -> bool {
     match error {
         SaveError::Store(error) => StoreError::is_retryable(error),
         SaveError::Timeout(_) => true,
