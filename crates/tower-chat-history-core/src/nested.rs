@@ -141,7 +141,8 @@ mod tests {
     use super::*;
 
     fn nested(levels: usize) -> Value {
-        (0..levels).fold(json!(1), |inner, level| if level % 2 == 0 { json!([inner]) } else { json!({"a": inner, "b": []}) })
+        (0..levels)
+            .fold(json!(1), |inner, level| if level % 2 == 0 { json!([inner]) } else { json!({"a": inner, "b": []}) })
     }
 
     fn levels(value: &Value) -> usize {
@@ -158,7 +159,9 @@ mod tests {
             assert!(!is_too_deep(&value));
             assert_eq!(to_string(&value).unwrap(), value.to_string());
         }
-        for value in [nested(MAX_LEVELS + 1), json!([1, nested(MAX_LEVELS), {}]), json!([[1], {"a": nested(MAX_LEVELS)}])] {
+        for value in
+            [nested(MAX_LEVELS + 1), json!([1, nested(MAX_LEVELS), {}]), json!([[1], {"a": nested(MAX_LEVELS)}])]
+        {
             assert!(is_too_deep(&value));
             assert!(to_string(&value).unwrap_err().is_io());
             dismantle(value);

@@ -3,16 +3,15 @@
 use crate::{Exchange, ExchangeId, Message, Recorded, Role, Seq};
 
 impl Recorded {
-    /// The log that these messages would be if they were [imported](crate::Conversation::import): an exchange ends at each
-    /// assistant message, and tool results that answer the calls of the exchange before continue its turn. The exchanges have
-    /// generated ids, and the first one has position 0.
+    /// Returns the log that these messages would be if they were [imported](crate::Conversation::import) into an empty
+    /// conversation. The exchanges have generated ids, and the first one has position 0.
     #[must_use]
     pub fn log(messages: Vec<Message>) -> Vec<Self> {
-        let mut log: Vec<Self> = Vec::new();
+        let (mut log, mut tail) = (Vec::new(), Tail::default());
         for messages in exchanges(messages) {
-            let mut exchange = Exchange::new(ExchangeId::generate(), messages);
-            exchange.continues = log.last().filter(|last| answers(&exchange, &last.exchange)).map(|last| last.seq);
-            log.push(Self::new(Seq::new(log.len() as u64), exchange));
+            let recorded = Self::new(Seq::new(log.len() as u64), tail.exchange(messages));
+            tail.push(&recorded);
+            log.push(recorded);
         }
         log
     }
@@ -34,16 +33,105 @@ pub(crate) fn exchanges(messages: Vec<Message>) -> Vec<Vec<Message>> {
     exchanges
 }
 
-/// Whether an exchange begins with a result of the calls that the one before ended with.
-pub(crate) fn answers(exchange: &Exchange, before: &Exchange) -> bool {
-    let calls = before.messages.last().map(Message::tool_calls).unwrap_or_default();
-    let first = exchange.messages.first().filter(|message| message.is_tool_result());
-    first.and_then(Message::tool_call_id).is_some_and(|id| calls.iter().any(|call| call.id() == id))
+/// The end of a log, as far as it decides which turn an exchange after it belongs to.
+///
+/// An exchange that opens a turn must close whatever is open before it: a window may start there, and what was open is then
+/// closed for good. So one that has nothing but tool results and blank replies belongs to the turn before it.
+#[derive(Debug, Default)]
+pub(crate) struct Tail {
+    round: Option<Round>,
+    last: Option<Seq>,
+}
+
+/// The newest calls, as long as nothing but results and blank replies stands after them.
+#[derive(Debug)]
+struct Round {
+    asked: Seq,
+    /// The ids of the calls that have no result.
+    open: Vec<Box<str>>,
+}
+
+impl Tail {
+    /// Takes the log's next exchange.
+    pub(crate) fn push(&mut self, recorded: &Recorded) {
+        self.last = Some(recorded.seq);
+        // After a reply that broke off, its call may be repeated.
+        if recorded.exchange.incomplete && self.continued_by(&recorded.exchange.messages).is_some() {
+            return;
+        }
+        for message in &recorded.exchange.messages {
+            if message.is_tool_result() {
+                if let Some(round) = &mut self.round
+                    && let Some(call) = round.answered_by(message)
+                {
+                    round.open.remove(call);
+                }
+            } else if !message.is_blank_reply() {
+                let open: Vec<Box<str>> = message.tool_calls().iter().map(|call| call.id().into()).collect();
+                self.round = (!open.is_empty()).then_some(Round { asked: recorded.seq, open });
+            }
+        }
+    }
+
+    /// Returns an exchange of these messages that belongs to the turn to which they do.
+    pub(crate) fn exchange(&self, messages: Vec<Message>) -> Exchange {
+        let continues = self.continued_by(&messages);
+        let mut exchange = Exchange::new(ExchangeId::generate(), messages);
+        exchange.continues = continues;
+        exchange
+    }
+
+    /// The exchange that these messages continue, if they open no turn.
+    fn continued_by(&self, messages: &[Message]) -> Option<Seq> {
+        let closes = |message: &Message| !message.is_tool_result() && !message.is_blank_reply();
+        let closing = messages.iter().position(closes);
+        let before = &messages[..closing.unwrap_or(messages.len())];
+        let continued = self.round.as_ref().filter(|round| {
+            let answers = before.iter().any(|message| round.answered_by(message).is_some());
+            let replies = closing.is_some_and(|at| *messages[at].role() == Role::Assistant);
+            answers || round.open.is_empty() && replies
+        });
+        let asked = || self.round.as_ref().map(|round| round.asked);
+        match continued {
+            Some(round) => Some(round.asked),
+            None if closing.is_none() => asked().or(self.last),
+            None => None,
+        }
+    }
+}
+
+impl Round {
+    /// Which of the open calls a message answers.
+    fn answered_by(&self, message: &Message) -> Option<usize> {
+        let id = message.tool_call_id().filter(|_| message.is_tool_result())?;
+        self.open.iter().position(|open| **open == *id)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn calls(ids: &[&str]) -> Message {
+        let calls: Vec<String> =
+            ids.iter().map(|id| format!(r#"{{"id":"{id}","function":{{"name":"f","arguments":""}}}}"#)).collect();
+        let json = format!(r#"{{"role":"assistant","content":null,"tool_calls":[{}]}}"#, calls.join(","));
+        Message::from_json(json).unwrap()
+    }
+
+    /// What each exchange of a list continues.
+    fn continued(messages: &[Message]) -> Vec<Option<u64>> {
+        let log = Recorded::log(messages.to_vec());
+        log.iter().map(|recorded| recorded.exchange.continues.map(Seq::get)).collect()
+    }
+
+    fn user() -> Message {
+        Message::user("u")
+    }
+
+    fn blank() -> Message {
+        Message::assistant("")
+    }
 
     #[test]
     fn an_exchange_ends_at_each_assistant_message() {
@@ -54,14 +142,40 @@ mod tests {
     }
 
     #[test]
-    fn only_results_of_the_last_calls_continue_a_turn() {
-        let calls =
-            r#"{"role":"assistant","content":null,"tool_calls":[{"id":"x","function":{"name":"f","arguments":""}}]}"#;
-        let exchange = |message| Exchange::new(ExchangeId::generate(), [message]);
-        let before = exchange(Message::from_json(calls).unwrap());
-        assert!(answers(&exchange(Message::tool("x", "r")), &before));
-        assert!(!answers(&exchange(Message::tool("y", "r")), &before));
-        assert!(!answers(&exchange(Message::user("x")), &before));
-        assert!(!answers(&exchange(Message::tool("x", "r")), &exchange(Message::assistant("hi"))));
+    fn results_of_open_calls_continue_the_exchange_that_asked() {
+        let (x, y, done) = (Message::tool("x", "r"), Message::tool("y", "r"), Message::assistant("a"));
+        let asked = [user(), calls(&["x", "y"])];
+        let after = |rest: &[Message]| continued(&[&asked, rest].concat());
+        assert_eq!(after(&[x.clone(), y.clone(), done.clone()]), [None, Some(0)]);
+        assert_eq!(after(&[y.clone(), blank(), x.clone(), done.clone()]), [None, Some(0), Some(0)]);
+        assert_eq!(after(&[blank(), x.clone(), calls(&["z"])]), [None, Some(0), Some(0)]);
+        assert_eq!(after(&[x.clone(), y, blank(), done.clone()]), [None, Some(0), Some(0)], "the reply comes late");
+        assert_eq!(after(&[user(), x, done]), [None, None], "they were closed by then");
+    }
+
+    #[test]
+    fn what_leaves_calls_open_opens_no_turn() {
+        let orphan = Message::tool("z", "r");
+        let asked = [user(), calls(&["x"])];
+        let after = |rest: &[Message]| continued(&[&asked, rest].concat());
+        assert_eq!(after(&[orphan.clone(), blank()]), [None, Some(0)]);
+        assert_eq!(after(&[blank(), blank(), Message::tool("x", "r")]), [None, Some(0), Some(0), Some(0)]);
+        assert_eq!(after(std::slice::from_ref(&orphan)), [None, Some(0)]);
+        assert_eq!(after(&[orphan.clone(), user(), blank()]), [None, None], "a question closes them");
+        assert_eq!(continued(&[user(), Message::assistant("a"), blank()]), [None, Some(0)]);
+        assert_eq!(continued(&[orphan, blank(), user()]), [None, None], "before it there is no turn");
+    }
+
+    #[test]
+    fn after_a_reply_that_broke_off_the_calls_can_be_answered_again() {
+        let mut log = Recorded::log(vec![user(), calls(&["x"])]);
+        let mut partial = Exchange::new(ExchangeId::generate(), [Message::tool("x", "r"), Message::assistant("Let")]);
+        (partial.continues, partial.incomplete) = (Some(Seq::FIRST), true);
+        log.push(Recorded::new(Seq::new(1), partial));
+        let mut tail = Tail::default();
+        log.iter().for_each(|recorded| tail.push(recorded));
+        let again = tail.exchange(vec![Message::tool("x", "r"), Message::assistant("a")]);
+        assert_eq!(again.continues, Some(Seq::FIRST));
+        assert_eq!(tail.exchange(vec![user(), Message::assistant("a")]).continues, None);
     }
 }

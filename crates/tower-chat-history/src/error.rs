@@ -70,9 +70,22 @@ impl HistoryError {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InputError {
-    /// There is no message beside the head.
+    /// There is no message beside the head, and the log does not end with the results of all calls, which only the model has to
+    /// answer.
     #[error("there is no input message")]
     Empty,
+    /// The input has what the model said before: the caller resends the conversation, which would be sent and stored twice.
+    ///
+    /// That is a reply (an assistant message without tool calls), or the calls that are open in the log. Calls of the caller's
+    /// own, with their results, are legal input.
+    #[error(
+        "message {position} of the input is the assistant's: send only what is new; for callers that resend their list there is \
+         InputMode::Transcript, and few-shot examples are counted as head by `preamble`"
+    )]
+    Resent {
+        /// Which input message, counted from 0.
+        position: usize,
+    },
     /// A message is in the shape of another API than chat completions.
     #[error("message {position} is no message in the chat-completions format: {shape}")]
     Foreign {
@@ -80,6 +93,12 @@ pub enum InputError {
         position: usize,
         /// The shape it has.
         shape: ForeignShape,
+    },
+    /// A message to be stored as a tool result is none.
+    #[error("message {position} is no tool result")]
+    NotAResult {
+        /// Which one, counted from 0.
+        position: usize,
     },
     /// A tool result answers no open call: it is late, repeated, or for another conversation.
     #[error("message {position} is a result for tool call {call_id:?}, which is not open")]
@@ -165,6 +184,24 @@ impl From<StreamStalled> for std::io::Error {
     fn from(stalled: StreamStalled) -> Self {
         Self::new(std::io::ErrorKind::TimedOut, stalled)
     }
+}
+
+/// Tool results that were [not stored](crate::Engine::store_results).
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreResultsError {
+    /// They do not fit the conversation, or it could not be loaded. Nothing was stored.
+    #[error(transparent)]
+    Refused(#[from] HistoryError),
+    /// The store failed. They may be stored or not: repeating it with the same exchange id is safe.
+    #[error("the tool results could not be stored")]
+    Save(#[from] SaveError),
+    /// The conversation changed each time between the check of the results and their append. Nothing was stored.
+    #[error("the conversation changed while tool results were being stored, {checks} times")]
+    Contended {
+        /// How often it was tried.
+        checks: u32,
+    },
 }
 
 /// The model answered, and the exchange could not be stored: the answer is in here.

@@ -5,7 +5,8 @@ use std::{fmt, sync::Arc, time::Duration};
 use tower_chat_history_core::{LoadLimit, Profile};
 
 use crate::{
-    DetachLimits, OnConflict, OnInterruption, OnLoadFailure, OnOpenTurn, OnSaveFailure, Spawn, TokioSpawn, TurnReport,
+    DetachLimits, OnConflict, OnInterruption, OnLoadFailure, OnOpenTurn, OnSaveFailure, OnTranscriptMismatch, Spawn,
+    TokioSpawn, TurnReport,
     budget::{ClearResults, ContextBudget, Marks, Trimmer},
     summary::{Summaries, SummaryFormat},
     telemetry::Telemetry,
@@ -19,6 +20,7 @@ type Hook = Arc<dyn Fn(&TurnReport) + Send + Sync>;
 pub struct HistoryOptions {
     pub(crate) on_conflict: OnConflict,
     pub(crate) on_open_turn: OnOpenTurn,
+    pub(crate) on_transcript_mismatch: OnTranscriptMismatch,
     pub(crate) on_load_failure: OnLoadFailure,
     pub(crate) on_save_failure: OnSaveFailure,
     pub(crate) on_interruption: OnInterruption,
@@ -47,6 +49,7 @@ impl HistoryOptions {
         Self {
             on_conflict: OnConflict::default(),
             on_open_turn: OnOpenTurn::default(),
+            on_transcript_mismatch: OnTranscriptMismatch::default(),
             on_load_failure: OnLoadFailure::default(),
             on_save_failure: OnSaveFailure::default(),
             on_interruption: OnInterruption::default(),
@@ -80,6 +83,14 @@ impl HistoryOptions {
     #[must_use]
     pub const fn on_open_turn(mut self, policy: OnOpenTurn) -> Self {
         self.on_open_turn = policy;
+        self
+    }
+
+    /// Sets what a call does that resends something else than the log has ([`InputMode::Transcript`](crate::InputMode::Transcript)).
+    /// The default is [`OnTranscriptMismatch::Fail`].
+    #[must_use]
+    pub const fn on_transcript_mismatch(mut self, policy: OnTranscriptMismatch) -> Self {
+        self.on_transcript_mismatch = policy;
         self
     }
 
@@ -250,6 +261,7 @@ impl fmt::Debug for HistoryOptions {
         f.debug_struct("HistoryOptions")
             .field("on_conflict", &self.on_conflict)
             .field("on_open_turn", &self.on_open_turn)
+            .field("on_transcript_mismatch", &self.on_transcript_mismatch)
             .field("on_load_failure", &self.on_load_failure)
             .field("on_save_failure", &self.on_save_failure)
             .field("on_interruption", &self.on_interruption)

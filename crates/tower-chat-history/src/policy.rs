@@ -53,6 +53,18 @@ pub enum OnOpenTurn {
     Reject,
 }
 
+/// What becomes of a call whose [transcript](crate::InputMode::Transcript) is not the end of the log.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum OnTranscriptMismatch {
+    /// It fails with [`HistoryError::Transcript`](crate::HistoryError::Transcript) before the model is called.
+    #[default]
+    Fail,
+    /// The log stands: the call goes on with its new input alone (what comes after the last assistant message), and what it
+    /// resends is ignored. [`TurnReport::transcript_mismatch`](crate::TurnReport::transcript_mismatch) says that it happened.
+    TrustLog,
+}
+
 /// What becomes of a call whose history cannot be loaded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]

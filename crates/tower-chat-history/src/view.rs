@@ -3,9 +3,9 @@
 //! Providers refuse a prompt in which a tool result stands without its call, a call without its result, or a reply that
 //! says nothing. Logs hold all of these: an agent is cancelled between call and result, a second request overtakes the
 //! first, a log is imported from elsewhere. The log is never changed for it. The view is a fold whose only state is the
-//! unanswered calls of the last assistant message:
+//! newest round: the last assistant message with calls, as long as nothing but its results stands after it.
 //!
-//! - a tool result that answers one of them passes; any other (late, repeated, orphaned) is left out;
+//! - a tool result that answers one of its open calls passes; any other (late, repeated, orphaned) is left out;
 //! - any other message first closes the open calls, each with a constant result that says it was abandoned;
 //! - a reply that says nothing is left out;
 //! - an entry of `tool_calls` that no result can answer (without an id, or no object) is left out, and with the last one the
@@ -23,8 +23,16 @@
 //! view.push(&Message::assistant("Hello!"));
 //! assert_eq!(view.messages(), [Message::user("Hi"), Message::assistant("Hello!")]);
 //! ```
+//!
+//! # Repeated calls
+//!
+//! A log is pushed exchange by exchange ([`View::push_exchange`]). Then one thing more is seen: an exchange whose reply
+//! [broke off](Exchange::incomplete) after tool results, or one that has nothing but tool results, *gives way* to the next
+//! exchange if that one answers the same calls again. This is what an interrupted call and its repetition leave in the log. The
+//! prompt of the repetition had the round without the first attempt, and so has the view. If anything else comes next, the
+//! text and the results stay.
 
-use tower_chat_history_core::Message;
+use tower_chat_history_core::{Exchange, Message, Role, Seq};
 
 /// The result that stands in for one that never came. Constant, so that it never changes a prompt already sent.
 const ABANDONED: &str = "[no result: this call was abandoned]";
@@ -33,6 +41,26 @@ const ABANDONED: &str = "[no result: this call was abandoned]";
 #[derive(Clone, Debug, Default)]
 pub struct View {
     messages: Vec<Message>,
+    open: OpenCalls,
+    newest: Newest,
+}
+
+/// What stands at the end of a view.
+#[derive(Clone, Debug, Default)]
+enum Newest {
+    /// Nothing that can still change.
+    #[default]
+    Settled,
+    /// A round: the message at this index has calls, and nothing but results of them stands after it.
+    Round { asked: usize },
+    /// A round, and an exchange after it that continues it and whose reply broke off.
+    Partial { asked: usize, before: Mark, continues: Option<Seq> },
+}
+
+/// A view to go back to.
+#[derive(Clone, Debug)]
+struct Mark {
+    messages: usize,
     open: OpenCalls,
 }
 
@@ -50,11 +78,88 @@ impl View {
         }
         self.close();
         self.open = OpenCalls::of(message);
+        self.newest = if self.open.is_empty() { Newest::Settled } else { Newest::Round { asked: self.messages.len() } };
         self.messages.push(message.sendable().into_owned());
+    }
+
+    /// Takes the log's next exchange. What stands before it may [give way](self#repeated-calls) to it.
+    pub fn push_exchange(&mut self, exchange: &Exchange) {
+        self.push_exchange_with(exchange, |_, _| {});
+    }
+
+    /// The same; after each message, `pushed` is told how many messages there were before it. They may be fewer than there
+    /// were when this was called.
+    pub(crate) fn push_exchange_with(&mut self, exchange: &Exchange, mut pushed: impl FnMut(&Self, usize)) {
+        self.make_way(&exchange.messages, |continues| {
+            exchange.messages.first().is_some_and(|first| *first.role() == Role::Assistant)
+                && continues.is_some_and(|seq| exchange.continues == Some(seq))
+        });
+        let partial = self.partial_of(exchange);
+        for message in &exchange.messages {
+            let before = self.messages.len();
+            self.push(message);
+            pushed(self, before);
+        }
+        if let (Newest::Settled, Some(partial)) = (&self.newest, partial) {
+            self.newest = partial;
+        }
+    }
+
+    /// Makes way for a call's input, if it repeats an attempt.
+    pub(crate) fn make_way_for(&mut self, input: &[Message]) {
+        self.make_way(input, |_| input.is_empty());
+    }
+
+    /// Goes back to before the attempt that the next messages repeat, if they do. `asks_again` tells whether they repeat a call
+    /// that had no input, of an exchange that continues the given one.
+    fn make_way(&mut self, next: &[Message], asks_again: impl Fn(Option<Seq>) -> bool) {
+        let (asked, partial) = match &self.newest {
+            Newest::Settled => return,
+            Newest::Round { asked } => (*asked, None),
+            Newest::Partial { asked, before, continues } => (*asked, Some((before, *continues))),
+        };
+        let results = next.iter().take_while(|message| message.is_tool_result()).count();
+        let results = &next[..results];
+        let mark = if results.is_empty() {
+            partial
+                .filter(|(before, continues)| before.open.is_empty() && asks_again(*continues))
+                .map(|(before, _)| before.clone())
+        } else if self.open.are_answered_by(results) {
+            None
+        } else {
+            // An attempt is repeated whole: what it answered is answered again.
+            let repeats = |open: &OpenCalls| open.len() == results.len() && open.are_answered_by(results);
+            let before = partial.map(|(before, _)| before).filter(|before| repeats(&before.open)).cloned();
+            before.or_else(|| {
+                let open = self.messages.get(asked).map(OpenCalls::of)?;
+                repeats(&open).then_some(Mark { messages: asked + 1, open })
+            })
+        };
+        if let Some(mark) = mark {
+            self.messages.truncate(mark.messages);
+            self.open = mark.open;
+            self.newest = Newest::Round { asked };
+        }
+    }
+
+    /// What to go on with after this exchange, if its reply broke off and it continues the newest round.
+    fn partial_of(&self, exchange: &Exchange) -> Option<Newest> {
+        let Newest::Round { asked } = self.newest else { return None };
+        let first = exchange.messages.first().filter(|_| exchange.incomplete)?;
+        let continues = if self.open.is_empty() {
+            *first.role() == Role::Assistant
+        } else {
+            self.open.are_answered_by(std::slice::from_ref(first))
+        };
+        let before = Mark { messages: self.messages.len(), open: self.open.clone() };
+        continues.then_some(Newest::Partial { asked, before, continues: exchange.continues })
     }
 
     /// Gives every open call its constant result, as the next message that is no tool result would.
     pub fn close(&mut self) {
+        if !self.open.is_empty() {
+            self.newest = Newest::Settled;
+        }
         let abandoned = self.open.0.drain(..).map(|id| Message::tool(id, ABANDONED));
         self.messages.extend(abandoned);
     }
@@ -69,6 +174,13 @@ impl View {
     #[must_use]
     pub const fn open(&self) -> &OpenCalls {
         &self.open
+    }
+
+    /// Whether all calls of the newest round have their results and the model has said nothing after them: its reply is what is
+    /// missing. A [call](crate::TurnInput) then needs no input.
+    #[must_use]
+    pub const fn awaits_reply(&self) -> bool {
+        matches!(self.newest, Newest::Round { .. }) && self.open.is_empty()
     }
 
     /// The messages so far.
@@ -103,9 +215,20 @@ impl OpenCalls {
         answered.map(|position| self.0.remove(position)).is_some()
     }
 
+    /// Whether each of these tool messages would answer one of them, one after the other.
+    #[must_use]
+    pub fn are_answered_by(&self, results: &[Message]) -> bool {
+        let mut answered = vec![false; self.0.len()];
+        results.iter().all(|result| {
+            let mut calls = self.0.iter().zip(&mut answered);
+            let call = calls.find(|(id, answered)| !**answered && Some(&***id) == result.tool_call_id());
+            call.map(|(_, answered)| *answered = true).is_some()
+        })
+    }
+
     /// Whether there is none.
     #[must_use]
-    pub fn is_empty(&self) -> bool {
+    pub const fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
@@ -233,7 +356,7 @@ pub(crate) mod tests {
             let cut = cut.min(log.len());
             let (shorter, longer) = (view(&log[..cut]), view(&log));
             prop_assert!(longer.messages().starts_with(shorter.messages()));
-            let mut rest = View { messages: vec![], open: shorter.open().clone() };
+            let mut rest = View { open: shorter.open().clone(), ..View::default() };
             rest.extend(&log[cut..]);
             prop_assert_eq!(&longer.messages()[shorter.messages().len()..], rest.messages());
         }

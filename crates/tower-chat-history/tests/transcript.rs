@@ -4,7 +4,7 @@
 
 use tower_chat_history::{
     ConversationId, Engine, HistoryError, HistoryOptions, HistoryStoreExt as _, InputMode, MemoryStore, Message,
-    OnLoadFailure, Reply, Turn, TurnInput,
+    OnLoadFailure, OnTranscriptMismatch, Reply, Turn, TurnInput,
 };
 use tower_chat_history_test::{Fault, FaultStore, Op};
 
@@ -82,4 +82,43 @@ async fn a_transcript_stands_for_a_history_that_cannot_be_loaded() {
     store.fail(Op::Load, 1, Fault::Unavailable);
     caller.say(&[Message::tool("x", "r")], r#"{"role":"assistant","content":"a"}"#).await;
     assert_eq!(store.conversation(&id()).messages().await.unwrap(), caller.messages, "only what is new is stored");
+}
+
+#[tokio::test]
+async fn a_caller_that_trims_its_replies_goes_on_and_the_log_keeps_them_as_they_were() {
+    let store = MemoryStore::new();
+    let mut caller = Caller { engine: Engine::new(store.clone()), messages: vec![] };
+    caller.say(&[Message::user("u0")], r#"{"role":"assistant","content":"\n a0 \n"}"#).await;
+    caller.messages[1] = Message::assistant(caller.messages[1].text().trim());
+    caller.messages.push(Message::user("u1"));
+    let turn = caller.begin().await.unwrap();
+    assert_eq!(turn.window()[1].text(), "\n a0 \n", "the log's own text is sent");
+}
+
+#[tokio::test]
+async fn where_the_log_is_trusted_only_what_is_new_is_sent_and_the_report_says_so() {
+    let options = HistoryOptions::new().on_transcript_mismatch(OnTranscriptMismatch::TrustLog);
+    let mut caller = Caller { engine: Engine::with_options(MemoryStore::new(), options), messages: vec![] };
+    caller.say(&[Message::user("u0")], r#"{"role":"assistant","content":"a0"}"#).await;
+    caller.messages = vec![Message::user("u0"), Message::assistant("edited"), Message::user("u1")];
+    let turn = caller.begin().await.unwrap();
+    assert_eq!(turn.context(), [Message::user("u0"), Message::assistant("a0"), Message::user("u1")]);
+    let report = turn.commit(Reply::new(Message::assistant("a1"))).await.unwrap();
+    assert_eq!(report.transcript_mismatch.map(|parted| parted.position), Some(1));
+
+    let sound = [Message::user("u0"), Message::assistant("a0"), Message::user("u1"), Message::assistant("a1")];
+    caller.messages = [&sound[..], &[Message::user("u2")]].concat();
+    let turn = caller.begin().await.unwrap();
+    assert_eq!(turn.context(), caller.messages);
+    let report = turn.commit(Reply::new(Message::assistant("a2"))).await.unwrap();
+    assert_eq!(report.transcript_mismatch, None);
+}
+
+#[tokio::test]
+async fn results_for_calls_that_a_trusted_log_does_not_have_are_refused() {
+    let options = HistoryOptions::new().on_transcript_mismatch(OnTranscriptMismatch::TrustLog);
+    let mut caller = Caller { engine: Engine::with_options(MemoryStore::new(), options), messages: vec![] };
+    caller.say(&[Message::user("u0")], r#"{"role":"assistant","content":"a0"}"#).await;
+    caller.messages = vec![Message::user("u0"), Message::from_json(calls("x")).unwrap(), Message::tool("x", "r")];
+    let Err(HistoryError::Input(_)) = caller.begin().await else { panic!("it began") };
 }

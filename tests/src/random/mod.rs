@@ -41,9 +41,8 @@ impl std::fmt::Debug for Scenario {
 }
 
 /// All scenarios.
-pub const SCENARIOS: &[Scenario] = &[
-    Scenario { name: "engine", about: "any conversation, any log, any budget, any summarizer", run: engine::run },
-];
+pub const SCENARIOS: &[Scenario] =
+    &[Scenario { name: "engine", about: "any conversation, any log, any budget, any summarizer", run: engine::run }];
 
 /// The scenario of that name.
 #[must_use]

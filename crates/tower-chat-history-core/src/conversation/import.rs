@@ -2,16 +2,17 @@
 
 use super::{Conversation, settle};
 use crate::{
-    Append, Exchange, ExchangeId, Expect, ForeignShape, HistoryStore, Message, Recorded, StoreError,
-    split::{answers, exchanges},
+    Append, Expect, ForeignShape, HistoryStore, Message, Recorded, StoreError,
+    split::{Tail, exchanges},
 };
 
 impl<S: HistoryStore + ?Sized> Conversation<'_, S> {
     /// Adds a ready log to the end of the conversation and returns how many exchanges it became.
     ///
     /// An exchange ends at each assistant message; messages after the last one become an exchange without a reply. Tool
-    /// results that answer the calls of the exchange before continue its turn. Nothing else is checked: a broken log is
-    /// kept as it is, and repaired only in what is sent.
+    /// results that answer open calls continue the turn of these calls, and what would leave them open does not begin a turn:
+    /// an exchange of nothing but tool results and blank replies. Nothing else is checked: a broken log is kept as it is,
+    /// and repaired only in what is sent.
     ///
     /// Each exchange is one write. The import expects to be the only writer: if another one comes between, it stops with
     /// [`StoreError::Conflict`], and [`ImportError::Store`] says how much is in. A write whose outcome is unknown is repeated
@@ -36,17 +37,17 @@ impl<S: HistoryStore + ?Sized> Conversation<'_, S> {
         let (mut imported, mut written) = (0, 0);
         let at = |exchanges, messages| move |source| ImportError::Store { exchanges, messages, source };
         let end = self.end().await.map_err(at(0, 0))?;
-        let (mut expect, mut last) =
-            end.map_or((Expect::Absent, None), |(revision, mut turn)| (Expect::Exactly(revision), turn.pop()));
+        let mut expect = end.as_ref().map_or(Expect::Absent, |(revision, _)| Expect::Exactly(*revision));
+        let mut tail = Tail::default();
+        end.iter().flat_map(|(_, turn)| turn).for_each(|recorded| tail.push(recorded));
         for messages in exchanges(messages) {
-            let mut exchange = Exchange::new(ExchangeId::generate(), messages);
-            exchange.continues = last.as_ref().filter(|last| answers(&exchange, &last.exchange)).map(|last| last.seq);
+            let exchange = tail.exchange(messages);
             let append = Append::new(expect, exchange.clone());
             let (appended, _) = settle(self.store, self.id, append).await.map_err(at(imported, written))?;
             expect = Expect::Exactly(appended.revision);
             imported += 1;
             written += exchange.messages.len();
-            last = Some(Recorded::new(appended.seq, exchange));
+            tail.push(&Recorded::new(appended.seq, exchange));
         }
         Ok(imported)
     }

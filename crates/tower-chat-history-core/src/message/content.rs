@@ -26,6 +26,16 @@ impl Message {
         }
     }
 
+    /// Returns the texts that [`text`](Self::text) joins: the content itself, or each of its text parts.
+    #[must_use]
+    pub fn texts(&self) -> Vec<Cow<'_, str>> {
+        match self.content() {
+            Content::Text(text) => vec![text],
+            Content::Parts(parts) => parts.iter().filter_map(|part| index::part_text(part)).map(Cow::Owned).collect(),
+            Content::None | Content::Other(_) => Vec::new(),
+        }
+    }
+
     /// This message with that text in place of its content. All other fields are kept as they are written.
     #[must_use]
     pub fn with_text(&self, text: &str) -> Self {

@@ -15,7 +15,7 @@ use super::{
     turn::{Begun, Target},
 };
 use crate::{
-    History, HistoryError, NotStored, OnConflict, OnLoadFailure, Outcome,
+    History, HistoryError, NotStored, OnConflict, OnLoadFailure, OnTranscriptMismatch, Outcome,
     budget::{Limits, TrimReason},
     error_chain::chain,
     plan::{Given, Plan, Refused, plan},
@@ -66,7 +66,7 @@ impl Engine {
         span: &Span,
     ) -> Result<Turn, HistoryError> {
         let call = Call::new(self, input, span.clone())?;
-        let permit = self.wait(&call, release).await?;
+        let permit = self.wait(&call.conversation, &call.span, release).await?;
         let mut seen = self.look(&call).await?;
         if let (History::Absent, Some(key)) = (seen.history, call.calibration) {
             self.shared.calibration.forget(key);
@@ -99,16 +99,17 @@ impl Engine {
             }
         };
         // Where there is no history to compare with, what the caller resent is the best there is.
-        let resent = match history {
-            History::Unavailable => Recorded::log(call.transcript.clone()),
-            History::Absent | History::Loaded => {
-                transcript::check(&call.transcript, window.as_ref())?;
-                Vec::new()
+        let (mut resent, mut mismatch) = (Vec::new(), None);
+        match (history, policy.on_transcript_mismatch) {
+            (History::Unavailable, _) => resent = Recorded::log(call.transcript.clone()),
+            (_, OnTranscriptMismatch::Fail) => transcript::check(&call.transcript, window.as_ref())?,
+            (_, OnTranscriptMismatch::TrustLog) => {
+                mismatch = transcript::check(&call.transcript, window.as_ref()).err();
             }
-        };
+        }
         let loaded = window.iter().flat_map(|window| &window.exchanges);
         let loaded = loaded.map(|recorded| recorded.exchange.messages.len()).sum();
-        Ok(Seen { history, window, resent, loaded })
+        Ok(Seen { history, window, resent, loaded, mismatch })
     }
 
     /// Counts, and decides what is sent.
@@ -217,6 +218,7 @@ impl Engine {
             truncated: window.is_some_and(|window| window.truncated),
             abridged: seen.is_abridged() || fit.evicted.messages > 0 || fit.trimming.is_shortened(),
             streamed: false,
+            transcript_mismatch: seen.mismatch,
             superseded_calls: superseded,
             downgraded: 0,
             tokens,

@@ -14,9 +14,9 @@ use super::{
     summaries::{Made, first_uncovered},
 };
 use crate::{
-    History, HistoryError, InputError, TurnTokens,
+    History, HistoryError, TranscriptError, TurnTokens,
     budget::CalibrationKey,
-    plan::Plan,
+    plan::{Plan, opens_turn},
     report::ReportSender,
     summary::SummaryReport,
     tokens::{ByteEstimate, TokenCounter as _},
@@ -43,9 +43,6 @@ impl Call {
     pub(super) fn new(engine: &Engine, input: TurnInput, span: Span) -> Result<Self, HistoryError> {
         input.check()?;
         let TurnInput { conversation, exchange, transcript, input, choices, request, counter, options } = input;
-        if input.is_empty() {
-            return Err(InputError::Empty.into());
-        }
         let policy = engine.options();
         if policy.measures_time() && Handle::try_current().is_err() {
             return Err(HistoryError::NoRuntime);
@@ -80,6 +77,8 @@ pub(super) struct Seen {
     pub(super) resent: Vec<Recorded>,
     /// How many messages there were.
     pub(super) loaded: usize,
+    /// Where what the caller resent differs from the log, which stands all the same.
+    pub(super) mismatch: Option<TranscriptError>,
 }
 
 impl Seen {
@@ -116,7 +115,7 @@ impl Seen {
     /// How many turns the window has, with the one that is under way.
     pub(super) fn turns(&self) -> usize {
         let exchanges = self.window.iter().flat_map(|window| &window.exchanges);
-        exchanges.filter(|recorded| recorded.exchange.opens_turn()).count().saturating_add(1)
+        exchanges.filter(|recorded| opens_turn(recorded)).count().saturating_add(1)
     }
 
     /// Whether something left the window that no summary covers.

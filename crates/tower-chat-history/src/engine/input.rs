@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
-use tower_chat_history_core::{ConversationId, ExchangeId, Message};
+use tower_chat_history_core::{ConversationId, ExchangeId, Message, Role};
 
 use super::RequestInfo;
 use crate::{
@@ -78,12 +78,15 @@ impl TurnInput {
             Keep::Exchange | Keep::Nothing => &[],
         };
         refuse_foreign(self.transcript.iter().chain(&self.input))?;
-        refuse_foreign(instead)
+        refuse_foreign(instead)?;
+        let is_reply = |message: &Message| *message.role() == Role::Assistant && message.tool_calls().is_empty();
+        let reply = self.input.iter().position(is_reply);
+        reply.map_or(Ok(()), |position| Err(InputError::Resent { position }))
     }
 }
 
 /// Refuses messages of other APIs: their tool calls and results would not be seen, and so neither kept together nor checked.
-fn refuse_foreign<'a>(messages: impl IntoIterator<Item = &'a Message>) -> Result<(), InputError> {
+pub(super) fn refuse_foreign<'a>(messages: impl IntoIterator<Item = &'a Message>) -> Result<(), InputError> {
     let mut shapes = messages.into_iter().map(Message::foreign_shape).enumerate();
     let foreign = shapes.find_map(|(position, shape)| Some((position, shape?)));
     foreign.map_or(Ok(()), |(position, shape)| Err(InputError::Foreign { position, shape }))

@@ -34,6 +34,7 @@ mod load;
 mod queue;
 mod reply;
 mod request;
+mod results;
 mod retention;
 mod save;
 mod summaries;
@@ -53,6 +54,7 @@ pub use self::{
     input::{CallOptions, TurnInput},
     reply::Reply,
     request::RequestInfo,
+    results::{StoredResults, ToolResults},
     retention::Retention,
     transcript::InputMode,
     turn::Turn,

@@ -8,11 +8,13 @@ use std::{
 
 use futures_util::FutureExt as _;
 use tokio::runtime::Handle;
-use tower_chat_history_core::{Append, Appended, ExchangeId, Load, Loaded, Message, StoreError, Timestamp};
+use tower_chat_history_core::{
+    Append, Appended, ConversationId, ExchangeId, Load, Loaded, Message, StoreError, Timestamp,
+};
 use tracing::{Instrument as _, Span};
 
 use super::{
-    Reply, Turn,
+    Engine, Reply, Turn,
     retention::Added,
     summaries::{Made, TurnEnd},
     timer,
@@ -76,7 +78,8 @@ impl Turn {
         if is_duplicate {
             return Outcome::Duplicate { revision, seq };
         }
-        let moved = continues.is_some_and(|continues| continues.next() != seq);
+        // Attempts that broke off and results that were stored before stood there already.
+        let moved = continues.is_some() && self.next().is_some_and(|next| next != seq);
         Outcome::Stored { revision, seq, moved, incomplete }
     }
 
@@ -102,22 +105,29 @@ impl Turn {
     /// Appends; without the compaction, where the log has become another one meanwhile in which it breaks the rules. The
     /// exchange is paid for.
     async fn append_with_or_without(&self, append: Append, attempts: &mut u32) -> Result<Appended, SaveError> {
-        match self.append(append.clone(), attempts).await {
+        let (engine, conversation) = (self.engine(), self.conversation());
+        match engine.append(conversation, append.clone(), attempts).await {
             Err(SaveError::Store(StoreError::Compaction(error))) if append.compact.is_some() => {
                 tracing::warn!(error = %chain(&error), "an exchange is stored without its compaction");
-                self.append(Append::new(append.expect, append.exchange), attempts).await
+                engine.append(conversation, Append::new(append.expect, append.exchange), attempts).await
             }
             decided => decided,
         }
     }
+}
 
+impl Engine {
     /// Appends, and repeats what may pass: the exchange id makes a repetition harmless, also when the outcome is unknown.
-    async fn append(&self, append: Append, attempts: &mut u32) -> Result<Appended, SaveError> {
-        let options = self.engine().options();
+    pub(super) async fn append(
+        &self,
+        conversation: &ConversationId,
+        append: Append,
+        attempts: &mut u32,
+    ) -> Result<Appended, SaveError> {
         let mut pause = FIRST_PAUSE;
-        for _ in 1..options.save_attempts {
+        for _ in 1..self.options().save_attempts {
             *attempts += 1;
-            match self.append_once(append.clone()).await {
+            match self.append_once(conversation, append.clone()).await {
                 Err(error) if may_pass(&error) => {
                     let kind = error.kind();
                     tracing::warn!(error.type = kind, error = %chain(&error), "storing an exchange failed; it is tried again");
@@ -128,14 +138,12 @@ impl Turn {
             }
         }
         *attempts += 1;
-        self.append_once(append).await
+        self.append_once(conversation, append).await
     }
 
-    async fn append_once(&self, append: Append) -> Result<Appended, SaveError> {
-        let store = self.engine().store();
-        let append = AssertUnwindSafe(store.append(self.conversation(), append)).catch_unwind();
-        let limit = self.engine().options().store_timeout;
-        let appended = timer::timeout(limit, append).await.map_err(SaveError::Timeout)?;
+    async fn append_once(&self, conversation: &ConversationId, append: Append) -> Result<Appended, SaveError> {
+        let append = AssertUnwindSafe(self.store().append(conversation, append)).catch_unwind();
+        let appended = timer::timeout(self.options().store_timeout, append).await.map_err(SaveError::Timeout)?;
         appended.map_err(|_| SaveError::Panicked)?.map_err(SaveError::Store)
     }
 }

@@ -1,6 +1,8 @@
 //! Callers that resend what they have.
 
-use tower_chat_history_core::{Message, Recorded, Role, Seq, Window};
+use std::borrow::Cow;
+
+use tower_chat_history_core::{Exchange, Message, Recorded, Role, Seq, Window};
 
 use crate::TranscriptError;
 
@@ -8,15 +10,17 @@ use crate::TranscriptError;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum InputMode {
-    /// Everything behind the head.
+    /// Everything behind the head. A reply among it (an assistant message without tool calls) is refused with
+    /// [`InputError::Resent`](crate::InputError::Resent): the caller resends what the log has.
     #[default]
     New,
     /// What comes after the last assistant message. The caller keeps its own list and sends all of it, as code that was
     /// written without history does: what stands before the input is compared with the log's end, and the window is sent in
     /// its place.
     ///
-    /// So the caller's list must be what was stored: take a reply out of it that was interrupted or not saved, and do not
-    /// store other messages than those that were sent.
+    /// So the caller's list must be what was stored, apart from white space around texts. It may lack a reply that broke off and
+    /// whose text was kept. Take a reply out of it that was not saved, and do not store other messages than those that were
+    /// sent. [`OnTranscriptMismatch`](crate::OnTranscriptMismatch) says what another list does.
     Transcript,
 }
 
@@ -44,25 +48,60 @@ impl InputMode {
 
 /// Checks that a transcript is the end of the log, as far as that is loaded.
 ///
-/// Messages are compared by role, text and calls, and not by bytes: clients drop fields that their types do not know. A
-/// transcript that is longer than what is loaded agrees if the log goes on before that; an empty one always agrees.
+/// Messages are compared by role, text and calls, and not by bytes: clients drop fields that their types do not know, and trim
+/// texts. A transcript that is longer than what is loaded agrees if the log goes on before that; an empty one always agrees.
+///
+/// A caller need not have what it may not know of: an exchange whose reply broke off, and results that were stored without a
+/// call.
 pub(crate) fn check(transcript: &[Message], loaded: Option<&Window>) -> Result<(), TranscriptError> {
-    let log = loaded.into_iter().flat_map(|window| &window.exchanges).flat_map(messages);
-    let log: Vec<(Seq, &Message)> = log.collect();
-    let mut expected = log.iter().rev();
-    for (position, message) in transcript.iter().enumerate().rev() {
-        match expected.next() {
-            Some((_, logged)) if says_the_same(message, logged) => {}
-            Some((seq, _)) => return Err(TranscriptError { position, seq: Some(*seq) }),
-            None if loaded.is_some_and(goes_on_before) => return Ok(()),
-            None => return Err(TranscriptError { position, seq: None }),
-        }
+    // How many of the caller's messages stand before those that were found: one number, and one more for each exchange that
+    // the caller may or may not have.
+    let mut left = vec![transcript.len()];
+    let mut parted: Option<TranscriptError> = None;
+    if transcript.is_empty() {
+        return Ok(());
     }
-    Ok(())
+    for Recorded { seq, exchange, .. } in loaded.into_iter().flat_map(|window| window.exchanges.iter().rev()) {
+        let mut next = Vec::with_capacity(left.len() + 1);
+        for end in left {
+            if may_be_unknown(exchange) {
+                next.push(end);
+            }
+            match without(&transcript[..end], exchange) {
+                Ok(0) => return Ok(()),
+                Ok(rest) => next.push(rest),
+                Err(position) => {
+                    if parted.is_none_or(|parted| position <= parted.position) {
+                        parted = Some(TranscriptError { position, seq: Some(*seq) });
+                    }
+                }
+            }
+        }
+        next.sort_unstable();
+        next.dedup();
+        left = next;
+    }
+    let Some(rest) = left.first() else { return parted.map_or(Ok(()), Err) };
+    if loaded.is_some_and(goes_on_before) {
+        return Ok(());
+    }
+    let before = TranscriptError { position: rest.saturating_sub(1), seq: None };
+    Err(parted.filter(|parted| parted.position < before.position).unwrap_or(before))
 }
 
-fn messages(recorded: &Recorded) -> impl DoubleEndedIterator<Item = (Seq, &Message)> {
-    recorded.exchange.messages.iter().map(|message| (recorded.seq, message))
+/// How many of the messages stand before those of the exchange, or the position of the last one that is another.
+fn without(messages: &[Message], exchange: &Exchange) -> Result<usize, usize> {
+    let pairs = messages.iter().enumerate().rev().zip(exchange.messages.iter().rev());
+    for ((position, message), logged) in pairs {
+        if !says_the_same(message, logged) {
+            return Err(position);
+        }
+    }
+    Ok(messages.len().saturating_sub(exchange.messages.len()))
+}
+
+fn may_be_unknown(exchange: &Exchange) -> bool {
+    exchange.incomplete || exchange.messages.iter().all(Message::is_tool_result)
 }
 
 /// Whether the log has exchanges before those that were loaded, or had them before it was pruned.
@@ -75,12 +114,29 @@ fn says_the_same(one: &Message, other: &Message) -> bool {
         || one.role() == other.role()
             && one.tool_call_id() == other.tool_call_id()
             && one.tool_calls() == other.tool_calls()
-            && one.text() == other.text()
+            && has_same_text(one, other)
+}
+
+/// Whether two messages have the same text, apart from white space around it or around its parts.
+fn has_same_text(one: &Message, other: &Message) -> bool {
+    let (ones, others) = (one.texts(), other.texts());
+    let said = |texts: &[Cow<'_, str>]| {
+        texts.iter().map(|text| trim(text).to_owned()).filter(|text| !text.is_empty()).collect()
+    };
+    let whole = |texts: &[Cow<'_, str>]| trim(&texts.concat()).to_owned();
+    let (a, b): (Vec<String>, Vec<String>) = (said(&ones), said(&others));
+    a == b || whole(&ones) == whole(&others)
+}
+
+/// The text without what any language's `trim` takes off.
+fn trim(text: &str) -> &str {
+    text.trim_matches(|c: char| c.is_whitespace() || matches!(c, '\u{feff}' | '\u{1c}'..='\u{1f}'))
 }
 
 #[cfg(test)]
 mod tests {
-    use tower_chat_history_core::{Exchange, ExchangeId, Incarnation, Revision};
+    use proptest::prelude::*;
+    use tower_chat_history_core::{ExchangeId, Incarnation, Revision};
 
     use super::*;
     use crate::view::tests::calls;
@@ -134,5 +190,55 @@ mod tests {
             check(&[Message::user("u1"), calls(&["y"])], Some(&logged)),
             Err(TranscriptError { position: 1, seq: Some(Seq::new(1)) })
         );
+    }
+
+    #[test]
+    fn white_space_around_texts_and_parts_makes_no_difference() {
+        let parts = |parts: &[&str]| {
+            let parts: Vec<String> = parts.iter().map(|text| format!(r#"{{"type":"text","text":"{text}"}}"#)).collect();
+            Message::from_json(format!(r#"{{"role":"user","content":[{}]}}"#, parts.join(","))).unwrap()
+        };
+        let same = |one: &Message, other: &Message| says_the_same(one, other) && says_the_same(other, one);
+        assert!(same(&Message::assistant(" a b\n\n"), &Message::assistant("a b")));
+        assert!(same(&Message::tool("x", "r\n"), &Message::tool("x", "r")));
+        assert!(same(&parts(&[" a ", "b "]), &parts(&["a", "b"])));
+        assert!(same(&parts(&[" a ", "b "]), &Message::user("a b")));
+        assert!(same(&Message::user("\u{feff}a\u{a0}"), &Message::user("a")));
+        assert!(!same(&Message::assistant("a  b"), &Message::assistant("a b")), "within it is text");
+        assert!(!same(&parts(&["a", "b"]), &parts(&["a", "c"])));
+    }
+
+    proptest! {
+        /// Whatever list a caller keeps of a conversation in which replies break off and results are stored one by one, with or
+        /// without those, it agrees; and with one other text it does not.
+        #[test]
+        fn a_list_agrees_with_or_without_what_the_caller_may_not_know_of(
+            exchanges in prop::collection::vec((0usize..3, any::<bool>()), 1..8),
+            other in prop::option::of(any::<prop::sample::Index>()),
+            from in any::<prop::sample::Index>(),
+        ) {
+            let (mut logged, mut list) = (vec![], vec![]);
+            for (at, (kind, has)) in exchanges.into_iter().enumerate() {
+                // The texts of attempts are alike, as those of repeated calls are.
+                let mut exchange = match kind {
+                    0 => Exchange::new(ExchangeId::generate(), [Message::tool("x", "r")]),
+                    1 => Exchange::new(ExchangeId::generate(), turn(0)),
+                    _ => Exchange::new(ExchangeId::generate(), turn(at as u64)),
+                };
+                exchange.incomplete = kind == 1;
+                if has || kind == 2 {
+                    list.extend(exchange.messages.clone());
+                }
+                logged.push(Recorded::new(Seq::new(at as u64), exchange));
+            }
+            let window = Window::new(Revision::new(Incarnation::random(), 1), None, logged, false);
+            list.drain(..from.index(list.len() + 1));
+            prop_assert_eq!(check(&list, Some(&window)), Ok(()));
+            if let Some(other) = other.filter(|_| !list.is_empty()) {
+                let at = other.index(list.len());
+                list[at] = Message::assistant("another");
+                prop_assert!(check(&list, Some(&window)).is_err());
+            }
+        }
     }
 }

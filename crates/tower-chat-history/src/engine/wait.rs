@@ -1,10 +1,10 @@
 //! Waiting for what is ahead of a call in its conversation.
 
-use tracing::Instrument as _;
+use tower_chat_history_core::ConversationId;
+use tracing::{Instrument as _, Span};
 
 use super::{
     Engine,
-    call::Call,
     queue::{Entered, QueuePermit},
 };
 use crate::{
@@ -17,10 +17,11 @@ impl Engine {
     /// to wait, it calls `release` before.
     pub(super) async fn wait(
         &self,
-        call: &Call,
+        conversation: &ConversationId,
+        turn: &Span,
         release: &mut (impl FnMut() + Send),
     ) -> Result<Option<QueuePermit>, HistoryError> {
-        let (in_flight, conversation) = (&self.shared.in_flight, &call.conversation);
+        let in_flight = &self.shared.in_flight;
         let permit = match self.options().on_conflict {
             OnConflict::Rebase | OnConflict::Reject => None,
             OnConflict::Serialize(queue) => Some(match self.shared.queues.enter(conversation, queue)? {
@@ -29,7 +30,7 @@ impl Engine {
                 // polling it here gets it done. So both are waited for at once.
                 Entered::Behind(place) => {
                     release();
-                    let span = telemetry::wait(&call.span, WaitFor::Queue);
+                    let span = telemetry::wait(turn, WaitFor::Queue);
                     let permit = place.wait(queue, in_flight).instrument(span.clone()).await;
                     if let Err(error) = &permit {
                         telemetry::fail(&span, error.kind());
@@ -40,7 +41,7 @@ impl Engine {
         };
         if in_flight.has(conversation) {
             release();
-            let span = telemetry::wait(&call.span, WaitFor::Saves);
+            let span = telemetry::wait(turn, WaitFor::Saves);
             in_flight.saved(conversation).instrument(span).await;
         }
         Ok(permit)

@@ -2,10 +2,13 @@
 
 use tower_chat_history_core::{Message, Seq, ToolCall};
 
-use super::{fit::Fitting, fold::Item};
+use super::{
+    fit::Fitting,
+    fold::{Item, Round},
+};
 use crate::budget::ClearResults;
 
-/// Clears the results of all calls before a position.
+/// Clears the results of all rounds that stand before a position with what follows them.
 pub(super) fn apply(items: &mut [Item], clear: &ClearResults, fitting: &Fitting<'_>, before: Seq) {
     let cleared: Vec<(usize, Message)> =
         clearable(items, clear, fitting, Seq::FIRST, before).map(|(at, message, _)| (at, message)).collect();
@@ -15,25 +18,34 @@ pub(super) fn apply(items: &mut [Item], clear: &ClearResults, fitting: &Fitting<
 }
 
 /// The position, `from` or behind it, before which results are cleared to gain that many tokens, or as many as can be.
-pub(super) fn position(items: &[Item], clear: &ClearResults, fitting: &Fitting<'_>, from: Seq, wanted: u64) -> Seq {
+///
+/// Results are cleared with what follows their round: those at the end of the log never, since the next exchange may add to
+/// them. `end` is the position of that exchange.
+pub(super) fn position(
+    items: &[Item],
+    clear: &ClearResults,
+    fitting: &Fitting<'_>,
+    (from, end): (Seq, Seq),
+    wanted: u64,
+) -> Seq {
     let is_result = |item: &&Item| item.message.is_tool_result();
-    let rounds: Vec<Seq> = items.iter().filter(is_result).filter_map(|item| item.round).collect();
+    let rounds: Vec<Round> = items.iter().filter(is_result).filter_map(|item| item.round).collect();
     // The round of the oldest result that is kept.
     let kept = rounds.len().checked_sub(clear.keep).and_then(|at| rounds.get(at).copied());
-    let end = match (kept, rounds.last()) {
-        (Some(kept), _) => kept,
-        (None, Some(last)) if clear.keep == 0 => last.next(),
-        (None, _) => return from,
+    let end = match kept {
+        Some(kept) => kept.followed.min(end),
+        None if clear.keep == 0 => end,
+        None => return from,
     };
     let (mut position, mut gained) = (from, 0_u64);
     for (at, _, gain) in clearable(items, clear, fitting, from, end) {
         let Some(round) = items[at].round else { continue };
         // A round that has begun is cleared to its end: its results stand before one position.
-        if gained >= wanted && round >= position {
+        if gained >= wanted && round.followed >= position {
             break;
         }
         gained = gained.saturating_add(gain);
-        position = position.max(round.next());
+        position = position.max(round.followed.next());
     }
     position
 }
@@ -52,7 +64,7 @@ fn clearable<'a>(
             calls = message.tool_calls();
             return None;
         }
-        if !round.is_some_and(|round| (from..to).contains(&round)) {
+        if !round.is_some_and(|round| (from..to).contains(&round.followed)) {
             return None;
         }
         let call = calls.iter().find(|call| Some(call.id()) == message.tool_call_id());

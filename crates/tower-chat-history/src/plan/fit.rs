@@ -78,7 +78,7 @@ pub(super) fn fit(
     let mut cleared_once = false;
     if let Some(clear) = fitting.clear {
         let wanted = if lasting { choice.gain(true).max(clear.at_least) } else { choice.gain(false) };
-        let position = clearing::position(&items, clear, fitting, log.seq(cleared), wanted);
+        let position = clearing::position(&items, clear, fitting, (log.seq(cleared), log.seq(log.len)), wanted);
         clearing::apply(&mut items, clear, fitting, position);
         choice.sizes = log.sizes(&items, cost);
         decided.trimming.cleared_results = log.index(position) > cleared;
@@ -108,9 +108,8 @@ pub(super) fn fit(
 }
 
 /// A window without a budget: all of it but what the cut leaves out.
-pub(super) fn unlimited(items: Vec<Item>, cut: &Cut, continues: Option<Seq>) -> Fit {
-    let rounds = continues.map_or(cut.rounds_start, |asked| asked.min(cut.rounds_start));
-    let is_sent = |item: &Item| item.round.is_none_or(|round| round >= rounds);
+pub(super) fn unlimited(items: Vec<Item>, cut: &Cut) -> Fit {
+    let is_sent = |item: &Item| item.round.is_none_or(|round| round.followed >= cut.rounds_start);
     let window = items.into_iter().filter(is_sent).map(|item| item.message).collect();
     Fit { window, ..Fit::default() }
 }

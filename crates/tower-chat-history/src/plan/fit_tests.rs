@@ -17,7 +17,7 @@ use crate::{
 
 /// What a message costs: by its bytes, or so that a longer text may cost less.
 #[derive(Clone, Copy, Debug)]
-enum Cost {
+pub(super) enum Cost {
     Bytes,
     Any,
 }
@@ -35,7 +35,7 @@ impl Cost {
     }
 }
 
-fn text(tokens: usize) -> String {
+pub(super) fn text(tokens: usize) -> String {
     "1234".repeat(tokens)
 }
 
@@ -51,7 +51,7 @@ fn turn(question: usize, rounds: &[(usize, usize)], answer: usize) -> Vec<Messag
     messages
 }
 
-fn any_turn() -> impl Strategy<Value = Vec<Message>> {
+pub(super) fn any_turn() -> impl Strategy<Value = Vec<Message>> {
     let sound = (0usize..40, prop::collection::vec((1usize..4, 0usize..60), 0..4), 1usize..40);
     prop_oneof![
         6 => sound.prop_map(|(question, rounds, answer)| turn(question, &rounds, answer)),
@@ -83,14 +83,14 @@ fn any_marks() -> impl Strategy<Value = Marks> {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Rule {
+pub(super) enum Rule {
     Newest,
     First,
     Important,
 }
 
 #[derive(Clone, Debug)]
-struct Policy {
+pub(super) struct Policy {
     limits: Limits,
     marks: Marks,
     clear: Option<ClearResults>,
@@ -99,7 +99,7 @@ struct Policy {
     cost: Cost,
 }
 
-fn any_policy() -> impl Strategy<Value = Policy> {
+pub(super) fn any_policy() -> impl Strategy<Value = Policy> {
     let clear = prop::option::of(
         (0usize..4, 0u64..50).prop_map(|(keep, least)| ClearResults::new().keep(keep).clear_at_least(least)),
     );
@@ -140,28 +140,44 @@ fn fitted_once(
     policy: &Policy,
     stores: bool,
 ) -> Result<Plan, Refused> {
-    let importance = Importance::new(|turn: &TrimTurn<'_>| (turn.tokens % 7) as f64);
-    let first = KeepFirst::new(2);
-    let trimmer: Option<&dyn Trimmer> = match policy.rule {
-        Rule::Newest => None,
-        Rule::First => Some(&first),
-        Rule::Important => Some(&importance),
-    };
-    let cost = |message: &Message| policy.cost.of(message);
-    let parts = PromptTokens { head: policy.head, input: policy.cost.total(input), ..PromptTokens::default() };
-    let (limits, marks, clear) = (policy.limits, policy.marks, policy.clear.as_ref());
-    let fitting = Some(Fitting { limits, marks, clear, trimmer, stores, parts, cost: &cost });
-    let (window, limit) = (window(log, cut), LoadLimit::default());
-    plan(&Given {
-        loaded: Some(&window),
-        resent: &[],
-        summary: None,
-        input,
-        instead: None,
-        limit,
-        on_open_turn: OnOpenTurn::Supersede,
-        fitting,
-    })
+    policy.plan(&window(log, cut), LoadLimit::default(), input, stores)
+}
+
+impl Policy {
+    pub(super) fn with_rule(self, rule: Rule) -> Self {
+        Self { rule, ..self }
+    }
+
+    /// What is planned of a window with that input.
+    pub(super) fn plan(
+        &self,
+        window: &Window,
+        limit: LoadLimit,
+        input: &[Message],
+        stores: bool,
+    ) -> Result<Plan, Refused> {
+        let importance = Importance::new(|turn: &TrimTurn<'_>| (turn.tokens % 7) as f64);
+        let first = KeepFirst::new(2);
+        let trimmer: Option<&dyn Trimmer> = match self.rule {
+            Rule::Newest => None,
+            Rule::First => Some(&first),
+            Rule::Important => Some(&importance),
+        };
+        let cost = |message: &Message| self.cost.of(message);
+        let parts = PromptTokens { head: self.head, input: self.cost.total(input), ..PromptTokens::default() };
+        let (limits, marks, clear) = (self.limits, self.marks, self.clear.as_ref());
+        let fitting = Some(Fitting { limits, marks, clear, trimmer, stores, parts, cost: &cost });
+        plan(&Given {
+            loaded: Some(window),
+            resent: &[],
+            summary: None,
+            input,
+            instead: None,
+            limit,
+            on_open_turn: OnOpenTurn::Supersede,
+            fitting,
+        })
+    }
 }
 
 fn prompt(plan: &Plan, input: &[Message]) -> Vec<Message> {
@@ -169,7 +185,7 @@ fn prompt(plan: &Plan, input: &[Message]) -> Vec<Message> {
 }
 
 /// That many cases, or as many as `PROPTEST_CASES` says.
-fn cases(cases: u32) -> ProptestConfig {
+pub(super) fn cases(cases: u32) -> ProptestConfig {
     let stated = std::env::var_os("PROPTEST_CASES").is_some();
     if stated { ProptestConfig::default() } else { ProptestConfig::with_cases(cases) }
 }
@@ -260,6 +276,8 @@ proptest! {
         let Ok(plan) = fitted_once(&log, None, &input, &policy, false) else { return Ok(()) };
         let room = u64::from(context) - policy.cost.total(&input);
         let (answers, asked) = (plan.continues.is_some(), plan.continues.unwrap_or_default());
+        // A round that the input leaves behind may be gone too: what follows it is the next exchange.
+        let most_rounds = log.len() as u64 + u64::from(!answers);
         let may_start = |recorded: &&Recorded| {
             recorded.seq == Seq::FIRST || recorded.exchange.opens_turn() && recorded.exchange.messages[0].role().as_str() != "assistant"
         };
@@ -267,11 +285,7 @@ proptest! {
         let last = starts.iter().rev().find(|start| !answers || **start <= asked).copied().unwrap_or_default();
         let mut most = if answers { None } else { Some(0) };
         for start in starts.into_iter().filter(|start| *start <= last) {
-            for rounds in 0..=log.len() as u64 {
-                let rounds = Seq::new(rounds);
-                if answers && rounds > asked {
-                    continue;
-                }
+            for rounds in (0..=most_rounds).map(Seq::new) {
                 let mut cut = Cut::window_from(start);
                 cut.rounds_start = rounds.max(start);
                 let window = window(&log, Some(&cut));

@@ -2,15 +2,19 @@
 
 use tower_chat_history_core::Message;
 
-use crate::{InputError, OpenCalls};
+use crate::{InputError, OpenCalls, View};
 
-/// Checks that the input can stand behind a log with these open calls, and says whether it answers them.
+/// Checks that the input can stand behind a log with that view, and says whether it continues the newest round: it answers the
+/// open calls, or is empty where only the model's reply is missing.
 ///
 /// The input must be whole: results answer calls that are there, all of them, and it leaves no call of its own open. A new
 /// question on open calls is legal here; what then becomes of them is policy.
-pub(crate) fn check_input(open: &OpenCalls, input: &[Message]) -> Result<bool, InputError> {
-    let answers = input.first().ok_or(InputError::Empty)?.is_tool_result();
-    let mut open = if answers { open.clone() } else { OpenCalls::default() };
+pub(crate) fn check_input(view: &View, input: &[Message]) -> Result<bool, InputError> {
+    let Some(first) = input.first() else {
+        return if view.awaits_reply() { Ok(true) } else { Err(InputError::Empty) };
+    };
+    let answers = first.is_tool_result();
+    let mut open = if answers { view.open().clone() } else { OpenCalls::default() };
     for (position, message) in input.iter().enumerate() {
         if message.is_tool_result() {
             if !open.answer(message) {

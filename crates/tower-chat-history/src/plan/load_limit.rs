@@ -2,6 +2,8 @@
 
 use tower_chat_history_core::{Cut, LoadLimit, Window};
 
+use super::log::opens_turn;
+
 /// A load that its limit cut off moves the window's start for good, and at once to 75% of the limit: were it left to the
 /// limit, the start would slide with every turn and no provider could cache the prompt.
 pub(super) fn cut_truncated(window: &Window, limit: LoadLimit) -> Option<Cut> {
@@ -18,7 +20,7 @@ pub(super) fn cut_truncated(window: &Window, limit: LoadLimit) -> Option<Cut> {
         if start.is_some() && (messages > keep.0 || bytes > keep.1) {
             break;
         }
-        if recorded.exchange.opens_turn() {
+        if opens_turn(recorded) {
             start = Some(recorded.seq);
         }
     }

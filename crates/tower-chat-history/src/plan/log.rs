@@ -1,11 +1,18 @@
 //! What is known of a window's exchanges.
 
-use tower_chat_history_core::{Cut, Recorded, Role, Seq};
+use tower_chat_history_core::{Cut, Message, Recorded, Role, Seq};
 
 use super::{
     fold::Item,
     sizes::{Positions, Sizes, index},
 };
+
+/// Whether a window may start at an exchange: it opens a turn, and has a message that closes the calls which are open before it.
+/// An exchange of nothing but results and blank replies leaves them open.
+pub(crate) fn opens_turn(recorded: &Recorded) -> bool {
+    let closes = |message: &Message| !message.is_tool_result() && !message.is_blank_reply();
+    recorded.exchange.opens_turn() && recorded.exchange.messages.iter().any(closes)
+}
 
 /// A window's exchanges, by index behind the first one.
 pub(super) struct Log {
@@ -26,12 +33,8 @@ impl Log {
     pub(super) fn of(exchanges: &[Recorded], cut: &Cut, continues: Option<Seq>) -> Self {
         let len = exchanges.len();
         let first = exchanges.first().map_or(cut.window_start, |recorded| recorded.seq);
-        let mut base = Positions::of(cut, first, len);
-        if let Some(seq) = continues {
-            // A summary may have been stored for a question that has not come yet, and left out the round that it would close.
-            base.rounds = base.rounds.min(index(seq, first));
-        }
-        let opens = |at: &usize| *at == base.window || exchanges[*at].exchange.opens_turn();
+        let base = Positions::of(cut, first, len);
+        let opens = |at: &usize| *at == base.window || opens_turn(&exchanges[*at]);
         let openings: Vec<usize> = (base.window..len).filter(opens).collect();
         let is_asked = |at: &usize| {
             let first = exchanges[*at].exchange.messages.first();
@@ -42,9 +45,12 @@ impl Log {
             Some(seq) => {
                 let asked = index(seq, first).min(len);
                 let turn = starts.iter().rev().copied().find(|start| *start <= asked);
-                Positions { window: turn.unwrap_or(base.window), rounds: asked.max(base.rounds) }
+                // The round that the input continues is followed by nothing, so it stays.
+                Positions { window: turn.unwrap_or(base.window), rounds: len }
             }
-            None => Positions { window: len, rounds: len },
+            // A round that the input leaves behind may be gone for this call. It is stored by the next one, if at all: this
+            // one may come to nothing, and the round be continued.
+            None => Positions { window: len, rounds: len + 1 },
         };
         starts.push(len);
         Self { first, len, base, starts, openings, most, continues: continues.is_some() }

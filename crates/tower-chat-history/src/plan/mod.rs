@@ -9,14 +9,19 @@ mod fold;
 mod input;
 mod load_limit;
 mod log;
+#[cfg(test)]
+mod sequence_tests;
 mod sizes;
 mod trimming;
 
 use tower_chat_history_core::{Cut, LoadLimit, Message, Recorded, Seq, Window};
 
-pub(crate) use self::fit::{Fit, Fitting};
+pub(crate) use self::{
+    fit::{Fit, Fitting},
+    log::opens_turn,
+};
 use self::{fold::Folded, input::check_input, load_limit::cut_truncated};
-use crate::{InputError, OnOpenTurn, budget::DoesNotFit};
+use crate::{InputError, OnOpenTurn, OpenCalls, budget::DoesNotFit};
 
 /// What to send before the input, and what to record beside it.
 #[derive(Debug, Default)]
@@ -68,30 +73,40 @@ pub(crate) fn plan(given: &Given<'_>) -> Result<Plan, Refused> {
     let start = exchanges.partition_point(|recorded| recorded.seq < cut.window_start);
     let exchanges = &exchanges[start..];
 
-    let mut folded = Folded::of(exchanges);
-    let answers = check_input(folded.open(), input)?;
+    let mut folded = Folded::of(exchanges, cut.window_start);
+    folded.make_way_for(input);
+    let answers = check_input(folded.view(), input)?;
     if let Some(instead) = instead
-        && check_input(folded.open(), instead)? != answers
+        && check_input(folded.view(), instead)? != answers
     {
         return Err(InputError::InsteadDiffers.into());
     }
-    let superseded = if answers { 0 } else { folded.open().len() };
+    let superseded = if answers { 0 } else { folded.view().open().len() };
+    if let Some(position) = folded.open_calls_in(input) {
+        return Err(InputError::Resent { position }.into());
+    }
     if superseded > 0 {
         if on_open_turn == OnOpenTurn::Reject {
             return Err(InputError::TurnOpen { calls: superseded }.into());
         }
         folded.close();
     }
-    let continues = folded.asked_by.filter(|_| answers);
+    let continues = folded.asked_by().filter(|_| answers);
     let items = folded.into_items();
     let mut fit = match fitting {
         Some(fitting) => fit::fit(items, exchanges, &cut, continues, fitting).map_err(Refused::DoesNotFit)?,
-        None => fit::unlimited(items, &cut, continues),
+        None => fit::unlimited(items, &cut),
     };
     fit.window.splice(0..0, summary.cloned());
     fit.cut = fit.cut.or(truncated).filter(|_| loaded.is_some());
     // What was resent has no positions that anybody else knows.
     Ok(Plan { fit, continues: continues.filter(|_| loaded.is_some()), superseded })
+}
+
+/// The calls of a window that are open, and the exchange of the newest calls.
+pub(crate) fn newest_round(window: &Window) -> (OpenCalls, Option<Seq>) {
+    let folded = Folded::of(&window.exchanges, Seq::FIRST);
+    (folded.view().open().clone(), folded.asked_by())
 }
 
 /// The cut that the window should have once there is no call: what is left out of it can then be summarized. `None` if it may
@@ -102,8 +117,8 @@ pub(crate) fn next_cut(window: &Window, limit: LoadLimit, fitting: &Fitting<'_>)
     let cut = truncated.as_ref().or(stored).cloned().unwrap_or_default();
     let start = window.exchanges.partition_point(|recorded| recorded.seq < cut.window_start);
     let exchanges = &window.exchanges[start..];
-    let folded = Folded::of(exchanges);
-    if !folded.open().is_empty() {
+    let folded = Folded::of(exchanges, cut.window_start);
+    if !folded.view().open().is_empty() || folded.view().awaits_reply() {
         return None;
     }
     let fit = fit::fit(folded.into_items(), exchanges, &cut, None, fitting).ok()?;

@@ -4,7 +4,7 @@ use tower_chat_history_core::{Cut, Seq};
 
 use super::fold::Item;
 
-/// Where the window starts, and before which position rounds are left out; as indexes of exchanges.
+/// Where the window starts, and before which position rounds are left out with what follows them; as indexes of exchanges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Positions {
     pub(super) window: usize,
@@ -17,7 +17,9 @@ pub(super) struct Sizes {
     /// Of what belongs to no round: from each exchange on.
     plain: Vec<Size>,
     /// Of rounds: whose calls stand in that exchange or a later one.
-    rounds: Vec<Size>,
+    asked: Vec<Size>,
+    /// Of rounds: what follows them stands in that exchange or a later one.
+    followed: Vec<Size>,
 }
 
 /// Tokens and messages.
@@ -47,25 +49,37 @@ impl std::ops::Add for Size {
 impl Sizes {
     /// The sizes of items in `exchanges` exchanges, the first of which is at `first`.
     pub(super) fn of(items: &[Item], first: Seq, exchanges: usize, cost: impl Fn(&Item) -> u64) -> Self {
-        let (mut plain, mut rounds) = (vec![Size::default(); exchanges + 1], vec![Size::default(); exchanges + 1]);
+        // What follows a round may be an exchange that is not there yet, and a position of rounds lie beyond it.
+        let mut sums = [0; 3].map(|_| vec![Size::default(); exchanges + 2]);
+        let [plain, asked, followed] = &mut sums;
         for item in items {
-            let sum = match item.round {
-                Some(seq) => &mut rounds[index(seq, first).min(exchanges)],
-                None => &mut plain[index(item.seq, first).min(exchanges)],
+            let size = Size { tokens: cost(item), messages: 1 };
+            let add = |sums: &mut Vec<Size>, seq| {
+                let sum = &mut sums[index(seq, first).min(exchanges)];
+                *sum = *sum + size;
             };
-            *sum = *sum + Size { tokens: cost(item), messages: 1 };
+            match item.round {
+                Some(round) => {
+                    add(asked, round.asked);
+                    add(followed, round.followed);
+                }
+                None => add(plain, item.seq),
+            }
         }
-        for sums in [&mut plain, &mut rounds] {
-            for at in (0..exchanges).rev() {
+        for sums in &mut sums {
+            for at in (0..=exchanges).rev() {
                 sums[at] = sums[at] + sums[at + 1];
             }
         }
-        Self { plain, rounds }
+        let [plain, asked, followed] = sums;
+        Self { plain, asked, followed }
     }
 
     /// What is kept at these positions.
     pub(super) fn kept(&self, at: Positions) -> Size {
-        self.plain[at.window] + self.rounds[at.rounds.max(at.window)]
+        // Rounds stand one after the other: of those from the one position on and those from the other, the fewer are both.
+        let (asked, followed) = (self.asked[at.window], self.followed[at.rounds]);
+        self.plain[at.window] + if asked.messages < followed.messages { asked } else { followed }
     }
 
     /// The first position of rounds, within the bounds, at which what is kept is accepted: the more is left out, the less is

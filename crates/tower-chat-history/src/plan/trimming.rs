@@ -20,7 +20,7 @@ pub(super) fn trim(items: &[Item], choice: &Choice<'_>, trimmer: &dyn Trimmer) -
     let openings: Vec<usize> = log.openings.iter().copied().filter(|opening| *opening < current.window).collect();
     // The earlier turn that an item belongs to: results may stand behind the turn in which they were asked for.
     let turn_of = |item: &Item| {
-        let at = log.index(item.round.unwrap_or(item.seq));
+        let at = log.index(item.round.map_or(item.seq, |round| round.asked));
         (at < current.window).then(|| openings.partition_point(|opening| *opening <= at).saturating_sub(1))
     };
     let (from, rounds) = (log.seq(log.base.window), log.seq(log.base.rounds));

@@ -9,7 +9,7 @@ use tower_chat_history_core::{ConversationId, ExchangeId, Revision, Seq};
 
 pub(crate) use self::handle::ReportSender;
 pub use self::{handle::ReportHandle, tokens::TurnTokens};
-use crate::{SaveError, summary::SummaryReport};
+use crate::{SaveError, TranscriptError, summary::SummaryReport};
 
 /// What a turn did. It holds ids and sizes, no message text.
 #[derive(Clone, Debug)]
@@ -27,6 +27,9 @@ pub struct TurnReport {
     pub messages_sent: usize,
     /// Whether the load limit cut off exchanges of the window.
     pub truncated: bool,
+    /// Where what the caller resent differs from the log, if it does and the
+    /// [log was trusted](crate::OnTranscriptMismatch::TrustLog). The default policy refuses such a call.
+    pub transcript_mismatch: Option<TranscriptError>,
     /// Tool calls that a new question left unanswered.
     pub superseded_calls: usize,
     /// Whether the model saw less than the whole conversation: a compaction, a summary, a pruned log or the load limit stand

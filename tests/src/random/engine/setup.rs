@@ -106,8 +106,7 @@ impl Setup {
         };
         if self.summarizes {
             let summaries = Summaries::new(Arc::clone(notes)).max_tokens(20).least_room(1).chunk_tokens(200);
-            options = options
-                .summaries(summaries.when(self.when).timeout(Duration::from_secs(5)).on_summary(told));
+            options = options.summaries(summaries.when(self.when).timeout(Duration::from_secs(5)).on_summary(told));
         }
         if self.counter_panics {
             options = options.token_counter(Nervous { name: "nervous".into(), which: self.trimmer % 3 });

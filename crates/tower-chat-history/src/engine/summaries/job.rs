@@ -14,6 +14,7 @@ use crate::{
     Engine,
     engine::{count::Counting, timer},
     error_chain::chain,
+    plan::opens_turn,
     summary::{Rolled, Rolling, Summaries, SummaryCost, SummaryError, SummaryOutcome, SummaryReport},
     telemetry,
 };
@@ -52,7 +53,7 @@ impl Job {
         if !self.waited_for {
             let stored = self.window.compaction.as_ref().map(|compaction| &compaction.cut);
             let least = covers_to.max(stored.map_or(Seq::FIRST, |stored| stored.window_start));
-            let mut openings = self.window.exchanges.iter().filter(|recorded| recorded.exchange.opens_turn());
+            let mut openings = self.window.exchanges.iter().filter(|recorded| opens_turn(recorded));
             let opening = openings.find(|recorded| recorded.seq >= least).map_or(cut.window_start, |found| found.seq);
             cut.window_start = cut.window_start.min(opening);
             cut.rounds_start = stored.map_or(Seq::FIRST, |stored| stored.rounds_start).max(cut.window_start);

@@ -1,0 +1,262 @@
+//! What holds of the prompts of one conversation, one after the other.
+
+use proptest::{prelude::*, sample::Index};
+use tower_chat_history_core::{
+    Compaction, CompactionVersion, Cut, Exchange, ExchangeId, Incarnation, LoadLimit, Message, Recorded, Revision,
+    Scan, Seq, Window, WindowScan,
+};
+
+use super::{
+    Refused,
+    fit_tests::{Policy, Rule, any_policy, any_turn, cases, text},
+};
+use crate::{
+    View,
+    view::tests::{breaks_the_rules, calls},
+};
+
+/// What the model says.
+#[derive(Clone, Debug)]
+enum Say {
+    Text(usize),
+    Nothing,
+    Calls(Vec<&'static str>),
+}
+
+/// What becomes of a call.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Fate {
+    Stored,
+    /// The reply breaks off, and its text is kept.
+    BrokenOff,
+    /// Nothing is stored; a compaction that was decided on for it may be, with a summary.
+    Dropped {
+        compacted: bool,
+    },
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Ask(usize, Say, Fate),
+    /// The results of the open calls; or those of all calls of the round, by a caller that resends its list.
+    Answer {
+        all: bool,
+        question: bool,
+        say: Say,
+        fate: Fate,
+    },
+    /// Results are stored without a call: as many of them.
+    Store(Index),
+    /// A call without input, where only the reply is missing.
+    GoOn(Say, Fate),
+    /// The end of the log is removed.
+    Truncate(Index),
+}
+
+fn any_step() -> impl Strategy<Value = Step> {
+    let ids = || prop::sample::subsequence(vec!["x", "y", "z"], 1..=3);
+    let say = move || {
+        prop_oneof![
+            3 => (1usize..40).prop_map(Say::Text),
+            1 => Just(Say::Nothing),
+            5 => ids().prop_map(Say::Calls),
+        ]
+    };
+    let fate = || {
+        prop_oneof![
+            4 => Just(Fate::Stored),
+            2 => Just(Fate::BrokenOff),
+            2 => any::<bool>().prop_map(|compacted| Fate::Dropped { compacted }),
+        ]
+    };
+    prop_oneof![
+        4 => (1usize..60, say(), fate()).prop_map(|(size, say, fate)| Step::Ask(size, say, fate)),
+        6 => (any::<bool>(), prop::bool::weighted(0.2), say(), fate())
+            .prop_map(|(all, question, say, fate)| Step::Answer { all, question, say, fate }),
+        3 => any::<Index>().prop_map(Step::Store),
+        3 => (say(), fate()).prop_map(|(say, fate)| Step::GoOn(say, fate)),
+        1 => any::<Index>().prop_map(Step::Truncate),
+    ]
+}
+
+/// The result of a call is the same whenever it is sent.
+fn result(asked: usize, id: &str) -> Message {
+    Message::tool(id, text(1 + (asked * 7 + id.len() * 13 + usize::from(id.as_bytes()[0])) % 40))
+}
+
+struct Talk {
+    policy: Policy,
+    limit: LoadLimit,
+    log: Vec<Recorded>,
+    stored: Option<Cut>,
+    /// The last prompt that left something in the log, and the cut that it was made under.
+    before: Option<(Cut, Vec<Message>)>,
+    compared: usize,
+}
+
+impl Talk {
+    fn view(&self) -> View {
+        let mut view = View::default();
+        self.log.iter().for_each(|recorded| view.push_exchange(&recorded.exchange));
+        view
+    }
+
+    /// The message with the newest calls, as far as nothing but results stands after it: its place in the view, and its ids.
+    fn round(&self) -> Option<(usize, Vec<String>)> {
+        let view = self.view();
+        let asked = view.messages().iter().rposition(|message| !message.is_tool_result())?;
+        let calls = view.messages()[asked].tool_calls();
+        (!calls.is_empty()).then(|| (asked, calls.iter().map(|call| call.id().to_owned()).collect()))
+    }
+
+    fn append(&mut self, exchange: Exchange) {
+        self.log.push(Recorded::new(Seq::new(self.log.len() as u64), exchange));
+    }
+
+    fn window(&self) -> Window {
+        let from = self.stored.as_ref().map_or(Seq::FIRST, |cut| cut.window_start);
+        let mut scan = WindowScan::new(self.limit);
+        for recorded in self.log.iter().rev().take_while(|recorded| recorded.seq >= from) {
+            let Recorded { seq, exchange, .. } = recorded;
+            if scan.offer(*seq, exchange.opens_turn(), exchange.messages.len(), exchange.bytes()) == Scan::Stop {
+                break;
+            }
+        }
+        let start = scan.start().unwrap_or(from);
+        let exchanges = self.log.iter().filter(|recorded| recorded.seq >= start).cloned().collect();
+        let compaction = self.stored.clone().map(|cut| Compaction::new(CompactionVersion::new(1), cut));
+        Window::new(
+            Revision::new(Incarnation::random(), self.log.len() as u64),
+            compaction,
+            exchanges,
+            scan.is_truncated(),
+        )
+    }
+
+    fn store(&mut self, cut: Cut) -> Result<(), TestCaseError> {
+        let opens_turn = |seq: Seq| self.log.iter().any(|found| found.seq == seq && found.exchange.opens_turn());
+        prop_assert_eq!(cut.check(self.stored.as_ref(), self.log.len() as u64, opens_turn), Ok(()));
+        self.stored = Some(cut);
+        Ok(())
+    }
+
+    fn call(&mut self, input: Vec<Message>, say: &Say, fate: Fate) -> Result<(), TestCaseError> {
+        let plan = match self.policy.plan(&self.window(), self.limit, &input, true) {
+            Ok(plan) => plan,
+            Err(Refused::DoesNotFit(_)) => return Ok(()),
+            Err(Refused::Input(error)) => return Err(TestCaseError::fail(format!("refused: {error}"))),
+        };
+        let mut prompt = plan.fit.window;
+        // A repetition may have another input.
+        let repeated = prompt.len();
+        prompt.extend(input.iter().cloned());
+        prop_assert_eq!(breaks_the_rules(&prompt), None);
+        if let Fate::Dropped { compacted } = fate {
+            let stored = |cut: &Cut| cut.window_start.get() < self.log.len() as u64;
+            if let Some(cut) = plan.fit.cut.filter(|cut| compacted && stored(cut)) {
+                self.store(cut)?;
+            }
+            return Ok(());
+        }
+        let cut = plan.fit.cut.clone().or(self.stored.clone()).unwrap_or_default();
+        if let Some((_, before)) = self.before.take().filter(|(under, _)| *under == cut && !plan.fit.for_this_call) {
+            prop_assert!(prompt.starts_with(&before), "{:?}: {:?} is no prefix of {:?}", cut, before, prompt);
+            self.compared += 1;
+        }
+        let mut messages = input;
+        messages.push(match (say, fate) {
+            (Say::Text(size), Fate::Stored) => Message::assistant(text(*size)),
+            (Say::Nothing, Fate::Stored) => Message::assistant(""),
+            (Say::Calls(ids), Fate::Stored) => calls(ids),
+            _ => Message::assistant("Let me"),
+        });
+        let mut exchange = Exchange::new(ExchangeId::generate(), messages);
+        (exchange.continues, exchange.incomplete) = (plan.continues, fate == Fate::BrokenOff);
+        self.append(exchange);
+        if let Some(cut) = plan.fit.cut {
+            self.store(cut)?;
+        }
+        if fate == Fate::BrokenOff && plan.continues.is_some() {
+            prompt.truncate(repeated);
+        }
+        self.before = Some((cut, prompt)).filter(|_| !plan.fit.for_this_call);
+        Ok(())
+    }
+
+    fn step(&mut self, step: &Step) -> Result<(), TestCaseError> {
+        let open: Vec<String> = self.view().open().ids().map(str::to_owned).collect();
+        match step {
+            Step::Ask(size, say, fate) => self.call(vec![Message::user(text(*size))], say, *fate)?,
+            Step::Answer { all, question, say, fate } => {
+                let Some((asked, ids)) = self.round() else { return Ok(()) };
+                if open.is_empty() && !all {
+                    return Ok(());
+                }
+                let ids = if *all { ids } else { open };
+                let mut input: Vec<Message> = ids.iter().map(|id| result(asked, id)).collect();
+                input.extend(question.then(|| Message::user("and?")));
+                self.call(input.clone(), say, *fate)?;
+                if *fate == Fate::BrokenOff {
+                    // Whoever repeats the call is heard again.
+                    self.call(input, say, Fate::Dropped { compacted: false })?;
+                }
+            }
+            Step::Store(many) => {
+                let Some((asked, _)) = self.round().filter(|_| !open.is_empty()) else { return Ok(()) };
+                let results = open.iter().take(1 + many.index(open.len())).map(|id| result(asked, id));
+                let mut exchange = Exchange::new(ExchangeId::generate(), results);
+                exchange.continues = self
+                    .policy
+                    .plan(
+                        &self.window(),
+                        self.limit,
+                        &open.iter().map(|id| result(asked, id)).collect::<Vec<_>>(),
+                        false,
+                    )
+                    .ok()
+                    .and_then(|plan| plan.continues);
+                if exchange.continues.is_some() {
+                    self.append(exchange);
+                }
+            }
+            Step::GoOn(say, fate) => {
+                if self.view().awaits_reply() {
+                    self.call(vec![], say, *fate)?;
+                    if *fate == Fate::BrokenOff {
+                        self.call(vec![], say, Fate::Dropped { compacted: false })?;
+                    }
+                }
+            }
+            Step::Truncate(at) => {
+                let len = at.index(self.log.len() + 1);
+                self.log.truncate(len);
+                self.stored = self.stored.take().and_then(|cut| cut.truncated_to(len as u64));
+                self.before = None;
+            }
+        }
+        Ok(())
+    }
+}
+
+proptest! {
+    #![proptest_config(cases(3_000))]
+
+    /// Invariants 2, 10 and 13, and that open calls can be answered, in any conversation: with imported messages before it,
+    /// questions that come to nothing, replies that break off and calls that are repeated, results that come one by one, and a
+    /// log whose end is removed.
+    #[test]
+    fn each_prompt_goes_on_with_the_one_before_and_open_calls_can_be_answered(
+        imported in prop::collection::vec(any_turn(), 0..4),
+        limit in prop_oneof![2 => Just(1_000), 1 => 4usize..33],
+        policy in any_policy(),
+        steps in prop::collection::vec(any_step(), 1..24),
+    ) {
+        let policy = policy.with_rule(Rule::Newest);
+        let limit = LoadLimit::new(limit, 1 << 20).unwrap();
+        let log = Recorded::log(imported.concat());
+        let mut talk = Talk { policy, limit, log, stored: None, before: None, compared: 0 };
+        for step in &steps {
+            talk.step(step)?;
+        }
+    }
+}
