@@ -17,7 +17,7 @@ use tower_chat_history::{
 use crate::{
     counter,
     error_type::{INVALID_RESPONSE, error_type},
-    fold::ReplyFold,
+    fold::TypedFold,
     from_typed, to_typed,
 };
 
@@ -246,7 +246,7 @@ impl<X: Sync> RecordResponse<ChatCompletionResponseStream> for OpenAi<X> {
     }
 
     async fn record(&self, response: ChatCompletionResponseStream, turn: Turn) -> Result<Self::Response, BoxError> {
-        let fold = ReplyFold::new(turn.choices());
+        let fold = TypedFold::new(turn.choices());
         Ok(Box::pin(turn.record_stream(response, fold)))
     }
 }

@@ -105,7 +105,7 @@ pub use self::{
     middleware::{ChatHistory, ChatHistoryLayer},
     options::HistoryOptions,
     policy::{OnConflict, OnInterruption, OnLoadFailure, OnOpenTurn, OnSaveFailure, Queue},
-    report::{Fallback, History, NotStored, Outcome, ReportHandle, TurnReport, TurnTokens},
+    report::{Fallback, History, NotStored, Outcome, ReportHandle, ResponseShape, TurnReport, TurnTokens},
     request::{InConversation, Place},
     routed::RoutedStore,
     spawn::{Spawn, TokioSpawn},

@@ -143,7 +143,8 @@ impl<T: Send + 'static, E: Send + 'static> Recording<T, E> {
         match kept {
             Some(reply) => Some(turn.commit(reply)),
             None => {
-                turn.end(NotStored::Interrupted);
+                let unreadable = self.fold.reply().unreadable;
+                turn.end(unreadable.map_or(NotStored::Interrupted, NotStored::UnreadableReply));
                 None
             }
         }

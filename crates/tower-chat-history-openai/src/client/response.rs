@@ -10,9 +10,9 @@ use async_openai::error::OpenAIError;
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt as _, stream::BoxStream};
 use reqwest::{Body, Response, ResponseBuilderExt as _, header::CONTENT_TYPE};
-use tower_chat_history::{BoxError, Turn};
+use tower_chat_history::{BoxError, Turn, adapt::completion};
 
-use super::{fold::SseFold, reply};
+use super::fold::SseFold;
 use crate::error_type::error_type;
 
 type Upstream = BoxStream<'static, Result<Bytes, reqwest::Error>>;
@@ -58,7 +58,7 @@ async fn whole(shell: Shell, bytes: Result<Bytes, reqwest::Error>, turn: Turn) -
             return Err(error.into());
         }
     };
-    let reply = reply::reply(&bytes);
+    let reply = completion::reply_of(&bytes);
     turn.record(shell.around(bytes), reply).await
 }
 

@@ -41,6 +41,7 @@ mod timer;
 mod traced;
 pub(crate) mod transcript;
 mod turn;
+mod unreadable;
 mod wait;
 
 use std::{fmt, sync::Arc, time::Duration};
@@ -63,6 +64,7 @@ use self::{
     queue::Queues,
     retention::Retainer,
     summaries::{Pauses, Summarizing},
+    unreadable::Unreadable,
 };
 use crate::{
     DrainError, HistoryOptions, budget::Calibration, stream::RecordedStream, telemetry::Recorder, tokens::CountCache,
@@ -88,6 +90,7 @@ struct Shared {
     calibration: Calibration,
     summarizing: Arc<Summarizing>,
     pauses: Pauses,
+    unreadable: Unreadable,
     recorder: Recorder,
 }
 
@@ -134,6 +137,7 @@ impl Engine {
             calibration: Calibration::default(),
             summarizing: Arc::default(),
             pauses: Pauses::default(),
+            unreadable: Unreadable::default(),
             recorder,
         };
         Self { shared: Arc::new(shared) }

@@ -16,8 +16,12 @@ use super::{
     summaries::{Made, TurnEnd},
 };
 use crate::{
-    BoxError, NotStored, OnInterruption, OnSaveFailure, Outcome, adapt::FoldReply, budget::PromptTokens,
-    report::TurnReport, stream::RecordedStream, telemetry::ModelCall,
+    BoxError, NotStored, OnInterruption, OnSaveFailure, Outcome,
+    adapt::{FoldReply, completion::assistant},
+    budget::PromptTokens,
+    report::TurnReport,
+    stream::RecordedStream,
+    telemetry::ModelCall,
 };
 
 /// A turn that has begun: its context is ready to be sent, nothing is stored yet.
@@ -215,7 +219,8 @@ impl Turn {
             Keep::Instead(kept) => kept,
             Keep::Exchange => context.split_off(*window_len),
         };
-        messages.push(reply.message.ok_or(NotStored::NoReply)?);
+        let why = reply.unreadable.map_or(NotStored::NoReply, NotStored::UnreadableReply);
+        messages.push(assistant(reply.message.ok_or(why)?));
         if reply.incomplete {
             // The caller's id stays free: whoever repeats the call wants the whole reply, not half of it recorded for good.
             ending.report.exchange = ExchangeId::generate();
