@@ -234,28 +234,48 @@ async fn streamed_through_values(recorded: &Recorded) -> Stored {
     turn.stored().await
 }
 
-#[tokio::test]
-async fn a_stream_is_stored_as_the_answer_without_streaming_is() {
-    for recorded in RECORDED {
-        let name = recorded.name;
-        assert_eq!(through_the_client("application/json", recorded.answer).await, Ok(recorded.message()), "{name}");
-        assert_eq!(through_values(recorded).await, Ok(recorded.message()), "{name}");
-        let streamed = through_the_client("text/event-stream", recorded.stream).await;
-        assert_eq!(streamed, Ok(recorded.streamed()), "{name}, the client");
-        assert_eq!(streamed_through_values(recorded).await, Ok(recorded.streamed()), "{name}, values");
+/// All that differs, of all recordings.
+#[derive(Default)]
+struct Differences(Vec<String>);
+
+impl Differences {
+    fn compare(&mut self, recorded: &Recorded, way: &str, stored: &Stored, expected: &Stored) {
+        if stored != expected {
+            self.0.push(format!("{}, {way}:\n  stored   {stored:?}\n  expected {expected:?}", recorded.name));
+        }
+    }
+
+    fn none(&self) {
+        assert!(self.0.is_empty(), "{}", self.0.join("\n"));
     }
 }
 
 #[tokio::test]
-async fn what_the_types_carry_of_a_stream_is_stored_as_of_the_answer() {
+async fn a_stream_is_stored_as_the_answer_without_streaming_is() {
+    let mut differences = Differences::default();
     for recorded in RECORDED {
-        let name = recorded.name;
+        let mut compare = |way, stored, expected| differences.compare(recorded, way, &stored, &Ok(expected));
+        let client = through_the_client("application/json", recorded.answer).await;
+        compare("the client's answer", client, recorded.message());
+        compare("an answer as a value", through_values(recorded).await, recorded.message());
+        let client = through_the_client("text/event-stream", recorded.stream).await;
+        compare("the client's stream", client, recorded.streamed());
+        compare("a stream of values", streamed_through_values(recorded).await, recorded.streamed());
+    }
+    differences.none();
+}
+
+#[tokio::test]
+async fn what_the_types_carry_of_a_stream_is_stored_as_of_the_answer() {
+    let mut differences = Differences::default();
+    for recorded in RECORDED {
         let (whole, streamed) = match recorded.typed {
             Typed::Without(lost) => (Ok(without(recorded.message(), lost)), Ok(without(recorded.streamed(), lost))),
             Typed::StreamRefused(lost) => (Ok(without(recorded.message(), lost)), Err("interrupted")),
             Typed::Refused => (Err("call_failed"), Err("interrupted")),
         };
-        assert_eq!(streamed_through_the_types(recorded).await, streamed, "{name}, the stream");
-        assert_eq!(through_the_types(recorded).await, whole, "{name}, the answer");
+        differences.compare(recorded, "typed answer", &through_the_types(recorded).await, &whole);
+        differences.compare(recorded, "typed stream", &streamed_through_the_types(recorded).await, &streamed);
     }
+    differences.none();
 }
