@@ -1,6 +1,6 @@
 //! What one model call adds to a conversation.
 
-use std::sync::Arc;
+use std::{fmt, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 
@@ -12,7 +12,9 @@ use crate::{ExchangeId, Message, Seq, Timestamp};
 /// [compactions](crate::Compaction) beside the log.
 ///
 /// Input without a reply is legal: an imported log may end with a question.
-#[derive(Clone, Debug, PartialEq)]
+///
+/// `Debug` shows the id and sizes in one line, and in its alternate form (`{:#?}`) all fields. Neither shows message text.
+#[derive(Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Exchange {
     /// Makes the append idempotent.
@@ -86,8 +88,27 @@ impl Exchange {
     }
 }
 
+impl fmt::Debug for Exchange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { id, at, continues, messages, tokens, model, finish_reason, usage, incomplete } = self;
+        let whole = f.alternate();
+        let mut out = f.debug_struct("Exchange");
+        out.field("id", &id.as_str());
+        if let Some(continues) = continues {
+            out.field("continues", &continues.get());
+        }
+        if !whole {
+            return out.field("messages", &messages.len()).field("bytes", &self.bytes()).finish_non_exhaustive();
+        }
+        out.field("at", at).field("messages", messages).field("tokens", tokens).field("model", model);
+        out.field("finish_reason", finish_reason).field("usage", usage).field("incomplete", incomplete).finish()
+    }
+}
+
 /// An exchange at its place in the log. A clone is a reference count.
-#[derive(Clone, Debug, PartialEq)]
+///
+/// `Debug` shows the position and the exchange in one line, as [`Exchange`] does.
+#[derive(Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Recorded {
     /// Its position.
@@ -107,6 +128,13 @@ impl Recorded {
     #[must_use]
     pub fn is_moved(&self) -> bool {
         self.exchange.continues.is_some_and(|seq| seq.next() != self.seq)
+    }
+}
+
+impl fmt::Debug for Recorded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: ", self.seq)?;
+        self.exchange.fmt(f)
     }
 }
 
@@ -137,5 +165,23 @@ impl Usage {
     #[must_use]
     pub const fn new(input_tokens: u64, output_tokens: u64) -> Self {
         Self { input_tokens, output_tokens, cached_input_tokens: None }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn debug_shows_ids_and_sizes_and_no_text() {
+        let id = ExchangeId::new("e1").unwrap();
+        let mut exchange = Exchange::new(id, [Message::user("secret")]).continuing(Seq::new(2));
+        let bytes = exchange.bytes();
+        let recorded = Recorded::new(Seq::new(3), exchange.clone());
+        let short = format!("3: Exchange {{ id: \"e1\", continues: 2, messages: 1, bytes: {bytes}, .. }}");
+        assert_eq!(format!("{recorded:?}"), short);
+        exchange.model = Some("gpt-4o".into());
+        let whole = format!("{exchange:#?}");
+        assert!(whole.contains("gpt-4o") && !whole.contains("secret"), "{whole}");
     }
 }

@@ -41,9 +41,11 @@ impl fmt::Display for Incarnation {
     }
 }
 
-/// The version of a conversation's log, to be compared for equality only.
+/// The version of a conversation's log.
 ///
-/// It changes with every change of the log. Compactions are derived records and do not change it.
+/// It changes with every change of the log, and two revisions are compared for equality only: neither is the newer one.
+/// Compactions are derived records and do not change it. Within its incarnation it says at which position the log
+/// [begins](Self::first) and which position the [next](Self::next) exchange gets.
 ///
 /// The text form, `incarnation.version`, with `.first` behind it if the log was [pruned](crate::Prune), is ASCII and parses
 /// back: it can serve as an `ETag`.
@@ -54,7 +56,7 @@ impl fmt::Display for Incarnation {
 /// let revision = Revision::new(Incarnation::random(), 7);
 /// assert_eq!(revision.to_string().parse(), Ok(revision));
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Revision {
     incarnation: Incarnation,
     version: u64,
@@ -62,8 +64,10 @@ pub struct Revision {
 }
 
 impl Revision {
-    /// The revision after `version` appends to the log in this incarnation, which begins at position 0. (What a truncation
-    /// leaves counts as many as its next position.)
+    /// The revision of a log in this incarnation whose next exchange gets the position `version`. The log begins at position
+    /// 0 unless it is said to [begin later](Self::beginning_at).
+    ///
+    /// Without truncations, `version` is the number of appends to the log.
     #[must_use]
     pub const fn new(incarnation: Incarnation, version: u64) -> Self {
         Self { incarnation, version, first: Seq::FIRST }
@@ -82,10 +86,29 @@ impl Revision {
         self.incarnation
     }
 
-    /// The number that a store keeps beside the incarnation.
+    /// The number that a store keeps beside the incarnation: the index of [`next`](Self::next).
     #[must_use]
     pub const fn version(&self) -> u64 {
         self.version
+    }
+
+    /// The position that the log's next exchange gets. It is a part of the contract of every store: the newest exchange has
+    /// the position before it, and the log has the exchanges from [`first`](Self::first) on up to that one, without gaps.
+    #[must_use]
+    pub const fn next(&self) -> Seq {
+        Seq::new(self.version)
+    }
+
+    /// How many exchanges the log has.
+    #[must_use]
+    pub const fn len(&self) -> u64 {
+        self.version.saturating_sub(self.first.get())
+    }
+
+    /// Whether the log has no exchange. No store has such a log: the conversation is then absent.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.len() == 0
     }
 
     /// The position at which the log begins: 0 unless it was [pruned](crate::Prune).
@@ -106,6 +129,12 @@ impl fmt::Display for Revision {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}.{}", self.incarnation, self.version)?;
         if self.first == Seq::FIRST { Ok(()) } else { write!(f, ".{}", self.first) }
+    }
+}
+
+impl fmt::Debug for Revision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Revision({self})")
     }
 }
 

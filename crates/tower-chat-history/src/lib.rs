@@ -85,9 +85,9 @@ pub mod guarantees {}
 
 pub use tower_chat_history_core::{
     Append, Appended, Compact, CompactOutcome, Compaction, CompactionError, CompactionVersion, Content, Conversation,
-    ConversationId, ConversationIdError, Cut, Exchange, ExchangeId, ExchangeIdError, Expect, ForkError, HistoryStore,
-    HistoryStoreExt, ImportError, Incarnation, Keep, Known, Load, LoadLimit, LoadLimitError, Loaded, Message,
-    MessageError, Page, Profile, ProfileError, Prune, PruneScan, Pruned, RecordError, Recorded, Revision,
+    ConversationId, ConversationIdError, Cut, Exchange, ExchangeId, ExchangeIdError, Expect, ForeignShape, ForkError,
+    HistoryStore, HistoryStoreExt, ImportError, Incarnation, Keep, Known, Load, LoadLimit, LoadLimitError, Loaded,
+    Message, MessageError, Page, Profile, ProfileError, Prune, PruneScan, Pruned, RecordError, Recorded, Revision,
     RevisionError, Role, Seq, StoreError, Summary, Timestamp, TokenCounts, ToolCall, Traces, Truncate, Truncated,
     Usage, Window,
 };

@@ -1,14 +1,17 @@
 //! Appending, one caller at a time.
 
-use super::{Fixture, support::*};
+use super::{Fixture, clause, clause::Clause, support::*};
 use crate::{Exchange, ExchangeId, Expect, Load, Seq};
+
+/// What this group is about.
+const CLAUSE: Clause = clause::GAP_FREE;
 
 /// The first append creates the conversation, at position 0.
 pub async fn the_first_append_creates_the_log(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     chat.assert_absent().await;
     let exchange = turn_of("hello");
-    let appended = chat.append(Expect::Absent, exchange.clone()).await.expect("nothing is there yet");
+    let appended = chat.append(Expect::Absent, exchange.clone()).await.must("nothing is there yet", &CLAUSE);
     assert_eq!((appended.seq, appended.duplicate, appended.compaction), (Seq::FIRST, false, None));
     let window = chat.window(Load::new()).await;
     assert_eq!(window.revision, appended.revision);
@@ -21,12 +24,12 @@ pub async fn the_first_append_creates_the_log(fixture: &dyn Fixture) {
 /// The next append goes through with the revision that the one before returned, and by every other fitting expectation.
 pub async fn fitting_expectations_are_accepted(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
-    let first = chat.append(Expect::AnyOrCreate, turn_of("a")).await.expect("it may create");
+    let first = chat.append(Expect::AnyOrCreate, turn_of("a")).await.must("it may create", &CLAUSE);
     let exactly = Expect::Exactly(first.revision);
-    let second = chat.append(exactly, turn_of("b")).await.expect("the log is at this revision");
+    let second = chat.append(exactly, turn_of("b")).await.must("the log is at this revision", &CLAUSE);
     let any = Expect::AnyIn(first.revision.incarnation());
-    let third = chat.append(any, turn_of("c")).await.expect("the log is in this incarnation");
-    let fourth = chat.append(Expect::AnyOrCreate, turn_of("d")).await.expect("it expects nothing");
+    let third = chat.append(any, turn_of("c")).await.must("the log is in this incarnation", &CLAUSE);
+    let fourth = chat.append(Expect::AnyOrCreate, turn_of("d")).await.must("it expects nothing", &CLAUSE);
     assert_eq!([second.seq, third.seq, fourth.seq], [1, 2, 3].map(Seq::new));
     assert_eq!(chat.log().await.len(), 4);
 }
@@ -36,12 +39,12 @@ pub async fn every_append_changes_the_revision(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     let mut seen = Vec::new();
     for _ in 0..10 {
-        let appended = chat.append(Expect::AnyOrCreate, turn_of("x")).await.expect("it expects nothing");
-        assert!(!seen.contains(&appended.revision), "the revision {} came back", appended.revision);
-        assert_eq!(chat.revision().await, appended.revision, "the append returned another revision than a load");
+        let appended = chat.append(Expect::AnyOrCreate, turn_of("x")).await.must("it expects nothing", &CLAUSE);
+        assert!(!seen.contains(&appended.revision), "the revision {} a second time", appended.revision);
+        assert_eq!(chat.revision().await, appended.revision, "a load after the append that returned the other");
         seen.push(appended.revision);
     }
-    assert!(seen.iter().all(|revision| revision.incarnation() == seen[0].incarnation()));
+    assert!(seen.iter().all(|revision| revision.incarnation() == seen[0].incarnation()), "{seen:?}");
 }
 
 /// Hundreds of appends, one by one, stand in order and without a gap.
@@ -50,7 +53,7 @@ pub async fn many_appends_stand_in_order(fixture: &dyn Fixture) {
     let added = chat.add_turns(300).await;
     let seqs: Vec<u64> = added.iter().map(|recorded| recorded.seq.get()).collect();
     assert_eq!(seqs, (0..300).collect::<Vec<_>>());
-    assert!(chat.log().await == added, "the log is not what was appended");
+    assert_eq!(chat.log().await, added);
 }
 
 /// What one handle appended, another handle sees at once.
@@ -75,6 +78,7 @@ pub async fn an_exchange_may_lack_a_reply(fixture: &dyn Fixture) {
 
 /// Conversations in one store do not share positions, revisions or incarnations.
 pub async fn conversations_count_by_themselves(fixture: &dyn Fixture) {
+    const CLAUSE: Clause = clause::PROFILES;
     let chat = Chat::new(fixture).await;
     let other = chat.other();
     chat.add_turns(3).await;

@@ -2,7 +2,7 @@
 
 use std::{fmt, pin::Pin};
 
-use super::Fixture;
+use super::{Capability, Fixture};
 
 type Run = for<'a> fn(&'a dyn Fixture) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
 
@@ -10,6 +10,7 @@ type Run = for<'a> fn(&'a dyn Fixture) -> Pin<Box<dyn Future<Output = ()> + Send
 #[derive(Clone, Copy)]
 pub struct Behaviour {
     name: &'static str,
+    needs: &'static [Capability],
     run: Run,
 }
 
@@ -20,7 +21,23 @@ impl Behaviour {
         self.name
     }
 
-    /// Runs it. The future panics if the store does something else.
+    /// What the store must be able to do for it, beyond the contract of all stores.
+    #[must_use]
+    pub const fn needs(&self) -> &'static [Capability] {
+        self.needs
+    }
+
+    /// Whether the fixture's store has all that it needs. A harness lists the others as ignored.
+    pub async fn can_run(&self, fixture: &dyn Fixture) -> bool {
+        for needed in self.needs {
+            if !needed.is_in(fixture).await {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Runs it. The future panics if the store does something else, or cannot do what the behaviour [needs](Self::needs).
     pub async fn run(&self, fixture: &dyn Fixture) {
         (self.run)(fixture).await;
     }
@@ -33,12 +50,26 @@ impl fmt::Debug for Behaviour {
 }
 
 macro_rules! list {
-    ($($group:ident { $($behaviour:ident)+ })+) => {
-        vec![$($(Behaviour {
-            name: concat!(stringify!($group), "::", stringify!($behaviour)),
-            run: |fixture| Box::pin(super::$group::$behaviour(fixture)),
-        }),+),+]
+    ($($(#[needs($needs:ident)])? $group:ident $behaviours:tt)+) => {
+        [$(group! { [$($needs)?] $group $behaviours }),+].concat()
     };
+}
+
+macro_rules! group {
+    ($needs:tt $group:ident { $($(#[needs($also:ident)])? $behaviour:ident)+ }) => {
+        vec![$(Behaviour {
+            name: concat!(stringify!($group), "::", stringify!($behaviour)),
+            needs: needs!($needs [$($also)?]),
+            run: |fixture| Box::pin(super::$group::$behaviour(fixture)),
+        }),+]
+    };
+}
+
+macro_rules! needs {
+    ([$($group:ident)?] [$($also:ident)?]) => { &[$(needs!($group),)? $(needs!($also),)?] };
+    (durable) => { Capability::Durable };
+    (truncate) => { Capability::Truncate };
+    (prune) => { Capability::Prune };
 }
 
 /// Every behaviour, for a harness that makes its tests at run time: where they depend on a server, say, that may not be
@@ -60,5 +91,15 @@ mod tests {
         let names: BTreeSet<_> = behaviours().iter().map(Behaviour::name).collect();
         assert_eq!(names.len(), behaviours().len());
         assert!(names.contains("append::the_first_append_creates_the_log"));
+    }
+
+    #[test]
+    fn behaviours_say_what_they_need() {
+        let behaviours = behaviours();
+        let needs = |name| behaviours.iter().find(|behaviour| behaviour.name() == name).map(Behaviour::needs);
+        assert_eq!(needs("append::the_first_append_creates_the_log"), Some(&[] as &[_]));
+        assert_eq!(needs("editing::the_last_exchange_is_taken"), Some(&[Capability::Truncate] as &[_]));
+        let both: &[_] = &[Capability::Prune, Capability::Truncate];
+        assert_eq!(needs("prune::a_pruned_log_is_truncated"), Some(both));
     }
 }

@@ -1,7 +1,10 @@
 //! Callers that give up: the future is dropped before it is done.
 
-use super::{Fixture, support::*};
+use super::{Fixture, clause, clause::Clause, support::*};
 use crate::{Append, Expect, Load, Seq};
+
+/// What this group is about.
+const CLAUSE: Clause = clause::ATOMIC;
 
 /// How far the futures get: not polled at all, begun, and further.
 const POLLS: [usize; 6] = [0, 1, 2, 3, 10, 100];
@@ -14,9 +17,9 @@ pub async fn a_dropped_append_is_settled_by_a_repeat(fixture: &dyn Fixture) {
         let exchange = turn_of(&format!("{polls} polls"));
         abandon(chat.append(Expect::AnyOrCreate, exchange.clone()), polls).await;
         for recorded in &chat.log().await[log.len()..] {
-            assert_eq!(*recorded.exchange, exchange, "a part of the exchange was stored");
+            assert_eq!(*recorded.exchange, exchange, "an append was dropped");
         }
-        let repeated = chat.append(Expect::AnyOrCreate, exchange.clone()).await.expect("the store still works");
+        let repeated = chat.append(Expect::AnyOrCreate, exchange.clone()).await.must("the store still works", &CLAUSE);
         log.push(crate::Recorded::new(repeated.seq, exchange));
         assert_eq!(chat.log().await, log, "after {polls} polls");
     }
@@ -29,7 +32,7 @@ pub async fn a_dropped_first_append_is_settled_by_a_repeat(fixture: &dyn Fixture
         let chat = store.other();
         let exchange = turn_of("first");
         abandon(chat.append(Expect::Absent, exchange.clone()), polls).await;
-        let repeated = chat.append(Expect::Absent, exchange.clone()).await.expect("nothing else is there");
+        let repeated = chat.append(Expect::Absent, exchange.clone()).await.must("nothing else is there", &CLAUSE);
         assert_eq!(repeated.seq, Seq::FIRST);
         assert_eq!(chat.log().await, [crate::Recorded::new(Seq::FIRST, exchange)], "after {polls} polls");
     }
@@ -52,8 +55,8 @@ pub async fn a_dropped_append_stores_its_compaction_with_it(fixture: &dyn Fixtur
         abandon(chat.store.append(&chat.id, append.clone()), polls).await;
         let after = chat.window(Load::new()).await;
         let both = after.revision != before.revision && after.compaction_version() != before.compaction_version();
-        assert!(both || after == before, "after {polls} polls one was stored without the other");
-        chat.store.append(&chat.id, append).await.expect("the store still works");
+        assert!(both || after == before, "after {polls} polls one without the other");
+        chat.store.append(&chat.id, append).await.must("the store still works", &CLAUSE);
         let settled = chat.window(Load::new()).await;
         assert_eq!(settled.compaction.map(|compaction| compaction.cut.window_start), Some(own));
         assert_eq!(settled.exchanges, [crate::Recorded::new(own, exchange)]);

@@ -1,33 +1,38 @@
 //! Compactions that are stored in the same write as an exchange.
 
-use super::{Fixture, support::*};
+use super::{Fixture, clause, clause::Clause, support::*};
 use crate::{
     Append, Compact, CompactOutcome, CompactionError, CompactionVersion, Cut, Exchange, Expect, Load, Loaded, Profile,
     Seq, StoreError, Summary,
 };
 
+/// What this group is about.
+const CLAUSE: Clause = clause::APPEND;
+
 const NONE: CompactionVersion = CompactionVersion::NONE;
 
 /// Asserts that an append is refused for its compaction, stores nothing, and can be repeated without it.
 async fn assert_refused(chat: &Chat, exchange: Exchange, cut: Cut, reason: CompactionError) {
+    const CLAUSE: Clause = clause::ATOMIC;
     let replaces = chat.compaction(&Profile::default()).await.map_or(NONE, |stored| stored.version);
     let (before, log) = (chat.window(Load::new()).await, chat.log().await);
     let refused = chat.append_with(exchange.clone(), replaces, cut.clone()).await;
     let right = matches!(refused, Err(StoreError::Compaction(given)) if given == reason);
-    assert!(right, "{cut:?}: expected {reason:?}, got {refused:?}");
+    assert!(right, "{refused:?}, for {reason:?} of {cut:?}");
     let asked = Load::new().known(before.known()).exchange(exchange.id.clone());
-    assert_eq!(chat.load(asked).await, Loaded::Unchanged, "something was stored");
+    assert_eq!(chat.load(asked).await, Loaded::Unchanged, "the append was refused");
     assert_eq!(chat.log().await, log);
     assert_eq!(chat.add(exchange).await.seq, Seq::new(log.len() as u64));
 }
 
 /// Exchange and compaction are stored together.
 pub async fn both_are_stored(fixture: &dyn Fixture) {
+    const CLAUSE: Clause = clause::ATOMIC;
     let chat = Chat::new(fixture).await;
     let mut log = chat.add_turns(3).await;
     let exchange = turn_of("with a cut");
     let cut = summary_to(2, "the first two");
-    let appended = chat.append_with(exchange.clone(), NONE, cut.clone()).await.expect("the cut is legal");
+    let appended = chat.append_with(exchange.clone(), NONE, cut.clone()).await.must("the cut is legal", &CLAUSE);
     log.push(crate::Recorded::new(appended.seq, exchange));
     let window = chat.window(Load::new()).await;
     assert_eq!(window.revision, appended.revision);
@@ -43,7 +48,7 @@ pub async fn the_exchange_may_start_the_window(fixture: &dyn Fixture) {
     let (own, end) = (Seq::new(2), Seq::new(3));
     let cut = Cut { rounds_start: end, cleared_before: end, ..summary_to(2, "all before") };
     let exchange = turn_of("new");
-    let appended = chat.append_with(exchange.clone(), NONE, cut).await.expect("the exchange opens a turn");
+    let appended = chat.append_with(exchange.clone(), NONE, cut).await.must("the exchange opens a turn", &CLAUSE);
     stored(appended.compaction);
     assert_eq!(chat.window(Load::new()).await.exchanges, [crate::Recorded::new(own, exchange)]);
 }
@@ -53,7 +58,7 @@ pub async fn a_first_append_may_compact(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     let compact = Compact { profile: Profile::default(), replaces: NONE, cut: Cut::default() };
     let append = Append::new(Expect::Absent, turn_of("first")).compact(compact);
-    let appended = chat.store.append(&chat.id, append).await.expect("the cut is legal");
+    let appended = chat.store.append(&chat.id, append).await.must("the cut is legal", &CLAUSE);
     let version = stored(appended.compaction);
     assert_eq!(chat.window(Load::new()).await.compaction_version(), version);
 }
@@ -81,6 +86,7 @@ pub async fn an_illegal_compaction_stores_nothing(fixture: &dyn Fixture) {
 
 /// An illegal compaction does not create a conversation either.
 pub async fn an_illegal_compaction_creates_nothing(fixture: &dyn Fixture) {
+    const CLAUSE: Clause = clause::ATOMIC;
     let chat = Chat::new(fixture).await;
     let refused = chat.append_with(turn_of("first"), NONE, Cut::window_from(Seq::new(1))).await;
     assert!(matches!(refused, Err(StoreError::Compaction(CompactionError::BeyondLog))), "{refused:?}");
@@ -89,6 +95,7 @@ pub async fn an_illegal_compaction_creates_nothing(fixture: &dyn Fixture) {
 
 /// A compaction made from another version is left out: the exchange is stored, and the append says so.
 pub async fn a_stale_compaction_is_left_out(fixture: &dyn Fixture) {
+    const CLAUSE: Clause = clause::STALE;
     let chat = Chat::new(fixture).await;
     let mut log = chat.add_turns(4).await;
     let first = chat.cut(NONE, summary_to(1, "first")).await;
@@ -96,7 +103,7 @@ pub async fn a_stale_compaction_is_left_out(fixture: &dyn Fixture) {
     for (replaces, start) in [(first.version, 4), (first.version, 2), (NONE, 1)] {
         let exchange = turn_of("stored all the same");
         let cut = summary_to(start, "stale");
-        let appended = chat.append_with(exchange.clone(), replaces, cut).await.expect("the exchange is stored");
+        let appended = chat.append_with(exchange.clone(), replaces, cut).await.must("the exchange is stored", &CLAUSE);
         assert_eq!(appended.compaction, Some(CompactOutcome::Kept(Some(second.clone()))));
         log.push(crate::Recorded::new(appended.seq, exchange));
     }
@@ -107,10 +114,11 @@ pub async fn a_stale_compaction_is_left_out(fixture: &dyn Fixture) {
 
 /// A compaction that replaces one where none is stored is left out, also where the append creates the conversation.
 pub async fn a_compaction_of_nothing_is_left_out(fixture: &dyn Fixture) {
+    const CLAUSE: Clause = clause::STALE;
     let chat = Chat::new(fixture).await;
     for seq in [0, 1] {
         let appended = chat.append_with(turn_of("x"), CompactionVersion::new(3), Cut::default()).await;
-        let appended = appended.expect("the exchange is stored");
+        let appended = appended.must("the exchange is stored", &CLAUSE);
         assert_eq!((appended.seq, appended.compaction), (Seq::new(seq), Some(CompactOutcome::Kept(None))));
     }
     assert_eq!(chat.compaction(&Profile::default()).await, None);
@@ -132,15 +140,16 @@ pub async fn a_refused_append_does_not_compact(fixture: &dyn Fixture) {
 
 /// A repeated append leaves the compaction that was stored since.
 pub async fn a_repeat_does_not_compact_again(fixture: &dyn Fixture) {
+    const CLAUSE: Clause = clause::IDEMPOTENT;
     let chat = Chat::new(fixture).await;
     chat.add_turns(2).await;
     let exchange = turn_of("once");
     let cut = summary_to(1, "first");
-    let first = chat.append_with(exchange.clone(), NONE, cut.clone()).await.expect("the cut is legal");
+    let first = chat.append_with(exchange.clone(), NONE, cut.clone()).await.must("the cut is legal", &CLAUSE);
     let second = chat.cut(stored(first.compaction), summary_to(2, "second")).await;
     for replaces in [NONE, second.version] {
         let again =
-            chat.append_with(exchange.clone(), replaces, summary_to(2, "repeat")).await.expect("it is recorded");
+            chat.append_with(exchange.clone(), replaces, summary_to(2, "repeat")).await.must("it is recorded", &CLAUSE);
         assert_eq!((again.duplicate, again.compaction), (true, None));
     }
     assert_eq!(chat.compaction(&Profile::default()).await, Some(second));

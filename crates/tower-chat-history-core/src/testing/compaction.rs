@@ -2,20 +2,24 @@
 
 use futures_util::future::join_all;
 
-use super::{Fixture, support::*};
+use super::{Fixture, clause, clause::Clause, support::*};
 use crate::{
     Compact, CompactOutcome, CompactionError, CompactionVersion, Cut, Incarnation, Load, Profile, Seq, StoreError,
     Summary,
 };
 
+/// What this group is about.
+const CLAUSE: Clause = clause::COMPACT;
+
 const NONE: CompactionVersion = CompactionVersion::NONE;
 
 /// Asserts that a cut is refused for that reason and that the stored compaction is as it was.
 async fn assert_refused(chat: &Chat, replaces: CompactionVersion, cut: Cut, reason: CompactionError) {
+    const CLAUSE: Clause = clause::CUT;
     let before = chat.window(Load::new()).await;
     let refused = chat.compact(replaces, cut.clone()).await;
     let right = matches!(refused, Err(StoreError::Compaction(given)) if given == reason);
-    assert!(right, "{cut:?}: expected {reason:?}, got {refused:?}");
+    assert!(right, "{refused:?}, for {reason:?} of {cut:?}");
     assert_eq!(chat.window(Load::new()).await, before);
 }
 
@@ -27,7 +31,7 @@ pub async fn a_compaction_is_stored_and_replaced(fixture: &dyn Fixture) {
     for start in 1..4 {
         let replaces = versions[versions.len() - 1];
         let compaction = chat.cut(replaces, summary_to(start, &format!("until {start}"))).await;
-        assert!(!versions.contains(&compaction.version), "the version {:?} came back", compaction.version);
+        assert!(!versions.contains(&compaction.version), "the version {:?} a second time", compaction.version);
         versions.push(compaction.version);
         let window = chat.window(Load::new()).await;
         assert_eq!(window.compaction, Some(compaction));
@@ -56,11 +60,12 @@ pub async fn a_large_summary_comes_back(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     chat.add_turns(2).await;
     let stored = chat.cut(NONE, summary_to(1, &"long ".repeat(200_000))).await;
-    assert!(chat.compaction(&Profile::default()).await == Some(stored), "the summary is another one");
+    assert_eq!(chat.compaction(&Profile::default()).await, Some(stored));
 }
 
 /// A compaction changes neither the log nor its revision.
 pub async fn a_compaction_leaves_the_log_alone(fixture: &dyn Fixture) {
+    const CLAUSE: Clause = clause::LOSSLESS;
     let chat = Chat::new(fixture).await;
     let log = chat.add_turns(4).await;
     let revision = chat.revision().await;
@@ -69,20 +74,21 @@ pub async fn a_compaction_leaves_the_log_alone(fixture: &dyn Fixture) {
     assert_eq!(chat.revision().await, revision);
     assert_eq!(chat.log().await, log);
     let next = chat.append(crate::Expect::Exactly(revision), turn_of("next")).await;
-    next.expect("the log is at this revision still");
+    next.must("the log is at this revision still", &CLAUSE);
 }
 
 /// A compaction made from another version than the stored one is left out, and the stored one is returned.
 pub async fn a_stale_compaction_is_left_out(fixture: &dyn Fixture) {
+    const CLAUSE: Clause = clause::COMPACT;
     let chat = Chat::new(fixture).await;
     chat.add_turns(5).await;
     let some = CompactionVersion::new(7);
-    assert_eq!(chat.compact(some, summary_to(1, "x")).await.expect("it is legal"), CompactOutcome::Kept(None));
+    assert_eq!(chat.compact(some, summary_to(1, "x")).await.must("it is legal", &CLAUSE), CompactOutcome::Kept(None));
     let first = chat.cut(NONE, summary_to(1, "first")).await;
     let second = chat.cut(first.version, summary_to(3, "second")).await;
     // One would go forward, the other one back: that is no mistake of a caller who could not know.
     for (replaces, start) in [(NONE, 4), (first.version, 4), (first.version, 2), (NONE, 1)] {
-        let outcome = chat.compact(replaces, summary_to(start, "stale")).await.expect("stale is not illegal");
+        let outcome = chat.compact(replaces, summary_to(start, "stale")).await.must("stale is not illegal", &CLAUSE);
         assert_eq!(outcome, CompactOutcome::Kept(Some(second.clone())), "replaces {replaces:?}, window from {start}");
     }
     assert_eq!(chat.compaction(&Profile::default()).await, Some(second));
@@ -153,9 +159,9 @@ pub async fn a_finished_summary_is_merged_onto_a_moved_window(fixture: &dyn Fixt
     let base = chat.compaction(&Profile::default()).await.map_or(Seq::FIRST, |stored| stored.cut.covers_to());
     let finished = summary_to(2, "of the first two");
     chat.reopened(fixture).await.cut(NONE, Cut::window_from(Seq::new(4))).await;
-    let outcome = chat.compact(NONE, finished.clone()).await.expect("stale is not illegal");
-    let CompactOutcome::Kept(Some(moved)) = outcome else { panic!("expected the moved window, got {outcome:?}") };
-    let merged = finished.merged_onto(base, &moved.cut).expect("the base summary is still there");
+    let outcome = chat.compact(NONE, finished.clone()).await.must("stale is not illegal", &CLAUSE);
+    let CompactOutcome::Kept(Some(moved)) = outcome else { unexpected!("the moved window to be kept", outcome) };
+    let merged = finished.merged_onto(base, &moved.cut).must("the base summary is still there", &CLAUSE);
     let stored = chat.cut(moved.version, merged).await;
     assert_eq!((stored.cut.window_start, stored.cut.covers_to()), (Seq::new(4), Seq::new(2)));
     let window = chat.window(Load::new()).await;
@@ -171,10 +177,10 @@ pub async fn one_compaction_wins_a_version(fixture: &dyn Fixture) {
     for round in 0..3 {
         let cuts = (0..6).map(|n| summary_to(2 * round + n % 2 + 1, &format!("{round}, {n}")));
         let racing = handles.iter().cycle().zip(cuts).map(|(chat, cut)| async move {
-            (cut.clone(), chat.compact(replaces, cut).await.expect("all of them are legal"))
+            (cut.clone(), chat.compact(replaces, cut).await.must("all of them are legal", &CLAUSE))
         });
         let outcomes = join_all(racing).await;
-        let stored = chat.compaction(&Profile::default()).await.expect("one was stored");
+        let stored = chat.compaction(&Profile::default()).await.must("one was stored", &CLAUSE);
         let winners = outcomes.iter().filter(|(_, outcome)| matches!(outcome, CompactOutcome::Stored(_)));
         let winners: Vec<&Cut> = winners.map(|(cut, _)| cut).collect();
         assert_eq!(winners, [&stored.cut]);
@@ -192,6 +198,7 @@ pub async fn one_compaction_wins_a_version(fixture: &dyn Fixture) {
 
 /// A compaction of a dead incarnation, or of a conversation that is not there, stores nothing.
 pub async fn a_compaction_needs_its_incarnation(fixture: &dyn Fixture) {
+    const CLAUSE: Clause = clause::GONE;
     let chat = Chat::new(fixture).await;
     let compact = |cut| Compact { profile: Profile::default(), replaces: NONE, cut };
     let dead = Incarnation::random();

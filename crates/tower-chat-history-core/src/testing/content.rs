@@ -1,7 +1,10 @@
 //! Messages come back byte for byte.
 
-use super::{Fixture, support::*};
+use super::{Fixture, clause, clause::Clause, support::*};
 use crate::{Exchange, ExchangeId, Load, LoadLimit, Loaded, Message};
+
+/// What this group is about.
+const CLAUSE: Clause = clause::VERBATIM;
 
 /// Appends messages with this JSON and compares what comes back, on each of the three ways there are.
 async fn comes_back<T: AsRef<str> + Sync>(fixture: &dyn Fixture, texts: &[T]) {

@@ -1,7 +1,10 @@
 //! Exchanges that continue a turn.
 
-use super::{Fixture, support::*};
+use super::{Fixture, clause, clause::Clause, support::*};
 use crate::{Expect, Load, Seq, StoreError};
+
+/// What this group is about.
+const CLAUSE: Clause = clause::CONTINUES;
 
 async fn assert_unknown(chat: &Chat, expect: Expect, continues: Seq, len: u64) {
     let refused = chat.append(expect, result_for(continues)).await;
@@ -9,7 +12,7 @@ async fn assert_unknown(chat: &Chat, expect: Expect, continues: Seq, len: u64) {
         refused,
         Err(StoreError::ContinuesUnknown { continues: named, len: has }) if named == continues && has == len
     );
-    assert!(right, "continuing {continues} in a log of {len}: {refused:?}");
+    assert!(right, "{refused:?}, for a continuation of {continues} in a log of {len}");
 }
 
 /// A continuation says which exchange it answers, also when others came between.
@@ -19,7 +22,7 @@ pub async fn a_continuation_keeps_what_it_answers(fixture: &dyn Fixture) {
     let between = chat.add(turn_of("never mind")).await;
     let late = chat.add(result_for(call.seq)).await;
     let next = chat.add(result_for(call.seq)).await;
-    assert!(late.is_moved());
+    assert!(late.is_moved(), "{late:?}");
     let log = [call, between, late, next];
     assert_eq!(chat.log().await, log);
     assert_eq!(chat.window(Load::new()).await.exchanges, log);
@@ -53,7 +56,8 @@ pub async fn an_absent_conversation_cannot_be_continued(fixture: &dyn Fixture) {
 pub async fn a_refused_continuation_can_be_repeated(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     let early = result_for(Seq::FIRST);
-    assert!(chat.append(Expect::AnyOrCreate, early.clone()).await.is_err());
+    let refused = chat.append(Expect::AnyOrCreate, early.clone()).await;
+    assert!(refused.is_err(), "{refused:?}");
     let call = chat.add(call_of("what is it?")).await;
     let added = chat.add(early).await;
     assert_eq!(chat.log().await, [call, added]);

@@ -1,20 +1,24 @@
 //! The conversation handle over this store.
 
-use super::{Fixture, support::*};
+use super::{Fixture, clause, clause::Clause, support::*};
 use crate::{CompactionVersion, HistoryStoreExt, ImportError, Message, Seq};
+
+/// What this group is about.
+const CLAUSE: Clause = clause::HANDLE;
 
 const CALL: &str = r#"{"role":"assistant","content":null,"tool_calls":[{"id":"x","type":"function","function":{"name":"f","arguments":"{}"}}]}"#;
 
 /// Messages are listed as they were stored, all of the log and not its window.
 pub async fn messages_are_those_of_the_log(fixture: &dyn Fixture) {
+    const CLAUSE: Clause = clause::VERBATIM;
     let chat = Chat::new(fixture).await;
     let conversation = chat.store.conversation(&chat.id);
-    assert_eq!(conversation.messages().await.expect("absent is empty"), []);
+    assert_eq!(conversation.messages().await.must("absent is empty", &CLAUSE), []);
     let log = chat.add_turns(5).await;
     chat.cut(CompactionVersion::NONE, summary_to(4, "before")).await;
     let messages: Vec<Message> = log.iter().flat_map(|recorded| recorded.exchange.messages.clone()).collect();
-    assert_eq!(conversation.messages().await.expect("the log can be read"), messages);
-    assert_eq!(conversation.exchanges().await.expect("the log can be read"), log);
+    assert_eq!(conversation.messages().await.must("the log can be read", &CLAUSE), messages);
+    assert_eq!(conversation.exchanges().await.must("the log can be read", &CLAUSE), log);
 }
 
 /// Messages of a log that is larger than a page of the store are all listed.
@@ -24,7 +28,7 @@ pub async fn messages_of_a_large_log_are_listed(fixture: &dyn Fixture) {
     for n in 0..10 {
         chat.add(turn_of(&format!("{n} {text}"))).await;
     }
-    let messages = chat.store.conversation(&chat.id).messages().await.expect("the log can be read");
+    let messages = chat.store.conversation(&chat.id).messages().await.must("the log can be read", &CLAUSE);
     assert_eq!(messages.len(), 20);
     let order: Vec<String> = messages.iter().step_by(2).map(|message| message.text()[..1].to_owned()).collect();
     assert_eq!(order.concat(), "0123456789");
@@ -43,9 +47,9 @@ pub async fn an_import_keeps_turns(fixture: &dyn Fixture) {
         Message::assistant("42."),
         Message::user("Who am I?"),
     ];
-    assert_eq!(conversation.import(log.clone()).await.expect("nothing is there yet"), 4);
-    assert_eq!(conversation.messages().await.expect("the log can be read"), log);
-    let exchanges = conversation.exchanges().await.expect("the log can be read");
+    assert_eq!(conversation.import(log.clone()).await.must("nothing is there yet", &CLAUSE), 4);
+    assert_eq!(conversation.messages().await.must("the log can be read", &CLAUSE), log);
+    let exchanges = conversation.exchanges().await.must("the log can be read", &CLAUSE);
     let shape: Vec<_> = exchanges.iter().map(|e| (e.exchange.messages.len(), e.exchange.continues)).collect();
     assert_eq!(shape, [(2, None), (2, None), (2, Some(Seq::new(1))), (1, None)]);
 }
@@ -55,9 +59,9 @@ pub async fn an_import_continues_the_log(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     let conversation = chat.store.conversation(&chat.id);
     let first = [Message::user("hi"), Message::assistant("hello"), Message::user("6 * 7?"), message(CALL)];
-    conversation.import(first).await.expect("nothing is there yet");
+    conversation.import(first).await.must("nothing is there yet", &CLAUSE);
     let rest = [Message::tool("x", "42"), Message::assistant("42."), Message::user("thanks")];
-    assert_eq!(conversation.import(rest).await.expect("nobody else writes"), 2);
+    assert_eq!(conversation.import(rest).await.must("nobody else writes", &CLAUSE), 2);
     let continues: Vec<_> = chat.log().await.iter().map(|recorded| recorded.exchange.continues).collect();
     assert_eq!(continues, [None, None, Some(Seq::new(1)), None]);
 }
@@ -66,7 +70,7 @@ pub async fn an_import_continues_the_log(fixture: &dyn Fixture) {
 pub async fn instructions_are_not_imported(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     let conversation = chat.store.conversation(&chat.id);
-    assert_eq!(conversation.import([]).await.expect("nothing to do"), 0);
+    assert_eq!(conversation.import([]).await.must("nothing to do", &CLAUSE), 0);
     let log = [Message::system("be kind"), Message::developer("be brief"), Message::user("hi")];
     let refused = conversation.import(log).await;
     assert!(matches!(refused, Err(ImportError::Instructions { count: 2 })), "{refused:?}");
@@ -78,10 +82,10 @@ pub async fn clearing_makes_room_for_another_log(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     let conversation = chat.store.conversation(&chat.id);
     chat.add_turns(3).await;
-    conversation.clear().await.expect("it can be deleted");
-    conversation.clear().await.expect("it is gone already");
+    conversation.clear().await.must("it can be deleted", &CLAUSE);
+    conversation.clear().await.must("it is gone already", &CLAUSE);
     chat.assert_absent().await;
     let log = [Message::user("hi"), Message::assistant("who are you?")];
-    assert_eq!(conversation.import(log.clone()).await.expect("nothing is there"), 1);
-    assert_eq!(conversation.messages().await.expect("the log can be read"), log);
+    assert_eq!(conversation.import(log.clone()).await.must("nothing is there", &CLAUSE), 1);
+    assert_eq!(conversation.messages().await.must("the log can be read", &CLAUSE), log);
 }

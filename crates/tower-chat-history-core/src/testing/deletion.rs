@@ -2,18 +2,22 @@
 
 use futures_util::future::{join, join_all};
 
-use super::{Fixture, support::*};
+use super::{Fixture, clause, clause::Clause, support::*};
 use crate::{Compact, CompactOutcome, CompactionVersion, Cut, Expect, Known, Load, Loaded, Profile, Seq, StoreError};
+
+/// What this group is about.
+const CLAUSE: Clause = clause::DELETION;
 
 const NONE: CompactionVersion = CompactionVersion::NONE;
 
 /// A deleted conversation is absent: its log, every profile, every exchange id.
 pub async fn a_deleted_conversation_is_absent(fixture: &dyn Fixture) {
+    const CLAUSE: Clause = clause::DELETED;
     let chat = Chat::new(fixture).await;
     let log = chat.add_turns(3).await;
     let small = profile("small");
     chat.cut(NONE, summary_to(1, "secret")).await;
-    chat.compact_as(&small, NONE, summary_to(2, "secret")).await.expect("the cut is legal");
+    chat.compact_as(&small, NONE, summary_to(2, "secret")).await.must("the cut is legal", &CLAUSE);
     let known = chat.window(Load::new()).await.known();
     chat.delete().await;
     for chat in [chat.reopened(fixture).await, chat] {
@@ -37,6 +41,7 @@ pub async fn deleting_twice_is_no_error(fixture: &dyn Fixture) {
 
 /// Deleting removes one conversation and no other.
 pub async fn deleting_spares_other_conversations(fixture: &dyn Fixture) {
+    const CLAUSE: Clause = clause::LOSSLESS;
     let chat = Chat::new(fixture).await;
     let other = chat.other();
     chat.add_turns(2).await;
@@ -73,7 +78,7 @@ pub async fn a_conversation_that_comes_back_begins_anew(fixture: &dyn Fixture) {
     chat.delete().await;
     let asked = Load::new().exchange(exchanges[0].id.clone());
     assert_eq!(chat.load(asked).await, Loaded::Absent);
-    let again = chat.append(Expect::Absent, exchanges[2].clone()).await.expect("nothing is there");
+    let again = chat.append(Expect::Absent, exchanges[2].clone()).await.must("nothing is there", &CLAUSE);
     assert_eq!((again.seq, again.duplicate), (Seq::FIRST, false));
     assert_ne!(again.revision.incarnation(), old.revision.incarnation());
     let log = [crate::Recorded::new(Seq::FIRST, exchanges[2].clone()), chat.add(exchanges[0].clone()).await];
@@ -130,10 +135,10 @@ pub async fn deleting_during_appends_is_final(fixture: &dyn Fixture) {
                 match chat.append(Expect::AnyIn(incarnation), turn_of(&n.to_string())).await {
                     Ok(appended) => {
                         assert_eq!(appended.revision.incarnation(), incarnation);
-                        assert!(appended.seq.get() >= 3, "it stands at {} of a log that began anew", appended.seq);
+                        assert!(appended.seq.get() >= 3, "the position {}, in a log that began anew", appended.seq);
                     }
                     Err(StoreError::Gone) => {}
-                    Err(other) => panic!("expected `Gone`, got {other:?}"),
+                    Err(other) => unexpected!("the append to be stored, or the refusal `Gone`", other),
                 }
                 pause().await;
             }
@@ -142,7 +147,7 @@ pub async fn deleting_during_appends_is_final(fixture: &dyn Fixture) {
         let compacting = async {
             match handles[0].store.compact(&chat.id, incarnation, compact).await {
                 Ok(CompactOutcome::Stored(_)) | Err(StoreError::Gone) => {}
-                other => panic!("expected it to be stored or gone, got {other:?}"),
+                other => unexpected!("the compaction to be stored, or the refusal `Gone`", other),
             }
         };
         let reading = async {
@@ -153,7 +158,7 @@ pub async fn deleting_during_appends_is_final(fixture: &dyn Fixture) {
                         // The compaction may be in already.
                         let window = window(loaded);
                         let start = usize::from(window.compaction.is_some());
-                        assert!(window.exchanges.starts_with(&before[start..]), "a part of the log was deleted");
+                        assert!(window.exchanges.starts_with(&before[start..]), "{window:?}, a part of the log");
                     }
                 }
                 pause().await;
@@ -181,8 +186,8 @@ pub async fn deleting_during_first_turns_leaves_whole_conversations(fixture: &dy
     let handles = chat.handles(fixture, 3).await;
     for wait in 0..5 {
         let creating = join_all(handles.iter().map(|chat| async move {
-            let appended = chat.append(Expect::AnyOrCreate, turn_of("first")).await.expect("it expects nothing");
-            assert!(appended.seq <= Seq::new(2));
+            let appended = chat.append(Expect::AnyOrCreate, turn_of("first")).await.must("it expects nothing", &CLAUSE);
+            assert!(appended.seq <= Seq::new(2), "{appended:?}, in a log of three appends");
         }));
         let deleting = join_all(handles.iter().map(|chat| async move {
             for _ in 0..wait {
@@ -193,9 +198,9 @@ pub async fn deleting_during_first_turns_leaves_whole_conversations(fixture: &dy
         join(creating, deleting).await;
         // Reading checks that there is no gap.
         let log = chat.log().await;
-        assert!(log.len() <= 3);
+        assert!(log.len() <= 3, "{log:?}, after three appends");
         match chat.load(Load::new()).await {
-            Loaded::Absent => assert!(log.is_empty()),
+            Loaded::Absent => assert!(log.is_empty(), "{log:?}, of an absent conversation"),
             loaded => assert_eq!(window(loaded).exchanges, log),
         }
         chat.delete().await;

@@ -1,25 +1,28 @@
 //! Editing over this store: the conversation handle's `truncate`, `take_last` and `fork`.
 
-use super::{Fixture, support::*};
+use super::{Fixture, clause, clause::Clause, support::*};
 use crate::{CompactionVersion, Expect, ForkError, HistoryStoreExt, Load, Seq, Timestamp, TokenCounts, Usage};
+
+/// What this group is about.
+const CLAUSE: Clause = clause::HANDLE;
 
 /// The handle cuts the log as it is, and finds nothing to cut where there is no conversation.
 pub async fn a_conversation_is_truncated(fixture: &dyn Fixture) {
-    let Some(edit) = Editable::new(fixture).await else { return };
+    let edit = Editable::new(fixture).await;
     let conversation = edit.store.conversation(&edit.chat.id);
-    let nothing = conversation.truncate(Seq::FIRST).await.expect("there is nothing to do");
+    let nothing = conversation.truncate(Seq::FIRST).await.must("there is nothing to do", &CLAUSE);
     assert_eq!((nothing.revision, nothing.removed), (None, 0));
     let log = edit.chat.add_turns(4).await;
-    let truncated = conversation.truncate(Seq::new(1)).await.expect("nobody else writes");
+    let truncated = conversation.truncate(Seq::new(1)).await.must("nobody else writes", &CLAUSE);
     assert_eq!((truncated.revision, truncated.removed), (Some(edit.chat.revision().await), 3));
-    assert_eq!(conversation.exchanges().await.expect("the log can be read"), log[..1]);
-    conversation.truncate(Seq::FIRST).await.expect("nobody else writes");
+    assert_eq!(conversation.exchanges().await.must("the log can be read", &CLAUSE), log[..1]);
+    conversation.truncate(Seq::FIRST).await.must("nobody else writes", &CLAUSE);
     edit.chat.assert_absent().await;
 }
 
 /// The last exchange is taken, one by one to the first, behind a compaction and within a turn; then there is none.
 pub async fn the_last_exchange_is_taken(fixture: &dyn Fixture) {
-    let Some(edit) = Editable::new(fixture).await else { return };
+    let edit = Editable::new(fixture).await;
     let chat = &edit.chat;
     let mut log = chat.add_turns(2).await;
     log.push(chat.add(call_of("what is it?")).await);
@@ -27,30 +30,32 @@ pub async fn the_last_exchange_is_taken(fixture: &dyn Fixture) {
     chat.cut(CompactionVersion::NONE, summary_to(2, "before")).await;
     let conversation = edit.store.conversation(&chat.id);
     while let Some(last) = log.pop() {
-        let taken = conversation.take_last().await.expect("nobody else writes");
+        let taken = conversation.take_last().await.must("nobody else writes", &CLAUSE);
         assert_eq!(taken, Some(last));
         assert_eq!(chat.log().await, log);
     }
-    assert_eq!(conversation.take_last().await.expect("there is nothing to do"), None);
+    assert_eq!(conversation.take_last().await.must("there is nothing to do", &CLAUSE), None);
     chat.assert_absent().await;
 }
 
 /// What was taken can be appended again, under its own id and with another reply.
 pub async fn a_reply_is_generated_anew(fixture: &dyn Fixture) {
-    let Some(edit) = Editable::new(fixture).await else { return };
+    let edit = Editable::new(fixture).await;
     let chat = &edit.chat;
     let log = chat.add_turns(2).await;
-    let taken = edit.store.conversation(&chat.id).take_last().await.expect("nobody else writes");
-    let mut exchange = (*taken.expect("there are two").exchange).clone();
+    let taken = edit.store.conversation(&chat.id).take_last().await.must("nobody else writes", &CLAUSE);
+    let mut exchange = (*taken.must("there are two", &CLAUSE).exchange).clone();
     exchange.messages.pop();
     exchange.messages.push(crate::Message::assistant("another reply"));
-    let again = chat.append(Expect::Exactly(chat.revision().await), exchange.clone()).await.expect("its id is free");
+    let again =
+        chat.append(Expect::Exactly(chat.revision().await), exchange.clone()).await.must("its id is free", &CLAUSE);
     assert_eq!((again.seq, again.duplicate), (Seq::new(1), false));
     assert_eq!(chat.log().await, [log[0].clone(), crate::Recorded::new(Seq::new(1), exchange)]);
 }
 
 /// A fork has the same exchanges, with all that belongs to them, and no compaction; both go on by themselves.
 pub async fn a_fork_has_the_same_exchanges(fixture: &dyn Fixture) {
+    const CLAUSE: Clause = clause::FORK;
     let chat = Chat::new(fixture).await;
     chat.add(call_of("what is it?")).await;
     chat.add(turn_of("between")).await;
@@ -66,7 +71,7 @@ pub async fn a_fork_has_the_same_exchanges(fixture: &dyn Fixture) {
     for (at, copied) in [(3, 3), (5, 5), (u64::MAX, 5), (1, 1)] {
         let copy = chat.other();
         let forked = chat.store.conversation(&chat.id).fork(Seq::new(at), &copy.id).await;
-        assert_eq!(forked.expect("the copy does not exist yet"), copied);
+        assert_eq!(forked.must("the copy does not exist yet", &CLAUSE), copied);
         assert_eq!(copy.log().await, log[..copied]);
         let window = copy.window(Load::new()).await;
         assert_eq!((window.compaction, window.exchanges.as_slice()), (None, &log[..copied]));
@@ -78,34 +83,37 @@ pub async fn a_fork_has_the_same_exchanges(fixture: &dyn Fixture) {
 
 /// A log that is larger than a page of the store is copied whole.
 pub async fn a_large_log_is_forked(fixture: &dyn Fixture) {
+    const CLAUSE: Clause = clause::FORK;
     let (chat, text) = (Chat::new(fixture).await, "x".repeat(600_000));
     for n in 0..10 {
         chat.add(turn_of(&format!("{n} {text}"))).await;
     }
     let copy = chat.other();
     let forked = chat.store.conversation(&chat.id).fork(Seq::new(9), &copy.id).await;
-    assert_eq!(forked.expect("the copy does not exist yet"), 9);
-    assert!(copy.log().await == chat.log().await[..9], "the copy is another one");
+    assert_eq!(forked.must("the copy does not exist yet", &CLAUSE), 9);
+    assert_eq!(copy.log().await, chat.log().await[..9]);
 }
 
 /// Where there is nothing to copy, no conversation is created.
 pub async fn a_fork_of_nothing_creates_nothing(fixture: &dyn Fixture) {
+    const CLAUSE: Clause = clause::FORK;
     let (chat, copy) = (Chat::new(fixture).await, unused_id([]));
     let conversation = chat.store.conversation(&chat.id);
-    assert_eq!(conversation.fork(Seq::new(3), &copy).await.expect("there is nothing to do"), 0);
+    assert_eq!(conversation.fork(Seq::new(3), &copy).await.must("there is nothing to do", &CLAUSE), 0);
     chat.add_turns(1).await;
-    assert_eq!(conversation.fork(Seq::FIRST, &copy).await.expect("there is nothing to do"), 0);
+    assert_eq!(conversation.fork(Seq::FIRST, &copy).await.must("there is nothing to do", &CLAUSE), 0);
     chat.with_id(copy).assert_absent().await;
 }
 
 /// A conversation that exists is not forked into, not even itself or an earlier fork, and stays as it is.
 pub async fn a_fork_does_not_touch_what_exists(fixture: &dyn Fixture) {
+    const CLAUSE: Clause = clause::FORK;
     let chat = Chat::new(fixture).await;
     chat.add_turns(3).await;
     let (other, earlier) = (chat.other(), chat.other());
     other.add_turns(1).await;
     let conversation = chat.store.conversation(&chat.id);
-    conversation.fork(Seq::new(1), &earlier.id).await.expect("it does not exist yet");
+    conversation.fork(Seq::new(1), &earlier.id).await.must("it does not exist yet", &CLAUSE);
     for existing in [&other, &earlier, &chat] {
         let before = existing.window(Load::new()).await;
         for at in [0, 2] {

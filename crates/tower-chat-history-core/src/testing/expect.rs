@@ -1,7 +1,10 @@
 //! Refused appends: the log is not what the caller expected.
 
-use super::{Fixture, support::*};
+use super::{Fixture, clause, clause::Clause, support::*};
 use crate::{Expect, Incarnation, Load, Loaded, Revision};
+
+/// What this group is about.
+const CLAUSE: Clause = clause::CONDITIONAL;
 
 /// `Absent` on a conversation that is there is a conflict.
 pub async fn absent_conflicts_with_an_existing_log(fixture: &dyn Fixture) {

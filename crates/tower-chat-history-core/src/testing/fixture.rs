@@ -22,13 +22,13 @@ pub trait Fixture: Send + Sync {
     fn capabilities(&self) -> Capabilities;
 
     /// Opens a handle as [`open`](Self::open) does, of a store that can [truncate](Truncate). The default is `None`: it
-    /// cannot, and the behaviours of truncation pass without being asked.
+    /// cannot, and is listed `without: [truncate]`.
     async fn open_truncate(&self) -> Option<Arc<dyn Truncate>> {
         None
     }
 
     /// Opens a handle as [`open`](Self::open) does, of a store that can [prune](Prune). The default is `None`: it cannot, and
-    /// the behaviours of pruning pass without being asked.
+    /// is listed `without: [prune]`.
     async fn open_prune(&self) -> Option<Arc<dyn Prune>> {
         None
     }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::{
-    Fixture,
-    support::{Chat, unused_id},
+    Capability, Fixture, clause,
+    support::{Chat, Must, unused_id},
 };
 use crate::{ConversationId, Incarnation, Keep, Prune, Pruned, Revision, Seq, StoreError, Traces, Truncate, Truncated};
 
@@ -15,16 +15,16 @@ pub(super) struct Editable {
 }
 
 impl Editable {
-    /// A conversation that does not exist yet; `None` if the store cannot truncate.
-    pub(super) async fn new(fixture: &dyn Fixture) -> Option<Self> {
+    /// A conversation that does not exist yet.
+    pub(super) async fn new(fixture: &dyn Fixture) -> Self {
         Self::at(fixture, unused_id([])).await
     }
 
     /// The conversation of that id through a new handle.
-    pub(super) async fn at(fixture: &dyn Fixture, id: ConversationId) -> Option<Self> {
-        let store = fixture.open_truncate().await?;
+    pub(super) async fn at(fixture: &dyn Fixture, id: ConversationId) -> Self {
+        let Some(store) = fixture.open_truncate().await else { Capability::Truncate.lacking() };
         let chat = Chat { store: Arc::new(Arc::clone(&store)), id };
-        Some(Self { chat, store })
+        Self { chat, store }
     }
 
     pub(super) async fn truncate(&self, expect: Revision, from: u64) -> Result<Truncated, StoreError> {
@@ -33,7 +33,7 @@ impl Editable {
 
     /// Cuts the log as it is, which must succeed, and returns the revision of what stays.
     pub(super) async fn keep(&self, len: u64) -> Option<Revision> {
-        let truncated = self.truncate(self.chat.revision().await, len).await.expect("nothing changed");
+        let truncated = self.truncate(self.chat.revision().await, len).await.must("nothing changed", &clause::TRUNCATE);
         truncated.revision
     }
 }
@@ -45,16 +45,16 @@ pub(super) struct Prunable {
 }
 
 impl Prunable {
-    /// A conversation that does not exist yet; `None` if the store cannot prune.
-    pub(super) async fn new(fixture: &dyn Fixture) -> Option<Self> {
+    /// A conversation that does not exist yet.
+    pub(super) async fn new(fixture: &dyn Fixture) -> Self {
         Self::at(fixture, unused_id([])).await
     }
 
     /// The conversation of that id through a new handle.
-    pub(super) async fn at(fixture: &dyn Fixture, id: ConversationId) -> Option<Self> {
-        let store = fixture.open_prune().await?;
+    pub(super) async fn at(fixture: &dyn Fixture, id: ConversationId) -> Self {
+        let Some(store) = fixture.open_prune().await else { Capability::Prune.lacking() };
         let chat = Chat { store: Arc::new(Arc::clone(&store)), id };
-        Some(Self { chat, store })
+        Self { chat, store }
     }
 
     pub(super) async fn prune(&self, incarnation: Incarnation, keep: Keep) -> Result<Pruned, StoreError> {
@@ -63,12 +63,12 @@ impl Prunable {
 
     /// Prunes the log as it is, which must succeed.
     pub(super) async fn keep(&self, keep: Keep) -> Pruned {
-        self.prune(self.chat.incarnation().await, keep).await.expect("nothing changed")
+        self.prune(self.chat.incarnation().await, keep).await.must("nothing changed", &clause::PRUNE)
     }
 
     /// The same without traces.
     pub(super) async fn forget(&self, keep: Keep) -> Pruned {
         let incarnation = self.chat.incarnation().await;
-        self.store.prune(&self.chat.id, incarnation, keep, Traces::Remove).await.expect("nothing changed")
+        self.store.prune(&self.chat.id, incarnation, keep, Traces::Remove).await.must("nothing changed", &clause::PRUNE)
     }
 }

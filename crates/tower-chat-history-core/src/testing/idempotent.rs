@@ -2,18 +2,21 @@
 
 use futures_util::future::join_all;
 
-use super::{Fixture, support::*};
+use super::{Fixture, clause, clause::Clause, support::*};
 use crate::{
     Append, Compact, CompactionVersion, Cut, Exchange, ExchangeId, Expect, Incarnation, Load, Message, Profile,
     Revision, Seq,
 };
 
+/// What this group is about.
+const CLAUSE: Clause = clause::IDEMPOTENT;
+
 async fn assert_duplicate(chat: &Chat, expect: Expect, exchange: Exchange, seq: Seq) {
     let appended = chat.append(expect, exchange).await;
-    let appended = appended.unwrap_or_else(|error| panic!("repeated with {expect:?}: {error}"));
-    assert!(appended.duplicate, "repeated with {expect:?}, and stored again at {}", appended.seq);
-    assert_eq!(appended.seq, seq, "repeated with {expect:?}");
-    assert_eq!(appended.revision, chat.revision().await, "repeated with {expect:?}");
+    let appended = appended.must(&format!("it is a repeat, whatever it expects ({expect:?})"), &CLAUSE);
+    assert!(appended.duplicate, "{appended:?}, for a repeat that expects {expect:?}");
+    assert_eq!(appended.seq, seq, "a repeat that expects {expect:?}");
+    assert_eq!(appended.revision, chat.revision().await, "a repeat that expects {expect:?}");
     assert_eq!(appended.compaction, None);
 }
 
@@ -45,7 +48,7 @@ pub async fn a_repeat_stores_nothing(fixture: &dyn Fixture) {
 pub async fn a_first_append_can_be_repeated(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     let exchange = turn_of("once");
-    chat.append(Expect::Absent, exchange.clone()).await.expect("nothing is there yet");
+    chat.append(Expect::Absent, exchange.clone()).await.must("nothing is there yet", &CLAUSE);
     assert_duplicate(&chat, Expect::Absent, exchange, Seq::FIRST).await;
     assert_eq!(chat.log().await.len(), 1);
 }
@@ -61,7 +64,7 @@ pub async fn a_repeat_does_not_change_what_is_recorded(fixture: &dyn Fixture) {
     for cut in [cut, Cut::window_from(Seq::new(99))] {
         let compact = Compact { profile: Profile::default(), replaces: CompactionVersion::NONE, cut };
         let repeat = Append::new(Expect::AnyOrCreate, other.clone()).compact(compact);
-        let appended = chat.store.append(&chat.id, repeat).await.expect("the id is recorded");
+        let appended = chat.store.append(&chat.id, repeat).await.must("the id is recorded", &CLAUSE);
         assert_eq!((appended.duplicate, appended.seq, appended.compaction), (true, Seq::new(1), None));
     }
     assert_eq!(chat.log().await, added);
@@ -76,7 +79,7 @@ pub async fn racing_repeats_store_once(fixture: &dyn Fixture) {
         // The first round also creates the conversation.
         let exchange = turn_of(&format!("round {round}"));
         let repeats = handles.iter().cycle().take(12).map(|chat| chat.append(Expect::AnyOrCreate, exchange.clone()));
-        let appended = join_all(repeats).await.into_iter().map(|appended| appended.expect("it expects nothing"));
+        let appended = join_all(repeats).await.into_iter().map(|appended| appended.must("it expects nothing", &CLAUSE));
         let appended: Vec<_> = appended.collect();
         assert_eq!(appended.iter().filter(|appended| !appended.duplicate).count(), 1);
         assert!(appended.iter().all(|appended| appended.seq == Seq::new(round)), "{appended:?}");

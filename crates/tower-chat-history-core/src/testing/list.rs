@@ -1,8 +1,9 @@
 //! The list of all behaviours, and one call that runs it.
 
-use super::Fixture;
+use super::{Fixture, behaviours};
 
-/// Hands the list of behaviours to another macro, after its own arguments.
+/// Hands the list of behaviours to another macro, after its own arguments. A group or a behaviour may need a capability of the
+/// store.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __conformance_list {
@@ -79,7 +80,7 @@ macro_rules! __conformance_list {
                 a_late_continuation_does_not_start_a_window
                 a_window_begins_at_its_compaction
                 the_smallest_window_is_the_newest_turn
-                empty_exchanges_take_no_room
+                an_exchange_without_messages_counts_as_one
                 the_default_limit_holds
             }
             read {
@@ -171,6 +172,7 @@ macro_rules! __conformance_list {
                 instructions_are_not_imported
                 clearing_makes_room_for_another_log
             }
+            #[needs(durable)]
             reopen {
                 everything_is_there_again
                 writing_goes_on
@@ -178,6 +180,7 @@ macro_rules! __conformance_list {
                 deletions_last
                 messages_come_back_verbatim
             }
+            #[needs(truncate)]
             truncate {
                 the_end_of_the_log_is_removed
                 what_stays_is_a_new_incarnation
@@ -191,6 +194,7 @@ macro_rules! __conformance_list {
                 within_a_turn_it_stays_open
                 other_conversations_stay
             }
+            #[needs(truncate)]
             truncate_compaction {
                 a_compaction_of_what_stays_is_kept
                 a_compaction_of_what_was_removed_is_removed
@@ -198,14 +202,17 @@ macro_rules! __conformance_list {
                 profiles_are_judged_by_themselves
                 a_compaction_in_flight_is_gone
             }
+            #[needs(truncate)]
             truncate_race {
                 an_append_in_flight_is_gone
                 one_truncation_wins
                 a_racing_append_lands_before_or_not_at_all
                 edits_and_appends_leave_no_gap
                 a_dropped_truncation_is_done_or_not
+                #[needs(durable)]
                 a_truncation_lasts
             }
+            #[needs(prune)]
             prune {
                 the_beginning_of_the_log_is_removed
                 the_last_turns_are_kept
@@ -221,8 +228,10 @@ macro_rules! __conformance_list {
                 removed_ids_are_free_again
                 other_conversations_stay
                 what_comes_back_begins_at_position_0
+                #[needs(truncate)]
                 a_pruned_log_is_truncated
             }
+            #[needs(prune)]
             prune_compaction {
                 compactions_stay_as_they_are
                 a_window_starts_no_earlier_than_the_log
@@ -233,15 +242,19 @@ macro_rules! __conformance_list {
                 what_was_in_flight_leaves_no_traces
                 a_whole_log_has_no_traces
             }
+            #[needs(prune)]
             prune_race {
                 prunes_and_appends_leave_no_gap
                 racing_prunes_remove_once
                 a_dropped_prune_is_done_or_not
+                #[needs(durable)]
                 a_prune_lasts
             }
+            #[needs(prune)]
             prune_model {
                 random_prunes_and_appends_are_those_of_a_list
             }
+            #[needs(prune)]
             retain {
                 a_conversation_keeps_its_last_turns
                 a_conversation_keeps_its_last_messages
@@ -250,8 +263,11 @@ macro_rules! __conformance_list {
                 a_pruned_log_is_imported_into
             }
             editing {
+                #[needs(truncate)]
                 a_conversation_is_truncated
+                #[needs(truncate)]
                 the_last_exchange_is_taken
+                #[needs(truncate)]
                 a_reply_is_generated_anew
                 a_fork_has_the_same_exchanges
                 a_large_log_is_forked
@@ -262,21 +278,24 @@ macro_rules! __conformance_list {
     };
 }
 
-macro_rules! run_all {
-    ($fixture:ident $($group:ident { $($behaviour:ident)+ })+) => {
-        $($(super::$group::$behaviour($fixture).await;)+)+
-    };
-}
-
-/// Runs every behaviour, one after the other, where tests by name are not to be had.
-pub async fn all(fixture: &dyn Fixture) {
-    __conformance_list! { [run_all] fixture }
+/// Runs every behaviour that the fixture's store can have, one after the other, where tests by name are not to be had.
+/// Returns the names of those that were left out, since the store lacks a [`Capability`](super::Capability) they need.
+pub async fn all(fixture: &dyn Fixture) -> Vec<&'static str> {
+    let mut left_out = Vec::new();
+    for behaviour in behaviours() {
+        if behaviour.can_run(fixture).await {
+            behaviour.run(fixture).await;
+        } else {
+            left_out.push(behaviour.name());
+        }
+    }
+    left_out
 }
 
 #[cfg(test)]
 mod tests {
     macro_rules! names {
-        ($($group:ident { $($behaviour:ident)+ })+) => {
+        ($($(#[$group_needs:meta])? $group:ident { $($(#[$needs:meta])? $behaviour:ident)+ })+) => {
             [$((include_str!(concat!(stringify!($group), ".rs")), &[$(stringify!($behaviour)),+] as &[&str])),+]
         };
     }

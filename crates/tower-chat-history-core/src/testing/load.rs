@@ -1,7 +1,10 @@
 //! Loads: what the caller knows already, and what is recorded already.
 
-use super::{Fixture, support::*};
+use super::{Fixture, clause, clause::Clause, support::*};
 use crate::{CompactionVersion, Cut, ExchangeId, Incarnation, Known, Load, Loaded, Recorded, Revision, Seq};
+
+/// What this group is about.
+const CLAUSE: Clause = clause::LOAD;
 
 /// A conversation that is not there loads as absent, whatever is asked.
 pub async fn what_is_not_there_is_absent(fixture: &dyn Fixture) {
@@ -70,7 +73,9 @@ pub async fn another_profile_is_not_known(fixture: &dyn Fixture) {
     let added = chat.add_turns(2).await;
     let known = chat.window(Load::new()).await.known();
     let small = profile("small");
-    chat.compact_as(&small, CompactionVersion::NONE, Cut::window_from(Seq::new(1))).await.expect("the cut is legal");
+    chat.compact_as(&small, CompactionVersion::NONE, Cut::window_from(Seq::new(1)))
+        .await
+        .must("the cut is legal", &CLAUSE);
     let window = chat.window(Load::new().profile(small).known(known.clone())).await;
     assert_eq!(window.exchanges, added[1..]);
     let small_is_known = Load::new().known(window.known());

@@ -1,7 +1,10 @@
 //! What an exchange says beside its messages comes back.
 
-use super::{Fixture, support::*};
+use super::{Fixture, clause, clause::Clause, support::*};
 use crate::{Load, Loaded, Seq, Timestamp, TokenCounts, Usage};
+
+/// What this group is about.
+const CLAUSE: Clause = clause::EXCHANGE;
 
 /// Every field comes back, through load, read and the lookup by exchange id.
 pub async fn every_field_comes_back(fixture: &dyn Fixture) {

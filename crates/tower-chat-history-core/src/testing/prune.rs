@@ -1,14 +1,17 @@
 //! Removing the beginning of a log. Stores that cannot prune pass without being asked, here and in the groups that follow.
 
-use super::{Fixture, support::*};
+use super::{Fixture, clause, clause::Clause, support::*};
 use crate::{
     Append, Exchange, ExchangeId, Expect, Incarnation, Keep, Load, Loaded, Message, Recorded, Seq, StoreError,
 };
 
+/// What this group is about.
+const CLAUSE: Clause = clause::PRUNE;
+
 /// What stands before the position is removed, the rest stays where it is, and other handles see it.
 pub async fn the_beginning_of_the_log_is_removed(fixture: &dyn Fixture) {
     for from in 1..4 {
-        let Some(prunable) = Prunable::new(fixture).await else { return };
+        let prunable = Prunable::new(fixture).await;
         let chat = &prunable.chat;
         let mut log = chat.add_turns(4).await;
         let pruned = prunable.keep(Keep::From(Seq::new(from))).await;
@@ -18,7 +21,7 @@ pub async fn the_beginning_of_the_log_is_removed(fixture: &dyn Fixture) {
             assert_eq!((window.revision, window.exchanges.as_slice()), (pruned.revision, &log[from as usize..]));
             assert_eq!(chat.log().await, log[from as usize..]);
             for read in 0..=from {
-                let page = chat.store.read(&chat.id, Seq::new(read), 1).await.expect("the log can be read");
+                let page = chat.store.read(&chat.id, Seq::new(read), 1).await.must("the log can be read", &CLAUSE);
                 assert_eq!((page.exchanges.as_slice(), page.more), (&log[from as usize..=from as usize], from < 3));
             }
         }
@@ -32,7 +35,7 @@ pub async fn the_beginning_of_the_log_is_removed(fixture: &dyn Fixture) {
 /// The turns that are kept are counted by their openings.
 pub async fn the_last_turns_are_kept(fixture: &dyn Fixture) {
     for (turns, begins) in [(4, 0), (3, 1), (2, 1 + 1), (1, 4)] {
-        let Some(prunable) = Prunable::new(fixture).await else { return };
+        let prunable = Prunable::new(fixture).await;
         let chat = &prunable.chat;
         let mut log = chat.add_turns(2).await;
         let call = chat.add(call_of("what is it?")).await;
@@ -48,7 +51,7 @@ pub async fn the_last_turns_are_kept(fixture: &dyn Fixture) {
 pub async fn the_last_messages_are_kept(fixture: &dyn Fixture) {
     // Turns of 2, 4 (in two exchanges) and 2 messages.
     for (messages, begins) in [(8, 0), (7, 1), (6, 1), (5, 3), (2, 3)] {
-        let Some(prunable) = Prunable::new(fixture).await else { return };
+        let prunable = Prunable::new(fixture).await;
         let chat = &prunable.chat;
         let mut log = chat.add_turns(1).await;
         let call = chat.add(call_of("what is it?")).await;
@@ -58,6 +61,12 @@ pub async fn the_last_messages_are_kept(fixture: &dyn Fixture) {
         assert_eq!((pruned.removed, pruned.revision.first()), (begins, Seq::new(begins)), "{messages}");
         assert_eq!(chat.log().await, log[begins as usize..]);
     }
+    // An exchange without messages counts as one message.
+    let Some(prunable) = Prunable::new(fixture).await else { return };
+    for _ in 0..5 {
+        prunable.chat.add(Exchange::new(ExchangeId::generate(), [])).await;
+    }
+    assert_eq!(prunable.keep(Keep::LastMessages(2)).await.removed, 3);
 }
 
 /// Nothing removes everything: the newest turn stays, whatever its size.
@@ -65,7 +74,7 @@ pub async fn the_newest_turn_stays(fixture: &dyn Fixture) {
     let nothing = [Keep::LastTurns(0), Keep::LastMessages(0), Keep::LastMessages(3)];
     let beyond = [2, 4, 5, 1 << 32, u64::MAX].map(|seq| Keep::From(Seq::new(seq)));
     for keep in nothing.into_iter().chain(beyond) {
-        let Some(prunable) = Prunable::new(fixture).await else { return };
+        let prunable = Prunable::new(fixture).await;
         let chat = &prunable.chat;
         chat.add_turns(2).await;
         let call = chat.add(call_of("what is it?")).await;
@@ -81,7 +90,7 @@ pub async fn the_newest_turn_stays(fixture: &dyn Fixture) {
 /// What is kept begins with an opening, also where another turn's late continuation follows.
 pub async fn within_a_turn_its_opening_is_kept(fixture: &dyn Fixture) {
     for (from, begins) in [(1, 1), (2, 1), (3, 3), (4, 3), (5, 3)] {
-        let Some(prunable) = Prunable::new(fixture).await else { return };
+        let prunable = Prunable::new(fixture).await;
         let chat = &prunable.chat;
         let mut log = chat.add_turns(1).await;
         let call = chat.add(call_of("what is it?")).await;
@@ -98,7 +107,7 @@ pub async fn within_a_turn_its_opening_is_kept(fixture: &dyn Fixture) {
 
 /// Where there is nothing to remove, the revision stays; so it does when a prune is repeated.
 pub async fn where_nothing_is_removed_nothing_changes(fixture: &dyn Fixture) {
-    let Some(prunable) = Prunable::new(fixture).await else { return };
+    let prunable = Prunable::new(fixture).await;
     let chat = &prunable.chat;
     chat.add_turns(5).await;
     prunable.keep(Keep::LastTurns(3)).await;
@@ -112,7 +121,7 @@ pub async fn where_nothing_is_removed_nothing_changes(fixture: &dyn Fixture) {
 
 /// Who knows the log as it was is given the new one, and may know that.
 pub async fn what_was_known_is_not_known(fixture: &dyn Fixture) {
-    let Some(prunable) = Prunable::new(fixture).await else { return };
+    let prunable = Prunable::new(fixture).await;
     let chat = &prunable.chat;
     let log = chat.add_turns(4).await;
     let mut known = vec![chat.window(Load::new()).await.known()];
@@ -129,24 +138,24 @@ pub async fn what_was_known_is_not_known(fixture: &dyn Fixture) {
 
 /// What expects the log as it was lands, as long as nothing was appended; then it is a conflict as ever.
 pub async fn turns_in_flight_land(fixture: &dyn Fixture) {
-    let Some(prunable) = Prunable::new(fixture).await else { return };
+    let prunable = Prunable::new(fixture).await;
     let chat = &prunable.chat;
     chat.add_turns(4).await;
     let old = chat.revision().await;
     let pruned = prunable.keep(Keep::LastTurns(1)).await;
     assert_eq!(pruned.revision.incarnation(), old.incarnation());
-    let landed = chat.append(Expect::Exactly(old), turn_of("in flight")).await.expect("its end is the same");
+    let landed = chat.append(Expect::Exactly(old), turn_of("in flight")).await.must("its end is the same", &CLAUSE);
     assert_eq!((landed.seq, landed.revision.first()), (Seq::new(4), Seq::new(3)));
     for stale in [old, pruned.revision] {
         assert_conflict(chat.append(Expect::Exactly(stale), turn_of("late")).await, landed.revision);
     }
     let any = Expect::AnyIn(old.incarnation());
-    assert_eq!(chat.append(any, turn_of("any")).await.expect("it is the incarnation").seq, Seq::new(5));
+    assert_eq!(chat.append(any, turn_of("any")).await.must("it is the incarnation", &CLAUSE).seq, Seq::new(5));
 }
 
 /// A continuation of a call that was removed is stored: it is paid for. One of a call that never was is not.
 pub async fn a_removed_call_can_be_continued(fixture: &dyn Fixture) {
-    let Some(prunable) = Prunable::new(fixture).await else { return };
+    let prunable = Prunable::new(fixture).await;
     let chat = &prunable.chat;
     let call = chat.add(call_of("what is it?")).await;
     let next = chat.add(turn_of("never mind")).await;
@@ -159,7 +168,8 @@ pub async fn a_removed_call_can_be_continued(fixture: &dyn Fixture) {
 
 /// A dead incarnation, another one and an absent conversation are gone, and nothing is removed or created.
 pub async fn only_its_incarnation_is_pruned(fixture: &dyn Fixture) {
-    let Some(prunable) = Prunable::new(fixture).await else { return };
+    const CLAUSE: Clause = clause::PRUNE_ONCE;
+    let prunable = Prunable::new(fixture).await;
     let chat = &prunable.chat;
     let keep = Keep::LastTurns(1);
     assert_gone(prunable.prune(Incarnation::random(), keep).await);
@@ -178,7 +188,7 @@ pub async fn only_its_incarnation_is_pruned(fixture: &dyn Fixture) {
 
 /// A load that reaches the beginning of what is left is whole; a limit cuts it as ever.
 pub async fn a_load_is_not_truncated_by_it(fixture: &dyn Fixture) {
-    let Some(prunable) = Prunable::new(fixture).await else { return };
+    let prunable = Prunable::new(fixture).await;
     let chat = &prunable.chat;
     let log = chat.add_turns(6).await;
     prunable.keep(Keep::LastTurns(3)).await;
@@ -190,26 +200,27 @@ pub async fn a_load_is_not_truncated_by_it(fixture: &dyn Fixture) {
 
 /// The exchange ids that were removed are not recognised any more, those that stay are.
 pub async fn removed_ids_are_free_again(fixture: &dyn Fixture) {
-    let Some(prunable) = Prunable::new(fixture).await else { return };
+    let prunable = Prunable::new(fixture).await;
     let chat = &prunable.chat;
     let log = chat.add_turns(4).await;
     let revision = prunable.keep(Keep::LastTurns(2)).await.revision;
     for recorded in &log[2..] {
         let asked = Load::new().exchange(recorded.exchange.id.clone());
         assert_eq!(chat.load(asked).await, Loaded::AlreadyRecorded(recorded.clone()));
-        let repeated = chat.append(Expect::Absent, (*recorded.exchange).clone()).await.expect("it is recorded");
+        let repeated = chat.append(Expect::Absent, (*recorded.exchange).clone()).await.must("it is recorded", &CLAUSE);
         assert_eq!((repeated.duplicate, repeated.seq, repeated.revision), (true, recorded.seq, revision));
     }
     for recorded in &log[..2] {
         window(chat.load(Load::new().exchange(recorded.exchange.id.clone())).await);
     }
-    let again = chat.append(Expect::AnyOrCreate, (*log[0].exchange).clone()).await.expect("its id is free");
+    let again = chat.append(Expect::AnyOrCreate, (*log[0].exchange).clone()).await.must("its id is free", &CLAUSE);
     assert_eq!((again.duplicate, again.seq), (false, Seq::new(4)));
 }
 
 /// One conversation is pruned and no other.
 pub async fn other_conversations_stay(fixture: &dyn Fixture) {
-    let Some(prunable) = Prunable::new(fixture).await else { return };
+    const CLAUSE: Clause = clause::LOSSLESS;
+    let prunable = Prunable::new(fixture).await;
     let others = [prunable.chat.other(), prunable.chat.other()];
     let exchanges = [turn_of("a"), turn_of("b"), turn_of("c")];
     let mut before = Vec::new();
@@ -224,20 +235,21 @@ pub async fn other_conversations_stay(fixture: &dyn Fixture) {
     prunable.forget(Keep::LastTurns(1)).await;
     for (chat, before) in others.iter().zip([&before[0], &before[2]]) {
         assert_eq!((&chat.window(Load::new()).await, &chat.log().await), (&before.0, &before.1));
-        assert!(chat.append(Expect::Absent, exchanges[0].clone()).await.expect("it is recorded").duplicate);
+        let repeated = chat.append(Expect::Absent, exchanges[0].clone()).await.must("it is recorded", &CLAUSE);
+        assert!(repeated.duplicate, "{repeated:?}");
     }
 }
 
 /// A pruned conversation that is deleted leaves nothing, and what comes back begins anew.
 pub async fn what_comes_back_begins_at_position_0(fixture: &dyn Fixture) {
-    let Some(prunable) = Prunable::new(fixture).await else { return };
+    let prunable = Prunable::new(fixture).await;
     let chat = &prunable.chat;
     chat.add_turns(3).await;
     prunable.keep(Keep::LastTurns(1)).await;
     chat.delete().await;
     chat.assert_absent().await;
     let append = Append::new(Expect::Absent, turn_of("again"));
-    let appended = chat.store.append(&chat.id, append).await.expect("nothing is there");
+    let appended = chat.store.append(&chat.id, append).await.must("nothing is there", &CLAUSE);
     assert_eq!((appended.seq, appended.revision.first()), (Seq::FIRST, Seq::FIRST));
     assert_eq!(chat.log().await.len(), 1);
 }
@@ -246,13 +258,13 @@ pub async fn what_comes_back_begins_at_position_0(fixture: &dyn Fixture) {
 /// first one nothing is left.
 pub async fn a_pruned_log_is_truncated(fixture: &dyn Fixture) {
     for from in 0..6_u64 {
-        let Some(prunable) = Prunable::new(fixture).await else { return };
+        let prunable = Prunable::new(fixture).await;
         let chat = &prunable.chat;
-        let Some(edit) = Editable::at(fixture, chat.id.clone()).await else { return };
+        let edit = Editable::at(fixture, chat.id.clone()).await;
         let mut log: Vec<Recorded> = chat.add_turns(5).await;
         let old = chat.revision().await;
         prunable.keep(Keep::From(Seq::new(2))).await;
-        let truncated = edit.truncate(old, from).await.expect("nothing was appended");
+        let truncated = edit.truncate(old, from).await.must("nothing was appended", &CLAUSE);
         assert_eq!(truncated.removed, 5 - from.clamp(2, 5));
         if from <= 2 {
             assert_eq!(truncated.revision, None);

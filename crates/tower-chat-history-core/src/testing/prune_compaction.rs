@@ -1,13 +1,16 @@
 //! What a prune leaves of compactions.
 
-use super::{Fixture, support::*};
+use super::{Fixture, clause, clause::Clause, support::*};
 use crate::{Append, Compact, CompactOutcome, CompactionVersion, Cut, Expect, Keep, Load, Profile, Seq};
+
+/// What this group is about.
+const CLAUSE: Clause = clause::PRUNE_COMPACTIONS;
 
 const NONE: CompactionVersion = CompactionVersion::NONE;
 
 /// Every profile's compaction stays, with its version and its summary.
 pub async fn compactions_stay_as_they_are(fixture: &dyn Fixture) {
-    let Some(prunable) = Prunable::new(fixture).await else { return };
+    let prunable = Prunable::new(fixture).await;
     let chat = &prunable.chat;
     let log = chat.add_turns(6).await;
     let small = profile("small");
@@ -22,21 +25,21 @@ pub async fn compactions_stay_as_they_are(fixture: &dyn Fixture) {
 
 /// Where a window would start at what was removed, it starts with the log; and it can be moved on.
 pub async fn a_window_starts_no_earlier_than_the_log(fixture: &dyn Fixture) {
-    let Some(prunable) = Prunable::new(fixture).await else { return };
+    let prunable = Prunable::new(fixture).await;
     let chat = &prunable.chat;
     let log = chat.add_turns(6).await;
     let before = chat.cut(NONE, summary_to(2, "of the first two")).await;
     prunable.keep(Keep::LastTurns(2)).await;
     let window = chat.window(Load::new()).await;
     assert_eq!((window.compaction.as_ref(), window.exchanges.as_slice()), (Some(&before), &log[4..]));
-    assert!(!window.truncated);
+    assert!(!window.truncated, "a truncated window");
     chat.cut(before.version, summary_to(5, "of more")).await;
     assert_eq!(chat.window(Load::new()).await.exchanges, log[5..]);
 }
 
 /// A compaction that was made from the log as it was is stored, by itself and with the exchange that carries it.
 pub async fn a_compaction_in_flight_is_stored(fixture: &dyn Fixture) {
-    let Some(prunable) = Prunable::new(fixture).await else { return };
+    let prunable = Prunable::new(fixture).await;
     let chat = &prunable.chat;
     let mut log = chat.add_turns(5).await;
     let old = chat.revision().await;
@@ -46,7 +49,7 @@ pub async fn a_compaction_in_flight_is_stored(fixture: &dyn Fixture) {
     let cut = summary_to(2, "of the first two");
     let append = Append::new(Expect::Exactly(old), turn_of("in flight")).compact(Compact { cut, ..compact });
     let exchange = append.exchange.clone();
-    let appended = chat.store.append(&chat.id, append).await.expect("what it says was legal");
+    let appended = chat.store.append(&chat.id, append).await.must("what it says was legal", &CLAUSE);
     assert_eq!(appended.compaction, Some(CompactOutcome::Stored(by_itself.version.next())));
     log.push(crate::Recorded::new(appended.seq, exchange));
     assert_eq!(chat.window(Load::new()).await.exchanges, log[4..]);
@@ -54,7 +57,7 @@ pub async fn a_compaction_in_flight_is_stored(fixture: &dyn Fixture) {
 
 /// A compaction with a summary is removed with what it tells of, and the window is what was kept.
 pub async fn traces_are_removed_if_asked(fixture: &dyn Fixture) {
-    let Some(prunable) = Prunable::new(fixture).await else { return };
+    let prunable = Prunable::new(fixture).await;
     let chat = &prunable.chat;
     let log = chat.add_turns(6).await;
     let small = profile("small");
@@ -78,7 +81,7 @@ pub async fn traces_are_removed_if_asked(fixture: &dyn Fixture) {
 
 /// A compaction without a summary tells nothing, so it stays, under another version.
 pub async fn what_has_no_traces_stays(fixture: &dyn Fixture) {
-    let Some(prunable) = Prunable::new(fixture).await else { return };
+    let prunable = Prunable::new(fixture).await;
     let chat = &prunable.chat;
     let log = chat.add_turns(6).await;
     let before = chat.cut(NONE, Cut::window_from(Seq::new(5))).await;
@@ -89,7 +92,7 @@ pub async fn what_has_no_traces_stays(fixture: &dyn Fixture) {
 
 /// What was pruned before, with traces, leaves none either, though there is nothing more to remove.
 pub async fn traces_of_an_earlier_prune_are_removed(fixture: &dyn Fixture) {
-    let Some(prunable) = Prunable::new(fixture).await else { return };
+    let prunable = Prunable::new(fixture).await;
     let chat = &prunable.chat;
     let log = chat.add_turns(4).await;
     chat.cut(NONE, summary_to(2, "tells of what was removed")).await;
@@ -103,7 +106,7 @@ pub async fn traces_of_an_earlier_prune_are_removed(fixture: &dyn Fixture) {
 
 /// Replies and summaries that were made from what is removed are refused, as after a deletion; so is a repeat of the prune.
 pub async fn what_was_in_flight_leaves_no_traces(fixture: &dyn Fixture) {
-    let Some(prunable) = Prunable::new(fixture).await else { return };
+    let prunable = Prunable::new(fixture).await;
     let chat = &prunable.chat;
     chat.add_turns(4).await;
     let old = chat.revision().await;
@@ -119,7 +122,7 @@ pub async fn what_was_in_flight_leaves_no_traces(fixture: &dyn Fixture) {
 
 /// Where nothing was ever removed there are no traces: the log and its compactions stay as they are.
 pub async fn a_whole_log_has_no_traces(fixture: &dyn Fixture) {
-    let Some(prunable) = Prunable::new(fixture).await else { return };
+    let prunable = Prunable::new(fixture).await;
     let chat = &prunable.chat;
     chat.add_turns(3).await;
     chat.cut(NONE, summary_to(2, "of what is there")).await;

@@ -1,7 +1,10 @@
 //! Prunes and appends in any order, against the simplest log there is.
 
-use super::{Fixture, support::*};
+use super::{Fixture, clause, clause::Clause, support::*};
 use crate::{Keep, Load, Recorded, Revision, Seq};
+
+/// What this group is about.
+const CLAUSE: Clause = clause::PRUNE;
 
 /// Numbers that look random and are the same in each run (xorshift).
 struct Numbers(u64);
@@ -30,7 +33,7 @@ fn removed_by(log: &[Recorded], keep: Keep) -> usize {
 /// Whatever is appended and pruned in whatever order: the log is what a list would be.
 pub async fn random_prunes_and_appends_are_those_of_a_list(fixture: &dyn Fixture) {
     for seed in 1..=8 {
-        let Some(prunable) = Prunable::new(fixture).await else { return };
+        let prunable = Prunable::new(fixture).await;
         let (chat, mut numbers) = (&prunable.chat, Numbers(seed * 0x9e37_79b9));
         let mut log = vec![chat.add(turn_of("first")).await];
         for _ in 0..40 {

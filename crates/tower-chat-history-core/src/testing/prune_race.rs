@@ -2,18 +2,21 @@
 
 use futures_util::future::{join, join_all};
 
-use super::{Fixture, support::*};
+use super::{Capability, Fixture, clause, clause::Clause, support::*};
 use crate::{Expect, Keep, Load, Seq};
+
+/// What this group is about.
+const CLAUSE: Clause = clause::PRUNE_ONCE;
 
 /// Callers that prune and append at once lose nothing of what is kept, and readers see logs without gaps.
 pub async fn prunes_and_appends_leave_no_gap(fixture: &dyn Fixture) {
-    let Some(prunable) = Prunable::new(fixture).await else { return };
+    let prunable = Prunable::new(fixture).await;
     let other = prunable.chat.reopened(fixture).await;
     prunable.chat.add_turns(2).await;
     let incarnation = other.incarnation().await;
     let pruning = async {
         for _ in 0..8 {
-            prunable.prune(incarnation, Keep::LastTurns(2)).await.expect("the incarnation has not ended");
+            prunable.prune(incarnation, Keep::LastTurns(2)).await.must("the incarnation has not ended", &CLAUSE);
             pause().await;
         }
     };
@@ -22,7 +25,7 @@ pub async fn prunes_and_appends_leave_no_gap(fixture: &dyn Fixture) {
         async move {
             for _ in 0..4 {
                 let expect = Expect::AnyIn(incarnation);
-                other.append(expect, turn_of(&n.to_string())).await.expect("it is the incarnation");
+                other.append(expect, turn_of(&n.to_string())).await.must("it is the incarnation", &CLAUSE);
                 pause().await;
             }
         }
@@ -32,8 +35,8 @@ pub async fn prunes_and_appends_leave_no_gap(fixture: &dyn Fixture) {
             let window = other.window(Load::new()).await;
             let first = window.revision.first().get();
             let positions = window.exchanges.iter().map(|recorded| recorded.seq.get());
-            assert!(positions.eq(first..first + window.exchanges.len() as u64), "the log had a gap");
-            assert!(window.exchanges.len() >= 2, "too much was removed");
+            assert!(positions.eq(first..first + window.exchanges.len() as u64), "a log with a gap: {window:?}");
+            assert!(window.exchanges.len() >= 2, "less than two turns: {window:?}");
             pause().await;
         }
     };
@@ -46,12 +49,12 @@ pub async fn prunes_and_appends_leave_no_gap(fixture: &dyn Fixture) {
 /// Of prunes at the same time each removes what is left to remove.
 pub async fn racing_prunes_remove_once(fixture: &dyn Fixture) {
     for _ in 0..5 {
-        let Some(prunable) = Prunable::new(fixture).await else { return };
+        let prunable = Prunable::new(fixture).await;
         let log = prunable.chat.add_turns(8).await;
         let incarnation = prunable.chat.incarnation().await;
         let mut handles = Vec::new();
         for _ in 0..3 {
-            handles.extend(Prunable::at(fixture, prunable.chat.id.clone()).await);
+            handles.push(Prunable::at(fixture, prunable.chat.id.clone()).await);
         }
         let racing = (1..7).map(|turns| handles[turns % handles.len()].prune(incarnation, Keep::LastTurns(turns)));
         let pruned = join_all(racing).await;
@@ -64,7 +67,7 @@ pub async fn racing_prunes_remove_once(fixture: &dyn Fixture) {
 /// A prune whose caller gives up is done or not done.
 pub async fn a_dropped_prune_is_done_or_not(fixture: &dyn Fixture) {
     for polls in 0..4 {
-        let Some(prunable) = Prunable::new(fixture).await else { return };
+        let prunable = Prunable::new(fixture).await;
         let log = prunable.chat.add_turns(3).await;
         let incarnation = prunable.chat.incarnation().await;
         abandon(prunable.prune(incarnation, Keep::LastTurns(1)), polls).await;
@@ -76,10 +79,8 @@ pub async fn a_dropped_prune_is_done_or_not(fixture: &dyn Fixture) {
 
 /// A prune lasts, in a durable store: the log, its revision and its compactions are there again as it left them.
 pub async fn a_prune_lasts(fixture: &dyn Fixture) {
-    let Some(prunable) = Prunable::new(fixture).await else { return };
-    if !fixture.capabilities().durable {
-        return;
-    }
+    let prunable = Prunable::new(fixture).await;
+    Capability::Durable.demand(fixture).await;
     let log = prunable.chat.add_turns(5).await;
     let old = prunable.chat.revision().await;
     prunable.chat.cut(crate::CompactionVersion::NONE, summary_to(1, "kept")).await;
@@ -88,9 +89,9 @@ pub async fn a_prune_lasts(fixture: &dyn Fixture) {
     let id = prunable.chat.id.clone();
     drop(prunable);
 
-    let Some(prunable) = Prunable::at(fixture, id).await else { panic!("the store can prune no more") };
+    let prunable = Prunable::at(fixture, id).await;
     assert_eq!(prunable.chat.window(Load::new()).await, before);
     assert_eq!(prunable.chat.log().await, log[3..]);
     let landed = prunable.chat.append(Expect::Exactly(old), turn_of("in flight")).await;
-    assert_eq!(landed.expect("its end is the same").seq, Seq::new(5));
+    assert_eq!(landed.must("its end is the same", &CLAUSE).seq, Seq::new(5));
 }

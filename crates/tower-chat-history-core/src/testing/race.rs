@@ -2,8 +2,11 @@
 
 use futures_util::future::{join, join_all};
 
-use super::{Fixture, support::*};
+use super::{Fixture, clause, clause::Clause, support::*};
 use crate::{Appended, Exchange, Expect, Load, Loaded, Message, Recorded, Seq, StoreError};
+
+/// What this group is about.
+const CLAUSE: Clause = clause::CONDITIONAL;
 
 /// Races as many appends and returns them beside what became of them. Their exchanges have several messages each.
 async fn race(handles: &[Chat], count: usize, expect: Expect) -> Vec<(Exchange, Result<Appended, StoreError>)> {
@@ -21,17 +24,18 @@ async fn race(handles: &[Chat], count: usize, expect: Expect) -> Vec<(Exchange, 
 
 /// Asserts that all appends landed, each whole and where it says, without a gap after `before`.
 async fn assert_all_landed(chat: &Chat, before: &[Recorded], raced: Vec<(Exchange, Result<Appended, StoreError>)>) {
+    const CLAUSE: Clause = clause::GAP_FREE;
     let mut expected = before.to_vec();
     let mut revisions = Vec::new();
     for (exchange, result) in raced {
-        let appended = result.expect("every append may land");
+        let appended = result.must("every append may land", &CLAUSE);
         assert!(!appended.duplicate && !revisions.contains(&appended.revision), "{appended:?}");
         revisions.push(appended.revision);
         expected.push(Recorded::new(appended.seq, exchange));
     }
     expected.sort_by_key(|recorded| recorded.seq);
     assert_eq!(chat.log().await, expected);
-    assert!(revisions.contains(&chat.revision().await), "the log is at a revision that no append made");
+    assert!(revisions.contains(&chat.revision().await), "a log at a revision that no append made");
 }
 
 /// Asserts that one append landed and the others met a conflict.
@@ -40,10 +44,10 @@ async fn assert_one_landed(chat: &Chat, before: &[Recorded], raced: Vec<(Exchang
     for (exchange, result) in raced {
         match result {
             Ok(appended) => expected.push(Recorded::new(appended.seq, exchange)),
-            Err(error) => assert!(matches!(error, StoreError::Conflict { .. }), "expected `Conflict`, got {error:?}"),
+            Err(error) => assert!(matches!(error, StoreError::Conflict { .. }), "{error:?}"),
         }
     }
-    assert_eq!(expected.len(), before.len() + 1, "{} appends went through", expected.len() - before.len());
+    assert_eq!(expected.len(), before.len() + 1, "several appends expected one revision");
     assert_eq!(chat.log().await, expected);
 }
 
@@ -80,12 +84,16 @@ pub async fn appends_to_any_revision_all_land(fixture: &dyn Fixture) {
 
 /// Appends that may create the conversation all land, in one incarnation.
 pub async fn appends_that_may_create_all_land(fixture: &dyn Fixture) {
+    const CLAUSE: Clause = clause::ANY_OR_CREATE;
     for _ in 0..3 {
         let chat = Chat::new(fixture).await;
         let handles = chat.handles(fixture, 4).await;
         let raced = race(&handles, 12, Expect::AnyOrCreate).await;
         let incarnations: Vec<_> = raced.iter().filter_map(|(_, result)| result.as_ref().ok()).collect();
-        assert!(incarnations.iter().all(|a| a.revision.incarnation() == incarnations[0].revision.incarnation()));
+        assert!(
+            incarnations.iter().all(|a| a.revision.incarnation() == incarnations[0].revision.incarnation()),
+            "{incarnations:?}"
+        );
         assert_all_landed(&chat, &[], raced).await;
     }
 }
@@ -104,7 +112,7 @@ pub async fn callers_that_retry_all_land(fixture: &dyn Fixture) {
                 match chat.append(Expect::Exactly(at), exchange.clone()).await {
                     Ok(_) => break,
                     Err(StoreError::Conflict { .. }) => {}
-                    Err(other) => panic!("expected `Conflict`, got {other:?}"),
+                    Err(other) => unexpected!("the append to be stored, or the refusal `Conflict`", other),
                 }
             }
         }
@@ -115,6 +123,7 @@ pub async fn callers_that_retry_all_land(fixture: &dyn Fixture) {
 
 /// Appends to many conversations at once each land in their own.
 pub async fn conversations_do_not_disturb_each_other(fixture: &dyn Fixture) {
+    const CLAUSE: Clause = clause::PROFILES;
     let chat = Chat::new(fixture).await;
     let others: Vec<Chat> = (0..10).map(|_| chat.other()).collect();
     let filled = join_all(others.iter().map(|chat| chat.add_turns(5))).await;
@@ -127,12 +136,12 @@ pub async fn conversations_do_not_disturb_each_other(fixture: &dyn Fixture) {
 pub async fn readers_see_a_state_that_was(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     let handles = chat.handles(fixture, 3).await;
-    let first = chat.append(Expect::Absent, turn_of("0")).await.expect("nothing is there yet");
+    let first = chat.append(Expect::Absent, turn_of("0")).await.must("nothing is there yet", &CLAUSE);
     let mut made = vec![(first.revision, first.seq)];
     let writing = async {
         for n in 1..20 {
             let appended = handles[0].append(Expect::AnyOrCreate, turn_of(&n.to_string())).await;
-            let appended = appended.expect("it expects nothing");
+            let appended = appended.must("it expects nothing", &CLAUSE);
             made.push((appended.revision, appended.seq));
             pause().await;
         }
@@ -144,9 +153,9 @@ pub async fn readers_see_a_state_that_was(fixture: &dyn Fixture) {
                 join(handles[1].load(Load::new()), handles[2].store.read(&chat.id, Seq::FIRST, 100)).await;
             let Loaded::Window(window) = loaded else { panic!("the conversation is there") };
             seen.push((window.revision, window.exchanges));
-            let page = page.expect("the log can be read");
+            let page = page.must("the log can be read", &CLAUSE);
             if !page.more {
-                seen.push((page.revision.expect("the conversation is there"), page.exchanges));
+                seen.push((page.revision.must("the conversation is there", &CLAUSE), page.exchanges));
             }
             pause().await;
         }
@@ -154,8 +163,11 @@ pub async fn readers_see_a_state_that_was(fixture: &dyn Fixture) {
     };
     let ((), seen) = join(writing, reading).await;
     for (revision, exchanges) in seen {
-        let last = exchanges.last().expect("there is an exchange").seq;
-        assert!(made.contains(&(revision, last)), "revision {revision} was read with exchanges up to {last}");
-        assert!(exchanges.iter().enumerate().all(|(at, recorded)| recorded.seq == Seq::new(at as u64)));
+        let last = exchanges.last().must("there is an exchange", &CLAUSE).seq;
+        assert!(made.contains(&(revision, last)), "revision {revision} with exchanges up to {last}");
+        assert!(
+            exchanges.iter().enumerate().all(|(at, recorded)| recorded.seq == Seq::new(at as u64)),
+            "{exchanges:?}"
+        );
     }
 }

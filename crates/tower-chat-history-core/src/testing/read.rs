@@ -1,10 +1,13 @@
 //! Reading the log itself.
 
-use super::{Fixture, support::*};
+use super::{Fixture, clause, clause::Clause, support::*};
 use crate::{CompactionVersion, Page, Seq};
 
+/// What this group is about.
+const CLAUSE: Clause = clause::READ;
+
 async fn read(chat: &Chat, from: u64, limit: usize) -> Page {
-    chat.store.read(&chat.id, Seq::new(from), limit).await.expect("the log can be read")
+    chat.store.read(&chat.id, Seq::new(from), limit).await.must("the log can be read", &CLAUSE)
 }
 
 /// A log that is not there reads as an absent page.
@@ -39,7 +42,7 @@ pub async fn pages_make_the_whole_log(fixture: &dyn Fixture) {
         let (mut read_back, mut more) = (Vec::new(), true);
         while more {
             let page = read(&chat, read_back.len() as u64, limit).await;
-            assert!(!page.exchanges.is_empty());
+            assert!(!page.exchanges.is_empty(), "an empty page of a log that goes on");
             read_back.extend(page.exchanges);
             more = page.more;
         }

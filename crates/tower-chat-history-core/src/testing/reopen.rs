@@ -1,7 +1,10 @@
 //! Durable stores: all handles are dropped and the storage is opened again. Other stores pass without being asked.
 
-use super::{Fixture, support::*};
+use super::{Capability, Fixture, clause, clause::Clause, support::*};
 use crate::{CompactionVersion, Expect, Load, Loaded, Profile, Seq};
+
+/// What this group is about.
+const CLAUSE: Clause = clause::DURABLE;
 
 const NONE: CompactionVersion = CompactionVersion::NONE;
 
@@ -14,15 +17,13 @@ async fn reopen(chat: Chat, fixture: &dyn Fixture) -> Chat {
 
 /// Log, revision and the compactions of all profiles are there again.
 pub async fn everything_is_there_again(fixture: &dyn Fixture) {
-    if !fixture.capabilities().durable {
-        return;
-    }
+    Capability::Durable.demand(fixture).await;
     let chat = Chat::new(fixture).await;
     let log = chat.add_turns(4).await;
     let first = chat.cut(NONE, summary_to(1, "first")).await;
     let default = chat.cut(first.version, summary_to(2, "second")).await;
     let small = profile("small");
-    chat.compact_as(&small, NONE, summary_to(3, "small")).await.expect("the cut is legal");
+    chat.compact_as(&small, NONE, summary_to(3, "small")).await.must("the cut is legal", &CLAUSE);
     let (before, before_small) = (chat.window(Load::new()).await, chat.compaction(&small).await);
 
     let chat = reopen(chat, fixture).await;
@@ -35,9 +36,7 @@ pub async fn everything_is_there_again(fixture: &dyn Fixture) {
 
 /// Appends, compactions and conditions go on where they were.
 pub async fn writing_goes_on(fixture: &dyn Fixture) {
-    if !fixture.capabilities().durable {
-        return;
-    }
+    Capability::Durable.demand(fixture).await;
     let mut chat = Chat::new(fixture).await;
     let mut log = chat.add_turns(1).await;
     let mut replaces = NONE;
@@ -48,7 +47,7 @@ pub async fn writing_goes_on(fixture: &dyn Fixture) {
         chat = reopen(chat, fixture).await;
         assert_conflict(chat.append(Expect::Exactly(stale), turn_of("stale")).await, revision);
         let exchange = turn_of("after");
-        let appended = chat.append(Expect::Exactly(revision), exchange.clone()).await.expect("nothing changed");
+        let appended = chat.append(Expect::Exactly(revision), exchange.clone()).await.must("nothing changed", &CLAUSE);
         assert_eq!(appended.seq, Seq::new(2 * n));
         log.push(crate::Recorded::new(appended.seq, exchange));
         replaces = chat.cut(replaces, summary_to(n, "more")).await.version;
@@ -58,14 +57,12 @@ pub async fn writing_goes_on(fixture: &dyn Fixture) {
 
 /// Recorded exchange ids are remembered.
 pub async fn repeats_are_still_recognised(fixture: &dyn Fixture) {
-    if !fixture.capabilities().durable {
-        return;
-    }
+    Capability::Durable.demand(fixture).await;
     let chat = Chat::new(fixture).await;
     let log = chat.add_turns(2).await;
     let chat = reopen(chat, fixture).await;
     for recorded in &log {
-        let repeated = chat.append(Expect::Absent, (*recorded.exchange).clone()).await.expect("it is recorded");
+        let repeated = chat.append(Expect::Absent, (*recorded.exchange).clone()).await.must("it is recorded", &CLAUSE);
         assert_eq!((repeated.duplicate, repeated.seq), (true, recorded.seq));
         let asked = Load::new().exchange(recorded.exchange.id.clone());
         assert_eq!(chat.load(asked).await, Loaded::AlreadyRecorded(recorded.clone()));
@@ -75,9 +72,7 @@ pub async fn repeats_are_still_recognised(fixture: &dyn Fixture) {
 
 /// What was deleted stays deleted, and its incarnation dead.
 pub async fn deletions_last(fixture: &dyn Fixture) {
-    if !fixture.capabilities().durable {
-        return;
-    }
+    Capability::Durable.demand(fixture).await;
     let chat = Chat::new(fixture).await;
     chat.add_turns(2).await;
     let dead = chat.revision().await;
@@ -91,9 +86,7 @@ pub async fn deletions_last(fixture: &dyn Fixture) {
 
 /// Bytes that are hard to keep are kept across an opening, too.
 pub async fn messages_come_back_verbatim(fixture: &dyn Fixture) {
-    if !fixture.capabilities().durable {
-        return;
-    }
+    Capability::Durable.demand(fixture).await;
     let chat = Chat::new(fixture).await;
     let odd = message(
         "{ \"z\":1.50, \"role\" : \"user\",\"content\":\"\\u0000 \\ud83d \u{2028} é e\u{301}\",\n\"x\":1e400 }",

@@ -1,53 +1,57 @@
 //! Keeping the end of a conversation over this store: the conversation handle's `keep_last_turns`, `keep_last_messages` and
 //! `prune`, and what else the handle does on a pruned log.
 
-use super::{Fixture, support::*};
+use super::{Fixture, clause, clause::Clause, support::*};
 use crate::{HistoryStoreExt, Keep, Message, Seq, Traces};
+
+/// What this group is about.
+const CLAUSE: Clause = clause::PRUNE;
 
 /// The handle keeps the last turns, and finds nothing to remove where there is no conversation.
 pub async fn a_conversation_keeps_its_last_turns(fixture: &dyn Fixture) {
-    let Some(prunable) = Prunable::new(fixture).await else { return };
+    let prunable = Prunable::new(fixture).await;
     let conversation = prunable.store.conversation(&prunable.chat.id);
-    assert_eq!(conversation.keep_last_turns(1).await.expect("there is nothing to do"), 0);
+    assert_eq!(conversation.keep_last_turns(1).await.must("there is nothing to do", &CLAUSE), 0);
     let nothing = conversation.prune(Keep::LastTurns(1), Traces::Remove).await;
-    assert_eq!(nothing.expect("there is nothing to do"), None);
+    assert_eq!(nothing.must("there is nothing to do", &CLAUSE), None);
     prunable.chat.assert_absent().await;
     let log = prunable.chat.add_turns(5).await;
     for (turns, removed) in [(5, 0), (3, 2), (3, 0), (0, 2)] {
-        assert_eq!(conversation.keep_last_turns(turns).await.expect("the store can be written"), removed);
+        assert_eq!(conversation.keep_last_turns(turns).await.must("the store can be written", &CLAUSE), removed);
     }
-    assert_eq!(conversation.exchanges().await.expect("the log can be read"), log[4..]);
+    assert_eq!(conversation.exchanges().await.must("the log can be read", &CLAUSE), log[4..]);
 }
 
 /// The handle keeps the last messages, in whole turns.
 pub async fn a_conversation_keeps_its_last_messages(fixture: &dyn Fixture) {
-    let Some(prunable) = Prunable::new(fixture).await else { return };
+    let prunable = Prunable::new(fixture).await;
     let conversation = prunable.store.conversation(&prunable.chat.id);
     let log = prunable.chat.add_turns(5).await;
     for (messages, removed) in [(10, 0), (7, 2), (6, 0), (1, 2)] {
-        assert_eq!(conversation.keep_last_messages(messages).await.expect("the store can be written"), removed);
+        assert_eq!(conversation.keep_last_messages(messages).await.must("the store can be written", &CLAUSE), removed);
     }
-    assert_eq!(conversation.exchanges().await.expect("the log can be read"), log[4..]);
+    assert_eq!(conversation.exchanges().await.must("the log can be read", &CLAUSE), log[4..]);
 }
 
 /// The handle's messages are those that are kept, also where the log is larger than a page of the store.
 pub async fn the_messages_are_those_that_are_kept(fixture: &dyn Fixture) {
-    let Some(prunable) = Prunable::new(fixture).await else { return };
+    let prunable = Prunable::new(fixture).await;
     let text = "x".repeat(600_000);
     for n in 0..10 {
         prunable.chat.add(turn_of(&format!("{n} {text}"))).await;
     }
     let conversation = prunable.store.conversation(&prunable.chat.id);
     let pruned = conversation.prune(Keep::From(Seq::new(1)), Traces::Leave).await;
-    assert_eq!(pruned.expect("the store can be written").map(|pruned| pruned.removed), Some(1));
-    let messages = conversation.messages().await.expect("the log can be read");
+    assert_eq!(pruned.must("the store can be written", &CLAUSE).map(|pruned| pruned.removed), Some(1));
+    let messages = conversation.messages().await.must("the log can be read", &CLAUSE);
     assert_eq!(messages.len(), 18);
-    assert!(messages[0].text().starts_with("1 "));
+    assert!(messages[0].text().starts_with("1 "), "{:?} first", messages[0].text());
 }
 
 /// A pruned log is forked as what is left of it, from position 0 on.
 pub async fn a_pruned_log_is_forked(fixture: &dyn Fixture) {
-    let Some(prunable) = Prunable::new(fixture).await else { return };
+    const CLAUSE: Clause = clause::FORK;
+    let prunable = Prunable::new(fixture).await;
     let chat = &prunable.chat;
     let removed = chat.add(call_of("a call that is removed")).await;
     chat.add_turns(1).await;
@@ -58,7 +62,7 @@ pub async fn a_pruned_log_is_forked(fixture: &dyn Fixture) {
     let conversation = chat.store.conversation(&chat.id);
     for (at, copied) in [(0, 0), (1, 0), (3, 2), (u64::MAX, 4)] {
         let copy = chat.other();
-        let forked = conversation.fork(Seq::new(at), &copy.id).await.expect("the copy does not exist yet");
+        let forked = conversation.fork(Seq::new(at), &copy.id).await.must("the copy does not exist yet", &CLAUSE);
         assert_eq!(forked, copied);
         let log = if copied == 0 { Vec::new() } else { copy.log().await };
         assert_eq!(log.len(), copied);
@@ -68,21 +72,21 @@ pub async fn a_pruned_log_is_forked(fixture: &dyn Fixture) {
         }
         if copied == 4 {
             assert_eq!(log[2].exchange.continues, Some(Seq::new(1)), "it continues the copied call");
-            assert!(log[3].is_moved());
+            assert!(log[3].is_moved(), "{:?}", log[3]);
         }
     }
 }
 
 /// An import goes on behind what is left, and continues its open turn.
 pub async fn a_pruned_log_is_imported_into(fixture: &dyn Fixture) {
-    let Some(prunable) = Prunable::new(fixture).await else { return };
+    let prunable = Prunable::new(fixture).await;
     let chat = &prunable.chat;
     chat.add_turns(3).await;
     let call = chat.add(call_of("what is it?")).await;
     let conversation = prunable.store.conversation(&chat.id);
-    conversation.keep_last_turns(1).await.expect("the store can be written");
+    conversation.keep_last_turns(1).await.must("the store can be written", &CLAUSE);
     let messages = [Message::tool("call-1", "42"), Message::assistant("It is 42.")];
-    assert_eq!(conversation.import(messages).await.expect("nobody else writes"), 1);
+    assert_eq!(conversation.import(messages).await.must("nobody else writes", &CLAUSE), 1);
     let log = chat.log().await;
     assert_eq!((log[1].seq, log[1].exchange.continues), (Seq::new(4), Some(call.seq)));
 }

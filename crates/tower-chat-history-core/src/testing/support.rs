@@ -2,13 +2,20 @@
 
 use std::{future::Future, pin::pin, sync::Arc, task::Poll};
 
-use super::Fixture;
-pub(super) use super::handles::{Editable, Prunable};
+use super::{Fixture, clause, clause::Clause};
+pub(super) use super::{
+    handles::{Editable, Prunable},
+    say::Must,
+};
 use crate::{
     Append, Appended, Compact, CompactOutcome, Compaction, CompactionVersion, ConversationId, Cut, Exchange,
     ExchangeId, Expect, HistoryStore, Incarnation, Load, LoadLimit, Loaded, Message, Profile, Recorded, Revision, Seq,
     StoreError, Summary, Window,
 };
+
+/// What is quoted where neither a behaviour nor its group names a sentence of the contract.
+#[allow(dead_code)] // Every group names one.
+pub(super) const CLAUSE: Clause = clause::PROFILES;
 
 /// A conversation that no other behaviour uses, seen through one handle.
 pub(super) struct Chat {
@@ -51,8 +58,10 @@ impl Chat {
 
     /// Appends what must be stored, and returns how the log should have it.
     pub(super) async fn add(&self, exchange: Exchange) -> Recorded {
-        let appended = self.append(Expect::AnyOrCreate, exchange.clone()).await.expect("the append expects nothing");
-        assert!(!appended.duplicate, "a new exchange id was taken for a duplicate");
+        const CLAUSE: Clause = clause::ANY_OR_CREATE;
+        let appended = self.append(Expect::AnyOrCreate, exchange.clone()).await;
+        let appended = appended.must("the append expects nothing", &CLAUSE);
+        assert!(!appended.duplicate, "{appended:?}, for an exchange id that the log does not have");
         Recorded::new(appended.seq, exchange)
     }
 
@@ -93,16 +102,20 @@ impl Chat {
 
     /// Stores a compaction that must be stored, and returns how it should be loaded.
     pub(super) async fn cut(&self, replaces: CompactionVersion, cut: Cut) -> Compaction {
-        let outcome = self.compact(replaces, cut.clone()).await.expect("the compaction is legal");
+        let outcome = self.compact(replaces, cut.clone()).await.must("the compaction is legal", &clause::COMPACT);
         Compaction::new(stored(Some(outcome)), cut)
     }
 
     pub(super) async fn load(&self, load: Load) -> Loaded {
-        self.store.load(&self.id, load).await.expect("the load succeeds")
+        self.store.load(&self.id, load).await.must("nothing stands against the load", &clause::LOAD)
     }
 
+    /// Loads what must be a window that ends with the log.
     pub(super) async fn window(&self, load: Load) -> Window {
-        window(self.load(load).await)
+        const CLAUSE: Clause = clause::NEXT;
+        let window = window(self.load(load).await);
+        assert_eq!(window.revision.next(), next(&window.exchanges), "a load");
+        window
     }
 
     pub(super) async fn revision(&self) -> Revision {
@@ -117,33 +130,39 @@ impl Chat {
         self.window(Load::new().profile(profile.clone())).await.compaction
     }
 
-    /// The whole log, page by page.
+    /// The whole log, page by page. It ends where the revision of its last page says.
     pub(super) async fn log(&self) -> Vec<Recorded> {
+        const CLAUSE: Clause = clause::GAP_FREE;
         let mut log: Vec<Recorded> = Vec::new();
         let mut next = Seq::FIRST;
         loop {
-            let page = self.store.read(&self.id, next, 100).await.expect("the log can be read");
-            assert!(!page.more || !page.exchanges.is_empty(), "a page without an exchange says that there are more");
+            let page = self.store.read(&self.id, next, 100).await.must("the log can be read", &clause::READ);
+            assert!(!page.more || !page.exchanges.is_empty(), "an empty page that says that there are more");
             next = next.max(page.revision.map_or(Seq::FIRST, |revision| revision.first()));
             for recorded in page.exchanges {
-                assert_eq!(recorded.seq, next, "the log has a gap or is out of order");
+                assert_eq!(recorded.seq, next, "the whole log is read");
                 next = next.next();
                 log.push(recorded);
             }
             if !page.more {
+                if let Some(revision) = page.revision {
+                    const CLAUSE: Clause = clause::NEXT;
+                    assert_eq!(revision.next(), next, "the whole log is read");
+                }
                 return log;
             }
         }
     }
 
     pub(super) async fn delete(&self) {
-        self.store.delete(&self.id).await.expect("the conversation can be deleted");
+        self.store.delete(&self.id).await.must("a conversation can be deleted", &clause::DELETED);
     }
 
     /// Asserts that nothing of the conversation is there.
     pub(super) async fn assert_absent(&self) {
+        const CLAUSE: Clause = clause::ABSENT;
         assert_eq!(self.load(Load::new()).await, Loaded::Absent);
-        let page = self.store.read(&self.id, Seq::FIRST, 100).await.expect("an absent log can be read");
+        let page = self.store.read(&self.id, Seq::FIRST, 100).await.must("an absent log can be read", &clause::READ);
         assert_eq!(page, crate::Page::absent());
     }
 }
@@ -189,39 +208,47 @@ pub(super) fn profile(name: &str) -> Profile {
     Profile::new(name).expect("the name is legal")
 }
 
+/// The position after the last of these exchanges.
+fn next(exchanges: &[Recorded]) -> Seq {
+    exchanges.last().map_or(Seq::FIRST, |last| last.seq.next())
+}
+
 #[track_caller]
 pub(super) fn window(loaded: Loaded) -> Window {
+    const CLAUSE: Clause = clause::LOAD;
     match loaded {
         Loaded::Window(window) => window,
-        other => panic!("expected a window, got {other:?}"),
+        other => unexpected!("a window", other),
     }
 }
 
 /// The version that a compaction was stored under.
 #[track_caller]
 pub(super) fn stored(outcome: Option<CompactOutcome>) -> CompactionVersion {
+    const CLAUSE: Clause = clause::COMPACT;
     match outcome {
         Some(CompactOutcome::Stored(version)) => version,
-        other => panic!("expected the compaction to be stored, got {other:?}"),
+        other => unexpected!("the compaction to be stored", other),
     }
 }
 
 #[track_caller]
 #[allow(clippy::needless_pass_by_value)] // It is the end of the result.
 pub(super) fn assert_gone<T: std::fmt::Debug>(result: Result<T, StoreError>) {
-    assert!(matches!(result, Err(StoreError::Gone)), "expected `Gone`, got {result:?}");
+    const CLAUSE: Clause = clause::GONE;
+    if !matches!(result, Err(StoreError::Gone)) {
+        unexpected!("the refusal `Gone`", result);
+    }
 }
 
 /// Asserts a conflict that says which revision the log is at, or that the store does not know.
 #[track_caller]
 #[allow(clippy::needless_pass_by_value)] // It is the end of the result.
 pub(super) fn assert_conflict<T: std::fmt::Debug>(result: Result<T, StoreError>, at: Revision) {
+    const CLAUSE: Clause = clause::CONFLICT;
     match result {
-        Err(StoreError::Conflict { current }) => assert!(
-            current.is_none_or(|current| current == at),
-            "the conflict names {current:?}, but the log is at {at}"
-        ),
-        other => panic!("expected `Conflict`, got {other:?}"),
+        Err(StoreError::Conflict { current }) if current.is_none_or(|current| current == at) => {}
+        other => unexpected!("the refusal `Conflict`, with the current revision {at} or with none", other),
     }
 }
 

@@ -1,16 +1,19 @@
 //! Removing the end of a log. Stores that cannot truncate pass without being asked, here and in the groups that follow.
 
-use super::{Fixture, support::*};
+use super::{Fixture, clause, clause::Clause, support::*};
 use crate::{Expect, Incarnation, Load, Loaded, Recorded, Revision, Seq, StoreError, Truncated};
+
+/// What this group is about.
+const CLAUSE: Clause = clause::TRUNCATE;
 
 /// What stands before the position stays, what stands from it on is removed, and other handles see it.
 pub async fn the_end_of_the_log_is_removed(fixture: &dyn Fixture) {
     for keep in 1..4 {
-        let Some(edit) = Editable::new(fixture).await else { return };
+        let edit = Editable::new(fixture).await;
         let chat = &edit.chat;
         let log = chat.add_turns(4).await;
         let old = chat.revision().await;
-        let truncated = edit.truncate(old, keep).await.expect("the log is at this revision");
+        let truncated = edit.truncate(old, keep).await.must("the log is at this revision", &CLAUSE);
         assert_eq!(truncated.removed, 4 - keep);
         for chat in [chat, &chat.reopened(fixture).await] {
             let window = chat.window(Load::new()).await;
@@ -23,14 +26,14 @@ pub async fn the_end_of_the_log_is_removed(fixture: &dyn Fixture) {
 
 /// What stays is in another incarnation, and what was known of the log as it was is not known of it.
 pub async fn what_stays_is_a_new_incarnation(fixture: &dyn Fixture) {
-    let Some(edit) = Editable::new(fixture).await else { return };
+    let edit = Editable::new(fixture).await;
     let chat = &edit.chat;
     let mut known = Vec::new();
     for _ in 0..3 {
         chat.add_turns(2).await;
         known.push(chat.window(Load::new()).await.known());
-        let revision = edit.keep(1).await.expect("an exchange stays");
-        assert!(known.iter().all(|known| known.revision.incarnation() != revision.incarnation()));
+        let revision = edit.keep(1).await.must("an exchange stays", &CLAUSE);
+        assert!(known.iter().all(|known| known.revision.incarnation() != revision.incarnation()), "{revision:?} again");
         for known in &known {
             let window = chat.window(Load::new().known(known.clone())).await;
             assert_eq!((window.revision, window.exchanges.len()), (revision, 1));
@@ -42,18 +45,18 @@ pub async fn what_stays_is_a_new_incarnation(fixture: &dyn Fixture) {
 
 /// The log goes on where it was cut, without a gap, and under every expectation that fits.
 pub async fn the_log_goes_on_where_it_was_cut(fixture: &dyn Fixture) {
-    let Some(edit) = Editable::new(fixture).await else { return };
+    let edit = Editable::new(fixture).await;
     let chat = &edit.chat;
     let mut log = chat.add_turns(5).await;
     log.truncate(2);
-    let revision = edit.keep(2).await.expect("exchanges stay");
+    let revision = edit.keep(2).await.must("exchanges stay", &CLAUSE);
     let mut revisions = vec![revision];
     for expect in [Expect::Exactly(revision), Expect::AnyIn(revision.incarnation()), Expect::AnyOrCreate] {
         let exchange = turn_of("instead");
-        let appended = chat.append(expect, exchange.clone()).await.expect("the expectation fits");
+        let appended = chat.append(expect, exchange.clone()).await.must("the expectation fits", &CLAUSE);
         assert_eq!((appended.seq, appended.duplicate), (Seq::new(log.len() as u64), false));
         assert_eq!(appended.revision.incarnation(), revision.incarnation());
-        assert!(!revisions.contains(&appended.revision), "a revision came back");
+        assert!(!revisions.contains(&appended.revision), "{:?} a second time", appended.revision);
         revisions.push(appended.revision);
         log.push(Recorded::new(appended.seq, exchange));
     }
@@ -63,7 +66,8 @@ pub async fn the_log_goes_on_where_it_was_cut(fixture: &dyn Fixture) {
 
 /// A stale revision, one that never was, and one of a dead incarnation are refused, and nothing is removed.
 pub async fn only_the_revision_that_was_seen_is_cut(fixture: &dyn Fixture) {
-    let Some(edit) = Editable::new(fixture).await else { return };
+    const CLAUSE: Clause = clause::TRUNCATE_ONCE;
+    let edit = Editable::new(fixture).await;
     let chat = &edit.chat;
     chat.add_turns(2).await;
     let stale = chat.revision().await;
@@ -83,11 +87,12 @@ pub async fn only_the_revision_that_was_seen_is_cut(fixture: &dyn Fixture) {
 
 /// A truncation that is repeated, since its answer was lost, is refused and cuts nothing twice.
 pub async fn a_repeat_cuts_nothing_twice(fixture: &dyn Fixture) {
-    let Some(edit) = Editable::new(fixture).await else { return };
+    const CLAUSE: Clause = clause::TRUNCATE_ONCE;
+    let edit = Editable::new(fixture).await;
     let chat = &edit.chat;
     chat.add_turns(4).await;
     let old = chat.revision().await;
-    edit.truncate(old, 2).await.expect("the log is at this revision");
+    edit.truncate(old, 2).await.must("the log is at this revision", &CLAUSE);
     let before = chat.window(Load::new()).await;
     for from in [2, 1, 0, 9] {
         assert_gone(edit.truncate(old, from).await);
@@ -98,7 +103,7 @@ pub async fn a_repeat_cuts_nothing_twice(fixture: &dyn Fixture) {
 
 /// Where there is no conversation, every incarnation has ended, and none is created.
 pub async fn an_absent_log_is_gone(fixture: &dyn Fixture) {
-    let Some(edit) = Editable::new(fixture).await else { return };
+    let edit = Editable::new(fixture).await;
     let chat = &edit.chat;
     assert_gone(edit.truncate(Revision::new(Incarnation::random(), 1), 0).await);
     chat.assert_absent().await;
@@ -111,19 +116,19 @@ pub async fn an_absent_log_is_gone(fixture: &dyn Fixture) {
 
 /// Position 0 leaves no conversation, as a deletion does: what comes back begins anew.
 pub async fn position_0_leaves_no_conversation(fixture: &dyn Fixture) {
-    let Some(edit) = Editable::new(fixture).await else { return };
+    let edit = Editable::new(fixture).await;
     let chat = &edit.chat;
     let log = chat.add_turns(3).await;
     let small = profile("small");
     chat.cut(crate::CompactionVersion::NONE, summary_to(1, "secret")).await;
     let cut = summary_to(2, "secret");
-    chat.compact_as(&small, crate::CompactionVersion::NONE, cut).await.expect("the cut is legal");
+    chat.compact_as(&small, crate::CompactionVersion::NONE, cut).await.must("the cut is legal", &CLAUSE);
     let dead = chat.revision().await;
-    assert_eq!(edit.truncate(dead, 0).await.expect("nothing changed"), Truncated::new(None, 3));
+    assert_eq!(edit.truncate(dead, 0).await.must("nothing changed", &CLAUSE), Truncated::new(None, 3));
     chat.assert_absent().await;
     chat.reopened(fixture).await.assert_absent().await;
     assert_gone(chat.append(Expect::AnyIn(dead.incarnation()), turn_of("late")).await);
-    let again = chat.append(Expect::Absent, (*log[2].exchange).clone()).await.expect("nothing is there");
+    let again = chat.append(Expect::Absent, (*log[2].exchange).clone()).await.must("nothing is there", &CLAUSE);
     assert_eq!((again.seq, again.duplicate), (Seq::FIRST, false));
     assert_ne!(again.revision.incarnation(), dead.incarnation());
     assert_eq!(chat.window(Load::new()).await.compaction, None);
@@ -132,14 +137,14 @@ pub async fn position_0_leaves_no_conversation(fixture: &dyn Fixture) {
 
 /// Where nothing stands at the position, nothing is removed and nothing changes.
 pub async fn beyond_the_end_nothing_is_removed(fixture: &dyn Fixture) {
-    let Some(edit) = Editable::new(fixture).await else { return };
+    let edit = Editable::new(fixture).await;
     let chat = &edit.chat;
     let log = chat.add_turns(3).await;
     chat.cut(crate::CompactionVersion::NONE, summary_to(1, "kept")).await;
     let before = chat.window(Load::new()).await;
     // The longest positions, too, and whatever they are cut to.
     for from in [3, 4, 1 << 31, 1 << 32, (1 << 32) + 1, u64::MAX] {
-        let truncated = edit.truncate(before.revision, from).await.expect("nothing changed");
+        let truncated = edit.truncate(before.revision, from).await.must("nothing changed", &CLAUSE);
         assert_eq!(truncated, Truncated::new(Some(before.revision), 0));
     }
     assert_eq!(chat.load(Load::new().known(before.known())).await, Loaded::Unchanged);
@@ -148,14 +153,14 @@ pub async fn beyond_the_end_nothing_is_removed(fixture: &dyn Fixture) {
 
 /// The exchange ids that were removed are free again, those that stay are recognised.
 pub async fn removed_ids_are_free_again(fixture: &dyn Fixture) {
-    let Some(edit) = Editable::new(fixture).await else { return };
+    let edit = Editable::new(fixture).await;
     let chat = &edit.chat;
     let mut log = chat.add_turns(4).await;
-    let revision = edit.keep(2).await.expect("exchanges stay");
+    let revision = edit.keep(2).await.must("exchanges stay", &CLAUSE);
     for recorded in &log[..2] {
         let asked = Load::new().exchange(recorded.exchange.id.clone());
         assert_eq!(chat.load(asked).await, Loaded::AlreadyRecorded(recorded.clone()));
-        let repeated = chat.append(Expect::Absent, (*recorded.exchange).clone()).await.expect("it is recorded");
+        let repeated = chat.append(Expect::Absent, (*recorded.exchange).clone()).await.must("it is recorded", &CLAUSE);
         assert_eq!((repeated.duplicate, repeated.seq, repeated.revision), (true, recorded.seq, revision));
     }
     // In the other order, so that they stand elsewhere.
@@ -169,12 +174,12 @@ pub async fn removed_ids_are_free_again(fixture: &dyn Fixture) {
 
 /// A position within a turn leaves the turn open: it can be continued again, and what was removed cannot be continued.
 pub async fn within_a_turn_it_stays_open(fixture: &dyn Fixture) {
-    let Some(edit) = Editable::new(fixture).await else { return };
+    let edit = Editable::new(fixture).await;
     let chat = &edit.chat;
     let call = chat.add(call_of("what is it?")).await;
     let continuation = chat.add(result_for(call.seq)).await;
     chat.add(turn_of("next")).await;
-    let revision = edit.keep(1).await.expect("the call stays");
+    let revision = edit.keep(1).await.must("the call stays", &CLAUSE);
     assert_eq!(chat.window(Load::new()).await.exchanges, std::slice::from_ref(&call));
     let unknown = chat.append(Expect::Exactly(revision), result_for(continuation.seq)).await;
     let right =
@@ -187,7 +192,8 @@ pub async fn within_a_turn_it_stays_open(fixture: &dyn Fixture) {
 
 /// One conversation is cut and no other, though they have the same exchange ids and profiles.
 pub async fn other_conversations_stay(fixture: &dyn Fixture) {
-    let Some(edit) = Editable::new(fixture).await else { return };
+    const CLAUSE: Clause = clause::LOSSLESS;
+    let edit = Editable::new(fixture).await;
     let others = [edit.chat.other(), edit.chat.other()];
     let mut before = Vec::new();
     let exchanges = [turn_of("a"), turn_of("b"), turn_of("c")];
@@ -201,7 +207,8 @@ pub async fn other_conversations_stay(fixture: &dyn Fixture) {
     edit.keep(1).await;
     for (chat, before) in others.iter().zip([&before[0], &before[2]]) {
         assert_eq!((&chat.window(Load::new()).await, &chat.log().await), (&before.0, &before.1));
-        assert!(chat.append(Expect::Absent, exchanges[2].clone()).await.expect("it is recorded").duplicate);
+        let repeated = chat.append(Expect::Absent, exchanges[2].clone()).await.must("it is recorded", &CLAUSE);
+        assert!(repeated.duplicate, "{repeated:?}");
     }
     edit.keep(0).await;
     for (chat, before) in others.iter().zip([&before[0], &before[2]]) {

@@ -1,13 +1,16 @@
 //! What a truncation leaves of compactions.
 
-use super::{Fixture, support::*};
+use super::{Fixture, clause, clause::Clause, support::*};
 use crate::{Append, Compact, CompactOutcome, Compaction, CompactionVersion, Cut, Expect, Load, Profile, Seq, Summary};
+
+/// What this group is about.
+const CLAUSE: Clause = clause::TRUNCATE_COMPACTIONS;
 
 const NONE: CompactionVersion = CompactionVersion::NONE;
 
 /// A compaction whose window starts before the position stays, with its summary, under another version.
 pub async fn a_compaction_of_what_stays_is_kept(fixture: &dyn Fixture) {
-    let Some(edit) = Editable::new(fixture).await else { return };
+    let edit = Editable::new(fixture).await;
     let chat = &edit.chat;
     let log = chat.add_turns(6).await;
     let mut summary = Summary::new("of the first two", Seq::new(2));
@@ -17,7 +20,7 @@ pub async fn a_compaction_of_what_stays_is_kept(fixture: &dyn Fixture) {
     edit.keep(4).await;
     let window = chat.window(Load::new()).await;
     assert_eq!(window.exchanges, log[3..4]);
-    let after = window.compaction.expect("its window starts at an exchange that stays");
+    let after = window.compaction.must("its window starts at an exchange that stays", &CLAUSE);
     assert_eq!(after.cut, cut);
     assert_ne!(after.version, before.version);
     assert_eq!(Some(after), before.truncated_to(4));
@@ -27,7 +30,7 @@ pub async fn a_compaction_of_what_stays_is_kept(fixture: &dyn Fixture) {
 /// log again.
 pub async fn a_compaction_of_what_was_removed_is_removed(fixture: &dyn Fixture) {
     for keep in [1, 2, 3] {
-        let Some(edit) = Editable::new(fixture).await else { return };
+        let edit = Editable::new(fixture).await;
         let chat = &edit.chat;
         let log = chat.add_turns(5).await;
         chat.cut(NONE, summary_to(3, "tells of what is removed")).await;
@@ -43,7 +46,7 @@ pub async fn a_compaction_of_what_was_removed_is_removed(fixture: &dyn Fixture) 
 
 /// What is left out within the window ends with the log, so that what comes later is not left out.
 pub async fn positions_are_lowered_to_the_end(fixture: &dyn Fixture) {
-    let Some(edit) = Editable::new(fixture).await else { return };
+    let edit = Editable::new(fixture).await;
     let chat = &edit.chat;
     chat.add_turns(6).await;
     let cut = Cut {
@@ -58,7 +61,7 @@ pub async fn positions_are_lowered_to_the_end(fixture: &dyn Fixture) {
     assert_eq!(chat.compaction(&Profile::default()).await, Some(Compaction::new(stored.version.next(), lowered)));
     edit.keep(2).await;
     let lowered = Cut { rounds_start: Seq::new(2), cleared_before: Seq::new(2), ..cut };
-    let after = chat.compaction(&Profile::default()).await.expect("its window start stays");
+    let after = chat.compaction(&Profile::default()).await.must("its window start stays", &CLAUSE);
     assert_eq!(after.cut, lowered);
     // And it can be replaced as any other.
     chat.add_turns(2).await;
@@ -67,7 +70,7 @@ pub async fn positions_are_lowered_to_the_end(fixture: &dyn Fixture) {
 
 /// Each profile's compaction is judged by itself.
 pub async fn profiles_are_judged_by_themselves(fixture: &dyn Fixture) {
-    let Some(edit) = Editable::new(fixture).await else { return };
+    let edit = Editable::new(fixture).await;
     let chat = &edit.chat;
     chat.add_turns(5).await;
     let (small, large) = (profile("small"), profile("large"));
@@ -82,7 +85,7 @@ pub async fn profiles_are_judged_by_themselves(fixture: &dyn Fixture) {
 
 /// A compaction that was made from the log as it was is refused, also where the log has grown again.
 pub async fn a_compaction_in_flight_is_gone(fixture: &dyn Fixture) {
-    let Some(edit) = Editable::new(fixture).await else { return };
+    let edit = Editable::new(fixture).await;
     let chat = &edit.chat;
     chat.add_turns(4).await;
     let kept = chat.cut(NONE, summary_to(1, "first")).await;
@@ -100,6 +103,6 @@ pub async fn a_compaction_in_flight_is_gone(fixture: &dyn Fixture) {
     }
     // An append that expects nothing lands, and its compaction replaces a version that is no more.
     let append = Append::new(Expect::AnyOrCreate, turn_of("x")).compact(in_flight(kept.version));
-    let appended = chat.store.append(&chat.id, append).await.expect("it expects nothing");
+    let appended = chat.store.append(&chat.id, append).await.must("it expects nothing", &CLAUSE);
     assert_eq!(appended.compaction, Some(CompactOutcome::Kept(before)));
 }

@@ -2,12 +2,15 @@
 
 use futures_util::future::{join, join_all};
 
-use super::{Fixture, support::*};
+use super::{Capability, Fixture, clause, clause::Clause, support::*};
 use crate::{Expect, Load, Seq, StoreError};
+
+/// What this group is about.
+const CLAUSE: Clause = clause::TRUNCATE_ONCE;
 
 /// What was begun before a truncation is refused after it: it does not land behind what was cut.
 pub async fn an_append_in_flight_is_gone(fixture: &dyn Fixture) {
-    let Some(edit) = Editable::new(fixture).await else { return };
+    let edit = Editable::new(fixture).await;
     let chat = &edit.chat;
     let log = chat.add_turns(3).await;
     let old = chat.revision().await;
@@ -29,12 +32,12 @@ pub async fn an_append_in_flight_is_gone(fixture: &dyn Fixture) {
 /// Of truncations that saw the same revision exactly one cuts; the others are refused and cut nothing.
 pub async fn one_truncation_wins(fixture: &dyn Fixture) {
     for _ in 0..5 {
-        let Some(edit) = Editable::new(fixture).await else { return };
+        let edit = Editable::new(fixture).await;
         let log = edit.chat.add_turns(6).await;
         let revision = edit.chat.revision().await;
         let mut handles = Vec::new();
         for _ in 0..3 {
-            handles.extend(Editable::at(fixture, edit.chat.id.clone()).await);
+            handles.push(Editable::at(fixture, edit.chat.id.clone()).await);
         }
         let racing = (1..6).map(|keep| {
             let handle = &handles[keep as usize % handles.len()];
@@ -60,7 +63,7 @@ pub async fn one_truncation_wins(fixture: &dyn Fixture) {
 pub async fn a_racing_append_lands_before_or_not_at_all(fixture: &dyn Fixture) {
     // Either comes a little later each time.
     for wait in 0..8_usize {
-        let Some(edit) = Editable::new(fixture).await else { return };
+        let edit = Editable::new(fixture).await;
         let other = edit.chat.reopened(fixture).await;
         let mut log = edit.chat.add_turns(3).await;
         let revision = edit.chat.revision().await;
@@ -87,7 +90,7 @@ pub async fn a_racing_append_lands_before_or_not_at_all(fixture: &dyn Fixture) {
                 assert_conflict(cut, appended.revision);
                 log.push(crate::Recorded::new(appended.seq, late));
             }
-            (cut, appended) => panic!("neither was done: {cut:?}, {appended:?}"),
+            (cut, appended) => unexpected!("the truncation or the append to be done, and not both", (cut, appended)),
         }
         assert_eq!(edit.chat.log().await, log);
     }
@@ -95,7 +98,7 @@ pub async fn a_racing_append_lands_before_or_not_at_all(fixture: &dyn Fixture) {
 
 /// Callers that read, cut and append again and again leave a log without gaps, and readers see states that were.
 pub async fn edits_and_appends_leave_no_gap(fixture: &dyn Fixture) {
-    let Some(edit) = Editable::new(fixture).await else { return };
+    let edit = Editable::new(fixture).await;
     let other = edit.chat.reopened(fixture).await;
     let first = edit.chat.add_turns(2).await;
     let cutting = async {
@@ -104,7 +107,7 @@ pub async fn edits_and_appends_leave_no_gap(fixture: &dyn Fixture) {
             pause().await;
             match edit.truncate(at, 2).await {
                 Ok(_) | Err(StoreError::Conflict { .. }) => {}
-                Err(other) => panic!("expected `Conflict`, got {other:?}"),
+                Err(other) => unexpected!("it to be done, or the refusal `Conflict`", other),
             }
         }
     };
@@ -116,7 +119,7 @@ pub async fn edits_and_appends_leave_no_gap(fixture: &dyn Fixture) {
                 pause().await;
                 match other.append(Expect::AnyIn(incarnation), turn_of(&n.to_string())).await {
                     Ok(_) | Err(StoreError::Gone) => {}
-                    Err(other) => panic!("expected `Gone`, got {other:?}"),
+                    Err(other) => unexpected!("it to be done, or the refusal `Gone`", other),
                 }
             }
         }
@@ -124,23 +127,23 @@ pub async fn edits_and_appends_leave_no_gap(fixture: &dyn Fixture) {
     let reading = async {
         for _ in 0..12 {
             let window = other.window(Load::new()).await;
-            assert!(window.exchanges.starts_with(&first), "what stays was not there");
+            assert!(window.exchanges.starts_with(&first), "{window:?}, without what stays");
             let positions = window.exchanges.iter().map(|recorded| recorded.seq.get());
-            assert!(positions.eq(0..window.exchanges.len() as u64), "the log had a gap");
+            assert!(positions.eq(0..window.exchanges.len() as u64), "a log with a gap: {window:?}");
             pause().await;
         }
     };
     join(join(cutting, appending), reading).await;
     // Reading checks that there is no gap.
     let log = edit.chat.log().await;
-    assert!(log.starts_with(&first));
+    assert!(log.starts_with(&first), "{log:?}");
     assert_eq!(edit.chat.window(Load::new()).await.exchanges, log);
 }
 
 /// A truncation whose caller gives up is done or not done.
 pub async fn a_dropped_truncation_is_done_or_not(fixture: &dyn Fixture) {
     for polls in 0..4 {
-        let Some(edit) = Editable::new(fixture).await else { return };
+        let edit = Editable::new(fixture).await;
         let log = edit.chat.add_turns(3).await;
         let revision = edit.chat.revision().await;
         abandon(edit.truncate(revision, 1), polls).await;
@@ -154,27 +157,25 @@ pub async fn a_dropped_truncation_is_done_or_not(fixture: &dyn Fixture) {
 
 /// A truncation lasts, in a durable store: the log, its revision and its compactions are there again as it left them.
 pub async fn a_truncation_lasts(fixture: &dyn Fixture) {
-    let Some(edit) = Editable::new(fixture).await else { return };
-    if !fixture.capabilities().durable {
-        return;
-    }
+    let edit = Editable::new(fixture).await;
+    Capability::Durable.demand(fixture).await;
     let small = profile("small");
     let none = crate::CompactionVersion::NONE;
     let log = edit.chat.add_turns(5).await;
     let old = edit.chat.revision().await;
     edit.chat.cut(none, summary_to(1, "kept")).await;
-    edit.chat.compact_as(&small, none, summary_to(4, "removed")).await.expect("the cut is legal");
+    edit.chat.compact_as(&small, none, summary_to(4, "removed")).await.must("the cut is legal", &CLAUSE);
     edit.keep(3).await;
     let before = edit.chat.window(Load::new()).await;
     let id = edit.chat.id.clone();
     drop(edit);
 
-    let Some(edit) = Editable::at(fixture, id).await else { panic!("the store can truncate no more") };
+    let edit = Editable::at(fixture, id).await;
     assert_eq!(edit.chat.window(Load::new()).await, before);
     assert_eq!(edit.chat.compaction(&small).await, None);
     assert_eq!(edit.chat.log().await, log[..3]);
     assert_gone(edit.truncate(old, 1).await);
     assert_gone(edit.chat.append(Expect::AnyIn(old.incarnation()), turn_of("late")).await);
     let again = edit.chat.append(Expect::Exactly(before.revision), (*log[4].exchange).clone()).await;
-    assert_eq!(again.expect("its id is free").seq, Seq::new(3));
+    assert_eq!(again.must("its id is free", &CLAUSE).seq, Seq::new(3));
 }

@@ -52,7 +52,8 @@ mod between_replicas {
 
     tower_chat_history_core::conformance_tests! {
         #[tokio::test]
-        replicas()
+        replicas(),
+        without: [durable]
     }
 }
 
@@ -61,7 +62,8 @@ mod between_handles {
 
     tower_chat_history_core::conformance_tests! {
         #[tokio::test]
-        handles(CachedStore::new(MemoryStore::new()))
+        handles(CachedStore::new(MemoryStore::new())),
+        without: [durable]
     }
 }
 
@@ -71,6 +73,7 @@ mod without_room {
 
     tower_chat_history_core::conformance_tests! {
         #[tokio::test]
-        handles(CachedStore::with_limit(MemoryStore::new(), 0))
+        handles(CachedStore::with_limit(MemoryStore::new(), 0)),
+        without: [durable]
     }
 }

@@ -24,7 +24,8 @@ mod stores_of_one_type {
 
     tower_chat_history_core::conformance_tests! {
         #[tokio::test]
-        fixture()
+        fixture(),
+        without: [durable, prune]
     }
 }
 
@@ -38,7 +39,8 @@ mod stores_of_any_type {
 
     tower_chat_history_core::conformance_tests! {
         #[tokio::test]
-        fixture()
+        fixture(),
+        without: [durable, truncate, prune]
     }
 }
 

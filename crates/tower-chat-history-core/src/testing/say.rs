@@ -1,0 +1,142 @@
+//! Assertions whose failures say what was expected, what the store did, and which clause of the contract that breaks.
+//!
+//! Within this module tree, `assert!`, `assert_eq!` and `assert_ne!` are these and not the standard library's. Each quotes
+//! the `CLAUSE` that is in scope where it stands: the behaviour's own, or else its group's, or else [`PROFILES`], which
+//! says what a store is. The first operand of a comparison is what the store returned.
+//!
+//! [`PROFILES`]: super::clause::PROFILES
+
+use std::{error::Error, fmt::Debug};
+
+use super::clause::Clause;
+
+/// The most of a value that is shown, in bytes.
+const SHOWN: usize = 600;
+
+/// Compares what the store returned with what is expected.
+macro_rules! assert_eq {
+    ($found:expr, $expected:expr $(,)?) => {
+        assert_eq!($found, $expected, "")
+    };
+    ($found:expr, $expected:expr, $($when:tt)+) => {
+        match (&$found, &$expected) {
+            (found, expected) => if !(*found == *expected) {
+                $crate::testing::say::differs(&CLAUSE, stringify!($found), &found, &expected, &format!($($when)+));
+            }
+        }
+    };
+}
+
+/// Compares what the store returned with what it must not be.
+macro_rules! assert_ne {
+    ($found:expr, $not:expr $(,)?) => {
+        match (&$found, &$not) {
+            (found, not) => {
+                if *found == *not {
+                    let expected = format!("anything but {}", stringify!($not));
+                    $crate::testing::say::fail(&CLAUSE, stringify!($found), &expected, &format!("{found:?}"), "");
+                }
+            }
+        }
+    };
+}
+
+/// Checks a condition. The message says what the store did.
+macro_rules! assert {
+    ($condition:expr $(,)?) => {
+        assert!($condition, "something for which this does not hold")
+    };
+    ($condition:expr, $($did:tt)+) => {
+        if !$condition {
+            $crate::testing::say::fail(&CLAUSE, "", stringify!($condition), &format!($($did)+), "");
+        }
+    };
+}
+
+/// Fails, for the store returned something else.
+macro_rules! unexpected {
+    ($expected:literal, $found:expr) => {
+        $crate::testing::say::fail(&CLAUSE, "", &format!($expected), &format!("{:?}", $found), "")
+    };
+}
+
+/// Takes what the store must return.
+pub(super) trait Must<T> {
+    /// The value, which must be there since `why`.
+    #[track_caller]
+    fn must(self, why: &str, clause: &Clause) -> T;
+}
+
+impl<T, E: Error> Must<T> for Result<T, E> {
+    fn must(self, why: &str, clause: &Clause) -> T {
+        self.unwrap_or_else(|error| fail(clause, "", &format!("success, since {why}"), &chain(&error), ""))
+    }
+}
+
+impl<T> Must<T> for Option<T> {
+    fn must(self, why: &str, clause: &Clause) -> T {
+        self.unwrap_or_else(|| fail(clause, "", &format!("something, since {why}"), "nothing", ""))
+    }
+}
+
+/// An error with its sources.
+fn chain(error: &dyn Error) -> String {
+    let mut text = format!("the error \"{error}\"");
+    let mut source = error.source();
+    while let Some(error) = source {
+        text.push_str(&format!(", since \"{error}\""));
+        source = error.source();
+    }
+    text
+}
+
+/// Fails with what both values are, as far as they differ.
+#[track_caller]
+pub(super) fn differs(clause: &Clause, asked: &str, found: &dyn Debug, expected: &dyn Debug, when: &str) -> ! {
+    let (mut came, mut should) = (format!("{found:?}"), format!("{expected:?}"));
+    if came == should {
+        // The short form does not show the difference.
+        (came, should) = (format!("{found:#?}"), format!("{expected:#?}"));
+    }
+    let (came, should) = around_the_difference(&came, &should);
+    report(clause, asked, &should, &came, when)
+}
+
+/// Fails. Long texts are cut.
+#[track_caller]
+pub(super) fn fail(clause: &Clause, asked: &str, expected: &str, found: &str, when: &str) -> ! {
+    report(clause, asked, &cut(expected, 0), &cut(found, 0), when)
+}
+
+#[track_caller]
+fn report(clause: &Clause, asked: &str, expected: &str, found: &str, when: &str) -> ! {
+    let line = |name: &str, text: &str| if text.is_empty() { String::new() } else { format!("\n  {name}: {text}") };
+    panic!(
+        "the store does not keep its contract{}{}{}{}{}",
+        line("contract", &clause.to_string()),
+        line("asked for", asked),
+        line("in the case", &cut(when, 0)),
+        line("expected", expected),
+        line("the store returned", found),
+    )
+}
+
+/// The parts of two long texts in which they differ.
+fn around_the_difference(one: &str, other: &str) -> (String, String) {
+    if one == other {
+        let alike = "the same sizes and positions, but other bytes or other times";
+        return (format!("{} ({alike})", cut(one, 0)), cut(other, 0));
+    }
+    let same = one.bytes().zip(other.bytes()).take_while(|(a, b)| a == b).count();
+    let from = if one.len().max(other.len()) > SHOWN { same.saturating_sub(SHOWN / 4) } else { 0 };
+    (cut(one, from), cut(other, from))
+}
+
+fn cut(text: &str, from: usize) -> String {
+    let boundary = |at: usize| (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or_default();
+    let (from, to) = (boundary(from), boundary(from.saturating_add(SHOWN)));
+    let begins = if from > 0 { "…" } else { "" };
+    let left = text.len() - to;
+    let ends = if left > 0 { format!("… ({left} more bytes)") } else { String::new() };
+    format!("{begins}{}{ends}", &text[from..to])
+}
