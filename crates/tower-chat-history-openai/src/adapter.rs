@@ -189,6 +189,9 @@ impl Draft for TypedDraft {
         let converted = prompt.window.iter().filter_map(|message| {
             let converted = to_typed::request_message(message);
             downgraded += usize::from(converted.downgraded);
+            if converted.downgraded {
+                to_typed::warn_of_lost_reasoning(message);
+            }
             converted.message
         });
         // Neither the head nor the input is converted back and forth: what the caller wrote is what is sent.

@@ -9,8 +9,11 @@ use std::{
 use async_openai::error::OpenAIError;
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt as _, stream::BoxStream};
-use reqwest::{Body, Response, ResponseBuilderExt as _, header::CONTENT_TYPE};
-use tower_chat_history::{BoxError, Turn, adapt::completion};
+use reqwest::{
+    Body, Response, ResponseBuilderExt as _,
+    header::{CONTENT_ENCODING, CONTENT_TYPE},
+};
+use tower_chat_history::{BoxError, NotStored, ResponseShape, Turn, adapt::completion};
 
 use super::fold::SseFold;
 use crate::error_type::error_type;
@@ -19,6 +22,10 @@ type Upstream = BoxStream<'static, Result<Bytes, reqwest::Error>>;
 
 /// Records a successful answer to a chat call.
 pub(super) async fn record(response: Response, turn: Turn) -> Result<Response, BoxError> {
+    if is_encoded(&response) {
+        turn.end(NotStored::UnreadableReply(ResponseShape::Encoded));
+        return Ok(response);
+    }
     let shell = Shell::of(&response);
     match kind(&response) {
         Kind::Whole => {
@@ -68,6 +75,15 @@ fn events(upstream: Upstream, turn: Turn) -> Body {
     // A recorded stream ends with `[DONE]`. What the server sends behind it, were it half a line end, is not history's to
     // swallow.
     Body::wrap_stream(turn.record_stream(upstream.clone(), fold).chain(upstream))
+}
+
+/// Whether the body is compressed and the HTTP client has not undone it: one that does removes the header.
+fn is_encoded(response: &Response) -> bool {
+    let codings = response.headers().get_all(CONTENT_ENCODING).iter();
+    codings.flat_map(|codings| codings.as_bytes().split(|byte| *byte == b',')).any(|coding| {
+        let coding = coding.trim_ascii();
+        !coding.is_empty() && !coding.eq_ignore_ascii_case(b"identity")
+    })
 }
 
 enum Kind {

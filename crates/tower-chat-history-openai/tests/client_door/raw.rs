@@ -43,7 +43,7 @@ pub(super) fn factory(request: Request) -> HttpRequestFactory {
     })
 }
 
-fn post(path: &str, body: &str) -> Request {
+pub(super) fn post(path: &str, body: &str) -> Request {
     let mut request = Request::new(Method::POST, format!("http://llm.test{path}").parse().unwrap());
     request.headers_mut().insert(CONVERSATION_ID, id().to_string().parse().unwrap());
     request.headers_mut().insert("content-length", body.len().into());
@@ -64,8 +64,9 @@ fn body(request: &Request) -> &str {
     std::str::from_utf8(request.body().unwrap().as_bytes().unwrap()).unwrap()
 }
 
-const ASK: &str = r#"{ "messages":[ {"content":"u0","role":"user","cache_control":{"ttl":1.50}} ], "model":"m" }"#;
-const WHOLE: &str = r#"{"choices":[{"index":0,"message":{ "role":"assistant","content":"a0", "reasoning_content":"\u00e4" },"finish_reason":"stop"}]}"#;
+pub(super) const ASK: &str =
+    r#"{ "messages":[ {"content":"u0","role":"user","cache_control":{"ttl":1.50}} ], "model":"m" }"#;
+pub(super) const WHOLE: &str = r#"{"choices":[{"index":0,"message":{ "role":"assistant","content":"a0", "reasoning_content":"\u00e4" },"finish_reason":"stop"}]}"#;
 
 #[tokio::test]
 async fn only_a_post_to_chat_completions_is_a_chat_call() {
