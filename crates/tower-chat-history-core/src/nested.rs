@@ -69,8 +69,17 @@ pub fn dismantle(value: Value) {
 /// [category](serde_json::Error::classify) `Io`: it is found while writing, before there is any deeper recursion.
 pub fn to_string(value: &(impl Serialize + ?Sized)) -> Result<String, serde_json::Error> {
     let mut json = Vec::with_capacity(128);
-    value.serialize(&mut Serializer::with_formatter(&mut json, Bounded { levels: 0 }))?;
+    to_writer(&mut json, value)?;
     String::from_utf8(json).map_err(|error| serde_json::Error::io(io::Error::new(io::ErrorKind::InvalidData, error)))
+}
+
+/// Writes the JSON of a value, as `serde_json::to_writer` does.
+///
+/// # Errors
+///
+/// As [`to_string`], and when the writer fails. Some of the JSON may be written then.
+pub fn to_writer(writer: impl io::Write, value: &(impl Serialize + ?Sized)) -> Result<(), serde_json::Error> {
+    value.serialize(&mut Serializer::with_formatter(writer, Bounded { levels: 0 }))
 }
 
 /// The elements of a list or an object that are still to be looked at.

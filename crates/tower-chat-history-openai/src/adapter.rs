@@ -20,7 +20,7 @@ use tower_chat_history::{
 use crate::{
     counter, deep,
     error_type::{INVALID_RESPONSE, error_type},
-    fold::ReplyFold,
+    fold::TypedFold,
     from_typed, to_typed,
 };
 
@@ -193,6 +193,9 @@ impl Draft for TypedDraft {
         let converted = prompt.window.iter().filter_map(|message| {
             let converted = to_typed::request_message(message);
             downgraded += usize::from(converted.downgraded);
+            if converted.downgraded {
+                to_typed::warn_of_lost_reasoning(message);
+            }
             converted.message
         });
         // Neither the head nor the input is converted back and forth: what the caller wrote is what is sent.
@@ -250,7 +253,7 @@ impl<X: Sync> RecordResponse<ChatCompletionResponseStream> for OpenAi<X> {
     }
 
     async fn record(&self, response: ChatCompletionResponseStream, turn: Turn) -> Result<Self::Response, BoxError> {
-        let fold = ReplyFold::new(turn.choices());
+        let fold = TypedFold::new(turn.choices());
         Ok(Box::pin(turn.record_stream(response, fold, stalled)))
     }
 }

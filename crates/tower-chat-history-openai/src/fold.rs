@@ -1,199 +1,116 @@
-//! Folding a stream's deltas into the reply.
-
-use std::collections::BTreeSet;
+//! Folding a stream of typed chunks into the reply.
 
 use async_openai::types::chat::{
-    ChatChoiceStream, ChatCompletionMessageToolCallChunk, ChatCompletionStreamResponseDelta,
-    CreateChatCompletionStreamResponse, FunctionCallStream,
+    ChatChoiceStream, ChatCompletionMessageToolCallChunk, ChatCompletionStreamAudio, CompletionUsage,
+    CreateChatCompletionStreamResponse, FinishReason, FunctionCallStream, Role,
 };
 use serde::Serialize;
 use tower_chat_history::{
-    Message, Reply, Usage,
-    adapt::{Flow, FoldReply},
+    Reply,
+    adapt::{Flow, FoldReply, completion::ChunkFold},
 };
 
-use crate::from_typed;
-
-/// Collects the first choice: its text, refusal and tool calls, which arrive in pieces and, when parallel, interleaved.
+/// The fold of all adapters, fed with what the types carry of a chunk.
 #[derive(Debug)]
-pub(crate) struct ReplyFold {
-    /// How many choices must end.
-    choices: usize,
-    ended: BTreeSet<u32>,
-    content: Option<String>,
-    refusal: Option<String>,
-    /// By index, and in the order of arrival where a provider gives all the same index.
-    calls: Vec<(u32, Call)>,
-    function_call: Option<Function>,
-    model: Option<String>,
-    finish_reason: Option<String>,
-    usage: Option<Usage>,
-}
+pub(crate) struct TypedFold(ChunkFold);
 
-#[derive(Debug, Default, Serialize)]
-struct Call {
-    id: String,
-    r#type: &'static str,
-    function: Function,
-}
-
-#[derive(Debug, Default, Serialize)]
-struct Function {
-    name: String,
-    arguments: String,
-}
-
-/// The reply in the form that an unary response has.
-#[derive(Serialize)]
-struct Assistant<'a> {
-    role: &'static str,
-    content: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    refusal: Option<&'a str>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    tool_calls: Vec<&'a Call>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    function_call: Option<&'a Function>,
-}
-
-impl ReplyFold {
-    pub(crate) const fn new(choices: usize) -> Self {
-        Self {
-            choices,
-            ended: BTreeSet::new(),
-            content: None,
-            refusal: None,
-            calls: Vec::new(),
-            function_call: None,
-            model: None,
-            finish_reason: None,
-            usage: None,
-        }
-    }
-
-    fn push_choice(&mut self, choice: &ChatChoiceStream) {
-        if choice.index == 0 {
-            self.push_delta(&choice.delta);
-        }
-        if let Some(reason) = &choice.finish_reason {
-            self.ended.insert(choice.index);
-            if choice.index == 0 {
-                self.finish_reason = from_typed::finish_reason(reason);
-            }
-        }
-    }
-
-    #[allow(deprecated)] // `function_call` is old, but some providers still stream it.
-    fn push_delta(&mut self, delta: &ChatCompletionStreamResponseDelta) {
-        append(&mut self.content, delta.content.as_deref());
-        append(&mut self.refusal, delta.refusal.as_deref());
-        for chunk in delta.tool_calls.iter().flatten() {
-            self.push_call(chunk);
-        }
-        if let Some(piece) = &delta.function_call {
-            self.function_call.get_or_insert_default().push(piece);
-        }
-    }
-
-    fn push_call(&mut self, chunk: &ChatCompletionMessageToolCallChunk) {
-        let id = chunk.id.as_deref().unwrap_or_default();
-        // Some compatible providers number every parallel call 0: another id is then another call.
-        let same = |(index, call): &(u32, Call)| {
-            *index == chunk.index && (id.is_empty() || call.id.is_empty() || call.id == id)
-        };
-        let at = self.calls.iter().rposition(same).unwrap_or_else(|| {
-            let at = self.calls.partition_point(|(index, _)| *index <= chunk.index);
-            self.calls.insert(at, (chunk.index, Call { r#type: "function", ..Call::default() }));
-            at
-        });
-        let (_, call) = &mut self.calls[at];
-        if !id.is_empty() {
-            id.clone_into(&mut call.id);
-        }
-        if let Some(piece) = &chunk.function {
-            call.function.push(piece);
-        }
-    }
-
-    fn message(&self, with_calls: bool) -> Option<Message> {
-        let reply = Assistant {
-            role: "assistant",
-            content: self.content.as_deref(),
-            refusal: self.refusal.as_deref(),
-            tool_calls: self.calls.iter().map(|(_, call)| call).filter(|_| with_calls).collect(),
-            function_call: self.function_call.as_ref().filter(|_| with_calls),
-        };
-        Message::from_serialize(&reply).ok()
-    }
-
-    fn with_message(&self, message: Option<Message>) -> Reply {
-        let mut reply = Reply::default();
-        reply.message = message;
-        reply.model.clone_from(&self.model);
-        reply.finish_reason.clone_from(&self.finish_reason);
-        reply.usage = self.usage;
-        reply
+impl TypedFold {
+    pub(crate) fn new(choices: usize) -> Self {
+        Self(ChunkFold::new(choices))
     }
 }
 
-impl Function {
-    fn push(&mut self, piece: &FunctionCallStream) {
-        // Some providers repeat the name in every piece, none sends it in parts.
-        if let Some(name) = piece.name.as_ref().filter(|name| !name.is_empty()) {
-            self.name.clone_from(name);
-        }
-        self.arguments.push_str(piece.arguments.as_deref().unwrap_or_default());
-    }
-}
-
-fn append(text: &mut Option<String>, piece: Option<&str>) {
-    if let Some(piece) = piece {
-        text.get_or_insert_default().push_str(piece);
-    }
-}
-
-impl FoldReply<CreateChatCompletionStreamResponse> for ReplyFold {
+impl FoldReply<CreateChatCompletionStreamResponse> for TypedFold {
     fn push(&mut self, chunk: &CreateChatCompletionStreamResponse) -> Flow {
-        if self.model.is_none() && !chunk.model.is_empty() {
-            self.model = Some(chunk.model.clone());
-        }
-        if let Some(usage) = &chunk.usage {
-            self.usage = Some(from_typed::usage(usage));
-        }
-        for choice in &chunk.choices {
-            self.push_choice(choice);
-        }
+        self.0.push_value(&Chunk::of(chunk));
         Flow::Pass
     }
 
     fn is_complete(&self) -> bool {
-        self.ended.len() >= self.choices.max(1)
+        self.0.is_complete()
     }
 
     fn is_whole(&self) -> bool {
-        self.ended.contains(&0)
+        self.0.is_whole()
     }
 
     fn reply(&self) -> Reply {
-        self.with_message(self.message(true))
+        self.0.reply()
     }
 
     fn partial(&self) -> Option<Reply> {
-        let said = [&self.content, &self.refusal].into_iter().flatten().any(|text| !text.is_empty());
-        let mut reply = said.then(|| self.with_message(self.message(false)))?;
-        reply.incomplete = true;
-        Some(reply)
+        self.0.partial()
+    }
+}
+
+/// What becomes history of a chunk. The types write a null for each field that did not come; here it is left out.
+#[derive(Serialize)]
+struct Chunk<'a> {
+    model: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    usage: Option<&'a CompletionUsage>,
+    choices: Vec<Choice<'a>>,
+}
+
+#[derive(Serialize)]
+struct Choice<'a> {
+    index: u32,
+    delta: Delta<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    finish_reason: Option<&'a FinishReason>,
+}
+
+#[derive(Serialize)]
+struct Delta<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    role: Option<&'a Role>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    content: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    refusal: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    function_call: Option<&'a FunctionCallStream>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    audio: Option<&'a ChatCompletionStreamAudio>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_calls: Option<&'a [ChatCompletionMessageToolCallChunk]>,
+}
+
+impl<'a> Chunk<'a> {
+    fn of(chunk: &'a CreateChatCompletionStreamResponse) -> Self {
+        let choices = chunk.choices.iter().map(Choice::of).collect();
+        Self { model: &chunk.model, usage: chunk.usage.as_ref(), choices }
+    }
+}
+
+impl<'a> Choice<'a> {
+    #[allow(deprecated)] // `function_call` is old, but some providers still stream it.
+    fn of(choice: &'a ChatChoiceStream) -> Self {
+        let delta = &choice.delta;
+        Self {
+            index: choice.index,
+            delta: Delta {
+                role: delta.role.as_ref(),
+                content: delta.content.as_deref(),
+                refusal: delta.refusal.as_deref(),
+                function_call: delta.function_call.as_ref(),
+                audio: delta.audio.as_ref(),
+                tool_calls: delta.tool_calls.as_deref(),
+            },
+            finish_reason: choice.finish_reason.as_ref(),
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
+    use tower_chat_history::Usage;
 
     use super::*;
 
-    fn folded(choices: usize, chunks: &[Value]) -> ReplyFold {
-        let mut fold = ReplyFold::new(choices);
+    fn folded(choices: usize, chunks: &[Value]) -> TypedFold {
+        let mut fold = TypedFold::new(choices);
         for chunk in chunks {
             let mut full =
                 json!({"id": "c", "created": 0, "model": "m", "object": "chat.completion.chunk", "choices": []});

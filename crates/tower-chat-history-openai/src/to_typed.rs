@@ -3,6 +3,8 @@
 //! By hand and not by serde: a window is converted on every call, and this is ten times as fast. What the types cannot
 //! carry is left out and counted; the crate docs have the table.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use async_openai::types::chat::{
     ChatCompletionMessageCustomToolCall, ChatCompletionMessageToolCall, ChatCompletionMessageToolCalls,
     ChatCompletionRequestAssistantMessage, ChatCompletionRequestAssistantMessageAudio,
@@ -100,6 +102,26 @@ pub(crate) fn request_message(message: &Message) -> Converted {
         _ => return Converted { message: None, downgraded: true },
     };
     Converted { message: Some(converted), downgraded: !lossless }
+}
+
+/// Fields that some providers want to see again with the tool calls that came with them.
+const REASONING: [&str; 3] = ["\"reasoning_content\"", "\"reasoning_details\"", "\"extra_content\""];
+
+/// Warns, once a process, that a message with tool calls is sent without the provider's reasoning, which some providers refuse.
+pub(crate) fn warn_of_lost_reasoning(message: &Message) {
+    static TOLD: AtomicBool = AtomicBool::new(false);
+    if loses_reasoning(message) && !TOLD.swap(true, Ordering::Relaxed) {
+        tracing::warn!(
+            "tool calls are sent without the reasoning or signature that came with them, since async-openai's types do not \
+             carry it; DeepSeek and Gemini refuse such a request: use the client integration (feature `client`)"
+        );
+    }
+}
+
+/// Whether a message that is not carried whole has tool calls and such a field. A name between quotes that are not escaped is
+/// a key or a whole text, and the latter does no harm.
+fn loses_reasoning(message: &Message) -> bool {
+    !message.tool_calls().is_empty() && REASONING.iter().any(|name| message.json().contains(name))
 }
 
 #[allow(deprecated)] // `function_call` is old, but logs have it.
@@ -254,6 +276,22 @@ mod tests {
             json!({"role": "function", "name": "f", "content": "r"}),
         ] {
             assert_eq!(sent(message.clone()), (message, false));
+        }
+    }
+
+    #[test]
+    fn reasoning_that_goes_with_tool_calls_is_known() {
+        let call = json!({"id": "x", "type": "function", "function": {"name": "f", "arguments": "{}"}});
+        let signed = json!({"id": "x", "extra_content": {"google": {}}, "function": {"name": "f", "arguments": ""}});
+        for (message, expected) in [
+            (json!({"role": "assistant", "reasoning_content": "", "tool_calls": [call]}), true),
+            (json!({"role": "assistant", "reasoning_details": [], "tool_calls": [call]}), true),
+            (json!({"role": "assistant", "tool_calls": [signed]}), true),
+            (json!({"role": "assistant", "annotations": [], "tool_calls": [call]}), false),
+            (json!({"role": "assistant", "reasoning_content": "a", "content": "b"}), false),
+            (json!({"role": "assistant", "content": "say \"reasoning_content\"", "tool_calls": [call]}), false),
+        ] {
+            assert_eq!(loses_reasoning(&Message::try_from(message.clone()).unwrap()), expected, "{message}");
         }
     }
 

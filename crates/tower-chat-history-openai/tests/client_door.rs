@@ -5,6 +5,10 @@
 
 #[path = "client_door/azure.rs"]
 mod azure;
+#[path = "client_door/builders.rs"]
+mod builders;
+#[path = "client_door/encodings.rs"]
+mod encodings;
 #[path = "client_door/errors.rs"]
 mod errors;
 #[path = "client_door/per_call.rs"]

@@ -31,6 +31,8 @@ pub struct HistoryOptions {
     pub(crate) store_timeout: Option<Duration>,
     pub(crate) save_attempts: u32,
     pub(crate) budget: ContextBudget,
+    /// Whether the budget was set, and is not the default.
+    has_budget: bool,
     pub(crate) marks: Marks,
     pub(crate) clear_results: Option<ClearResults>,
     pub(crate) trimmer: Option<Arc<dyn Trimmer>>,
@@ -60,6 +62,7 @@ impl HistoryOptions {
             store_timeout: Some(Duration::from_secs(10)),
             save_attempts: 3,
             budget: ContextBudget::default(),
+            has_budget: false,
             marks: Marks::default(),
             clear_results: None,
             trimmer: None,
@@ -171,7 +174,13 @@ impl HistoryOptions {
     #[must_use]
     pub fn budget(mut self, budget: ContextBudget) -> Self {
         self.budget = budget;
+        self.has_budget = true;
         self
+    }
+
+    /// These options in place of earlier ones, whose budget stays if these set none.
+    pub(crate) fn after(self, earlier: Self) -> Self {
+        if self.has_budget || !earlier.has_budget { self } else { self.budget(earlier.budget) }
     }
 
     /// When the window is compacted, and down to what. The default is [`Marks::default`].

@@ -225,7 +225,7 @@ impl<T: Send + 'static, E: Send + 'static> Recording<T, E> {
         match kept {
             Some(reply) => Some(turn.commit(reply)),
             None => {
-                turn.end(why);
+                turn.end(self.fold.reply().unreadable.map_or(why, NotStored::UnreadableReply));
                 None
             }
         }

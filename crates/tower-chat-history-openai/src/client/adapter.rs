@@ -71,6 +71,9 @@ impl AdaptRequest<HttpRequestFactory> for OpenAiHttp {
     async fn open(&self, factory: HttpRequestFactory) -> Result<Opened<HttpDraft, HttpRequestFactory>, BoxError> {
         let first = factory.build().await?;
         if !request::is_chat(&first) {
+            if !headers::is_stateless(first.headers()) {
+                request::warn_without_memory(&first);
+            }
             return Ok(Opened::Other(request::sent(factory, first, None)));
         }
         let call = match headers::read(first.headers())? {

@@ -68,6 +68,11 @@ pub(super) fn read(headers: &HeaderMap) -> Result<Asked, CallError> {
     Ok(Asked::In(Call { conversation, exchange, preamble, dont_store }))
 }
 
+/// Whether a call that is no chat call is marked as having no memory. What else its headers say is not looked at.
+pub(super) fn is_stateless(headers: &HeaderMap) -> bool {
+    flag(headers, STATELESS, CallError::Stateless).unwrap_or(false)
+}
+
 /// Whether the header says `true`. Without it, it is `false`.
 fn flag(headers: &HeaderMap, name: &'static str, neither: CallError) -> Result<bool, CallError> {
     match one(headers, name)? {

@@ -1,7 +1,5 @@
 //! Building clients that remember.
 
-use std::sync::Arc;
-
 use async_openai::{
     Client,
     config::Config,
@@ -34,10 +32,11 @@ impl OpenAiHistory {
         Self { engine, adapter: OpenAiHttp::new(), http: None }
     }
 
-    /// Remembers with these options: a new engine over the same store. Say so before clients and layers are made.
+    /// Sets the options: a new engine over the same store, with the same [retention](tower_chat_history::Retention). Say so
+    /// before clients and layers are made. A [budget](Self::budget) that was set before stays, unless these options set one.
     #[must_use]
     pub fn options(mut self, options: HistoryOptions) -> Self {
-        self.engine = Engine::with_options(Arc::clone(self.engine.store()), options);
+        self.engine = self.layer().options(options).engine().clone();
         self
     }
 

@@ -85,7 +85,6 @@
 
 mod adapter;
 mod body;
-mod delta;
 mod error;
 mod fields;
 mod fold;
@@ -93,7 +92,6 @@ mod fold;
 mod fold_tests;
 mod headers;
 mod history;
-mod reply;
 mod request;
 mod response;
 mod service;

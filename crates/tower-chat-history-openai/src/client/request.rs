@@ -2,7 +2,10 @@
 
 use std::{
     fmt,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use async_openai::middleware::HttpRequestFactory;
@@ -22,6 +25,29 @@ use crate::adapter::PROVIDER;
 /// Whether this creates a chat completion. By the end of the path, so that Azure's deployments and gateways are found too.
 pub(super) fn is_chat(request: &Request) -> bool {
     request.method() == Method::POST && request.url().path().trim_end_matches('/').ends_with("/chat/completions")
+}
+
+/// Warns, once a process for each endpoint, that a call looks like a conversation's and has no memory here.
+pub(super) fn warn_without_memory(request: &Request) {
+    static RESPONSES: AtomicBool = AtomicBool::new(false);
+    static THREADS: AtomicBool = AtomicBool::new(false);
+    let path = request.url().path();
+    let (endpoint, told) = if request.method() != Method::POST {
+        return;
+    } else if path.trim_end_matches('/').ends_with("/responses") {
+        ("responses", &RESPONSES)
+    } else if path.split('/').any(|segment| segment == "threads") {
+        ("threads", &THREADS)
+    } else {
+        return;
+    };
+    if !told.swap(true, Ordering::Relaxed) {
+        tracing::warn!(
+            endpoint,
+            "calls of this endpoint pass through without memory: only chat completions have history; \
+             a call that is marked as stateless is not warned of"
+        );
+    }
 }
 
 /// Who serves the model, as far as the address tells: Azure has its own hosts, and deployments in the path.

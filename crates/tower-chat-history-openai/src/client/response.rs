@@ -12,16 +12,23 @@ use futures_util::{
     Stream, StreamExt as _, TryStreamExt as _,
     stream::{self, BoxStream},
 };
-use reqwest::{Body, Response, ResponseBuilderExt as _, header::CONTENT_TYPE};
-use tower_chat_history::{BoxError, Turn};
+use reqwest::{
+    Body, Response, ResponseBuilderExt as _,
+    header::{CONTENT_ENCODING, CONTENT_TYPE},
+};
+use tower_chat_history::{BoxError, NotStored, ResponseShape, Turn, adapt::completion};
 
-use super::{fold::SseFold, reply};
+use super::fold::SseFold;
 use crate::error_type::error_type;
 
 type Upstream = BoxStream<'static, Result<Bytes, reqwest::Error>>;
 
 /// Records a successful answer to a chat call.
 pub(super) async fn record(response: Response, turn: Turn) -> Result<Response, BoxError> {
+    if is_encoded(&response) {
+        turn.end(NotStored::UnreadableReply(ResponseShape::Encoded));
+        return Ok(response);
+    }
     let shell = Shell::of(&response);
     match kind(&response) {
         Kind::Whole => {
@@ -61,7 +68,7 @@ async fn whole(shell: Shell, bytes: Result<Bytes, reqwest::Error>, turn: Turn) -
             return Err(error.into());
         }
     };
-    let reply = reply::reply(&bytes);
+    let reply = completion::reply_of(&bytes);
     turn.record(shell.around(bytes), reply).await
 }
 
@@ -77,6 +84,15 @@ fn events(upstream: Upstream, turn: Turn) -> Body {
         None if !recorded.is_stalled() => rest.poll_next_unpin(context),
         item => Poll::Ready(item),
     }))
+}
+
+/// Whether the body is compressed and the HTTP client has not undone it: one that does removes the header.
+fn is_encoded(response: &Response) -> bool {
+    let codings = response.headers().get_all(CONTENT_ENCODING).iter();
+    codings.flat_map(|codings| codings.as_bytes().split(|byte| *byte == b',')).any(|coding| {
+        let coding = coding.trim_ascii();
+        !coding.is_empty() && !coding.eq_ignore_ascii_case(b"identity")
+    })
 }
 
 enum Kind {

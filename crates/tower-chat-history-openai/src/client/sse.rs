@@ -4,9 +4,16 @@ use std::mem;
 
 const BOM: &[u8] = b"\xef\xbb\xbf";
 
+/// The largest size of an event, and of one of its lines. What a server sends without an end is not kept.
+pub(super) const MAX_EVENT: usize = 16 << 20;
+
+/// An event, or a line of one, is larger than [`MAX_EVENT`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct TooLarge;
+
 /// Finds events as the HTML standard defines them: lines end with LF, CRLF or CR, a colon begins a comment, several data
 /// lines are one text, an empty line ends an event, and what the stream's end cuts off is none.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Events {
     line: Vec<u8>,
     event: Event,
@@ -15,6 +22,8 @@ pub(super) struct Events {
     begun: bool,
     /// Whether the byte before was a CR: an LF after it belongs to it.
     after_cr: bool,
+    /// Whether an event was too large: from there on nothing is read.
+    gave_up: bool,
 }
 
 /// One event. Its bytes are as they came: whether they are UTF-8 is for whoever reads them.
@@ -26,22 +35,27 @@ pub(super) struct Event {
 }
 
 impl Events {
-    /// Takes the next bytes and hands on every event that ends in them.
-    pub(super) fn push(&mut self, mut bytes: &[u8], mut on_event: impl FnMut(&Event)) {
-        while !bytes.is_empty() {
+    /// Takes the next bytes and hands on every event that ends in them. After an event that is too large there is none, and
+    /// nothing is kept.
+    pub(super) fn push(&mut self, mut bytes: &[u8], mut on_event: impl FnMut(&Event)) -> Result<(), TooLarge> {
+        while !bytes.is_empty() && !self.gave_up {
             if mem::take(&mut self.after_cr) && bytes[0] == b'\n' {
                 bytes = &bytes[1..];
                 continue;
             }
-            let Some(end) = bytes.iter().position(|byte| matches!(byte, b'\n' | b'\r')) else {
-                self.line.extend_from_slice(bytes);
-                return;
-            };
-            self.line.extend_from_slice(&bytes[..end]);
+            let end = bytes.iter().position(|byte| matches!(byte, b'\n' | b'\r'));
+            let line = &bytes[..end.unwrap_or(bytes.len())];
+            if self.line.len() + self.event.data.len() + line.len() > MAX_EVENT {
+                *self = Self { gave_up: true, ..Self::default() };
+                break;
+            }
+            self.line.extend_from_slice(line);
+            let Some(end) = end else { break };
             self.after_cr = bytes[end] == b'\r';
             bytes = &bytes[end + 1..];
             self.end_line(&mut on_event);
         }
+        if self.gave_up { Err(TooLarge) } else { Ok(()) }
     }
 
     fn end_line(&mut self, on_event: &mut impl FnMut(&Event)) {
@@ -80,6 +94,12 @@ impl Events {
     }
 }
 
+impl std::fmt::Debug for Events {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Events").field("line", &self.line.len()).field("event", &self.event).finish_non_exhaustive()
+    }
+}
+
 impl std::fmt::Debug for Event {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Event").field("bytes", &self.data.len()).finish_non_exhaustive()
@@ -95,10 +115,11 @@ mod tests {
     fn events<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Vec<(String, String)> {
         let (mut events, mut found) = (Events::default(), Vec::new());
         for piece in pieces {
-            events.push(piece, |event| {
+            let read = events.push(piece, |event| {
                 let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
                 found.push((text(&event.name), text(&event.data)));
             });
+            assert_eq!(read, Ok(()));
         }
         found
     }
@@ -123,6 +144,26 @@ mod tests {
         assert_eq!(data("id: 1\nretry: 5\nother\n\n"), [""; 0]);
         assert_eq!(data("data: a\n\ndata: cut off\n"), ["a"]);
         assert_eq!(events([&b"event: error\ndata: x\n\ndata: y\n\n"[..]])[1].0, "", "a name is its event's alone");
+    }
+
+    #[test]
+    fn what_never_ends_is_not_kept() {
+        let data = format!("data: {}\n", "x".repeat(1_000));
+        // Of several names, the last one counts: they may go on for ever.
+        for (piece, is_bounded) in [(&b"x"[..], false), (data.as_bytes(), false), (b"event: x\n", true)] {
+            let mut events = Events::default();
+            let pieces = piece.repeat((1 << 20) / piece.len());
+            let read: Vec<_> = (0..40).map(|_| events.push(&pieces, |_| panic!("no event ends"))).collect();
+            assert_eq!(read[39].is_ok(), is_bounded);
+            assert!(events.line.capacity() + events.event.data.capacity() < MAX_EVENT / 8);
+            assert_eq!(events.push(b"\n\ndata: y\n\n", |_| {}).is_ok(), is_bounded, "it has given up");
+        }
+    }
+
+    #[test]
+    fn an_event_may_be_large() {
+        let data = "x".repeat(MAX_EVENT - 100);
+        assert_eq!(events(format!("data: {data}\n\n").as_bytes().chunks(1 << 20))[0].1.len(), data.len());
     }
 
     proptest! {

@@ -64,8 +64,9 @@ fn body(request: &Request) -> &str {
     std::str::from_utf8(request.body().unwrap().as_bytes().unwrap()).unwrap()
 }
 
-const ASK: &str = r#"{ "messages":[ {"content":"u0","role":"user","cache_control":{"ttl":1.50}} ], "model":"m" }"#;
-const WHOLE: &str = r#"{"choices":[{"index":0,"message":{ "role":"assistant","content":"a0", "reasoning_content":"\u00e4" },"finish_reason":"stop"}]}"#;
+pub(super) const ASK: &str =
+    r#"{ "messages":[ {"content":"u0","role":"user","cache_control":{"ttl":1.50}} ], "model":"m" }"#;
+pub(super) const WHOLE: &str = r#"{"choices":[{"index":0,"message":{ "role":"assistant","content":"a0", "reasoning_content":"\u00e4" },"finish_reason":"stop"}]}"#;
 
 #[tokio::test]
 async fn only_a_post_to_chat_completions_is_a_chat_call() {

@@ -10,6 +10,7 @@
 //! [`custom`] makes an adapter for a program's own types from closures. Where a call belongs is found by an extractor, the
 //! same for all adapters of values and structs: see [`extract`].
 
+pub mod completion;
 pub mod custom;
 pub mod extract;
 mod json;
@@ -18,7 +19,6 @@ use std::{borrow::Cow, error::Error, fmt};
 
 use tower_chat_history_core::Message;
 
-pub(crate) use self::json::json_reply;
 pub use self::{
     custom::Custom,
     extract::{CallScope, ExtractPlace, IntoCallScope, MissingConversation},

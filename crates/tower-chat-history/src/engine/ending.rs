@@ -45,6 +45,9 @@ impl Ending {
     fn tell_hook(&mut self, outcome: Outcome) -> Arc<TurnReport> {
         self.told = true;
         self.permit = None;
+        if let Outcome::NotStored(NotStored::UnreadableReply(shape)) = outcome {
+            self.engine.shared.unreadable.tell(shape);
+        }
         self.report.outcome = outcome;
         let report = Arc::new(self.report.clone());
         self.engine.recorder().ended(&self.span, &report);

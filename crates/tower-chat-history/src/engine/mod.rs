@@ -42,6 +42,7 @@ mod timer;
 mod traced;
 pub(crate) mod transcript;
 mod turn;
+mod unreadable;
 mod wait;
 
 use std::{fmt, sync::Arc, time::Duration};
@@ -65,6 +66,7 @@ use self::{
     queue::Queues,
     retention::Retainer,
     summaries::{Pauses, Summarizing},
+    unreadable::Unreadable,
 };
 use crate::{
     DrainError, HistoryOptions, budget::Calibration, spawn::spawn_guarded, stream::RecordedStream, telemetry::Recorder,
@@ -91,6 +93,7 @@ struct Shared {
     calibration: Calibration,
     summarizing: Arc<Summarizing>,
     pauses: Pauses,
+    unreadable: Unreadable,
     recorder: Recorder,
 }
 
@@ -137,6 +140,7 @@ impl Engine {
             calibration: Calibration::default(),
             summarizing: Arc::default(),
             pauses: Pauses::default(),
+            unreadable: Unreadable::default(),
             recorder,
         };
         Self { shared: Arc::new(shared) }

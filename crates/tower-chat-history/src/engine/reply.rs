@@ -2,6 +2,8 @@
 
 use tower_chat_history_core::{Message, Usage};
 
+use crate::ResponseShape;
+
 /// What the model answered, as history keeps it.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
@@ -16,6 +18,8 @@ pub struct Reply {
     pub usage: Option<Usage>,
     /// Whether the reply broke off and only its text is here.
     pub incomplete: bool,
+    /// What the response looks like, if there is no message because it could not be read.
+    pub unreadable: Option<ResponseShape>,
 }
 
 impl Reply {
@@ -23,5 +27,11 @@ impl Reply {
     #[must_use]
     pub fn new(message: Message) -> Self {
         Self { message: Some(message), ..Self::default() }
+    }
+
+    /// No reply: the response could not be read, and looks like this.
+    #[must_use]
+    pub fn unreadable(shape: ResponseShape) -> Self {
+        Self { unreadable: Some(shape), ..Self::default() }
     }
 }

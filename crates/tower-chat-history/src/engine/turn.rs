@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     BoxError, NotStored, OnSaveFailure, Outcome, StreamStalled,
-    adapt::FoldReply,
+    adapt::{FoldReply, completion::assistant},
     budget::{CalibrationKey, PromptTokens},
     report::TurnReport,
     stream::RecordedStream,
@@ -222,7 +222,8 @@ impl Turn {
             Keep::Instead(kept) => kept,
             Keep::Exchange => context.split_off(*window_len),
         };
-        messages.push(reply.message.ok_or(NotStored::NoReply)?);
+        let why = reply.unreadable.map_or(NotStored::NoReply, NotStored::UnreadableReply);
+        messages.push(assistant(reply.message.ok_or(why)?));
         if reply.incomplete {
             // The caller's id stays free: whoever repeats the call wants the whole reply, not half of it recorded for good.
             ending.report.exchange = ExchangeId::generate();

@@ -1,6 +1,7 @@
 //! What a turn did, for its caller and for the hook.
 
 mod handle;
+mod shape;
 mod tokens;
 
 use std::sync::Arc;
@@ -8,7 +9,7 @@ use std::sync::Arc;
 use tower_chat_history_core::{ConversationId, ExchangeId, Revision, Seq};
 
 pub(crate) use self::handle::ReportSender;
-pub use self::{handle::ReportHandle, tokens::TurnTokens};
+pub use self::{handle::ReportHandle, shape::ResponseShape, tokens::TurnTokens};
 use crate::{SaveError, TranscriptError, summary::SummaryReport};
 
 /// What a turn did. It holds ids and sizes, no message text.
@@ -177,6 +178,7 @@ impl Outcome {
             Self::Duplicate { .. } => "duplicate",
             Self::NotStored(NotStored::Asked) => "not_stored",
             Self::NotStored(NotStored::NoReply) => "no_reply",
+            Self::NotStored(NotStored::UnreadableReply(_)) => "unreadable_reply",
             Self::NotStored(NotStored::Interrupted) => "interrupted",
             Self::NotStored(NotStored::Stalled) => "stalled",
             Self::NotStored(NotStored::DetachLimit) => "detach_limit",
@@ -193,8 +195,11 @@ impl Outcome {
 pub enum NotStored {
     /// The caller asked for it.
     Asked,
-    /// The response had no choice to remember.
+    /// The response had an empty list of choices.
     NoReply,
+    /// The adapter could not read the response, which looks like this. The caller got it unchanged. The engine logs a
+    /// warning for the first response of each shape.
+    UnreadableReply(ResponseShape),
     /// The stream broke off before the reply was complete.
     Interrupted,
     /// The stream brought no item for as long as the [idle timeout](crate::HistoryOptions::stream_idle_timeout).

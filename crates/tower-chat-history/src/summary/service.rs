@@ -123,7 +123,7 @@ where
         let messages: Vec<Value> = messages.iter().map(text).collect();
         json!({"model": model, "messages": messages, "max_completion_tokens": max_tokens})
     };
-    ServiceSummarizer::new(service, request, adapt::json_reply).model(name)
+    ServiceSummarizer::new(service, request, adapt::completion::reply_of_value).model(name)
 }
 
 /// An answer that stops for another reason than that it is said. One that is too long is not among them.

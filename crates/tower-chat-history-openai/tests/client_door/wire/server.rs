@@ -20,13 +20,15 @@ pub(super) async fn listen() -> (TcpListener, String) {
     (listener, url)
 }
 
-/// Takes one request, and answers it with a body of these pieces.
+/// Takes one request, and answers it with a body of these pieces, and a trailer.
 pub(super) async fn answer_one(listener: &TcpListener, kind: &str, pieces: &[Vec<u8>]) -> Received {
     let (mut stream, _) = listener.accept().await.unwrap();
     // Each piece is to arrive by itself.
     stream.set_nodelay(true).unwrap();
     let received = read(&mut stream).await;
-    let head = format!("HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\nx-request-id: r\r\nconnection: close\r\n");
+    let head = format!(
+        "HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\nx-request-id: r\r\nconnection: close\r\ntrailer: x-checksum\r\n"
+    );
     stream.write_all(format!("{head}transfer-encoding: chunked\r\n\r\n").as_bytes()).await.unwrap();
     // An empty chunk would be the last one.
     for piece in pieces.iter().filter(|piece| !piece.is_empty()) {
@@ -34,7 +36,7 @@ pub(super) async fn answer_one(listener: &TcpListener, kind: &str, pieces: &[Vec
         stream.write_all(&chunk).await.unwrap();
         tokio::task::yield_now().await;
     }
-    stream.write_all(b"0\r\n\r\n").await.unwrap();
+    stream.write_all(b"0\r\nx-checksum: 7\r\n\r\n").await.unwrap();
     received
 }
 

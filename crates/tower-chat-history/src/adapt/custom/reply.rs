@@ -3,12 +3,12 @@
 use std::fmt;
 
 use futures_util::stream::BoxStream;
-use tower_chat_history_core::Message;
+use tower_chat_history_core::{ForeignShape, Message};
 
 use super::Custom;
 use crate::{
-    BoxError, Reply, StreamStalled, Turn,
-    adapt::{FoldReply, RecordResponse},
+    BoxError, Reply, ResponseShape, StreamStalled, Turn,
+    adapt::{Flow, FoldReply, RecordResponse},
 };
 
 /// A closure finds the reply in a whole response.
@@ -32,7 +32,7 @@ where
     }
 
     fn record(&self, response: Res, turn: Turn) -> impl Future<Output = Result<Res, BoxError>> + Send {
-        let reply = (self.reply.0)(&response).into();
+        let reply = checked((self.reply.0)(&response).into());
         turn.record(response, reply)
     }
 }
@@ -55,9 +55,51 @@ where
         response: BoxStream<'static, Result<T, E>>,
         turn: Turn,
     ) -> impl Future<Output = Result<Self::Response, BoxError>> + Send {
-        let fold = (self.reply.0)(turn.choices());
+        let fold = Checked((self.reply.0)(turn.choices()));
         let stream: Self::Response = Box::pin(turn.record_stream(response, fold, E::from));
         std::future::ready(Ok(stream))
+    }
+}
+
+/// The reply, unless its message is in the shape of another API: the rules that keep a prompt valid do not see the calls in
+/// it, and the input that answers them is refused.
+fn checked(mut reply: Reply) -> Reply {
+    if let Some(shape) = reply.message.as_ref().and_then(Message::foreign_shape) {
+        reply.message = None;
+        reply.unreadable = Some(match shape {
+            ForeignShape::AnthropicBlock(_) => ResponseShape::AnthropicMessage,
+            ForeignShape::ResponsesPart(_) => ResponseShape::OpenAiResponse,
+            ForeignShape::ConverseBlock(_) => ResponseShape::BedrockConverse,
+            ForeignShape::GeminiParts => ResponseShape::GeminiResponse,
+            _ => ResponseShape::NoMessage,
+        });
+    }
+    reply
+}
+
+/// A fold whose replies are checked.
+struct Checked<W>(W);
+
+impl<T, W: FoldReply<T>> FoldReply<T> for Checked<W> {
+    fn push(&mut self, item: &T) -> Flow {
+        self.0.push(item)
+    }
+
+    fn is_complete(&self) -> bool {
+        self.0.is_complete()
+    }
+
+    fn is_whole(&self) -> bool {
+        self.0.is_whole()
+    }
+
+    fn reply(&self) -> Reply {
+        checked(self.0.reply())
+    }
+
+    /// Without a message there is no partial reply.
+    fn partial(&self) -> Option<Reply> {
+        self.0.partial().map(checked).filter(|reply| reply.message.is_some())
     }
 }
 
@@ -67,7 +109,7 @@ impl From<Message> for Reply {
     }
 }
 
-/// Without a message, nothing is stored.
+/// Without a message, nothing is stored: the report says [`NoReply`](crate::NotStored::NoReply).
 impl From<Option<Message>> for Reply {
     fn from(message: Option<Message>) -> Self {
         message.map_or_else(Self::default, Self::new)

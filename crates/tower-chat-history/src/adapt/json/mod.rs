@@ -1,7 +1,5 @@
 //! The adapter for `serde_json::Value` in the chat-completions format.
 
-mod fold;
-mod reply;
 mod value;
 
 use std::fmt;
@@ -10,9 +8,9 @@ use futures_util::stream::BoxStream;
 use serde_json::Value;
 use tower_chat_history_core::{Message, MessageError, nested};
 
-pub(crate) use self::reply::of as json_reply;
 use super::{
     AdaptRequest, Draft, Opened, Prompt, RecordResponse, Sent,
+    completion::{self, ChunkFold},
     extract::{CallScope, Envelope, ExtractPlace, FromTask, IdFrom, IntoCallScope},
 };
 use crate::{BoxError, InputMode, RequestInfo, StreamStalled, Turn};
@@ -51,10 +49,9 @@ use crate::{BoxError, InputMode, RequestInfo, StreamStalled, Turn};
 ///
 /// # Responses
 ///
-/// A `Value`, or a `BoxStream<'static, Result<Value, E>>` of chunks, as the inner service answers. The first choice becomes
-/// history. Of a stream, the deltas are put together: strings are joined (also in fields that nobody knows, such as
-/// `reasoning_content`), tool calls go by their index, lists are appended. A response in another shape is handed on, and
-/// nothing is stored.
+/// A `Value`, or a `BoxStream<'static, Result<Value, E>>` of chunks, as the inner service answers. Both are read by the
+/// rules of [`completion`]. A response in another shape is handed on, and nothing is stored: the report says
+/// [`UnreadableReply`](crate::NotStored::UnreadableReply).
 ///
 /// # What a `Value` cannot carry
 ///
@@ -253,7 +250,7 @@ impl<X: Sync> RecordResponse<Value> for Json<X> {
     }
 
     async fn record(&self, response: Value, turn: Turn) -> Result<Value, BoxError> {
-        let reply = reply::of(&response);
+        let reply = completion::reply_of_value(&response);
         turn.record(response, reply).await
     }
 }
@@ -274,7 +271,7 @@ where
         response: BoxStream<'static, Result<Value, E>>,
         turn: Turn,
     ) -> Result<Self::Response, BoxError> {
-        let fold = fold::JsonFold::new(turn.choices());
+        let fold = ChunkFold::new(turn.choices());
         Ok(Box::pin(turn.record_stream(response, fold, E::from)))
     }
 }

@@ -1,0 +1,313 @@
+//! Putting tool calls together from their pieces.
+
+use std::borrow::Cow;
+
+use super::{
+    TooLarge,
+    members::{MAX_PARTS, Members, elements, number},
+    node::{Fields, Node},
+};
+
+/// The calls of a reply, by index, and in the order of arrival where a provider gives all the same index or none.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Calls(Vec<Call>);
+
+#[derive(Clone, Debug, Default)]
+struct Call {
+    index: u64,
+    /// Its name, escaped, and the last chunk that brought it.
+    name: String,
+    named_in: u64,
+    arguments: Arguments,
+    fields: Fields,
+}
+
+/// A piece of a call, as far as it says which call it belongs to. Texts are escaped.
+struct Piece<'a> {
+    index: Option<u64>,
+    id: &'a str,
+    name: &'a str,
+    /// The function's arguments as they stand, if it has any.
+    arguments: Option<&'a str>,
+}
+
+impl Calls {
+    /// Takes the `tool_calls` of a delta, the one with that number. `Ok(false)` if it is neither a list nor a call.
+    pub(super) fn push(&mut self, json: &str, chunk: u64) -> Result<bool, TooLarge> {
+        if json.starts_with('{') {
+            self.push_call(json, chunk)?;
+        } else if let Some(calls) = elements(json) {
+            calls.into_iter().try_for_each(|call| self.push_call(call, chunk))?;
+        } else {
+            return Ok(json == "null");
+        }
+        Ok(true)
+    }
+
+    fn push_call(&mut self, json: &str, chunk: u64) -> Result<(), TooLarge> {
+        let Some(members) = Members::of(json)? else { return Ok(()) };
+        let piece = Piece::of(&members)?;
+        let at = match self.find(&piece, chunk) {
+            Some(at) => at,
+            None if self.0.len() >= MAX_PARTS => return Err(TooLarge),
+            None => {
+                let index = piece.index.unwrap_or_else(|| self.0.last().map_or(0, |last| last.index));
+                let at = self.0.partition_point(|call| call.index <= index);
+                self.0.insert(at, Call { index, ..Call::default() });
+                at
+            }
+        };
+        let call = &mut self.0[at];
+        if !piece.name.is_empty() {
+            piece.name.clone_into(&mut call.name);
+            call.named_in = chunk;
+        }
+        piece.arguments.into_iter().for_each(|arguments| call.arguments.push(arguments));
+        // The index numbers pieces: a whole call has none.
+        let mut fields = members.into_iter().filter(|(name, _)| name != "index");
+        fields.try_for_each(|(name, value)| call.fields.join_one(&name, value, 0))
+    }
+
+    /// Which call a piece belongs to, unless it begins another one. An id tells, and so does an index; some providers give
+    /// all parallel calls one index, others give neither.
+    fn find(&self, piece: &Piece<'_>, chunk: u64) -> Option<usize> {
+        let here = |call: &Call| piece.index.is_none_or(|index| index == call.index);
+        if !piece.id.is_empty() {
+            let same = self.0.iter().rposition(|call| here(call) && call.fields.text("id") == piece.id);
+            if same.is_some() {
+                return same;
+            }
+        }
+        let at = self.0.iter().rposition(here)?;
+        let call = &self.0[at];
+        let other_id = !piece.id.is_empty() && !call.fields.text("id").is_empty();
+        (!other_id && !call.is_over_at(piece, chunk)).then_some(at)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.iter().all(Call::says_nothing)
+    }
+
+    /// Writes the list of calls, each in the form that a unary response has.
+    pub(super) fn write(&self, out: &mut String) {
+        out.push('[');
+        for (at, call) in self.0.iter().filter(|call| !call.says_nothing()).enumerate() {
+            if at > 0 {
+                out.push(',');
+            }
+            Node::Object(call.whole()).write(out);
+        }
+        out.push(']');
+    }
+}
+
+impl<'a> Piece<'a> {
+    fn of(members: &Members<'a>) -> Result<Self, TooLarge> {
+        let function = members.some("function").map(Members::of).transpose()?.flatten();
+        let custom = members.some("custom").map(Members::of).transpose()?.flatten();
+        let name = [&function, &custom].into_iter().flatten().find_map(|called| called.get("name"));
+        Ok(Self {
+            index: members.get("index").and_then(number),
+            id: members.get("id").map(unquoted).unwrap_or_default(),
+            name: name.map(unquoted).unwrap_or_default(),
+            arguments: function.and_then(|function| function.some("arguments")),
+        })
+    }
+}
+
+/// A text as it is escaped; empty if it is none.
+fn unquoted(json: &str) -> &str {
+    json.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or_default()
+}
+
+impl Call {
+    /// Whether a piece without an id that tells can only begin another call. Some providers repeat the name in every piece,
+    /// none sends it in parts.
+    fn is_over_at(&self, piece: &Piece<'_>, chunk: u64) -> bool {
+        if piece.name.is_empty() || self.name.is_empty() {
+            return false;
+        }
+        let adds = piece.arguments.is_some_and(|arguments| arguments != "\"\"");
+        self.named_in == chunk || self.name != piece.name || (adds && self.arguments.are_complete())
+    }
+
+    /// Whether nothing came but what goes with a call.
+    fn says_nothing(&self) -> bool {
+        self.fields.names().all(|name| matches!(name, "type" | "index"))
+    }
+
+    /// The call with its type, and with the text that a call without arguments has.
+    fn whole(&self) -> Fields {
+        let mut call = self.fields.clone();
+        for (tool, text) in [("function", "arguments"), ("custom", "input")] {
+            if let Some(called) = call.object(tool)
+                && called.get(text).is_none_or(Node::is_null)
+            {
+                called.set(text, Node::Text(String::new()));
+            }
+        }
+        if call.text("type").is_empty() {
+            let kind = if call.get("custom").is_some_and(|custom| !custom.is_null()) { "custom" } else { "function" };
+            call.set("type", Node::Text(kind.to_owned()));
+        }
+        call
+    }
+}
+
+/// How far the arguments of a function have come: whether their JSON is closed.
+#[derive(Clone, Copy, Debug, Default)]
+struct Arguments {
+    depth: u32,
+    in_text: bool,
+    after_backslash: bool,
+    closed: bool,
+}
+
+impl Arguments {
+    fn push(&mut self, piece: &str) {
+        if !piece.starts_with('"') {
+            // An object or a list in place of its text: it comes whole.
+            self.closed = true;
+        } else if let Ok(text) = serde_json::from_str::<Cow<'_, str>>(piece) {
+            text.bytes().for_each(|byte| self.push_byte(byte));
+        }
+    }
+
+    const fn push_byte(&mut self, byte: u8) {
+        if self.in_text {
+            match byte {
+                _ if self.after_backslash => self.after_backslash = false,
+                b'\\' => self.after_backslash = true,
+                b'"' => self.in_text = false,
+                _ => {}
+            }
+            return;
+        }
+        match byte {
+            b'"' => self.in_text = true,
+            b'{' | b'[' => {
+                self.depth = self.depth.saturating_add(1);
+                self.closed = false;
+            }
+            b'}' | b']' => {
+                self.depth = self.depth.saturating_sub(1);
+                self.closed = self.depth == 0;
+            }
+            _ => {}
+        }
+    }
+
+    const fn are_complete(self) -> bool {
+        self.closed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// What becomes of chunks of calls: of each its id, its name and its arguments.
+    fn calls(chunks: &[Value]) -> Vec<[String; 3]> {
+        let mut calls = Calls::default();
+        for (at, chunk) in chunks.iter().enumerate() {
+            assert!(calls.push(&chunk.to_string(), at as u64 + 1).ok().unwrap());
+        }
+        let mut out = String::new();
+        calls.write(&mut out);
+        let calls: Vec<Value> = serde_json::from_str(&out).unwrap();
+        let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        calls
+            .iter()
+            .map(|call| {
+                ["/id", "/function/name", "/function/arguments"]
+                    .map(|at| call.pointer(at).map_or_else(String::new, text))
+            })
+            .collect()
+    }
+
+    fn function(name: &str, arguments: &str) -> Value {
+        json!({"name": name, "arguments": arguments})
+    }
+
+    #[test]
+    fn two_whole_calls_without_index_and_id_stay_two() {
+        let (f, g) =
+            (json!({"function": function("f", r#"{"a":1}"#)}), json!({"function": function("g", r#"{"b":2}"#)}));
+        let expected = [["", "f", r#"{"a":1}"#], ["", "g", r#"{"b":2}"#]];
+        assert_eq!(calls(&[json!([f, g])]), expected, "in one chunk");
+        assert_eq!(calls(&[json!([f]), json!([g])]), expected, "in two");
+        let again = [["", "f", r#"{"a":1}"#]; 2];
+        assert_eq!(calls(&[json!([f, f])]), again, "of one name, in one chunk");
+        assert_eq!(calls(&[json!([f]), json!([f])]), again, "of one name, in two");
+        let bare = json!({"index": 0, "function": {"name": "now"}});
+        assert_eq!(calls(&[json!([bare, bare])]), [["", "now", ""]; 2], "without arguments");
+    }
+
+    #[test]
+    fn whole_calls_of_one_index_and_empty_ids_stay_two() {
+        let call = |arguments: &str| json!([{"index": 0, "id": "", "function": function("f", arguments)}]);
+        assert_eq!(
+            calls(&[call(r#"{"a":1}"#), call(r#"{"a":2}"#)]),
+            [["", "f", r#"{"a":1}"#], ["", "f", r#"{"a":2}"#]]
+        );
+    }
+
+    #[test]
+    fn a_name_that_is_repeated_in_every_piece_begins_no_other_call() {
+        let piece = |arguments: &str| json!([{"index": 0, "function": function("f", arguments)}]);
+        let pieces = ["", "{\"a\":\"}", "\\\"}", "\"}", ""].map(piece);
+        assert_eq!(calls(&pieces), [["", "f", r#"{"a":"}\"}"}"#]]);
+    }
+
+    #[test]
+    fn pieces_without_index_and_id_go_to_the_last_call() {
+        let chunks = [
+            json!([{"id": "x", "function": function("f", "{")}]),
+            json!([{"function": {"arguments": "}"}}]),
+            json!([{"id": "y", "function": function("g", "1")}]),
+            json!([{"function": {"arguments": "2"}}]),
+        ];
+        assert_eq!(calls(&chunks), [["x", "f", "{}"], ["y", "g", "12"]]);
+    }
+
+    #[test]
+    fn calls_are_in_the_order_of_their_index() {
+        let call = |index: u64, id: &str| json!([{"index": index, "id": id, "function": function("f", "{}")}]);
+        let ids = |chunks: &[Value]| calls(chunks).into_iter().map(|[id, ..]| id).collect::<Vec<_>>();
+        assert_eq!(ids(&[call(4_000_000_000, "z"), call(1, "x"), call(1, "y")]), ["x", "y", "z"]);
+    }
+
+    #[test]
+    fn an_id_that_comes_late_is_its_call_s() {
+        let chunks = [json!([{"index": 0, "function": function("f", "{}")}]), json!([{"index": 0, "id": "x"}])];
+        assert_eq!(calls(&chunks), [["x", "f", "{}"]]);
+    }
+
+    #[test]
+    fn arguments_that_are_no_text_are_kept_as_they_are() {
+        let call = |at: u64| json!({"function": {"name": "f", "arguments": {"a": at}}});
+        assert_eq!(calls(&[json!([call(1)]), json!([call(2)])]), [["", "f", r#"{"a":1}"#], ["", "f", r#"{"a":2}"#]]);
+    }
+
+    #[test]
+    fn what_says_nothing_is_no_call() {
+        for nothing in
+            [json!([null]), json!([{}]), json!([{"index": 0, "type": "function"}]), json!([1, "a"]), json!({})]
+        {
+            assert_eq!(calls(&[nothing]), [[""; 3]; 0]);
+        }
+        let mut none = Calls::default();
+        assert!(none.push("[null]", 1).ok().unwrap() && none.is_empty());
+        assert!(!none.push("\"call\"", 1).ok().unwrap());
+    }
+
+    #[test]
+    fn very_many_calls_are_too_large() {
+        let mut calls = Calls::default();
+        let all = (0..=MAX_PARTS as u64)
+            .try_for_each(|index| calls.push(&json!([{"index": index, "id": "x"}]).to_string(), index + 1).map(drop));
+        assert!(all.is_err());
+    }
+}

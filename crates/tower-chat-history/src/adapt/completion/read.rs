@@ -1,0 +1,174 @@
+//! Finding the reply in a whole response.
+
+use serde_json::Value;
+use tower_chat_history_core::{Usage, nested};
+
+use super::{
+    members::{Members, elements, number},
+    role, shape,
+};
+use crate::{Reply, ResponseShape};
+
+const BOM: &[u8] = b"\xef\xbb\xbf";
+
+/// Finds the reply of a response body: the choice with the least `index`, whose message is kept byte for byte.
+///
+/// A body in another shape has no message, and [`Reply::unreadable`] says what it looks like. So does a choice without a
+/// message, and one that failed (`error`). A list of no choices is a reply without a message.
+#[must_use]
+pub fn reply_of(body: &[u8]) -> Reply {
+    let body = body.strip_prefix(BOM).unwrap_or(body);
+    match std::str::from_utf8(body) {
+        Ok(body) => of_text(body.trim_ascii()),
+        Err(_) => Reply::unreadable(ResponseShape::NotJson),
+    }
+}
+
+/// The reply of a response that is a value.
+pub(crate) fn reply_of_value(response: &Value) -> Reply {
+    nested::to_string(response).map_or_else(|_| Reply::unreadable(ResponseShape::TooDeep), |json| of_text(&json))
+}
+
+fn of_text(body: &str) -> Reply {
+    let response = match Members::of(body) {
+        Ok(Some(response)) => response,
+        Ok(None) if elements(body).is_some() => return Reply::unreadable(ResponseShape::NoChoices),
+        Ok(None) | Err(_) => return Reply::unreadable(ResponseShape::NotJson),
+    };
+    let mut reply = Reply::default();
+    reply.model = response.text("model");
+    reply.usage = response.get("usage").and_then(usage);
+    let choices = response.get("choices").and_then(elements);
+    let Some(choices) = choices else {
+        reply.unreadable = Some(shape::of_object(&response));
+        return reply;
+    };
+    let choices = choices.into_iter().map(|choice| Members::of(choice).ok().flatten());
+    // Of those without an index, the first one in the list.
+    let index = |choice: &Option<Members<'_>>| {
+        choice.as_ref().and_then(|choice| choice.get("index")).and_then(number).unwrap_or(0)
+    };
+    let Some(choice) = choices.min_by_key(index) else {
+        reply.unreadable = response.some("error").map(|_| ResponseShape::Error);
+        return reply;
+    };
+    let failed = choice.as_ref().is_some_and(|choice| choice.some("error").is_some());
+    reply.finish_reason = choice.as_ref().and_then(|choice| choice.text("finish_reason"));
+    reply.message = choice.filter(|_| !failed).and_then(|choice| role::message(choice.get("message")?));
+    if reply.message.is_none() {
+        reply.unreadable = Some(if failed { ResponseShape::Error } else { ResponseShape::NoMessage });
+    }
+    reply
+}
+
+/// What the provider reported. Null, as most chunks of a stream say, is nothing.
+pub(super) fn usage(json: &str) -> Option<Usage> {
+    let tokens = Members::of(json).ok().flatten()?;
+    let input = tokens.get("prompt_tokens").and_then(number)?;
+    let output = tokens.get("completion_tokens").and_then(number).unwrap_or(0);
+    let details = tokens.get("prompt_tokens_details").and_then(|details| Members::of(details).ok().flatten());
+    let mut usage = Usage::new(input, output);
+    usage.cached_input_tokens = details.and_then(|details| details.get("cached_tokens").and_then(number));
+    Some(usage)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn shape(body: &str) -> Option<&'static str> {
+        let reply = reply_of(body.as_bytes());
+        assert_eq!(reply.message, None, "{body}");
+        reply.unreadable.map(ResponseShape::name)
+    }
+
+    #[test]
+    fn the_first_choice_by_index_is_kept_byte_for_byte() {
+        let message = r#"{ "role" : "assistant","content":null, "reasoning_content":"\u00e4", "x":1.50 }"#;
+        let body = format!(
+            r#"{{"choices":[{{"index":1,"message":{{"role":"assistant"}}}},{{"index":0,"message":{message},"finish_reason":"end_turn"}}],
+            "model":"m","usage":{{"prompt_tokens":7,"completion_tokens":2,"prompt_tokens_details":{{"cached_tokens":3}}}}}}"#
+        );
+        let reply = reply_of(body.as_bytes());
+        assert_eq!(reply.message.unwrap().json(), message);
+        assert_eq!((reply.model.as_deref(), reply.finish_reason.as_deref()), (Some("m"), Some("end_turn")));
+        let usage = reply.usage.unwrap();
+        assert_eq!((usage.input_tokens, usage.output_tokens, usage.cached_input_tokens), (7, 2, Some(3)));
+    }
+
+    #[test]
+    fn what_clients_tolerate_is_read() {
+        let whole =
+            r#"{"choices":[{"index":0,"message":{"role":"assistant","content":"Hi"}}],"usage":{"prompt_tokens":1}}"#;
+        for body in [
+            whole.replace("\"index\":0", "\"index\":0.0"),
+            whole.replace("\"index\":0", "\"index\":\"0\""),
+            whole.replace("\"index\":0", "\"index\":1"),
+            whole.replace("\"index\":0", "\"index\":null"),
+            whole.replace("\"usage\"", "\"usage\":null,\"usage\""),
+            whole.replace("\"choices\"", "\"choices\":[],\"choices\""),
+            whole.replace(":1}", ":1.0}"),
+            format!("\u{feff}{whole}\n"),
+        ] {
+            let reply = reply_of(body.as_bytes());
+            assert_eq!(reply.message.unwrap().json(), r#"{"role":"assistant","content":"Hi"}"#, "{body}");
+            assert_eq!(reply.usage, Some(Usage::new(1, 0)), "{body}");
+        }
+    }
+
+    #[test]
+    fn a_reply_is_the_assistants() {
+        let body = r#"{"choices":[{"message":{"role":"tool","tool_call_id":"x","content":"a"}}]}"#;
+        let expected = r#"{"role":"assistant","tool_call_id":"x","content":"a"}"#;
+        assert_eq!(reply_of(body.as_bytes()).message.unwrap().json(), expected);
+    }
+
+    #[test]
+    fn a_response_without_choices_is_not_one_that_cannot_be_read() {
+        assert_eq!(shape(r#"{"choices":[]}"#), None);
+    }
+
+    #[test]
+    fn another_shape_is_told() {
+        for (body, expected) in [
+            ("", "not JSON"),
+            ("<html>", "not JSON"),
+            ("{\"choices\":", "not JSON"),
+            ("\u{0}", "not JSON"),
+            ("[]", "JSON without choices"),
+            ("{}", "JSON without choices"),
+            (r#"{"choices":1}"#, "JSON without choices"),
+            (r#"{"type":"message","role":"assistant","content":[{"type":"text","text":"Hi"}]}"#, "Anthropic message"),
+            (r#"{"candidates":[{"content":{"parts":[{"text":"Hi"}]}}]}"#, "Gemini response"),
+            (r#"{"object":"response","output":[]}"#, "OpenAI response"),
+            (r#"{"output":{"message":{"role":"assistant"}},"stopReason":"end_turn"}"#, "Bedrock Converse response"),
+            (r#"{"model":"m","message":{"role":"assistant","content":"Hi"},"done":true}"#, "Ollama chat response"),
+            (r#"{"error":{"message":"secret"}}"#, "error"),
+            (r#"{"choices":[],"error":{"message":"secret"}}"#, "error"),
+            (r#"{"choices":[{"message":{"role":"assistant","content":"a"},"error":{"code":502}}]}"#, "error"),
+            (r#"{"choices":[{"message":null}]}"#, "choice without a message"),
+            (r#"{"choices":[{"text":"a"}]}"#, "choice without a message"),
+            (r#"{"choices":[7]}"#, "choice without a message"),
+        ] {
+            assert_eq!(shape(body), Some(expected), "{body}");
+        }
+        assert_eq!(reply_of(b"\xff").unreadable, Some(ResponseShape::NotJson));
+    }
+
+    #[test]
+    fn a_value_is_read_as_its_text_is() {
+        let response = json!({"model": "m", "choices": [{"index": 0, "message": {"role": "assistant", "content": "a", "x": [1]}}]});
+        assert_eq!(reply_of_value(&response), reply_of(response.to_string().as_bytes()));
+        assert!(reply_of_value(&response).message.unwrap().json().contains(r#""x":[1]"#));
+    }
+
+    #[test]
+    fn deep_bodies_are_read() {
+        let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
+        let body = format!(r#"{{"x":{deep},"choices":[{{"message":{{"role":"user","content":"a","y":{deep}}}}}]}}"#);
+        assert_eq!(reply_of(body.as_bytes()).message.unwrap().text(), "a");
+        assert_eq!(shape(&deep), Some("JSON without choices"));
+    }
+}

@@ -1,0 +1,89 @@
+//! The role of replies.
+
+use tower_chat_history_core::{Message, Role};
+
+use super::members::Members;
+
+/// Returns a reply as the assistant's. Another role is replaced, with a warning; nothing else changes.
+///
+/// A reply with the role `tool`, `user` or `system` would be taken for somebody else's message by the conversation's next
+/// call.
+///
+/// ```
+/// use tower_chat_history::{Message, Role, adapt::completion::assistant};
+///
+/// assert_eq!(assistant(Message::user("Hi")).json(), r#"{"role":"assistant","content":"Hi"}"#);
+/// ```
+#[must_use]
+pub fn assistant(message: Message) -> Message {
+    if *message.role() == Role::Assistant {
+        return message;
+    }
+    warn();
+    with_role(message.json()).unwrap_or_else(|| Message::assistant(message.text()))
+}
+
+/// The message of a response, verbatim if its role is the assistant's.
+pub(super) fn message(json: &str) -> Option<Message> {
+    match Message::from_json(json) {
+        Ok(message) => Some(assistant(message)),
+        // Some compatible providers leave the role out, of which there is only one here.
+        Err(_) => with_role(json),
+    }
+}
+
+/// The object with the assistant's role, which comes first if there was none.
+fn with_role(json: &str) -> Option<Message> {
+    let members = Members::of(json).ok().flatten()?;
+    let mut out = String::with_capacity(json.len() + ROLE.len() + 1);
+    out.push('{');
+    if !members.has("role") {
+        out.push_str(ROLE);
+    }
+    for (name, value) in members {
+        if out.len() > 1 {
+            out.push(',');
+        }
+        if name == "role" {
+            out.push_str(ROLE);
+        } else {
+            out.extend(["\"", &*name, "\":", value]);
+        }
+    }
+    out.push('}');
+    Message::from_json(out).ok()
+}
+
+const ROLE: &str = r#""role":"assistant""#;
+
+/// Says that a provider gave a reply another role. The role is not told: it is text that came from elsewhere.
+pub(super) fn warn() {
+    tracing::warn!("a reply has another role than assistant; it is stored as the assistant's");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_assistants_message_is_kept_byte_for_byte() {
+        let json = r#"{ "content":"\u00e4", "role" : "assistant","x":1.50 }"#;
+        assert_eq!(message(json).unwrap().json(), json);
+    }
+
+    #[test]
+    fn another_role_is_replaced_where_it_stands() {
+        for role in ["\"user\"", "\"tool\"", "\"system\"", "null", "1"] {
+            let json = format!(r#"{{"x":1.50,"role":{role},"content":"a"}}"#);
+            assert_eq!(message(&json).unwrap().json(), r#"{"x":1.50,"role":"assistant","content":"a"}"#, "{role}");
+        }
+    }
+
+    #[test]
+    fn a_missing_role_is_added() {
+        assert_eq!(message(r#"{"content":"a"}"#).unwrap().json(), r#"{"role":"assistant","content":"a"}"#);
+        assert_eq!(message("{}").unwrap().json(), r#"{"role":"assistant"}"#);
+        assert_eq!(message("[]"), None);
+        assert_eq!(message("\"a\""), None);
+    }
+}

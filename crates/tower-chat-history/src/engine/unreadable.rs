@@ -1,0 +1,24 @@
+//! The warning that responses are not stored because they cannot be read.
+
+use std::sync::{Mutex, PoisonError};
+
+use crate::ResponseShape;
+
+/// The shapes that an engine has warned of. There are few.
+#[derive(Debug, Default)]
+pub(super) struct Unreadable(Mutex<Vec<ResponseShape>>);
+
+impl Unreadable {
+    /// Warns of the first response of each shape: a service that meets one mostly meets no other.
+    pub(super) fn tell(&self, shape: ResponseShape) {
+        let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if !told.contains(&shape) {
+            told.push(shape);
+            drop(told);
+            tracing::warn!(
+                %shape,
+                "a response was not stored: the adapter cannot read it; later ones of this shape are in the turn reports only"
+            );
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! What a response looked like that could not be read.
+
+use std::fmt;
+
+/// What a response looks like that an adapter cannot read as a chat completion. It holds no text of the response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ResponseShape {
+    /// A message or an event of Anthropic's Messages API.
+    AnthropicMessage,
+    /// A response or an event of Gemini's own API.
+    GeminiResponse,
+    /// A response or an event of OpenAI's Responses API.
+    OpenAiResponse,
+    /// A response of Amazon Bedrock's Converse API.
+    BedrockConverse,
+    /// A response of Ollama's own chat API.
+    OllamaChat,
+    /// An error, of the whole response or of the first choice.
+    Error,
+    /// JSON of an unknown kind, without choices.
+    NoChoices,
+    /// A choice without a message.
+    NoMessage,
+    /// A value with more than [128 levels](crate::nested::MAX_LEVELS) of lists and objects.
+    TooDeep,
+    /// Something else than JSON.
+    NotJson,
+    /// A body with a content encoding that the HTTP client has not undone.
+    Encoded,
+}
+
+impl ResponseShape {
+    /// A short constant name of it, for logs.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::AnthropicMessage => "Anthropic message",
+            Self::GeminiResponse => "Gemini response",
+            Self::OpenAiResponse => "OpenAI response",
+            Self::BedrockConverse => "Bedrock Converse response",
+            Self::OllamaChat => "Ollama chat response",
+            Self::Error => "error",
+            Self::NoChoices => "JSON without choices",
+            Self::NoMessage => "choice without a message",
+            Self::TooDeep => "JSON of too many levels",
+            Self::NotJson => "not JSON",
+            Self::Encoded => "encoded body",
+        }
+    }
+}
+
+impl fmt::Display for ResponseShape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}

@@ -1,0 +1,213 @@
+//! Responses that an adapter cannot read: the caller gets them, the report says what they look like, and a warning is
+//! logged once for each shape.
+
+#![allow(clippy::unwrap_used)] // A test may.
+
+use std::{
+    fmt,
+    sync::{Arc, Mutex},
+};
+
+use futures_util::{StreamExt as _, stream::BoxStream};
+use serde_json::{Value, json};
+use tower::{Layer as _, ServiceExt as _, service_fn};
+use tower_chat_history::{
+    BoxError, ChatHistoryLayer, ConversationId, Engine, HistoryStoreExt as _, InConversation, MemoryStore, Message,
+    NotStored, Outcome, Reply, ResponseShape,
+    adapt::{Custom, Flow, FoldReply, Json},
+};
+use tracing::{
+    Event, Metadata, Subscriber,
+    field::{Field, Visit},
+    span,
+};
+
+fn id() -> ConversationId {
+    ConversationId::new(["tests"]).unwrap()
+}
+
+fn anthropic() -> Value {
+    json!({"type": "message", "role": "assistant", "content": [{"type": "text", "text": "a secret"}]})
+}
+
+fn ask() -> Value {
+    json!({"messages": [{"role": "user", "content": "u"}]})
+}
+
+async fn answered(engine: &Engine, answer: Value) -> Outcome {
+    let model = service_fn(move |_: Value| {
+        let answer = answer.clone();
+        async move { Ok::<_, BoxError>(answer) }
+    });
+    let chat = ChatHistoryLayer::from_engine(engine.clone(), Json::new()).layer(model);
+    let (call, report) = InConversation::new(id(), ask()).with_report();
+    chat.oneshot(call).await.unwrap();
+    report.await.unwrap().outcome.clone()
+}
+
+async fn streamed(engine: &Engine, items: Vec<Value>) -> Outcome {
+    let model = service_fn(move |_: Value| {
+        let items = items.clone();
+        let items: BoxStream<'static, Result<Value, BoxError>> =
+            futures_util::stream::iter(items.into_iter().map(Ok)).boxed();
+        async move { Ok::<_, BoxError>(items) }
+    });
+    let chat = ChatHistoryLayer::from_engine(engine.clone(), Json::new()).layer(model);
+    let (call, report) = InConversation::new(id(), ask()).with_report();
+    let count = chat.oneshot(call).await.unwrap().count().await;
+    assert!(count > 0);
+    report.await.unwrap().outcome.clone()
+}
+
+fn shape(outcome: &Outcome) -> Option<ResponseShape> {
+    match outcome {
+        Outcome::NotStored(NotStored::UnreadableReply(shape)) => Some(*shape),
+        _ => None,
+    }
+}
+
+#[tokio::test]
+async fn the_report_of_a_value_in_another_shape_names_the_shape() {
+    let store = MemoryStore::new();
+    let engine = Engine::new(store.clone());
+    let outcome = answered(&engine, anthropic()).await;
+    assert_eq!(shape(&outcome), Some(ResponseShape::AnthropicMessage));
+    assert_eq!(outcome.kind(), "unreadable_reply");
+    let candidates = json!({"candidates": [{"content": {"parts": [{"text": "a"}]}}]});
+    assert_eq!(shape(&answered(&engine, candidates).await), Some(ResponseShape::GeminiResponse));
+    let empty = answered(&engine, json!({"choices": []})).await;
+    assert!(matches!(empty, Outcome::NotStored(NotStored::NoReply)), "{empty:?}");
+    assert!(store.conversation(&id()).messages().await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn the_report_of_a_stream_in_another_shape_names_the_shape() {
+    let engine = Engine::new(MemoryStore::new());
+    let events = vec![
+        json!({"type": "message_start", "message": anthropic()}),
+        json!({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "a"}}),
+        json!({"type": "message_stop"}),
+    ];
+    assert_eq!(shape(&streamed(&engine, events).await), Some(ResponseShape::AnthropicMessage));
+    let cut = streamed(&engine, vec![json!({"choices": [{"delta": {"content": "a"}}]})]).await;
+    assert!(matches!(cut, Outcome::NotStored(NotStored::Interrupted)), "{cut:?}");
+}
+
+#[derive(Clone)]
+struct Answer(Message);
+
+/// A fold of a program's own, of one item.
+struct Whole(Option<Message>);
+
+impl FoldReply<Message> for Whole {
+    fn push(&mut self, item: &Message) -> Flow {
+        self.0 = Some(item.clone());
+        Flow::Pass
+    }
+
+    fn is_complete(&self) -> bool {
+        self.0.is_some()
+    }
+
+    fn is_whole(&self) -> bool {
+        self.is_complete()
+    }
+
+    fn reply(&self) -> Reply {
+        self.0.clone().into()
+    }
+
+    fn partial(&self) -> Option<Reply> {
+        None
+    }
+}
+
+#[tokio::test]
+async fn a_custom_reply_in_another_shape_is_not_stored_and_the_report_names_the_shape() {
+    let blocks = json!({"role": "assistant", "content": [{"type": "tool_use", "id": "x", "name": "f", "input": {}}]});
+    let message = Message::try_from(blocks).unwrap();
+    let asked = || InConversation::new(id(), "u").with_report();
+    let store = MemoryStore::new();
+
+    let answer = Answer(message.clone());
+    let model = service_fn(move |_: &'static str| std::future::ready(Ok::<_, BoxError>(answer.clone())));
+    let adapter = || Custom::new(|text: &&'static str| Message::user(text)).fill(|text, _| text);
+    let unary = adapter().reply(|answer: &Answer| answer.0.clone());
+    let (call, report) = asked();
+    ChatHistoryLayer::new(store.clone(), unary).layer(model).oneshot(call).await.unwrap();
+    assert_eq!(shape(&report.await.unwrap().outcome), Some(ResponseShape::AnthropicMessage));
+
+    let model = service_fn(move |_: &'static str| {
+        let items: BoxStream<'static, Result<Message, BoxError>> =
+            futures_util::stream::iter([Ok(message.clone())]).boxed();
+        std::future::ready(Ok::<_, BoxError>(items))
+    });
+    let (call, report) = asked();
+    let layer = ChatHistoryLayer::new(store.clone(), adapter().fold(|_| Whole(None)));
+    layer.layer(model).oneshot(call).await.unwrap().count().await;
+    assert_eq!(shape(&report.await.unwrap().outcome), Some(ResponseShape::AnthropicMessage));
+    assert!(store.conversation(&id()).messages().await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_reply_with_another_role_is_stored_as_the_assistants() {
+    let store = MemoryStore::new();
+    let model = service_fn(|_: &'static str| std::future::ready(Ok::<_, BoxError>(Message::tool("x", "Hi"))));
+    let adapter = Custom::new(|text: &&'static str| Message::user(text)).fill(|text, _| text).reply(Message::clone);
+    let service = ChatHistoryLayer::new(store.clone(), adapter).layer(model);
+    service.oneshot(InConversation::new(id(), "u")).await.unwrap();
+    let log = store.conversation(&id()).messages().await.unwrap();
+    assert_eq!(log[1].json(), r#"{"role":"assistant","tool_call_id":"x","content":"Hi"}"#);
+}
+
+/// Collects what is logged.
+#[derive(Clone, Default)]
+struct Events(Arc<Mutex<Vec<String>>>);
+
+impl Subscriber for Events {
+    fn enabled(&self, _: &Metadata<'_>) -> bool {
+        true
+    }
+
+    fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
+        span::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
+
+    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
+
+    fn event(&self, event: &Event<'_>) {
+        struct Text(String);
+        impl Visit for Text {
+            fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+                self.0.push_str(&format!("{field}={value:?} "));
+            }
+        }
+        let mut text = Text(format!("{} ", event.metadata().level()));
+        event.record(&mut text);
+        self.0.lock().unwrap().push(text.0);
+    }
+
+    fn enter(&self, _: &span::Id) {}
+
+    fn exit(&self, _: &span::Id) {}
+}
+
+#[tokio::test]
+async fn a_warning_is_logged_once_for_each_shape_and_engine_without_any_text() {
+    let events = Events::default();
+    let _logging = tracing::subscriber::set_default(events.clone());
+    for engine in [Engine::new(MemoryStore::new()), Engine::new(MemoryStore::new())] {
+        for answer in [anthropic(), anthropic(), json!({"error": {"message": "a secret"}}), json!({"choices": []})] {
+            answered(&engine, answer).await;
+        }
+    }
+    let logged = events.0.lock().unwrap().clone();
+    let warnings: Vec<_> = logged.iter().filter(|event| event.contains("was not stored")).collect();
+    assert_eq!(warnings.len(), 4, "{logged:#?}");
+    for (warning, shape) in warnings.iter().zip(["Anthropic message", "error"].iter().cycle()) {
+        assert!(warning.starts_with("WARN") && warning.contains(shape), "{warning}");
+    }
+    assert!(!logged.iter().any(|event| event.contains("secret")), "{logged:#?}");
+}
