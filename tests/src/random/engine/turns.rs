@@ -236,14 +236,16 @@ impl Case {
         let entries = &self.talks[talk].log.entries;
         let calls = |entry: &Entry| entry.messages.iter().any(|message| !message.tool_calls().is_empty());
         let called = entries.iter().rposition(calls).map_or(0, |at| at + 1);
-        let opened = entries[..called].iter().rposition(|entry| entry.opens).unwrap_or(0);
+        let opened = entries[..called].iter().rposition(Entry::asks).unwrap_or(0);
         let turn = if asked.answers { opened } else { entries.len() };
         let needed = entries[turn..].iter().flat_map(|entry| &entry.messages).chain(&asked.input);
         // Results that stand in for others have a size as well.
         let spare = if asked.answers { 20 * u64::try_from(entries.len() - turn).unwrap_or_default() } else { 0 };
         let needed = tokens(needed) + spare;
         holds(needed * 3 / 2 + 4 > u64::from(limit), "a call that fits is not refused", || {
-            format!("{needed} of {limit} tokens: {error}")
+            let from = turn.saturating_sub(3).min(entries.len());
+            let log: Vec<String> = entries[from..].iter().map(ToString::to_string).collect();
+            format!("{needed} of {limit} tokens: {error}; the log from {from} on: {}", log.join(" | "))
         })
     }
 
