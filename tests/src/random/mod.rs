@@ -11,6 +11,7 @@
 
 mod cancel;
 mod engine;
+mod entry;
 mod ingredients;
 mod notes;
 mod neighbors;
@@ -18,6 +19,7 @@ mod outcome;
 mod panics;
 mod rules;
 mod shutdown;
+mod stores;
 mod streams;
 mod words;
 
@@ -51,6 +53,9 @@ pub const SCENARIOS: &[Scenario] = &[
     Scenario { name: "cancel", about: "callers that leave at any await, over a store with moods", run: cancel::run },
     Scenario { name: "shutdown", about: "runtimes that are shut down or idle", run: shutdown::run },
     Scenario { name: "streams", about: "streams in any pieces, through every integration", run: streams::run },
+    Scenario { name: "stores", about: "stores in this process against a model of the contract", run: stores::local },
+    Scenario { name: "servers", about: "stores on servers against the same model", run: stores::remote },
+    Scenario { name: "entry", about: "hostile text into whatever reads text", run: entry::run },
 ];
 
 /// The scenario of that name.

@@ -35,6 +35,15 @@ pub(super) enum Integration {
 
 impl Integration {
     pub(super) const ALL: [Self; 3] = [Self::Client, Self::Json, Self::Typed];
+
+    /// Whether its types can express what is odd.
+    pub(super) const fn can_have(self, oddity: Oddity) -> bool {
+        match self {
+            Self::Client => true,
+            Self::Json => !matches!(oddity, Oddity::DeepField),
+            Self::Typed => matches!(oddity, Oddity::None | Oddity::ForeignChoice),
+        }
+    }
 }
 
 /// What the caller got, and what was told.
@@ -117,10 +126,7 @@ async fn client(
 }
 
 async fn values(engine: Engine, request: Value, texts: &[String], stream_is_done: Option<bool>) -> bool {
-    // What a value cannot hold, no client of this kind gets.
-    let Ok(values) = texts.iter().map(|text| serde_json::from_str(text)).collect::<Result<Vec<Value>, _>>() else {
-        return true;
-    };
+    let values: Vec<Value> = texts.iter().map(|text| serde_json::from_str(text).unwrap()).collect();
     let layer = ChatHistoryLayer::from_engine(engine, Json::new());
     let asked = InConversation::new(id(), request);
     if stream_is_done.is_none() {

@@ -27,8 +27,7 @@ pub(super) fn run(seed: u64, ingredients: &Ingredients) -> Checked<Figures> {
         for _ in 0..8 {
             let said = Said::any(&mut chance, ingredients);
             for integration in Integration::ALL {
-                if integration == Integration::Typed && said.oddity != Oddity::None && said.oddity != Oddity::ForeignChoice {
-                    // The types cannot express it, or refuse it.
+                if !integration.can_have(said.oddity) {
                     continue;
                 }
                 one(integration, &said, &mut chance, &mut figures).await?;
