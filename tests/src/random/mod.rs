@@ -13,8 +13,8 @@ mod cancel;
 mod engine;
 mod entry;
 mod ingredients;
-mod notes;
 mod neighbors;
+mod notes;
 mod outcome;
 mod panics;
 mod rules;
@@ -49,7 +49,11 @@ impl std::fmt::Debug for Scenario {
 /// All scenarios.
 pub const SCENARIOS: &[Scenario] = &[
     Scenario { name: "engine", about: "any conversation, any log, any budget, any summarizer", run: engine::run },
-    Scenario { name: "neighbors", about: "one conversation with and without hostile ones beside it", run: neighbors::run },
+    Scenario {
+        name: "neighbors",
+        about: "one conversation with and without hostile ones beside it",
+        run: neighbors::run,
+    },
     Scenario { name: "cancel", about: "callers that leave at any await, over a store with moods", run: cancel::run },
     Scenario { name: "shutdown", about: "runtimes that are shut down or idle", run: shutdown::run },
     Scenario { name: "streams", about: "streams in any pieces, through every integration", run: streams::run },

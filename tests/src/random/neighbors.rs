@@ -9,10 +9,10 @@ use async_trait::async_trait;
 use serde_json::json;
 use tokio::runtime::Builder;
 use tower_chat_history::{
-    BoxError, ContextBudget, ConversationId, Engine, HistoryOptions, HistoryStore as _, Load, Loaded, MemoryStore, Message,
-    Reply, Summaries, TurnInput, Usage,
+    BoxError, ContextBudget, ConversationId, Engine, HistoryOptions, HistoryStore as _, Load, Loaded, MemoryStore,
+    Message, Reply, Summaries, TurnInput, Usage,
     budget::{ClearResults, Mark, Marks},
-    summary::{Summarized, Summarizer, SummarizeWhen, SummaryRequest},
+    summary::{SummarizeWhen, Summarized, Summarizer, SummaryRequest},
     tokens::{ByteEstimate, REPLY_PRIMING, TokenCounter as _},
 };
 
@@ -79,7 +79,8 @@ fn options(chance: &mut Chance, window: u32) -> HistoryOptions {
         options = options.clear_results(ClearResults::new().keep(1));
     }
     if chance.once_in(2) {
-        let when = if chance.once_in(2) { SummarizeWhen::BeforeCall } else { SummarizeWhen::AfterReply { percent: 70 } };
+        let when =
+            if chance.once_in(2) { SummarizeWhen::BeforeCall } else { SummarizeWhen::AfterReply { percent: 70 } };
         options = options.summaries(Summaries::new(Digest).when(when).max_tokens(40).least_room(1));
     }
     options
@@ -160,7 +161,9 @@ impl Others {
         let size = usize::try_from(window).unwrap_or_default() * chance.index(60) / 100;
         let text = "y".repeat(size * 4);
         let asked = if hostile && chance.once_in(3) {
-            message(&json!({"role": "user", "content": [{"type": "file", "file": {"file_id": "f"}}, {"type": "text", "text": text}]}))
+            message(
+                &json!({"role": "user", "content": [{"type": "file", "file": {"file_id": "f"}}, {"type": "text", "text": text}]}),
+            )
         } else {
             Message::user(text)
         };

@@ -78,7 +78,9 @@ fn calls(fields: &Map<String, Value>) -> Result<Vec<String>, &'static str> {
     };
     let id = |call: &Value| call.get("id").and_then(Value::as_str).filter(|id| !id.is_empty()).map(str::to_owned);
     let named = |call: &Value| {
-        ["function", "custom"].iter().any(|kind| call.get(kind).is_some_and(|it| it.get("name").is_some_and(Value::is_string)))
+        ["function", "custom"]
+            .iter()
+            .any(|kind| call.get(kind).is_some_and(|it| it.get("name").is_some_and(Value::is_string)))
     };
     if !list.iter().all(named) {
         return Err("a call that names no tool");
@@ -123,16 +125,6 @@ pub(super) fn open_calls<'a>(log: impl IntoIterator<Item = &'a Message>) -> Opti
         }
     }
     open
-}
-
-/// Whether two lists of ids are the same, in any order.
-pub(super) fn same_ids(one: &[String], other: &[String]) -> bool {
-    let sorted = |ids: &[String]| {
-        let mut ids = ids.to_vec();
-        ids.sort();
-        ids
-    };
-    sorted(one) == sorted(other)
 }
 
 /// A message that is short enough to be shown.

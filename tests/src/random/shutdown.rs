@@ -15,7 +15,7 @@ use tower_chat_history::{
     Append, Appended, BoxError, Compact, CompactOutcome, ContextBudget, ConversationId, Engine, HistoryOptions,
     HistoryStore, HistoryStoreExt as _, Incarnation, Load, Loaded, MemoryStore, Message, Page, Reply, Seq, StoreError,
     Summaries, TurnInput,
-    summary::{Summarized, Summarizer, SummarizeWhen, SummaryRequest},
+    summary::{SummarizeWhen, Summarized, Summarizer, SummaryRequest},
 };
 
 use super::{
@@ -110,7 +110,12 @@ impl HistoryStore for Yielding {
         appended
     }
 
-    async fn compact(&self, id: &ConversationId, life: Incarnation, compact: Compact) -> Result<CompactOutcome, StoreError> {
+    async fn compact(
+        &self,
+        id: &ConversationId,
+        life: Incarnation,
+        compact: Compact,
+    ) -> Result<CompactOutcome, StoreError> {
         self.yields().await;
         self.inner.compact(id, life, compact).await
     }
@@ -175,7 +180,8 @@ impl Case {
             }
         }
         for number in 0..chance.between(2, 8) {
-            let (engine, id, complete) = (self.engine.clone(), chance.of(&self.ids).clone(), Arc::clone(&self.complete));
+            let (engine, id, complete) =
+                (self.engine.clone(), chance.of(&self.ids).clone(), Arc::clone(&self.complete));
             let stays = chance.once_in(2);
             tokio::spawn(async move {
                 if stays {
@@ -206,7 +212,9 @@ impl Case {
         for (id, text) in &*complete {
             let expected = complete.iter().filter(|one| one.0 == *id && one.1 == *text).count();
             let times = logs[id].iter().filter(|one| *one == text).count();
-            holds(times == expected, "every complete answer is stored once", || format!("{text}: {times} of {expected}"))?;
+            holds(times == expected, "every complete answer is stored once", || {
+                format!("{text}: {times} of {expected}")
+            })?;
         }
         Ok(())
     }
@@ -241,9 +249,9 @@ impl Case {
     /// Of each conversation what summaries cover, and where the window starts.
     fn covered(&self) -> Vec<(u64, u64)> {
         let positions = self.ids.iter().map(|id| match block_on(self.store.load(id, Load::new())) {
-            Ok(Loaded::Window(window)) => window.compaction.map_or((0, 0), |compaction| {
-                (compaction.cut.covers_to().get(), compaction.cut.window_start.get())
-            }),
+            Ok(Loaded::Window(window)) => window
+                .compaction
+                .map_or((0, 0), |compaction| (compaction.cut.covers_to().get(), compaction.cut.window_start.get())),
             _ => (0, 0),
         });
         positions.collect()

@@ -145,7 +145,8 @@ impl Worker {
     fn start(args: &Args) -> Self {
         let mut command = Command::new(std::env::current_exe().unwrap());
         command.arg("--worker");
-        let names = |list: &[tests::random::Ingredient]| list.iter().map(|one| one.name()).collect::<Vec<_>>().join(",");
+        let names =
+            |list: &[tests::random::Ingredient]| list.iter().map(|one| one.name()).collect::<Vec<_>>().join(",");
         match &args.only {
             Some(only) if only.is_empty() => {
                 command.args(["--without", &names(tests::random::Ingredient::ALL)]);

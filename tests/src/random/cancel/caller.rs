@@ -31,7 +31,8 @@ impl Patience {
 
 /// Waits for a future as long as a caller has patience; `None` when it left.
 pub(super) async fn wait<T: Send>(patience: Patience, future: BoxFuture<'_, T>) -> Result<Option<T>, &'static str> {
-    let waiting = Waiting { future: Some(future), polls: if let Patience::Polls(polls) = patience { polls } else { u64::MAX } };
+    let waiting =
+        Waiting { future: Some(future), polls: if let Patience::Polls(polls) = patience { polls } else { u64::MAX } };
     match patience {
         Patience::Time(time) => {
             let mut waiting = waiting;

@@ -22,10 +22,10 @@ use serde_json::{Value, json};
 use tokio::{runtime::Builder, sync::Semaphore, task::JoinSet, time::Instant};
 use tower::{ServiceBuilder, ServiceExt as _, limit::GlobalConcurrencyLimitLayer, service_fn};
 use tower_chat_history::{
-    BoxError, ChatHistoryLayer, ContextBudget, ConversationId, Engine, HistoryOptions, HistoryStoreExt as _, InConversation,
-    MemoryStore, OnConflict, OnInterruption, Queue, Spawn, Summaries,
+    BoxError, ChatHistoryLayer, ContextBudget, ConversationId, Engine, HistoryOptions, HistoryStoreExt as _,
+    InConversation, MemoryStore, OnConflict, OnInterruption, Queue, Spawn, Summaries,
     adapt::Json,
-    summary::{Summarized, Summarizer, SummarizeWhen, SummaryRequest},
+    summary::{SummarizeWhen, Summarized, Summarizer, SummaryRequest},
 };
 
 use self::{
@@ -208,7 +208,9 @@ impl Case {
             self.count(if ended.is_some() { "unary calls answered" } else { "unary calls left" });
             if own {
                 self.count("waits measured");
-                holds(begun.elapsed() < FAIR, "one conversation does not hold up another", || format!("{:?}", begun.elapsed()))?;
+                holds(begun.elapsed() < FAIR, "one conversation does not hold up another", || {
+                    format!("{:?}", begun.elapsed())
+                })?;
             }
             return Ok(());
         }
@@ -251,7 +253,11 @@ impl Case {
         service.oneshot(call).boxed()
     }
 
-    fn stream(self: Arc<Self>, id: &ConversationId, mut chance: Chance) -> BoxFuture<'static, Result<(String, Items), BoxError>> {
+    fn stream(
+        self: Arc<Self>,
+        id: &ConversationId,
+        mut chance: Chance,
+    ) -> BoxFuture<'static, Result<(String, Items), BoxError>> {
         let call = Self::call(id);
         let text = format!("a{}", self.texts.fetch_add(1, Relaxed));
         let said = text.clone();
@@ -259,8 +265,10 @@ impl Case {
             let pieces = [said.as_str(), "", "", "", ""].map(str::to_owned);
             let end = json!({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]});
             let usage = json!({"choices": [], "usage": {"prompt_tokens": 1, "completion_tokens": 1}});
-            let deltas = pieces.into_iter().map(|piece| json!({"choices": [{"index": 0, "delta": {"content": piece}}]}));
-            let items: Vec<(Duration, Value)> = deltas.chain([end, usage]).map(|item| (chance.time(MODEL), item)).collect();
+            let deltas =
+                pieces.into_iter().map(|piece| json!({"choices": [{"index": 0, "delta": {"content": piece}}]}));
+            let items: Vec<(Duration, Value)> =
+                deltas.chain([end, usage]).map(|item| (chance.time(MODEL), item)).collect();
             let items = stream::iter(items).then(|(time, item)| async move {
                 tokio::time::sleep(time).await;
                 Ok::<_, BoxError>(item)
@@ -296,8 +304,12 @@ impl Case {
         }
         for (id, text) in answered.iter().chain(&read) {
             let times = stored[id].iter().filter(|(_, reply)| reply == text).count();
-            let lost = times == 0 && !self.rejects && !told.iter().any(|told| told.conversation == *id && self.moody.panicked(&told.exchange));
-            holds(!lost && times < 2, "every complete answer is stored once", || format!("{text} of {id}: {times} times"))?;
+            let lost = times == 0
+                && !self.rejects
+                && !told.iter().any(|told| told.conversation == *id && self.moody.panicked(&told.exchange));
+            holds(!lost && times < 2, "every complete answer is stored once", || {
+                format!("{text} of {id}: {times} times")
+            })?;
         }
         let mut figures = std::mem::take(&mut *self.figures.lock().unwrap());
         told.iter().for_each(|told| figures.count(told.kind));
@@ -307,7 +319,8 @@ impl Case {
     /// The exchanges of a conversation: id and reply.
     async fn log(&self, id: &ConversationId) -> Vec<(String, String)> {
         let exchanges = self.store.conversation(id).exchanges().await.unwrap();
-        let reply = |exchange: &tower_chat_history::Exchange| exchange.messages.last().map(|last| last.text().into_owned());
+        let reply =
+            |exchange: &tower_chat_history::Exchange| exchange.messages.last().map(|last| last.text().into_owned());
         exchanges.iter().map(|one| (one.exchange.id.to_string(), reply(&one.exchange).unwrap_or_default())).collect()
     }
 
@@ -318,7 +331,9 @@ impl Case {
             "stored" | "stored_incomplete" => is_there,
             // All ids are generated ones: nobody else has recorded them.
             "duplicate" => false,
-            "failed" => self.moody.panicked(&told.exchange) || self.rejects && told.error == Some("conflict") && !is_there,
+            "failed" => {
+                self.moody.panicked(&told.exchange) || self.rejects && told.error == Some("conflict") && !is_there
+            }
             _ => !is_there,
         };
         holds(right, "what a report says is true", || {

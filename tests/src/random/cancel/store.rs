@@ -8,8 +8,8 @@ use std::{
 
 use async_trait::async_trait;
 use tower_chat_history::{
-    Append, Appended, Compact, CompactOutcome, ConversationId, HistoryStore, Incarnation, Load, Loaded, MemoryStore, Page,
-    Seq, StoreError,
+    Append, Appended, Compact, CompactOutcome, ConversationId, HistoryStore, Incarnation, Load, Loaded, MemoryStore,
+    Page, Seq, StoreError,
 };
 
 use super::super::{Ingredient, Ingredients, panics::on_purpose};
@@ -101,7 +101,12 @@ impl HistoryStore for Moody {
         }
     }
 
-    async fn compact(&self, id: &ConversationId, life: Incarnation, compact: Compact) -> Result<CompactOutcome, StoreError> {
+    async fn compact(
+        &self,
+        id: &ConversationId,
+        life: Incarnation,
+        compact: Compact,
+    ) -> Result<CompactOutcome, StoreError> {
         self.takes_time().await;
         self.inner.compact(id, life, compact).await
     }

@@ -17,7 +17,11 @@ impl Case {
         let had = expected.entries.len();
         let imported = store.conversation(&id).import(log.clone()).await;
         imported.map_err(|error| Violation::new("any log can be imported", error.to_string()))?;
-        let stored = store.conversation(&id).exchanges().await.map_err(|error| Violation::new("a log can be read", error.to_string()))?;
+        let stored = store
+            .conversation(&id)
+            .exchanges()
+            .await
+            .map_err(|error| Violation::new("a log can be read", error.to_string()))?;
         let new: Vec<Entry> = stored.iter().map(Entry::of).skip(had).collect();
         let messages: Vec<_> = new.iter().flat_map(|entry| entry.messages.clone()).collect();
         holds(messages == log, "an import keeps every message in order", || {
@@ -33,7 +37,8 @@ impl Case {
     /// Edits by hand, as a program does that knows the conversation.
     pub(super) async fn edit(&mut self, talk: usize) -> Checked {
         self.settle(talk).await?;
-        let failed = |error: tower_chat_history::StoreError| Violation::new("a conversation can be edited", error.to_string());
+        let failed =
+            |error: tower_chat_history::StoreError| Violation::new("a conversation can be edited", error.to_string());
         let which = self.chance.below(5);
         let Talk { log, edits, before, .. } = &mut self.talks[talk];
         let id = log.id.clone();
@@ -51,7 +56,9 @@ impl Case {
             1 => {
                 let taken = self.base.truncate().conversation(&id).take_last().await.map_err(failed)?;
                 let expected = log.entries.last().cloned();
-                holds(taken.as_ref().map(Entry::of) == expected, "the last exchange is taken", || format!("{taken:?}"))?;
+                holds(taken.as_ref().map(Entry::of) == expected, "the last exchange is taken", || {
+                    format!("{taken:?}")
+                })?;
                 if let Some(taken) = expected {
                     log.truncate(taken.seq);
                 }
@@ -86,10 +93,16 @@ impl Case {
         copied.map_err(|error| Violation::new("a conversation can be forked", error.to_string()))?;
         let mut forked = Talk::new(&format!("fork/{}", self.forks), self.policies.len());
         forked.log.id = copy.clone();
-        let stored = store.conversation(&copy).exchanges().await.map_err(|error| Violation::new("a log can be read", error.to_string()))?;
+        let stored = store
+            .conversation(&copy)
+            .exchanges()
+            .await
+            .map_err(|error| Violation::new("a log can be read", error.to_string()))?;
         let same = stored.iter().map(Entry::of).map(|entry| (entry.id, entry.messages));
         let expected = log.entries.iter().map(|entry| (entry.id.clone(), entry.messages.clone()));
-        holds(same.eq(expected), "a fork has the same exchanges", || format!("{} of {}", stored.len(), log.entries.len()))?;
+        holds(same.eq(expected), "a fork has the same exchanges", || {
+            format!("{} of {}", stored.len(), log.entries.len())
+        })?;
         stored.iter().for_each(|recorded| forked.log.push(Entry::of(recorded)));
         // A fork takes the place of another conversation: there are never many.
         if self.talks.len() < 3 {

@@ -146,7 +146,7 @@ impl Log {
         let first = stored.first().map_or_else(|| self.next(), |entry| entry.seq);
         let removed = self.entries.iter().take_while(|entry| entry.seq < first).count();
         holds(may_be_pruned || removed == 0, "nothing is lost", || format!("{removed} exchanges are gone"))?;
-        holds(self.entries.is_empty() || removed < self.entries.len(), "the newest turn stays", || String::new())?;
+        holds(self.entries.is_empty() || removed < self.entries.len(), "the newest turn stays", String::new)?;
         for entry in self.entries.drain(..removed) {
             if self.seen.iter().any(|positions| positions.covers_to <= entry.seq) {
                 self.excused.extend(entry.facts());
@@ -155,7 +155,8 @@ impl Log {
         }
         if self.entries != stored {
             let shown = |entries: &[Entry]| {
-                let each = entries.iter().map(|entry| format!("{} {} of {}", entry.seq, entry.id, entry.messages.len()));
+                let each =
+                    entries.iter().map(|entry| format!("{} {} of {}", entry.seq, entry.id, entry.messages.len()));
                 each.collect::<Vec<_>>().join(", ")
             };
             let seen = format!("expected [{}], stored [{}]", shown(&self.entries), shown(&stored));
@@ -165,7 +166,13 @@ impl Log {
     }
 
     /// The compaction of a profile, once it is checked: positions go forward, and a summary tells what it covers.
-    pub(super) async fn positions(&mut self, base: &Base, number: usize, profile: &Profile, notes: &Notes) -> Checked<Positions> {
+    pub(super) async fn positions(
+        &mut self,
+        base: &Base,
+        number: usize,
+        profile: &Profile,
+        notes: &Notes,
+    ) -> Checked<Positions> {
         let loaded = base.store().load(&self.id, Load::new().profile(profile.clone())).await;
         let loaded = loaded.map_err(|error| Violation::new("a window can be loaded", error.to_string()))?;
         let Loaded::Window(window) = loaded else { return Ok(Positions::default()) };
@@ -197,9 +204,11 @@ impl Log {
         let told = notes.facts(text).ok_or_else(|| Violation::new("a summary is what the summarizer made", text))?;
         let covered = self.pruned.iter().chain(&self.entries).filter(|entry| entry.seq < covers_to);
         let facts: BTreeSet<u64> = covered.flat_map(Entry::facts).collect();
-        let lost: Vec<&u64> = facts.iter().filter(|fact| !told.contains(fact) && !self.excused.contains(fact)).collect();
+        let lost: Vec<&u64> =
+            facts.iter().filter(|fact| !told.contains(fact) && !self.excused.contains(fact)).collect();
         holds(lost.is_empty(), "a summary loses no fact", || format!("{lost:?} of what is before {covers_to}"))?;
-        let foreign: Vec<&u64> = told.iter().filter(|fact| !facts.contains(fact) && !self.excused.contains(fact)).collect();
+        let foreign: Vec<&u64> =
+            told.iter().filter(|fact| !facts.contains(fact) && !self.excused.contains(fact)).collect();
         holds(foreign.is_empty(), "a summary tells of nothing but what it covers", || {
             format!("{foreign:?} are not before {covers_to}")
         })

@@ -101,13 +101,12 @@ impl Setup {
         }
         options = match self.trimmer {
             0 => options.trimmer(KeepFirst::new(1)),
-            1 => options.trimmer(Importance::new(|turn: &TrimTurn<'_>| f64::from(u8::from(turn.tokens % 2 == 0)))),
+            1 => options.trimmer(Importance::new(|turn: &TrimTurn<'_>| f64::from(u8::from(turn.tokens.is_multiple_of(2))))),
             _ => options,
         };
         if self.summarizes {
             let summaries = Summaries::new(Arc::clone(notes)).max_tokens(20).least_room(1).chunk_tokens(200);
-            options = options
-                .summaries(summaries.when(self.when).timeout(Duration::from_secs(5)).on_summary(told));
+            options = options.summaries(summaries.when(self.when).timeout(Duration::from_secs(5)).on_summary(told));
         }
         if self.counter_panics {
             options = options.token_counter(Nervous { name: "nervous".into(), which: self.trimmer % 3 });

@@ -173,7 +173,8 @@ impl Case {
         self.check_sent(&turn, &asked, policy)?;
         let Talk { slow, edits, appends, .. } = &mut self.talks[talk];
         let (edits, appends) = (*edits, *appends);
-        let overlaps = self.chance.once_in(8) && !matches!(self.policies[policy].setup.on_conflict, OnConflict::Serialize(_));
+        let overlaps =
+            self.chance.once_in(8) && !matches!(self.policies[policy].setup.on_conflict, OnConflict::Serialize(_));
         if overlaps {
             slow.push(Slow { turn, asked, edits, appends, summaries });
             return Ok(());
@@ -209,10 +210,9 @@ impl Case {
         let policy = &self.policies[self.engines[asked.engine].1];
         let is_right = match (error, asked.expected) {
             (HistoryError::DoesNotFit(_), _) => return self.cannot_fit(talk, asked, policy, error),
-            (HistoryError::AlreadyRecorded(_), Expected::Refused("already_recorded")) => true,
-            (HistoryError::Input(_), Expected::Refused("input") | Expected::Either) => true,
-            (HistoryError::Transcript(_), Expected::Either) => true,
-            (HistoryError::Input(_) | HistoryError::Transcript(_), Expected::Refused("already_recorded")) => false,
+            (HistoryError::AlreadyRecorded(_), Expected::Refused("already_recorded"))
+            | (HistoryError::Input(_), Expected::Refused("input") | Expected::Either)
+            | (HistoryError::Transcript(_), Expected::Either) => true,
             // What is stored instead must answer exactly when the input does.
             (HistoryError::Input(_), Expected::Accepted) => asked.instead.is_some() && asked.answers,
             _ => false,
@@ -220,7 +220,11 @@ impl Case {
         holds(is_right, "no call is refused without a reason", || {
             let input: Vec<String> = asked.input.iter().map(shorten).collect();
             let open = self.talks[talk].log.open();
-            format!("{error}; expected {:?}; open {open:?}; resent {}; input {input:?}", asked.expected, asked.transcript.len())
+            format!(
+                "{error}; expected {:?}; open {open:?}; resent {}; input {input:?}",
+                asked.expected,
+                asked.transcript.len()
+            )
         })
     }
 
@@ -251,7 +255,9 @@ impl Case {
 
     /// What the model gets.
     fn check_sent(&mut self, turn: &Turn, asked: &Asked, policy: usize) -> Checked {
-        holds(turn.input() == asked.input, "the input is sent as it is", || format!("{} messages", turn.input().len()))?;
+        holds(turn.input() == asked.input, "the input is sent as it is", || {
+            format!("{} messages", turn.input().len())
+        })?;
         check_prompt(turn.context())?;
         let setup = &self.policies[policy].setup;
         if let Some(limit) = setup.limit.filter(|_| !setup.counter_panics) {
@@ -273,8 +279,8 @@ impl Case {
         let report = match told {
             Ok(report) => report,
             Err(failed) => {
-                let refused = matches!(failed.reason(),
-                    SaveError::Store(StoreError::Gone | StoreError::Conflict { .. }));
+                let refused =
+                    matches!(failed.reason(), SaveError::Store(StoreError::Gone | StoreError::Conflict { .. }));
                 holds(refused && between, "a reply is stored", || failed.reason().to_string())?;
                 return self.settle(talk).await;
             }
@@ -347,7 +353,9 @@ impl Case {
             Outcome::Stored { seq, incomplete, .. } => {
                 holds(!asked.dont_store, "what is not to be stored is not", String::new)?;
                 let first = seq.get() == 0 && between;
-                holds(seq.get() == log.next() || first, "positions have no gap", || format!("{seq} after {}", log.next()))?;
+                holds(seq.get() == log.next() || first, "positions have no gap", || {
+                    format!("{seq} after {}", log.next())
+                })?;
                 let mut messages = asked.instead.clone().unwrap_or_else(|| asked.input.clone());
                 messages.extend(reply);
                 let entry = Entry {
@@ -401,14 +409,17 @@ impl Case {
         };
         let plain = prefix::is_plain(report);
         let before = self.talks[talk].before.take();
-        if let Some(before) = before.filter(|before| plain && before.engine == asked.engine && before.positions == planned_under) {
+        if let Some(before) =
+            before.filter(|before| plain && before.engine == asked.engine && before.positions == planned_under)
+        {
             self.figures.count("prefixes compared");
             prefix::check(&before, &window)?;
         }
         // What this call stored, and nothing else, is what the next one is planned under.
         let compacted = report.tokens.is_some_and(|tokens| tokens.compacted);
         let only_this = now.version == planned_under.version + u64::from(compacted);
-        let for_this_call = report.tokens.is_some_and(|tokens| tokens.for_this_call || tokens.trimming.left_out_summary);
+        let for_this_call =
+            report.tokens.is_some_and(|tokens| tokens.for_this_call || tokens.trimming.left_out_summary);
         if only_this && !for_this_call && !report.truncated && report.summary.is_none() && asked.instead.is_none() {
             self.talks[talk].before = Some(Sent { engine: asked.engine, window, positions: now });
         }
@@ -418,5 +429,6 @@ impl Case {
 
 fn tokens<'a>(messages: impl IntoIterator<Item = &'a Message>) -> u64 {
     let counter = ByteEstimate::new();
-    messages.into_iter().map(|message| u64::from(counter.count_message(message))).sum::<u64>() + u64::from(REPLY_PRIMING)
+    messages.into_iter().map(|message| u64::from(counter.count_message(message))).sum::<u64>()
+        + u64::from(REPLY_PRIMING)
 }

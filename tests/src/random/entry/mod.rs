@@ -28,7 +28,7 @@ use crate::chance::Chance;
 /// The stack on which everything is read.
 const STACK: usize = 1 << 20;
 /// How long a text may take, at most some megabytes of them.
-const LONG: Duration = Duration::from_secs(3);
+const LONG: Duration = Duration::from_secs(10);
 
 /// Runs one case.
 pub(super) fn run(seed: u64, ingredients: &Ingredients) -> Checked<Figures> {
@@ -62,7 +62,8 @@ fn in_time<T>(rule: &'static str, bytes: usize, work: impl FnOnce() -> T) -> Che
 
 /// Ids, profiles, revisions, names of models.
 fn ids(text: &str) -> Checked {
-    let round = |what: &str, again: bool| holds(again, "what is read is written as it was", || format!("{what} {text:?}"));
+    let round =
+        |what: &str, again: bool| holds(again, "what is read is written as it was", || format!("{what} {text:?}"));
     if let Ok(id) = text.parse::<ConversationId>() {
         round("conversation id", id.to_string().parse() == Ok(id))?;
     }
@@ -110,7 +111,12 @@ fn records(texts: &mut Texts) -> Checked {
 fn read(json: &str) -> Checked {
     let Ok(message) = Message::from_json(json) else { return Ok(()) };
     holds(message.json() == json.trim(), "a message is kept byte for byte", || shorten(&message))?;
-    black_box((message.text().len(), message.is_blank_reply(), message.sendable().bytes(), message.with_text("x").bytes()));
+    black_box((
+        message.text().len(),
+        message.is_blank_reply(),
+        message.sendable().bytes(),
+        message.with_text("x").bytes(),
+    ));
     let counters = (ByteEstimate::new(), LangChainEstimate::new());
     black_box((counters.0.count_message(&message), counters.1.count_message(&message)));
     let log = [Message::user("u"), message.clone(), Message::tool("x", "r"), Message::user("v")];

@@ -7,7 +7,9 @@ use reqwest::{Method, Request, header::HeaderValue};
 use serde_json::{Value, json, value::RawValue};
 use tokio::runtime::Builder;
 use tower::{ServiceBuilder, ServiceExt as _, service_fn};
-use tower_chat_history::{BoxError, ChatHistoryLayer, ConversationId, Engine, InConversation, MemoryStore, adapt::Json};
+use tower_chat_history::{
+    BoxError, ChatHistoryLayer, ConversationId, Engine, InConversation, MemoryStore, adapt::Json,
+};
 use tower_chat_history_openai::client::{CONVERSATION_ID, OpenAiHistory, openai_error};
 
 use super::{
@@ -24,7 +26,8 @@ pub(super) fn check(texts: &mut Texts, figures: &mut Figures) -> Checked {
         for _ in 0..6 {
             let message = texts.message();
             let rest = texts.json();
-            let mut body = format!(r#"{{"x":{rest},"messages":[{message},{{"role":"user","content":"u"}}],"model":"m"}}"#);
+            let mut body =
+                format!(r#"{{"x":{rest},"messages":[{message},{{"role":"user","content":"u"}}],"model":"m"}}"#);
             if texts.chance.once_in(4) {
                 body = texts.changed(&body);
             }

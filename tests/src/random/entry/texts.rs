@@ -7,17 +7,48 @@ use crate::chance::Chance;
 
 /// Characters that are not seen, between which others read on.
 const UNSEEN: [char; 12] = [
-    '\u{200b}', '\u{2066}', '\u{2069}', '\u{61c}', '\u{fe0f}', '\u{180e}', '\u{34f}', '\u{3164}', '\u{e0001}', '\u{ad}', '\u{2060}',
+    '\u{200b}',
+    '\u{2066}',
+    '\u{2069}',
+    '\u{61c}',
+    '\u{fe0f}',
+    '\u{180e}',
+    '\u{34f}',
+    '\u{3164}',
+    '\u{e0001}',
+    '\u{ad}',
+    '\u{2060}',
     '\u{feff}',
 ];
 
 const PARTS: [&str; 22] = [
-    "", "a", "/", "%", "%2F", "%00", "\0", "..", "é", "e\u{301}", "\u{feff}", "日本", "\\u0000", "\"", "{", "[", "0", "-1", "1e400",
-    "18446744073709551616", "\u{202e}", "00112233445566778899aabbccddeeff.3",
+    "",
+    "a",
+    "/",
+    "%",
+    "%2F",
+    "%00",
+    "\0",
+    "..",
+    "é",
+    "e\u{301}",
+    "\u{feff}",
+    "日本",
+    "\\u0000",
+    "\"",
+    "{",
+    "[",
+    "0",
+    "-1",
+    "1e400",
+    "18446744073709551616",
+    "\u{202e}",
+    "00112233445566778899aabbccddeeff.3",
 ];
 
 /// How JSON can be nested.
-const NESTS: [(&str, &str); 4] = [("[", "]"), ("{\"a\":", "}"), ("[{\"role\":", "}]"), ("{\"type\":\"x\",\"y\":[", "]}")];
+const NESTS: [(&str, &str); 4] =
+    [("[", "]"), ("{\"a\":", "}"), ("[{\"role\":", "}]"), ("{\"type\":\"x\",\"y\":[", "]}")];
 
 /// Where something can stand in a message.
 const PLACES: [&str; 12] = [
@@ -71,7 +102,7 @@ impl Texts {
     fn nested(&mut self) -> String {
         let levels = *self.chance.of(&[100, 1_000, 2_000, 10_000, 100_000]);
         let (open, close) = *self.chance.of(&NESTS);
-        let long = if self.chance.once_in(3) { "x".repeat(1 << 20) } else { String::new() };
+        let long = if self.chance.once_in(8) { "x".repeat(1 << 20) } else { String::new() };
         [open.repeat(levels), format!("\"{long}\""), close.repeat(levels)].concat()
     }
 

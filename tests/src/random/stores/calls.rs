@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use tower_chat_history::{
-    Append, Compact, CompactOutcome, CompactionVersion, Cut, Exchange, ExchangeId, Expect, HistoryStore as _, Incarnation, Keep,
-    Load, LoadLimit, Loaded, Message, Profile, Prune as _, Revision, Seq, StoreError, Summary, Timestamp, Traces,
-    Truncate as _,
+    Append, Compact, CompactOutcome, CompactionVersion, Cut, Exchange, ExchangeId, Expect, HistoryStore as _,
+    Incarnation, Keep, Load, LoadLimit, Loaded, Message, Profile, Prune as _, Revision, Seq, StoreError, Summary,
+    Timestamp, Traces, Truncate as _,
 };
 
 use super::{
@@ -70,7 +70,9 @@ impl Case {
         exchange.at = Timestamp::from_unix_millis(1_700_000_000_000 + self.made);
         exchange.incomplete = self.chance.once_in(9);
         match self.chance.below(8) {
-            0..3 if next > 0 => exchange.continues = Some(Seq::new(self.chance.between(first.saturating_sub(1), next - 1))),
+            0..3 if next > 0 => {
+                exchange.continues = Some(Seq::new(self.chance.between(first.saturating_sub(1), next - 1)));
+            }
             3 => exchange.continues = Some(Seq::new(next + self.chance.below(2))),
             _ => {}
         }
@@ -120,7 +122,11 @@ impl Case {
         }
         let mut replaces = version;
         if self.chance.once_in(4) {
-            replaces = if self.chance.once_in(2) { CompactionVersion::NONE } else { CompactionVersion::new(version.get() + 3) };
+            replaces = if self.chance.once_in(2) {
+                CompactionVersion::NONE
+            } else {
+                CompactionVersion::new(version.get() + 3)
+            };
         }
         if self.ingredients.has(Ingredient::EqualCuts) && version != CompactionVersion::NONE && self.chance.once_in(3) {
             // What another replica has just stored.
@@ -188,7 +194,11 @@ impl Case {
         match (expected, told) {
             (Compacted::Stored, CompactOutcome::Stored(version)) => {
                 let old = life.version(&compact.profile);
-                holds(version != old && version != CompactionVersion::NONE, "a compaction has a new version", String::new)?;
+                holds(
+                    version != old && version != CompactionVersion::NONE,
+                    "a compaction has a new version",
+                    String::new,
+                )?;
                 life.compactions.insert(compact.profile, (version, compact.cut));
                 self.figures.count("compactions");
                 Ok(())
@@ -270,7 +280,8 @@ impl Case {
     async fn read(&mut self) -> Checked {
         let next = self.life.as_ref().map_or(0, Life::next);
         let (from, limit) = (self.chance.below(next + 3), self.chance.index(6));
-        let page = self.store().read(&self.id, Seq::new(from), limit).await.map_err(|error| unexpected("read", &error))?;
+        let page =
+            self.store().read(&self.id, Seq::new(from), limit).await.map_err(|error| unexpected("read", &error))?;
         let Some(life) = &self.life else {
             return same("a page", &(page.revision, page.exchanges.len(), page.more), &(None, 0, false));
         };
@@ -318,7 +329,11 @@ impl Case {
         let revision = self.revision();
         let next = self.life.as_ref().map_or(0, Life::next);
         // Mostly near the end.
-        let from = if self.chance.once_in(3) { self.chance.below(next + 2) } else { next.saturating_sub(self.chance.below(3)) };
+        let from = if self.chance.once_in(3) {
+            self.chance.below(next + 2)
+        } else {
+            next.saturating_sub(self.chance.below(3))
+        };
         let told = self.store().truncate(&self.id, revision, Seq::new(from)).await;
         if let Err(refused) = expected(Expect::Exactly(revision), self.life.as_ref()) {
             return match told {

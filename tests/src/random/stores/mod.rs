@@ -8,10 +8,7 @@ use tokio::runtime::Builder;
 use tower_chat_history::{ConversationId, Incarnation};
 
 use self::{model::Life, open::Opened};
-use super::{
-    Checked, Figures, Ingredients,
-    outcome::Violation,
-};
+use super::{Checked, Figures, Ingredients, outcome::Violation};
 use crate::chance::Chance;
 
 /// Runs one case over a store in this process.
@@ -49,7 +46,9 @@ fn run(seed: u64, ingredients: &Ingredients, remote: bool) -> Checked<Figures> {
         };
         let calls = case.chance.between(20, 120);
         for number in 0..calls {
-            case.call().await.map_err(|found| Violation::new("every store keeps the contract", format!("{name}, call {number}: {found}")))?;
+            case.call().await.map_err(|found| {
+                Violation::new("every store keeps the contract", format!("{name}, call {number}: {found}"))
+            })?;
         }
         case.figures.add(name, calls);
         Ok(case.figures)

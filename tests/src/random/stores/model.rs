@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use tower_chat_history::{
-    Compact, CompactionVersion, Cut, Exchange, Expect, Incarnation, Keep, Load, LoadLimit, Profile, Revision, Seq, Traces,
+    Compact, CompactionVersion, Cut, Exchange, Expect, Incarnation, Keep, Load, LoadLimit, Profile, Revision, Seq,
+    Traces,
 };
 
 /// A conversation.
@@ -70,7 +71,9 @@ impl Life {
         let stored = self.compactions.get(&compact.profile).map(|(_, cut)| cut.clone()).unwrap_or_default();
         let start = cut.window_start.get();
         let opens = match start.checked_sub(self.first) {
-            Some(at) => usize::try_from(at).ok().and_then(|at| log.get(at)).is_some_and(|exchange| exchange.continues.is_none()),
+            Some(at) => {
+                usize::try_from(at).ok().and_then(|at| log.get(at)).is_some_and(|exchange| exchange.continues.is_none())
+            }
             None => true,
         };
         let goes_back = cut.window_start < stored.window_start
@@ -122,7 +125,8 @@ impl Life {
         let openings = (self.first..self.next()).filter(|seq| self.at(*seq).is_some_and(Exchange::opens_turn));
         let openings: Vec<u64> = openings.collect();
         let Some(newest) = openings.last().copied() else { return self.first };
-        let messages = |from: u64| (from..self.next()).filter_map(|seq| self.at(seq)).map(|one| one.messages.len()).sum::<usize>();
+        let messages =
+            |from: u64| (from..self.next()).filter_map(|seq| self.at(seq)).map(|one| one.messages.len()).sum::<usize>();
         match keep {
             Keep::From(from) => openings.iter().copied().rfind(|seq| *seq <= from.get()).unwrap_or(self.first),
             Keep::LastTurns(turns) => {
@@ -168,11 +172,10 @@ impl Life {
 pub(super) fn expected(expect: Expect, life: Option<&Life>) -> Result<(), Refused> {
     match (expect, life) {
         (Expect::AnyOrCreate, _) | (Expect::Absent, None) => Ok(()),
-        (Expect::Absent, Some(_)) => Err("conflict"),
         (Expect::AnyIn(incarnation), Some(life)) if life.incarnation == incarnation => Ok(()),
         (Expect::AnyIn(_) | Expect::Exactly(_), None) | (Expect::AnyIn(_), Some(_)) => Err("gone"),
         (Expect::Exactly(revision), Some(life)) if revision.incarnation() != life.incarnation => Err("gone"),
         (Expect::Exactly(revision), Some(life)) if revision.version() == life.next() => Ok(()),
-        (Expect::Exactly(_), Some(_)) => Err("conflict"),
+        (Expect::Absent | Expect::Exactly(_), Some(_)) => Err("conflict"),
     }
 }

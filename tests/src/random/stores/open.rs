@@ -74,7 +74,8 @@ impl Opened {
                 static CLUSTER: OnceLock<Cluster> = OnceLock::new();
                 let urls = CLUSTER.get_or_init(Cluster::start).urls();
                 let open = async || {
-                    Arc::new(RedisOptions::new().prefix("random").connect_cluster(&urls).await.unwrap()) as Arc<dyn Whole>
+                    Arc::new(RedisOptions::new().prefix("random").connect_cluster(&urls).await.unwrap())
+                        as Arc<dyn Whole>
                 };
                 Some(Self::of("redis cluster", [open().await, open().await]))
             }

@@ -14,7 +14,9 @@ use futures_util::{
 use reqwest::{Body, Method, Request};
 use serde_json::{Value, json};
 use tower::{ServiceBuilder, ServiceExt as _, service_fn};
-use tower_chat_history::{BoxError, ChatHistoryLayer, Engine, HistoryOptions, InConversation, MemoryStore, adapt::Json};
+use tower_chat_history::{
+    BoxError, ChatHistoryLayer, Engine, HistoryOptions, InConversation, MemoryStore, adapt::Json,
+};
 use tower_chat_history_openai::{
     OpenAi,
     client::{CONVERSATION_ID, OpenAiHistory, openai_error},

@@ -39,7 +39,9 @@ pub(super) fn run(seed: u64, ingredients: &Ingredients) -> Checked<Figures> {
 
 async fn one(integration: Integration, said: &Said, chance: &mut Chance, figures: &mut Figures) -> Checked {
     let store = MemoryStore::new();
-    let tell = |violation: Violation| Violation::new("one reply, one message", format!("{integration:?} {:?}: {violation}", said.oddity));
+    let tell = |violation: Violation| {
+        Violation::new("one reply, one message", format!("{integration:?} {:?}: {violation}", said.oddity))
+    };
     if chance.once_in(3) {
         let came = call(integration, &store, said, &[said.whole(chance)], None, chance).await;
         figures.count("whole replies");
@@ -53,7 +55,12 @@ async fn one(integration: Integration, said: &Said, chance: &mut Chance, figures
         figures.count("streams that break off");
         let stored = messages(&store).await;
         return holds(stored.is_empty() && came.outcome != "stored", "what broke off is not complete", || {
-            format!("{integration:?} {:?}: {} with {}", said.oddity, came.outcome, stored.iter().map(shorten).collect::<Vec<_>>().join(", "))
+            format!(
+                "{integration:?} {:?}: {} with {}",
+                said.oddity,
+                came.outcome,
+                stored.iter().map(shorten).collect::<Vec<_>>().join(", ")
+            )
         });
     }
     figures.count("streams");
@@ -74,15 +81,20 @@ async fn check(integration: Integration, said: &Said, store: &MemoryStore, came:
     let stored = messages(store).await;
     let reply = stored.get(1).filter(|_| stored.len() == 2 && came.outcome == "stored");
     let Some(reply) = reply else {
-        return Err(Violation::new("a complete reply is stored", format!("{} with {} messages", came.outcome, stored.len())));
+        return Err(Violation::new(
+            "a complete reply is stored",
+            format!("{} with {} messages", came.outcome, stored.len()),
+        ));
     };
-    let json: Map<String, Value> = serde_json::from_str(reply.json())
-        .map_err(|error| Violation::new("a message is JSON", error.to_string()))?;
+    let json: Map<String, Value> =
+        serde_json::from_str(reply.json()).map_err(|error| Violation::new("a message is JSON", error.to_string()))?;
     holds(json.get("role").is_some_and(|role| role == "assistant"), "a reply is the assistant's", || shorten(reply))?;
     if said.oddity != Oddity::MissingId {
         let (was, is) = (normal(&said.message, said, integration, whole), normal(&json, said, integration, whole));
         holds(was == is, "the stored message is the provider's", || {
-            let shown = |fields: &Map<String, Value>| Value::from(fields.clone()).to_string().chars().take(500).collect::<String>();
+            let shown = |fields: &Map<String, Value>| {
+                Value::from(fields.clone()).to_string().chars().take(500).collect::<String>()
+            };
             format!("whole {whole}: said {}, stored {}", shown(&was), shown(&is))
         })?;
     }

@@ -126,7 +126,8 @@ impl Said {
             let other = json!({"role": "assistant", "content": "other"});
             choices.insert(0, json!({"index": 1, "message": other, "finish_reason": "stop"}));
         }
-        let body = json!({"id": "c", "object": "chat.completion", "created": 1, "model": "m", "choices": choices}).to_string();
+        let body =
+            json!({"id": "c", "object": "chat.completion", "created": 1, "model": "m", "choices": choices}).to_string();
         self.wire(&body)
     }
 
@@ -168,7 +169,8 @@ impl Said {
         }
         let calls = self.sent_calls(chance);
         if self.oddity == Oddity::WholeCalls {
-            let without: Vec<Value> = calls.iter().map(|call| json!({"type": "function", "function": call["function"]})).collect();
+            let without: Vec<Value> =
+                calls.iter().map(|call| json!({"type": "function", "function": call["function"]})).collect();
             if chance.once_in(2) {
                 deltas.push(json!({"tool_calls": without}));
             } else {
@@ -195,7 +197,8 @@ impl Said {
         let complete = chunks.len();
         chunks.push(json!([]));
         let chunk = |choices: Value| {
-            json!({"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": choices}).to_string()
+            json!({"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": choices})
+                .to_string()
         };
         (chunks.into_iter().map(|choices| self.wire(&chunk(choices))).collect(), complete)
     }
@@ -229,7 +232,8 @@ fn split(text: &str, chance: &mut Chance) -> Vec<String> {
 fn pieces_of_detail(detail: &Value, chance: &mut Chance) -> Vec<Value> {
     let (index, text) = (&detail["index"], detail["text"].as_str().unwrap_or_default());
     let texts = split(text, chance).into_iter();
-    let mut pieces: Vec<Value> = texts.map(|text| json!({"index": index, "type": detail["type"], "text": text})).collect();
+    let mut pieces: Vec<Value> =
+        texts.map(|text| json!({"index": index, "type": detail["type"], "text": text})).collect();
     pieces.push(json!({"index": index, "type": detail["type"], "signature": detail["signature"]}));
     pieces.into_iter().map(|piece| json!({"reasoning_details": [piece]})).collect()
 }
@@ -250,7 +254,8 @@ fn interleave(calls: &[Value], chance: &mut Chance) -> Vec<Value> {
         first["index"] = index.into();
         first["function"]["arguments"] = "".into();
         let arguments = call["function"]["arguments"].as_str().unwrap_or_default();
-        let rest = split(arguments, chance).into_iter().map(|piece| json!({"index": index, "function": {"arguments": piece}}));
+        let rest =
+            split(arguments, chance).into_iter().map(|piece| json!({"index": index, "function": {"arguments": piece}}));
         queues.push(std::iter::once(first).chain(rest).collect());
     }
     let mut deltas = Vec::new();
