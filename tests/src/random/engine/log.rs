@@ -122,8 +122,8 @@ impl Log {
     }
 
     /// What is said twice, since its call was repeated, need not be told of twice.
-    pub(super) fn excuse(&mut self, message: &Message) {
-        self.excused.extend(marks(&message.text()));
+    pub(super) fn excuse(&mut self, facts: BTreeSet<u64>) {
+        self.excused.extend(facts);
     }
 
     /// Cuts the end off.

@@ -10,7 +10,7 @@ use super::{
     super::{
         Ingredient,
         outcome::{Checked, Violation, holds},
-        rules::{check_prompt, shorten},
+        rules::{check_prompt, marks, shorten},
         words::message,
     },
     Case, Policy, Slow, Talk,
@@ -302,7 +302,9 @@ impl Case {
             return Ok(());
         }
         for message in asked.input.iter().chain(asked.instead.iter().flatten()) {
-            self.talks[talk].log.excuse(message);
+            let facts = marks(&message.text());
+            self.policies.iter().for_each(|policy| policy.notes.repeats(&facts));
+            self.talks[talk].log.excuse(facts);
         }
         asked.expected = Expected::Accepted;
         asked.engine = self.chance.index(self.engines.len());

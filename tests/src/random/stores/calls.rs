@@ -96,6 +96,7 @@ impl Case {
             None => (0, None),
         };
         let (version, before) = stored.unwrap_or_default();
+        let stored_cut = before.clone();
         let from = |position: Seq, chance: &mut crate::chance::Chance| {
             Seq::new((position.get() + chance.below(3)).min(next + u64::from(chance.once_in(10))))
         };
@@ -132,6 +133,9 @@ impl Case {
             // What another replica has just stored.
             replaces = CompactionVersion::new(version.get() - 1);
             cut = before;
+        }
+        if !self.ingredients.has(Ingredient::EqualCuts) && cut == stored_cut {
+            replaces = version;
         }
         Compact { profile, replaces, cut }
     }
