@@ -9,12 +9,18 @@
 //! documentation (the pages *guarantees* and *cases*), and it uses nothing but public items. An oracle is written
 //! independently of the code that it judges: [`rules`] does not call `check_chat_rules`, for example.
 
+mod cancel;
 mod engine;
+mod entry;
 mod ingredients;
+mod neighbors;
 mod notes;
 mod outcome;
 mod panics;
 mod rules;
+mod shutdown;
+mod stores;
+mod streams;
 mod words;
 
 pub use self::{
@@ -41,8 +47,20 @@ impl std::fmt::Debug for Scenario {
 }
 
 /// All scenarios.
-pub const SCENARIOS: &[Scenario] =
-    &[Scenario { name: "engine", about: "any conversation, any log, any budget, any summarizer", run: engine::run }];
+pub const SCENARIOS: &[Scenario] = &[
+    Scenario { name: "engine", about: "any conversation, any log, any budget, any summarizer", run: engine::run },
+    Scenario {
+        name: "neighbors",
+        about: "one conversation with and without hostile ones beside it",
+        run: neighbors::run,
+    },
+    Scenario { name: "cancel", about: "callers that leave at any await, over a store with moods", run: cancel::run },
+    Scenario { name: "shutdown", about: "runtimes that are shut down or idle", run: shutdown::run },
+    Scenario { name: "streams", about: "streams in any pieces, through every integration", run: streams::run },
+    Scenario { name: "stores", about: "stores in this process against a model of the contract", run: stores::local },
+    Scenario { name: "servers", about: "stores on servers against the same model", run: stores::remote },
+    Scenario { name: "entry", about: "hostile text into whatever reads text", run: entry::run },
+];
 
 /// The scenario of that name.
 #[must_use]

@@ -22,6 +22,7 @@ pub(super) struct Notes(Mutex<Pages>);
 struct Pages {
     pages: Vec<BTreeSet<u64>>,
     twice: Vec<String>,
+    repeated: BTreeSet<u64>,
     chance: Chance,
     ingredients: Ingredients,
     reliable: bool,
@@ -31,7 +32,14 @@ impl Notes {
     /// A summarizer that does what it should, or one that has moods.
     pub(super) fn new(chance: Chance, ingredients: &Ingredients, reliable: bool) -> Self {
         let ingredients = ingredients.clone();
-        Self(Mutex::new(Pages { pages: Vec::new(), twice: Vec::new(), chance, ingredients, reliable }))
+        Self(Mutex::new(Pages {
+            pages: Vec::new(),
+            twice: Vec::new(),
+            repeated: BTreeSet::new(),
+            chance,
+            ingredients,
+            reliable,
+        }))
     }
 
     fn pages(&self) -> std::sync::MutexGuard<'_, Pages> {
@@ -46,6 +54,11 @@ impl Notes {
     /// Facts that were to be told twice.
     pub(super) fn twice(&self) -> Option<String> {
         self.pages().twice.first().cloned()
+    }
+
+    /// Says that these facts stand in a log twice, since the call that told them was repeated.
+    pub(super) fn repeats(&self, facts: &BTreeSet<u64>) {
+        self.pages().repeated.extend(facts);
     }
 
     /// How many pages were written.
@@ -70,7 +83,7 @@ impl Pages {
             }),
             None => BTreeSet::new(),
         };
-        if let Some(fact) = new.iter().find(|fact| all.contains(fact)) {
+        if let Some(fact) = new.iter().find(|fact| all.contains(fact) && !self.repeated.contains(fact)) {
             self.twice.push(format!("fact {fact} is summarized twice"));
         }
         all.extend(new);

@@ -127,16 +127,6 @@ pub(super) fn open_calls<'a>(log: impl IntoIterator<Item = &'a Message>) -> Opti
     open
 }
 
-/// Whether two lists of ids are the same, in any order.
-pub(super) fn same_ids(one: &[String], other: &[String]) -> bool {
-    let sorted = |ids: &[String]| {
-        let mut ids = ids.to_vec();
-        ids.sort();
-        ids
-    };
-    sorted(one) == sorted(other)
-}
-
 /// A message that is short enough to be shown.
 pub(super) fn shorten(message: &Message) -> String {
     let json = message.json();

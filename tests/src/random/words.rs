@@ -106,33 +106,52 @@ impl Words {
         let orphans = self.ingredients.has(Ingredient::Orphans);
         let mut log = vec![self.user()];
         for _ in 0..self.chance.index(14) {
-            let message = match self.chance.below(10) {
-                0..3 => self.user(),
-                3..5 => self.reply(),
-                5 if orphans => message(&json!({"role": "tool", "content": "no id"})),
-                6 if orphans => {
-                    let id = *self.chance.of(&["x", "y", "nobody's"]);
-                    self.result(id)
-                }
-                7 => Message::system("s"),
-                _ => {
-                    let calls = self.calls();
-                    let ids: Vec<String> = calls.tool_calls().iter().map(|call| call.id().to_owned()).collect();
-                    log.push(calls);
-                    if orphans && self.chance.once_in(4) {
-                        log.push(Message::tool("nobody's", "r"));
-                    }
-                    for id in ids {
-                        if !self.chance.once_in(4) {
-                            log.push(self.result(&id));
-                        }
-                    }
-                    continue;
-                }
-            };
-            log.push(message);
+            match self.chance.below(10) {
+                0..3 => log.push(self.user()),
+                3..5 => log.push(self.reply()),
+                5..7 if orphans => log.push(self.orphan()),
+                7 => log.push(Message::system("s")),
+                _ => self.round(&mut log),
+            }
+        }
+        if orphans && self.chance.once_in(3) {
+            // Calls that wait for their results, with what answers nothing and says nothing after them.
+            log.push(self.calls());
+            for _ in 0..self.chance.index(6) {
+                log.push(if self.chance.once_in(2) { self.orphan() } else { Message::assistant("") });
+            }
         }
         log
+    }
+
+    /// Calls, and most of their results.
+    fn round(&mut self, log: &mut Vec<Message>) {
+        let orphans = self.ingredients.has(Ingredient::Orphans);
+        let calls = self.calls();
+        let ids: Vec<String> = calls.tool_calls().iter().map(|call| call.id().to_owned()).collect();
+        log.push(calls);
+        if orphans && self.chance.once_in(4) {
+            log.push(self.orphan());
+        }
+        for id in ids {
+            if !self.chance.once_in(4) {
+                log.push(self.result(&id));
+            }
+        }
+        if !orphans && self.chance.once_in(2) {
+            log.push(self.user());
+        } else if !orphans {
+            log.push(Message::assistant(self.text()));
+        }
+    }
+
+    /// A result that answers no call.
+    fn orphan(&mut self) -> Message {
+        if self.chance.once_in(3) {
+            return message(&json!({"role": "tool", "content": "no id"}));
+        }
+        let id = *self.chance.of(&["x", "nobody's", "somebody's"]);
+        self.result(id)
     }
 }
 

@@ -12,7 +12,8 @@ use crate::{Remote, chance::Chance};
 pub(super) enum Base {
     Memory(MemoryStore),
     Cached(MemoryStore),
-    Sqlite(SqliteStore, TempDir),
+    /// With the directory of its file.
+    Sqlite(SqliteStore, #[allow(dead_code)] TempDir),
 }
 
 impl Base {

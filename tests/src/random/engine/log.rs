@@ -1,6 +1,6 @@
 //! The log of a conversation as the test expects it.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, fmt};
 
 use tower_chat_history::{
     ConversationId, ExchangeId, HistoryStoreExt as _, Load, Loaded, Message, Profile, Recorded, Role,
@@ -10,7 +10,7 @@ use super::{
     super::{
         notes::Notes,
         outcome::{Checked, Violation, holds},
-        rules::{marks, open_calls},
+        rules::{marks, open_calls, shorten},
     },
     base::Base,
 };
@@ -48,10 +48,24 @@ impl Entry {
         }
     }
 
+    /// Whether it opens a turn with a question.
+    pub(super) fn asks(&self) -> bool {
+        self.opens && self.messages.iter().any(|message| *message.role() == Role::User)
+    }
+
     /// The facts that a summary of it has to tell.
     fn facts(&self) -> BTreeSet<u64> {
         let said = self.messages.iter().filter(|message| matches!(message.role(), Role::User | Role::Assistant));
         said.flat_map(|message| marks(&message.text())).collect()
+    }
+}
+
+impl fmt::Display for Entry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let opens = if self.opens { "" } else { " continues" };
+        let incomplete = if self.incomplete { " incomplete" } else { "" };
+        let said: Vec<String> = self.messages.iter().map(shorten).collect();
+        write!(f, "{}{opens}{incomplete} [{}]", self.seq, said.join(", "))
     }
 }
 
@@ -108,8 +122,8 @@ impl Log {
     }
 
     /// What is said twice, since its call was repeated, need not be told of twice.
-    pub(super) fn excuse(&mut self, message: &Message) {
-        self.excused.extend(marks(&message.text()));
+    pub(super) fn excuse(&mut self, facts: BTreeSet<u64>) {
+        self.excused.extend(facts);
     }
 
     /// Cuts the end off.
@@ -132,7 +146,7 @@ impl Log {
         let first = stored.first().map_or_else(|| self.next(), |entry| entry.seq);
         let removed = self.entries.iter().take_while(|entry| entry.seq < first).count();
         holds(may_be_pruned || removed == 0, "nothing is lost", || format!("{removed} exchanges are gone"))?;
-        holds(self.entries.is_empty() || removed < self.entries.len(), "the newest turn stays", || String::new())?;
+        holds(self.entries.is_empty() || removed < self.entries.len(), "the newest turn stays", String::new)?;
         for entry in self.entries.drain(..removed) {
             if self.seen.iter().any(|positions| positions.covers_to <= entry.seq) {
                 self.excused.extend(entry.facts());

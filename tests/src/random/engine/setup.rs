@@ -101,7 +101,8 @@ impl Setup {
         }
         options = match self.trimmer {
             0 => options.trimmer(KeepFirst::new(1)),
-            1 => options.trimmer(Importance::new(|turn: &TrimTurn<'_>| f64::from(u8::from(turn.tokens % 2 == 0)))),
+            1 => options
+                .trimmer(Importance::new(|turn: &TrimTurn<'_>| f64::from(u8::from(turn.tokens.is_multiple_of(2))))),
             _ => options,
         };
         if self.summarizes {

@@ -10,7 +10,7 @@ use super::{
     super::{
         Ingredient,
         outcome::{Checked, Violation, holds},
-        rules::{check_prompt, shorten},
+        rules::{check_prompt, marks, shorten},
         words::message,
     },
     Case, Policy, Slow, Talk,
@@ -210,10 +210,9 @@ impl Case {
         let policy = &self.policies[self.engines[asked.engine].1];
         let is_right = match (error, asked.expected) {
             (HistoryError::DoesNotFit(_), _) => return self.cannot_fit(talk, asked, policy, error),
-            (HistoryError::AlreadyRecorded(_), Expected::Refused("already_recorded")) => true,
-            (HistoryError::Input(_), Expected::Refused("input") | Expected::Either) => true,
-            (HistoryError::Transcript(_), Expected::Either) => true,
-            (HistoryError::Input(_) | HistoryError::Transcript(_), Expected::Refused("already_recorded")) => false,
+            (HistoryError::AlreadyRecorded(_), Expected::Refused("already_recorded"))
+            | (HistoryError::Input(_), Expected::Refused("input") | Expected::Either)
+            | (HistoryError::Transcript(_), Expected::Either) => true,
             // What is stored instead must answer exactly when the input does.
             (HistoryError::Input(_), Expected::Accepted) => asked.instead.is_some() && asked.answers,
             _ => false,
@@ -241,14 +240,16 @@ impl Case {
         let entries = &self.talks[talk].log.entries;
         let calls = |entry: &Entry| entry.messages.iter().any(|message| !message.tool_calls().is_empty());
         let called = entries.iter().rposition(calls).map_or(0, |at| at + 1);
-        let opened = entries[..called].iter().rposition(|entry| entry.opens).unwrap_or(0);
+        let opened = entries[..called].iter().rposition(Entry::asks).unwrap_or(0);
         let turn = if asked.answers { opened } else { entries.len() };
         let needed = entries[turn..].iter().flat_map(|entry| &entry.messages).chain(&asked.input);
         // Results that stand in for others have a size as well.
         let spare = if asked.answers { 20 * u64::try_from(entries.len() - turn).unwrap_or_default() } else { 0 };
         let needed = tokens(needed) + spare;
         holds(needed * 3 / 2 + 4 > u64::from(limit), "a call that fits is not refused", || {
-            format!("{needed} of {limit} tokens: {error}")
+            let from = turn.saturating_sub(3).min(entries.len());
+            let log: Vec<String> = entries[from..].iter().map(ToString::to_string).collect();
+            format!("{needed} of {limit} tokens: {error}; the log from {from} on: {}", log.join(" | "))
         })
     }
 
@@ -301,7 +302,9 @@ impl Case {
             return Ok(());
         }
         for message in asked.input.iter().chain(asked.instead.iter().flatten()) {
-            self.talks[talk].log.excuse(message);
+            let facts = marks(&message.text());
+            self.policies.iter().for_each(|policy| policy.notes.repeats(&facts));
+            self.talks[talk].log.excuse(facts);
         }
         asked.expected = Expected::Accepted;
         asked.engine = self.chance.index(self.engines.len());

@@ -1,0 +1,77 @@
+//! Callers that leave: after so many polls, after some time, or in the middle of a stream.
+
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    pin::Pin,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use futures_util::{FutureExt as _, future::BoxFuture};
+
+use crate::chance::Chance;
+
+/// When a caller leaves.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Patience {
+    Stays,
+    Polls(u64),
+    Time(Duration),
+}
+
+impl Patience {
+    pub(super) fn any(chance: &mut Chance) -> Self {
+        match chance.below(4) {
+            0 => Self::Polls(chance.between(1, 14)),
+            1 => Self::Time(chance.time(Duration::from_millis(300))),
+            _ => Self::Stays,
+        }
+    }
+}
+
+/// Waits for a future as long as a caller has patience; `None` when it left.
+pub(super) async fn wait<T: Send>(patience: Patience, future: BoxFuture<'_, T>) -> Result<Option<T>, &'static str> {
+    let waiting =
+        Waiting { future: Some(future), polls: if let Patience::Polls(polls) = patience { polls } else { u64::MAX } };
+    match patience {
+        Patience::Time(time) => {
+            let mut waiting = waiting;
+            tokio::select! {
+                biased;
+                told = &mut waiting => told,
+                () = tokio::time::sleep(time) => waiting.leave().map(|()| None),
+            }
+        }
+        Patience::Stays | Patience::Polls(_) => waiting.await,
+    }
+}
+
+/// Drops something that must not panic.
+pub(super) fn let_go<T>(it: T) -> Result<(), &'static str> {
+    catch_unwind(AssertUnwindSafe(|| drop(it))).map_err(|_| "a drop panics")
+}
+
+struct Waiting<'a, T> {
+    future: Option<BoxFuture<'a, T>>,
+    polls: u64,
+}
+
+impl<T> Waiting<'_, T> {
+    fn leave(&mut self) -> Result<(), &'static str> {
+        let_go(self.future.take())
+    }
+}
+
+impl<T> Future for Waiting<'_, T> {
+    type Output = Result<Option<T>, &'static str>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = &mut *self;
+        let Some(future) = &mut this.future else { return Poll::Ready(Ok(None)) };
+        if this.polls == 0 {
+            return Poll::Ready(this.leave().map(|()| None));
+        }
+        this.polls -= 1;
+        future.poll_unpin(context).map(|told| Ok(Some(told)))
+    }
+}

@@ -1,0 +1,349 @@
+//! Many callers at once, over a store with moods, with few permits for the model: each may leave at any await.
+
+mod caller;
+mod store;
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use futures_util::{
+    FutureExt as _, StreamExt as _,
+    future::BoxFuture,
+    stream::{self, BoxStream},
+};
+use serde_json::{Value, json};
+use tokio::{runtime::Builder, sync::Semaphore, task::JoinSet, time::Instant};
+use tower::{ServiceBuilder, ServiceExt as _, limit::GlobalConcurrencyLimitLayer, service_fn};
+use tower_chat_history::{
+    BoxError, ChatHistoryLayer, ContextBudget, ConversationId, Engine, HistoryOptions, HistoryStoreExt as _,
+    InConversation, MemoryStore, OnConflict, OnInterruption, Queue, Spawn, Summaries,
+    adapt::Json,
+    summary::{SummarizeWhen, Summarized, Summarizer, SummaryRequest},
+};
+
+use self::{
+    caller::{Patience, let_go, wait},
+    store::{Moody, SLOW},
+};
+use super::{
+    Checked, Figures, Ingredient, Ingredients,
+    outcome::{Violation, holds},
+    panics::on_purpose,
+};
+use crate::chance::Chance;
+
+/// How long the model takes at most, for an answer or for a piece of one.
+const MODEL: Duration = Duration::from_millis(100);
+/// How long a call waits at most that has a conversation of its own: a few others' turns at the permits.
+const FAIR: Duration = Duration::from_secs(8);
+/// How long a stream is kept open by a caller who does not read.
+const KEPT: Duration = Duration::from_secs(25);
+
+/// Runs one case.
+pub(super) fn run(seed: u64, ingredients: &Ingredients) -> Checked<Figures> {
+    let runtime = Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
+    runtime.block_on(async {
+        let case = Arc::new(Case::new(&mut Chance::new(seed), ingredients));
+        let mut tasks = JoinSet::new();
+        let mut chance = Chance::new(seed ^ 0x5eed);
+        for number in 0..chance.between(6, 40) {
+            let (case, chance) = (Arc::clone(&case), chance.fork());
+            tasks.spawn(async move { case.caller(number, chance).await });
+        }
+        let all = async {
+            while let Some(ended) = tasks.join_next().await {
+                ended.map_err(|error| Violation::new("no call panics", error.to_string()))??;
+            }
+            Ok(())
+        };
+        let ended = tokio::time::timeout(Duration::from_secs(900), all).await;
+        ended.map_err(|_| Violation::new("no call hangs", "some call did not end"))??;
+        case.end().await
+    })
+}
+
+/// What is known of an exchange.
+#[derive(Debug)]
+struct Told {
+    conversation: ConversationId,
+    exchange: String,
+    kind: &'static str,
+    error: Option<&'static str>,
+}
+
+struct Case {
+    engine: Engine,
+    store: MemoryStore,
+    moody: Moody,
+    permits: Arc<Semaphore>,
+    many: usize,
+    rejects: bool,
+    held: bool,
+    /// The unary answers that the model finished: the conversation and the text.
+    answered: Mutex<Vec<(ConversationId, String)>>,
+    /// The streams that were read to their end.
+    read: Mutex<Vec<(ConversationId, String)>>,
+    told: Arc<Mutex<Vec<Told>>>,
+    texts: AtomicU64,
+    figures: Mutex<Figures>,
+}
+
+/// A spawner that sometimes panics.
+#[derive(Debug)]
+struct Nervous(Mutex<Chance>);
+
+impl Spawn for Nervous {
+    fn spawn(&self, future: BoxFuture<'static, ()>) {
+        let panics = self.0.lock().unwrap().once_in(4);
+        if panics {
+            on_purpose("the spawner panics");
+        }
+        tokio::spawn(future);
+    }
+}
+
+/// A summarizer that needs a permit, as the model does.
+#[derive(Debug)]
+struct Sharing(Arc<Semaphore>);
+
+#[async_trait]
+impl Summarizer for Sharing {
+    async fn summarize(&self, _: SummaryRequest) -> Result<Summarized, BoxError> {
+        let _permit = self.0.acquire().await?;
+        tokio::time::sleep(MODEL / 2).await;
+        Ok(Summarized::new("s"))
+    }
+}
+
+impl Case {
+    fn new(chance: &mut Chance, ingredients: &Ingredients) -> Self {
+        let held = ingredients.has(Ingredient::HeldPermits);
+        let many = 1 + chance.index(3);
+        let permits = Arc::new(Semaphore::new(many));
+        let store = MemoryStore::new();
+        let moody = Moody::new(store.clone(), chance.fork(), ingredients);
+        let told: Arc<Mutex<Vec<Told>>> = Arc::default();
+        let hook = Arc::clone(&told);
+        let conflict = match chance.below(3) {
+            0 if held => OnConflict::Serialize(Queue::new(50, Duration::from_secs(400))),
+            1 => OnConflict::Reject,
+            _ => OnConflict::Rebase,
+        };
+        let interruption = match chance.below(3) {
+            0 => OnInterruption::KeepText,
+            1 => OnInterruption::Detach,
+            _ => OnInterruption::Discard,
+        };
+        let mut options = HistoryOptions::new()
+            .on_conflict(conflict)
+            .on_interruption(interruption)
+            .store_timeout(Duration::from_secs(60))
+            .on_turn(move |report| {
+                hook.lock().unwrap().push(Told {
+                    conversation: report.conversation.clone(),
+                    exchange: report.exchange.to_string(),
+                    kind: report.outcome.kind(),
+                    error: report.save_error().map(tower_chat_history::SaveError::kind),
+                });
+            });
+        if chance.once_in(2) {
+            let when = match chance.below(3) {
+                0 => SummarizeWhen::BeforeCall,
+                1 => SummarizeWhen::BeforeEveryCall,
+                _ => SummarizeWhen::AfterReply { percent: 50 },
+            };
+            let summaries = Summaries::new(Sharing(Arc::clone(&permits))).when(when).max_tokens(10).least_room(1);
+            options = options.budget(ContextBudget::tokens(300).reply_reserve(20)).summaries(summaries);
+        }
+        if ingredients.has(Ingredient::SpawnerPanics) && chance.once_in(3) {
+            options = options.spawn(Nervous(Mutex::new(chance.fork())));
+        }
+        Self {
+            engine: Engine::with_options(moody.clone(), options),
+            store,
+            moody,
+            permits,
+            many,
+            rejects: conflict == OnConflict::Reject,
+            held,
+            answered: Mutex::default(),
+            read: Mutex::default(),
+            told,
+            texts: AtomicU64::new(0),
+            figures: Mutex::default(),
+        }
+    }
+
+    fn count(&self, name: &str) {
+        self.figures.lock().unwrap().count(name);
+    }
+
+    fn call(id: &ConversationId) -> InConversation<Value> {
+        let text = "word ".repeat(10);
+        InConversation::new(id.clone(), json!({"model": "m", "messages": [{"role": "user", "content": text}]}))
+    }
+
+    async fn caller(self: Arc<Self>, number: u64, mut chance: Chance) -> Checked {
+        tokio::time::sleep(chance.time(Duration::from_secs(2))).await;
+        let panicked = |what: &'static str| Violation::new("dropping a call does not panic", what);
+        // A conversation of one's own, or one that several callers have.
+        let own = chance.once_in(3);
+        let id = match chance.below(3) {
+            _ if own => format!("own{number}"),
+            0 => format!("{SLOW}{}", chance.below(2)),
+            _ => format!("shared{}", chance.below(3)),
+        };
+        let id = ConversationId::new([&id]).unwrap();
+        let begun = Instant::now();
+        if chance.once_in(2) {
+            let patience = if own { Patience::Stays } else { Patience::any(&mut chance) };
+            let ended = wait(patience, Arc::clone(&self).unary(&id, chance.fork())).await.map_err(panicked)?;
+            self.count(if ended.is_some() { "unary calls answered" } else { "unary calls left" });
+            if own {
+                self.count("waits measured");
+                holds(begun.elapsed() < FAIR, "one conversation does not hold up another", || {
+                    format!("{:?}", begun.elapsed())
+                })?;
+            }
+            return Ok(());
+        }
+        let patience = Patience::any(&mut chance);
+        let ended = wait(patience, Arc::clone(&self).stream(&id, chance.fork())).await.map_err(panicked)?;
+        let Some(Ok((text, mut items))) = ended else {
+            self.count("streams left or refused");
+            return Ok(());
+        };
+        let reads = chance.below(8);
+        for _ in 0..reads {
+            if items.next().await.is_none() {
+                self.count("streams read");
+                self.read.lock().unwrap().push((id, text));
+                return Ok(());
+            }
+        }
+        if self.held && chance.once_in(2) {
+            tokio::time::sleep(KEPT).await;
+        }
+        self.count("streams broken off");
+        let_go(items).map_err(panicked)
+    }
+
+    fn unary(self: Arc<Self>, id: &ConversationId, mut chance: Chance) -> BoxFuture<'static, Result<Value, BoxError>> {
+        let (case, id, call) = (Arc::clone(&self), id.clone(), Self::call(id));
+        let model = service_fn(move |_: Value| {
+            let (case, id, time) = (Arc::clone(&case), id.clone(), chance.time(MODEL));
+            async move {
+                tokio::time::sleep(time).await;
+                let text = format!("a{}", case.texts.fetch_add(1, Relaxed));
+                case.answered.lock().unwrap().push((id, text.clone()));
+                Ok::<_, BoxError>(answer(&text))
+            }
+        });
+        let service = ServiceBuilder::new()
+            .layer(ChatHistoryLayer::from_engine(self.engine.clone(), Json::new()))
+            .layer(GlobalConcurrencyLimitLayer::with_semaphore(Arc::clone(&self.permits)))
+            .service(model);
+        service.oneshot(call).boxed()
+    }
+
+    fn stream(
+        self: Arc<Self>,
+        id: &ConversationId,
+        mut chance: Chance,
+    ) -> BoxFuture<'static, Result<(String, Items), BoxError>> {
+        let call = Self::call(id);
+        let text = format!("a{}", self.texts.fetch_add(1, Relaxed));
+        let said = text.clone();
+        let model = service_fn(move |_: Value| {
+            let pieces = [said.as_str(), "", "", "", ""].map(str::to_owned);
+            let end = json!({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]});
+            let usage = json!({"choices": [], "usage": {"prompt_tokens": 1, "completion_tokens": 1}});
+            let deltas =
+                pieces.into_iter().map(|piece| json!({"choices": [{"index": 0, "delta": {"content": piece}}]}));
+            let items: Vec<(Duration, Value)> =
+                deltas.chain([end, usage]).map(|item| (chance.time(MODEL), item)).collect();
+            let items = stream::iter(items).then(|(time, item)| async move {
+                tokio::time::sleep(time).await;
+                Ok::<_, BoxError>(item)
+            });
+            async move { Ok::<Items, BoxError>(items.boxed()) }
+        });
+        let service = ServiceBuilder::new()
+            .layer(ChatHistoryLayer::from_engine(self.engine.clone(), Json::new()))
+            .layer(GlobalConcurrencyLimitLayer::with_semaphore(Arc::clone(&self.permits)))
+            .service(model);
+        service.oneshot(call).map(|told| told.map(|items| (text, items))).boxed()
+    }
+
+    /// Nothing is left, everything is back, and what was told is true.
+    async fn end(self: &Arc<Self>) -> Checked<Figures> {
+        let drained = self.engine.drain(Duration::from_secs(600)).await;
+        drained.map_err(|error| Violation::new("drain ends", error.to_string()))?;
+        holds(self.engine.pending_saves() == 0, "no save is pending after a drain", String::new)?;
+        let free = self.permits.available_permits();
+        holds(free == self.many, "all permits come back", || format!("{free} of {}", self.many))?;
+        let told = std::mem::take(&mut *self.told.lock().unwrap());
+        let mut stored: BTreeMap<ConversationId, Vec<(String, String)>> = BTreeMap::new();
+        let answered = std::mem::take(&mut *self.answered.lock().unwrap());
+        let read = std::mem::take(&mut *self.read.lock().unwrap());
+        let all = told.iter().map(|told| &told.conversation).chain(answered.iter().chain(&read).map(|(id, _)| id));
+        for id in all {
+            if !stored.contains_key(id) {
+                stored.insert(id.clone(), self.log(id).await);
+            }
+        }
+        for one in &told {
+            self.check(one, &stored[&one.conversation])?;
+        }
+        for (id, text) in answered.iter().chain(&read) {
+            let times = stored[id].iter().filter(|(_, reply)| reply == text).count();
+            let lost = times == 0
+                && !self.rejects
+                && !told.iter().any(|told| told.conversation == *id && self.moody.panicked(&told.exchange));
+            holds(!lost && times < 2, "every complete answer is stored once", || {
+                format!("{text} of {id}: {times} times")
+            })?;
+        }
+        let mut figures = std::mem::take(&mut *self.figures.lock().unwrap());
+        told.iter().for_each(|told| figures.count(told.kind));
+        Ok(figures)
+    }
+
+    /// The exchanges of a conversation: id and reply.
+    async fn log(&self, id: &ConversationId) -> Vec<(String, String)> {
+        let exchanges = self.store.conversation(id).exchanges().await.unwrap();
+        let reply =
+            |exchange: &tower_chat_history::Exchange| exchange.messages.last().map(|last| last.text().into_owned());
+        exchanges.iter().map(|one| (one.exchange.id.to_string(), reply(&one.exchange).unwrap_or_default())).collect()
+    }
+
+    /// Whether what a report says is what the log has.
+    fn check(&self, told: &Told, log: &[(String, String)]) -> Checked {
+        let is_there = log.iter().any(|(id, _)| *id == told.exchange);
+        let right = match told.kind {
+            "stored" | "stored_incomplete" => is_there,
+            // All ids are generated ones: nobody else has recorded them.
+            "duplicate" => false,
+            "failed" => {
+                self.moody.panicked(&told.exchange) || self.rejects && told.error == Some("conflict") && !is_there
+            }
+            _ => !is_there,
+        };
+        holds(right, "what a report says is true", || {
+            format!("{} ({:?}), and the log has it: {is_there}", told.kind, told.error)
+        })
+    }
+}
+
+type Items = BoxStream<'static, Result<Value, BoxError>>;
+
+fn answer(text: &str) -> Value {
+    json!({"choices": [{"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}]})
+}

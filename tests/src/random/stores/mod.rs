@@ -1,0 +1,72 @@
+//! Random calls of a store by two handles: each answer has to be the model's, and so has the log in the end.
+
+mod calls;
+mod model;
+mod open;
+
+use tokio::runtime::Builder;
+use tower_chat_history::{ConversationId, Incarnation};
+
+use self::{model::Life, open::Opened};
+use super::{Checked, Figures, Ingredients, outcome::Violation};
+use crate::chance::Chance;
+
+/// Runs one case over a store in this process.
+pub(super) fn local(seed: u64, ingredients: &Ingredients) -> Checked<Figures> {
+    run(seed, ingredients, false)
+}
+
+/// Runs one case over a store on a server. Where none is installed, nothing is done.
+pub(super) fn remote(seed: u64, ingredients: &Ingredients) -> Checked<Figures> {
+    run(seed, ingredients, true)
+}
+
+fn run(seed: u64, ingredients: &Ingredients, remote: bool) -> Checked<Figures> {
+    let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let mut figures = Figures::default();
+        let opened = if remote { Opened::remote(seed).await } else { Some(Opened::local(seed).await) };
+        let Some(opened) = opened else {
+            figures.count("left out: no server");
+            return Ok(figures);
+        };
+        let mut chance = Chance::new(seed);
+        let name = opened.name;
+        let mut case = Case {
+            store: opened,
+            ingredients: ingredients.clone(),
+            // The cases of a process share a server.
+            id: ConversationId::new([&seed.to_string(), *chance.of(&["a", "a/b", "%2F", "ü", " "])]).unwrap(),
+            life: None,
+            ended: Vec::new(),
+            known: Vec::new(),
+            made: 0,
+            figures,
+            chance,
+        };
+        let calls = case.chance.between(20, 120);
+        for number in 0..calls {
+            case.call().await.map_err(|found| {
+                Violation::new("every store keeps the contract", format!("{name}, call {number}: {found}"))
+            })?;
+        }
+        case.figures.add(name, calls);
+        Ok(case.figures)
+    })
+}
+
+/// A conversation in a store, and what is expected of it.
+struct Case {
+    store: Opened,
+    ingredients: Ingredients,
+    id: ConversationId,
+    life: Option<Life>,
+    /// Incarnations that have ended.
+    ended: Vec<Incarnation>,
+    /// What a caller knows from earlier windows.
+    known: Vec<tower_chat_history::Known>,
+    /// How many exchanges were made.
+    made: u64,
+    figures: Figures,
+    chance: Chance,
+}

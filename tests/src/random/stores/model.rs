@@ -1,0 +1,181 @@
+//! The contract of stores as a model: what each call has to answer, written from the documentation of the traits.
+
+use std::collections::BTreeMap;
+
+use tower_chat_history::{
+    Compact, CompactionVersion, Cut, Exchange, Expect, Incarnation, Keep, Load, LoadLimit, Profile, Revision, Seq,
+    Traces,
+};
+
+/// A conversation.
+#[derive(Clone, Debug)]
+pub(super) struct Life {
+    pub(super) incarnation: Incarnation,
+    pub(super) first: u64,
+    pub(super) entries: Vec<Exchange>,
+    pub(super) compactions: BTreeMap<Profile, (CompactionVersion, Cut)>,
+}
+
+/// What becomes of a compaction.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Compacted {
+    Stored,
+    Kept,
+}
+
+/// How a call is refused: the kind of the error.
+pub(super) type Refused = &'static str;
+
+/// What a load answers.
+#[derive(Debug, PartialEq)]
+pub(super) enum Answer {
+    Absent,
+    Unchanged,
+    Recorded(u64),
+    /// From this position on, and whether the limit cut something off.
+    Window(u64, bool),
+}
+
+impl Life {
+    pub(super) const fn new(incarnation: Incarnation) -> Self {
+        Self { incarnation, first: 0, entries: Vec::new(), compactions: BTreeMap::new() }
+    }
+
+    pub(super) fn next(&self) -> u64 {
+        self.first + self.entries.len() as u64
+    }
+
+    pub(super) fn revision(&self) -> Revision {
+        Revision::new(self.incarnation, self.next()).beginning_at(Seq::new(self.first))
+    }
+
+    pub(super) fn at(&self, seq: u64) -> Option<&Exchange> {
+        self.entries.get(usize::try_from(seq.checked_sub(self.first)?).ok()?)
+    }
+
+    pub(super) fn version(&self, profile: &Profile) -> CompactionVersion {
+        self.compactions.get(profile).map_or(CompactionVersion::NONE, |(version, _)| *version)
+    }
+
+    /// Where an exchange with that id stands.
+    pub(super) fn find(&self, id: &tower_chat_history::ExchangeId) -> Option<u64> {
+        self.entries.iter().position(|exchange| exchange.id == *id).map(|at| self.first + at as u64)
+    }
+
+    /// Whether a compaction may be stored in a log of that length, and what becomes of it.
+    pub(super) fn compact(&self, compact: &Compact, log: &[Exchange]) -> Result<Compacted, Refused> {
+        if compact.replaces != self.version(&compact.profile) {
+            return Ok(Compacted::Kept);
+        }
+        let (cut, len) = (&compact.cut, self.first + log.len() as u64);
+        let stored = self.compactions.get(&compact.profile).map(|(_, cut)| cut.clone()).unwrap_or_default();
+        let start = cut.window_start.get();
+        let opens = match start.checked_sub(self.first) {
+            Some(at) => {
+                usize::try_from(at).ok().and_then(|at| log.get(at)).is_some_and(|exchange| exchange.continues.is_none())
+            }
+            None => true,
+        };
+        let goes_back = cut.window_start < stored.window_start
+            || cut.rounds_start < stored.rounds_start
+            || cut.cleared_before < stored.cleared_before
+            || cut.covers_to() < stored.covers_to();
+        let beyond = start >= len || cut.rounds_start.get() > len || cut.cleared_before.get() > len;
+        let wrong = goes_back || beyond || cut.covers_to() > cut.window_start || start > 0 && !opens;
+        if wrong { Err("compaction") } else { Ok(Compacted::Stored) }
+    }
+
+    /// What a load answers.
+    pub(super) fn load(&self, load: &Load) -> Answer {
+        if let Some(seq) = load.exchange.as_ref().and_then(|id| self.find(id)) {
+            return Answer::Recorded(seq);
+        }
+        if let Some(known) = &load.known {
+            let newest = known.newest.is_none() || known.newest.as_ref() == self.entries.last().map(|last| &last.id);
+            if known.revision == self.revision() && known.compaction == self.version(&load.profile) && newest {
+                return Answer::Unchanged;
+            }
+        }
+        let cut = self.compactions.get(&load.profile).map_or(0, |(_, cut)| cut.window_start.get());
+        let start = cut.max(self.first);
+        let (from, truncated) = self.limited(start, load.limit);
+        Answer::Window(from, truncated)
+    }
+
+    /// Where the newest turns begin that fit a limit. An exchange counts as a message at least.
+    fn limited(&self, start: u64, limit: LoadLimit) -> (u64, bool) {
+        let (mut from, mut messages, mut bytes) = (None, 0, 0);
+        for seq in (start..self.next()).rev() {
+            let Some(exchange) = self.at(seq) else { break };
+            messages += exchange.messages.len().max(1);
+            bytes += exchange.messages.iter().map(tower_chat_history::Message::bytes).sum::<usize>();
+            let over = messages > limit.messages() || bytes > limit.bytes();
+            if let (true, Some(from)) = (over, from) {
+                return (from, true);
+            }
+            if exchange.continues.is_none() {
+                from = Some(seq);
+            }
+        }
+        (start, false)
+    }
+
+    /// Where a log begins of which that much is to stay.
+    pub(super) fn pruned(&self, keep: Keep) -> u64 {
+        let openings = (self.first..self.next()).filter(|seq| self.at(*seq).is_some_and(Exchange::opens_turn));
+        let openings: Vec<u64> = openings.collect();
+        let Some(newest) = openings.last().copied() else { return self.first };
+        let messages =
+            |from: u64| (from..self.next()).filter_map(|seq| self.at(seq)).map(|one| one.messages.len()).sum::<usize>();
+        match keep {
+            Keep::From(from) => openings.iter().copied().rfind(|seq| *seq <= from.get()).unwrap_or(self.first),
+            Keep::LastTurns(turns) => {
+                let at = openings.len().saturating_sub(turns.max(1));
+                openings.get(at).copied().unwrap_or(newest)
+            }
+            Keep::LastMessages(most) => openings.iter().copied().find(|seq| messages(*seq) <= most).unwrap_or(newest),
+            _ => self.first,
+        }
+    }
+
+    /// Takes off what stands before.
+    pub(super) fn prune(&mut self, from: u64) {
+        let removed = usize::try_from(from - self.first).unwrap_or_default();
+        self.entries.drain(..removed);
+        self.first = from;
+    }
+
+    /// Forgets what tells of what was removed.
+    pub(super) fn forget_traces(&mut self, traces: Traces, incarnation: Incarnation) {
+        if traces == Traces::Remove && self.first > 0 {
+            self.incarnation = incarnation;
+            self.compactions.retain(|_, (_, cut)| cut.summary.is_none());
+            self.compactions.values_mut().for_each(|(version, _)| *version = version.next());
+        }
+    }
+
+    /// Takes off what stands from there on.
+    pub(super) fn truncate(&mut self, from: u64, incarnation: Incarnation) {
+        self.entries.truncate(usize::try_from(from.saturating_sub(self.first)).unwrap_or_default());
+        self.incarnation = incarnation;
+        let end = Seq::new(from);
+        self.compactions.retain(|_, (_, cut)| cut.window_start < end && cut.covers_to() <= end);
+        for (version, cut) in self.compactions.values_mut() {
+            *version = version.next();
+            cut.rounds_start = cut.rounds_start.min(end);
+            cut.cleared_before = cut.cleared_before.min(end);
+        }
+    }
+}
+
+/// Whether a log is what is expected of it.
+pub(super) fn expected(expect: Expect, life: Option<&Life>) -> Result<(), Refused> {
+    match (expect, life) {
+        (Expect::AnyOrCreate, _) | (Expect::Absent, None) => Ok(()),
+        (Expect::AnyIn(incarnation), Some(life)) if life.incarnation == incarnation => Ok(()),
+        (Expect::AnyIn(_) | Expect::Exactly(_), None) | (Expect::AnyIn(_), Some(_)) => Err("gone"),
+        (Expect::Exactly(revision), Some(life)) if revision.incarnation() != life.incarnation => Err("gone"),
+        (Expect::Exactly(revision), Some(life)) if revision.version() == life.next() => Ok(()),
+        (Expect::Absent | Expect::Exactly(_), Some(_)) => Err("conflict"),
+    }
+}

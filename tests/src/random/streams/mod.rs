@@ -1,0 +1,128 @@
+//! Replies whole and in any pieces, through every integration: what is stored is what the provider said.
+
+mod integrations;
+mod reply;
+
+use serde_json::{Map, Value};
+use tokio::runtime::Builder;
+use tower_chat_history::{ConversationId, Engine, HistoryStoreExt as _, MemoryStore, Message, TurnInput};
+
+use self::{
+    integrations::{Came, Integration, call},
+    reply::{Oddity, Said},
+};
+use super::{
+    Checked, Figures, Ingredients,
+    outcome::{Violation, holds},
+    rules::{check_prompt, shorten},
+};
+use crate::chance::Chance;
+
+/// Runs one case.
+pub(super) fn run(seed: u64, ingredients: &Ingredients) -> Checked<Figures> {
+    let runtime = Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
+    runtime.block_on(async {
+        let mut chance = Chance::new(seed);
+        let mut figures = Figures::default();
+        for _ in 0..8 {
+            let said = Said::any(&mut chance, ingredients);
+            for integration in Integration::ALL {
+                if !integration.can_have(said.oddity) {
+                    continue;
+                }
+                one(integration, &said, &mut chance, &mut figures).await?;
+            }
+        }
+        Ok(figures)
+    })
+}
+
+async fn one(integration: Integration, said: &Said, chance: &mut Chance, figures: &mut Figures) -> Checked {
+    let store = MemoryStore::new();
+    let tell = |violation: Violation| {
+        Violation::new("one reply, one message", format!("{integration:?} {:?}: {violation}", said.oddity))
+    };
+    if chance.once_in(3) {
+        let came = call(integration, &store, said, &[said.whole(chance)], None, chance).await;
+        figures.count("whole replies");
+        return check(integration, said, &store, &came, true).await.map_err(tell);
+    }
+    let (pieces, complete) = said.pieces(chance);
+    let end = if chance.once_in(3) { Some(chance.index(complete)) } else { None };
+    let sent = &pieces[..end.unwrap_or(pieces.len())];
+    let came = call(integration, &store, said, sent, Some(end.is_none()), chance).await;
+    if end.is_some() {
+        figures.count("streams that break off");
+        let stored = messages(&store).await;
+        return holds(stored.is_empty() && came.outcome != "stored", "what broke off is not complete", || {
+            format!(
+                "{integration:?} {:?}: {} with {}",
+                said.oddity,
+                came.outcome,
+                stored.iter().map(shorten).collect::<Vec<_>>().join(", ")
+            )
+        });
+    }
+    figures.count("streams");
+    check(integration, said, &store, &came, false).await.map_err(tell)
+}
+
+async fn messages(store: &MemoryStore) -> Vec<Message> {
+    store.conversation(&id()).messages().await.unwrap()
+}
+
+fn id() -> ConversationId {
+    ConversationId::new(["c"]).unwrap()
+}
+
+/// Whether what is stored is what was said, and whether the conversation can go on.
+async fn check(integration: Integration, said: &Said, store: &MemoryStore, came: &Came, whole: bool) -> Checked {
+    holds(came.unchanged, "what passes is not changed", String::new)?;
+    let stored = messages(store).await;
+    let reply = stored.get(1).filter(|_| stored.len() == 2 && came.outcome == "stored");
+    let Some(reply) = reply else {
+        return Err(Violation::new(
+            "a complete reply is stored",
+            format!("{} with {} messages", came.outcome, stored.len()),
+        ));
+    };
+    let json: Map<String, Value> =
+        serde_json::from_str(reply.json()).map_err(|error| Violation::new("a message is JSON", error.to_string()))?;
+    holds(json.get("role").is_some_and(|role| role == "assistant"), "a reply is the assistant's", || shorten(reply))?;
+    if said.oddity != Oddity::MissingId {
+        let (was, is) = (normal(&said.message, said, integration, whole), normal(&json, said, integration, whole));
+        holds(was == is, "the stored message is the provider's", || {
+            let shown = |fields: &Map<String, Value>| {
+                Value::from(fields.clone()).to_string().chars().take(500).collect::<String>()
+            };
+            format!("whole {whole}: said {}, stored {}", shown(&was), shown(&is))
+        })?;
+    }
+    // Whatever was stored, the conversation goes on with a valid prompt.
+    let engine = Engine::new(store.clone());
+    let next = engine.begin(TurnInput::new(id(), [Message::user("and?")])).await;
+    let turn = next.map_err(|error| Violation::new("a conversation goes on", error.to_string()))?;
+    check_prompt(turn.context())
+}
+
+/// A message without what may differ: nulls, the types that a call of a function has anyway, and what types cannot carry.
+fn normal(fields: &Map<String, Value>, said: &Said, integration: Integration, whole: bool) -> Map<String, Value> {
+    let mut fields = fields.clone();
+    fields.retain(|_, value| !value.is_null());
+    if fields.get("content").is_some_and(|content| content == "") {
+        fields.remove("content");
+    }
+    fields.remove("role");
+    for call in fields.get_mut("tool_calls").and_then(Value::as_array_mut).into_iter().flatten() {
+        if let Some(call) = call.as_object_mut() {
+            call.remove("type");
+            if said.oddity == Oddity::WholeCalls && !whole {
+                call.remove("id");
+            }
+        }
+    }
+    if integration == Integration::Typed {
+        fields.retain(|name, _| matches!(name.as_str(), "content" | "tool_calls" | "refusal"));
+    }
+    fields
+}
