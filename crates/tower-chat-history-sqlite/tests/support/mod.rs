@@ -11,10 +11,21 @@ use std::{
 use rusqlite::Connection;
 use tempfile::TempDir;
 use tower_chat_history_core::{
-    Append, Appended, ConversationId, Exchange, ExchangeId, Expect, HistoryStore, Load, Loaded, Message, StoreError,
-    Window,
+    Append, Appended, ConversationId, Exchange, ExchangeId, Expect, HistoryStore, HistoryStoreExt, Load, Loaded,
+    Message, Seq, StoreError, Window,
 };
 use tower_chat_history_sqlite::SqliteStore;
+
+/// Names that SQLite would take for URIs if they were handed to it as they are.
+pub(crate) const NO_URIS: [&str; 7] = [
+    "file:x.db",
+    "file:a%20b.db",
+    "file:y.db?nolock=1",
+    "file::memory:?cache=shared",
+    "file:z.db?mode=memory",
+    "file:victim.db?",
+    "FILE:u.db#fragment",
+];
 
 /// A directory of its own for each test, and the database's path in it.
 pub(crate) struct Place {
@@ -85,4 +96,35 @@ pub(crate) fn begin<'a, T: Send + 'a>(call: impl Future<Output = Result<T, Store
         Poll::Pending => call,
         Poll::Ready(result) => Box::pin(std::future::ready(result)),
     }
+}
+
+/// Two conversations of three exchanges, the first of which is changed by `sql`.
+pub(crate) async fn damaged(sql: &str) -> (Place, SqliteStore, ConversationId) {
+    let place = Place::new();
+    let store = place.open().await;
+    for name in ["damaged", "whole"] {
+        for text in ["one", "two", "three"] {
+            say(&store, &conversation(name), text).await;
+        }
+    }
+    place.connect().execute_batch(sql).unwrap();
+    (place, store, conversation("damaged"))
+}
+
+/// Checks that loads and reads fail with an error that names the position, and quotes nothing.
+pub(crate) async fn is_corrupt_at(
+    store: &SqliteStore,
+    id: &ConversationId,
+    position: u64,
+) -> Box<dyn std::error::Error> {
+    let read = store.conversation(id).messages().await.unwrap_err();
+    let load = store.load(id, Load::new()).await.unwrap_err();
+    for error in [&read, &load] {
+        let named = matches!(error, StoreError::Corrupt { conversation, seq, .. }
+            if conversation == id && *seq == Seq::new(position));
+        assert!(named, "{error:?}");
+        assert!(!format!("{error:?} {error}").contains("secret"), "{error:?}");
+    }
+    assert_eq!(texts(&window(store, &conversation("whole")).await), ["one", "two", "three"]);
+    load.into()
 }

@@ -1,0 +1,235 @@
+//! Rows whose numbers cannot be, and records in the rows of others.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use support::{Place, append, conversation, damaged, is_corrupt_at, say, texts, window};
+use tower_chat_history_core::{
+    Append, ConversationId, Exchange, ExchangeId, Expect, HistoryStore, HistoryStoreExt, Load, Loaded, Profile, Seq,
+    StoreError, Window,
+};
+use tower_chat_history_sqlite::SqliteStore;
+
+/// Each of these writes numbers that cannot be into the row of the damaged conversation, which has three exchanges.
+const COUNTERS: [&str; 14] = [
+    "len = 2",
+    "len = 4",
+    "len = 0",
+    "len = -1",
+    "len = 1 << 40",
+    "version = 2",
+    "version = -3",
+    "version = 4",
+    "first = 3",
+    "first = 9",
+    "first = -1",
+    "len = 2, version = 2",
+    "len = 4, version = 4",
+    "first = 1",
+];
+
+#[tokio::test]
+async fn damaged_counters_of_a_conversation_are_an_error_of_loads_and_reads() {
+    for damage in COUNTERS.into_iter().chain(["incarnation = x'00'", "incarnation = x''"]) {
+        let (_place, store, id) = damaged(&format!("UPDATE conversation SET {damage} WHERE id = 1")).await;
+        let read = store.conversation(&id).messages().await.unwrap_err();
+        let load = store.load(&id, Load::new()).await.unwrap_err();
+        for error in [read, load] {
+            let named = matches!(&error, StoreError::Corrupt { conversation, .. } if *conversation == id);
+            assert!(named, "{damage}: {error:?}");
+        }
+        assert_eq!(texts(&window(&store, &conversation("whole")).await), ["one", "two", "three"]);
+        store.delete(&id).await.unwrap();
+        assert_eq!(store.load(&id, Load::new()).await.unwrap(), Loaded::Absent);
+        assert_eq!(say(&store, &id, "again").await.seq, Seq::FIRST);
+        assert_eq!(texts(&window(&store, &conversation("whole")).await), ["one", "two", "three"]);
+    }
+}
+
+/// The load, the read and the answer to each: what was stored, or an error that names the conversation.
+async fn is_whole_or_corrupt(store: &SqliteStore, id: &ConversationId, whole: &Window, damage: &str) -> bool {
+    let load = store.load(id, Load::new()).await;
+    let read = store.conversation(id).exchanges().await;
+    for error in load.as_ref().err().into_iter().chain(read.as_ref().err()) {
+        assert!(matches!(error, StoreError::Corrupt { conversation, .. } if conversation == id), "{damage}: {error:?}");
+    }
+    let loaded = load.is_ok();
+    assert_eq!(loaded, read.is_ok(), "{damage}");
+    if let (Ok(load), Ok(read)) = (load, read) {
+        assert_eq!((load, &read), (Loaded::Window(whole.clone()), &whole.exchanges), "{damage}");
+    }
+    loaded
+}
+
+#[tokio::test]
+async fn no_numbers_of_a_conversation_make_its_history_another_one() {
+    let (place, store, id) = damaged("").await;
+    let (whole, other) = (window(&store, &id).await, place.connect());
+    other.execute_batch("PRAGMA synchronous = off").unwrap();
+    let mut accepted = Vec::new();
+    for len in -1..=5 {
+        for version in -1..=5 {
+            for first in -1..=5 {
+                let sql = "UPDATE conversation SET len = ?1, version = ?2, first = ?3 WHERE id = 1";
+                other.execute(sql, [len, version, first]).unwrap();
+                if is_whole_or_corrupt(&store, &id, &whole, &format!("{len} {version} {first}")).await {
+                    accepted.push((len, version, first));
+                }
+            }
+        }
+    }
+    assert_eq!(accepted, [(3, 3, 0)]);
+}
+
+#[tokio::test]
+async fn no_numbers_of_an_exchange_make_its_history_another_one() {
+    let (place, store, id) = damaged("").await;
+    let (whole, other) = (window(&store, &id).await, place.connect());
+    other.execute_batch("PRAGMA synchronous = off").unwrap();
+    for seq in 0..3 {
+        for column in ["messages", "bytes", "continues"] {
+            let mut accepted = 0;
+            let sql = format!("SELECT {column} FROM exchange WHERE conversation = 1 AND seq = {seq}");
+            let before: Option<i64> = other.query_row(&sql, [], |row| row.get(0)).unwrap();
+            let update = format!("UPDATE exchange SET {column} = ?1 WHERE conversation = 1 AND seq = {seq}");
+            for number in [i64::MIN, -1, 0, 1, 2, 3, 66, 68, 4 << 20, i64::MAX] {
+                other.execute(&update, [number]).unwrap();
+                let damage = format!("{column} = {number} at {seq}");
+                accepted += u8::from(is_whole_or_corrupt(&store, &id, &whole, &damage).await);
+            }
+            assert!(accepted <= 1);
+            other.execute(&update, [before]).unwrap();
+            assert!(is_whole_or_corrupt(&store, &id, &whole, "nothing").await);
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_append_does_not_overwrite_what_damaged_counters_hide() {
+    let (place, store, id) = damaged("UPDATE conversation SET len = 2, version = 2 WHERE id = 1").await;
+    let refused = store.append(&id, append("four")).await.unwrap_err();
+    assert!(matches!(&refused, StoreError::Corrupt { seq, .. } if *seq == Seq::new(2)), "{refused:?}");
+    // Nor is the exchange that is hidden taken for one that was stored before.
+    let hidden = store_exchange_id(&place, 2);
+    let again = Append::new(Expect::AnyOrCreate, Exchange::new(hidden.clone(), []));
+    let refused = store.append(&id, again).await.unwrap_err();
+    assert!(matches!(refused, StoreError::Corrupt { .. }), "{refused:?}");
+    let refused = store.load(&id, Load::new().exchange(hidden)).await.unwrap_err();
+    assert!(matches!(refused, StoreError::Corrupt { .. }), "{refused:?}");
+}
+
+fn store_exchange_id(place: &Place, seq: u64) -> ExchangeId {
+    let sql = "SELECT id FROM exchange WHERE conversation = 1 AND seq = ?1";
+    let id: String = place.connect().query_row(sql, [seq.cast_signed()], |row| row.get(0)).unwrap();
+    ExchangeId::new(id).unwrap()
+}
+
+#[tokio::test]
+async fn a_pruned_log_whose_beginning_comes_back_is_an_error() {
+    let (place, store, id) = damaged("").await;
+    store.conversation(&id).keep_last_turns(1).await.unwrap();
+    let sql = "UPDATE exchange SET place = (1 << 32) + 1 WHERE conversation = 2 AND seq = 2";
+    place.connect().execute_batch(sql).unwrap();
+    for error in [store.load(&id, Load::new()).await.unwrap_err(), store.read(&id, Seq::FIRST, 9).await.unwrap_err()] {
+        assert!(matches!(&error, StoreError::Corrupt { seq, .. } if *seq == Seq::new(1)), "{error:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_record_that_belongs_to_another_exchange_is_an_error() {
+    for position in [0, 1, 2] {
+        let sql = format!(
+            "UPDATE exchange SET body = (SELECT body FROM exchange WHERE conversation = 2 AND seq = {position})
+             WHERE conversation = 1 AND seq = {position}"
+        );
+        let (place, store, id) = damaged(&sql).await;
+        is_corrupt_at(&store, &id, position).await;
+        let again = Load::new().exchange(store_exchange_id(&place, position));
+        let error = store.load(&id, again).await.unwrap_err();
+        assert!(matches!(error, StoreError::Corrupt { .. }), "{error:?}");
+    }
+}
+
+#[tokio::test]
+async fn columns_that_do_not_agree_with_the_record_are_an_error() {
+    for damage in ["messages = 3", "messages = -2", "bytes = bytes - 1", "bytes = -1", "continues = 0", "id = 'other'"]
+    {
+        let sql = format!("UPDATE exchange SET {damage} WHERE conversation = 1 AND seq = 1");
+        let (_place, store, id) = damaged(&sql).await;
+        is_corrupt_at(&store, &id, 1).await;
+    }
+}
+
+#[tokio::test]
+async fn a_prune_does_not_believe_damaged_counters() {
+    for number in [-2, 1_000] {
+        let sql = format!(
+            "UPDATE exchange SET messages = {number} WHERE conversation = 1 AND seq = 1;
+             UPDATE conversation SET first = 9 WHERE id = 2"
+        );
+        prune_is_refused(&sql).await;
+    }
+}
+
+async fn prune_is_refused(sql: &str) {
+    let (_place, store, id) = damaged(sql).await;
+    let refused = store.conversation(&id).keep_last_messages(4).await.unwrap_err();
+    assert!(matches!(refused, StoreError::Corrupt { .. }), "{refused:?}");
+    let refused = store.conversation(&conversation("whole")).keep_last_turns(1).await.unwrap_err();
+    assert!(matches!(refused, StoreError::Corrupt { .. }), "{refused:?}");
+}
+
+#[tokio::test]
+async fn a_compaction_that_cannot_be_of_its_log_is_an_error() {
+    let cut = |window: u64, rounds: u64, covers: u64| {
+        format!(
+            r#"{{"v":1,"window_start":{window},"rounds_start":{rounds},"cleared_before":0,
+                "summary":{{"text":"secret","covers_to":{covers}}}}}"#
+        )
+    };
+    let bodies = [
+        (1, cut(3, 3, 0)),
+        (1, cut(u64::MAX, u64::MAX, 0)),
+        (1, cut(1, 4, 0)),
+        (1, cut(1, 1, 2)),
+        (0, cut(1, 1, 1)),
+        (-1, cut(1, 1, 1)),
+        (1, cut(2, 2, 0)),
+        (1, r#"{"v":0,"window_start":1,"rounds_start":1,"cleared_before":0}"#.to_owned()),
+        (1, r#"{"v":4294967296,"window_start":1,"rounds_start":1,"cleared_before":0}"#.to_owned()),
+    ];
+    for (version, body) in bodies {
+        // Exchange 2 continues another one, so no window starts there.
+        let sql = "UPDATE exchange SET continues = 1, body = json_set(body, '$.continues', 1)
+                   WHERE conversation = 1 AND seq = 2";
+        let (place, store, id) = damaged(sql).await;
+        place.connect().execute("INSERT INTO compaction VALUES (1, 'default', ?1, ?2)", (version, &body)).unwrap();
+        let load = store.load(&id, Load::new()).await.unwrap_err();
+        let stays = matches!(load, StoreError::CorruptCompaction { .. });
+        assert!(stays && !format!("{load:?}").contains("secret"), "{version} {body}: {load:?}");
+        assert_eq!(store.conversation(&id).messages().await.unwrap().len(), 6);
+    }
+}
+
+#[tokio::test]
+async fn a_compaction_that_is_no_text_is_an_error_of_its_profile_only() {
+    let sql = "INSERT INTO compaction VALUES (1, 'default', 1, CAST(x'ff00ff' AS TEXT))";
+    let (_place, store, id) = damaged(sql).await;
+    let error = store.load(&id, Load::new()).await.unwrap_err();
+    assert!(matches!(error, StoreError::CorruptCompaction { .. }), "{error:?}");
+    let other = Load::new().profile(Profile::new("other").unwrap());
+    assert!(matches!(store.load(&id, other).await.unwrap(), Loaded::Window(_)));
+}
+
+#[tokio::test]
+async fn record_versions_that_are_none_and_newer_ones_are_told_apart() {
+    for (version, says) in [("0", "malformed"), ("2", "version 2"), ("4294967296", "version 4294967296")] {
+        let sql = format!(
+            "UPDATE exchange SET body = replace(body, '\"v\":1', '\"v\":{version}')
+             WHERE conversation = 1 AND seq = 1"
+        );
+        let (_place, store, id) = damaged(&sql).await;
+        let error = is_corrupt_at(&store, &id, 1).await;
+        assert!(error.source().unwrap().to_string().contains(says), "{error:?}");
+    }
+}
