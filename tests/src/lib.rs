@@ -1,10 +1,12 @@
-//! What the tests over every store share: the stores, a chat through the typed door, and short forms to compare.
+//! What the tests share: the stores, a chat through the typed integration, short forms to compare, and the random tests.
 
 // Assertions are what this crate is for.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::missing_panics_doc)]
 
+pub mod chance;
 mod chat;
 mod property;
+pub mod random;
 pub mod servers;
 mod short;
 mod storage;

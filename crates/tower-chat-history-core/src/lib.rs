@@ -49,7 +49,7 @@ pub use self::{
     conversation_id::{ConversationId, ConversationIdError},
     exchange::{Exchange, Recorded, TokenCounts, Usage},
     exchange_id::{ExchangeId, ExchangeIdError},
-    message::{Content, Message, MessageError, Role, ToolCall},
+    message::{Content, ForeignShape, Message, MessageError, Role, ToolCall},
     profile::{Profile, ProfileError},
     record::RecordError,
     revision::{Incarnation, Revision, RevisionError},

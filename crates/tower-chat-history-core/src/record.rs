@@ -2,17 +2,41 @@
 //!
 //! Every store that writes bytes writes this form, so a log can move from one store to another. It is text: JSON columns
 //! of databases reorder keys and refuse `\u0000`.
+//!
+//! A record begins with the number of its version. Before release 0.1.0 a version changes in place. From 0.1.0 on it does not:
+//! another form gets the next number and a reader of its own, the readers of older versions stay, and so do the frozen samples
+//! of them in the tests.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
 
 use crate::{Cut, Exchange, ExchangeId, Message, Seq, Timestamp, TokenCounts, Usage};
 
-/// The version this crate writes, and the newest it reads.
-const VERSION: u32 = 1;
+/// The version this crate writes, of exchanges and of cuts.
+const VERSION: u64 = 1;
+
+/// Reads a record of one version: the version that stands in it, and what it says.
+type Reader<T> = fn(&str) -> Result<(Version, T), serde_json::Error>;
+
+/// The readers of the versions from 1 on. The last one is that of [`VERSION`].
+const EXCHANGES: &[Reader<Exchange>] = &[exchange_1];
+const CUTS: &[Reader<Cut>] = &[cut_1];
+
+/// The number of a version, from 1. It has 64 bits so that any newer version can be named.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Version(u64);
+
+impl<'de> Deserialize<'de> for Version {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        match u64::deserialize(deserializer)? {
+            0 => Err(D::Error::custom("there is no version 0")),
+            version => Ok(Self(version)),
+        }
+    }
+}
 
 #[derive(Serialize)]
 struct Written<'a> {
-    v: u32,
+    v: u64,
     id: &'a ExchangeId,
     at: Timestamp,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -32,7 +56,7 @@ struct Written<'a> {
 
 #[derive(Deserialize)]
 struct Read {
-    v: u32,
+    v: Version,
     id: ExchangeId,
     at: Timestamp,
     continues: Option<Seq>,
@@ -47,7 +71,7 @@ struct Read {
 
 #[derive(Deserialize)]
 struct Versioned {
-    v: u32,
+    v: Version,
 }
 
 impl Exchange {
@@ -70,18 +94,22 @@ impl Exchange {
     ///
     /// When the text is no such record, or one of a newer version than this crate knows.
     pub fn decode(record: &str) -> Result<Self, RecordError> {
-        let Read { v, id, at, continues, messages, tokens, model, finish_reason, usage, incomplete } = read(record)?;
-        known(v)?;
-        let exchange = Self { id, at, continues, messages, tokens, model, finish_reason, usage, incomplete };
+        let exchange = read(record, EXCHANGES)?;
         exchange.share_counts();
         Ok(exchange)
     }
 }
 
+fn exchange_1(record: &str) -> Result<(Version, Exchange), serde_json::Error> {
+    let Read { v, id, at, continues, messages, tokens, model, finish_reason, usage, incomplete } =
+        serde_json::from_str(record)?;
+    Ok((v, Exchange { id, at, continues, messages, tokens, model, finish_reason, usage, incomplete }))
+}
+
 /// A cut as it is stored.
 #[derive(Serialize, Deserialize)]
-struct Versionable<C> {
-    v: u32,
+struct Versionable<V, C> {
+    v: V,
     #[serde(flatten)]
     cut: C,
 }
@@ -102,22 +130,39 @@ impl Cut {
     ///
     /// When the text is no such record, or one of a newer version than this crate knows.
     pub fn decode(record: &str) -> Result<Self, RecordError> {
-        let Versionable { v, cut } = read(record)?;
-        known(v)?;
-        Ok(cut)
+        read(record, CUTS)
     }
 }
 
-/// Reads a record. One that a newer version wrote need not have this version's form.
-fn read<'a, R: Deserialize<'a>>(record: &'a str) -> Result<R, RecordError> {
-    serde_json::from_str(record).map_err(|malformed| {
-        let version = serde_json::from_str(record).map_or(VERSION, |Versioned { v }| v);
-        known(version).err().unwrap_or_else(|| RecordError::malformed(malformed))
-    })
+fn cut_1(record: &str) -> Result<(Version, Cut), serde_json::Error> {
+    let Versionable { v, cut } = serde_json::from_str(record)?;
+    Ok((v, cut))
 }
 
-fn known(version: u32) -> Result<(), RecordError> {
-    if version > VERSION { Err(RecordError::Newer { version }) } else { Ok(()) }
+/// Reads a record by the reader of its version. Most records have the newest version, and are read once.
+fn read<T>(record: &str, readers: &[Reader<T>]) -> Result<T, RecordError> {
+    let known = readers.len() as u64;
+    let newest = readers.last().map(|newest| newest(record));
+    let malformed = match newest {
+        Some(Ok((Version(version), value))) if version == known => return Ok(value),
+        Some(Err(malformed)) => Some(malformed),
+        // Another version's record may have this form too.
+        Some(Ok(_)) | None => None,
+    };
+    // A record of another version need not have the newest form.
+    let Version(version) = match serde_json::from_str(record) {
+        Ok(Versioned { v }) => v,
+        Err(unversioned) => return Err(RecordError::malformed(malformed.unwrap_or(unversioned))),
+    };
+    if version > known {
+        return Err(RecordError::Newer { version, known });
+    }
+    if let Some(malformed) = malformed.filter(|_| version == known) {
+        return Err(RecordError::malformed(malformed));
+    }
+    let reader = usize::try_from(version - 1).ok().and_then(|index| readers.get(index));
+    let reader = reader.ok_or(RecordError::Newer { version, known })?;
+    reader(record).map(|(_, value)| value).map_err(RecordError::malformed)
 }
 
 /// A stored record that cannot be read. It never quotes the record.
@@ -133,10 +178,12 @@ pub enum RecordError {
         column: usize,
     },
     /// The record was written by a newer version of this library.
-    #[error("the record has version {version}, and this library reads up to {VERSION}")]
+    #[error("the record has version {version}, and this library reads up to {known}")]
     Newer {
         /// The record's version.
-        version: u32,
+        version: u64,
+        /// The newest version that this library reads.
+        known: u64,
     },
 }
 
@@ -174,7 +221,7 @@ mod tests {
         }
     }
 
-    /// Stores keep this text for years: a change here is a new version with a reader for the old one.
+    /// From release 0.1.0 on, a change here is a new version with a reader for this one.
     #[test]
     fn version_1_is_frozen() {
         let mut exchange = full();
@@ -192,7 +239,7 @@ mod tests {
         let text =
             r#"{"v":1,"window_start":2,"rounds_start":2,"cleared_before":2,"summary":{"text":"s","covers_to":1}}"#;
         assert_eq!((cut.encode().unwrap().as_str(), Cut::decode(text).unwrap()), (text, cut));
-        assert!(matches!(Cut::decode(&text.replacen('1', "2", 1)), Err(RecordError::Newer { version: 2 })));
+        assert!(matches!(Cut::decode(&text.replacen('1', "2", 1)), Err(RecordError::Newer { version: 2, known: 1 })));
         assert!(Cut::decode("{}").is_err());
     }
 
@@ -200,13 +247,64 @@ mod tests {
     fn newer_and_damaged_records_are_told_apart_without_quoting_them() {
         let as_now = full().encode().unwrap().replacen("\"v\":1", "\"v\":2", 1);
         for newer in [r#"{"v":2,"secret":1}"#, &as_now] {
-            assert!(matches!(Exchange::decode(newer), Err(RecordError::Newer { version: 2 })), "{newer}");
+            assert!(matches!(Exchange::decode(newer), Err(RecordError::Newer { version: 2, known: 1 })), "{newer}");
         }
         let unversioned = full().encode().unwrap().replacen("\"v\":1,", "", 1);
         assert!(Exchange::decode(&unversioned).is_err());
         for damaged in ["", "secret", "{\"v\":1}", &full().encode().unwrap()[..40]] {
             let error = Exchange::decode(damaged).unwrap_err();
             assert!(matches!(error, RecordError::Malformed { .. }) && !error.to_string().contains("secret"), "{error}");
+        }
+    }
+
+    #[test]
+    fn the_newest_reader_is_that_of_what_is_written() {
+        assert_eq!((EXCHANGES.len() as u64, CUTS.len() as u64), (VERSION, VERSION));
+    }
+
+    #[test]
+    fn a_version_is_a_number_from_1_and_any_larger_one_is_newer() {
+        let (exchange, cut) = (full().encode().unwrap(), Cut::default().encode().unwrap());
+        let with = |record: &str, version: &str| record.replacen("\"v\":1", &format!("\"v\":{version}"), 1);
+        let both = |version: &str| {
+            let exchange = Exchange::decode(&with(&exchange, version)).unwrap_err();
+            [exchange, Cut::decode(&with(&cut, version)).unwrap_err()]
+        };
+        for newer in [2, 4_294_967_295, 4_294_967_296, u64::MAX] {
+            for error in both(&newer.to_string()) {
+                assert!(matches!(error, RecordError::Newer { version, known: 1 } if version == newer), "{error:?}");
+            }
+        }
+        for none in ["0", "-1", "1.0", "null", "\"1\"", "[]", "18446744073709551616"] {
+            for error in both(none) {
+                assert!(matches!(error, RecordError::Malformed { line: 1, .. }), "{none}: {error:?}");
+            }
+        }
+    }
+
+    /// A step that does not exist yet: version 2 would say `start` for `window_start`, and nothing else.
+    #[test]
+    fn a_later_version_reads_the_older_ones_and_refuses_newer_ones() {
+        #[derive(Deserialize)]
+        struct Next {
+            v: Version,
+            start: Seq,
+        }
+        let next: Reader<Cut> = |record| {
+            let Next { v, start } = serde_json::from_str(record)?;
+            Ok((v, Cut::window_from(start)))
+        };
+        let readers = [cut_1 as Reader<Cut>, next];
+        let cut = Cut::window_from(Seq::new(7));
+        assert_eq!(read(&cut.encode().unwrap(), &readers).unwrap(), cut);
+        assert_eq!(read(r#"{"v":2,"start":7}"#, &readers).unwrap(), cut);
+        assert!(matches!(Cut::decode(r#"{"v":2,"start":7}"#), Err(RecordError::Newer { version: 2, known: 1 })));
+        for newer in [r#"{"v":3,"start":7}"#, r#"{"v":3}"#] {
+            assert!(matches!(read(newer, &readers), Err(RecordError::Newer { version: 3, known: 2 })), "{newer}");
+        }
+        // Each version has its own form.
+        for malformed in [r#"{"v":1,"start":7}"#, r#"{"v":2,"window_start":7}"#, r#"{"start":7}"#, "{"] {
+            assert!(matches!(read(malformed, &readers), Err(RecordError::Malformed { .. })), "{malformed}");
         }
     }
 }

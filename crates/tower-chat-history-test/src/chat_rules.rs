@@ -1,5 +1,7 @@
 //! The rules that providers hold a prompt to.
 
+use serde::Deserialize;
+use serde_json::value::RawValue;
 use tower_chat_history_core::{Message, Role};
 
 #[cfg(any(feature = "openai", feature = "server"))]
@@ -10,7 +12,7 @@ use crate::ApiFailure;
 /// - There is at least one message.
 /// - A tool result answers a call of the assistant message right before it (or before results next to it), each call once.
 /// - Every call is answered directly after its message, before anything else is said; parallel calls in any order.
-/// - `tool_calls` is not an empty array.
+/// - `tool_calls` is an array that is not empty, of objects with an id: a text that is not empty, as in each tool result.
 /// - An assistant message has content, calls, a refusal or audio.
 ///
 /// ```
@@ -35,6 +37,9 @@ pub fn check_chat_rules(messages: &[Message]) -> Result<(), RuleViolation> {
     for (position, message) in messages.iter().enumerate() {
         if message.is_tool_result() {
             let id = message.tool_call_id().unwrap_or_default();
+            if message.tool_call_id().is_none_or(str::is_empty) {
+                return Err(RuleViolation::MissingResultId { position });
+            }
             let Some(answered) = open.iter().position(|call| *call == id) else {
                 return Err(RuleViolation::OrphanResult { position, id: id.into() });
             };
@@ -43,10 +48,7 @@ pub fn check_chat_rules(messages: &[Message]) -> Result<(), RuleViolation> {
         }
         unanswered(asked, &open)?;
         if *message.role() == Role::Assistant {
-            // A message is changed for sending only when its list of calls is empty.
-            if message.sendable().as_ref() != message {
-                return Err(RuleViolation::EmptyToolCalls { position });
-            }
+            check_calls(position, message)?;
             if message.is_blank_reply() {
                 return Err(RuleViolation::BlankReply { position });
             }
@@ -55,6 +57,32 @@ pub fn check_chat_rules(messages: &[Message]) -> Result<(), RuleViolation> {
         open.extend(message.tool_calls().iter().map(tower_chat_history_core::ToolCall::id));
     }
     unanswered(asked, &open)
+}
+
+/// Looks at the JSON itself, since the message's index leaves out what is no call.
+fn check_calls(position: usize, message: &Message) -> Result<(), RuleViolation> {
+    #[derive(Deserialize)]
+    struct Calls<'a> {
+        #[serde(borrow)]
+        tool_calls: Option<&'a RawValue>,
+    }
+    #[derive(Deserialize)]
+    struct Call<'a> {
+        #[serde(borrow)]
+        id: &'a RawValue,
+    }
+    let Ok(Calls { tool_calls: Some(calls) }) = serde_json::from_str(message.json()) else { return Ok(()) };
+    let calls: Vec<&RawValue> =
+        serde_json::from_str(calls.get()).map_err(|_| RuleViolation::CallsNotArray { position })?;
+    if calls.is_empty() {
+        return Err(RuleViolation::EmptyToolCalls { position });
+    }
+    let has_id = |call: &&RawValue| {
+        serde_json::from_str::<Call<'_>>(call.get())
+            .is_ok_and(|call| call.id.get().starts_with('"') && call.id.get() != r#""""#)
+    };
+    let missing = calls.iter().position(|call| !has_id(call));
+    missing.map_or(Ok(()), |call| Err(RuleViolation::MissingCallId { position, call }))
 }
 
 fn unanswered(position: usize, open: &[&str]) -> Result<(), RuleViolation> {
@@ -100,6 +128,26 @@ pub enum RuleViolation {
         /// Where the message stands.
         position: usize,
     },
+    /// The calls of an assistant message are no array.
+    #[error("Invalid type for 'messages[{position}].tool_calls': expected an array of objects.")]
+    CallsNotArray {
+        /// Where the message stands.
+        position: usize,
+    },
+    /// A call without an id, or with one that is no text or empty; or an entry that is no object.
+    #[error("Missing required parameter: 'messages[{position}].tool_calls[{call}].id'.")]
+    MissingCallId {
+        /// Where the message stands.
+        position: usize,
+        /// Which of its calls, from 0.
+        call: usize,
+    },
+    /// A tool result that does not say which call it answers.
+    #[error("Missing required parameter: 'messages[{position}].tool_call_id'.")]
+    MissingResultId {
+        /// Where the result stands.
+        position: usize,
+    },
     /// An assistant message that says nothing and calls nothing.
     #[error("Invalid value for 'messages[{position}].content': expected a string, got null.")]
     BlankReply {
@@ -121,6 +169,16 @@ impl From<RuleViolation> for ApiFailure {
             RuleViolation::UnansweredCalls { position, .. } => failure.param(format!("messages.[{position}].role")),
             RuleViolation::EmptyToolCalls { position } => {
                 failure.param(format!("messages[{position}].tool_calls")).code("empty_array")
+            }
+            RuleViolation::CallsNotArray { position } => {
+                failure.param(format!("messages[{position}].tool_calls")).code("invalid_type")
+            }
+            RuleViolation::MissingCallId { position, call } => {
+                let param = format!("messages[{position}].tool_calls[{call}].id");
+                failure.param(param).code("missing_required_parameter")
+            }
+            RuleViolation::MissingResultId { position } => {
+                failure.param(format!("messages[{position}].tool_call_id")).code("missing_required_parameter")
             }
             RuleViolation::BlankReply { position } => failure.param(format!("messages.[{position}].content")),
         }
@@ -178,6 +236,23 @@ mod tests {
         let u = || Message::user("u");
         assert_eq!(check_chat_rules(&[u(), calls(&["a", "b"]), result("a")]), open(&["b"]));
         assert_eq!(check_chat_rules(&[u(), calls(&["a", "b"]), u(), result("a"), result("b")]), open(&["a", "b"]));
+    }
+
+    #[test]
+    fn calls_and_results_have_ids() {
+        let of = |json: &str| check_chat_rules(&[Message::from_json(json).unwrap()]);
+        let call = r#"{"id":"x","type":"function","function":{"name":"f","arguments":""}}"#;
+        for bad in ["null", "{}", r#"{"id":null}"#, r#"{"id":""}"#, r#"{"id":7}"#, "\"x\""] {
+            let json = format!(r#"{{"role":"assistant","content":"t","tool_calls":[{call},{bad}]}}"#);
+            assert_eq!(of(&json), Err(RuleViolation::MissingCallId { position: 0, call: 1 }), "{bad}");
+        }
+        let odd = r#"{"role":"assistant","content":"t","tool_calls":"odd"}"#;
+        assert_eq!(of(odd), Err(RuleViolation::CallsNotArray { position: 0 }));
+        assert_eq!(of(r#"{"role":"assistant","content":"t","tool_calls":null}"#), Ok(()));
+        for id in ["null", "\"\"", "7"] {
+            let json = format!(r#"{{"role":"tool","content":"r","tool_call_id":{id}}}"#);
+            assert_eq!(of(&json), Err(RuleViolation::MissingResultId { position: 0 }), "{id}");
+        }
     }
 
     #[test]

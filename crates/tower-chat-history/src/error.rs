@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use tower_chat_history_core::{Recorded, Seq, StoreError};
+use tower_chat_history_core::{ForeignShape, Recorded, Seq, StoreError};
 
 use crate::{budget::DoesNotFit, plan::Refused};
 
@@ -70,6 +70,14 @@ pub enum InputError {
     /// There is no message beside the head.
     #[error("there is no input message")]
     Empty,
+    /// A message is in the shape of another API than chat completions.
+    #[error("message {position} is no message in the chat-completions format: {shape}")]
+    Foreign {
+        /// Which message, counted from 0: of the transcript and the input after it, or of what is to be stored instead.
+        position: usize,
+        /// The shape it has.
+        shape: ForeignShape,
+    },
     /// A tool result answers no open call: it is late, repeated, or for another conversation.
     #[error("message {position} is a result for tool call {call_id:?}, which is not open")]
     UnexpectedResult {

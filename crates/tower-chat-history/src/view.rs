@@ -7,7 +7,9 @@
 //!
 //! - a tool result that answers one of them passes; any other (late, repeated, orphaned) is left out;
 //! - any other message first closes the open calls, each with a constant result that says it was abandoned;
-//! - a reply that says nothing is left out, and an empty `tool_calls` list is removed.
+//! - a reply that says nothing is left out;
+//! - an entry of `tool_calls` that no result can answer (without an id, or no object) is left out, and with the last one the
+//!   list. Text beside it stays, and a result that was meant for it is an orphan.
 //!
 //! So the view of a longer log begins with the view of the shorter one, byte for byte, and what a provider has cached of
 //! a prompt stays valid. A repair that looks at the whole log would change bytes that were already sent.
@@ -156,7 +158,31 @@ pub(crate) mod tests {
             Just(Message::from_json(r#"{"role":"assistant","content":"e","tool_calls":[]}"#).unwrap()),
             prop::collection::vec(id.clone(), 1..4).prop_map(|ids| calls(&ids)),
             id.prop_map(|id| Message::tool(id, "r")),
+            any_odd_calls(),
         ]
+    }
+
+    /// Calls of which some, or all, cannot be answered, with or without text; and results without a call's id.
+    fn any_odd_calls() -> impl Strategy<Value = Message> {
+        let entry = prop::sample::select(vec![
+            "null",
+            "{}",
+            r#"{"type":"function"}"#,
+            r#"{"id":"","function":{"name":"f","arguments":""}}"#,
+            r#"{"id":7,"function":{"name":"f","arguments":""}}"#,
+            r#"{"id":null,"function":{"name":"f","arguments":""}}"#,
+            r#"{"function":{"name":"f","arguments":""}}"#,
+            r#"{"id":"x","type":"function","function":{"name":"f","arguments":""}}"#,
+        ]);
+        let calls = (prop::collection::vec(entry, 1..4), prop::sample::select(vec!["null", "\"t\""])).prop_map(
+            |(entries, content)| {
+                format!(r#"{{"role":"assistant","content":{content},"tool_calls":[{}]}}"#, entries.join(","))
+            },
+        );
+        let list = Just(r#"{"role":"assistant","content":"t","tool_calls":"odd"}"#.to_owned());
+        let result = prop::sample::select(vec!["null", "7", "\"\""])
+            .prop_map(|id| format!(r#"{{"role":"tool","content":"r","tool_call_id":{id}}}"#));
+        prop_oneof![4 => calls, 1 => list, 2 => result].prop_map(|json| Message::from_json(json).unwrap())
     }
 
     #[test]

@@ -13,3 +13,4 @@ mod reply_limit;
 mod stack;
 mod steps;
 mod talk;
+mod usage;

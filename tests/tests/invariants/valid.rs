@@ -29,7 +29,7 @@ const ODD: [&str; 18] = [
     r#"{"role":"assistant","content":""}"#,
     r#"{"role":"assistant","content":"e","tool_calls":[]}"#,
     r#"{"role":"assistant","tool_calls":[]}"#,
-    r#"{"role":"assistant","content":[{"type":"thinking","thinking":"t"}]}"#,
+    r#"{"role":"assistant","content":[{"type":"thinking","thinking":[{"type":"text","text":"t"}]}]}"#,
     r#"{"role":"assistant","content":[]}"#,
     r#"{"role":"assistant","audio":{"data":"…"}}"#,
     r#"{"role":"assistant","refusal":{"odd":1}}"#,

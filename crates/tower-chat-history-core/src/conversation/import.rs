@@ -2,7 +2,7 @@
 
 use super::{Conversation, settle};
 use crate::{
-    Append, Exchange, ExchangeId, Expect, HistoryStore, Message, Recorded, StoreError,
+    Append, Exchange, ExchangeId, Expect, ForeignShape, HistoryStore, Message, Recorded, StoreError,
     split::{answers, exchanges},
 };
 
@@ -20,13 +20,18 @@ impl<S: HistoryStore + ?Sized> Conversation<'_, S> {
     /// # Errors
     ///
     /// [`ImportError::Instructions`] when the log starts with system or developer messages (they belong to each request,
-    /// not to the history), [`ImportError::Store`] when the store fails.
+    /// not to the history), [`ImportError::Foreign`] when a message is in another API's shape, [`ImportError::Store`] when the
+    /// store fails.
     #[doc(alias = "add_messages")]
     pub async fn import(&self, messages: impl IntoIterator<Item = Message> + Send) -> Result<usize, ImportError> {
         let messages: Vec<Message> = messages.into_iter().collect();
         let instructions = messages.iter().take_while(|message| message.is_instruction()).count();
         if instructions > 0 {
             return Err(ImportError::Instructions { count: instructions });
+        }
+        let mut shapes = messages.iter().map(Message::foreign_shape).enumerate();
+        if let Some((position, shape)) = shapes.find_map(|(position, shape)| Some((position, shape?))) {
+            return Err(ImportError::Foreign { position, shape });
         }
         let (mut imported, mut written) = (0, 0);
         let at = |exchanges, messages| move |source| ImportError::Store { exchanges, messages, source };
@@ -56,6 +61,14 @@ pub enum ImportError {
     Instructions {
         /// How many there are.
         count: usize,
+    },
+    /// A message is in the shape of another API than chat completions. Nothing was imported.
+    #[error("message {position} of the log is no message in the chat-completions format: {shape}")]
+    Foreign {
+        /// Which message, counted from 0.
+        position: usize,
+        /// The shape it has.
+        shape: ForeignShape,
     },
     /// The store failed. Go on after the messages that are in; unless the store refused the next exchange (a conflict), look
     /// whether that one is in as well.

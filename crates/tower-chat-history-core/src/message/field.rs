@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::value::RawValue;
 
-use super::{Message, MessageError};
+use super::{Message, MessageError, index};
 
 impl Message {
     /// This message with that field, whether it had it before or not. The value is JSON, and stands there as it is given; so
@@ -28,6 +28,18 @@ impl Message {
     pub fn without_field(&self, name: &str) -> Result<Self, MessageError> {
         let mut fields = self.fields()?;
         fields.remove(name);
+        Self::from_serialize(&fields)
+    }
+
+    /// This message with those of its `tool_calls` that are calls, as they are written; without the field if there is none.
+    pub(super) fn with_sound_calls(&self) -> Result<Self, MessageError> {
+        let mut fields = self.fields()?;
+        let sound = fields.get("tool_calls").map(|calls| index::sound_calls(calls)).unwrap_or_default();
+        if sound.is_empty() {
+            return self.without_field("tool_calls");
+        }
+        let sound = serde_json::value::to_raw_value(&sound).map_err(MessageError::from_json)?;
+        fields.insert("tool_calls".to_owned(), &sound);
         Self::from_serialize(&fields)
     }
 

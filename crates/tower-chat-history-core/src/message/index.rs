@@ -18,7 +18,8 @@ pub(super) struct Index {
     pub(super) tool_calls: Box<[ToolCall]>,
     /// Where the content stands in the message's JSON, unless it is absent or null.
     pub(super) content: Option<Range<usize>>,
-    pub(super) empty_tool_calls: bool,
+    /// Whether `tool_calls` is an empty list, no list, or has entries that are no calls: providers refuse the message as it is.
+    pub(super) unsound_tool_calls: bool,
     pub(super) blank_reply: bool,
     pub(super) unknown_fields: bool,
     pub(super) refusal_audio_or_function_call: bool,
@@ -77,6 +78,8 @@ struct Fields<'a> {
     tool_calls: Option<&'a RawValue>,
     function_call: Option<&'a RawValue>,
     unknown: bool,
+    /// Whether it has a `type`, as items of OpenAI's Responses API have, or `parts`, as Gemini's contents.
+    item: bool,
 }
 
 impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
@@ -106,7 +109,8 @@ impl<'de> Visitor<'de> for FieldsVisitor {
                 "tool_call_id" => fields.tool_call_id = map.next_value()?,
                 "tool_calls" => fields.tool_calls = map.next_value()?,
                 "function_call" => fields.function_call = map.next_value()?,
-                _ => {
+                key => {
+                    fields.item |= matches!(key, "type" | "parts");
                     fields.unknown = true;
                     map.next_value::<IgnoredAny>()?;
                 }
@@ -120,6 +124,8 @@ impl<'de> Visitor<'de> for FieldsVisitor {
 struct Call<'a> {
     #[serde(borrow)]
     id: Option<&'a RawValue>,
+    #[serde(borrow)]
+    r#type: Option<&'a RawValue>,
     #[serde(borrow)]
     function: Option<Function<'a>>,
     // async-openai writes `custom_tool` where the wire says `custom`.
@@ -140,21 +146,27 @@ impl Index {
         let json = json.get();
         let fields: Fields<'_> = serde_json::from_str(json).map_err(MessageError::from_json)?;
         let Some(role) = fields.role.map(|role| Role::from(&*role.0)) else {
-            return Err(MessageError { reason: "it has no role", line: 1, column: 1 });
+            let reason = if fields.item {
+                "it has no role; items of the Responses or Gemini API are no chat messages"
+            } else {
+                "it has no role"
+            };
+            return Err(MessageError { reason, line: 1, column: 1 });
         };
         let calls_json = fields.tool_calls.filter(|_| role == Role::Assistant);
-        let calls = calls_json.and_then(calls);
+        let calls = calls_json.map(calls).unwrap_or_default();
+        let tool_calls: Box<[ToolCall]> = calls.iter().flatten().cloned().collect();
         let refusal_audio_or_function_call = [fields.refusal, fields.audio, fields.function_call].into_iter().any(says);
         let says_something = refusal_audio_or_function_call || says(fields.content);
         Ok(Self {
-            blank_reply: role == Role::Assistant && !says_something && calls.as_ref().is_none_or(|c| c.is_empty()),
+            blank_reply: role == Role::Assistant && !says_something && tool_calls.is_empty(),
             refusal_audio_or_function_call,
             unknown_fields: fields.unknown || calls_json.is_some_and(has_unknown_call_fields),
-            empty_tool_calls: calls.as_ref().is_some_and(|c| c.is_empty()),
+            unsound_tool_calls: calls_json.is_some() && (tool_calls.is_empty() || tool_calls.len() < calls.len()),
             role,
             name: fields.name.map(string),
-            tool_call_id: fields.tool_call_id.map(string),
-            tool_calls: calls.unwrap_or_default(),
+            tool_call_id: fields.tool_call_id.filter(|id| is_string(id)).map(string),
+            tool_calls,
             content: fields.content.map(|content| range_in(json, content.get())),
         })
     }
@@ -167,7 +179,7 @@ impl Index {
             name: None,
             tool_call_id: None,
             tool_calls: Box::default(),
-            empty_tool_calls: false,
+            unsound_tool_calls: false,
             unknown_fields: false,
             refusal_audio_or_function_call: false,
         }
@@ -188,16 +200,36 @@ fn encoded_len(text: &str) -> usize {
     serde_json::Value::from(text).to_string().len()
 }
 
-/// The calls, or `None` if they are no array of objects.
-fn calls(json: &RawValue) -> Option<Box<[ToolCall]>> {
-    let calls: Vec<Call<'_>> = serde_json::from_str(json.get()).ok()?;
-    let call = |call: Call<'_>| {
-        let custom = call.function.is_none() && call.custom.is_some();
-        let function = call.function.or(call.custom).unwrap_or_default();
-        let text = |json: Option<&RawValue>| json.map(string).unwrap_or_default();
-        ToolCall { id: text(call.id), name: text(function.name), arguments: text(function.arguments), custom }
-    };
-    Some(calls.into_iter().map(call).collect())
+/// The entries of a list of calls, `None` for one that is no call. Of what is no list there is none.
+fn calls(json: &RawValue) -> Vec<Option<ToolCall>> {
+    let entries: Vec<&RawValue> = serde_json::from_str(json.get()).unwrap_or_default();
+    entries.into_iter().map(call).collect()
+}
+
+/// The entries of a list of calls that are calls, as they are written.
+pub(super) fn sound_calls(json: &RawValue) -> Vec<&RawValue> {
+    let entries: Vec<&RawValue> = serde_json::from_str(json.get()).unwrap_or_default();
+    entries.into_iter().filter(|entry| call(entry).is_some()).collect()
+}
+
+/// A call, if the entry is one that a result can answer: an object with a text that is not empty as its id, and with a function
+/// or a custom tool unless it is of a type that only its provider knows.
+fn call(entry: &RawValue) -> Option<ToolCall> {
+    let call: Call<'_> = serde_json::from_str(entry.get()).ok()?;
+    let id = call.id.filter(|id| is_string(id)).map(string).filter(|id| !id.is_empty())?;
+    let custom = call.function.is_none() && call.custom.is_some();
+    let function = call.function.or(call.custom);
+    let known = call.r#type.is_none_or(|json| matches!(&*string(json), "function" | "custom" | "custom_tool"));
+    if function.is_none() && known {
+        return None;
+    }
+    let function = function.unwrap_or_default();
+    let text = |json: Option<&RawValue>| json.map(string).unwrap_or_default();
+    Some(ToolCall { id, name: text(function.name), arguments: text(function.arguments), custom })
+}
+
+fn is_string(json: &RawValue) -> bool {
+    json.get().starts_with('"')
 }
 
 /// Whether some call has more than the format knows, such as a provider's signature.

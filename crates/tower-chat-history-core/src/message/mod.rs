@@ -3,6 +3,7 @@
 mod content;
 mod counted;
 mod field;
+mod foreign;
 mod index;
 mod lossy;
 mod memory;
@@ -13,7 +14,7 @@ use std::{borrow::Cow, fmt, sync::Arc};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Value, value::RawValue};
 
-pub use self::{content::Content, index::ToolCall, role::Role};
+pub use self::{content::Content, foreign::ForeignShape, index::ToolCall, role::Role};
 use self::{counted::Counted, index::Index};
 
 /// One chat message, kept as the JSON it came in.
@@ -141,12 +142,15 @@ impl Message {
     }
 
     /// The calls an assistant message makes, in order; empty for all others.
+    ///
+    /// An entry of `tool_calls` that no result can answer is not among them: one that is no object, has no id (or an empty one,
+    /// or one that is no text), or names no function and no custom tool.
     #[must_use]
     pub fn tool_calls(&self) -> &[ToolCall] {
         &self.0.index.tool_calls
     }
 
-    /// The call that a tool message answers.
+    /// The call that a tool message answers. `None` if it names none, or not by a text.
     #[must_use]
     pub fn tool_call_id(&self) -> Option<&str> {
         self.0.index.tool_call_id.as_deref()
@@ -188,15 +192,16 @@ impl Message {
         self.0.index.refusal_audio_or_function_call
     }
 
-    /// This message as providers accept it: without an empty `tool_calls` list, which they refuse.
+    /// Returns this message as providers accept it: without the entries of `tool_calls` that are no
+    /// [calls](Self::tool_calls), and without the field if no call is left.
     ///
     /// All other messages are returned as they are. The result depends on this message alone.
     #[must_use]
     pub fn sendable(&self) -> Cow<'_, Self> {
-        if !self.0.index.empty_tool_calls {
+        if !self.0.index.unsound_tool_calls {
             return Cow::Borrowed(self);
         }
-        self.without_field("tool_calls").map_or(Cow::Borrowed(self), Cow::Owned)
+        self.with_sound_calls().map_or(Cow::Borrowed(self), Cow::Owned)
     }
 }
 
@@ -349,6 +354,45 @@ mod tests {
         assert_eq!(message.sendable().json(), r#"{"content":"\ud83d","role":"assistant","x":1.0}"#);
         let other = Message::user("x");
         assert_eq!(other.sendable().as_ref(), &other);
+    }
+
+    #[test]
+    fn entries_that_no_result_can_answer_are_no_calls() {
+        let good = r#"{"id":"x","type":"function","function":{"name":"f","arguments":"1.0"},"extra":1.50}"#;
+        let theirs = r#"{"id":"y","type":"web_search","web_search":{}}"#;
+        let message = |entries: &str| {
+            let json = format!(r#"{{"role":"assistant","content":"t","tool_calls":[{entries}]}}"#);
+            Message::from_json(json).unwrap()
+        };
+        for bad in [
+            "null",
+            "1",
+            "[]",
+            "{}",
+            r#"{"type":"function"}"#,
+            r#"{"type":"function","function":{"name":"f","arguments":""}}"#,
+            r#"{"id":null,"function":{"name":"f"}}"#,
+            r#"{"id":"","function":{"name":"f"}}"#,
+            r#"{"id":7,"function":{"name":"f"}}"#,
+            r#"{"id":"x","function":"f"}"#,
+            r#"{"id":"x","type":"function"}"#,
+        ] {
+            let (none, some) = (message(bad), message(&format!("{bad},{good},{theirs}")));
+            assert_eq!((none.tool_calls().len(), none.is_blank_reply()), (0, false), "{bad}");
+            assert_eq!(none.sendable().json(), r#"{"content":"t","role":"assistant"}"#, "{bad}");
+            let sent = format!(r#"{{"content":"t","role":"assistant","tool_calls":[{good},{theirs}]}}"#);
+            assert_eq!(some.sendable().json(), sent, "{bad}");
+            let ids: Vec<&str> = some.tool_calls().iter().map(ToolCall::id).collect();
+            assert_eq!(ids, ["x", "y"], "{bad}");
+            assert_eq!(some.sendable().sendable(), some.sendable(), "{bad}");
+            assert!(Message::from_json(none.json().replace("\"t\"", "null")).unwrap().is_blank_reply(), "{bad}");
+        }
+        let odd = Message::from_json(r#"{"role":"assistant","content":"t","tool_calls":{"id":"x"}}"#).unwrap();
+        assert_eq!(odd.sendable().json(), r#"{"content":"t","role":"assistant"}"#);
+        let null = Message::from_json(r#"{"role":"assistant","content":"t","tool_calls":null}"#).unwrap();
+        assert_eq!(null.sendable().as_ref(), &null);
+        let number = Message::from_json(r#"{"role":"tool","content":"r","tool_call_id":7}"#).unwrap();
+        assert_eq!(number.tool_call_id(), None);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use super::{HistoryStore, Scan, StoreError};
+use super::{HistoryStore, Scan, StoreError, scan::at_least_one};
 use crate::{ConversationId, Incarnation, Revision, Seq};
 
 /// A store that can remove the beginning of a conversation's log for good: to keep no more than a service needs, or to
@@ -60,7 +60,8 @@ pub enum Keep {
     From(Seq),
     /// That many turns, the newest ones.
     LastTurns(usize),
-    /// The newest turns that together have at most that many messages.
+    /// The newest turns that together have at most that many messages. An exchange without messages counts as one message, as
+    /// in a [`LoadLimit`](crate::LoadLimit).
     LastMessages(usize),
 }
 
@@ -141,7 +142,7 @@ impl PruneScan {
 
     /// Considers the next older exchange: its position, whether it opens a turn, and its number of messages.
     pub fn offer(&mut self, seq: Seq, opens_turn: bool, messages: usize) -> Scan {
-        self.messages = self.messages.saturating_add(messages);
+        self.messages = self.messages.saturating_add(at_least_one(messages));
         let enough = match self.keep {
             Keep::From(_) => true,
             Keep::LastTurns(turns) => self.turns >= turns,
@@ -218,6 +219,11 @@ mod tests {
         for (messages, begins) in [(0, 4), (3, 4), (4, 4), (10, 4), (11, 1), (12, 1), (13, 0), (usize::MAX, 0)] {
             assert_eq!(walk(Keep::LastMessages(messages), &LOG).0, Some(begins), "{messages}");
         }
+    }
+
+    #[test]
+    fn exchanges_without_messages_count_as_one_message_each() {
+        assert_eq!(walk(Keep::LastMessages(3), &[(true, 0); 100]), (Some(97), 4));
     }
 
     #[test]

@@ -46,8 +46,10 @@ impl WindowScan {
     }
 
     /// Considers the next older exchange: its position, whether it opens a turn, its number of messages and their bytes.
+    ///
+    /// An exchange without messages counts as one message, as [`LoadLimit`] says.
     pub const fn offer(&mut self, seq: Seq, opens_turn: bool, messages: usize, bytes: usize) -> Scan {
-        self.messages = self.messages.saturating_add(messages);
+        self.messages = self.messages.saturating_add(at_least_one(messages));
         self.bytes = self.bytes.saturating_add(bytes);
         let over = self.messages > self.limit.messages() || self.bytes > self.limit.bytes();
         if over && self.opening.is_some() {
@@ -73,6 +75,12 @@ impl WindowScan {
     pub const fn is_truncated(&self) -> bool {
         self.stopped
     }
+}
+
+/// How many messages an exchange of `messages` counts as under a limit. Without a lower bound, exchanges that have none would
+/// pass every limit, however many there are.
+pub(super) const fn at_least_one(messages: usize) -> usize {
+    if messages == 0 { 1 } else { messages }
 }
 
 #[cfg(test)]
@@ -114,5 +122,12 @@ mod tests {
     #[test]
     fn a_full_limit_is_not_truncated() {
         assert_eq!(walk(4, &[(true, 2), (true, 2)]), (0, false, 2));
+    }
+
+    #[test]
+    fn exchanges_without_messages_count_as_one_message_each() {
+        assert_eq!(walk(3, &[(true, 0); 100]), (97, true, 4));
+        assert_eq!(walk(3, &[(true, 0), (true, 2), (true, 0)]), (1, true, 3));
+        assert_eq!(walk(4, &[(true, 0), (true, 2), (true, 0)]), (0, false, 3));
     }
 }

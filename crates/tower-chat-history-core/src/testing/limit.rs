@@ -118,14 +118,19 @@ pub async fn the_smallest_window_is_the_newest_turn(fixture: &dyn Fixture) {
     assert_loads(&chat, limit(1, 1), &turn, false).await;
 }
 
-/// Exchanges without messages take no room.
-pub async fn empty_exchanges_take_no_room(fixture: &dyn Fixture) {
+/// An exchange without messages counts as one message: a load of such exchanges is bounded like any other.
+pub async fn an_exchange_without_messages_counts_as_one(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     let mut log = Vec::new();
-    for messages in [vec![], vec![Message::user("x")], vec![], vec![]] {
+    for messages in [vec![], vec![Message::user("x")], vec![], vec![], vec![]] {
         log.push(chat.add(Exchange::new(ExchangeId::generate(), messages)).await);
     }
-    assert_loads(&chat, limit(1, UNBOUNDED), &log, false).await;
+    for messages in 1..5 {
+        assert_loads(&chat, limit(messages, UNBOUNDED), &log[5 - messages..], true).await;
+    }
+    assert_loads(&chat, limit(5, UNBOUNDED), &log, false).await;
+    // They have no bytes.
+    assert_loads(&chat, limit(UNBOUNDED, bytes(&log)), &log, false).await;
 }
 
 /// Without a limit of its own a load is bounded by the default: a thousand messages.

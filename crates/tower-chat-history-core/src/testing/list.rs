@@ -80,7 +80,7 @@ macro_rules! __conformance_list {
                 a_late_continuation_does_not_start_a_window
                 a_window_begins_at_its_compaction
                 the_smallest_window_is_the_newest_turn
-                empty_exchanges_take_no_room
+                an_exchange_without_messages_counts_as_one
                 the_default_limit_holds
             }
             read {

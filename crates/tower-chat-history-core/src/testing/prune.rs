@@ -61,6 +61,12 @@ pub async fn the_last_messages_are_kept(fixture: &dyn Fixture) {
         assert_eq!((pruned.removed, pruned.revision.first()), (begins, Seq::new(begins)), "{messages}");
         assert_eq!(chat.log().await, log[begins as usize..]);
     }
+    // An exchange without messages counts as one message.
+    let prunable = Prunable::new(fixture).await;
+    for _ in 0..5 {
+        prunable.chat.add(Exchange::new(ExchangeId::generate(), [])).await;
+    }
+    assert_eq!(prunable.keep(Keep::LastMessages(2)).await.removed, 3);
 }
 
 /// Nothing removes everything: the newest turn stays, whatever its size.

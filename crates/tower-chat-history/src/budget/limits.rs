@@ -32,6 +32,11 @@ impl Limits {
         scaled(self.context.saturating_sub(reply).min(self.prompt), 1.0 / self.ratio)
     }
 
+    /// The same limits, with counts that are not corrected.
+    pub(crate) const fn as_counted(self) -> Self {
+        Self { ratio: 1.0, ..self }
+    }
+
     /// How large the reply may be behind a prompt of that many counted tokens.
     pub(crate) fn behind(&self, prompt: u64) -> u64 {
         // Rounded up, or the two together would be one token too many.

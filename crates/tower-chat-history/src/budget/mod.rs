@@ -37,7 +37,10 @@ mod prompt;
 mod trimmer;
 mod trimming;
 
-pub(crate) use self::{calibration::Calibration, limits::Limits};
+pub(crate) use self::{
+    calibration::{Calibration, Key as CalibrationKey},
+    limits::Limits,
+};
 pub use self::{
     clear::ClearResults,
     limits::DEFAULT_REPLY_RESERVE,
@@ -122,13 +125,28 @@ impl ContextBudget {
         self
     }
 
-    /// Whether counts are corrected by what the provider reports: by a factor for each model in this process, between 1 and 1.5,
-    /// so that a counter that counts too little does not let prompts grow too large. Prompts under 500 tokens, and counters
-    /// without a [name](crate::tokens::TokenCounter::name), do not matter for it. The default is that they are.
+    /// Whether counts are corrected by what the provider reports, so that a counter that counts too little does not let prompts
+    /// grow too large. The default is that they are.
+    ///
+    /// The factor is between 1 and 1.5. Each conversation has its own, for each model and counter, which this process learns
+    /// from that conversation's reports: each call counts a fifth less than the one after it. A conversation whose factor is not
+    /// known (its first call, after its deletion, in another process, or unused for longer than 65,536 others) has the factor 1.
+    /// Prompts of fewer than 500 tokens, prompts with an image, audio or a file, and counters without a
+    /// [name](crate::tokens::TokenCounter::name) teach nothing.
+    ///
+    /// The factor makes windows smaller. It does not refuse a call: a call that fits as it is counted, and does not fit by the
+    /// factor, is sent as if nothing had been reported.
     #[must_use]
     pub const fn calibrate(mut self, calibrate: bool) -> Self {
         self.calibrate = calibrate;
         self
+    }
+}
+
+impl ContextBudget {
+    /// Whether counts are corrected.
+    pub(crate) const fn is_calibrated(&self) -> bool {
+        self.calibrate
     }
 }
 

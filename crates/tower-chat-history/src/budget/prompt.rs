@@ -42,9 +42,9 @@ impl PromptTokens {
 #[non_exhaustive]
 #[error(
     "the prompt does not fit: head {} + tools {} + response format {} + summary {} + least of the window {} + input {} + \
-     reply reserve {reply_reserve} tokens are more than the {context_window} of the context window{} (see the budget's window, \
+     reply reserve {reply_reserve} tokens are more than the {context_window} of the context window (see the budget's window, \
      its reply_reserve and shrink_reply_to)",
-    parts.head, parts.tools, parts.response_format, parts.summary, parts.window, parts.input, corrected(*calibration)
+    parts.head, parts.tools, parts.response_format, parts.summary, parts.window, parts.input
 )]
 pub struct DoesNotFit {
     /// The sizes of what has to be sent. Of the window it is the turn that the input belongs to, with the calls that it
@@ -54,14 +54,4 @@ pub struct DoesNotFit {
     pub context_window: u64,
     /// What was reserved for the reply, in tokens of the provider.
     pub reply_reserve: u64,
-    /// How many of the provider's tokens a counted one was taken for.
-    pub calibration: f64,
-}
-
-fn corrected(calibration: f64) -> String {
-    if calibration > 1.0 {
-        format!(", where the provider reports {calibration:.2} tokens for each that is counted (see calibrate)")
-    } else {
-        String::new()
-    }
 }

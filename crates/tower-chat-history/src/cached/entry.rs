@@ -164,6 +164,7 @@ impl Kept {
 /// How large a window is: summed up once, and not at each append.
 #[derive(Clone, Copy, Debug, Default)]
 struct Size {
+    /// As a load limit counts them: an exchange without messages counts as one.
     messages: usize,
     /// Of the messages' JSON.
     bytes: usize,
@@ -178,7 +179,7 @@ impl Size {
 
     fn with(self, exchange: &Exchange) -> Self {
         Self {
-            messages: self.messages + exchange.messages.len(),
+            messages: self.messages + exchange.messages.len().max(1),
             bytes: self.bytes + exchange.bytes(),
             memory: self.memory + exchange.memory() + PLACE,
         }
@@ -219,5 +220,21 @@ mod tests {
     fn a_window_whose_end_was_lost_is_not_continued() {
         let (entry, appended) = loaded(&["one", "lost"]);
         assert!(entry.appended(exchange("two"), None, &appended).is_none());
+    }
+
+    #[test]
+    fn exchanges_without_messages_leave_a_kept_window_as_they_leave_a_loaded_one() {
+        let empty = |seq: u64| {
+            let id = ExchangeId::new(format!("e{seq}")).unwrap();
+            Recorded::new(Seq::new(seq), Exchange::new(id, []))
+        };
+        let incarnation = Incarnation::from_bytes([7; 16]);
+        let load = Load::new().limit(LoadLimit::new(2, 1 << 20).unwrap());
+        let (second, third) = (empty(1), empty(2));
+        let window = Window::new(Revision::new(incarnation, 2), None, vec![empty(0), second.clone()], false);
+        let appended = Appended::stored(Revision::new(incarnation, 3), third.seq, None);
+        let kept = Entry::loaded(None, &load, window, u64::MAX).appended(Arc::clone(&third.exchange), None, &appended);
+        let kept = kept.unwrap().window(&load).unwrap().clone();
+        assert_eq!((kept.exchanges, kept.truncated), (vec![second, third], true));
     }
 }

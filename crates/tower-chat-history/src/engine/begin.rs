@@ -69,6 +69,9 @@ impl Engine {
         }
         let permit = self.wait(&call).await?;
         let mut seen = self.look(&call).await?;
+        if let (History::Absent, Some(key)) = (seen.history, call.calibration) {
+            self.shared.calibration.forget(key);
+        }
         let mut planned = self.decide(&call, &seen).await?;
         self.summarize_before(&call, &mut seen, &mut planned, release).await?;
         Ok(self.turn(call, &seen, planned, permit))
@@ -119,7 +122,7 @@ impl Engine {
 
     async fn decide_within(&self, call: &Call, seen: &Seen) -> Result<Planned, HistoryError> {
         let policy = self.options();
-        let ratio = call.calibration.as_deref().map_or(1.0, |key| self.shared.calibration.ratio(key));
+        let ratio = call.calibration.map_or(1.0, |key| self.shared.calibration.ratio(key));
         let limits = policy.budget.limits(&call.request, ratio);
         // Marks that count messages hold without a budget too, and what was cleared stays cleared.
         let needs_none = policy.marks.count_messages_or_turns() || policy.clear_results.is_some();
@@ -158,20 +161,33 @@ impl Engine {
                 fitting: basis.map(|basis| basis.fitting(policy, stores, &cost)),
             })
         };
-        let mut planned = plan_with(basis, summary.as_ref());
-        // A summary that is not there yet gives way to what has to be sent.
-        if let (Err(Refused::DoesNotFit(_)), Some(basis)) = (&planned, &mut basis) {
-            basis.parts.summary = summary_size;
-            planned = plan_with(Some(*basis), summary.as_ref());
-        }
-        // A summary is worth less than the call.
-        if let (Err(Refused::DoesNotFit(_)), Some(basis), Some(_)) = (&planned, &mut basis, &summary) {
-            (basis.parts.summary, summary_size) = (0, 0);
-            planned = plan_with(Some(*basis), None);
-            if let Ok(plan) = &mut planned {
-                plan.fit.trimming.left_out_summary = true;
-                plan.fit.trimming.reason.get_or_insert(TrimReason::Tokens);
+        let mut plan_within = |basis: &mut Option<Basis>| {
+            let mut planned = plan_with(*basis, summary.as_ref());
+            // A summary that is not there yet gives way to what has to be sent.
+            if let (Err(Refused::DoesNotFit(_)), Some(basis)) = (&planned, &mut *basis) {
+                basis.parts.summary = summary_size;
+                planned = plan_with(Some(*basis), summary.as_ref());
             }
+            // A summary is worth less than the call.
+            if let (Err(Refused::DoesNotFit(_)), Some(basis), Some(_)) = (&planned, basis, &summary) {
+                basis.parts.summary = 0;
+                planned = plan_with(Some(*basis), None);
+                if let Ok(plan) = &mut planned {
+                    summary_size = 0;
+                    plan.fit.trimming.left_out_summary = true;
+                    plan.fit.trimming.reason.get_or_insert(TrimReason::Tokens);
+                }
+            }
+            planned
+        };
+        let corrected = basis;
+        let mut planned = plan_within(&mut basis);
+        // A factor is worth less than the call too: a call that is refused could never correct it.
+        if let (Err(Refused::DoesNotFit(_)), Some(corrected)) = (&planned, corrected)
+            && corrected.limits.ratio > 1.0
+        {
+            basis = Some(Basis { limits: corrected.limits.as_counted(), ..corrected });
+            planned = plan_within(&mut basis);
         }
         let plan = planned?;
         let tokens = basis.map(|basis| basis.tokens(&plan.fit, summary_size));

@@ -14,8 +14,12 @@ use super::{
     summaries::{Made, first_uncovered},
 };
 use crate::{
-    History, HistoryError, InputError, TurnTokens, plan::Plan, report::ReportSender, summary::SummaryReport,
-    tokens::ByteEstimate,
+    History, HistoryError, InputError, TurnTokens,
+    budget::CalibrationKey,
+    plan::Plan,
+    report::ReportSender,
+    summary::SummaryReport,
+    tokens::{ByteEstimate, TokenCounter as _},
 };
 
 /// What a call asks for, made ready.
@@ -27,8 +31,8 @@ pub(super) struct Call {
     pub(super) choices: usize,
     pub(super) request: RequestInfo,
     pub(super) counting: Counting,
-    /// Whose counts are corrected: the model's by this counter. None if they cannot be.
-    pub(super) calibration: Option<String>,
+    /// Under which key counts are corrected. None if they are not.
+    pub(super) calibration: Option<CalibrationKey>,
     pub(super) keep: Keep,
     pub(super) report: Option<ReportSender>,
     /// Where time is measured.
@@ -39,6 +43,7 @@ pub(super) struct Call {
 
 impl Call {
     pub(super) fn new(engine: &Engine, input: TurnInput, span: Span) -> Result<Self, HistoryError> {
+        input.check()?;
         let TurnInput { conversation, exchange, transcript, input, choices, request, counter, options } = input;
         if input.is_empty() {
             return Err(InputError::Empty.into());
@@ -49,9 +54,9 @@ impl Call {
             return Err(HistoryError::NoRuntime);
         }
         let counter = policy.token_counter.clone().or(counter).unwrap_or_else(|| Arc::new(ByteEstimate::new()));
-        let model = request.model.as_deref().unwrap_or_default();
-        let calibration = counter.name().map(|counter| format!("{model} {counter}"));
         let counting = Counting::new(engine, counter);
+        let key = |counter| engine.shared.calibration.key(&conversation, request.model.as_deref(), counter);
+        let calibration = counting.name().filter(|_| policy.budget.is_calibrated()).map(|counter| key(counter));
         let CallOptions { keep, report } = options;
         Ok(Self {
             conversation,

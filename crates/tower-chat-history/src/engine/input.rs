@@ -6,6 +6,7 @@ use tower_chat_history_core::{ConversationId, ExchangeId, Message};
 
 use super::RequestInfo;
 use crate::{
+    InputError,
     report::{ReportHandle, ReportSender},
     tokens::TokenCounter,
 };
@@ -69,6 +70,23 @@ impl TurnInput {
         self.options = options;
         self
     }
+
+    /// Checks what can be said of the messages before the conversation is loaded.
+    pub(super) fn check(&self) -> Result<(), InputError> {
+        let instead = match &self.options.keep {
+            Keep::Instead(messages) => messages.as_slice(),
+            Keep::Exchange | Keep::Nothing => &[],
+        };
+        refuse_foreign(self.transcript.iter().chain(&self.input))?;
+        refuse_foreign(instead)
+    }
+}
+
+/// Refuses messages of other APIs: their tool calls and results would not be seen, and so neither kept together nor checked.
+fn refuse_foreign<'a>(messages: impl IntoIterator<Item = &'a Message>) -> Result<(), InputError> {
+    let mut shapes = messages.into_iter().map(Message::foreign_shape).enumerate();
+    let foreign = shapes.find_map(|(position, shape)| Some((position, shape?)));
+    foreign.map_or(Ok(()), |(position, shape)| Err(InputError::Foreign { position, shape }))
 }
 
 /// What one call wants otherwise. The default is to store the exchange as it was.

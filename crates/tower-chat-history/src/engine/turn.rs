@@ -16,8 +16,13 @@ use super::{
     summaries::{Made, TurnEnd},
 };
 use crate::{
-    BoxError, NotStored, OnInterruption, OnSaveFailure, Outcome, adapt::FoldReply, budget::PromptTokens,
-    report::TurnReport, stream::RecordedStream, telemetry::ModelCall,
+    BoxError, NotStored, OnInterruption, OnSaveFailure, Outcome,
+    adapt::FoldReply,
+    budget::{CalibrationKey, PromptTokens},
+    report::TurnReport,
+    stream::RecordedStream,
+    telemetry::ModelCall,
+    tokens::has_fixed_cost,
 };
 
 /// A turn that has begun: its context is ready to be sent, nothing is stored yet.
@@ -34,7 +39,7 @@ pub(super) struct Begun {
     /// The model's call, while it is under way.
     pub(super) call: Option<ModelCall>,
     pub(super) counting: Counting,
-    pub(super) calibration: Option<String>,
+    pub(super) calibration: Option<CalibrationKey>,
     pub(super) basis: Option<Basis>,
     pub(super) has_gap: bool,
     pub(super) turns: usize,
@@ -169,10 +174,12 @@ impl Turn {
 
     /// Compares what was counted with what the provider reports.
     pub(super) fn learn(&mut self, usage: Option<Usage>) {
-        let Begun { ending, calibration, .. } = &mut *self.0;
+        let Begun { ending, calibration, request, context, .. } = &mut *self.0;
         let (Some(tokens), Some(usage)) = (&mut ending.report.tokens, usage) else { return };
         tokens.reported = Some(usage.input_tokens);
-        if let Some(key) = calibration {
+        // The fixed cost of an attachment is a guess: what the provider counts instead says nothing of the counter.
+        let is_counted = || !request.head.iter().chain(&*context).any(has_fixed_cost);
+        if let Some(key) = calibration.filter(|_| is_counted()) {
             ending.engine.shared.calibration.learn(key, tokens.prompt.total(), usage.input_tokens);
         }
     }

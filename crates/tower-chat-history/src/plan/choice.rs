@@ -159,13 +159,12 @@ impl Choice<'_> {
 
     /// Nothing fits.
     pub(super) fn refused(&self) -> DoesNotFit {
-        let Limits { context, prompt, reserve, least_reply, ratio } = self.fitting.limits;
+        let Limits { context, prompt, reserve, least_reply, .. } = self.fitting.limits;
         let reply_reserve = least_reply.unwrap_or(reserve);
         DoesNotFit {
             parts: PromptTokens { window: self.sizes.kept(self.log.most).tokens, ..self.fitting.parts },
             context_window: context.min(prompt.saturating_add(reply_reserve)),
             reply_reserve,
-            calibration: ratio,
         }
     }
 }

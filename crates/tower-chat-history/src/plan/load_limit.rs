@@ -11,7 +11,8 @@ pub(super) fn cut_truncated(window: &Window, limit: LoadLimit) -> Option<Cut> {
     let keep = (limit.messages() / 4 * 3, limit.bytes() / 4 * 3);
     let (mut messages, mut bytes, mut start) = (0, 0, None);
     for recorded in window.exchanges.iter().rev() {
-        messages += recorded.exchange.messages.len();
+        // As the load limit counts them.
+        messages += recorded.exchange.messages.len().max(1);
         bytes += recorded.exchange.bytes();
         // The newest turn stays whole even where it is larger.
         if start.is_some() && (messages > keep.0 || bytes > keep.1) {
@@ -25,4 +26,19 @@ pub(super) fn cut_truncated(window: &Window, limit: LoadLimit) -> Option<Cut> {
     cut.window_start = cut.window_start.max(start?);
     cut.rounds_start = cut.rounds_start.max(cut.window_start);
     Some(cut)
+}
+
+#[cfg(test)]
+mod tests {
+    use tower_chat_history_core::{Exchange, ExchangeId, Incarnation, Recorded, Revision, Seq};
+
+    use super::*;
+
+    #[test]
+    fn exchanges_without_messages_count_as_one_message_each() {
+        let empty = |seq| Recorded::new(Seq::new(seq), Exchange::new(ExchangeId::generate(), []));
+        let window = Window::new(Revision::new(Incarnation::random(), 20), None, (10..20).map(empty).collect(), true);
+        let cut = cut_truncated(&window, LoadLimit::new(8, 1 << 20).unwrap()).unwrap();
+        assert_eq!(cut.window_start, Seq::new(14), "six of eight stay");
+    }
 }

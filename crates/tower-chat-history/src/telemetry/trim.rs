@@ -44,7 +44,8 @@ pub(crate) fn trimmed(trim: &Span, decided: Result<Decided<'_>, &HistoryError>) 
                     trim,
                     { attributes::TRIM_NEEDED } = true,
                     { attributes::TOKENS_BUDGET } = int(budget),
-                    { attributes::CALIBRATION } = refused.calibration,
+                    // A factor refuses no call.
+                    { attributes::CALIBRATION } = 1.0,
                 );
                 sizes(trim, &refused.parts);
             }

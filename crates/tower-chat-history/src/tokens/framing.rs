@@ -26,24 +26,35 @@ pub(super) fn message<C: TokenCounter + ?Sized>(counter: &C, message: &Message) 
     [PER_MESSAGE, PER_ROLE, content, name, rare].into_iter().chain(calls).fold(0, u32::saturating_add)
 }
 
+/// Whether something in the message costs a fixed number of tokens, whatever its counter is: an image, audio, a file.
+pub(crate) fn has_fixed_cost(message: &Message) -> bool {
+    let in_content = match message.content() {
+        Content::Parts(parts) => parts.iter().any(|part| parts::fixed_cost(part).is_some()),
+        _ => false,
+    };
+    in_content || (message.has_refusal_audio_or_function_call() && has_audio(message))
+}
+
 fn call<C: TokenCounter + ?Sized>(counter: &C, name: &str, arguments: &str) -> u32 {
     PER_CALL.saturating_add(counter.count_text(name)).saturating_add(counter.count_text(arguments))
 }
 
 /// What replies have seldom.
+#[derive(Deserialize)]
+struct Rare<'a> {
+    refusal: Option<String>,
+    #[serde(borrow)]
+    audio: Option<&'a RawValue>,
+    function_call: Option<FunctionCall>,
+}
+
+#[derive(Deserialize)]
+struct FunctionCall {
+    name: String,
+    arguments: String,
+}
+
 fn rare<C: TokenCounter + ?Sized>(counter: &C, message: &Message) -> u32 {
-    #[derive(Deserialize, Default)]
-    struct Rare<'a> {
-        refusal: Option<String>,
-        #[serde(borrow)]
-        audio: Option<&'a RawValue>,
-        function_call: Option<FunctionCall>,
-    }
-    #[derive(Deserialize)]
-    struct FunctionCall {
-        name: String,
-        arguments: String,
-    }
     // Where one of them has another form than the format says, the whole message is counted as the text that it is.
     let Ok(Rare { refusal, audio, function_call }) = serde_json::from_str(message.json()) else {
         return counter.count_text(message.json());
@@ -52,6 +63,10 @@ fn rare<C: TokenCounter + ?Sized>(counter: &C, message: &Message) -> u32 {
     let audio = audio.map_or(0, |_| parts::AUDIO);
     let called = function_call.map_or(0, |function| call(counter, &function.name, &function.arguments));
     refusal.saturating_add(audio).saturating_add(called)
+}
+
+fn has_audio(message: &Message) -> bool {
+    serde_json::from_str::<Rare<'_>>(message.json()).is_ok_and(|rare| rare.audio.is_some())
 }
 
 #[cfg(test)]
@@ -89,6 +104,25 @@ mod tests {
     #[test]
     fn a_result_costs_its_text() {
         assert_eq!(tokens(r#"{"role":"tool","tool_call_id":"a long id","content":"12345678"}"#), 6);
+    }
+
+    #[test]
+    fn attachments_have_a_fixed_cost_and_texts_have_none() {
+        let fixed = |json: &str| has_fixed_cost(&Message::from_json(json).unwrap());
+        for json in [
+            r#"{"role":"user","content":[{"type":"text","text":"a"},{"type":"image_url","image_url":{}}]}"#,
+            r#"{"role":"user","content":[{"type":"file","file":{}}]}"#,
+            r#"{"role":"assistant","audio":{"id":"x"}}"#,
+        ] {
+            assert!(fixed(json), "{json}");
+        }
+        for json in [
+            r#"{"role":"user","content":"file"}"#,
+            r#"{"role":"user","content":["image",{"type":"text","text":"a"},{"type":"thing"}]}"#,
+            r#"{"role":"assistant","refusal":"audio"}"#,
+        ] {
+            assert!(!fixed(json), "{json}");
+        }
     }
 
     #[test]

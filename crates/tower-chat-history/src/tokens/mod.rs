@@ -52,6 +52,7 @@ use std::{fmt, sync::Arc};
 
 use tower_chat_history_core::Message;
 
+pub(crate) use self::framing::has_fixed_cost;
 pub use self::{
     bytes::ByteEstimate,
     cache::{Cached, CountCache},

@@ -35,25 +35,33 @@ struct ImageUrl {
 }
 
 pub(super) fn part<C: TokenCounter + ?Sized>(counter: &C, json: &str) -> u32 {
-    let Ok(Part { r#type, text, refusal, image_url, detail }) = serde_json::from_str(json) else {
+    let Ok(part) = serde_json::from_str::<Part<'_>>(json) else {
         // A bare string is a text, as some providers allow. Anything else is counted as it stands.
         return counter.count_text(serde_json::from_str::<String>(json).as_deref().unwrap_or(json));
     };
-    let is = |kind: &str| r#type.contains(kind);
-    if is("image") {
-        let nested = || serde_json::from_str::<ImageUrl>(image_url?.get()).ok()?.detail;
-        return match detail.or_else(nested).as_deref() {
-            Some("low") => IMAGE_LOW_DETAIL,
-            _ => IMAGE_HIGH_DETAIL,
-        };
+    part.fixed_cost().unwrap_or_else(|| counter.count_text(part.text.or(part.refusal).as_deref().unwrap_or(json)))
+}
+
+/// What the part costs, if that does not depend on its text.
+pub(super) fn fixed_cost(json: &str) -> Option<u32> {
+    serde_json::from_str::<Part<'_>>(json).ok()?.fixed_cost()
+}
+
+impl Part<'_> {
+    fn fixed_cost(&self) -> Option<u32> {
+        let is = |kind: &str| self.r#type.contains(kind);
+        if is("image") {
+            let nested = || serde_json::from_str::<ImageUrl>(self.image_url?.get()).ok()?.detail;
+            return Some(match self.detail.clone().or_else(nested).as_deref() {
+                Some("low") => IMAGE_LOW_DETAIL,
+                _ => IMAGE_HIGH_DETAIL,
+            });
+        }
+        if is("audio") {
+            return Some(AUDIO);
+        }
+        (is("file") || is("document") || is("video")).then_some(FILE)
     }
-    if is("audio") {
-        return AUDIO;
-    }
-    if is("file") || is("document") || is("video") {
-        return FILE;
-    }
-    counter.count_text(text.or(refusal).as_deref().unwrap_or(json))
 }
 
 #[cfg(test)]

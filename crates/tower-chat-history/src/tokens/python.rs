@@ -2,7 +2,7 @@
 //!
 //! Only lengths are needed, in code points. Numbers and strings of Python look otherwise than those of JSON.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 
 use serde_json::value::RawValue;
 
@@ -46,32 +46,114 @@ pub(super) fn json_len(json: &str) -> usize {
     value_len(json, str_dumps_len).unwrap_or_else(|| json.chars().count())
 }
 
-fn value_len(json: &str, text: fn(&str) -> usize) -> Option<usize> {
-    let json = json.trim_ascii();
-    let list = |len: usize, count: usize| "[]".len() + len + count.saturating_sub(1) * ", ".len();
-    match json.as_bytes().first()? {
-        b'{' => {
-            // Of a key that stands twice the last value counts, there as here.
-            let fields: BTreeMap<String, &RawValue> = serde_json::from_str(json).ok()?;
-            let len =
-                |(key, value): (&String, &&RawValue)| Some(text(key) + ": ".len() + value_len(value.get(), text)?);
-            Some(list(fields.iter().map(len).sum::<Option<usize>>()?, fields.len()))
-        }
-        b'[' => {
-            let values: Vec<&RawValue> = serde_json::from_str(json).ok()?;
-            Some(list(values.iter().map(|value| value_len(value.get(), text)).sum::<Option<usize>>()?, values.len()))
-        }
-        b'"' => Some(match serde_json::from_str::<String>(json) {
-            Ok(string) => text(&string),
-            // A lone surrogate, which Python escapes as it stands here.
-            Err(_) => serde_json::from_str::<&RawValue>(json).ok()?.get().chars().count(),
-        }),
-        _ => match serde_json::from_str::<&RawValue>(json).ok()?.get() {
-            // None, True and False of Python, null, true and false of JSON: the same lengths.
-            name @ ("null" | "true" | "false") => Some(name.len()),
-            number => number_len(number),
-        },
+/// The most levels that are read. Python's own `json` gives up near a thousand.
+const MAX_LEVELS: usize = 1_000;
+
+/// A list or an object whose end has not come.
+#[derive(Default)]
+struct Open<'a> {
+    /// Of what it has, without what stands between that.
+    len: usize,
+    count: usize,
+    is_object: bool,
+    /// The key whose value comes next.
+    key: Option<&'a str>,
+    /// The lengths of the fields so far, by their keys.
+    fields: HashMap<String, usize>,
+}
+
+impl<'a> Open<'a> {
+    fn awaits_key(&self) -> bool {
+        self.is_object && self.key.is_none()
     }
+
+    /// Takes in a value of that length.
+    fn push(&mut self, value: usize, text: fn(&str) -> usize) {
+        let Some(key) = self.key.take() else {
+            self.len += value;
+            self.count += 1;
+            return;
+        };
+        let field = string_len(key, text) + ": ".len() + value;
+        self.len += field;
+        // Of a key that stands twice the last value counts, there as here.
+        match self.fields.insert(serde_json::from_str(key).unwrap_or_else(|_| key.to_owned()), field) {
+            Some(before) => self.len -= before,
+            None => self.count += 1,
+        }
+    }
+
+    fn printed(&self) -> usize {
+        "[]".len() + self.len + self.count.saturating_sub(1) * ", ".len()
+    }
+}
+
+/// The length of a value, with strings as `text` has them. `None` if it is no JSON, or has more than [`MAX_LEVELS`].
+///
+/// It goes over the text twice, whatever the text is, and does not recurse.
+fn value_len(json: &str, text: fn(&str) -> usize) -> Option<usize> {
+    // What follows relies on it that this is JSON.
+    let json = serde_json::from_str::<&RawValue>(json).ok()?.get();
+    let mut open: Vec<Open<'_>> = Vec::new();
+    let mut at = 0;
+    while let Some(first) = json.as_bytes().get(at) {
+        let rest = &json[at..];
+        let value = match first {
+            b'{' | b'[' if open.len() == MAX_LEVELS => return None,
+            b'{' | b'[' => {
+                open.push(Open { is_object: *first == b'{', ..Open::default() });
+                at += 1;
+                continue;
+            }
+            b'}' | b']' => {
+                at += 1;
+                open.pop()?.printed()
+            }
+            b'"' => {
+                let string = &rest[..string_end(rest)];
+                at += string.len();
+                if let Some(object) = open.last_mut().filter(|open| open.awaits_key()) {
+                    object.key = Some(string);
+                    continue;
+                }
+                string_len(string, text)
+            }
+            b'-' | b'0'..=b'9' | b'a'..=b'z' => {
+                let is_part = |byte: u8| matches!(byte, b'+' | b'-' | b'.' | b'E' | b'0'..=b'9' | b'a'..=b'z');
+                let scalar = &rest[..rest.bytes().position(|byte| !is_part(byte)).unwrap_or(rest.len())];
+                at += scalar.len();
+                // None, True and False of Python, null, true and false of JSON: the same lengths.
+                if matches!(scalar, "null" | "true" | "false") { scalar.len() } else { number_len(scalar)? }
+            }
+            // White space, commas and colons.
+            _ => {
+                at += 1;
+                continue;
+            }
+        };
+        match open.last_mut() {
+            Some(open) => open.push(value, text),
+            None => return Some(value),
+        }
+    }
+    None
+}
+
+/// Where the string ends that a text begins with.
+fn string_end(json: &str) -> usize {
+    let mut escaped = false;
+    let end = json.bytes().skip(1).position(|byte| {
+        let ends = byte == b'"' && !escaped;
+        escaped = byte == b'\\' && !escaped;
+        ends
+    });
+    end.map_or(json.len(), |end| end + "\"\"".len())
+}
+
+/// The length of a string, which stands here as JSON has it.
+fn string_len(json: &str, text: fn(&str) -> usize) -> usize {
+    // A lone surrogate is escaped by Python as it stands here.
+    serde_json::from_str::<String>(json).map_or_else(|_| json.chars().count(), |string| text(&string))
 }
 
 /// The length of `repr(text)`: single quotes, unless there are single quotes and no double ones in it.
@@ -158,6 +240,22 @@ mod tests {
         assert_eq!(repr_len(r#"{"a":"\ud83d","b":[]}"#), r"{'a': '\ud83d', 'b': []}".len());
         assert_eq!((try_repr_len("{no"), try_repr_len("\"no")), (None, None));
         assert_eq!(repr_len("{no"), 3);
+    }
+
+    #[test]
+    fn what_has_too_many_levels_has_the_length_it_has() {
+        let nested = |levels: usize| "[".repeat(levels) + &"]".repeat(levels);
+        assert_eq!(try_repr_len(&nested(MAX_LEVELS)), Some(2 * MAX_LEVELS));
+        assert_eq!(try_repr_len(&nested(MAX_LEVELS + 1)), None);
+        let deep = r#"{"a": "#.repeat(100_000) + "1" + &"}".repeat(100_000);
+        assert_eq!((repr_len(&deep), json_len(&deep), try_lenient_repr_len(&deep)), (deep.len(), deep.len(), None));
+    }
+
+    #[test]
+    fn keys_that_stand_twice_and_keys_that_are_no_unicode_are_counted_as_they_are_printed() {
+        assert_eq!(repr_len(r#"{"a":[1,2],"b":{},"\u0061":7}"#), "{'a': 7, 'b': {}}".len());
+        assert_eq!(repr_len(r#"{"\ud83d":{"x":[]}}"#), r"{'\ud83d': {'x': []}}".len());
+        assert_eq!(repr_len(r#" [ {} , [ ] , "]" , "\\" ] "#), r"[{}, [], ']', '\\']".len());
     }
 
     #[test]

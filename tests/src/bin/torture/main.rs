@@ -10,7 +10,6 @@
 
 #![allow(clippy::unwrap_used)] // What cannot be set up fails the run.
 
-mod chance;
 mod exchange;
 mod place;
 mod protocol;
@@ -23,6 +22,7 @@ mod worker;
 use std::{process::ExitCode, time::Duration};
 
 use clap::Parser;
+use tests::chance;
 use tower_chat_history::BoxError;
 
 /// Whose compactions the workers store.

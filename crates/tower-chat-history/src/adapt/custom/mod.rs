@@ -37,6 +37,12 @@
 //! one field has all messages, [`Custom::messages`] needs no `fill`, and serves callers that resend the conversation as well
 //! ([`Custom::input_mode`]). A stream's reply is put together by a [`FoldReply`](super::FoldReply), see [`Custom::fold`].
 //!
+//! Messages are in the chat-completions format: `role`, `content`, `tool_calls` and `tool_call_id`, with whatever else a provider
+//! adds. An input in another API's shape (content blocks of Anthropic's Messages API such as `tool_use` and `tool_result`, items of
+//! OpenAI's Responses API, Gemini's `parts`) is refused with [`InputError::Foreign`](crate::InputError::Foreign), before anything
+//! is stored or sent. A program that talks to such an API maps its messages in these closures, in both directions; the fields
+//! of its own that a message carries along are kept.
+//!
 //! The closures are called from all of the service's clones: they are `Fn`, and have to be `Clone`, `Send` and `Sync`.
 
 mod reply;

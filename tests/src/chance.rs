@@ -1,24 +1,26 @@
-//! Chance that can be repeated: a failure is looked for with the seed that was printed. What the processes and the network
-//! do meanwhile is up to the system.
+//! Chance that can be repeated: the same seed makes the same decisions.
 
 use std::time::Duration;
 
 /// A sequence of numbers that a seed decides.
 #[derive(Clone, Debug)]
-pub(crate) struct Chance(u64);
+pub struct Chance(u64);
 
 impl Chance {
-    pub(crate) const fn new(seed: u64) -> Self {
+    /// The sequence of that seed.
+    #[must_use]
+    pub const fn new(seed: u64) -> Self {
         Self(seed)
     }
 
     /// Another sequence, for another purpose.
-    pub(crate) fn fork(&mut self) -> Self {
+    #[must_use]
+    pub const fn fork(&mut self) -> Self {
         Self(self.next())
     }
 
     /// Any number (splitmix64).
-    pub(crate) const fn next(&mut self) -> u64 {
+    pub const fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -26,29 +28,43 @@ impl Chance {
     }
 
     /// A number below `end`, or 0.
-    pub(crate) const fn below(&mut self, end: u64) -> u64 {
+    pub const fn below(&mut self, end: u64) -> u64 {
         let end = if end == 0 { 1 } else { end };
         self.next() % end
     }
 
+    /// A number from `start` up to and with `end`.
+    pub const fn between(&mut self, start: u64, end: u64) -> u64 {
+        start + self.below(end - start + 1)
+    }
+
     /// A place in something of that length.
-    pub(crate) fn index(&mut self, len: usize) -> usize {
+    pub fn index(&mut self, len: usize) -> usize {
         usize::try_from(self.below(len as u64)).unwrap_or_default()
     }
 
-    /// What happens once in so many times.
-    pub(crate) const fn once_in(&mut self, times: u64) -> bool {
+    /// One of these.
+    ///
+    /// # Panics
+    ///
+    /// When there is none.
+    pub fn of<'a, T>(&mut self, all: &'a [T]) -> &'a T {
+        &all[self.index(all.len())]
+    }
+
+    /// Whether something happens that happens once in so many times.
+    pub const fn once_in(&mut self, times: u64) -> bool {
         self.below(times) == 0
     }
 
     /// A time below `end`.
-    pub(crate) fn time(&mut self, end: Duration) -> Duration {
+    pub fn time(&mut self, end: Duration) -> Duration {
         Duration::from_micros(self.below(u64::try_from(end.as_micros()).unwrap_or(u64::MAX)))
     }
 }
 
 /// The hash of a text (FNV-1a), equal in every process.
-pub(crate) fn hash<'a>(parts: impl IntoIterator<Item = &'a str>) -> u64 {
+pub fn hash<'a>(parts: impl IntoIterator<Item = &'a str>) -> u64 {
     let bytes = parts.into_iter().flat_map(|part| part.bytes().chain([0]));
     bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }

@@ -1,0 +1,120 @@
+//! Messages that are in another API's shape.
+
+#![allow(clippy::unwrap_used)] // A test may.
+
+use serde_json::{Value, json};
+use tower::{Layer as _, Service as _, ServiceExt as _, service_fn};
+use tower_chat_history::{
+    BoxError, ChatHistoryLayer, ConversationId, Engine, ForeignShape, HistoryError, HistoryStoreExt as _, ImportError,
+    InConversation, InputError, InputMode, MemoryStore, Message, TurnInput,
+    adapt::{AdaptRequest, Custom, Json},
+};
+
+fn id() -> ConversationId {
+    ConversationId::new(["foreign"]).unwrap()
+}
+
+fn message(value: Value) -> Message {
+    Message::try_from(value).unwrap()
+}
+
+/// A question, Anthropic's call, and its result.
+fn anthropic() -> [Value; 3] {
+    [
+        json!({"role": "user", "content": "secret"}),
+        json!({"role": "assistant", "content": [{"type": "tool_use", "id": "x", "name": "f", "input": {}}]}),
+        json!({"role": "user", "content": [{"type": "tool_result", "tool_use_id": "x", "content": "secret"}]}),
+    ]
+}
+
+fn refused_with(error: &BoxError) -> InputError {
+    let told = format!("{error} {error:?}");
+    assert!(!told.contains("secret"), "{told}");
+    match error.downcast_ref() {
+        Some(HistoryError::Input(error)) => error.clone(),
+        _ => panic!("{told}"),
+    }
+}
+
+const fn foreign(position: usize, name: &'static str) -> InputError {
+    InputError::Foreign { position, shape: ForeignShape::AnthropicBlock(name) }
+}
+
+/// Sends a call through a layer whose model must not be called.
+async fn refused<A, C>(store: &MemoryStore, adapter: A, call: C) -> InputError
+where
+    A: AdaptRequest<C, Request: Send + 'static, Draft: Send>
+        + tower_chat_history::adapt::RecordResponse<Message, Response: Send>
+        + Clone
+        + Send
+        + Sync
+        + 'static,
+    C: Send + 'static,
+{
+    let never = service_fn(|_: A::Request| async { Err::<Message, BoxError>("the model was called".into()) });
+    let mut chat = ChatHistoryLayer::new(store.clone(), adapter).layer(never);
+    let Err(error) = chat.ready().await.unwrap().call(call).await else { panic!("it was sent") };
+    refused_with(&error)
+}
+
+#[tokio::test]
+async fn anthropic_blocks_through_custom_are_refused_in_either_mode() {
+    let store = MemoryStore::new();
+    for mode in [InputMode::New, InputMode::Transcript] {
+        let adapter = Custom::messages(|messages: &mut Vec<Message>| messages).input_mode(mode);
+        let adapter = adapter.reply(|answer: &Message| answer.clone());
+        let call = InConversation::new(id(), anthropic().map(message).to_vec());
+        assert_eq!(refused(&store, adapter, call).await, foreign(1, "tool_use"));
+    }
+    let adapter = Custom::new(|message: &Message| message.clone()).fill(|message, _| message);
+    let adapter = adapter.reply(|answer: &Message| answer.clone());
+    let call = InConversation::new(id(), message(anthropic()[2].clone()));
+    assert_eq!(refused(&store, adapter, call).await, foreign(0, "tool_result"));
+    assert_eq!(store.conversation(&id()).messages().await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn anthropic_blocks_through_json_are_refused() {
+    let never = service_fn(|_: Value| async { Err::<Value, BoxError>("the model was called".into()) });
+    let mut chat = ChatHistoryLayer::new(MemoryStore::new(), Json::new()).layer(never);
+    let call = InConversation::new(id(), json!({"model": "m", "messages": anthropic()}));
+    let error = chat.ready().await.unwrap().call(call).await.unwrap_err();
+    assert_eq!(refused_with(&error), foreign(1, "tool_use"));
+}
+
+#[tokio::test]
+async fn an_item_without_a_role_is_told_from_a_message() {
+    let never = service_fn(|_: Value| async { Err::<Value, BoxError>("the model was called".into()) });
+    let mut chat = ChatHistoryLayer::new(MemoryStore::new(), Json::new()).layer(never);
+    let item = json!({"type": "function_call_output", "call_id": "x", "output": "secret"});
+    let call = InConversation::new(id(), json!({"messages": [{"role": "user", "content": "u"}, item]}));
+    let error = chat.ready().await.unwrap().call(call).await.unwrap_err();
+    let told = format!("{error}: {}", error.source().unwrap());
+    assert!(told.starts_with("messages[1]") && told.contains("Responses"), "{told}");
+    assert!(!told.contains("secret"), "{told}");
+}
+
+#[tokio::test]
+async fn by_hand_neither_input_nor_transcript_nor_what_is_stored_instead_may_be_foreign() {
+    let engine = Engine::new(MemoryStore::new());
+    let [question, call, result] = anthropic().map(message);
+    let refused = async |input: TurnInput| match engine.begin(input).await {
+        Err(HistoryError::Input(error)) => error,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(refused(TurnInput::new(id(), [question.clone(), result.clone()])).await, foreign(1, "tool_result"));
+    let resent = TurnInput::new(id(), [question.clone()]).transcript([question.clone(), call]);
+    assert_eq!(refused(resent).await, foreign(1, "tool_use"));
+    let instead = tower_chat_history::CallOptions::new().store_instead([result]);
+    assert_eq!(refused(TurnInput::new(id(), [question]).options(instead)).await, foreign(0, "tool_result"));
+}
+
+#[tokio::test]
+async fn an_import_of_another_apis_log_imports_nothing() {
+    let store = MemoryStore::new();
+    let error = store.conversation(&id()).import(anthropic().map(message)).await.unwrap_err();
+    let ImportError::Foreign { position, shape } = &error else { panic!("{error}") };
+    assert_eq!((*position, *shape), (1, ForeignShape::AnthropicBlock("tool_use")));
+    assert!(!error.to_string().contains("secret"), "{error}");
+    assert_eq!(store.conversation(&id()).messages().await.unwrap(), []);
+}

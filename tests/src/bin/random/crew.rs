@@ -1,0 +1,204 @@
+//! The processes that run the cases, and what all of them came to.
+
+use std::{
+    collections::BTreeMap,
+    io::{BufRead as _, BufReader, Write as _},
+    process::{Child, ChildStdin, Command, ExitCode, Stdio},
+    sync::{
+        Mutex,
+        atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
+        mpsc::{self, Receiver, RecvTimeoutError},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use tests::random::Figures;
+
+use crate::Args;
+
+/// What is run next, and what came of it.
+struct Plan<'a> {
+    args: &'a Args,
+    first: u64,
+    next: AtomicU64,
+    begun: Instant,
+    stopped: AtomicBool,
+    results: Mutex<Results>,
+}
+
+#[derive(Default)]
+struct Results {
+    /// By scenario: cases, the time that they took, what they did.
+    done: BTreeMap<String, (u64, Duration, Figures)>,
+    violations: Vec<String>,
+}
+
+pub(crate) fn run(args: &Args, first: u64) -> ExitCode {
+    let plan = Plan {
+        args,
+        first,
+        next: AtomicU64::new(0),
+        begun: Instant::now(),
+        stopped: AtomicBool::new(false),
+        results: Mutex::default(),
+    };
+    thread::scope(|scope| {
+        for _ in 0..args.jobs.max(1) {
+            scope.spawn(|| plan.serve());
+        }
+    });
+    plan.report()
+}
+
+impl Plan<'_> {
+    /// The next case: scenarios by turns.
+    fn next(&self) -> Option<(&str, u64)> {
+        if self.stopped.load(Relaxed) {
+            return None;
+        }
+        let number = self.next.fetch_add(1, Relaxed);
+        let scenarios = self.args.scenarios.len() as u64;
+        let scenario = &self.args.scenarios[usize::try_from(number % scenarios).ok()?];
+        let round = number / scenarios;
+        let given = self.args.seeds.len() as u64;
+        if round < given {
+            return Some((scenario, self.args.seeds[usize::try_from(round).ok()?]));
+        }
+        // Given seeds are all that is asked for, unless new ones are as well.
+        let goes_on = match self.args.cases {
+            Some(cases) => round - given < cases,
+            None => given == 0 && self.begun.elapsed() < Duration::from_secs(self.args.seconds),
+        };
+        goes_on.then(|| (scenario.as_str(), self.first + round - given))
+    }
+
+    /// Keeps one process busy, and begins another one where that ends.
+    fn serve(&self) {
+        let mut worker: Option<Worker> = None;
+        while let Some((scenario, seed)) = self.next() {
+            let begun = Instant::now();
+            let current = worker.get_or_insert_with(|| Worker::start(self.args));
+            let told = current.case(scenario, seed, Duration::from_secs(self.args.patience));
+            let violation = match told {
+                Told::Fine(figures) => {
+                    self.done(scenario, begun.elapsed(), &figures);
+                    continue;
+                }
+                Told::Violation(text) => text,
+                Told::Died(how) => {
+                    worker = None;
+                    format!("the process does not die: {how}")
+                }
+                Told::Hangs => {
+                    worker = None;
+                    format!("cases end: not within {} s", self.args.patience)
+                }
+            };
+            self.found(format!("{scenario} --seed {seed}: {violation}"));
+        }
+    }
+
+    fn done(&self, scenario: &str, took: Duration, figures: &Figures) {
+        let mut results = self.results.lock().unwrap();
+        let (cases, time, all) = results.done.entry(scenario.to_owned()).or_default();
+        *cases += 1;
+        *time += took;
+        all.join(figures);
+    }
+
+    fn found(&self, violation: String) {
+        println!("VIOLATION after {:.1} s: --scenario {violation}", self.begun.elapsed().as_secs_f64());
+        self.results.lock().unwrap().violations.push(violation);
+        if !self.args.keep_going {
+            self.stopped.store(true, Relaxed);
+        }
+    }
+
+    fn report(&self) -> ExitCode {
+        let results = self.results.lock().unwrap();
+        println!("first new seed: {}", self.first);
+        for (scenario, (cases, time, Figures(figures))) in &results.done {
+            println!("{scenario}: {cases} cases in {:.1} s", time.as_secs_f64());
+            figures.iter().for_each(|(name, number)| println!("    {number:>10} {name}"));
+        }
+        println!("violations: {}", results.violations.len());
+        if results.violations.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    }
+}
+
+/// What a process told of a case.
+enum Told {
+    Fine(Figures),
+    Violation(String),
+    Died(String),
+    Hangs,
+}
+
+struct Worker {
+    child: Child,
+    orders: ChildStdin,
+    lines: Receiver<String>,
+}
+
+impl Worker {
+    fn start(args: &Args) -> Self {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.arg("--worker");
+        let names =
+            |list: &[tests::random::Ingredient]| list.iter().map(|one| one.name()).collect::<Vec<_>>().join(",");
+        match &args.only {
+            Some(only) if only.is_empty() => {
+                command.args(["--without", &names(tests::random::Ingredient::ALL)]);
+            }
+            Some(only) => {
+                command.args(["--only", &names(only)]);
+            }
+            None if args.without.is_empty() => {}
+            None => {
+                command.args(["--without", &names(&args.without)]);
+            }
+        }
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let (orders, output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+        let (sender, lines) = mpsc::channel();
+        thread::spawn(move || {
+            let mut output = BufReader::new(output).lines();
+            while let Some(Ok(line)) = output.next() {
+                if sender.send(line).is_err() {
+                    return;
+                }
+            }
+        });
+        Self { child, orders, lines }
+    }
+
+    fn case(&mut self, scenario: &str, seed: u64, patience: Duration) -> Told {
+        // A process that has died does not take orders: what became of it is told below.
+        let _ = writeln!(self.orders, "{scenario} {seed}");
+        match self.lines.recv_timeout(patience) {
+            Ok(line) => match line.split_once(' ') {
+                Some(("violation", text)) => Told::Violation(text.to_owned()),
+                Some((_, figures)) => Told::Fine(read(figures)),
+                None => Told::Violation(line),
+            },
+            Err(RecvTimeoutError::Timeout) => Told::Hangs,
+            Err(RecvTimeoutError::Disconnected) => {
+                Told::Died(self.child.wait().map_or_else(|error| error.to_string(), |status| status.to_string()))
+            }
+        }
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        // It may be over already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn read(figures: &str) -> Figures {
+    let pairs = figures.split(';').filter_map(|pair| pair.split_once('='));
+    Figures(pairs.filter_map(|(name, number)| Some((name.to_owned(), number.parse().ok()?))).collect())
+}

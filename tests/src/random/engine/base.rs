@@ -1,0 +1,63 @@
+//! Where the conversations of a case are kept.
+
+use std::sync::Arc;
+
+use tempfile::TempDir;
+use tower_chat_history::{CachedStore, Engine, HistoryOptions, HistoryStore, MemoryStore, Prune, Retention, Truncate};
+use tower_chat_history_sqlite::SqliteStore;
+
+use crate::{Remote, chance::Chance};
+
+/// A store, and another handle to read and edit by.
+pub(super) enum Base {
+    Memory(MemoryStore),
+    Cached(MemoryStore),
+    Sqlite(SqliteStore, TempDir),
+}
+
+impl Base {
+    pub(super) async fn any(chance: &mut Chance) -> Self {
+        match chance.below(16) {
+            0 => {
+                let place = tempfile::tempdir().unwrap();
+                Self::Sqlite(SqliteStore::open(place.path().join("chat.db")).await.unwrap(), place)
+            }
+            1..6 => Self::Cached(MemoryStore::new()),
+            _ => Self::Memory(MemoryStore::new()),
+        }
+    }
+
+    /// An engine with a handle of its own. Only stores in memory are pruned by it.
+    pub(super) fn engine(&self, options: HistoryOptions, retention: Option<Retention>) -> Engine {
+        match (self, retention) {
+            (Self::Memory(store), Some(retention)) => Engine::with_retention(store.clone(), options, retention),
+            (Self::Memory(store), None) => Engine::with_options(store.clone(), options),
+            (Self::Cached(store), Some(retention)) => {
+                Engine::with_retention(CachedStore::new(store.clone()), options, retention)
+            }
+            (Self::Cached(store), None) => Engine::with_options(CachedStore::new(store.clone()), options),
+            (Self::Sqlite(store, _), _) => Engine::with_options(Remote(store.clone()), options),
+        }
+    }
+
+    pub(super) fn store(&self) -> Arc<dyn HistoryStore> {
+        match self {
+            Self::Memory(store) | Self::Cached(store) => Arc::new(store.clone()),
+            Self::Sqlite(store, _) => Arc::new(store.clone()),
+        }
+    }
+
+    pub(super) fn truncate(&self) -> Arc<dyn Truncate> {
+        match self {
+            Self::Memory(store) | Self::Cached(store) => Arc::new(store.clone()),
+            Self::Sqlite(store, _) => Arc::new(store.clone()),
+        }
+    }
+
+    pub(super) fn prune(&self) -> Arc<dyn Prune> {
+        match self {
+            Self::Memory(store) | Self::Cached(store) => Arc::new(store.clone()),
+            Self::Sqlite(store, _) => Arc::new(store.clone()),
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! Edits between the turns: importing, truncating, pruning, deleting, forking.
+
+use tower_chat_history::{ConversationId, HistoryStore as _, HistoryStoreExt as _, Keep, Seq, Traces};
+
+use super::{
+    super::outcome::{Checked, Violation, holds},
+    Case, Talk,
+    log::Entry,
+};
+
+impl Case {
+    /// Adds a log that was made elsewhere.
+    pub(super) async fn import(&mut self, talk: usize) -> Checked {
+        let log = self.words.log();
+        let Talk { log: expected, edits, before, .. } = &mut self.talks[talk];
+        let (store, id) = (self.base.store(), expected.id.clone());
+        let had = expected.entries.len();
+        let imported = store.conversation(&id).import(log.clone()).await;
+        imported.map_err(|error| Violation::new("any log can be imported", error.to_string()))?;
+        let stored = store
+            .conversation(&id)
+            .exchanges()
+            .await
+            .map_err(|error| Violation::new("a log can be read", error.to_string()))?;
+        let new: Vec<Entry> = stored.iter().map(Entry::of).skip(had).collect();
+        let messages: Vec<_> = new.iter().flat_map(|entry| entry.messages.clone()).collect();
+        holds(messages == log, "an import keeps every message in order", || {
+            format!("{} of {} messages", messages.len(), log.len())
+        })?;
+        new.into_iter().for_each(|entry| expected.push(entry));
+        *edits += 1;
+        *before = None;
+        self.figures.count("logs imported");
+        self.settle(talk).await
+    }
+
+    /// Edits by hand, as a program does that knows the conversation.
+    pub(super) async fn edit(&mut self, talk: usize) -> Checked {
+        self.settle(talk).await?;
+        let failed =
+            |error: tower_chat_history::StoreError| Violation::new("a conversation can be edited", error.to_string());
+        let which = self.chance.below(5);
+        let Talk { log, edits, before, .. } = &mut self.talks[talk];
+        let id = log.id.clone();
+        let len = log.entries.len();
+        *edits += 1;
+        *before = None;
+        match which {
+            0 => {
+                let at = self.chance.index(len + 1);
+                let from = log.entries.get(at).map_or_else(|| log.next(), |entry| entry.seq);
+                let truncate = self.base.truncate();
+                truncate.conversation(&id).truncate(Seq::new(from)).await.map_err(failed)?;
+                log.truncate(from);
+            }
+            1 => {
+                let taken = self.base.truncate().conversation(&id).take_last().await.map_err(failed)?;
+                let expected = log.entries.last().cloned();
+                holds(taken.as_ref().map(Entry::of) == expected, "the last exchange is taken", || {
+                    format!("{taken:?}")
+                })?;
+                if let Some(taken) = expected {
+                    log.truncate(taken.seq);
+                }
+            }
+            2 => {
+                self.base.store().delete(&id).await.map_err(failed)?;
+                log.forget();
+            }
+            3 => {
+                let traces = if self.chance.once_in(3) { Traces::Remove } else { Traces::Leave };
+                let keep = Keep::LastTurns(1 + self.chance.index(6));
+                self.base.prune().conversation(&id).prune(keep, traces).await.map_err(failed)?;
+                if traces == Traces::Remove {
+                    let entries = std::mem::take(&mut log.entries);
+                    log.forget();
+                    log.entries = entries;
+                }
+                log.check(&self.base, true).await?;
+            }
+            _ => return self.fork(talk).await,
+        }
+        self.figures.count("edits");
+        self.settle(talk).await
+    }
+
+    async fn fork(&mut self, talk: usize) -> Checked {
+        self.forks += 1;
+        let log = &self.talks[talk].log;
+        let copy = ConversationId::new(["fork", &self.forks.to_string()]).unwrap();
+        let store = self.base.store();
+        let copied = store.conversation(&log.id).fork(Seq::new(u64::MAX), &copy).await;
+        copied.map_err(|error| Violation::new("a conversation can be forked", error.to_string()))?;
+        let mut forked = Talk::new(&format!("fork/{}", self.forks), self.policies.len());
+        forked.log.id = copy.clone();
+        let stored = store
+            .conversation(&copy)
+            .exchanges()
+            .await
+            .map_err(|error| Violation::new("a log can be read", error.to_string()))?;
+        let same = stored.iter().map(Entry::of).map(|entry| (entry.id, entry.messages));
+        let expected = log.entries.iter().map(|entry| (entry.id.clone(), entry.messages.clone()));
+        holds(same.eq(expected), "a fork has the same exchanges", || {
+            format!("{} of {}", stored.len(), log.entries.len())
+        })?;
+        stored.iter().for_each(|recorded| forked.log.push(Entry::of(recorded)));
+        // A fork takes the place of another conversation: there are never many.
+        if self.talks.len() < 3 {
+            self.talks.push(forked);
+        }
+        self.figures.count("forks");
+        Ok(())
+    }
+}

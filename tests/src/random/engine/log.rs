@@ -1,0 +1,202 @@
+//! The log of a conversation as the test expects it.
+
+use std::collections::BTreeSet;
+
+use tower_chat_history::{
+    ConversationId, ExchangeId, HistoryStoreExt as _, Load, Loaded, Message, Profile, Recorded, Role,
+};
+
+use super::{
+    super::{
+        notes::Notes,
+        outcome::{Checked, Violation, holds},
+        rules::{marks, open_calls},
+    },
+    base::Base,
+};
+
+/// A compaction as far as it is followed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Positions {
+    pub(super) version: u64,
+    pub(super) window_start: u64,
+    pub(super) rounds_start: u64,
+    pub(super) cleared_before: u64,
+    pub(super) covers_to: u64,
+}
+
+/// An exchange as it was stored.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Entry {
+    pub(super) seq: u64,
+    pub(super) id: ExchangeId,
+    pub(super) messages: Vec<Message>,
+    pub(super) incomplete: bool,
+    /// Whether it opens a turn, as the store has it.
+    pub(super) opens: bool,
+}
+
+impl Entry {
+    pub(super) fn of(recorded: &Recorded) -> Self {
+        let exchange = &recorded.exchange;
+        Self {
+            seq: recorded.seq.get(),
+            id: exchange.id.clone(),
+            messages: exchange.messages.clone(),
+            incomplete: exchange.incomplete,
+            opens: exchange.opens_turn(),
+        }
+    }
+
+    /// The facts that a summary of it has to tell.
+    fn facts(&self) -> BTreeSet<u64> {
+        let said = self.messages.iter().filter(|message| matches!(message.role(), Role::User | Role::Assistant));
+        said.flat_map(|message| marks(&message.text())).collect()
+    }
+}
+
+/// What was stored, by what the engine told.
+#[derive(Debug)]
+pub(super) struct Log {
+    pub(super) id: ConversationId,
+    pub(super) entries: Vec<Entry>,
+    /// Facts of exchanges before the log's first, which a summary may tell.
+    pruned: Vec<Entry>,
+    /// Facts that no summary has to tell: they were pruned before, or belong to a reply that broke off.
+    excused: BTreeSet<u64>,
+    /// The newest positions that were seen, by profile.
+    seen: Vec<Positions>,
+}
+
+impl Log {
+    pub(super) fn new(id: ConversationId, profiles: usize) -> Self {
+        let seen = vec![Positions::default(); profiles];
+        Self { id, entries: Vec::new(), pruned: Vec::new(), excused: BTreeSet::new(), seen }
+    }
+
+    pub(super) fn next(&self) -> u64 {
+        self.entries.last().map_or(0, |last| last.seq + 1)
+    }
+
+    /// The calls that wait for results, past replies that broke off; `None` where the documentation leaves it open.
+    pub(super) fn open(&self) -> Option<Vec<String>> {
+        let whole = self.entries.iter().rposition(|entry| !entry.incomplete).map_or(0, |last| last + 1);
+        open_calls(self.entries[..whole].iter().flat_map(|entry| &entry.messages))
+    }
+
+    /// The messages that a caller has who keeps a list: all but those of replies that broke off, from some exchange on.
+    pub(super) fn transcript(&self, from: usize) -> Vec<Message> {
+        let whole = self.entries.iter().skip(from).filter(|entry| !entry.incomplete);
+        whole.flat_map(|entry| entry.messages.clone()).collect()
+    }
+
+    /// The positions before which the stored summary of a profile covers everything.
+    pub(super) fn covers_to(&self, profile: usize) -> u64 {
+        self.seen[profile].covers_to
+    }
+
+    pub(super) fn push(&mut self, entry: Entry) {
+        if entry.incomplete {
+            self.excused.extend(entry.facts());
+        }
+        self.entries.push(entry);
+    }
+
+    /// Begins another life.
+    pub(super) fn forget(&mut self) {
+        *self = Self { excused: std::mem::take(&mut self.excused), ..Self::new(self.id.clone(), self.seen.len()) };
+    }
+
+    /// What is said twice, since its call was repeated, need not be told of twice.
+    pub(super) fn excuse(&mut self, message: &Message) {
+        self.excused.extend(marks(&message.text()));
+    }
+
+    /// Cuts the end off.
+    pub(super) fn truncate(&mut self, from: u64) {
+        self.entries.retain(|entry| entry.seq < from);
+        self.seen = vec![Positions::default(); self.seen.len()];
+        // With a compaction that does not stay goes what it told of.
+        self.excused.extend(self.pruned.iter().flat_map(Entry::facts));
+        if self.entries.is_empty() {
+            self.forget();
+        }
+    }
+
+    /// Compares the log with the store's, in which the beginning may have been pruned.
+    pub(super) async fn check(&mut self, base: &Base, may_be_pruned: bool) -> Checked {
+        let store = base.store();
+        let stored = store.conversation(&self.id).exchanges().await;
+        let stored = stored.map_err(|error| Violation::new("a log can be read", error.to_string()))?;
+        let stored: Vec<Entry> = stored.iter().map(Entry::of).collect();
+        let first = stored.first().map_or_else(|| self.next(), |entry| entry.seq);
+        let removed = self.entries.iter().take_while(|entry| entry.seq < first).count();
+        holds(may_be_pruned || removed == 0, "nothing is lost", || format!("{removed} exchanges are gone"))?;
+        holds(self.entries.is_empty() || removed < self.entries.len(), "the newest turn stays", || String::new())?;
+        for entry in self.entries.drain(..removed) {
+            if self.seen.iter().any(|positions| positions.covers_to <= entry.seq) {
+                self.excused.extend(entry.facts());
+            }
+            self.pruned.push(entry);
+        }
+        if self.entries != stored {
+            let shown = |entries: &[Entry]| {
+                let each =
+                    entries.iter().map(|entry| format!("{} {} of {}", entry.seq, entry.id, entry.messages.len()));
+                each.collect::<Vec<_>>().join(", ")
+            };
+            let seen = format!("expected [{}], stored [{}]", shown(&self.entries), shown(&stored));
+            return Err(Violation::new("each exchange is stored once, and nothing else", seen));
+        }
+        Ok(())
+    }
+
+    /// The compaction of a profile, once it is checked: positions go forward, and a summary tells what it covers.
+    pub(super) async fn positions(
+        &mut self,
+        base: &Base,
+        number: usize,
+        profile: &Profile,
+        notes: &Notes,
+    ) -> Checked<Positions> {
+        let loaded = base.store().load(&self.id, Load::new().profile(profile.clone())).await;
+        let loaded = loaded.map_err(|error| Violation::new("a window can be loaded", error.to_string()))?;
+        let Loaded::Window(window) = loaded else { return Ok(Positions::default()) };
+        let Some(compaction) = window.compaction else { return Ok(Positions::default()) };
+        let cut = &compaction.cut;
+        let now = Positions {
+            version: compaction.version.get(),
+            window_start: cut.window_start.get(),
+            rounds_start: cut.rounds_start.get(),
+            cleared_before: cut.cleared_before.get(),
+            covers_to: cut.covers_to().get(),
+        };
+        let before = &self.seen[number];
+        let forward = now.window_start >= before.window_start
+            && now.rounds_start >= before.rounds_start
+            && now.cleared_before >= before.cleared_before
+            && now.covers_to >= before.covers_to;
+        holds(forward, "positions only go forward", || format!("from {before:?} to {now:?}"))?;
+        let within = now.window_start < self.next().max(1) && now.covers_to <= now.window_start;
+        holds(within, "a window begins within the log, at or after what is summarized", || format!("{now:?}"))?;
+        if let Some(summary) = &cut.summary {
+            self.check_summary(&summary.text, now.covers_to, notes)?;
+        }
+        self.seen[number] = now.clone();
+        Ok(now)
+    }
+
+    fn check_summary(&self, text: &str, covers_to: u64, notes: &Notes) -> Checked {
+        let told = notes.facts(text).ok_or_else(|| Violation::new("a summary is what the summarizer made", text))?;
+        let covered = self.pruned.iter().chain(&self.entries).filter(|entry| entry.seq < covers_to);
+        let facts: BTreeSet<u64> = covered.flat_map(Entry::facts).collect();
+        let lost: Vec<&u64> =
+            facts.iter().filter(|fact| !told.contains(fact) && !self.excused.contains(fact)).collect();
+        holds(lost.is_empty(), "a summary loses no fact", || format!("{lost:?} of what is before {covers_to}"))?;
+        let foreign: Vec<&u64> =
+            told.iter().filter(|fact| !facts.contains(fact) && !self.excused.contains(fact)).collect();
+        holds(foreign.is_empty(), "a summary tells of nothing but what it covers", || {
+            format!("{foreign:?} are not before {covers_to}")
+        })
+    }
+}

@@ -1,0 +1,172 @@
+//! Any conversation through the engine: any log, any input, any policy, any summarizer.
+//!
+//! Two engines share a store. Conversations are begun, imported, asked, answered rightly and wrongly, edited and forked; the
+//! test keeps a log of its own, made of what the engine's reports say, and compares everything with it.
+
+mod base;
+mod edits;
+mod log;
+mod prefix;
+mod setup;
+mod turns;
+
+use std::sync::{Arc, Mutex};
+
+use tokio::runtime::Builder;
+use tower_chat_history::{ConversationId, Engine, ExchangeId, Turn};
+
+use self::{base::Base, log::Log, prefix::Sent, setup::Setup};
+use super::{
+    Figures, Ingredients,
+    notes::Notes,
+    outcome::{Checked, Violation},
+    words::Words,
+};
+use crate::chance::Chance;
+
+/// Runs one case.
+pub(super) fn run(seed: u64, ingredients: &Ingredients) -> Checked<Figures> {
+    let runtime = Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
+    let case = async {
+        let mut chance = Chance::new(seed);
+        let mut case = Case::new(&mut chance, ingredients).await;
+        let steps = chance.between(10, 60);
+        for _ in 0..steps {
+            case.step().await?;
+        }
+        case.end().await?;
+        Ok(case.figures)
+    };
+    runtime.block_on(case)
+}
+
+/// A summary that was told: the engine, the exchanges it covers, what became of it.
+#[derive(Clone, Debug)]
+struct ToldSummary {
+    conversation: ConversationId,
+    to: u64,
+    outcome: &'static str,
+}
+
+/// A profile, and who summarizes for it.
+struct Policy {
+    setup: Setup,
+    notes: Arc<Notes>,
+    told: Arc<Mutex<Vec<ToldSummary>>>,
+}
+
+struct Case {
+    base: Base,
+    policies: Vec<Policy>,
+    /// Each with its policy.
+    engines: Vec<(Engine, usize)>,
+    talks: Vec<Talk>,
+    words: Words,
+    chance: Chance,
+    ingredients: Ingredients,
+    figures: Figures,
+    forks: usize,
+}
+
+/// A conversation.
+struct Talk {
+    log: Log,
+    /// The stored call before, while nothing came between.
+    before: Option<Sent>,
+    /// Turns that have begun, and are not over.
+    slow: Vec<Slow>,
+    /// Counts edits and appends: a turn that began under another number may be refused.
+    edits: usize,
+    appends: usize,
+}
+
+struct Slow {
+    turn: Turn,
+    asked: turns::Asked,
+    edits: usize,
+    appends: usize,
+    summaries: usize,
+}
+
+impl Case {
+    async fn new(chance: &mut Chance, ingredients: &Ingredients) -> Self {
+        let base = Base::any(chance).await;
+        let many = 1 + chance.index(2);
+        let policies: Vec<Policy> = (0..many)
+            .map(|number| {
+                let setup = Setup::any(chance, ingredients, &format!("p{number}"));
+                let notes = setup.notes(chance.fork(), ingredients);
+                Policy { setup, notes, told: Arc::default() }
+            })
+            .collect();
+        let engines = (0..2).map(|number| {
+            let policy = number % policies.len();
+            let Policy { setup, notes, told } = &policies[policy];
+            let told = Arc::clone(told);
+            let engine = setup.engine(&base, notes, move |report| {
+                let to = report.to.get();
+                let (conversation, outcome) = (report.conversation.clone(), report.outcome.kind());
+                told.lock().unwrap().push(ToldSummary { conversation, to, outcome });
+            });
+            (engine, policy)
+        });
+        let engines = engines.collect();
+        let talks = (0..1 + chance.index(2)).map(|number| Talk::new(&format!("c{number}"), policies.len())).collect();
+        let words = Words::new(chance.fork(), ingredients);
+        let (chance, ingredients) = (chance.fork(), ingredients.clone());
+        Self { base, policies, engines, talks, words, chance, ingredients, figures: Figures::default(), forks: 0 }
+    }
+
+    async fn step(&mut self) -> Checked {
+        let talk = self.chance.index(self.talks.len());
+        match self.chance.below(20) {
+            0 => self.edit(talk).await,
+            1 if self.talks[talk].log.entries.len() < 30 => self.import(talk).await,
+            2..4 if !self.talks[talk].slow.is_empty() => self.finish_slow(talk).await,
+            _ => self.turn(talk).await,
+        }
+    }
+
+    async fn end(&mut self) -> Checked {
+        for talk in 0..self.talks.len() {
+            while !self.talks[talk].slow.is_empty() {
+                self.finish_slow(talk).await?;
+            }
+            // Whatever happened before: a question is answered.
+            self.ask(talk).await?;
+        }
+        for Policy { notes, .. } in &self.policies {
+            self.figures.add("summaries", notes.written());
+        }
+        Ok(())
+    }
+
+    /// Waits for whatever is under way, and checks the log.
+    async fn settle(&mut self, talk: usize) -> Checked {
+        for (engine, _) in &self.engines {
+            let drained = engine.drain(std::time::Duration::from_secs(300)).await;
+            drained.map_err(|error| Violation::new("drain ends", error.to_string()))?;
+        }
+        let pruned = self.policies.iter().any(|policy| policy.setup.retention.is_some());
+        let log = &mut self.talks[talk].log;
+        log.check(&self.base, pruned).await?;
+        for (number, Policy { setup, notes, .. }) in self.policies.iter().enumerate() {
+            log.positions(&self.base, number, &setup.profile, notes).await?;
+            if let Some(twice) = notes.twice() {
+                return Err(Violation::new("no fact is summarized twice", twice));
+            }
+        }
+        Ok(())
+    }
+
+    fn exchange_id(&mut self) -> ExchangeId {
+        ExchangeId::new(format!("e{}", self.chance.next())).unwrap()
+    }
+}
+
+impl Talk {
+    fn new(name: &str, profiles: usize) -> Self {
+        let id = ConversationId::new([name]).unwrap();
+        Self { log: Log::new(id, profiles), before: None, slow: Vec::new(), edits: 0, appends: 0 }
+    }
+}

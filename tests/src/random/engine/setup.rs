@@ -1,0 +1,150 @@
+//! How an engine is set up.
+
+use std::{sync::Arc, time::Duration};
+
+use tower_chat_history::{
+    ContextBudget, Engine, HistoryOptions, LoadLimit, OnConflict, OnOpenTurn, Profile, Queue, Retention, Summaries,
+    budget::{ClearResults, Importance, KeepFirst, Mark, Marks, TrimTurn},
+    summary::{SummarizeWhen, SummaryReport},
+    tokens::TokenCounter,
+};
+
+use super::super::{Ingredient, Ingredients, notes::Notes, panics::on_purpose};
+use crate::chance::Chance;
+
+/// The policies of one profile.
+#[derive(Clone, Debug)]
+pub(super) struct Setup {
+    pub(super) profile: Profile,
+    /// The limit of a prompt in tokens, if there is one.
+    pub(super) limit: Option<u32>,
+    pub(super) on_open_turn: OnOpenTurn,
+    pub(super) on_conflict: OnConflict,
+    pub(super) retention: Option<Retention>,
+    pub(super) has_trimmer: bool,
+    pub(super) summarizes: bool,
+    /// A counter that panics: counts are then missing, and prompts may be larger.
+    pub(super) counter_panics: bool,
+    load: LoadLimit,
+    marks: Marks,
+    clear: Option<ClearResults>,
+    trimmer: u64,
+    when: SummarizeWhen,
+    reliable: bool,
+}
+
+const RESERVE: u32 = 50;
+
+impl Setup {
+    pub(super) fn any(chance: &mut Chance, ingredients: &Ingredients, name: &str) -> Self {
+        let window = u32::try_from(chance.between(200, 3_000)).unwrap_or(3_000);
+        let percent = |chance: &mut Chance| u8::try_from(chance.between(20, 95)).unwrap_or(50);
+        let number = |chance: &mut Chance| chance.index(8) + 2;
+        let marks = match chance.below(6) {
+            0 => Marks::new(Mark::Percent(90), Mark::Percent(40)).unwrap(),
+            1 => Marks::last_messages(number(chance)),
+            2 => Marks::last_turns(number(chance)),
+            3 => Marks::keep_recent(number(chance)),
+            _ => Marks::default(),
+        };
+        let load = match chance.below(2) {
+            0 => LoadLimit::new(usize::try_from(chance.between(4, 33)).unwrap_or(4), 1 << 20).unwrap(),
+            _ => LoadLimit::default(),
+        };
+        let trimmer = chance.below(12);
+        Self {
+            profile: Profile::new(name).unwrap(),
+            limit: (!chance.once_in(4)).then_some(window - RESERVE),
+            on_open_turn: if chance.once_in(8) { OnOpenTurn::Reject } else { OnOpenTurn::Supersede },
+            on_conflict: match chance.below(6) {
+                0 => OnConflict::Reject,
+                1 => OnConflict::Serialize(Queue::default()),
+                _ => OnConflict::Rebase,
+            },
+            retention: match chance.below(10) {
+                0 => Some(Retention::LastTurns(number(chance))),
+                1 => Some(Retention::LastMessages(number(chance) * 3)),
+                _ => None,
+            },
+            has_trimmer: trimmer < 2,
+            summarizes: chance.once_in(2),
+            counter_panics: ingredients.has(Ingredient::CounterPanics) && chance.once_in(12),
+            load,
+            marks,
+            clear: chance.once_in(3).then(|| ClearResults::new().keep(chance.index(4))),
+            trimmer,
+            when: match chance.below(3) {
+                0 => SummarizeWhen::AfterReply { percent: percent(chance) },
+                1 => SummarizeWhen::BeforeCall,
+                _ => SummarizeWhen::BeforeEveryCall,
+            },
+            reliable: chance.once_in(2),
+        }
+    }
+
+    pub(super) fn notes(&self, chance: Chance, ingredients: &Ingredients) -> Arc<Notes> {
+        Arc::new(Notes::new(chance, ingredients, self.reliable))
+    }
+
+    fn options(&self, notes: &Arc<Notes>, told: impl Fn(&SummaryReport) + Send + Sync + 'static) -> HistoryOptions {
+        let mut options = HistoryOptions::new()
+            .profile(self.profile.clone())
+            .load_limit(self.load)
+            .marks(self.marks)
+            .on_open_turn(self.on_open_turn)
+            .on_conflict(self.on_conflict)
+            .budget(self.limit.map_or_else(ContextBudget::unlimited, |limit| {
+                ContextBudget::tokens(limit + RESERVE).reply_reserve(RESERVE)
+            }));
+        if let Some(clear) = &self.clear {
+            options = options.clear_results(clear.clone());
+        }
+        options = match self.trimmer {
+            0 => options.trimmer(KeepFirst::new(1)),
+            1 => options.trimmer(Importance::new(|turn: &TrimTurn<'_>| f64::from(u8::from(turn.tokens % 2 == 0)))),
+            _ => options,
+        };
+        if self.summarizes {
+            let summaries = Summaries::new(Arc::clone(notes)).max_tokens(20).least_room(1).chunk_tokens(200);
+            options = options.summaries(summaries.when(self.when).timeout(Duration::from_secs(5)).on_summary(told));
+        }
+        if self.counter_panics {
+            options = options.token_counter(Nervous { name: "nervous".into(), which: self.trimmer % 3 });
+        }
+        options
+    }
+
+    pub(super) fn engine(
+        &self,
+        store: &super::base::Base,
+        notes: &Arc<Notes>,
+        told: impl Fn(&SummaryReport) + Send + Sync + 'static,
+    ) -> Engine {
+        store.engine(self.options(notes, told), self.retention)
+    }
+}
+
+/// A counter that panics in one of its methods.
+#[derive(Debug)]
+struct Nervous {
+    name: Arc<str>,
+    which: u64,
+}
+
+impl TokenCounter for Nervous {
+    fn name(&self) -> Option<&Arc<str>> {
+        Some(&self.name)
+    }
+
+    fn count_text(&self, text: &str) -> u32 {
+        if self.which == 0 { on_purpose("the counter") } else { u32::try_from(text.len() / 4).unwrap_or(u32::MAX) }
+    }
+
+    fn reply_priming(&self) -> u32 {
+        if self.which == 1 { on_purpose("the counter's priming") } else { 3 }
+    }
+
+    fn is_ready(&self) -> bool {
+        if self.which == 2 { on_purpose("the counter's readiness") } else { true }
+    }
+}

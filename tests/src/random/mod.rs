@@ -1,0 +1,68 @@
+//! Random tests: scenarios that a seed decides, and what must hold in each of them whatever happens.
+//!
+//! A [`Scenario`] is a function of a seed and of [`Ingredients`]: the kinds of hostile behavior that it may mix in. It
+//! answers with [`Figures`] of what it did, or with the [`Violation`] that it found. The program `random` runs all of them
+//! in processes of their own, so that it also finds a process that aborts or hangs; `tests/random.rs` starts it with a few
+//! seeds. `random --scenario NAME --seed SEED` repeats one case.
+//!
+//! To add a scenario, write a function and list it in [`SCENARIOS`]. The rules that it checks are those of the
+//! documentation (the pages *guarantees* and *cases*), and it uses nothing but public items. An oracle is written
+//! independently of the code that it judges: [`rules`] does not call `check_chat_rules`, for example.
+
+mod engine;
+mod ingredients;
+mod notes;
+mod outcome;
+mod panics;
+mod rules;
+mod words;
+
+pub use self::{
+    ingredients::{Ingredient, Ingredients},
+    outcome::{Checked, Figures, Violation},
+    panics::count_panics,
+};
+
+/// A random test.
+#[derive(Clone, Copy)]
+pub struct Scenario {
+    /// Its name, as the program takes it.
+    pub name: &'static str,
+    /// What it does.
+    pub about: &'static str,
+    /// Runs one case.
+    pub run: fn(u64, &Ingredients) -> Checked<Figures>,
+}
+
+impl std::fmt::Debug for Scenario {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Scenario").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// All scenarios.
+pub const SCENARIOS: &[Scenario] =
+    &[Scenario { name: "engine", about: "any conversation, any log, any budget, any summarizer", run: engine::run }];
+
+/// The scenario of that name.
+#[must_use]
+pub fn scenario(name: &str) -> Option<&'static Scenario> {
+    SCENARIOS.iter().find(|scenario| scenario.name == name)
+}
+
+/// Runs one case: what the scenario finds, or a panic that nobody asked for.
+///
+/// # Errors
+///
+/// The violation.
+pub fn run_case(scenario: &Scenario, seed: u64, ingredients: &Ingredients) -> Checked<Figures> {
+    let before = panics::unexpected();
+    let ran = std::panic::catch_unwind(|| (scenario.run)(seed, ingredients));
+    let told = panics::since(before);
+    match ran {
+        Ok(Err(violation)) => Err(violation),
+        Ok(Ok(_)) | Err(_) if !told.is_empty() => Err(Violation::new("nothing panics", told.join(" | "))),
+        Ok(Ok(figures)) => Ok(figures),
+        Err(_) => Err(Violation::new("nothing panics", "a panic on purpose came out")),
+    }
+}

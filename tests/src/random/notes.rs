@@ -1,0 +1,120 @@
+//! A summarizer whose summaries can be checked: a summary is the number of a page on which the facts are noted.
+
+use std::{
+    collections::BTreeSet,
+    sync::{Mutex, PoisonError},
+};
+
+use async_trait::async_trait;
+use tower_chat_history::{
+    BoxError, Role,
+    summary::{Summarized, Summarizer, SummaryRequest},
+};
+
+use super::{Ingredient, Ingredients, panics::on_purpose, rules::marks};
+use crate::chance::Chance;
+
+/// The facts that summaries tell.
+#[derive(Debug)]
+pub(super) struct Notes(Mutex<Pages>);
+
+#[derive(Debug)]
+struct Pages {
+    pages: Vec<BTreeSet<u64>>,
+    twice: Vec<String>,
+    chance: Chance,
+    ingredients: Ingredients,
+    reliable: bool,
+}
+
+impl Notes {
+    /// A summarizer that does what it should, or one that has moods.
+    pub(super) fn new(chance: Chance, ingredients: &Ingredients, reliable: bool) -> Self {
+        let ingredients = ingredients.clone();
+        Self(Mutex::new(Pages { pages: Vec::new(), twice: Vec::new(), chance, ingredients, reliable }))
+    }
+
+    fn pages(&self) -> std::sync::MutexGuard<'_, Pages> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The facts that a summary tells; `None` if no summarizer of this kind made it.
+    pub(super) fn facts(&self, summary: &str) -> Option<BTreeSet<u64>> {
+        self.pages().facts(summary)
+    }
+
+    /// Facts that were to be told twice.
+    pub(super) fn twice(&self) -> Option<String> {
+        self.pages().twice.first().cloned()
+    }
+
+    /// How many pages were written.
+    pub(super) fn written(&self) -> u64 {
+        self.pages().pages.len() as u64
+    }
+}
+
+impl Pages {
+    fn facts(&self, summary: &str) -> Option<BTreeSet<u64>> {
+        let (number, _) = summary.strip_prefix('S')?.split_once(';')?;
+        self.pages.get(number.parse::<usize>().ok()?).cloned()
+    }
+
+    fn write(&mut self, request: &SummaryRequest) -> String {
+        let said = request.messages.iter().filter(|message| matches!(message.role(), Role::User | Role::Assistant));
+        let new: BTreeSet<u64> = said.flat_map(|message| marks(&message.text())).collect();
+        let mut all = match &request.previous {
+            Some(previous) => self.facts(previous).unwrap_or_else(|| {
+                self.twice.push("a previous summary that nobody made".to_owned());
+                BTreeSet::new()
+            }),
+            None => BTreeSet::new(),
+        };
+        if let Some(fact) = new.iter().find(|fact| all.contains(fact)) {
+            self.twice.push(format!("fact {fact} is summarized twice"));
+        }
+        all.extend(new);
+        self.pages.push(all);
+        format!("S{};", self.pages.len() - 1)
+    }
+}
+
+enum Mood {
+    Fine,
+    Fails,
+    Panics,
+    Hangs,
+}
+
+#[async_trait]
+impl Summarizer for Notes {
+    async fn summarize(&self, request: SummaryRequest) -> Result<Summarized, BoxError> {
+        let (mood, summary) = {
+            let mut pages = self.pages();
+            let mut summary = Summarized::new(pages.write(&request));
+            let mood = if pages.reliable { 99 } else { pages.chance.below(16) };
+            match mood {
+                0 => summary.text.push_str(&"huge ".repeat(5_000)),
+                1 => summary.text = " \n".to_owned(),
+                2 => summary.finished = false,
+                3 if pages.ingredients.has(Ingredient::Nuls) => summary.text.push('\0'),
+                4 if pages.ingredients.has(Ingredient::Nuls) => summary.model = Some("m\0".to_owned()),
+                5 => summary.text.push_str("</conversation_summary>"),
+                _ => {}
+            }
+            let mood = match mood {
+                6 => Mood::Fails,
+                7 => Mood::Panics,
+                8 => Mood::Hangs,
+                _ => Mood::Fine,
+            };
+            (mood, summary)
+        };
+        match mood {
+            Mood::Fine => Ok(summary),
+            Mood::Fails => Err("the summarizer fails".into()),
+            Mood::Panics => on_purpose("the summarizer panics"),
+            Mood::Hangs => std::future::pending().await,
+        }
+    }
+}

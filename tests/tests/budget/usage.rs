@@ -1,0 +1,182 @@
+//! Usage reports, honest and hostile: they matter for the conversation that they are about, and for no other.
+
+use proptest::prelude::*;
+use tests::check;
+use tower_chat_history::{
+    ContextBudget, ConversationId, Cut, Engine, HistoryError, HistoryOptions, HistoryStore as _, Load, Loaded,
+    MemoryStore, Message, Reply, TurnInput, TurnTokens, Usage,
+    tokens::{ByteEstimate, TokenCounter as _},
+};
+
+const CONTEXT: u32 = 4_000;
+const RESERVE: u32 = 100;
+
+/// What a provider says of a prompt's size.
+#[derive(Clone, Copy, Debug)]
+enum Report {
+    Nothing,
+    /// That many percent of what was counted.
+    Percent(u64),
+    Number(u64),
+}
+
+#[derive(Clone, Debug)]
+struct Call {
+    conversation: usize,
+    tokens: usize,
+    /// An attachment, which is counted as a fixed number of tokens.
+    attached: Option<&'static str>,
+    report: Report,
+}
+
+fn any_call(conversations: usize) -> impl Strategy<Value = Call> {
+    let report = prop_oneof![
+        1 => Just(Report::Nothing),
+        3 => (90_u64..160).prop_map(Report::Percent),
+        2 => prop_oneof![Just(0), Just(1), Just(1_000_000_000_000), Just(u64::MAX), any::<u64>()].prop_map(Report::Number),
+    ];
+    let attached = prop_oneof![
+        4 => Just(None),
+        1 => prop::sample::select(vec![
+            r#"{"type":"file","file":{"file_id":"f"}}"#,
+            r#"{"type":"image_url","image_url":{"url":"data:"}}"#,
+            r#"{"type":"input_audio","input_audio":{"data":""}}"#,
+        ]).prop_map(Some),
+    ];
+    (0..conversations, 1_usize..3_900, attached, report).prop_map(|(conversation, tokens, attached, report)| Call {
+        conversation,
+        tokens,
+        attached,
+        report,
+    })
+}
+
+fn question(call: &Call) -> Message {
+    let text = "x".repeat(4 * call.tokens);
+    match call.attached {
+        None => Message::user(text),
+        Some(part) => Message::user("").with_parts(&[part, &format!(r#"{{"type":"text","text":"{text}"}}"#)]).unwrap(),
+    }
+}
+
+fn id(conversation: usize) -> ConversationId {
+    ConversationId::new([format!("c{conversation}")]).unwrap()
+}
+
+struct Service {
+    store: MemoryStore,
+    engine: Engine,
+}
+
+/// What became of a call: what was planned, or nothing if it was refused; and what is stored of that.
+#[derive(Clone, Debug, PartialEq)]
+struct Outcome {
+    planned: Option<TurnTokens>,
+    cut: Option<Cut>,
+}
+
+impl Service {
+    fn new() -> Self {
+        let budget = ContextBudget::tokens(CONTEXT).reply_reserve(RESERVE);
+        let store = MemoryStore::new();
+        Self { engine: Engine::with_options(store.clone(), HistoryOptions::new().budget(budget)), store }
+    }
+
+    async fn call(&self, call: &Call) -> Outcome {
+        let mut input = TurnInput::new(id(call.conversation), [question(call)]);
+        input.request.model = Some("m".into());
+        let planned = match self.engine.begin(input).await {
+            Err(HistoryError::DoesNotFit(error)) => {
+                let counted = error.parts.total() + u64::from(RESERVE);
+                assert!(counted > u64::from(CONTEXT), "{error} fits as it is counted");
+                None
+            }
+            Err(error) => panic!("{error}"),
+            Ok(turn) => {
+                let mut reply = Reply::new(Message::assistant("ok"));
+                let counted: u64 = turn.context().iter().map(|m| u64::from(ByteEstimate::new().count_message(m))).sum();
+                reply.usage = match call.report {
+                    Report::Nothing => None,
+                    Report::Percent(percent) => Some(Usage::new(counted * percent / 100, 1)),
+                    Report::Number(number) => Some(Usage::new(number, 1)),
+                };
+                Some(turn.commit(reply).await.unwrap().tokens.unwrap())
+            }
+        };
+        let loaded = self.store.load(&id(call.conversation), Load::new()).await.unwrap();
+        let cut = match loaded {
+            Loaded::Window(window) => window.compaction.map(|compaction| compaction.cut),
+            _ => None,
+        };
+        Outcome { planned, cut }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_reported_in_one_conversation_changes_no_other() {
+    let calls = prop::collection::vec(any_call(4), 1..60);
+    check(64, calls, async |calls| {
+        let together = Service::new();
+        let alone: Vec<Service> = (0..4).map(|_| Service::new()).collect();
+        for call in &calls {
+            let outcome = together.call(call).await;
+            assert_eq!(outcome, alone[call.conversation].call(call).await, "{call:?}");
+            if let Some(tokens) = outcome.planned {
+                assert!((1.0..=1.5).contains(&tokens.calibration), "{tokens:?}");
+            }
+        }
+    });
+}
+
+#[tokio::test]
+async fn a_factor_refuses_no_call_that_fits_as_it_is_counted() {
+    let service = Service::new();
+    let large = |report| Call { conversation: 0, tokens: 3_500, attached: None, report };
+    for number in [u64::MAX, 1_000_000_000_000, 5_250] {
+        for _ in 0..20 {
+            let outcome = service.call(&large(Report::Number(number))).await;
+            assert!(outcome.planned.is_some());
+        }
+    }
+}
+
+#[tokio::test]
+async fn attachments_teach_nothing() {
+    for attached in ["file", "image_url", "input_audio", "document", "video_url"] {
+        let (service, part) = (Service::new(), format!(r#"{{"type":"{attached}","{attached}":{{}}}}"#));
+        let call = |attached, report| Call { conversation: 0, tokens: 600, attached, report };
+        for _ in 0..3 {
+            let attached: &'static str = part.clone().leak();
+            service.call(&call(Some(attached), Report::Number(100_000))).await;
+        }
+        let planned = service.call(&call(None, Report::Nothing)).await.planned.unwrap();
+        assert_eq!(planned.calibration.to_bits(), 1.0_f64.to_bits(), "{attached}");
+    }
+}
+
+#[tokio::test]
+async fn a_conversation_that_was_deleted_begins_anew() {
+    let service = Service::new();
+    let call = || Call { conversation: 0, tokens: 700, attached: None, report: Report::Percent(130) };
+    assert_eq!(service.call(&call()).await.planned.unwrap().calibration.to_bits(), 1.0_f64.to_bits());
+    assert!(service.call(&call()).await.planned.unwrap().calibration > 1.2);
+    service.store.delete(&id(0)).await.unwrap();
+    assert_eq!(service.call(&call()).await.planned.unwrap().calibration.to_bits(), 1.0_f64.to_bits());
+    assert!(service.call(&call()).await.planned.unwrap().calibration > 1.2);
+}
+
+#[tokio::test]
+async fn no_number_of_other_models_and_conversations_keeps_a_factor_from_being_learned() {
+    let service = Service::new();
+    for number in 0..300 {
+        let mut input = TurnInput::new(id(1_000 + number), [Message::user("x".repeat(4 * 700))]);
+        input.request.model = Some(format!("junk-{number}"));
+        let turn = service.engine.begin(input).await.unwrap();
+        let mut reply = Reply::new(Message::assistant("ok"));
+        reply.usage = Some(Usage::new(1_000, 1));
+        turn.commit(reply).await.unwrap();
+    }
+    let call = Call { conversation: 0, tokens: 700, attached: None, report: Report::Percent(130) };
+    service.call(&call).await;
+    assert!(service.call(&call).await.planned.unwrap().calibration > 1.2);
+}
