@@ -106,7 +106,7 @@ pub use self::{
     middleware::{ChatHistory, ChatHistoryLayer},
     options::HistoryOptions,
     policy::{DetachLimits, OnConflict, OnInterruption, OnLoadFailure, OnOpenTurn, OnSaveFailure, Queue},
-    report::{Fallback, History, NotStored, Outcome, ReportHandle, TurnReport, TurnTokens},
+    report::{Fallback, History, NotStored, Outcome, ReportHandle, SinceLast, TurnReport, TurnTokens},
     request::{InConversation, Place},
     routed::RoutedStore,
     spawn::{Spawn, TokioSpawn},

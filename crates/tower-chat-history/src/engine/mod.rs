@@ -30,6 +30,7 @@ mod count;
 mod ending;
 mod in_flight;
 mod input;
+mod last_seen;
 mod load;
 mod queue;
 mod reply;
@@ -60,6 +61,7 @@ pub use self::{
 pub(crate) use self::{in_flight::Detached, timer::Timer};
 use self::{
     in_flight::InFlight,
+    last_seen::LastSeen,
     queue::Queues,
     retention::Retainer,
     summaries::{Pauses, Summarizing},
@@ -89,6 +91,7 @@ struct Shared {
     calibration: Calibration,
     summarizing: Arc<Summarizing>,
     pauses: Pauses,
+    last_seen: LastSeen,
     recorder: Recorder,
 }
 
@@ -135,6 +138,7 @@ impl Engine {
             calibration: Calibration::default(),
             summarizing: Arc::default(),
             pauses: Pauses::default(),
+            last_seen: LastSeen::default(),
             recorder,
         };
         Self { shared: Arc::new(shared) }

@@ -15,8 +15,12 @@ use super::{
     summaries::{Made, TurnEnd},
 };
 use crate::{
-    BoxError, NotStored, OnSaveFailure, Outcome, StreamStalled, adapt::FoldReply, budget::PromptTokens,
-    report::TurnReport, stream::RecordedStream, telemetry::ModelCall,
+    BoxError, NotStored, OnSaveFailure, Outcome, StreamStalled,
+    adapt::FoldReply,
+    budget::PromptTokens,
+    report::{SinceLast, TurnReport},
+    stream::RecordedStream,
+    telemetry::ModelCall,
 };
 
 /// A turn that has begun: its context is ready to be sent, nothing is stored yet.
@@ -93,6 +97,11 @@ impl Turn {
     /// Notes how many of the window's messages the request's types could not carry whole.
     pub fn note_downgraded(&mut self, messages: usize) {
         self.0.ending.report.downgraded = messages;
+    }
+
+    /// Notes what happened to the conversation since this engine last saw it.
+    pub(super) fn note_since_last(&mut self, since_last: Option<SinceLast>) {
+        self.0.ending.report.since_last = since_last;
     }
 
     /// Stores the exchange: input and reply, as one record.
