@@ -116,7 +116,7 @@ pub use self::{
     policy::{
         DetachLimits, OnConflict, OnInterruption, OnLoadFailure, OnOpenTurn, OnSaveFailure, OnTranscriptMismatch, Queue,
     },
-    report::{Fallback, History, NotStored, Outcome, ReportHandle, ResponseShape, TurnReport, TurnTokens},
+    report::{Fallback, History, NotStored, Outcome, ReportHandle, ResponseShape, SinceLast, TurnReport, TurnTokens},
     request::{InConversation, Place},
     routed::RoutedStore,
     spawn::{Spawn, TokioSpawn},

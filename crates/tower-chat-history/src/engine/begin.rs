@@ -10,6 +10,7 @@ use super::{
     call::{Call, Planned, Seen},
     ending::Ending,
     input::Keep,
+    last_seen::Known,
     queue::QueuePermit,
     transcript,
     turn::{Begun, Target},
@@ -71,9 +72,18 @@ impl Engine {
         if let (History::Absent, Some(key)) = (seen.history, call.calibration) {
             self.shared.calibration.forget(key);
         }
+        let since_last = seen.window.as_ref().and_then(|now| self.shared.last_seen.since(&call.conversation, now));
+        let looked = seen.window.as_ref().map(Known::of_window);
         let mut planned = self.decide(&call, &seen).await?;
         self.summarize_before(&call, &mut seen, &mut planned, release).await?;
-        Ok(self.turn(call, &seen, planned, permit))
+        // A summary that is made for this call is not stored yet.
+        let known = if planned.made.is_some() { looked } else { seen.window.as_ref().map(Known::of_window) };
+        if let Some(known) = known {
+            self.shared.last_seen.saw(&call.conversation, known);
+        }
+        let mut turn = self.turn(call, &seen, planned, permit);
+        turn.note_since_last(since_last);
+        Ok(turn)
     }
 
     /// Loads the conversation.
@@ -223,6 +233,7 @@ impl Engine {
             downgraded: 0,
             tokens,
             summary,
+            since_last: None,
             outcome: Outcome::NotStored(NotStored::Abandoned),
         };
         let target = Target {

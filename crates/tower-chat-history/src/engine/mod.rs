@@ -30,6 +30,7 @@ mod count;
 mod ending;
 mod in_flight;
 mod input;
+mod last_seen;
 mod load;
 mod queue;
 mod reply;
@@ -63,6 +64,7 @@ pub use self::{
 pub(crate) use self::{in_flight::Detached, timer::Timer};
 use self::{
     in_flight::InFlight,
+    last_seen::LastSeen,
     queue::Queues,
     retention::Retainer,
     summaries::{Pauses, Summarizing},
@@ -94,6 +96,7 @@ struct Shared {
     summarizing: Arc<Summarizing>,
     pauses: Pauses,
     unreadable: Unreadable,
+    last_seen: LastSeen,
     recorder: Recorder,
 }
 
@@ -141,6 +144,7 @@ impl Engine {
             summarizing: Arc::default(),
             pauses: Pauses::default(),
             unreadable: Unreadable::default(),
+            last_seen: LastSeen::default(),
             recorder,
         };
         Self { shared: Arc::new(shared) }

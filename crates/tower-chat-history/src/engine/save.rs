@@ -9,12 +9,13 @@ use std::{
 use futures_util::FutureExt as _;
 use tokio::runtime::Handle;
 use tower_chat_history_core::{
-    Append, Appended, ConversationId, ExchangeId, Load, Loaded, Message, StoreError, Timestamp,
+    Append, Appended, CompactOutcome, ConversationId, ExchangeId, Load, Loaded, Message, StoreError, Timestamp,
 };
 use tracing::{Instrument as _, Span};
 
 use super::{
     Engine, Reply, Turn,
+    last_seen::Known,
     retention::Added,
     summaries::{Made, TurnEnd},
     timer,
@@ -50,6 +51,7 @@ impl Turn {
         exchange.tokens = self.counting().exchange(&exchange.messages, runtime.as_ref()).await;
         let (continues, incomplete, added) = (exchange.continues, exchange.incomplete, Added::of(exchange));
         let own = Own { id: exchange.id.clone(), at: exchange.at, messages: exchange.messages.clone() };
+        let cut = append.compact.as_ref().map(|compact| compact.cut.clone());
         let mut attempts = 0;
         let appended = self.append_with_or_without(append, &mut attempts).await;
         let is_duplicate = match &appended {
@@ -67,6 +69,9 @@ impl Turn {
                 return Outcome::Failed(Arc::new(error));
             }
         };
+        let has_cut = matches!(stored.compaction, Some(CompactOutcome::Stored(_))) || stored.duplicate && !is_duplicate;
+        let last_seen = &engine.shared.last_seen;
+        last_seen.saw(conversation, Known::of(stored.revision, cut.as_ref().filter(|_| has_cut)));
         // The turn is over, whichever call's exchange the log has.
         if let Some(made) = made {
             engine.keep_summary(conversation, &stored, made).await;
@@ -75,6 +80,7 @@ impl Turn {
             engine.summarize_after(conversation, end);
         }
         let (seq, revision) = (stored.seq, engine.retain(conversation, &stored, added).await);
+        last_seen.saw(conversation, Known::of(revision, None));
         if is_duplicate {
             return Outcome::Duplicate { revision, seq };
         }

@@ -18,7 +18,7 @@ use crate::{
     BoxError, NotStored, OnSaveFailure, Outcome, StreamStalled,
     adapt::{FoldReply, completion::assistant},
     budget::{CalibrationKey, PromptTokens},
-    report::TurnReport,
+    report::{SinceLast, TurnReport},
     stream::RecordedStream,
     telemetry::ModelCall,
     tokens::has_fixed_cost,
@@ -98,6 +98,11 @@ impl Turn {
     /// Notes how many of the window's messages the request's types could not carry whole.
     pub fn note_downgraded(&mut self, messages: usize) {
         self.0.ending.report.downgraded = messages;
+    }
+
+    /// Notes what happened to the conversation since this engine last saw it.
+    pub(super) fn note_since_last(&mut self, since_last: Option<SinceLast>) {
+        self.0.ending.report.since_last = since_last;
     }
 
     /// Stores the exchange: input and reply, as one record.

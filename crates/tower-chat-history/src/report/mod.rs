@@ -44,8 +44,29 @@ pub struct TurnReport {
     pub tokens: Option<TurnTokens>,
     /// The summary that the turn waited for, if it did.
     pub summary: Option<SummaryReport>,
+    /// What happened to the conversation's compaction since this engine last saw it: summaries in the background, and what other
+    /// processes compacted, summarized or pruned. `None` if nothing did, and where it is not known: at the conversation's first
+    /// turn under this engine, after some thousand other conversations, and after a deletion or truncation.
+    pub since_last: Option<SinceLast>,
     /// What became of the exchange.
     pub outcome: Outcome,
+}
+
+/// What happened to a conversation's compaction between two turns, in exchanges of the log.
+///
+/// It is what the load shows, compared with what earlier reports of the engine have told. It is told once, by the first turn
+/// that begins after it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SinceLast {
+    /// How many exchanges left the window.
+    pub evicted_exchanges: u64,
+    /// How many exchanges more have their tool rounds left out, with those that left the window.
+    pub rounds_left_out: u64,
+    /// How many exchanges more have their tool results cleared, with those that left the window.
+    pub cleared_exchanges: u64,
+    /// How many exchanges more the summary tells of.
+    pub summarized_exchanges: u64,
 }
 
 impl TurnReport {

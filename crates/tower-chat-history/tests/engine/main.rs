@@ -10,6 +10,7 @@ mod late_summary;
 mod panics;
 mod permits;
 mod repeated_append;
+mod since_last;
 #[path = "../support/mod.rs"]
 mod support;
 

@@ -18,6 +18,7 @@ pub(super) use self::{background::TurnEnd, job::first_uncovered, pause::Pauses, 
 use super::{
     Engine,
     call::{Call, Planned, Seen},
+    last_seen::Known,
     timer,
 };
 use crate::{
@@ -100,7 +101,10 @@ impl Engine {
         if let Err(StoreError::Compaction(CompactionError::NotAnOpening { seq })) = kept {
             // Results of an earlier turn landed where the window was to start. The next summary tells of them.
             cut.window_start = self.opening_after(conversation, seq, stored.seq).await;
-            kept = self.store_summary(conversation, incarnation, none, base, cut).await;
+            kept = self.store_summary(conversation, incarnation, none, base, cut.clone()).await;
+        }
+        if let Ok(true) = kept {
+            self.shared.last_seen.saw(conversation, Known::of(stored.revision, Some(&cut)));
         }
         if let Err(error) = kept {
             tracing::warn!(error.type = error.kind(), error = %chain(&error), "a summary could not be stored");

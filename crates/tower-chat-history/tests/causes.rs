@@ -1,0 +1,233 @@
+//! Log events of what failed: they name the causes, and contain no message text. The test is alone in its process, since a
+//! subscriber of one thread and calls on others get in each other's way.
+
+#![allow(clippy::unwrap_used)] // A test may.
+
+use std::{
+    borrow::Cow,
+    error::Error,
+    fmt::{Debug, Write as _},
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use tower_chat_history::{
+    BoxError, ContextBudget, ConversationId, Engine, HistoryOptions, MemoryStore, Message, OnLoadFailure, Reply,
+    Retention, TurnInput,
+    summary::{Summaries, SummarizeWhen, Summarized, Summarizer, SummaryRequest},
+};
+use tower_chat_history_test::{Fault, FaultStore, Op};
+use tracing::{
+    Event, Metadata, Subscriber,
+    field::{Field, Visit},
+    span::{Attributes, Id, Record},
+};
+
+const SECRET: &str = "hush-hush";
+
+/// Collects events, a line each.
+#[derive(Clone, Default)]
+struct Events(Arc<Mutex<Vec<String>>>);
+
+#[derive(Default)]
+struct Line(String);
+
+impl Visit for Line {
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        write!(self.0, "{field}={value:?}; ").unwrap();
+    }
+}
+
+impl Subscriber for Events {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.target().starts_with("tower_chat_history")
+    }
+
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn event(&self, event: &Event<'_>) {
+        let mut line = Line::default();
+        event.record(&mut line);
+        self.0.lock().unwrap().push(line.0);
+    }
+
+    fn enter(&self, _: &Id) {}
+
+    fn exit(&self, _: &Id) {}
+}
+
+impl Events {
+    /// Takes the events so far, none of which may contain the secret.
+    fn take(&self) -> Vec<String> {
+        let lines = std::mem::take(&mut *self.0.lock().unwrap());
+        for line in &lines {
+            assert!(!line.contains(SECRET), "{line}");
+        }
+        lines
+    }
+
+    /// Asserts that an event with that message names that cause.
+    #[track_caller]
+    fn name(&self, message: &str, cause: &str) {
+        let lines = self.take();
+        let found = lines.iter().any(|line| line.contains(message) && line.contains("error=") && line.contains(cause));
+        assert!(found, "no event with {message:?} and {cause:?} in {lines:#?}");
+    }
+}
+
+/// A provider's error, which quotes what it was asked.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot summarize {SECRET:?}")]
+struct Quotes(#[source] BoxError);
+
+#[derive(Clone, Copy, Debug)]
+enum Answer {
+    Fails,
+    Panics,
+    Empty,
+    TooLong,
+    CutOff,
+    Hangs,
+    Good,
+}
+
+#[derive(Debug)]
+struct Answers(Answer);
+
+#[async_trait]
+impl Summarizer for Answers {
+    fn error_type(&self, _: &(dyn Error + 'static)) -> Cow<'static, str> {
+        "429".into()
+    }
+
+    async fn summarize(&self, _: SummaryRequest) -> Result<Summarized, BoxError> {
+        match self.0 {
+            Answer::Fails => Err(Quotes(SECRET.into()).into()),
+            Answer::Panics => panic!("{SECRET}"),
+            Answer::Empty => Ok(Summarized::new(" ")),
+            Answer::TooLong => Ok(Summarized::new(SECRET.repeat(1_000))),
+            Answer::CutOff => {
+                let mut cut = Summarized::new(SECRET);
+                cut.finished = false;
+                Ok(cut)
+            }
+            Answer::Hangs => std::future::pending().await,
+            Answer::Good => Ok(Summarized::new(SECRET)),
+        }
+    }
+}
+
+fn summarizing(answer: Answer, when: SummarizeWhen) -> HistoryOptions {
+    let summaries = Summaries::new(Answers(answer)).max_tokens(20).least_room(1).when(when);
+    HistoryOptions::new().budget(ContextBudget::tokens(400).reply_reserve(10)).summaries(summaries)
+}
+
+/// A turn full of secrets. Whether it succeeds does not matter here.
+async fn turn(engine: &Engine) {
+    let id = ConversationId::new(["tests", "causes"]).unwrap();
+    let question = Message::user(format!("{SECRET} {}", "word ".repeat(30)));
+    if let Ok(turn) = engine.begin(TurnInput::new(id, [question])).await {
+        drop(turn.commit(Reply::new(Message::assistant(SECRET.repeat(10)))).await);
+    }
+}
+
+const EVERY_FAULT: [(Fault, &str); 5] = [
+    (Fault::Unavailable, "the store is not available: the store failed on demand"),
+    (Fault::Backend, "the store failed: the store failed on demand"),
+    (Fault::Conflict, "the conversation changed since it was loaded"),
+    (Fault::Gone, "the conversation was deleted, truncated or pruned since it was loaded"),
+    (Fault::Corrupt, "cannot be read: the store failed on demand"),
+];
+
+#[tokio::test(start_paused = true)]
+async fn events_of_failures_name_the_causes_and_no_text() {
+    let events = Events::default();
+    let _listening = tracing::subscriber::set_default(events.clone());
+
+    for (fault, cause) in EVERY_FAULT {
+        let store = FaultStore::new(MemoryStore::new());
+        let engine = Engine::with_retention(store.clone(), HistoryOptions::new(), Retention::LastTurns(1));
+        turn(&engine).await;
+        assert!(events.take().is_empty(), "nothing failed");
+
+        store.fail(Op::Load, 1, fault);
+        turn(&engine).await;
+        events.name("a call fails: its history could not be loaded", cause);
+        let anyway = HistoryOptions::new().on_load_failure(OnLoadFailure::CallWithoutHistory);
+        store.fail(Op::Load, 1, fault);
+        turn(&Engine::with_options(store.clone(), anyway)).await;
+        events.name("calling the model without history", cause);
+
+        store.fail(Op::Append, 3, fault);
+        turn(&engine).await;
+        events.name("an exchange could not be stored", cause);
+        store.mend();
+        store.fail(Op::Append, 1, Fault::Unavailable);
+        turn(&engine).await;
+        events.name("it is tried again", "the store failed on demand");
+
+        store.fail(Op::Prune, 1, fault);
+        turn(&engine).await;
+        events.name("could not be pruned", cause);
+
+        for op in [Op::Read, Op::Compact] {
+            for when in [SummarizeWhen::AfterReply { percent: 10 }, SummarizeWhen::BeforeCall] {
+                let store = FaultStore::new(MemoryStore::new());
+                let engine = Engine::with_options(store.clone(), summarizing(Answer::Good, when));
+                store.fail(op, usize::MAX, fault);
+                for _ in 0..8 {
+                    turn(&engine).await;
+                    let _ = engine.drain(Duration::from_secs(100)).await;
+                }
+                events.name("what a summary covers could not be read, or it could not be stored", cause);
+            }
+        }
+        // The load that comes before a background summary.
+        let store = FaultStore::new(MemoryStore::new());
+        let after = SummarizeWhen::AfterReply { percent: 10 };
+        let engine = Engine::with_options(store.clone(), summarizing(Answer::Good, after));
+        turn(&engine).await;
+        for _ in 0..8 {
+            store.pass(Op::Load, 1);
+            store.fail(Op::Load, 1, fault);
+            turn(&engine).await;
+            let _ = engine.drain(Duration::from_secs(100)).await;
+            store.mend();
+        }
+        events.name("what a summary is to cover could not be loaded", cause);
+    }
+
+    for (op, message) in [(Op::Load, "its history could not be loaded"), (Op::Append, "could not be stored")] {
+        let store = FaultStore::new(MemoryStore::new());
+        store.delay(op, Duration::from_secs(11));
+        turn(&Engine::new(store)).await;
+        events.name(message, "10000 ms");
+    }
+
+    for (answer, cause) in [
+        (Answer::Fails, "the summarizer failed: 429"),
+        (Answer::Panics, "the summarizer panicked"),
+        (Answer::Empty, "empty summary"),
+        (Answer::TooLong, "are allowed"),
+        (Answer::CutOff, "cut off by its length"),
+        (Answer::Hangs, "was not made within"),
+    ] {
+        for when in
+            [SummarizeWhen::AfterReply { percent: 10 }, SummarizeWhen::BeforeCall, SummarizeWhen::BeforeEveryCall]
+        {
+            let engine = Engine::with_options(MemoryStore::new(), summarizing(answer, when));
+            for _ in 0..8 {
+                turn(&engine).await;
+                let _ = engine.drain(Duration::from_secs(100)).await;
+            }
+            events.name("a summary was not made", cause);
+        }
+    }
+}
