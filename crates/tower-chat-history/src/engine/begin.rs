@@ -215,6 +215,7 @@ impl Engine {
             superseded_calls: superseded,
             downgraded: 0,
             tokens,
+            window: policy.budget.window(&call.request).0,
             summary,
             outcome: Outcome::NotStored(NotStored::Abandoned),
         };

@@ -31,7 +31,8 @@
 //! | [`ByteEstimate`] | by the UTF-8 bytes; does not under-count Chinese, Japanese and Korean | default |
 //! | [`LangChainEstimate`] | LangChain's formula, to the token | |
 //! | [`MessageCount`] | messages in place of tokens | |
-//! | [`PerMessage`], [`PerList`] | closures; the latter for [`trim_messages`](crate::trim_messages) only | |
+//! | [`PerText`] | a closure for each text, such as another model's tokenizer | |
+//! | [`PerMessage`], [`PerList`] | closures that count everything themselves; the latter for [`trim_messages`](crate::trim_messages) only | |
 //!
 //! # Counted once
 //!
@@ -45,6 +46,7 @@ mod closures;
 mod framing;
 mod langchain;
 mod parts;
+mod per_text;
 mod python;
 mod request;
 
@@ -60,6 +62,7 @@ pub use self::{
     framing::PER_MESSAGE,
     langchain::LangChainEstimate,
     parts::{AUDIO, FILE, IMAGE_HIGH_DETAIL, IMAGE_LOW_DETAIL},
+    per_text::PerText,
     request::{REPLY_PRIMING, RequestTokens},
 };
 
