@@ -21,9 +21,10 @@ const BACKTRACKED: usize = 128;
 ///
 /// The text of a special token (`<|endoftext|>`) counts as the text that it is, for so it is sent.
 ///
-/// Its vocabularies are in the program. The first count in an encoding builds its tables, once in the process: about 40 ms
-/// and 66 MiB for o200k_base, 17 ms and 32 MiB for cl100k_base. The [engine](tower_chat_history::Engine) has that done where it
-/// blocks nobody; [`warm_up`](Self::warm_up) does it before the first call. The counter itself is as cheap to clone as to make.
+/// Its vocabularies are in the program. The first count in an encoding builds its tables, once in the process: about 40
+/// ms and 66 MiB for o200k_base, 17 ms and 32 MiB for cl100k_base. The [engine](tower_chat_history::Engine) has that
+/// done where it blocks nobody; [`warm_up`](Self::warm_up) does it before the first call. The counter itself is as
+/// cheap to clone as to make.
 ///
 /// A text of more than 16 KiB is counted in pieces, as `Tiktoken` does, so that both count alike also where a piece has to
 /// end inside of a token: only where 16 KiB have no place between words, lines or punctuation. That changes the count by a

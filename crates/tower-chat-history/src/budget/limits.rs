@@ -132,8 +132,8 @@ fn note_once(model: &str) {
     if models.len() < NOTED && models.insert(model.clone()) {
         tracing::warn!(
             gen_ai.request.model = model,
-            "the context window of this model is not known, so prompts are not limited: add it to the budget by model, or state a \
-             window for unknown models"
+            "the context window of this model is not known, so prompts are not limited: \
+             add it to the budget by model, or state a window for unknown models"
         );
     }
 }

@@ -70,9 +70,10 @@ enum ContextWindow {
 }
 
 impl ContextBudget {
-    /// The context window of the model that each request names, by the [table](ModelTable). A model that is not in it has the
-    /// limit of [unknown](Self::unknown) models. Without that, only the [load limit](crate::HistoryOptions::load_limit) bounds the
-    /// prompt: the turn's [report](crate::TurnReport::window) says so, and a warning names the model once.
+    /// The context window of the model that each request names, by the [table](ModelTable). A model that is not in it
+    /// has the limit of [unknown](Self::unknown) models. Without that, only the [load
+    /// limit](crate::HistoryOptions::load_limit) bounds the prompt: the turn's [report](crate::TurnReport::window) says
+    /// so, and a warning names the model once.
     #[must_use]
     pub fn by_model() -> Self {
         Self::of(ContextWindow::ByModel)
@@ -89,8 +90,8 @@ impl ContextBudget {
 
     /// A context window of that many tokens, prompt and reply together.
     ///
-    /// A window of 0, or one that the [reply's reserve](Self::reply_reserve) fills, has no room for any prompt: each call fails with
-    /// [`DoesNotFit`], which names both, and the model is not called.
+    /// A window of 0, or one that the [reply's reserve](Self::reply_reserve) fills, has no room for any prompt: each
+    /// call fails with [`DoesNotFit`], which names both, and the model is not called.
     #[must_use]
     pub fn tokens(context_window: u32) -> Self {
         Self::of(ContextWindow::Fixed(ModelLimits::new(context_window)))
@@ -120,8 +121,8 @@ impl ContextBudget {
         self
     }
 
-    /// The limits of a model that is not in the [table](ModelTable), and of a request that names no model. It matters where the
-    /// budget goes [by model](Self::by_model). The default is none: such a call has no limit of tokens.
+    /// The limits of a model that is not in the [table](ModelTable), and of a request that names no model. It matters
+    /// where the budget goes [by model](Self::by_model). The default is none: such a call has no limit of tokens.
     ///
     /// ```
     /// use tower_chat_history::budget::{ContextBudget, ModelLimits};
@@ -152,17 +153,17 @@ impl ContextBudget {
         self
     }
 
-    /// Whether counts are corrected by what the provider reports, so that a counter that counts too little does not let prompts
-    /// grow too large. The default is that they are.
+    /// Whether counts are corrected by what the provider reports, so that a counter that counts too little does not let
+    /// prompts grow too large. The default is that they are.
     ///
-    /// The factor is between 1 and 1.5. Each conversation has its own, for each model and counter, which this process learns
-    /// from that conversation's reports: each call counts a fifth less than the one after it. A conversation whose factor is not
-    /// known (its first call, after its deletion, in another process, or unused for longer than 65,536 others) has the factor 1.
-    /// Prompts of fewer than 500 tokens, prompts with an image, audio or a file, and counters without a
-    /// [name](crate::tokens::TokenCounter::name) teach nothing.
+    /// The factor is between 1 and 1.5. Each conversation has its own, for each model and counter, which this process
+    /// learns from that conversation's reports: each call counts a fifth less than the one after it. A conversation
+    /// whose factor is not known (its first call, after its deletion, in another process, or unused for longer than
+    /// 65,536 others) has the factor 1. Prompts of fewer than 500 tokens, prompts with an image, audio or a file, and
+    /// counters without a [name](crate::tokens::TokenCounter::name) teach nothing.
     ///
-    /// The factor makes windows smaller. It does not refuse a call: a call that fits as it is counted, and does not fit by the
-    /// factor, is sent as if nothing had been reported.
+    /// The factor makes windows smaller. It does not refuse a call: a call that fits as it is counted, and does not fit
+    /// by the factor, is sent as if nothing had been reported.
     #[must_use]
     pub const fn calibrate(mut self, calibrate: bool) -> Self {
         self.calibrate = calibrate;

@@ -32,7 +32,8 @@
 //! | [`LangChainEstimate`] | LangChain's formula, to the token | |
 //! | [`MessageCount`] | messages in place of tokens | |
 //! | [`PerText`] | a closure for each text, such as another model's tokenizer | |
-//! | [`PerMessage`], [`PerList`] | closures that count everything themselves; the latter for [`trim_messages`](crate::trim_messages) only | |
+//! | [`PerMessage`] | a closure that counts all of a message | |
+//! | [`PerList`] | a closure for a whole list; for [`trim_messages`](crate::trim_messages) only | |
 //!
 //! # Counted once
 //!

@@ -4,12 +4,12 @@ use std::{fmt, sync::Arc};
 
 use super::{TokenCounter, count_of};
 
-/// A closure counts each text, such as a tokenizer's `|text| tokenizer.encode(text).len()`. What a message costs beyond its text
-/// is counted [as with every counter](super): its frame and role, names, tool calls, images, audio, files.
+/// A closure counts each text, such as a tokenizer's `|text| tokenizer.encode(text).len()`. What a message costs beyond
+/// its text is counted [as with every counter](super): its frame and role, names, tool calls, images, audio, files.
 ///
 /// The counts are remembered and stored under the counter's name, and corrected by what the provider
-/// [reports](crate::ContextBudget::calibrate). The closure must count the same text always the same. The engine counts large texts
-/// on threads for blocking work.
+/// [reports](crate::ContextBudget::calibrate). The closure must count the same text always the same. The engine counts
+/// large texts on threads for blocking work.
 ///
 /// ```
 /// use tower_chat_history::{HistoryOptions, Message, tokens::{PerText, TokenCounter}};
@@ -75,7 +75,8 @@ mod tests {
             4 + 2 + 3 + 4 + 8
         );
         assert_eq!(tokens(r#"{"role":"user","name":"ab","content":"abc"}"#), 4 + 2 + 1 + 3);
-        let parts = r#"[{"type":"image_url","image_url":{}},{"type":"input_audio"},{"type":"file"},{"type":"text","text":"a"}]"#;
+        let attached = r#"{"type":"image_url","image_url":{}},{"type":"input_audio"},{"type":"file"}"#;
+        let parts = format!(r#"[{attached},{{"type":"text","text":"a"}}]"#);
         let fixed = IMAGE_HIGH_DETAIL + AUDIO + FILE;
         assert_eq!(tokens(&format!(r#"{{"role":"user","content":{parts}}}"#)), 4 + fixed + 1);
     }

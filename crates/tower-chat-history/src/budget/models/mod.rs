@@ -40,17 +40,18 @@ impl ModelLimits {
 
 /// Models by name, and by the beginning of their name: `gpt-4o` stands for `gpt-4o-2024-08-06` too.
 ///
-/// Case does not matter, and a dot counts as a hyphen (`claude-sonnet-4.5`). A name is also looked up without what gateways and
-/// clouds put around it: `openai/gpt-4o`, `models/gemini-2.5-pro`, `us.anthropic.claude-sonnet-4-5-20250929-v1:0`,
-/// `claude-sonnet-4-5@20250929`, `gpt-oss-20b:free`, and the fine-tuned `ft:gpt-4o:acme`.
+/// Case does not matter, and a dot counts as a hyphen (`claude-sonnet-4.5`). A name is also looked up without what
+/// gateways and clouds put around it: `openai/gpt-4o`, `models/gemini-2.5-pro`,
+/// `us.anthropic.claude-sonnet-4-5-20250929-v1:0`, `claude-sonnet-4-5@20250929`, `gpt-oss-20b:free`, and the fine-tuned
+/// `ft:gpt-4o:acme`.
 ///
-/// The table has models of OpenAI, Anthropic, Google, Mistral, DeepSeek, xAI, Meta, Alibaba, Cohere, Amazon, Moonshot AI, Z.ai and
-/// MiniMax, as of October 2026, with the windows of the makers' own services. Who else serves a model may allow less. Other models
-/// are added by [`ContextBudget::model`](super::ContextBudget::model).
+/// The table has models of OpenAI, Anthropic, Google, Mistral, DeepSeek, xAI, Meta, Alibaba, Cohere, Amazon, Moonshot
+/// AI, Z.ai and MiniMax, as of October 2026, with the windows of the makers' own services. Who else serves a model may
+/// allow less. Other models are added by [`ContextBudget::model`](super::ContextBudget::model).
 ///
-/// Ollama's names (`qwen3:0.6b`, `gpt-oss:20b`) are not in it. Ollama's window is what its `num_ctx` or `OLLAMA_CONTEXT_LENGTH`
-/// says, by default as little as 4,096 tokens, and it cuts off what is too much without an error. State that number by
-/// [`tokens`](super::ContextBudget::tokens), [`model`](super::ContextBudget::model) or
+/// Ollama's names (`qwen3:0.6b`, `gpt-oss:20b`) are not in it. Ollama's window is what its `num_ctx` or
+/// `OLLAMA_CONTEXT_LENGTH` says, by default as little as 4,096 tokens, and it cuts off what is too much without an
+/// error. State that number by [`tokens`](super::ContextBudget::tokens), [`model`](super::ContextBudget::model) or
 /// [`unknown`](super::ContextBudget::unknown).
 #[derive(Clone, Debug)]
 pub struct ModelTable(BTreeMap<String, Known>);
@@ -109,7 +110,8 @@ fn tuned_from(model: &str) -> &str {
     tuned.unwrap_or(model)
 }
 
-/// The name without the path before it, and without the region and the maker as Amazon Bedrock has them: `us.anthropic.`.
+/// The name without the path before it, and without the region and the maker as Amazon Bedrock has them:
+/// `us.anthropic.`.
 fn without_provider(model: &str) -> &str {
     let mut name = model.rsplit('/').next().unwrap_or(model);
     while let Some((maker, rest)) = name.split_once('.')
@@ -121,8 +123,8 @@ fn without_provider(model: &str) -> &str {
     name
 }
 
-/// Whether a name is none of a local server, where a tag follows the model: `gpt-oss:20b` is Ollama's. OpenRouter has tags that
-/// name a variant, and Amazon Bedrock a number.
+/// Whether a name is none of a local server, where a tag follows the model: `gpt-oss:20b` is Ollama's. OpenRouter has
+/// tags that name a variant, and Amazon Bedrock a number.
 fn is_hosted(name: &str) -> bool {
     let Some((_, tag)) = name.split_once(':') else { return true };
     let variants = ["beta", "exacto", "extended", "floor", "free", "nitro", "online", "thinking"];

@@ -1,8 +1,8 @@
 //! The context windows of models, by who makes them.
 //!
-//! Where nothing else is said, the numbers are those of the open database models.dev (github.com/anomalyco/models.dev), which
-//! names the makers' own pages as its sources: its state of 2026-07-02, and of models that came later their own entries up to
-//! 2026-10-07. The windows are those of the maker's own service. What is not here could not be looked up.
+//! Where nothing else is said, the numbers are those of the open database models.dev (github.com/anomalyco/models.dev),
+//! which names the makers' own pages as its sources: its state of 2026-07-02, and of models that came later their own
+//! entries up to 2026-10-07. The windows are those of the maker's own service. What is not here could not be looked up.
 
 use super::ModelLimits;
 
@@ -100,7 +100,8 @@ const GOOGLE: Models = &[
     ("gemini-flash-lite-latest", of(MIB, 65_536)),
 ];
 
-/// By their dated names and those that end in `latest`, since local servers have models of the same names without these.
+/// By their dated names and those that end in `latest`, since local servers have models of the same names without
+/// these.
 const MISTRAL: Models = &[
     ("codestral-latest", of(256_000, 4_096)),
     ("magistral-medium-latest", of(128_000, 16_384)),
