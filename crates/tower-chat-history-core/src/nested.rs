@@ -1,10 +1,10 @@
 //! JSON with many levels of lists and objects within each other.
 //!
-//! JSON text may have any number of levels: messages are read without recursion and kept as they are. A
-//! [`Value`] is another matter. `serde_json` writes, clones and drops it by recursion, so one with
-//! some ten thousand levels overflows the stack, which ends the process. `serde_json` itself reads no more than 127 levels into
-//! a `Value`, but a program can build more. So a `Value` with more than [`MAX_LEVELS`] is refused before anything recurses
-//! over it, and what is refused is taken apart by [`dismantle`].
+//! JSON text may have any number of levels: messages are read without recursion and kept as they are. A [`Value`] is
+//! another matter. `serde_json` writes, clones and drops it by recursion, so one with some ten thousand levels
+//! overflows the stack, which ends the process. `serde_json` itself reads no more than 127 levels into a `Value`, but a
+//! program can build more. So a `Value` with more than [`MAX_LEVELS`] is refused before anything recurses over it, and
+//! what is refused is taken apart by [`dismantle`].
 
 use std::{io, slice};
 
@@ -150,8 +150,8 @@ mod tests {
     use super::*;
 
     fn nested(levels: usize) -> Value {
-        (0..levels)
-            .fold(json!(1), |inner, level| if level % 2 == 0 { json!([inner]) } else { json!({"a": inner, "b": []}) })
+        let around = |inner, level| if level % 2 == 0 { json!([inner]) } else { json!({"a": inner, "b": []}) };
+        (0..levels).fold(json!(1), around)
     }
 
     fn levels(value: &Value) -> usize {
@@ -168,9 +168,8 @@ mod tests {
             assert!(!is_too_deep(&value));
             assert_eq!(to_string(&value).unwrap(), value.to_string());
         }
-        for value in
-            [nested(MAX_LEVELS + 1), json!([1, nested(MAX_LEVELS), {}]), json!([[1], {"a": nested(MAX_LEVELS)}])]
-        {
+        let inside = json!([[1], {"a": nested(MAX_LEVELS)}]);
+        for value in [nested(MAX_LEVELS + 1), json!([1, nested(MAX_LEVELS), {}]), inside] {
             assert!(is_too_deep(&value));
             assert!(to_string(&value).unwrap_err().is_io());
             dismantle(value);

@@ -8,8 +8,8 @@ use async_openai::types::chat::{
 use serde_json::Value;
 use tower_chat_history::nested;
 
-/// A request with a schema of more than [128 levels](nested::MAX_LEVELS) of lists and objects: among its tools, its functions, its
-/// tool choice or in its response format. Writing it would recurse over it. The model is not called.
+/// A request with a schema of more than [128 levels](nested::MAX_LEVELS) of lists and objects: among its tools, its
+/// functions, its tool choice or in its response format. Writing it would recurse over it. The model is not called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a schema of the request has more than {} levels", nested::MAX_LEVELS)]
 #[non_exhaustive]

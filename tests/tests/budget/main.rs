@@ -14,3 +14,4 @@ mod stack;
 mod steps;
 mod talk;
 mod usage;
+mod window;

@@ -1,5 +1,5 @@
-//! Time is linear in the size of a text: one 32 times as long takes less than 320 times as long. It would be 1,024 times if time
-//! grew with the square.
+//! Time is linear in the size of a text: one 32 times as long takes less than 320 times as long. It would be 1,024
+//! times if time grew with the square.
 
 use std::{
     hint::black_box,
@@ -41,8 +41,8 @@ fn is_linear(what: &str, size: usize, mut work: impl FnMut(usize)) {
     assert!(long < most, "{what}: {short:?}, and {long:?} for {LONGER} times as much");
 }
 
-/// Texts of about so many bytes, in shapes that have cost too much before: a level at each byte, few levels around much, many
-/// fields, many escapes.
+/// Texts of about so many bytes, in shapes that have cost too much before: a level at each byte, few levels around
+/// much, many fields, many escapes.
 fn texts(bytes: usize) -> Vec<String> {
     let levels = 900;
     vec![

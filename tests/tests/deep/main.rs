@@ -1,7 +1,9 @@
-//! Input with 100,000 levels of lists and objects within each other, at every public entry point, on a stack of 256 KiB.
+//! Input with 100,000 levels of lists and objects within each other, at every public entry point, on a stack of 256
+//! KiB.
 //!
-//! A stack overflow is no panic: it ends the process. So each case runs in a process of its own, which is this program again,
-//! and a process that is aborted fails its case only. The cases of `linear` compare the time for a text with that for a longer one.
+//! A stack overflow is no panic: it ends the process. So each case runs in a process of its own, which is this program
+//! again, and a process that is aborted fails its case only. The cases of `linear` compare the time for a text with
+//! that for a longer one.
 #![allow(clippy::unwrap_used)] // What fails ends its process, and fails its case.
 
 mod adapters;

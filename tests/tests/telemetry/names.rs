@@ -53,6 +53,7 @@ const TEXTS: &[&str] = &[
     attributes::TRIM_REASON,
     attributes::TRIM_STRATEGY,
     attributes::WAIT_FOR,
+    attributes::WINDOW,
 ];
 
 /// What a subscriber says of an event by itself, and the error that some events tell.

@@ -6,9 +6,12 @@ use bpe_openai::{Tokenizer, byte_pair_encoding::BytePairEncoding, cl100k_base, o
 use tower_chat_history::tokens::TokenCounter;
 
 use super::{
+    built::Built,
     encoding::Encoding,
     pieces::{PIECE, pieces},
 };
+
+static BUILT: Built = Built::new();
 
 /// Up to so many bytes without a place to split are counted by backtracking.
 const BACKTRACKED: usize = 128;
@@ -18,9 +21,10 @@ const BACKTRACKED: usize = 128;
 ///
 /// The text of a special token (`<|endoftext|>`) counts as the text that it is, for so it is sent.
 ///
-/// Its vocabularies are in the program. The first count in an encoding builds its tables, once in the process: about 40 ms
-/// and 66 MiB for o200k_base, 17 ms and 32 MiB for cl100k_base. [`warm_up`](Self::warm_up) does it at a better time. The
-/// counter itself is as cheap to clone as to make.
+/// Its vocabularies are in the program. The first count in an encoding builds its tables, once in the process: about 40
+/// ms and 66 MiB for o200k_base, 17 ms and 32 MiB for cl100k_base. The [engine](tower_chat_history::Engine) has that
+/// done where it blocks nobody; [`warm_up`](Self::warm_up) does it before the first call. The counter itself is as
+/// cheap to clone as to make.
 ///
 /// A text of more than 16 KiB is counted in pieces, as `Tiktoken` does, so that both count alike also where a piece has to
 /// end inside of a token: only where 16 KiB have no place between words, lines or punctuation. That changes the count by a
@@ -68,10 +72,12 @@ impl BpeOpenai {
     }
 
     fn tokenizer(self) -> &'static Tokenizer {
-        match self.encoding {
+        let tokenizer = match self.encoding {
             Encoding::O200k => o200k_base(),
             Encoding::Cl100k => cl100k_base(),
-        }
+        };
+        BUILT.note(self.encoding);
+        tokenizer
     }
 }
 
@@ -85,6 +91,10 @@ impl TokenCounter for BpeOpenai {
         let parts = pieces(text, PIECE).flat_map(|piece| tokenizer.split(piece));
         let tokens: usize = parts.map(|part| count_part(&tokenizer.bpe, part.as_bytes())).sum();
         u32::try_from(tokens).unwrap_or(u32::MAX)
+    }
+
+    fn is_ready(&self) -> bool {
+        BUILT.has(self.encoding)
     }
 }
 

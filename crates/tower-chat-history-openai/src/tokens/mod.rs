@@ -22,6 +22,7 @@
 
 #[cfg(feature = "bpe-openai")]
 mod bpe_openai;
+mod built;
 mod encoding;
 mod pieces;
 #[cfg(test)]

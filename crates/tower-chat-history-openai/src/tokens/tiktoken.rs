@@ -1,21 +1,17 @@
 //! Counts by tiktoken-rs.
 
-use std::{
-    collections::HashSet,
-    fmt,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-};
+use std::{collections::HashSet, fmt, sync::Arc};
 
 use tiktoken_rs::{CoreBPE, cl100k_base_singleton, o200k_base_singleton};
 use tower_chat_history::tokens::TokenCounter;
 
 use super::{
+    built::Built,
     encoding::Encoding,
     pieces::{PIECE, pieces},
 };
+
+static BUILT: Built = Built::new();
 
 /// The exact tokens of a text, in the encoding of a model of OpenAI.
 ///
@@ -77,18 +73,8 @@ impl Tiktoken {
             Encoding::O200k => o200k_base_singleton(),
             Encoding::Cl100k => cl100k_base_singleton(),
         };
-        self.built().store(true, Ordering::Relaxed);
+        BUILT.note(self.encoding);
         bpe
-    }
-
-    /// Whether the tables are there.
-    fn built(self) -> &'static AtomicBool {
-        static O200K: AtomicBool = AtomicBool::new(false);
-        static CL100K: AtomicBool = AtomicBool::new(false);
-        match self.encoding {
-            Encoding::O200k => &O200K,
-            Encoding::Cl100k => &CL100K,
-        }
     }
 
     fn count_in_pieces(self, text: &str, bound: usize) -> u32 {
@@ -111,7 +97,7 @@ impl TokenCounter for Tiktoken {
     }
 
     fn is_ready(&self) -> bool {
-        self.built().load(Ordering::Relaxed)
+        BUILT.has(self.encoding)
     }
 }
 

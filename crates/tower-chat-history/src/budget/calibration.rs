@@ -10,8 +10,8 @@ use tower_chat_history_core::ConversationId;
 
 /// How many tokens of the provider one counted token is, for each conversation, model and counter.
 ///
-/// A conversation learns from its own reports only. It is known by a keyed hash of 128 bits, so nobody can aim at the entry of
-/// another one. The entries that were unused for longest are forgotten.
+/// A conversation learns from its own reports only. It is known by a keyed hash of 128 bits, so nobody can aim at the
+/// entry of another one. The entries that were unused for longest are forgotten.
 pub(crate) struct Calibration {
     ratios: Cache<Key, Ratios>,
     keys: [RandomState; 2],
@@ -32,8 +32,8 @@ struct Ratios {
 /// The weight that each further call leaves to those before it: a call counts for a tenth after ten others.
 const MEMORY: f64 = 0.8;
 
-/// Prompts of fewer counted tokens teach nothing. What frames a prompt, or stands in it unseen, is a number of tokens and no
-/// share of them.
+/// Prompts of fewer counted tokens teach nothing. What frames a prompt, or stands in it unseen, is a number of tokens
+/// and no share of them.
 const SMALLEST: u64 = 500;
 
 /// The largest ratio that is believed. A count that is wrong by more is one of something else.
@@ -162,7 +162,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_stays_within_its_bounds_whatever_is_reported(calls in prop::collection::vec((any::<u64>(), any::<u64>()), 0..50)) {
+        fn it_stays_within_its_bounds_whatever_is_reported(
+            calls in prop::collection::vec((any::<u64>(), any::<u64>()), 0..50),
+        ) {
             let ratio = learned(&calls);
             prop_assert!((1.0..=LARGEST_RATIO).contains(&ratio), "{}", ratio);
         }

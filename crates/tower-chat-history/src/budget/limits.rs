@@ -11,6 +11,44 @@ use crate::RequestInfo;
 /// How many tokens are reserved for the reply, if neither the request nor the budget says it.
 pub const DEFAULT_REPLY_RESERVE: u32 = 4_096;
 
+/// Where the context window of a call comes from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum WindowSource {
+    /// The budget [states it](ContextBudget::tokens) for every call.
+    Stated,
+    /// The [table](super::ModelTable) has the request's model.
+    Model,
+    /// The table does not have the request's model, or the request names none, and the budget states a window
+    /// [for that case](ContextBudget::unknown).
+    UnknownModel,
+    /// The table does not have the request's model, or the request names none. The call ran without a limit of tokens.
+    #[default]
+    None,
+    /// The budget [asks for no limit](ContextBudget::unlimited). The call ran without a limit of tokens.
+    Unlimited,
+}
+
+impl WindowSource {
+    /// Whether the prompt had to fit a context window.
+    #[must_use]
+    pub const fn is_limited(self) -> bool {
+        matches!(self, Self::Stated | Self::Model | Self::UnknownModel)
+    }
+
+    /// A short constant name of it, for metrics and spans.
+    #[must_use]
+    pub const fn kind(self) -> &'static str {
+        match self {
+            Self::Stated => "stated",
+            Self::Model => "model",
+            Self::UnknownModel => "unknown_model",
+            Self::None => "none",
+            Self::Unlimited => "unlimited",
+        }
+    }
+}
+
 /// The limits of one call, in tokens.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Limits {
@@ -51,20 +89,27 @@ fn scaled(tokens: u64, ratio: f64) -> u64 {
 }
 
 impl ContextBudget {
+    /// Where a call's context window comes from, and what it is, if there is one.
+    pub(crate) fn window(&self, request: &RequestInfo) -> (WindowSource, Option<ModelLimits>) {
+        let known = match self.window {
+            ContextWindow::Unlimited => return (WindowSource::Unlimited, None),
+            ContextWindow::Fixed(limits) => return (WindowSource::Stated, Some(limits)),
+            ContextWindow::ByModel => request.model.as_deref().map(|model| self.models.get(model)),
+        };
+        match (known, self.unknown) {
+            (Some(Ok(limits)), _) => (WindowSource::Model, Some(limits)),
+            (_, Some(limits)) => (WindowSource::UnknownModel, Some(limits)),
+            (Some(Err(unknown)), None) => {
+                note_once(unknown.model());
+                (WindowSource::None, None)
+            }
+            (None, None) => (WindowSource::None, None),
+        }
+    }
+
     /// The limits of a call; `None` if there are none.
     pub(crate) fn limits(&self, request: &RequestInfo, ratio: f64) -> Option<Limits> {
-        let ModelLimits { context, input, output } = match self.window {
-            ContextWindow::Unlimited => return None,
-            ContextWindow::Fixed(limits) => limits,
-            ContextWindow::ByModel => match request.model.as_deref().map(|model| self.models.get(model)) {
-                Some(Ok(limits)) => limits,
-                Some(Err(unknown)) => {
-                    note_once(unknown.model());
-                    return None;
-                }
-                None => return None,
-            },
-        };
+        let ModelLimits { context, input, output } = self.window(request).1?;
         let default = || DEFAULT_REPLY_RESERVE.min(output.unwrap_or(u32::MAX)).min(context / 4);
         let reserve = u64::from(request.max_output.or(self.reply_reserve).unwrap_or_else(default));
         let may_shrink = request.max_output.is_none() || !request.max_output_is_fixed;
@@ -87,7 +132,8 @@ fn note_once(model: &str) {
     if models.len() < NOTED && models.insert(model.clone()) {
         tracing::warn!(
             gen_ai.request.model = model,
-            "the context window of this model is not known, so prompts are not limited: add it to the budget"
+            "the context window of this model is not known, so prompts are not limited: \
+             add it to the budget by model, or state a window for unknown models"
         );
     }
 }
@@ -138,6 +184,24 @@ mod tests {
         assert_eq!(ContextBudget::by_model().limits(&request(None, None), 1.0), None);
         let known = ContextBudget::by_model().model("mine", ModelLimits::new(10));
         assert_eq!(limits(&known, "mine", None).context, 10);
+    }
+
+    #[test]
+    fn a_model_that_is_not_known_can_be_given_a_limit() {
+        let budget = ContextBudget::by_model().unknown(ModelLimits::new(8_192));
+        for (model, source, context) in [
+            (Some("no such model"), WindowSource::UnknownModel, 8_192),
+            (None, WindowSource::UnknownModel, 8_192),
+            (Some("gpt-4o"), WindowSource::Model, 128_000),
+        ] {
+            let (told, limits) = budget.window(&request(model, None));
+            assert_eq!((told, limits.unwrap().context), (source, context), "{model:?}");
+            assert!(told.is_limited());
+        }
+        assert_eq!(ContextBudget::by_model().window(&request(None, None)), (WindowSource::None, None));
+        assert_eq!(ContextBudget::unlimited().window(&request(None, None)), (WindowSource::Unlimited, None));
+        assert_eq!(ContextBudget::tokens(1).window(&request(None, None)).0, WindowSource::Stated);
+        assert!(!WindowSource::None.is_limited() && !WindowSource::Unlimited.is_limited());
     }
 
     #[test]

@@ -43,7 +43,7 @@ pub(crate) use self::{
 };
 pub use self::{
     clear::ClearResults,
-    limits::DEFAULT_REPLY_RESERVE,
+    limits::{DEFAULT_REPLY_RESERVE, WindowSource},
     marks::{Mark, Marks, MarksError},
     models::{ModelLimits, ModelTable, UnknownModel},
     prompt::{DoesNotFit, PromptTokens},
@@ -56,6 +56,7 @@ pub use self::{
 pub struct ContextBudget {
     window: ContextWindow,
     models: ModelTable,
+    unknown: Option<ModelLimits>,
     reply_reserve: Option<u32>,
     least_reply: Option<u32>,
     calibrate: bool,
@@ -69,8 +70,10 @@ enum ContextWindow {
 }
 
 impl ContextBudget {
-    /// The context window of the model that each request names, by the [table](ModelTable). A model that is not in it has no
-    /// limit but that of the load; this is noted once.
+    /// The context window of the model that each request names, by the [table](ModelTable). A model that is not in it
+    /// has the limit of [unknown](Self::unknown) models. Without that, only the [load
+    /// limit](crate::HistoryOptions::load_limit) bounds the prompt: the turn's [report](crate::TurnReport::window) says
+    /// so, and a warning names the model once.
     #[must_use]
     pub fn by_model() -> Self {
         Self::of(ContextWindow::ByModel)
@@ -86,6 +89,9 @@ impl ContextBudget {
     }
 
     /// A context window of that many tokens, prompt and reply together.
+    ///
+    /// A window of 0, or one that the [reply's reserve](Self::reply_reserve) fills, has no room for any prompt: each
+    /// call fails with [`DoesNotFit`], which names both, and the model is not called.
     #[must_use]
     pub fn tokens(context_window: u32) -> Self {
         Self::of(ContextWindow::Fixed(ModelLimits::new(context_window)))
@@ -98,13 +104,35 @@ impl ContextBudget {
     }
 
     fn of(window: ContextWindow) -> Self {
-        Self { window, models: ModelTable::new(), reply_reserve: None, least_reply: None, calibrate: true }
+        Self {
+            window,
+            models: ModelTable::new(),
+            unknown: None,
+            reply_reserve: None,
+            least_reply: None,
+            calibrate: true,
+        }
     }
 
     /// Adds a model to the table, or replaces what it says. It matters where the budget goes [by model](Self::by_model).
     #[must_use]
     pub fn model(mut self, name: impl Into<String>, limits: ModelLimits) -> Self {
         self.models.insert(name, limits);
+        self
+    }
+
+    /// The limits of a model that is not in the [table](ModelTable), and of a request that names no model. It matters
+    /// where the budget goes [by model](Self::by_model). The default is none: such a call has no limit of tokens.
+    ///
+    /// ```
+    /// use tower_chat_history::budget::{ContextBudget, ModelLimits};
+    ///
+    /// let budget = ContextBudget::by_model().unknown(ModelLimits::new(8_192).output(1_024));
+    /// # let _ = budget;
+    /// ```
+    #[must_use]
+    pub const fn unknown(mut self, limits: ModelLimits) -> Self {
+        self.unknown = Some(limits);
         self
     }
 
@@ -125,17 +153,17 @@ impl ContextBudget {
         self
     }
 
-    /// Whether counts are corrected by what the provider reports, so that a counter that counts too little does not let prompts
-    /// grow too large. The default is that they are.
+    /// Whether counts are corrected by what the provider reports, so that a counter that counts too little does not let
+    /// prompts grow too large. The default is that they are.
     ///
-    /// The factor is between 1 and 1.5. Each conversation has its own, for each model and counter, which this process learns
-    /// from that conversation's reports: each call counts a fifth less than the one after it. A conversation whose factor is not
-    /// known (its first call, after its deletion, in another process, or unused for longer than 65,536 others) has the factor 1.
-    /// Prompts of fewer than 500 tokens, prompts with an image, audio or a file, and counters without a
-    /// [name](crate::tokens::TokenCounter::name) teach nothing.
+    /// The factor is between 1 and 1.5. Each conversation has its own, for each model and counter, which this process
+    /// learns from that conversation's reports: each call counts a fifth less than the one after it. A conversation
+    /// whose factor is not known (its first call, after its deletion, in another process, or unused for longer than
+    /// 65,536 others) has the factor 1. Prompts of fewer than 500 tokens, prompts with an image, audio or a file, and
+    /// counters without a [name](crate::tokens::TokenCounter::name) teach nothing.
     ///
-    /// The factor makes windows smaller. It does not refuse a call: a call that fits as it is counted, and does not fit by the
-    /// factor, is sent as if nothing had been reported.
+    /// The factor makes windows smaller. It does not refuse a call: a call that fits as it is counted, and does not fit
+    /// by the factor, is sent as if nothing had been reported.
     #[must_use]
     pub const fn calibrate(mut self, calibrate: bool) -> Self {
         self.calibrate = calibrate;

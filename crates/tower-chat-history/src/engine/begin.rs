@@ -232,6 +232,7 @@ impl Engine {
             superseded_calls: superseded,
             downgraded: 0,
             tokens,
+            window: policy.budget.window(&call.request).0,
             summary,
             since_last: None,
             outcome: Outcome::NotStored(NotStored::Abandoned),

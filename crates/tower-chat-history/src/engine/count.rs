@@ -29,8 +29,8 @@ pub(super) struct Counting {
     cache: Arc<CountCache>,
 }
 
-/// A counter whose name is asked for once, and from which no panic comes but those of its counts: what takes their place
-/// depends on what they are for.
+/// A counter whose name is asked for once, and from which no panic comes but those of its counts: what takes their
+/// place depends on what they are for.
 #[derive(Debug)]
 struct Guarded {
     counter: Arc<dyn TokenCounter>,

@@ -10,7 +10,7 @@ use tower_chat_history_core::{ConversationId, ExchangeId, Revision, Seq};
 
 pub(crate) use self::handle::ReportSender;
 pub use self::{handle::ReportHandle, shape::ResponseShape, tokens::TurnTokens};
-use crate::{SaveError, TranscriptError, summary::SummaryReport};
+use crate::{SaveError, TranscriptError, budget::WindowSource, summary::SummaryReport};
 
 /// What a turn did. It holds ids and sizes, no message text.
 #[derive(Clone, Debug)]
@@ -42,6 +42,8 @@ pub struct TurnReport {
     pub downgraded: usize,
     /// What was counted, if there is a [budget](crate::budget).
     pub tokens: Option<TurnTokens>,
+    /// Where the context window came from that the prompt had to fit, if it had to fit one.
+    pub window: WindowSource,
     /// The summary that the turn waited for, if it did.
     pub summary: Option<SummaryReport>,
     /// What happened to the conversation's compaction since this engine last saw it: summaries in the background, and what other

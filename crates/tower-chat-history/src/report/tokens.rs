@@ -30,8 +30,9 @@ pub struct TurnTokens {
     pub compacted: bool,
     /// Whether more was left out than the next calls will leave out.
     pub for_this_call: bool,
-    /// How many of the provider's tokens a counted one was taken for: from 1 to 1.5, learned from this conversation's own
-    /// [reports](crate::ContextBudget::calibrate). It is 1 where nothing is known, and where the call fits only as it is counted.
+    /// How many of the provider's tokens a counted one was taken for: from 1 to 1.5, learned from this conversation's
+    /// own [reports](crate::ContextBudget::calibrate). It is 1 where nothing is known, and where the call fits only as
+    /// it is counted.
     pub calibration: f64,
     /// The prompt's size as the provider reported it.
     pub reported: Option<u64>,

@@ -9,8 +9,9 @@ const STAND_INS: [char; 3] = ['\u{2039}', '\u{fffd}', '?'];
 /// The text with every occurrence of the delimiter broken: the first character is another one. `</data>` becomes `‹/data>`.
 ///
 /// Models read loosely, so this does: case, white space and characters that are not seen do not matter, nor what comes
-/// between a tag's name and its end; and full-width and other forms of `<`, `>` and `/` count as these. No list of such forms is
-/// complete, so a delimiter that no text can close has a [mark](super::mark). A blank delimiter does not occur.
+/// between a tag's name and its end; and full-width and other forms of `<`, `>` and `/` count as these. No list of such
+/// forms is complete, so a delimiter that no text can close has a [mark](super::mark). A blank delimiter does not
+/// occur.
 pub(super) fn defuse<'a>(text: &'a str, delimiter: &str) -> Cow<'a, str> {
     let sought = sought(delimiter);
     let Some(first) = sought.first() else { return Cow::Borrowed(text) };

@@ -16,13 +16,13 @@ const SUFFIX: &str = "\n</conversation_summary-{mark}>";
 ///
 /// By default it is a system message that says that the text is reference data and no instruction, and stands in tags.
 ///
-/// Where `{mark}` stands in what comes before or after the text, sixteen hexadecimal digits take its place that do not stand in the
-/// text: they are a hash of it. A delimiter with a mark cannot be closed by the text, however the text spells it. The default has
-/// one.
+/// Where `{mark}` stands in what comes before or after the text, sixteen hexadecimal digits take its place that do not
+/// stand in the text: they are a hash of it. A delimiter with a mark cannot be closed by the text, however the text
+/// spells it. The default has one.
 ///
-/// What comes after the text is also replaced where the text repeats it: its first character becomes another one. That finds it in
-/// any case, with any white space and invisible characters, and with the usual other forms of `<`, `>` and `/`; it does not find
-/// every form that a model might take for it.
+/// What comes after the text is also replaced where the text repeats it: its first character becomes another one. That
+/// finds it in any case, with any white space and invisible characters, and with the usual other forms of `<`, `>` and
+/// `/`; it does not find every form that a model might take for it.
 ///
 /// ```
 /// use tower_chat_history::summary::SummaryFormat;

@@ -9,11 +9,11 @@ use super::delimit::folded;
 /// The place of the mark in the text around a summary.
 pub(super) const PLACE: &str = "{mark}";
 
-/// Sixteen hexadecimal digits that do not stand in any of the texts: neither as they are, nor in other case, nor with anything
-/// in between that is no letter or digit.
+/// Sixteen hexadecimal digits that do not stand in any of the texts: neither as they are, nor in other case, nor with
+/// anything in between that is no letter or digit.
 ///
-/// They are the beginning of a hash of the texts, so the same texts have the same mark in every process, and nobody can write a
-/// text with the mark that it will get. If a text has it all the same, the next hash is taken.
+/// They are the beginning of a hash of the texts, so the same texts have the same mark in every process, and nobody can
+/// write a text with the mark that it will get. If a text has it all the same, the next hash is taken.
 pub(super) fn mark(texts: &[&str]) -> String {
     first_that_is_missing(texts, |number| hash(texts, number))
 }

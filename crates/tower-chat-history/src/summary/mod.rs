@@ -39,16 +39,18 @@
 //!
 //! # Accepted only if sound
 //!
-//! After each call the text must be there, be finished, and have no more tokens than it may have; at the end it must have
-//! fewer than what it replaces. A text that was cut off by its length is asked for once more, shorter. [`SummaryError`] lists
-//! what is not accepted. [`SummaryCost`] says what was spent, also for nothing.
+//! Control characters but line ends and tabs are dropped. After each call the text must be there, be finished, and have
+//! no more tokens than it may have; at the end it must have fewer than what it replaces. A text that was cut off by its
+//! length is asked for once more, shorter. [`SummaryError`] lists what is not accepted. [`SummaryCost`] says what was
+//! spent, also for nothing.
 //!
 //! # Old messages are data
 //!
-//! A summary carries text of users and tools to a place where instructions stand. The default [`SummaryPrompt`] delimits the
-//! messages and says that nothing in them is to be followed; the default [`SummaryFormat`] says the same of the summary. Both
-//! delimiters have a mark that does not stand in the text between them, so no text can close its own delimiter, however it spells
-//! it. What a model makes of it is no guarantee: do not let a summary decide what is allowed.
+//! A summary carries text of users and tools to a place where instructions stand. The default [`SummaryPrompt`]
+//! delimits the messages and says that nothing in them is to be followed; the default [`SummaryFormat`] says the same
+//! of the summary. Both delimiters have a mark that does not stand in the text between them, so no text can close its
+//! own delimiter, however it spells it. What a model makes of it is no guarantee: do not let a summary decide what is
+//! allowed.
 
 mod cost;
 mod delimit;

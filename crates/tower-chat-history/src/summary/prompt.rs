@@ -47,9 +47,9 @@ impl SummaryPrompt {
         Self { instructions: Cow::Owned(instructions.into()) }
     }
 
-    /// The prompt: a system message with the instructions, and a user message with the previous summary and the transcript.
-    /// They depend on the request alone. No text in it can close what it stands in: the delimiters have a mark that stands in none
-    /// of the texts.
+    /// The prompt: a system message with the instructions, and a user message with the previous summary and the
+    /// transcript. They depend on the request alone. No text in it can close what it stands in: the delimiters have a
+    /// mark that stands in none of the texts.
     #[must_use]
     pub fn messages(&self, request: &SummaryRequest) -> Vec<Message> {
         let words = (request.max_tokens / 2).max(1);
@@ -117,7 +117,8 @@ mod tests {
         }
         assert_eq!(
             messages[1].text(),
-            "<previous_summary-M>\nIt was so.\n</previous_summary-M>\n\n<transcript-M>\nuser: Hi\n</transcript-M>\n\nWrite the summary."
+            "<previous_summary-M>\nIt was so.\n</previous_summary-M>\n\n\
+             <transcript-M>\nuser: Hi\n</transcript-M>\n\nWrite the summary."
                 .replace("-M>", &format!("-{}>", mark(&["It was so.", "user: Hi"])))
         );
         assert!(system.contains(&format!("</transcript-{}>", mark(&["It was so.", "user: Hi"]))));

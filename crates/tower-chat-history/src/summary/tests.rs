@@ -134,6 +134,16 @@ async fn a_summary_that_is_cut_off_is_asked_for_once_more_and_shorter() {
 }
 
 #[tokio::test]
+async fn control_characters_do_not_get_into_a_summary() {
+    let mut said = Summarized::new("\u{0}one\ttwo\u{1}\r\nthree\u{7f}\u{85}\n\u{0}");
+    said.model = Some("m\u{0}\n".to_owned());
+    let rolled = roll(&Scripted::new([Answer::Say(said)])).await.0.unwrap();
+    assert_eq!((&*rolled.text, rolled.model.as_deref()), ("one\ttwo\r\nthree", Some("m")));
+    let nothing = roll(&Scripted::new([say("\u{0}\n\u{1}")])).await.0;
+    assert!(matches!(nothing, Err(SummaryError::Empty)));
+}
+
+#[tokio::test]
 async fn what_is_not_sound_is_refused() {
     let refused = async |answer: Answer| roll(&Scripted::new([answer])).await.0.unwrap_err();
     assert!(matches!(refused(say(" \n")).await, SummaryError::Empty));

@@ -101,6 +101,8 @@ pub mod attributes {
         pub const STREAMED: &str = "chat_history.streamed";
         /// The turn went on with less than it was set up for: why.
         pub const FALLBACK: &str = "chat_history.fallback";
+        /// Where the context window came from that the prompt had to fit.
+        pub const WINDOW: &str = "chat_history.window";
         /// Whose compactions apply.
         pub const PROFILE: &str = "chat_history.profile";
         /// The version of the log: the number of its exchanges.

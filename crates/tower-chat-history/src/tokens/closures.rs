@@ -38,7 +38,12 @@ impl TokenCounter for MessageCount {
     }
 }
 
-/// A closure counts each message.
+/// A closure counts each message, with everything in it: one that counts `message.text()` alone leaves out names, tool
+/// calls with their arguments, images and files, and prompts grow too large. For a tokenizer, take
+/// [`PerText`](super::PerText), which counts these as the other counters do.
+///
+/// It has no name, so its counts are not stored, and not [corrected](crate::ContextBudget::calibrate) by what the
+/// provider reports.
 #[derive(Clone, Copy)]
 pub struct PerMessage<F>(F);
 

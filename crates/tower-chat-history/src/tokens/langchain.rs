@@ -18,6 +18,8 @@ use super::{TokenCounter, python};
 /// Its default of four characters a token is far too few for Chinese, Japanese and Korean: [`ByteEstimate`](super::ByteEstimate)
 /// is not. What is left out is `use_usage_metadata_scaling`: messages here carry no usage.
 ///
+/// JSON with more than 1,000 levels counts as the text that it is. Python's own `json` gives up there.
+///
 /// ```
 /// use tower_chat_history::{Message, tokens::{LangChainEstimate, TokenCounter}};
 ///

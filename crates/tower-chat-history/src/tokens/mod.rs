@@ -31,7 +31,9 @@
 //! | [`ByteEstimate`] | by the UTF-8 bytes; does not under-count Chinese, Japanese and Korean | default |
 //! | [`LangChainEstimate`] | LangChain's formula, to the token | |
 //! | [`MessageCount`] | messages in place of tokens | |
-//! | [`PerMessage`], [`PerList`] | closures; the latter for [`trim_messages`](crate::trim_messages) only | |
+//! | [`PerText`] | a closure for each text, such as another model's tokenizer | |
+//! | [`PerMessage`] | a closure that counts all of a message | |
+//! | [`PerList`] | a closure for a whole list; for [`trim_messages`](crate::trim_messages) only | |
 //!
 //! # Counted once
 //!
@@ -45,6 +47,7 @@ mod closures;
 mod framing;
 mod langchain;
 mod parts;
+mod per_text;
 mod python;
 mod request;
 
@@ -60,6 +63,7 @@ pub use self::{
     framing::PER_MESSAGE,
     langchain::LangChainEstimate,
     parts::{AUDIO, FILE, IMAGE_HIGH_DETAIL, IMAGE_LOW_DETAIL},
+    per_text::PerText,
     request::{REPLY_PRIMING, RequestTokens},
 };
 

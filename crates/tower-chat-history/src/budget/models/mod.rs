@@ -1,0 +1,260 @@
+//! The context windows of models.
+
+mod table;
+
+use std::collections::BTreeMap;
+
+/// How much a model can read and write, in tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ModelLimits {
+    /// The context window: prompt and reply together.
+    pub context: u32,
+    /// The prompt at most, where that is less than the window.
+    pub input: Option<u32>,
+    /// The reply at most.
+    pub output: Option<u32>,
+}
+
+impl ModelLimits {
+    /// A context window of that many tokens, prompt and reply together.
+    #[must_use]
+    pub const fn new(context: u32) -> Self {
+        Self { context, input: None, output: None }
+    }
+
+    /// Limits the prompt. The default is the context window.
+    #[must_use]
+    pub const fn input(mut self, tokens: u32) -> Self {
+        self.input = Some(tokens);
+        self
+    }
+
+    /// Limits the reply. The default is the context window.
+    #[must_use]
+    pub const fn output(mut self, tokens: u32) -> Self {
+        self.output = Some(tokens);
+        self
+    }
+}
+
+/// Models by name, and by the beginning of their name: `gpt-4o` stands for `gpt-4o-2024-08-06` too.
+///
+/// Case does not matter, and a dot counts as a hyphen (`claude-sonnet-4.5`). A name is also looked up without what
+/// gateways and clouds put around it: `openai/gpt-4o`, `models/gemini-2.5-pro`,
+/// `us.anthropic.claude-sonnet-4-5-20250929-v1:0`, `claude-sonnet-4-5@20250929`, `gpt-oss-20b:free`, and the fine-tuned
+/// `ft:gpt-4o:acme`.
+///
+/// The table has models of OpenAI, Anthropic, Google, Mistral, DeepSeek, xAI, Meta, Alibaba, Cohere, Amazon, Moonshot
+/// AI, Z.ai and MiniMax, as of October 2026, with the windows of the makers' own services. Who else serves a model may
+/// allow less. Other models are added by [`ContextBudget::model`](super::ContextBudget::model).
+///
+/// Ollama's names (`qwen3:0.6b`, `gpt-oss:20b`) are not in it. Ollama's window is what its `num_ctx` or
+/// `OLLAMA_CONTEXT_LENGTH` says, by default as little as 4,096 tokens, and it cuts off what is too much without an
+/// error. State that number by [`tokens`](super::ContextBudget::tokens), [`model`](super::ContextBudget::model) or
+/// [`unknown`](super::ContextBudget::unknown).
+#[derive(Clone, Debug)]
+pub struct ModelTable(BTreeMap<String, Known>);
+
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    limits: ModelLimits,
+    /// Whether it was added, and stands for names with any tag behind it too.
+    added: bool,
+}
+
+impl ModelTable {
+    /// The table of the models that this version knows.
+    #[must_use]
+    pub fn new() -> Self {
+        let all = table::ALL.into_iter().flatten();
+        Self(all.map(|(name, limits)| (normal(name), Known { limits: *limits, added: false })).collect())
+    }
+
+    /// Adds a model, or replaces what the table says of it.
+    pub fn insert(&mut self, name: impl Into<String>, limits: ModelLimits) {
+        self.0.insert(normal(&name.into()), Known { limits, added: true });
+    }
+
+    /// The limits of a model: those of the longest name in the table that its own name begins with.
+    ///
+    /// # Errors
+    ///
+    /// When there is none.
+    pub fn get(&self, model: &str) -> Result<ModelLimits, UnknownModel> {
+        let names = [model, tuned_from(model), without_provider(model)];
+        let found = names.into_iter().find_map(|name| self.longest(&normal(name)));
+        found.ok_or_else(|| UnknownModel { model: model.to_owned() })
+    }
+
+    fn longest(&self, name: &str) -> Option<ModelLimits> {
+        // What a name begins with ends where a part of the name ends.
+        let ends = name.char_indices().filter(|(_, c)| !c.is_ascii_alphanumeric()).map(|(end, _)| end);
+        let known = ends.take(PARTS).chain([name.len()]).filter_map(|end| self.0.get(&name[..end]));
+        let hosted = is_hosted(name);
+        known.filter(|known| known.added || hosted).last().map(|known| known.limits)
+    }
+}
+
+/// How many parts of a name are looked at. None in the table has nearly as many.
+const PARTS: usize = 32;
+
+/// The name as it is compared.
+fn normal(name: &str) -> String {
+    name.to_ascii_lowercase().replace('.', "-")
+}
+
+/// The model that a fine-tuned one comes from.
+fn tuned_from(model: &str) -> &str {
+    let tuned = model.split_once("ft:").map(|(_, tuned)| tuned.split(':').next().unwrap_or(tuned));
+    tuned.unwrap_or(model)
+}
+
+/// The name without the path before it, and without the region and the maker as Amazon Bedrock has them:
+/// `us.anthropic.`.
+fn without_provider(model: &str) -> &str {
+    let mut name = model.rsplit('/').next().unwrap_or(model);
+    while let Some((maker, rest)) = name.split_once('.')
+        && !maker.is_empty()
+        && maker.bytes().all(|byte| byte.is_ascii_alphabetic() || byte == b'-')
+    {
+        name = rest;
+    }
+    name
+}
+
+/// Whether a name is none of a local server, where a tag follows the model: `gpt-oss:20b` is Ollama's. OpenRouter has
+/// tags that name a variant, and Amazon Bedrock a number.
+fn is_hosted(name: &str) -> bool {
+    let Some((_, tag)) = name.split_once(':') else { return true };
+    let variants = ["beta", "exacto", "extended", "floor", "free", "nitro", "online", "thinking"];
+    variants.contains(&tag) || (!tag.is_empty() && tag.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+impl Default for ModelTable {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// A model that is not in the table.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the context window of model {model:?} is not known: state it in tokens, or as that of unknown models")]
+pub struct UnknownModel {
+    model: String,
+}
+
+impl UnknownModel {
+    /// The model's name, as it was asked for.
+    #[must_use]
+    pub fn model(&self) -> &str {
+        &self.model
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_providers_and_fine_tuned_models_are_found() {
+        let table = ModelTable::new();
+        for (name, context) in [
+            ("gpt-4o", 128_000),
+            ("gpt-4o-2024-08-06", 128_000),
+            ("gpt-4", 8_192),
+            ("gpt-4-0613", 8_192),
+            ("gpt-4.1-mini", 1_047_576),
+            ("gpt-4-turbo-2024-04-09", 128_000),
+            ("gpt-5-mini", 400_000),
+            ("gpt-5.1", 400_000),
+            ("gpt-5-chat-latest", 128_000),
+            ("openai/gpt-4o-mini", 128_000),
+            ("ft:gpt-3.5-turbo-0125:acme::id", 16_385),
+            ("ft:gpt-3.5-turbo:acme/b:c", 16_385),
+            ("openai/ft:gpt-4o:acme", 128_000),
+            ("gpt-35-turbo", 16_385),
+            ("gpt-4-vision-preview", 128_000),
+            ("gpt-5.1-chat-latest", 128_000),
+            ("o1", 200_000),
+            ("o3-mini", 200_000),
+        ] {
+            assert_eq!(table.get(name).map(|limits| limits.context), Ok(context), "{name}");
+        }
+        for unknown in ["", "gpt", "o10", "gpt-4100", "claude", "llama-3", "/", ".", "us.anthropic.", "a.b.c", "gpt-7"]
+        {
+            assert!(table.get(unknown).is_err(), "{unknown}");
+        }
+    }
+
+    #[test]
+    fn makers_regions_dates_and_variants_do_not_matter() {
+        let table = ModelTable::new();
+        for (name, context) in [
+            ("anthropic/claude-sonnet-4.5", 200_000),
+            ("claude-sonnet-4-5-20250929", 200_000),
+            ("claude-sonnet-4-5@20250929", 200_000),
+            ("us.anthropic.claude-sonnet-4-5-20250929-v1:0", 200_000),
+            ("arn:aws:bedrock:us-east-1:1:inference-profile/global.anthropic.claude-opus-4-6-v1", 1_000_000),
+            ("us-gov.amazon.nova-pro-v1:0", 300_000),
+            ("meta.llama3-1-70b-instruct-v1:0", 128_000),
+            ("models/gemini-2.5-pro", 1_048_576),
+            ("publishers/google/models/gemini-2.5-flash-lite", 1_048_576),
+            ("gemini-2.5-flash-image", 32_768),
+            ("openrouter/openai/gpt-oss-20b:free", 131_072),
+            ("x-ai/grok-4.5", 500_000),
+            ("grok-4-0709", 256_000),
+            ("moonshotai/Kimi-K2-Thinking", 262_144),
+            ("z-ai/glm-4.6", 204_800),
+            ("MiniMax-M2.5-highspeed", 204_800),
+            ("meta-llama/Llama-3.3-70B-Instruct", 128_000),
+            ("gpt-5.4-mini-2026-03-17", 400_000),
+            ("gpt-5.6-luna", 1_050_000),
+            ("GPT-4o", 128_000),
+        ] {
+            assert_eq!(table.get(name).map(|limits| limits.context), Ok(context), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_model_of_a_local_server_is_not_known() {
+        for name in
+            ["qwen3:0.6b", "gpt-oss:20b", "gpt-oss:latest", "deepseek-r1:7b", "mistral-nemo", "llama3.1:8b", "gemma3"]
+        {
+            assert!(ModelTable::new().get(name).is_err(), "{name}");
+        }
+        let mut table = ModelTable::new();
+        table.insert("gpt-oss:20b", ModelLimits::new(4_096));
+        table.insert("Qwen3", ModelLimits::new(8_192));
+        assert_eq!(table.get("gpt-oss:20b").unwrap().context, 4_096);
+        assert_eq!(table.get("qwen3:0.6b").unwrap().context, 8_192, "one that was added stands for all its tags");
+    }
+
+    #[test]
+    fn every_model_of_the_table_is_found_and_has_sound_limits() {
+        let table = ModelTable::new();
+        for (name, limits) in table::ALL.into_iter().flatten() {
+            assert_eq!(table.get(name), Ok(*limits), "{name}");
+            let ModelLimits { context, input, output } = *limits;
+            assert!(input.unwrap_or(1) <= context && output.unwrap_or(1) <= context && context >= 4_096, "{name}");
+        }
+        let names: usize = table::ALL.into_iter().map(<[_]>::len).sum();
+        assert_eq!(table.0.len(), names, "no name stands twice");
+    }
+
+    #[test]
+    fn a_name_without_end_takes_no_time() {
+        for name in ["gpt-".repeat(250_000), "a.".repeat(500_000), "/".repeat(1_000_000), "ft:".repeat(300_000)] {
+            assert!(ModelTable::new().get(&name).is_err());
+        }
+    }
+
+    #[test]
+    fn a_model_that_is_added_counts() {
+        let mut table = ModelTable::new();
+        table.insert("acme/large", ModelLimits::new(1));
+        table.insert("gpt-4o-mini", ModelLimits::new(2));
+        assert_eq!(table.get("acme/large-2").unwrap().context, 1);
+        assert_eq!((table.get("gpt-4o-mini").unwrap().context, table.get("gpt-4o").unwrap().context), (2, 128_000));
+    }
+}

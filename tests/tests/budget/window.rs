@@ -1,0 +1,79 @@
+//! Where a call's context window comes from, and budgets that nothing fits.
+
+use tower_chat_history::{
+    ContextBudget, ConversationId, Engine, HistoryError, HistoryOptions, MemoryStore, Message, Reply, TurnInput,
+    TurnReport,
+    budget::{Marks, ModelLimits, WindowSource},
+    tokens::PerText,
+};
+
+async fn call(options: HistoryOptions, model: Option<&str>, text: &str) -> Result<TurnReport, HistoryError> {
+    let engine = Engine::with_options(MemoryStore::new(), options);
+    let mut input = TurnInput::new(ConversationId::new(["window"]).unwrap(), [Message::user(text)]);
+    input.request.model = model.map(str::to_owned);
+    let turn = engine.begin(input).await?;
+    Ok(TurnReport::clone(&*turn.commit(Reply::new(Message::assistant("a"))).await.unwrap()))
+}
+
+#[tokio::test]
+async fn a_call_that_ran_without_a_limit_says_so_in_its_report() {
+    let by_model = ContextBudget::by_model;
+    for (budget, model, source) in [
+        (by_model(), Some("gpt-4o"), WindowSource::Model),
+        (by_model(), Some("qwen3:0.6b"), WindowSource::None),
+        (by_model(), None, WindowSource::None),
+        (by_model().unknown(ModelLimits::new(8_192)), Some("qwen3:0.6b"), WindowSource::UnknownModel),
+        (by_model().unknown(ModelLimits::new(8_192)), None, WindowSource::UnknownModel),
+        (ContextBudget::tokens(1_000), Some("qwen3:0.6b"), WindowSource::Stated),
+        (ContextBudget::unlimited(), Some("gpt-4o"), WindowSource::Unlimited),
+    ] {
+        let report = call(HistoryOptions::new().budget(budget), model, "hi").await.unwrap();
+        assert_eq!(report.window, source, "{model:?}");
+        assert_eq!(report.window.is_limited(), report.tokens.is_some(), "{model:?}");
+    }
+    // What is counted for marks alone is no limit.
+    let marked = HistoryOptions::new().budget(ContextBudget::by_model()).marks(Marks::last_turns(3));
+    let report = call(marked, Some("qwen3:0.6b"), "hi").await.unwrap();
+    assert!(report.tokens.is_some() && !report.window.is_limited());
+}
+
+#[tokio::test]
+async fn a_model_that_the_table_does_not_know_keeps_to_the_limit_of_unknown_models() {
+    let budget = ContextBudget::by_model().unknown(ModelLimits::new(8_192));
+    let long = "word ".repeat(9_000);
+    let error = call(HistoryOptions::new().budget(budget), Some("qwen3:0.6b"), &long).await.unwrap_err();
+    assert!(matches!(error, HistoryError::DoesNotFit(refused) if refused.context_window == 8_192));
+}
+
+#[tokio::test]
+async fn a_tokenizer_from_a_closure_counts_for_the_budget_and_is_stored() {
+    let counter = PerText::named("words", |text: &str| text.split_whitespace().count());
+    let options = HistoryOptions::new().token_counter(counter).budget(ContextBudget::tokens(100).reply_reserve(10));
+    let report = call(options.clone(), None, "one two three").await.unwrap();
+    assert_eq!(report.tokens.unwrap().prompt.input, 3 + 1 + 3);
+    let error = call(options, None, &"word ".repeat(90)).await.unwrap_err();
+    assert!(matches!(error, HistoryError::DoesNotFit(_)), "{error}");
+}
+
+#[tokio::test]
+async fn a_budget_that_nothing_fits_refuses_each_call() {
+    let limits = ModelLimits::new;
+    for (budget, window) in [
+        (ContextBudget::tokens(0), 0),
+        (ContextBudget::tokens(1), 1),
+        (ContextBudget::tokens(0).shrink_reply_to(0), 0),
+        (ContextBudget::tokens(100).reply_reserve(100), 100),
+        (ContextBudget::tokens(100).reply_reserve(u32::MAX), 100),
+        (ContextBudget::by_model().model("m", limits(0).input(0).output(0)), 0),
+        (ContextBudget::by_model().model("m", limits(u32::MAX).input(0)), 4_096),
+        (ContextBudget::by_model().model("other", limits(9)).unknown(limits(0)), 0),
+    ] {
+        for marks in [Marks::default(), Marks::last_turns(1), Marks::last_messages(1)] {
+            let options = HistoryOptions::new().budget(budget.clone()).marks(marks);
+            let HistoryError::DoesNotFit(refused) = call(options, Some("m"), "hi").await.unwrap_err() else {
+                panic!("{budget:?}")
+            };
+            assert_eq!(refused.context_window, window, "{budget:?}");
+        }
+    }
+}
