@@ -224,7 +224,7 @@ async fn streamed_through_values(recorded: &Recorded) -> Stored {
     let chunks = recorded.chunks();
     let model = service_fn(move |_: Value| {
         let chunks = chunks.clone();
-        let stream: BoxStream<'static, Result<Value, Infallible>> =
+        let stream: BoxStream<'static, Result<Value, BoxError>> =
             futures_util::stream::iter(chunks.into_iter().map(Ok)).boxed();
         async move { Ok::<_, BoxError>(stream) }
     });

@@ -67,7 +67,7 @@ pub async fn a_late_append_does_not_reach_the_next_life(fixture: &dyn Fixture) {
 
 /// A truncation of an ended life removes nothing of the next one, be it a part of the log or all of it.
 pub async fn a_late_truncation_does_not_reach_the_next_life(fixture: &dyn Fixture) {
-    let Some(editable) = Editable::new(fixture).await else { return };
+    let editable = Editable::new(fixture).await;
     let late = Late::new(editable.chat.with_id(editable.chat.id.clone())).await;
     for len in [0, 2, 4] {
         assert_gone(editable.truncate(late.ended, len).await);
@@ -77,7 +77,7 @@ pub async fn a_late_truncation_does_not_reach_the_next_life(fixture: &dyn Fixtur
 
 /// A prune of an ended life removes nothing of the next one, with or without traces.
 pub async fn a_late_prune_does_not_reach_the_next_life(fixture: &dyn Fixture) {
-    let Some(prunable) = Prunable::new(fixture).await else { return };
+    let prunable = Prunable::new(fixture).await;
     let late = Late::new(prunable.chat.with_id(prunable.chat.id.clone())).await;
     for traces in [Traces::Leave, Traces::Remove] {
         let id = &prunable.chat.id;

@@ -287,7 +287,10 @@ macro_rules! __conformance_list {
                 a_summary_with_nul_is_stored_and_replaced
                 an_append_replaces_a_summary_with_nul
                 a_stale_compaction_is_left_out_for_a_summary_with_nul
-                editing_spares_or_removes_a_summary_with_nul
+                #[needs(truncate)]
+                a_truncation_spares_a_summary_with_nul
+                #[needs(prune)]
+                a_prune_removes_a_summary_with_nul
             }
             kept {
                 an_equal_compaction_of_another_call_is_kept
@@ -297,7 +300,9 @@ macro_rules! __conformance_list {
             late {
                 a_late_compaction_does_not_reach_the_next_life
                 a_late_append_does_not_reach_the_next_life
+                #[needs(truncate)]
                 a_late_truncation_does_not_reach_the_next_life
+                #[needs(prune)]
                 a_late_prune_does_not_reach_the_next_life
             }
             editing {

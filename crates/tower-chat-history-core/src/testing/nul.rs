@@ -57,22 +57,24 @@ pub async fn a_stale_compaction_is_left_out_for_a_summary_with_nul(fixture: &dyn
     assert_eq!(chat.log().await, log);
 }
 
-/// A truncation and a prune treat a summary with U+0000 as any other one.
-pub async fn editing_spares_or_removes_a_summary_with_nul(fixture: &dyn Fixture) {
-    if let Some(editable) = Editable::new(fixture).await {
-        let chat = &editable.chat;
-        chat.add_turns(4).await;
-        let first = chat.cut(NONE, cut_with_nul(1)).await;
-        editable.keep(3).await;
-        let stays = chat.compaction(&Profile::default()).await.expect("its window starts at what stays");
-        assert_eq!(stays.cut, first.cut);
-        chat.cut(stays.version, cut_with_nul(2)).await;
-    }
-    if let Some(prunable) = Prunable::new(fixture).await {
-        let chat = &prunable.chat;
-        chat.add_turns(4).await;
-        chat.cut(NONE, cut_with_nul(1)).await;
-        prunable.forget(Keep::LastTurns(2)).await;
-        assert_eq!(chat.compaction(&Profile::default()).await, None, "the summary tells of what was removed");
-    }
+/// A truncation treats a summary with U+0000 as any other one.
+pub async fn a_truncation_spares_a_summary_with_nul(fixture: &dyn Fixture) {
+    let editable = Editable::new(fixture).await;
+    let chat = &editable.chat;
+    chat.add_turns(4).await;
+    let first = chat.cut(NONE, cut_with_nul(1)).await;
+    editable.keep(3).await;
+    let stays = chat.compaction(&Profile::default()).await.expect("its window starts at what stays");
+    assert_eq!(stays.cut, first.cut);
+    chat.cut(stays.version, cut_with_nul(2)).await;
+}
+
+/// A prune without traces removes a summary with U+0000 as any other one.
+pub async fn a_prune_removes_a_summary_with_nul(fixture: &dyn Fixture) {
+    let prunable = Prunable::new(fixture).await;
+    let chat = &prunable.chat;
+    chat.add_turns(4).await;
+    chat.cut(NONE, cut_with_nul(1)).await;
+    prunable.forget(Keep::LastTurns(2)).await;
+    assert_eq!(chat.compaction(&Profile::default()).await, None, "the summary tells of what was removed");
 }
