@@ -62,6 +62,7 @@ mod counter;
 mod error_type;
 mod fold;
 mod from_typed;
+mod recorded;
 mod service;
 mod summarizer;
 mod to_typed;
@@ -73,6 +74,7 @@ mod trace_context;
 pub use self::{
     adapter::{OpenAi, TypedDraft},
     convert::{Converted, from_request_messages, from_response_message, to_request_messages},
+    recorded::to_response,
     service::{ChatService, ChatStreamService, ClientFuture},
     summarizer::summarizer,
 };

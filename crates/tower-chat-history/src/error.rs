@@ -23,6 +23,9 @@ pub enum HistoryError {
     #[error(transparent)]
     DoesNotFit(#[from] DoesNotFit),
     /// The exchange id is in the log already. The model is not called again; here is what it said.
+    ///
+    /// The response that it was is made again by [`to_json_response`](crate::adapt::to_json_response), by `to_response` of the crate
+    /// `tower-chat-history-openai`, or from [`Reply::recorded`](crate::Reply::recorded).
     #[error("exchange {} is already recorded at position {}", .0.exchange.id, .0.seq)]
     AlreadyRecorded(Recorded),
     /// The history could not be loaded.
