@@ -10,6 +10,9 @@ use crate::{budget::DoesNotFit, plan::Refused};
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// A call that history kept from the model. Found by downcasting the service's [`BoxError`].
+///
+/// The [cases](crate::cases#errors-over-http) have a table of HTTP statuses, and say when the same call may succeed if it is
+/// repeated.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum HistoryError {

@@ -8,23 +8,23 @@ use std::{
 
 use async_trait::async_trait;
 use tower_chat_history::{
-    Append, Appended, Compact, CompactOutcome, Compaction, CompactionVersion, ConversationId, Exchange, HistoryStore,
-    Incarnation, Keep, Known, Load, LoadLimit, Loaded, Page, Profile, Prune, PruneScan, Pruned, Recorded, Revision,
-    Scan, Seq, StoreError, Traces, Truncate, Truncated, Window, WindowScan, conformance_tests,
+    Append, Appended, Compact, CompactOutcome, Compaction, CompactionVersion, ConversationId, Exchange, ExchangeId,
+    HistoryStore, Incarnation, Keep, Known, Load, LoadLimit, Loaded, Page, Profile, Prune, PruneScan, Pruned, Recorded,
+    Revision, Scan, Seq, StoreError, Traces, Truncate, Truncated, Window, WindowScan, conformance_tests,
     testing::{Capabilities, Fixture},
 };
 
-/// Conversations in a map behind one lock, as records of text.
+/// Conversations in a map behind one lock.
 #[derive(Clone, Debug, Default)]
 struct Own(Arc<Mutex<HashMap<ConversationId, Log>>>);
 
 #[derive(Clone, Debug)]
 struct Log {
     incarnation: Incarnation,
-    /// The position of the first record.
+    /// The position of the first exchange.
     first: u64,
-    records: Vec<String>,
-    compactions: HashMap<Profile, (CompactionVersion, String)>,
+    exchanges: Vec<Arc<Exchange>>,
+    compactions: HashMap<Profile, Compaction>,
 }
 
 impl Own {
@@ -35,67 +35,47 @@ impl Own {
 
 impl Log {
     fn revision(&self) -> Revision {
-        let next = self.first + self.records.len() as u64;
+        let next = self.first + self.exchanges.len() as u64;
         Revision::new(self.incarnation, next).beginning_at(Seq::new(self.first))
     }
 
-    fn log(&self) -> Result<Vec<Recorded>, StoreError> {
-        let recorded = |(at, record): (u64, &String)| {
-            let exchange = Exchange::decode(record).map_err(StoreError::backend)?;
-            Ok(Recorded::new(Seq::new(at), exchange))
-        };
-        (self.first..).zip(&self.records).map(recorded).collect()
+    fn recorded(&self) -> impl DoubleEndedIterator<Item = Recorded> {
+        let recorded = |(at, exchange)| Recorded::new(Seq::new(self.first + at as u64), Arc::clone(exchange));
+        self.exchanges.iter().enumerate().map(recorded)
     }
 
-    fn compaction(&self, profile: &Profile) -> Result<Option<Compaction>, StoreError> {
-        let Some((version, record)) = self.compactions.get(profile) else { return Ok(None) };
-        let cut = tower_chat_history::Cut::decode(record).map_err(StoreError::backend)?;
-        Ok(Some(Compaction::new(*version, cut)))
-    }
-
-    fn keep(&mut self, profile: Profile, compaction: &Compaction) -> Result<(), StoreError> {
-        let record = compaction.cut.encode().map_err(StoreError::backend)?;
-        self.compactions.insert(profile, (compaction.version, record));
-        Ok(())
+    fn find(&self, id: &ExchangeId) -> Option<Recorded> {
+        self.recorded().find(|recorded| recorded.exchange.id == *id)
     }
 
     /// Keeps of each compaction what is to stay.
-    fn keep_of_each(&mut self, stays: impl Fn(&Compaction) -> Option<Compaction>) -> Result<(), StoreError> {
-        for profile in self.compactions.keys().cloned().collect::<Vec<_>>() {
-            let stored = self.compaction(&profile)?;
-            self.compactions.remove(&profile);
-            if let Some(stays) = stored.as_ref().and_then(&stays) {
-                self.keep(profile, &stays)?;
-            }
-        }
-        Ok(())
+    fn keep_of_each(&mut self, stays: impl Fn(&Compaction) -> Option<Compaction>) {
+        let compactions = std::mem::take(&mut self.compactions).into_iter();
+        self.compactions = compactions.filter_map(|(profile, stored)| Some((profile, stays(&stored)?))).collect();
     }
 
     fn compact(&mut self, Compact { profile, replaces, cut }: Compact) -> Result<CompactOutcome, StoreError> {
-        let stored = self.compaction(&profile)?;
-        if stored.as_ref().map_or(CompactionVersion::NONE, |stored| stored.version) != replaces {
-            return Ok(CompactOutcome::Kept(stored));
+        let stored = self.compactions.get(&profile);
+        if stored.map_or(CompactionVersion::NONE, |stored| stored.version) != replaces {
+            return Ok(CompactOutcome::Kept(stored.cloned()));
         }
-        let log = self.log()?;
-        let opens =
-            |seq: Seq| log.iter().find(|recorded| recorded.seq == seq).is_none_or(|at| at.exchange.opens_turn());
-        cut.check(stored.as_ref().map(|stored| &stored.cut), self.revision().next().get(), opens)?;
-        self.keep(profile, &Compaction::new(replaces.next(), cut))?;
+        let opens = |seq| self.recorded().find(|at| at.seq == seq).is_none_or(|at| at.exchange.opens_turn());
+        cut.check(stored.map(|stored| &stored.cut), self.revision().next().get(), opens)?;
+        self.compactions.insert(profile, Compaction::new(replaces.next(), cut));
         Ok(CompactOutcome::Stored(replaces.next()))
     }
 
-    fn window(&self, profile: &Profile, limit: LoadLimit) -> Result<Window, StoreError> {
-        let (mut log, compaction) = (self.log()?, self.compaction(profile)?);
+    fn window(&self, profile: &Profile, limit: LoadLimit) -> Window {
+        let compaction = self.compactions.get(profile).cloned();
         let start = compaction.as_ref().map_or(Seq::FIRST, |compaction| compaction.cut.window_start);
-        log.retain(|recorded| recorded.seq >= start);
         let mut scan = WindowScan::new(limit);
-        for Recorded { seq, exchange, .. } in log.iter().rev() {
-            if scan.offer(*seq, exchange.opens_turn(), exchange.messages.len(), exchange.bytes()) == Scan::Stop {
+        for Recorded { seq, exchange, .. } in self.recorded().rev().take_while(|recorded| recorded.seq >= start) {
+            if scan.offer(seq, exchange.opens_turn(), exchange.messages.len(), exchange.bytes()) == Scan::Stop {
                 break;
             }
         }
-        log.retain(|recorded| Some(recorded.seq) >= scan.start());
-        Ok(Window::new(self.revision(), compaction, log, scan.is_truncated()))
+        let exchanges = self.recorded().filter(|recorded| scan.start().is_some_and(|start| recorded.seq >= start));
+        Window::new(self.revision(), compaction, exchanges.collect(), scan.is_truncated())
     }
 }
 
@@ -108,12 +88,10 @@ impl HistoryStore for Own {
     async fn load(&self, id: &ConversationId, load: Load) -> Result<Loaded, StoreError> {
         let logs = self.logs();
         let Some(log) = logs.get(id) else { return Ok(Loaded::Absent) };
-        if let Some(asked) = &load.exchange
-            && let Some(recorded) = log.log()?.into_iter().find(|recorded| recorded.exchange.id == *asked)
-        {
+        if let Some(recorded) = load.exchange.as_ref().and_then(|id| log.find(id)) {
             return Ok(Loaded::AlreadyRecorded(recorded));
         }
-        let window = log.window(&load.profile, load.limit)?;
+        let window = log.window(&load.profile, load.limit);
         let unchanged = load.known.is_some_and(|known: Known| window.is_known(&known));
         Ok(if unchanged { Loaded::Unchanged } else { Loaded::Window(window) })
     }
@@ -122,19 +100,20 @@ impl HistoryStore for Own {
         let mut logs = self.logs();
         let Append { expect, exchange, compact, .. } = append;
         if let Some(log) = logs.get(id)
-            && let Some(recorded) = log.log()?.into_iter().find(|recorded| recorded.exchange.id == exchange.id)
+            && let Some(recorded) = log.find(&exchange.id)
         {
             return Ok(Appended::duplicate(log.revision(), recorded.seq));
         }
         expect.check(logs.get(id).map(Log::revision))?;
-        let new = || Log { incarnation: Incarnation::random(), first: 0, records: vec![], compactions: HashMap::new() };
+        let new =
+            || Log { incarnation: Incarnation::random(), first: 0, exchanges: vec![], compactions: HashMap::new() };
         // It is changed in a copy, which takes the log's place if nothing is refused.
         let mut log = logs.get(id).cloned().unwrap_or_else(new);
         let at = log.revision().next();
         if let Some(continues) = exchange.continues.filter(|continues| *continues >= at) {
             return Err(StoreError::ContinuesUnknown { continues, len: at.get() });
         }
-        log.records.push(exchange.encode().map_err(StoreError::backend)?);
+        log.exchanges.push(Arc::new(exchange));
         let compaction = compact.map(|compact| log.compact(compact)).transpose()?;
         let appended = Appended::stored(log.revision(), at, compaction);
         logs.insert(id.clone(), log);
@@ -155,8 +134,7 @@ impl HistoryStore for Own {
     async fn read(&self, id: &ConversationId, from: Seq, limit: usize) -> Result<Page, StoreError> {
         let logs = self.logs();
         let Some(log) = logs.get(id) else { return Ok(Page::absent()) };
-        let mut exchanges = log.log()?;
-        exchanges.retain(|recorded| recorded.seq >= from);
+        let mut exchanges: Vec<_> = log.recorded().filter(|recorded| recorded.seq >= from).collect();
         let more = exchanges.len() > limit;
         exchanges.truncate(limit);
         Ok(Page::new(log.revision(), exchanges, more))
@@ -174,14 +152,14 @@ impl Truncate for Own {
         let mut logs = self.logs();
         let log = logs.get_mut(id).ok_or(StoreError::Gone)?;
         tower_chat_history::Expect::Exactly(expect).check(Some(log.revision()))?;
-        let (before, keep) = (log.records.len(), from.get().saturating_sub(log.first));
+        let (before, keep) = (log.exchanges.len(), from.get().saturating_sub(log.first));
         let keep = usize::try_from(keep).unwrap_or(usize::MAX);
         if keep >= before {
             return Ok(Truncated::new(Some(log.revision()), 0));
         }
-        log.records.truncate(keep);
+        log.exchanges.truncate(keep);
         log.incarnation = Incarnation::random();
-        log.keep_of_each(|stored| stored.truncated_to(from.get()))?;
+        log.keep_of_each(|stored| stored.truncated_to(from.get()));
         let revision = (keep > 0).then(|| log.revision());
         if revision.is_none() {
             logs.remove(id);
@@ -202,19 +180,18 @@ impl Prune for Own {
         let mut logs = self.logs();
         let log = logs.get_mut(id).filter(|log| log.incarnation == incarnation).ok_or(StoreError::Gone)?;
         let mut scan = PruneScan::new(keep, log.revision().next());
-        for Recorded { seq, exchange, .. } in
-            log.log()?.iter().rev().filter(|recorded| recorded.seq < scan.end()).cloned().collect::<Vec<_>>()
-        {
+        let end = scan.end();
+        for Recorded { seq, exchange, .. } in log.recorded().rev().filter(|recorded| recorded.seq < end) {
             if scan.offer(seq, exchange.opens_turn(), exchange.messages.len()) == Scan::Stop {
                 break;
             }
         }
         let removed = scan.start().map_or(0, |start| start.get() - log.first);
-        log.records.drain(..usize::try_from(removed).unwrap_or_default());
+        log.exchanges.drain(..usize::try_from(removed).unwrap_or_default());
         log.first += removed;
         if traces == Traces::Remove && log.first > 0 {
             log.incarnation = Incarnation::random();
-            log.keep_of_each(Compaction::without_traces)?;
+            log.keep_of_each(Compaction::without_traces);
         }
         Ok(Pruned::new(log.revision(), removed))
     }
