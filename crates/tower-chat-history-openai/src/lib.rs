@@ -73,6 +73,7 @@ mod deep;
 mod error_type;
 mod fold;
 mod from_typed;
+mod recorded;
 mod service;
 mod summarizer;
 mod to_typed;
@@ -85,6 +86,7 @@ pub use self::{
     adapter::{OpenAi, TypedDraft},
     convert::{Converted, from_request_messages, from_response_message, to_request_messages},
     deep::RequestTooDeep,
+    recorded::to_response,
     service::{ChatService, ChatStreamService, ClientFuture},
     summarizer::summarizer,
 };

@@ -158,7 +158,7 @@ fn is_blank(assistant: &ChatCompletionRequestAssistantMessage) -> bool {
     !(says || refuses || calls || assistant.audio.is_some())
 }
 
-fn tool_call(call: &ToolCall) -> ChatCompletionMessageToolCalls {
+pub(crate) fn tool_call(call: &ToolCall) -> ChatCompletionMessageToolCalls {
     let (id, name, text) = (call.id().to_owned(), call.name().to_owned(), call.arguments().to_owned());
     if call.is_custom() {
         let custom_tool = CustomTool { name, input: text };

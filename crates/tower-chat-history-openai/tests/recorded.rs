@@ -6,10 +6,7 @@
 // Helpers of tests are tests, too.
 #![allow(clippy::unwrap_used)]
 
-use std::{
-    convert::Infallible,
-    sync::{Arc, Mutex},
-};
+use std::sync::{Arc, Mutex};
 
 use async_openai::{
     Client,

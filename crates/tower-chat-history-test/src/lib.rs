@@ -34,6 +34,11 @@
 //! # }
 //! ```
 //!
+//! # Time
+//!
+//! Delays are sleeps of tokio, so a paused clock makes tests of them fast: `#[tokio::test(start_paused = true)]`. It needs
+//! tokio's feature `test-util`, which this crate does not switch on: `cargo add --dev tokio --features macros,rt,test-util`.
+//!
 //! # Features
 //!
 //! Both are on by default; without them [`FaultStore`] and [`check_chat_rules`] remain, and nothing of HTTP.

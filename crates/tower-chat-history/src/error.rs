@@ -10,6 +10,9 @@ use crate::{budget::DoesNotFit, plan::Refused};
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// A call that history kept from the model. Found by downcasting the service's [`BoxError`].
+///
+/// The [cases](crate::cases#errors-over-http) have a table of HTTP statuses, and say when the same call may succeed if it is
+/// repeated.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum HistoryError {
@@ -23,6 +26,9 @@ pub enum HistoryError {
     #[error(transparent)]
     DoesNotFit(#[from] DoesNotFit),
     /// The exchange id is in the log already. The model is not called again; here is what it said.
+    ///
+    /// The response that it was is made again by [`to_json_response`](crate::adapt::to_json_response), by `to_response` of the crate
+    /// `tower-chat-history-openai`, or from [`Reply::recorded`](crate::Reply::recorded).
     #[error("exchange {} is already recorded at position {}", .0.exchange.id, .0.seq)]
     AlreadyRecorded(Recorded),
     /// The history could not be loaded.

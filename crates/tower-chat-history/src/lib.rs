@@ -94,6 +94,9 @@ pub use tower_chat_history_core::{
     Truncated, Usage, Window, WindowScan, nested,
 };
 
+#[cfg(feature = "testing")]
+pub use tower_chat_history_core::{conformance_tests, testing};
+
 pub use self::{
     adapt::{
         CallScope, MissingConversation,

@@ -192,7 +192,7 @@ async fn explicit_stateless_call() {
 
     let adapter = Custom::new(|text: &&'static str| Message::user(text))
         .fill(|text, window| (window.len(), text))
-        .reply(|_: &usize| None);
+        .reply(|_: &usize| None::<Message>);
     let llm = service_fn(|(window, text): (usize, &'static str)| async move { Ok::<_, BoxError>(window + text.len()) });
     let chat = ChatHistoryLayer::new(MemoryStore::with_limit(0), adapter).layer(llm);
     assert_eq!(chat.oneshot(InConversation::stateless("abc")).await.unwrap(), 3);

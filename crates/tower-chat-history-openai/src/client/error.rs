@@ -10,9 +10,11 @@ use super::{CONVERSATION_ID, DONT_STORE, EXCHANGE_ID, PREAMBLE, STATELESS};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CallError {
-    /// The call names no conversation.
+    /// The call names no conversation. A task that was spawned within
+    /// [`in_conversation`](tower_chat_history::in_conversation) does not inherit it.
     #[error(
-        "the chat call names no conversation: set the header {CONVERSATION_ID}, or {STATELESS}: true for no memory"
+        "the chat call names no conversation: set the header {CONVERSATION_ID}, make the call within in_conversation (which a \
+         spawned task does not inherit), or set {STATELESS}: true for no memory"
     )]
     NoConversation,
     /// The conversation header has no conversation id.

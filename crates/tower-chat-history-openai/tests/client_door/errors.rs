@@ -3,8 +3,11 @@
 use std::time::Duration;
 
 use async_openai::{error::OpenAIError, traits::RequestOptionsBuilder as _};
-use tower_chat_history::{HistoryError, MemoryStore, SaveFailed};
-use tower_chat_history_openai::client::{CONVERSATION_ID, CallError, EXCHANGE_ID, STATELESS};
+use tower_chat_history::{HistoryError, MemoryStore, SaveFailed, adapt::to_json_body};
+use tower_chat_history_openai::{
+    client::{CONVERSATION_ID, CallError, EXCHANGE_ID, STATELESS},
+    to_response,
+};
 use tower_chat_history_test::{ApiFailure, Fault, FaultStore, Op, Reply};
 
 use super::{HEADERS, ask, history_error, id, log, request, start, user};
@@ -62,10 +65,13 @@ async fn a_repeated_exchange_is_not_asked_again() {
         let chat = client.chat().header(CONVERSATION_ID, id().to_string())?.header(EXCHANGE_ID, "m-1")?;
         chat.create(request([user("u0")])).await
     };
-    call().await.unwrap();
+    let first = call().await.unwrap();
     let error = call().await.unwrap_err();
     let Some(HistoryError::AlreadyRecorded(recorded)) = history_error(&error) else { panic!("{error:?}") };
-    assert_eq!(recorded.exchange.messages[1].text(), "a0");
+    let again = to_response(recorded).unwrap();
+    assert_eq!((again.id.as_str(), &again.choices, &again.model), ("m-1", &first.choices, &first.model));
+    let body = to_json_body(recorded).unwrap();
+    assert!(body.contains(recorded.exchange.messages[1].json()), "{body}");
     assert_eq!(server.requests().len(), 1);
 }
 
@@ -78,7 +84,9 @@ async fn a_call_without_a_conversation_is_an_error_unless_it_says_so() {
         other => panic!("{other:?}"),
     };
     let error = client.chat().create(request([user("u")])).await.unwrap_err();
-    assert!(matches!(call_error(error), CallError::NoConversation));
+    let error = call_error(error);
+    assert!(matches!(error, CallError::NoConversation));
+    assert!(error.to_string().contains("in_conversation (which a spawned task does not inherit)"), "{error}");
     let wrong = client.chat().header(CONVERSATION_ID, "a b").unwrap();
     let error = wrong.create_stream(request([user("u")])).await.err().unwrap();
     assert!(matches!(call_error(error), CallError::Conversation(_)));

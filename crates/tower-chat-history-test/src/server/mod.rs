@@ -11,6 +11,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 
+use serde_json::{Value, json};
 use tokio::{net::TcpListener, sync::watch, task::JoinHandle};
 use tower_chat_history_core::Message;
 
@@ -113,6 +114,12 @@ impl MockServer {
     #[must_use]
     pub fn prompts(&self) -> Vec<Vec<Message>> {
         lock(&self.shared.requests).iter().map(RecordedRequest::messages).collect()
+    }
+
+    /// The messages of every chat request so far, each as a JSON array; an empty one for a body that could not be read.
+    #[must_use]
+    pub fn prompts_json(&self) -> Vec<Value> {
+        lock(&self.shared.requests).iter().map(|request| json!(request.messages())).collect()
     }
 
     /// Stops accepting, closes idle connections, and waits until the answers under way are sent. Drop the future to give

@@ -14,6 +14,7 @@ pub mod completion;
 pub mod custom;
 pub mod extract;
 mod json;
+mod recorded;
 
 use std::{borrow::Cow, error::Error, fmt};
 
@@ -23,6 +24,7 @@ pub use self::{
     custom::Custom,
     extract::{CallScope, ExtractPlace, IntoCallScope, MissingConversation},
     json::{Json, JsonDraft, JsonRequestError},
+    recorded::{to_json_body, to_json_response},
 };
 use crate::{BoxError, Reply, Turn, TurnInput, telemetry};
 

@@ -53,10 +53,29 @@ async fn closures_remember_streams() {
 }
 
 #[tokio::test]
+async fn a_closure_that_may_fail_returns_what_one_that_never_fails_returns() {
+    let store = MemoryStore::new();
+    let adapter = Custom::new(|text: &&'static str| Message::user(text))
+        .try_fill(|text, window| if window.is_empty() { Ok(text) } else { Err("too long") })
+        .reply(|answer: &&'static str| (*answer != "say nothing").then(|| Reply::new(Message::assistant(answer))));
+    let llm = service_fn(|text: &'static str| async move { Ok::<_, BoxError>(text) });
+    let mut chat = ChatHistoryLayer::new(store.clone(), adapter).layer(llm);
+    let ask = |text: &'static str| InConversation::new(one(), text);
+
+    assert_eq!(chat.ready().await.unwrap().call(ask("say nothing")).await.unwrap(), "say nothing");
+    assert_eq!(log(&store, &one()).await.len(), 0, "without a reply nothing is stored");
+    assert_eq!(chat.ready().await.unwrap().call(ask("hi")).await.unwrap(), "hi");
+    assert_eq!(log(&store, &one()).await, ["hi", "hi"]);
+    assert_eq!(chat.ready().await.unwrap().call(ask("again")).await.unwrap_err().to_string(), "too long");
+}
+
+#[tokio::test]
 async fn closures_may_fail_and_count_what_they_leave_out() {
     let store = MemoryStore::new();
     let adapter = Custom::new(|text: &&'static str| Message::from_json(*text))
-        .try_fill(|text, window| if window.len() > 2 { Err("too long") } else { Ok(Sent::new(text, window.len())) })
+        .try_fill_counted(
+            |text, window| if window.len() > 2 { Err("too long") } else { Ok(Sent::new(text, window.len())) },
+        )
         .reply(|answer: &&'static str| Message::assistant(answer));
     let llm = service_fn(|text: &'static str| async move { Ok::<_, BoxError>(text) });
     let mut chat = ChatHistoryLayer::new(store.clone(), adapter).layer(llm);

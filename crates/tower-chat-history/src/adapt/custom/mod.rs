@@ -54,7 +54,7 @@ use tower_chat_history_core::Message;
 
 pub use self::{
     reply::{Folded, Whole},
-    shape::{AllMessages, Apart, Filling, IntoInput, Parts, Shape, TryFilling},
+    shape::{AllMessages, Apart, CountedFilling, Filling, IntoInput, Parts, Shape, TryFilling},
 };
 use super::{
     AdaptRequest, Draft, Opened, Prompt, Sent,
@@ -96,14 +96,24 @@ impl<R, I> Custom<R, Parts<I, ()>> {
         self.filled_by(Filling(fill))
     }
 
-    /// The same for types that may not carry every message: the closure fails, or [counts](Sent::downgraded) what it left
-    /// out.
+    /// Fills in the history as [`fill`](Self::fill) does, by a closure that may fail: for types that cannot carry every message.
+    /// The call then fails with the closure's error, and nothing is sent.
     pub fn try_fill<F, Q, E>(self, fill: F) -> Custom<R, Parts<I, TryFilling<F>>>
+    where
+        F: Fn(R, &[Message]) -> Result<Q, E>,
+        E: Into<BoxError>,
+    {
+        self.filled_by(TryFilling(fill))
+    }
+
+    /// Fills in the history as [`try_fill`](Self::try_fill) does, by a closure that [counts](Sent::downgraded) the messages that
+    /// are not carried whole.
+    pub fn try_fill_counted<F, Q, E>(self, fill: F) -> Custom<R, Parts<I, CountedFilling<F>>>
     where
         F: Fn(R, &[Message]) -> Result<Sent<Q>, E>,
         E: Into<BoxError>,
     {
-        self.filled_by(TryFilling(fill))
+        self.filled_by(CountedFilling(fill))
     }
 
     fn filled_by<F>(self, fill: F) -> Custom<R, Parts<I, F>> {
@@ -168,7 +178,7 @@ impl<R, F, P, X> Custom<R, AllMessages<F>, P, X> {
 }
 
 impl<R, S, X> Custom<R, S, (), X> {
-    /// Finds the reply in a response: a message, an `Option` of one (without one, nothing is stored) or a whole [`Reply`].
+    /// Finds the reply in a response: a message, a whole [`Reply`], or an `Option` of one of them. Without one, nothing is stored.
     pub fn reply<F, Res, T>(self, reply: F) -> Custom<R, S, Whole<F>, X>
     where
         F: Fn(&Res) -> T,

@@ -116,6 +116,13 @@ impl From<Option<Message>> for Reply {
     }
 }
 
+/// Without a reply, nothing is stored.
+impl From<Option<Self>> for Reply {
+    fn from(reply: Option<Self>) -> Self {
+        reply.unwrap_or_default()
+    }
+}
+
 impl<F> fmt::Debug for Whole<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Whole").finish_non_exhaustive()

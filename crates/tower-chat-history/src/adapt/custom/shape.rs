@@ -60,9 +60,13 @@ pub struct Parts<I, F> {
 #[derive(Clone, Copy)]
 pub struct Filling<F>(pub(super) F);
 
-/// Fills in the history as far as it can.
+/// Fills in the history, or fails.
 #[derive(Clone, Copy)]
 pub struct TryFilling<F>(pub(super) F);
+
+/// Fills in the history as far as it can, and counts what it leaves out.
+#[derive(Clone, Copy)]
+pub struct CountedFilling<F>(pub(super) F);
 
 /// One field has head, history and input.
 #[derive(Clone, Copy)]
@@ -89,6 +93,24 @@ where
 }
 
 impl<R, I, T, F, Q, E> Shape<R> for Parts<I, TryFilling<F>>
+where
+    I: Fn(&R) -> T,
+    T: IntoInput,
+    F: Fn(R, &[Message]) -> Result<Q, E>,
+    E: Into<BoxError>,
+{
+    type Request = Q;
+
+    fn take_apart(&self, request: &mut R, _: usize) -> Result<Apart, BoxError> {
+        Ok(Apart { input: (self.input)(request).into_input()?, ..Apart::default() })
+    }
+
+    fn fill(&self, request: R, _: Range<usize>, window: &[Message]) -> Result<Sent<Q>, BoxError> {
+        (self.fill.0)(request, window).map(|request| Sent::new(request, 0)).map_err(Into::into)
+    }
+}
+
+impl<R, I, T, F, Q, E> Shape<R> for Parts<I, CountedFilling<F>>
 where
     I: Fn(&R) -> T,
     T: IntoInput,
@@ -177,6 +199,12 @@ impl<I, F> fmt::Debug for Parts<I, F> {
 impl<F> fmt::Debug for Filling<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Filling").finish_non_exhaustive()
+    }
+}
+
+impl<F> fmt::Debug for CountedFilling<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CountedFilling").finish_non_exhaustive()
     }
 }
 
