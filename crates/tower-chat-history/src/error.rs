@@ -157,7 +157,7 @@ pub enum SaveError {
     /// The store did not answer in time. The exchange may be stored or not; its id tells.
     #[error("the store did not answer within {} ms", .0.as_millis())]
     Timeout(Duration),
-    /// The store panicked.
+    /// The store panicked, in each attempt.
     #[error("the store panicked while the exchange was being stored")]
     Panicked,
 }

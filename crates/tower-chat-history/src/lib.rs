@@ -38,7 +38,7 @@
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), BoxError> {
 //! # let my_llm = tower::service_fn(|messages: Vec<Message>| async move {
-//! #     Ok::<_, BoxError>(format!("I got {} messages", messages.len()))
+//! #     Ok::<_, std::io::Error>(format!("I got {} messages", messages.len()))
 //! # });
 //! let mut chat = ServiceBuilder::new().layer(ChatHistoryLayer::new(MemoryStore::new(), MyAdapter)).service(my_llm);
 //!

@@ -162,7 +162,7 @@ impl HistoryOptions {
         self
     }
 
-    /// How often a save is tried when the store is not available or does not answer in time; 0 counts as 1. The default
+    /// How often a save is tried when the store is not available, panics, or does not answer in time; 0 counts as 1. The default
     /// is 3, with 50 and 100 milliseconds in between (none outside of a tokio runtime). Every attempt carries the same exchange id, so none stores twice.
     #[must_use]
     pub const fn save_attempts(mut self, attempts: u32) -> Self {

@@ -92,7 +92,8 @@ pub enum OnSaveFailure {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OnInterruption {
-    /// Nothing is stored: the conversation is as it was before the call.
+    /// Nothing is stored: the conversation is as it was before the call. So a caller who leaves in the middle of a stream loses
+    /// question and answer.
     #[default]
     Discard,
     /// The input and the text so far are stored, marked [`incomplete`](crate::Exchange::incomplete). Half tool calls are

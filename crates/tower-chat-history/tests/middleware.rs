@@ -143,6 +143,15 @@ async fn an_inner_limit_of_one_is_given_back() {
     }
 }
 
+/// A closure whose error is a `BoxError` keeps `oneshot` from being spawned as it is; boxed it can be.
+#[tokio::test]
+async fn a_boxed_oneshot_over_a_closure_with_any_error_can_be_spawned() {
+    let llm = service_fn(|_: Request| async { Ok::<_, BoxError>(Message::assistant("a")) });
+    let chat = ChatHistoryLayer::new(MemoryStore::new(), Plain).layer(llm);
+    let spawned = tokio::spawn(async move { chat.oneshot(ask("u")).boxed().await.map(drop) });
+    spawned.await.unwrap().unwrap();
+}
+
 #[test]
 fn futures_and_services_are_send() {
     fn send<T: Send>(_: &T) {}

@@ -178,7 +178,8 @@ pub enum Outcome {
         /// Whether the reply broke off and only its text was kept. It then stands under a generated id.
         incomplete: bool,
     },
-    /// Its id was recorded by another call meanwhile: the log has that call's reply, not this one's.
+    /// The caller's exchange id was recorded by another call meanwhile: the log has that call's reply, not this one's. A repeated
+    /// attempt that finds its own exchange is [`Stored`](Self::Stored).
     Duplicate {
         /// The log's revision.
         revision: Revision,

@@ -13,7 +13,7 @@
 //! # async fn main() -> Result<(), BoxError> {
 //! # let small_llm = tower::service_fn(|request: Value| async move {
 //! #     assert_eq!((&request["model"], &request["max_completion_tokens"]), (&json!("small"), &json!(300)));
-//! #     Ok::<_, BoxError>(json!({"choices": [{
+//! #     Ok::<_, std::io::Error>(json!({"choices": [{
 //! #         "message": {"role": "assistant", "content": "The user is Nemo."},
 //! #         "finish_reason": "stop",
 //! #     }]}))

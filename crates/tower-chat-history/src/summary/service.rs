@@ -31,7 +31,7 @@ use crate::{BoxError, Reply, adapt, telemetry};
 /// use tower_chat_history::{BoxError, Message, Reply, summary::ServiceSummarizer};
 ///
 /// # struct Ask { prompt: Vec<Message>, max_tokens: u32 }
-/// # let service = tower::service_fn(|_: Ask| async { Ok::<_, BoxError>(String::new()) });
+/// # let service = tower::service_fn(|_: Ask| async { Ok::<_, std::io::Error>(String::new()) });
 /// let summarizer = ServiceSummarizer::new(
 ///     service,
 ///     |prompt, max_tokens| Ask { prompt, max_tokens },

@@ -17,7 +17,7 @@
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), BoxError> {
 //! # let my_llm = tower::service_fn(|prompt: Prompt| async move {
-//! #     Ok::<_, BoxError>(Message::assistant(format!("{} after {}", prompt.question, prompt.history.len())))
+//! #     Ok::<_, std::io::Error>(Message::assistant(format!("{} after {}", prompt.question, prompt.history.len())))
 //! # });
 //! let adapter = Custom::new(|prompt: &Prompt| Message::user(&prompt.question))
 //!     .fill(|prompt, window| Prompt { history: window.to_vec(), ..prompt })
@@ -150,7 +150,7 @@ impl<R, F, P, X> Custom<R, AllMessages<F>, P, X> {
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), BoxError> {
     /// # let my_llm = tower::service_fn(|messages: Vec<Message>| async move {
-    /// #     Ok::<_, BoxError>(Message::assistant(format!("I got {}", messages.len())))
+    /// #     Ok::<_, std::io::Error>(Message::assistant(format!("I got {}", messages.len())))
     /// # });
     /// let id = ConversationId::new(["acme", "user-42"])?;
     /// let here = id.clone();

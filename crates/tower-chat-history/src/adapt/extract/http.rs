@@ -27,7 +27,7 @@ use crate::{BoxError, Place};
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), BoxError> {
 /// # let llm = tower::service_fn(|request: Request<Vec<Message>>| async move {
-/// #     Ok::<_, BoxError>(Message::assistant(request.body().len().to_string()))
+/// #     Ok::<_, std::io::Error>(Message::assistant(request.body().len().to_string()))
 /// # });
 /// let adapter = Custom::messages(|request: &mut Request<Vec<Message>>| request.body_mut())
 ///     .reply(|answer: &Message| answer.clone())
@@ -96,7 +96,7 @@ impl<B> ExtractPlace<Request<B>> for FromExtensions {
 /// # async fn main() -> Result<(), BoxError> {
 /// # let llm = tower::service_fn(|request: Request<Vec<Message>>| async move {
 /// #     assert!(request.headers().is_empty());
-/// #     Ok::<_, BoxError>(Message::assistant(request.body().len().to_string()))
+/// #     Ok::<_, std::io::Error>(Message::assistant(request.body().len().to_string()))
 /// # });
 /// let adapter = Custom::messages(|request: &mut Request<Vec<Message>>| request.body_mut())
 ///     .reply(|answer: &Message| answer.clone())

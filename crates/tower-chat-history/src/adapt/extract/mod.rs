@@ -32,7 +32,7 @@
 //! # async fn main() -> Result<(), BoxError> {
 //! # let llm = tower::service_fn(|request: Value| async move {
 //! #     let count = request["messages"].as_array().map_or(0, Vec::len);
-//! #     Ok::<_, BoxError>(json!({"choices": [{"message": {"role": "assistant", "content": count}}]}))
+//! #     Ok::<_, std::io::Error>(json!({"choices": [{"message": {"role": "assistant", "content": count}}]}))
 //! # });
 //! let adapter = Json::new().id_from(|request: &Value| {
 //!     request["user"].as_str().map(|user| ConversationId::new(["acme", user]))

@@ -25,7 +25,7 @@ tokio::task_local! {
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), BoxError> {
 /// # let llm = tower::service_fn(|_: serde_json::Value| async {
-/// #     Ok::<_, BoxError>(json!({"choices": [{"message": {"role": "assistant", "content": "Hello"}}]}))
+/// #     Ok::<_, std::io::Error>(json!({"choices": [{"message": {"role": "assistant", "content": "Hello"}}]}))
 /// # });
 /// let store = MemoryStore::new();
 /// let layer = ChatHistoryLayer::new(store.clone(), Json::new().id_from_task());

@@ -28,7 +28,7 @@ use crate::{BoxError, InputMode, RequestInfo, StreamStalled, Turn};
 /// # async fn main() -> Result<(), BoxError> {
 /// # let llm = tower::service_fn(|request: Value| async move {
 /// #     let count = request["messages"].as_array().map_or(0, Vec::len);
-/// #     Ok::<_, BoxError>(json!({"choices": [{"message": {"role": "assistant", "content": count}}]}))
+/// #     Ok::<_, std::io::Error>(json!({"choices": [{"message": {"role": "assistant", "content": count}}]}))
 /// # });
 /// let mut chat = ServiceBuilder::new().layer(ChatHistoryLayer::new(MemoryStore::new(), Json::new())).service(llm);
 ///
