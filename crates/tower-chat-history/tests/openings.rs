@@ -56,8 +56,8 @@ async fn results_that_are_imported_between_blank_replies_continue_the_turn() {
 
 fn any_imported() -> impl Strategy<Value = Message> {
     prop_oneof![
-        Just(Message::user("u")),
-        Just(Message::assistant("a")),
+        1 => Just(Message::user("u")),
+        1 => Just(Message::assistant("a")),
         3 => Just(Message::assistant("")),
         3 => prop::sample::select(vec!["x", "y", "z"]).prop_map(|id| Message::tool(id, "r")),
         2 => prop::sample::subsequence(vec!["x", "y"], 1..=2).prop_map(|ids| calls(&ids)),
