@@ -169,6 +169,10 @@ impl<R, F, P, X> Custom<R, AllMessages<F>, P, X> {
 
 impl<R, S, X> Custom<R, S, (), X> {
     /// Finds the reply in a response: a message, an `Option` of one (without one, nothing is stored) or a whole [`Reply`].
+    ///
+    /// The message is in the chat-completions format. One in another API's shape (Anthropic's `tool_use` blocks, say) is
+    /// not stored: the report says [`UnreadableReply`](crate::NotStored::UnreadableReply). One with another role is stored
+    /// as the assistant's.
     pub fn reply<F, Res, T>(self, reply: F) -> Custom<R, S, Whole<F>, X>
     where
         F: Fn(&Res) -> T,
