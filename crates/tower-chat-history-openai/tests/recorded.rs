@@ -1,7 +1,7 @@
 //! Streams as providers send them, through every adapter: one reply is stored as one message, streamed or not.
 //!
-//! Beside each stream (`recorded/NAME.sse`) lies the answer that the provider gives to the same request without streaming
-//! (`recorded/NAME.json`).
+//! Beside each stream (`recorded/NAME.sse`) lies the answer that the provider gives to the same request without
+//! streaming (`recorded/NAME.json`).
 
 // Helpers of tests are tests, too.
 #![allow(clippy::unwrap_used)]

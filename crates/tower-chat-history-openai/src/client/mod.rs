@@ -59,6 +59,9 @@
 //! [`CONVERSATION_ID`] belongs to the conversation that the [running task is in](tower_chat_history::in_conversation); without
 //! that either, it is a [`CallError`].
 //!
+//! `responses()` and `threads()` have no memory here. The first such call of a process is logged as a warning, unless it is
+//! marked [`STATELESS`].
+//!
 //! With the feature `otel`, every request gets the current span's context as headers, by the program's
 //! [propagator](tower_chat_history::telemetry): the model's call goes on in the turn's trace.
 //!
@@ -69,17 +72,24 @@
 //!
 //! # What is stored
 //!
-//! Answers of status 2xx; others are handed on, and nothing is stored. The server's content type says whether the answer is
-//! whole or a stream of events; where it says neither, the first byte does.
+//! Answers of status 2xx; others are handed on, and nothing is stored. The server's content type says whether the
+//! answer is whole or a stream of events; where it says neither, the first byte does. Both are read by the rules of
+//! [`completion`](tower_chat_history::adapt::completion).
 //!
-//! - **Whole**: it is read to its end (as the client does itself, without a bound), and the first choice's message is stored
-//!   byte for byte. A body that is no chat completion is handed on, and nothing is stored. When the save fails, the error has
-//!   the response: `SaveFailed<reqwest::Response>` in `OpenAIError::Boxed`.
-//! - **Events** pass as they come, cut as they come. The message is put together from its deltas: text is appended to text,
-//!   also in fields that are not known; texts that name something (`role`, `type`, `id`, `name`, `format`, `model`,
-//!   `provider`) are replaced; lists are appended, elements with an `index` joined; what comes in one piece is kept byte for
-//!   byte. The bytes that complete `[DONE]` come when the exchange is stored. An error event, or one that cannot be read, is
-//!   an [interruption](tower_chat_history::OnInterruption) unless the reply was complete before.
+//! - **Whole**: it is read to its end (as the client does itself, without a bound), and the first choice's message is
+//!   stored byte for byte. When the save fails, the error has the response: `SaveFailed<reqwest::Response>` in
+//!   `OpenAIError::Boxed`.
+//! - **Events** pass as they come, cut as they come. The message is put together from its deltas. The bytes that
+//!   complete `[DONE]` come when the exchange is stored. An error event, or one that cannot be read, is an
+//!   [interruption](tower_chat_history::OnInterruption) unless the reply was complete before. So is a line or an event
+//!   of more than 16 MiB: it is not kept, but passes.
+//! - **In another shape**: it is handed on, and nothing is stored. The report says
+//!   [`UnreadableReply`](tower_chat_history::NotStored::UnreadableReply), and a warning is logged.
+//! - **Encoded**: a body with a `content-encoding` that the HTTP client has not undone is handed on as it came, and
+//!   nothing is stored, as for another shape. A client that undoes the encoding (features of reqwest) also removes the
+//!   header.
+//!
+//! HTTP trailers of an answer are not handed on.
 //!
 //! Usage is in a stream only if it is asked for (`stream_options.include_usage`).
 

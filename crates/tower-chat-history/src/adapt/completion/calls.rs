@@ -68,8 +68,8 @@ impl Calls {
         fields.try_for_each(|(name, value)| call.fields.join_one(&name, value, 0))
     }
 
-    /// Which call a piece belongs to, unless it begins another one. An id tells, and so does an index; some providers give
-    /// all parallel calls one index, others give neither.
+    /// Which call a piece belongs to, unless it begins another one. An id tells, and so does an index; some providers
+    /// give all parallel calls one index, others give neither.
     fn find(&self, piece: &Piece<'_>, chunk: u64) -> Option<usize> {
         let here = |call: &Call| piece.index.is_none_or(|index| index == call.index);
         if !piece.id.is_empty() {
@@ -121,8 +121,8 @@ fn unquoted(json: &str) -> &str {
 }
 
 impl Call {
-    /// Whether a piece without an id that tells can only begin another call. Some providers repeat the name in every piece,
-    /// none sends it in parts.
+    /// Whether a piece without an id that tells can only begin another call. Some providers repeat the name in every
+    /// piece, none sends it in parts.
     fn is_over_at(&self, piece: &Piece<'_>, chunk: u64) -> bool {
         if piece.name.is_empty() || self.name.is_empty() {
             return false;

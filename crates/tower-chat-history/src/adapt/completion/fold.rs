@@ -26,8 +26,8 @@ const MAX_CHOICES: usize = 1_024;
 
 /// Puts a reply together from the chunks of a stream. The [module docs](super) have the rules and the limits.
 ///
-/// It is complete when the kept choice has ended and as many choices have ended as were asked for. The kept choice is the
-/// one with the least index that was seen.
+/// It is complete when the kept choice has ended and as many choices have ended as were asked for. The kept choice is
+/// the one with the least index that was seen.
 #[derive(Default)]
 pub struct ChunkFold {
     /// How many choices must end.
@@ -86,7 +86,8 @@ impl ChunkFold {
         }
     }
 
-    /// Notes that an item was an error or could not be read: from here on the reply is not complete, unless it was before.
+    /// Notes that an item was an error or could not be read: from here on the reply is not complete, unless it was
+    /// before.
     pub fn fail(&mut self) {
         // After the last finish reason nothing is missing from the reply, however the bytes are cut.
         self.broken |= !self.is_over();

@@ -10,8 +10,8 @@ use serde_json::value::RawValue;
 
 use super::TooLarge;
 
-/// The largest number of members that an object may have to be taken apart, and of calls and numbered list elements that a
-/// reply may have.
+/// The largest number of members that an object may have to be taken apart, and of calls and numbered list elements
+/// that a reply may have.
 pub(super) const MAX_PARTS: usize = 1_024;
 
 /// An object's members in order. Each name is escaped as `serde_json` escapes it, without its quotes.

@@ -17,27 +17,28 @@
 //!
 //! # The rules
 //!
-//! - The reply is the choice with the least `index`. It is the assistant's: another role is replaced, with a warning, and a
-//!   missing one is added.
-//! - A message of a whole response is kept byte for byte, and so is a field that comes in one piece. In a stream, role and
-//!   content come first, then the other fields in the order of their first piece, then the tool calls.
-//! - Pieces are joined by their kind. Text is appended to text, in known and unknown fields. `role`, `type`, `id`, `name`,
-//!   `format`, `model` and `provider` are replaced. Objects are joined field by field. Null changes nothing. Of numbers and
-//!   booleans, and of values nested deeper than 16 levels, the last one counts.
+//! - The reply is the choice with the least `index`. It is the assistant's: another role is replaced, with a warning,
+//!   and a missing one is added.
+//! - A message of a whole response is kept byte for byte, and so is a field that comes in one piece. In a stream, role
+//!   and content come first, then the other fields in the order of their first piece, then the tool calls.
+//! - Pieces are joined by their kind. Text is appended to text, in known and unknown fields. `role`, `type`, `id`,
+//!   `name`, `format`, `model` and `provider` are replaced. Objects are joined field by field. Null changes nothing. Of
+//!   numbers and booleans, and of values nested deeper than 16 levels, the last one counts.
 //! - A list grows. An element with an `index` joins the one with the same index, type and id, where both have them. In
 //!   content, a part of type `text` or `thinking` goes on in the next part of that type.
 //! - A piece of a tool call belongs to the call with its index, and with its id where both have one. A piece without an
-//!   index belongs to the last call. A piece with a name begins another call if a call with a name is there and the name
-//!   differs, came in the same chunk, or came with complete arguments.
-//! - A call gets the `type` and the empty arguments that it lacks. A call without an id is stored without one. An entry that
-//!   is null or says nothing is left out.
-//! - Numbers may be written as `0`, `0.0` or `"0"`. Of a repeated key, the last value counts. A byte order mark is skipped.
+//!   index belongs to the last call. A piece with a name begins another call if a call with a name is there and the
+//!   name differs, came in the same chunk, or came with complete arguments.
+//! - A call gets the `type` and the empty arguments that it lacks. A call without an id is stored without one. An entry
+//!   that is null or says nothing is left out.
+//! - Numbers may be written as `0`, `0.0` or `"0"`. Of a repeated key, the last value counts. A byte order mark is
+//!   skipped.
 //!
 //! # Limits
 //!
-//! A stream whose deltas are larger than 64 MiB, or that has more than 1,024 tool calls, fields in one object or elements
-//! with an `index` in one list, is not stored: its turn ends as [interrupted](crate::NotStored::Interrupted), with a warning.
-//! All items still pass.
+//! A stream whose deltas are larger than 64 MiB, or that has more than 1,024 tool calls, fields in one object or
+//! elements with an `index` in one list, is not stored: its turn ends as [interrupted](crate::NotStored::Interrupted),
+//! with a warning. All items still pass.
 
 mod calls;
 mod fold;

@@ -53,7 +53,8 @@ impl Key {
         Ok(Some(Self { index, kind: name("type"), id: name("id") }))
     }
 
-    /// Whether a piece belongs to this element: some providers count each type by itself, or start again with another id.
+    /// Whether a piece belongs to this element: some providers count each type by itself, or start again with another
+    /// id.
     fn takes(&self, piece: &Self) -> bool {
         let agree = |own: &str, other: &str| own.is_empty() || other.is_empty() || own == other;
         self.index == piece.index && agree(&self.kind, &piece.kind) && agree(&self.id, &piece.id)

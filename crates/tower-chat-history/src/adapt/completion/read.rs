@@ -13,8 +13,8 @@ const BOM: &[u8] = b"\xef\xbb\xbf";
 
 /// Finds the reply of a response body: the choice with the least `index`, whose message is kept byte for byte.
 ///
-/// A body in another shape has no message, and [`Reply::unreadable`] says what it looks like. So does a choice without a
-/// message, and one that failed (`error`). A list of no choices is a reply without a message.
+/// A body in another shape has no message, and [`Reply::unreadable`] says what it looks like. So does a choice without
+/// a message, and one that failed (`error`). A list of no choices is a reply without a message.
 #[must_use]
 pub fn reply_of(body: &[u8]) -> Reply {
     let body = body.strip_prefix(BOM).unwrap_or(body);

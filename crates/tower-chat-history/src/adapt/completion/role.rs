@@ -6,8 +6,8 @@ use super::members::Members;
 
 /// Returns a reply as the assistant's. Another role is replaced, with a warning; nothing else changes.
 ///
-/// A reply with the role `tool`, `user` or `system` would be taken for somebody else's message by the conversation's next
-/// call.
+/// A reply with the role `tool`, `user` or `system` would be taken for somebody else's message by the conversation's
+/// next call.
 ///
 /// ```
 /// use tower_chat_history::{Message, Role, adapt::completion::assistant};

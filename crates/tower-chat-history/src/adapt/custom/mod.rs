@@ -178,7 +178,12 @@ impl<R, F, P, X> Custom<R, AllMessages<F>, P, X> {
 }
 
 impl<R, S, X> Custom<R, S, (), X> {
-    /// Finds the reply in a response: a message, a whole [`Reply`], or an `Option` of one of them. Without one, nothing is stored.
+    /// Finds the reply in a response: a message, a whole [`Reply`], or an `Option` of one of them. Without one, nothing is
+    /// stored.
+    ///
+    /// The message is in the chat-completions format. One in another API's shape (Anthropic's `tool_use` blocks, say) is
+    /// not stored: the report says [`UnreadableReply`](crate::NotStored::UnreadableReply). One with another role is stored
+    /// as the assistant's.
     pub fn reply<F, Res, T>(self, reply: F) -> Custom<R, S, Whole<F>, X>
     where
         F: Fn(&Res) -> T,
