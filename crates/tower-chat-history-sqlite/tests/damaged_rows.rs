@@ -5,8 +5,8 @@ mod support;
 
 use support::{Place, append, conversation, damaged, is_corrupt_at, say, texts, window};
 use tower_chat_history_core::{
-    Append, ConversationId, Exchange, ExchangeId, Expect, HistoryStore, HistoryStoreExt, Load, Loaded, Profile, Seq,
-    StoreError, Window,
+    Append, Compact, CompactOutcome, CompactionVersion, ConversationId, Cut, Exchange, ExchangeId, Expect,
+    HistoryStore, HistoryStoreExt, Load, Loaded, Profile, Seq, StoreError, Window,
 };
 use tower_chat_history_sqlite::SqliteStore;
 
@@ -219,6 +219,22 @@ async fn a_compaction_that_is_no_text_is_an_error_of_its_profile_only() {
     assert!(matches!(error, StoreError::CorruptCompaction { .. }), "{error:?}");
     let other = Load::new().profile(Profile::new("other").unwrap());
     assert!(matches!(store.load(&id, other).await.unwrap(), Loaded::Window(_)));
+}
+
+#[tokio::test]
+async fn an_append_is_stored_though_the_compaction_that_it_replaces_cannot_be_read() {
+    for row in ["1, '{secret'", "1, CAST(x'ff00ff' AS TEXT)", "-1, '{}'", r#"1, '{"v":9}'"#] {
+        let (_place, store, id) = damaged(&format!("INSERT INTO compaction VALUES (1, 'default', {row})")).await;
+        let incarnation = store.read(&id, Seq::FIRST, 1).await.unwrap().revision.unwrap().incarnation();
+        for replaces in [CompactionVersion::NONE, CompactionVersion::new(1)] {
+            let compact = Compact { profile: Profile::default(), replaces, cut: Cut::window_from(Seq::new(1)) };
+            let refused = store.compact(&id, incarnation, compact.clone()).await.unwrap_err();
+            assert!(matches!(refused, StoreError::CorruptCompaction { .. }), "{row}: {refused:?}");
+            let appended = store.append(&id, append("paid").compact(compact)).await.unwrap();
+            assert_eq!(appended.compaction, Some(CompactOutcome::Kept(None)), "{row}");
+        }
+        assert_eq!(store.conversation(&id).messages().await.unwrap().len(), 10);
+    }
 }
 
 #[tokio::test]

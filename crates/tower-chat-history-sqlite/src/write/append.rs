@@ -64,19 +64,20 @@ impl Request for AppendExchange {
             _ => error.into(),
         })?;
         // The exchange is in by now: its own position is one that the window may start at.
-        let compaction = self.compact.as_ref().map(|compact| {
-            match compact::store(connection, &self.id, &log, compact) {
-                // That the stored one cannot be read is no reason not to store the exchange, which was paid for.
-                Err(Failure::Store(StoreError::CorruptCompaction { .. })) => Ok(CompactOutcome::Kept(None)),
-                outcome => outcome,
-            }
-        });
-        let compaction = compaction.transpose()?;
+        let compaction = self.compact.as_ref().map(|compact| self.compact(connection, &log, compact)).transpose()?;
         Ok(Appended::stored(log.revision, Seq::new(len), compaction))
     }
 }
 
 impl AppendExchange {
+    /// Stores the compaction that the append carries. A stored one that cannot be read is left as it is, and stops no exchange.
+    fn compact(&self, connection: &Connection, log: &Log, compact: &Compact) -> Result<CompactOutcome, Failure> {
+        match compact::store(connection, &self.id, log, compact) {
+            Err(Failure::Store(StoreError::CorruptCompaction { .. })) => Ok(CompactOutcome::Kept(None)),
+            outcome => outcome,
+        }
+    }
+
     fn insert(&self, connection: &Connection, place: i64) -> rusqlite::Result<()> {
         let sql = "INSERT INTO exchange (place, id, continues, messages, bytes, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
         let continues = self.continues.map(|seq| stored(seq.get()));
