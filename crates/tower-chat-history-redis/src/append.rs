@@ -34,7 +34,8 @@ pub(crate) async fn append(shared: &Shared, id: &ConversationId, append: Append)
         None => call.text(""),
     };
     let call = call.number(u64::from(exchange.opens_turn()));
-    let call = call.number(exchange.messages.len() as u64).number(exchange.bytes() as u64);
+    // As limits count them.
+    let call = call.number(exchange.messages.len().max(1) as u64).number(exchange.bytes() as u64);
     let call = call.text(&body).bytes(random.as_bytes()).text(&name);
     let call = match shared.options.expire_after {
         Some(time) => call.number(millis(time)),
@@ -91,7 +92,11 @@ fn outcome(
     let kind = reply.text()?;
     match (kind.as_str(), compact) {
         ("none", _) => Ok(None),
-        (kind, Some(compact)) => compact::outcome(kind, reply, id, &compact.profile).map(Some),
+        (kind, Some(compact)) => match compact::outcome(kind, reply, id, &compact.profile) {
+            // The exchange is stored, whatever cannot be read of the compaction that stays.
+            Err(StoreError::CorruptCompaction { .. }) => Ok(Some(CompactOutcome::Kept(None))),
+            outcome => outcome.map(Some),
+        },
         (_, None) => Err(Misunderstood::error()),
     }
 }

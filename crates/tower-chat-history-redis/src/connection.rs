@@ -38,10 +38,23 @@ impl<C: ConnectionLike + Clone + Send + Sync + 'static> Transport for C {
 fn tcp(options: &RedisOptions) -> TcpSettings {
     let settings = TcpSettings::default().set_nodelay(true);
     #[cfg(target_os = "linux")]
-    let settings = settings.set_user_timeout(options.response_timeout.saturating_mul(2));
+    let settings = settings.set_user_timeout(silence(options.response_timeout));
     #[cfg(not(target_os = "linux"))]
     let _ = options;
     settings
+}
+
+/// How long a peer may be silent: twice as long as an answer may take, and no longer than the system can count, which is 31 bits of
+/// milliseconds. It refuses a longer time.
+#[cfg(target_os = "linux")]
+fn silence(response_timeout: Duration) -> Duration {
+    const LONGEST: Duration = Duration::from_millis(i32::MAX as u64);
+    response_timeout.saturating_mul(2).min(LONGEST)
+}
+
+/// Where an address leads to: host and port, or a socket. There is no secret in it.
+pub(crate) fn place(url: &str) -> Option<String> {
+    url.into_connection_info().ok().map(|info| info.addr().to_string())
 }
 
 #[cfg(feature = "rustls")]
@@ -164,5 +177,38 @@ impl Transport for Single {
             }
             answer
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_peer_may_be_silent_for_as_long_as_the_system_can_count() {
+        let largest = Duration::from_millis(i32::MAX as u64);
+        for (asked, silent) in [
+            (Duration::ZERO, Duration::ZERO),
+            (Duration::from_secs(2), Duration::from_secs(4)),
+            (largest / 2, largest),
+            (largest, largest),
+            (Duration::from_secs(30 * 24 * 3_600), largest),
+            (Duration::MAX, largest),
+        ] {
+            assert_eq!(silence(asked), silent);
+        }
+    }
+
+    #[test]
+    fn a_place_has_no_secret() {
+        for (url, expected) in [
+            ("redis://me:secret@db.internal:7/3", Some("db.internal:7")),
+            ("redis://[::1]/", Some("::1:6379")),
+            ("unix:///run/redis.sock?user=me&pass=secret", Some("/run/redis.sock")),
+            ("secret", None),
+        ] {
+            assert_eq!(place(url).as_deref(), expected, "{url}");
+        }
     }
 }

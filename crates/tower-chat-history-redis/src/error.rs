@@ -26,9 +26,15 @@ pub enum ConnectError {
         /// Its policy; `unknown` if it does not say.
         policy: String,
     },
+    /// The address asks for TLS (`rediss://`), and the program was built without it.
+    #[error("the address asks for TLS: build the crate tower-chat-history-redis with its feature rustls")]
+    NeedsTls,
     /// The address is none, or the server could not be reached or refused the connection.
-    #[error("the server could not be connected to")]
+    #[error("the server{} could not be connected to", At(server.as_deref()))]
     Connect {
+        /// The hosts and ports that were tried, or the socket; `None` if the address cannot be read, or the connection is one
+        /// that was given.
+        server: Option<String>,
         /// What happened.
         source: BoxError,
     },
@@ -36,7 +42,31 @@ pub enum ConnectError {
 
 impl ConnectError {
     pub(crate) fn unreachable(error: RedisError) -> Self {
-        Self::Connect { source: Box::new(Failure(error)) }
+        // What redis-rs says of it names its own feature.
+        let without_tls = error.kind() == ErrorKind::InvalidClientConfig && error.to_string().starts_with(WITHOUT_TLS);
+        if without_tls { Self::NeedsTls } else { Self::Connect { server: None, source: Box::new(Failure(error)) } }
+    }
+
+    /// The same failure to connect to that server.
+    pub(crate) fn at(self, place: Option<String>) -> Self {
+        match self {
+            Self::Connect { server: None, source } => Self::Connect { server: place, source },
+            error => error,
+        }
+    }
+}
+
+/// How redis-rs says that it was built without TLS. A test holds it.
+const WITHOUT_TLS: &str = "can't connect with TLS";
+
+struct At<'a>(Option<&'a str>);
+
+impl fmt::Display for At<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(server) => write!(f, " at {server}"),
+            None => Ok(()),
+        }
     }
 }
 
@@ -118,9 +148,12 @@ impl fmt::Display for Failure {
             ErrorKind::Server(_) | ErrorKind::Extension => {
                 write!(f, "the server answered with the error {}", self.0.code().unwrap_or("unknown"))
             }
-            // These are made by the client and the system: there is nothing of a command in them.
+            // These are made by the client and the system: there is nothing of a command in them. What the client adds to its own
+            // words may be a part of the address.
             ErrorKind::Io | ErrorKind::InvalidClientConfig | ErrorKind::ClusterConnectionNotFound => {
-                fmt::Display::fmt(&self.0, f)
+                let shown = self.0.to_string();
+                let detail = self.0.detail().map(|detail| format!(": {detail}")).unwrap_or_default();
+                f.write_str(shown.strip_suffix(&detail).unwrap_or_else(|| self.0.category()))
             }
             _ => f.write_str(self.0.category()),
         }
@@ -245,6 +278,32 @@ mod tests {
         assert_eq!(busy.to_string(), "the server is busy with a script that takes too long (BUSY)");
         let refused = Failure((ErrorKind::AuthenticationFailed, "x", "secret".into()).into());
         assert_eq!(refused.to_string(), "the server refused the name or the password of the user");
+    }
+
+    #[test]
+    fn no_part_of_an_address_is_quoted() {
+        let refused = redis::Client::open("redis://me:hunter2@localhost/?protocol=secret").unwrap_err();
+        let shown = ConnectError::unreachable(refused).at(Some("localhost:6379".into()));
+        let ConnectError::Connect { source, .. } = &shown else { panic!("{shown:?}") };
+        assert_eq!(source.to_string(), "Invalid protocol version - InvalidClientConfig");
+        assert_eq!(shown.to_string(), "the server at localhost:6379 could not be connected to");
+        for kind in [ErrorKind::InvalidClientConfig, ErrorKind::Io, ErrorKind::ClusterConnectionNotFound] {
+            let error = ConnectError::unreachable((kind, "what is wrong", "hunter2".into()).into());
+            let shown = format!("{error:?}");
+            assert!(shown.contains("what is wrong") && !shown.contains("hunter2"), "{shown}");
+        }
+    }
+
+    #[cfg(not(feature = "rustls"))]
+    #[test]
+    fn an_address_that_asks_for_tls_names_the_feature() {
+        for url in ["rediss://localhost/", "rediss://me:secret@localhost:1/2"] {
+            // Another crate may have built redis-rs with TLS: then there is nothing to be told.
+            let Err(refused) = redis::Client::open(url) else { return };
+            let error = ConnectError::unreachable(refused);
+            assert!(matches!(error, ConnectError::NeedsTls), "{error:?}");
+            assert!(error.to_string().contains("tower-chat-history-redis with its feature rustls"), "{error}");
+        }
     }
 
     #[test]

@@ -42,7 +42,7 @@ pub(crate) async fn load(shared: &Shared, id: &ConversationId, load: Load) -> Re
             let compaction = reply.compaction(id, &load.profile)?;
             let truncated = reply.number()? == 1;
             let from = reply.number()?;
-            let exchanges = reply.exchanges(id, from)?;
+            let exchanges = reply.exchanges(id, from, revision.version())?;
             Ok(Loaded::Window(Window::new(revision, compaction, exchanges, truncated)))
         }
         _ => Err(Misunderstood::error()),

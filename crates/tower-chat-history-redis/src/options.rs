@@ -6,7 +6,11 @@ use redis::aio::ConnectionLike;
 
 #[cfg(feature = "rustls")]
 use crate::tls::Tls;
-use crate::{ConnectError, RedisStore, connection::Connection, eviction};
+use crate::{
+    ConnectError, RedisStore,
+    connection::{self, Connection},
+    eviction,
+};
 
 /// Options of a [`RedisStore`]. The defaults are right for most services.
 ///
@@ -74,7 +78,8 @@ impl RedisOptions {
         self
     }
 
-    /// How long the server may take to answer one command. The default is two seconds.
+    /// Sets how long the server may take to answer one command. On Linux the system gives a silent peer up after twice that time,
+    /// but after 24 days at most, which is what it can count. The default is two seconds.
     #[must_use]
     pub const fn response_timeout(mut self, timeout: Duration) -> Self {
         self.response_timeout = timeout;
@@ -135,7 +140,8 @@ impl RedisOptions {
     /// As [`ConnectError`] lists.
     pub async fn connect(self, url: impl AsRef<str> + Send) -> Result<RedisStore, ConnectError> {
         self.check()?;
-        self.open(Connection::single(url.as_ref(), &self)).await
+        let opened = self.open(Connection::single(url.as_ref(), &self)).await;
+        opened.map_err(|error| error.at(connection::place(url.as_ref())))
     }
 
     /// Connects to a cluster, of which some nodes are named. The others are found.
@@ -149,7 +155,9 @@ impl RedisOptions {
     ) -> Result<RedisStore, ConnectError> {
         self.check()?;
         let urls: Vec<String> = urls.into_iter().map(|url| url.as_ref().to_owned()).collect();
-        self.open(Connection::cluster(urls, &self)).await
+        let places: Vec<String> = urls.iter().filter_map(|url| connection::place(url)).collect();
+        let opened = self.open(Connection::cluster(urls, &self)).await;
+        opened.map_err(|error| error.at((!places.is_empty()).then(|| places.join(", "))))
     }
 
     /// Uses an existing connection, which must reconnect by itself: a `ConnectionManager` or a cluster's connection. Its

@@ -15,7 +15,7 @@ pub(crate) async fn read(shared: &Shared, id: &ConversationId, from: Seq, limit:
         "page" => {
             let revision = reply.revision(id)?;
             let from = reply.number()?;
-            let exchanges = reply.exchanges(id, from)?;
+            let exchanges = reply.exchanges(id, from, revision.version())?;
             let more = from + (exchanges.len() as u64) < revision.version();
             Ok(Page::new(revision, exchanges, more))
         }

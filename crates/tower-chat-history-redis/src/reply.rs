@@ -8,7 +8,10 @@ use tower_chat_history_core::{
     StoreError,
 };
 
-use crate::error::{Damaged, Misunderstood};
+use crate::{
+    entry::{Entry, Sums},
+    error::{Damaged, Misunderstood},
+};
 
 /// An answer, read from its first element to its last.
 ///
@@ -86,10 +89,28 @@ impl Reply {
             .map_err(|source| corrupt_compaction(id, profile, source))
     }
 
-    /// The records of exchanges that stand one after the other from a position on.
-    pub(crate) fn exchanges(&mut self, id: &ConversationId, from: u64) -> Result<Vec<Recorded>, StoreError> {
-        let records = self.list()?.into_iter();
-        (from..).zip(records).map(|(seq, record)| exchange(id, seq, record)).collect()
+    /// The records of exchanges that stand one after the other from a position on, then their index entries, and then the sums
+    /// at the end of a log of that length. Each must be of the exchange that the others are of.
+    pub(crate) fn exchanges(&mut self, id: &ConversationId, from: u64, len: u64) -> Result<Vec<Recorded>, StoreError> {
+        let (records, entries) = (self.list()?, self.list()?);
+        let end = Sums { messages: self.number()?, bytes: self.number()?, openings: self.number()? };
+        if records.len() != entries.len() {
+            return Err(Damaged::error(id, from));
+        }
+        let (mut exchanges, mut before) = (Vec::with_capacity(records.len()), None);
+        for (seq, (record, entry)) in (from..).zip(records.into_iter().zip(entries)) {
+            let recorded = exchange(id, seq, record)?;
+            let Value::BulkString(entry) = entry else { return Err(Misunderstood::error()) };
+            let entry = Entry::new(&entry).filter(|entry| entry.is_of(&recorded.exchange));
+            let entry = entry.ok_or_else(|| Damaged::error(id, seq))?;
+            let after = entry.after();
+            if before.is_some_and(|before| before != entry.before) || seq + 1 == len && after != end {
+                return Err(Damaged::error(id, seq));
+            }
+            before = Some(after);
+            exchanges.push(recorded);
+        }
+        Ok(exchanges)
     }
 
     /// The record of the exchange at a position.

@@ -3,13 +3,13 @@
 use libtest_mimic::Trial;
 use tests::servers::test;
 use tower_chat_history_core::{
-    Append, Compact, CompactionVersion, ConversationId, Cut, Exchange, Expect, HistoryStore, HistoryStoreExt, Keep,
-    Known, Load, LoadLimit, Loaded, Profile, Prune, Revision, Seq, StoreError, Traces, Truncate,
+    Append, Compact, CompactOutcome, CompactionVersion, ConversationId, Cut, Exchange, Expect, HistoryStore,
+    HistoryStoreExt, Keep, Known, Load, LoadLimit, Loaded, Profile, Prune, Revision, Seq, StoreError, Traces, Truncate,
 };
 use tower_chat_history_redis::NewerLayout;
 
 use crate::support::{
-    BASE, BEGINNING, BEHIND, END, PARTS, Place, append, command, connect, conversation, key, say, texts, window,
+    BASE, BEGINNING, BEHIND, END, PARTS, Place, SUMS, append, command, connect, conversation, key, say, texts, window,
 };
 
 pub(crate) fn tests() -> Vec<Trial> {
@@ -24,6 +24,10 @@ pub(crate) fn tests() -> Vec<Trial> {
         test("damage::a_record_that_is_none_is_named", no_record),
         test("damage::a_damaged_compaction_is_reported_without_quoting_it", damaged_compaction),
         test("damage::an_index_entry_that_is_none_is_named", no_entry),
+        test("damage::a_state_of_which_a_bit_was_changed_is_corrupt", changed_bits),
+        test("damage::sums_that_are_not_those_of_the_exchanges_are_corrupt", other_sums),
+        test("damage::elements_in_each_others_place_are_corrupt", another_exchange),
+        test("damage::a_damaged_compaction_stops_no_append", append_over_a_damaged_compaction),
         test("damage::a_truncation_removes_what_cannot_be_read", truncated),
     ]
 }
@@ -130,8 +134,14 @@ async fn no_state() {
     .map(<[u8]>::to_vec);
     for state in states {
         let (mut place, id) = self::place().await;
-        place.set_state(&id, &state);
+        place.set_whole_state(&id, &state);
         is_corrupt(&place, &id).await;
+        // Numbers that cannot be are noticed also where the digits are theirs.
+        if state.len() == longer.len() - 1 {
+            let (mut place, id) = self::place().await;
+            place.set_state(&id, &state);
+            is_corrupt(&place, &id).await;
+        }
     }
     let (mut place, id) = self::place().await;
     place.run::<()>(&["HDEL", &key(&id, ""), "s"]);
@@ -144,7 +154,7 @@ async fn newer() {
     let (mut place, id) = place().await;
     let revision = window(&place.store, &id).await.revision;
     let known = Known { revision, compaction: CompactionVersion::NONE, newest: None };
-    place.set_state(&id, b"\x02secret");
+    place.set_whole_state(&id, b"\x02secret");
     let store = &place.store;
     let cut = Cut::window_from(Seq::new(1));
     let compact = Compact { profile: Profile::default(), replaces: CompactionVersion::NONE, cut };
@@ -208,6 +218,97 @@ async fn unchanged() {
     }
 }
 
+/// Whatever bit of it somebody changed: no number of a state is taken on trust.
+async fn changed_bits() {
+    let (mut place, id) = place().await;
+    let whole = place.whole_state(&id);
+    let version = window(&place.store, &id).await.revision.version();
+    for bit in 8..whole.len() * 8 {
+        let mut state = whole.clone();
+        state[bit / 8] ^= 1 << (bit % 8);
+        place.set_whole_state(&id, &state);
+        let error = place.store.load(&id, Load::new()).await.unwrap_err();
+        assert!(matches!(&error, StoreError::Corrupt { .. }), "bit {bit}: {error:?}");
+        let error = place.store.append(&id, append("four")).await.unwrap_err();
+        assert!(matches!(&error, StoreError::Corrupt { .. }), "bit {bit}: {error:?}");
+    }
+    place.set_whole_state(&id, &whole);
+    assert_eq!(window(&place.store, &id).await.revision.version(), version);
+}
+
+/// Sums that were changed together with their digits contradict the exchanges.
+async fn other_sums() {
+    for at in [SUMS + 5, SUMS + 13, SUMS + 19] {
+        for change in [1, 255] {
+            let (mut place, id) = place().await;
+            let mut state = place.state(&id);
+            state[at] = state[at].wrapping_add(change);
+            place.set_state(&id, &state);
+            for error in [
+                place.store.load(&id, Load::new()).await.unwrap_err(),
+                place.store.read(&id, Seq::FIRST, 9).await.unwrap_err(),
+            ] {
+                assert!(matches!(&error, StoreError::Corrupt { .. }), "{at}, {change}: {error:?}");
+            }
+        }
+    }
+}
+
+/// Elements of a list that stand in each other's place, or in that of another conversation's: the order of a log is not changed.
+async fn another_exchange() {
+    for part in [":log", ":index"] {
+        let (mut place, id) = place().await;
+        let (key, other) = (key(&id, part), key(&conversation("whole"), part));
+        let [one, two]: [Vec<u8>; 2] = ["0", "1"].map(|at| place.run(&["LINDEX", &key, at]));
+        let foreign: Vec<u8> = place.run(&["LINDEX", &other, "1"]);
+        for elements in [[&two, &one], [&one, &one], [&one, &foreign]] {
+            for (at, element) in elements.into_iter().enumerate() {
+                place.set_element(&key, at, element);
+            }
+            for error in [
+                place.store.load(&id, Load::new()).await.unwrap_err(),
+                place.store.conversation(&id).messages().await.unwrap_err(),
+            ] {
+                assert!(matches!(&error, StoreError::Corrupt { .. }), "{part}: {error:?}");
+                is_quiet(&error);
+            }
+        }
+        for (at, element) in [&one, &two].into_iter().enumerate() {
+            place.set_element(&key, at, element);
+        }
+        assert_eq!(texts(&place.store, &id).await, ["one", "two", "three"]);
+    }
+    // In both lists alike: the sums tell the order.
+    let (mut place, id) = place().await;
+    for part in [":log", ":index"] {
+        let key = key(&id, part);
+        let [one, two]: [Vec<u8>; 2] = ["0", "1"].map(|at| place.run(&["LINDEX", &key, at]));
+        place.set_element(&key, 0, &two);
+        place.set_element(&key, 1, &one);
+    }
+    let error = place.store.load(&id, Load::new()).await.unwrap_err();
+    assert!(matches!(&error, StoreError::Corrupt { .. }), "{error:?}");
+}
+
+/// An exchange was paid for: it is stored whatever became of the compaction that is there.
+async fn append_over_a_damaged_compaction() {
+    let cut = r#"{"v":1,"window_start":1,"rounds_start":1,"cleared_before":1}"#;
+    for (positions, record) in [("secret", cut), ("1 1 1 1 0 ab", "secret"), ("1 1 1", ""), ("", cut)] {
+        for replaces in [0, 1, 77] {
+            let (mut place, id) = place().await;
+            place.run::<()>(&["HSET", &key(&id, ""), "v:default", positions, "c:default", record]);
+            let replaces = CompactionVersion::new(replaces);
+            let compact = Compact { profile: Profile::default(), replaces, cut: Cut::window_from(Seq::new(1)) };
+            let appended = place.store.append(&id, append("four").compact(compact)).await.unwrap();
+            assert_eq!((appended.seq, appended.duplicate), (Seq::new(3), false), "{positions}");
+            let outcome = appended.compaction.unwrap();
+            let mends = positions == "1 1 1 1 0 ab" && replaces.get() == 1;
+            assert_eq!(matches!(outcome, CompactOutcome::Stored(_)), mends, "{positions}: {outcome:?}");
+            assert_eq!(place.store.conversation(&id).messages().await.unwrap().len(), 8);
+        }
+    }
+}
+
 async fn no_record() {
     for damage in ["{secret", "", r#"{"v":9}"#] {
         let (mut place, id) = place().await;
@@ -263,11 +364,12 @@ async fn no_entry() {
     let secret = "secret".repeat(20);
     for entry in ["", "secret", &secret] {
         let (mut place, id) = place().await;
-        place.run::<()>(&["LSET", &key(&id, ":index"), "2", entry]);
         let revision = window(&place.store, &id).await.revision;
+        place.run::<()>(&["LSET", &key(&id, ":index"), "2", entry]);
         let limit = LoadLimit::new(3, usize::MAX).unwrap();
         let keep = Keep::LastMessages(3);
         for error in [
+            place.store.load(&id, Load::new()).await.unwrap_err(),
             place.store.load(&id, Load::new().limit(limit)).await.unwrap_err(),
             place.store.read(&id, Seq::FIRST, 9).await.unwrap_err(),
             place.store.truncate(&id, revision, Seq::new(2)).await.unwrap_err(),

@@ -19,6 +19,7 @@ pub(crate) fn tests() -> Vec<Trial> {
 const INCARNATION: &str = "375b959c9d064a0dbbba56aa5a8971f3";
 const STATE: &str = "0100375b959c9d064a0dbbba56aa5a8971f3\
     000000000005000000000002000000000000000000000001000000000004000000000009000000000000012e000000000003";
+const STATE_DIGITS: &[u8] = b"1b2c10c5";
 const INDEX: [(&str, &str); 6] = [
     ("01000000000000000000000000000000000000000000000002000000000041", "4a7347c60b134b40zero"),
     ("01000000000002000000000000004100000000000100000003000000000065", "b1de7d2c4e8f4342one"),
@@ -43,6 +44,7 @@ const CUT: &str =
 // What is written when another exchange is appended, and when the last two are cut off again.
 const APPENDED_STATE: &str = "0100375b959c9d064a0dbbba56aa5a8971f3\
     00000000000600000000000200000000000200000000000000000000000400000000000b000000000000016f000000000004";
+const APPENDED_STATE_DIGITS: &[u8] = b"b1e8007f";
 const APPENDED_ENTRY: &str = "01000000000009000000000000012e00000000000300000002000000000041";
 const TRUNCATED_STATE: &str = "000000000004000000000002000000000002000000000000\
     000000000005000000000008000000000000010b000000000003";
@@ -52,7 +54,7 @@ fn bytes(hex: &str) -> Vec<u8> {
 }
 
 fn write(place: &mut Place, id: &ConversationId) {
-    place.set_state(id, &bytes(STATE));
+    place.set_whole_state(id, &[&bytes(STATE)[..], STATE_DIGITS].concat());
     place.run::<()>(&["HSET", &key(id, ""), "v:default", POSITIONS, "c:default", CUT]);
     place.run::<()>(&[&["HSET", &key(id, ":ids")], IDS.as_slice()].concat());
     place.run::<()>(&[&["RPUSH", &key(id, ":log")], LOG.as_slice()].concat());
@@ -97,7 +99,7 @@ async fn understood() {
 
     let appended = store.append(&id, Append::new(Expect::Exactly(revision), named("six"))).await.unwrap();
     assert_eq!((appended.duplicate, appended.seq), (false, Seq::new(5)));
-    assert_eq!(place.state(&id), bytes(APPENDED_STATE));
+    assert_eq!(place.whole_state(&id), [&bytes(APPENDED_STATE)[..], APPENDED_STATE_DIGITS].concat());
     let entry: Vec<u8> = place.run(&["LINDEX", &key(&id, ":index"), "-1"]);
     assert_eq!((&entry[..31], &entry[47..]), (&bytes(APPENDED_ENTRY)[..], &b"six"[..]));
     // Six messages of 201 bytes, of which the last two are a turn.

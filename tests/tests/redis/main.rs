@@ -5,6 +5,7 @@ mod contract;
 mod cost;
 mod damage;
 mod expiry;
+mod extremes;
 mod frozen;
 mod isolation;
 mod memory;
@@ -26,6 +27,7 @@ fn main() -> ExitCode {
         cost::tests(),
         damage::tests(),
         expiry::tests(),
+        extremes::tests(),
         frozen::tests(),
         isolation::tests(),
         memory::tests(),

@@ -51,14 +51,33 @@ impl Place {
         line.map_or(0, |line| line.split(',').next().unwrap().parse().unwrap())
     }
 
-    /// A conversation's state, as it is stored.
-    pub(crate) fn state(&mut self, id: &ConversationId) -> Vec<u8> {
+    /// A conversation's state, as it is stored: its numbers, and then the digits by which a change is noticed.
+    pub(crate) fn whole_state(&mut self, id: &ConversationId) -> Vec<u8> {
         self.run(&["HGET", &key(id, ""), "s"])
     }
 
+    /// Its numbers.
+    pub(crate) fn state(&mut self, id: &ConversationId) -> Vec<u8> {
+        let mut state = self.whole_state(id);
+        state.truncate(STATE);
+        state
+    }
+
     /// Puts another state in its place.
-    pub(crate) fn set_state(&mut self, id: &ConversationId, state: &[u8]) {
+    pub(crate) fn set_whole_state(&mut self, id: &ConversationId, state: &[u8]) {
         redis::cmd("HSET").arg(key(id, "")).arg("s").arg(state).query::<()>(&mut self.admin).unwrap();
+    }
+
+    /// Puts other numbers in their place, with the digits that belong to them.
+    pub(crate) fn set_state(&mut self, id: &ConversationId, numbers: &[u8]) {
+        let digits = "return string.sub(redis.sha1hex(ARGV[1]), 1, 8)";
+        let digits = redis::cmd("EVAL").arg(digits).arg(0).arg(numbers).query::<String>(&mut self.admin).unwrap();
+        self.set_whole_state(id, &[numbers, digits.as_bytes()].concat());
+    }
+
+    /// Puts other bytes in the place of an element of a list.
+    pub(crate) fn set_element(&mut self, list: &str, at: usize, bytes: &[u8]) {
+        redis::cmd("LSET").arg(list).arg(at).arg(bytes).query::<()>(&mut self.admin).unwrap();
     }
 
     /// Appends bytes to a list.
@@ -108,6 +127,8 @@ pub(crate) fn key(id: &ConversationId, part: &str) -> String {
     format!("chat:{{{id}}}{part}")
 }
 
+/// How many bytes the numbers of a state have.
+const STATE: usize = 68;
 /// Where a state has its numbers, of six bytes: the log's end and its beginning, the lists' first element, and how many there are
 /// behind the end.
 pub(crate) const END: usize = 18;

@@ -1,5 +1,5 @@
--- Adds an exchange: id, what is expected (kind, incarnation, version), what it continues, whether it opens a turn, its messages
--- and their bytes, its record, random bytes for a new log, this call's name, milliseconds to live, and then perhaps a compaction
+-- Adds an exchange: id, what is expected (kind, incarnation, version), what it continues, whether it opens a turn, how many
+-- messages it counts as and their bytes, its record, random bytes for a new log, this call's name, milliseconds to live, and then perhaps a compaction
 -- (`cut_at`).
 local id, expect, incarnation, version, continues, opens, messages, bytes, body, random, call, ttl = unpack(ARGV, 1, 12)
 local CUT = 13
@@ -61,9 +61,10 @@ local cut, verdict, wrong
 if profile then
   cut = cut_at(CUT)
   verdict, wrong = judge(self, at + 1, at, opens == '1', cut.v, cut)
-  if wrong then
+  if wrong and wrong[1] ~= 'compaction' then
     return wrong
   end
+  -- A stored compaction that cannot be read stays as it is, and stops no exchange.
 end
 
 opens, messages, bytes = tonumber(opens), tonumber(messages), tonumber(bytes)
@@ -94,6 +95,8 @@ if verdict == 'store' then
 elseif verdict == 'keep' then
   answer[6] = 'kept'
   answer[7], answer[8] = kept(self, profile)
+elseif wrong then
+  answer[6] = 'kept'
 end
 redis.call('HSET', meta, 's', packed(self), unpack(stored))
 

@@ -7,7 +7,7 @@ end
 whole(self)
 local from = math.min(math.max(tonumber(ARGV[1]), self.f), self.n)
 local last = math.min(from + limit, self.n)
-local to, bytes_before, full = from, nil, false
+local to, bytes_before, full, found = from, nil, false, {}
 while to < last and not full do
   local entries = redis.call('LRANGE', index, to - self.b, math.min(to + 512, last) - 1 - self.b)
   for _, entry in ipairs(entries) do
@@ -20,6 +20,7 @@ while to < last and not full do
       full = true
       break
     end
+    found[#found + 1] = entry
     to = to + 1
   end
 end
@@ -27,4 +28,5 @@ local records = {}
 if to > from then
   records = redis.call('LRANGE', log, from - self.b, to - 1 - self.b)
 end
-return {'page', self.i, self.n, self.f, from, records}
+-- As in `window.lua`.
+return {'page', self.i, self.n, self.f, from, records, found, self.messages, self.bytes, self.openings}

@@ -11,8 +11,13 @@ local meta, log, index, ids = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 -- whatever the layout is; t 1 if the keys expire; i incarnation, which has its place in every layout too (see `delete.lua`); n
 -- next position; f first position of the log; b position of the lists' first element; x elements behind the log's end (a
 -- truncation left them); k number of changes of compactions; and how many messages, bytes of them, and openings there are
--- before n, also of what was pruned.
+-- before n, also of what was pruned (an exchange without messages counts as one message, here and in the index). After these
+-- stand the first 8 digits of their SHA-1: a state that somebody else changed is damaged.
 local LAYOUT, STATE, STATE_SIZE = 1, '>BBc16I6I6I6I6I6I6I8I6', 68
+
+local function digits(numbers)
+  return string.sub(redis.sha1hex(numbers), 1, 8)
+end
 
 -- An index entry's numbers: whether the exchange opens a turn; how many messages, bytes of them, and openings stand before it in
 -- the log as it was before any prune; and its own messages and bytes. What two positions have between them is a difference, and
@@ -39,7 +44,7 @@ local function find(profile)
   if layout > LAYOUT then
     error({err = 'NEWER ' .. layout .. ' ' .. LAYOUT})
   end
-  if layout ~= LAYOUT or #state ~= STATE_SIZE then
+  if layout ~= LAYOUT or digits(string.sub(state, 1, STATE_SIZE)) ~= string.sub(state, STATE_SIZE + 1) then
     damaged(0)
   end
   local self = {v = m[2]}
@@ -53,8 +58,9 @@ end
 
 -- The state, as it is stored.
 local function packed(self)
-  return struct.pack(STATE, LAYOUT, self.t, self.i, self.n, self.f, self.b, self.x, self.k, self.messages, self.bytes,
-    self.openings)
+  local numbers = struct.pack(STATE, LAYOUT, self.t, self.i, self.n, self.f, self.b, self.x, self.k, self.messages,
+    self.bytes, self.openings)
+  return numbers .. digits(numbers)
 end
 
 -- Makes sure that the keys are whole: one that was evicted, or elements that somebody else took out, shift positions, and no

@@ -24,5 +24,8 @@ if not fits({messages = 0, bytes = 0}) and not fits(entry(self, start)) then
   from = fitting(self, start, fits) or start
 end
 local stopped = from > start
-local records = redis.call('LRANGE', log, from - self.b, self.n - 1 - self.b)
-return {'window', self.i, self.n, self.f, self.v, record, stopped and 1 or 0, from, records}
+-- Each record comes with its entry, and at last the sums at the log's end: the client compares them.
+local first, last = from - self.b, self.n - 1 - self.b
+local records, entries = redis.call('LRANGE', log, first, last), redis.call('LRANGE', index, first, last)
+return {'window', self.i, self.n, self.f, self.v, record, stopped and 1 or 0, from, records, entries, self.messages,
+  self.bytes, self.openings}

@@ -1,0 +1,101 @@
+//! An exchange's entry in the index.
+
+use std::ops::Range;
+
+use tower_chat_history_core::Exchange;
+
+/// Where an entry has its numbers and names, as `NUMBERS` in `scripts/state.lua` says.
+const BEFORE: [Range<usize>; 3] = [1..7, 7..15, 15..21];
+const OWN_MESSAGES: Range<usize> = 21..25;
+const OWN_BYTES: Range<usize> = 25..31;
+const ID: usize = 47;
+
+/// What an entry says of its exchange.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Entry<'a> {
+    opens_turn: bool,
+    /// The sums of all exchanges before it.
+    pub(crate) before: Sums,
+    messages: u64,
+    bytes: u64,
+    id: &'a [u8],
+}
+
+/// How many messages, bytes of them, and turns there are up to a place in the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Sums {
+    pub(crate) messages: u64,
+    pub(crate) bytes: u64,
+    pub(crate) openings: u64,
+}
+
+impl<'a> Entry<'a> {
+    /// Reads an entry; `None` if it is none.
+    pub(crate) fn new(entry: &'a [u8]) -> Option<Self> {
+        let number =
+            |range: Range<usize>| Some(entry.get(range)?.iter().fold(0, |number, byte| number << 8 | u64::from(*byte)));
+        let [messages, bytes, openings] = BEFORE;
+        let before = Sums { messages: number(messages)?, bytes: number(bytes)?, openings: number(openings)? };
+        let opens_turn = match entry.first()? {
+            0 => false,
+            1 => true,
+            _ => return None,
+        };
+        let (messages, bytes) = (number(OWN_MESSAGES)?, number(OWN_BYTES)?);
+        Some(Self { opens_turn, before, messages, bytes, id: entry.get(ID..)? })
+    }
+
+    /// Whether it is the entry of that exchange.
+    pub(crate) fn is_of(&self, exchange: &Exchange) -> bool {
+        self.id == exchange.id.as_str().as_bytes()
+            && self.opens_turn == exchange.opens_turn()
+            && self.messages == exchange.messages.len().max(1) as u64
+            && self.bytes == exchange.bytes() as u64
+    }
+
+    /// The sums of all exchanges up to its own, and with it.
+    pub(crate) const fn after(&self) -> Sums {
+        Sums {
+            messages: self.before.messages.saturating_add(self.messages),
+            bytes: self.before.bytes.saturating_add(self.bytes),
+            openings: self.before.openings.saturating_add(self.opens_turn as u64),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tower_chat_history_core::{ExchangeId, Message};
+
+    use super::*;
+
+    fn entry(opens: u8, id: &str) -> Vec<u8> {
+        let numbers = [&[opens][..], &[0, 0, 0, 0, 1, 2], &[0, 0, 0, 0, 0, 0, 3, 4], &[0, 0, 0, 0, 0, 5]];
+        let own = [&[0, 0, 0, 1][..], &[0, 0, 0, 0, 0, 30], b"the-call's-name-"];
+        [&numbers.concat()[..], &own.concat(), id.as_bytes()].concat()
+    }
+
+    #[test]
+    fn an_entry_is_compared_with_its_exchange() {
+        let exchange = Exchange::new(ExchangeId::new("e1").unwrap(), [Message::user("hi")]);
+        assert_eq!(exchange.bytes(), 30);
+        let bytes = entry(1, "e1");
+        let read = Entry::new(&bytes).unwrap();
+        assert!(read.is_of(&exchange));
+        assert_eq!(read.before, Sums { messages: 0x102, bytes: 0x304, openings: 5 });
+        assert_eq!(read.after(), Sums { messages: 0x103, bytes: 0x304 + 30, openings: 6 });
+        for other in [entry(0, "e1"), entry(1, "e2"), entry(1, "")] {
+            assert!(!Entry::new(&other).unwrap().is_of(&exchange));
+        }
+        for none in [&b""[..], b"secret", &entry(2, "e1"), &bytes[..46]] {
+            assert!(Entry::new(none).is_none());
+        }
+    }
+
+    #[test]
+    fn an_exchange_without_messages_counts_as_one_message() {
+        let mut bytes = entry(1, "e1");
+        bytes[OWN_BYTES].fill(0);
+        assert!(Entry::new(&bytes).unwrap().is_of(&Exchange::new(ExchangeId::new("e1").unwrap(), [])));
+    }
+}
