@@ -165,7 +165,7 @@ pub(crate) fn compaction(
     len: u64,
     profile: &Profile,
     version: i64,
-    positions: Vec<i64>,
+    positions: &[i64],
     body: &str,
 ) -> Result<Compaction, StoreError> {
     let corrupt = |source| StoreError::CorruptCompaction { conversation: id.clone(), profile: profile.clone(), source };

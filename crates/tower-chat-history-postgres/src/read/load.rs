@@ -94,8 +94,8 @@ fn window(
 ) -> Result<Loaded, Failure> {
     let compaction = match row.try_get::<_, Option<i64>>(COMPACTION)? {
         Some(version) => {
-            let (positions, body) = (row.try_get(POSITIONS)?, row.try_get(COMPACTION_BODY)?);
-            Some(log::compaction(id, head.len, profile, version, positions, body)?)
+            let (positions, body): (Vec<i64>, _) = (row.try_get(POSITIONS)?, row.try_get(COMPACTION_BODY)?);
+            Some(log::compaction(id, head.len, profile, version, &positions, body)?)
         }
         None => None,
     };

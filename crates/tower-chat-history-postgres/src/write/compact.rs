@@ -83,14 +83,9 @@ pub(super) fn outcome(
         (0, Some(version)) => Ok(CompactOutcome::Stored(CompactionVersion::new(count(version)))),
         (1, None) => Ok(CompactOutcome::Kept(None)),
         (1, Some(version)) => {
-            let stored = log::compaction(
-                id,
-                u64::MAX,
-                &compact.profile,
-                version,
-                row.try_get(column + 2)?,
-                row.try_get(column + 3)?,
-            );
+            let (positions, body): (Vec<i64>, _) = (row.try_get(column + 2)?, row.try_get(column + 3)?);
+            // How long the log is was decided when it was stored.
+            let stored = log::compaction(id, u64::MAX, &compact.profile, version, &positions, body);
             Ok(CompactOutcome::Kept(Some(stored?)))
         }
         (2, _) => refused(CompactionError::GoesBack),
