@@ -108,6 +108,9 @@ async fn names_of_others() {
                 create function evil.no(bigint, bigint) returns boolean language sql as 'select 1 / 0 = 0'; \
                 create function evil.no(pg_catalog.text, pg_catalog.text) returns boolean language sql as 'select 1 / 0 = 0'; \
                 create function evil.no(name, pg_catalog.text) returns boolean language sql as 'select 1 / 0 = 0'; \
+                create function evil.no(pg_catalog.uuid, pg_catalog.uuid) returns boolean language sql as 'select 1 / 0 = 0'; \
+                create operator evil.= (leftarg = pg_catalog.uuid, rightarg = pg_catalog.uuid, function = evil.no); \
+                create operator evil.<> (leftarg = pg_catalog.uuid, rightarg = pg_catalog.uuid, function = evil.no); \
                 create operator evil.= (leftarg = bigint, rightarg = bigint, function = evil.no); \
                 create operator evil.= (leftarg = pg_catalog.text, rightarg = pg_catalog.text, function = evil.no); \
                 create operator evil.= (leftarg = name, rightarg = pg_catalog.text, function = evil.no)";
