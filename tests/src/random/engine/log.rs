@@ -95,6 +95,10 @@ impl Log {
     /// The calls that wait for results, past replies that broke off; `None` where the documentation leaves it open.
     pub(super) fn open(&self) -> Option<Vec<String>> {
         let whole = self.entries.iter().rposition(|entry| !entry.incomplete).map_or(0, |last| last + 1);
+        // A question on open calls that broke off: whether it has superseded them is left open.
+        if self.entries[whole..].iter().any(|entry| entry.opens) {
+            return None;
+        }
         open_calls(self.entries[..whole].iter().flat_map(|entry| &entry.messages))
     }
 

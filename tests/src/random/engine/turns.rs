@@ -14,7 +14,7 @@ use super::{
         words::message,
     },
     Case, Policy, Slow, Talk,
-    log::{Entry, Positions},
+    log::{Entry, Log, Positions},
     prefix::{self, Sent},
 };
 
@@ -219,11 +219,15 @@ impl Case {
         };
         holds(is_right, "no call is refused without a reason", || {
             let input: Vec<String> = asked.input.iter().map(shorten).collect();
-            let open = self.talks[talk].log.open();
+            let Log { entries, .. } = &self.talks[talk].log;
+            let log: Vec<String> =
+                entries.iter().skip(entries.len().saturating_sub(8)).map(ToString::to_string).collect();
             format!(
-                "{error}; expected {:?}; open {open:?}; resent {}; input {input:?}",
+                "{error}; expected {:?}; open {:?}; resent {}; input {input:?}; the log ends with {}",
                 asked.expected,
-                asked.transcript.len()
+                self.talks[talk].log.open(),
+                asked.transcript.len(),
+                log.join(" | ")
             )
         })
     }

@@ -88,12 +88,14 @@ impl Texts {
 
     /// Some JSON, mostly whole.
     pub(super) fn json(&mut self) -> String {
-        match self.chance.below(8) {
+        match self.chance.below(24) {
             0 if self.deep => self.nested(),
             1 if self.deep => serde_json::to_string(&self.nested()).unwrap_or_default(),
-            2 => "[1,{\"a\":null}]".to_owned(),
-            3 => "{\"a\":1,\"a\":2}".to_owned(),
-            4 => (*self.chance.of(&["null", "true", "-0.0", "1e999", "\"\\ud800\"", "[]", "{}", "\"\""])).to_owned(),
+            2..4 => "[1,{\"a\":null}]".to_owned(),
+            4..6 => "{\"a\":1,\"a\":2}".to_owned(),
+            6..10 => {
+                (*self.chance.of(&["null", "true", "-0.0", "1e999", "\"\\ud800\"", "[]", "{}", "\"\""])).to_owned()
+            }
             _ => serde_json::to_string(&self.odd()).unwrap_or_default(),
         }
     }
