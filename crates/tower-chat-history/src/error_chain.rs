@@ -2,10 +2,14 @@
 
 use std::{error::Error, fmt};
 
+use tower_chat_history_core::StoreError;
+
 /// Shows an error and its sources, outermost first, joined by colons.
 ///
 /// It is for this library's own errors and those of stores, which by contract contain no message text, sources included.
 /// Errors of other user code (a summarizer, the model's service) may quote a request: they are told by a constant name.
+///
+/// Conversation ids are left out: logs and spans name conversations only if [`Telemetry`](crate::Telemetry) asks for that.
 pub(crate) fn chain<'a>(error: &'a (dyn Error + 'static)) -> impl fmt::Display + 'a {
     Chain(error)
 }
@@ -14,19 +18,30 @@ struct Chain<'a>(&'a (dyn Error + 'static));
 
 impl fmt::Display for Chain<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.0)?;
+        without_id(self.0, f)?;
         let mut next = self.0.source();
         while let Some(error) = next {
-            write!(f, ": {error}")?;
+            f.write_str(": ")?;
+            without_id(error, f)?;
             next = error.source();
         }
         Ok(())
     }
 }
 
+fn without_id(error: &(dyn Error + 'static), f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    match error.downcast_ref() {
+        Some(StoreError::Corrupt { seq, .. }) => write!(f, "exchange {seq} cannot be read"),
+        Some(StoreError::CorruptCompaction { profile, .. }) => {
+            write!(f, "the compaction of profile {profile} cannot be read")
+        }
+        Some(_) | None => write!(f, "{error}"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use tower_chat_history_core::StoreError;
+    use tower_chat_history_core::{ConversationId, Profile, Seq};
 
     use super::*;
     use crate::SaveError;
@@ -36,5 +51,17 @@ mod tests {
         let error = SaveError::Store(StoreError::unavailable(std::io::Error::other("connection refused")));
         let shown = chain(&error).to_string();
         assert_eq!(shown, "the exchange could not be stored: the store is not available: connection refused");
+    }
+
+    #[test]
+    fn conversation_ids_are_left_out() {
+        let conversation = || ConversationId::new(["secret-user"]).unwrap();
+        let (seq, profile) = (Seq::new(7), Profile::default());
+        let exchange = StoreError::Corrupt { conversation: conversation(), seq, source: "no JSON".into() };
+        assert_eq!(chain(&exchange).to_string(), "exchange 7 cannot be read: no JSON");
+        let compaction =
+            StoreError::CorruptCompaction { conversation: conversation(), profile, source: "no JSON".into() };
+        let shown = chain(&compaction).to_string();
+        assert_eq!(shown, "the compaction of profile default cannot be read: no JSON");
     }
 }

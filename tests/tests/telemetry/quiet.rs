@@ -3,16 +3,19 @@
 
 use std::{fmt::Write as _, path::Path, time::Duration};
 
+use async_trait::async_trait;
 use futures_util::StreamExt as _;
 use rusqlite::Connection;
 use serde_json::{Value, json};
 use tests::{BOTH_DOORS, Chat, Door, Storage, TypedRequest, not_saved, over_every_store};
 use tower::Layer as _;
 use tower_chat_history::{
-    Append, BoxError, CallOptions, Compact, Compaction, CompactionVersion, ConversationId, Cut, Exchange, ExchangeId,
-    Expect, HistoryOptions, HistoryStore as _, HistoryStoreExt as _, InConversation, Load, Message, OnInterruption,
-    OnLoadFailure, OnOpenTurn, Profile, Recorded, Seq, Summary, TurnInput, View,
+    Append, BoxError, CallOptions, Compact, Compaction, CompactionVersion, ConversationId, Cut, DetachLimits, Exchange,
+    ExchangeId, Expect, HistoryOptions, HistoryStore as _, HistoryStoreExt as _, InConversation, Load, Message,
+    OnInterruption, OnLoadFailure, OnOpenTurn, Profile, Recorded, Seq, Summary, TurnInput, View,
     adapt::{AdaptRequest as _, Draft as _, Opened, Prompt},
+    budget::Marks,
+    summary::{Summaries, SummarizeWhen, Summarized, Summarizer, SummaryRequest},
 };
 use tower_chat_history_openai::OpenAi;
 use tower_chat_history_test::{ApiFailure, Fault, Op, Reply};
@@ -167,6 +170,19 @@ async fn values(shown: &Shown, storage: &Storage, chat: &Chat, id: &Conversation
     call.await.unwrap();
 }
 
+/// A summarizer that repeats what it was given, as summary or as error.
+#[derive(Debug)]
+struct Quotes {
+    fails: bool,
+}
+
+#[async_trait]
+impl Summarizer for Quotes {
+    async fn summarize(&self, _: SummaryRequest) -> Result<Summarized, BoxError> {
+        if self.fails { Err(SECRET.into()) } else { Ok(Summarized::new(SECRET)) }
+    }
+}
+
 async fn invariant_12_no_text_is_logged_or_shown_when_something_fails(storage: Storage) {
     let shown = Shown::default();
     let ((), trace) = traced(something_fails(&shown, &storage)).await;
@@ -217,6 +233,28 @@ async fn something_fails(shown: &Shown, storage: &Storage) {
             for _ in &replies {
                 call(shown, &chat, door, ask(&question())).await;
             }
+        }
+
+        // A stream stalls, and nobody reads on one whose caller has left.
+        let stalls = HistoryOptions::new().stream_idle_timeout(Duration::from_secs(1));
+        let slow = said().chunk_delay(Duration::from_secs(2));
+        call(shown, &Chat::with_options(storage, [slow], stalls), door, ask(&question())).await;
+        let limits = DetachLimits::new().max_streams(0);
+        let alone = HistoryOptions::new().on_interruption(OnInterruption::Detach).detach_limits(limits);
+        drop(Chat::with_options(storage, [said()], alone).stream(ask(&question())).await.unwrap());
+
+        // A summary fails: by the summarizer, whose error quotes what it was given, or by the store.
+        for fault in [None, Some(Op::Read), Some(Op::Compact)] {
+            let summaries = Summaries::new(Quotes { fails: fault.is_none() }).when(SummarizeWhen::BeforeCall);
+            let options = HistoryOptions::new().marks(Marks::last_turns(1)).summaries(summaries);
+            let (chat, id) = (Chat::with_options(storage, vec![said(); 4], options), storage.conversation());
+            if let Some(op) = fault {
+                storage.store.fail(op, usize::MAX, Fault::Backend);
+            }
+            for _ in 0..4 {
+                call(shown, &chat, door, InConversation::new(id.clone(), asked(&question()))).await;
+            }
+            storage.store.mend();
         }
 
         // The exchange cannot be stored.

@@ -24,11 +24,15 @@ impl Engine {
         let in_flight = &self.shared.in_flight;
         let permit = match self.options().on_conflict {
             OnConflict::Rebase | OnConflict::Reject => None,
-            OnConflict::Serialize(queue) => Some(match self.shared.queues.enter(conversation, queue)? {
-                Entered::First(permit) => permit,
+            OnConflict::Serialize(queue) => Some(match self.shared.queues.enter(conversation, queue) {
+                Err(full) => {
+                    telemetry::fail(&telemetry::wait(&call.span, WaitFor::Queue), full.kind());
+                    return Err(full);
+                }
+                Ok(Entered::First(permit)) => permit,
                 // The call ahead may be a stream that is complete but no longer polled: its save frees the queue, and only
                 // polling it here gets it done. So both are waited for at once.
-                Entered::Behind(place) => {
+                Ok(Entered::Behind(place)) => {
                     release();
                     let span = telemetry::wait(turn, WaitFor::Queue);
                     let permit = place.wait(queue, in_flight).instrument(span.clone()).await;

@@ -55,11 +55,13 @@ impl Engine {
                 match self.plan_anew(call).await {
                     Ok(anew) => (*seen, *planned) = anew,
                     Err(error @ HistoryError::AlreadyRecorded(_)) => return Err(error),
-                    Err(error) => tracing::warn!(
-                        error.type = error.kind(),
-                        error = %chain(&error),
-                        "a summary is stored, and the call goes on without it"
-                    ),
+                    Err(error) => {
+                        // What else it may be (an input that does not fit) names ids.
+                        let loaded = !matches!(error, HistoryError::Load(_) | HistoryError::LoadTimeout(_));
+                        let cause = if loaded { error.kind().to_owned() } else { chain(&error).to_string() };
+                        let kind = error.kind();
+                        tracing::warn!(error.type = kind, error = cause, "a summary is stored, and the call goes on without it");
+                    }
                 }
             }
             planned.summary = Some(report);
