@@ -240,13 +240,14 @@ impl ChunkFold {
     }
 
     fn with_message(&self, message: Option<Message>) -> Reply {
-        let mut reply = Reply::default();
-        reply.message = message;
-        reply.model.clone_from(&self.model);
-        reply.finish_reason.clone_from(&self.finish_reason);
-        reply.usage = self.usage;
-        reply.unreadable = self.shape.filter(|_| self.kept.is_none());
-        reply
+        Reply {
+            message,
+            model: self.model.clone(),
+            finish_reason: self.finish_reason.clone(),
+            usage: self.usage,
+            unreadable: self.shape.filter(|_| self.kept.is_none()),
+            ..Reply::default()
+        }
     }
 }
 
