@@ -23,7 +23,7 @@ async fn told(store: &MemoryStore, history: OpenAiHistory, reports: &Mutex<Vec<T
     for at in 0..20 {
         ask(&client, false, &format!("u{at}")).await.unwrap();
     }
-    let reports = reports.lock().unwrap();
+    let reports = reports.lock().unwrap().clone();
     assert_eq!(reports.len(), 20, "the options' hook is told");
     (reports[0].tokens.map(|tokens| tokens.limit), exchanges(store).await.len())
 }

@@ -21,6 +21,14 @@ use crate::{
 /// The largest size of all deltas of a reply together.
 pub(super) const MAX_BYTES: usize = 64 << 20;
 
+/// What a value that may be kept by itself adds to the size of its text.
+const VALUE: usize = 64;
+
+/// The size of a delta in memory, at most: each comma may part two values.
+fn size(delta: &str) -> usize {
+    delta.len().saturating_add(VALUE.saturating_mul(delta.bytes().filter(|byte| *byte == b',').count()))
+}
+
 /// The largest number of choices whose ends are counted. A stream that asked for more is complete when it ends.
 const MAX_CHOICES: usize = 1_024;
 
@@ -35,7 +43,7 @@ pub struct ChunkFold {
     ended: BTreeSet<u64>,
     /// The least index seen.
     kept: Option<u64>,
-    /// Of the kept choice: all but its calls, then these, and the size of both.
+    /// Of the kept choice: all but its calls, then these, and at most the size of both.
     fields: Fields,
     calls: Calls,
     bytes: usize,
@@ -185,7 +193,7 @@ impl ChunkFold {
             // What came before is a partial reply; what comes now may have a gap in front.
             return Ok(());
         }
-        self.bytes = self.bytes.saturating_add(delta.len());
+        self.bytes = self.bytes.saturating_add(size(delta));
         if self.bytes > MAX_BYTES {
             return Err(TooLarge);
         }
@@ -233,13 +241,14 @@ impl ChunkFold {
     }
 
     fn with_message(&self, message: Option<Message>) -> Reply {
-        let mut reply = Reply::default();
-        reply.message = message;
-        reply.model.clone_from(&self.model);
-        reply.finish_reason.clone_from(&self.finish_reason);
-        reply.usage = self.usage;
-        reply.unreadable = self.shape.filter(|_| self.kept.is_none());
-        reply
+        Reply {
+            message,
+            model: self.model.clone(),
+            finish_reason: self.finish_reason.clone(),
+            usage: self.usage,
+            unreadable: self.shape.filter(|_| self.kept.is_none()),
+            ..Reply::default()
+        }
     }
 }
 

@@ -225,6 +225,17 @@ fn a_reply_that_is_too_large_is_given_up() {
 }
 
 #[test]
+fn a_list_of_very_many_small_elements_is_given_up() {
+    let mut fold = folded(1, &[text(0, "a")]);
+    let piece = format!(r#"{{"choices":[{{"delta":{{"x":[0{}]}}}}]}}"#, ",0".repeat(1 << 18));
+    for _ in 0..4 {
+        fold.push_json(&piece);
+    }
+    assert_eq!(fold.push(&stop(0)), Flow::Pass);
+    assert!(!fold.is_complete() && fold.partial().is_none());
+}
+
+#[test]
 fn very_many_choices_are_not_counted() {
     let mut fold = folded(usize::MAX, &[text(5_000, "a")]);
     for index in (0..5_000).rev() {

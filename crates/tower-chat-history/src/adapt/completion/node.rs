@@ -22,21 +22,21 @@ pub(super) enum Node {
     /// A text as it is escaped, without its quotes.
     Text(String),
     Object(Fields),
-    List(Vec<Element>),
+    List(List),
 }
 
 /// The fields of an object, in the order in which they came first. Names are escaped.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Fields(Vec<(String, Node)>);
 
-/// An element of a list.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Element {
-    /// What later pieces find it by, if it is an object with an `index`.
-    key: Option<Key>,
-    node: Node,
+/// The elements of an array, and where those stand that later pieces find by a key.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct List {
+    elements: Vec<Node>,
+    keys: Vec<(Key, usize)>,
 }
 
+/// What an object with an `index` is found by.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Key {
     index: u64,
@@ -89,7 +89,7 @@ impl Node {
     pub(super) fn says_something(&self) -> bool {
         match self {
             Self::Text(text) => !text.is_empty(),
-            Self::List(list) => !list.is_empty(),
+            Self::List(list) => !list.elements.is_empty(),
             Self::Raw(json) => json.strip_prefix('[').is_some_and(|rest| rest.trim_ascii_start() != "]"),
             Self::Object(_) => false,
         }
@@ -116,14 +116,12 @@ impl Node {
             // Content that changes between text and parts, which one provider streams: an empty text says nothing.
             (_, Self::Text(piece)) if piece.is_empty() => {}
             (Self::Object(fields), Self::Raw(_)) if json.starts_with('{') => fields.join(json, depth + 1)?,
-            (Self::List(list), Self::Raw(_)) if json.starts_with('[') => append(list, name, json, depth + 1)?,
-            (Self::List(list), Self::Text(_)) if name == "content" => {
-                append_one(list, name, &text_part(json), depth + 1)?;
-            }
+            (Self::List(list), Self::Raw(_)) if json.starts_with('[') => list.append(name, json, depth + 1)?,
+            (Self::List(list), Self::Text(_)) if name == "content" => list.push(name, &text_part(json), depth + 1)?,
             (Self::Text(text), Self::Raw(_)) if name == "content" && json.starts_with('[') && !text.is_empty() => {
-                let mut list = Vec::new();
-                append_one(&mut list, name, &text_part(&format!("\"{text}\"")), depth + 1)?;
-                append(&mut list, name, json, depth + 1)?;
+                let mut list = List::default();
+                list.push(name, &text_part(&format!("\"{text}\"")), depth + 1)?;
+                list.append(name, json, depth + 1)?;
                 *self = Self::List(list);
             }
             (_, piece) => *self = piece,
@@ -139,7 +137,8 @@ impl Node {
             fields.join(json, MAX_DEPTH)?;
             *self = Self::Object(fields);
         } else if let Some(elements) = elements(json) {
-            let list = elements.into_iter().map(Element::new).collect::<Result<_, _>>()?;
+            let mut list = List::default();
+            elements.into_iter().try_for_each(|element| list.add(Key::of(element)?, element))?;
             *self = Self::List(list);
         }
         Ok(())
@@ -156,21 +155,15 @@ impl Node {
             }
             Self::List(list) => {
                 out.push('[');
-                for (at, element) in list.iter().enumerate() {
+                for (at, element) in list.elements.iter().enumerate() {
                     if at > 0 {
                         out.push(',');
                     }
-                    element.node.write(out);
+                    element.write(out);
                 }
                 out.push(']');
             }
         }
-    }
-}
-
-impl Element {
-    fn new(json: &str) -> Result<Self, TooLarge> {
-        Ok(Self { key: Key::of(json)?, node: Node::new(json) })
     }
 }
 
@@ -248,44 +241,54 @@ fn text_part(quoted: &str) -> String {
     format!(r#"{{"type":"text","text":{quoted}}}"#)
 }
 
-fn append(list: &mut Vec<Element>, name: &str, json: &str, depth: usize) -> Result<(), TooLarge> {
-    elements(json).unwrap_or_default().into_iter().try_for_each(|element| append_one(list, name, element, depth))
-}
-
-fn append_one(list: &mut Vec<Element>, name: &str, json: &str, depth: usize) -> Result<(), TooLarge> {
-    let element = Element::new(json)?;
-    if let Some(key) = &element.key {
-        let mut keyed = list.iter_mut().filter(|element| element.key.is_some());
-        if let Some(same) = keyed.rfind(|other| other.key.as_ref().is_some_and(|other| other.takes(key))) {
-            same.node.join("", json, depth)?;
-            if let (Some(own), Some(key)) = (&mut same.key, element.key) {
-                own.learn(key);
-            }
-            return Ok(());
-        }
-        if list.iter().filter(|element| element.key.is_some()).count() >= MAX_PARTS {
-            return Err(TooLarge);
-        }
-    } else if matches!(name, "content" | "thinking")
-        && let Some(last) = list.last_mut()
-        && goes_on(last, json)?
-    {
-        return last.node.join("", json, depth);
+impl List {
+    /// Adds the elements of an array.
+    fn append(&mut self, name: &str, json: &str, depth: usize) -> Result<(), TooLarge> {
+        elements(json).unwrap_or_default().into_iter().try_for_each(|element| self.push(name, element, depth))
     }
-    list.push(element);
-    Ok(())
+
+    /// Joins an element to the one that it is a piece of, or adds it. The list stands under that name.
+    fn push(&mut self, name: &str, json: &str, depth: usize) -> Result<(), TooLarge> {
+        let key = Key::of(json)?;
+        if let Some(key) = key {
+            if let Some((own, at)) = self.keys.iter_mut().rfind(|(own, _)| own.takes(&key)) {
+                own.learn(key);
+                return self.elements[*at].join("", json, depth);
+            }
+            return self.add(Some(key), json);
+        }
+        let last_has_key = self.keys.last().is_some_and(|(_, at)| at + 1 == self.elements.len());
+        if matches!(name, "content" | "thinking")
+            && !last_has_key
+            && let Some(last) = self.elements.last_mut()
+            && goes_on(last, json)?
+        {
+            return last.join("", json, depth);
+        }
+        self.add(None, json)
+    }
+
+    fn add(&mut self, key: Option<Key>, json: &str) -> Result<(), TooLarge> {
+        if let Some(key) = key {
+            if self.keys.len() >= MAX_PARTS {
+                return Err(TooLarge);
+            }
+            self.keys.push((key, self.elements.len()));
+        }
+        self.elements.push(Node::new(json));
+        Ok(())
+    }
 }
 
 /// Whether a content part is the next piece of the one before: of the same type, of which nothing but text has come.
-fn goes_on(last: &mut Element, piece: &str) -> Result<bool, TooLarge> {
+fn goes_on(last: &mut Node, piece: &str) -> Result<bool, TooLarge> {
     let Some(members) = Members::of(piece)? else { return Ok(false) };
-    let kind = members.get("type").map(Node::new);
-    let Some(Node::Text(kind)) = kind.filter(Node::is_text) else { return Ok(false) };
-    if last.key.is_some() || !PIECEWISE.contains(&kind.as_str()) || !members.has(&kind) {
+    let Some(Node::Text(kind)) = members.get("type").map(Node::new) else { return Ok(false) };
+    if !PIECEWISE.contains(&kind.as_str()) || !members.has(&kind) {
         return Ok(false);
     }
-    last.node.expand()?;
-    let Node::Object(before) = &last.node else { return Ok(false) };
+    last.expand()?;
+    let Node::Object(before) = last else { return Ok(false) };
     Ok(before.text("type") == kind && before.names().all(|name| name == "type" || name == kind))
 }
 

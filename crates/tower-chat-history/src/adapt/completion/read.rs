@@ -35,9 +35,8 @@ fn of_text(body: &str) -> Reply {
         Ok(None) if elements(body).is_some() => return Reply::unreadable(ResponseShape::NoChoices),
         Ok(None) | Err(_) => return Reply::unreadable(ResponseShape::NotJson),
     };
-    let mut reply = Reply::default();
-    reply.model = response.text("model");
-    reply.usage = response.get("usage").and_then(usage);
+    let (model, usage) = (response.text("model"), response.get("usage").and_then(usage));
+    let mut reply = Reply { model, usage, ..Reply::default() };
     let choices = response.get("choices").and_then(elements);
     let Some(choices) = choices else {
         reply.unreadable = Some(shape::of_object(&response));
