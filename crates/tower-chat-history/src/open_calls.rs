@@ -62,7 +62,7 @@ fn depends_on_what_is_before(exchange: &Recorded) -> bool {
 fn open_calls(exchanges: &[Recorded]) -> Vec<ToolCall> {
     let mut view = View::default();
     for recorded in exchanges {
-        view.extend(&recorded.exchange.messages);
+        view.push_exchange(&recorded.exchange);
     }
     let mut open: Vec<&str> = view.open().ids().collect();
     let asked = view.messages().iter().rfind(|message| !message.tool_calls().is_empty());

@@ -169,11 +169,14 @@ proptest! {
     ) {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let store = MemoryStore::new();
-        let mut view = View::default();
         for (at, (messages, opens)) in log.into_iter().enumerate() {
-            view.extend(&messages);
             let continues = (at as u64).checked_sub(1).filter(|_| !opens);
             runtime.block_on(append(&store, messages, continues));
+        }
+        let mut view = View::default();
+        let (id, log) = (id(), store.clone());
+        for recorded in runtime.block_on(log.conversation(&id).exchanges()).unwrap() {
+            view.push_exchange(&recorded.exchange);
         }
         let open: Vec<String> = runtime.block_on(open(&store)).into_iter().map(|(id, ..)| id).collect();
         prop_assert_eq!(open, view.open().ids().collect::<Vec<_>>());

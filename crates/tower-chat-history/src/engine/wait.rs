@@ -26,7 +26,7 @@ impl Engine {
             OnConflict::Rebase | OnConflict::Reject => None,
             OnConflict::Serialize(queue) => Some(match self.shared.queues.enter(conversation, queue) {
                 Err(full) => {
-                    telemetry::fail(&telemetry::wait(&call.span, WaitFor::Queue), full.kind());
+                    telemetry::fail(&telemetry::wait(turn, WaitFor::Queue), full.kind());
                     return Err(full);
                 }
                 Ok(Entered::First(permit)) => permit,
