@@ -1,12 +1,6 @@
-//! Responses that an adapter cannot read: the caller gets them, the report says what they look like, and a warning is
-//! logged once for each shape.
+//! Responses that an adapter cannot read: the caller gets them, and the report says what they look like.
 
 #![allow(clippy::unwrap_used)] // A test may.
-
-use std::{
-    fmt,
-    sync::{Arc, Mutex},
-};
 
 use futures_util::{StreamExt as _, stream::BoxStream};
 use serde_json::{Value, json};
@@ -15,11 +9,6 @@ use tower_chat_history::{
     BoxError, ChatHistoryLayer, ConversationId, Engine, HistoryStoreExt as _, InConversation, MemoryStore, Message,
     NotStored, Outcome, Reply, ResponseShape,
     adapt::{Custom, Flow, FoldReply, Json},
-};
-use tracing::{
-    Event, Metadata, Subscriber,
-    field::{Field, Visit},
-    span,
 };
 
 fn id() -> ConversationId {
@@ -158,56 +147,4 @@ async fn a_reply_with_another_role_is_stored_as_the_assistants() {
     service.oneshot(InConversation::new(id(), "u")).await.unwrap();
     let log = store.conversation(&id()).messages().await.unwrap();
     assert_eq!(log[1].json(), r#"{"role":"assistant","tool_call_id":"x","content":"Hi"}"#);
-}
-
-/// Collects what is logged.
-#[derive(Clone, Default)]
-struct Events(Arc<Mutex<Vec<String>>>);
-
-impl Subscriber for Events {
-    fn enabled(&self, _: &Metadata<'_>) -> bool {
-        true
-    }
-
-    fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
-        span::Id::from_u64(1)
-    }
-
-    fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
-
-    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
-
-    fn event(&self, event: &Event<'_>) {
-        struct Text(String);
-        impl Visit for Text {
-            fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-                self.0.push_str(&format!("{field}={value:?} "));
-            }
-        }
-        let mut text = Text(format!("{} ", event.metadata().level()));
-        event.record(&mut text);
-        self.0.lock().unwrap().push(text.0);
-    }
-
-    fn enter(&self, _: &span::Id) {}
-
-    fn exit(&self, _: &span::Id) {}
-}
-
-#[tokio::test]
-async fn a_warning_is_logged_once_for_each_shape_and_engine_without_any_text() {
-    let events = Events::default();
-    let _logging = tracing::subscriber::set_default(events.clone());
-    for engine in [Engine::new(MemoryStore::new()), Engine::new(MemoryStore::new())] {
-        for answer in [anthropic(), anthropic(), json!({"error": {"message": "a secret"}}), json!({"choices": []})] {
-            answered(&engine, answer).await;
-        }
-    }
-    let logged = events.0.lock().unwrap().clone();
-    let warnings: Vec<_> = logged.iter().filter(|event| event.contains("was not stored")).collect();
-    assert_eq!(warnings.len(), 4, "{logged:#?}");
-    for (warning, shape) in warnings.iter().zip(["Anthropic message", "error"].iter().cycle()) {
-        assert!(warning.starts_with("WARN") && warning.contains(shape), "{warning}");
-    }
-    assert!(!logged.iter().any(|event| event.contains("secret")), "{logged:#?}");
 }
