@@ -153,8 +153,7 @@ impl<T: Send + 'static, E: Send + 'static> Recording<T, E> {
             return None;
         }
         if let Phase::Open { turn, .. } = mem::replace(&mut self.phase, Phase::Ended) {
-            let after_ms = u64::try_from(after.as_millis()).unwrap_or(u64::MAX);
-            tracing::warn!(parent: turn.span(), after_ms, "a stream brought no item in time and was ended");
+            tracing::warn!(parent: turn.span(), error = %StreamStalled { after }, "a stream that stalled was ended");
             self.broken_off(turn, STALLED, NotStored::Stalled);
         }
         self.stalled.take().map(|stalled| Err(stalled(StreamStalled { after })))

@@ -1,11 +1,12 @@
 //! Why there is no summary.
 
-use std::time::Duration;
+use std::{fmt, time::Duration};
 
 use crate::BoxError;
 
-/// Why a summary was not made, or not accepted. It shows sizes and no text, but its source may be any error of a summarizer.
-#[derive(Debug, thiserror::Error)]
+/// Why a summary was not made, or not accepted. It shows sizes and no text, in `Debug` too. Its source may be any error of a
+/// summarizer, which may quote what it was given.
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum SummaryError {
     /// It says nothing.
@@ -41,6 +42,25 @@ pub enum SummaryError {
     Panicked,
 }
 
+// By hand: a summarizer's own error is not shown.
+impl fmt::Debug for SummaryError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Empty => f.write_str("Empty"),
+            Self::CutOff => f.write_str("CutOff"),
+            Self::TooLong { tokens, allowed } => {
+                f.debug_struct("TooLong").field("tokens", tokens).field("allowed", allowed).finish()
+            }
+            Self::NoGain { tokens, replaces } => {
+                f.debug_struct("NoGain").field("tokens", tokens).field("replaces", replaces).finish()
+            }
+            Self::Failed(_) => f.debug_struct("Failed").finish_non_exhaustive(),
+            Self::TimedOut(after) => f.debug_tuple("TimedOut").field(after).finish(),
+            Self::Panicked => f.write_str("Panicked"),
+        }
+    }
+}
+
 impl SummaryError {
     /// A short constant name of the reason, for metrics and spans.
     #[must_use]
@@ -73,7 +93,7 @@ mod tests {
             (SummaryError::Panicked, "panicked"),
         ] {
             assert_eq!(error.kind(), kind);
-            assert!(!error.to_string().contains("secret"));
+            assert!(!format!("{error} {error:?}").contains("secret"));
         }
     }
 }
