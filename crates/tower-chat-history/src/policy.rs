@@ -96,7 +96,11 @@ pub enum OnInterruption {
     #[default]
     Discard,
     /// The input and the text so far are stored, marked [`incomplete`](crate::Exchange::incomplete). Half tool calls are
-    /// not. Without any text nothing is stored. The caller's exchange id stays free: repeating the call asks the model again.
+    /// not. Without any text nothing is stored.
+    ///
+    /// Repeating the call asks the model again: the caller's exchange id stays free, tool results may be sent again (the
+    /// attempt is then left out of what is sent), and a caller that resends its list may have the text in it or not. A
+    /// question that is asked again stands in the conversation twice, with the text between.
     KeepText,
     /// A stream that the caller drops is read to its end in the background and stored like any other. One that fails or
     /// ends early is discarded.

@@ -93,7 +93,7 @@ impl Talk {
             Act::AskSlowly | Act::Answer { .. } | Act::AnswerSlowly | Act::Finish => false,
         };
         if step.act == Act::AskWithRound && door.mode() == Mode::New {
-            input.extend([Message::user("e"), calls(&["x"], 0), Message::tool("x", text(step.size))]);
+            input.extend([Message::user("e"), calls(&["own"], 0), Message::tool("own", text(step.size))]);
         }
         if input.is_empty() || step.act == (Act::Answer { question: true }) || step.act == Act::AskWithRound {
             input.push(Message::user(text(step.size)));

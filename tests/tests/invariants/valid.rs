@@ -149,7 +149,7 @@ impl Talk {
         match step {
             Step::Ask(_) => results = vec![Message::user("u")],
             Step::AskWithRound(_) => {
-                results = vec![Message::user("e"), calls(&["x"]), Message::tool("x", "r"), Message::user("u")];
+                results = vec![Message::user("e"), calls(&["own"]), Message::tool("own", "r"), Message::user("u")];
             }
             Step::Answer(_, true) => results.push(Message::user("and?")),
             Step::Answer(..) | Step::AnswerSlowly(_) | Step::Finish => {}

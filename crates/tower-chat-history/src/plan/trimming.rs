@@ -31,12 +31,14 @@ pub(super) fn trim(items: &[Item], choice: &Choice<'_>, trimmer: &dyn Trimmer) -
             turn.push(item.message.clone());
         }
     }
+    // The last round may be followed by the exchange to come.
+    let all_rounds = log.len + 1;
     let ends = openings.iter().skip(1).copied().chain([current.window]);
     let turns = openings.iter().zip(ends).zip(&messages).map(|((opening, end), messages)| TrimTurn {
         seq: log.seq(*opening),
         messages,
         tokens: tokens(*opening, log.base.rounds).saturating_sub(tokens(end, log.base.rounds)),
-        tokens_without_rounds: tokens(*opening, log.len).saturating_sub(tokens(end, log.len)),
+        tokens_without_rounds: tokens(*opening, all_rounds).saturating_sub(tokens(end, all_rounds)),
     });
     let turns: Vec<TrimTurn<'_>> = turns.collect();
     let asked = AssertUnwindSafe(|| trimmer.trim(&turns, room - current_tokens));

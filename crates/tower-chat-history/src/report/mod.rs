@@ -57,7 +57,7 @@ impl TurnReport {
         }
     }
 
-    /// Whether another exchange was stored between this one and the one whose calls it answers.
+    /// Whether the exchange answers calls and another one was stored after the conversation was loaded for it.
     #[must_use]
     pub const fn is_moved(&self) -> bool {
         matches!(self.outcome, Outcome::Stored { moved: true, .. })
@@ -149,7 +149,7 @@ pub enum Outcome {
         revision: Revision,
         /// Where it stands.
         seq: Seq,
-        /// Whether another exchange was stored between it and the one whose calls it answers.
+        /// Whether it answers calls and another exchange was stored after the conversation was loaded for it.
         moved: bool,
         /// Whether the reply broke off and only its text was kept. It then stands under a generated id.
         incomplete: bool,
