@@ -75,7 +75,7 @@ async fn what_the_types_cannot_carry_is_left_out_and_reported(storage: Storage) 
             r#"{"role":"user","content":"u0"}"#,
             r#"{"role":"assistant","content":"a0","reasoning_content":"r"}"#,
             r#"{"role":"user","content":"u1"}"#,
-            r#"{"role":"assistant","content":[{"type":"thinking","thinking":"t"}]}"#,
+            r#"{"role":"assistant","content":[{"type":"thinking","thinking":[{"type":"text","text":"t"}]}]}"#,
         ];
         let log = log.map(|json| Message::from_json(json).unwrap());
         storage.store.conversation(&id).import(log.clone()).await.unwrap();

@@ -83,8 +83,8 @@ impl Part<'_> {
         };
         let known = |names: &[&'static str]| names.iter().copied().find(|known| **known == *name.0);
         let anthropic = known(&ANTHROPIC).filter(|name| {
-            // Mistral's chat completions have parts of that type too, whose `thinking` is a list.
-            *name != "thinking" || !self.thinking.is_some_and(|json| json.get().starts_with('['))
+            // Mistral's chat completions have parts of that type too, whose `thinking` is a list, no text.
+            *name != "thinking" || self.thinking.is_some_and(|json| json.get().starts_with('"'))
         });
         anthropic.map(ForeignShape::AnthropicBlock).or_else(|| known(&RESPONSES).map(ForeignShape::ResponsesPart))
     }

@@ -131,7 +131,7 @@ fn message(known: Vec<String>, content: Option<(String, String)>) -> impl Strate
 fn content() -> impl Strategy<Value = (String, String)> {
     let part = prop::sample::select(vec![
         r#"{"type":"video_url","video_url":{"url":"v","fps":1.50}}"#,
-        r#"{ "thinking":"\u00e4", "type":"thinking","signature":"s" }"#,
+        r#"{ "thinking":[{"type":"text","text":"\u00e4"}], "type":"thinking","signature":"s" }"#,
         "{}",
     ]);
     prop_oneof![
