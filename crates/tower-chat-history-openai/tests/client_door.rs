@@ -29,7 +29,7 @@ use async_openai::{
 };
 use futures_util::StreamExt as _;
 use tower_chat_history::{
-    ConversationId, HistoryError, HistoryStore, HistoryStoreExt as _, InputMode, MemoryStore, Recorded,
+    ConversationId, HistoryError, HistoryStore, HistoryStoreExt as _, InputError, InputMode, MemoryStore, Recorded,
 };
 use tower_chat_history_openai::client::{CONVERSATION_ID, DONT_STORE, EXCHANGE_ID, OpenAiHistory, PREAMBLE, STATELESS};
 use tower_chat_history_test::{MockServer, Replies, Reply};
@@ -216,15 +216,19 @@ async fn a_transcript_that_is_not_the_logs_end_is_refused() {
 }
 
 #[tokio::test]
-async fn all_behind_the_head_can_be_new() {
+async fn all_behind_the_head_can_be_new_and_a_resent_reply_is_then_refused() {
     let store = MemoryStore::new();
     let server = MockServer::start(["a0"].map(Reply::text)).await.unwrap();
     let client = OpenAiHistory::new(store.clone()).input_mode(InputMode::New).client(config(&server));
-    let mut messages = vec![user("shot")];
-    messages.push(ChatCompletionRequestAssistantMessageArgs::default().content("ok").build().unwrap().into());
-    messages.push(user("u0"));
+    let mut messages = vec![user("u0"), user("and?")];
     round(&client, false, &mut messages).await.unwrap();
-    assert_eq!(log(&store).await, ["user: shot", "assistant: ok", "user: u0", "assistant: a0"]);
+    messages.push(user("u1"));
+    let error = round(&client, false, &mut messages).await.unwrap_err();
+    let Some(HistoryError::Input(InputError::Resent { position: 2 })) = history_error(&error) else {
+        panic!("{error:?}")
+    };
+    assert_eq!(log(&store).await, ["user: u0", "user: and?", "assistant: a0"]);
+    assert_eq!(server.requests().len(), 1);
 }
 
 #[tokio::test]

@@ -114,7 +114,7 @@ impl Message {
         }
         match self.content() {
             Content::Parts(parts) => {
-                parts.into_iter().filter_map(|part| serde_json::from_str::<Part<'_>>(part).ok()?.foreign()).next()
+                parts.into_iter().find_map(|part| serde_json::from_str::<Part<'_>>(part).ok()?.foreign())
             }
             Content::None => {
                 let parts = serde_json::from_str::<Gemini<'_>>(self.json()).ok()?.parts?;
