@@ -63,6 +63,7 @@ mod cached;
 pub mod engine;
 mod error;
 mod error_chain;
+mod idle;
 mod memory;
 pub mod middleware;
 mod open_calls;

@@ -127,7 +127,7 @@ impl HistoryOptions {
     }
 
     /// Sets how long a stream may be waited for while it brings no item, from its beginning and after each item; `None` waits
-    /// forever. Time in which nobody reads the stream does not count. The default is `None`.
+    /// forever. Time in which nobody reads the stream does not count, but for an eighth of the limit. The default is `None`.
     ///
     /// A stream that brings nothing for that long is ended, and its connection dropped. Where its reply was not complete, the
     /// caller gets one more item, an error made of [`StreamStalled`](crate::StreamStalled), and the exchange is treated by

@@ -27,7 +27,8 @@ use futures_util::{
 use crate::{
     Commit, Engine, NotStored, OnInterruption, StreamStalled, Turn,
     adapt::{Flow, FoldReply},
-    engine::{Detached, Timer},
+    engine::Detached,
+    idle::Idle,
     telemetry::{self, ModelCall},
 };
 
@@ -53,10 +54,8 @@ struct Recording<T: Send + 'static, E: Send + 'static> {
     call: Option<ModelCall>,
     /// Makes the last item of a stream that brings nothing any more.
     stalled: Option<Stalled<E>>,
-    /// Measures how long the next item is waited for.
-    idle: Option<Timer>,
-    /// How long the next item is waited for.
-    limit: Option<Duration>,
+    /// Measures how long the next item is waited for, if there is a limit.
+    idle: Option<Idle>,
     /// Whether the caller has left and the stream is read in the background.
     detached: bool,
 }
@@ -85,10 +84,10 @@ impl<T: Send + 'static, E: Send + 'static> RecordedStream<T, E> {
         if let Some(call) = &call {
             call.streams();
         }
-        let limit = turn.engine().options().stream_idle_timeout;
+        let idle = turn.engine().options().stream_idle_timeout.map(Idle::new);
         let phase = Phase::Open { turn, broken: false };
         let stalled = Some(stalled);
-        Self::of(Recording { stream, fold, phase, call, limit, stalled, idle: None, detached: false })
+        Self::of(Recording { stream, fold, phase, call, stalled, idle, detached: false })
     }
 
     const fn of(recording: Recording<T, E>) -> Self {
@@ -121,27 +120,20 @@ impl<T: Send + 'static, E: Send + 'static> RecordedStream<T, E> {
 impl<T: Send + 'static, E: Send + 'static> Recording<T, E> {
     /// Asks for the next item, within the span of the call.
     fn poll_item(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<T, E>>> {
-        let Some(call) = &mut self.call else {
-            let item = ready!(self.stream.poll_next_unpin(context));
-            self.idle = None;
-            return Poll::Ready(item);
+        let item = match &self.call {
+            Some(call) => {
+                let _entered = call.called_in().enter();
+                ready!(self.stream.poll_next_unpin(context))
+            }
+            None => ready!(self.stream.poll_next_unpin(context)),
         };
-        let item = {
-            let _entered = call.called_in().enter();
-            ready!(self.stream.poll_next_unpin(context))
-        };
-        self.idle = None;
-        if matches!(item, Some(Ok(_))) {
+        if let Some(idle) = &mut self.idle {
+            idle.reset();
+        }
+        if let (Some(call), Some(Ok(_))) = (&mut self.call, &item) {
             call.has_item();
         }
         Poll::Ready(item)
-    }
-
-    /// Ends when the next item was waited for too long. Time in which nobody waits does not count.
-    fn poll_idle(&mut self, context: &mut Context<'_>) -> Poll<Duration> {
-        let Some(limit) = self.limit else { return Poll::Pending };
-        let idle = self.idle.get_or_insert_with(|| Timer::after(limit));
-        idle.poll_unpin(context).map(|()| limit)
     }
 
     /// What is left to do of a stream that brings nothing any more. Returns its last item, if its reply is not complete.
@@ -277,7 +269,8 @@ impl<T: Send, E: Send> Stream for RecordedStream<T, E> {
             match &mut recording.phase {
                 Phase::Open { .. } | Phase::Complete(_) => match recording.poll_item(context) {
                     Poll::Pending => {
-                        let after = ready!(recording.poll_idle(context));
+                        let Some(idle) = &mut recording.idle else { return Poll::Pending };
+                        let after = ready!(idle.poll(context));
                         *is_stalled = true;
                         *held = recording.stall(after);
                     }

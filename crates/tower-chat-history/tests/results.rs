@@ -297,3 +297,17 @@ async fn results_wait_for_a_call_that_is_under_way_where_calls_wait_for_each_oth
     turn.commit(Reply::new(Message::assistant("a1"))).await.unwrap();
     assert_eq!(unexpected(waiting.await.unwrap().unwrap_err()), not_open(0, "x"), "the question has closed it");
 }
+
+#[tokio::test]
+async fn any_number_of_results_is_stored_at_once() {
+    let engine = Engine::new(MemoryStore::new());
+    let ids: Vec<String> = (0..100).map(|number| format!("call-{number}")).collect();
+    let asked: Vec<&str> = ids.iter().map(String::as_str).collect();
+    let turn = engine.begin(TurnInput::new(id(), [Message::user("u")])).await.unwrap();
+    turn.commit(Reply::new(calls(&asked))).await.unwrap();
+    let stored = ids.iter().map(|call| engine.store_results(ToolResults::new(id(), [Message::tool(call, "r")])));
+    for stored in futures_util::future::join_all(stored).await {
+        stored.unwrap();
+    }
+    assert_eq!(engine.begin(TurnInput::new(id(), [])).await.unwrap().context().len(), 102);
+}

@@ -90,6 +90,8 @@ struct Shared {
     options: HistoryOptions,
     in_flight: Arc<InFlight>,
     queues: Arc<Queues>,
+    /// Calls that store tool results, one at a time in a conversation.
+    storing_results: Arc<Queues>,
     /// Counts of messages that do not remember them.
     counts: Arc<CountCache>,
     calibration: Calibration,
@@ -139,6 +141,7 @@ impl Engine {
             options,
             in_flight: Arc::new(InFlight::new(recorder.clone())),
             queues: Arc::default(),
+            storing_results: Arc::default(),
             counts: Arc::default(),
             calibration: Calibration::default(),
             summarizing: Arc::default(),

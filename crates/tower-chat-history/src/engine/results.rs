@@ -1,6 +1,6 @@
 //! Storing tool results as they come, without a call.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tokio::runtime::Handle;
 use tower_chat_history_core::{
@@ -9,11 +9,14 @@ use tower_chat_history_core::{
 };
 use tracing::{Instrument as _, Span};
 
-use super::{Engine, input::refuse_foreign, retention::Added};
-use crate::{HistoryError, InputError, OpenCalls, SaveError, StoreResultsError, plan, telemetry::Saved};
+use super::{Engine, input::refuse_foreign, queue::Entered, retention::Added};
+use crate::{HistoryError, InputError, OpenCalls, Queue, SaveError, StoreResultsError, plan, telemetry::Saved};
 
-/// How often results are checked anew because the conversation changed between check and append.
+/// How often results are checked anew because another process changed the conversation between check and append.
 const CHECKS: u32 = 16;
+
+/// Calls of this process that store results of one conversation take turns, or each would make all others check anew.
+const ONE_AT_A_TIME: Queue = Queue::new(usize::MAX, Duration::from_secs(60));
 
 /// Tool results to be stored without a call, for [`Engine::store_results`].
 #[derive(Clone, Debug)]
@@ -102,7 +105,8 @@ impl Engine {
     /// # Errors
     ///
     /// Nothing is stored when a message is no result or answers no open call ([`InputError`] in
-    /// [`StoreResultsError::Refused`]), when the history cannot be loaded, or when others change the conversation all the time.
+    /// [`StoreResultsError::Refused`]), when the history cannot be loaded, when other calls of this process store results of the conversation for a minute, or when other
+    /// processes change it all the time.
     /// After [`StoreResultsError::Save`] the outcome may be unknown; repeating it with the same [exchange
     /// id](ToolResults::exchange) is safe.
     pub async fn store_results(&self, results: ToolResults) -> Result<StoredResults, StoreResultsError> {
@@ -113,6 +117,10 @@ impl Engine {
         }
         let named = exchange.is_some();
         let id = exchange.unwrap_or_else(ExchangeId::generate);
+        let _turn = match self.shared.storing_results.enter(&conversation, ONE_AT_A_TIME)? {
+            Entered::First(turn) => turn,
+            Entered::Behind(place) => place.wait(ONE_AT_A_TIME, &self.shared.in_flight).await?,
+        };
         let _permit = self.wait(&conversation, &Span::current(), &mut || {}).await?;
         for checks in 0..CHECKS {
             // A generated id is in the log only after an append whose answer said something else.

@@ -2,7 +2,7 @@
 
 use std::{pin::Pin, time::Duration};
 
-use futures_util::{Stream, StreamExt as _, stream};
+use futures_util::{FutureExt as _, Stream, StreamExt as _, stream};
 use tokio::time::{Instant, sleep};
 use tower_chat_history::{
     BoxError, Engine, HistoryError, HistoryOptions, HistoryStoreExt as _, MemoryStore, NotStored, OnInterruption,
@@ -138,4 +138,28 @@ fn an_idle_timeout_needs_a_clock() {
     let engine = Engine::with_options(MemoryStore::new(), options);
     let begun = block_on(engine.begin(TurnInput::new(conversation("c"), [tower_chat_history::Message::user("u")])));
     assert!(matches!(begun, Err(HistoryError::NoRuntime)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reader_that_is_away_ends_no_stream() {
+    let (store, reports) = (MemoryStore::new(), Reports::default());
+    let mut stream = begin(&store, options(&reports), pieces(&[Piece::Text("a"), Piece::Finish], IDLE / 2)).await;
+    // The reader waits for a moment, is busy with other things for long, and comes back.
+    assert!(stream.next().now_or_never().is_none());
+    sleep(10 * IDLE).await;
+    assert_eq!(stream.next().await.unwrap().unwrap(), Piece::Text("a"));
+    assert!(stream.next().now_or_never().is_none(), "the next piece is on its way");
+    sleep(IDLE / 4).await;
+    assert_eq!(stream.next().await.unwrap().unwrap(), Piece::Finish);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reader_that_comes_back_to_a_silent_stream_waits_as_long_as_others() {
+    let (store, reports) = (MemoryStore::new(), Reports::default());
+    let mut stream = begin(&store, options(&reports), pieces(&[], IDLE)).await;
+    assert!(stream.next().now_or_never().is_none());
+    sleep(10 * IDLE).await;
+    let back = Instant::now();
+    assert!(stream.next().await.unwrap().is_err());
+    assert!(back.elapsed() >= IDLE / 2, "{:?}", back.elapsed());
 }
