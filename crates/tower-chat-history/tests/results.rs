@@ -4,6 +4,8 @@
 
 mod support;
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 use support::{id, texts};
 use tower::{Layer as _, Service as _, ServiceExt as _, service_fn};
@@ -298,9 +300,13 @@ async fn results_wait_for_a_call_that_is_under_way_where_calls_wait_for_each_oth
     assert_eq!(unexpected(waiting.await.unwrap().unwrap_err()), not_open(0, "x"), "the question has closed it");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn any_number_of_results_is_stored_at_once() {
-    let engine = Engine::new(MemoryStore::new());
+    let faults = FaultStore::new(MemoryStore::new());
+    for op in [Op::Load, Op::Append] {
+        faults.delay(op, Duration::from_millis(1));
+    }
+    let engine = Engine::new(faults);
     let ids: Vec<String> = (0..100).map(|number| format!("call-{number}")).collect();
     let asked: Vec<&str> = ids.iter().map(String::as_str).collect();
     let turn = engine.begin(TurnInput::new(id(), [Message::user("u")])).await.unwrap();
