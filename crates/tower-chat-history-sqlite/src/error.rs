@@ -54,6 +54,15 @@ pub enum OpenError {
         /// The path.
         path: PathBuf,
     },
+    /// The name is one that SQLite gives to the files beside a database: it ends with `-wal`, `-shm` or `-journal`. Such a database
+    /// would be another one's file.
+    #[error(
+        "{path} has a name that SQLite gives to a file beside a database: end it with neither -wal, -shm nor -journal"
+    )]
+    ReservedName {
+        /// The path.
+        path: PathBuf,
+    },
     /// The file cannot be opened or created.
     #[error(
         "the database {path} could not be opened: the process must be able to read and write the file and its directory"

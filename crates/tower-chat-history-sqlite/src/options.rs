@@ -1,7 +1,7 @@
 //! How a store is opened.
 
 use std::{
-    path::{self, Path, PathBuf},
+    path::{self, Path, PathBuf, is_separator},
     thread,
     time::Duration,
 };
@@ -95,7 +95,8 @@ impl SqliteOptions {
 
     /// Opens the file, and creates it if it is not there. Its directory must exist.
     ///
-    /// The path is the name of a file, also if it begins with `file:`. A relative path is that of a file in the current
+    /// The path is the name of a file, also if it begins with `file:`. Names that SQLite gives to the files beside a database
+    /// (`-wal`, `-shm`, `-journal` at their end) are refused. A relative path is that of a file in the current
     /// directory as it is now: changing the directory later does not matter.
     ///
     /// # Errors
@@ -112,6 +113,12 @@ impl SqliteOptions {
         if path.as_os_str().is_empty() || path.as_os_str() == ":memory:" {
             return Err(OpenError::NotAFile);
         }
+        if path.as_os_str().to_string_lossy().ends_with(is_separator) {
+            return Err(OpenError::Directory { path });
+        }
+        if is_reserved(&path) {
+            return Err(OpenError::ReservedName { path });
+        }
         if readers == 0 || readers > Self::MAX_READERS {
             return Err(OpenError::Readers { readers });
         }
@@ -126,6 +133,13 @@ impl SqliteOptions {
     }
 }
 
+/// Whether SQLite would take a file of that name for the log or the journal of another database, write it, or remove it.
+fn is_reserved(path: &Path) -> bool {
+    // Some file systems do not tell large from small letters.
+    let name = path.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
+    ["-wal", "-shm", "-journal"].iter().any(|suffix| name.ends_with(suffix))
+}
+
 impl Default for SqliteOptions {
     fn default() -> Self {
         Self::new()
@@ -135,6 +149,15 @@ impl Default for SqliteOptions {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_name_of_a_file_beside_a_database_is_refused() {
+        for name in ["t.db-wal", "t-journal", "dir/t-shm", "T-WAL"] {
+            assert!(matches!(SqliteOptions::new().check(name.into()), Err(OpenError::ReservedName { .. })), "{name}");
+        }
+        assert!(SqliteOptions::new().check("t-wal.db".into()).is_ok());
+        assert!(matches!(SqliteOptions::new().check("t.db/".into()), Err(OpenError::Directory { .. })));
+    }
 
     #[test]
     fn refuses_what_is_no_file_or_out_of_range() {
