@@ -39,7 +39,7 @@ use crate::{ConversationId, Incarnation, Seq};
 /// - **Deletion ends the incarnation.** A conversation that comes back has a new one, so what was in flight is refused.
 ///   (The same holds for a [truncation](Truncate), which not every store can do.)
 /// - **Lossless.** Nothing is removed but by [`delete`](Self::delete), a [truncation](Truncate) or a [prune](Prune).
-/// - **Verbatim.** Messages come back byte for byte.
+/// - **Verbatim.** Messages come back byte for byte. So do the text and the model of a summary, and both may contain U+0000.
 /// - **Bounded.** A load reads what its limit lets through and no more (see [`LoadLimit`]).
 ///
 /// The feature `testing` has the conformance suite: every store should pass all of it.
