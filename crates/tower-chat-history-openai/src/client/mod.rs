@@ -76,8 +76,8 @@
 //! answer is whole or a stream of events; where it says neither, the first byte does. Both are read by the rules of
 //! [`completion`](tower_chat_history::adapt::completion).
 //!
-//! - **Whole**: it is read to its end (as the client does itself, without a bound), and the first choice's message is
-//!   stored byte for byte. When the save fails, the error has the response: `SaveFailed<reqwest::Response>` in
+//! - **Whole**: it is read to its end (as the client does itself, without a bound), and the message of the choice with
+//!   the least index is stored byte for byte. When the save fails, the error has the response: `SaveFailed<reqwest::Response>` in
 //!   `OpenAIError::Boxed`.
 //! - **Events** pass as they come, cut as they come. The message is put together from its deltas. The bytes that
 //!   complete `[DONE]` come when the exchange is stored. An error event, or one that cannot be read, is an
