@@ -1,7 +1,7 @@
 //! The way to a turn: wait for one's own writes, load, plan.
 
 use tokio::runtime::Handle;
-use tower_chat_history_core::{Compact, ExchangeId, Expect, Load, Loaded, Message, Recorded, Window};
+use tower_chat_history_core::{Compact, ExchangeId, Expect, Loaded, Message, Recorded, Window};
 use tracing::{Instrument as _, Span};
 
 use super::{
@@ -89,9 +89,7 @@ impl Engine {
     /// Loads the conversation.
     pub(super) async fn look(&self, call: &Call) -> Result<Seen, HistoryError> {
         let policy = self.options();
-        let mut load = Load::new().profile(policy.profile.clone()).limit(policy.load_limit);
-        load.exchange = call.exchange.clone();
-        let loaded = self.load(&call.conversation, load, &call.span).await;
+        let loaded = self.load(&call.conversation, self.window_or(call.exchange.as_ref()), &call.span).await;
         let (history, window) = match loaded {
             Ok(Loaded::AlreadyRecorded(recorded)) => return Err(HistoryError::AlreadyRecorded(recorded)),
             Ok(Loaded::Window(window)) => (History::Loaded, Some(window)),

@@ -28,6 +28,7 @@ mod call;
 mod commit;
 mod count;
 mod ending;
+mod guard;
 mod in_flight;
 mod input;
 mod last_seen;

@@ -4,8 +4,7 @@ use std::time::Instant;
 
 use tokio::runtime::Handle;
 use tower_chat_history_core::{
-    Append, Appended, ConversationId, Exchange, ExchangeId, Expect, Load, Loaded, Message, Revision, Seq, StoreError,
-    Window,
+    Append, Appended, ConversationId, Exchange, ExchangeId, Expect, Loaded, Message, Revision, Seq, StoreError, Window,
 };
 use tracing::{Instrument as _, Span};
 
@@ -61,7 +60,7 @@ impl Engine {
     ///
     /// The results become an exchange of their own that [continues](Exchange::continues) the exchange with the calls. The next
     /// [turn](Self::begin) brings the results that are still missing as its input; when all are stored, its input is empty.
-    /// Both hold at every door: a request without messages behind its head is then legal. Until the model has answered,
+    /// Both hold at every door: a request without messages after its head is then legal. Until the model has answered,
     /// a new question supersedes the calls that are still open, as ever. A caller that resends its list
     /// ([`InputMode::Transcript`](crate::InputMode::Transcript)) sends all results of the round.
     ///
@@ -156,10 +155,7 @@ impl Engine {
         conversation: &ConversationId,
         exchange: Option<&ExchangeId>,
     ) -> Result<Found, HistoryError> {
-        let policy = self.options();
-        let mut load = Load::new().profile(policy.profile.clone()).limit(policy.load_limit);
-        load.exchange = exchange.cloned();
-        Ok(match self.load(conversation, load, &Span::current()).await? {
+        Ok(match self.load(conversation, self.window_or(exchange), &Span::current()).await? {
             Loaded::AlreadyRecorded(recorded) => Found::Recorded(recorded.seq),
             Loaded::Window(window) => Found::Window(Some(window)),
             Loaded::Absent | Loaded::Unchanged => Found::Window(None),

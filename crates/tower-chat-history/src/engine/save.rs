@@ -1,15 +1,13 @@
 //! Storing an exchange: bounded in time, repeated under its id, never panicking.
 
 use std::{
-    panic::AssertUnwindSafe,
     sync::Arc,
     time::{Duration, Instant},
 };
 
-use futures_util::FutureExt as _;
 use tokio::runtime::Handle;
 use tower_chat_history_core::{
-    Append, Appended, CompactOutcome, ConversationId, ExchangeId, Load, Loaded, Message, StoreError, Timestamp,
+    Append, Appended, CompactOutcome, ConversationId, ExchangeId, Loaded, Message, StoreError, Timestamp,
 };
 use tracing::{Instrument as _, Span};
 
@@ -95,12 +93,10 @@ impl Turn {
         if !self.has_caller_id() || attempts < 2 {
             return !self.has_caller_id();
         }
-        let policy = self.engine().options();
-        let mut load = Load::new().profile(policy.profile.clone()).limit(policy.load_limit);
-        load.exchange = Some(own.id.clone());
-        let loaded = AssertUnwindSafe(self.engine().store().load(self.conversation(), load)).catch_unwind();
-        match timer::timeout(policy.store_timeout, loaded).await {
-            Ok(Ok(Ok(Loaded::AlreadyRecorded(recorded)))) => {
+        let engine = self.engine();
+        let loaded = engine.store().load(self.conversation(), engine.window_or(Some(&own.id)));
+        match engine.guarded(loaded).await {
+            Ok(Loaded::AlreadyRecorded(recorded)) => {
                 recorded.exchange.at == own.at && recorded.exchange.messages == own.messages
             }
             // Of the two, this is the rarer case: another call under the same id, while this one's answer was lost.
@@ -148,9 +144,7 @@ impl Engine {
     }
 
     async fn append_once(&self, conversation: &ConversationId, append: Append) -> Result<Appended, SaveError> {
-        let append = AssertUnwindSafe(self.store().append(conversation, append)).catch_unwind();
-        let appended = timer::timeout(self.options().store_timeout, append).await.map_err(SaveError::Timeout)?;
-        appended.map_err(|_| SaveError::Panicked)?.map_err(SaveError::Store)
+        Ok(self.guarded(self.store().append(conversation, append)).await?)
     }
 }
 
