@@ -72,9 +72,10 @@
 //! - *(no ending)*, a hash: the state, which is one field (the layout's number, the incarnation, where the log begins and ends,
 //!   what its messages come to, and a check sum), and each profile's compaction.
 //! - `:log`, a **list** of the exchanges' records, as every store writes them.
-//! - `:index`, a list beside it: for each exchange its id, whether it opens a turn, and how many messages, bytes and turns stand
-//!   before it. (An exchange without messages counts as one message.) Where a limit lets a window start, or a prune the log, is a difference of such sums and found by halving; then
-//!   the window is taken out of the log in one piece. No record is touched that is not returned.
+//! - `:index`, a list beside it: for each exchange its id, whether it opens a turn, and how many messages, bytes and
+//!   turns stand before it. (An exchange without messages counts as one message.) Where a limit lets a window start, or
+//!   a prune the log, is a difference of such sums and found by halving; then the window is taken out of the log in one
+//!   piece. No record is touched that is not returned.
 //! - `:ids`, a hash from exchange id to position, which makes appends idempotent for as long as the log has the exchange.
 //!
 //! Why lists: both ends can be taken off in small steps, a window is one sequential read, and small records share blocks of 8
@@ -147,10 +148,10 @@
 //!
 //! # TLS
 //!
-//! `rediss://` addresses need this crate's feature `rustls` ([`ConnectError::NeedsTls`] without it), and the program a rustls crypto provider (rustls's feature `ring` or
-//! `aws_lc_rs`). The server's certificate must be for the address's host and signed by one of the system's roots, or by [those
-//! given](RedisOptions::root_certificates); a server that asks for one gets [the program's
-//! own](RedisOptions::client_certificate).
+//! `rediss://` addresses need this crate's feature `rustls` ([`ConnectError::NeedsTls`] without it), and the program a
+//! rustls crypto provider (rustls's feature `ring` or `aws_lc_rs`). The server's certificate must be for the address's
+//! host and signed by one of the system's roots, or by [those given](RedisOptions::root_certificates); a server that
+//! asks for one gets [the program's own](RedisOptions::client_certificate).
 
 mod append;
 mod call;
