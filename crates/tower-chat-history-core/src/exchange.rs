@@ -93,8 +93,15 @@ impl Exchange {
         self.messages.iter().map(Message::bytes).sum()
     }
 
-    /// Returns an estimate of the memory that this exchange takes behind an `Arc`, in bytes: its [messages](Message::memory),
-    /// its other fields, and a constant. A store or a cache that has a limit counts by it.
+    /// Returns how many messages this exchange counts as under a [limit](crate::LoadLimit): as many as it has, and 1 if
+    /// it has none. A store that keeps sums of messages sums these.
+    #[must_use]
+    pub fn counted_messages(&self) -> usize {
+        self.messages.len().max(1)
+    }
+
+    /// Returns an estimate of the memory that this exchange takes in an `Arc`, in bytes: its
+    /// [messages](Message::memory), its other fields, and a constant. A store or a cache that has a limit counts by it.
     #[must_use]
     pub fn memory(&self) -> usize {
         let messages: usize = self.messages.iter().map(Message::memory).sum();

@@ -140,7 +140,7 @@ fn decode(id: &ConversationId, head: Head, rows: &[Row], from: u64, to: u64) -> 
             row.try_get::<_, i64>(column::MESSAGES).map_err(unreadable)?,
             row.try_get(column::BYTES).map_err(unreadable)?,
         ];
-        let own = [stored(exchange.messages.len().max(1) as u64), stored(exchange.bytes() as u64)];
+        let own = [stored(exchange.counted_messages() as u64), stored(exchange.bytes() as u64)];
         if before.is_some_and(|before| sums != sum(before, own)) || expected + 1 == head.len && sums != head.sums {
             return Err(corrupt(Damaged::Counters.into()));
         }

@@ -83,7 +83,7 @@ impl Question for AppendQuestion {
             Box::new(exchange.id.as_str()),
             Box::new(exchange.continues.map(|seq| stored(seq.get()))),
             // As limits count them.
-            Box::new(stored(exchange.messages.len().max(1) as u64)),
+            Box::new(stored(exchange.counted_messages() as u64)),
             Box::new(stored(exchange.bytes() as u64)),
             Box::new(self.body.as_str()),
             Box::new(cut.map(|cut| cut.profile.as_str())),
