@@ -63,7 +63,8 @@ pub(crate) struct Head {
     sums: [i64; 2],
 }
 
-/// Where the rows of functions that read have what both functions return. The first five are those of an exchange's row.
+/// Where the rows of functions that read have what both functions return. The first five are those of an exchange's
+/// row.
 mod column {
     pub(super) const SEQ: usize = 0;
     pub(super) const ID: usize = 1;
@@ -159,7 +160,8 @@ fn sum(before: [i64; 2], own: [i64; 2]) -> [i64; 2] {
     [before[0].saturating_add(own[0]), before[1].saturating_add(own[1])]
 }
 
-/// The compaction of a row, whose positions are those that its body says. Its window has an exchange of a log of that length.
+/// The compaction of a row, whose positions are those that its body says. Its window has an exchange of a log of that
+/// length.
 pub(crate) fn compaction(
     id: &ConversationId,
     len: u64,

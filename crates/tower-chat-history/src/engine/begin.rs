@@ -43,8 +43,8 @@ impl Engine {
         self.begin_releasing(input, || {}).await
     }
 
-    /// The same, for a caller that holds something of the model's service. `release` lets go of it before this call waits for
-    /// another call, a save or a summary: those may need it, or what needs it may have to wait for this call.
+    /// The same, for a caller that holds something of the model's service. `release` lets go of it before this call
+    /// waits for another call, a save or a summary: those may need it, or what needs it may have to wait for this call.
     pub(crate) async fn begin_releasing(
         &self,
         input: TurnInput,

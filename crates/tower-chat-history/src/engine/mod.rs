@@ -185,8 +185,9 @@ impl Engine {
         self.shared.in_flight.saved(conversation).await;
     }
 
-    /// Finishes every pending save and every summary under way, and waits for detached streams. Call it before the runtime shuts
-    /// down. It ends by itself, since all of these are bounded in time (see [`DetachLimits`](crate::DetachLimits)).
+    /// Finishes every pending save and every summary under way, and waits for detached streams. Call it before the
+    /// runtime shuts down. It ends by itself, since all of these are bounded in time (see
+    /// [`DetachLimits`](crate::DetachLimits)).
     ///
     /// Outside of a tokio runtime there is no clock: it then waits without a limit.
     ///

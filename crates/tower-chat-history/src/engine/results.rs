@@ -55,17 +55,17 @@ pub struct StoredResults {
 }
 
 impl Engine {
-    /// Stores tool results before the model is called: some of the calls are answered, others wait (for a person's approval,
-    /// or a job that runs for hours).
+    /// Stores tool results before the model is called: some of the calls are answered, others wait (for a person's
+    /// approval, or a job that runs for hours).
     ///
-    /// The results become an exchange of their own that [continues](Exchange::continues) the exchange with the calls. The next
-    /// [turn](Self::begin) brings the results that are still missing as its input; when all are stored, its input is empty.
-    /// Both hold at every door: a request without messages after its head is then legal. Until the model has answered,
-    /// a new question supersedes the calls that are still open, as ever. A caller that resends its list
-    /// ([`InputMode::Transcript`](crate::InputMode::Transcript)) sends all results of the round.
+    /// The results become an exchange of their own that [continues](Exchange::continues) the exchange with the calls.
+    /// The next [turn](Self::begin) brings the results that are still missing as its input; when all are stored, its
+    /// input is empty. Both hold at every door: a request without messages after its head is then legal. Until the
+    /// model has answered, a new question supersedes the calls that are still open, as ever. A caller that resends its
+    /// list ([`InputMode::Transcript`](crate::InputMode::Transcript)) sends all results of the round.
     ///
-    /// A result is stored only while its call is open, and of several processes that answer one call only one succeeds: the
-    /// append expects the log that the results were checked against, and they are checked anew if that has changed.
+    /// A result is stored only while its call is open, and of several processes that answer one call only one succeeds:
+    /// the append expects the log that the results were checked against, and they are checked anew if that has changed.
     /// Dropping the future before it is done leaves the results stored or not stored, never in part.
     ///
     /// ```
@@ -101,8 +101,8 @@ impl Engine {
     /// # Errors
     ///
     /// Nothing is stored when a message is no result or answers no open call ([`InputError`] in
-    /// [`StoreResultsError::Refused`]), when the history cannot be loaded, or when others change the conversation all the time.
-    /// After [`StoreResultsError::Save`] the outcome may be unknown; repeating it with the same [exchange
+    /// [`StoreResultsError::Refused`]), when the history cannot be loaded, or when others change the conversation all
+    /// the time. After [`StoreResultsError::Save`] the outcome may be unknown; repeating it with the same [exchange
     /// id](ToolResults::exchange) is safe.
     pub async fn store_results(&self, results: ToolResults) -> Result<StoredResults, StoreResultsError> {
         let ToolResults { conversation, exchange, results } = results;

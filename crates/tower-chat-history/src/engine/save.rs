@@ -87,7 +87,8 @@ impl Turn {
         Outcome::Stored { revision, seq, moved, incomplete }
     }
 
-    /// Whether an exchange that the store found in the log already is this one: an attempt whose answer was lost had stored it.
+    /// Whether an exchange that the store found in the log already is this one: an attempt whose answer was lost had
+    /// stored it.
     async fn is_own(&self, own: &Own, attempts: u32) -> bool {
         // Nobody else has a generated id. One attempt finds no other one of its own.
         if !self.has_caller_id() || attempts < 2 {
