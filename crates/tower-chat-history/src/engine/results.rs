@@ -8,7 +8,7 @@ use tower_chat_history_core::{
 };
 use tracing::{Instrument as _, Span};
 
-use super::{Engine, input::refuse_foreign, retention::Added};
+use super::{Engine, input::refuse_foreign, retention::Added, save::Own};
 use crate::{HistoryError, InputError, OpenCalls, SaveError, StoreResultsError, plan, telemetry::Saved};
 
 /// How often results are checked anew because the conversation changed between check and append.
@@ -138,7 +138,7 @@ impl Engine {
             exchange.continues = asked;
             let added = Added::of(&exchange);
             let append = Append::new(Expect::Exactly(window.revision), exchange);
-            match self.append_results(&conversation, append).await {
+            match self.append_results(&conversation, append, named).await {
                 Ok(stored) => {
                     let revision = self.retain(&conversation, &stored, added).await;
                     return Ok(StoredResults { revision, seq: stored.seq, duplicate: stored.duplicate, open });
@@ -162,16 +162,22 @@ impl Engine {
         })
     }
 
-    async fn append_results(&self, conversation: &ConversationId, append: Append) -> Result<Appended, SaveError> {
+    async fn append_results(
+        &self,
+        conversation: &ConversationId,
+        append: Append,
+        named: bool,
+    ) -> Result<Appended, SaveError> {
+        let own = Own::of(&append.exchange, named);
         let begun = Instant::now();
         let span = self.recorder().save(&Span::current(), append.exchange.messages.len());
         let mut attempts = 0;
-        let appended = self.append(conversation, append, &mut attempts).instrument(span.clone()).await;
-        // A repetition that finds its own first attempt has stored it.
-        let appended = appended.map(|mut stored| {
-            stored.duplicate &= attempts == 1;
-            stored
-        });
+        let mut appended = self.append(conversation, append, &mut attempts).instrument(span.clone()).await;
+        if let Ok(stored) = &mut appended
+            && stored.duplicate
+        {
+            stored.duplicate = !self.is_own(conversation, &own, attempts).await;
+        }
         let is_duplicate = appended.as_ref().is_ok_and(|stored| stored.duplicate);
         let took = begun.elapsed();
         let saved = Saved { appended: appended.as_ref(), is_duplicate, next: None, attempts, took };
