@@ -32,7 +32,7 @@ impl Engine {
                 Ok(Entered::First(permit)) => permit,
                 // The call ahead may be a stream that is complete but no longer polled: its save frees the queue, and
                 // only polling it here gets it done. So both are waited for at once.
-                Ok(Entered::Behind(place)) => {
+                Ok(Entered::Waiting(place)) => {
                     release();
                     let span = telemetry::wait(turn, WaitFor::Queue);
                     let permit = place.wait(queue, in_flight).instrument(span.clone()).await;
