@@ -53,18 +53,18 @@ impl From<StoreFailure> for StoreError {
 impl Engine {
     /// Returns what a call of the store says, if it does so within the [store
     /// timeout](crate::HistoryOptions::store_timeout).
-    pub(super) async fn guarded<T>(
+    pub(super) async fn bounded<T>(
         &self,
         call: impl Future<Output = Result<T, StoreError>>,
     ) -> Result<T, StoreFailure> {
-        timer::timeout(self.options().store_timeout, caught(call))
+        timer::timeout(self.options().store_timeout, without_panic(call))
             .await
             .unwrap_or_else(|after| Err(StoreFailure::Timeout(after)))
     }
 }
 
 /// Returns what a call of the store says, without a limit of time.
-pub(super) async fn caught<T>(call: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreFailure> {
+pub(super) async fn without_panic<T>(call: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreFailure> {
     match AssertUnwindSafe(call).catch_unwind().await {
         Ok(said) => said.map_err(StoreFailure::Store),
         Err(_) => Err(StoreFailure::Panicked),

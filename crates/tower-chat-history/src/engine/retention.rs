@@ -122,7 +122,7 @@ impl Engine {
     pub(super) async fn retain(&self, id: &ConversationId, stored: &Appended, added: Added) -> Revision {
         let retainer = self.shared.retainer.as_ref().filter(|retainer| retainer.is_due(id, stored, added));
         let Some(retainer) = retainer else { return stored.revision };
-        let pruned = self.guarded(retainer.prune(id, stored.revision.incarnation())).await;
+        let pruned = self.bounded(retainer.prune(id, stored.revision.incarnation())).await;
         pruned.unwrap_or_else(|error| {
             tracing::warn!(
                 error.type = error.kind(),

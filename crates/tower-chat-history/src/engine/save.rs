@@ -133,7 +133,7 @@ impl Engine {
         if !own.has_caller_id || attempts < 2 {
             return !own.has_caller_id;
         }
-        match self.guarded(self.store().load(conversation, self.window_or(Some(&own.id)))).await {
+        match self.bounded(self.store().load(conversation, self.window_or(Some(&own.id)))).await {
             Ok(Loaded::AlreadyRecorded(recorded)) => {
                 recorded.exchange.at == own.at && recorded.exchange.messages == own.messages
             }
@@ -143,7 +143,7 @@ impl Engine {
     }
 
     async fn append_once(&self, conversation: &ConversationId, append: Append) -> Result<Appended, SaveError> {
-        Ok(self.guarded(self.store().append(conversation, append)).await?)
+        Ok(self.bounded(self.store().append(conversation, append)).await?)
     }
 }
 

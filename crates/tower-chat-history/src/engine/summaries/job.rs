@@ -11,7 +11,7 @@ use tracing::{Instrument as _, Span};
 
 use crate::{
     Engine,
-    engine::{count::Counting, guard::caught, timer},
+    engine::{count::Counting, guard::without_panic, timer},
     error_chain::chain,
     plan::opens_turn,
     summary::{Rolled, Rolling, Summaries, SummaryCost, SummaryError, SummaryOutcome, SummaryReport},
@@ -165,7 +165,8 @@ impl Engine {
     ) -> Result<Rolled, Missing> {
         let (mut from, to) = (job.from(), job.cut.window_start);
         while from < to {
-            let page = caught(self.store().read(&job.conversation, from, PAGE)).await.map_err(StoreError::from)?;
+            let page =
+                without_panic(self.store().read(&job.conversation, from, PAGE)).await.map_err(StoreError::from)?;
             // After a deletion or a truncation these are other exchanges.
             if page.revision.is_none_or(|now| now.incarnation() != job.window.revision.incarnation()) {
                 return Err(StoreError::Gone.into());
@@ -201,7 +202,7 @@ impl Engine {
         let mut attempts = self.options().save_attempts;
         for _ in 0..MERGES {
             let compact = Compact { profile: self.options().profile.clone(), replaces, cut: cut.clone() };
-            let stored = self.guarded(self.store().compact(conversation, incarnation, compact)).await;
+            let stored = self.bounded(self.store().compact(conversation, incarnation, compact)).await;
             match stored.map_err(StoreError::from) {
                 Ok(CompactOutcome::Stored(_)) => return Ok(true),
                 Ok(CompactOutcome::Kept(stored)) => {

@@ -115,7 +115,7 @@ impl Engine {
 
     /// Returns the first exchange after `seq` that opens a turn, or `last`, which does.
     async fn opening_after(&self, conversation: &ConversationId, seq: Seq, last: Seq) -> Seq {
-        let Ok(page) = self.guarded(self.store().read(conversation, seq, PAGE)).await else { return last };
+        let Ok(page) = self.bounded(self.store().read(conversation, seq, PAGE)).await else { return last };
         let mut openings = page.exchanges.iter().filter(|recorded| recorded.exchange.opens_turn());
         openings.find(|recorded| recorded.seq > seq).map_or(last, |opening| opening.seq.min(last))
     }
