@@ -81,11 +81,11 @@ impl Compaction {
 pub struct Cut {
     /// The first exchange of the window. It always opens a turn.
     pub window_start: Seq,
-    /// Before this position, tool rounds (calls and their results) are left out of the window: those that stand before it together
-    /// with the message that follows them. A round at the end of the log is never left out.
+    /// Before this position, tool rounds (calls and their results) are left out of the window: those that stand before
+    /// it together with the message that follows them. A round at the end of the log is never left out.
     pub rounds_start: Seq,
-    /// Before this position, tool results are replaced by a placeholder: those of rounds that stand before it together with the
-    /// message that follows them.
+    /// Before this position, tool results are replaced by a placeholder: those of rounds that stand before it together
+    /// with the message that follows them.
     pub cleared_before: Seq,
     /// What stands for the exchanges before the window.
     #[serde(default, skip_serializing_if = "Option::is_none")]

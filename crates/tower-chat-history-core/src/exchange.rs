@@ -16,7 +16,8 @@ use crate::{
 ///
 /// Input without a reply is legal: an imported log may end with a question.
 ///
-/// `Debug` shows the id and sizes in one line, and in its alternate form (`{:#?}`) all fields. Neither shows message text.
+/// `Debug` shows the id and sizes in one line, and in its alternate form (`{:#?}`) all fields. Neither shows message
+/// text.
 #[derive(Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Exchange {
@@ -80,8 +81,9 @@ impl Exchange {
 
     /// Whether this exchange begins a turn (it answers no earlier exchange's calls). A window starts at an opening only.
     ///
-    /// Whatever calls are open before it, an opening closes. So an exchange of nothing but tool results and blank replies should
-    /// [continue](Self::continues) the one before it, as an [import](crate::Conversation::import) makes it do.
+    /// Whatever calls are open before it, an opening closes. So an exchange of nothing but tool results and blank
+    /// replies should [continue](Self::continues) the one before it, as an [import](crate::Conversation::import) makes
+    /// it do.
     #[must_use]
     pub const fn opens_turn(&self) -> bool {
         self.continues.is_none()
@@ -93,8 +95,15 @@ impl Exchange {
         self.messages.iter().map(Message::bytes).sum()
     }
 
-    /// Returns an estimate of the memory that this exchange takes behind an `Arc`, in bytes: its [messages](Message::memory),
-    /// its other fields, and a constant. A store or a cache that has a limit counts by it.
+    /// Returns how many messages this exchange counts as under a [limit](crate::LoadLimit): as many as it has, and 1 if
+    /// it has none. A store that keeps sums of messages sums these.
+    #[must_use]
+    pub fn counted_messages(&self) -> usize {
+        self.messages.len().max(1)
+    }
+
+    /// Returns an estimate of the memory that this exchange takes in an `Arc`, in bytes: its
+    /// [messages](Message::memory), its other fields, and a constant. A store or a cache that has a limit counts by it.
     #[must_use]
     pub fn memory(&self) -> usize {
         let messages: usize = self.messages.iter().map(Message::memory).sum();
@@ -147,8 +156,8 @@ impl Recorded {
         Self { seq, exchange: exchange.into() }
     }
 
-    /// Whether another exchange came between this one and the one it answers. That may also be an earlier attempt to answer it,
-    /// whose reply broke off, or results that were stored one by one.
+    /// Whether another exchange came between this one and the one it answers. That may also be an earlier attempt to
+    /// answer it, whose reply broke off, or results that were stored one by one.
     #[must_use]
     pub fn is_moved(&self) -> bool {
         self.exchange.continues.is_some_and(|seq| seq.next() != self.seq)

@@ -8,7 +8,7 @@ pub(crate) const fn block(bytes: usize) -> usize {
     if bytes == 0 { 0 } else { bytes.saturating_add(BLOCK) }
 }
 
-/// A block behind an `Arc`, with its two counters.
+/// A block in an `Arc`, with its two counters.
 pub(crate) const fn shared(bytes: usize) -> usize {
     block(bytes.saturating_add(2 * size_of::<usize>()))
 }

@@ -3,9 +3,9 @@
 //! Every store that writes bytes writes this form, so a log can move from one store to another. It is text: JSON columns
 //! of databases reorder keys and refuse `\u0000`.
 //!
-//! A record begins with the number of its version. Before release 0.1.0 a version changes in place. From 0.1.0 on it does not:
-//! another form gets the next number and a reader of its own, the readers of older versions stay, and so do the frozen samples
-//! of them in the tests.
+//! A record begins with the number of its version. Before release 0.1.0 a version changes in place. From 0.1.0 on it
+//! does not: another form gets the next number and a reader of its own, the readers of older versions stay, and so do
+//! the frozen samples of them in the tests.
 
 use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
 

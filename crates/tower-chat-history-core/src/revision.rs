@@ -64,8 +64,8 @@ pub struct Revision {
 }
 
 impl Revision {
-    /// The revision of a log in this incarnation whose next exchange gets the position `version`. The log begins at position
-    /// 0 unless it is said to [begin later](Self::beginning_at).
+    /// The revision of a log in this incarnation whose next exchange gets the position `version`. The log begins at
+    /// position 0 unless it is said to [begin later](Self::beginning_at).
     ///
     /// Without truncations, `version` is the number of appends to the log.
     #[must_use]
@@ -92,8 +92,9 @@ impl Revision {
         self.version
     }
 
-    /// The position that the log's next exchange gets. It is a part of the contract of every store: the newest exchange has
-    /// the position before it, and the log has the exchanges from [`first`](Self::first) on up to that one, without gaps.
+    /// The position that the log's next exchange gets. It is a part of the contract of every store: the newest exchange
+    /// has the position before it, and the log has the exchanges from [`first`](Self::first) on up to that one, without
+    /// gaps.
     #[must_use]
     pub const fn next(&self) -> Seq {
         Seq::new(self.version)

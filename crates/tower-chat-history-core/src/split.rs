@@ -35,8 +35,8 @@ pub(crate) fn exchanges(messages: Vec<Message>) -> Vec<Vec<Message>> {
 
 /// The end of a log, as far as it decides which turn an exchange after it belongs to.
 ///
-/// An exchange that opens a turn must close whatever is open before it: a window may start there, and what was open is then
-/// closed for good. So one that has nothing but tool results and blank replies belongs to the turn before it.
+/// An exchange that opens a turn must close whatever is open before it: a window may start there, and what was open is
+/// then closed for good. So one that has nothing but tool results and blank replies belongs to the turn before it.
 #[derive(Debug, Default)]
 pub(crate) struct Tail {
     round: Option<Round>,

@@ -229,7 +229,7 @@ impl<X: Sync> RecordResponse<CreateChatCompletionResponse> for OpenAi<X> {
         error_type(error)
     }
 
-    /// The first choice becomes history. A response without choices is handed on, and nothing is stored.
+    /// Stores the choice with the least index. A response without choices is handed on, and nothing is stored.
     async fn record(&self, response: CreateChatCompletionResponse, turn: Turn) -> Result<Self::Response, BoxError> {
         match from_typed::reply(&response) {
             Ok(reply) => turn.record(response, reply).await,

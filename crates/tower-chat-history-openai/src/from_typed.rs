@@ -3,7 +3,7 @@
 use async_openai::types::chat::{CompletionUsage, CreateChatCompletionResponse, FinishReason};
 use tower_chat_history::{BoxError, Message, Reply, Usage};
 
-/// The reply of a response: its first choice.
+/// The reply of a response: the choice with the least index.
 pub(crate) fn reply(response: &CreateChatCompletionResponse) -> Result<Reply, BoxError> {
     let mut reply = Reply::default();
     if let Some(choice) = response.choices.iter().min_by_key(|choice| choice.index) {

@@ -52,17 +52,18 @@
 //! | a message with a role the types do not know, a reply of which they carry nothing | nothing |
 //!
 //! [`TurnReport::downgraded`](tower_chat_history::TurnReport::downgraded) counts the messages this happened to. Of a
-//! response, async-openai itself drops what it does not know before history sees it. A stream with tool calls without an
-//! `index`, with custom tool calls, or with content in parts is an error in async-openai.
+//! response, async-openai itself drops what it does not know before history sees it. A stream with tool calls without
+//! an `index`, with custom tool calls, or with content in parts is an error in async-openai.
 //!
-//! **Do not use these types for reasoning models of other providers with tools.** With thinking and tools, DeepSeek wants
-//! `reasoning_content` back in the request that brings the tool results, and Gemini 3 wants the signature in a call's
-//! `extra_content` (documentation of November 2026). The types carry neither, so the second request of a tool round fails
-//! with status 400. OpenRouter's `reasoning_details` and vLLM's reasoning are lost in the same way. Use
+//! **Do not use these types for reasoning models of other providers with tools.** With thinking and tools, DeepSeek
+//! wants `reasoning_content` back in the request that brings the tool results, and Gemini 3 wants the signature in a
+//! call's `extra_content` (documentation of November 2026). The types carry neither, so the second request of a tool
+//! round fails with status 400. OpenRouter's `reasoning_details` and vLLM's reasoning are lost in the same way. Use
 #![cfg_attr(feature = "client", doc = "[the client integration](client)")]
 #![cfg_attr(not(feature = "client"), doc = "the client integration (feature `client`)")]
-//! for DeepSeek, Gemini, OpenRouter and vLLM: it keeps and sends every byte. A log that already has such fields, because the
-//! client integration wrote it, is sent without them; a warning is logged once a process if they stand beside tool calls.
+//! for DeepSeek, Gemini, OpenRouter and vLLM: it keeps and sends every byte. A log that already has such fields,
+//! because the client integration wrote it, is sent without them; a warning is logged once a process if they stand
+//! beside tool calls.
 
 mod adapter;
 #[cfg(feature = "client")]

@@ -7,8 +7,8 @@ use tower_chat_history::{Message, Recorded, adapt::to_json_response};
 use crate::to_typed::tool_call;
 
 /// Makes the response that a recorded exchange was, for a call that was answered before
-/// ([`AlreadyRecorded`](tower_chat_history::HistoryError::AlreadyRecorded)). `None` if the exchange has no reply: it was
-/// imported without one, or holds tool results alone.
+/// ([`AlreadyRecorded`](tower_chat_history::HistoryError::AlreadyRecorded)). `None` if the exchange has no reply: it
+/// was imported without one, or holds tool results alone.
 ///
 /// The response has one choice. `id` is the exchange's id, `created` the time at which it was made, in seconds since 1970.
 /// `model` (empty if it is not known), finish reason and usage are the recorded ones, as far as the types know them. What the

@@ -107,7 +107,8 @@ pub(crate) fn request_message(message: &Message) -> Converted {
 /// Fields that some providers want to see again with the tool calls that came with them.
 const REASONING: [&str; 3] = ["\"reasoning_content\"", "\"reasoning_details\"", "\"extra_content\""];
 
-/// Warns, once a process, that a message with tool calls is sent without the provider's reasoning, which some providers refuse.
+/// Warns, once a process, that a message with tool calls is sent without the provider's reasoning, which some providers
+/// refuse.
 pub(crate) fn warn_of_lost_reasoning(message: &Message) {
     static TOLD: AtomicBool = AtomicBool::new(false);
     if loses_reasoning(message) && !TOLD.swap(true, Ordering::Relaxed) {
@@ -118,8 +119,8 @@ pub(crate) fn warn_of_lost_reasoning(message: &Message) {
     }
 }
 
-/// Whether a message that is not carried whole has tool calls and such a field. A name between quotes that are not escaped is
-/// a key or a whole text, and the latter does no harm.
+/// Whether a message that is not carried whole has tool calls and such a field. A name between quotes that are not
+/// escaped is a key or a whole text, and the latter does no harm.
 fn loses_reasoning(message: &Message) -> bool {
     !message.tool_calls().is_empty() && REASONING.iter().any(|name| message.json().contains(name))
 }

@@ -34,11 +34,11 @@
 //!
 //! # What a call costs
 //!
-//! A load, an append (also with a compaction, repeated or refused), a compaction and a page are each one statement and one round
-//! trip, once the connection has prepared it. A deletion is two: it looks which life of the conversation it ends. What must be
-//! decided in one step is decided in functions that the
-//! migration installs. Appends to one conversation wait for one another, for the length of a statement; conversations do not,
-//! but for those of appends that share one (below). Truncating and pruning are transactions of a few statements more.
+//! A load, an append (also with a compaction, repeated or refused), a compaction and a page are each one statement and
+//! one round trip, once the connection has prepared it. A deletion is two: it looks which life of the conversation it
+//! ends. What must be decided in one step is decided in functions that the migration installs. Appends to one
+//! conversation wait for one another, for the length of a statement; conversations do not, but for those of appends
+//! that share one (below). Truncating and pruning are transactions of a few statements more.
 //!
 //! Loads and appends that find all connections in use wait for one together, and it serves up to 16 of them in one statement:
 //! the more a pool has to do, the less each costs. Appends of more than 64 KiB go by themselves. What goes wrong with one of
@@ -55,19 +55,20 @@
 //! first try stored, and reports it as that one would have; the same exchange in another call is a duplicate. A truncation
 //! whose commit was not answered is not repeated, since it would be refused, and so told apart from one that was not done.
 //!
-//! A call that was given up may still reach the server later, when the network or a frozen session held it back. Every call that
-//! removes or replaces something names the life of the conversation (its incarnation) that it is for, and does nothing in another
-//! one. An append that expects nothing, or no conversation ([`Expect::AnyOrCreate`](tower_chat_history_core::Expect), `Absent`),
-//! cannot be told from a new call: if it arrives after a deletion, it begins the conversation again with that one exchange.
+//! A call that was given up may still reach the server later, when the network or a frozen session held it back. Every
+//! call that removes or replaces something names the life of the conversation (its incarnation) that it is for, and
+//! does nothing in another one. An append that expects nothing, or no conversation
+//! ([`Expect::AnyOrCreate`](tower_chat_history_core::Expect), `Absent`), cannot be told from a new call: if it arrives
+//! after a deletion, it begins the conversation again with that one exchange.
 //!
-//! An append that carries a compaction stores its exchange also where the compaction that is stored cannot be read, or where the
-//! database refuses the new one for a reason that is no rule of compactions: the compaction is then reported as
-//! [`Kept(None)`](tower_chat_history_core::CompactOutcome::Kept).
+//! An append that carries a compaction stores its exchange also where the compaction that is stored cannot be read, or
+//! where the database refuses the new one for a reason that is no rule of compactions: the compaction is then reported
+//! as [`Kept(None)`](tower_chat_history_core::CompactOutcome::Kept).
 //!
-//! Rows that somebody else changed are an error, and never a wrong history. A load or a page compares each record's exchange id
-//! and sizes with its row, the sums in the rows with each other, and the conversation's counters with both; what contradicts
-//! another is [`Corrupt`](tower_chat_history_core::StoreError::Corrupt). A compaction whose positions are not those of its record,
-//! or whose window starts beyond the log, is
+//! Rows that somebody else changed are an error, and never a wrong history. A load or a page compares each record's
+//! exchange id and sizes with its row, the sums in the rows with each other, and the conversation's counters with both;
+//! what contradicts another is [`Corrupt`](tower_chat_history_core::StoreError::Corrupt). A compaction whose positions
+//! are not those of its record, or whose window starts beyond the log, is
 //! [`CorruptCompaction`](tower_chat_history_core::StoreError::CorruptCompaction).
 //!
 //! Nobody waits for ever. A conversation's row, or another replica's migration, is waited for for 10 seconds; a truncation,
@@ -75,9 +76,9 @@
 //! whether the other end is still there (`keepalives_idle`, `keepalives_interval` and `tcp_user_timeout` in the URL). A call
 //! that is not done after a minute has failed, and its connection is closed; opening a store likewise.
 //!
-//! Errors carry the SQLSTATE with its condition's name, and the names of table and constraint, never PostgreSQL's texts, which
-//! quote rows ([`PostgresError`]). Errors of the store's own pool name the server's hosts and ports, and the database when it is
-//! opened.
+//! Errors carry the SQLSTATE with its condition's name, and the names of table and constraint, never PostgreSQL's
+//! texts, which quote rows ([`PostgresError`]). Errors of the store's own pool name the server's hosts and ports, and
+//! the database when it is opened.
 //!
 //! # The schema
 //!
@@ -89,9 +90,9 @@
 //! While replicas are replaced, older ones go on, and may be started again, beside the schema of a newer version: each version says
 //! which is the oldest library that can use it.
 //!
-//! Where the application's role may not create anything, let another one open the store once, with each new version of this
-//! library, name that one in the application ([`PostgresOptions::schema_owner`]; a superuser need not be named), and give the
-//! application's role what it needs:
+//! Where the application's role may not create anything, let another one open the store once, with each new version of
+//! this library, name that one in the application ([`PostgresOptions::schema_owner`]; a superuser need not be named),
+//! and give the application's role what it needs:
 //!
 //! ```sql
 //! grant usage on schema chat_history to app;
@@ -104,16 +105,18 @@
 //!
 //! # Whom the store trusts
 //!
-//! **The owner of the schema is trusted with everything that the application's role may do.** An owner may drop a function of the
-//! schema and make another one in its place, which then runs with the rights of whoever calls it. So a schema that is there
-//! already is used only if it, the store's tables and the store's functions belong to the current role, to a role that it is a
-//! member of, to a superuser, or to the role that [`PostgresOptions::schema_owner`] names. Otherwise opening fails with
-//! [`OpenError::Owner`]. The schema `public` belongs to the owner of the database since PostgreSQL 15.
+//! **The owner of the schema is trusted with everything that the application's role may do.** An owner may drop a
+//! function of the schema and make another one in its place, which then runs with the rights of whoever calls it. So a
+//! schema that is there already is used only if it, the store's tables and the store's functions belong to the current
+//! role, to a role that it is a member of, to a superuser, or to the role that [`PostgresOptions::schema_owner`] names.
+//! Otherwise opening fails with [`OpenError::Owner`]. The schema `public` belongs to the owner of the database since
+//! PostgreSQL 15.
 //!
-//! A role that may create functions in the schema (`grant create on schema`, or the schema `public` up to PostgreSQL 14, where
-//! everybody may) does not get to see or to change anything by it: each argument of a call has the type that the store's function
-//! declares, so a function of the same name with other types is not called. It can make calls fail, by a function that PostgreSQL
-//! finds as good a match (`42725`, `ambiguous_function`). Do not grant that right to roles that you do not trust.
+//! A role that may create functions in the schema (`grant create on schema`, or the schema `public` up to PostgreSQL
+//! 14, where everybody may) does not get to see or to change anything by it: each argument of a call has the type that
+//! the store's function declares, so a function of the same name with other types is not called. It can make calls
+//! fail, by a function that PostgreSQL finds as good a match (`42725`, `ambiguous_function`). Do not grant that right
+//! to roles that you do not trust.
 //!
 //! # Settings
 //!

@@ -63,7 +63,8 @@ pub(crate) struct Head {
     sums: [i64; 2],
 }
 
-/// Where the rows of functions that read have what both functions return. The first five are those of an exchange's row.
+/// Where the rows of functions that read have what both functions return. The first five are those of an exchange's
+/// row.
 mod column {
     pub(super) const SEQ: usize = 0;
     pub(super) const ID: usize = 1;
@@ -140,7 +141,7 @@ fn decode(id: &ConversationId, head: Head, rows: &[Row], from: u64, to: u64) -> 
             row.try_get::<_, i64>(column::MESSAGES).map_err(unreadable)?,
             row.try_get(column::BYTES).map_err(unreadable)?,
         ];
-        let own = [stored(exchange.messages.len().max(1) as u64), stored(exchange.bytes() as u64)];
+        let own = [stored(exchange.counted_messages() as u64), stored(exchange.bytes() as u64)];
         if before.is_some_and(|before| sums != sum(before, own)) || expected + 1 == head.len && sums != head.sums {
             return Err(corrupt(Damaged::Counters.into()));
         }
@@ -159,7 +160,8 @@ fn sum(before: [i64; 2], own: [i64; 2]) -> [i64; 2] {
     [before[0].saturating_add(own[0]), before[1].saturating_add(own[1])]
 }
 
-/// The compaction of a row, whose positions are those that its body says. Its window has an exchange of a log of that length.
+/// The compaction of a row, whose positions are those that its body says. Its window has an exchange of a log of that
+/// length.
 pub(crate) fn compaction(
     id: &ConversationId,
     len: u64,

@@ -60,31 +60,33 @@ impl PostgresOptions {
         }
     }
 
-    /// The schema that all tables and functions are in, so that the store can share a database: 1 to 63 characters of a-z, 0-9
-    /// and _, not a digit or `pg_` first, and not `information_schema`. It is created if it is not there. The default is
-    /// `chat_history`.
+    /// The schema that all tables and functions are in, so that the store can share a database: 1 to 63 characters of
+    /// a-z, 0-9 and _, not a digit or `pg_` first, and not `information_schema`. It is created if it is not there. The
+    /// default is `chat_history`.
     ///
-    /// A schema that is there must belong to the current role, to a role that it is a member of, or to a superuser; or its owner
-    /// is [named](Self::schema_owner).
+    /// A schema that is there must belong to the current role, to a role that it is a member of, or to a superuser; or
+    /// its owner is [named](Self::schema_owner).
     #[must_use]
     pub fn schema(mut self, schema: impl Into<String>) -> Self {
         self.schema = schema.into();
         self
     }
 
-    /// Trusts the role of that name as the owner of the schema and of the store's tables and functions in it. It is needed where
-    /// another role than the application's, of which the application's is no member, creates them. The default is none.
+    /// Trusts the role of that name as the owner of the schema and of the store's tables and functions in it. It is
+    /// needed where another role than the application's, of which the application's is no member, creates them. The
+    /// default is none.
     ///
-    /// The owner is trusted with everything that the application's role may do, in this database and elsewhere on the server: the
-    /// owner of a schema may replace the functions in it, and they run with the rights of whoever calls them.
+    /// The owner is trusted with everything that the application's role may do, in this database and elsewhere on the
+    /// server: the owner of a schema may replace the functions in it, and they run with the rights of whoever calls
+    /// them.
     #[must_use]
     pub fn schema_owner(mut self, role: impl Into<String>) -> Self {
         self.schema_owner = Some(role.into());
         self
     }
 
-    /// Sets how many connections the store's own pool has at most: 1 to [`MAX_CONNECTIONS`](Self::MAX_CONNECTIONS). They are
-    /// made when they are needed. The default is 10.
+    /// Sets how many connections the store's own pool has at most: 1 to [`MAX_CONNECTIONS`](Self::MAX_CONNECTIONS).
+    /// They are made when they are needed. The default is 10.
     ///
     /// Few are enough: loads and appends for which none is free share the next one, in one statement.
     #[must_use]

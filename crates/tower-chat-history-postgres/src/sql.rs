@@ -11,8 +11,9 @@ pub(crate) struct Statement {
 
 /// A function of the schema: its name and the types of its parameters, a letter each (see [`types`]).
 ///
-/// Every argument of a call has the type that is declared, also one that is a constant. With an untyped `null` PostgreSQL would
-/// prefer a function of the same name that takes a text there, which anybody may have made who can create something in the schema.
+/// Every argument of a call has the type that is declared, also one that is a constant. With an untyped `null`
+/// PostgreSQL would prefer a function of the same name that takes a text there, which anybody may have made who can
+/// create something in the schema.
 pub(crate) type Function = (&'static str, &'static str);
 
 const LOAD: Function = ("load_1", "tttullltll");

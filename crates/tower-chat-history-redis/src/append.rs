@@ -35,7 +35,7 @@ pub(crate) async fn append(shared: &Shared, id: &ConversationId, append: Append)
     };
     let call = call.number(u64::from(exchange.opens_turn()));
     // As limits count them.
-    let call = call.number(exchange.messages.len().max(1) as u64).number(exchange.bytes() as u64);
+    let call = call.number(exchange.counted_messages() as u64).number(exchange.bytes() as u64);
     let call = call.text(&body).bytes(random.as_bytes()).text(&name);
     let call = match shared.options.expire_after {
         Some(time) => call.number(millis(time)),

@@ -44,8 +44,8 @@ fn tcp(options: &RedisOptions) -> TcpSettings {
     settings
 }
 
-/// How long a peer may be silent: twice as long as an answer may take, and no longer than the system can count, which is 31 bits of
-/// milliseconds. It refuses a longer time.
+/// How long a peer may be silent: twice as long as an answer may take, and no longer than the system can count, which
+/// is 31 bits of milliseconds. It refuses a longer time.
 #[cfg(target_os = "linux")]
 fn silence(response_timeout: Duration) -> Duration {
     const LONGEST: Duration = Duration::from_millis(i32::MAX as u64);

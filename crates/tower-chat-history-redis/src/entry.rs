@@ -49,7 +49,7 @@ impl<'a> Entry<'a> {
     pub(crate) fn is_of(&self, exchange: &Exchange) -> bool {
         self.id == exchange.id.as_str().as_bytes()
             && self.opens_turn == exchange.opens_turn()
-            && self.messages == exchange.messages.len().max(1) as u64
+            && self.messages == exchange.counted_messages() as u64
             && self.bytes == exchange.bytes() as u64
     }
 

@@ -32,8 +32,8 @@ pub enum ConnectError {
     /// The address is none, or the server could not be reached or refused the connection.
     #[error("the server{} could not be connected to", At(server.as_deref()))]
     Connect {
-        /// The hosts and ports that were tried, or the socket; `None` if the address cannot be read, or the connection is one
-        /// that was given.
+        /// The hosts and ports that were tried, or the socket; `None` if the address cannot be read, or the connection
+        /// is one that was given.
         server: Option<String>,
         /// What happened.
         source: BoxError,
@@ -148,8 +148,8 @@ impl fmt::Display for Failure {
             ErrorKind::Server(_) | ErrorKind::Extension => {
                 write!(f, "the server answered with the error {}", self.0.code().unwrap_or("unknown"))
             }
-            // These are made by the client and the system: there is nothing of a command in them. What the client adds to its own
-            // words may be a part of the address.
+            // These are made by the client and the system: there is nothing of a command in them. What the client adds
+            // to its own words may be a part of the address.
             ErrorKind::Io | ErrorKind::InvalidClientConfig | ErrorKind::ClusterConnectionNotFound => {
                 let shown = self.0.to_string();
                 let detail = self.0.detail().map(|detail| format!(": {detail}")).unwrap_or_default();

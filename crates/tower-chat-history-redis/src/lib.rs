@@ -50,10 +50,11 @@
 //! elements that somebody took out of a list or a hash are noticed by every call but a load that finds its window
 //! [unchanged](tower_chat_history_core::Loaded::Unchanged).
 //!
-//! What somebody else changed is noticed too. The state has a check sum, which every call compares. A load and a page compare
-//! each record with its entry in the index (the exchange's id, its number of messages, their bytes, and whether it opens a turn)
-//! and the entries' sums with each other and with the state: elements of the lists that stand in each other's place, or come from
-//! another conversation, are corrupt. Beyond the record's JSON itself, message texts have no check sum.
+//! What somebody else changed is noticed too. The state has a check sum, which every call compares. A load and a page
+//! compare each record with its entry in the index (the exchange's id, its number of messages, their bytes, and whether
+//! it opens a turn) and the entries' sums with each other and with the state: elements of the lists that stand in each
+//! other's place, or come from another conversation, are corrupt. Beyond the record's JSON itself, message texts have
+//! no check sum.
 //!
 //! A full server that evicts nothing refuses appends with [`Full`](tower_chat_history_core::StoreError::Full). Nothing is
 //! stored then; loading, deleting, truncating and pruning go on.
@@ -72,9 +73,10 @@
 //! - *(no ending)*, a hash: the state, which is one field (the layout's number, the incarnation, where the log begins and ends,
 //!   what its messages come to, and a check sum), and each profile's compaction.
 //! - `:log`, a **list** of the exchanges' records, as every store writes them.
-//! - `:index`, a list beside it: for each exchange its id, whether it opens a turn, and how many messages, bytes and turns stand
-//!   before it. (An exchange without messages counts as one message.) Where a limit lets a window start, or a prune the log, is a difference of such sums and found by halving; then
-//!   the window is taken out of the log in one piece. No record is touched that is not returned.
+//! - `:index`, a list beside it: for each exchange its id, whether it opens a turn, and how many messages, bytes and
+//!   turns stand before it. (An exchange without messages counts as one message.) Where a limit lets a window start, or
+//!   a prune the log, is a difference of such sums and found by halving; then the window is taken out of the log in one
+//!   piece. No record is touched that is not returned.
 //! - `:ids`, a hash from exchange id to position, which makes appends idempotent for as long as the log has the exchange.
 //!
 //! Why lists: both ends can be taken off in small steps, a window is one sequential read, and small records share blocks of 8
@@ -124,10 +126,11 @@
 //! A refused password does not pass by itself: the call fails when redis-rs has tried to connect seven times, in about a second, and
 //! later ones try again. Errors name the kind of a failure and never quote a server's message, which may quote a command.
 //!
-//! An append that carries a compaction stores its exchange also where the stored compaction cannot be read. The compaction is then
-//! reported as [`Kept(None)`](tower_chat_history_core::CompactOutcome::Kept).
+//! An append that carries a compaction stores its exchange also where the stored compaction cannot be read. The
+//! compaction is then reported as [`Kept(None)`](tower_chat_history_core::CompactOutcome::Kept).
 //!
-//! Errors of opening a store name the server's host and port, or its socket ([`ConnectError`]), and never the rest of the address.
+//! Errors of opening a store name the server's host and port, or its socket ([`ConnectError`]), and never the rest of
+//! the address.
 //!
 //! A future that is dropped leaves its script undone or done as a whole.
 //!
@@ -147,10 +150,10 @@
 //!
 //! # TLS
 //!
-//! `rediss://` addresses need this crate's feature `rustls` ([`ConnectError::NeedsTls`] without it), and the program a rustls crypto provider (rustls's feature `ring` or
-//! `aws_lc_rs`). The server's certificate must be for the address's host and signed by one of the system's roots, or by [those
-//! given](RedisOptions::root_certificates); a server that asks for one gets [the program's
-//! own](RedisOptions::client_certificate).
+//! `rediss://` addresses need this crate's feature `rustls` ([`ConnectError::NeedsTls`] without it), and the program a
+//! rustls crypto provider (rustls's feature `ring` or `aws_lc_rs`). The server's certificate must be for the address's
+//! host and signed by one of the system's roots, or by [those given](RedisOptions::root_certificates); a server that
+//! asks for one gets [the program's own](RedisOptions::client_certificate).
 
 mod append;
 mod call;

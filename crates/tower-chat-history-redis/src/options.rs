@@ -78,8 +78,8 @@ impl RedisOptions {
         self
     }
 
-    /// Sets how long the server may take to answer one command. On Linux the system gives a silent peer up after twice that time,
-    /// but after 24 days at most, which is what it can count. The default is two seconds.
+    /// Sets how long the server may take to answer one command. On Linux the system gives a silent peer up after twice
+    /// that time, but after 24 days at most, which is what it can count. The default is two seconds.
     #[must_use]
     pub const fn response_timeout(mut self, timeout: Duration) -> Self {
         self.response_timeout = timeout;

@@ -89,8 +89,8 @@ impl Reply {
             .map_err(|source| corrupt_compaction(id, profile, source))
     }
 
-    /// The records of exchanges that stand one after the other from a position on, then their index entries, and then the sums
-    /// at the end of a log of that length. Each must be of the exchange that the others are of.
+    /// The records of exchanges that stand one after the other from a position on, then their index entries, and then
+    /// the sums at the end of a log of that length. Each must be of the exchange that the others are of.
     pub(crate) fn exchanges(&mut self, id: &ConversationId, from: u64, len: u64) -> Result<Vec<Recorded>, StoreError> {
         let (records, entries) = (self.list()?, self.list()?);
         let end = Sums { messages: self.number()?, bytes: self.number()?, openings: self.number()? };

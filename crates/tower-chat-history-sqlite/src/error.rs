@@ -139,8 +139,9 @@ impl Closed {
     }
 }
 
-/// The database file was deleted, or another one took its place, while the store had it open: the source of the error of each
-/// call from then on ([`Backend`](StoreError::Backend)). What was acknowledged before is in the file that was there.
+/// The database file was deleted, or another one took its place, while the store had it open: the source of the error
+/// of each call from then on ([`Backend`](StoreError::Backend)). What was acknowledged before is in the file that was
+/// there.
 ///
 /// The store has to be opened again. It is noticed on Unix; other systems do not let an open file be replaced.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -199,8 +200,8 @@ pub(crate) fn is_lock(error: &rusqlite::Error) -> bool {
     )
 }
 
-/// Whether a page could not be read, or the file is malformed. SQLite says the same of both: a read that fails with EIO is
-/// "malformed" to it. So what could not be read is tried once more before it is taken for damaged.
+/// Whether a page could not be read, or the file is malformed. SQLite says the same of both: a read that fails with EIO
+/// is "malformed" to it. So what could not be read is tried once more before it is taken for damaged.
 pub(crate) fn is_unread(error: &rusqlite::Error) -> bool {
     matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase))
 }

@@ -78,8 +78,8 @@ impl<Q: Request> Job for Task<Q> {
     }
 
     fn run(&mut self, connection: &Connection, counters: &Counters) -> Ran {
-        // A panic ends this call, not the thread that all calls need. What it wrote is rolled back, and a request does not
-        // change as it runs.
+        // A panic ends this call, not the thread that all calls need. What it wrote is rolled back, and a request does
+        // not change as it runs.
         let run = AssertUnwindSafe(|| self.request.run(connection, counters));
         let (ran, result) = match catch_unwind(run) {
             Ok(Ok(answer)) => (Ran::Done, Ok(answer)),

@@ -45,19 +45,19 @@
 //!   plain file functions: closing such a handle drops the locks that this store holds. A file must not be open across a
 //!   `fork` either.
 //!
-//! A call that meets another process's lock waits for it up to the [busy timeout](SqliteOptions::busy_timeout), and fails with
-//! [`Unavailable`](tower_chat_history_core::StoreError::Unavailable) after that. The timeout is for each call, however many are
-//! queued.
+//! A call that meets another process's lock waits for it up to the [busy timeout](SqliteOptions::busy_timeout), and
+//! fails with [`Unavailable`](tower_chat_history_core::StoreError::Unavailable) after that. The timeout is for each
+//! call, however many are queued.
 //!
-//! A process that is stopped in the middle of a read (by a debugger, or by SIGSTOP) keeps the write-ahead log from being emptied:
-//! the log then grows by as much as is written, without bound, until that process goes on or ends. It is emptied by the first
-//! [checkpoint](SqliteStore::checkpoint) after that. Nothing is lost by it but disk space.
+//! A process that is stopped in the middle of a read (by a debugger, or by SIGSTOP) keeps the write-ahead log from
+//! being emptied: the log then grows by as much as is written, without bound, until that process goes on or ends. It is
+//! emptied by the first [checkpoint](SqliteStore::checkpoint) after that. Nothing is lost by it but disk space.
 //!
 //! # The file
 //!
-//! The path that is given is always the name of a file: SQLite's URIs (`file:chat.db?mode=ro`) are not understood. Who hands
-//! such a name to SQLite itself, as in `ATTACH` or `VACUUM INTO`, has to take care of that: a relative name that begins with
-//! `file:` is a URI there.
+//! The path that is given is always the name of a file: SQLite's URIs (`file:chat.db?mode=ro`) are not understood. Who
+//! hands such a name to SQLite itself, as in `ATTACH` or `VACUUM INTO`, has to take care of that: a relative name that
+//! begins with `file:` is a URI there.
 //!
 //! A file that cannot be written is refused when it is opened, and so is a file beside it that cannot be.
 //!
@@ -65,17 +65,19 @@
 //! is in use, run `VACUUM INTO 'copy.db'` on it with the `sqlite3` tool (3.51.3 or newer), or copy all files after
 //! [`close`](SqliteStore::close).
 //!
-//! Do not delete, rename, replace or truncate the file while it is open, and restore a backup only when all stores on it are closed
-//! and `chat.db-wal` is gone: SQLite would go on with the file that it opened, and would write what is left in an old `-wal` into
-//! the new file. On Unix the store compares the open file with the one at its path before each call and after each commit, and
-//! fails with [`Replaced`] where they differ. A file whose content is exchanged in place is not noticed by that.
+//! Do not delete, rename, replace or truncate the file while it is open, and restore a backup only when all stores on
+//! it are closed and `chat.db-wal` is gone: SQLite would go on with the file that it opened, and would write what is
+//! left in an old `-wal` into the new file. On Unix the store compares the open file with the one at its path before
+//! each call and after each commit, and fails with [`Replaced`] where they differ. A file whose content is exchanged in
+//! place is not noticed by that.
 //!
-//! SQLite says "malformed" of a file that is damaged, and of a page that the disk failed to read once. So a call that meets it is
-//! tried a second time at once, and fails with [`Backend`](tower_chat_history_core::StoreError::Backend) if it meets it again.
+//! SQLite says "malformed" of a file that is damaged, and of a page that the disk failed to read once. So a call that
+//! meets it is tried a second time at once, and fails with [`Backend`](tower_chat_history_core::StoreError::Backend) if
+//! it meets it again.
 //!
-//! What the rows say is checked against the records in them: numbers that cannot be, and a record that belongs to another exchange,
-//! are [`Corrupt`](tower_chat_history_core::StoreError::Corrupt) errors. Such a conversation can still be deleted. There is no
-//! checksum: a message whose text was changed by somebody else is not noticed.
+//! What the rows say is checked against the records in them: numbers that cannot be, and a record that belongs to
+//! another exchange, are [`Corrupt`](tower_chat_history_core::StoreError::Corrupt) errors. Such a conversation can
+//! still be deleted. There is no checksum: a message whose text was changed by somebody else is not noticed.
 //!
 //! Deleted text is overwritten in the database (`secure_delete`). The write-ahead log (`-wal`) may keep older pages until a
 //! checkpoint: [`SqliteStore::checkpoint`] makes one now, and closing the last connection to the file does so too. What a

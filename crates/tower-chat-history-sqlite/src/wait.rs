@@ -4,8 +4,9 @@ use std::time::{Duration, Instant};
 
 /// The waiting of one thread for a lock, and of the calls that are queued for that thread.
 ///
-/// The timeout is for each call and not for each try: a call that stands in the queue while the thread waits for another one waits
-/// with it. So a call waits from when it was queued, or from when the thread met the lock, whichever is later.
+/// The timeout is for each call and not for each try: a call that stands in the queue while the thread waits for
+/// another one waits with it. So a call waits from when it was queued, or from when the thread met the lock, whichever
+/// is later.
 #[derive(Debug)]
 pub(crate) struct LockWait {
     timeout: Duration,
@@ -18,7 +19,8 @@ impl LockWait {
         Self { timeout, since: None }
     }
 
-    /// When a call that was queued then is to fail if the lock is not had, seen from `now`. It is tried once in any case.
+    /// When a call that was queued then is to fail if the lock is not had, seen from `now`. It is tried once in any
+    /// case.
     pub(crate) fn deadline(&self, queued: Instant, now: Instant) -> Instant {
         self.since.map_or(now, |since| since.max(queued)) + self.timeout
     }

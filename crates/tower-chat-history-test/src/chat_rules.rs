@@ -12,7 +12,8 @@ use crate::ApiFailure;
 /// - There is at least one message.
 /// - A tool result answers a call of the assistant message right before it (or before results next to it), each call once.
 /// - Every call is answered directly after its message, before anything else is said; parallel calls in any order.
-/// - `tool_calls` is an array that is not empty, of objects with an id: a text that is not empty, as in each tool result.
+/// - `tool_calls` is an array that is not empty, of objects with an id: a text that is not empty, as in each tool
+///   result.
 /// - An assistant message has content, calls, a refusal or audio.
 ///
 /// ```

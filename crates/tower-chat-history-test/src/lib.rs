@@ -36,8 +36,9 @@
 //!
 //! # Time
 //!
-//! Delays are sleeps of tokio, so a paused clock makes tests of them fast: `#[tokio::test(start_paused = true)]`. It needs
-//! tokio's feature `test-util`, which this crate does not switch on: `cargo add --dev tokio --features macros,rt,test-util`.
+//! Delays are sleeps of tokio, so a paused clock makes tests of them fast: `#[tokio::test(start_paused = true)]`. It
+//! needs tokio's feature `test-util`, which this crate does not switch on: `cargo add --dev tokio --features
+//! macros,rt,test-util`.
 //!
 //! # Features
 //!

@@ -11,8 +11,8 @@ pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// A call that history kept from the model. Found by downcasting the service's [`BoxError`].
 ///
-/// The [cases](crate::cases#errors-over-http) have a table of HTTP statuses, and say when the same call may succeed if it is
-/// repeated.
+/// The [cases](crate::cases#errors-over-http) have a table of HTTP statuses, and say when the same call may succeed if
+/// it is repeated.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum HistoryError {
@@ -27,8 +27,8 @@ pub enum HistoryError {
     DoesNotFit(#[from] DoesNotFit),
     /// The exchange id is in the log already. The model is not called again; here is what it said.
     ///
-    /// The response that it was is made again by [`to_json_response`](crate::adapt::to_json_response), by `to_response` of the crate
-    /// `tower-chat-history-openai`, or from [`Reply::recorded`](crate::Reply::recorded).
+    /// The response that it was is made again by [`to_json_response`](crate::adapt::to_json_response), by `to_response`
+    /// of the crate `tower-chat-history-openai`, or from [`Reply::recorded`](crate::Reply::recorded).
     #[error("exchange {} is already recorded at position {}", .0.exchange.id, .0.seq)]
     AlreadyRecorded(Recorded),
     /// The history could not be loaded.
@@ -46,8 +46,8 @@ pub enum HistoryError {
     /// The calls before did not end in time.
     #[error("the conversation was busy for {} ms", .0.as_millis())]
     QueueTimeout(Duration),
-    /// A store timeout, a queue, summaries or an idle timeout of streams are set, and there is no tokio runtime to measure time
-    /// with.
+    /// A store timeout, a queue, summaries or an idle timeout of streams are set, and there is no tokio runtime to
+    /// measure time with.
     #[error(
         "a store timeout, a queue, summaries or a stream idle timeout need a tokio runtime: call from within one, or set none"
     )]
@@ -76,14 +76,15 @@ impl HistoryError {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InputError {
-    /// There is no message beside the head, and the log does not end with the results of all calls, which only the model has to
-    /// answer.
+    /// There is no message beside the head, and the log does not end with the results of all calls, which only the
+    /// model has to answer.
     #[error("there is no input message")]
     Empty,
-    /// The input has what the model said before: the caller resends the conversation, which would be sent and stored twice.
+    /// The input has what the model said before: the caller resends the conversation, which would be sent and stored
+    /// twice.
     ///
-    /// That is a reply (an assistant message without tool calls), or the calls that are open in the log. Calls of the caller's
-    /// own, with their results, are legal input.
+    /// That is a reply (an assistant message without tool calls), or the calls that are open in the log. Calls of the
+    /// caller's own, with their results, are legal input.
     #[error(
         "message {position} of the input is the assistant's: send only what is new; for callers that resend their list there is \
          InputMode::Transcript, and few-shot examples are counted as head by `preamble`"
@@ -174,8 +175,8 @@ impl SaveError {
     }
 }
 
-/// A stream that brought no item for as long as the [idle timeout](crate::HistoryOptions::stream_idle_timeout), and was ended
-/// before its reply was complete.
+/// A stream that brought no item for as long as the [idle timeout](crate::HistoryOptions::stream_idle_timeout), and was
+/// ended before its reply was complete.
 ///
 /// It is the stream's last item, as an error of the stream's own type: adapters for streams of any error type need
 /// `E: From<StreamStalled>`. [`BoxError`] and [`std::io::Error`] have that.

@@ -6,10 +6,12 @@ use tower_chat_history_core::StoreError;
 
 /// Shows an error and its sources, outermost first, joined by colons.
 ///
-/// It is for this library's own errors and those of stores, which by contract contain no message text, sources included.
-/// Errors of other user code (a summarizer, the model's service) may quote a request: they are told by a constant name.
+/// It is for this library's own errors and those of stores, which by contract contain no message text, sources
+/// included. Errors of other user code (a summarizer, the model's service) may quote a request: they are told by a
+/// constant name.
 ///
-/// Conversation ids are left out: logs and spans name conversations only if [`Telemetry`](crate::Telemetry) asks for that.
+/// Conversation ids are left out: logs and spans name conversations only if [`Telemetry`](crate::Telemetry) asks for
+/// that.
 pub(crate) fn chain<'a>(error: &'a (dyn Error + 'static)) -> impl fmt::Display + 'a {
     Chain(error)
 }

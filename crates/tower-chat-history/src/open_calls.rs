@@ -8,14 +8,15 @@ use crate::View;
 /// What of a [`Conversation`] is said by the [view](crate::view), and not by the log alone.
 #[async_trait]
 pub trait ConversationExt {
-    /// Returns the tool calls of the log's last round that have no result yet, in order, with their ids, names and arguments:
-    /// those that the next call must bring results for. Empty when nothing is open, or when there is no such conversation.
+    /// Returns the tool calls of the log's last round that have no result yet, in order, with their ids, names and
+    /// arguments: those that the next call must bring results for. Empty when nothing is open, or when there is no such
+    /// conversation.
     ///
-    /// They are the calls that the [view](crate::View) of the log has [open](crate::View::open), also where results were stored
-    /// one by one. What this reads depends on the size of the newest turn, and not on the log's.
+    /// They are the calls that the [view](crate::View) of the log has [open](crate::View::open), also where results
+    /// were stored one by one. What this reads depends on the size of the newest turn, and not on the log's.
     ///
-    /// Only what is stored counts. Where an engine of this process serves the conversation, let it finish its saves first
-    /// ([`Engine::saved`](crate::Engine::saved)).
+    /// Only what is stored counts. Where an engine of this process serves the conversation, let it finish its saves
+    /// first ([`Engine::saved`](crate::Engine::saved)).
     ///
     /// ```
     /// use tower_chat_history::{ConversationExt as _, ConversationId, HistoryStore, HistoryStoreExt as _, StoreError};

@@ -89,8 +89,8 @@ impl HistoryOptions {
         self
     }
 
-    /// Sets what a call does that resends something else than the log has ([`InputMode::Transcript`](crate::InputMode::Transcript)).
-    /// The default is [`OnTranscriptMismatch::Fail`].
+    /// Sets what a call does that resends something else than the log has
+    /// ([`InputMode::Transcript`](crate::InputMode::Transcript)). The default is [`OnTranscriptMismatch::Fail`].
     #[must_use]
     pub const fn on_transcript_mismatch(mut self, policy: OnTranscriptMismatch) -> Self {
         self.on_transcript_mismatch = policy;
@@ -118,21 +118,23 @@ impl HistoryOptions {
         self
     }
 
-    /// Sets how many streams are read on without their callers, and how long, under [`OnInterruption::Detach`]. The default is
-    /// [`DetachLimits::default`].
+    /// Sets how many streams are read on without their callers, and how long, under [`OnInterruption::Detach`]. The
+    /// default is [`DetachLimits::default`].
     #[must_use]
     pub const fn detach_limits(mut self, limits: DetachLimits) -> Self {
         self.detach_limits = limits;
         self
     }
 
-    /// Sets how long a stream may be waited for while it brings no item, from its beginning and after each item; `None` waits
-    /// forever. Time in which nobody reads the stream does not count, but for an eighth of the limit. The default is `None`.
+    /// Sets how long a stream may be waited for while it brings no item, from its beginning and after each item; `None`
+    /// waits forever. Time in which nobody reads the stream does not count, but for an eighth of the limit. The default
+    /// is `None`.
     ///
-    /// A stream that brings nothing for that long is ended, and its connection dropped. Where its reply was not complete, the
-    /// caller gets one more item, an error made of [`StreamStalled`](crate::StreamStalled), and the exchange is treated by
-    /// [`OnInterruption`]; without text to keep the report says [`NotStored::Stalled`](crate::NotStored::Stalled). Where every
-    /// choice had ended, the stream just ends and the exchange is stored.
+    /// A stream that brings nothing for that long is ended, and its connection dropped. Where its reply was not
+    /// complete, the caller gets one more item, an error made of [`StreamStalled`](crate::StreamStalled), and the
+    /// exchange is treated by [`OnInterruption`]; without text to keep the report says
+    /// [`NotStored::Stalled`](crate::NotStored::Stalled). Where every choice had ended, the stream just ends and the
+    /// exchange is stored.
     ///
     /// A timeout inside of the layer (`tower`'s `Timeout`) bounds a stream's beginning alone.
     #[must_use]
@@ -162,8 +164,9 @@ impl HistoryOptions {
         self
     }
 
-    /// How often a save is tried when the store is not available, panics, or does not answer in time; 0 counts as 1. The default
-    /// is 3, with 50 and 100 milliseconds in between (none outside of a tokio runtime). Every attempt carries the same exchange id, so none stores twice.
+    /// How often a save is tried when the store is not available, panics, or does not answer in time; 0 counts as 1.
+    /// The default is 3, with 50 and 100 milliseconds in between (none outside of a tokio runtime). Every attempt
+    /// carries the same exchange id, so none stores twice.
     #[must_use]
     pub const fn save_attempts(mut self, attempts: u32) -> Self {
         self.save_attempts = attempts;

@@ -60,8 +60,9 @@ pub enum OnTranscriptMismatch {
     /// It fails with [`HistoryError::Transcript`](crate::HistoryError::Transcript) before the model is called.
     #[default]
     Fail,
-    /// The log stands: the call goes on with its new input alone (what comes after the last assistant message), and what it
-    /// resends is ignored. [`TurnReport::transcript_mismatch`](crate::TurnReport::transcript_mismatch) says that it happened.
+    /// The log stands: the call goes on with its new input alone (what comes after the last assistant message), and
+    /// what it resends is ignored. [`TurnReport::transcript_mismatch`](crate::TurnReport::transcript_mismatch) says
+    /// that it happened.
     TrustLog,
 }
 
@@ -92,16 +93,16 @@ pub enum OnSaveFailure {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OnInterruption {
-    /// Nothing is stored: the conversation is as it was before the call. So a caller who leaves in the middle of a stream loses
-    /// question and answer.
+    /// Nothing is stored: the conversation is as it was before the call. So a caller who leaves in the middle of a
+    /// stream loses question and answer.
     #[default]
     Discard,
     /// The input and the text so far are stored, marked [`incomplete`](crate::Exchange::incomplete). Half tool calls are
     /// not. Without any text nothing is stored.
     ///
-    /// Repeating the call asks the model again: the caller's exchange id stays free, tool results may be sent again (the
-    /// attempt is then left out of what is sent), and a caller that resends its list may have the text in it or not. A
-    /// question that is asked again stands in the conversation twice, with the text between.
+    /// Repeating the call asks the model again: the caller's exchange id stays free, tool results may be sent again
+    /// (the attempt is then left out of what is sent), and a caller that resends its list may have the text in it or
+    /// not. A question that is asked again stands in the conversation twice, with the text between.
     KeepText,
     /// A stream that the caller drops is read to its end in the background and stored like any other, within
     /// [limits](DetachLimits). One that fails or ends early is discarded, and so is one beyond the limits.
@@ -118,11 +119,11 @@ pub enum OnInterruption {
 pub struct DetachLimits {
     /// The number of streams at one time, of all conversations together. The default is 1,024.
     pub max_streams: usize,
-    /// The number of streams at one time of one conversation, so that no conversation takes the places of all others. The
-    /// default is 4.
+    /// The number of streams at one time of one conversation, so that no conversation takes the places of all others.
+    /// The default is 4.
     pub max_per_conversation: usize,
-    /// How long a stream is read on at most, measured from when its caller left; `None` is without a limit. Outside of a tokio
-    /// runtime there is no clock and no limit. The default is 10 minutes.
+    /// How long a stream is read on at most, measured from when its caller left; `None` is without a limit. Outside of
+    /// a tokio runtime there is no clock and no limit. The default is 10 minutes.
     pub timeout: Option<Duration>,
 }
 

@@ -5,10 +5,10 @@
 //! reading it, or drops it. The stream's end (or its last item, where callers let go of the stream on seeing it) is held
 //! until the exchange is stored, so a caller that has read to the end can ask again at once.
 //!
-//! Anything less is an interruption: the stream ends without a finish reason (all that one sees of a connection that was
-//! cut), an item is an error, no item comes for as long as the
-//! [idle timeout](crate::HistoryOptions::stream_idle_timeout), or the caller drops it. [`OnInterruption`] says what then becomes
-//! of the exchange.
+//! Anything less is an interruption: the stream ends without a finish reason (all that one sees of a connection that
+//! was cut), an item is an error, no item comes for as long as the [idle
+//! timeout](crate::HistoryOptions::stream_idle_timeout), or the caller drops it. [`OnInterruption`] says what then
+//! becomes of the exchange.
 
 use std::{
     fmt, mem,
@@ -94,8 +94,9 @@ impl<T: Send + 'static, E: Send + 'static> RecordedStream<T, E> {
         Self { recording: Some(recording), held: None, is_stalled: false }
     }
 
-    /// Whether the stream was ended since it brought no item for as long as the
-    /// [idle timeout](crate::HistoryOptions::stream_idle_timeout). Where its reply was not complete, its last item is an error.
+    /// Whether the stream was ended since it brought no item for as long as the [idle
+    /// timeout](crate::HistoryOptions::stream_idle_timeout). Where its reply was not complete, its last item is an
+    /// error.
     #[must_use]
     pub const fn is_stalled(&self) -> bool {
         self.is_stalled
@@ -136,7 +137,8 @@ impl<T: Send + 'static, E: Send + 'static> Recording<T, E> {
         Poll::Ready(item)
     }
 
-    /// What is left to do of a stream that brings nothing any more. Returns its last item, if its reply is not complete.
+    /// What is left to do of a stream that brings nothing any more. Returns its last item, if its reply is not
+    /// complete.
     fn stall(&mut self, after: Duration) -> Option<Result<T, E>> {
         // Whoever sends it need not go on.
         self.stream = stream::empty().boxed();
@@ -222,8 +224,8 @@ impl<T: Send + 'static, E: Send + 'static> Recording<T, E> {
         }
     }
 
-    /// Returns the engine with which it is to go on without the caller, until its reply is complete. A stream that is dropped in
-    /// the background, as its runtime shuts down, is not detached once more.
+    /// Returns the engine with which it is to go on without the caller, until its reply is complete. A stream that is
+    /// dropped in the background, as its runtime shuts down, is not detached once more.
     fn detaches(&self) -> Option<(Engine, Option<Detached>)> {
         let Phase::Open { turn, broken: false } = &self.phase else { return None };
         let engine = turn.engine();

@@ -8,8 +8,8 @@
 //! - a tool result that answers one of its open calls passes; any other (late, repeated, orphaned) is left out;
 //! - any other message first closes the open calls, each with a constant result that says it was abandoned;
 //! - a reply that says nothing is left out;
-//! - an entry of `tool_calls` that no result can answer (without an id, or no object) is left out, and with the last one the
-//!   list. Text beside it stays, and a result that was meant for it is an orphan.
+//! - an entry of `tool_calls` that no result can answer (without an id, or no object) is left out, and with the last
+//!   one the list. Text beside it stays, and a result that was meant for it is an orphan.
 //!
 //! So the view of a longer log begins with the view of the shorter one, byte for byte, and what a provider has cached of
 //! a prompt stays valid. A repair that looks at the whole log would change bytes that were already sent.
@@ -27,10 +27,10 @@
 //! # Repeated calls
 //!
 //! A log is pushed exchange by exchange ([`View::push_exchange`]). Then one thing more is seen: an exchange whose reply
-//! [broke off](Exchange::incomplete) after tool results, or one that has nothing but tool results, *gives way* to the next
-//! exchange if that one answers the same calls again. This is what an interrupted call and its repetition leave in the log. The
-//! prompt of the repetition had the round without the first attempt, and so has the view. If anything else comes next, the
-//! text and the results stay.
+//! [broke off](Exchange::incomplete) after tool results, or one that has nothing but tool results, *gives way* to the
+//! next exchange if that one answers the same calls again. This is what an interrupted call and its repetition leave in
+//! the log. The prompt of the repetition had the round without the first attempt, and so has the view. If anything else
+//! comes next, the text and the results stay.
 
 use tower_chat_history_core::{Exchange, Message, Role, Seq};
 
@@ -87,8 +87,8 @@ impl View {
         self.push_exchange_with(exchange, |_, _| {});
     }
 
-    /// The same; after each message, `pushed` is told how many messages there were before it. They may be fewer than there
-    /// were when this was called.
+    /// The same; after each message, `pushed` is told how many messages there were before it. They may be fewer than
+    /// there were when this was called.
     pub(crate) fn push_exchange_with(&mut self, exchange: &Exchange, mut pushed: impl FnMut(&Self, usize)) {
         self.make_way(&exchange.messages, |continues| {
             exchange.messages.first().is_some_and(|first| *first.role() == Role::Assistant)
@@ -110,8 +110,8 @@ impl View {
         self.make_way(input, |_| input.is_empty());
     }
 
-    /// Goes back to before the attempt that the next messages repeat, if they do. `asks_again` tells whether they repeat a call
-    /// that had no input, of an exchange that continues the given one.
+    /// Goes back to before the attempt that the next messages repeat, if they do. `asks_again` tells whether they
+    /// repeat a call that had no input, of an exchange that continues the given one.
     fn make_way(&mut self, next: &[Message], asks_again: impl Fn(Option<Seq>) -> bool) {
         let (asked, partial) = match &self.newest {
             Newest::Settled => return,
@@ -176,8 +176,8 @@ impl View {
         &self.open
     }
 
-    /// Whether all calls of the newest round have their results and the model has said nothing after them: its reply is what is
-    /// missing. A [call](crate::TurnInput) then needs no input.
+    /// Whether all calls of the newest round have their results and the model has said nothing after them: its reply is
+    /// what is missing. A [call](crate::TurnInput) then needs no input.
     #[must_use]
     pub const fn awaits_reply(&self) -> bool {
         matches!(self.newest, Newest::Round { .. }) && self.open.is_empty()

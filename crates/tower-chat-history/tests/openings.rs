@@ -5,18 +5,11 @@
 mod support;
 
 use proptest::prelude::*;
-use serde_json::{Value, json};
-use support::{id, texts};
+use support::{calls, id, texts};
 use tower_chat_history::{
     Engine, HistoryError, HistoryOptions, HistoryStoreExt as _, LoadLimit, MemoryStore, Message, Reply, Seq, TurnInput,
     View, budget::Marks,
 };
-
-fn calls(ids: &[&str]) -> Message {
-    let call = |id: &&str| json!({"id": id, "type": "function", "function": {"name": "f", "arguments": "{}"}});
-    let calls: Vec<Value> = ids.iter().map(call).collect();
-    Message::try_from(json!({"role": "assistant", "content": null, "tool_calls": calls})).unwrap()
-}
 
 fn engine(store: &MemoryStore) -> Engine {
     let options = HistoryOptions::new().load_limit(LoadLimit::new(2, 1 << 20).unwrap()).marks(Marks::last_turns(1));

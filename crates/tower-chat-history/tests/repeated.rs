@@ -6,7 +6,7 @@ mod support;
 
 use futures_util::{StreamExt as _, stream};
 use serde_json::{Value, json};
-use support::{id, texts};
+use support::{calls, id, texts};
 use tower::{Layer as _, ServiceExt as _, service_fn};
 use tower_chat_history::{
     BoxError, ChatHistoryLayer, Engine, ExchangeId, HistoryError, HistoryOptions, HistoryStoreExt as _, InConversation,
@@ -14,12 +14,6 @@ use tower_chat_history::{
 };
 
 type Chunks = stream::BoxStream<'static, Result<Value, BoxError>>;
-
-fn calls(ids: &[&str]) -> Message {
-    let call = |id: &&str| json!({"id": id, "type": "function", "function": {"name": "f", "arguments": "{}"}});
-    let calls: Vec<Value> = ids.iter().map(call).collect();
-    Message::try_from(json!({"role": "assistant", "content": null, "tool_calls": calls})).unwrap()
-}
 
 fn keeping_text() -> HistoryOptions {
     HistoryOptions::new().on_interruption(OnInterruption::KeepText)

@@ -5,18 +5,13 @@
 mod support;
 
 use serde_json::{Value, json};
-use support::id;
+use support::{calls, id};
 use tower::{Layer as _, Service as _, ServiceExt as _, service_fn};
 use tower_chat_history::{
     BoxError, ChatHistoryLayer, Engine, HistoryError, HistoryStoreExt as _, InConversation, InputError, InputMode,
     MemoryStore, Message, Reply, TurnInput,
     adapt::{Custom, Json},
 };
-
-fn calls(id: &str) -> Message {
-    let call = json!({"id": id, "type": "function", "function": {"name": "f", "arguments": "{}"}});
-    Message::try_from(json!({"role": "assistant", "content": null, "tool_calls": [call]})).unwrap()
-}
 
 async fn refused(engine: &Engine, input: &[Message]) -> InputError {
     match engine.begin(TurnInput::new(id(), input.to_vec())).await {
@@ -73,8 +68,8 @@ async fn json_and_custom_adapters_refuse_a_resent_list_unless_it_is_expected() {
 async fn open_calls_that_an_agent_resends_with_their_results_are_refused() {
     let engine = Engine::new(MemoryStore::new());
     let turn = engine.begin(TurnInput::new(id(), [Message::user("u0")])).await.unwrap();
-    turn.commit(Reply::new(calls("x"))).await.unwrap();
-    let list = [Message::user("u0"), calls("x"), Message::tool("x", "r")];
+    turn.commit(Reply::new(calls(&["x"]))).await.unwrap();
+    let list = [Message::user("u0"), calls(&["x"]), Message::tool("x", "r")];
     assert_eq!(refused(&engine, &list).await, InputError::Resent { position: 1 });
     assert!(engine.begin(TurnInput::new(id(), list[2..].to_vec())).await.is_ok());
 }
@@ -82,7 +77,7 @@ async fn open_calls_that_an_agent_resends_with_their_results_are_refused() {
 #[tokio::test]
 async fn a_whole_round_of_the_callers_own_is_input() {
     let engine = Engine::new(MemoryStore::new());
-    let round = [Message::user("u0"), calls("own"), Message::tool("own", "r"), Message::user("and?")];
+    let round = [Message::user("u0"), calls(&["own"]), Message::tool("own", "r"), Message::user("and?")];
     let turn = engine.begin(TurnInput::new(id(), round.clone())).await.unwrap();
     assert_eq!(turn.context(), round);
 }

@@ -7,7 +7,7 @@ mod support;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use support::{id, texts};
+use support::{calls, id, texts};
 use tower::{Layer as _, Service as _, ServiceExt as _, service_fn};
 use tower_chat_history::{
     BoxError, ChatHistoryLayer, ContextBudget, Engine, ExchangeId, HistoryError, HistoryOptions, HistoryStoreExt as _,
@@ -17,12 +17,6 @@ use tower_chat_history::{
     budget::ClearResults,
 };
 use tower_chat_history_test::{Fault, FaultStore, Op};
-
-fn calls(ids: &[&str]) -> Message {
-    let call = |id: &&str| json!({"id": id, "type": "function", "function": {"name": "f", "arguments": "{}"}});
-    let calls: Vec<Value> = ids.iter().map(call).collect();
-    Message::try_from(json!({"role": "assistant", "content": null, "tool_calls": calls})).unwrap()
-}
 
 fn result(id: &str) -> Message {
     Message::tool(id, format!("r{id}"))

@@ -8,7 +8,7 @@ use futures_util::{StreamExt as _, stream, stream::BoxStream};
 use serde_json::{Value, json};
 use tower::{ServiceBuilder, ServiceExt as _, service_fn};
 use tower_chat_history::{
-    BoxError, ChatHistoryLayer, ConversationId, HistoryStoreExt as _, InConversation, InputMode, MemoryStore, Message,
+    BoxError, ChatHistoryLayer, HistoryStoreExt as _, InConversation, InputMode, MemoryStore, Message,
     adapt::{Custom, Json, JsonRequestError},
     nested,
     summary::{Summarizer as _, SummaryRequest, json_summarizer},
@@ -18,7 +18,7 @@ use tower_chat_history_test::{MockLlm, Reply};
 
 use super::{
     Case, block_on,
-    texts::{LEVELS, lists, log, value},
+    texts::{LEVELS, deep_store, id, lists, value},
 };
 
 pub(crate) const CASES: &[Case] = &[
@@ -32,16 +32,6 @@ pub(crate) const CASES: &[Case] = &[
     ("a_typed_request_is_refused", a_typed_request_is_refused),
     ("a_log_is_sent_in_async_openai_s_types", a_log_is_sent_in_async_openai_s_types),
 ];
-
-fn id() -> ConversationId {
-    ConversationId::new(["deep"]).unwrap()
-}
-
-async fn deep_store() -> MemoryStore {
-    let store = MemoryStore::new();
-    store.conversation(&id()).import(log().into_iter().flat_map(|exchange| exchange.messages)).await.unwrap();
-    store
-}
 
 fn asks(content: Value) -> Value {
     let message = [("role".to_owned(), Value::from("user")), ("content".to_owned(), content)];

@@ -5,12 +5,12 @@ use std::sync::{Arc, Mutex};
 use async_openai::{error::OpenAIError, middleware::HttpRequestFactory};
 use reqwest::{Method, Request, Response};
 use tower::{ServiceBuilder, ServiceExt as _, service_fn};
-use tower_chat_history::{ConversationId, HistoryStoreExt as _, InputMode, MemoryStore};
+use tower_chat_history::{InputMode, MemoryStore};
 use tower_chat_history_openai::client::{CONVERSATION_ID, OpenAiHistory, openai_error};
 
 use super::{
     Case, block_on,
-    texts::{LEVELS, lists, log, texts},
+    texts::{LEVELS, deep_store, id, lists, texts},
 };
 
 pub(crate) const CASES: &[Case] = &[
@@ -19,16 +19,6 @@ pub(crate) const CASES: &[Case] = &[
     ("answers_are_read", answers_are_read),
     ("streams_are_folded", streams_are_folded),
 ];
-
-fn id() -> ConversationId {
-    ConversationId::new(["deep"]).unwrap()
-}
-
-async fn deep_store() -> MemoryStore {
-    let store = MemoryStore::new();
-    store.conversation(&id()).import(log().into_iter().flat_map(|exchange| exchange.messages)).await.unwrap();
-    store
-}
 
 /// Sends a body, and returns what was sent and what came back.
 async fn call(

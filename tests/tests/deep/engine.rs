@@ -2,8 +2,8 @@
 
 use async_trait::async_trait;
 use tower_chat_history::{
-    BoxError, ContextBudget, ConversationId, Engine, HistoryOptions, HistoryStoreExt as _, MemoryStore, Message, Reply,
-    Summaries, Summarizer, TurnInput,
+    BoxError, ContextBudget, Engine, HistoryOptions, HistoryStoreExt as _, Message, Reply, Summaries, Summarizer,
+    TurnInput,
     budget::ClearResults,
     summary::{SummarizeWhen, Summarized, SummaryFormat, SummaryPrompt, SummaryRequest},
     tokens::LangChainEstimate,
@@ -11,7 +11,7 @@ use tower_chat_history::{
 
 use super::{
     Case, block_on,
-    texts::{LEVELS, lists, log, messages, round, texts},
+    texts::{LEVELS, deep_store, id, lists, log, messages, round, texts},
 };
 
 pub(crate) const CASES: &[Case] = &[
@@ -32,16 +32,11 @@ pub(crate) const CASES: &[Case] = &[
     ("a_summary_s_prompt_is_written", a_summary_s_prompt_is_written),
 ];
 
-fn id() -> ConversationId {
-    ConversationId::new(["deep"]).unwrap()
-}
-
 /// Turns on a log that has every kind of message, and that add every kind to it.
 fn turns(options: HistoryOptions) {
     block_on(async {
-        let store = MemoryStore::new();
+        let store = deep_store().await;
         let engine = Engine::with_options(store.clone(), options);
-        store.conversation(&id()).import(log().into_iter().flat_map(|exchange| exchange.messages)).await.unwrap();
         let [asks, result] = round();
         for message in messages() {
             let mut input = TurnInput::new(id(), [Message::user("go")]);

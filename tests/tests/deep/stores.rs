@@ -1,13 +1,13 @@
 //! Stores, and the addresses that they are opened by.
 
-use tower_chat_history::{Append, CachedStore, ConversationId, Expect, HistoryStore, Load, Loaded, MemoryStore, Seq};
+use tower_chat_history::{Append, CachedStore, Expect, HistoryStore, Load, Loaded, MemoryStore, Seq};
 use tower_chat_history_postgres::PostgresStore;
 use tower_chat_history_redis::RedisStore;
 use tower_chat_history_sqlite::SqliteStore;
 
 use super::{
     Case, block_on,
-    texts::{log, texts},
+    texts::{id, log, texts},
 };
 
 pub(crate) const CASES: &[Case] = &[
@@ -18,7 +18,7 @@ pub(crate) const CASES: &[Case] = &[
 ];
 
 async fn keeps_a_log(store: &impl HistoryStore) {
-    let (id, log) = (ConversationId::new(["deep"]).unwrap(), log());
+    let (id, log) = (id(), log());
     for exchange in &log {
         store.append(&id, Append::new(Expect::AnyOrCreate, exchange.clone())).await.unwrap();
     }

@@ -1,7 +1,7 @@
 //! Texts and values of many levels.
 
 use serde_json::{Value, json};
-use tower_chat_history::{Exchange, ExchangeId, Message};
+use tower_chat_history::{ConversationId, Exchange, ExchangeId, HistoryStoreExt as _, MemoryStore, Message};
 
 pub(crate) const LEVELS: usize = 100_000;
 
@@ -70,4 +70,16 @@ pub(crate) fn log() -> Vec<Exchange> {
     let last =
         [exchange(vec![Message::user("go"), asks]), exchange(vec![result.clone(), result, Message::assistant("done")])];
     talk.chain(last).collect()
+}
+
+/// The conversation of all cases.
+pub(crate) fn id() -> ConversationId {
+    ConversationId::new(["deep"]).unwrap()
+}
+
+/// A store that has the [`log`] in that conversation.
+pub(crate) async fn deep_store() -> MemoryStore {
+    let store = MemoryStore::new();
+    store.conversation(&id()).import(log().into_iter().flat_map(|exchange| exchange.messages)).await.unwrap();
+    store
 }

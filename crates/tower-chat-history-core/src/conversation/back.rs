@@ -4,7 +4,8 @@ use super::Conversation;
 use crate::{HistoryStore, Incarnation, Recorded, Revision, Seq, StoreError};
 
 impl<S: HistoryStore + ?Sized> Conversation<'_, S> {
-    /// Returns the last `n` exchanges, in order; all of them where there are fewer, none when there is no such conversation.
+    /// Returns the last `n` exchanges, in order; all of them where there are fewer, none when there is no such
+    /// conversation.
     ///
     /// What this reads does not depend on the size of the log. It is the end of the log as it was when this was called.
     ///
@@ -37,8 +38,8 @@ impl<S: HistoryStore + ?Sized> Conversation<'_, S> {
     ///
     /// - exchanges that were appended since then are not in it, so pages neither overlap nor leave anything out;
     /// - what was [pruned](crate::Prune) since then is left out, and the last page ends where the log begins;
-    /// - after a deletion, a [truncation](crate::Truncate) or a prune without traces, positions stand for other exchanges:
-    ///   the page is refused with [`Gone`](StoreError::Gone), and reading begins again at the end.
+    /// - after a deletion, a [truncation](crate::Truncate) or a prune without traces, positions stand for other
+    ///   exchanges: the page is refused with [`Gone`](StoreError::Gone), and reading begins again at the end.
     ///
     /// A revision has a [text form](Revision), so a client can bring it back.
     ///
@@ -61,8 +62,8 @@ impl<S: HistoryStore + ?Sized> Conversation<'_, S> {
     ///
     /// # Errors
     ///
-    /// [`Gone`](StoreError::Gone) when the incarnation of `from` has ended or ends during the call, or when the store cannot
-    /// be read.
+    /// [`Gone`](StoreError::Gone) when the incarnation of `from` has ended or ends during the call, or when the store
+    /// cannot be read.
     pub async fn read_back(&self, from: Option<Revision>, n: usize) -> Result<PageBack, StoreError> {
         let from = match from {
             Some(from) => from,
@@ -80,8 +81,8 @@ impl<S: HistoryStore + ?Sized> Conversation<'_, S> {
         Ok(PageBack { exchanges, earlier })
     }
 
-    /// The exchanges from one position on before another one, as far as they are in the log of that incarnation, and where
-    /// that begins.
+    /// The exchanges from one position on before another one, as far as they are in the log of that incarnation, and
+    /// where that begins.
     async fn between(
         &self,
         incarnation: Incarnation,

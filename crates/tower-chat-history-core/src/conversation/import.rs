@@ -10,9 +10,9 @@ impl<S: HistoryStore + ?Sized> Conversation<'_, S> {
     /// Adds a ready log to the end of the conversation and returns how many exchanges it became.
     ///
     /// An exchange ends at each assistant message; messages after the last one become an exchange without a reply. Tool
-    /// results that answer open calls continue the turn of these calls, and what would leave them open does not begin a turn:
-    /// an exchange of nothing but tool results and blank replies. Nothing else is checked: a broken log is kept as it is,
-    /// and repaired only in what is sent.
+    /// results that answer open calls continue the turn of these calls, and what would leave them open does not begin a
+    /// turn: an exchange of nothing but tool results and blank replies. Nothing else is checked: a broken log is kept
+    /// as it is, and repaired only in what is sent.
     ///
     /// Each exchange is one write. The import expects to be the only writer: if another one comes between, it stops with
     /// [`StoreError::Conflict`], and [`ImportError::Store`] says how much is in. A write whose outcome is unknown is repeated
@@ -20,9 +20,9 @@ impl<S: HistoryStore + ?Sized> Conversation<'_, S> {
     ///
     /// # Errors
     ///
-    /// [`ImportError::Instructions`] when the log starts with system or developer messages (they belong to each request,
-    /// not to the history), [`ImportError::Foreign`] when a message is in another API's shape, [`ImportError::Store`] when the
-    /// store fails.
+    /// [`ImportError::Instructions`] when the log starts with system or developer messages (they belong to each
+    /// request, not to the history), [`ImportError::Foreign`] when a message is in another API's shape,
+    /// [`ImportError::Store`] when the store fails.
     #[doc(alias = "add_messages")]
     pub async fn import(&self, messages: impl IntoIterator<Item = Message> + Send) -> Result<usize, ImportError> {
         let messages: Vec<Message> = messages.into_iter().collect();

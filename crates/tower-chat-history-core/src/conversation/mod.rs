@@ -55,8 +55,8 @@ impl<S: HistoryStore + ?Sized> Conversation<'_, S> {
         self.id
     }
 
-    /// Returns how many exchanges the log has; 0 when there is no such conversation. What was [pruned](crate::Prune) does not
-    /// count. No exchange is read.
+    /// Returns how many exchanges the log has; 0 when there is no such conversation. What was [pruned](crate::Prune)
+    /// does not count. No exchange is read.
     ///
     /// # Errors
     ///
@@ -131,7 +131,8 @@ impl<S: HistoryStore + ?Sized> Conversation<'_, S> {
         self.store.delete(self.id).await
     }
 
-    /// Returns the newest turn, whole: its exchanges in order, from its opening on. Empty when there is no such conversation.
+    /// Returns the newest turn, whole: its exchanges in order, from its opening on. Empty when there is no such
+    /// conversation.
     ///
     /// It is one bounded load; what it reads depends on the size of this turn, and not on the log's.
     ///

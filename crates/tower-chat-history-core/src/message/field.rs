@@ -31,7 +31,8 @@ impl Message {
         Self::from_serialize(&fields)
     }
 
-    /// This message with those of its `tool_calls` that are calls, as they are written; without the field if there is none.
+    /// This message with those of its `tool_calls` that are calls, as they are written; without the field if there is
+    /// none.
     pub(super) fn with_sound_calls(&self) -> Result<Self, MessageError> {
         let mut fields = self.fields()?;
         let sound = fields.get("tool_calls").map(|calls| index::sound_calls(calls)).unwrap_or_default();

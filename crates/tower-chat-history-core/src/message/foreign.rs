@@ -9,8 +9,8 @@ use super::{Content, Message, lossy::Lossy};
 
 /// The API whose message shape a message has instead of the chat-completions format's.
 ///
-/// Tool calls and results in such a message are invisible to the rules that keep a prompt valid, so it is refused as input.
-/// The names are constants of this crate: no text of the message is in them.
+/// Tool calls and results in such a message are invisible to the rules that keep a prompt valid, so it is refused as
+/// input. The names are constants of this crate: no text of the message is in them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ForeignShape {
@@ -24,7 +24,8 @@ pub enum ForeignShape {
     GeminiParts,
 }
 
-/// The types of Anthropic's blocks that carry calls, results or reasoning. Its `text` blocks are as in chat completions.
+/// The types of Anthropic's blocks that carry calls, results or reasoning. Its `text` blocks are as in chat
+/// completions.
 const ANTHROPIC: [&str; 13] = [
     "tool_use",
     "tool_result",
@@ -91,8 +92,8 @@ impl Part<'_> {
 }
 
 impl Message {
-    /// Returns which other API's shape the message has, or `None` if it is in the chat-completions format as far as this
-    /// crate knows. Unknown fields and unknown content parts are no other shape.
+    /// Returns which other API's shape the message has, or `None` if it is in the chat-completions format as far as
+    /// this crate knows. Unknown fields and unknown content parts are no other shape.
     ///
     /// The content is read on each call.
     ///

@@ -18,7 +18,8 @@ pub(super) struct Index {
     pub(super) tool_calls: Box<[ToolCall]>,
     /// Where the content stands in the message's JSON, unless it is absent or null.
     pub(super) content: Option<Range<usize>>,
-    /// Whether `tool_calls` is an empty list, no list, or has entries that are no calls: providers refuse the message as it is.
+    /// Whether `tool_calls` is an empty list, no list, or has entries that are no calls: providers refuse the message
+    /// as it is.
     pub(super) unsound_tool_calls: bool,
     pub(super) blank_reply: bool,
     pub(super) unknown_fields: bool,
@@ -212,8 +213,8 @@ pub(super) fn sound_calls(json: &RawValue) -> Vec<&RawValue> {
     entries.into_iter().filter(|entry| call(entry).is_some()).collect()
 }
 
-/// A call, if the entry is one that a result can answer: an object with a text that is not empty as its id, and with a function
-/// or a custom tool unless it is of a type that only its provider knows.
+/// A call, if the entry is one that a result can answer: an object with a text that is not empty as its id, and with a
+/// function or a custom tool unless it is of a type that only its provider knows.
 fn call(entry: &RawValue) -> Option<ToolCall> {
     let call: Call<'_> = serde_json::from_str(entry.get()).ok()?;
     let id = call.id.filter(|id| is_string(id)).map(string).filter(|id| !id.is_empty())?;

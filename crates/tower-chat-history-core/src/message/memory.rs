@@ -4,8 +4,8 @@ use super::{Message, Parsed, Role, ToolCall};
 use crate::memory::{block, shared};
 
 impl Message {
-    /// Returns an estimate of the memory that this message takes, in bytes: its JSON, what its index copies out of that (names,
-    /// ids, and the arguments of tool calls), and a constant. Clones share it.
+    /// Returns an estimate of the memory that this message takes, in bytes: its JSON, what its index copies out of that
+    /// (names, ids, and the arguments of tool calls), and a constant. Clones share it.
     #[must_use]
     pub fn memory(&self) -> usize {
         let index = &self.0.index;

@@ -145,8 +145,8 @@ impl Message {
 
     /// The calls an assistant message makes, in order; empty for all others.
     ///
-    /// An entry of `tool_calls` that no result can answer is not among them: one that is no object, has no id (or an empty one,
-    /// or one that is no text), or names no function and no custom tool.
+    /// An entry of `tool_calls` that no result can answer is not among them: one that is no object, has no id (or an
+    /// empty one, or one that is no text), or names no function and no custom tool.
     #[must_use]
     pub fn tool_calls(&self) -> &[ToolCall] {
         &self.0.index.tool_calls

@@ -79,10 +79,11 @@ pub struct Compact {
 pub enum CompactOutcome {
     /// It was stored under this version, by this very call.
     Stored(CompactionVersion),
-    /// It was not stored, and what is stored was left as it is: another call had stored another one meanwhile, or an equal one.
+    /// It was not stored, and what is stored was left as it is: another call had stored another one meanwhile, or an
+    /// equal one.
     ///
-    /// `None` if no compaction is stored. For an append it is also `None` if the stored one cannot be read, or if this one could
-    /// not be stored for a reason that is no [rule](crate::Cut::check): the exchange is stored all the same.
+    /// `None` if no compaction is stored. For an append it is also `None` if the stored one cannot be read, or if this
+    /// one could not be stored for a reason that is no [rule](crate::Cut::check): the exchange is stored all the same.
     Kept(Option<Compaction>),
 }
 

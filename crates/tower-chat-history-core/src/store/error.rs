@@ -4,8 +4,8 @@ use crate::{CompactionError, ConversationId, Profile, Revision, Seq};
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// A store's failure. It names positions, ids and sizes, never message text, and neither do its sources: all of them are
-/// logged.
+/// A store's failure. It names positions, ids and sizes, never message text, and neither do its sources: all of them
+/// are logged.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {

@@ -71,8 +71,9 @@ pub struct Known {
 ///
 /// A turn is never split: the newest one comes whole even when it alone is larger.
 ///
-/// An exchange counts as many messages as it has, and an exchange without messages counts as one message. So a load brings at
-/// most `messages` exchanges, or the newest turn. The bytes are those of the messages' JSON: an exchange without messages has 0.
+/// An exchange counts as many messages as it has, and an exchange without messages counts as one message. So a load
+/// brings at most `messages` exchanges, or the newest turn. The bytes are those of the messages' JSON: an exchange
+/// without messages has 0.
 ///
 /// The default is 1,000 messages and 4 MiB of message JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,7 +83,8 @@ pub struct LoadLimit {
 }
 
 impl LoadLimit {
-    /// At most that many messages and that many bytes of their JSON. An exchange without messages counts as one message.
+    /// At most that many messages and that many bytes of their JSON. An exchange without messages counts as one
+    /// message.
     ///
     /// # Errors
     ///

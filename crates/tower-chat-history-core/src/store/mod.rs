@@ -39,7 +39,8 @@ use crate::{ConversationId, Incarnation, Seq};
 /// - **Deletion ends the incarnation.** A conversation that comes back has a new one, so what was in flight is refused.
 ///   (The same holds for a [truncation](Truncate), which not every store can do.)
 /// - **Lossless.** Nothing is removed but by [`delete`](Self::delete), a [truncation](Truncate) or a [prune](Prune).
-/// - **Verbatim.** Messages come back byte for byte.
+/// - **Verbatim.** Messages come back byte for byte. So do the text and the model of a summary, and both may contain
+///   U+0000.
 /// - **Bounded.** A load reads what its limit lets through and no more (see [`LoadLimit`]).
 ///
 /// The feature `testing` has the conformance suite: every store should pass all of it.
@@ -66,10 +67,10 @@ pub trait HistoryStore: fmt::Debug + Send + Sync + 'static {
     ///
     /// A repeated exchange id is looked at first, then what is expected, then the exchange, then the compaction.
     ///
-    /// A compaction that replaces another version than the stored one is left out, whatever it says: the exchange is stored
-    /// all the same and [`Appended::compaction`] says so. Only one that replaces the stored one is held to the
-    /// [rules](crate::Cut::check), in the log that has the exchange. One that cannot be stored for a reason that is no rule, as
-    /// when the stored one cannot be read, does not stop the exchange either: it is reported as
+    /// A compaction that replaces another version than the stored one is left out, whatever it says: the exchange is
+    /// stored all the same and [`Appended::compaction`] says so. Only one that replaces the stored one is held to the
+    /// [rules](crate::Cut::check), in the log that has the exchange. One that cannot be stored for a reason that is no
+    /// rule, as when the stored one cannot be read, does not stop the exchange either: it is reported as
     /// [`Kept(None)`](CompactOutcome::Kept).
     ///
     /// # Errors
@@ -85,8 +86,8 @@ pub trait HistoryStore: fmt::Debug + Send + Sync + 'static {
     /// # Errors
     ///
     /// [`Gone`](StoreError::Gone) when the incarnation has ended, [`Compaction`](StoreError::Compaction) when the
-    /// compaction breaks its rules, [`Full`](StoreError::Full) when the store has a limit and it is reached, or when the store
-    /// cannot be written.
+    /// compaction breaks its rules, [`Full`](StoreError::Full) when the store has a limit and it is reached, or when
+    /// the store cannot be written.
     async fn compact(
         &self,
         id: &ConversationId,

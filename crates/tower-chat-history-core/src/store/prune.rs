@@ -60,8 +60,8 @@ pub enum Keep {
     From(Seq),
     /// That many turns, the newest ones.
     LastTurns(usize),
-    /// The newest turns that together have at most that many messages. An exchange without messages counts as one message, as
-    /// in a [`LoadLimit`](crate::LoadLimit).
+    /// The newest turns that together have at most that many messages. An exchange without messages counts as one
+    /// message, as in a [`LoadLimit`](crate::LoadLimit).
     LastMessages(usize),
 }
 

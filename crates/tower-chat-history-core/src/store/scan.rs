@@ -77,8 +77,8 @@ impl WindowScan {
     }
 }
 
-/// How many messages an exchange of `messages` counts as under a limit. Without a lower bound, exchanges that have none would
-/// pass every limit, however many there are.
+/// How many messages an exchange of `messages` counts as under a limit. Without a lower bound, exchanges that have none
+/// would pass every limit, however many there are.
 pub(super) const fn at_least_one(messages: usize) -> usize {
     if messages == 0 { 1 } else { messages }
 }

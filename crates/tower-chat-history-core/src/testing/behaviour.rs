@@ -37,7 +37,8 @@ impl Behaviour {
         true
     }
 
-    /// Runs it. The future panics if the store does something else, or cannot do what the behaviour [needs](Self::needs).
+    /// Runs it. The future panics if the store does something else, or cannot do what the behaviour
+    /// [needs](Self::needs).
     pub async fn run(&self, fixture: &dyn Fixture) {
         (self.run)(fixture).await;
     }

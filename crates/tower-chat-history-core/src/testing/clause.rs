@@ -41,9 +41,13 @@ clauses! {
     DELETED = "HistoryStore::delete", "Removes the conversation: log, compactions, everything.";
     LOSSLESS = "HistoryStore, Lossless", "Nothing is removed but by delete, a truncation or a prune.";
     VERBATIM = "HistoryStore, Verbatim", "Messages come back byte for byte.";
+    SUMMARY_VERBATIM = "HistoryStore, Verbatim",
+        "So do the text and the model of a summary, and both may contain U+0000.";
     LIMIT = "LoadLimit",
         "How much a load may bring: the newest turns that fit both numbers. A turn is never split: the newest one comes \
          whole even when it alone is larger.";
+    EMPTY = "LoadLimit",
+        "An exchange counts as many messages as it has, and an exchange without messages counts as one message.";
     LOAD = "HistoryStore::load",
         "Looked at in this order: whether there is such a conversation, whether the exchange that was asked for is \
          recorded, whether anything changed since what is known, the window.";
@@ -55,6 +59,10 @@ clauses! {
     CONTINUES = "StoreError::ContinuesUnknown", "The exchange says that it continues one which the log never had.";
     COMPACT = "HistoryStore::compact",
         "Stores a compaction by itself, if the one it replaces is still the stored one.";
+    STORED = "CompactOutcome::Stored", "It was stored under this version, by this very call.";
+    KEPT = "CompactOutcome::Kept",
+        "It was not stored, and what is stored was left as it is: another call had stored another one meanwhile, or an \
+         equal one.";
     CUT = "Cut::check",
         "When a position goes back or lies beyond the log, when the window would not start at a turn's opening, or when \
          the summary covers what is still in the window.";
@@ -84,6 +92,7 @@ clauses! {
     PRUNE_COMPACTIONS = "Prune, Compactions",
         "Compactions stay as they are (Traces::Leave), also where their window starts at what was removed, and one that \
          was made from the log as it was is stored.";
+    PRUNE_TRACES = "Traces::Remove", "It is removed: no compaction stays that has a summary or cannot be read";
     PRUNE_ONCE = "Prune, Conditional and in one step",
         "It is done only in the incarnation that is named. Which exchanges are the last ones is decided in that step.";
     READ_BACK = "Conversation::read_back",

@@ -1,7 +1,10 @@
 //! Exchanges without messages: they have their place in the log, and a limit bounds how many of them a load brings.
 
-use super::{Fixture, support::*};
-use crate::{Exchange, ExchangeId, Load, Recorded, Seq};
+use super::{Fixture, clause, clause::Clause, support::*};
+use crate::{Exchange, ExchangeId, Expect, Load, Recorded, Seq};
+
+/// The clause of this group.
+const CLAUSE: Clause = clause::EMPTY;
 
 fn nothing() -> Exchange {
     Exchange::new(ExchangeId::generate(), [])
@@ -43,6 +46,7 @@ pub async fn empty_and_other_exchanges_add_up(fixture: &dyn Fixture) {
 
 /// A turn is not split, and the newest turn comes whole, also where its exchanges have no messages.
 pub async fn turns_of_empty_exchanges_are_not_split(fixture: &dyn Fixture) {
+    const CLAUSE: Clause = clause::LIMIT;
     let chat = Chat::new(fixture).await;
     let mut log = add_empty(&chat, 1).await;
     for opening in [1, 4] {
@@ -59,12 +63,13 @@ pub async fn turns_of_empty_exchanges_are_not_split(fixture: &dyn Fixture) {
 
 /// A log of nothing but exchanges without messages is read, known and repeated as any other one.
 pub async fn empty_exchanges_have_their_place_in_the_log(fixture: &dyn Fixture) {
+    const CLAUSE: Clause = clause::GAP_FREE;
     let chat = Chat::new(fixture).await;
     let log = add_empty(&chat, 3).await;
     assert_eq!(chat.log().await, log);
     let window = chat.window(Load::new()).await;
     assert_eq!((window.revision.version(), &window.exchanges[..]), (3, &log[..]));
-    let again = chat.append(crate::Expect::AnyOrCreate, Exchange::clone(&log[1].exchange)).await;
-    let again = again.expect("a repeat is no mistake");
+    let again = chat.append(Expect::AnyOrCreate, Exchange::clone(&log[1].exchange)).await;
+    let again = again.must("a repeat is no mistake", &clause::IDEMPOTENT);
     assert_eq!((again.duplicate, again.seq), (true, Seq::new(1)));
 }

@@ -2,8 +2,11 @@
 
 use futures_util::future::join_all;
 
-use super::{Fixture, support::*};
+use super::{Fixture, clause, clause::Clause, support::*};
 use crate::{CompactOutcome, Compaction, CompactionVersion, Profile};
+
+/// The clause of this group.
+const CLAUSE: Clause = clause::KEPT;
 
 const NONE: CompactionVersion = CompactionVersion::NONE;
 
@@ -15,8 +18,8 @@ pub async fn an_equal_compaction_of_another_call_is_kept(fixture: &dyn Fixture) 
     let first = chat.cut(NONE, cut.clone()).await;
     let kept = CompactOutcome::Kept(Some(first.clone()));
     for other in chat.handles(fixture, 2).await {
-        assert_eq!(other.compact(NONE, cut.clone()).await.expect("it is legal"), kept);
-        let appended = other.append_with(turn_of("next"), NONE, cut.clone()).await.expect("it is legal");
+        assert_eq!(other.compact(NONE, cut.clone()).await.must("it is legal", &CLAUSE), kept);
+        let appended = other.append_with(turn_of("next"), NONE, cut.clone()).await.must("it is legal", &CLAUSE);
         assert_eq!(appended.compaction, Some(kept.clone()));
     }
     assert_eq!(chat.compaction(&Profile::default()).await, Some(first));
@@ -27,16 +30,17 @@ pub async fn an_equal_compaction_of_another_append_is_kept(fixture: &dyn Fixture
     let chat = Chat::new(fixture).await;
     chat.add_turns(3).await;
     let cut = summary_to(1, "the same");
-    let appended = chat.append_with(turn_of("first"), NONE, cut.clone()).await.expect("it is legal");
+    let appended = chat.append_with(turn_of("first"), NONE, cut.clone()).await.must("it is legal", &CLAUSE);
     let first = Compaction::new(stored(appended.compaction), cut.clone());
     let kept = CompactOutcome::Kept(Some(first));
-    assert_eq!(chat.compact(NONE, cut.clone()).await.expect("it is legal"), kept);
-    let appended = chat.append_with(turn_of("second"), NONE, cut).await.expect("it is legal");
+    assert_eq!(chat.compact(NONE, cut.clone()).await.must("it is legal", &CLAUSE), kept);
+    let appended = chat.append_with(turn_of("second"), NONE, cut).await.must("it is legal", &CLAUSE);
     assert_eq!(appended.compaction, Some(kept));
 }
 
 /// Of calls that store an equal compaction at the same time, one is told that it did.
 pub async fn one_of_equal_racing_compactions_is_stored(fixture: &dyn Fixture) {
+    const CLAUSE: Clause = clause::STORED;
     let chat = Chat::new(fixture).await;
     chat.add_turns(4).await;
     let handles = chat.handles(fixture, 6).await;
@@ -47,9 +51,9 @@ pub async fn one_of_equal_racing_compactions_is_stored(fixture: &dyn Fixture) {
             let cut = cut.clone();
             async move {
                 if number % 2 == 0 {
-                    Some(chat.compact(replaces, cut).await.expect("it is legal"))
+                    Some(chat.compact(replaces, cut).await.must("it is legal", &CLAUSE))
                 } else {
-                    chat.append_with(turn_of("racing"), replaces, cut).await.expect("it is legal").compaction
+                    chat.append_with(turn_of("racing"), replaces, cut).await.must("it is legal", &CLAUSE).compaction
                 }
             }
         });
@@ -60,7 +64,7 @@ pub async fn one_of_equal_racing_compactions_is_stored(fixture: &dyn Fixture) {
                 other => lost.push(other),
             }
         }
-        assert_eq!(won.len(), 1, "round {round}");
+        assert_eq!(won.len(), 1, "calls that were told `Stored`, in round {round}");
         let compaction = Compaction::new(won[0], cut);
         assert_eq!(lost, vec![Some(CompactOutcome::Kept(Some(compaction.clone()))); 5], "round {round}");
         assert_eq!(chat.compaction(&Profile::default()).await, Some(compaction));

@@ -1,10 +1,13 @@
 //! Calls that reach the store late: the life of the conversation that they name has ended, and the next one has begun.
 
-use super::{Fixture, support::*};
+use super::{Fixture, clause, clause::Clause, support::*};
 use crate::{
     Append, Compact, Compaction, CompactionVersion, Cut, Expect, Incarnation, Keep, Load, Loaded, Profile, Recorded,
     Revision, Seq, Traces,
 };
+
+/// The clause of this group.
+const CLAUSE: Clause = clause::DELETION;
 
 /// A conversation in its second life, and the revision at which its first life ended.
 struct Late {

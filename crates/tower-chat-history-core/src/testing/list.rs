@@ -2,8 +2,8 @@
 
 use super::{Fixture, behaviours};
 
-/// Hands the list of behaviours to another macro, after its own arguments. A group or a behaviour may need a capability of the
-/// store.
+/// Hands the list of behaviours to another macro, after its own arguments. A group or a behaviour may need a capability
+/// of the store.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __conformance_list {

@@ -1,8 +1,8 @@
 //! The conformance suite: what every [`HistoryStore`](crate::HistoryStore) must do, as functions to call from its tests.
 //!
-//! Each function is one behaviour of the contract. It takes a [`Fixture`], which opens handles on the store's storage, and
-//! panics if the store does something else. The panic says what was expected, what the store returned, and which sentence
-//! of the contract that breaks. The functions know no runtime: they run under the one the store needs.
+//! Each function is one behaviour of the contract. It takes a [`Fixture`], which opens handles on the store's storage,
+//! and panics if the store does something else. The panic says what was expected, what the store returned, and which
+//! sentence of the contract that breaks. The functions know no runtime: they run under the one the store needs.
 //!
 //! [`conformance_tests!`](crate::conformance_tests) makes a test of each, twice: on the store itself, and through an
 //! `Arc<dyn HistoryStore>`. So a store's crate runs the whole suite by one item, in `tests/conformance.rs`:
@@ -49,9 +49,9 @@
 //!
 //! # A store of a single process
 //!
-//! A durable store is dropped and opened again by some behaviours, and the fixture must not keep it alive meanwhile. A store
-//! that cannot be open twice (it locks its file, say) cannot be opened anew for each handle either. Its fixture hands out the
-//! open store as long as somebody has it, by a [`Weak`](std::sync::Weak) reference:
+//! A durable store is dropped and opened again by some behaviours, and the fixture must not keep it alive meanwhile. A
+//! store that cannot be open twice (it locks its file, say) cannot be opened anew for each handle either. Its fixture
+//! hands out the open store as long as somebody has it, by a [`Weak`](std::sync::Weak) reference:
 //!
 //! ```
 //! use std::sync::{Arc, Weak};

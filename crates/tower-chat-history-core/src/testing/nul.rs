@@ -1,7 +1,10 @@
 //! Compactions whose texts have U+0000, which some databases cannot hold or parse in JSON.
 
-use super::{Fixture, support::*};
-use crate::{Append, Compact, CompactOutcome, CompactionVersion, Cut, Expect, Keep, Profile, Summary};
+use super::{Fixture, clause, clause::Clause, support::*};
+use crate::{Append, Compact, CompactOutcome, CompactionVersion, Cut, Expect, Keep, Profile, Recorded, Summary};
+
+/// The clause of this group.
+const CLAUSE: Clause = clause::SUMMARY_VERBATIM;
 
 const NONE: CompactionVersion = CompactionVersion::NONE;
 
@@ -30,16 +33,17 @@ pub async fn an_append_replaces_a_summary_with_nul(fixture: &dyn Fixture) {
     chat.add_turns(3).await;
     let first = chat.cut(NONE, cut_with_nul(1)).await;
     let with_nul = chat.append_with(turn_of("with NUL"), first.version, cut_with_nul(2)).await;
-    let second = stored(with_nul.expect("the compaction is legal").compaction);
+    let second = stored(with_nul.must("the compaction is legal", &CLAUSE).compaction);
     let plain = chat.append_with(turn_of("plain"), second, summary_to(3, "plain")).await;
-    let third = stored(plain.expect("the compaction is legal").compaction);
-    let compaction = chat.compaction(&Profile::default()).await.expect("a compaction is stored");
+    let third = stored(plain.must("the compaction is legal", &CLAUSE).compaction);
+    let compaction = chat.compaction(&Profile::default()).await.must("a compaction was stored", &CLAUSE);
     assert_eq!((compaction.version, compaction.cut), (third, summary_to(3, "plain")));
     assert_eq!(chat.log().await.len(), 5);
 }
 
 /// An append whose compaction is stale is stored, and the summary with U+0000 that stays is returned.
 pub async fn a_stale_compaction_is_left_out_for_a_summary_with_nul(fixture: &dyn Fixture) {
+    const CLAUSE: Clause = clause::STALE;
     let chat = Chat::new(fixture).await;
     let mut log = chat.add_turns(3).await;
     let stays = chat.cut(NONE, cut_with_nul(2)).await;
@@ -47,10 +51,10 @@ pub async fn a_stale_compaction_is_left_out_for_a_summary_with_nul(fixture: &dyn
         let exchange = turn_of("stale");
         let compact = Compact { profile: Profile::default(), replaces, cut: cut_with_nul(1) };
         let append = Append::new(Expect::AnyOrCreate, exchange.clone()).compact(compact);
-        let appended = chat.store.append(&chat.id, append).await.expect("a stale compaction stops no exchange");
+        let appended = chat.store.append(&chat.id, append).await.must("a stale compaction stops no exchange", &CLAUSE);
         assert_eq!(appended.compaction, Some(CompactOutcome::Kept(Some(stays.clone()))), "replaces {replaces:?}");
-        log.push(crate::Recorded::new(appended.seq, exchange));
-        let outcome = chat.compact(replaces, cut_with_nul(3)).await.expect("a stale compaction is no mistake");
+        log.push(Recorded::new(appended.seq, exchange));
+        let outcome = chat.compact(replaces, cut_with_nul(3)).await.must("a stale compaction is no mistake", &CLAUSE);
         assert_eq!(outcome, CompactOutcome::Kept(Some(stays.clone())), "replaces {replaces:?}");
     }
     log.push(chat.add(turn_of("without a compaction")).await);
@@ -59,18 +63,20 @@ pub async fn a_stale_compaction_is_left_out_for_a_summary_with_nul(fixture: &dyn
 
 /// A truncation treats a summary with U+0000 as any other one.
 pub async fn a_truncation_spares_a_summary_with_nul(fixture: &dyn Fixture) {
+    const CLAUSE: Clause = clause::TRUNCATE_COMPACTIONS;
     let editable = Editable::new(fixture).await;
     let chat = &editable.chat;
     chat.add_turns(4).await;
     let first = chat.cut(NONE, cut_with_nul(1)).await;
     editable.keep(3).await;
-    let stays = chat.compaction(&Profile::default()).await.expect("its window starts at what stays");
+    let stays = chat.compaction(&Profile::default()).await.must("its window starts at what stays", &CLAUSE);
     assert_eq!(stays.cut, first.cut);
     chat.cut(stays.version, cut_with_nul(2)).await;
 }
 
 /// A prune without traces removes a summary with U+0000 as any other one.
 pub async fn a_prune_removes_a_summary_with_nul(fixture: &dyn Fixture) {
+    const CLAUSE: Clause = clause::PRUNE_TRACES;
     let prunable = Prunable::new(fixture).await;
     let chat = &prunable.chat;
     chat.add_turns(4).await;

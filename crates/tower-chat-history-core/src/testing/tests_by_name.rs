@@ -6,8 +6,9 @@
 /// `return` to skip. The tests are in two modules, `store` and `through_arc`; to test several stores in one file, put each
 /// into a module of its own. The [suite's documentation](crate::testing) has an example.
 ///
-/// A store that lacks a [`Capability`](crate::testing::Capability) says so: after `without: [durable, truncate, prune]`, or
-/// some of them, the tests that need it are ignored. Without that they fail, so nothing passes that was not tested.
+/// A store that lacks a [`Capability`](crate::testing::Capability) says so: after `without: [durable, truncate,
+/// prune]`, or some of them, the tests that need it are ignored. Without that they fail, so nothing passes that was not
+/// tested.
 #[macro_export]
 macro_rules! conformance_tests {
     ($(#[$attribute:meta])+ $fixture:expr $(, without: [$($lacking:ident),* $(,)?])? $(,)?) => {
@@ -54,7 +55,8 @@ macro_rules! __conformance_group {
     };
 }
 
-/// Makes a test that is ignored if one of the needs is among what the store lacks: for each need it walks the list of those.
+/// Makes a test that is ignored if one of the needs is among what the store lacks: for each need it walks the list of
+/// those.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __conformance_needs {

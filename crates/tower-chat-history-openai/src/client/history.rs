@@ -32,8 +32,9 @@ impl OpenAiHistory {
         Self { engine, adapter: OpenAiHttp::new(), http: None }
     }
 
-    /// Sets the options: a new engine over the same store, with the same [retention](tower_chat_history::Retention). Say so
-    /// before clients and layers are made. A [budget](Self::budget) that was set before stays, unless these options set one.
+    /// Sets the options: a new engine over the same store, with the same [retention](tower_chat_history::Retention).
+    /// Say so before clients and layers are made. A [budget](Self::budget) that was set before stays, unless these
+    /// options set one.
     #[must_use]
     pub fn options(mut self, options: HistoryOptions) -> Self {
         self.engine = self.layer().options(options).engine().clone();

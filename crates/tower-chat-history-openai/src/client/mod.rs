@@ -59,8 +59,8 @@
 //! [`CONVERSATION_ID`] belongs to the conversation that the [running task is in](tower_chat_history::in_conversation); without
 //! that either, it is a [`CallError`].
 //!
-//! `responses()` and `threads()` have no memory here. The first such call of a process is logged as a warning, unless it is
-//! marked [`STATELESS`].
+//! `responses()` and `threads()` have no memory here. The first such call of a process is logged as a warning, unless
+//! it is marked [`STATELESS`].
 //!
 //! With the feature `otel`, every request gets the current span's context as headers, by the program's
 //! [propagator](tower_chat_history::telemetry): the model's call goes on in the turn's trace.
@@ -76,9 +76,9 @@
 //! answer is whole or a stream of events; where it says neither, the first byte does. Both are read by the rules of
 //! [`completion`](tower_chat_history::adapt::completion).
 //!
-//! - **Whole**: it is read to its end (as the client does itself, without a bound), and the first choice's message is
-//!   stored byte for byte. When the save fails, the error has the response: `SaveFailed<reqwest::Response>` in
-//!   `OpenAIError::Boxed`.
+//! - **Whole**: it is read to its end (as the client does itself, without a bound), and the message of the choice with
+//!   the least index is stored byte for byte. When the save fails, the error has the response:
+//!   `SaveFailed<reqwest::Response>` in `OpenAIError::Boxed`.
 //! - **Events** pass as they come, cut as they come. The message is put together from its deltas. The bytes that
 //!   complete `[DONE]` come when the exchange is stored. An error event, or one that cannot be read, is an
 //!   [interruption](tower_chat_history::OnInterruption) unless the reply was complete before. So is a line or an event

@@ -78,8 +78,8 @@ fn events(upstream: Upstream, turn: Turn) -> Body {
     // The idle timeout's error is not one of reqwest's, which nobody else can make.
     let mut rest = upstream.clone().map_err(BoxError::from);
     let mut recorded = turn.record_stream(upstream.map_err(BoxError::from), fold, BoxError::from);
-    // A recorded stream ends with `[DONE]`. What the server sends after it, were it half a line end, is not history's to
-    // swallow.
+    // A recorded stream ends with `[DONE]`. What the server sends after it, were it half a line end, is not history's
+    // to swallow.
     Body::wrap_stream(stream::poll_fn(move |context| match ready!(recorded.poll_next_unpin(context)) {
         None if !recorded.is_stalled() => rest.poll_next_unpin(context),
         item => Poll::Ready(item),

@@ -35,8 +35,8 @@ pub(super) struct Event {
 }
 
 impl Events {
-    /// Takes the next bytes and hands on every event that ends in them. After an event that is too large there is none, and
-    /// nothing is kept.
+    /// Takes the next bytes and hands on every event that ends in them. After an event that is too large there is none,
+    /// and nothing is kept.
     pub(super) fn push(&mut self, mut bytes: &[u8], mut on_event: impl FnMut(&Event)) -> Result<(), TooLarge> {
         while !bytes.is_empty() && !self.gave_up {
             if mem::take(&mut self.after_cr) && bytes[0] == b'\n' {

@@ -6,7 +6,8 @@ pub(super) fn name(code: &str) -> Option<&'static str> {
     NAMES.get(place).map(|(_, name)| *name)
 }
 
-/// All errors that have a name in PostgreSQL 15, and the time limit of transactions of PostgreSQL 17, in the order of their codes.
+/// All errors that have a name in PostgreSQL 15, and the time limit of transactions of PostgreSQL 17, in the order of
+/// their codes.
 const NAMES: [(&str, &str); 250] = [
     ("03000", "sql_statement_not_yet_complete"),
     ("08000", "connection_exception"),

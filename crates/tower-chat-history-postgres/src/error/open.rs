@@ -44,8 +44,8 @@ pub enum OpenError {
     /// The schema has tables of these names, but not this library's list of versions: it is another application's.
     #[error("the schema is not empty, and not this library's")]
     Foreign,
-    /// The schema, or a table or a function of the store in it, belongs to a role that is not trusted: it is neither the current
-    /// role, nor a role that it is a member of, nor a superuser, nor the role that
+    /// The schema, or a table or a function of the store in it, belongs to a role that is not trusted: it is neither
+    /// the current role, nor a role that it is a member of, nor a superuser, nor the role that
     /// [`PostgresOptions::schema_owner`](crate::PostgresOptions::schema_owner) names.
     #[error(
         "{} schema {schema} belongs to the role {owner}, which is neither the current role nor one that it is a member of \

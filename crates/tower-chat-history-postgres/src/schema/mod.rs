@@ -13,9 +13,9 @@ use crate::{
 
 /// The step to each schema version from the one before, and the oldest version whose library can use the outcome.
 ///
-/// Before release 0.1.0 a step is edited in place. From 0.1.0 on, databases with these versions exist: a step is never changed,
-/// only followed by another one. A step leaves in place what the older library calls, since replicas are replaced one by one, and
-/// an older one may be started again meanwhile.
+/// Before release 0.1.0 a step is edited in place. From 0.1.0 on, databases with these versions exist: a step is never
+/// changed, only followed by another one. A step leaves in place what the older library calls, since replicas are
+/// replaced one by one, and an older one may be started again meanwhile.
 const MIGRATIONS: [(&str, i32); 1] = [(
     concat!(include_str!("step-1/tables.sql"), include_str!("step-1/reading.sql"), include_str!("step-1/writing.sql")),
     1,

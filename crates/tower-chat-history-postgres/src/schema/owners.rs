@@ -1,7 +1,7 @@
 //! Whom the schema and what the store uses in it belong to.
 //!
-//! The owner of a schema may drop the functions in it and make others, and these run with the rights of whoever calls them. So a
-//! schema that is there already is used only where its owner is trusted with that.
+//! The owner of a schema may drop the functions in it and make others, and these run with the rights of whoever calls
+//! them. So a schema that is there already is used only where its owner is trusted with that.
 
 use tokio_postgres::types::Type;
 
@@ -12,12 +12,13 @@ use crate::{
     sql::{FUNCTIONS, Function, types},
 };
 
-/// The first of schema, tables and functions whose owner is not trusted: what it is if it is not the schema, and the owner.
+/// The first of schema, tables and functions whose owner is not trusted: what it is if it is not the schema, and the
+/// owner.
 ///
-/// Trusted are the current role and those that it is a member of, superusers, whom nothing is withheld from anyway, and the role
-/// that is named. (`pg_has_role` is not asked: it says of a superuser that it is a member of every role.) What belongs to
-/// `pg_database_owner` belongs to the database's owner. Functions of the same names with other parameters are not looked at:
-/// they are not called.
+/// Trusted are the current role and those that it is a member of, superusers, whom nothing is withheld from anyway, and
+/// the role that is named. (`pg_has_role` is not asked: it says of a superuser that it is a member of every role.) What
+/// belongs to `pg_database_owner` belongs to the database's owner. Functions of the same names with other parameters
+/// are not looked at: they are not called.
 const STRANGER: &str = "
     with recursive mine (role) as (
         select r.oid from pg_catalog.pg_roles r where r.rolname = current_user

@@ -29,8 +29,8 @@ pub(crate) async fn append(
         Err(Failure::Postgres(refused)) if append.compact.is_some() && !refused.is_retryable() => refused,
         done => return done,
     };
-    // What the database has against the compaction must not stop the exchange, which was paid for. If it has something against
-    // the exchange, or knows it by now, that is told.
+    // What the database has against the compaction must not stop the exchange, which was paid for. If it has something
+    // against the exchange, or knows it by now, that is told.
     let alone = Append::new(append.expect, append.exchange.clone());
     match once(database, id, &alone, name).await {
         Ok(mut appended) => {
@@ -83,7 +83,7 @@ impl Question for AppendQuestion {
             Box::new(exchange.id.as_str()),
             Box::new(exchange.continues.map(|seq| stored(seq.get()))),
             // As limits count them.
-            Box::new(stored(exchange.messages.len().max(1) as u64)),
+            Box::new(stored(exchange.counted_messages() as u64)),
             Box::new(stored(exchange.bytes() as u64)),
             Box::new(self.body.as_str()),
             Box::new(cut.map(|cut| cut.profile.as_str())),

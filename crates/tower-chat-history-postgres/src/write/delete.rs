@@ -10,8 +10,8 @@ const TRIES: usize = 16;
 
 /// Removes a conversation.
 ///
-/// The statement that removes names the life that it ends: it may come to be executed long after the call was answered, when its
-/// connection got stuck and the call was repeated on another one.
+/// The statement that removes names the life that it ends: it may come to be executed long after the call was answered,
+/// when its connection got stuck and the call was repeated on another one.
 pub(crate) async fn delete(call: &Call, id: &ConversationId) -> Result<(), Failure> {
     let rows = call.query(&call.sql.incarnation, &[&id.as_str()]).await?;
     let Some(row) = rows.first() else { return Ok(()) };

@@ -1,6 +1,6 @@
--- Adds an exchange: id, what is expected (kind, incarnation, version), what it continues, whether it opens a turn, how many
--- messages it counts as and their bytes, its record, random bytes for a new log, this call's name, milliseconds to live, and then perhaps a compaction
--- (`cut_at`).
+-- Adds an exchange: id, what is expected (kind, incarnation, version), what it continues, whether it opens a turn, how
+-- many messages it counts as and their bytes, its record, random bytes for a new log, this call's name, milliseconds to
+-- live, and then perhaps a compaction (`cut_at`).
 local id, expect, incarnation, version, continues, opens, messages, bytes, body, random, call, ttl = unpack(ARGV, 1, 12)
 local CUT = 13
 local profile = ARGV[CUT]

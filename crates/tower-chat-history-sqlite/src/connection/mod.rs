@@ -77,8 +77,8 @@ fn try_open_writer(settings: &Settings) -> Result<Connection, Refused> {
     Ok(connection)
 }
 
-/// Checks that the file and those beside it can be written. Where they cannot, SQLite opens them to read only, and says so with the
-/// first write.
+/// Checks that the file and those beside it can be written. Where they cannot, SQLite opens them to read only, and says
+/// so with the first write.
 fn check_writable(connection: &Connection) -> Result<(), Refused> {
     if connection.is_readonly(MAIN_DB)? {
         return Err(Refused::ReadOnly);
@@ -101,8 +101,8 @@ pub(crate) fn open_reader(settings: &Settings) -> Result<Connection, OpenError> 
     open().map_err(|error: rusqlite::Error| Refused::from(error).at(&settings.file))
 }
 
-/// Opens the file at an absolute path. SQLite takes a relative one that begins with `file:` for a URI, whatever the flags are: its
-/// bundled build has URIs switched on for all connections.
+/// Opens the file at an absolute path. SQLite takes a relative one that begins with `file:` for a URI, whatever the
+/// flags are: its bundled build has URIs switched on for all connections.
 fn open(file: &Path, flags: OpenFlags, busy_timeout: Duration) -> rusqlite::Result<Connection> {
     // Each connection stays with one thread, so SQLite need not lock it.
     let flags = flags | OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;

@@ -9,8 +9,8 @@ use crate::Replaced;
 
 /// The file that the store has open.
 ///
-/// SQLite goes on with the file that it opened, also when another file or none is at its path. What is written into it then is
-/// gone as soon as it is closed.
+/// SQLite goes on with the file that it opened, also when another file or none is at its path. What is written into it
+/// then is gone as soon as it is closed.
 #[derive(Clone, Debug)]
 pub(crate) struct OpenedFile {
     path: PathBuf,

@@ -10,10 +10,11 @@ const APPLICATION_ID: i32 = 0x7443_6848;
 /// The schema that this version of the library writes.
 pub(super) const CURRENT: Schema = Schema { steps: &[include_str!("schema-1.sql")] };
 
-/// A schema as the steps that lead to it, each from the version before it. The number of a version is that of its step, from 1.
+/// A schema as the steps that lead to it, each from the version before it. The number of a version is that of its step,
+/// from 1.
 ///
-/// Before release 0.1.0 a step is edited in place. From 0.1.0 on, files with these versions exist: a step is never changed, only
-/// followed by another one.
+/// Before release 0.1.0 a step is edited in place. From 0.1.0 on, files with these versions exist: a step is never
+/// changed, only followed by another one.
 pub(super) struct Schema {
     steps: &'static [&'static str],
 }

@@ -47,8 +47,8 @@ pub(super) fn number<T: TryFrom<i64>>(id: &ConversationId, seq: u64, stored: i64
     T::try_from(stored).map_err(|_| Damage::Columns.at(id, seq))
 }
 
-/// The number of messages of the exchange at a position, and their bytes, as its row says without its body. A body of `octets`
-/// holds these messages, so neither number can be larger. Who reads the body compares them with what it says.
+/// The number of messages of the exchange at a position, and their bytes, as its row says without its body. A body of
+/// `octets` holds these messages, so neither number can be larger. Who reads the body compares them with what it says.
 pub(crate) fn size(
     id: &ConversationId,
     seq: u64,

@@ -74,16 +74,16 @@ impl Log {
         place(self.id, seq)
     }
 
-    /// The places that hold the exchanges from a position to another one, both included. Where the range begins or ends with the
-    /// log, it has all places of the conversation beyond as well, in which there is to be nothing.
+    /// The places that hold the exchanges from a position to another one, both included. Where the range begins or ends
+    /// with the log, it has all places of the conversation beyond as well, in which there is to be nothing.
     pub(super) const fn places(&self, from: u64, last: u64) -> (i64, i64) {
         let from = if from <= self.first() { 0 } else { from };
         let last = if last.saturating_add(1) >= self.len { LONGEST_LOG } else { last };
         (self.place(from), self.place(last))
     }
 
-    /// Checks that the row that was found is the one at a position. The log has no gaps: a row that is not there was taken out
-    /// by somebody else.
+    /// Checks that the row that was found is the one at a position. The log has no gaps: a row that is not there was
+    /// taken out by somebody else.
     pub(super) fn check(&self, id: &ConversationId, found: Option<&Row<'_>>, expected: u64) -> Result<(), Failure> {
         let found = found.map(|row| row.get(0)).transpose()?.map(seq_of);
         match found {
@@ -203,7 +203,8 @@ impl StoredCompaction {
 
     fn compaction(&self, len: u64) -> Result<Compaction, BoxError> {
         let cut = Cut::decode(std::str::from_utf8(&self.body)?)?;
-        // No cut is stored that lies beyond its log. That its window starts at an opening is looked at where that is read.
+        // No cut is stored that lies beyond its log. That its window starts at an opening is looked at where that is
+        // read.
         cut.check(None, len, |_| true)?;
         Ok(Compaction::new(self.version, cut))
     }

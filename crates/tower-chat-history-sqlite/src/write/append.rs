@@ -70,7 +70,8 @@ impl Request for AppendExchange {
 }
 
 impl AppendExchange {
-    /// Stores the compaction that the append carries. A stored one that cannot be read is left as it is, and stops no exchange.
+    /// Stores the compaction that the append carries. A stored one that cannot be read is left as it is, and stops no
+    /// exchange.
     fn compact(&self, connection: &Connection, log: &Log, compact: &Compact) -> Result<CompactOutcome, Failure> {
         match compact::store(connection, &self.id, log, compact) {
             Err(Failure::Store(StoreError::CorruptCompaction { .. })) => Ok(CompactOutcome::Kept(None)),

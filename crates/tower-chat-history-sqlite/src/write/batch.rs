@@ -52,8 +52,8 @@ fn fail(batch: &mut [Box<dyn Job>], error: impl Fn() -> StoreError) {
     batch.iter_mut().for_each(|job| job.fail(error()));
 }
 
-/// Takes the write lock for the jobs. Each job waits no longer than its own time: a job whose time is over is answered and taken
-/// out of the batch. `None` if no job is left.
+/// Takes the write lock for the jobs. Each job waits no longer than its own time: a job whose time is over is answered
+/// and taken out of the batch. `None` if no job is left.
 fn begin<'c>(
     connection: &'c Connection,
     batch: &mut Vec<Box<dyn Job>>,

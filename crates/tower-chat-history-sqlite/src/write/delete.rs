@@ -24,8 +24,8 @@ impl Request for DeleteConversation {
     }
 }
 
-/// Removes everything of the conversation with that number, by hand and not by foreign keys, which would cost a look-up with
-/// each append.
+/// Removes everything of the conversation with that number, by hand and not by foreign keys, which would cost a look-up
+/// with each append.
 pub(super) fn conversation(connection: &Connection, number: i64) -> rusqlite::Result<()> {
     exchanges(connection, number, 0, LONGEST_LOG)?;
     connection.prepare_cached("DELETE FROM compaction WHERE conversation = ?1")?.execute([number])?;

@@ -200,7 +200,8 @@ impl Reply {
         self
     }
 
-    /// Waits that long before anything is answered. The default is 0. It is a sleep of tokio: a [paused clock](crate#time) works.
+    /// Waits that long before anything is answered. The default is 0. It is a sleep of tokio: a [paused
+    /// clock](crate#time) works.
     pub const fn latency(mut self, latency: Duration) -> Self {
         self.latency = latency;
         self
@@ -212,7 +213,8 @@ impl Reply {
         self
     }
 
-    /// Waits that long between two chunks of a stream. The default is 0. It is a sleep of tokio: a [paused clock](crate#time) works.
+    /// Waits that long between two chunks of a stream. The default is 0. It is a sleep of tokio: a [paused
+    /// clock](crate#time) works.
     pub const fn chunk_delay(mut self, delay: Duration) -> Self {
         self.chunk_delay = delay;
         self

@@ -163,8 +163,8 @@ pub trait FoldReply<T>: Send + 'static {
     /// Whether every choice has said why it ended: from here on the exchange is stored, even if nobody reads on.
     fn is_complete(&self) -> bool;
 
-    /// Whether the first choice, which becomes history, has said why it ended. A stream that ends by itself is then stored
-    /// too: some providers give fewer choices than were asked for.
+    /// Whether the choice that becomes history has said why it ended. It is the one with the least index. A stream that
+    /// ends by itself is then stored too: some providers give fewer choices than were asked for.
     fn is_whole(&self) -> bool;
 
     /// The reply so far, with what came after its last choice (usage) if that has come.

@@ -7,12 +7,12 @@ use tower_chat_history_core::{Message, Recorded, Role, Usage};
 use crate::Reply;
 
 /// Makes the response in the chat-completions format that a recorded exchange was, for a call that was answered before
-/// ([`AlreadyRecorded`](crate::HistoryError::AlreadyRecorded)). `None` if the exchange has no reply: it was imported without
-/// one, or holds tool results alone.
+/// ([`AlreadyRecorded`](crate::HistoryError::AlreadyRecorded)). `None` if the exchange has no reply: it was imported
+/// without one, or holds tool results alone.
 ///
-/// The response has one choice, whose message is the recorded one with all its fields. `id` is the exchange's id, `created` the
-/// time at which it was made, in seconds since 1970. `model` (empty if it is not known), `finish_reason` and `usage` are the
-/// recorded ones. Everything else that the provider's response had was not stored.
+/// The response has one choice, whose message is the recorded one with all its fields. `id` is the exchange's id,
+/// `created` the time at which it was made, in seconds since 1970. `model` (empty if it is not known), `finish_reason`
+/// and `usage` are the recorded ones. Everything else that the provider's response had was not stored.
 ///
 /// Services of async-openai's types have `to_response` of the crate `tower-chat-history-openai`.
 ///
@@ -60,16 +60,16 @@ pub fn to_json_response(recorded: &Recorded) -> Option<Value> {
     serde_json::to_value(Response::of(recorded)?).ok()
 }
 
-/// Makes the same response as [`to_json_response`], as the text of an HTTP response's body. In it, the message stands byte for
-/// byte as it is recorded.
+/// Makes the same response as [`to_json_response`], as the text of an HTTP response's body. In it, the message stands
+/// byte for byte as it is recorded.
 #[must_use]
 pub fn to_json_body(recorded: &Recorded) -> Option<String> {
     serde_json::to_string(&Response::of(recorded)?).ok()
 }
 
 impl Reply {
-    /// Returns the reply of a recorded exchange, as an adapter found it in the response: for a program that makes its own type of
-    /// response of it. `None` if the exchange has no reply.
+    /// Returns the reply of a recorded exchange, as an adapter found it in the response: for a program that makes its
+    /// own type of response of it. `None` if the exchange has no reply.
     #[must_use]
     pub fn recorded(recorded: &Recorded) -> Option<Self> {
         let exchange = &recorded.exchange;

@@ -164,7 +164,7 @@ impl Kept {
 /// How large a window is: summed up once, and not at each append.
 #[derive(Clone, Copy, Debug, Default)]
 struct Size {
-    /// As a load limit counts them: an exchange without messages counts as one.
+    /// As a load limit [counts](Exchange::counted_messages) them.
     messages: usize,
     /// Of the messages' JSON.
     bytes: usize,
@@ -179,7 +179,7 @@ impl Size {
 
     fn with(self, exchange: &Exchange) -> Self {
         Self {
-            messages: self.messages + exchange.messages.len().max(1),
+            messages: self.messages + exchange.counted_messages(),
             bytes: self.bytes + exchange.bytes(),
             memory: self.memory + exchange.memory() + PLACE,
         }

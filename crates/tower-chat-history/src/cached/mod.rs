@@ -39,9 +39,9 @@ use self::entry::Entry;
 /// load that ends with another exchange; unless by then a turn of this process that began before the failover was stored behind
 /// another process's. A compaction that was lost so, and another one under its number, are not told apart.
 ///
-/// **The memory is bounded**, by an estimate of what the windows take: messages and what is copied out of them (the arguments of
-/// tool calls, for one), the other fields of exchanges, and summaries. A conversation is kept if it takes less than about
-/// 8 MiB, or than the limit if that is smaller; room is made by what has not been used for long.
+/// **The memory is bounded**, by an estimate of what the windows take: messages and what is copied out of them (the
+/// arguments of tool calls, for one), the other fields of exchanges, and summaries. A conversation is kept if it takes
+/// less than about 8 MiB, or than the limit if that is smaller; room is made by what has not been used for long.
 ///
 /// Messages that were read stay in memory until they make room for others, or their conversation is deleted, truncated or pruned
 /// through this store. (A load that is under way meanwhile can put them back; they are not used.) [`clear`](Self::clear)

@@ -1,7 +1,7 @@
 //! The way to a turn: wait for one's own writes, load, plan.
 
 use tokio::runtime::Handle;
-use tower_chat_history_core::{Compact, ExchangeId, Expect, Load, Loaded, Message, Recorded, Window};
+use tower_chat_history_core::{Compact, ExchangeId, Expect, Loaded, Message, Recorded, Window};
 use tracing::{Instrument as _, Span};
 
 use super::{
@@ -43,8 +43,8 @@ impl Engine {
         self.begin_releasing(input, || {}).await
     }
 
-    /// The same, for a caller that holds something of the model's service. `release` lets go of it before this call waits for
-    /// another call, a save or a summary: those may need it, or what needs it may have to wait for this call.
+    /// The same, for a caller that holds something of the model's service. `release` lets go of it before this call
+    /// waits for another call, a save or a summary: those may need it, or what needs it may have to wait for this call.
     pub(crate) async fn begin_releasing(
         &self,
         input: TurnInput,
@@ -89,9 +89,7 @@ impl Engine {
     /// Loads the conversation.
     pub(super) async fn look(&self, call: &Call) -> Result<Seen, HistoryError> {
         let policy = self.options();
-        let mut load = Load::new().profile(policy.profile.clone()).limit(policy.load_limit);
-        load.exchange = call.exchange.clone();
-        let loaded = self.load(&call.conversation, load, &call.span).await;
+        let loaded = self.load(&call.conversation, self.window_or(call.exchange.as_ref()), &call.span).await;
         let (history, window) = match loaded {
             Ok(Loaded::AlreadyRecorded(recorded)) => return Err(HistoryError::AlreadyRecorded(recorded)),
             Ok(Loaded::Window(window)) => (History::Loaded, Some(window)),

@@ -22,8 +22,9 @@ pub struct TurnInput {
     /// What the caller resends of the conversation, between the head and the input: it must be the end of the log, as far as
     /// that is loaded. It is compared, and neither sent nor stored again. The default is nothing.
     pub transcript: Vec<Message>,
-    /// The new messages, without the head (system and developer messages) and without the history. They may be none if the log
-    /// ends with the results of all calls, which the model has not answered ([`Engine::store_results`](crate::Engine::store_results)).
+    /// The new messages, without the head (system and developer messages) and without the history. They may be none if
+    /// the log ends with the results of all calls, which the model has not answered
+    /// ([`Engine::store_results`](crate::Engine::store_results)).
     pub input: Vec<Message>,
     /// How many choices the request asks the model for. The default is 1.
     pub choices: usize,
@@ -86,7 +87,8 @@ impl TurnInput {
     }
 }
 
-/// Refuses messages of other APIs: their tool calls and results would not be seen, and so neither kept together nor checked.
+/// Refuses messages of other APIs: their tool calls and results would not be seen, and so neither kept together nor
+/// checked.
 pub(super) fn refuse_foreign<'a>(messages: impl IntoIterator<Item = &'a Message>) -> Result<(), InputError> {
     let mut shapes = messages.into_iter().map(Message::foreign_shape).enumerate();
     let foreign = shapes.find_map(|(position, shape)| Some((position, shape?)));

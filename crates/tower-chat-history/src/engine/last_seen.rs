@@ -40,7 +40,8 @@ impl Known {
         Self::of(window.revision, window.compaction.as_ref().map(|compaction| &compaction.cut))
     }
 
-    /// Returns the larger positions of the two. None goes back in an incarnation, so it does not matter which was seen first.
+    /// Returns the larger positions of the two. None goes back in an incarnation, so it does not matter which was seen
+    /// first.
     fn and(self, other: Self) -> Self {
         Self {
             incarnation: self.incarnation,

@@ -2,13 +2,21 @@
 
 use std::time::{Duration, Instant};
 
-use tower_chat_history_core::{ConversationId, Load, Loaded, StoreError};
+use tower_chat_history_core::{ConversationId, ExchangeId, Load, Loaded, StoreError};
 use tracing::{Instrument as _, Span};
 
 use super::{Engine, timer};
 use crate::HistoryError;
 
 impl Engine {
+    /// Asks for the window of the engine's profile within its load limit, or for that exchange if it is recorded.
+    pub(super) fn window_or(&self, exchange: Option<&ExchangeId>) -> Load {
+        let policy = self.options();
+        let mut load = Load::new().profile(policy.profile.clone()).limit(policy.load_limit);
+        load.exchange = exchange.cloned();
+        load
+    }
+
     /// Loads the conversation, for a turn that has that span.
     pub(super) async fn load(
         &self,

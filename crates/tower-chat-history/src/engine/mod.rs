@@ -28,6 +28,7 @@ mod call;
 mod commit;
 mod count;
 mod ending;
+mod guard;
 mod in_flight;
 mod input;
 mod last_seen;
@@ -187,8 +188,9 @@ impl Engine {
         self.shared.in_flight.saved(conversation).await;
     }
 
-    /// Finishes every pending save and every summary under way, and waits for detached streams. Call it before the runtime shuts
-    /// down. It ends by itself, since all of these are bounded in time (see [`DetachLimits`](crate::DetachLimits)).
+    /// Finishes every pending save and every summary under way, and waits for detached streams. Call it before the
+    /// runtime shuts down. It ends by itself, since all of these are bounded in time (see
+    /// [`DetachLimits`](crate::DetachLimits)).
     ///
     /// Outside of a tokio runtime there is no clock: it then waits without a limit.
     ///

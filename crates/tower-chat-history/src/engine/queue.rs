@@ -39,7 +39,7 @@ pub(super) enum Entered {
     /// It is its turn.
     First(QueuePermit),
     /// Another call is ahead.
-    Behind(Place),
+    Waiting(Place),
 }
 
 /// A place in the line. The last one to leave removes the line.
@@ -59,7 +59,7 @@ impl Queues {
         let place = self.take_place(conversation, queue)?;
         Ok(match Arc::clone(&place.line.turn).try_acquire_owned() {
             Ok(turn) => Entered::First(QueuePermit { _turn: turn, _place: place }),
-            Err(_) => Entered::Behind(place),
+            Err(_) => Entered::Waiting(place),
         })
     }
 

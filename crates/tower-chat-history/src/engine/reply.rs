@@ -8,7 +8,7 @@ use crate::ResponseShape;
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Reply {
-    /// The reply: the first choice's message. Without one, nothing is stored.
+    /// The reply: of several choices, the message of the one with the least index. Without a message nothing is stored.
     pub message: Option<Message>,
     /// The model, as it named itself.
     pub model: Option<String>,

@@ -4,12 +4,11 @@ use std::time::{Duration, Instant};
 
 use tokio::runtime::Handle;
 use tower_chat_history_core::{
-    Append, Appended, ConversationId, Exchange, ExchangeId, Expect, Load, Loaded, Message, Revision, Seq, StoreError,
-    Window,
+    Append, Appended, ConversationId, Exchange, ExchangeId, Expect, Loaded, Message, Revision, Seq, StoreError, Window,
 };
 use tracing::{Instrument as _, Span};
 
-use super::{Engine, input::refuse_foreign, queue::Entered, retention::Added};
+use super::{Engine, input::refuse_foreign, queue::Entered, retention::Added, save::Own};
 use crate::{HistoryError, InputError, OpenCalls, Queue, SaveError, StoreResultsError, plan, telemetry::Saved};
 
 /// How often results are checked anew because another process changed the conversation between check and append.
@@ -59,17 +58,17 @@ pub struct StoredResults {
 }
 
 impl Engine {
-    /// Stores tool results before the model is called: some of the calls are answered, others wait (for a person's approval,
-    /// or a job that runs for hours).
+    /// Stores tool results before the model is called: some of the calls are answered, others wait (for a person's
+    /// approval, or a job that runs for hours).
     ///
-    /// The results become an exchange of their own that [continues](Exchange::continues) the exchange with the calls. The next
-    /// [turn](Self::begin) brings the results that are still missing as its input; when all are stored, its input is empty.
-    /// Both hold at every door: a request without messages behind its head is then legal. Until the model has answered,
-    /// a new question supersedes the calls that are still open, as ever. A caller that resends its list
-    /// ([`InputMode::Transcript`](crate::InputMode::Transcript)) sends all results of the round.
+    /// The results become an exchange of their own that [continues](Exchange::continues) the exchange with the calls.
+    /// The next [turn](Self::begin) brings the results that are still missing as its input; when all are stored, its
+    /// input is empty. Both hold at every door: a request without messages after its head is then legal. Until the
+    /// model has answered, a new question supersedes the calls that are still open, as ever. A caller that resends its
+    /// list ([`InputMode::Transcript`](crate::InputMode::Transcript)) sends all results of the round.
     ///
-    /// A result is stored only while its call is open, and of several processes that answer one call only one succeeds: the
-    /// append expects the log that the results were checked against, and they are checked anew if that has changed.
+    /// A result is stored only while its call is open, and of several processes that answer one call only one succeeds:
+    /// the append expects the log that the results were checked against, and they are checked anew if that has changed.
     /// Dropping the future before it is done leaves the results stored or not stored, never in part.
     ///
     /// ```
@@ -105,9 +104,9 @@ impl Engine {
     /// # Errors
     ///
     /// Nothing is stored when a message is no result or answers no open call ([`InputError`] in
-    /// [`StoreResultsError::Refused`]), when the history cannot be loaded, when other calls of this process store results of the conversation for a minute, or when other
-    /// processes change it all the time.
-    /// After [`StoreResultsError::Save`] the outcome may be unknown; repeating it with the same [exchange
+    /// [`StoreResultsError::Refused`]), when the history cannot be loaded, when other calls of this process store
+    /// results of the conversation for a minute, or when other processes change it all the time. After
+    /// [`StoreResultsError::Save`] the outcome may be unknown; repeating it with the same [exchange
     /// id](ToolResults::exchange) is safe.
     pub async fn store_results(&self, results: ToolResults) -> Result<StoredResults, StoreResultsError> {
         let ToolResults { conversation, exchange, results } = results;
@@ -119,7 +118,7 @@ impl Engine {
         let id = exchange.unwrap_or_else(ExchangeId::generate);
         let _turn = match self.shared.storing_results.enter(&conversation, ONE_AT_A_TIME)? {
             Entered::First(turn) => turn,
-            Entered::Behind(place) => place.wait(ONE_AT_A_TIME, &self.shared.in_flight).await?,
+            Entered::Waiting(place) => place.wait(ONE_AT_A_TIME, &self.shared.in_flight).await?,
         };
         let _permit = self.wait(&conversation, &Span::current(), &mut || {}).await?;
         for checks in 0..CHECKS {
@@ -147,7 +146,7 @@ impl Engine {
             exchange.continues = asked;
             let added = Added::of(&exchange);
             let append = Append::new(Expect::Exactly(window.revision), exchange);
-            match self.append_results(&conversation, append).await {
+            match self.append_results(&conversation, append, named).await {
                 Ok(stored) => {
                     let revision = self.retain(&conversation, &stored, added).await;
                     return Ok(StoredResults { revision, seq: stored.seq, duplicate: stored.duplicate, open });
@@ -164,26 +163,29 @@ impl Engine {
         conversation: &ConversationId,
         exchange: Option<&ExchangeId>,
     ) -> Result<Found, HistoryError> {
-        let policy = self.options();
-        let mut load = Load::new().profile(policy.profile.clone()).limit(policy.load_limit);
-        load.exchange = exchange.cloned();
-        Ok(match self.load(conversation, load, &Span::current()).await? {
+        Ok(match self.load(conversation, self.window_or(exchange), &Span::current()).await? {
             Loaded::AlreadyRecorded(recorded) => Found::Recorded(recorded.seq),
             Loaded::Window(window) => Found::Window(Some(window)),
             Loaded::Absent | Loaded::Unchanged => Found::Window(None),
         })
     }
 
-    async fn append_results(&self, conversation: &ConversationId, append: Append) -> Result<Appended, SaveError> {
+    async fn append_results(
+        &self,
+        conversation: &ConversationId,
+        append: Append,
+        named: bool,
+    ) -> Result<Appended, SaveError> {
+        let own = Own::of(&append.exchange, named);
         let begun = Instant::now();
         let span = self.recorder().save(&Span::current(), append.exchange.messages.len());
         let mut attempts = 0;
-        let appended = self.append(conversation, append, &mut attempts).instrument(span.clone()).await;
-        // A repetition that finds its own first attempt has stored it.
-        let appended = appended.map(|mut stored| {
-            stored.duplicate &= attempts == 1;
-            stored
-        });
+        let mut appended = self.append(conversation, append, &mut attempts).instrument(span.clone()).await;
+        if let Ok(stored) = &mut appended
+            && stored.duplicate
+        {
+            stored.duplicate = !self.is_own(conversation, &own, attempts).await;
+        }
         let is_duplicate = appended.as_ref().is_ok_and(|stored| stored.duplicate);
         let took = begun.elapsed();
         let saved = Saved { appended: appended.as_ref(), is_duplicate, next: None, attempts, took };

@@ -1,13 +1,14 @@
 //! Keeping no more of a conversation than the service asks for.
 
-use std::{fmt, panic::AssertUnwindSafe, sync::Arc};
+use std::{fmt, sync::Arc};
 
-use futures_util::FutureExt as _;
 use quick_cache::sync::Cache;
-use tower_chat_history_core::{Appended, ConversationId, Exchange, Incarnation, Keep, Prune, Revision, Traces};
+use tower_chat_history_core::{
+    Appended, ConversationId, Exchange, Incarnation, Keep, Prune, Revision, StoreError, Traces,
+};
 
-use super::{Engine, timer};
-use crate::{SaveError, error_chain::chain};
+use super::Engine;
+use crate::error_chain::chain;
 
 /// Conversations whose additions are counted. One that is forgotten is pruned once more than it had to be.
 const COUNTED: usize = 1 << 12;
@@ -108,10 +109,8 @@ impl Retainer {
         exchanges > 1 && since > self.retention.slack() && self.retention.may_exceed(exchanges)
     }
 
-    async fn prune(&self, id: &ConversationId, incarnation: Incarnation) -> Result<Revision, SaveError> {
-        let prune = self.store.prune(id, incarnation, self.retention.keep(), Traces::Leave);
-        let pruned = AssertUnwindSafe(prune).catch_unwind().await.map_err(|_| SaveError::Panicked)?;
-        let pruned = pruned.map_err(SaveError::Store)?;
+    async fn prune(&self, id: &ConversationId, incarnation: Incarnation) -> Result<Revision, StoreError> {
+        let pruned = self.store.prune(id, incarnation, self.retention.keep(), Traces::Leave).await?;
         self.added.insert(id.clone(), 0);
         Ok(pruned.revision)
     }
@@ -123,9 +122,8 @@ impl Engine {
     pub(super) async fn retain(&self, id: &ConversationId, stored: &Appended, added: Added) -> Revision {
         let retainer = self.shared.retainer.as_ref().filter(|retainer| retainer.is_due(id, stored, added));
         let Some(retainer) = retainer else { return stored.revision };
-        let prune = retainer.prune(id, stored.revision.incarnation());
-        let pruned = timer::timeout(self.options().store_timeout, prune).await;
-        pruned.map_err(SaveError::Timeout).and_then(|pruned| pruned).unwrap_or_else(|error| {
+        let pruned = self.bounded(retainer.prune(id, stored.revision.incarnation())).await;
+        pruned.unwrap_or_else(|error| {
             tracing::warn!(
                 error.type = error.kind(),
                 error = %chain(&error),

@@ -1,15 +1,13 @@
 //! Storing an exchange: bounded in time, repeated under its id, never panicking.
 
 use std::{
-    panic::AssertUnwindSafe,
     sync::Arc,
     time::{Duration, Instant},
 };
 
-use futures_util::FutureExt as _;
 use tokio::runtime::Handle;
 use tower_chat_history_core::{
-    Append, Appended, CompactOutcome, ConversationId, ExchangeId, Load, Loaded, Message, StoreError, Timestamp,
+    Append, Appended, CompactOutcome, ConversationId, Exchange, ExchangeId, Loaded, Message, StoreError, Timestamp,
 };
 use tracing::{Instrument as _, Span};
 
@@ -50,12 +48,12 @@ impl Turn {
         let runtime = Handle::try_current().ok();
         exchange.tokens = self.counting().exchange(&exchange.messages, runtime.as_ref()).await;
         let (continues, incomplete, added) = (exchange.continues, exchange.incomplete, Added::of(exchange));
-        let own = Own { id: exchange.id.clone(), at: exchange.at, messages: exchange.messages.clone() };
+        let own = Own::of(exchange, self.has_caller_id());
         let cut = append.compact.as_ref().map(|compact| compact.cut.clone());
         let mut attempts = 0;
         let appended = self.append_with_or_without(append, &mut attempts).await;
         let is_duplicate = match &appended {
-            Ok(appended) if appended.duplicate => !self.is_own(&own, attempts).await,
+            Ok(appended) if appended.duplicate => !self.engine().is_own(self.conversation(), &own, attempts).await,
             Ok(_) | Err(_) => false,
         };
         let (engine, conversation) = (self.engine(), self.conversation());
@@ -87,25 +85,6 @@ impl Turn {
         // Attempts that broke off and results that were stored before stood there already.
         let moved = continues.is_some() && self.next().is_some_and(|next| next != seq);
         Outcome::Stored { revision, seq, moved, incomplete }
-    }
-
-    /// Whether an exchange that the store found in the log already is this one: an attempt whose answer was lost had stored it.
-    async fn is_own(&self, own: &Own, attempts: u32) -> bool {
-        // Nobody else has a generated id. One attempt finds no other one of its own.
-        if !self.has_caller_id() || attempts < 2 {
-            return !self.has_caller_id();
-        }
-        let policy = self.engine().options();
-        let mut load = Load::new().profile(policy.profile.clone()).limit(policy.load_limit);
-        load.exchange = Some(own.id.clone());
-        let loaded = AssertUnwindSafe(self.engine().store().load(self.conversation(), load)).catch_unwind();
-        match timer::timeout(policy.store_timeout, loaded).await {
-            Ok(Ok(Ok(Loaded::AlreadyRecorded(recorded)))) => {
-                recorded.exchange.at == own.at && recorded.exchange.messages == own.messages
-            }
-            // Of the two, this is the rarer case: another call under the same id, while this one's answer was lost.
-            _ => true,
-        }
     }
 
     /// Appends; without the compaction, where the log has become another one meanwhile in which it breaks the rules. The
@@ -147,18 +126,41 @@ impl Engine {
         self.append_once(conversation, append).await
     }
 
+    /// Whether an exchange that the store found in the log already is this one: an attempt whose answer was lost had
+    /// stored it.
+    pub(super) async fn is_own(&self, conversation: &ConversationId, own: &Own, attempts: u32) -> bool {
+        // Nobody else has a generated id. One attempt finds no other one of its own.
+        if !own.has_caller_id || attempts < 2 {
+            return !own.has_caller_id;
+        }
+        match self.bounded(self.store().load(conversation, self.window_or(Some(&own.id)))).await {
+            Ok(Loaded::AlreadyRecorded(recorded)) => {
+                recorded.exchange.at == own.at && recorded.exchange.messages == own.messages
+            }
+            // Of the two, this is the rarer case: another call under the same id, while this one's answer was lost.
+            _ => true,
+        }
+    }
+
     async fn append_once(&self, conversation: &ConversationId, append: Append) -> Result<Appended, SaveError> {
-        let append = AssertUnwindSafe(self.store().append(conversation, append)).catch_unwind();
-        let appended = timer::timeout(self.options().store_timeout, append).await.map_err(SaveError::Timeout)?;
-        appended.map_err(|_| SaveError::Panicked)?.map_err(SaveError::Store)
+        Ok(self.bounded(self.store().append(conversation, append)).await?)
     }
 }
 
 /// What tells an exchange from another one under the same id.
-struct Own {
+pub(super) struct Own {
     id: ExchangeId,
+    /// Whether the caller chose the id.
+    has_caller_id: bool,
     at: Timestamp,
     messages: Vec<Message>,
+}
+
+impl Own {
+    pub(super) fn of(exchange: &Exchange, has_caller_id: bool) -> Self {
+        let Exchange { id, at, messages, .. } = exchange;
+        Self { id: id.clone(), has_caller_id, at: *at, messages: messages.clone() }
+    }
 }
 
 fn may_pass(error: &SaveError) -> bool {

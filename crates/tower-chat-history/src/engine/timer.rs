@@ -15,9 +15,9 @@ use tokio::{
 
 /// Ends at its deadline, in whatever runtime polls it.
 ///
-/// A save that was begun in one runtime may be finished in another, or on a thread that has none, and tokio's own timers
-/// panic where theirs is gone. This one moves to the runtime that polls it. Outside of any runtime it touches no timer of
-/// tokio's and never ends: a save without a limit is better than a lost one.
+/// A save that was begun in one runtime may be finished in another, or on a thread that has none, and tokio's own
+/// timers panic where theirs is gone. This one moves to the runtime that polls it. Outside of any runtime it touches no
+/// timer of tokio's and never ends: a save without a limit is better than a lost one.
 #[derive(Debug)]
 pub(crate) struct Timer {
     deadline: Option<Instant>,

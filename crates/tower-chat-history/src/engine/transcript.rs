@@ -18,9 +18,9 @@ pub enum InputMode {
     /// written without history does: what stands before the input is compared with the log's end, and the window is sent in
     /// its place.
     ///
-    /// So the caller's list must be what was stored, apart from white space around texts. It may lack a reply that broke off and
-    /// whose text was kept. Take a reply out of it that was not saved, and do not store other messages than those that were
-    /// sent. [`OnTranscriptMismatch`](crate::OnTranscriptMismatch) says what another list does.
+    /// So the caller's list must be what was stored, apart from white space around texts. It may lack a reply that
+    /// broke off and whose text was kept. Take a reply out of it that was not saved, and do not store other messages
+    /// than those that were sent. [`OnTranscriptMismatch`](crate::OnTranscriptMismatch) says what another list does.
     Transcript,
 }
 
@@ -51,14 +51,15 @@ const MAX_ALTERNATIVES: usize = 32;
 
 /// Checks that a transcript is the end of the log, as far as that is loaded.
 ///
-/// Messages are compared by role, text and calls, and not by bytes: clients drop fields that their types do not know, and trim
-/// texts. A transcript that is longer than what is loaded agrees if the log goes on before that; an empty one always agrees.
+/// Messages are compared by role, text and calls, and not by bytes: clients drop fields that their types do not know,
+/// and trim texts. A transcript that is longer than what is loaded agrees if the log goes on before that; an empty one
+/// always agrees.
 ///
-/// A caller need not have what it may not know of: an exchange whose reply broke off, and results that were stored without a
-/// call.
+/// A caller need not have what it may not know of: an exchange whose reply broke off, and results that were stored
+/// without a call.
 pub(crate) fn check(transcript: &[Message], loaded: Option<&Window>) -> Result<(), TranscriptError> {
-    // How many of the caller's messages stand before those that were found: one number, and one more for each exchange that
-    // the caller may or may not have.
+    // How many of the caller's messages stand before those that were found: one number, and one more for each exchange
+    // that the caller may or may not have.
     let mut left = vec![transcript.len()];
     let mut parted: Option<TranscriptError> = None;
     if transcript.is_empty() {
@@ -216,8 +217,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever list a caller keeps of a conversation in which replies break off and results are stored one by one, with or
-        /// without those, it agrees; and with one other text it does not.
+        /// Whatever list a caller keeps of a conversation in which replies break off and results are stored one by one,
+        /// with or without those, it agrees; and with one other text it does not.
         #[test]
         fn a_list_agrees_with_or_without_what_the_caller_may_not_know_of(
             exchanges in prop::collection::vec((0usize..3, any::<bool>()), 1..8),

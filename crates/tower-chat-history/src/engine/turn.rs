@@ -134,8 +134,8 @@ impl Turn {
 
     /// Passes a stream's items on untouched while it folds them into a reply, and stores the exchange when it is complete.
     ///
-    /// `stalled` makes the last item of a stream that the [idle timeout](crate::HistoryOptions::stream_idle_timeout) ends before
-    /// its reply is complete: without an error the stream would look as if it were.
+    /// `stalled` makes the last item of a stream that the [idle timeout](crate::HistoryOptions::stream_idle_timeout)
+    /// ends before its reply is complete: without an error the stream would look as if it were.
     pub fn record_stream<T, E>(
         mut self,
         stream: impl Stream<Item = Result<T, E>> + Send + 'static,

@@ -13,8 +13,8 @@ use crate::{
 };
 
 impl Engine {
-    /// Waits for this process's pending saves of the conversation, and for its turn in the queue if there is one. Where it has
-    /// to wait, it calls `release` before.
+    /// Waits for this process's pending saves of the conversation, and for its turn in the queue if there is one. Where
+    /// it has to wait, it calls `release` before.
     pub(super) async fn wait(
         &self,
         conversation: &ConversationId,
@@ -30,9 +30,9 @@ impl Engine {
                     return Err(full);
                 }
                 Ok(Entered::First(permit)) => permit,
-                // The call ahead may be a stream that is complete but no longer polled: its save frees the queue, and only
-                // polling it here gets it done. So both are waited for at once.
-                Ok(Entered::Behind(place)) => {
+                // The call ahead may be a stream that is complete but no longer polled: its save frees the queue, and
+                // only polling it here gets it done. So both are waited for at once.
+                Ok(Entered::Waiting(place)) => {
                     release();
                     let span = telemetry::wait(turn, WaitFor::Queue);
                     let permit = place.wait(queue, in_flight).instrument(span.clone()).await;

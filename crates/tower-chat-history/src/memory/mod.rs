@@ -26,14 +26,14 @@ const SHARDS: usize = 64;
 /// A clone is another handle on the same conversations; they are gone with the last handle. Appends are acknowledged when
 /// they are in memory: nothing survives the process, and no other process sees it.
 ///
-/// The store takes memory up to a limit, 256 MiB unless [set](Self::with_limit). An append or a compaction that would exceed it
-/// is refused with [`StoreError::Full`]. Nothing is evicted: only [deleting](HistoryStore::delete), [truncating](Truncate) or
-/// [pruning](Prune) conversations makes room.
+/// The store takes memory up to a limit, 256 MiB unless [set](Self::with_limit). An append or a compaction that would
+/// exceed it is refused with [`StoreError::Full`]. Nothing is evicted: only [deleting](HistoryStore::delete),
+/// [truncating](Truncate) or [pruning](Prune) conversations makes room.
 ///
-/// The memory is estimated, and everything counts: messages and what is copied out of them, the other fields of exchanges, ids,
-/// compactions with their summaries and profiles, and the tables that find them. A short exchange takes about 1 KiB. What
-/// the allocator hands out to the store is at most 1.25 times the limit; the process may have more from the system, as its
-/// allocator keeps what was freed.
+/// The memory is estimated, and everything counts: messages and what is copied out of them, the other fields of
+/// exchanges, ids, compactions with their summaries and profiles, and the tables that find them. A short exchange takes
+/// about 1 KiB. What the allocator hands out to the store is at most 1.25 times the limit; the process may have more
+/// from the system, as its allocator keeps what was freed.
 ///
 /// ```
 /// use tower_chat_history::{ConversationId, HistoryStoreExt, MemoryStore, Message};
@@ -71,8 +71,8 @@ impl MemoryStore {
         Self::with_limit(Self::DEFAULT_LIMIT)
     }
 
-    /// An empty store that takes at most that many bytes of memory, over all conversations, by its estimate. `usize::MAX` is no
-    /// limit; a store with a limit of 0 refuses every message.
+    /// An empty store that takes at most that many bytes of memory, over all conversations, by its estimate.
+    /// `usize::MAX` is no limit; a store with a limit of 0 refuses every message.
     #[must_use]
     pub fn with_limit(bytes: usize) -> Self {
         let shards = (0..SHARDS).map(|_| Mutex::default()).collect();

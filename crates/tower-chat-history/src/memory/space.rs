@@ -24,8 +24,8 @@ impl Space {
         self.used.load(Relaxed)
     }
 
-    /// Takes that many bytes in place of some that were taken before, or changes nothing and says why. To take no more than
-    /// was taken before is never refused.
+    /// Takes that many bytes in place of some that were taken before, or changes nothing and says why. To take no more
+    /// than was taken before is never refused.
     pub(super) fn take(&self, bytes: usize, in_place_of: usize) -> Result<(), StoreError> {
         let Some(requested) = bytes.checked_sub(in_place_of).filter(|more| *more > 0) else {
             self.give_back(in_place_of - bytes);

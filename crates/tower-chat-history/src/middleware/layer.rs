@@ -31,8 +31,8 @@ impl<A> ChatHistoryLayer<A> {
         Self { engine, adapter }
     }
 
-    /// Sets the options: a new engine over the same store, with the same [retention](crate::Retention). Say so before services
-    /// are made. A [budget](Self::budget) that was set before stays, unless these options set one.
+    /// Sets the options: a new engine over the same store, with the same [retention](crate::Retention). Say so before
+    /// services are made. A [budget](Self::budget) that was set before stays, unless these options set one.
     #[must_use]
     pub fn options(self, options: HistoryOptions) -> Self {
         let engine = self.engine.with_changed(|earlier| options.after(earlier));

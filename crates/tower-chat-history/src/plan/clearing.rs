@@ -19,8 +19,8 @@ pub(super) fn apply(items: &mut [Item], clear: &ClearResults, fitting: &Fitting<
 
 /// The position, `from` or behind it, before which results are cleared to gain that many tokens, or as many as can be.
 ///
-/// Results are cleared with what follows their round: those at the end of the log never, since the next exchange may add to
-/// them. `end` is the position of that exchange.
+/// Results are cleared with what follows their round: those at the end of the log never, since the next exchange may
+/// add to them. `end` is the position of that exchange.
 pub(super) fn position(
     items: &[Item],
     clear: &ClearResults,

@@ -21,8 +21,8 @@ pub(super) struct Round {
     pub(super) asked: Seq,
     /// The exchange of the message after its last result; of a round at the end of the log, the log's next exchange.
     ///
-    /// A cut leaves a round out by this position. So no stored cut leaves out a round at the end of the log, which the next
-    /// exchange may answer or take up.
+    /// A cut leaves a round out by this position. So no stored cut leaves out a round at the end of the log, which the
+    /// next exchange may answer or take up.
     pub(super) followed: Seq,
 }
 

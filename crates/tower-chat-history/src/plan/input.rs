@@ -4,8 +4,8 @@ use tower_chat_history_core::Message;
 
 use crate::{InputError, OpenCalls, View};
 
-/// Checks that the input can stand behind a log with that view, and says whether it continues the newest round: it answers the
-/// open calls, or is empty where only the model's reply is missing.
+/// Checks that the input can stand behind a log with that view, and says whether it continues the newest round: it
+/// answers the open calls, or is empty where only the model's reply is missing.
 ///
 /// The input must be whole: results answer calls that are there, all of them, and it leaves no call of its own open. A new
 /// question on open calls is legal here; what then becomes of them is policy.

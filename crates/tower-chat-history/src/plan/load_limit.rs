@@ -13,8 +13,7 @@ pub(super) fn cut_truncated(window: &Window, limit: LoadLimit) -> Option<Cut> {
     let keep = (limit.messages() / 4 * 3, limit.bytes() / 4 * 3);
     let (mut messages, mut bytes, mut start) = (0, 0, None);
     for recorded in window.exchanges.iter().rev() {
-        // As the load limit counts them.
-        messages += recorded.exchange.messages.len().max(1);
+        messages += recorded.exchange.counted_messages();
         bytes += recorded.exchange.bytes();
         // The newest turn stays whole even where it is larger.
         if start.is_some() && (messages > keep.0 || bytes > keep.1) {

@@ -7,8 +7,8 @@ use super::{
     sizes::{Positions, Sizes, index},
 };
 
-/// Whether a window may start at an exchange: it opens a turn, and has a message that closes the calls which are open before it.
-/// An exchange of nothing but results and blank replies leaves them open.
+/// Whether a window may start at an exchange: it opens a turn, and has a message that closes the calls which are open
+/// before it. An exchange of nothing but results and blank replies leaves them open.
 pub(crate) fn opens_turn(recorded: &Recorded) -> bool {
     let closes = |message: &Message| !message.is_tool_result() && !message.is_blank_reply();
     recorded.exchange.opens_turn() && recorded.exchange.messages.iter().any(closes)
@@ -48,8 +48,8 @@ impl Log {
                 // The round that the input continues is followed by nothing, so it stays.
                 Positions { window: turn.unwrap_or(base.window), rounds: len }
             }
-            // A round that the input leaves behind may be gone for this call. It is stored by the next one, if at all: this
-            // one may come to nothing, and the round be continued.
+            // A round that the input leaves behind may be gone for this call. It is stored by the next one, if at all:
+            // this one may come to nothing, and the round be continued.
             None => Positions { window: len, rounds: len + 1 },
         };
         starts.push(len);

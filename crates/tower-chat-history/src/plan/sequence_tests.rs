@@ -101,7 +101,8 @@ impl Talk {
         view
     }
 
-    /// The message with the newest calls, as far as nothing but results stands after it: its place in the view, and its ids.
+    /// The message with the newest calls, as far as nothing but results stands after it: its place in the view, and its
+    /// ids.
     fn round(&self) -> Option<(usize, Vec<String>)> {
         let view = self.view();
         let asked = view.messages().iter().rposition(|message| !message.is_tool_result())?;
@@ -241,9 +242,9 @@ impl Talk {
 proptest! {
     #![proptest_config(cases(3_000))]
 
-    /// Invariants 2, 10 and 13, and that open calls can be answered, in any conversation: with imported messages before it,
-    /// questions that come to nothing, replies that break off and calls that are repeated, results that come one by one, and a
-    /// log whose end is removed.
+    /// Invariants 2, 10 and 13, and that open calls can be answered, in any conversation: with imported messages before
+    /// it, questions that come to nothing, replies that break off and calls that are repeated, results that come one by
+    /// one, and a log whose end is removed.
     #[test]
     fn each_prompt_goes_on_with_the_one_before_and_open_calls_can_be_answered(
         imported in prop::collection::vec(any_turn(), 0..4),

@@ -4,7 +4,8 @@ use tower_chat_history_core::{Cut, Seq};
 
 use super::fold::Item;
 
-/// Where the window starts, and before which position rounds are left out with what follows them; as indexes of exchanges.
+/// Where the window starts, and before which position rounds are left out with what follows them; as indexes of
+/// exchanges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Positions {
     pub(super) window: usize,
@@ -77,7 +78,8 @@ impl Sizes {
 
     /// What is kept at these positions.
     pub(super) fn kept(&self, at: Positions) -> Size {
-        // Rounds stand one after the other: of those from the one position on and those from the other, the fewer are both.
+        // Rounds stand one after the other: of those from the one position on and those from the other, the fewer are
+        // both.
         let (asked, followed) = (self.asked[at.window], self.followed[at.rounds]);
         self.plain[at.window] + if asked.messages < followed.messages { asked } else { followed }
     }

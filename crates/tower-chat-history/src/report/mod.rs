@@ -46,9 +46,10 @@ pub struct TurnReport {
     pub window: WindowSource,
     /// The summary that the turn waited for, if it did.
     pub summary: Option<SummaryReport>,
-    /// What happened to the conversation's compaction since this engine last saw it: summaries in the background, and what other
-    /// processes compacted, summarized or pruned. `None` if nothing did, and where it is not known: at the conversation's first
-    /// turn under this engine, after some thousand other conversations, and after a deletion or truncation.
+    /// What happened to the conversation's compaction since this engine last saw it: summaries in the background, and
+    /// what other processes compacted, summarized or pruned. `None` if nothing did, and where it is not known: at the
+    /// conversation's first turn under this engine, after some thousand other conversations, and after a deletion or
+    /// truncation.
     pub since_last: Option<SinceLast>,
     /// What became of the exchange.
     pub outcome: Outcome,
@@ -56,8 +57,8 @@ pub struct TurnReport {
 
 /// What happened to a conversation's compaction between two turns, in exchanges of the log.
 ///
-/// It is what the load shows, compared with what earlier reports of the engine have told. It is told once, by the first turn
-/// that begins after it.
+/// It is what the load shows, compared with what earlier reports of the engine have told. It is told once, by the first
+/// turn that begins after it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SinceLast {
@@ -178,8 +179,8 @@ pub enum Outcome {
         /// Whether the reply broke off and only its text was kept. It then stands under a generated id.
         incomplete: bool,
     },
-    /// The caller's exchange id was recorded by another call meanwhile: the log has that call's reply, not this one's. A repeated
-    /// attempt that finds its own exchange is [`Stored`](Self::Stored).
+    /// The caller's exchange id was recorded by another call meanwhile: the log has that call's reply, not this one's.
+    /// A repeated attempt that finds its own exchange is [`Stored`](Self::Stored).
     Duplicate {
         /// The log's revision.
         revision: Revision,
@@ -228,8 +229,8 @@ pub enum NotStored {
     Interrupted,
     /// The stream brought no item for as long as the [idle timeout](crate::HistoryOptions::stream_idle_timeout).
     Stalled,
-    /// The caller left in the middle of a stream that was to be read on without it, and the [limits](crate::DetachLimits) did not
-    /// let it be read on, or not to its end.
+    /// The caller left in the middle of a stream that was to be read on without it, and the
+    /// [limits](crate::DetachLimits) did not let it be read on, or not to its end.
     DetachLimit,
     /// The model's call failed, and whoever made it [said so](crate::Turn::fail): the layer does.
     CallFailed,

@@ -16,7 +16,7 @@ pub enum ResponseShape {
     BedrockConverse,
     /// A response of Ollama's own chat API.
     OllamaChat,
-    /// An error, of the whole response or of the first choice.
+    /// An error, of the whole response or of the choice that would be stored.
     Error,
     /// JSON of an unknown kind, without choices.
     NoChoices,

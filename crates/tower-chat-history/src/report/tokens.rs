@@ -24,9 +24,9 @@ pub struct TurnTokens {
     /// How many of the prompt's tokens the prompt began with that this process sent before in the conversation: what a provider's
     /// cache of prefixes can serve. None for the first one, and where nobody listens: no subscriber, hook, handle or meter.
     pub warm: Option<u64>,
-    /// Whether a compaction was decided on, which the next calls will begin with. It is stored with the exchange. One that was
-    /// stored with a [summary](super::TurnReport::summary) before is not told here. One that was stored after the reply is told by
-    /// the [next report](super::TurnReport::since_last).
+    /// Whether a compaction was decided on, which the next calls will begin with. It is stored with the exchange. One
+    /// that was stored with a [summary](super::TurnReport::summary) before is not told here. One that was stored after
+    /// the reply is told by the [next report](super::TurnReport::since_last).
     pub compacted: bool,
     /// Whether more was left out than the next calls will leave out.
     pub for_this_call: bool,

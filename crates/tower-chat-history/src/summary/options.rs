@@ -109,8 +109,8 @@ impl Summaries {
         if self.chunk_tokens < least { least } else { self.chunk_tokens }
     }
 
-    /// Returns what a log event says of a failure. A summarizer's own error may quote what it was given: it is told by the name
-    /// that the summarizer [has for it](Summarizer::error_type).
+    /// Returns what a log event says of a failure. A summarizer's own error may quote what it was given: it is told by
+    /// the name that the summarizer [has for it](Summarizer::error_type).
     pub(crate) fn cause(&self, error: &SummaryError) -> String {
         let SummaryError::Failed(source) = error else { return chain(error).to_string() };
         let name = catch_unwind(AssertUnwindSafe(|| self.summarizer.error_type(&**source)));

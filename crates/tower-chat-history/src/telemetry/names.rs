@@ -76,7 +76,7 @@ pub mod attributes {
         pub const REQUEST_TOP_P: &str = "gen_ai.request.top_p";
         /// The model that answered.
         pub const RESPONSE_MODEL: &str = "gen_ai.response.model";
-        /// Why the first choice ended.
+        /// Why the choice that is stored ended.
         pub const RESPONSE_FINISH_REASONS: &str = "gen_ai.response.finish_reasons";
         /// Seconds until a stream's first item.
         pub const RESPONSE_TIME_TO_FIRST_CHUNK: &str = "gen_ai.response.time_to_first_chunk";

@@ -5,6 +5,7 @@
 use std::sync::{Arc, Mutex};
 
 use futures_util::stream::BoxStream;
+use serde_json::{Value, json};
 use tower_chat_history::{
     BoxError, ChatHistory, ChatHistoryLayer, ConversationId, HistoryOptions, HistoryStore, HistoryStoreExt,
     InConversation, Message, Reply, Turn, TurnInput, TurnReport,
@@ -147,6 +148,13 @@ pub async fn log(store: &dyn HistoryStore) -> Vec<String> {
 
 pub fn texts(messages: &[Message]) -> Vec<String> {
     messages.iter().map(|message| message.text().into_owned()).collect()
+}
+
+/// A reply that makes a call under each of these ids.
+pub fn calls(ids: &[&str]) -> Message {
+    let call = |id: &&str| json!({"id": id, "type": "function", "function": {"name": "f", "arguments": "{}"}});
+    let calls: Vec<Value> = ids.iter().map(call).collect();
+    Message::try_from(json!({"role": "assistant", "content": null, "tool_calls": calls})).unwrap()
 }
 
 /// Collects the hook's reports.

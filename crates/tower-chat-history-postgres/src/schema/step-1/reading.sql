@@ -3,13 +3,14 @@
 -- what is read after a conversation's row is locked is the newest state, and nobody else changes it meanwhile. A stable one
 -- sees one state throughout.
 --
--- Every statement in them is a descent into an index or two, whatever the parameters are, so planning for each parameter is
--- never worth its time (`plan_cache_mode`). A plan may have been made when the tables were small, and must be the right one all the
--- same (`enable_seqscan`, `enable_bitmapscan`); both indexes of an exchange begin with its conversation, and the order of what is
--- looked for says which one is meant: the other would read the whole log. Nobody else's operators are meant, whatever the role's
--- search path is; and nobody else's functions, since each argument of a call has the type that the function declares (a `null`
--- too): PostgreSQL then takes no function of the same name with other types, whoever put one into the schema. Who waits for a conversation's row does so for a time: whoever has it may be frozen (`lock_timeout`). All of
--- this together costs a call about three microseconds.
+-- Every statement in them is a descent into an index or two, whatever the parameters are, so planning for each
+-- parameter is never worth its time (`plan_cache_mode`). A plan may have been made when the tables were small, and must
+-- be the right one all the same (`enable_seqscan`, `enable_bitmapscan`); both indexes of an exchange begin with its
+-- conversation, and the order of what is looked for says which one is meant: the other would read the whole log. Nobody
+-- else's operators are meant, whatever the role's search path is; and nobody else's functions, since each argument of a
+-- call has the type that the function declares (a `null` too): PostgreSQL then takes no function of the same name with
+-- other types, whoever put one into the schema. Who waits for a conversation's row does so for a time: whoever has it
+-- may be frozen (`lock_timeout`). All of this together costs a call about three microseconds.
 
 -- What a call needs: a row for the conversation, whose `r_seq` is null, and one for each exchange from `r_from` to before `r_to`
 -- (null: nothing changed since what is known). In the former the body is the compaction's and `r_cut` has its positions;

@@ -37,11 +37,12 @@
 //! one field has all messages, [`Custom::messages`] needs no `fill`, and serves callers that resend the conversation as well
 //! ([`Custom::input_mode`]). A stream's reply is put together by a [`FoldReply`](super::FoldReply), see [`Custom::fold`].
 //!
-//! Messages are in the chat-completions format: `role`, `content`, `tool_calls` and `tool_call_id`, with whatever else a provider
-//! adds. An input in another API's shape (content blocks of Anthropic's Messages API such as `tool_use` and `tool_result`, items of
-//! OpenAI's Responses API, Gemini's `parts`) is refused with [`InputError::Foreign`](crate::InputError::Foreign), before anything
-//! is stored or sent. A program that talks to such an API maps its messages in these closures, in both directions; the fields
-//! of its own that a message carries along are kept.
+//! Messages are in the chat-completions format: `role`, `content`, `tool_calls` and `tool_call_id`, with whatever else
+//! a provider adds. An input in another API's shape (content blocks of Anthropic's Messages API such as `tool_use` and
+//! `tool_result`, items of OpenAI's Responses API, Gemini's `parts`) is refused with
+//! [`InputError::Foreign`](crate::InputError::Foreign), before anything is stored or sent. A program that talks to such
+//! an API maps its messages in these closures, in both directions; the fields of its own that a message carries along
+//! are kept.
 //!
 //! The closures are called from all of the service's clones: they are `Fn`, and have to be `Clone`, `Send` and `Sync`.
 
@@ -96,8 +97,8 @@ impl<R, I> Custom<R, Parts<I, ()>> {
         self.filled_by(Filling(fill))
     }
 
-    /// Fills in the history as [`fill`](Self::fill) does, by a closure that may fail: for types that cannot carry every message.
-    /// The call then fails with the closure's error, and nothing is sent.
+    /// Fills in the history as [`fill`](Self::fill) does, by a closure that may fail: for types that cannot carry every
+    /// message. The call then fails with the closure's error, and nothing is sent.
     pub fn try_fill<F, Q, E>(self, fill: F) -> Custom<R, Parts<I, TryFilling<F>>>
     where
         F: Fn(R, &[Message]) -> Result<Q, E>,
@@ -106,8 +107,8 @@ impl<R, I> Custom<R, Parts<I, ()>> {
         self.filled_by(TryFilling(fill))
     }
 
-    /// Fills in the history as [`try_fill`](Self::try_fill) does, by a closure that [counts](Sent::downgraded) the messages that
-    /// are not carried whole.
+    /// Fills in the history as [`try_fill`](Self::try_fill) does, by a closure that [counts](Sent::downgraded) the
+    /// messages that are not carried whole.
     pub fn try_fill_counted<F, Q, E>(self, fill: F) -> Custom<R, Parts<I, CountedFilling<F>>>
     where
         F: Fn(R, &[Message]) -> Result<Sent<Q>, E>,
@@ -178,12 +179,12 @@ impl<R, F, P, X> Custom<R, AllMessages<F>, P, X> {
 }
 
 impl<R, S, X> Custom<R, S, (), X> {
-    /// Finds the reply in a response: a message, a whole [`Reply`], or an `Option` of one of them. Without one, nothing is
-    /// stored.
+    /// Finds the reply in a response: a message, a whole [`Reply`], or an `Option` of one of them. Without one, nothing
+    /// is stored.
     ///
-    /// The message is in the chat-completions format. One in another API's shape (Anthropic's `tool_use` blocks, say) is
-    /// not stored: the report says [`UnreadableReply`](crate::NotStored::UnreadableReply). One with another role is stored
-    /// as the assistant's.
+    /// The message is in the chat-completions format. One in another API's shape (Anthropic's `tool_use` blocks, say)
+    /// is not stored: the report says [`UnreadableReply`](crate::NotStored::UnreadableReply). One with another role is
+    /// stored as the assistant's.
     pub fn reply<F, Res, T>(self, reply: F) -> Custom<R, S, Whole<F>, X>
     where
         F: Fn(&Res) -> T,

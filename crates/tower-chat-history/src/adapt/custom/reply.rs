@@ -61,8 +61,8 @@ where
     }
 }
 
-/// The reply, unless its message is in the shape of another API: the rules that keep a prompt valid do not see the calls in
-/// it, and the input that answers them is refused.
+/// The reply, unless its message is in the shape of another API: the rules that keep a prompt valid do not see the
+/// calls in it, and the input that answers them is refused.
 fn checked(mut reply: Reply) -> Reply {
     if let Some(shape) = reply.message.as_ref().and_then(Message::foreign_shape) {
         reply.message = None;

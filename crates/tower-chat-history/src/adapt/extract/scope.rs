@@ -15,8 +15,9 @@ pub enum CallScope {
 
 /// A call says neither which conversation it belongs to, nor that it is stateless.
 ///
-/// Where calls belong to the conversation of the running task ([`in_conversation`](crate::in_conversation)), the most probable
-/// cause is a `tokio::spawn` within it: a spawned task does not inherit the conversation. Enter it again in the spawned future.
+/// Where calls belong to the conversation of the running task ([`in_conversation`](crate::in_conversation)), the most
+/// probable cause is a `tokio::spawn` within it: a spawned task does not inherit the conversation. Enter it again in
+/// the spawned future.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the call names no conversation: give it an id, make it within in_conversation (which a spawned task does not inherit), \

@@ -43,10 +43,11 @@ use crate::{BoxError, InputMode, RequestInfo, StreamStalled, Turn};
 ///
 /// # Requests
 ///
-/// The call is an [`InConversation<Value>`](crate::InConversation), unless another [extractor](super::extract) is chosen.
-/// Leading system and developer messages, and as many behind them as the preamble says, are the caller's head: sent first
-/// and never stored. All others are the input. The window is put between them. Messages of other APIs (Anthropic's blocks,
-/// items of the Responses API) are refused: see [`InputError::Foreign`](crate::InputError::Foreign).
+/// The call is an [`InConversation<Value>`](crate::InConversation), unless another [extractor](super::extract) is
+/// chosen. Leading system and developer messages, and as many behind them as the preamble says, are the caller's head:
+/// sent first and never stored. All others are the input. The window is put between them. Messages of other APIs
+/// (Anthropic's blocks, items of the Responses API) are refused: see
+/// [`InputError::Foreign`](crate::InputError::Foreign).
 ///
 /// # Responses
 ///

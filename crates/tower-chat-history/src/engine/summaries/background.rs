@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tower_chat_history_core::{ConversationId, Cut, Load, Loaded, Message, Window};
+use tower_chat_history_core::{ConversationId, Cut, Loaded, Message, Window};
 use tracing::Span;
 
 use super::{
@@ -75,8 +75,7 @@ impl Engine {
         end: &TurnEnd,
     ) -> Option<Arc<SummaryReport>> {
         let policy = self.options();
-        let load = Load::new().profile(policy.profile.clone()).limit(policy.load_limit);
-        let window = match self.load(conversation, load, &end.span).await {
+        let window = match self.load(conversation, self.window_or(None), &end.span).await {
             Ok(Loaded::Window(window)) => window,
             Ok(Loaded::Absent | Loaded::Unchanged | Loaded::AlreadyRecorded(_)) => return None,
             Err(failure) => {

@@ -1,8 +1,7 @@
 //! One summary: read what it has to cover, have it made, store it.
 
-use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
-use futures_util::FutureExt as _;
 use tokio::runtime::Handle;
 use tower_chat_history_core::{
     Compact, CompactOutcome, CompactionVersion, ConversationId, Cut, Incarnation, Message, Seq, StoreError, Summary,
@@ -12,7 +11,7 @@ use tracing::{Instrument as _, Span};
 
 use crate::{
     Engine,
-    engine::{count::Counting, timer},
+    engine::{count::Counting, guard::without_panic, timer},
     error_chain::chain,
     plan::opens_turn,
     summary::{Rolled, Rolling, Summaries, SummaryCost, SummaryError, SummaryOutcome, SummaryReport},
@@ -166,7 +165,8 @@ impl Engine {
     ) -> Result<Rolled, Missing> {
         let (mut from, to) = (job.from(), job.cut.window_start);
         while from < to {
-            let page = caught(self.store().read(&job.conversation, from, PAGE)).await?;
+            let page =
+                without_panic(self.store().read(&job.conversation, from, PAGE)).await.map_err(StoreError::from)?;
             // After a deletion or a truncation these are other exchanges.
             if page.revision.is_none_or(|now| now.incarnation() != job.window.revision.incarnation()) {
                 return Err(StoreError::Gone.into());
@@ -202,9 +202,8 @@ impl Engine {
         let mut attempts = self.options().save_attempts;
         for _ in 0..MERGES {
             let compact = Compact { profile: self.options().profile.clone(), replaces, cut: cut.clone() };
-            let stored = caught(self.store().compact(conversation, incarnation, compact));
-            let stored = timer::timeout(self.options().store_timeout, stored).await;
-            match stored.unwrap_or_else(|after| Err(StoreError::unavailable(TimedOut(after)))) {
+            let stored = self.bounded(self.store().compact(conversation, incarnation, compact)).await;
+            match stored.map_err(StoreError::from) {
                 Ok(CompactOutcome::Stored(_)) => return Ok(true),
                 Ok(CompactOutcome::Kept(stored)) => {
                     let stored = stored.unwrap_or_default();
@@ -252,17 +251,4 @@ impl Engine {
         }
         summaries.tell(report);
     }
-}
-
-#[derive(Debug, thiserror::Error)]
-#[error("the store did not answer within {} ms", .0.as_millis())]
-pub(super) struct TimedOut(pub(super) Duration);
-
-#[derive(Debug, thiserror::Error)]
-#[error("the store panicked")]
-struct Panicked;
-
-/// Returns what the store says, where a panic of it must not end what the call is a part of.
-pub(super) async fn caught<T>(call: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
-    AssertUnwindSafe(call).catch_unwind().await.unwrap_or_else(|_| Err(StoreError::backend(Panicked)))
 }

@@ -13,7 +13,7 @@ use tower_chat_history_core::{
 };
 use tracing::{Instrument as _, Span};
 
-use self::job::{Job, PAGE, caught};
+use self::job::{Job, PAGE};
 pub(super) use self::{background::TurnEnd, job::first_uncovered, pause::Pauses, running::Summarizing};
 use super::{
     Engine,
@@ -115,8 +115,7 @@ impl Engine {
 
     /// Returns the first exchange after `seq` that opens a turn, or `last`, which does.
     async fn opening_after(&self, conversation: &ConversationId, seq: Seq, last: Seq) -> Seq {
-        let page = caught(self.store().read(conversation, seq, PAGE));
-        let Ok(Ok(page)) = timer::timeout(self.options().store_timeout, page).await else { return last };
+        let Ok(page) = self.bounded(self.store().read(conversation, seq, PAGE)).await else { return last };
         let mut openings = page.exchanges.iter().filter(|recorded| recorded.exchange.opens_turn());
         openings.find(|recorded| recorded.seq > seq).map_or(last, |opening| opening.seq.min(last))
     }

@@ -73,7 +73,8 @@ impl Log {
         for entry in &entries {
             self.ids.remove(&entry.exchange.id);
         }
-        // What is not counted any more is not held either. Tables that are nearly as full as they were stay as they are.
+        // What is not counted any more is not held either. Tables that are nearly as full as they were stay as they
+        // are.
         if self.entries.len() < self.entries.capacity() / 4 {
             self.entries.shrink_to_fit();
         }
