@@ -60,11 +60,14 @@ where
 #[tokio::test]
 async fn anthropic_blocks_through_custom_are_refused_in_either_mode() {
     let store = MemoryStore::new();
-    for mode in [InputMode::New, InputMode::Transcript] {
+    // A resent reply is only compared with the log.
+    for (mode, refused_at) in
+        [(InputMode::New, foreign(1, "tool_use")), (InputMode::Transcript, foreign(2, "tool_result"))]
+    {
         let adapter = Custom::messages(|messages: &mut Vec<Message>| messages).input_mode(mode);
         let adapter = adapter.reply(|answer: &Message| answer.clone());
         let call = InConversation::new(id(), anthropic().map(message).to_vec());
-        assert_eq!(refused(&store, adapter, call).await, foreign(1, "tool_use"));
+        assert_eq!(refused(&store, adapter, call).await, refused_at);
     }
     let adapter = Custom::new(|message: &Message| message.clone()).fill(|message, _| message);
     let adapter = adapter.reply(|answer: &Message| answer.clone());
@@ -103,8 +106,8 @@ async fn by_hand_neither_input_nor_transcript_nor_what_is_stored_instead_may_be_
         other => panic!("{other:?}"),
     };
     assert_eq!(refused(TurnInput::new(id(), [question.clone(), result.clone()])).await, foreign(1, "tool_result"));
-    let resent = TurnInput::new(id(), [question.clone()]).transcript([question.clone(), call]);
-    assert_eq!(refused(resent).await, foreign(1, "tool_use"));
+    let resent = TurnInput::new(id(), [question.clone()]).transcript([question.clone(), call, result.clone()]);
+    assert_eq!(refused(resent).await, foreign(2, "tool_result"));
     let instead = tower_chat_history::CallOptions::new().store_instead([result]);
     assert_eq!(refused(TurnInput::new(id(), [question]).options(instead)).await, foreign(0, "tool_result"));
 }
@@ -117,4 +120,22 @@ async fn an_import_of_another_apis_log_imports_nothing() {
     assert_eq!((*position, *shape), (1, ForeignShape::AnthropicBlock("tool_use")));
     assert!(!error.to_string().contains("secret"), "{error}");
     assert_eq!(store.conversation(&id()).messages().await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn a_reply_that_was_stored_can_be_resent_in_its_shape() {
+    let thinking = json!({"role": "assistant", "content": [
+        {"type": "thinking", "thinking": "t", "signature": "s"}, {"type": "text", "text": "Hi"}]});
+    let answer = json!({"choices": [{"index": 0, "message": thinking, "finish_reason": "stop"}]});
+    let model = service_fn(move |_: Value| {
+        let answer = answer.clone();
+        async move { Ok::<_, BoxError>(answer) }
+    });
+    let mut chat =
+        ChatHistoryLayer::new(MemoryStore::new(), Json::new().input_mode(InputMode::Transcript)).layer(model);
+    let user = json!({"role": "user", "content": "u"});
+    for messages in [json!([user]), json!([user, thinking, user])] {
+        let call = InConversation::new(id(), json!({"messages": messages}));
+        chat.ready().await.unwrap().call(call).await.unwrap();
+    }
 }

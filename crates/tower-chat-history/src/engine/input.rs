@@ -79,8 +79,12 @@ impl TurnInput {
             Keep::Instead(messages) => messages.as_slice(),
             Keep::Exchange | Keep::Nothing => &[],
         };
-        refuse_foreign(self.transcript.iter().chain(&self.input))?;
-        refuse_foreign(instead)?;
+        // A reply was stored in the shape that the provider gave it: whoever resends it resends what the log has.
+        let is_resent_reply =
+            |position, message: &Message| position < self.transcript.len() && *message.role() == Role::Assistant;
+        let messages = self.transcript.iter().chain(&self.input).enumerate();
+        refuse_foreign(messages.filter(|(position, message)| !is_resent_reply(*position, message)))?;
+        refuse_foreign(instead.iter().enumerate())?;
         let is_reply = |message: &Message| *message.role() == Role::Assistant && message.tool_calls().is_empty();
         let reply = self.input.iter().position(is_reply);
         reply.map_or(Ok(()), |position| Err(InputError::Resent { position }))
@@ -89,8 +93,8 @@ impl TurnInput {
 
 /// Refuses messages of other APIs: their tool calls and results would not be seen, and so neither kept together nor
 /// checked.
-pub(super) fn refuse_foreign<'a>(messages: impl IntoIterator<Item = &'a Message>) -> Result<(), InputError> {
-    let mut shapes = messages.into_iter().map(Message::foreign_shape).enumerate();
+pub(super) fn refuse_foreign<'a>(messages: impl IntoIterator<Item = (usize, &'a Message)>) -> Result<(), InputError> {
+    let mut shapes = messages.into_iter().map(|(position, message)| (position, message.foreign_shape()));
     let foreign = shapes.find_map(|(position, shape)| Some((position, shape?)));
     foreign.map_or(Ok(()), |(position, shape)| Err(InputError::Foreign { position, shape }))
 }

@@ -205,7 +205,7 @@ fn check(results: &[Message]) -> Result<(), InputError> {
     if results.is_empty() {
         return Err(InputError::Empty);
     }
-    refuse_foreign(results)?;
+    refuse_foreign(results.iter().enumerate())?;
     let other = results.iter().position(|message| !message.is_tool_result());
     other.map_or(Ok(()), |position| Err(InputError::NotAResult { position }))
 }

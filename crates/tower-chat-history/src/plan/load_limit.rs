@@ -31,14 +31,18 @@ pub(super) fn cut_truncated(window: &Window, limit: LoadLimit) -> Option<Cut> {
 
 #[cfg(test)]
 mod tests {
-    use tower_chat_history_core::{Exchange, ExchangeId, Incarnation, Recorded, Revision, Seq};
+    use tower_chat_history_core::{Exchange, ExchangeId, Incarnation, Message, Recorded, Revision, Seq};
 
     use super::*;
 
     #[test]
     fn exchanges_without_messages_count_as_one_message_each() {
-        let empty = |seq| Recorded::new(Seq::new(seq), Exchange::new(ExchangeId::generate(), []));
-        let window = Window::new(Revision::new(Incarnation::random(), 20), None, (10..20).map(empty).collect(), true);
+        let exchange = |seq: u64| {
+            let opens = [10, 14].contains(&seq).then(|| Message::user("u"));
+            Recorded::new(Seq::new(seq), Exchange::new(ExchangeId::generate(), opens))
+        };
+        let exchanges = (10..20).map(exchange).collect();
+        let window = Window::new(Revision::new(Incarnation::random(), 20), None, exchanges, true);
         let cut = cut_truncated(&window, LoadLimit::new(8, 1 << 20).unwrap()).unwrap();
         assert_eq!(cut.window_start, Seq::new(14), "six of eight stay");
     }

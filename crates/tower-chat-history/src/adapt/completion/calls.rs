@@ -15,6 +15,8 @@ pub(super) struct Calls(Vec<Call>);
 #[derive(Clone, Debug, Default)]
 struct Call {
     index: u64,
+    /// Its id, escaped. It is among the fields as well, where finding it takes longer.
+    id: String,
     /// Its name, escaped, and the last chunk that brought it.
     name: String,
     named_in: u64,
@@ -58,6 +60,9 @@ impl Calls {
             }
         };
         let call = &mut self.0[at];
+        if !piece.id.is_empty() {
+            piece.id.clone_into(&mut call.id);
+        }
         if !piece.name.is_empty() {
             piece.name.clone_into(&mut call.name);
             call.named_in = chunk;
@@ -73,14 +78,14 @@ impl Calls {
     fn find(&self, piece: &Piece<'_>, chunk: u64) -> Option<usize> {
         let here = |call: &Call| piece.index.is_none_or(|index| index == call.index);
         if !piece.id.is_empty() {
-            let same = self.0.iter().rposition(|call| here(call) && call.fields.text("id") == piece.id);
+            let same = self.0.iter().rposition(|call| here(call) && call.id == piece.id);
             if same.is_some() {
                 return same;
             }
         }
         let at = self.0.iter().rposition(here)?;
         let call = &self.0[at];
-        let other_id = !piece.id.is_empty() && !call.fields.text("id").is_empty();
+        let other_id = !piece.id.is_empty() && !call.id.is_empty();
         (!other_id && !call.is_over_at(piece, chunk)).then_some(at)
     }
 

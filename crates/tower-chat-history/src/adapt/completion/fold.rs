@@ -24,9 +24,10 @@ pub(super) const MAX_BYTES: usize = 64 << 20;
 /// What a value that may be kept by itself adds to the size of its text.
 const VALUE: usize = 64;
 
-/// The size of a delta in memory, at most: each comma may part two values.
+/// The size of a delta in memory, at most: it brings a value, and each comma may part two.
 fn size(delta: &str) -> usize {
-    delta.len().saturating_add(VALUE.saturating_mul(delta.bytes().filter(|byte| *byte == b',').count()))
+    let values = 1 + delta.bytes().filter(|byte| *byte == b',').count();
+    delta.len().saturating_add(VALUE.saturating_mul(values))
 }
 
 /// The largest number of choices whose ends are counted. A stream that asked for more is complete when it ends.
