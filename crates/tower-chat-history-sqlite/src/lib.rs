@@ -38,9 +38,12 @@
 //! # Several processes
 //!
 //! Any number of processes on one machine may open the same file, also at the same moment when it does not exist yet. Each
-//! append is checked and stored in one transaction, so they cannot overwrite one another. Two limits are SQLite's own:
+//! append is checked and stored in one transaction, so they cannot overwrite one another. Three limits are SQLite's own:
 //!
 //! - **Not on a network file system.** The processes share memory beside the file, and locks over a network do not hold.
+//! - **One name a file.** All processes must open the file by names in one directory. Under another hard link, or where a
+//!   container mounts the single file and not its directory, SQLite looks for another `-wal`, and acknowledged appends
+//!   are lost.
 //! - **One SQLite a process.** Do not open the file in the same process through another copy of the SQLite library, nor with
 //!   plain file functions: closing such a handle drops the locks that this store holds. A file must not be open across a
 //!   `fork` either.
@@ -65,7 +68,7 @@
 //! is in use, run `VACUUM INTO 'copy.db'` on it with the `sqlite3` tool (3.51.3 or newer), or copy all files after
 //! [`close`](SqliteStore::close).
 //!
-//! Do not delete, rename, replace or truncate the file while it is open, and restore a backup only when all stores on
+//! Do not delete, rename, replace or truncate the file or its `-wal` while it is open, and restore a backup only when all stores on
 //! it are closed and `chat.db-wal` is gone: SQLite would go on with the file that it opened, and would write what is
 //! left in an old `-wal` into the new file. On Unix the store compares the open file with the one at its path before
 //! each call and after each commit, and fails with [`Replaced`] where they differ. A file whose content is exchanged in
