@@ -183,12 +183,17 @@ impl Said {
         let mut chunks: Vec<Value> =
             deltas.into_iter().map(|delta| json!([{"index": index, "delta": delta, "finish_reason": null}])).collect();
         if self.choices > 1 || self.oddity == Oddity::ForeignChoice {
-            // The other choice is over before this one: its pieces are anywhere among these, in their order.
+            // The other choice is over before this one, and after this one has begun: nothing tells a choice that comes
+            // later from one that does not come. Its pieces are anywhere among these, in their order.
             let other = [json!({"role": "assistant", "content": "other"}), json!({"content": " one"}), json!({})];
-            let mut at = 0;
+            let (mut at, mut first) = (0, 0);
             for (number, delta) in other.into_iter().enumerate() {
                 let finish = if number == 2 { "stop".into() } else { Value::Null };
                 at += chance.index(chunks.len() + 1 - at);
+                if number == 2 {
+                    at = at.max(first + 1);
+                }
+                first += usize::from(at <= first);
                 chunks.insert(at, json!([{"index": 1, "delta": delta, "finish_reason": finish}]));
                 at += 1;
             }
