@@ -10,7 +10,10 @@ mod prefix;
 mod setup;
 mod turns;
 
-use std::sync::{Arc, Mutex};
+use std::{
+    ops::Range,
+    sync::{Arc, Mutex},
+};
 
 use tokio::runtime::Builder;
 use tower_chat_history::{ConversationId, Engine, ExchangeId, Turn};
@@ -85,7 +88,7 @@ struct Slow {
     asked: turns::Asked,
     edits: usize,
     appends: usize,
-    summaries: usize,
+    summaries: Range<usize>,
 }
 
 impl Case {

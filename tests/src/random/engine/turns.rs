@@ -1,5 +1,7 @@
 //! Turns: what is asked, what has to be accepted, what is sent, and what is stored.
 
+use std::ops::Range;
+
 use tower_chat_history::{
     CallOptions, ExchangeId, HistoryError, Message, OnConflict, OnOpenTurn, Outcome, Reply, Role, SaveError,
     StoreError, Turn, TurnInput, TurnReport, Usage,
@@ -158,7 +160,8 @@ impl Case {
         let (engine, policy) = self.engines[asked.engine].clone();
         let input = asked.input(&self.talks[talk]);
         let planned_under = self.positions(talk, policy).await?;
-        let summaries = self.policies[policy].told.lock().unwrap().len();
+        let told = |random: &Self| random.policies[policy].told.lock().unwrap().len();
+        let before = told(self);
         let turn = match engine.begin(input).await {
             Ok(turn) => turn,
             Err(error) => {
@@ -167,6 +170,7 @@ impl Case {
                 return self.settle(talk).await;
             }
         };
+        let summaries = before..told(self);
         self.figures.count("turns begun");
         let unexpected = matches!(asked.expected, Expected::Refused(_));
         holds(!unexpected, "what is repeated or answers nothing is refused", || format!("{:?}", asked.expected))?;
@@ -291,7 +295,7 @@ impl Case {
         };
         self.outcome(talk, &asked, &report, stored_message, between)?;
         self.settle(talk).await?;
-        self.check_made(talk, policy, summaries, &report)?;
+        self.check_made(talk, policy, &summaries, &report)?;
         self.check_prefix(talk, &asked, policy, &report, window, sequential).await?;
         if breaks_off && report.revision().is_some() && !asked.dont_store {
             return self.repeat(talk, asked).await;
@@ -382,10 +386,10 @@ impl Case {
     }
 
     /// A summary that was paid for, and made for this turn, is stored with its exchange, or another one is.
-    fn check_made(&self, talk: usize, policy: usize, since: usize, report: &TurnReport) -> Checked {
+    fn check_made(&self, talk: usize, policy: usize, made: &Range<usize>, report: &TurnReport) -> Checked {
         let log = &self.talks[talk].log;
         let told = self.policies[policy].told.lock().unwrap();
-        let told: Vec<_> = told[since..].iter().filter(|one| one.conversation == log.id).collect();
+        let told: Vec<_> = told[made.clone()].iter().filter(|one| one.conversation == log.id).collect();
         let ([made], Outcome::Stored { .. }) = (&*told, &report.outcome) else { return Ok(()) };
         if made.outcome != "made" || !self.ingredients.has(Ingredient::LateContinuations) {
             return Ok(());
