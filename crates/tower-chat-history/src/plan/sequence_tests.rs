@@ -177,8 +177,11 @@ impl Talk {
         if let Some(cut) = plan.fit.cut {
             self.store(cut)?;
         }
-        if fate == Fate::BrokenOff && plan.continues.is_some() {
+        // Without an answer, the results may be sent again, and others than before.
+        if (fate == Fate::BrokenOff || matches!(say, Say::Nothing)) && plan.continues.is_some() {
             prompt.truncate(repeated);
+            let results = prompt.iter().rev().take_while(|message| message.is_tool_result()).count();
+            prompt.truncate(prompt.len() - results);
         }
         self.before = Some((cut, prompt)).filter(|_| !plan.fit.for_this_call);
         Ok(())
