@@ -28,7 +28,7 @@ use crate::chance::Chance;
 /// The stack on which everything is read.
 const STACK: usize = 1 << 20;
 /// How long a text may take, at most some megabytes of them.
-const LONG: Duration = Duration::from_secs(10);
+const LONG: Duration = Duration::from_secs(40);
 
 /// Runs one case.
 pub(super) fn run(seed: u64, ingredients: &Ingredients) -> Checked<Figures> {
