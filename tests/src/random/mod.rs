@@ -7,7 +7,7 @@
 //!
 //! To add a scenario, write a function and list it in [`SCENARIOS`]. The rules that it checks are those of the
 //! documentation (the pages *guarantees* and *cases*), and it uses nothing but public items. An oracle is written
-//! independently of the code that it judges: [`rules`] does not call `check_chat_rules`, for example.
+//! independently of the code that it judges: `rules` does not call `check_chat_rules`, for example.
 
 mod cancel;
 mod engine;
