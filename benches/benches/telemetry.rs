@@ -100,15 +100,16 @@ fn median_difference(mut one: impl FnMut() -> Duration, mut other: impl FnMut() 
 
 /// Prints what spans cost beyond none, before there was any subscriber: `tracing` is quicker then than afterwards.
 fn without_subscriber() {
-    let (without, with) = (Talk::new(Telemetry::without_spans()), Talk::new(Telemetry::new()));
-    let twice = Talk::new(Telemetry::without_spans());
+    let (without, with) = (Talk::new(Telemetry::new().spans(false)), Talk::new(Telemetry::new()));
+    let twice = Talk::new(Telemetry::new().spans(false));
     println!("the same twice: {:+.3} us", median_difference(|| without.turn(), || twice.turn()));
     println!("spans without a subscriber: {:+.3} us", median_difference(|| without.turn(), || with.turn()));
 }
 
 /// Prints what exported spans cost beyond none.
 fn exported() {
-    let (without, with, exporting) = (Talk::new(Telemetry::without_spans()), Talk::new(Telemetry::new()), exporting());
+    let (without, with, exporting) =
+        (Talk::new(Telemetry::new().spans(false)), Talk::new(Telemetry::new()), exporting());
     let exported = || tracing::dispatcher::with_default(&exporting, || with.turn());
     println!("spans exported: {:+.3} us", median_difference(|| without.turn(), exported));
 }
@@ -116,7 +117,7 @@ fn exported() {
 fn telemetry(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("telemetry");
     let measured = |talk: &Talk, calls: u64| (0..calls).map(|_| talk.turn()).sum();
-    for (name, telemetry) in [("without_spans", Telemetry::without_spans()), ("no_subscriber", Telemetry::new())] {
+    for (name, telemetry) in [("no_spans", Telemetry::new().spans(false)), ("no_subscriber", Telemetry::new())] {
         let talk = Talk::new(telemetry);
         group.bench_function(name, |b| b.iter_custom(|calls| measured(&talk, calls)));
     }

@@ -91,7 +91,7 @@ fn a_made_up_conversation_stays_within_its_limit_and_mostly_warm() {
     let compactions = calls.iter().filter(|call| call["compacted"] == true).count();
     assert_eq!(totals["compactions"], compactions);
     assert!(compactions > 5 && 2 * compactions < usize::try_from(sliding["compactions"].as_u64().unwrap()).unwrap());
-    assert!(totals["warm_share"].as_f64().unwrap() > 0.8, "{totals}");
+    assert!(totals["cached_prefix_ratio"].as_f64().unwrap() > 0.8, "{totals}");
     assert!(totals["input_cost_of_sliding"].as_f64().unwrap() < 0.7, "{totals}");
     assert_eq!(replayed(&options, ""), (calls, last), "the same seed is the same conversation");
 }
@@ -159,14 +159,14 @@ fn agents_are_replayed_under_every_policy() {
     let input = format!("{}\n{}\n", agent("first", 6), agent("second", 3));
     for policy in [
         &[][..],
-        &["--marks", "90/50"],
+        &["--watermarks", "90/50"],
         &["--sliding"],
         &["--last-messages", "10"],
         &["--last-turns", "2"],
         &["--keep-recent", "4"],
         &["--clear-results"],
         &["--clear-results=0", "--shrink-reply-to", "50", "--reserve", "150"],
-        &["--summarize=100", "--marks", "100/50"],
+        &["--summarize=100", "--watermarks", "100/50"],
     ] {
         // The model refuses prompts that break the rules, and the program would fail.
         let (calls, last) = replayed(&[&["--head-plus", "700"], policy].concat(), &input);
@@ -256,11 +256,11 @@ fn what_makes_no_sense_is_a_usage_error() {
     for options in [
         &[][..],
         &["--context", "1000", "--head-plus", "1000"],
-        &["--context", "1000", "--sliding", "--marks", "100/75"],
+        &["--context", "1000", "--sliding", "--watermarks", "100/75"],
         &["--context", "1000", "--last-turns", "3", "--last-messages", "3"],
-        &["--context", "1000", "--marks", "75/100"],
-        &["--context", "1000", "--marks", "75"],
-        &["--context", "1000", "--marks", "a/b"],
+        &["--context", "1000", "--watermarks", "75/100"],
+        &["--context", "1000", "--watermarks", "75"],
+        &["--context", "1000", "--watermarks", "a/b"],
         &["--context", "1000", "--cached-price", "2"],
         &["--context", "1000", "--head", "10"],
         &["--context", "1000", "--synthetic", "3", "file"],

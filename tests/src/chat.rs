@@ -17,7 +17,7 @@ use tokio::sync::oneshot;
 use tower::{Layer as _, Service, ServiceExt as _};
 use tower_chat_history::{
     BoxError, ChatHistoryLayer, ConversationId, Engine, HistoryError, HistoryOptions, InConversation, InputError,
-    Message, SaveFailed,
+    Message, Unsaved,
 };
 use tower_chat_history_openai::OpenAi;
 use tower_chat_history_test::{MockChatStream, MockLlm, Replies};
@@ -90,7 +90,7 @@ pub fn bad_input(error: &BoxError) -> &InputError {
 
 /// An answer of the unary door that could not be saved.
 #[must_use]
-pub fn not_saved(error: BoxError) -> SaveFailed<Response> {
+pub fn not_saved(error: BoxError) -> Unsaved<Response> {
     *error.downcast().unwrap()
 }
 

@@ -23,7 +23,7 @@ use tokio_postgres::{Config, NoTls, config::SslMode};
 use tokio_postgres_rustls::MakeRustlsConnect;
 use tower_chat_history_core::{ConversationId, HistoryStore, HistoryStoreExt as _, Message};
 use tower_chat_history_postgres::{OpenError, PostgresOptions, PostgresStore};
-use tower_chat_history_redis::{ConnectError, RedisOptions, RedisStore};
+use tower_chat_history_redis::{OpenError as RedisOpenError, RedisOptions, RedisStore};
 
 /// What the libraries read the system's roots from, if it is set.
 const ROOTS: &str = "SSL_CERT_FILE";
@@ -206,7 +206,7 @@ async fn redis_that_asks_for_a_certificate() {
     assert!(!shown.contains("BEGIN") && !shown.contains("45, 45"), "a key is not shown");
     stores_and_reads(&options.connect(&url).await.unwrap(), "mutual").await;
     let error = trusting(UNKNOWN).connect(&url).await.unwrap_err();
-    assert!(matches!(error, ConnectError::Connect { .. }), "{}", said(&error));
+    assert!(matches!(error, RedisOpenError::Connect { .. }), "{}", said(&error));
 }
 
 async fn redis_cluster_with_roots_of_ones_own() {
@@ -239,7 +239,7 @@ async fn redis_of_an_unknown_authority() {
     let (_server, port) = redis_with(UNKNOWN, &OPEN);
     let error = RedisStore::connect(format!("rediss://127.0.0.1:{port}/")).await.unwrap_err();
     assert!(
-        matches!(error, ConnectError::Connect { .. }) && said(&error).contains("UnknownIssuer"),
+        matches!(error, RedisOpenError::Connect { .. }) && said(&error).contains("UnknownIssuer"),
         "{}",
         said(&error)
     );
@@ -248,7 +248,7 @@ async fn redis_of_an_unknown_authority() {
 async fn redis_that_requires_tls() {
     let (_server, port) = redis_with(KNOWN, &OPEN);
     let error = RedisStore::connect(format!("redis://127.0.0.1:{port}/")).await.unwrap_err();
-    assert!(matches!(error, ConnectError::Connect { .. }), "{}", said(&error));
+    assert!(matches!(error, RedisOpenError::Connect { .. }), "{}", said(&error));
 }
 
 /// The libraries read the system's roots where the environment says, and a process cannot safely change its own: so another one

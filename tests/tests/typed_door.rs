@@ -20,7 +20,7 @@ async fn a_preamble_is_sent_first_and_never_stored(storage: Storage) {
         let (chat, id) = (Chat::new(&storage, ["a0", "a1"].map(Reply::text)), storage.conversation());
         for text in ["u0", "u1"] {
             let shots = [Message::system("S"), Message::user("2 + 2"), Message::assistant("4"), Message::user(text)];
-            chat.call(door, InConversation::new(id.clone(), request(shots)).preamble(2)).await.unwrap();
+            chat.call(door, InConversation::new(id.clone(), request(shots)).few_shot_messages(2)).await.unwrap();
         }
         let shots = ["system: S", "user: 2 + 2", "assistant: 4"];
         assert_eq!(prompts(&chat.llm)[1], [&shots[..], &["user: u0", "assistant: a0", "user: u1"]].concat());

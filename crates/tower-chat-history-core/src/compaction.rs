@@ -68,7 +68,7 @@ impl Compaction {
         self.cut.truncated_to(len).map(|cut| Self::new(self.version.next(), cut))
     }
 
-    /// The same when the log is pruned [without traces](crate::Traces::Remove): a summary tells of what was removed.
+    /// The same when the log is pruned [without traces](crate::Derived::Erase): a summary tells of what was removed.
     #[must_use]
     pub fn without_traces(&self) -> Option<Self> {
         self.cut.summary.is_none().then(|| Self::new(self.version.next(), self.cut.clone()))

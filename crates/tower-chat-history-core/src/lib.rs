@@ -56,8 +56,9 @@ pub use self::{
     revision::{Incarnation, Revision, RevisionError},
     seq::Seq,
     store::{
-        Append, Appended, Compact, CompactOutcome, Expect, HistoryStore, Keep, Known, Load, LoadLimit, LoadLimitError,
-        Loaded, Page, Prune, PruneScan, Pruned, Scan, StoreError, Traces, Truncate, Truncated, Window, WindowScan,
+        Append, Appended, Compact, CompactOutcome, Derived, Expect, HistoryStore, KnownState, Load, LoadLimit,
+        LoadLimitError, Loaded, Page, Prune, PruneScan, PruneTo, Pruned, Scan, StoreError, Truncate, Truncated, Window,
+        WindowScan,
     },
     timestamp::Timestamp,
 };

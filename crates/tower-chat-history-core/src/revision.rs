@@ -7,7 +7,7 @@ use uuid::Uuid;
 use crate::Seq;
 
 /// One life of a conversation: drawn at random by its first append, ended by its deletion, or by a
-/// [truncation](crate::Truncate) or a [prune without traces](crate::Traces::Remove), with which the next one begins.
+/// [truncation](crate::Truncate) or a [prune without traces](crate::Derived::Erase), with which the next one begins.
 ///
 /// An append or a compaction that was begun in one life can never land in another one, so what is in flight when a
 /// conversation is deleted cannot bring it back.

@@ -12,7 +12,7 @@ use async_openai::{
 use tower_chat_history::{
     BoxError, InputMode, Message, RequestInfo, StreamStalled, Turn,
     adapt::{
-        AdaptRequest, Draft, Opened, Prompt, RecordResponse, Sent,
+        AdaptRequest, Completed, Draft, Opened, Prompt, RecordResponse,
         extract::{CallScope, Envelope, ExtractPlace, FromTask, IdFrom, IntoCallScope},
     },
 };
@@ -122,10 +122,10 @@ where
 
     async fn open(&self, call: X::Call) -> Result<Opened<TypedDraft, CreateChatCompletionRequest>, BoxError> {
         let (scope, request) = self.extract.extract(call)?;
-        let CallScope::Conversation(place) = scope else { return Ok(Opened::Other(request)) };
+        let CallScope::Conversation(place) = scope else { return Ok(Opened::PassThrough(request)) };
         let request = deep::checked(request)?;
         let instructions = request.messages.iter().take_while(|message| is_instruction(message)).count();
-        let head = instructions.saturating_add(place.preamble).min(request.messages.len());
+        let head = instructions.saturating_add(place.few_shot_messages).min(request.messages.len());
         let messages: Result<Vec<Message>, _> = request.messages.iter().map(Message::from_serialize).collect();
         let mut own = messages?;
         let mut resent = own.split_off(head);
@@ -136,7 +136,7 @@ where
         turn.counter = counter::for_model(&draft.request.model);
         turn.request = info(&draft.request, own)?;
         turn.request.provider = Some(self.provider.unwrap_or(PROVIDER));
-        Ok(Opened::Chat(turn, draft))
+        Ok(Opened::Turn(turn, draft))
     }
 }
 
@@ -188,7 +188,7 @@ pub struct TypedDraft {
 impl Draft for TypedDraft {
     type Request = CreateChatCompletionRequest;
 
-    fn send(mut self, prompt: Prompt<'_>) -> Result<Sent<CreateChatCompletionRequest>, BoxError> {
+    fn complete(mut self, prompt: Prompt<'_>) -> Result<Completed<CreateChatCompletionRequest>, BoxError> {
         let mut downgraded = 0;
         let converted = prompt.window.iter().filter_map(|message| {
             let converted = to_typed::request_message(message);
@@ -208,7 +208,7 @@ impl Draft for TypedDraft {
         if let Some(tokens) = prompt.reply_limit {
             limit_reply(&mut self.request, tokens);
         }
-        Ok(Sent::new(self.request, downgraded))
+        Ok(Completed::new(self.request, downgraded))
     }
 }
 
@@ -305,7 +305,7 @@ mod tests {
         };
         let id = || ConversationId::new(["tests", "one"]);
         for (adapter, provider) in [(OpenAi::new(), "openai"), (OpenAi::new().provider("groq"), "groq")] {
-            let Opened::Chat(turn, _) = adapter.id_from(move |_| id()).open(request.clone()).await.unwrap() else {
+            let Opened::Turn(turn, _) = adapter.id_from(move |_| id()).open(request.clone()).await.unwrap() else {
                 panic!("no chat")
             };
             let info = turn.request;

@@ -35,7 +35,7 @@
 //! # What is head, what is input
 //!
 //! System and developer messages at the beginning of a request are the caller's instructions: they are sent first and never
-//! stored. [`InConversation::preamble`](tower_chat_history::InConversation::preamble) counts few-shot messages behind them
+//! stored. [`InConversation::few_shot_messages`](tower_chat_history::InConversation::few_shot_messages) counts few-shot messages behind them
 //! as head too. Everything else in the request is new: this exchange's input, which is stored with the reply.
 //!
 //! # What the types cannot carry

@@ -37,10 +37,12 @@ use futures_util::StreamExt as _;
 use tower_chat_history::{
     ConversationId, HistoryError, HistoryStore, HistoryStoreExt as _, InputError, InputMode, MemoryStore, Recorded,
 };
-use tower_chat_history_openai::client::{CONVERSATION_ID, DONT_STORE, EXCHANGE_ID, OpenAiHistory, PREAMBLE, STATELESS};
+use tower_chat_history_openai::client::{
+    CONVERSATION_ID, DONT_STORE, EXCHANGE_ID, FEW_SHOT_MESSAGES, OpenAiHistory, STATELESS,
+};
 use tower_chat_history_test::{MockServer, Replies, Reply};
 
-const HEADERS: [&str; 5] = [CONVERSATION_ID, EXCHANGE_ID, STATELESS, DONT_STORE, PREAMBLE];
+const HEADERS: [&str; 5] = [CONVERSATION_ID, EXCHANGE_ID, STATELESS, DONT_STORE, FEW_SHOT_MESSAGES];
 
 async fn start(replies: impl Into<Replies>, store: impl HistoryStore) -> (MockServer, Client<OpenAIConfig>) {
     let server = MockServer::start(replies).await.unwrap();

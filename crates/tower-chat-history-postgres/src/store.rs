@@ -5,8 +5,8 @@ use std::{fmt, sync::Arc};
 use async_trait::async_trait;
 use deadpool_postgres::Pool;
 use tower_chat_history_core::{
-    Append, Appended, Compact, CompactOutcome, ConversationId, HistoryStore, Incarnation, Keep, Load, Loaded, Page,
-    Prune, Pruned, Revision, Seq, StoreError, Traces, Truncate, Truncated,
+    Append, Appended, Compact, CompactOutcome, ConversationId, Derived, HistoryStore, Incarnation, Load, Loaded, Page,
+    Prune, PruneTo, Pruned, Revision, Seq, StoreError, Truncate, Truncated,
 };
 
 use crate::{
@@ -130,8 +130,8 @@ impl Prune for PostgresStore {
         &self,
         id: &ConversationId,
         incarnation: Incarnation,
-        keep: Keep,
-        traces: Traces,
+        keep: PruneTo,
+        traces: Derived,
     ) -> Result<Pruned, StoreError> {
         let id = id.clone();
         self.call(move |call| async move { write::prune(&call, &id, incarnation, keep, traces).await }).await

@@ -14,7 +14,7 @@ use redis::{
 };
 use tokio::time::Instant;
 
-use crate::{ConnectError, RedisOptions, error::Failure};
+use crate::{OpenError, RedisOptions, error::Failure};
 
 /// Reconnecting: the first and the longest pause between attempts, and how many there are before those who wait are told.
 const PAUSE: Duration = Duration::from_millis(10);
@@ -87,9 +87,9 @@ fn cluster_client(urls: Vec<String>, _: &RedisOptions) -> ClusterClientBuilder {
 pub(crate) struct Connection(Box<dyn Transport>);
 
 impl Connection {
-    pub(crate) async fn single(url: &str, options: &RedisOptions) -> Result<Self, ConnectError> {
-        let info = url.into_connection_info().map_err(ConnectError::unreachable)?;
-        let client = client(info.set_tcp_settings(tcp(options)), options).map_err(ConnectError::unreachable)?;
+    pub(crate) async fn single(url: &str, options: &RedisOptions) -> Result<Self, OpenError> {
+        let info = url.into_connection_info().map_err(OpenError::unreachable)?;
+        let client = client(info.set_tcp_settings(tcp(options)), options).map_err(OpenError::unreachable)?;
         let config = ConnectionManagerConfig::new()
             .set_response_timeout(Some(options.response_timeout))
             .set_connection_timeout(Some(options.connection_timeout))
@@ -97,12 +97,12 @@ impl Connection {
             .set_max_delay(LONGEST_PAUSE)
             .set_number_of_retries(ATTEMPTS);
         let manager = ConnectionManager::new_with_config(client.clone(), config.clone());
-        let manager = manager.await.map_err(ConnectError::unreachable)?;
+        let manager = manager.await.map_err(OpenError::unreachable)?;
         let current = Mutex::new(Current { manager, number: 0, since: None });
         Ok(Self(Box::new(Single { client, config, current })))
     }
 
-    pub(crate) async fn cluster(urls: Vec<String>, options: &RedisOptions) -> Result<Self, ConnectError> {
+    pub(crate) async fn cluster(urls: Vec<String>, options: &RedisOptions) -> Result<Self, OpenError> {
         let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         let client = cluster_client(urls, options)
             .response_timeout(options.response_timeout)
@@ -112,8 +112,8 @@ impl Connection {
             .max_retry_wait(millis(LONGEST_PAUSE))
             .retries(u32::try_from(ATTEMPTS).unwrap_or(u32::MAX))
             .build()
-            .map_err(ConnectError::unreachable)?;
-        let connection = client.get_async_connection().await.map_err(ConnectError::unreachable)?;
+            .map_err(OpenError::unreachable)?;
+        let connection = client.get_async_connection().await.map_err(OpenError::unreachable)?;
         Ok(Self::other(connection))
     }
 

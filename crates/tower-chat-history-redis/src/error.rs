@@ -10,7 +10,7 @@ type BoxError = Box<dyn Error + Send + Sync>;
 /// A store that was not opened.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum ConnectError {
+pub enum OpenError {
     /// The prefix cannot be used.
     #[error("a prefix has at most {max} bytes of visible ASCII, without braces", max = crate::RedisOptions::MAX_PREFIX)]
     Prefix,
@@ -40,7 +40,7 @@ pub enum ConnectError {
     },
 }
 
-impl ConnectError {
+impl OpenError {
     pub(crate) fn unreachable(error: RedisError) -> Self {
         // What redis-rs says of it names its own feature.
         let without_tls = error.kind() == ErrorKind::InvalidClientConfig && error.to_string().starts_with(WITHOUT_TLS);
@@ -283,12 +283,12 @@ mod tests {
     #[test]
     fn no_part_of_an_address_is_quoted() {
         let refused = redis::Client::open("redis://me:hunter2@localhost/?protocol=secret").unwrap_err();
-        let shown = ConnectError::unreachable(refused).at(Some("localhost:6379".into()));
-        let ConnectError::Connect { source, .. } = &shown else { panic!("{shown:?}") };
+        let shown = OpenError::unreachable(refused).at(Some("localhost:6379".into()));
+        let OpenError::Connect { source, .. } = &shown else { panic!("{shown:?}") };
         assert_eq!(source.to_string(), "Invalid protocol version - InvalidClientConfig");
         assert_eq!(shown.to_string(), "the server at localhost:6379 could not be connected to");
         for kind in [ErrorKind::InvalidClientConfig, ErrorKind::Io, ErrorKind::ClusterConnectionNotFound] {
-            let error = ConnectError::unreachable((kind, "what is wrong", "hunter2".into()).into());
+            let error = OpenError::unreachable((kind, "what is wrong", "hunter2".into()).into());
             let shown = format!("{error:?}");
             assert!(shown.contains("what is wrong") && !shown.contains("hunter2"), "{shown}");
         }
@@ -300,8 +300,8 @@ mod tests {
         for url in ["rediss://localhost/", "rediss://me:secret@localhost:1/2"] {
             // Another crate may have built redis-rs with TLS: then there is nothing to be told.
             let Err(refused) = redis::Client::open(url) else { return };
-            let error = ConnectError::unreachable(refused);
-            assert!(matches!(error, ConnectError::NeedsTls), "{error:?}");
+            let error = OpenError::unreachable(refused);
+            assert!(matches!(error, OpenError::NeedsTls), "{error:?}");
             assert!(error.to_string().contains("tower-chat-history-redis with its feature rustls"), "{error}");
         }
     }

@@ -2,7 +2,7 @@
 
 use redis::{RedisError, Value};
 
-use crate::{ConnectError, connection::Connection, error::Failure};
+use crate::{OpenError, connection::Connection, error::Failure};
 
 /// The policy that evicts nothing.
 const NONE: &str = "noeviction";
@@ -31,11 +31,11 @@ pub(crate) async fn policy(connection: &Connection) -> Result<Option<String>, Re
 }
 
 /// Warns of a server that evicts, or refuses it.
-pub(crate) fn judge(policy: Option<String>, require_noeviction: bool) -> Result<(), ConnectError> {
+pub(crate) fn judge(policy: Option<String>, require_noeviction: bool) -> Result<(), OpenError> {
     match policy {
         Some(policy) if policy == NONE => {}
         policy if require_noeviction => {
-            return Err(ConnectError::Evicts { policy: policy.unwrap_or_else(|| "unknown".into()) });
+            return Err(OpenError::Evicts { policy: policy.unwrap_or_else(|| "unknown".into()) });
         }
         Some(policy) => tracing::warn!(
             maxmemory_policy = policy,
@@ -110,7 +110,7 @@ mod tests {
     fn only_a_store_that_requires_it_refuses_eviction() {
         for evicts in [Some("allkeys-lru".to_owned()), None] {
             judge(evicts.clone(), false).unwrap();
-            assert!(matches!(judge(evicts, true), Err(ConnectError::Evicts { .. })));
+            assert!(matches!(judge(evicts, true), Err(OpenError::Evicts { .. })));
         }
         judge(Some(NONE.into()), true).unwrap();
     }

@@ -129,7 +129,7 @@
 //! An append that carries a compaction stores its exchange also where the stored compaction cannot be read. The
 //! compaction is then reported as [`Kept(None)`](tower_chat_history_core::CompactOutcome::Kept).
 //!
-//! Errors of opening a store name the server's host and port, or its socket ([`ConnectError`]), and never the rest of
+//! Errors of opening a store name the server's host and port, or its socket ([`OpenError`]), and never the rest of
 //! the address.
 //!
 //! A future that is dropped leaves its script undone or done as a whole.
@@ -150,7 +150,7 @@
 //!
 //! # TLS
 //!
-//! `rediss://` addresses need this crate's feature `rustls` ([`ConnectError::NeedsTls`] without it), and the program a
+//! `rediss://` addresses need this crate's feature `rustls` ([`OpenError::NeedsTls`] without it), and the program a
 //! rustls crypto provider (rustls's feature `ring` or `aws_lc_rs`). The server's certificate must be for the address's
 //! host and signed by one of the system's roots, or by [those given](RedisOptions::root_certificates); a server that
 //! asks for one gets [the program's own](RedisOptions::client_certificate).
@@ -178,7 +178,7 @@ mod tls;
 mod truncate;
 
 pub use self::{
-    error::{ConnectError, Damaged, NewerLayout},
+    error::{Damaged, NewerLayout, OpenError},
     options::RedisOptions,
     store::RedisStore,
 };

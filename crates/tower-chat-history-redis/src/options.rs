@@ -7,7 +7,7 @@ use redis::aio::ConnectionLike;
 #[cfg(feature = "rustls")]
 use crate::tls::Tls;
 use crate::{
-    ConnectError, RedisStore,
+    OpenError, RedisStore,
     connection::{self, Connection},
     eviction,
 };
@@ -137,8 +137,8 @@ impl RedisOptions {
     ///
     /// # Errors
     ///
-    /// As [`ConnectError`] lists.
-    pub async fn connect(self, url: impl AsRef<str> + Send) -> Result<RedisStore, ConnectError> {
+    /// As [`OpenError`] lists.
+    pub async fn connect(self, url: impl AsRef<str> + Send) -> Result<RedisStore, OpenError> {
         self.check()?;
         let opened = self.open(Connection::single(url.as_ref(), &self)).await;
         opened.map_err(|error| error.at(connection::place(url.as_ref())))
@@ -148,11 +148,11 @@ impl RedisOptions {
     ///
     /// # Errors
     ///
-    /// As [`ConnectError`] lists.
+    /// As [`OpenError`] lists.
     pub async fn connect_cluster<U: AsRef<str>>(
         self,
         urls: impl IntoIterator<Item = U> + Send,
-    ) -> Result<RedisStore, ConnectError> {
+    ) -> Result<RedisStore, OpenError> {
         self.check()?;
         let urls: Vec<String> = urls.into_iter().map(|url| url.as_ref().to_owned()).collect();
         let places: Vec<String> = urls.iter().filter_map(|url| connection::place(url)).collect();
@@ -165,8 +165,8 @@ impl RedisOptions {
     ///
     /// # Errors
     ///
-    /// As [`ConnectError`] lists.
-    pub async fn over<C>(self, connection: C) -> Result<RedisStore, ConnectError>
+    /// As [`OpenError`] lists.
+    pub async fn over<C>(self, connection: C) -> Result<RedisStore, OpenError>
     where
         C: ConnectionLike + Clone + Send + Sync + 'static,
     {
@@ -174,13 +174,13 @@ impl RedisOptions {
         self.open(async { Ok(Connection::other(connection)) }).await
     }
 
-    fn check(&self) -> Result<(), ConnectError> {
+    fn check(&self) -> Result<(), OpenError> {
         let legal = |b: u8| b.is_ascii_graphic() && b != b'{' && b != b'}';
         if self.prefix.len() > Self::MAX_PREFIX || !self.prefix.bytes().all(legal) {
-            return Err(ConnectError::Prefix);
+            return Err(OpenError::Prefix);
         }
         match self.expire_after {
-            Some(time) if !Self::EXPIRE_AFTER.contains(&time) => Err(ConnectError::ExpireAfter { time }),
+            Some(time) if !Self::EXPIRE_AFTER.contains(&time) => Err(OpenError::ExpireAfter { time }),
             _ => Ok(()),
         }
     }
@@ -188,17 +188,17 @@ impl RedisOptions {
     /// A store, if the server has told its policy before the last attempt to connect must have ended.
     async fn open(
         &self,
-        connecting: impl Future<Output = Result<Connection, ConnectError>>,
-    ) -> Result<RedisStore, ConnectError> {
+        connecting: impl Future<Output = Result<Connection, OpenError>>,
+    ) -> Result<RedisStore, OpenError> {
         let opening = async {
             let connection = connecting.await?;
-            let policy = eviction::policy(&connection).await.map_err(ConnectError::unreachable)?;
+            let policy = eviction::policy(&connection).await.map_err(OpenError::unreachable)?;
             Ok((connection, policy))
         };
         let time = self.retry_for.saturating_add(self.connection_timeout);
         let opened = tokio::time::timeout(time, opening).await;
         let (connection, policy) =
-            opened.unwrap_or_else(|elapsed| Err(ConnectError::unreachable(std::io::Error::from(elapsed).into())))?;
+            opened.unwrap_or_else(|elapsed| Err(OpenError::unreachable(std::io::Error::from(elapsed).into())))?;
         eviction::judge(policy, self.require_noeviction)?;
         Ok(RedisStore::new(connection, self.clone()))
     }
@@ -217,7 +217,7 @@ mod tests {
     #[test]
     fn a_prefix_has_no_braces() {
         for wrong in ["{", "a}", "a b", "ä", "\n", &"x".repeat(129)] {
-            assert!(matches!(RedisOptions::new().prefix(wrong).check(), Err(ConnectError::Prefix)), "{wrong}");
+            assert!(matches!(RedisOptions::new().prefix(wrong).check(), Err(OpenError::Prefix)), "{wrong}");
         }
         for right in ["", "chat:", &"x".repeat(128)] {
             RedisOptions::new().prefix(right).check().unwrap();
@@ -228,7 +228,7 @@ mod tests {
     fn a_time_to_live_is_in_range() {
         for wrong in [Duration::ZERO, Duration::from_micros(999), Duration::MAX] {
             let error = RedisOptions::new().expire_after(wrong).check().unwrap_err();
-            assert!(matches!(error, ConnectError::ExpireAfter { time } if time == wrong), "{error}");
+            assert!(matches!(error, OpenError::ExpireAfter { time } if time == wrong), "{error}");
         }
         RedisOptions::new().expire_after(Duration::from_millis(1)).check().unwrap();
         RedisOptions::new().expire_after(None).check().unwrap();

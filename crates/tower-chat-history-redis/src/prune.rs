@@ -1,6 +1,6 @@
 //! Removing the beginning of a log.
 
-use tower_chat_history_core::{Compaction, ConversationId, Incarnation, Keep, Pruned, StoreError, Traces};
+use tower_chat_history_core::{Compaction, ConversationId, Derived, Incarnation, PruneTo, Pruned, StoreError};
 
 use crate::{
     call::Shared,
@@ -14,21 +14,21 @@ pub(crate) async fn prune(
     shared: &Shared,
     id: &ConversationId,
     incarnation: Incarnation,
-    keep: Keep,
-    traces: Traces,
+    keep: PruneTo,
+    traces: Derived,
 ) -> Result<Pruned, StoreError> {
     let fresh = Incarnation::random();
     let (word, number) = match keep {
-        Keep::From(from) => ("from", from.get()),
-        Keep::LastTurns(turns) => ("turns", turns as u64),
-        Keep::LastMessages(messages) => ("messages", messages as u64),
+        PruneTo::From(from) => ("from", from.get()),
+        PruneTo::LastTurns(turns) => ("turns", turns as u64),
+        PruneTo::LastMessages(messages) => ("messages", messages as u64),
         // A kind that a newer core has and this store does not know: nothing is removed.
         _ => return Err(Misunderstood::error()),
     };
     for _ in 0..TRIES {
         let rewritten = match traces {
-            Traces::Leave => None,
-            Traces::Remove => Some(Rewritten::read(shared, id, Compaction::without_traces).await?),
+            Derived::Keep => None,
+            Derived::Erase => Some(Rewritten::read(shared, id, Compaction::without_traces).await?),
         };
         let call = shared.call(&scripts::PRUNE, id).bytes(incarnation.as_bytes()).text(word).number(number);
         let call = call.text(if rewritten.is_some() { "remove" } else { "leave" }).bytes(fresh.as_bytes());

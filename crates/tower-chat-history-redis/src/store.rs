@@ -4,13 +4,12 @@ use std::{fmt, sync::Arc};
 
 use async_trait::async_trait;
 use tower_chat_history_core::{
-    Append, Appended, Compact, CompactOutcome, ConversationId, HistoryStore, Incarnation, Keep, Load, Loaded, Page,
-    Prune, Pruned, Revision, Seq, StoreError, Traces, Truncate, Truncated,
+    Append, Appended, Compact, CompactOutcome, ConversationId, Derived, HistoryStore, Incarnation, Load, Loaded, Page,
+    Prune, PruneTo, Pruned, Revision, Seq, StoreError, Truncate, Truncated,
 };
 
 use crate::{
-    ConnectError, RedisOptions, append, call::Shared, compact, connection::Connection, delete, load, prune, read,
-    truncate,
+    OpenError, RedisOptions, append, call::Shared, compact, connection::Connection, delete, load, prune, read, truncate,
 };
 
 /// Conversations in Redis or Valkey. See the [crate docs](crate).
@@ -26,8 +25,8 @@ impl RedisStore {
     ///
     /// # Errors
     ///
-    /// As [`ConnectError`] lists.
-    pub async fn connect(url: impl AsRef<str> + Send) -> Result<Self, ConnectError> {
+    /// As [`OpenError`] lists.
+    pub async fn connect(url: impl AsRef<str> + Send) -> Result<Self, OpenError> {
         RedisOptions::new().connect(url).await
     }
 
@@ -35,10 +34,8 @@ impl RedisStore {
     ///
     /// # Errors
     ///
-    /// As [`ConnectError`] lists.
-    pub async fn connect_cluster<U: AsRef<str>>(
-        urls: impl IntoIterator<Item = U> + Send,
-    ) -> Result<Self, ConnectError> {
+    /// As [`OpenError`] lists.
+    pub async fn connect_cluster<U: AsRef<str>>(urls: impl IntoIterator<Item = U> + Send) -> Result<Self, OpenError> {
         RedisOptions::new().connect_cluster(urls).await
     }
 
@@ -95,8 +92,8 @@ impl Prune for RedisStore {
         &self,
         id: &ConversationId,
         incarnation: Incarnation,
-        keep: Keep,
-        traces: Traces,
+        keep: PruneTo,
+        traces: Derived,
     ) -> Result<Pruned, StoreError> {
         prune::prune(&self.shared, id, incarnation, keep, traces).await
     }

@@ -11,8 +11,8 @@ use async_trait::async_trait;
 use crossbeam_channel::Sender;
 use futures_channel::oneshot;
 use tower_chat_history_core::{
-    Append, Appended, Compact, CompactOutcome, ConversationId, HistoryStore, Incarnation, Keep, Load, Loaded, Page,
-    Prune, Pruned, Revision, Seq, StoreError, Traces, Truncate, Truncated,
+    Append, Appended, Compact, CompactOutcome, ConversationId, Derived, HistoryStore, Incarnation, Load, Loaded, Page,
+    Prune, PruneTo, Pruned, Revision, Seq, StoreError, Truncate, Truncated,
 };
 
 use crate::{
@@ -173,8 +173,8 @@ impl Prune for SqliteStore {
         &self,
         id: &ConversationId,
         incarnation: Incarnation,
-        keep: Keep,
-        traces: Traces,
+        keep: PruneTo,
+        traces: Derived,
     ) -> Result<Pruned, StoreError> {
         self.write(PruneLog { id: id.clone(), incarnation, keep, traces }).await
     }

@@ -5,7 +5,7 @@ mod support;
 
 use support::{Place, append, begin, conversation, exchange, say};
 use tower_chat_history_core::{
-    Compact, CompactOutcome, CompactionVersion, Cut, HistoryStore, Known, Load, LoadLimit, Loaded, Profile, Seq,
+    Compact, CompactOutcome, CompactionVersion, Cut, HistoryStore, KnownState, Load, LoadLimit, Loaded, Profile, Seq,
 };
 use tower_chat_history_sqlite::{SqliteOptions, SqliteStore, Stats, Synchronous};
 
@@ -85,7 +85,7 @@ async fn a_turn_is_one_read_and_one_write() {
     say(&store, &id, "two").await;
     let after = store.stats();
     assert_eq!((after.reads - before.reads, after.transactions - before.transactions), (1, 1));
-    let stale = Known { revision: first.revision, compaction: CompactionVersion::NONE, newest: None };
+    let stale = KnownState { revision: first.revision, compaction: CompactionVersion::NONE, newest: None };
     assert!(matches!(store.load(&id, Load::new().known(stale)).await.unwrap(), Loaded::Window(_)));
 }
 

@@ -4,7 +4,7 @@
 mod support;
 
 use support::{Place, conversation, damaged, is_corrupt_at, say, texts, window};
-use tower_chat_history_core::{HistoryStore, HistoryStoreExt, Keep, Load, Loaded, Seq, StoreError, Traces};
+use tower_chat_history_core::{Derived, HistoryStore, HistoryStoreExt, Load, Loaded, PruneTo, Seq, StoreError};
 
 #[tokio::test]
 async fn a_record_that_is_none_is_named() {
@@ -130,7 +130,7 @@ async fn a_prune_without_traces_removes_what_cannot_be_read() {
     };
     store.conversation(&id).keep_last_turns(2).await.unwrap();
     assert_eq!(left(), 2, "what is not asked for is not done");
-    store.conversation(&id).prune(Keep::LastTurns(2), Traces::Remove).await.unwrap();
+    store.conversation(&id).prune(PruneTo::LastTurns(2), Derived::Erase).await.unwrap();
     assert_eq!(left(), 1, "the other conversation's is left as it is");
     assert_eq!(texts(&window(&store, &id).await), ["two", "three"]);
 }

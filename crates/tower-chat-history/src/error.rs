@@ -87,7 +87,7 @@ pub enum InputError {
     /// caller's own, with their results, are legal input.
     #[error(
         "message {position} of the input is the assistant's: send only what is new; for callers that resend their list there is \
-         InputMode::Transcript, and few-shot examples are counted as head by `preamble`"
+         InputMode::Transcript, and few-shot examples are counted as head by `few_shot_messages`"
     )]
     Resent {
         /// Which input message, counted from 0.
@@ -214,28 +214,28 @@ pub enum StoreResultsError {
 /// The model answered, and the exchange could not be stored: the answer is in here.
 ///
 /// ```
-/// # use tower_chat_history::{BoxError, SaveFailed};
+/// # use tower_chat_history::{BoxError, Unsaved};
 /// fn answer(error: BoxError) -> Result<String, BoxError> {
-///     let failed = error.downcast::<SaveFailed<String>>()?;
+///     let failed = error.downcast::<Unsaved<String>>()?;
 ///     eprintln!("not saved: {failed}");
 ///     Ok(failed.into_response())
 /// }
 /// ```
 #[derive(thiserror::Error)]
 #[error("the model answered, but the exchange was not saved")]
-pub struct SaveFailed<R> {
+pub struct Unsaved<R> {
     response: R,
     source: Arc<SaveError>,
 }
 
-impl<R> SaveFailed<R> {
+impl<R> Unsaved<R> {
     pub(crate) const fn new(response: R, source: Arc<SaveError>) -> Self {
         Self { response, source }
     }
 
     /// The same failure, with another form of what the model said.
-    pub(crate) fn with_response<T>(self, response: T) -> SaveFailed<T> {
-        SaveFailed { response, source: self.source }
+    pub(crate) fn with_response<T>(self, response: T) -> Unsaved<T> {
+        Unsaved { response, source: self.source }
     }
 
     /// The model's response.
@@ -254,9 +254,9 @@ impl<R> SaveFailed<R> {
     }
 }
 
-impl<R> fmt::Debug for SaveFailed<R> {
+impl<R> fmt::Debug for Unsaved<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SaveFailed").field("source", &self.source).finish_non_exhaustive()
+        f.debug_struct("Unsaved").field("source", &self.source).finish_non_exhaustive()
     }
 }
 

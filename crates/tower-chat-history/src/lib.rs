@@ -11,8 +11,8 @@
 //! # struct Asked(Message);
 //! # impl Draft for Asked {
 //! #     type Request = Vec<Message>;
-//! #     fn send(self, prompt: Prompt<'_>) -> Result<Sent<Vec<Message>>, BoxError> {
-//! #         Ok(Sent::new(prompt.window.iter().cloned().chain([self.0]).collect(), 0))
+//! #     fn complete(self, prompt: Prompt<'_>) -> Result<Completed<Vec<Message>>, BoxError> {
+//! #         Ok(Completed::new(prompt.window.iter().cloned().chain([self.0]).collect(), 0))
 //! #     }
 //! # }
 //! # impl AdaptRequest<InConversation<&'static str>> for MyAdapter {
@@ -22,8 +22,8 @@
 //! #         let (place, text) = call.into_parts();
 //! #         let asked = Message::user(text);
 //! #         Ok(match place {
-//! #             Some(place) => Opened::Chat(TurnInput::new(place.conversation, [asked.clone()]), Asked(asked)),
-//! #             None => Opened::Other(vec![asked]),
+//! #             Some(place) => Opened::Turn(TurnInput::new(place.conversation, [asked.clone()]), Asked(asked)),
+//! #             None => Opened::PassThrough(vec![asked]),
 //! #         })
 //! #     }
 //! # }
@@ -88,11 +88,11 @@ pub mod guarantees {}
 
 pub use tower_chat_history_core::{
     Append, Appended, Compact, CompactOutcome, Compaction, CompactionError, CompactionVersion, Content, Conversation,
-    ConversationId, ConversationIdError, Cut, Exchange, ExchangeId, ExchangeIdError, Expect, ForeignShape, ForkError,
-    HistoryStore, HistoryStoreExt, ImportError, Incarnation, Keep, Known, Load, LoadLimit, LoadLimitError, Loaded,
-    Message, MessageError, Page, PageBack, Profile, ProfileError, Prune, PruneScan, Pruned, RecordError, Recorded,
-    Revision, RevisionError, Role, Scan, Seq, StoreError, Summary, Timestamp, TokenCounts, ToolCall, Traces, Truncate,
-    Truncated, Usage, Window, WindowScan, nested,
+    ConversationId, ConversationIdError, Cut, Derived, Exchange, ExchangeId, ExchangeIdError, Expect, ForeignShape,
+    ForkError, HistoryStore, HistoryStoreExt, ImportError, Incarnation, KnownState, Load, LoadLimit, LoadLimitError,
+    Loaded, Message, MessageError, Page, PageBack, Profile, ProfileError, Prune, PruneScan, PruneTo, Pruned,
+    RecordError, Recorded, Revision, RevisionError, Role, Scan, Seq, StoreError, Summary, Timestamp, TokenCounts,
+    ToolCall, Truncate, Truncated, Usage, Window, WindowScan, nested,
 };
 
 #[cfg(feature = "testing")]
@@ -110,17 +110,20 @@ pub use self::{
         TurnInput,
     },
     error::{
-        BoxError, DrainError, HistoryError, InputError, SaveError, SaveFailed, StoreResultsError, StreamStalled,
-        TranscriptError,
+        BoxError, DrainError, HistoryError, InputError, SaveError, StoreResultsError, StreamStalled, TranscriptError,
+        Unsaved,
     },
     memory::MemoryStore,
     middleware::{ChatHistory, ChatHistoryLayer},
     open_calls::ConversationExt,
     options::HistoryOptions,
     policy::{
-        DetachLimits, OnConflict, OnInterruption, OnLoadFailure, OnOpenTurn, OnSaveFailure, OnTranscriptMismatch, Queue,
+        DetachLimits, OnConflict, OnInterruption, OnLoadFailure, OnOpenTurn, OnSaveFailure, OnTranscriptMismatch,
+        QueueLimits,
     },
-    report::{Fallback, History, NotStored, Outcome, ReportHandle, ResponseShape, SinceLast, TurnReport, TurnTokens},
+    report::{
+        Fallback, HistoryStatus, NotStored, Outcome, ReportHandle, ResponseShape, SinceLast, TurnReport, TurnTokens,
+    },
     request::{InConversation, Place},
     routed::RoutedStore,
     spawn::{Spawn, TokioSpawn},

@@ -7,7 +7,7 @@ use tower_chat_history_core::{LoadLimit, Profile};
 use crate::{
     DetachLimits, OnConflict, OnInterruption, OnLoadFailure, OnOpenTurn, OnSaveFailure, OnTranscriptMismatch, Spawn,
     TokioSpawn, TurnReport,
-    budget::{ClearResults, ContextBudget, Marks, Trimmer},
+    budget::{ClearResults, ContextBudget, Trimmer, Watermarks},
     summary::{Summaries, SummaryFormat},
     telemetry::Telemetry,
     tokens::TokenCounter,
@@ -33,7 +33,7 @@ pub struct HistoryOptions {
     pub(crate) budget: ContextBudget,
     /// Whether the budget was set, and is not the default.
     has_budget: bool,
-    pub(crate) marks: Marks,
+    pub(crate) watermarks: Watermarks,
     pub(crate) clear_results: Option<ClearResults>,
     pub(crate) trimmer: Option<Arc<dyn Trimmer>>,
     pub(crate) summaries: Option<Summaries>,
@@ -63,7 +63,7 @@ impl HistoryOptions {
             save_attempts: 3,
             budget: ContextBudget::default(),
             has_budget: false,
-            marks: Marks::default(),
+            watermarks: Watermarks::default(),
             clear_results: None,
             trimmer: None,
             summaries: None,
@@ -186,10 +186,10 @@ impl HistoryOptions {
         if self.has_budget || !earlier.has_budget { self } else { self.budget(earlier.budget) }
     }
 
-    /// When the window is compacted, and down to what. The default is [`Marks::default`].
+    /// When the window is compacted, and down to what. The default is [`Watermarks::default`].
     #[must_use]
-    pub const fn marks(mut self, marks: Marks) -> Self {
-        self.marks = marks;
+    pub const fn watermarks(mut self, watermarks: Watermarks) -> Self {
+        self.watermarks = watermarks;
         self
     }
 
@@ -284,7 +284,7 @@ impl fmt::Debug for HistoryOptions {
             .field("store_timeout", &self.store_timeout)
             .field("save_attempts", &self.save_attempts)
             .field("budget", &self.budget)
-            .field("marks", &self.marks)
+            .field("watermarks", &self.watermarks)
             .field("clear_results", &self.clear_results)
             .field("trimmer", &self.trimmer)
             .field("summaries", &self.summaries)

@@ -15,26 +15,26 @@ pub enum OnConflict {
     Reject,
     /// Calls of one conversation wait for each other, as far as they share an [`Engine`](crate::Engine); beyond that, as
     /// [`Rebase`](Self::Rebase).
-    Serialize(Queue),
+    Serialize(QueueLimits),
 }
 
 /// How calls of one conversation wait for each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Queue {
+pub struct QueueLimits {
     /// How many may wait at most; one more fails at once. The default is 16.
     pub max_waiting: usize,
     /// How long one waits at most. The default is 60 seconds.
     pub timeout: Duration,
 }
 
-impl Default for Queue {
+impl Default for QueueLimits {
     fn default() -> Self {
         Self { max_waiting: 16, timeout: Duration::from_secs(60) }
     }
 }
 
-impl Queue {
+impl QueueLimits {
     /// A queue with these bounds.
     #[must_use]
     pub const fn new(max_waiting: usize, timeout: Duration) -> Self {
@@ -73,7 +73,7 @@ pub enum OnLoadFailure {
     /// It fails with [`HistoryError::Load`](crate::HistoryError::Load) before the model is called.
     #[default]
     Fail,
-    /// The model is called without history; the report says so ([`History::Unavailable`](crate::History::Unavailable)).
+    /// The model is called without history; the report says so ([`HistoryStatus::Unavailable`](crate::HistoryStatus::Unavailable)).
     CallWithoutHistory,
 }
 
@@ -81,7 +81,7 @@ pub enum OnLoadFailure {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OnSaveFailure {
-    /// The call fails with [`SaveFailed`](crate::SaveFailed), which carries the response: a paid answer is not lost.
+    /// The call fails with [`Unsaved`](crate::Unsaved), which carries the response: a paid answer is not lost.
     /// Streams have already been delivered, so for them this is [`Report`](Self::Report).
     #[default]
     Fail,

@@ -40,7 +40,7 @@ pub struct Place {
     /// The caller's name for the exchange.
     pub exchange: Option<ExchangeId>,
     /// How many messages behind the leading system and developer messages are head as well.
-    pub preamble: usize,
+    pub few_shot_messages: usize,
     /// What this call wants otherwise.
     pub options: CallOptions,
 }
@@ -49,7 +49,7 @@ impl<R> InConversation<R> {
     /// A request in that conversation.
     pub fn new(id: ConversationId, request: R) -> Self {
         let options = CallOptions::default();
-        let place = Place { conversation: id, exchange: None, preamble: 0, options };
+        let place = Place { conversation: id, exchange: None, few_shot_messages: 0, options };
         Self { scope: Scope::Conversation(place), request }
     }
 
@@ -71,8 +71,8 @@ impl<R> InConversation<R> {
     /// Counts that many messages behind the leading system and developer messages as head too: few-shot examples are sent
     /// first and never stored. The default is 0.
     #[must_use]
-    pub fn preamble(self, messages: usize) -> Self {
-        self.map_place(|place| place.preamble = messages)
+    pub fn few_shot_messages(self, messages: usize) -> Self {
+        self.map_place(|place| place.few_shot_messages = messages)
     }
 
     /// Stores nothing of this call: it sees the history and leaves no trace in it.

@@ -4,8 +4,8 @@ use std::fmt;
 
 use async_trait::async_trait;
 use tower_chat_history_core::{
-    Append, Appended, Compact, CompactOutcome, ConversationId, HistoryStore, Incarnation, Keep, Load, Loaded, Page,
-    Prune, Pruned, Revision, Seq, StoreError, Traces, Truncate, Truncated,
+    Append, Appended, Compact, CompactOutcome, ConversationId, Derived, HistoryStore, Incarnation, Load, Loaded, Page,
+    Prune, PruneTo, Pruned, Revision, Seq, StoreError, Truncate, Truncated,
 };
 
 /// A store that asks a closure which store has a conversation: one for each tenant, region or kind of user.
@@ -119,8 +119,8 @@ where
         &self,
         id: &ConversationId,
         incarnation: Incarnation,
-        keep: Keep,
-        traces: Traces,
+        keep: PruneTo,
+        traces: Derived,
     ) -> Result<Pruned, StoreError> {
         self.route(id).prune(id, incarnation, keep, traces).await
     }

@@ -10,9 +10,9 @@ use support::{Plain, Reports, Request, ask, id, log, texts, unary};
 use tokio_test::{assert_pending, assert_ready_ok, task};
 use tower::{Layer as _, Service as _, ServiceExt as _, service_fn};
 use tower_chat_history::{
-    BoxError, ChatHistoryLayer, Engine, ExchangeId, History, HistoryError, HistoryOptions, HistoryStore as _,
+    BoxError, ChatHistoryLayer, Engine, ExchangeId, HistoryError, HistoryOptions, HistoryStatus, HistoryStore as _,
     HistoryStoreExt as _, InConversation, InputError, MemoryStore, Message, NotStored, OnConflict, OnLoadFailure,
-    OnSaveFailure, Outcome, Reply, SaveError, SaveFailed, StoreError, TurnInput,
+    OnSaveFailure, Outcome, Reply, SaveError, StoreError, TurnInput, Unsaved,
 };
 use tower_chat_history_test::{Fault, FaultStore, Op};
 
@@ -88,7 +88,7 @@ async fn a_failed_save_carries_the_response() {
     let store = faulty();
     store.fail(Op::Append, 1, Fault::Backend);
     let error = ask_once(&store, HistoryOptions::new(), "u").await.unwrap_err();
-    let failed = error.downcast::<SaveFailed<Message>>().unwrap();
+    let failed = error.downcast::<Unsaved<Message>>().unwrap();
     assert!(matches!(failed.reason(), SaveError::Store(StoreError::Backend { .. })));
     assert_eq!(failed.into_response(), Message::assistant("a"));
 }
@@ -112,7 +112,7 @@ async fn a_save_that_may_pass_is_tried_again_under_its_id() {
 
     store.fail(Op::Append, 3, Fault::Unavailable);
     let error = ask_once(&store, HistoryOptions::new(), "u").await.unwrap_err();
-    assert!(error.is::<SaveFailed<Message>>());
+    assert!(error.is::<Unsaved<Message>>());
     assert_eq!(store.calls(Op::Append), 6, "and not for ever");
 }
 
@@ -126,7 +126,7 @@ async fn a_slow_store_is_not_waited_for_for_ever() {
     store.mend();
     store.delay(Op::Append, Duration::from_secs(11));
     let error = ask_once(&store, HistoryOptions::new(), "u").await.unwrap_err();
-    let failed = error.downcast::<SaveFailed<Message>>().unwrap();
+    let failed = error.downcast::<Unsaved<Message>>().unwrap();
     assert!(matches!(failed.reason(), SaveError::Timeout(_)));
 }
 
@@ -140,7 +140,7 @@ async fn a_store_that_is_down_stops_the_call_or_history_by_policy() {
 
     let options = HistoryOptions::new().on_load_failure(OnLoadFailure::CallWithoutHistory).on_turn(reports.hook());
     ask_once(&store, options, "u").await.unwrap();
-    assert_eq!(reports.all()[0].history, History::Unavailable);
+    assert_eq!(reports.all()[0].history, HistoryStatus::Unavailable);
     assert_eq!(log(&store).await, ["u", "a"], "the store is back, so the exchange is kept");
 }
 
@@ -181,7 +181,7 @@ async fn another_exchange_in_between_is_a_conflict_under_reject() {
     for _ in 0..2 {
         let meanwhile = async || drop(ask_once(&store, HistoryOptions::new(), "fast").await.unwrap());
         let error = overtaken(&store, reject(), meanwhile).await.unwrap_err();
-        let failed = error.downcast::<SaveFailed<Message>>().unwrap();
+        let failed = error.downcast::<Unsaved<Message>>().unwrap();
         assert!(matches!(failed.reason(), SaveError::Store(StoreError::Conflict { .. })));
         assert_eq!(failed.into_response(), Message::assistant("late"));
     }
@@ -194,7 +194,7 @@ async fn what_was_deleted_meanwhile_stays_deleted() {
     ask_once(&store, HistoryOptions::new(), "u").await.unwrap();
     let error =
         overtaken(&store, HistoryOptions::new(), async || store.delete(&id()).await.unwrap()).await.unwrap_err();
-    let failed = error.downcast::<SaveFailed<Message>>().unwrap();
+    let failed = error.downcast::<Unsaved<Message>>().unwrap();
     assert!(matches!(failed.reason(), SaveError::Store(StoreError::Gone)));
     assert!(log(&store).await.is_empty());
 }
@@ -253,7 +253,7 @@ async fn the_report_reaches_the_caller() {
     let (call, report) = ask("u1").with_report();
     chat.call(call).await.unwrap();
     let report = report.await.unwrap();
-    assert_eq!((report.history, report.messages_loaded, report.messages_sent), (History::Loaded, 2, 3));
+    assert_eq!((report.history, report.messages_loaded, report.messages_sent), (HistoryStatus::Loaded, 2, 3));
     assert!(report.revision().is_some() && !report.is_moved() && report.save_error().is_none());
 
     let (call, report) = ask("").with_report();
@@ -268,7 +268,7 @@ async fn a_panicking_model_leaves_the_conversation_as_it_was() {
         assert!(request[0].text() != "boom", "the model panics");
         Ok::<_, BoxError>(Message::assistant("a"))
     });
-    let queued = HistoryOptions::new().on_conflict(OnConflict::Serialize(tower_chat_history::Queue::default()));
+    let queued = HistoryOptions::new().on_conflict(OnConflict::Serialize(tower_chat_history::QueueLimits::default()));
     let mut chat = ChatHistoryLayer::with_options(store.clone(), Plain, queued).layer(llm);
     assert!(tokio::spawn(chat.call(ask("boom"))).await.unwrap_err().is_panic());
     chat.call(ask("u")).await.unwrap();

@@ -6,8 +6,9 @@ use std::{panic::AssertUnwindSafe, sync::Arc};
 use async_trait::async_trait;
 use futures_util::FutureExt;
 use tower_chat_history::{
-    Append, Appended, Compact, CompactOutcome, ConversationId, Expect, HistoryStore, Incarnation, Keep, Load, Loaded,
-    MemoryStore, Message, Page, Prune, Pruned, Recorded, Revision, Seq, StoreError, Traces, Truncate, Truncated,
+    Append, Appended, Compact, CompactOutcome, ConversationId, Derived, Expect, HistoryStore, Incarnation, Load,
+    Loaded, MemoryStore, Message, Page, Prune, PruneTo, Pruned, Recorded, Revision, Seq, StoreError, Truncate,
+    Truncated,
 };
 use tower_chat_history_core::testing::{Behaviour, Capabilities, Fixture, behaviours};
 
@@ -118,8 +119,8 @@ impl Prune for Faulty {
         &self,
         id: &ConversationId,
         incarnation: Incarnation,
-        keep: Keep,
-        traces: Traces,
+        keep: PruneTo,
+        traces: Derived,
     ) -> Result<Pruned, StoreError> {
         if self.fault == Fault::NothingRemoved {
             return Ok(Pruned::new(Revision::new(incarnation, 1), 1));

@@ -91,7 +91,7 @@ async fn a_place_in_the_extensions_says_all_that_a_call_can() {
     let mut chat = chat(store.clone(), FromExtensions::new());
     let mut place = Place::new(id("one"));
     place.exchange = ExchangeId::new("fixed").ok();
-    place.preamble = 1;
+    place.few_shot_messages = 1;
     let (options, report) = CallOptions::new().with_report();
     place.options = options;
 

@@ -8,11 +8,12 @@ use proptest::prelude::*;
 use support::{calls, id, texts};
 use tower_chat_history::{
     Engine, HistoryError, HistoryOptions, HistoryStoreExt as _, LoadLimit, MemoryStore, Message, Reply, Seq, TurnInput,
-    View, budget::Marks,
+    View, budget::Watermarks,
 };
 
 fn engine(store: &MemoryStore) -> Engine {
-    let options = HistoryOptions::new().load_limit(LoadLimit::new(2, 1 << 20).unwrap()).marks(Marks::last_turns(1));
+    let options =
+        HistoryOptions::new().load_limit(LoadLimit::new(2, 1 << 20).unwrap()).watermarks(Watermarks::last_turns(1));
     Engine::with_options(store.clone(), options)
 }
 

@@ -8,9 +8,10 @@ use std::{
 
 use async_trait::async_trait;
 use tower_chat_history::{
-    Append, Appended, Compact, CompactOutcome, Compaction, CompactionVersion, ConversationId, Exchange, ExchangeId,
-    HistoryStore, Incarnation, Keep, Known, Load, LoadLimit, Loaded, Page, Profile, Prune, PruneScan, Pruned, Recorded,
-    Revision, Scan, Seq, StoreError, Traces, Truncate, Truncated, Window, WindowScan, conformance_tests,
+    Append, Appended, Compact, CompactOutcome, Compaction, CompactionVersion, ConversationId, Derived, Exchange,
+    ExchangeId, HistoryStore, Incarnation, KnownState, Load, LoadLimit, Loaded, Page, Profile, Prune, PruneScan,
+    PruneTo, Pruned, Recorded, Revision, Scan, Seq, StoreError, Truncate, Truncated, Window, WindowScan,
+    conformance_tests,
     testing::{Capabilities, Fixture},
 };
 
@@ -92,7 +93,7 @@ impl HistoryStore for Own {
             return Ok(Loaded::AlreadyRecorded(recorded));
         }
         let window = log.window(&load.profile, load.limit);
-        let unchanged = load.known.is_some_and(|known: Known| window.is_known(&known));
+        let unchanged = load.known.is_some_and(|known: KnownState| window.is_known(&known));
         Ok(if unchanged { Loaded::Unchanged } else { Loaded::Window(window) })
     }
 
@@ -174,8 +175,8 @@ impl Prune for Own {
         &self,
         id: &ConversationId,
         incarnation: Incarnation,
-        keep: Keep,
-        traces: Traces,
+        keep: PruneTo,
+        traces: Derived,
     ) -> Result<Pruned, StoreError> {
         let mut logs = self.logs();
         let log = logs.get_mut(id).filter(|log| log.incarnation == incarnation).ok_or(StoreError::Gone)?;
@@ -189,7 +190,7 @@ impl Prune for Own {
         let removed = scan.start().map_or(0, |start| start.get() - log.first);
         log.exchanges.drain(..usize::try_from(removed).unwrap_or_default());
         log.first += removed;
-        if traces == Traces::Remove && log.first > 0 {
+        if traces == Derived::Erase && log.first > 0 {
             log.incarnation = Incarnation::random();
             log.keep_of_each(Compaction::without_traces);
         }

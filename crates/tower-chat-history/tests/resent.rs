@@ -27,7 +27,10 @@ async fn a_reply_among_the_new_messages_is_refused_and_the_error_says_what_to_do
     let error = refused(&engine, &list).await;
     assert_eq!(error, InputError::Resent { position: 1 });
     let told = error.to_string();
-    assert!(told.contains("InputMode::Transcript") && told.contains("preamble") && !told.contains("secret"), "{told}");
+    assert!(
+        told.contains("InputMode::Transcript") && told.contains("few_shot_messages") && !told.contains("secret"),
+        "{told}"
+    );
     assert_eq!(refused(&engine, &list[1..2]).await, InputError::Resent { position: 0 });
 }
 
@@ -57,7 +60,8 @@ async fn json_and_custom_adapters_refuse_a_resent_list_unless_it_is_expected() {
     });
     let adapter = Custom::messages(|messages: &mut Vec<Message>| messages).reply(|answer: &Message| answer.clone());
     let mut chat = ChatHistoryLayer::new(store.clone(), adapter.clone()).layer(echo);
-    let answer = chat.ready().await.unwrap().call(InConversation::new(id(), list.to_vec()).preamble(2)).await.unwrap();
+    let answer =
+        chat.ready().await.unwrap().call(InConversation::new(id(), list.to_vec()).few_shot_messages(2)).await.unwrap();
     assert_eq!(answer.text(), "I got 3", "few-shot examples are head");
     let mut chat = ChatHistoryLayer::new(store, adapter.input_mode(InputMode::Transcript)).layer(echo);
     let list = vec![Message::user("u1"), answer, Message::user("u2")];

@@ -11,7 +11,7 @@ use support::{calls, id, texts};
 use tower::{Layer as _, Service as _, ServiceExt as _, service_fn};
 use tower_chat_history::{
     BoxError, ChatHistoryLayer, ContextBudget, Engine, ExchangeId, HistoryError, HistoryOptions, HistoryStoreExt as _,
-    InConversation, InputError, MemoryStore, Message, OnConflict, OnOpenTurn, Outcome, Queue, Reply, StoreError,
+    InConversation, InputError, MemoryStore, Message, OnConflict, OnOpenTurn, Outcome, QueueLimits, Reply, StoreError,
     StoreResultsError, StoredResults, ToolResults, Turn, TurnInput,
     adapt::{Custom, Json},
     budget::ClearResults,
@@ -280,7 +280,7 @@ async fn a_round_that_is_partly_answered_is_one_unit_within_a_budget() {
 
 #[tokio::test(start_paused = true)]
 async fn results_wait_for_a_call_that_is_under_way_where_calls_wait_for_each_other() {
-    let options = HistoryOptions::new().on_conflict(OnConflict::Serialize(Queue::default()));
+    let options = HistoryOptions::new().on_conflict(OnConflict::Serialize(QueueLimits::default()));
     let engine = Engine::with_options(MemoryStore::new(), options);
     asked(&engine, &["x"]).await;
     let turn = begin(&engine, [Message::user("never mind")]).await;

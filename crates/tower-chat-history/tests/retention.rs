@@ -233,7 +233,7 @@ async fn an_outcome_that_is_open_is_settled_by_asking_again() {
         turn(&engine, "u").await;
     }
     let incarnation = store.read(&id(), Seq::FIRST, 0).await.unwrap().revision.unwrap().incarnation();
-    let (keep, traces) = (tower_chat_history::Keep::LastTurns(2), tower_chat_history::Traces::Leave);
+    let (keep, traces) = (tower_chat_history::PruneTo::LastTurns(2), tower_chat_history::Derived::Keep);
     store.lose_answers(Op::Prune, 1);
     assert!(store.prune(&id(), incarnation, keep, traces).await.unwrap_err().is_retryable());
     assert_eq!(store.prune(&id(), incarnation, keep, traces).await.unwrap().removed, 0);

@@ -139,7 +139,7 @@ async fn struct_with_one_field_for_all_messages() {
     let ask = |text: &str| {
         let head = [Message::system("S"), Message::user("example"), Message::assistant("shown")];
         let messages = head.into_iter().chain([Message::user(text)]).collect();
-        InConversation::new(one(), Chat { temperature: 0.5, messages }).preamble(2)
+        InConversation::new(one(), Chat { temperature: 0.5, messages }).few_shot_messages(2)
     };
     assert_eq!(chat.ready().await.unwrap().call(ask("a")).await.unwrap().text(), "S|example|shown|a");
     let second = chat.ready().await.unwrap().call(ask("b")).await.unwrap();

@@ -11,7 +11,7 @@ use tokio::runtime::Builder;
 use tower_chat_history::{
     BoxError, ContextBudget, ConversationId, Engine, HistoryOptions, HistoryStore as _, Load, Loaded, MemoryStore,
     Message, Reply, Summaries, TurnInput, Usage,
-    budget::{ClearResults, Mark, Marks},
+    budget::{ClearResults, Watermark, Watermarks},
     summary::{SummarizeWhen, Summarized, Summarizer, SummaryRequest},
     tokens::{ByteEstimate, REPLY_PRIMING, TokenCounter as _},
 };
@@ -73,7 +73,7 @@ impl Summarizer for Digest {
 fn options(chance: &mut Chance, window: u32) -> HistoryOptions {
     let mut options = HistoryOptions::new().budget(ContextBudget::tokens(window).reply_reserve(window / 20));
     if chance.once_in(3) {
-        options = options.marks(Marks::new(Mark::Percent(90), Mark::Percent(50)).unwrap());
+        options = options.watermarks(Watermarks::new(Watermark::Percent(90), Watermark::Percent(50)).unwrap());
     }
     if chance.once_in(3) {
         options = options.clear_results(ClearResults::new().keep(1));

@@ -2,7 +2,7 @@
 
 use tower_chat_history::{
     ContextBudget, ConversationId, HistoryOptions, HistoryStoreExt as _, Message, Profile, TurnTokens,
-    budget::{ClearResults, Importance, KeepFirst, Mark, Marks, TrimTurn},
+    budget::{ClearResults, Importance, KeepFirst, TrimTurn, Watermark, Watermarks},
     tokens::ByteEstimate,
 };
 use tower_chat_history_test::check_chat_rules;
@@ -56,13 +56,13 @@ async fn a_greeting_stays_while_there_is_room_and_goes_with_the_first_turns() {
 
 #[tokio::test]
 async fn by_the_last_turns_or_messages_a_quarter_goes_when_there_are_more() {
-    for (marks, turns) in [(Marks::last_turns(4), 4), (Marks::last_messages(8), 4)] {
+    for (watermarks, turns) in [(Watermarks::last_turns(4), 4), (Watermarks::last_messages(8), 4)] {
         for door in ADAPTERS {
-            let stack = Stack::new(options(10_000).marks(marks));
+            let stack = Stack::new(options(10_000).watermarks(watermarks));
             let sent = short_turns(&stack, door, 20).await;
             let kept: Vec<usize> = sent.iter().map(|(texts, _)| texts.len() / 2).collect();
-            assert_eq!(kept[..turns + 1], [0, 1, 2, 3, 4], "{marks:?}");
-            assert_eq!(kept[turns + 1..turns + 5], [3, 4, 3, 4], "{marks:?}");
+            assert_eq!(kept[..turns + 1], [0, 1, 2, 3, 4], "{watermarks:?}");
+            assert_eq!(kept[turns + 1..turns + 5], [3, 4, 3, 4], "{watermarks:?}");
             assert!(
                 sent.iter()
                     .all(|(_, tokens)| !tokens.for_this_call && tokens.compacted == (tokens.evicted_messages > 0))
@@ -74,7 +74,7 @@ async fn by_the_last_turns_or_messages_a_quarter_goes_when_there_are_more() {
 #[tokio::test]
 async fn by_keep_recent_all_but_some_messages_go_when_the_prompt_is_too_large() {
     for door in ADAPTERS {
-        let stack = Stack::new(options(110).marks(Marks::keep_recent(4)));
+        let stack = Stack::new(options(110).watermarks(Watermarks::keep_recent(4)));
         let sent = short_turns(&stack, door, 12).await;
         let kept: Vec<usize> = sent.iter().map(|(texts, _)| texts.len()).collect();
         // 9 turns of 10 tokens, 5 and 3 are 98 of 100.
@@ -116,8 +116,8 @@ async fn clearing_never_makes_a_prompt_larger() {
     for door in ADAPTERS {
         let budget = ContextBudget::tokens(1_000).reply_reserve(10);
         let clear = ClearResults::new().keep(0).clear_at_least(1_000);
-        let marks = Marks::new(Mark::Percent(20), Mark::Percent(20)).unwrap();
-        let stack = Stack::new(HistoryOptions::new().budget(budget).marks(marks).clear_results(clear));
+        let watermarks = Watermarks::new(Watermark::Percent(20), Watermark::Percent(20)).unwrap();
+        let stack = Stack::new(HistoryOptions::new().budget(budget).watermarks(watermarks).clear_results(clear));
         for _ in 0..4 {
             stack.model.answers(Answer::new(calls(&["x"], 0)));
             stack.call(0, door, &Asked::new(id(), [Message::user("q")])).await.unwrap();

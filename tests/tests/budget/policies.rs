@@ -5,7 +5,7 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use tower_chat_history::{
     ContextBudget, HistoryOptions, Profile,
-    budget::{ClearResults, Importance, KeepFirst, Mark, Marks, TrimTurn},
+    budget::{ClearResults, Importance, KeepFirst, TrimTurn, Watermark, Watermarks},
     tokens::{ByteEstimate, TokenCounter},
 };
 use tower_chat_history_openai::tokens::Tiktoken;
@@ -19,7 +19,7 @@ pub(crate) struct Policy {
     pub(crate) reserve: u32,
     pub(crate) least: Option<u32>,
     pub(crate) calibrate: bool,
-    marks: Marks,
+    watermarks: Watermarks,
     clear: Option<(usize, u64, bool)>,
     rule: Rule,
     /// Whether bytes are counted, or what the door counts by itself.
@@ -36,22 +36,22 @@ enum Rule {
 pub(crate) fn any_policy() -> impl Strategy<Value = Policy> {
     let context = prop_oneof![3 => 100u32..500, 3 => 500u32..3_000, 1 => 30_000u32..60_000];
     let budget = (context, 1u32..150, prop::option::of(1u32..40), any::<bool>());
-    let marks = prop_oneof![
-        4 => Just(Marks::default()),
-        2 => (1u8..=100, 1u8..=100).prop_map(|(a, b)| Marks::new(Mark::Percent(a.max(b)), Mark::Percent(a.min(b))).unwrap()),
-        1 => (1usize..12).prop_map(Marks::last_messages),
-        1 => (1usize..6).prop_map(Marks::last_turns),
-        1 => (1usize..12).prop_map(Marks::keep_recent),
+    let watermarks = prop_oneof![
+        4 => Just(Watermarks::default()),
+        2 => (1u8..=100, 1u8..=100).prop_map(|(a, b)| Watermarks::new(Watermark::Percent(a.max(b)), Watermark::Percent(a.min(b))).unwrap()),
+        1 => (1usize..12).prop_map(Watermarks::last_messages),
+        1 => (1usize..6).prop_map(Watermarks::last_turns),
+        1 => (1usize..12).prop_map(Watermarks::keep_recent),
     ];
     let clear = prop::option::of((0usize..4, 0u64..50, any::<bool>()));
     let rule = prop_oneof![4 => Just(Rule::Newest), 1 => Just(Rule::First), 1 => Just(Rule::Important)];
-    (budget, marks, clear, rule, any::<bool>()).prop_map(
-        |((context, reserve, least, calibrate), marks, clear, rule, bytes)| Policy {
+    (budget, watermarks, clear, rule, any::<bool>()).prop_map(
+        |((context, reserve, least, calibrate), watermarks, clear, rule, bytes)| Policy {
             context,
             reserve,
             least,
             calibrate,
-            marks,
+            watermarks,
             clear,
             rule,
             bytes,
@@ -63,7 +63,7 @@ impl Policy {
     pub(crate) fn options(&self, profile: &Profile) -> HistoryOptions {
         let budget = ContextBudget::tokens(self.context).reply_reserve(self.reserve).calibrate(self.calibrate);
         let budget = self.least.into_iter().fold(budget, ContextBudget::shrink_reply_to);
-        let mut options = HistoryOptions::new().profile(profile.clone()).budget(budget).marks(self.marks);
+        let mut options = HistoryOptions::new().profile(profile.clone()).budget(budget).watermarks(self.watermarks);
         if let Some((keep, at_least, exclude)) = self.clear {
             let clear = ClearResults::new().keep(keep).clear_at_least(at_least);
             options = options.clear_results(if exclude { clear.exclude_tools(["g"]) } else { clear });

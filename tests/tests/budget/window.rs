@@ -3,7 +3,7 @@
 use tower_chat_history::{
     ContextBudget, ConversationId, Engine, HistoryError, HistoryOptions, MemoryStore, Message, Reply, TurnInput,
     TurnReport,
-    budget::{Marks, ModelLimits, WindowSource},
+    budget::{ModelLimits, Watermarks, WindowSource},
     tokens::PerText,
 };
 
@@ -28,13 +28,13 @@ async fn a_call_that_ran_without_a_limit_says_so_in_its_report() {
         (ContextBudget::unlimited(), Some("gpt-4o"), WindowSource::Unlimited),
     ] {
         let report = call(HistoryOptions::new().budget(budget), model, "hi").await.unwrap();
-        assert_eq!(report.window, source, "{model:?}");
-        assert_eq!(report.window.is_limited(), report.tokens.is_some(), "{model:?}");
+        assert_eq!(report.context_window, source, "{model:?}");
+        assert_eq!(report.context_window.is_limited(), report.tokens.is_some(), "{model:?}");
     }
     // What is counted for marks alone is no limit.
-    let marked = HistoryOptions::new().budget(ContextBudget::by_model()).marks(Marks::last_turns(3));
+    let marked = HistoryOptions::new().budget(ContextBudget::by_model()).watermarks(Watermarks::last_turns(3));
     let report = call(marked, Some("qwen3:0.6b"), "hi").await.unwrap();
-    assert!(report.tokens.is_some() && !report.window.is_limited());
+    assert!(report.tokens.is_some() && !report.context_window.is_limited());
 }
 
 #[tokio::test]
@@ -68,8 +68,8 @@ async fn a_budget_that_nothing_fits_refuses_each_call() {
         (ContextBudget::by_model().model("m", limits(u32::MAX).input(0)), 4_096),
         (ContextBudget::by_model().model("other", limits(9)).unknown(limits(0)), 0),
     ] {
-        for marks in [Marks::default(), Marks::last_turns(1), Marks::last_messages(1)] {
-            let options = HistoryOptions::new().budget(budget.clone()).marks(marks);
+        for watermarks in [Watermarks::default(), Watermarks::last_turns(1), Watermarks::last_messages(1)] {
+            let options = HistoryOptions::new().budget(budget.clone()).watermarks(watermarks);
             let HistoryError::DoesNotFit(refused) = call(options, Some("m"), "hi").await.unwrap_err() else {
                 panic!("{budget:?}")
             };

@@ -6,8 +6,8 @@ use tests::{
     BOTH_DOORS, Chat, Storage, asked, bad_input, kept_back, log, not_saved, over_every_store, prompts, request,
 };
 use tower_chat_history::{
-    History, HistoryError, HistoryOptions, HistoryStore as _, InConversation, InputError, Message, OnConflict,
-    OnLoadFailure, Outcome, Queue, SaveError, StoreError,
+    HistoryError, HistoryOptions, HistoryStatus, HistoryStore as _, InConversation, InputError, Message, OnConflict,
+    OnLoadFailure, Outcome, QueueLimits, SaveError, StoreError,
 };
 use tower_chat_history_test::{Fault, Op, Reply};
 
@@ -49,7 +49,7 @@ async fn down_at_load_the_model_is_called_without_history_by_policy(storage: Sto
         let (call, report) = asked(&id, "u1").with_report();
         assert_eq!(chat.call(door, call).await.unwrap(), "a1");
         let report = report.await.unwrap();
-        assert_eq!((report.history, report.messages_loaded), (History::Unavailable, 0));
+        assert_eq!((report.history, report.messages_loaded), (HistoryStatus::Unavailable, 0));
         assert!(matches!(report.outcome, Outcome::Stored { .. }));
         assert_eq!(prompts(&chat.llm)[1], ["user: u1"]);
         let both = [&TURN_0[..], &["user: u1", "assistant: a1"]].concat();
@@ -94,7 +94,7 @@ async fn slow_at_load(storage: Storage) {
         let chat = Chat::with_options(&storage, [Reply::text("a0")], options);
         let (call, report) = asked(&id, "u0").with_report();
         assert_eq!(chat.call(door, call).await.unwrap(), "a0");
-        assert_eq!(report.await.unwrap().history, History::Unavailable);
+        assert_eq!(report.await.unwrap().history, HistoryStatus::Unavailable);
         storage.store.mend();
         assert_eq!(log(&storage.store, &id).await, TURN_0);
     }
@@ -168,7 +168,7 @@ async fn two_callers_are_both_stored(storage: Storage) {
 }
 
 fn serialized(max_waiting: usize) -> HistoryOptions {
-    let queue = Queue::new(max_waiting, Duration::from_secs(60));
+    let queue = QueueLimits::new(max_waiting, Duration::from_secs(60));
     HistoryOptions::new().on_conflict(OnConflict::Serialize(queue))
 }
 

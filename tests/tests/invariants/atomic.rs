@@ -4,7 +4,7 @@ use std::{future::poll_fn, pin::pin, task::Poll, time::Duration};
 
 use futures_util::StreamExt as _;
 use tests::{BOTH_DOORS, Chat, Door, Storage, asked, exchanges, log, over_every_store, prompts};
-use tower_chat_history::{ConversationId, HistoryOptions, OnConflict, OnInterruption, Queue};
+use tower_chat_history::{ConversationId, HistoryOptions, OnConflict, OnInterruption, QueueLimits};
 use tower_chat_history_test::{ApiFailure, Op, Reply};
 
 over_every_store! {
@@ -102,7 +102,7 @@ async fn invariant_4_a_call_that_is_dropped_at_any_point_is_stored_whole_or_not_
 async fn invariant_4_a_call_that_is_dropped_at_any_point_gives_its_place_in_the_queue_up(storage: Storage) {
     for door in BOTH_DOORS {
         // The next call would run into the timeout of the queue.
-        let options = HistoryOptions::new().on_conflict(OnConflict::Serialize(Queue::default()));
+        let options = HistoryOptions::new().on_conflict(OnConflict::Serialize(QueueLimits::default()));
         dropped_everywhere(&storage, door, options).await;
     }
 }

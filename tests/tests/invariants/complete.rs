@@ -7,7 +7,7 @@ use tests::{
     BOTH_DOORS, Chat, Door, Storage, TypedRequest, check, exchanges, log, over_every_store, prompts, read_to_finish,
     request,
 };
-use tower_chat_history::{HistoryOptions, InConversation, Message, OnConflict, OnInterruption, Queue, Usage};
+use tower_chat_history::{HistoryOptions, InConversation, Message, OnConflict, OnInterruption, QueueLimits, Usage};
 use tower_chat_history_test::{Choice, Reply};
 
 over_every_store! {
@@ -32,8 +32,11 @@ async fn invariant_7_a_complete_stream_is_stored_whatever_its_reader_does(storag
     let then = prop::sample::select(vec![Then::Drop, Then::Keep, Then::ReadOn]);
     let on_interruption =
         prop::sample::select(vec![OnInterruption::Discard, OnInterruption::KeepText, OnInterruption::Detach]);
-    let on_conflict =
-        prop::sample::select(vec![OnConflict::Rebase, OnConflict::Reject, OnConflict::Serialize(Queue::default())]);
+    let on_conflict = prop::sample::select(vec![
+        OnConflict::Rebase,
+        OnConflict::Reject,
+        OnConflict::Serialize(QueueLimits::default()),
+    ]);
     let cases = (then, on_interruption, on_conflict, "\\PC{0,20}", 1..5_usize, any::<bool>());
     check(
         64,

@@ -3,7 +3,8 @@
 use libtest_mimic::Trial;
 use tests::servers::test;
 use tower_chat_history_core::{
-    Append, CompactOutcome, CompactionVersion, Expect, HistoryStore, Keep, Load, Loaded, Prune, Seq, Traces, Truncate,
+    Append, CompactOutcome, CompactionVersion, Derived, Expect, HistoryStore, Load, Loaded, Prune, PruneTo, Seq,
+    Truncate,
 };
 
 use crate::{
@@ -144,9 +145,9 @@ async fn a_truncation_is_not_repeated() {
     // A prune is repeated where that can do no harm, and tells what is so.
     say(&store, &id, "newest").await;
     let incarnation = window(&store, &id).await.revision.incarnation();
-    store.prune(&id, incarnation, Keep::LastTurns(9), Traces::Leave).await.unwrap();
+    store.prune(&id, incarnation, PruneTo::LastTurns(9), Derived::Keep).await.unwrap();
     proxy.lose(2);
-    let pruned = store.prune(&id, incarnation, Keep::LastTurns(1), Traces::Leave).await.unwrap();
+    let pruned = store.prune(&id, incarnation, PruneTo::LastTurns(1), Derived::Keep).await.unwrap();
     assert!(proxy.has_lost());
     assert_eq!(pruned.removed, 1);
 }

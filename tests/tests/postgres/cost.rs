@@ -3,7 +3,7 @@
 use libtest_mimic::Trial;
 use tests::servers::test;
 use tower_chat_history_core::{
-    Append, CompactionVersion, Expect, HistoryStore, Keep, Load, LoadLimit, Loaded, Prune, Seq, Traces, Truncate,
+    Append, CompactionVersion, Derived, Expect, HistoryStore, Load, LoadLimit, Loaded, Prune, PruneTo, Seq, Truncate,
 };
 
 use crate::{
@@ -177,7 +177,7 @@ async fn a_window_after_editing_is_within_its_limit() {
     let incarnation = last.revision.incarnation();
     let late = exchange("late").continuing(Seq::new(8));
     store.append(&id, Append::new(Expect::AnyIn(incarnation), late)).await.unwrap();
-    store.prune(&id, incarnation, Keep::From(Seq::new(3)), Traces::Remove).await.unwrap();
+    store.prune(&id, incarnation, PruneTo::From(Seq::new(3)), Derived::Erase).await.unwrap();
     say(&store, &id, "10").await;
     for (messages, begins) in [(1, 10), (2, 10), (3, 10), (5, 10), (6, 8), (7, 8), (8, 7), (16, 3), (99, 3)] {
         let load = Load::new().limit(LoadLimit::new(messages, usize::MAX).unwrap());

@@ -3,7 +3,7 @@
 use libtest_mimic::Trial;
 use tests::servers::test;
 use tokio_postgres::Client;
-use tower_chat_history_core::{ConversationId, HistoryStore, Keep, Load, Loaded, Prune, Seq, StoreError, Traces};
+use tower_chat_history_core::{ConversationId, Derived, HistoryStore, Load, Loaded, Prune, PruneTo, Seq, StoreError};
 use tower_chat_history_postgres::PostgresStore;
 
 use crate::support::{connect, conversation, database, exchange, say, single, texts, window};
@@ -113,7 +113,7 @@ async fn pruned() {
     for damage in ["first = 1", "first = 3", "first = 4"] {
         let (store, client, id) = place().await;
         let incarnation = window(&store, &id).await.revision.incarnation();
-        store.prune(&id, incarnation, Keep::LastTurns(2), Traces::Leave).await.unwrap();
+        store.prune(&id, incarnation, PruneTo::LastTurns(2), Derived::Keep).await.unwrap();
         assert_eq!(window(&store, &id).await.exchanges.len(), 4);
         let change = format!("update chat_history.conversation set {damage} where key = 'test/damaged'");
         client.batch_execute(&change).await.unwrap();

@@ -5,7 +5,7 @@ use libtest_mimic::Trial;
 use tests::servers::test;
 use tokio::runtime;
 use tower_chat_history_core::{
-    Append, CompactionVersion, ConversationId, Expect, HistoryStore, Keep, Prune, Revision, Seq, Traces, Truncate,
+    Append, CompactionVersion, ConversationId, Derived, Expect, HistoryStore, Prune, PruneTo, Revision, Seq, Truncate,
 };
 use tower_chat_history_postgres::{PostgresOptions, PostgresStore};
 
@@ -31,7 +31,7 @@ async fn no_late_call() {
         ("for update", |store, id, last| Box::pin(async move { store.truncate(id, last, Seq::FIRST).await.is_ok() })),
         ("for update", |store, id, last| {
             let pruned =
-                async move { store.prune(id, last.incarnation(), Keep::LastTurns(1), Traces::Remove).await.is_ok() };
+                async move { store.prune(id, last.incarnation(), PruneTo::LastTurns(1), Derived::Erase).await.is_ok() };
             Box::pin(pruned)
         }),
         ("compact_1", |store, id, last| {

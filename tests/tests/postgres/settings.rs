@@ -5,7 +5,9 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use libtest_mimic::Trial;
 use tests::servers::test;
-use tower_chat_history_core::{CompactionVersion, HistoryStore, Keep, Load, Prune, Seq, StoreError, Traces, Truncate};
+use tower_chat_history_core::{
+    CompactionVersion, Derived, HistoryStore, Load, Prune, PruneTo, Seq, StoreError, Truncate,
+};
 use tower_chat_history_postgres::{PostgresError, PostgresOptions, PostgresStore};
 
 use crate::{
@@ -45,7 +47,7 @@ pub(crate) async fn use_all(store: &PostgresStore) {
     assert_eq!(window(store, &id).await.exchanges.len(), 2);
     store.truncate(&id, last.revision, Seq::new(2)).await.unwrap();
     let incarnation = window(store, &id).await.revision.incarnation();
-    store.prune(&id, incarnation, Keep::LastTurns(1), Traces::Remove).await.unwrap();
+    store.prune(&id, incarnation, PruneTo::LastTurns(1), Derived::Erase).await.unwrap();
     assert_eq!(texts(store, &id).await, ["two"]);
     store.delete(&id).await.unwrap();
 }

@@ -3,8 +3,8 @@
 use libtest_mimic::Trial;
 use tests::servers::test;
 use tower_chat_history_core::{
-    Append, Compact, CompactOutcome, CompactionVersion, ConversationId, Cut, Exchange, Expect, HistoryStore,
-    HistoryStoreExt, Keep, Known, Load, LoadLimit, Loaded, Profile, Prune, Revision, Seq, StoreError, Traces, Truncate,
+    Append, Compact, CompactOutcome, CompactionVersion, ConversationId, Cut, Derived, Exchange, Expect, HistoryStore,
+    HistoryStoreExt, KnownState, Load, LoadLimit, Loaded, Profile, Prune, PruneTo, Revision, Seq, StoreError, Truncate,
 };
 use tower_chat_history_redis::NewerLayout;
 
@@ -64,8 +64,8 @@ async fn is_corrupt(place: &Place, id: &ConversationId) {
         store.read(id, Seq::FIRST, 9).await.unwrap_err(),
         store.compact(id, incarnation, compact).await.unwrap_err(),
         store.truncate(id, Revision::new(incarnation, 3), Seq::new(1)).await.unwrap_err(),
-        store.prune(id, incarnation, Keep::LastTurns(1), Traces::Leave).await.unwrap_err(),
-        store.prune(id, incarnation, Keep::LastTurns(1), Traces::Remove).await.unwrap_err(),
+        store.prune(id, incarnation, PruneTo::LastTurns(1), Derived::Keep).await.unwrap_err(),
+        store.prune(id, incarnation, PruneTo::LastTurns(1), Derived::Erase).await.unwrap_err(),
     ] {
         assert!(matches!(&error, StoreError::Corrupt { conversation, .. } if conversation == id), "{error:?}");
         is_quiet(&error);
@@ -153,7 +153,7 @@ async fn no_state() {
 async fn newer() {
     let (mut place, id) = place().await;
     let revision = window(&place.store, &id).await.revision;
-    let known = Known { revision, compaction: CompactionVersion::NONE, newest: None };
+    let known = KnownState { revision, compaction: CompactionVersion::NONE, newest: None };
     place.set_whole_state(&id, b"\x02secret");
     let store = &place.store;
     let cut = Cut::window_from(Seq::new(1));
@@ -166,8 +166,8 @@ async fn newer() {
         store.read(&id, Seq::FIRST, 9).await.unwrap_err(),
         store.compact(&id, incarnation, compact).await.unwrap_err(),
         store.truncate(&id, revision, Seq::new(1)).await.unwrap_err(),
-        store.prune(&id, incarnation, Keep::LastTurns(1), Traces::Leave).await.unwrap_err(),
-        store.prune(&id, incarnation, Keep::LastTurns(1), Traces::Remove).await.unwrap_err(),
+        store.prune(&id, incarnation, PruneTo::LastTurns(1), Derived::Keep).await.unwrap_err(),
+        store.prune(&id, incarnation, PruneTo::LastTurns(1), Derived::Erase).await.unwrap_err(),
     ] {
         let StoreError::Backend { source } = &error else { panic!("{error:?}") };
         let newer = source.downcast_ref::<NewerLayout>().unwrap();
@@ -210,7 +210,7 @@ async fn unchanged() {
     for part in PARTS.into_iter().skip(1) {
         let (place, id) = place().await;
         let revision = window(&place.store, &id).await.revision;
-        let known = Known { revision, compaction: CompactionVersion::NONE, newest: None };
+        let known = KnownState { revision, compaction: CompactionVersion::NONE, newest: None };
         let load = || place.store.load(&id, Load::new().known(known.clone()));
         assert_eq!(load().await.unwrap(), Loaded::Unchanged);
         command(&["DEL", &key(&id, part)]).query::<()>(&mut connect(&place.server)).unwrap();
@@ -367,13 +367,13 @@ async fn no_entry() {
         let revision = window(&place.store, &id).await.revision;
         place.run::<()>(&["LSET", &key(&id, ":index"), "2", entry]);
         let limit = LoadLimit::new(3, usize::MAX).unwrap();
-        let keep = Keep::LastMessages(3);
+        let keep = PruneTo::LastMessages(3);
         for error in [
             place.store.load(&id, Load::new()).await.unwrap_err(),
             place.store.load(&id, Load::new().limit(limit)).await.unwrap_err(),
             place.store.read(&id, Seq::FIRST, 9).await.unwrap_err(),
             place.store.truncate(&id, revision, Seq::new(2)).await.unwrap_err(),
-            place.store.prune(&id, revision.incarnation(), keep, Traces::Leave).await.unwrap_err(),
+            place.store.prune(&id, revision.incarnation(), keep, Derived::Keep).await.unwrap_err(),
         ] {
             assert!(matches!(error, StoreError::Corrupt { seq, .. } if seq == Seq::new(2)), "{error:?}");
             is_quiet(&error);

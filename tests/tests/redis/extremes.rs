@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use libtest_mimic::Trial;
 use tests::servers::{self, redis::Server, test};
-use tower_chat_history_redis::{ConnectError, RedisOptions, RedisStore};
+use tower_chat_history_redis::{OpenError, RedisOptions, RedisStore};
 
 use crate::support::{cluster, conversation, say, texts};
 
@@ -54,6 +54,6 @@ async fn names_the_server() {
         assert!(!format!("{error:?}").contains("hunter2"), "{error:?}");
     }
     let no_address = options().connect("hunter2").await.unwrap_err();
-    assert!(matches!(&no_address, ConnectError::Connect { server: None, .. }), "{no_address:?}");
+    assert!(matches!(&no_address, OpenError::Connect { server: None, .. }), "{no_address:?}");
     assert!(!format!("{no_address} {no_address:?}").contains("hunter2"), "{no_address:?}");
 }

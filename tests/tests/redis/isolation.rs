@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use libtest_mimic::Trial;
 use tests::servers::test;
 use tower_chat_history_core::{ConversationId, HistoryStore};
-use tower_chat_history_redis::{ConnectError, RedisOptions, RedisStore};
+use tower_chat_history_redis::{OpenError, RedisOptions, RedisStore};
 
 use crate::support::{Place, cluster, conversation, say, shared, texts};
 
@@ -85,7 +85,7 @@ async fn prefixes() {
         assert_eq!(texts(store, &id).await, [*prefix]);
     }
     let refused = RedisOptions::new().prefix("{x}").connect(server.url()).await.unwrap_err();
-    assert!(matches!(refused, ConnectError::Prefix), "{refused}");
+    assert!(matches!(refused, OpenError::Prefix), "{refused}");
 }
 
 async fn password() {

@@ -3,9 +3,9 @@
 use libtest_mimic::Trial;
 use tests::servers::test;
 use tower_chat_history_core::{
-    Compact, CompactionVersion, Cut, HistoryStore, HistoryStoreExt, Keep, Profile, Seq, StoreError, Summary, Traces,
+    Compact, CompactionVersion, Cut, Derived, HistoryStore, HistoryStoreExt, Profile, PruneTo, Seq, StoreError, Summary,
 };
-use tower_chat_history_redis::{ConnectError, RedisOptions, RedisStore};
+use tower_chat_history_redis::{OpenError, RedisOptions, RedisStore};
 
 use crate::support::{Place, append, conversation, say, texts};
 
@@ -49,7 +49,7 @@ async fn make_room() {
     place.run::<()>(&["CONFIG", "SET", "maxmemory", "1"]);
     let store = place.store.clone();
     assert_eq!(store.conversation(&id).keep_last_turns(8).await.unwrap(), 2);
-    assert_eq!(store.conversation(&id).prune(Keep::LastTurns(6), Traces::Remove).await.unwrap().unwrap().removed, 2);
+    assert_eq!(store.conversation(&id).prune(PruneTo::LastTurns(6), Derived::Erase).await.unwrap().unwrap().removed, 2);
     assert_eq!(store.conversation(&id).truncate(Seq::new(6)).await.unwrap().removed, 4);
     assert_eq!(texts(&store, &id).await, ["4", "5"]);
     store.delete(&id).await.unwrap();
@@ -62,6 +62,6 @@ async fn evicts() {
     require().connect(place.server.url()).await.unwrap();
     place.run::<()>(&["CONFIG", "SET", "maxmemory-policy", "allkeys-lru"]);
     let refused = require().connect(place.server.url()).await.unwrap_err();
-    assert!(matches!(&refused, ConnectError::Evicts { policy } if policy == "allkeys-lru"), "{refused}");
+    assert!(matches!(&refused, OpenError::Evicts { policy } if policy == "allkeys-lru"), "{refused}");
     RedisStore::connect(place.server.url()).await.unwrap();
 }

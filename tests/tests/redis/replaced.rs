@@ -7,9 +7,9 @@ use redis::aio::ConnectionManagerConfig;
 use tests::servers::test;
 use tokio::time::timeout;
 use tower_chat_history_core::{
-    HistoryStore, HistoryStoreExt, Keep, Load, Prune, Seq, StoreError, Traces, Truncate, Truncated,
+    Derived, HistoryStore, HistoryStoreExt, Load, Prune, PruneTo, Seq, StoreError, Truncate, Truncated,
 };
-use tower_chat_history_redis::{ConnectError, RedisOptions, RedisStore};
+use tower_chat_history_redis::{OpenError, RedisOptions, RedisStore};
 
 use crate::{
     proxy::Proxy,
@@ -95,7 +95,7 @@ async fn connecting() {
     let proxy = Proxy::start(&place.server).await;
     proxy.silence_all();
     let options = RedisOptions::new().connection_timeout(Duration::from_millis(200)).retry_for(Duration::ZERO);
-    assert!(matches!(options.connect(proxy.url()).await, Err(ConnectError::Connect { .. })));
+    assert!(matches!(options.connect(proxy.url()).await, Err(OpenError::Connect { .. })));
     assert!(proxy.connections() <= 2, "{} attempts", proxy.connections());
 }
 
@@ -110,11 +110,11 @@ async fn opening() {
     let given = client.get_connection_manager_with_config(patient).await.unwrap();
     proxy.silence_from("memory");
     let opened = timeout(PATIENCE, options.clone().over(given)).await.unwrap();
-    assert!(matches!(opened, Err(ConnectError::Connect { .. })));
+    assert!(matches!(opened, Err(OpenError::Connect { .. })));
     let proxy = Proxy::start(&place.server).await;
     proxy.silence_from("memory");
     let opened = timeout(PATIENCE, options.connect(proxy.url())).await.unwrap();
-    assert!(matches!(opened, Err(ConnectError::Connect { .. })));
+    assert!(matches!(opened, Err(OpenError::Connect { .. })));
 }
 
 async fn password() {
@@ -191,10 +191,10 @@ async fn pruned() {
     for n in 0..9 {
         say(&store, &id, &n.to_string()).await;
     }
-    for (traces, keep, removed) in [(Traces::Leave, 7, 2), (Traces::Remove, 4, 3), (Traces::Leave, 4, 0)] {
+    for (traces, keep, removed) in [(Derived::Keep, 7, 2), (Derived::Erase, 4, 3), (Derived::Keep, 4, 0)] {
         let incarnation = window(&store, &id).await.revision.incarnation();
         proxy.lose("pruned");
-        let pruned = store.prune(&id, incarnation, Keep::LastTurns(keep), traces).await.unwrap();
+        let pruned = store.prune(&id, incarnation, PruneTo::LastTurns(keep), traces).await.unwrap();
         assert!(proxy.has_lost());
         assert_eq!(pruned.removed, removed);
         assert_eq!(pruned.revision, window(&store, &id).await.revision);

@@ -9,8 +9,8 @@ use redis::{
 use tests::servers::test;
 use tower_chat_history::CachedStore;
 use tower_chat_history_core::{
-    Compact, CompactOutcome, CompactionVersion, Cut, HistoryStore, HistoryStoreExt, Keep, Load, Loaded, Profile, Prune,
-    Seq, StoreError, Traces, Truncate, Truncated,
+    Compact, CompactOutcome, CompactionVersion, Cut, Derived, HistoryStore, HistoryStoreExt, Load, Loaded, Profile,
+    Prune, PruneTo, Seq, StoreError, Truncate, Truncated,
 };
 use tower_chat_history_redis::{RedisOptions, RedisStore};
 
@@ -89,8 +89,8 @@ async fn twice<C: ConnectionLike + Clone + Send + Sync + 'static>(connection: C)
     let compact = Compact { profile: Profile::default(), replaces: CompactionVersion::NONE, cut };
     let stored = store.compact(&id, incarnation, compact).await.unwrap();
     assert!(matches!(stored, CompactOutcome::Stored(_)), "{stored:?}");
-    assert_eq!(store.prune(&id, incarnation, Keep::LastTurns(7), Traces::Leave).await.unwrap().removed, 2);
-    assert_eq!(store.prune(&id, incarnation, Keep::LastTurns(4), Traces::Remove).await.unwrap().removed, 3);
+    assert_eq!(store.prune(&id, incarnation, PruneTo::LastTurns(7), Derived::Keep).await.unwrap().removed, 2);
+    assert_eq!(store.prune(&id, incarnation, PruneTo::LastTurns(4), Derived::Erase).await.unwrap().removed, 3);
     assert_eq!(store.conversation(&id).truncate(Seq::new(8)).await.unwrap().removed, 1);
 
     let revision = window(&store, &id).await.revision;

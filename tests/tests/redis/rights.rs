@@ -6,10 +6,10 @@ use libtest_mimic::Trial;
 use redis::Connection;
 use tests::servers::test;
 use tower_chat_history_core::{
-    Compact, CompactionVersion, ConversationId, Cut, HistoryStore, HistoryStoreExt, Keep, Load, Loaded, Profile, Seq,
-    StoreError, Traces,
+    Compact, CompactionVersion, ConversationId, Cut, Derived, HistoryStore, HistoryStoreExt, Load, Loaded, Profile,
+    PruneTo, Seq, StoreError,
 };
-use tower_chat_history_redis::{ConnectError, RedisOptions, RedisStore};
+use tower_chat_history_redis::{OpenError, RedisOptions, RedisStore};
 
 use crate::support::{Place, append, cluster, command, conversation, say, texts};
 
@@ -39,7 +39,7 @@ async fn few() {
     place.run::<()>(&user("app", &[RIGHTS]));
     let url = format!("{}?user=app&pass=pass", place.server.url().replace("unix:", "redis+unix:"));
     let refused = RedisOptions::new().require_noeviction(true).connect(&url).await.unwrap_err();
-    assert!(matches!(&refused, ConnectError::Evicts { policy } if policy == "unknown"), "{refused}");
+    assert!(matches!(&refused, OpenError::Evicts { policy } if policy == "unknown"), "{refused}");
     let expiring = RedisOptions::new().expire_after(Duration::from_secs(60)).connect(&url).await.unwrap();
     let store = RedisStore::connect(&url).await.unwrap();
     let id = conversation("a");
@@ -75,7 +75,7 @@ async fn every_call(expiring: &RedisStore, store: &RedisStore, id: &Conversation
     store.compact(id, last.revision.incarnation(), compact).await.unwrap();
     assert_eq!(texts(store, id).await, ["one", "two", "three", "four"]);
     store.conversation(id).truncate(Seq::new(4)).await.unwrap();
-    store.conversation(id).prune(Keep::LastTurns(1), Traces::Remove).await.unwrap();
+    store.conversation(id).prune(PruneTo::LastTurns(1), Derived::Erase).await.unwrap();
     assert_eq!(store.conversation(id).messages().await.unwrap().len(), 2);
     store.delete(id).await.unwrap();
     assert_eq!(store.load(id, Load::new()).await.unwrap(), Loaded::Absent);

@@ -3,7 +3,7 @@
 use libtest_mimic::Trial;
 use tests::servers::test;
 use tower_chat_history_core::{
-    Append, ConversationId, Exchange, Expect, HistoryStore, HistoryStoreExt, Keep, Load, Loaded, Prune, Seq, Traces,
+    Append, ConversationId, Derived, Exchange, Expect, HistoryStore, HistoryStoreExt, Load, Loaded, Prune, PruneTo, Seq,
 };
 
 use crate::support::{BEGINNING, BEHIND, END, Place, SUMS, conversation, exchange, key, say, texts};
@@ -34,7 +34,7 @@ async fn in_steps() {
     let store = place.store.clone();
     let incarnation = store.read(&id, Seq::FIRST, 1).await.unwrap().revision.unwrap().incarnation();
     place.run::<()>(&["CONFIG", "RESETSTAT"]);
-    let pruned = store.prune(&id, incarnation, Keep::LastTurns(1_000), Traces::Leave).await.unwrap();
+    let pruned = store.prune(&id, incarnation, PruneTo::LastTurns(1_000), Derived::Keep).await.unwrap();
     assert_eq!(pruned.removed, 2_500);
     assert_eq!(
         place.calls("evalsha") + place.calls("eval"),

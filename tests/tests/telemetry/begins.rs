@@ -4,7 +4,7 @@ use futures_util::future;
 use serde_json::{Value, json};
 use std::time::Duration;
 use tests::{BOTH_DOORS, Chat, Door, Storage, asked, kept_back, over_every_store};
-use tower_chat_history::{ExchangeId, HistoryError, HistoryOptions, OnConflict, OnLoadFailure, Queue};
+use tower_chat_history::{ExchangeId, HistoryError, HistoryOptions, OnConflict, OnLoadFailure, QueueLimits};
 use tower_chat_history_test::{Fault, Op, Reply};
 
 use crate::{
@@ -103,7 +103,7 @@ async fn a_refused_input(storage: Storage) {
 
 async fn the_queue(storage: Storage) {
     for door in BOTH_DOORS {
-        let queue = OnConflict::Serialize(Queue::new(8, Duration::from_secs(10)));
+        let queue = OnConflict::Serialize(QueueLimits::new(8, Duration::from_secs(10)));
         let replies = ["a0", "a1"].map(Reply::text);
         let options = HistoryOptions::new().on_conflict(queue);
         let (chat, id) = (Chat::with_options(&storage, replies, options), storage.conversation());
@@ -129,7 +129,8 @@ async fn the_queue(storage: Storage) {
 }
 
 async fn a_full_queue(storage: Storage) {
-    let options = HistoryOptions::new().on_conflict(OnConflict::Serialize(Queue::new(0, Duration::from_secs(10))));
+    let options =
+        HistoryOptions::new().on_conflict(OnConflict::Serialize(QueueLimits::new(0, Duration::from_secs(10))));
     let (chat, id) = (Chat::with_options(&storage, [Reply::text("a")], options), storage.conversation());
     let held = chat.hold_reply();
     let first = chat.ask(Door::Unary, &id, "u0");

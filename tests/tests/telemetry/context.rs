@@ -56,7 +56,7 @@ async fn without_a_span_of_the_call_a_client_is_called_within_the_turn() {
 
 #[tokio::test]
 async fn without_spans_a_client_is_called_within_the_callers_own() {
-    let (headers, trace_id, trace) = sent(telemetry::Telemetry::without_spans()).await;
+    let (headers, trace_id, trace) = sent(telemetry::Telemetry::new().spans(false)).await;
     let span = hex(&trace.test.id);
     assert_eq!(headers["traceparent"], format!("00-{trace_id}-{span}-01"));
 }

@@ -46,7 +46,7 @@ const UNITS: &[(&str, &str)] = &[
     (metrics::SAVE_CONFLICTS, "{conflict}"),
     (metrics::SAVES_PENDING, "{save}"),
     (metrics::ESTIMATE_ERROR, "1"),
-    (metrics::WARM_SHARE, "1"),
+    (metrics::CACHED_PREFIX_RATIO, "1"),
 ];
 
 /// Every label, and all values that it may have.
@@ -215,7 +215,7 @@ async fn a_turns_numbers_are_those_of_its_report(storage: Storage) {
         let tokens = report.await.unwrap().tokens.unwrap();
         before += f64::from(u32::try_from(tokens.before()).unwrap());
         error += tokens.estimate_error().unwrap();
-        share += tokens.warm_share().unwrap_or_default();
+        share += tokens.cached_prefix_ratio().unwrap_or_default();
     }
     drain(&chat).await;
     let measured = meters.measured();
@@ -228,7 +228,7 @@ async fn a_turns_numbers_are_those_of_its_report(storage: Storage) {
     assert_eq!(one(metrics::TOKENS_AFTER), (2, before));
     assert_eq!(one(metrics::ESTIMATE_ERROR).0, 2);
     assert!((one(metrics::ESTIMATE_ERROR).1 - error).abs() < 1e-9);
-    assert_eq!(one(metrics::WARM_SHARE), (1, share), "the first prompt has none before it");
+    assert_eq!(one(metrics::CACHED_PREFIX_RATIO), (1, share), "the first prompt has none before it");
     assert_eq!((one(metrics::LOAD_DURATION).0, one(metrics::SAVE_DURATION).0), (2, 2));
 }
 

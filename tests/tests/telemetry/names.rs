@@ -13,7 +13,7 @@ const SHARES: &[&str] = &[
     attributes::REQUEST_TEMPERATURE,
     attributes::REQUEST_TOP_P,
     attributes::RESPONSE_TIME_TO_FIRST_CHUNK,
-    attributes::WARM_SHARE,
+    attributes::CACHED_PREFIX_RATIO,
 ];
 
 const TRUTHS: &[&str] = &[

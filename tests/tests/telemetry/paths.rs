@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tests::{Asked, Chat, Door, Storage};
 use tower_chat_history::{
     ContextBudget, HistoryOptions, InConversation, Message, OnConflict, OnInterruption, OnLoadFailure, OnOpenTurn,
-    Queue, TurnInput, Usage,
+    QueueLimits, TurnInput, Usage,
     budget::{KeepTurn, TrimTurn, Trimmer},
     summary::{Summaries, SummarizeWhen, Summarizer},
     telemetry::Telemetry,
@@ -171,8 +171,8 @@ impl<'a> Paths<'a> {
         for policy in [
             OnConflict::Rebase,
             OnConflict::Reject,
-            OnConflict::Serialize(Queue::new(8, Duration::from_secs(10))),
-            OnConflict::Serialize(Queue::new(0, Duration::from_secs(10))),
+            OnConflict::Serialize(QueueLimits::new(8, Duration::from_secs(10))),
+            OnConflict::Serialize(QueueLimits::new(0, Duration::from_secs(10))),
         ] {
             for exchanges in [["a", "b"], ["a", "a"]] {
                 let chat = self.chat([said(), said()], HistoryOptions::new().on_conflict(policy));

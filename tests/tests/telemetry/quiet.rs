@@ -14,7 +14,7 @@ use tower_chat_history::{
     ExchangeId, Expect, HistoryOptions, HistoryStore as _, HistoryStoreExt as _, InConversation, Load, Message,
     OnInterruption, OnLoadFailure, OnOpenTurn, Profile, Recorded, Seq, Summary, TurnInput, View,
     adapt::{AdaptRequest as _, Draft as _, Opened, Prompt},
-    budget::Marks,
+    budget::Watermarks,
     summary::{Summaries, SummarizeWhen, Summarized, Summarizer, SummaryRequest},
 };
 use tower_chat_history_openai::OpenAi;
@@ -82,7 +82,7 @@ async fn call(shown: &Shown, chat: &Chat, door: Door, call: tests::Asked) {
     }
     if let Some(error) = error {
         shown.error(&*error);
-        if error.is::<tower_chat_history::SaveFailed<tests::Response>>() {
+        if error.is::<tower_chat_history::Unsaved<tests::Response>>() {
             shown.error(not_saved(error).reason());
         }
     }
@@ -144,7 +144,7 @@ async fn values(shown: &Shown, storage: &Storage, chat: &Chat, id: &Conversation
     let (options, _report) = CallOptions::new().store_instead(instead()).with_report();
     shown.debug(&options);
     shown.debug(&TurnInput::new(id.clone(), instead()).options(options));
-    let place = InConversation::new(id.clone(), asked(&question())).store_instead(instead()).preamble(1);
+    let place = InConversation::new(id.clone(), asked(&question())).store_instead(instead()).few_shot_messages(1);
     shown.debug(&place);
     shown.debug(&place.into_parts().0.unwrap());
     let stateless = || InConversation::stateless(asked(&question()));
@@ -153,9 +153,9 @@ async fn values(shown: &Shown, storage: &Storage, chat: &Chat, id: &Conversation
     shown.debug(&other);
     let opened = OpenAi::new().open(InConversation::new(id.clone(), asked(&question()))).await.unwrap();
     shown.debug(&opened);
-    let Opened::Chat(input, draft) = opened else { panic!("it is one") };
+    let Opened::Turn(input, draft) = opened else { panic!("it is one") };
     shown.debug(&draft);
-    shown.debug(&draft.send(Prompt::new(&messages[..2])).unwrap());
+    shown.debug(&draft.complete(Prompt::new(&messages[..2])).unwrap());
     let turn = chat.engine().begin(input).await.unwrap();
     shown.debug(&turn);
     shown.debug(&turn.context());
@@ -246,7 +246,7 @@ async fn something_fails(shown: &Shown, storage: &Storage) {
         // A summary fails: by the summarizer, whose error quotes what it was given, or by the store.
         for fault in [None, Some(Op::Read), Some(Op::Compact)] {
             let summaries = Summaries::new(Quotes { fails: fault.is_none() }).when(SummarizeWhen::BeforeCall);
-            let options = HistoryOptions::new().marks(Marks::last_turns(1)).summaries(summaries);
+            let options = HistoryOptions::new().watermarks(Watermarks::last_turns(1)).summaries(summaries);
             let (chat, id) = (Chat::with_options(storage, vec![said(); 4], options), storage.conversation());
             if let Some(op) = fault {
                 storage.store.fail(op, usize::MAX, Fault::Backend);

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use tests::{BOTH_DOORS, Chat, Door, Storage, over_every_store, request};
-use tower_chat_history::{HistoryOptions, InConversation, Message, budget::Marks};
+use tower_chat_history::{HistoryOptions, InConversation, Message, budget::Watermarks};
 use tower_chat_history_test::{Op, Replies, Reply};
 
 use crate::{
@@ -80,7 +80,7 @@ async fn a_prompt_that_is_over_its_budget(storage: Storage) {
 }
 
 async fn too_many_messages(storage: Storage) {
-    let options = HistoryOptions::new().marks(Marks::last_messages(4));
+    let options = HistoryOptions::new().watermarks(Watermarks::last_messages(4));
     let (chat, id) = (Chat::with_options(&storage, answers(), options), storage.conversation());
     let mut reasons = Vec::new();
     for _ in 0..4 {

@@ -161,7 +161,7 @@ async fn without_a_span_of_the_call(storage: Storage) {
 
 async fn without_spans(storage: Storage) {
     for door in BOTH_DOORS {
-        let options = HistoryOptions::new().telemetry(Telemetry::without_spans());
+        let options = HistoryOptions::new().telemetry(Telemetry::new().spans(false));
         let (chat, id) = (Chat::with_options(&storage, two(), options), storage.conversation());
         let (answered, trace) = traced(ask(&chat, door, &id, "u")).await;
         assert!(answered);
@@ -179,8 +179,8 @@ async fn what_a_second_turn_knows(storage: Storage) {
         })
         .await;
         let [first, second] = trace.all("chat_history")[..] else { panic!("two turns") };
-        assert!(!first.has("chat_history.prompt.warm_share"), "there was no prompt before");
-        let share = second["chat_history.prompt.warm_share"].as_f64().unwrap();
+        assert!(!first.has("chat_history.prompt.cached_prefix_ratio"), "there was no prompt before");
+        let share = second["chat_history.prompt.cached_prefix_ratio"].as_f64().unwrap();
         assert!(0.0 < share && share < 1.0, "{share}");
         for (turn, at) in [(first, 0), (second, 1)] {
             let counted = trace.all("trim")[at]["chat_history.tokens.after"].as_f64().unwrap();

@@ -16,7 +16,7 @@ pub enum StoreError {
         current: Option<Revision>,
     },
     /// The incarnation has ended: the conversation was deleted since it was loaded, [cut](crate::Truncate), or pruned [without
-    /// traces](crate::Traces::Remove).
+    /// traces](crate::Derived::Erase).
     #[error("the conversation was deleted, truncated or pruned since it was loaded")]
     Gone,
     /// The exchange says that it continues one which the log never had.

@@ -9,7 +9,7 @@ pub struct Load {
     /// Whose compaction applies.
     pub profile: Profile,
     /// What the caller already has: if nothing changed since, the store answers [`Loaded::Unchanged`].
-    pub known: Option<Known>,
+    pub known: Option<KnownState>,
     /// If this exchange is already recorded, the store answers [`Loaded::AlreadyRecorded`], whatever else is asked.
     pub exchange: Option<ExchangeId>,
     /// How much to load at most.
@@ -32,7 +32,7 @@ impl Load {
 
     /// Loads only if there is something newer than what is known. The default is to load in any case.
     #[must_use]
-    pub fn known(mut self, known: Known) -> Self {
+    pub fn known(mut self, known: KnownState) -> Self {
         self.known = Some(known);
         self
     }
@@ -55,7 +55,7 @@ impl Load {
 /// The state of a conversation that a caller has already seen, in one profile. It says nothing of another profile, even
 /// where the numbers are equal.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Known {
+pub struct KnownState {
     /// The log's revision.
     pub revision: Revision,
     /// The profile's compaction.
@@ -159,14 +159,14 @@ impl Window {
 
     /// What to present as [`Load::known`] next time.
     #[must_use]
-    pub fn known(&self) -> Known {
+    pub fn known(&self) -> KnownState {
         let newest = self.exchanges.last().map(|recorded| recorded.exchange.id.clone());
-        Known { revision: self.revision, compaction: self.compaction_version(), newest }
+        KnownState { revision: self.revision, compaction: self.compaction_version(), newest }
     }
 
     /// Whether a caller who knows that has this window already.
     #[must_use]
-    pub fn is_known(&self, known: &Known) -> bool {
+    pub fn is_known(&self, known: &KnownState) -> bool {
         let newest = self.exchanges.last().map(|recorded| &recorded.exchange.id);
         (known.revision, known.compaction) == (self.revision, self.compaction_version())
             && (known.newest.is_none() || known.newest.as_ref() == newest)

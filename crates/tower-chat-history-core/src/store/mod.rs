@@ -14,8 +14,8 @@ use async_trait::async_trait;
 pub use self::{
     append::{Append, Appended, Compact, CompactOutcome, Expect},
     error::StoreError,
-    load::{Known, Load, LoadLimit, LoadLimitError, Loaded, Page, Window},
-    prune::{Keep, Prune, PruneScan, Pruned, Traces},
+    load::{KnownState, Load, LoadLimit, LoadLimitError, Loaded, Page, Window},
+    prune::{Derived, Prune, PruneScan, PruneTo, Pruned},
     scan::{Scan, WindowScan},
     truncate::{Truncate, Truncated},
 };

@@ -26,8 +26,8 @@ use crate::{ConversationId, Incarnation, Revision, Seq};
 ///   [continue](crate::Exchange::continues) one that was removed. Where nothing is removed, the revision stays.
 /// - **Exchange ids.** Those of removed exchanges are free again: a call that is repeated later than that asks the model
 ///   again. Those that stay are recognised as before.
-/// - **Compactions** stay as they are ([`Traces::Leave`]), also where their window starts at what was removed, and one that
-///   was made from the log as it was is stored. A summary goes on telling of what it covers. [`Traces::Remove`] forgets that
+/// - **Compactions** stay as they are ([`Derived::Keep`]), also where their window starts at what was removed, and one that
+///   was made from the log as it was is stored. A summary goes on telling of what it covers. [`Derived::Erase`] forgets that
 ///   as well.
 /// - **Repeatable.** An error other than a refusal leaves the outcome open. A repeat removes what a first try would remove
 ///   now; where that begins a new incarnation, it is refused with [`Gone`](StoreError::Gone).
@@ -47,15 +47,15 @@ pub trait Prune: HistoryStore {
         &self,
         id: &ConversationId,
         incarnation: Incarnation,
-        keep: Keep,
-        traces: Traces,
+        keep: PruneTo,
+        traces: Derived,
     ) -> Result<Pruned, StoreError>;
 }
 
 /// What is to stay of a log. It is rounded to whole turns, and the newest turn stays in any case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Keep {
+pub enum PruneTo {
     /// The exchange at this position and all after it; within a turn, the whole turn.
     From(Seq),
     /// That many turns, the newest ones.
@@ -67,16 +67,16 @@ pub enum Keep {
 
 /// What becomes of what tells of removed exchanges, outside of the log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Traces {
+pub enum Derived {
     /// It stays: summaries tell of them, and calls that were begun with them are stored. This saves space, and nothing is lost
     /// of what later prompts say.
     #[default]
-    Leave,
+    Keep,
     /// It is removed: no compaction stays that has a summary or cannot be read, and what stays goes on in another incarnation,
     /// under other versions of its compactions. So what is in flight is refused with [`Gone`](StoreError::Gone), as after a
     /// deletion. It also removes the traces of what earlier prunes removed; a log that still has its very first exchange has
     /// none, and is left as it is.
-    Remove,
+    Erase,
 }
 
 /// What became of a prune.
@@ -103,10 +103,10 @@ impl Pruned {
 /// it says so: every store then cuts at the same place.
 ///
 /// ```
-/// use tower_chat_history_core::{Keep, PruneScan, Scan, Seq};
+/// use tower_chat_history_core::{PruneTo, PruneScan, Scan, Seq};
 ///
 /// // Four turns of two messages, of which four messages are to stay.
-/// let mut scan = PruneScan::new(Keep::LastMessages(4), Seq::new(4));
+/// let mut scan = PruneScan::new(PruneTo::LastMessages(4), Seq::new(4));
 /// assert_eq!(scan.end(), Seq::new(4));
 /// assert_eq!(scan.offer(Seq::new(3), true, 2), Scan::More);
 /// assert_eq!(scan.offer(Seq::new(2), true, 2), Scan::More);
@@ -115,7 +115,7 @@ impl Pruned {
 /// ```
 #[derive(Clone, Debug)]
 pub struct PruneScan {
-    keep: Keep,
+    keep: PruneTo,
     end: Seq,
     turns: usize,
     messages: usize,
@@ -126,10 +126,10 @@ pub struct PruneScan {
 impl PruneScan {
     /// A walk through a log whose next exchange will have position `next`.
     #[must_use]
-    pub fn new(keep: Keep, next: Seq) -> Self {
+    pub fn new(keep: PruneTo, next: Seq) -> Self {
         let end = match keep {
-            Keep::From(from) => from.next().min(next),
-            Keep::LastTurns(_) | Keep::LastMessages(_) => next,
+            PruneTo::From(from) => from.next().min(next),
+            PruneTo::LastTurns(_) | PruneTo::LastMessages(_) => next,
         };
         Self { keep, end, turns: 0, messages: 0, opening: None }
     }
@@ -144,9 +144,9 @@ impl PruneScan {
     pub fn offer(&mut self, seq: Seq, opens_turn: bool, messages: usize) -> Scan {
         self.messages = self.messages.saturating_add(at_least_one(messages));
         let enough = match self.keep {
-            Keep::From(_) => true,
-            Keep::LastTurns(turns) => self.turns >= turns,
-            Keep::LastMessages(most) => self.messages > most,
+            PruneTo::From(_) => true,
+            PruneTo::LastTurns(turns) => self.turns >= turns,
+            PruneTo::LastMessages(most) => self.messages > most,
         };
         if enough && self.opening.is_some() {
             return Scan::Stop;
@@ -173,8 +173,8 @@ impl<S: Prune + ?Sized> Prune for Arc<S> {
         &self,
         id: &ConversationId,
         incarnation: Incarnation,
-        keep: Keep,
-        traces: Traces,
+        keep: PruneTo,
+        traces: Derived,
     ) -> Result<Pruned, StoreError> {
         (**self).prune(id, incarnation, keep, traces).await
     }
@@ -193,7 +193,7 @@ mod tests {
     }
 
     /// Offers a log, given in order as (opens a turn, messages), and returns where it begins and how many were offered.
-    fn walk(keep: Keep, log: &[(bool, usize)]) -> (Option<u64>, usize) {
+    fn walk(keep: PruneTo, log: &[(bool, usize)]) -> (Option<u64>, usize) {
         let mut scan = PruneScan::new(keep, Seq::new(log.len() as u64));
         let end = usize::try_from(scan.end().get()).unwrap();
         for (offered, (seq, (opens, messages))) in log.iter().enumerate().take(end).rev().enumerate() {
@@ -210,26 +210,26 @@ mod tests {
     #[test]
     fn turns_are_counted_by_their_openings() {
         for (turns, begins, offered) in [(0, 4, 3), (1, 4, 3), (2, 1, 6), (3, 0, 6), (usize::MAX, 0, 6)] {
-            assert_eq!(walk(Keep::LastTurns(turns), &LOG), (Some(begins), offered), "{turns}");
+            assert_eq!(walk(PruneTo::LastTurns(turns), &LOG), (Some(begins), offered), "{turns}");
         }
     }
 
     #[test]
     fn messages_are_those_of_whole_turns() {
         for (messages, begins) in [(0, 4), (3, 4), (4, 4), (10, 4), (11, 1), (12, 1), (13, 0), (usize::MAX, 0)] {
-            assert_eq!(walk(Keep::LastMessages(messages), &LOG).0, Some(begins), "{messages}");
+            assert_eq!(walk(PruneTo::LastMessages(messages), &LOG).0, Some(begins), "{messages}");
         }
     }
 
     #[test]
     fn exchanges_without_messages_count_as_one_message_each() {
-        assert_eq!(walk(Keep::LastMessages(3), &[(true, 0); 100]), (Some(97), 4));
+        assert_eq!(walk(PruneTo::LastMessages(3), &[(true, 0); 100]), (Some(97), 4));
     }
 
     #[test]
     fn a_position_is_moved_back_to_its_opening() {
         for (from, begins) in [(0, 0), (1, 1), (2, 1), (3, 1), (4, 4), (5, 4), (6, 4), (u64::MAX, 4)] {
-            let (begin, offered) = walk(Keep::From(Seq::new(from)), &LOG);
+            let (begin, offered) = walk(PruneTo::From(Seq::new(from)), &LOG);
             assert_eq!(begin, Some(begins), "{from}");
             assert!(offered <= 5, "what stays in any case is not walked through");
         }
@@ -237,7 +237,7 @@ mod tests {
 
     #[test]
     fn where_nothing_opens_a_turn_nothing_is_removed() {
-        assert_eq!(walk(Keep::LastTurns(1), &[(false, 1), (false, 1)]).0, None);
-        assert_eq!(walk(Keep::LastTurns(1), &[]).0, None);
+        assert_eq!(walk(PruneTo::LastTurns(1), &[(false, 1), (false, 1)]).0, None);
+        assert_eq!(walk(PruneTo::LastTurns(1), &[]).0, None);
     }
 }

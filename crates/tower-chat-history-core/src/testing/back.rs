@@ -2,7 +2,7 @@
 
 use super::{Fixture, clause, clause::Clause, support::*};
 use crate::{
-    Exchange, ExchangeId, HistoryStoreExt, Incarnation, Keep, Message, PageBack, Recorded, Revision, Seq, StoreError,
+    Exchange, ExchangeId, HistoryStoreExt, Incarnation, Message, PageBack, PruneTo, Recorded, Revision, Seq, StoreError,
 };
 
 /// The clause of this group.
@@ -145,7 +145,7 @@ pub async fn pages_end_where_a_pruned_log_begins(fixture: &dyn Fixture) {
         let chat = &prunable.chat;
         let log = chat.add_turns(6).await;
         let newest = page(chat, None, 2).await.must("the log can be read", &CLAUSE);
-        prunable.keep(Keep::From(Seq::new(from))).await;
+        prunable.keep(PruneTo::From(Seq::new(from))).await;
         let from = usize::try_from(from).unwrap_or_default();
         assert_eq!(pages(chat, newest.earlier, 3).await, log[from.min(4)..4], "pruned to {from}");
         assert_eq!(pages(chat, None, 2).await, log[from..], "pruned to {from}");

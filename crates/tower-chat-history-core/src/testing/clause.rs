@@ -90,9 +90,9 @@ clauses! {
     PRUNE = "Prune::prune",
         "Removes the exchanges before those that are to stay, if the conversation is in that incarnation.";
     PRUNE_COMPACTIONS = "Prune, Compactions",
-        "Compactions stay as they are (Traces::Leave), also where their window starts at what was removed, and one that \
+        "Compactions stay as they are (Derived::Keep), also where their window starts at what was removed, and one that \
          was made from the log as it was is stored.";
-    PRUNE_TRACES = "Traces::Remove", "It is removed: no compaction stays that has a summary or cannot be read";
+    PRUNE_TRACES = "Derived::Erase", "It is removed: no compaction stays that has a summary or cannot be read";
     PRUNE_ONCE = "Prune, Conditional and in one step",
         "It is done only in the incarnation that is named. Which exchanges are the last ones is decided in that step.";
     READ_BACK = "Conversation::read_back",

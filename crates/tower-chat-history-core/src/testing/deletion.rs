@@ -3,7 +3,9 @@
 use futures_util::future::{join, join_all};
 
 use super::{Fixture, clause, clause::Clause, support::*};
-use crate::{Compact, CompactOutcome, CompactionVersion, Cut, Expect, Known, Load, Loaded, Profile, Seq, StoreError};
+use crate::{
+    Compact, CompactOutcome, CompactionVersion, Cut, Expect, KnownState, Load, Loaded, Profile, Seq, StoreError,
+};
 
 /// The clause of this group.
 const CLAUSE: Clause = clause::DELETION;
@@ -91,7 +93,7 @@ pub async fn a_conversation_that_comes_back_begins_anew(fixture: &dyn Fixture) {
 pub async fn a_dead_incarnation_is_not_known(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     let exchanges = [turn_of("a"), turn_of("b")];
-    let mut known: Option<Known> = None;
+    let mut known: Option<KnownState> = None;
     for _ in 0..2 {
         for exchange in &exchanges {
             chat.add(exchange.clone()).await;

@@ -6,7 +6,9 @@ use super::{
     Capability, Fixture, clause,
     support::{Chat, Must, unused_id},
 };
-use crate::{ConversationId, Incarnation, Keep, Prune, Pruned, Revision, Seq, StoreError, Traces, Truncate, Truncated};
+use crate::{
+    ConversationId, Derived, Incarnation, Prune, PruneTo, Pruned, Revision, Seq, StoreError, Truncate, Truncated,
+};
 
 /// A conversation that no other behaviour uses, in a store that can truncate.
 pub(super) struct Editable {
@@ -57,18 +59,18 @@ impl Prunable {
         Self { chat, store }
     }
 
-    pub(super) async fn prune(&self, incarnation: Incarnation, keep: Keep) -> Result<Pruned, StoreError> {
-        self.store.prune(&self.chat.id, incarnation, keep, Traces::Leave).await
+    pub(super) async fn prune(&self, incarnation: Incarnation, keep: PruneTo) -> Result<Pruned, StoreError> {
+        self.store.prune(&self.chat.id, incarnation, keep, Derived::Keep).await
     }
 
     /// Prunes the log as it is, which must succeed.
-    pub(super) async fn keep(&self, keep: Keep) -> Pruned {
+    pub(super) async fn keep(&self, keep: PruneTo) -> Pruned {
         self.prune(self.chat.incarnation().await, keep).await.must("nothing changed", &clause::PRUNE)
     }
 
     /// The same without traces.
-    pub(super) async fn forget(&self, keep: Keep) -> Pruned {
+    pub(super) async fn forget(&self, keep: PruneTo) -> Pruned {
         let incarnation = self.chat.incarnation().await;
-        self.store.prune(&self.chat.id, incarnation, keep, Traces::Remove).await.must("nothing changed", &clause::PRUNE)
+        self.store.prune(&self.chat.id, incarnation, keep, Derived::Erase).await.must("nothing changed", &clause::PRUNE)
     }
 }

@@ -2,8 +2,8 @@
 
 use super::{Fixture, clause, clause::Clause, support::*};
 use crate::{
-    Append, Compact, Compaction, CompactionVersion, Cut, Expect, Incarnation, Keep, Load, Loaded, Profile, Recorded,
-    Revision, Seq, Traces,
+    Append, Compact, Compaction, CompactionVersion, Cut, Derived, Expect, Incarnation, Load, Loaded, Profile, PruneTo,
+    Recorded, Revision, Seq,
 };
 
 /// The clause of this group.
@@ -82,9 +82,9 @@ pub async fn a_late_truncation_does_not_reach_the_next_life(fixture: &dyn Fixtur
 pub async fn a_late_prune_does_not_reach_the_next_life(fixture: &dyn Fixture) {
     let prunable = Prunable::new(fixture).await;
     let late = Late::new(prunable.chat.with_id(prunable.chat.id.clone())).await;
-    for traces in [Traces::Leave, Traces::Remove] {
+    for traces in [Derived::Keep, Derived::Erase] {
         let id = &prunable.chat.id;
-        assert_gone(prunable.store.prune(id, late.incarnation(), Keep::LastTurns(1), traces).await);
+        assert_gone(prunable.store.prune(id, late.incarnation(), PruneTo::LastTurns(1), traces).await);
     }
     late.is_untouched().await;
 }

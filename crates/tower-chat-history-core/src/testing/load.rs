@@ -1,7 +1,7 @@
 //! Loads: what the caller knows already, and what is recorded already.
 
 use super::{Fixture, clause, clause::Clause, support::*};
-use crate::{CompactionVersion, Cut, ExchangeId, Incarnation, Known, Load, Loaded, Recorded, Revision, Seq};
+use crate::{CompactionVersion, Cut, ExchangeId, Incarnation, KnownState, Load, Loaded, Recorded, Revision, Seq};
 
 /// The clause of this group.
 const CLAUSE: Clause = clause::LOAD;
@@ -10,7 +10,7 @@ const CLAUSE: Clause = clause::LOAD;
 pub async fn what_is_not_there_is_absent(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     let revision = Revision::new(Incarnation::random(), 1);
-    let known = Known { revision, compaction: CompactionVersion::NONE, newest: None };
+    let known = KnownState { revision, compaction: CompactionVersion::NONE, newest: None };
     let asked = Load::new().exchange(ExchangeId::generate());
     for load in [Load::new(), Load::new().known(known.clone()), asked.clone(), asked.known(known.clone()), limit(1, 1)]
     {
@@ -93,8 +93,8 @@ pub async fn what_never_was_is_not_known(fixture: &dyn Fixture) {
     let added = chat.add_turns(1).await;
     let now = chat.window(Load::new()).await.known();
     let in_incarnation = |version| Revision::new(now.revision.incarnation(), version);
-    let of_revision = |revision| Known { revision, ..now.clone() };
-    let of_compaction = |version| Known { compaction: CompactionVersion::new(version), ..now.clone() };
+    let of_revision = |revision| KnownState { revision, ..now.clone() };
+    let of_compaction = |version| KnownState { compaction: CompactionVersion::new(version), ..now.clone() };
     for known in [
         of_compaction(1),
         of_compaction(u64::MAX),
@@ -102,11 +102,11 @@ pub async fn what_never_was_is_not_known(fixture: &dyn Fixture) {
         of_revision(in_incarnation(now.revision.version().wrapping_sub(1))),
         of_revision(Revision::new(Incarnation::random(), now.revision.version())),
         // Where a server lost what it acknowledged, another exchange has come to the same revision.
-        Known { newest: Some(ExchangeId::generate()), ..now.clone() },
+        KnownState { newest: Some(ExchangeId::generate()), ..now.clone() },
     ] {
         assert_eq!(chat.window(Load::new().known(known.clone())).await.exchanges, added, "{known:?}");
     }
-    let without_end = Known { newest: None, ..now.clone() };
+    let without_end = KnownState { newest: None, ..now.clone() };
     for known in [now, without_end] {
         assert_eq!(chat.load(Load::new().known(known.clone())).await, Loaded::Unchanged);
     }

@@ -1,7 +1,7 @@
 //! Compactions whose texts have U+0000, which some databases cannot hold or parse in JSON.
 
 use super::{Fixture, clause, clause::Clause, support::*};
-use crate::{Append, Compact, CompactOutcome, CompactionVersion, Cut, Expect, Keep, Profile, Recorded, Summary};
+use crate::{Append, Compact, CompactOutcome, CompactionVersion, Cut, Expect, Profile, PruneTo, Recorded, Summary};
 
 /// The clause of this group.
 const CLAUSE: Clause = clause::SUMMARY_VERBATIM;
@@ -81,6 +81,6 @@ pub async fn a_prune_removes_a_summary_with_nul(fixture: &dyn Fixture) {
     let chat = &prunable.chat;
     chat.add_turns(4).await;
     chat.cut(NONE, cut_with_nul(1)).await;
-    prunable.forget(Keep::LastTurns(2)).await;
+    prunable.forget(PruneTo::LastTurns(2)).await;
     assert_eq!(chat.compaction(&Profile::default()).await, None, "the summary tells of what was removed");
 }

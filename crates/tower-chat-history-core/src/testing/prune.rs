@@ -2,7 +2,7 @@
 
 use super::{Fixture, clause, clause::Clause, support::*};
 use crate::{
-    Append, Exchange, ExchangeId, Expect, Incarnation, Keep, Load, Loaded, Message, Recorded, Seq, StoreError,
+    Append, Exchange, ExchangeId, Expect, Incarnation, Load, Loaded, Message, PruneTo, Recorded, Seq, StoreError,
 };
 
 /// The clause of this group.
@@ -14,7 +14,7 @@ pub async fn the_beginning_of_the_log_is_removed(fixture: &dyn Fixture) {
         let prunable = Prunable::new(fixture).await;
         let chat = &prunable.chat;
         let mut log = chat.add_turns(4).await;
-        let pruned = prunable.keep(Keep::From(Seq::new(from))).await;
+        let pruned = prunable.keep(PruneTo::From(Seq::new(from))).await;
         assert_eq!((pruned.removed, pruned.revision.first()), (from, Seq::new(from)));
         for chat in [chat, &chat.reopened(fixture).await] {
             let window = chat.window(Load::new()).await;
@@ -41,7 +41,7 @@ pub async fn the_last_turns_are_kept(fixture: &dyn Fixture) {
         let call = chat.add(call_of("what is it?")).await;
         log.extend([call.clone(), chat.add(result_for(call.seq)).await]);
         log.push(chat.add(turn_of("next")).await);
-        let pruned = prunable.keep(Keep::LastTurns(turns)).await;
+        let pruned = prunable.keep(PruneTo::LastTurns(turns)).await;
         assert_eq!((pruned.removed, pruned.revision.first()), (begins, Seq::new(begins)), "{turns}");
         assert_eq!(chat.log().await, log[begins as usize..]);
     }
@@ -57,7 +57,7 @@ pub async fn the_last_messages_are_kept(fixture: &dyn Fixture) {
         let call = chat.add(call_of("what is it?")).await;
         log.extend([call.clone(), chat.add(result_for(call.seq)).await]);
         log.push(chat.add(turn_of("next")).await);
-        let pruned = prunable.keep(Keep::LastMessages(messages)).await;
+        let pruned = prunable.keep(PruneTo::LastMessages(messages)).await;
         assert_eq!((pruned.removed, pruned.revision.first()), (begins, Seq::new(begins)), "{messages}");
         assert_eq!(chat.log().await, log[begins as usize..]);
     }
@@ -66,13 +66,13 @@ pub async fn the_last_messages_are_kept(fixture: &dyn Fixture) {
     for _ in 0..5 {
         prunable.chat.add(Exchange::new(ExchangeId::generate(), [])).await;
     }
-    assert_eq!(prunable.keep(Keep::LastMessages(2)).await.removed, 3);
+    assert_eq!(prunable.keep(PruneTo::LastMessages(2)).await.removed, 3);
 }
 
 /// Nothing removes everything: the newest turn stays, whatever its size.
 pub async fn the_newest_turn_stays(fixture: &dyn Fixture) {
-    let nothing = [Keep::LastTurns(0), Keep::LastMessages(0), Keep::LastMessages(3)];
-    let beyond = [2, 4, 5, 1 << 32, u64::MAX].map(|seq| Keep::From(Seq::new(seq)));
+    let nothing = [PruneTo::LastTurns(0), PruneTo::LastMessages(0), PruneTo::LastMessages(3)];
+    let beyond = [2, 4, 5, 1 << 32, u64::MAX].map(|seq| PruneTo::From(Seq::new(seq)));
     for keep in nothing.into_iter().chain(beyond) {
         let prunable = Prunable::new(fixture).await;
         let chat = &prunable.chat;
@@ -99,7 +99,7 @@ pub async fn within_a_turn_its_opening_is_kept(fixture: &dyn Fixture) {
         log.extend([call, chat.add(again).await]);
         log.push(chat.add(turn_of("meanwhile")).await);
         log.push(chat.add(result_for(Seq::new(2))).await);
-        let pruned = prunable.keep(Keep::From(Seq::new(from))).await;
+        let pruned = prunable.keep(PruneTo::From(Seq::new(from))).await;
         assert_eq!((pruned.removed, pruned.revision.first()), (begins, Seq::new(begins)), "{from}");
         assert_eq!(chat.window(Load::new()).await.exchanges, log[begins as usize..]);
     }
@@ -110,9 +110,11 @@ pub async fn where_nothing_is_removed_nothing_changes(fixture: &dyn Fixture) {
     let prunable = Prunable::new(fixture).await;
     let chat = &prunable.chat;
     chat.add_turns(5).await;
-    prunable.keep(Keep::LastTurns(3)).await;
+    prunable.keep(PruneTo::LastTurns(3)).await;
     let before = chat.window(Load::new()).await;
-    for keep in [Keep::LastTurns(3), Keep::LastTurns(usize::MAX), Keep::LastMessages(6), Keep::From(Seq::FIRST)] {
+    for keep in
+        [PruneTo::LastTurns(3), PruneTo::LastTurns(usize::MAX), PruneTo::LastMessages(6), PruneTo::From(Seq::FIRST)]
+    {
         let pruned = prunable.keep(keep).await;
         assert_eq!((pruned.revision, pruned.removed), (before.revision, 0), "{keep:?}");
     }
@@ -126,7 +128,7 @@ pub async fn what_was_known_is_not_known(fixture: &dyn Fixture) {
     let log = chat.add_turns(4).await;
     let mut known = vec![chat.window(Load::new()).await.known()];
     for from in 1..4 {
-        let pruned = prunable.keep(Keep::From(Seq::new(from))).await;
+        let pruned = prunable.keep(PruneTo::From(Seq::new(from))).await;
         for known in &known {
             let window = chat.window(Load::new().known(known.clone())).await;
             assert_eq!((window.revision, window.exchanges.as_slice()), (pruned.revision, &log[from as usize..]));
@@ -142,7 +144,7 @@ pub async fn turns_in_flight_land(fixture: &dyn Fixture) {
     let chat = &prunable.chat;
     chat.add_turns(4).await;
     let old = chat.revision().await;
-    let pruned = prunable.keep(Keep::LastTurns(1)).await;
+    let pruned = prunable.keep(PruneTo::LastTurns(1)).await;
     assert_eq!(pruned.revision.incarnation(), old.incarnation());
     let landed = chat.append(Expect::Exactly(old), turn_of("in flight")).await.must("its end is the same", &CLAUSE);
     assert_eq!((landed.seq, landed.revision.first()), (Seq::new(4), Seq::new(3)));
@@ -159,7 +161,7 @@ pub async fn a_removed_call_can_be_continued(fixture: &dyn Fixture) {
     let chat = &prunable.chat;
     let call = chat.add(call_of("what is it?")).await;
     let next = chat.add(turn_of("never mind")).await;
-    prunable.keep(Keep::LastTurns(1)).await;
+    prunable.keep(PruneTo::LastTurns(1)).await;
     let late = chat.add(result_for(call.seq)).await;
     assert_eq!(chat.window(Load::new()).await.exchanges, [next, late]);
     let unknown = chat.append(Expect::AnyOrCreate, result_for(Seq::new(3))).await;
@@ -171,7 +173,7 @@ pub async fn only_its_incarnation_is_pruned(fixture: &dyn Fixture) {
     const CLAUSE: Clause = clause::PRUNE_ONCE;
     let prunable = Prunable::new(fixture).await;
     let chat = &prunable.chat;
-    let keep = Keep::LastTurns(1);
+    let keep = PruneTo::LastTurns(1);
     assert_gone(prunable.prune(Incarnation::random(), keep).await);
     chat.assert_absent().await;
     chat.add_turns(2).await;
@@ -191,7 +193,7 @@ pub async fn a_load_is_not_truncated_by_it(fixture: &dyn Fixture) {
     let prunable = Prunable::new(fixture).await;
     let chat = &prunable.chat;
     let log = chat.add_turns(6).await;
-    prunable.keep(Keep::LastTurns(3)).await;
+    prunable.keep(PruneTo::LastTurns(3)).await;
     for (messages, start, truncated) in [(100, 3, false), (6, 3, false), (5, 4, true), (1, 5, true)] {
         let window = chat.window(limit(messages, usize::MAX)).await;
         assert_eq!((window.exchanges.as_slice(), window.truncated), (&log[start..], truncated), "{messages}");
@@ -203,7 +205,7 @@ pub async fn removed_ids_are_free_again(fixture: &dyn Fixture) {
     let prunable = Prunable::new(fixture).await;
     let chat = &prunable.chat;
     let log = chat.add_turns(4).await;
-    let revision = prunable.keep(Keep::LastTurns(2)).await.revision;
+    let revision = prunable.keep(PruneTo::LastTurns(2)).await.revision;
     for recorded in &log[2..] {
         let asked = Load::new().exchange(recorded.exchange.id.clone());
         assert_eq!(chat.load(asked).await, Loaded::AlreadyRecorded(recorded.clone()));
@@ -231,8 +233,8 @@ pub async fn other_conversations_stay(fixture: &dyn Fixture) {
         chat.cut(crate::CompactionVersion::NONE, summary_to(1, "kept")).await;
         before.push((chat.window(Load::new()).await, chat.log().await));
     }
-    prunable.keep(Keep::LastTurns(2)).await;
-    prunable.forget(Keep::LastTurns(1)).await;
+    prunable.keep(PruneTo::LastTurns(2)).await;
+    prunable.forget(PruneTo::LastTurns(1)).await;
     for (chat, before) in others.iter().zip([&before[0], &before[2]]) {
         assert_eq!((&chat.window(Load::new()).await, &chat.log().await), (&before.0, &before.1));
         let repeated = chat.append(Expect::Absent, exchanges[0].clone()).await.must("it is recorded", &CLAUSE);
@@ -245,7 +247,7 @@ pub async fn what_comes_back_begins_at_position_0(fixture: &dyn Fixture) {
     let prunable = Prunable::new(fixture).await;
     let chat = &prunable.chat;
     chat.add_turns(3).await;
-    prunable.keep(Keep::LastTurns(1)).await;
+    prunable.keep(PruneTo::LastTurns(1)).await;
     chat.delete().await;
     chat.assert_absent().await;
     let append = Append::new(Expect::Absent, turn_of("again"));
@@ -263,7 +265,7 @@ pub async fn a_pruned_log_is_truncated(fixture: &dyn Fixture) {
         let edit = Editable::at(fixture, chat.id.clone()).await;
         let mut log: Vec<Recorded> = chat.add_turns(5).await;
         let old = chat.revision().await;
-        prunable.keep(Keep::From(Seq::new(2))).await;
+        prunable.keep(PruneTo::From(Seq::new(2))).await;
         let truncated = edit.truncate(old, from).await.must("nothing was appended", &CLAUSE);
         assert_eq!(truncated.removed, 5 - from.clamp(2, 5));
         if from <= 2 {

@@ -1,7 +1,7 @@
 //! What a prune leaves of compactions.
 
 use super::{Fixture, clause, clause::Clause, support::*};
-use crate::{Append, Compact, CompactOutcome, CompactionVersion, Cut, Expect, Keep, Load, Profile, Seq};
+use crate::{Append, Compact, CompactOutcome, CompactionVersion, Cut, Expect, Load, Profile, PruneTo, Seq};
 
 /// The clause of this group.
 const CLAUSE: Clause = clause::PRUNE_COMPACTIONS;
@@ -16,7 +16,7 @@ pub async fn compactions_stay_as_they_are(fixture: &dyn Fixture) {
     let small = profile("small");
     let cut = chat.cut(NONE, summary_to(5, "of all but the last")).await;
     stored(chat.compact_as(&small, NONE, summary_to(1, "of the first")).await.ok());
-    prunable.keep(Keep::LastTurns(3)).await;
+    prunable.keep(PruneTo::LastTurns(3)).await;
     let window = chat.window(Load::new()).await;
     assert_eq!((window.compaction.as_ref(), window.exchanges.as_slice()), (Some(&cut), &log[5..]));
     let kept = chat.compaction(&small).await.map(|stored| (stored.version, stored.cut));
@@ -29,7 +29,7 @@ pub async fn a_window_starts_no_earlier_than_the_log(fixture: &dyn Fixture) {
     let chat = &prunable.chat;
     let log = chat.add_turns(6).await;
     let before = chat.cut(NONE, summary_to(2, "of the first two")).await;
-    prunable.keep(Keep::LastTurns(2)).await;
+    prunable.keep(PruneTo::LastTurns(2)).await;
     let window = chat.window(Load::new()).await;
     assert_eq!((window.compaction.as_ref(), window.exchanges.as_slice()), (Some(&before), &log[4..]));
     assert!(!window.truncated, "a truncated window");
@@ -43,7 +43,7 @@ pub async fn a_compaction_in_flight_is_stored(fixture: &dyn Fixture) {
     let chat = &prunable.chat;
     let mut log = chat.add_turns(5).await;
     let old = chat.revision().await;
-    prunable.keep(Keep::LastTurns(1)).await;
+    prunable.keep(PruneTo::LastTurns(1)).await;
     let by_itself = chat.cut(NONE, summary_to(1, "of the first")).await;
     let compact = Compact { profile: Profile::default(), replaces: by_itself.version, cut: Cut::default() };
     let cut = summary_to(2, "of the first two");
@@ -64,7 +64,7 @@ pub async fn traces_are_removed_if_asked(fixture: &dyn Fixture) {
     chat.cut(NONE, summary_to(5, "tells of what is removed")).await;
     stored(chat.compact_as(&small, NONE, summary_to(1, "this as well")).await.ok());
     let old = chat.revision().await;
-    let pruned = prunable.forget(Keep::LastTurns(3)).await;
+    let pruned = prunable.forget(PruneTo::LastTurns(3)).await;
     assert_eq!((pruned.removed, pruned.revision.first()), (3, Seq::new(3)));
     assert_ne!(pruned.revision.incarnation(), old.incarnation());
     for chat in [chat, &chat.reopened(fixture).await] {
@@ -85,7 +85,7 @@ pub async fn what_has_no_traces_stays(fixture: &dyn Fixture) {
     let chat = &prunable.chat;
     let log = chat.add_turns(6).await;
     let before = chat.cut(NONE, Cut::window_from(Seq::new(5))).await;
-    prunable.forget(Keep::LastTurns(3)).await;
+    prunable.forget(PruneTo::LastTurns(3)).await;
     let window = chat.window(Load::new()).await;
     assert_eq!((window.compaction, window.exchanges.as_slice()), (before.without_traces(), &log[5..]));
 }
@@ -96,8 +96,8 @@ pub async fn traces_of_an_earlier_prune_are_removed(fixture: &dyn Fixture) {
     let chat = &prunable.chat;
     let log = chat.add_turns(4).await;
     chat.cut(NONE, summary_to(2, "tells of what was removed")).await;
-    let before = prunable.keep(Keep::LastTurns(2)).await.revision;
-    let pruned = prunable.forget(Keep::LastTurns(2)).await;
+    let before = prunable.keep(PruneTo::LastTurns(2)).await.revision;
+    let pruned = prunable.forget(PruneTo::LastTurns(2)).await;
     assert_eq!((pruned.removed, pruned.revision.first()), (0, Seq::new(2)));
     assert_ne!(pruned.revision.incarnation(), before.incarnation());
     let window = chat.window(Load::new()).await;
@@ -110,13 +110,13 @@ pub async fn what_was_in_flight_leaves_no_traces(fixture: &dyn Fixture) {
     let chat = &prunable.chat;
     chat.add_turns(4).await;
     let old = chat.revision().await;
-    prunable.forget(Keep::LastTurns(2)).await;
+    prunable.forget(PruneTo::LastTurns(2)).await;
     let in_flight = Compact { profile: Profile::default(), replaces: NONE, cut: summary_to(3, "tells of it") };
     assert_gone(chat.store.compact(&chat.id, old.incarnation(), in_flight).await);
     for expect in [Expect::Exactly(old), Expect::AnyIn(old.incarnation())] {
         assert_gone(chat.append(expect, turn_of("tells of it")).await);
     }
-    assert_gone(prunable.prune(old.incarnation(), Keep::LastTurns(1)).await);
+    assert_gone(prunable.prune(old.incarnation(), PruneTo::LastTurns(1)).await);
     assert_eq!(chat.log().await.len(), 2);
 }
 
@@ -127,7 +127,7 @@ pub async fn a_whole_log_has_no_traces(fixture: &dyn Fixture) {
     chat.add_turns(3).await;
     chat.cut(NONE, summary_to(2, "of what is there")).await;
     let before = chat.window(Load::new()).await;
-    let pruned = prunable.forget(Keep::LastTurns(3)).await;
+    let pruned = prunable.forget(PruneTo::LastTurns(3)).await;
     assert_eq!((pruned.removed, pruned.revision), (0, before.revision));
     assert_eq!(chat.window(Load::new()).await, before);
 }

@@ -1,7 +1,7 @@
 //! Prunes and appends in any order, against the simplest log there is.
 
 use super::{Fixture, clause, clause::Clause, support::*};
-use crate::{Keep, Load, Recorded, Revision, Seq};
+use crate::{Load, PruneTo, Recorded, Revision, Seq};
 
 /// The clause of this group.
 const CLAUSE: Clause = clause::PRUNE;
@@ -19,14 +19,14 @@ impl Numbers {
 }
 
 /// How many exchanges of the log are removed.
-fn removed_by(log: &[Recorded], keep: Keep) -> usize {
+fn removed_by(log: &[Recorded], keep: PruneTo) -> usize {
     let openings: Vec<usize> = (0..log.len()).filter(|at| log[*at].exchange.opens_turn()).collect();
     let messages = |at: usize| log[at..].iter().map(|recorded| recorded.exchange.messages.len()).sum::<usize>();
     let newest = openings[openings.len() - 1];
     match keep {
-        Keep::From(from) => openings.into_iter().rfind(|at| log[*at].seq <= from).unwrap_or(0),
-        Keep::LastTurns(turns) => openings[openings.len().saturating_sub(turns.max(1))],
-        Keep::LastMessages(most) => openings.into_iter().find(|at| messages(*at) <= most).unwrap_or(newest),
+        PruneTo::From(from) => openings.into_iter().rfind(|at| log[*at].seq <= from).unwrap_or(0),
+        PruneTo::LastTurns(turns) => openings[openings.len().saturating_sub(turns.max(1))],
+        PruneTo::LastMessages(most) => openings.into_iter().find(|at| messages(*at) <= most).unwrap_or(newest),
     }
 }
 
@@ -39,9 +39,9 @@ pub async fn random_prunes_and_appends_are_those_of_a_list(fixture: &dyn Fixture
         for _ in 0..40 {
             let next = log[log.len() - 1].seq.next();
             let keep = match numbers.below(8) {
-                0 => Keep::From(Seq::new(numbers.below(next.get() + 2))),
-                1 => Keep::LastTurns(usize::try_from(numbers.below(6)).unwrap_or(0)),
-                2 => Keep::LastMessages(usize::try_from(numbers.below(14)).unwrap_or(0)),
+                0 => PruneTo::From(Seq::new(numbers.below(next.get() + 2))),
+                1 => PruneTo::LastTurns(usize::try_from(numbers.below(6)).unwrap_or(0)),
+                2 => PruneTo::LastMessages(usize::try_from(numbers.below(14)).unwrap_or(0)),
                 3 => {
                     // Of any exchange, also one that was removed.
                     log.push(chat.add(result_for(Seq::new(numbers.below(next.get())))).await);

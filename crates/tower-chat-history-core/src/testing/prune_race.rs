@@ -3,7 +3,7 @@
 use futures_util::future::{join, join_all};
 
 use super::{Capability, Fixture, clause, clause::Clause, support::*};
-use crate::{Expect, Keep, Load, Seq};
+use crate::{Expect, Load, PruneTo, Seq};
 
 /// The clause of this group.
 const CLAUSE: Clause = clause::PRUNE_ONCE;
@@ -16,7 +16,7 @@ pub async fn prunes_and_appends_leave_no_gap(fixture: &dyn Fixture) {
     let incarnation = other.incarnation().await;
     let pruning = async {
         for _ in 0..8 {
-            prunable.prune(incarnation, Keep::LastTurns(2)).await.must("the incarnation has not ended", &CLAUSE);
+            prunable.prune(incarnation, PruneTo::LastTurns(2)).await.must("the incarnation has not ended", &CLAUSE);
             pause().await;
         }
     };
@@ -56,7 +56,7 @@ pub async fn racing_prunes_remove_once(fixture: &dyn Fixture) {
         for _ in 0..3 {
             handles.push(Prunable::at(fixture, prunable.chat.id.clone()).await);
         }
-        let racing = (1..7).map(|turns| handles[turns % handles.len()].prune(incarnation, Keep::LastTurns(turns)));
+        let racing = (1..7).map(|turns| handles[turns % handles.len()].prune(incarnation, PruneTo::LastTurns(turns)));
         let pruned = join_all(racing).await;
         let removed: u64 = pruned.iter().map(|pruned| pruned.as_ref().map_or(0, |pruned| pruned.removed)).sum();
         assert_eq!(removed, 7, "{pruned:?}");
@@ -70,8 +70,8 @@ pub async fn a_dropped_prune_is_done_or_not(fixture: &dyn Fixture) {
         let prunable = Prunable::new(fixture).await;
         let log = prunable.chat.add_turns(3).await;
         let incarnation = prunable.chat.incarnation().await;
-        abandon(prunable.prune(incarnation, Keep::LastTurns(1)), polls).await;
-        let again = prunable.keep(Keep::LastTurns(1)).await;
+        abandon(prunable.prune(incarnation, PruneTo::LastTurns(1)), polls).await;
+        let again = prunable.keep(PruneTo::LastTurns(1)).await;
         assert!([0, 2].contains(&again.removed), "{again:?}");
         assert_eq!(prunable.chat.log().await, log[2..]);
     }
@@ -84,7 +84,7 @@ pub async fn a_prune_lasts(fixture: &dyn Fixture) {
     let log = prunable.chat.add_turns(5).await;
     let old = prunable.chat.revision().await;
     prunable.chat.cut(crate::CompactionVersion::NONE, summary_to(1, "kept")).await;
-    prunable.keep(Keep::LastTurns(2)).await;
+    prunable.keep(PruneTo::LastTurns(2)).await;
     let before = prunable.chat.window(Load::new()).await;
     let id = prunable.chat.id.clone();
     drop(prunable);

@@ -2,7 +2,7 @@
 //! `prune`, and what else the handle does on a pruned log.
 
 use super::{Fixture, clause, clause::Clause, support::*};
-use crate::{HistoryStoreExt, Keep, Message, Seq, Traces};
+use crate::{Derived, HistoryStoreExt, Message, PruneTo, Seq};
 
 /// The clause of this group.
 const CLAUSE: Clause = clause::PRUNE;
@@ -12,7 +12,7 @@ pub async fn a_conversation_keeps_its_last_turns(fixture: &dyn Fixture) {
     let prunable = Prunable::new(fixture).await;
     let conversation = prunable.store.conversation(&prunable.chat.id);
     assert_eq!(conversation.keep_last_turns(1).await.must("there is nothing to do", &CLAUSE), 0);
-    let nothing = conversation.prune(Keep::LastTurns(1), Traces::Remove).await;
+    let nothing = conversation.prune(PruneTo::LastTurns(1), Derived::Erase).await;
     assert_eq!(nothing.must("there is nothing to do", &CLAUSE), None);
     prunable.chat.assert_absent().await;
     let log = prunable.chat.add_turns(5).await;
@@ -41,7 +41,7 @@ pub async fn the_messages_are_those_that_are_kept(fixture: &dyn Fixture) {
         prunable.chat.add(turn_of(&format!("{n} {text}"))).await;
     }
     let conversation = prunable.store.conversation(&prunable.chat.id);
-    let pruned = conversation.prune(Keep::From(Seq::new(1)), Traces::Leave).await;
+    let pruned = conversation.prune(PruneTo::From(Seq::new(1)), Derived::Keep).await;
     assert_eq!(pruned.must("the store can be written", &CLAUSE).map(|pruned| pruned.removed), Some(1));
     let messages = conversation.messages().await.must("the log can be read", &CLAUSE);
     assert_eq!(messages.len(), 18);
@@ -58,7 +58,7 @@ pub async fn a_pruned_log_is_forked(fixture: &dyn Fixture) {
     let call = chat.add(call_of("what is it?")).await;
     chat.add(result_for(call.seq)).await;
     chat.add(result_for(removed.seq)).await;
-    prunable.keep(Keep::From(Seq::new(1))).await;
+    prunable.keep(PruneTo::From(Seq::new(1))).await;
     let conversation = chat.store.conversation(&chat.id);
     for (at, copied) in [(0, 0), (1, 0), (3, 2), (u64::MAX, 4)] {
         let copy = chat.other();

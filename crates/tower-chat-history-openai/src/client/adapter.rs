@@ -22,7 +22,7 @@ use crate::{counter, error_type::error_type};
 #[non_exhaustive]
 pub struct OpenAiHttp {
     input_mode: InputMode,
-    preamble: usize,
+    few_shot_messages: usize,
     provider: Option<&'static str>,
 }
 
@@ -30,7 +30,7 @@ impl OpenAiHttp {
     /// The adapter.
     #[must_use]
     pub const fn new() -> Self {
-        Self { input_mode: InputMode::Transcript, preamble: 0, provider: None }
+        Self { input_mode: InputMode::Transcript, few_shot_messages: 0, provider: None }
     }
 
     /// What of a request is new. The default is [`InputMode::Transcript`].
@@ -41,10 +41,10 @@ impl OpenAiHttp {
     }
 
     /// Counts that many messages behind the leading system and developer messages as head too: few-shot examples are sent
-    /// first, and neither compared nor stored. The default is 0. The header [`PREAMBLE`](super::PREAMBLE) says it for one call.
+    /// first, and neither compared nor stored. The default is 0. The header [`FEW_SHOT_MESSAGES`](super::FEW_SHOT_MESSAGES) says it for one call.
     #[must_use]
-    pub const fn preamble(mut self, messages: usize) -> Self {
-        self.preamble = messages;
+    pub const fn few_shot_messages(mut self, messages: usize) -> Self {
+        self.few_shot_messages = messages;
         self
     }
 
@@ -74,17 +74,17 @@ impl AdaptRequest<HttpRequestFactory> for OpenAiHttp {
             if !headers::is_stateless(first.headers()) {
                 request::warn_without_memory(&first);
             }
-            return Ok(Opened::Other(request::sent(factory, first, None)));
+            return Ok(Opened::PassThrough(request::sent(factory, first, None)));
         }
         let call = match headers::read(first.headers())? {
-            Asked::Stateless => return Ok(Opened::Other(request::sent(factory, first, None))),
+            Asked::Stateless => return Ok(Opened::PassThrough(request::sent(factory, first, None))),
             Asked::In(call) => call,
         };
         let bytes = first.body().and_then(Body::as_bytes).ok_or(CallError::StreamedBody)?;
         let Read { body, transcript, input, choices, info } = ChatBody::read(
             bytes::Bytes::copy_from_slice(bytes),
             self.input_mode,
-            call.preamble.unwrap_or(self.preamble),
+            call.few_shot_messages.unwrap_or(self.few_shot_messages),
         )?;
         let mut turn = TurnInput::new(call.conversation, input).transcript(transcript);
         turn.exchange = call.exchange;
@@ -95,7 +95,7 @@ impl AdaptRequest<HttpRequestFactory> for OpenAiHttp {
         turn.counter = counter::for_model(info.model.as_deref().unwrap_or_default());
         turn.request = info;
         turn.request.provider = Some(self.provider.unwrap_or_else(|| request::provider(first.url())));
-        Ok(Opened::Chat(turn, HttpDraft { factory, first, body }))
+        Ok(Opened::Turn(turn, HttpDraft { factory, first, body }))
     }
 }
 

@@ -34,7 +34,7 @@ pub(super) struct Read {
 
 impl ChatBody {
     /// Finds the messages, and what else counts for a budget.
-    pub(super) fn read(bytes: Bytes, mode: InputMode, preamble: usize) -> Result<Read, CallError> {
+    pub(super) fn read(bytes: Bytes, mode: InputMode, few_shot_messages: usize) -> Result<Read, CallError> {
         let text = std::str::from_utf8(&bytes).map_err(|_| CallError::Body { line: 0, column: 0 })?;
         let fields: Fields<'_> = serde_json::from_str(text).map_err(CallError::body)?;
         let array = fields.messages.map_or("[]", RawValue::get);
@@ -59,7 +59,7 @@ impl ChatBody {
         info.top_p = number(fields.top_p);
 
         let instructions = messages.iter().take_while(|message| message.is_instruction()).count();
-        let head = instructions.saturating_add(preamble).min(messages.len());
+        let head = instructions.saturating_add(few_shot_messages).min(messages.len());
         let mut transcript = messages.split_off(head);
         info.head = messages;
         let input = transcript.split_off(mode.input_start(&transcript));

@@ -2,7 +2,7 @@
 
 use tower_chat_history::{ConversationIdError, ExchangeIdError, MessageError};
 
-use super::{CONVERSATION_ID, DONT_STORE, EXCHANGE_ID, PREAMBLE, STATELESS};
+use super::{CONVERSATION_ID, DONT_STORE, EXCHANGE_ID, FEW_SHOT_MESSAGES, STATELESS};
 
 /// A chat call that does not say which conversation it belongs to, or whose body cannot be read. Nothing has been sent.
 ///
@@ -30,8 +30,8 @@ pub enum CallError {
     #[error("the header {DONT_STORE} is neither true nor false")]
     DontStore,
     /// The header for few-shot examples has no decimal number of messages.
-    #[error("the header {PREAMBLE} has no number of messages")]
-    Preamble,
+    #[error("the header {FEW_SHOT_MESSAGES} has no number of messages")]
+    FewShotMessages,
     /// A header was set more than once: which value counts would be a guess.
     #[error("the header {name} is set more than once")]
     Repeated {

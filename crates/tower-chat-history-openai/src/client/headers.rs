@@ -25,11 +25,11 @@ pub const STATELESS: &str = "x-chat-history-stateless";
 pub const DONT_STORE: &str = "x-chat-history-dont-store";
 
 /// The header that says, as a decimal number, how many messages behind the leading system and developer messages are
-/// few-shot examples: sent first, never stored. The default is the [client's](super::OpenAiHistory::preamble).
-pub const PREAMBLE: &str = "x-chat-history-preamble";
+/// few-shot examples: sent first, never stored. The default is the [client's](super::OpenAiHistory::few_shot_messages).
+pub const FEW_SHOT_MESSAGES: &str = "x-chat-history-few-shot-messages";
 
 /// All of them.
-const OURS: [&str; 5] = [CONVERSATION_ID, EXCHANGE_ID, STATELESS, DONT_STORE, PREAMBLE];
+const OURS: [&str; 5] = [CONVERSATION_ID, EXCHANGE_ID, STATELESS, DONT_STORE, FEW_SHOT_MESSAGES];
 
 /// What a chat call asks for.
 #[derive(Debug, PartialEq, Eq)]
@@ -44,7 +44,7 @@ pub(super) struct Call {
     pub(super) conversation: ConversationId,
     pub(super) exchange: Option<ExchangeId>,
     /// `None` for the client's own.
-    pub(super) preamble: Option<usize>,
+    pub(super) few_shot_messages: Option<usize>,
     pub(super) dont_store: bool,
 }
 
@@ -55,7 +55,8 @@ pub(super) fn read(headers: &HeaderMap) -> Result<Asked, CallError> {
         return Ok(Asked::Stateless);
     }
     let exchange = one(headers, EXCHANGE_ID)?.map(ExchangeId::new).transpose().map_err(CallError::Exchange)?;
-    let preamble = one(headers, PREAMBLE)?.map(|text| count(text).ok_or(CallError::Preamble)).transpose()?;
+    let few_shot_messages =
+        one(headers, FEW_SHOT_MESSAGES)?.map(|text| count(text).ok_or(CallError::FewShotMessages)).transpose()?;
     let dont_store = flag(headers, DONT_STORE, CallError::DontStore)?;
     let conversation = match one(headers, CONVERSATION_ID)? {
         Some(conversation) => conversation.parse().map_err(CallError::Conversation)?,
@@ -65,7 +66,7 @@ pub(super) fn read(headers: &HeaderMap) -> Result<Asked, CallError> {
             Err(_) => return Err(CallError::NoConversation),
         },
     };
-    Ok(Asked::In(Call { conversation, exchange, preamble, dont_store }))
+    Ok(Asked::In(Call { conversation, exchange, few_shot_messages, dont_store }))
 }
 
 /// Whether a call that is no chat call is marked as having no memory. What else its headers say is not looked at.
@@ -119,7 +120,7 @@ mod tests {
     }
 
     fn call(conversation: &ConversationId) -> Call {
-        Call { conversation: conversation.clone(), exchange: None, preamble: None, dont_store: false }
+        Call { conversation: conversation.clone(), exchange: None, few_shot_messages: None, dont_store: false }
     }
 
     #[test]
@@ -138,8 +139,11 @@ mod tests {
     fn a_call_says_what_it_wants_otherwise() {
         let id: ConversationId = "a".parse().unwrap();
         let asked = |name, value| read(&headers(&[(CONVERSATION_ID, "a"), (name, value)])).unwrap();
-        for (text, preamble) in [("0", 0), ("2", 2), ("007", 7)] {
-            assert_eq!(asked(PREAMBLE, text), Asked::In(Call { preamble: Some(preamble), ..call(&id) }));
+        for (text, few_shot_messages) in [("0", 0), ("2", 2), ("007", 7)] {
+            assert_eq!(
+                asked(FEW_SHOT_MESSAGES, text),
+                Asked::In(Call { few_shot_messages: Some(few_shot_messages), ..call(&id) })
+            );
         }
         assert_eq!(asked(DONT_STORE, "true"), Asked::In(Call { dont_store: true, ..call(&id) }));
         assert_eq!(asked(DONT_STORE, "false"), Asked::In(call(&id)));
@@ -171,10 +175,10 @@ mod tests {
             assert!(matches!(read(&wrong), Err(CallError::DontStore)));
         }
         for wrong in ["", "-1", "+1", "1.0", " 1", "two", "99999999999999999999999"] {
-            let wrong = headers(&[(CONVERSATION_ID, "a"), (PREAMBLE, wrong)]);
-            assert!(matches!(read(&wrong), Err(CallError::Preamble)));
+            let wrong = headers(&[(CONVERSATION_ID, "a"), (FEW_SHOT_MESSAGES, wrong)]);
+            assert!(matches!(read(&wrong), Err(CallError::FewShotMessages)));
         }
-        for name in [CONVERSATION_ID, DONT_STORE, PREAMBLE] {
+        for name in [CONVERSATION_ID, DONT_STORE, FEW_SHOT_MESSAGES] {
             let two = headers(&[(name, "1"), (name, "1")]);
             assert!(matches!(read(&two), Err(CallError::Repeated { name: repeated }) if repeated == name));
         }

@@ -57,10 +57,10 @@ impl OpenAiHistory {
     }
 
     /// How many messages behind the leading system and developer messages are few-shot examples: sent first, never stored.
-    /// The default is 0. The header [`PREAMBLE`](super::PREAMBLE) says it for one call.
+    /// The default is 0. The header [`FEW_SHOT_MESSAGES`](super::FEW_SHOT_MESSAGES) says it for one call.
     #[must_use]
-    pub fn preamble(mut self, messages: usize) -> Self {
-        self.adapter = self.adapter.preamble(messages);
+    pub fn few_shot_messages(mut self, messages: usize) -> Self {
+        self.adapter = self.adapter.few_shot_messages(messages);
         self
     }
 

@@ -43,7 +43,7 @@
 //! | [`EXCHANGE_ID`] | an exchange id | a generated one |
 //! | [`STATELESS`] | `true`: no history, nothing stored | `false` |
 //! | [`DONT_STORE`] | `true`: history, nothing stored | `false` |
-//! | [`PREAMBLE`] | how many messages are few-shot examples | the client's |
+//! | [`FEW_SHOT_MESSAGES`] | how many messages are few-shot examples | the client's |
 //!
 //! Anything else in one of them is a [`CallError`], and so is a header that is set twice. Of calls that pass through they are
 //! removed unread.
@@ -78,7 +78,7 @@
 //!
 //! - **Whole**: it is read to its end (as the client does itself, without a bound), and the message of the choice with
 //!   the least index is stored byte for byte. When the save fails, the error has the response:
-//!   `SaveFailed<reqwest::Response>` in `OpenAIError::Boxed`.
+//!   `Unsaved<reqwest::Response>` in `OpenAIError::Boxed`.
 //! - **Events** pass as they come, cut as they come. The message is put together from its deltas. The bytes that
 //!   complete `[DONE]` come when the exchange is stored. An error event, or one that cannot be read, is an
 //!   [interruption](tower_chat_history::OnInterruption) unless the reply was complete before. So is a line or an event
@@ -113,7 +113,7 @@ use tower_chat_history::{CallOptions, HistoryOptions, InputMode};
 pub use self::{
     adapter::OpenAiHttp,
     error::CallError,
-    headers::{CONVERSATION_ID, DONT_STORE, EXCHANGE_ID, PREAMBLE, STATELESS},
+    headers::{CONVERSATION_ID, DONT_STORE, EXCHANGE_ID, FEW_SHOT_MESSAGES, STATELESS},
     history::OpenAiHistory,
     request::HttpDraft,
     service::openai_error,

@@ -16,7 +16,7 @@ use reqwest::{
 };
 use tower_chat_history::{
     BoxError,
-    adapt::{Draft, Prompt, Sent},
+    adapt::{Completed, Draft, Prompt},
 };
 
 use super::{body::ChatBody, headers};
@@ -95,10 +95,10 @@ pub struct HttpDraft {
 impl Draft for HttpDraft {
     type Request = HttpRequestFactory;
 
-    fn send(self, prompt: Prompt<'_>) -> Result<Sent<HttpRequestFactory>, BoxError> {
+    fn complete(self, prompt: Prompt<'_>) -> Result<Completed<HttpRequestFactory>, BoxError> {
         // Nothing is ever downgraded here: messages are sent as the JSON that they are.
         let body = self.body.with_window(prompt.window, prompt.reply_limit);
-        Ok(Sent::new(sent(self.factory, self.first, Some(body)), 0))
+        Ok(Completed::new(sent(self.factory, self.first, Some(body)), 0))
     }
 }
 

@@ -13,7 +13,7 @@ use tower_chat_history::BoxError;
 use tower_service::Service;
 
 /// The error as it was before a layer boxed it. What is none of async-openai's becomes [`OpenAIError::Boxed`], to be
-/// downcast: [`HistoryError`](tower_chat_history::HistoryError), [`SaveFailed`](tower_chat_history::SaveFailed),
+/// downcast: [`HistoryError`](tower_chat_history::HistoryError), [`Unsaved`](tower_chat_history::Unsaved),
 /// [`CallError`](super::CallError), or what a layer in between has made.
 ///
 /// To be used outermost in a stack of one's own: `ServiceBuilder::new().map_err(openai_error).layer(..)`.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use async_openai::{error::OpenAIError, traits::RequestOptionsBuilder as _};
-use tower_chat_history::{HistoryError, MemoryStore, SaveFailed, adapt::to_json_body};
+use tower_chat_history::{HistoryError, MemoryStore, Unsaved, adapt::to_json_body};
 use tower_chat_history_openai::{
     client::{CONVERSATION_ID, CallError, EXCHANGE_ID, STATELESS},
     to_response,
@@ -54,7 +54,7 @@ async fn an_answer_that_cannot_be_stored_is_in_the_error() {
     let (_server, client) = start([Reply::text("a0")], store.clone()).await;
     store.fail(Op::Append, usize::MAX, Fault::Unavailable);
     let OpenAIError::Boxed(error) = ask(&client, false, "u0").await.unwrap_err() else { panic!("not boxed") };
-    let failed = error.downcast::<SaveFailed<reqwest::Response>>().unwrap();
+    let failed = error.downcast::<Unsaved<reqwest::Response>>().unwrap();
     assert!(failed.into_response().text().await.unwrap().contains("a0"));
 }
 

@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex};
 use async_openai::{error::OpenAIError, traits::RequestOptionsBuilder as _};
 use futures_util::StreamExt as _;
 use tower_chat_history::{HistoryOptions, MemoryStore, NotStored, Outcome};
-use tower_chat_history_openai::client::{CONVERSATION_ID, CallError, DONT_STORE, EXCHANGE_ID, OpenAiHistory, PREAMBLE};
+use tower_chat_history_openai::client::{
+    CONVERSATION_ID, CallError, DONT_STORE, EXCHANGE_ID, FEW_SHOT_MESSAGES, OpenAiHistory,
+};
 use tower_chat_history_test::{MockServer, Reply};
 
 use super::{HEADERS, ask, config, id, log, prompt, request, start, user};
@@ -35,14 +37,14 @@ async fn a_call_can_leave_no_trace() {
 async fn a_call_s_preamble_counts_instead_of_the_client_s() {
     let store = MemoryStore::new();
     let server = MockServer::start(["a0", "a1", "a2"].map(Reply::text)).await.unwrap();
-    let client = OpenAiHistory::new(store.clone()).preamble(2).client(config(&server));
+    let client = OpenAiHistory::new(store.clone()).few_shot_messages(2).client(config(&server));
     let named = || client.chat().header(CONVERSATION_ID, id().to_string()).unwrap();
     let call = async |chat: async_openai::Chat<'_, _>, texts: &[&str]| {
         chat.create(request(texts.iter().map(|text| user(text)))).await.unwrap();
     };
     call(named(), &["x", "y", "u0"]).await;
-    call(named().header(PREAMBLE, "1").unwrap(), &["z", "u1"]).await;
-    call(named().header(PREAMBLE, "0").unwrap(), &["u2"]).await;
+    call(named().header(FEW_SHOT_MESSAGES, "1").unwrap(), &["z", "u1"]).await;
+    call(named().header(FEW_SHOT_MESSAGES, "0").unwrap(), &["u2"]).await;
     assert_eq!(prompt(&server, 1), ["user: z", "user: u0", "assistant: a0", "user: u1"]);
     assert_eq!(prompt(&server, 2), ["user: u0", "assistant: a0", "user: u1", "assistant: a1", "user: u2"]);
     let stored = ["user: u0", "assistant: a0", "user: u1", "assistant: a1", "user: u2", "assistant: a2"];
@@ -62,7 +64,7 @@ async fn a_header_that_cannot_be_read_is_an_error_and_nothing_is_sent() {
         *error.downcast::<CallError>().unwrap()
     };
     assert!(matches!(call_error(DONT_STORE, "yes").await, CallError::DontStore));
-    assert!(matches!(call_error(PREAMBLE, "two").await, CallError::Preamble));
+    assert!(matches!(call_error(FEW_SHOT_MESSAGES, "two").await, CallError::FewShotMessages));
     assert!(server.requests().is_empty());
     assert_eq!(log(&store).await, [""; 0]);
 }

@@ -12,7 +12,7 @@ use reqwest::{Method, Request, header::HeaderName};
 use tower::{ServiceBuilder, ServiceExt as _};
 use tower_chat_history::{HistoryStoreExt as _, MemoryStore, Message};
 use tower_chat_history_openai::client::{
-    CONVERSATION_ID, DONT_STORE, EXCHANGE_ID, OpenAiHistory, PREAMBLE, STATELESS, openai_error,
+    CONVERSATION_ID, DONT_STORE, EXCHANGE_ID, FEW_SHOT_MESSAGES, OpenAiHistory, STATELESS, openai_error,
 };
 
 use self::{
@@ -67,7 +67,7 @@ impl Call {
             headers.append(name.parse::<HeaderName>().unwrap(), value.parse().unwrap());
         }
         headers.insert(CONVERSATION_ID, id().as_str().parse().unwrap());
-        headers.insert(PREAMBLE, self.body.shots.len().into());
+        headers.insert(FEW_SHOT_MESSAGES, self.body.shots.len().into());
         if self.named {
             headers.insert(EXCHANGE_ID, format!("call-{number}").parse().unwrap());
         }

@@ -1,7 +1,7 @@
 //! Removing the beginning of a log.
 
 use tower_chat_history_core::{
-    Compaction, ConversationId, Incarnation, Keep, PruneScan, Pruned, Scan, Seq, StoreError, Traces,
+    Compaction, ConversationId, Derived, Incarnation, PruneScan, PruneTo, Pruned, Scan, Seq, StoreError,
 };
 
 use super::{
@@ -18,8 +18,8 @@ pub(crate) async fn prune(
     call: &Call,
     id: &ConversationId,
     incarnation: Incarnation,
-    keep: Keep,
-    traces: Traces,
+    keep: PruneTo,
+    traces: Derived,
 ) -> Result<Pruned, Failure> {
     let mut retry = call.retry();
     loop {
@@ -34,8 +34,8 @@ async fn once(
     call: &Call,
     id: &ConversationId,
     incarnation: Incarnation,
-    keep: Keep,
-    traces: Traces,
+    keep: PruneTo,
+    traces: Derived,
 ) -> Result<Pruned, Failure> {
     let mut transaction = call.begin().await?;
     let pruned = within(call, &mut transaction, id, incarnation, keep, traces).await;
@@ -47,15 +47,15 @@ async fn within(
     transaction: &mut Lease,
     id: &ConversationId,
     incarnation: Incarnation,
-    keep: Keep,
-    traces: Traces,
+    keep: PruneTo,
+    traces: Derived,
 ) -> Result<Pruned, Failure> {
     let log = lock(call, transaction, id).await?.filter(|log| log.revision.incarnation() == incarnation);
     let log = log.ok_or(StoreError::Gone)?;
     let first = scan(call, transaction, &log, keep).await?.start().map_or(log.first(), Seq::get);
     let removed = first.saturating_sub(log.first());
     let log = if removed > 0 { begin_at(call, transaction, &log, first).await? } else { log };
-    if traces == Traces::Leave || first == 0 {
+    if traces == Derived::Keep || first == 0 {
         return Ok(Pruned::new(log.revision, removed));
     }
     // What cannot be read might tell of what is removed: it does not stay.
@@ -65,7 +65,7 @@ async fn within(
 }
 
 /// Walks back through what stays, without reading bodies. Its rows are not checked: what lacks some shows when it is read.
-async fn scan(call: &Call, transaction: &mut Lease, log: &Log, keep: Keep) -> Result<PruneScan, Failure> {
+async fn scan(call: &Call, transaction: &mut Lease, log: &Log, keep: PruneTo) -> Result<PruneScan, Failure> {
     let mut scan = PruneScan::new(keep, Seq::new(log.len));
     let mut end = stored(scan.end().get());
     loop {

@@ -2,7 +2,8 @@
 
 use rusqlite::Connection;
 use tower_chat_history_core::{
-    CompactionError, CompactionVersion, ConversationId, Known, Load, Loaded, Recorded, Scan, Seq, Window, WindowScan,
+    CompactionError, CompactionVersion, ConversationId, KnownState, Load, Loaded, Recorded, Scan, Seq, Window,
+    WindowScan,
 };
 
 use super::{
@@ -28,7 +29,7 @@ impl Request for LoadWindow {
         }
         let compaction = log.compaction(connection, &self.id, &self.load.profile)?;
         let version = compaction.as_ref().map_or(CompactionVersion::NONE, |stored| stored.version);
-        if let Some(Known { revision, compaction, newest }) = &self.load.known
+        if let Some(KnownState { revision, compaction, newest }) = &self.load.known
             && (*revision, *compaction) == (log.revision, version)
             && log.ends_with(connection, newest.as_ref())?
         {

@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, params};
 use tower_chat_history_core::{
-    Compaction, ConversationId, Incarnation, Keep, PruneScan, Pruned, Scan, Seq, StoreError, Traces,
+    Compaction, ConversationId, Derived, Incarnation, PruneScan, PruneTo, Pruned, Scan, Seq, StoreError,
 };
 
 use super::{compactions, delete, truncate};
@@ -16,8 +16,8 @@ use crate::{
 pub(crate) struct PruneLog {
     pub(crate) id: ConversationId,
     pub(crate) incarnation: Incarnation,
-    pub(crate) keep: Keep,
-    pub(crate) traces: Traces,
+    pub(crate) keep: PruneTo,
+    pub(crate) traces: Derived,
 }
 
 impl Request for PruneLog {
@@ -29,7 +29,7 @@ impl Request for PruneLog {
         let first = self.scan(connection, &log)?.start().map_or(log.first(), Seq::get);
         let removed = first - log.first();
         let log = if removed > 0 { begin_at(connection, &log, first)? } else { log };
-        if self.traces == Traces::Leave || first == 0 {
+        if self.traces == Derived::Keep || first == 0 {
             return Ok(Pruned::new(log.revision, removed));
         }
         // What cannot be read might tell of what is removed: it does not stay.
@@ -52,7 +52,7 @@ impl PruneLog {
             let seq = seq_of(row.get(0)?);
             // Nothing else depends on the numbers, and what is damaged may be what is to go.
             let messages = match self.keep {
-                Keep::LastMessages(_) => size(&self.id, seq, (row.get(2)?, row.get(3)?, row.get(4)?))?.0,
+                PruneTo::LastMessages(_) => size(&self.id, seq, (row.get(2)?, row.get(3)?, row.get(4)?))?.0,
                 _ => 0,
             };
             if scan.offer(Seq::new(seq), row.get(1)?, messages) == Scan::Stop {

@@ -51,9 +51,9 @@ pub trait AdaptRequest<R> {
 #[allow(clippy::large_enum_variant)] // It is taken apart where it is returned.
 pub enum Opened<D, R> {
     /// A call in a conversation.
-    Chat(TurnInput, D),
+    Turn(TurnInput, D),
     /// Anything else: it is passed on untouched, and so is its response.
-    Other(R),
+    PassThrough(R),
 }
 
 /// A request that waits for its history.
@@ -67,8 +67,8 @@ pub trait Draft {
     /// # Errors
     ///
     /// Any error is handed to the caller, and the model is not called. What the request's types cannot carry is no error:
-    /// it is left out and counted in [`Sent::downgraded`].
-    fn send(self, prompt: Prompt<'_>) -> Result<Sent<Self::Request>, BoxError>;
+    /// it is left out and counted in [`Completed::downgraded`].
+    fn complete(self, prompt: Prompt<'_>) -> Result<Completed<Self::Request>, BoxError>;
 }
 
 /// What history adds to a request.
@@ -99,14 +99,14 @@ impl<'a> Prompt<'a> {
 /// A request as the inner service takes it. `Debug` does not show it.
 #[derive(Clone)]
 #[non_exhaustive]
-pub struct Sent<R> {
+pub struct Completed<R> {
     /// The request.
     pub request: R,
     /// How many of the window's messages could not be carried whole.
     pub downgraded: usize,
 }
 
-impl<R> Sent<R> {
+impl<R> Completed<R> {
     /// A request that carries the window whole, but for `downgraded` of its messages.
     pub const fn new(request: R, downgraded: usize) -> Self {
         Self { request, downgraded }
@@ -117,15 +117,15 @@ impl<R> Sent<R> {
 impl<D: fmt::Debug, R> fmt::Debug for Opened<D, R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Chat(input, draft) => f.debug_tuple("Chat").field(input).field(draft).finish(),
-            Self::Other(_) => f.debug_tuple("Other").finish_non_exhaustive(),
+            Self::Turn(input, draft) => f.debug_tuple("Turn").field(input).field(draft).finish(),
+            Self::PassThrough(_) => f.debug_tuple("PassThrough").finish_non_exhaustive(),
         }
     }
 }
 
-impl<R> fmt::Debug for Sent<R> {
+impl<R> fmt::Debug for Completed<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Sent").field("downgraded", &self.downgraded).finish_non_exhaustive()
+        f.debug_struct("Completed").field("downgraded", &self.downgraded).finish_non_exhaustive()
     }
 }
 
@@ -151,7 +151,7 @@ pub trait RecordResponse<Res> {
     ///
     /// # Errors
     ///
-    /// [`SaveFailed`](crate::SaveFailed), or what the adapter cannot make sense of.
+    /// [`Unsaved`](crate::Unsaved), or what the adapter cannot make sense of.
     fn record(&self, response: Res, turn: Turn) -> impl Future<Output = Result<Self::Response, BoxError>> + Send;
 }
 

@@ -5,7 +5,7 @@ use tower_chat_history_core::Message;
 /// Replaces the content of old tool results by a placeholder before anything else is left out: LangChain's
 /// `ClearToolUsesEdit`. Calls and their arguments stay, so the model still sees what it did.
 ///
-/// It is a stage of a [compaction](super::Marks): it begins when the window is to be compacted, the oldest results go first,
+/// It is a stage of a [compaction](super::Watermarks): it begins when the window is to be compacted, the oldest results go first,
 /// and where that is enough, nothing else goes. What is cleared stays cleared. The log keeps the results.
 #[derive(Clone, Debug)]
 pub struct ClearResults {

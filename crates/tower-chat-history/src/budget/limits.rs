@@ -66,7 +66,7 @@ pub(crate) struct Limits {
 
 impl Limits {
     /// How many counted tokens the prompt may hold beside a reply of that size.
-    pub(crate) fn beside(&self, reply: u64) -> u64 {
+    pub(crate) fn max_prompt(&self, reply: u64) -> u64 {
         scaled(self.context.saturating_sub(reply).min(self.prompt), 1.0 / self.ratio)
     }
 
@@ -76,7 +76,7 @@ impl Limits {
     }
 
     /// How large the reply may be behind a prompt of that many counted tokens.
-    pub(crate) fn behind(&self, prompt: u64) -> u64 {
+    pub(crate) fn max_reply(&self, prompt: u64) -> u64 {
         // Rounded up, or the two together would be one token too many.
         let prompt = scaled(prompt, self.ratio).saturating_add(u64::from(self.ratio > 1.0));
         self.context.saturating_sub(prompt).max(self.least_reply.unwrap_or_default())
@@ -208,13 +208,13 @@ mod tests {
     fn prompt_and_reply_together_are_never_more_than_the_window() {
         for ratio in [1.0, 1.01, 1.3] {
             let limits = ContextBudget::tokens(1_000).limits(&request(None, Some(200)), ratio).unwrap();
-            let prompt = limits.beside(limits.reserve);
+            let prompt = limits.max_prompt(limits.reserve);
             #[allow(clippy::cast_precision_loss)]
             let charged = prompt as f64 * ratio;
             assert!(charged + 200.0 <= 1_000.0, "{charged}");
             for prompt in 0..prompt {
                 #[allow(clippy::cast_precision_loss)]
-                let sum = prompt as f64 * ratio + limits.behind(prompt) as f64;
+                let sum = prompt as f64 * ratio + limits.max_reply(prompt) as f64;
                 assert!(sum <= 1_000.0, "{sum}");
             }
         }

@@ -6,13 +6,13 @@
 //! which names the size of each part, before the model is called. Nothing is ever sent that is known to be too large.
 //!
 //! ```
-//! use tower_chat_history::{HistoryOptions, budget::{ContextBudget, Marks, ModelLimits}};
+//! use tower_chat_history::{HistoryOptions, budget::{ContextBudget, Watermarks, ModelLimits}};
 //!
 //! // The default: the window of the model that a request names, by the table, which can be extended.
 //! let by_model = ContextBudget::by_model().model("acme-large", ModelLimits::new(32_000).output(4_000));
 //! // Or the same for every call.
 //! let fixed = ContextBudget::tokens(8_192).reply_reserve(1_024).shrink_reply_to(256);
-//! let options = HistoryOptions::new().budget(fixed).marks(Marks::default());
+//! let options = HistoryOptions::new().budget(fixed).watermarks(Watermarks::default());
 //! # let _ = (by_model, options);
 //! ```
 //!
@@ -24,18 +24,18 @@
 //!
 //! # When the window is compacted
 //!
-//! [`Marks`] say when, and down to what: by default when the prompt is over its limit, down to 75% of it. So the window
+//! [`Watermarks`] say when, and down to what: by default when the prompt is over its limit, down to 75% of it. So the window
 //! grows for many turns and its beginning, which a provider has cached, stays the same; then it is cut once, further than
 //! needed. A window that slid with every turn would be cached never.
 
 mod calibration;
 mod clear;
 mod limits;
-mod marks;
 mod models;
 mod prompt;
 mod trimmer;
 mod trimming;
+mod watermarks;
 
 pub(crate) use self::{
     calibration::{Calibration, Key as CalibrationKey},
@@ -44,11 +44,11 @@ pub(crate) use self::{
 pub use self::{
     clear::ClearResults,
     limits::{DEFAULT_REPLY_RESERVE, WindowSource},
-    marks::{Mark, Marks, MarksError},
     models::{ModelLimits, ModelTable, UnknownModel},
     prompt::{DoesNotFit, PromptTokens},
     trimmer::{Importance, KeepFirst, KeepTurn, TrimTurn, Trimmer},
     trimming::{TrimReason, Trimming},
+    watermarks::{Watermark, Watermarks, WatermarksError},
 };
 
 /// How large a prompt may be. See the [module docs](self).

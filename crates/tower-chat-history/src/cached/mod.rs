@@ -10,8 +10,8 @@ use quick_cache::{
     sync::{Cache, DefaultLifecycle},
 };
 use tower_chat_history_core::{
-    Append, Appended, Compact, CompactOutcome, ConversationId, HistoryStore, Incarnation, Keep, Load, Loaded, Page,
-    Prune, Pruned, Revision, Seq, StoreError, Traces, Truncate, Truncated,
+    Append, Appended, Compact, CompactOutcome, ConversationId, Derived, HistoryStore, Incarnation, Load, Loaded, Page,
+    Prune, PruneTo, Pruned, Revision, Seq, StoreError, Truncate, Truncated,
 };
 
 use self::entry::Entry;
@@ -213,8 +213,8 @@ impl<S: Prune> Prune for CachedStore<S> {
         &self,
         id: &ConversationId,
         incarnation: Incarnation,
-        keep: Keep,
-        traces: Traces,
+        keep: PruneTo,
+        traces: Derived,
     ) -> Result<Pruned, StoreError> {
         removing(&self.windows, id, self.inner.prune(id, incarnation, keep, traces)).await
     }

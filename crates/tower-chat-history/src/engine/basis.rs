@@ -24,7 +24,7 @@ impl Basis {
     ) -> Fitting<'a> {
         Fitting {
             limits: self.limits,
-            marks: policy.marks,
+            watermarks: policy.watermarks,
             clear: policy.clear_results.as_ref(),
             trimmer: policy.trimmer.as_deref(),
             stores,
@@ -36,20 +36,20 @@ impl Basis {
     /// How much a summary could have beside what has to be sent.
     pub(super) fn room_for_summary(self) -> u64 {
         let rest = PromptTokens { summary: 0, window: 0, ..self.parts };
-        self.limits.beside(self.limits.reserve).saturating_sub(rest.total())
+        self.limits.max_prompt(self.limits.reserve).saturating_sub(rest.total())
     }
 
     /// What the turn's report says: what is sent, and not what room there was.
     pub(super) fn tokens(self, fit: &Fit, summary: u64) -> TurnTokens {
         TurnTokens {
             prompt: PromptTokens { window: fit.tokens, summary, ..self.parts },
-            limit: self.limits.beside(self.limits.reserve),
+            limit: self.limits.max_prompt(self.limits.reserve),
             reply_reserve: self.limits.reserve,
             reply_limit: fit.reply.map(|tokens| u32::try_from(tokens).unwrap_or(u32::MAX)),
             evicted_messages: fit.evicted.messages,
             evicted_tokens: fit.evicted.tokens,
             trimming: fit.trimming,
-            warm: None,
+            cached_prefix: None,
             compacted: fit.cut.is_some(),
             for_this_call: fit.for_this_call,
             calibration: self.limits.ratio,

@@ -9,14 +9,14 @@ use super::{
     basis::Basis,
     call::{Call, Planned, Seen},
     ending::Ending,
-    input::Keep,
-    last_seen::Known,
+    input::Stored,
+    last_seen::Sighting,
     queue::QueuePermit,
     transcript,
     turn::{Begun, Target},
 };
 use crate::{
-    History, HistoryError, NotStored, OnConflict, OnLoadFailure, OnTranscriptMismatch, Outcome,
+    HistoryError, HistoryStatus, NotStored, OnConflict, OnLoadFailure, OnTranscriptMismatch, Outcome,
     budget::{Limits, TrimReason},
     error_chain::chain,
     plan::{Given, Plan, Refused, plan},
@@ -69,15 +69,15 @@ impl Engine {
         let call = Call::new(self, input, span.clone())?;
         let permit = self.wait(&call.conversation, &call.span, release).await?;
         let mut seen = self.look(&call).await?;
-        if let (History::Absent, Some(key)) = (seen.history, call.calibration) {
+        if let (HistoryStatus::Absent, Some(key)) = (seen.history, call.calibration) {
             self.shared.calibration.forget(key);
         }
         let since_last = seen.window.as_ref().and_then(|now| self.shared.last_seen.since(&call.conversation, now));
-        let looked = seen.window.as_ref().map(Known::of_window);
+        let looked = seen.window.as_ref().map(Sighting::of_window);
         let mut planned = self.decide(&call, &seen).await?;
         self.summarize_before(&call, &mut seen, &mut planned, release).await?;
         // A summary that is made for this call is not stored yet.
-        let known = if planned.made.is_some() { looked } else { seen.window.as_ref().map(Known::of_window) };
+        let known = if planned.made.is_some() { looked } else { seen.window.as_ref().map(Sighting::of_window) };
         if let Some(known) = known {
             self.shared.last_seen.saw(&call.conversation, known);
         }
@@ -92,9 +92,9 @@ impl Engine {
         let loaded = self.load(&call.conversation, self.window_or(call.exchange.as_ref()), &call.span).await;
         let (history, window) = match loaded {
             Ok(Loaded::AlreadyRecorded(recorded)) => return Err(HistoryError::AlreadyRecorded(recorded)),
-            Ok(Loaded::Window(window)) => (History::Loaded, Some(window)),
+            Ok(Loaded::Window(window)) => (HistoryStatus::Loaded, Some(window)),
             // Nothing was named as known, so `Unchanged` says no more than that there is nothing to load.
-            Ok(Loaded::Absent | Loaded::Unchanged) => (History::Absent, None),
+            Ok(Loaded::Absent | Loaded::Unchanged) => (HistoryStatus::Absent, None),
             Err(failure) => {
                 let error = HistoryError::from(failure);
                 let (kind, cause) = (error.kind(), chain(&error).to_string());
@@ -103,13 +103,13 @@ impl Engine {
                     return Err(error);
                 }
                 tracing::warn!(error.type = kind, error = cause, "calling the model without history: it could not be loaded");
-                (History::Unavailable, None)
+                (HistoryStatus::Unavailable, None)
             }
         };
         // Where there is no history to compare with, what the caller resent is the best there is.
         let (mut resent, mut mismatch) = (Vec::new(), None);
         match (history, policy.on_transcript_mismatch) {
-            (History::Unavailable, _) => resent = Recorded::log(call.transcript.clone()),
+            (HistoryStatus::Unavailable, _) => resent = Recorded::log(call.transcript.clone()),
             (_, OnTranscriptMismatch::Fail) => transcript::check(&call.transcript, window.as_ref())?,
             (_, OnTranscriptMismatch::TrustLog) => {
                 mismatch = transcript::check(&call.transcript, window.as_ref()).err();
@@ -138,7 +138,7 @@ impl Engine {
         let ratio = call.calibration.map_or(1.0, |key| self.shared.calibration.ratio(key));
         let limits = policy.budget.limits(&call.request, ratio);
         // Marks that count messages hold without a budget too, and what was cleared stays cleared.
-        let needs_none = policy.marks.count_messages_or_turns() || policy.clear_results.is_some();
+        let needs_none = policy.watermarks.count_messages_or_turns() || policy.clear_results.is_some();
         let limits = limits.or_else(|| needs_none.then_some(Limits::NONE));
         let summary = seen.summary().map(|summary| policy.summary_format.message(&summary.text));
         let mut basis = None;
@@ -157,10 +157,10 @@ impl Engine {
             basis = Some(Basis { limits, parts });
         }
         let instead = match &call.keep {
-            Keep::Instead(kept) => Some(kept.as_slice()),
-            Keep::Exchange | Keep::Nothing => None,
+            Stored::Instead(kept) => Some(kept.as_slice()),
+            Stored::Exchange | Stored::Nothing => None,
         };
-        let stores = seen.window.is_some() && !matches!(call.keep, Keep::Nothing);
+        let stores = seen.window.is_some() && !matches!(call.keep, Stored::Nothing);
         let cost = |message: &Message| call.counting.message(message);
         let plan_with = |basis: Option<Basis>, summary: Option<&Message>| {
             plan(&Given {
@@ -214,7 +214,7 @@ impl Engine {
         if let Some(tokens) = tokens.as_mut().filter(|_| self.is_watched(&call)) {
             let messages = fit.window.iter().chain(&call.input);
             let (id, request, sizes) = (&call.conversation, &call.request, tokens.prompt);
-            tokens.warm = self.recorder().warm(id, request, &sizes, messages, &call.counting);
+            tokens.cached_prefix = self.recorder().cached_prefix(id, request, &sizes, messages, &call.counting);
         }
         let has_caller_id = call.exchange.is_some();
         let report = TurnReport {
@@ -230,7 +230,7 @@ impl Engine {
             superseded_calls: superseded,
             downgraded: 0,
             tokens,
-            window: policy.budget.window(&call.request).0,
+            context_window: policy.budget.window(&call.request).0,
             summary,
             since_last: None,
             outcome: Outcome::NotStored(NotStored::Abandoned),
@@ -275,12 +275,12 @@ impl Engine {
 }
 
 /// What the append must expect of the log, given what was seen of it.
-fn expect(policy: OnConflict, history: History, window: Option<&Window>, continues: bool) -> Expect {
+fn expect(policy: OnConflict, history: HistoryStatus, window: Option<&Window>, continues: bool) -> Expect {
     let reject = policy == OnConflict::Reject && !continues;
     match (window, history) {
         (Some(window), _) if reject => Expect::Exactly(window.revision),
         (Some(window), _) => Expect::AnyIn(window.revision.incarnation()),
-        (None, History::Absent) if reject => Expect::Absent,
+        (None, HistoryStatus::Absent) if reject => Expect::Absent,
         (None, _) => Expect::AnyOrCreate,
     }
 }

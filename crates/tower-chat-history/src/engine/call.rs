@@ -10,11 +10,11 @@ use super::{
     CallOptions, Engine, RequestInfo, TurnInput,
     basis::Basis,
     count::Counting,
-    input::Keep,
+    input::Stored,
     summaries::{Made, first_uncovered},
 };
 use crate::{
-    History, HistoryError, TranscriptError, TurnTokens,
+    HistoryError, HistoryStatus, TranscriptError, TurnTokens,
     budget::CalibrationKey,
     plan::{Plan, opens_turn},
     report::ReportSender,
@@ -33,7 +33,7 @@ pub(super) struct Call {
     pub(super) counting: Counting,
     /// Under which key counts are corrected. None if they are not.
     pub(super) calibration: Option<CalibrationKey>,
-    pub(super) keep: Keep,
+    pub(super) keep: Stored,
     pub(super) report: Option<ReportSender>,
     /// The turn's.
     pub(super) span: Span,
@@ -71,7 +71,7 @@ impl Call {
 /// What there was to load.
 #[derive(Clone)]
 pub(super) struct Seen {
-    pub(super) history: History,
+    pub(super) history: HistoryStatus,
     pub(super) window: Option<Window>,
     /// What stands for a history that could not be loaded.
     pub(super) resent: Vec<Recorded>,
@@ -99,8 +99,8 @@ impl Seen {
     pub(super) fn next(&self) -> Option<Seq> {
         match (&self.window, self.history) {
             (Some(window), _) => Some(window.revision.next()),
-            (None, History::Absent) => Some(Seq::FIRST),
-            (None, History::Loaded | History::Unavailable) => None,
+            (None, HistoryStatus::Absent) => Some(Seq::FIRST),
+            (None, HistoryStatus::Loaded | HistoryStatus::Unavailable) => None,
         }
     }
 

@@ -13,7 +13,7 @@ use futures_util::{
 };
 
 use super::{Engine, Reply, Turn};
-use crate::{Outcome, SaveError, SaveFailed, Spawn, TurnReport, spawn::spawn_guarded};
+use crate::{Outcome, SaveError, Spawn, TurnReport, Unsaved, spawn::spawn_guarded};
 
 /// The save of one exchange. Whoever holds a clone can drive it; it runs once.
 pub(super) type Save = Shared<BoxFuture<'static, Arc<TurnReport>>>;
@@ -23,7 +23,7 @@ pub(super) type Save = Shared<BoxFuture<'static, Arc<TurnReport>>>;
 /// From the moment this exists the reply will be stored: nothing is spawned as long as the caller stays, and if this is
 /// dropped before it is done, polled or not, it hands the save to the [spawner](Spawn).
 ///
-/// It resolves to the turn's report, or to [`SaveFailed`] with the reply in it. It is no failure if there was nothing to
+/// It resolves to the turn's report, or to [`Unsaved`] with the reply in it. It is no failure if there was nothing to
 /// store: the reply has no message, or the caller asked not to store (see [`Outcome`]).
 #[must_use = "futures do nothing unless polled; dropping a commit hands it to the spawner"]
 pub struct Commit {
@@ -57,12 +57,12 @@ fn lock(reply: &Mutex<Reply>) -> MutexGuard<'_, Reply> {
 }
 
 impl Future for Commit {
-    type Output = Result<Arc<TurnReport>, SaveFailed<Reply>>;
+    type Output = Result<Arc<TurnReport>, Unsaved<Reply>>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let report = std::task::ready!(self.save.poll_unpin(context));
         Poll::Ready(match &report.outcome {
-            Outcome::Failed(error) => Err(SaveFailed::new(lock(&self.reply).clone(), Arc::clone(error))),
+            Outcome::Failed(error) => Err(Unsaved::new(lock(&self.reply).clone(), Arc::clone(error))),
             Outcome::Stored { .. } | Outcome::Duplicate { .. } | Outcome::NotStored(_) => Ok(report),
         })
     }

@@ -76,8 +76,8 @@ impl TurnInput {
     /// Checks what can be said of the messages before the conversation is loaded.
     pub(super) fn check(&self) -> Result<(), InputError> {
         let instead = match &self.options.keep {
-            Keep::Instead(messages) => messages.as_slice(),
-            Keep::Exchange | Keep::Nothing => &[],
+            Stored::Instead(messages) => messages.as_slice(),
+            Stored::Exchange | Stored::Nothing => &[],
         };
         // A reply was stored in the shape that the provider gave it: whoever resends it resends what the log has.
         let is_resent_reply =
@@ -102,13 +102,13 @@ pub(super) fn refuse_foreign<'a>(messages: impl IntoIterator<Item = (usize, &'a 
 /// What one call wants otherwise. The default is to store the exchange as it was.
 #[derive(Clone, Default)]
 pub struct CallOptions {
-    pub(crate) keep: Keep,
+    pub(crate) keep: Stored,
     pub(crate) report: Option<ReportSender>,
 }
 
 /// What of the exchange is stored.
 #[derive(Clone, Debug, Default)]
-pub(crate) enum Keep {
+pub(crate) enum Stored {
     /// Input and reply.
     #[default]
     Exchange,
@@ -128,7 +128,7 @@ impl CallOptions {
     /// Stores nothing of this call: it sees the history and leaves no trace in it.
     #[must_use]
     pub fn dont_store(mut self) -> Self {
-        self.keep = Keep::Nothing;
+        self.keep = Stored::Nothing;
         self
     }
 
@@ -137,7 +137,7 @@ impl CallOptions {
     /// calls exactly when the input does.
     #[must_use]
     pub fn store_instead(mut self, input: impl IntoIterator<Item = Message>) -> Self {
-        self.keep = Keep::Instead(input.into_iter().collect());
+        self.keep = Stored::Instead(input.into_iter().collect());
         self
     }
 

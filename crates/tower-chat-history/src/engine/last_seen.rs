@@ -9,11 +9,11 @@ use crate::report::SinceLast;
 const REMEMBERED: usize = 1 << 12;
 
 /// The compactions of conversations, as far as this engine has told of them. The longest unused are forgotten.
-pub(super) struct LastSeen(Cache<ConversationId, Known>);
+pub(super) struct LastSeen(Cache<ConversationId, Sighting>);
 
 /// The positions of a compaction in one life of a conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Known {
+pub(super) struct Sighting {
     incarnation: Incarnation,
     start: Seq,
     rounds_start: Seq,
@@ -21,7 +21,7 @@ pub(super) struct Known {
     covers_to: Seq,
 }
 
-impl Known {
+impl Sighting {
     /// Returns the positions of a stored cut, in a log of that revision.
     pub(super) fn of(revision: Revision, cut: Option<&Cut>) -> Self {
         let none = Cut::default();
@@ -62,7 +62,7 @@ impl Default for LastSeen {
 impl LastSeen {
     /// Returns what happened since the conversation was last seen, if that is known and something did.
     pub(super) fn since(&self, conversation: &ConversationId, window: &Window) -> Option<SinceLast> {
-        let now = Known::of_window(window);
+        let now = Sighting::of_window(window);
         let before = self.0.get(conversation).filter(|before| before.incarnation == now.incarnation)?;
         let moved = |before: Seq, now: Seq| now.get().saturating_sub(before.get());
         let since = SinceLast {
@@ -75,7 +75,7 @@ impl LastSeen {
     }
 
     /// Remembers what was seen or stored, and is told in a report.
-    pub(super) fn saw(&self, conversation: &ConversationId, known: Known) {
+    pub(super) fn saw(&self, conversation: &ConversationId, known: Sighting) {
         let before = self.0.get(conversation).filter(|before| before.incarnation == known.incarnation);
         let known = before.map_or(known, |before| before.and(known));
         if before != Some(known) {

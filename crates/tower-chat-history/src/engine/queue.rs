@@ -14,7 +14,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tower_chat_history_core::ConversationId;
 
 use super::{in_flight::InFlight, timer};
-use crate::{HistoryError, Queue};
+use crate::{HistoryError, QueueLimits};
 
 /// A queue for each conversation that has a call under way.
 #[derive(Default)]
@@ -54,7 +54,7 @@ impl Queues {
     pub(super) fn enter(
         self: &Arc<Self>,
         conversation: &ConversationId,
-        queue: Queue,
+        queue: QueueLimits,
     ) -> Result<Entered, HistoryError> {
         let place = self.take_place(conversation, queue)?;
         Ok(match Arc::clone(&place.line.turn).try_acquire_owned() {
@@ -63,7 +63,7 @@ impl Queues {
         })
     }
 
-    fn take_place(self: &Arc<Self>, conversation: &ConversationId, queue: Queue) -> Result<Place, HistoryError> {
+    fn take_place(self: &Arc<Self>, conversation: &ConversationId, queue: QueueLimits) -> Result<Place, HistoryError> {
         let mut lines = self.lock();
         let line = lines
             .entry(conversation.clone())
@@ -83,7 +83,7 @@ impl Queues {
 
 impl Place {
     /// Waits for the conversation's turn, and meanwhile finishes the saves that hold it up.
-    pub(super) async fn wait(self, queue: Queue, in_flight: &InFlight) -> Result<QueuePermit, HistoryError> {
+    pub(super) async fn wait(self, queue: QueueLimits, in_flight: &InFlight) -> Result<QueuePermit, HistoryError> {
         let turn = Arc::clone(&self.line.turn).acquire_owned();
         let turn = async {
             let saving = in_flight.keep_saving(&self.conversation);

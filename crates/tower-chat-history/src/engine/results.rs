@@ -9,13 +9,13 @@ use tower_chat_history_core::{
 use tracing::{Instrument as _, Span};
 
 use super::{Engine, input::refuse_foreign, queue::Entered, retention::Added, save::Own};
-use crate::{HistoryError, InputError, OpenCalls, Queue, SaveError, StoreResultsError, plan, telemetry::Saved};
+use crate::{HistoryError, InputError, OpenCalls, QueueLimits, SaveError, StoreResultsError, plan, telemetry::Saved};
 
 /// How often results are checked anew because another process changed the conversation between check and append.
 const CHECKS: u32 = 16;
 
 /// Calls of this process that store results of one conversation take turns, or each would make all others check anew.
-const ONE_AT_A_TIME: Queue = Queue::new(usize::MAX, Duration::from_secs(60));
+const ONE_AT_A_TIME: QueueLimits = QueueLimits::new(usize::MAX, Duration::from_secs(60));
 
 /// Tool results to be stored without a call, for [`Engine::store_results`].
 #[derive(Clone, Debug)]

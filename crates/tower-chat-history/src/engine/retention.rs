@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc};
 
 use quick_cache::sync::Cache;
 use tower_chat_history_core::{
-    Appended, ConversationId, Exchange, Incarnation, Keep, Prune, Revision, StoreError, Traces,
+    Appended, ConversationId, Derived, Exchange, Incarnation, Prune, PruneTo, Revision, StoreError,
 };
 
 use super::Engine;
@@ -31,10 +31,10 @@ pub enum Retention {
 }
 
 impl Retention {
-    const fn keep(self) -> Keep {
+    const fn prune_to(self) -> PruneTo {
         match self {
-            Self::LastTurns(turns) => Keep::LastTurns(turns),
-            Self::LastMessages(messages) => Keep::LastMessages(messages),
+            Self::LastTurns(turns) => PruneTo::LastTurns(turns),
+            Self::LastMessages(messages) => PruneTo::LastMessages(messages),
         }
     }
 
@@ -110,7 +110,7 @@ impl Retainer {
     }
 
     async fn prune(&self, id: &ConversationId, incarnation: Incarnation) -> Result<Revision, StoreError> {
-        let pruned = self.store.prune(id, incarnation, self.retention.keep(), Traces::Leave).await?;
+        let pruned = self.store.prune(id, incarnation, self.retention.prune_to(), Derived::Keep).await?;
         self.added.insert(id.clone(), 0);
         Ok(pruned.revision)
     }

@@ -13,7 +13,7 @@ use tracing::{Instrument as _, Span};
 
 use super::{
     Engine, Reply, Turn,
-    last_seen::Known,
+    last_seen::Sighting,
     retention::Added,
     summaries::{Made, TurnEnd},
     timer,
@@ -69,7 +69,7 @@ impl Turn {
         };
         let has_cut = matches!(stored.compaction, Some(CompactOutcome::Stored(_))) || stored.duplicate && !is_duplicate;
         let last_seen = &engine.shared.last_seen;
-        last_seen.saw(conversation, Known::of(stored.revision, cut.as_ref().filter(|_| has_cut)));
+        last_seen.saw(conversation, Sighting::of(stored.revision, cut.as_ref().filter(|_| has_cut)));
         // The turn is over, whichever call's exchange the log has.
         if let Some(made) = made {
             engine.keep_summary(conversation, &stored, made).await;
@@ -78,7 +78,7 @@ impl Turn {
             engine.summarize_after(conversation, end);
         }
         let (seq, revision) = (stored.seq, engine.retain(conversation, &stored, added).await);
-        last_seen.saw(conversation, Known::of(revision, None));
+        last_seen.saw(conversation, Sighting::of(revision, None));
         if is_duplicate {
             return Outcome::Duplicate { revision, seq };
         }

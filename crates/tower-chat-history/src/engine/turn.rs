@@ -11,7 +11,7 @@ use super::{
     basis::Basis,
     count::Counting,
     ending::Ending,
-    input::Keep,
+    input::Stored,
     summaries::{Made, TurnEnd},
 };
 use crate::{
@@ -43,7 +43,7 @@ pub(super) struct Begun {
     pub(super) has_gap: bool,
     pub(super) turns: usize,
     pub(super) made: Option<Made>,
-    pub(super) keep: Keep,
+    pub(super) keep: Stored,
     pub(super) target: Target,
     pub(super) ending: Ending,
 }
@@ -116,7 +116,7 @@ impl Turn {
         Commit::new(&engine, self, reply)
     }
 
-    /// Stores the exchange and hands the response on, for adapters: a failed save becomes [`SaveFailed`](crate::SaveFailed) with the response
+    /// Stores the exchange and hands the response on, for adapters: a failed save becomes [`Unsaved`](crate::Unsaved) with the response
     /// in it, or stays in the report, by [policy](OnSaveFailure). The exchange is committed at once, not at the first poll.
     pub fn record<R>(self, response: R, reply: Reply) -> impl Future<Output = Result<R, BoxError>> + Send + use<R>
     where
@@ -223,9 +223,9 @@ impl Turn {
     pub(super) fn exchange(&mut self, reply: Reply) -> Result<(Expect, Exchange, Option<Compact>), NotStored> {
         let Begun { context, window_len, keep, target, ending, .. } = &mut *self.0;
         let mut messages = match std::mem::take(keep) {
-            Keep::Nothing => return Err(NotStored::Asked),
-            Keep::Instead(kept) => kept,
-            Keep::Exchange => context.split_off(*window_len),
+            Stored::Nothing => return Err(NotStored::Asked),
+            Stored::Instead(kept) => kept,
+            Stored::Exchange => context.split_off(*window_len),
         };
         let why = reply.unreadable.map_or(NotStored::NoReply, NotStored::UnreadableReply);
         messages.push(assistant(reply.message.ok_or(why)?));

@@ -29,7 +29,7 @@
 //!   the model.
 //! - Nothing is stored when the inner service fails, panics or is cancelled.
 //! - Inner errors come out as they are; history's own are [`HistoryError`](crate::HistoryError) and
-//!   [`SaveFailed`](crate::SaveFailed). All are found by downcasting the [`BoxError`](crate::BoxError).
+//!   [`Unsaved`](crate::Unsaved). All are found by downcasting the [`BoxError`](crate::BoxError).
 //! - No field of a request changes but its messages.
 //!
 //! # In a spawned task

@@ -76,8 +76,8 @@ where
         let adapter = self.adapter.clone();
         ResponseFuture::new(async move {
             let (input, draft) = match adapter.open(request).await? {
-                Opened::Chat(input, draft) => (input, draft),
-                Opened::Other(request) => {
+                Opened::Turn(input, draft) => (input, draft),
+                Opened::PassThrough(request) => {
                     return inner.call(request).await.map(|response| adapter.pass(response)).map_err(Into::into);
                 }
             };
@@ -89,7 +89,7 @@ where
                 released = true;
             };
             let mut turn = engine.begin_releasing(input, release).await?;
-            let sent = match draft.send(Prompt::of(&turn)) {
+            let sent = match draft.complete(Prompt::of(&turn)) {
                 Ok(sent) => sent,
                 Err(error) => {
                     turn.fail(&adapter.error_type(&*error));

@@ -5,7 +5,7 @@ use super::{
     log::Log,
     sizes::{Bounds, Positions, Size, Sizes},
 };
-use crate::budget::{DoesNotFit, Limits, Mark, PromptTokens, TrimReason};
+use crate::budget::{DoesNotFit, Limits, PromptTokens, TrimReason, Watermark};
 
 /// What a compaction that is due to tokens goes down to, where the mark counts something else, in percent.
 const TARGET: u8 = 75;
@@ -20,7 +20,7 @@ pub(super) struct Choice<'a> {
 impl Choice<'_> {
     /// What the prompt may have beside the reply's reserve.
     pub(super) fn limit(&self) -> u64 {
-        self.fitting.limits.beside(self.fitting.limits.reserve)
+        self.fitting.limits.max_prompt(self.fitting.limits.reserve)
     }
 
     pub(super) fn total(&self, at: Positions) -> u64 {
@@ -34,8 +34,8 @@ impl Choice<'_> {
 
     /// What the window may have before a compaction is due.
     pub(super) fn room_before_due(&self) -> Option<u64> {
-        match self.fitting.marks.start {
-            Mark::Percent(percent) => self.room(share(self.limit(), percent)),
+        match self.fitting.watermarks.high {
+            Watermark::Percent(percent) => self.room(share(self.limit(), percent)),
             _ => self.room(self.limit()),
         }
     }
@@ -47,19 +47,19 @@ impl Choice<'_> {
 
     /// What there is too much of, if a compaction is due.
     pub(super) fn reason(&self) -> TrimReason {
-        match self.fitting.marks.start {
-            Mark::Messages(_) if self.has_too_many(self.log.base) => TrimReason::Messages,
-            Mark::Turns(_) if self.has_too_many(self.log.base) => TrimReason::Turns,
-            Mark::Percent(_) | Mark::Messages(_) | Mark::Turns(_) => TrimReason::Tokens,
+        match self.fitting.watermarks.high {
+            Watermark::Messages(_) if self.has_too_many(self.log.base) => TrimReason::Messages,
+            Watermark::Turns(_) if self.has_too_many(self.log.base) => TrimReason::Turns,
+            Watermark::Percent(_) | Watermark::Messages(_) | Watermark::Turns(_) => TrimReason::Tokens,
         }
     }
 
     /// Whether there are more messages or turns than the marks let through.
     pub(super) fn has_too_many(&self, at: Positions) -> bool {
-        match self.fitting.marks.start {
-            Mark::Percent(_) => false,
-            Mark::Messages(messages) => self.sizes.kept(at).messages > messages,
-            Mark::Turns(turns) => self.log.turns(at.window) > turns,
+        match self.fitting.watermarks.high {
+            Watermark::Percent(_) => false,
+            Watermark::Messages(messages) => self.sizes.kept(at).messages > messages,
+            Watermark::Turns(turns) => self.log.turns(at.window) > turns,
         }
     }
 
@@ -74,8 +74,8 @@ impl Choice<'_> {
     /// The size that the reply would have to have, if it may be so small and that is enough.
     pub(super) fn shrunk_reply(&self, at: Positions) -> Option<u64> {
         let total = self.total(at);
-        let fits = total <= self.fitting.limits.beside(self.fitting.limits.least_reply?);
-        (fits && total > self.limit()).then(|| self.fitting.limits.behind(total))
+        let fits = total <= self.fitting.limits.max_prompt(self.fitting.limits.least_reply?);
+        (fits && total > self.limit()).then(|| self.fitting.limits.max_reply(total))
     }
 
     /// How many tokens clearing should gain: so many that nothing else has to go.
@@ -88,9 +88,9 @@ impl Choice<'_> {
     /// What the prompt goes down to: never under the head and half of what remains beside it.
     fn target_prompt(&self) -> u64 {
         let (limit, fixed) = (self.limit(), self.fitting.parts.fixed());
-        let percent = match self.fitting.marks.to {
-            Mark::Percent(percent) => percent,
-            Mark::Messages(_) | Mark::Turns(_) => TARGET,
+        let percent = match self.fitting.watermarks.low {
+            Watermark::Percent(percent) => percent,
+            Watermark::Messages(_) | Watermark::Turns(_) => TARGET,
         };
         share(limit, percent).max(fixed.midpoint(limit)).min(limit)
     }
@@ -114,7 +114,7 @@ impl Choice<'_> {
     /// The positions that the next calls begin with.
     fn stored(&self) -> Positions {
         let (base, most) = (self.log.base, self.log.most);
-        let (to, target) = (self.fitting.marks.to, self.target());
+        let (to, target) = (self.fitting.watermarks.low, self.target());
         if self.log.continues {
             // Within a turn only the position of rounds moves for good.
             let rounds = Bounds { least: base, most: Positions { window: base.window, ..most } };
@@ -125,7 +125,7 @@ impl Choice<'_> {
         let bounds = Bounds { least: base, most: last };
         let found = self.best(bounds, target, to);
         // The last turn may be larger than what a compaction goes down to, and fit all the same.
-        found.or_else(|| self.best(bounds, self.room(self.limit())?, Mark::Percent(100))).unwrap_or(last)
+        found.or_else(|| self.best(bounds, self.room(self.limit())?, Watermark::Percent(100))).unwrap_or(last)
     }
 
     /// The positions for this call, where those that are stored are not enough for it.
@@ -135,22 +135,22 @@ impl Choice<'_> {
         // Within a turn the next call is as this one: going down further than needed keeps its beginning the same.
         let as_next = within.filter(|_| self.fitting.stores && self.log.continues).map(|room| room.min(self.target()));
         let least_reply = self.fitting.limits.least_reply;
-        let with_least_reply = least_reply.and_then(|reply| self.room(self.fitting.limits.beside(reply)));
-        let start = self.fitting.marks.start;
+        let with_least_reply = least_reply.and_then(|reply| self.room(self.fitting.limits.max_prompt(reply)));
+        let start = self.fitting.watermarks.high;
         let rooms = [as_next, within, with_least_reply].into_iter().flatten();
         let marked = rooms.clone().find_map(|room| self.best(bounds, room, start));
         // What has to stay may be more than the marks say, but not more than there is room for.
-        marked.or_else(|| rooms.into_iter().find_map(|room| self.best(bounds, room, Mark::Percent(100))))
+        marked.or_else(|| rooms.into_iter().find_map(|room| self.best(bounds, room, Watermark::Percent(100))))
     }
 
     /// The best positions for a window of that many tokens and, if the mark says so, of so many messages or turns.
-    fn best(&self, bounds: Bounds, room: u64, mark: Mark) -> Option<Positions> {
+    fn best(&self, bounds: Bounds, room: u64, mark: Watermark) -> Option<Positions> {
         let starts = self.log.starts.iter().copied();
         let fits = |size: Size| size.tokens <= room;
         match mark {
-            Mark::Percent(_) => self.sizes.best(starts, bounds, fits),
-            Mark::Messages(most) => self.sizes.best(starts, bounds, |size| fits(size) && size.messages <= most),
-            Mark::Turns(most) => {
+            Watermark::Percent(_) => self.sizes.best(starts, bounds, fits),
+            Watermark::Messages(most) => self.sizes.best(starts, bounds, |size| fits(size) && size.messages <= most),
+            Watermark::Turns(most) => {
                 let starts = starts.filter(|start| self.log.turns(*start) <= most);
                 self.sizes.best(starts, bounds, fits)
             }

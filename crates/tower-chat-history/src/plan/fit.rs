@@ -16,13 +16,13 @@ use super::{
     sizes::{Positions, Size},
     trimming,
 };
-use crate::budget::{ClearResults, DoesNotFit, Limits, Marks, PromptTokens, Trimmer, Trimming};
+use crate::budget::{ClearResults, DoesNotFit, Limits, PromptTokens, Trimmer, Trimming, Watermarks};
 
 /// The budget of one call.
 #[derive(Clone, Copy)]
 pub(crate) struct Fitting<'a> {
     pub(crate) limits: Limits,
-    pub(crate) marks: Marks,
+    pub(crate) watermarks: Watermarks,
     pub(crate) clear: Option<&'a ClearResults>,
     pub(crate) trimmer: Option<&'a dyn Trimmer>,
     /// Whether a compaction is stored: otherwise there is no next call, and nothing is left out for its sake.

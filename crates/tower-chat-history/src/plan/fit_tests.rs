@@ -9,7 +9,8 @@ use super::{Fitting, Given, Plan, Refused, plan};
 use crate::{
     OnOpenTurn, RequestInfo,
     budget::{
-        ClearResults, ContextBudget, Importance, KeepFirst, Limits, Mark, Marks, PromptTokens, TrimTurn, Trimmer,
+        ClearResults, ContextBudget, Importance, KeepFirst, Limits, PromptTokens, TrimTurn, Trimmer, Watermark,
+        Watermarks,
     },
     tokens::{ByteEstimate, TokenCounter},
     view::tests::{any_message, breaks_the_rules, calls},
@@ -72,13 +73,13 @@ fn any_log() -> impl Strategy<Value = (Vec<Message>, Vec<Message>)> {
     })
 }
 
-fn any_marks() -> impl Strategy<Value = Marks> {
+fn any_marks() -> impl Strategy<Value = Watermarks> {
     prop_oneof![
-        4 => Just(Marks::default()),
-        1 => (1u8..=100, 1u8..=100).prop_map(|(a, b)| Marks::new(Mark::Percent(a.max(b)), Mark::Percent(a.min(b))).unwrap()),
-        1 => (0usize..12).prop_map(Marks::last_messages),
-        1 => (0usize..6).prop_map(Marks::last_turns),
-        1 => (0usize..12).prop_map(Marks::keep_recent),
+        4 => Just(Watermarks::default()),
+        1 => (1u8..=100, 1u8..=100).prop_map(|(a, b)| Watermarks::new(Watermark::Percent(a.max(b)), Watermark::Percent(a.min(b))).unwrap()),
+        1 => (0usize..12).prop_map(Watermarks::last_messages),
+        1 => (0usize..6).prop_map(Watermarks::last_turns),
+        1 => (0usize..12).prop_map(Watermarks::keep_recent),
     ]
 }
 
@@ -92,7 +93,7 @@ pub(super) enum Rule {
 #[derive(Clone, Debug)]
 pub(super) struct Policy {
     limits: Limits,
-    marks: Marks,
+    watermarks: Watermarks,
     clear: Option<ClearResults>,
     rule: Rule,
     head: u64,
@@ -107,11 +108,11 @@ pub(super) fn any_policy() -> impl Strategy<Value = Policy> {
     let cost = prop_oneof![3 => Just(Cost::Bytes), 1 => Just(Cost::Any)];
     let budget = (10u32..800, 0u32..100, prop::option::of(0u32..50), prop_oneof![Just(1.0), 1.0..1.5]);
     (budget, any_marks(), clear, rule, 0u64..100, cost).prop_map(
-        |((context, reserve, least, ratio), marks, clear, rule, head, cost)| {
+        |((context, reserve, least, ratio), watermarks, clear, rule, head, cost)| {
             let budget = ContextBudget::tokens(context);
             let budget = least.into_iter().fold(budget, ContextBudget::shrink_reply_to);
             let limits = budget.limits(&request(reserve), ratio).unwrap();
-            Policy { limits, marks, clear, rule, head, cost }
+            Policy { limits, watermarks, clear, rule, head, cost }
         },
     )
 }
@@ -165,8 +166,8 @@ impl Policy {
         };
         let cost = |message: &Message| self.cost.of(message);
         let parts = PromptTokens { head: self.head, input: self.cost.total(input), ..PromptTokens::default() };
-        let (limits, marks, clear) = (self.limits, self.marks, self.clear.as_ref());
-        let fitting = Some(Fitting { limits, marks, clear, trimmer, stores, parts, cost: &cost });
+        let (limits, watermarks, clear) = (self.limits, self.watermarks, self.clear.as_ref());
+        let fitting = Some(Fitting { limits, watermarks, clear, trimmer, stores, parts, cost: &cost });
         plan(&Given {
             loaded: Some(window),
             resent: &[],
@@ -202,7 +203,7 @@ proptest! {
         prop_assert_eq!(plan.fit.tokens, policy.cost.total(&plan.fit.window));
         let size = policy.head + plan.fit.tokens + policy.cost.total(&input);
         let reply = plan.fit.reply.unwrap_or(policy.limits.reserve);
-        prop_assert!(size <= policy.limits.beside(reply), "{} of {}", size, policy.limits.beside(reply));
+        prop_assert!(size <= policy.limits.max_prompt(reply), "{} of {}", size, policy.limits.max_prompt(reply));
         prop_assert!(reply <= policy.limits.reserve && reply >= policy.limits.least_reply.unwrap_or(policy.limits.reserve));
     }
 
@@ -213,7 +214,7 @@ proptest! {
         let Err(refused) = fitted(&log, None, &input, &policy) else { return Ok(()) };
         let Refused::DoesNotFit(error) = refused else { return Err(TestCaseError::fail("the input is sound")) };
         let least = policy.limits.least_reply.unwrap_or(policy.limits.reserve);
-        prop_assert!(error.parts.total() > policy.limits.beside(least), "{}", error);
+        prop_assert!(error.parts.total() > policy.limits.max_prompt(least), "{}", error);
         if !input[0].is_tool_result() {
             prop_assert_eq!(error.parts.window, 0);
         }
@@ -271,8 +272,8 @@ proptest! {
     fn no_other_pair_of_positions_keeps_more((log, input) in any_log(), context in 10u32..600) {
         let log = Recorded::log(log);
         let limits = ContextBudget::tokens(context).limits(&request(0), 1.0).unwrap();
-        let marks = Marks::new(Mark::Percent(100), Mark::Percent(100)).unwrap();
-        let policy = Policy { limits, marks, clear: None, rule: Rule::Newest, head: 0, cost: Cost::Bytes };
+        let watermarks = Watermarks::new(Watermark::Percent(100), Watermark::Percent(100)).unwrap();
+        let policy = Policy { limits, watermarks, clear: None, rule: Rule::Newest, head: 0, cost: Cost::Bytes };
         let Ok(plan) = fitted_once(&log, None, &input, &policy, false) else { return Ok(()) };
         let room = u64::from(context) - policy.cost.total(&input);
         let (answers, asked) = (plan.continues.is_some(), plan.continues.unwrap_or_default());

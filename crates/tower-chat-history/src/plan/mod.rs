@@ -131,7 +131,7 @@ mod tests {
     use tower_chat_history_core::{Compaction, CompactionVersion, Exchange, ExchangeId, Incarnation, Revision};
 
     use super::*;
-    use crate::budget::{Limits, Marks, PromptTokens};
+    use crate::budget::{Limits, PromptTokens, Watermarks};
     use crate::view::tests::{any_message, breaks_the_rules, calls};
 
     fn window(exchanges: Vec<Vec<Message>>, truncated: bool) -> Window {
@@ -181,8 +181,8 @@ mod tests {
         log.compaction = Some(Compaction::new(CompactionVersion::NONE, cut));
         let (input, cost) = ([Message::tool("x", "r")], |_: &Message| 10);
         let parts = PromptTokens { input: 10, ..PromptTokens::default() };
-        let (limits, marks) = (Limits::NONE, Marks::default());
-        let fitting = Fitting { limits, marks, clear: None, trimmer: None, stores: true, parts, cost: &cost };
+        let (limits, watermarks) = (Limits::NONE, Watermarks::default());
+        let fitting = Fitting { limits, watermarks, clear: None, trimmer: None, stores: true, parts, cost: &cost };
         for fitting in [None, Some(fitting)] {
             let plan = refused(plan(&Given { fitting, ..given(&log, &input) })).unwrap();
             assert_eq!((plan.continues, plan.fit.window.len()), (Some(Seq::FIRST), 2));

@@ -21,7 +21,7 @@ pub struct TurnReport {
     /// The exchange, under the caller's id or a generated one.
     pub exchange: ExchangeId,
     /// What there was to load.
-    pub history: History,
+    pub history: HistoryStatus,
     /// Messages that were loaded.
     pub messages_loaded: usize,
     /// Messages of window and input, as planned: without the caller's own head, with what an adapter then left out.
@@ -43,7 +43,7 @@ pub struct TurnReport {
     /// What was counted, if there is a [budget](crate::budget).
     pub tokens: Option<TurnTokens>,
     /// Where the context window came from that the prompt had to fit, if it had to fit one.
-    pub window: WindowSource,
+    pub context_window: WindowSource,
     /// The summary that the turn waited for, if it did.
     pub summary: Option<SummaryReport>,
     /// What happened to the conversation's compaction since this engine last saw it: summaries in the background, and
@@ -92,7 +92,7 @@ impl TurnReport {
     #[must_use]
     pub fn fallback(&self) -> Option<Fallback> {
         let trimming = self.tokens.map(|tokens| tokens.trimming).unwrap_or_default();
-        if self.history == History::Unavailable {
+        if self.history == HistoryStatus::Unavailable {
             Some(Fallback::WithoutHistory)
         } else if self.summary.as_ref().is_some_and(|summary| !summary.is_summarized()) {
             Some(Fallback::WithoutNewSummary)
@@ -116,7 +116,7 @@ impl TurnReport {
 /// What there was to load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum History {
+pub enum HistoryStatus {
     /// Nothing: this is the conversation's first turn.
     Absent,
     /// The conversation's window.
@@ -125,7 +125,7 @@ pub enum History {
     Unavailable,
 }
 
-impl History {
+impl HistoryStatus {
     /// A short constant name of it, for metrics and spans.
     #[must_use]
     pub const fn kind(self) -> &'static str {

@@ -23,7 +23,7 @@ pub struct TurnTokens {
     pub trimming: Trimming,
     /// How many of the prompt's tokens the prompt began with that this process sent before in the conversation: what a provider's
     /// cache of prefixes can serve. None for the first one, and where nobody listens: no subscriber, hook, handle or meter.
-    pub warm: Option<u64>,
+    pub cached_prefix: Option<u64>,
     /// Whether a compaction was decided on, which the next calls will begin with. It is stored with the exchange. One
     /// that was stored with a [summary](super::TurnReport::summary) before is not told here. One that was stored after
     /// the reply is told by the [next report](super::TurnReport::since_last).
@@ -45,12 +45,12 @@ impl TurnTokens {
         self.prompt.total().saturating_add(self.evicted_tokens)
     }
 
-    /// What share of the prompt's tokens the prompt before began with too, from 0 to 1. See [`warm`](Self::warm).
+    /// What share of the prompt's tokens the prompt before began with too, from 0 to 1. See [`cached_prefix`](Self::cached_prefix).
     #[must_use]
     #[allow(clippy::cast_precision_loss)] // Tokens are few.
-    pub fn warm_share(&self) -> Option<f64> {
+    pub fn cached_prefix_ratio(&self) -> Option<f64> {
         let total = self.prompt.total();
-        self.warm.filter(|_| total > 0).map(|warm| warm as f64 / total as f64)
+        self.cached_prefix.filter(|_| total > 0).map(|cached_prefix| cached_prefix as f64 / total as f64)
     }
 
     /// By what share the count was wrong: 0.1 says that the provider counted 10% more.

@@ -28,7 +28,7 @@ pub struct Summaries {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SummarizeWhen {
-    /// After a reply, when prompt and reply together come near to where a compaction [starts](crate::budget::Marks): nobody
+    /// After a reply, when prompt and reply together come near to where a compaction [starts](crate::budget::Watermarks): nobody
     /// waits for it. Only a call that gets there before a summary is made waits, or has one made.
     AfterReply {
         /// How near: that share of the mark, in percent; or so near that another turn of the same size would get there. More than 100 counts as 100, and 0 as 1.

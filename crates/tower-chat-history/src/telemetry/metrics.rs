@@ -56,7 +56,7 @@ pub(crate) struct Metrics {
     save_conflicts: Counter<u64>,
     saves_pending: UpDownCounter<i64>,
     estimate_error: Histogram<f64>,
-    warm_share: Histogram<f64>,
+    cached_prefix_ratio: Histogram<f64>,
 }
 
 impl Metrics {
@@ -82,7 +82,7 @@ impl Metrics {
             save_conflicts: counter(metrics::SAVE_CONFLICTS, "{conflict}"),
             saves_pending: meter.i64_up_down_counter(metrics::SAVES_PENDING).with_unit("{save}").build(),
             estimate_error: numbers(metrics::ESTIMATE_ERROR, "1", &ERRORS),
-            warm_share: numbers(metrics::WARM_SHARE, "1", &SHARES),
+            cached_prefix_ratio: numbers(metrics::CACHED_PREFIX_RATIO, "1", &SHARES),
         }
     }
 
@@ -112,8 +112,8 @@ impl Metrics {
         if let Some(error) = tokens.estimate_error() {
             self.estimate_error.record(error, &[]);
         }
-        if let Some(share) = tokens.warm_share() {
-            self.warm_share.record(share, &[]);
+        if let Some(share) = tokens.cached_prefix_ratio() {
+            self.cached_prefix_ratio.record(share, &[]);
         }
     }
 

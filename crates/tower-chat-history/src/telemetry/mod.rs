@@ -7,6 +7,7 @@ mod load;
 mod metrics;
 pub mod names;
 mod options;
+mod prefix_cache;
 #[cfg(feature = "otel")]
 mod propagation;
 mod recorder;
@@ -14,7 +15,6 @@ mod save;
 mod summarize;
 mod trim;
 mod turn;
-mod warmth;
 
 use std::{borrow::Cow, error::Error};
 

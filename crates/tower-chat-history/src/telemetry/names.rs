@@ -112,7 +112,7 @@ pub mod attributes {
         /// Messages that the request's types could not carry whole.
         pub const DOWNGRADED: &str = "chat_history.messages.downgraded";
         /// Share of the prompt's tokens that the conversation's prompt before began with too.
-        pub const WARM_SHARE: &str = "chat_history.prompt.warm_share";
+        pub const CACHED_PREFIX_RATIO: &str = "chat_history.prompt.cached_prefix_ratio";
         /// By what share the count was wrong.
         pub const ESTIMATE_ERROR: &str = "chat_history.estimate.error";
 
@@ -230,6 +230,6 @@ pub mod metrics {
         /// By what share the counts were wrong. Histogram.
         pub const ESTIMATE_ERROR: &str = "chat_history.estimate.error";
         /// Shares of prompts that the prompt before began with too. Histogram.
-        pub const WARM_SHARE: &str = "chat_history.prompt.warm_share";
+        pub const CACHED_PREFIX_RATIO: &str = "chat_history.prompt.cached_prefix_ratio";
     }
 }

@@ -42,10 +42,12 @@ impl Telemetry {
         }
     }
 
-    /// No spans at all. Events (warnings and errors) and metrics stay.
+    /// Sets whether turns have spans. With `false`, events (warnings and errors) and metrics stay. The default is
+    /// `true`.
     #[must_use]
-    pub fn without_spans() -> Self {
-        Self { spans: false, ..Self::new() }
+    pub const fn spans(mut self, spans: bool) -> Self {
+        self.spans = spans;
+        self
     }
 
     /// Whether the model's call has a span `chat {model}`, and the calls of a summarizer. The default is that it has; say `false`

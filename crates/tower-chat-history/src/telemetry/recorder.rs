@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc};
 
 use tower_chat_history_core::{ConversationId, Profile};
 
-use super::{Telemetry, metrics::Metrics, warmth::Warmth};
+use super::{Telemetry, metrics::Metrics, prefix_cache::PrefixCache};
 
 /// What an engine exports with: the options, the store's name, and what is remembered between turns. A clone shares it.
 #[derive(Clone)]
@@ -13,7 +13,7 @@ pub(crate) struct Recorder {
     /// The store, by the name that it gives itself.
     pub(super) store: &'static str,
     pub(super) profile: Profile,
-    pub(super) warmth: Arc<Warmth>,
+    pub(super) prefix_cache: Arc<PrefixCache>,
     pub(super) metrics: Metrics,
 }
 
@@ -22,7 +22,7 @@ impl Recorder {
         Self {
             store,
             profile: profile.clone(),
-            warmth: Arc::default(),
+            prefix_cache: Arc::default(),
             metrics: Metrics::new(telemetry),
             telemetry: telemetry.clone(),
         }

@@ -62,7 +62,7 @@ impl Recorder {
             { attributes::VERSION } = Empty,
             { attributes::SUPERSEDED_CALLS } = Empty,
             { attributes::DOWNGRADED } = Empty,
-            { attributes::WARM_SHARE } = Empty,
+            { attributes::CACHED_PREFIX_RATIO } = Empty,
             { attributes::ESTIMATE_ERROR } = Empty,
         )
     }
@@ -89,11 +89,11 @@ impl Recorder {
             { attributes::HISTORY } = report.history.kind(),
             { attributes::STREAMED } = report.streamed,
             { attributes::FALLBACK } = report.fallback().map(|fallback| fallback.kind()),
-            { attributes::WINDOW } = report.window.kind(),
+            { attributes::WINDOW } = report.context_window.kind(),
             { attributes::VERSION } = report.revision().map(|revision| int(revision.version())),
             { attributes::SUPERSEDED_CALLS } = some(report.superseded_calls),
             { attributes::DOWNGRADED } = some(report.downgraded),
-            { attributes::WARM_SHARE } = tokens.and_then(|tokens| tokens.warm_share()),
+            { attributes::CACHED_PREFIX_RATIO } = tokens.and_then(|tokens| tokens.cached_prefix_ratio()),
             { attributes::ESTIMATE_ERROR } = tokens.and_then(|tokens| tokens.estimate_error()),
         );
         if let Outcome::Failed(error) = &report.outcome {

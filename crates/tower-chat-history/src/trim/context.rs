@@ -4,7 +4,7 @@ use tower_chat_history_core::{LoadLimit, Message, Recorded};
 
 use crate::{
     InputError, InputMode, OnOpenTurn,
-    budget::{DoesNotFit, Limits, Mark, Marks, PromptTokens},
+    budget::{DoesNotFit, Limits, PromptTokens, Watermark, Watermarks},
     plan::{Fitting, Given, Refused, plan},
     tokens::{TokenCounter, tokens_of},
 };
@@ -42,7 +42,7 @@ where
     let (history, input) = rest.split_at(InputMode::Transcript.input_start(rest));
     let fitting = Fitting {
         limits: Limits { context: max_tokens, prompt: max_tokens, reserve: 0, least_reply: None, ratio: 1.0 },
-        marks: Marks { start: Mark::Percent(100), to: Mark::Percent(100) },
+        watermarks: Watermarks { high: Watermark::Percent(100), low: Watermark::Percent(100) },
         clear: None,
         trimmer: None,
         stores: false,

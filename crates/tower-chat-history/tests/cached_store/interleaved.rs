@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use tokio::task::{LocalSet, yield_now};
 use tower_chat_history::{
-    Append, Appended, CachedStore, Compact, CompactOutcome, ConversationId, Cut, Exchange, ExchangeId, Expect,
-    HistoryStore, Incarnation, Keep, Load, LoadLimit, Loaded, MemoryStore, Message, Page, Profile, Prune, Pruned,
-    Revision, Seq, StoreError, Summary, Traces, Truncate, Truncated, Window,
+    Append, Appended, CachedStore, Compact, CompactOutcome, ConversationId, Cut, Derived, Exchange, ExchangeId, Expect,
+    HistoryStore, Incarnation, Load, LoadLimit, Loaded, MemoryStore, Message, Page, Profile, Prune, PruneTo, Pruned,
+    Revision, Seq, StoreError, Summary, Truncate, Truncated, Window,
 };
 
 const SEEDS: u64 = 300;
@@ -98,8 +98,8 @@ impl Prune for Slow {
         &self,
         id: &ConversationId,
         incarnation: Incarnation,
-        keep: Keep,
-        traces: Traces,
+        keep: PruneTo,
+        traces: Derived,
     ) -> Result<Pruned, StoreError> {
         self.slowly(self.0.prune(id, incarnation, keep, traces)).await
     }
@@ -150,8 +150,8 @@ impl User {
                 drop(self.store.truncate(&self.id, now.revision, from).await);
             }
             (2, Some(now)) => {
-                let traces = [Traces::Leave, Traces::Remove][self.chance.below(2)];
-                let keep = Keep::LastTurns(1 + self.chance.below(4));
+                let traces = [Derived::Keep, Derived::Erase][self.chance.below(2)];
+                let keep = PruneTo::LastTurns(1 + self.chance.below(4));
                 drop(self.store.prune(&self.id, now.revision.incarnation(), keep, traces).await);
             }
             (3..=5, Some(now)) => {

@@ -1,8 +1,8 @@
 //! Calls whose answers come late, or whose callers leave before.
 
 use tower_chat_history::{
-    CachedStore, Compact, CompactionVersion, ConversationId, Cut, HistoryStore, Incarnation, Keep, Load, Loaded,
-    MemoryStore, Profile, Prune, Seq, Summary, Traces, Truncate,
+    CachedStore, Compact, CompactionVersion, ConversationId, Cut, Derived, HistoryStore, Incarnation, Load, Loaded,
+    MemoryStore, Profile, Prune, PruneTo, Seq, Summary, Truncate,
 };
 use tower_chat_history_test::{FaultStore, Op};
 
@@ -64,7 +64,7 @@ async fn what_is_removed_is_forgotten_though_the_caller_left() {
                 match op {
                     Op::Delete => drop(store.delete(&id).await),
                     Op::Truncate => drop(store.truncate(&id, window.revision, Seq::new(1)).await),
-                    _ => drop(store.prune(&id, incarnation, Keep::LastTurns(1), Traces::Remove).await),
+                    _ => drop(store.prune(&id, incarnation, PruneTo::LastTurns(1), Derived::Erase).await),
                 }
             }
         });

@@ -2,9 +2,9 @@
 
 use proptest::prelude::*;
 use tower_chat_history::{
-    Append, CachedStore, Compact, CompactionVersion, ConversationId, Cut, Exchange, ExchangeId, Expect, HistoryStore,
-    HistoryStoreExt as _, Keep, Known, Load, LoadLimit, Loaded, MemoryStore, Message, Profile, Prune, Seq, Summary,
-    Traces, Truncate,
+    Append, CachedStore, Compact, CompactionVersion, ConversationId, Cut, Derived, Exchange, ExchangeId, Expect,
+    HistoryStore, HistoryStoreExt as _, KnownState, Load, LoadLimit, Loaded, MemoryStore, Message, Profile, Prune,
+    PruneTo, Seq, Summary, Truncate,
 };
 
 #[derive(Clone, Debug)]
@@ -12,7 +12,7 @@ enum Step {
     Append { opens: bool, messages: usize, cut: Option<Wish> },
     Compact(Wish),
     Truncate { back: u64 },
-    Prune { turns: usize, traces: Traces },
+    Prune { turns: usize, traces: Derived },
     Delete,
     Load(Asked),
 }
@@ -57,7 +57,7 @@ fn steps() -> impl Strategy<Value = Vec<(usize, Step)>> {
         1 => (0..4_u64).prop_map(|back| Step::Truncate { back }),
         1 => (1..5_usize, any::<bool>()).prop_map(|(turns, remove)| Step::Prune {
             turns,
-            traces: if remove { Traces::Remove } else { Traces::Leave },
+            traces: if remove { Derived::Erase } else { Derived::Keep },
         }),
         1 => Just(Step::Delete),
     ];
@@ -128,7 +128,7 @@ async fn run(steps: Vec<(usize, Step)>) {
             }
             Step::Prune { turns, traces } => {
                 if let Some(window) = window {
-                    store.prune(&id, window.revision.incarnation(), Keep::LastTurns(turns), traces).await.unwrap();
+                    store.prune(&id, window.revision.incarnation(), PruneTo::LastTurns(turns), traces).await.unwrap();
                 }
             }
             Step::Delete => store.delete(&id).await.unwrap(),
@@ -159,7 +159,7 @@ async fn a_caller_that_knows_what_is_past_gets_the_window() {
     let append = || Append::new(Expect::AnyOrCreate, Exchange::new(ExchangeId::generate(), [Message::user("Hi")]));
     store.append(&id, append()).await.unwrap();
     let Loaded::Window(first) = store.load(&id, Load::new()).await.unwrap() else { panic!("it is there") };
-    let known: Known = first.known();
+    let known: KnownState = first.known();
     assert_eq!(store.load(&id, Load::new().known(known.clone())).await.unwrap(), Loaded::Unchanged);
     store.append(&id, append()).await.unwrap();
     let Loaded::Window(second) = store.load(&id, Load::new().known(known.clone())).await.unwrap() else {

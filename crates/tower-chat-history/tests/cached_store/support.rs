@@ -8,7 +8,7 @@ use std::sync::{
 use async_trait::async_trait;
 use tower_chat_history::{
     Append, Appended, Compact, CompactOutcome, ConversationId, Exchange, ExchangeId, Expect, HistoryStore, Incarnation,
-    Known, Load, LoadLimit, Loaded, MemoryStore, Message, Page, Profile, Seq, StoreError,
+    KnownState, Load, LoadLimit, Loaded, MemoryStore, Message, Page, Profile, Seq, StoreError,
 };
 
 /// A store that counts the windows it brings.
@@ -17,7 +17,7 @@ pub(crate) struct Counted {
     pub(crate) inner: MemoryStore,
     windows: Arc<AtomicUsize>,
     /// What it was last told to be known.
-    pub(crate) known: Arc<Mutex<Option<Known>>>,
+    pub(crate) known: Arc<Mutex<Option<KnownState>>>,
 }
 
 impl Counted {

@@ -6,7 +6,7 @@ use futures_util::{StreamExt as _, stream};
 use tokio::time::{Instant, timeout};
 use tower::{Layer as _, Service as _, ServiceBuilder, ServiceExt as _, service_fn};
 use tower_chat_history::{
-    BoxError, ChatHistoryLayer, Engine, HistoryOptions, InConversation, MemoryStore, Message, OnConflict, Queue,
+    BoxError, ChatHistoryLayer, Engine, HistoryOptions, InConversation, MemoryStore, Message, OnConflict, QueueLimits,
 };
 use tower_chat_history_test::{FaultStore, Op};
 
@@ -25,7 +25,8 @@ async fn calls_that_wait_in_one_conversation_s_queue_leave_the_permits_to_others
         Ok::<Pieces, BoxError>(stream::iter([Ok(Piece::Text("a"))]).chain(stream::pending()).boxed())
     });
     let limited = ServiceBuilder::new().concurrency_limit(8).service(model);
-    let options = HistoryOptions::new().on_conflict(OnConflict::Serialize(Queue::new(16, Duration::from_secs(60))));
+    let options =
+        HistoryOptions::new().on_conflict(OnConflict::Serialize(QueueLimits::new(16, Duration::from_secs(60))));
     let chat = ChatHistoryLayer::with_options(MemoryStore::new(), Plain, options).layer(limited);
 
     let open = chat.clone().ready().await.unwrap().call(ask("busy")).await.unwrap();
@@ -48,7 +49,7 @@ async fn a_reader_gets_the_permit_that_a_call_behind_it_does_not_hold() {
         Ok::<Pieces, BoxError>(stream::iter([Ok(Piece::Text("a")), Ok(Piece::Finish)]).boxed())
     });
     let limited = ServiceBuilder::new().concurrency_limit(1).service(model);
-    let options = HistoryOptions::new().on_conflict(OnConflict::Serialize(Queue::default()));
+    let options = HistoryOptions::new().on_conflict(OnConflict::Serialize(QueueLimits::default()));
     let mut chat = ChatHistoryLayer::with_options(MemoryStore::new(), Plain, options).layer(limited.clone());
     let open = chat.ready().await.unwrap().call(ask("c")).await.unwrap();
     let mut behind = chat.clone();
@@ -64,7 +65,7 @@ async fn a_reader_gets_the_permit_that_a_call_behind_it_does_not_hold() {
 
 #[tokio::test(start_paused = true)]
 async fn a_call_that_waits_for_a_save_of_its_conversation_leaves_the_permit_to_others() {
-    for policy in [OnConflict::Rebase, OnConflict::Serialize(Queue::default())] {
+    for policy in [OnConflict::Rebase, OnConflict::Serialize(QueueLimits::default())] {
         let store = FaultStore::new(MemoryStore::new());
         let model = service_fn(|_: Request| async { Ok::<_, BoxError>(Message::assistant("a")) });
         let limited = ServiceBuilder::new().concurrency_limit(1).service(model);

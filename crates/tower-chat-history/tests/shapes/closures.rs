@@ -4,7 +4,7 @@ use futures_util::{StreamExt as _, TryStreamExt as _, stream, stream::BoxStream}
 use tower::{Layer as _, Service as _, ServiceExt as _, service_fn};
 use tower_chat_history::{
     BoxError, ChatHistoryLayer, InConversation, MemoryStore, Message, MessageError, Reply,
-    adapt::{Custom, Flow, FoldReply, Sent},
+    adapt::{Completed, Custom, Flow, FoldReply},
 };
 
 use super::{log, one};
@@ -74,7 +74,7 @@ async fn closures_may_fail_and_count_what_they_leave_out() {
     let store = MemoryStore::new();
     let adapter = Custom::new(|text: &&'static str| Message::from_json(*text))
         .try_fill_counted(
-            |text, window| if window.len() > 2 { Err("too long") } else { Ok(Sent::new(text, window.len())) },
+            |text, window| if window.len() > 2 { Err("too long") } else { Ok(Completed::new(text, window.len())) },
         )
         .reply(|answer: &&'static str| Message::assistant(answer));
     let llm = service_fn(|text: &'static str| async move { Ok::<_, BoxError>(text) });

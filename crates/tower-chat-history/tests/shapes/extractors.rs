@@ -18,7 +18,7 @@ async fn a_closure_finds_the_place_in_the_request() {
         Some(user) => {
             let mut place = Place::new(id(&[user]));
             place.exchange = ExchangeId::new("fixed").ok();
-            place.preamble = 1;
+            place.few_shot_messages = 1;
             Some(CallScope::Conversation(place))
         }
         None => None,

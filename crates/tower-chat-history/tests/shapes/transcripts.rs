@@ -91,7 +91,7 @@ async fn few_shots_in_a_preamble_are_head_and_no_transcript() {
     let mut messages = vec![Message::system("S"), Message::user("shown"), Message::assistant("so")];
     for (text, sent) in [("a", "S|shown|so|a"), ("b", "S|shown|so|a|S|shown|so|a|b")] {
         messages.push(Message::user(text));
-        let reply = chat.ready().await.unwrap().call(ask(&messages).preamble(2)).await.unwrap();
+        let reply = chat.ready().await.unwrap().call(ask(&messages).few_shot_messages(2)).await.unwrap();
         assert_eq!(reply.text(), sent);
         messages.push(reply);
     }

@@ -2,7 +2,7 @@
 
 use tower_chat_history::{
     Engine, HistoryStoreExt as _, MemoryStore, Message, Role,
-    budget::Marks,
+    budget::Watermarks,
     summary::{Summaries, SummarizeWhen, SummaryFormat},
 };
 
@@ -40,7 +40,7 @@ async fn summary_memory() {
 #[tokio::test]
 async fn hybrid_keep_recent() {
     let summaries = Summaries::new(Facts::new()).when(SummarizeWhen::BeforeCall);
-    let options = options(summaries).marks(Marks::keep_recent(4)).summary_format(SummaryFormat::beluga());
+    let options = options(summaries).watermarks(Watermarks::keep_recent(4)).summary_format(SummaryFormat::beluga());
     let engine = Engine::with_options(MemoryStore::new(), options);
     turn(&engine, "fact-nemo").await;
     let mut compacted = 0;
@@ -63,7 +63,7 @@ async fn hybrid_keep_recent() {
 async fn three_tiers_with_a_safety_net() {
     let facts = Facts::new();
     let summaries = Summaries::new(facts.clone()).when(SummarizeWhen::BeforeCall).least_room(100);
-    let options = options(summaries).marks(Marks::keep_recent(4));
+    let options = options(summaries).watermarks(Watermarks::keep_recent(4));
     let engine = Engine::with_options(MemoryStore::new(), options);
     for number in 0..6 {
         turn(&engine, &format!("question {number}")).await;

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use tower_chat_history::{
     ContextBudget, Engine, HistoryError, HistoryOptions, HistoryStore as _, HistoryStoreExt as _, Load, Loaded,
     MemoryStore, Message, Reply, TurnInput,
-    budget::Marks,
+    budget::Watermarks,
     summary::{Summaries, SummarizeWhen, SummaryFormat},
     tokens::{ByteEstimate, TokenCounter},
 };
@@ -38,11 +38,11 @@ fn any_when() -> impl Strategy<Value = SummarizeWhen> {
     ]
 }
 
-fn any_marks() -> impl Strategy<Value = Marks> {
+fn any_marks() -> impl Strategy<Value = Watermarks> {
     prop_oneof![
-        3 => Just(Marks::default()),
-        1 => (1usize..12).prop_map(Marks::keep_recent),
-        1 => (1usize..6).prop_map(Marks::last_turns),
+        3 => Just(Watermarks::default()),
+        1 => (1usize..12).prop_map(Watermarks::keep_recent),
+        1 => (1usize..6).prop_map(Watermarks::last_turns),
     ]
 }
 
@@ -76,7 +76,7 @@ proptest! {
     fn prompts_are_valid_and_fit_and_coverage_goes_forward(
         turns in prop::collection::vec(any_turn(), 1..30),
         when in any_when(),
-        marks in any_marks(),
+        watermarks in any_marks(),
         context in 150u32..1_500,
         takes in 0u64..6,
         faults in prop::collection::vec(prop::sample::select(vec![
@@ -90,7 +90,7 @@ proptest! {
             let summaries = Summaries::new(facts).when(when).max_tokens(60).least_room(20).chunk_tokens(200);
             let options = HistoryOptions::new()
                 .budget(ContextBudget::tokens(context).reply_reserve(0))
-                .marks(marks)
+                .watermarks(watermarks)
                 .summaries(summaries.timeout(Duration::from_secs(10)))
                 .summary_format(SummaryFormat::beluga());
             let engine = Engine::with_options(store.clone(), options);

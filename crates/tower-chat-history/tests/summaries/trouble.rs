@@ -8,10 +8,10 @@ use tower::{
 };
 use tower_chat_history::{
     BoxError, ChatHistoryLayer, Compact, CompactionVersion, ContextBudget, Cut, Engine, HistoryOptions,
-    HistoryStore as _, InConversation, Load, Loaded, MemoryStore, Message, OnConflict, Profile, Queue, Reply,
+    HistoryStore as _, InConversation, Load, Loaded, MemoryStore, Message, OnConflict, Profile, QueueLimits, Reply,
     Retention, Seq, TurnInput,
     adapt::Custom,
-    budget::Marks,
+    budget::Watermarks,
     summary::{Summaries, SummarizeWhen, SummaryFormat, SummaryOutcome},
 };
 use tower_chat_history_test::{Fault as StoreFault, FaultStore, Op};
@@ -27,7 +27,7 @@ async fn serialized_calls_over_a_limit_of_one_do_not_deadlock() {
     });
     let adapter = Custom::messages(|messages: &mut Vec<Message>| messages).reply(|reply: &Message| reply.clone());
     let summaries = Summaries::new(Facts::new().taking(Duration::from_secs(1))).when(SummarizeWhen::BeforeCall);
-    let options = options(summaries).on_conflict(OnConflict::Serialize(Queue::default()));
+    let options = options(summaries).on_conflict(OnConflict::Serialize(QueueLimits::default()));
     let limited = ServiceBuilder::new().layer(GlobalConcurrencyLimitLayer::new(1)).service(model);
     let chat = ChatHistoryLayer::with_options(MemoryStore::new(), adapter, options).layer(limited);
     let calls = (0..16).map(|number| {
@@ -96,17 +96,17 @@ async fn a_store_that_fails_the_summary_does_not_fail_the_turn() {
 /// Marks that count are looked ahead of as well.
 #[tokio::test(start_paused = true)]
 async fn nobody_waits_under_marks_that_count() {
-    for marks in [Marks::last_messages(8), Marks::last_turns(6)] {
+    for watermarks in [Watermarks::last_messages(8), Watermarks::last_turns(6)] {
         let facts = Facts::new().taking(Duration::from_secs(2));
-        let options = HistoryOptions::new().marks(marks).summaries(Summaries::new(facts.clone()));
+        let options = HistoryOptions::new().watermarks(watermarks).summaries(Summaries::new(facts.clone()));
         let engine = Engine::with_options(MemoryStore::new(), options);
         turn(&engine, "fact-nemo").await;
         for number in 0..60 {
             sleep(Duration::from_secs(5)).await;
             let before = Instant::now();
             let (context, report) = turn(&engine, &format!("question {number}")).await;
-            assert!(report.summary.is_none() && before.elapsed().is_zero(), "turn {number}, {marks:?}");
-            assert!(says(&context, "fact-nemo"), "turn {number}, {marks:?}");
+            assert!(report.summary.is_none() && before.elapsed().is_zero(), "turn {number}, {watermarks:?}");
+            assert!(says(&context, "fact-nemo"), "turn {number}, {watermarks:?}");
         }
         assert!(facts.calls() > 5, "{}", facts.calls());
     }
@@ -119,7 +119,7 @@ async fn a_summary_that_fails_half_way_is_kept_so_far() {
     let told = Told::default();
     let summaries = Summaries::new(facts).max_tokens(100).chunk_tokens(400).on_summary(told.hook());
     let budget = ContextBudget::tokens(1_500).reply_reserve(100);
-    let options = HistoryOptions::new().budget(budget).summaries(summaries).marks(Marks::keep_recent(2));
+    let options = HistoryOptions::new().budget(budget).summaries(summaries).watermarks(Watermarks::keep_recent(2));
     let store = MemoryStore::new();
     let engine = Engine::with_options(store.clone(), options);
     let mut part = None;

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tower_chat_history::{
     BoxError, ChatHistory, ChatHistoryLayer, ConversationId, HistoryOptions, HistoryStore, HistoryStoreExt,
     InConversation, Message, Reply, Turn, TurnInput, TurnReport,
-    adapt::{AdaptRequest, Draft, Flow, FoldReply, Opened, Prompt, RecordResponse, Sent},
+    adapt::{AdaptRequest, Completed, Draft, Flow, FoldReply, Opened, Prompt, RecordResponse},
 };
 use tower_test::mock::{Handle, Mock, Spawn};
 
@@ -41,18 +41,18 @@ impl AdaptRequest<InConversation<Request>> for Plain {
 
     async fn open(&self, call: InConversation<Request>) -> Result<Opened<PlainDraft, Request>, BoxError> {
         let (place, messages) = call.into_parts();
-        let Some(place) = place else { return Ok(Opened::Other(messages)) };
+        let Some(place) = place else { return Ok(Opened::PassThrough(messages)) };
         let mut input = TurnInput::new(place.conversation, messages.clone()).options(place.options);
         input.exchange = place.exchange;
-        Ok(Opened::Chat(input, PlainDraft(messages)))
+        Ok(Opened::Turn(input, PlainDraft(messages)))
     }
 }
 
 impl Draft for PlainDraft {
     type Request = Request;
 
-    fn send(self, prompt: Prompt<'_>) -> Result<Sent<Request>, BoxError> {
-        Ok(Sent::new([prompt.window, &self.0].concat(), 0))
+    fn complete(self, prompt: Prompt<'_>) -> Result<Completed<Request>, BoxError> {
+        Ok(Completed::new([prompt.window, &self.0].concat(), 0))
     }
 }
 

@@ -80,7 +80,7 @@ async fn main() -> ExitCode {
 
 async fn run(args: Args) -> Result<(), BoxError> {
     let export = Export::start().map_err(|error| error.to_string())?;
-    println!("Traces of {}", export.about);
+    println!("Derived of {}", export.about);
     println!("In Jaeger, a trace's id finds it (\"Lookup by Trace ID\").");
     if matches!(args.conversation_ids, Ids::Off) {
         println!("Spans do not say whose conversation it is: --conversation-ids hashed, or raw, has them say so.");

@@ -3,7 +3,7 @@
 use std::{path::PathBuf, sync::Arc};
 
 use tower_chat_history::{
-    BoxError, ConversationId, HistoryOptions, OnConflict, Queue, TurnReport,
+    BoxError, ConversationId, HistoryOptions, OnConflict, QueueLimits, TurnReport,
     budget::{ClearResults, ContextBudget},
     summary::{Summaries, SummarizeWhen},
     telemetry::Telemetry,
@@ -72,7 +72,9 @@ impl Stage {
                 println!(
                     "\nIt has outgrown the window of {WINDOW} tokens. See trim: what was too much, what was left out;"
                 );
-                println!("and chat_history.prompt.warm_share on chat_history: what that does to the provider's cache.");
+                println!(
+                    "and chat_history.prompt.cached_prefix_ratio on chat_history: what that does to the provider's cache."
+                );
             }
             shown(request, 200, &told(&report));
             if trimmed {
@@ -134,7 +136,7 @@ impl Stage {
             "\nTwo calls at once. The second one waits for the first (wait), and then for a summary, as otherwise its"
         );
         println!("prompt would not fit: load and trim come twice.");
-        let options = self.options().on_conflict(OnConflict::Serialize(Queue::default()));
+        let options = self.options().on_conflict(OnConflict::Serialize(QueueLimits::default()));
         let options = options.summaries(self.summaries(SummarizeWhen::BeforeCall));
         let (chat, id) = (self.chat(options).await?, conversation("waits")?);
         let mut questions = QUESTIONS.into_iter();

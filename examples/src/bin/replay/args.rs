@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{ArgGroup, CommandFactory as _, Parser, error::ErrorKind};
 use examples::Counter;
-use tower_chat_history::budget::{Mark, Marks};
+use tower_chat_history::budget::{Watermark, Watermarks};
 
 /// Replays recorded conversations under a policy: what would it do to my traffic?
 #[derive(Parser)]
@@ -39,8 +39,8 @@ pub(crate) struct Args {
     pub(crate) shrink_reply_to: Option<u32>,
 
     /// Compacts over START percent of the prompt's limit, down to TO percent [default: 100/75]
-    #[arg(long, value_name = "START/TO", value_parser = marks, group = "policy")]
-    pub(crate) marks: Option<Marks>,
+    #[arg(long, value_name = "START/TO", value_parser = watermarks, group = "policy")]
+    pub(crate) watermarks: Option<Watermarks>,
     /// At most so many messages; a quarter goes at once.
     #[arg(long, value_name = "MESSAGES", group = "policy")]
     pub(crate) last_messages: Option<usize>,
@@ -95,9 +95,9 @@ impl Args {
     }
 }
 
-fn marks(text: &str) -> Result<Marks, String> {
+fn watermarks(text: &str) -> Result<Watermarks, String> {
     let percent =
-        |text: &str| text.parse().map(Mark::Percent).map_err(|_| "two percentages, such as 100/75".to_owned());
+        |text: &str| text.parse().map(Watermark::Percent).map_err(|_| "two percentages, such as 100/75".to_owned());
     let (start, to) = text.split_once('/').unwrap_or((text, ""));
-    Marks::new(percent(start)?, percent(to)?).map_err(|error| error.to_string())
+    Watermarks::new(percent(start)?, percent(to)?).map_err(|error| error.to_string())
 }

@@ -27,7 +27,7 @@ struct Last {
 struct Compared {
     #[serde(flatten)]
     totals: Totals,
-    warm_share: f64,
+    cached_prefix_ratio: f64,
     cached_price: f64,
     /// What the input costs, and the summaries, as a share of what that of the sliding window costs.
     input_cost_of_sliding: f64,
@@ -72,9 +72,9 @@ impl<W: Write> Output<W> {
     /// Ends the output.
     pub(crate) fn totals(&mut self, totals: &Totals, sliding: &Totals, cached_price: f64) -> io::Result<()> {
         let cost = if sliding.requests == 0 { 1.0 } else { totals.cost(cached_price) / sliding.cost(cached_price) };
-        let warm_share = share(totals.warm_tokens, totals.input_tokens);
+        let cached_prefix_ratio = share(totals.warm_tokens, totals.input_tokens);
         if self.json {
-            let totals = Compared { totals: *totals, warm_share, cached_price, input_cost_of_sliding: cost };
+            let totals = Compared { totals: *totals, cached_prefix_ratio, cached_price, input_cost_of_sliding: cost };
             self.line(&Last { totals, sliding: *sliding })?;
             return self.out.flush();
         }
@@ -84,7 +84,7 @@ impl<W: Write> Output<W> {
         writeln!(self.out, "compactions    {compactions} (sliding: {})", sliding.compactions)?;
         writeln!(self.out, "input tokens   {input_tokens} (sliding: {})", sliding.input_tokens)?;
         let slid = share(sliding.warm_tokens, sliding.input_tokens);
-        writeln!(self.out, "warm           {:.1}% (sliding: {:.1}%)", 100.0 * warm_share, 100.0 * slid)?;
+        writeln!(self.out, "warm           {:.1}% (sliding: {:.1}%)", 100.0 * cached_prefix_ratio, 100.0 * slid)?;
         self.summaries(totals)?;
         writeln!(
             self.out,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use examples::Extract;
 use tower_chat_history::{
     ContextBudget, HistoryOptions, Message, Summaries,
-    budget::{ClearResults, Mark, Marks},
+    budget::{ClearResults, Watermark, Watermarks},
     tokens::{CountMessages as _, TokenCounter},
 };
 
@@ -17,7 +17,7 @@ pub(crate) struct Policy {
     window: Window,
     reserve: u32,
     shrink_reply_to: Option<u32>,
-    marks: Marks,
+    watermarks: Watermarks,
     clear_results: Option<ClearResults>,
     /// How large a summary may be.
     pub(crate) summarize: Option<u32>,
@@ -45,7 +45,7 @@ impl Policy {
             window,
             reserve: args.reserve,
             shrink_reply_to: args.shrink_reply_to,
-            marks: marks(args),
+            watermarks: watermarks(args),
             clear_results: args.clear_results.map(|results| ClearResults::new().keep(results)),
             summarize: args.summarize,
             back_to_back: args.back_to_back,
@@ -56,7 +56,7 @@ impl Policy {
 
     /// A window that slides, under the same limit. What leaves it is gone.
     pub(crate) fn sliding(&self) -> Self {
-        Self { marks: sliding(), clear_results: None, summarize: None, ..self.clone() }
+        Self { watermarks: sliding(), clear_results: None, summarize: None, ..self.clone() }
     }
 
     /// The options for a conversation with that head. What summaries cost goes into the ledger.
@@ -72,7 +72,8 @@ impl Policy {
             Some(tokens) => budget.shrink_reply_to(tokens),
             None => budget,
         };
-        let options = HistoryOptions::new().budget(budget).marks(self.marks).token_counter(Arc::clone(&self.counter));
+        let options =
+            HistoryOptions::new().budget(budget).watermarks(self.watermarks).token_counter(Arc::clone(&self.counter));
         let options = match &self.clear_results {
             Some(clear) => options.clear_results(clear.clone()),
             None => options,
@@ -84,18 +85,18 @@ impl Policy {
     }
 }
 
-fn marks(args: &Args) -> Marks {
+fn watermarks(args: &Args) -> Watermarks {
     let chosen = [
-        args.marks,
-        args.last_messages.map(Marks::last_messages),
-        args.last_turns.map(Marks::last_turns),
-        args.keep_recent.map(Marks::keep_recent),
+        args.watermarks,
+        args.last_messages.map(Watermarks::last_messages),
+        args.last_turns.map(Watermarks::last_turns),
+        args.keep_recent.map(Watermarks::keep_recent),
         args.sliding.then(sliding),
     ];
     chosen.into_iter().flatten().next().unwrap_or_default()
 }
 
 /// No further down than it must.
-fn sliding() -> Marks {
-    Marks::new(Mark::Percent(100), Mark::Percent(100)).unwrap_or_default()
+fn sliding() -> Watermarks {
+    Watermarks::new(Watermark::Percent(100), Watermark::Percent(100)).unwrap_or_default()
 }

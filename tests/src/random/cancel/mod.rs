@@ -23,7 +23,7 @@ use tokio::{runtime::Builder, sync::Semaphore, task::JoinSet, time::Instant};
 use tower::{ServiceBuilder, ServiceExt as _, limit::GlobalConcurrencyLimitLayer, service_fn};
 use tower_chat_history::{
     BoxError, ChatHistoryLayer, ContextBudget, ConversationId, Engine, HistoryOptions, HistoryStoreExt as _,
-    InConversation, MemoryStore, OnConflict, OnInterruption, Queue, Spawn, Summaries,
+    InConversation, MemoryStore, OnConflict, OnInterruption, QueueLimits, Spawn, Summaries,
     adapt::Json,
     summary::{SummarizeWhen, Summarized, Summarizer, SummaryRequest},
 };
@@ -132,7 +132,7 @@ impl Case {
         let told: Arc<Mutex<Vec<Told>>> = Arc::default();
         let hook = Arc::clone(&told);
         let conflict = match chance.below(3) {
-            0 if held => OnConflict::Serialize(Queue::new(50, Duration::from_secs(400))),
+            0 if held => OnConflict::Serialize(QueueLimits::new(50, Duration::from_secs(400))),
             1 => OnConflict::Reject,
             _ => OnConflict::Rebase,
         };

@@ -1,6 +1,6 @@
 //! Edits between the turns: importing, truncating, pruning, deleting, forking.
 
-use tower_chat_history::{ConversationId, HistoryStore as _, HistoryStoreExt as _, Keep, Seq, Traces};
+use tower_chat_history::{ConversationId, Derived, HistoryStore as _, HistoryStoreExt as _, PruneTo, Seq};
 
 use super::{
     super::outcome::{Checked, Violation, holds},
@@ -68,10 +68,10 @@ impl Case {
                 log.forget();
             }
             3 => {
-                let traces = if self.chance.once_in(3) { Traces::Remove } else { Traces::Leave };
-                let keep = Keep::LastTurns(1 + self.chance.index(6));
+                let traces = if self.chance.once_in(3) { Derived::Erase } else { Derived::Keep };
+                let keep = PruneTo::LastTurns(1 + self.chance.index(6));
                 self.base.prune().conversation(&id).prune(keep, traces).await.map_err(failed)?;
-                if traces == Traces::Remove {
+                if traces == Derived::Erase {
                     let entries = std::mem::take(&mut log.entries);
                     log.forget();
                     log.entries = entries;

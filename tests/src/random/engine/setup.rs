@@ -3,8 +3,9 @@
 use std::{sync::Arc, time::Duration};
 
 use tower_chat_history::{
-    ContextBudget, Engine, HistoryOptions, LoadLimit, OnConflict, OnOpenTurn, Profile, Queue, Retention, Summaries,
-    budget::{ClearResults, Importance, KeepFirst, Mark, Marks, TrimTurn},
+    ContextBudget, Engine, HistoryOptions, LoadLimit, OnConflict, OnOpenTurn, Profile, QueueLimits, Retention,
+    Summaries,
+    budget::{ClearResults, Importance, KeepFirst, TrimTurn, Watermark, Watermarks},
     summary::{SummarizeWhen, SummaryReport},
     tokens::TokenCounter,
 };
@@ -26,7 +27,7 @@ pub(super) struct Setup {
     /// A counter that panics: counts are then missing, and prompts may be larger.
     pub(super) counter_panics: bool,
     load: LoadLimit,
-    marks: Marks,
+    watermarks: Watermarks,
     clear: Option<ClearResults>,
     trimmer: u64,
     when: SummarizeWhen,
@@ -40,12 +41,12 @@ impl Setup {
         let window = u32::try_from(chance.between(200, 3_000)).unwrap_or(3_000);
         let percent = |chance: &mut Chance| u8::try_from(chance.between(20, 95)).unwrap_or(50);
         let number = |chance: &mut Chance| chance.index(8) + 2;
-        let marks = match chance.below(6) {
-            0 => Marks::new(Mark::Percent(90), Mark::Percent(40)).unwrap(),
-            1 => Marks::last_messages(number(chance)),
-            2 => Marks::last_turns(number(chance)),
-            3 => Marks::keep_recent(number(chance)),
-            _ => Marks::default(),
+        let watermarks = match chance.below(6) {
+            0 => Watermarks::new(Watermark::Percent(90), Watermark::Percent(40)).unwrap(),
+            1 => Watermarks::last_messages(number(chance)),
+            2 => Watermarks::last_turns(number(chance)),
+            3 => Watermarks::keep_recent(number(chance)),
+            _ => Watermarks::default(),
         };
         let load = match chance.below(2) {
             0 => LoadLimit::new(usize::try_from(chance.between(4, 33)).unwrap_or(4), 1 << 20).unwrap(),
@@ -58,7 +59,7 @@ impl Setup {
             on_open_turn: if chance.once_in(8) { OnOpenTurn::Reject } else { OnOpenTurn::Supersede },
             on_conflict: match chance.below(6) {
                 0 => OnConflict::Reject,
-                1 => OnConflict::Serialize(Queue::default()),
+                1 => OnConflict::Serialize(QueueLimits::default()),
                 _ => OnConflict::Rebase,
             },
             retention: match chance.below(10) {
@@ -70,7 +71,7 @@ impl Setup {
             summarizes: chance.once_in(2),
             counter_panics: ingredients.has(Ingredient::CounterPanics) && chance.once_in(12),
             load,
-            marks,
+            watermarks,
             clear: chance.once_in(3).then(|| ClearResults::new().keep(chance.index(4))),
             trimmer,
             when: match chance.below(3) {
@@ -90,7 +91,7 @@ impl Setup {
         let mut options = HistoryOptions::new()
             .profile(self.profile.clone())
             .load_limit(self.load)
-            .marks(self.marks)
+            .watermarks(self.watermarks)
             .on_open_turn(self.on_open_turn)
             .on_conflict(self.on_conflict)
             .budget(self.limit.map_or_else(ContextBudget::unlimited, |limit| {

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use tower_chat_history::{
-    Append, Compact, CompactOutcome, CompactionVersion, Cut, Exchange, ExchangeId, Expect, HistoryStore as _,
-    Incarnation, Keep, Load, LoadLimit, Loaded, Message, Profile, Prune as _, Revision, Seq, StoreError, Summary,
-    Timestamp, Traces, Truncate as _,
+    Append, Compact, CompactOutcome, CompactionVersion, Cut, Derived, Exchange, ExchangeId, Expect, HistoryStore as _,
+    Incarnation, Load, LoadLimit, Loaded, Message, Profile, Prune as _, PruneTo, Revision, Seq, StoreError, Summary,
+    Timestamp, Truncate as _,
 };
 
 use super::{
@@ -304,11 +304,11 @@ impl Case {
         let incarnation = self.incarnation();
         let next = self.life.as_ref().map_or(0, Life::next);
         let keep = match self.chance.below(3) {
-            0 => Keep::From(Seq::new(self.chance.below(next + 2))),
-            1 if !self.ingredients.has(Ingredient::EmptyExchanges) => Keep::LastMessages(self.chance.index(12)),
-            _ => Keep::LastTurns(self.chance.index(5)),
+            0 => PruneTo::From(Seq::new(self.chance.below(next + 2))),
+            1 if !self.ingredients.has(Ingredient::EmptyExchanges) => PruneTo::LastMessages(self.chance.index(12)),
+            _ => PruneTo::LastTurns(self.chance.index(5)),
         };
-        let traces = if self.chance.once_in(3) { Traces::Remove } else { Traces::Leave };
+        let traces = if self.chance.once_in(3) { Derived::Erase } else { Derived::Keep };
         let told = self.store().prune(&self.id, incarnation, keep, traces).await;
         let Some(life) = self.life.as_mut().filter(|life| life.incarnation == incarnation) else {
             return match told {
@@ -322,7 +322,7 @@ impl Case {
         life.prune(from);
         let old = life.incarnation;
         life.forget_traces(traces, told.revision.incarnation());
-        if traces == Traces::Remove && life.first > 0 {
+        if traces == Derived::Erase && life.first > 0 {
             holds(life.incarnation != old, "without traces another life begins", || format!("{keep:?}"))?;
             self.ended.push(old);
         }

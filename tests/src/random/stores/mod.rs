@@ -64,7 +64,7 @@ struct Case {
     /// Incarnations that have ended.
     ended: Vec<Incarnation>,
     /// What a caller knows from earlier windows.
-    known: Vec<tower_chat_history::Known>,
+    known: Vec<tower_chat_history::KnownState>,
     /// How many exchanges were made.
     made: u64,
     figures: Figures,

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use tower_chat_history::{
-    Compact, CompactionVersion, Cut, Exchange, Expect, Incarnation, Keep, Load, LoadLimit, Profile, Revision, Seq,
-    Traces,
+    Compact, CompactionVersion, Cut, Derived, Exchange, Expect, Incarnation, Load, LoadLimit, Profile, PruneTo,
+    Revision, Seq,
 };
 
 /// A conversation.
@@ -121,19 +121,21 @@ impl Life {
     }
 
     /// Where a log begins of which that much is to stay.
-    pub(super) fn pruned(&self, keep: Keep) -> u64 {
+    pub(super) fn pruned(&self, keep: PruneTo) -> u64 {
         let openings = (self.first..self.next()).filter(|seq| self.at(*seq).is_some_and(Exchange::opens_turn));
         let openings: Vec<u64> = openings.collect();
         let Some(newest) = openings.last().copied() else { return self.first };
         let messages =
             |from: u64| (from..self.next()).filter_map(|seq| self.at(seq)).map(|one| one.messages.len()).sum::<usize>();
         match keep {
-            Keep::From(from) => openings.iter().copied().rfind(|seq| *seq <= from.get()).unwrap_or(self.first),
-            Keep::LastTurns(turns) => {
+            PruneTo::From(from) => openings.iter().copied().rfind(|seq| *seq <= from.get()).unwrap_or(self.first),
+            PruneTo::LastTurns(turns) => {
                 let at = openings.len().saturating_sub(turns.max(1));
                 openings.get(at).copied().unwrap_or(newest)
             }
-            Keep::LastMessages(most) => openings.iter().copied().find(|seq| messages(*seq) <= most).unwrap_or(newest),
+            PruneTo::LastMessages(most) => {
+                openings.iter().copied().find(|seq| messages(*seq) <= most).unwrap_or(newest)
+            }
             _ => self.first,
         }
     }
@@ -146,8 +148,8 @@ impl Life {
     }
 
     /// Forgets what tells of what was removed.
-    pub(super) fn forget_traces(&mut self, traces: Traces, incarnation: Incarnation) {
-        if traces == Traces::Remove && self.first > 0 {
+    pub(super) fn forget_traces(&mut self, traces: Derived, incarnation: Incarnation) {
+        if traces == Derived::Erase && self.first > 0 {
             self.incarnation = incarnation;
             self.compactions.retain(|_, (_, cut)| cut.summary.is_none());
             self.compactions.values_mut().for_each(|(version, _)| *version = version.next());

@@ -58,7 +58,7 @@ pub use self::{
     shape::{AllMessages, Apart, CountedFilling, Filling, IntoInput, Parts, Shape, TryFilling},
 };
 use super::{
-    AdaptRequest, Draft, Opened, Prompt, Sent,
+    AdaptRequest, Completed, Draft, Opened, Prompt,
     extract::{CallScope, Envelope, ExtractPlace, FromTask, IdFrom, IntoCallScope},
 };
 use crate::{BoxError, InputMode, Reply, RequestInfo};
@@ -107,11 +107,11 @@ impl<R, I> Custom<R, Parts<I, ()>> {
         self.filled_by(TryFilling(fill))
     }
 
-    /// Fills in the history as [`try_fill`](Self::try_fill) does, by a closure that [counts](Sent::downgraded) the
+    /// Fills in the history as [`try_fill`](Self::try_fill) does, by a closure that [counts](Completed::downgraded) the
     /// messages that are not carried whole.
     pub fn try_fill_counted<F, Q, E>(self, fill: F) -> Custom<R, Parts<I, CountedFilling<F>>>
     where
-        F: Fn(R, &[Message]) -> Result<Sent<Q>, E>,
+        F: Fn(R, &[Message]) -> Result<Completed<Q>, E>,
         E: Into<BoxError>,
     {
         self.filled_by(CountedFilling(fill))
@@ -125,7 +125,7 @@ impl<R, I> Custom<R, Parts<I, ()>> {
 
 impl<R, F> Custom<R, AllMessages<F>> {
     /// An adapter of requests in which one field has all messages: leading system and developer messages, and as many
-    /// behind them as the preamble says, are head, all others input (see [`input_mode`](Custom::input_mode)). The history
+    /// behind them as few_shot_messages says, are head, all others input (see [`input_mode`](Custom::input_mode)). The history
     /// is put between them.
     pub fn messages(field: F) -> Self
     where
@@ -251,15 +251,15 @@ where
     async fn open(&self, call: X::Call) -> Result<Opened<CustomDraft<R, S>, S::Request>, BoxError> {
         let (scope, mut request) = self.extract.extract(call)?;
         let CallScope::Conversation(place) = scope else {
-            return Ok(Opened::Other(self.shape.fill(request, 0..0, &[])?.request));
+            return Ok(Opened::PassThrough(self.shape.fill(request, 0..0, &[])?.request));
         };
-        let apart = self.shape.take_apart(&mut request, place.preamble)?;
+        let apart = self.shape.take_apart(&mut request, place.few_shot_messages)?;
         let resent = apart.resent();
         let mut turn = place.turn(apart.input).transcript(apart.transcript);
         turn.request = self.info.as_ref().map(|info| info(&request)).unwrap_or_default();
         turn.request.head.extend(apart.head);
         turn.request.max_output_is_fixed = true;
-        Ok(Opened::Chat(turn, CustomDraft { request, resent, shape: self.shape.clone() }))
+        Ok(Opened::Turn(turn, CustomDraft { request, resent, shape: self.shape.clone() }))
     }
 }
 
@@ -274,7 +274,7 @@ pub struct CustomDraft<R, S> {
 impl<R, S: Shape<R>> Draft for CustomDraft<R, S> {
     type Request = S::Request;
 
-    fn send(self, prompt: Prompt<'_>) -> Result<Sent<S::Request>, BoxError> {
+    fn complete(self, prompt: Prompt<'_>) -> Result<Completed<S::Request>, BoxError> {
         self.shape.fill(self.request, self.resent, prompt.window)
     }
 }

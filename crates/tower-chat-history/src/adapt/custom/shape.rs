@@ -4,7 +4,7 @@ use std::{fmt, ops::Range};
 
 use tower_chat_history_core::Message;
 
-use crate::{BoxError, InputMode, adapt::Sent};
+use crate::{BoxError, InputMode, adapt::Completed};
 
 /// How a request of type `R` is taken apart and filled, as a [`Custom`](super::Custom) adapter was told.
 #[diagnostic::on_unimplemented(
@@ -15,19 +15,19 @@ pub trait Shape<R> {
     /// What the inner service takes.
     type Request;
 
-    /// What the request says. Of a list of all messages, as many behind the instructions are head as the preamble says.
+    /// What the request says. Of a list of all messages, as many behind the instructions are head as few_shot_messages says.
     ///
     /// # Errors
     ///
     /// When the input cannot be told as messages.
-    fn take_apart(&self, request: &mut R, preamble: usize) -> Result<Apart, BoxError>;
+    fn take_apart(&self, request: &mut R, few_shot_messages: usize) -> Result<Apart, BoxError>;
 
     /// The request with its history, which stands in place of what the request [resends](Apart::resent).
     ///
     /// # Errors
     ///
     /// When the request cannot take it up.
-    fn fill(&self, request: R, resent: Range<usize>, window: &[Message]) -> Result<Sent<Self::Request>, BoxError>;
+    fn fill(&self, request: R, resent: Range<usize>, window: &[Message]) -> Result<Completed<Self::Request>, BoxError>;
 }
 
 /// A request, taken apart.
@@ -87,8 +87,8 @@ where
         Ok(Apart { input: (self.input)(request).into_input()?, ..Apart::default() })
     }
 
-    fn fill(&self, request: R, _: Range<usize>, window: &[Message]) -> Result<Sent<Q>, BoxError> {
-        Ok(Sent::new((self.fill.0)(request, window), 0))
+    fn fill(&self, request: R, _: Range<usize>, window: &[Message]) -> Result<Completed<Q>, BoxError> {
+        Ok(Completed::new((self.fill.0)(request, window), 0))
     }
 }
 
@@ -105,8 +105,8 @@ where
         Ok(Apart { input: (self.input)(request).into_input()?, ..Apart::default() })
     }
 
-    fn fill(&self, request: R, _: Range<usize>, window: &[Message]) -> Result<Sent<Q>, BoxError> {
-        (self.fill.0)(request, window).map(|request| Sent::new(request, 0)).map_err(Into::into)
+    fn fill(&self, request: R, _: Range<usize>, window: &[Message]) -> Result<Completed<Q>, BoxError> {
+        (self.fill.0)(request, window).map(|request| Completed::new(request, 0)).map_err(Into::into)
     }
 }
 
@@ -114,7 +114,7 @@ impl<R, I, T, F, Q, E> Shape<R> for Parts<I, CountedFilling<F>>
 where
     I: Fn(&R) -> T,
     T: IntoInput,
-    F: Fn(R, &[Message]) -> Result<Sent<Q>, E>,
+    F: Fn(R, &[Message]) -> Result<Completed<Q>, E>,
     E: Into<BoxError>,
 {
     type Request = Q;
@@ -123,7 +123,7 @@ where
         Ok(Apart { input: (self.input)(request).into_input()?, ..Apart::default() })
     }
 
-    fn fill(&self, request: R, _: Range<usize>, window: &[Message]) -> Result<Sent<Q>, BoxError> {
+    fn fill(&self, request: R, _: Range<usize>, window: &[Message]) -> Result<Completed<Q>, BoxError> {
         (self.fill.0)(request, window).map_err(Into::into)
     }
 }
@@ -134,21 +134,21 @@ where
 {
     type Request = R;
 
-    fn take_apart(&self, request: &mut R, preamble: usize) -> Result<Apart, BoxError> {
+    fn take_apart(&self, request: &mut R, few_shot_messages: usize) -> Result<Apart, BoxError> {
         let messages = (self.field)(request);
         let instructions = messages.iter().take_while(|message| message.is_instruction()).count();
-        let head = instructions.saturating_add(preamble).min(messages.len());
+        let head = instructions.saturating_add(few_shot_messages).min(messages.len());
         let (head, rest) = messages.split_at(head);
         let (transcript, input) = rest.split_at(self.mode.input_start(rest));
         Ok(Apart { head: head.to_vec(), transcript: transcript.to_vec(), input: input.to_vec() })
     }
 
-    fn fill(&self, mut request: R, resent: Range<usize>, window: &[Message]) -> Result<Sent<R>, BoxError> {
+    fn fill(&self, mut request: R, resent: Range<usize>, window: &[Message]) -> Result<Completed<R>, BoxError> {
         let messages = (self.field)(&mut request);
         // A field that is another one at every look must not make this panic.
         let resent = resent.start.min(messages.len())..resent.end.min(messages.len());
         messages.splice(resent, window.iter().cloned());
-        Ok(Sent::new(request, 0))
+        Ok(Completed::new(request, 0))
     }
 }
 

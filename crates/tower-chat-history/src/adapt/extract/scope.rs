@@ -70,10 +70,10 @@ impl<T: IntoCallScope, E: Into<BoxError>> IntoCallScope for Result<T, E> {
 }
 
 impl Place {
-    /// A place in that conversation: a generated exchange id, no preamble, no options.
+    /// A place in that conversation: a generated exchange id, no few-shot messages, no options.
     #[must_use]
     pub fn new(conversation: ConversationId) -> Self {
-        Self { conversation, exchange: None, preamble: 0, options: CallOptions::default() }
+        Self { conversation, exchange: None, few_shot_messages: 0, options: CallOptions::default() }
     }
 
     /// What the engine needs of a call at this place with this input, for adapters.

@@ -9,7 +9,7 @@ use serde_json::Value;
 use tower_chat_history_core::{Message, MessageError, nested};
 
 use super::{
-    AdaptRequest, Draft, Opened, Prompt, RecordResponse, Sent,
+    AdaptRequest, Completed, Draft, Opened, Prompt, RecordResponse,
     completion::{self, ChunkFold},
     extract::{CallScope, Envelope, ExtractPlace, FromTask, IdFrom, IntoCallScope},
 };
@@ -44,7 +44,7 @@ use crate::{BoxError, InputMode, RequestInfo, StreamStalled, Turn};
 /// # Requests
 ///
 /// The call is an [`InConversation<Value>`](crate::InConversation), unless another [extractor](super::extract) is
-/// chosen. Leading system and developer messages, and as many behind them as the preamble says, are the caller's head:
+/// chosen. Leading system and developer messages, and as many behind them as few_shot_messages says, are the caller's head:
 /// sent first and never stored. All others are the input. The window is put between them. Messages of other APIs
 /// (Anthropic's blocks, items of the Responses API) are refused: see
 /// [`InputError::Foreign`](crate::InputError::Foreign).
@@ -146,14 +146,14 @@ where
 
     async fn open(&self, call: X::Call) -> Result<Opened<JsonDraft, Value>, BoxError> {
         let (scope, request) = self.extract.extract(call)?;
-        let CallScope::Conversation(place) = scope else { return Ok(Opened::Other(request)) };
+        let CallScope::Conversation(place) = scope else { return Ok(Opened::PassThrough(request)) };
         if nested::is_too_deep(&request) {
             nested::dismantle(request);
             return Err(JsonRequestError::TooDeep.into());
         }
         let messages = messages(&request)?;
         let instructions = messages.iter().take_while(|message| is_instruction(message)).count();
-        let head = instructions.saturating_add(place.preamble).min(messages.len());
+        let head = instructions.saturating_add(place.few_shot_messages).min(messages.len());
         let stored = messages.iter().enumerate().map(|(position, message)| {
             Message::from_serialize(message).map_err(|source| JsonRequestError::Message { position, source })
         });
@@ -165,7 +165,7 @@ where
         turn.choices = choices.map_or(1, |choices| usize::try_from(choices).unwrap_or(usize::MAX));
         turn.request = info(&request, stored);
         turn.request.provider = self.provider;
-        Ok(Opened::Chat(turn, JsonDraft { request, head, resent }))
+        Ok(Opened::Turn(turn, JsonDraft { request, head, resent }))
     }
 }
 
@@ -215,7 +215,7 @@ pub struct JsonDraft {
 impl Draft for JsonDraft {
     type Request = Value;
 
-    fn send(mut self, prompt: Prompt<'_>) -> Result<Sent<Value>, BoxError> {
+    fn complete(mut self, prompt: Prompt<'_>) -> Result<Completed<Value>, BoxError> {
         let mut downgraded = 0;
         let window = prompt.window.iter().map(|message| {
             let verbatim = serde_json::from_str(message.json());
@@ -234,7 +234,7 @@ impl Draft for JsonDraft {
                 self.request[limit] = tokens.into();
             }
         }
-        Ok(Sent::new(self.request, downgraded))
+        Ok(Completed::new(self.request, downgraded))
     }
 }
 
@@ -288,7 +288,7 @@ mod tests {
 
     async fn opened(adapter: &Json, request: Value) -> RequestInfo {
         let call = InConversation::new(ConversationId::new(["tests"]).unwrap(), request);
-        let Opened::Chat(turn, _) = adapter.open(call).await.unwrap() else { panic!("no chat") };
+        let Opened::Turn(turn, _) = adapter.open(call).await.unwrap() else { panic!("no chat") };
         turn.request
     }
 
@@ -306,7 +306,7 @@ mod tests {
     #[tokio::test]
     async fn another_extractor_keeps_the_provider() {
         let adapter = Json::new().provider("groq").id_from(|_: &Value| ConversationId::new(["tests"]));
-        let Opened::Chat(turn, _) = adapter.open(json!({"messages": []})).await.unwrap() else { panic!("no chat") };
+        let Opened::Turn(turn, _) = adapter.open(json!({"messages": []})).await.unwrap() else { panic!("no chat") };
         assert_eq!(turn.request.provider, Some("groq"));
     }
 }

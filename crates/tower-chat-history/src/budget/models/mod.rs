@@ -54,10 +54,10 @@ impl ModelLimits {
 /// error. State that number by [`tokens`](super::ContextBudget::tokens), [`model`](super::ContextBudget::model) or
 /// [`unknown`](super::ContextBudget::unknown).
 #[derive(Clone, Debug)]
-pub struct ModelTable(BTreeMap<String, Known>);
+pub struct ModelTable(BTreeMap<String, Entry>);
 
 #[derive(Clone, Copy, Debug)]
-struct Known {
+struct Entry {
     limits: ModelLimits,
     /// Whether it was added, and stands for names with any tag behind it too.
     added: bool,
@@ -68,12 +68,12 @@ impl ModelTable {
     #[must_use]
     pub fn new() -> Self {
         let all = table::ALL.into_iter().flatten();
-        Self(all.map(|(name, limits)| (normal(name), Known { limits: *limits, added: false })).collect())
+        Self(all.map(|(name, limits)| (normal(name), Entry { limits: *limits, added: false })).collect())
     }
 
     /// Adds a model, or replaces what the table says of it.
     pub fn insert(&mut self, name: impl Into<String>, limits: ModelLimits) {
-        self.0.insert(normal(&name.into()), Known { limits, added: true });
+        self.0.insert(normal(&name.into()), Entry { limits, added: true });
     }
 
     /// The limits of a model: those of the longest name in the table that its own name begins with.

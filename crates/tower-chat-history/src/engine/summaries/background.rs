@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     Engine, HistoryError, HistoryOptions,
-    budget::{Mark, Marks, PromptTokens},
+    budget::{PromptTokens, Watermark, Watermarks},
     engine::{basis::Basis, count::Counting},
     error_chain::chain,
     plan,
@@ -38,16 +38,16 @@ pub(in crate::engine) struct TurnEnd {
 
 impl TurnEnd {
     /// Whether it came near to where a compaction starts, or another turn like this one would get there.
-    fn is_near(&self, start: Mark, percent: u8) -> bool {
+    fn is_near(&self, start: Watermark, percent: u8) -> bool {
         match start {
-            Mark::Percent(start) => {
-                let limit = self.basis.limits.beside(self.basis.limits.reserve);
+            Watermark::Percent(start) => {
+                let limit = self.basis.limits.max_prompt(self.basis.limits.reserve);
                 let limit = limit.saturating_mul(u64::from(start)) / 100;
                 let near = self.tokens.saturating_mul(100) > limit.saturating_mul(u64::from(percent));
                 near || self.tokens.saturating_add(self.new_tokens) > limit
             }
-            Mark::Messages(messages) => self.messages.saturating_add(self.new_messages) > messages,
-            Mark::Turns(turns) => self.turns.saturating_add(1) > turns,
+            Watermark::Messages(messages) => self.messages.saturating_add(self.new_messages) > messages,
+            Watermark::Turns(turns) => self.turns.saturating_add(1) > turns,
         }
     }
 }
@@ -57,7 +57,7 @@ impl Engine {
     pub(in crate::engine) fn summarize_after(&self, conversation: &ConversationId, end: TurnEnd) {
         let Some(summaries) = self.options().summaries.clone() else { return };
         let SummarizeWhen::AfterReply { percent } = summaries.when else { return };
-        let due = end.has_gap || end.is_near(self.options().marks.start, percent.clamp(1, 100));
+        let due = end.has_gap || end.is_near(self.options().watermarks.high, percent.clamp(1, 100));
         if !due || self.shared.pauses.is_paused(conversation) {
             return;
         }
@@ -110,12 +110,12 @@ fn next_cut(policy: &HistoryOptions, window: &Window, end: &TurnEnd) -> Cut {
     let parts = PromptTokens { window: 0, input: 0, ..end.basis.parts };
     let cost = |message: &Message| end.counting.message(message);
     let mut fitting = Basis { parts, ..end.basis }.fitting(policy, true, &cost);
-    let start = match policy.marks.start {
-        Mark::Percent(_) => Mark::Percent(1),
-        Mark::Messages(_) => Mark::Messages(1),
-        Mark::Turns(_) => Mark::Turns(1),
+    let high = match policy.watermarks.high {
+        Watermark::Percent(_) => Watermark::Percent(1),
+        Watermark::Messages(_) => Watermark::Messages(1),
+        Watermark::Turns(_) => Watermark::Turns(1),
     };
-    fitting.marks = Marks { start, ..policy.marks };
+    fitting.watermarks = Watermarks { high, ..policy.watermarks };
     let stored = || window.compaction.as_ref().map(|compaction| compaction.cut.clone()).unwrap_or_default();
     plan::next_cut(window, policy.load_limit, &fitting).unwrap_or_else(stored)
 }

@@ -18,7 +18,7 @@ pub(super) use self::{background::TurnEnd, job::first_uncovered, pause::Pauses, 
 use super::{
     Engine,
     call::{Call, Planned, Seen},
-    last_seen::Known,
+    last_seen::Sighting,
     timer,
 };
 use crate::{
@@ -106,7 +106,7 @@ impl Engine {
             kept = self.store_summary(conversation, incarnation, none, base, cut.clone()).await;
         }
         if let Ok(true) = kept {
-            self.shared.last_seen.saw(conversation, Known::of(stored.revision, Some(&cut)));
+            self.shared.last_seen.saw(conversation, Sighting::of(stored.revision, Some(&cut)));
         }
         if let Err(error) = kept {
             tracing::warn!(error.type = error.kind(), error = %chain(&error), "a summary could not be stored");

@@ -216,7 +216,7 @@ enum Verdict {
 
 #[cfg(test)]
 mod tests {
-    use tower_chat_history_core::{Cut, Known, Message};
+    use tower_chat_history_core::{Cut, KnownState, Message};
 
     use super::*;
 
@@ -241,7 +241,7 @@ mod tests {
         let refused = log.append(append("b").compact(compact), &FULL).unwrap_err();
         assert!(matches!(refused, StoreError::Full { .. }));
         assert_eq!((log.revision(), log.entries.len(), log.compactions.len()), (first.revision, 1, 0));
-        let known = Known { revision: first.revision, compaction: CompactionVersion::NONE, newest: None };
+        let known = KnownState { revision: first.revision, compaction: CompactionVersion::NONE, newest: None };
         let load = Load::new().known(known.clone()).exchange(ExchangeId::new("b").unwrap());
         assert_eq!(log.load(&load), Loaded::Unchanged);
     }

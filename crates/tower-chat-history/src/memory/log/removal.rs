@@ -1,7 +1,7 @@
 //! Taking exchanges off a log, at its end or its beginning.
 
 use tower_chat_history_core::{
-    Compaction, Expect, Incarnation, Keep, Profile, PruneScan, Pruned, Revision, Scan, Seq, StoreError, Traces,
+    Compaction, Derived, Expect, Incarnation, Profile, PruneScan, PruneTo, Pruned, Revision, Scan, Seq, StoreError,
     Truncated,
 };
 
@@ -42,8 +42,8 @@ impl Log {
     pub(in crate::memory) fn prune(
         &mut self,
         incarnation: Incarnation,
-        keep: Keep,
-        traces: Traces,
+        keep: PruneTo,
+        traces: Derived,
     ) -> Result<(Pruned, Removed), StoreError> {
         if incarnation != self.incarnation {
             return Err(StoreError::Gone);
@@ -60,7 +60,7 @@ impl Log {
         let head = std::mem::replace(&mut self.entries, stays);
         let mut head = self.removed(head);
         self.first += start;
-        if traces == Traces::Remove && self.first > 0 {
+        if traces == Derived::Erase && self.first > 0 {
             self.incarnation = Incarnation::random();
             head.bytes += self.keep_compactions(Compaction::without_traces);
         }
@@ -140,7 +140,7 @@ mod tests {
             log.append(append(id), &FREE).unwrap();
         }
         let incarnation = first.revision.incarnation();
-        let (pruned, head) = log.prune(incarnation, Keep::LastTurns(1), Traces::Leave).unwrap();
+        let (pruned, head) = log.prune(incarnation, PruneTo::LastTurns(1), Derived::Keep).unwrap();
         assert_eq!((pruned.removed, pruned.revision.first(), pruned.revision), (2, Seq::new(2), log.revision()));
         let one = log.entries[0].memory;
         assert_eq!((head.bytes(), log.bytes, log.ids.len()), (2 * one, empty + one, 1));

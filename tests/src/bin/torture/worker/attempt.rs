@@ -7,8 +7,8 @@ use tests::{Asked, answer, request};
 use tower::{Layer as _, ServiceExt as _};
 use tower_chat_history::{
     BoxError, ChatHistoryLayer, HistoryError, HistoryOptions, HistoryStore, InConversation, LoadLimit, Message,
-    OnConflict, Outcome, Profile, Recorded, ReportHandle, SaveError, SaveFailed, StoreError, Summaries, Summarizer,
-    budget::{ContextBudget, Marks},
+    OnConflict, Outcome, Profile, Recorded, ReportHandle, SaveError, StoreError, Summaries, Summarizer, Unsaved,
+    budget::{ContextBudget, Watermarks},
     summary::{Summarized, SummaryRequest},
 };
 use tower_chat_history_openai::OpenAi;
@@ -50,7 +50,8 @@ impl Doors {
         let plain = options.clone().profile(Profile::new(first)?);
         let strict = plain.clone().on_conflict(OnConflict::Reject);
         let summaries = Summaries::new(Briefly).max_tokens(100);
-        let summarized = HistoryOptions::new().budget(ContextBudget::unlimited()).marks(Marks::last_messages(16));
+        let summarized =
+            HistoryOptions::new().budget(ContextBudget::unlimited()).watermarks(Watermarks::last_messages(16));
         let summarized = summarized.profile(Profile::new(second)?).summaries(summaries);
         let layer = |options| ChatHistoryLayer::with_options(Arc::clone(store), OpenAi::new(), options);
         Ok(Self([plain, strict, summarized].map(layer).into()))
@@ -103,7 +104,7 @@ impl Worker {
     }
 
     fn failed(&self, task: Task, may_be_stored: bool, error: &BoxError) -> Result<Attempt, BoxError> {
-        if let Some(error) = error.downcast_ref::<SaveFailed<tests::Response>>() {
+        if let Some(error) = error.downcast_ref::<Unsaved<tests::Response>>() {
             if let SaveError::Store(error) = error.reason() {
                 self.must_pass(task, error)?;
             }

@@ -26,7 +26,7 @@ const PLACE: u64 = 16;
 const CONVERSATIONS: usize = 1 << 12;
 
 /// The last prompt of each conversation that this process decided on, as hashes. The longest unused are forgotten.
-pub(crate) struct Warmth(Cache<ConversationId, Arc<[Part]>, ByParts>);
+pub(crate) struct PrefixCache(Cache<ConversationId, Arc<[Part]>, ByParts>);
 
 /// A prompt up to and with one of its parts.
 #[derive(Clone, Copy)]
@@ -47,13 +47,13 @@ impl Weighter<ConversationId, Arc<[Part]>> for ByParts {
     }
 }
 
-impl Default for Warmth {
+impl Default for PrefixCache {
     fn default() -> Self {
         Self(Cache::with_weighter(CONVERSATIONS, PARTS, ByParts))
     }
 }
 
-impl Warmth {
+impl PrefixCache {
     /// How many tokens this prompt has in common with the beginning of the one before, and remembers it. `None` for the first.
     ///
     /// A prompt is the texts that are sent, each with its tokens, in the order in which a model reads them.
@@ -80,7 +80,7 @@ impl Warmth {
 
 impl Recorder {
     /// How many tokens this prompt has in common with the beginning of the conversation's prompt before, and remembers it.
-    pub(crate) fn warm<'a>(
+    pub(crate) fn cached_prefix<'a>(
         &self,
         conversation: &ConversationId,
         request: &'a RequestInfo,
@@ -92,7 +92,7 @@ impl Recorder {
         let schemas = [(text(&request.tools), sizes.tools), (text(&request.response_format), sizes.response_format)];
         let messages = request.head.iter().chain(messages);
         let messages = messages.map(|message| (message.json(), u64::from(tokens_of(counter, message))));
-        self.warmth.common(conversation, schemas.into_iter().chain(messages))
+        self.prefix_cache.common(conversation, schemas.into_iter().chain(messages))
     }
 }
 
@@ -100,9 +100,9 @@ impl Recorder {
 mod tests {
     use super::*;
 
-    fn common(warmth: &Warmth, conversation: &str, prompt: &[&str]) -> Option<u64> {
+    fn common(prefix_cache: &PrefixCache, conversation: &str, prompt: &[&str]) -> Option<u64> {
         let id = ConversationId::new([conversation]).unwrap();
-        warmth.common(&id, prompt.iter().map(|text| (*text, text.len() as u64)))
+        prefix_cache.common(&id, prompt.iter().map(|text| (*text, text.len() as u64)))
     }
 
     #[test]
@@ -113,12 +113,12 @@ mod tests {
 
     #[test]
     fn what_two_prompts_begin_with_is_common() {
-        let warmth = Warmth::default();
-        assert_eq!(common(&warmth, "a", &["head", "u1"]), None);
-        assert_eq!(common(&warmth, "b", &["head", "other"]), None, "another conversation");
-        assert_eq!(common(&warmth, "a", &["head", "u1", "a1", "u2"]), Some(6));
-        assert_eq!(common(&warmth, "a", &["head", "u2", "a2", "u3"]), Some(4), "the window moved");
-        assert_eq!(common(&warmth, "a", &["other", "u2"]), Some(0));
-        assert_eq!(common(&warmth, "a", &["ot", "her", "u2"]), Some(0), "parts are not run together");
+        let prefix_cache = PrefixCache::default();
+        assert_eq!(common(&prefix_cache, "a", &["head", "u1"]), None);
+        assert_eq!(common(&prefix_cache, "b", &["head", "other"]), None, "another conversation");
+        assert_eq!(common(&prefix_cache, "a", &["head", "u1", "a1", "u2"]), Some(6));
+        assert_eq!(common(&prefix_cache, "a", &["head", "u2", "a2", "u3"]), Some(4), "the window moved");
+        assert_eq!(common(&prefix_cache, "a", &["other", "u2"]), Some(0));
+        assert_eq!(common(&prefix_cache, "a", &["ot", "her", "u2"]), Some(0), "parts are not run together");
     }
 }
