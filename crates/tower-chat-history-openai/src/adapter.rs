@@ -1,19 +1,16 @@
 //! The adapter for async-openai's own types.
 
-use std::{borrow::Cow, error::Error, fmt};
+use std::{borrow::Cow, error::Error, fmt, ops::Range};
 
 use async_openai::{
     error::{OpenAIError, StreamError},
-    types::chat::{
-        ChatCompletionRequestMessage, ChatCompletionResponseStream, CreateChatCompletionRequest,
-        CreateChatCompletionResponse,
-    },
+    types::chat::{ChatCompletionResponseStream, CreateChatCompletionRequest, CreateChatCompletionResponse},
 };
 use tower_chat_history::{
-    BoxError, InputMode, Message, RequestInfo, StreamStalled, Turn,
+    BoxError, InputMode, Message, RequestInfo, StreamStalled, Turn, TurnInput,
     adapt::{
-        AdaptRequest, Completed, Draft, Opened, Prompt, RecordResponse,
-        extract::{CallScope, Envelope, ExtractPlace, FromTask, IdFrom, IntoCallScope},
+        AdaptRequest, Completed, Draft, Opened, Prompt, RecordResponse, RequestMessages,
+        extract::{CallScope, Envelope, ExtractScope, FromTask, IdFrom, IntoCallScope},
     },
 };
 
@@ -115,26 +112,22 @@ impl<X> OpenAi<X> {
 
 impl<X> AdaptRequest<X::Call> for OpenAi<X>
 where
-    X: ExtractPlace<CreateChatCompletionRequest, Call: Send> + Sync,
+    X: ExtractScope<CreateChatCompletionRequest, Call: Send> + Sync,
 {
     type Request = CreateChatCompletionRequest;
     type Draft = TypedDraft;
 
     async fn open(&self, call: X::Call) -> Result<Opened<TypedDraft, CreateChatCompletionRequest>, BoxError> {
         let (scope, request) = self.extract.extract(call)?;
-        let CallScope::Conversation(place) = scope else { return Ok(Opened::PassThrough(request)) };
+        let CallScope::Conversation(id, options) = scope else { return Ok(Opened::PassThrough(request)) };
         let request = deep::checked(request)?;
-        let instructions = request.messages.iter().take_while(|message| is_instruction(message)).count();
-        let head = instructions.saturating_add(place.few_shot_messages).min(request.messages.len());
         let messages: Result<Vec<Message>, _> = request.messages.iter().map(Message::from_serialize).collect();
-        let mut own = messages?;
-        let mut resent = own.split_off(head);
-        let input = resent.split_off(self.mode.input_start(&resent));
-        let draft = TypedDraft { request, head, resent: resent.len() };
-        let mut turn = place.turn(input).transcript(resent);
+        let split = RequestMessages::split(messages?, options.few_shot_messages, self.mode);
+        let draft = TypedDraft { request, resent: split.transcript_range() };
+        let mut turn = TurnInput::new(id, split.input).transcript(split.transcript).options(options);
         turn.choices = draft.request.n.map_or(1, usize::from);
         turn.counter = counter::for_model(&draft.request.model);
-        turn.request = info(&draft.request, own)?;
+        turn.request = info(&draft.request, split.head)?;
         turn.request.provider = Some(self.provider.unwrap_or(PROVIDER));
         Ok(Opened::Turn(turn, draft))
     }
@@ -172,17 +165,11 @@ const fn limit_reply(request: &mut CreateChatCompletionRequest, tokens: u32) {
     }
 }
 
-const fn is_instruction(message: &ChatCompletionRequestMessage) -> bool {
-    matches!(message, ChatCompletionRequestMessage::System(_) | ChatCompletionRequestMessage::Developer(_))
-}
-
 /// An async-openai request that waits for its history.
 pub struct TypedDraft {
     request: CreateChatCompletionRequest,
-    /// How many of its messages come before the window.
-    head: usize,
-    /// How many behind the head are what the caller resends: the window stands for them.
-    resent: usize,
+    /// Where in its messages the transcript stands: the window replaces it.
+    resent: Range<usize>,
 }
 
 impl Draft for TypedDraft {
@@ -201,9 +188,9 @@ impl Draft for TypedDraft {
         // Neither the head nor the input is converted back and forth: what the caller wrote is what is sent.
         let mut messages = Vec::with_capacity(self.request.messages.len() + prompt.window.len());
         let mut own = std::mem::take(&mut self.request.messages).into_iter();
-        messages.extend(own.by_ref().take(self.head));
+        messages.extend(own.by_ref().take(self.resent.start));
         messages.extend(converted);
-        messages.extend(own.skip(self.resent));
+        messages.extend(own.skip(self.resent.len()));
         self.request.messages = messages;
         if let Some(tokens) = prompt.reply_limit {
             limit_reply(&mut self.request, tokens);

@@ -19,11 +19,11 @@
 //! #     type Request = Vec<Message>;
 //! #     type Draft = Asked;
 //! #     async fn open(&self, call: InConversation<&'static str>) -> Result<Opened<Asked, Vec<Message>>, BoxError> {
-//! #         let (place, text) = call.into_parts();
+//! #         let (scope, text) = call.into_parts();
 //! #         let asked = Message::user(text);
-//! #         Ok(match place {
-//! #             Some(place) => Opened::Turn(TurnInput::new(place.conversation, [asked.clone()]), Asked(asked)),
-//! #             None => Opened::PassThrough(vec![asked]),
+//! #         Ok(match scope {
+//! #             CallScope::Conversation(id, _) => Opened::Turn(TurnInput::new(id, [asked.clone()]), Asked(asked)),
+//! #             CallScope::Stateless => Opened::PassThrough(vec![asked]),
 //! #         })
 //! #     }
 //! # }
@@ -60,10 +60,11 @@
 pub mod adapt;
 pub mod budget;
 mod cached;
+mod call;
+#[doc(hidden)] // It is shown in `adapt`.
+pub mod completion;
 pub mod engine;
 mod error;
-mod error_chain;
-mod idle;
 mod memory;
 pub mod middleware;
 mod open_calls;
@@ -74,7 +75,6 @@ mod report;
 mod request;
 mod routed;
 mod spawn;
-pub mod stream;
 pub mod summary;
 pub mod telemetry;
 pub mod tokens;
@@ -98,25 +98,23 @@ pub use tower_chat_history_core::{
 #[cfg(feature = "testing")]
 pub use tower_chat_history_core::{conformance_tests, testing};
 
+#[doc(inline)]
+pub use self::engine::stream;
 pub use self::{
     adapt::{
-        CallScope, MissingConversation,
+        MissingConversation,
         extract::{in_conversation, stateless},
     },
     budget::ContextBudget,
     cached::CachedStore,
-    engine::{
-        CallOptions, Commit, Engine, InputMode, Reply, RequestInfo, Retention, StoredResults, ToolResults, Turn,
-        TurnInput,
-    },
-    error::{
-        BoxError, DrainError, HistoryError, InputError, SaveError, StoreResultsError, StreamStalled, TranscriptError,
-        Unsaved,
-    },
+    call::{CallOptions, CallScope, InConversation, Reply, TurnInput},
+    engine::{Commit, Engine, Retention, StoredResults, ToolResults, Turn, stream::RecordedStream},
+    error::{BoxError, DrainError, HistoryError, SaveError, StoreResultsError, StreamStalled, Unsaved},
     memory::MemoryStore,
     middleware::{ChatHistory, ChatHistoryLayer},
     open_calls::ConversationExt,
     options::HistoryOptions,
+    plan::{InputError, TranscriptError},
     policy::{
         DetachLimits, OnConflict, OnInterruption, OnLoadFailure, OnOpenTurn, OnSaveFailure, OnTranscriptMismatch,
         QueueLimits,
@@ -124,10 +122,9 @@ pub use self::{
     report::{
         Fallback, HistoryStatus, NotStored, Outcome, ReportHandle, ResponseShape, SinceLast, TurnReport, TurnTokens,
     },
-    request::{InConversation, Place},
+    request::{InputMode, RequestInfo},
     routed::RoutedStore,
     spawn::{Spawn, TokioSpawn},
-    stream::RecordedStream,
     summary::{Summaries, Summarizer},
     telemetry::Telemetry,
     trim::trim_messages,

@@ -5,9 +5,12 @@ use std::{fmt, sync::Arc, time::Duration};
 use tower_chat_history_core::{LoadLimit, Profile};
 
 use crate::{
-    DetachLimits, OnConflict, OnInterruption, OnLoadFailure, OnOpenTurn, OnSaveFailure, OnTranscriptMismatch, Spawn,
-    TokioSpawn, TurnReport,
     budget::{ClearResults, ContextBudget, Trimmer, Watermarks},
+    policy::{
+        DetachLimits, OnConflict, OnInterruption, OnLoadFailure, OnOpenTurn, OnSaveFailure, OnTranscriptMismatch,
+    },
+    report::TurnReport,
+    spawn::{Spawn, TokioSpawn},
     summary::{Summaries, SummaryFormat},
     telemetry::Telemetry,
     tokens::TokenCounter,

@@ -8,10 +8,10 @@ use http::{HeaderName, HeaderValue, Request, Response};
 use tower::{Layer as _, Service as _, ServiceExt as _, service_fn, util::BoxCloneService};
 use tower_chat_history::{
     BoxError, CallOptions, CallScope, ChatHistoryLayer, ConversationId, ConversationIdError, ExchangeId, HistoryError,
-    HistoryStore, HistoryStoreExt as _, MemoryStore, Message, MissingConversation, Place,
+    HistoryStore, HistoryStoreExt as _, MemoryStore, Message, MissingConversation,
     adapt::{
         Custom,
-        extract::{ConversationHeaderError, ExtractPlace, FromExtensions, FromHeader},
+        extract::{ConversationHeaderError, ExtractScope, FromExtensions, FromHeader},
     },
 };
 use tower_chat_history_test::{Fault, FaultStore, Op};
@@ -28,7 +28,7 @@ fn id(part: &str) -> ConversationId {
 /// A service that says which headers it got, and what the messages were.
 fn chat<X>(store: impl HistoryStore, extract: X) -> Chat
 where
-    X: ExtractPlace<Ask, Call = Ask> + Clone + Send + Sync + 'static,
+    X: ExtractScope<Ask, Call = Ask> + Clone + Send + Sync + 'static,
 {
     let adapter = Custom::messages(|request: &mut Ask| request.body_mut())
         .reply(|response: &Response<String>| Message::assistant(response.body()))
@@ -86,36 +86,40 @@ async fn an_id_in_the_extensions_names_the_conversation() {
 }
 
 #[tokio::test]
-async fn a_place_in_the_extensions_says_all_that_a_call_can() {
+async fn options_in_the_extensions_say_all_that_a_call_can() {
     let store = MemoryStore::new();
     let mut chat = chat(store.clone(), FromExtensions::new());
-    let mut place = Place::new(id("one"));
-    place.exchange = ExchangeId::new("fixed").ok();
-    place.few_shot_messages = 1;
-    let (options, report) = CallOptions::new().with_report();
-    place.options = options;
+    let options = CallOptions::new().exchange(ExchangeId::new("fixed").unwrap()).few_shot_messages(1);
+    let (options, report) = options.with_report();
 
     let request = Request::new(vec![Message::user("shown"), Message::user("a")]);
-    // The place counts, not the id that stood there before.
-    let request = extended(extended(request, id("two")), place);
-    assert_eq!(said(&mut chat, request.clone()).await, "shown|a");
+    // A scope counts, not the id that stood there before.
+    let scope = CallScope::Conversation(id("one"), options.clone());
+    let repeated = extended(extended(request.clone(), id("two")), scope);
+    assert_eq!(said(&mut chat, repeated.clone()).await, "shown|a");
     assert_eq!(report.await.unwrap().exchange, ExchangeId::new("fixed").unwrap());
     let texts = store.conversation(&id("one")).messages().await.unwrap();
     assert_eq!(texts.iter().map(Message::text).collect::<Vec<_>>(), ["a", "shown|a"]);
     assert!(store.conversation(&id("two")).messages().await.unwrap().is_empty());
 
-    let error = failed(&mut chat, request).await;
+    let error = failed(&mut chat, repeated).await;
     assert!(matches!(error.downcast_ref(), Some(HistoryError::AlreadyRecorded(_))), "a request sent again is one call");
+
+    // Without a scope, they are those of the call in the conversation of the id.
+    let beside = extended(extended(request, id("three")), options);
+    assert_eq!(said(&mut chat, beside.clone()).await, "shown|a");
+    let error = failed(&mut chat, beside).await;
+    assert!(matches!(error.downcast_ref(), Some(HistoryError::AlreadyRecorded(_))), "{error}");
 }
 
 #[tokio::test]
-async fn a_scope_in_the_extensions_counts_before_place_and_id() {
+async fn a_scope_in_the_extensions_counts_before_the_id() {
     let store = MemoryStore::new();
     let mut chat = chat(store.clone(), FromExtensions::new());
-    let request = || extended(extended(ask("a"), id("one")), Place::new(id("two")));
+    let request = || extended(extended(ask("a"), id("one")), CallScope::from(id("two")));
     said(&mut chat, extended(request(), CallScope::Stateless)).await;
-    said(&mut chat, extended(request(), CallScope::Conversation(Place::new(id("three"))))).await;
-    for (part, stored) in [("one", 0), ("two", 0), ("three", 2)] {
+    said(&mut chat, request()).await;
+    for (part, stored) in [("one", 0), ("two", 2)] {
         assert_eq!(store.conversation(&id(part)).messages().await.unwrap().len(), stored, "{part}");
     }
     let mut without_store = self::chat(untouchable(), FromExtensions::new());

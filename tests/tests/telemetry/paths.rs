@@ -255,12 +255,12 @@ impl<'a> Paths<'a> {
         for _ in 0..2 {
             assert!(self.call(&chat, asked(&id, &question(1))).await);
         }
-        let (place, mut request) = asked(&id, &question(300)).into_parts();
+        let (_, mut request) = asked(&id, &question(300)).into_parts();
         (request.temperature, request.top_p, request.n) = (Some(0.7), Some(1.0), Some(2));
         request.max_completion_tokens = Some(900);
         request.stream_options =
             Some(ChatCompletionStreamOptions { include_usage: Some(true), include_obfuscation: None });
-        assert!(self.call(&chat, InConversation::new(place.unwrap().conversation, request)).await);
+        assert!(self.call(&chat, InConversation::new(id, request)).await);
     }
 }
 

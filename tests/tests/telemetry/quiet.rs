@@ -144,9 +144,9 @@ async fn values(shown: &Shown, storage: &Storage, chat: &Chat, id: &Conversation
     let (options, _report) = CallOptions::new().store_instead(instead()).with_report();
     shown.debug(&options);
     shown.debug(&TurnInput::new(id.clone(), instead()).options(options));
-    let place = InConversation::new(id.clone(), asked(&question())).store_instead(instead()).few_shot_messages(1);
-    shown.debug(&place);
-    shown.debug(&place.into_parts().0.unwrap());
+    let call = InConversation::new(id.clone(), asked(&question())).store_instead(instead()).few_shot_messages(1);
+    shown.debug(&call);
+    shown.debug(&call.into_parts().0);
     let stateless = || InConversation::stateless(asked(&question()));
     shown.debug(&stateless());
     let other = OpenAi::new().open(stateless()).await.unwrap();

@@ -5,15 +5,14 @@ use std::{borrow::Cow, error::Error};
 use async_openai::middleware::HttpRequestFactory;
 use reqwest::{Body, Response};
 use tower_chat_history::{
-    BoxError, InputMode, Turn, TurnInput,
+    BoxError, CallScope, InputMode, Turn, TurnInput,
     adapt::{AdaptRequest, Opened, RecordResponse},
 };
 
 use super::{
     CallError, HttpDraft,
     body::{ChatBody, Read},
-    headers::{self, Asked},
-    request, response,
+    headers, request, response,
 };
 use crate::{counter, error_type::error_type};
 
@@ -76,24 +75,17 @@ impl AdaptRequest<HttpRequestFactory> for OpenAiHttp {
             }
             return Ok(Opened::PassThrough(request::sent(factory, first, None)));
         }
-        let call = match headers::read(first.headers())? {
-            Asked::Stateless => return Ok(Opened::PassThrough(request::sent(factory, first, None))),
-            Asked::In(call) => call,
+        let CallScope::Conversation(id, options) = headers::read(first.headers(), self.few_shot_messages)? else {
+            return Ok(Opened::PassThrough(request::sent(factory, first, None)));
         };
         let bytes = first.body().and_then(Body::as_bytes).ok_or(CallError::StreamedBody)?;
-        let Read { body, transcript, input, choices, info } = ChatBody::read(
-            bytes::Bytes::copy_from_slice(bytes),
-            self.input_mode,
-            call.few_shot_messages.unwrap_or(self.few_shot_messages),
-        )?;
-        let mut turn = TurnInput::new(call.conversation, input).transcript(transcript);
-        turn.exchange = call.exchange;
-        if call.dont_store {
-            turn.options = turn.options.dont_store();
-        }
+        let bytes = bytes::Bytes::copy_from_slice(bytes);
+        let Read { body, messages, choices, info } = ChatBody::read(bytes, self.input_mode, options.few_shot_messages)?;
+        let mut turn = TurnInput::new(id, messages.input).transcript(messages.transcript).options(options);
         turn.choices = choices;
         turn.counter = counter::for_model(info.model.as_deref().unwrap_or_default());
         turn.request = info;
+        turn.request.head = messages.head;
         turn.request.provider = Some(self.provider.unwrap_or_else(|| request::provider(first.url())));
         Ok(Opened::Turn(turn, HttpDraft { factory, first, body }))
     }

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use bytes::Bytes;
 use serde_json::value::RawValue;
-use tower_chat_history::{InputMode, Message, RequestInfo};
+use tower_chat_history::{InputMode, Message, RequestInfo, adapt::RequestMessages};
 
 use super::{CallError, fields::Fields};
 
@@ -26,8 +26,7 @@ pub(super) struct ChatBody {
 /// What a body says, as far as history needs to know.
 pub(super) struct Read {
     pub(super) body: ChatBody,
-    pub(super) transcript: Vec<Message>,
-    pub(super) input: Vec<Message>,
+    pub(super) messages: RequestMessages,
     pub(super) choices: usize,
     pub(super) info: RequestInfo,
 }
@@ -44,7 +43,7 @@ impl ChatBody {
         let messages = elements.iter().enumerate().map(|(position, element)| {
             Message::from_json(element.get()).map_err(|source| CallError::Message { position, source })
         });
-        let mut messages = messages.collect::<Result<Vec<_>, _>>()?;
+        let messages = messages.collect::<Result<Vec<_>, _>>()?;
         let choices = fields.n.and_then(|n| n.get().parse().ok()).unwrap_or(1);
 
         let limit = fields.reply_limit();
@@ -58,20 +57,17 @@ impl ChatBody {
         info.temperature = number(fields.temperature);
         info.top_p = number(fields.top_p);
 
-        let instructions = messages.iter().take_while(|message| message.is_instruction()).count();
-        let head = instructions.saturating_add(few_shot_messages).min(messages.len());
-        let mut transcript = messages.split_off(head);
-        info.head = messages;
-        let input = transcript.split_off(mode.input_start(&transcript));
+        let messages = RequestMessages::split(messages, few_shot_messages, mode);
+        let resent = messages.transcript_range();
         let body = Self {
-            head_end: ranges[..head].last().map_or(array.start + 1, |last| last.end),
-            has_head: head > 0,
-            input_start: ranges.get(head + transcript.len()).map_or(array.end - 1, |first| first.start),
-            has_transcript: !transcript.is_empty(),
+            head_end: ranges[..resent.start].last().map_or(array.start + 1, |last| last.end),
+            has_head: resent.start > 0,
+            input_start: ranges.get(resent.end).map_or(array.end - 1, |first| first.start),
+            has_transcript: !resent.is_empty(),
             reply_limit: limit.map(|(json, _)| range(text, json)),
             bytes,
         };
-        Ok(Read { body, transcript, input, choices, info })
+        Ok(Read { body, messages, choices, info })
     }
 
     /// The same bytes, with the window in place of what stands between head and input, and with another limit of the reply, if
@@ -146,7 +142,7 @@ mod tests {
     fn few_shots_are_head_if_they_are_counted_so() {
         let body = r#"{"messages":[{"role":"system","content":"s"},{"role":"user","content":"x"},{"role":"assistant","content":"y"},{"role":"user","content":"u"}]}"#;
         let read = ChatBody::read(Bytes::copy_from_slice(body.as_bytes()), InputMode::Transcript, 2).unwrap();
-        assert_eq!((read.transcript.len(), read.input.len()), (0, 1));
+        assert_eq!((read.messages.transcript.len(), read.messages.input.len()), (0, 1));
         let window = [Message::user("u0"), Message::assistant("a0")];
         let sent = String::from_utf8(read.body.with_window(&window, None).to_vec()).unwrap();
         let expected = body.replace(
@@ -175,12 +171,12 @@ mod tests {
         let (u, a, next) = (Message::user("u0"), Message::assistant("a0"), Message::user("u1"));
         let body = format!(r#"{{"messages":[{},{},{}]}}"#, u.json(), a.json(), next.json());
         let read = read(&body, InputMode::Transcript);
-        assert_eq!((read.transcript, read.input), (vec![u.clone(), a.clone()], vec![next.clone()]));
+        assert_eq!((read.messages.transcript, read.messages.input), (vec![u.clone(), a.clone()], vec![next.clone()]));
         let stored = Message::from_json(r#"{"role":"assistant","content":"a0","reasoning_content":"r"}"#).unwrap();
         let sent = spliced(&body, InputMode::Transcript, &[u.clone(), stored.clone()]);
         assert_eq!(sent, format!(r#"{{"messages":[{},{},{}]}}"#, u.json(), stored.json(), next.json()));
         assert_eq!(spliced(&body, InputMode::Transcript, &[]), format!(r#"{{"messages":[{}]}}"#, next.json()));
-        assert_eq!(self::read(&body, InputMode::New).input.len(), 3);
+        assert_eq!(self::read(&body, InputMode::New).messages.input.len(), 3);
     }
 
     #[test]

@@ -2,8 +2,8 @@
 
 use reqwest::header::HeaderMap;
 use tower_chat_history::{
-    ConversationId, ExchangeId,
-    adapt::extract::{CallScope, ExtractPlace, FromTask},
+    CallOptions, CallScope, ExchangeId,
+    adapt::extract::{ExtractScope as _, FromTask},
 };
 
 use super::CallError;
@@ -31,42 +31,28 @@ pub const FEW_SHOT_MESSAGES: &str = "x-chat-history-few-shot-messages";
 /// All of them.
 const OURS: [&str; 5] = [CONVERSATION_ID, EXCHANGE_ID, STATELESS, DONT_STORE, FEW_SHOT_MESSAGES];
 
-/// What a chat call asks for.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Asked {
-    Stateless,
-    In(Call),
-}
-
-/// A chat call in a conversation.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Call {
-    pub(super) conversation: ConversationId,
-    pub(super) exchange: Option<ExchangeId>,
-    /// `None` for the client's own.
-    pub(super) few_shot_messages: Option<usize>,
-    pub(super) dont_store: bool,
-}
-
 /// Reads what a chat call asks for: by header, or else by the [scope](tower_chat_history::in_conversation) that the running
-/// task is in. There is no default: a call that says nothing is an error.
-pub(super) fn read(headers: &HeaderMap) -> Result<Asked, CallError> {
+/// task is in. There is no default: a call that says nothing is an error. Without a header, `few_shot_messages` counts.
+pub(super) fn read(headers: &HeaderMap, few_shot_messages: usize) -> Result<CallScope, CallError> {
     if flag(headers, STATELESS, CallError::Stateless)? {
-        return Ok(Asked::Stateless);
+        return Ok(CallScope::Stateless);
     }
-    let exchange = one(headers, EXCHANGE_ID)?.map(ExchangeId::new).transpose().map_err(CallError::Exchange)?;
-    let few_shot_messages =
-        one(headers, FEW_SHOT_MESSAGES)?.map(|text| count(text).ok_or(CallError::FewShotMessages)).transpose()?;
-    let dont_store = flag(headers, DONT_STORE, CallError::DontStore)?;
+    let mut options = CallOptions::new();
+    options.exchange = one(headers, EXCHANGE_ID)?.map(ExchangeId::new).transpose().map_err(CallError::Exchange)?;
+    let own = one(headers, FEW_SHOT_MESSAGES)?.map(|text| count(text).ok_or(CallError::FewShotMessages)).transpose()?;
+    options.few_shot_messages = own.unwrap_or(few_shot_messages);
+    if flag(headers, DONT_STORE, CallError::DontStore)? {
+        options = options.dont_store();
+    }
     let conversation = match one(headers, CONVERSATION_ID)? {
         Some(conversation) => conversation.parse().map_err(CallError::Conversation)?,
         None => match FromTask::new().extract(()) {
-            Ok((CallScope::Conversation(place), ())) => place.conversation,
-            Ok((CallScope::Stateless, ())) => return Ok(Asked::Stateless),
+            Ok((CallScope::Conversation(conversation, _), ())) => conversation,
+            Ok((CallScope::Stateless, ())) => return Ok(CallScope::Stateless),
             Err(_) => return Err(CallError::NoConversation),
         },
     };
-    Ok(Asked::In(Call { conversation, exchange, few_shot_messages, dont_store }))
+    Ok(CallScope::Conversation(conversation, options))
 }
 
 /// Whether a call that is no chat call is marked as having no memory. What else its headers say is not looked at.
@@ -108,6 +94,7 @@ pub(super) fn strip(headers: &mut HeaderMap) {
 #[cfg(test)]
 mod tests {
     use reqwest::header::{HeaderName, HeaderValue};
+    use tower_chat_history::ConversationId;
 
     use super::*;
 
@@ -119,20 +106,28 @@ mod tests {
         headers
     }
 
-    fn call(conversation: &ConversationId) -> Call {
-        Call { conversation: conversation.clone(), exchange: None, few_shot_messages: None, dont_store: false }
+    /// The scope that the headers name, where the client has 9 few-shot messages.
+    fn read(headers: &HeaderMap) -> Result<String, CallError> {
+        super::read(headers, 9).map(|scope| format!("{scope:?}"))
     }
+
+    fn call(conversation: &ConversationId, change: impl FnOnce(CallOptions) -> CallOptions) -> String {
+        let options = change(CallOptions::new().few_shot_messages(9));
+        format!("{:?}", CallScope::Conversation(conversation.clone(), options))
+    }
+
+    const STATELESS_CALL: &str = "Stateless";
 
     #[test]
     fn a_call_names_its_conversation_or_says_that_it_has_none() {
         let id: ConversationId = "acme/user%2042".parse().unwrap();
         let named = headers(&[(CONVERSATION_ID, id.as_str()), (EXCHANGE_ID, "m-1")]);
-        let exchange = Some(ExchangeId::new("m-1").unwrap());
-        assert_eq!(read(&named).unwrap(), Asked::In(Call { exchange, ..call(&id) }));
+        let exchange = ExchangeId::new("m-1").unwrap();
+        assert_eq!(read(&named).unwrap(), call(&id, |options| options.exchange(exchange)));
         let unnamed = headers(&[(CONVERSATION_ID, id.as_str()), (STATELESS, "false")]);
-        assert_eq!(read(&unnamed).unwrap(), Asked::In(call(&id)));
+        assert_eq!(read(&unnamed).unwrap(), call(&id, |options| options));
         let stateless = headers(&[(CONVERSATION_ID, id.as_str()), (STATELESS, "true")]);
-        assert_eq!(read(&stateless).unwrap(), Asked::Stateless);
+        assert_eq!(read(&stateless).unwrap(), STATELESS_CALL);
     }
 
     #[test]
@@ -142,24 +137,24 @@ mod tests {
         for (text, few_shot_messages) in [("0", 0), ("2", 2), ("007", 7)] {
             assert_eq!(
                 asked(FEW_SHOT_MESSAGES, text),
-                Asked::In(Call { few_shot_messages: Some(few_shot_messages), ..call(&id) })
+                call(&id, |options| options.few_shot_messages(few_shot_messages))
             );
         }
-        assert_eq!(asked(DONT_STORE, "true"), Asked::In(Call { dont_store: true, ..call(&id) }));
-        assert_eq!(asked(DONT_STORE, "false"), Asked::In(call(&id)));
+        assert_eq!(asked(DONT_STORE, "true"), call(&id, CallOptions::dont_store));
+        assert_eq!(asked(DONT_STORE, "false"), call(&id, |options| options));
     }
 
     #[tokio::test]
     async fn the_running_task_s_scope_counts_where_no_header_does() {
         let [outer, named] = ["outer", "named"].map(|id| ConversationId::new([id]).unwrap());
         let none = HeaderMap::new();
-        let read = |headers: HeaderMap| async move { super::read(&headers) };
+        let read = |headers: HeaderMap| async move { read(&headers) };
         let scoped = tower_chat_history::in_conversation(outer.clone(), read(none.clone())).await;
-        assert_eq!(scoped.unwrap(), Asked::In(call(&outer)));
+        assert_eq!(scoped.unwrap(), call(&outer, |options| options));
         let both = headers(&[(CONVERSATION_ID, named.as_str())]);
         let both = tower_chat_history::in_conversation(outer.clone(), read(both)).await;
-        assert_eq!(both.unwrap(), Asked::In(call(&named)));
-        assert_eq!(tower_chat_history::stateless(read(none)).await.unwrap(), Asked::Stateless);
+        assert_eq!(both.unwrap(), call(&named, |options| options));
+        assert_eq!(tower_chat_history::stateless(read(none)).await.unwrap(), STATELESS_CALL);
     }
 
     #[test]

@@ -10,7 +10,6 @@
 //! [`custom`] makes an adapter for a program's own types from closures. Where a call belongs is found by an extractor, the
 //! same for all adapters of values and structs: see [`extract`].
 
-pub mod completion;
 pub mod custom;
 pub mod extract;
 mod json;
@@ -22,11 +21,21 @@ use tower_chat_history_core::Message;
 
 pub use self::{
     custom::Custom,
-    extract::{CallScope, ExtractPlace, IntoCallScope, MissingConversation},
+    extract::{CallScope, ExtractScope, IntoCallScope, MissingConversation},
     json::{Json, JsonDraft, JsonRequestError},
     recorded::{to_json_body, to_json_response},
 };
-use crate::{BoxError, Reply, Turn, TurnInput, telemetry};
+#[doc(inline)]
+pub use crate::completion;
+use crate::{
+    call::TurnInput,
+    engine::Turn,
+    error::{BoxError, error_type},
+};
+pub use crate::{
+    call::{Flow, FoldReply},
+    request::RequestMessages,
+};
 
 /// Opens requests of type `R`.
 #[diagnostic::on_unimplemented(
@@ -144,7 +153,7 @@ pub trait RecordResponse<Res> {
     /// What a failed call is called in spans (`error.type`): a constant name, or a status code. Whatever it is, it must not be
     /// text that came from the provider: that may repeat the request.
     fn error_type(&self, error: &(dyn Error + 'static)) -> Cow<'static, str> {
-        telemetry::error_type(error)
+        error_type(error)
     }
 
     /// Finds the reply and records it: by [`Turn::record`] for a unary response, by [`Turn::record_stream`] for a stream.
@@ -153,32 +162,4 @@ pub trait RecordResponse<Res> {
     ///
     /// [`Unsaved`](crate::Unsaved), or what the adapter cannot make sense of.
     fn record(&self, response: Res, turn: Turn) -> impl Future<Output = Result<Self::Response, BoxError>> + Send;
-}
-
-/// Folds a stream's items into the reply.
-pub trait FoldReply<T>: Send + 'static {
-    /// Takes the next item. It is passed on to the caller untouched in any case.
-    fn push(&mut self, item: &T) -> Flow;
-
-    /// Whether every choice has said why it ended: from here on the exchange is stored, even if nobody reads on.
-    fn is_complete(&self) -> bool;
-
-    /// Whether the choice that becomes history has said why it ended. It is the one with the least index. A stream that
-    /// ends by itself is then stored too: some providers give fewer choices than were asked for.
-    fn is_whole(&self) -> bool;
-
-    /// The reply so far, with what came after its last choice (usage) if that has come.
-    fn reply(&self) -> Reply;
-
-    /// The text so far, without half tool calls, for a reply that broke off. `None` if there is no text.
-    fn partial(&self) -> Option<Reply>;
-}
-
-/// What happens with an item.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Flow {
-    /// It goes to the caller at once.
-    Pass,
-    /// It is the stream's last (`[DONE]`), on which callers let go: it goes to the caller when the exchange is stored.
-    Hold,
 }

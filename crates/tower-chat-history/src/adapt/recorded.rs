@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::Value;
 use tower_chat_history_core::{Message, Recorded, Role, Usage};
 
-use crate::Reply;
+use crate::call::Reply;
 
 /// Makes the response in the chat-completions format that a recorded exchange was, for a call that was answered before
 /// ([`AlreadyRecorded`](crate::HistoryError::AlreadyRecorded)). `None` if the exchange has no reply: it was imported

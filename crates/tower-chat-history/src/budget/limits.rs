@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::{ContextBudget, ContextWindow, ModelLimits};
-use crate::RequestInfo;
+use crate::request::RequestInfo;
 
 /// How many tokens are reserved for the reply, if neither the request nor the budget says it.
 pub const DEFAULT_REPLY_RESERVE: u32 = 4_096;

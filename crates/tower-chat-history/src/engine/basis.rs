@@ -3,9 +3,10 @@
 use tower_chat_history_core::Message;
 
 use crate::{
-    HistoryOptions, TurnTokens,
     budget::{Limits, PromptTokens},
+    options::HistoryOptions,
     plan::{Fit, Fitting},
+    report::TurnTokens,
 };
 
 /// The limits of a call, and the sizes of what is beside its window.

@@ -9,18 +9,17 @@ use super::{
     basis::Basis,
     call::{Call, Planned, Seen},
     ending::Ending,
-    input::Stored,
     last_seen::Sighting,
     queue::QueuePermit,
-    transcript,
     turn::{Begun, Target},
 };
 use crate::{
-    HistoryError, HistoryStatus, NotStored, OnConflict, OnLoadFailure, OnTranscriptMismatch, Outcome,
     budget::{Limits, TrimReason},
-    error_chain::chain,
-    plan::{Given, Plan, Refused, plan},
-    report::TurnReport,
+    call::Stored,
+    error::{HistoryError, chain::chain},
+    plan::{FitError, Given, Plan, plan, transcript},
+    policy::{OnConflict, OnLoadFailure, OnTranscriptMismatch},
+    report::{HistoryStatus, NotStored, Outcome, TurnReport},
     summary::Summaries,
     telemetry::{self, Decided},
     tokens::TokenCounter as _,
@@ -177,12 +176,12 @@ impl Engine {
         let mut plan_within = |basis: &mut Option<Basis>| {
             let mut planned = plan_with(*basis, summary.as_ref());
             // A summary that is not there yet gives way to what has to be sent.
-            if let (Err(Refused::DoesNotFit(_)), Some(basis)) = (&planned, &mut *basis) {
+            if let (Err(FitError::DoesNotFit(_)), Some(basis)) = (&planned, &mut *basis) {
                 basis.parts.summary = summary_size;
                 planned = plan_with(Some(*basis), summary.as_ref());
             }
             // A summary is worth less than the call.
-            if let (Err(Refused::DoesNotFit(_)), Some(basis), Some(_)) = (&planned, basis, &summary) {
+            if let (Err(FitError::DoesNotFit(_)), Some(basis), Some(_)) = (&planned, basis, &summary) {
                 basis.parts.summary = 0;
                 planned = plan_with(Some(*basis), None);
                 if let Ok(plan) = &mut planned {
@@ -196,7 +195,7 @@ impl Engine {
         let corrected = basis;
         let mut planned = plan_within(&mut basis);
         // A factor is worth less than the call too: a call that is refused could never correct it.
-        if let (Err(Refused::DoesNotFit(_)), Some(corrected)) = (&planned, corrected)
+        if let (Err(FitError::DoesNotFit(_)), Some(corrected)) = (&planned, corrected)
             && corrected.limits.ratio > 1.0
         {
             basis = Some(Basis { limits: corrected.limits.as_counted(), ..corrected });

@@ -10,14 +10,14 @@ use super::{
     CallOptions, Engine, RequestInfo, TurnInput,
     basis::Basis,
     count::Counting,
-    input::Stored,
     summaries::{Made, first_uncovered},
 };
 use crate::{
-    HistoryError, HistoryStatus, TranscriptError, TurnTokens,
     budget::CalibrationKey,
-    plan::{Plan, opens_turn},
-    report::ReportSender,
+    call::Stored,
+    error::HistoryError,
+    plan::{Plan, TranscriptError, opens_turn},
+    report::{HistoryStatus, ReportSender, TurnTokens},
     summary::SummaryReport,
     tokens::{ByteEstimate, TokenCounter as _},
 };
@@ -42,7 +42,7 @@ pub(super) struct Call {
 impl Call {
     pub(super) fn new(engine: &Engine, input: TurnInput, span: Span) -> Result<Self, HistoryError> {
         input.check()?;
-        let TurnInput { conversation, exchange, transcript, input, choices, request, counter, options } = input;
+        let TurnInput { conversation, transcript, input, choices, request, counter, options } = input;
         let policy = engine.options();
         if policy.measures_time() && Handle::try_current().is_err() {
             return Err(HistoryError::NoRuntime);
@@ -51,7 +51,7 @@ impl Call {
         let counting = Counting::new(engine, counter);
         let key = |counter| engine.shared.calibration.key(&conversation, request.model.as_deref(), counter);
         let calibration = counting.name().filter(|_| policy.budget.is_calibrated()).map(|counter| key(counter));
-        let CallOptions { keep, report } = options;
+        let CallOptions { exchange, few_shot_messages: _, keep, report } = options;
         Ok(Self {
             conversation,
             exchange,

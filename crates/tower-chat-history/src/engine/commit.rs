@@ -13,7 +13,11 @@ use futures_util::{
 };
 
 use super::{Engine, Reply, Turn};
-use crate::{Outcome, SaveError, Spawn, TurnReport, Unsaved, spawn::spawn_guarded};
+use crate::{
+    error::{SaveError, Unsaved},
+    report::{Outcome, TurnReport},
+    spawn::{Spawn, spawn_guarded},
+};
 
 /// The save of one exchange. Whoever holds a clone can drive it; it runs once.
 pub(super) type Save = Shared<BoxFuture<'static, Arc<TurnReport>>>;

@@ -189,7 +189,7 @@ mod tests {
     use std::thread::{self, ThreadId};
 
     use super::*;
-    use crate::MemoryStore;
+    use crate::memory::MemoryStore;
 
     /// Looks on which thread it is asked.
     #[derive(Debug)]

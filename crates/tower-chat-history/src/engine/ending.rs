@@ -8,10 +8,7 @@ use std::{
 use tracing::Span;
 
 use super::{Engine, queue::QueuePermit};
-use crate::{
-    NotStored, Outcome,
-    report::{ReportSender, TurnReport},
-};
+use crate::report::{NotStored, Outcome, ReportSender, TurnReport};
 
 /// Tells whoever wants to know what became of a turn, and lets the next one in the queue go on. A turn that is dropped
 /// without an end was abandoned.

@@ -6,7 +6,7 @@ use futures_util::FutureExt as _;
 use tower_chat_history_core::StoreError;
 
 use super::{Engine, timer};
-use crate::SaveError;
+use crate::error::SaveError;
 
 /// Why the store did not do what it was asked for.
 #[derive(Debug, thiserror::Error)]

@@ -11,7 +11,7 @@ use tokio::sync::Notify;
 use tower_chat_history_core::ConversationId;
 
 use super::commit::Save;
-use crate::{DetachLimits, TurnReport, telemetry::Recorder};
+use crate::{policy::DetachLimits, report::TurnReport, telemetry::Recorder};
 
 /// The pending saves of this process by conversation, and the number of detached streams.
 ///

@@ -6,7 +6,7 @@ use tower_chat_history_core::{ConversationId, ExchangeId, Load, Loaded, StoreErr
 use tracing::{Instrument as _, Span};
 
 use super::{Engine, timer};
-use crate::HistoryError;
+use crate::error::HistoryError;
 
 impl Engine {
     /// Asks for the window of the engine's profile within its load limit, or for that exchange if it is recorded.

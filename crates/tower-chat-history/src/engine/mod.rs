@@ -29,20 +29,19 @@ mod commit;
 mod count;
 mod ending;
 mod guard;
+mod idle;
 mod in_flight;
-mod input;
 mod last_seen;
 mod load;
 mod queue;
-mod reply;
-mod request;
 mod results;
 mod retention;
 mod save;
+#[doc(hidden)] // It is shown at the root of the crate.
+pub mod stream;
 mod summaries;
 mod timer;
 mod traced;
-pub(crate) mod transcript;
 mod turn;
 mod unreadable;
 mod wait;
@@ -54,26 +53,26 @@ use tower_chat_history_core::{ConversationId, HistoryStore, Prune};
 
 pub use self::{
     commit::Commit,
-    input::{CallOptions, TurnInput},
-    reply::Reply,
-    request::RequestInfo,
     results::{StoredResults, ToolResults},
     retention::Retention,
-    transcript::InputMode,
     turn::Turn,
 };
-pub(crate) use self::{in_flight::Detached, timer::Timer};
 use self::{
-    in_flight::InFlight,
+    in_flight::{Detached, InFlight},
     last_seen::LastSeen,
     queue::Queues,
     retention::Retainer,
+    stream::RecordedStream,
     summaries::{Pauses, Summarizing},
     unreadable::Unreadable,
 };
 use crate::{
-    DrainError, HistoryOptions, budget::Calibration, spawn::spawn_guarded, stream::RecordedStream, telemetry::Recorder,
+    budget::Calibration, error::DrainError, options::HistoryOptions, spawn::spawn_guarded, telemetry::Recorder,
     tokens::CountCache,
+};
+pub use crate::{
+    call::{CallOptions, Reply, TurnInput},
+    request::{InputMode, RequestInfo},
 };
 
 /// Remembers conversations in a store. A clone shares the store, the options and what is in flight.

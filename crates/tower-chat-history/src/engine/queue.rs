@@ -14,7 +14,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tower_chat_history_core::ConversationId;
 
 use super::{in_flight::InFlight, timer};
-use crate::{HistoryError, QueueLimits};
+use crate::{error::HistoryError, policy::QueueLimits};
 
 /// A queue for each conversation that has a call under way.
 #[derive(Default)]

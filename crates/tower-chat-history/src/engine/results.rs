@@ -8,8 +8,14 @@ use tower_chat_history_core::{
 };
 use tracing::{Instrument as _, Span};
 
-use super::{Engine, input::refuse_foreign, queue::Entered, retention::Added, save::Own};
-use crate::{HistoryError, InputError, OpenCalls, QueueLimits, SaveError, StoreResultsError, plan, telemetry::Saved};
+use super::{Engine, queue::Entered, retention::Added, save::Own};
+use crate::{
+    error::{HistoryError, SaveError, StoreResultsError},
+    plan::{self, InputError, refuse_foreign},
+    policy::QueueLimits,
+    telemetry::Saved,
+    view::OpenCalls,
+};
 
 /// How often results are checked anew because another process changed the conversation between check and append.
 const CHECKS: u32 = 16;

@@ -8,7 +8,7 @@ use tower_chat_history_core::{
 };
 
 use super::Engine;
-use crate::error_chain::chain;
+use crate::error::chain::chain;
 
 /// Conversations whose additions are counted. One that is forgotten is pruned once more than it had to be.
 const COUNTED: usize = 1 << 12;

@@ -18,7 +18,11 @@ use super::{
     summaries::{Made, TurnEnd},
     timer,
 };
-use crate::{Outcome, SaveError, TurnReport, error_chain::chain, telemetry::Saved};
+use crate::{
+    error::{SaveError, chain::chain},
+    report::{Outcome, TurnReport},
+    telemetry::Saved,
+};
 
 /// The pause before the first repetition; each further one is twice as long.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);

@@ -4,7 +4,7 @@ use tracing::Span;
 
 use super::{Turn, turn::Begun};
 use crate::{
-    NotStored,
+    report::NotStored,
     telemetry::{CallOf, fail},
 };
 

@@ -11,15 +11,16 @@ use super::{
     basis::Basis,
     count::Counting,
     ending::Ending,
-    input::Stored,
     summaries::{Made, TurnEnd},
 };
 use crate::{
-    BoxError, NotStored, OnSaveFailure, Outcome, StreamStalled,
-    adapt::{FoldReply, completion::assistant},
     budget::{CalibrationKey, PromptTokens},
-    report::{SinceLast, TurnReport},
-    stream::RecordedStream,
+    call::{FoldReply, Stored},
+    completion::assistant,
+    engine::stream::RecordedStream,
+    error::{BoxError, StreamStalled},
+    policy::OnSaveFailure,
+    report::{NotStored, Outcome, SinceLast, TurnReport},
     telemetry::ModelCall,
     tokens::has_fixed_cost,
 };

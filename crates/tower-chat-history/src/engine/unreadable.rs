@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use crate::ResponseShape;
+use crate::report::ResponseShape;
 
 /// The shapes that an engine has warned of. There are few.
 #[derive(Debug, Default)]

@@ -8,7 +8,8 @@ use super::{
     queue::{Entered, QueuePermit},
 };
 use crate::{
-    HistoryError, OnConflict,
+    error::HistoryError,
+    policy::OnConflict,
     telemetry::{self, WaitFor},
 };
 

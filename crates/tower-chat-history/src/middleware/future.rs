@@ -6,7 +6,7 @@ use std::{
 
 use futures_util::future::BoxFuture;
 
-use crate::BoxError;
+use crate::error::BoxError;
 
 /// The response future of [`ChatHistory`](crate::ChatHistory).
 pub struct ResponseFuture<R>(BoxFuture<'static, Result<R, BoxError>>);

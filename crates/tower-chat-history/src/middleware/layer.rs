@@ -2,7 +2,7 @@ use tower_chat_history_core::HistoryStore;
 use tower_layer::Layer;
 
 use super::ChatHistory;
-use crate::{ContextBudget, Engine, HistoryOptions};
+use crate::{budget::ContextBudget, engine::Engine, options::HistoryOptions};
 
 /// Gives every call its conversation's history, and saves the exchange. See the [module docs](crate::middleware).
 ///

@@ -9,8 +9,9 @@ use tracing::Instrument as _;
 
 use super::ResponseFuture;
 use crate::{
-    BoxError, Engine,
     adapt::{AdaptRequest, Draft, Opened, Prompt, RecordResponse},
+    engine::Engine,
+    error::BoxError,
 };
 
 /// A service that remembers conversations around another one. See the [module docs](crate::middleware).

@@ -5,13 +5,14 @@ use tower_chat_history_core::{
     Compaction, CompactionVersion, Cut, Incarnation, LoadLimit, Message, Recorded, Revision, Seq, Window,
 };
 
-use super::{Fitting, Given, Plan, Refused, plan};
+use super::{FitError, Fitting, Given, Plan, plan};
 use crate::{
-    OnOpenTurn, RequestInfo,
     budget::{
         ClearResults, ContextBudget, Importance, KeepFirst, Limits, PromptTokens, TrimTurn, Trimmer, Watermark,
         Watermarks,
     },
+    policy::OnOpenTurn,
+    request::RequestInfo,
     tokens::{ByteEstimate, TokenCounter},
     view::tests::{any_message, breaks_the_rules, calls},
 };
@@ -130,7 +131,7 @@ fn window(log: &[Recorded], cut: Option<&Cut>) -> Window {
     Window::new(Revision::new(Incarnation::random(), 1), compaction, exchanges, false)
 }
 
-fn fitted(log: &[Recorded], cut: Option<&Cut>, input: &[Message], policy: &Policy) -> Result<Plan, Refused> {
+fn fitted(log: &[Recorded], cut: Option<&Cut>, input: &[Message], policy: &Policy) -> Result<Plan, FitError> {
     fitted_once(log, cut, input, policy, true)
 }
 
@@ -140,7 +141,7 @@ fn fitted_once(
     input: &[Message],
     policy: &Policy,
     stores: bool,
-) -> Result<Plan, Refused> {
+) -> Result<Plan, FitError> {
     policy.plan(&window(log, cut), LoadLimit::default(), input, stores)
 }
 
@@ -156,7 +157,7 @@ impl Policy {
         limit: LoadLimit,
         input: &[Message],
         stores: bool,
-    ) -> Result<Plan, Refused> {
+    ) -> Result<Plan, FitError> {
         let importance = Importance::new(|turn: &TrimTurn<'_>| (turn.tokens % 7) as f64);
         let first = KeepFirst::new(2);
         let trimmer: Option<&dyn Trimmer> = match self.rule {
@@ -212,7 +213,7 @@ proptest! {
     fn only_what_cannot_fit_is_refused((log, input) in any_log(), policy in any_policy()) {
         let log = Recorded::log(log);
         let Err(refused) = fitted(&log, None, &input, &policy) else { return Ok(()) };
-        let Refused::DoesNotFit(error) = refused else { return Err(TestCaseError::fail("the input is sound")) };
+        let FitError::DoesNotFit(error) = refused else { return Err(TestCaseError::fail("the input is sound")) };
         let least = policy.limits.least_reply.unwrap_or(policy.limits.reserve);
         prop_assert!(error.parts.total() > policy.limits.max_prompt(least), "{}", error);
         if !input[0].is_tool_result() {

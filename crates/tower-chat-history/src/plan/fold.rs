@@ -2,7 +2,7 @@
 
 use tower_chat_history_core::{Message, Recorded, Seq};
 
-use crate::View;
+use crate::view::View;
 
 /// A message of the [view](crate::view), and where it belongs.
 #[derive(Clone, Debug)]

@@ -2,7 +2,8 @@
 
 use tower_chat_history_core::Message;
 
-use crate::{InputError, OpenCalls, View};
+use super::InputError;
+use crate::view::{OpenCalls, View};
 
 /// Checks that the input can stand behind a log with that view, and says whether it continues the newest round: it
 /// answers the open calls, or is empty where only the model's reply is missing.
@@ -33,4 +34,12 @@ pub(crate) fn check_input(view: &View, input: &[Message]) -> Result<bool, InputE
 fn unanswered(open: &OpenCalls) -> Result<(), InputError> {
     let call_ids: Vec<String> = open.ids().map(str::to_owned).collect();
     if call_ids.is_empty() { Ok(()) } else { Err(InputError::Unanswered { call_ids }) }
+}
+
+/// Refuses messages of other APIs: their tool calls and results would not be seen, and so neither kept together nor
+/// checked.
+pub(crate) fn refuse_foreign<'a>(messages: impl IntoIterator<Item = (usize, &'a Message)>) -> Result<(), InputError> {
+    let mut shapes = messages.into_iter().map(|(position, message)| (position, message.foreign_shape()));
+    let foreign = shapes.find_map(|(position, shape)| Some((position, shape?)));
+    foreign.map_or(Ok(()), |(position, shape)| Err(InputError::Foreign { position, shape }))
 }

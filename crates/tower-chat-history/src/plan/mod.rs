@@ -2,6 +2,7 @@
 
 mod choice;
 mod clearing;
+mod error;
 mod fit;
 #[cfg(test)]
 mod fit_tests;
@@ -12,16 +13,19 @@ mod log;
 #[cfg(test)]
 mod sequence_tests;
 mod sizes;
+pub(crate) mod transcript;
 mod trimming;
 
 use tower_chat_history_core::{Cut, LoadLimit, Message, Recorded, Seq, Window};
 
+pub use self::error::{FitError, InputError, TranscriptError};
 pub(crate) use self::{
     fit::{Fit, Fitting},
+    input::refuse_foreign,
     log::opens_turn,
 };
 use self::{fold::Folded, input::check_input, load_limit::cut_truncated};
-use crate::{InputError, OnOpenTurn, OpenCalls, budget::DoesNotFit};
+use crate::{policy::OnOpenTurn, view::OpenCalls};
 
 /// What to send before the input, and what to record beside it.
 #[derive(Debug, Default)]
@@ -51,20 +55,7 @@ pub(crate) struct Given<'a> {
     pub(crate) fitting: Option<Fitting<'a>>,
 }
 
-/// Why there is nothing to send.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Refused {
-    Input(InputError),
-    DoesNotFit(DoesNotFit),
-}
-
-impl From<InputError> for Refused {
-    fn from(error: InputError) -> Self {
-        Self::Input(error)
-    }
-}
-
-pub(crate) fn plan(given: &Given<'_>) -> Result<Plan, Refused> {
+pub(crate) fn plan(given: &Given<'_>) -> Result<Plan, FitError> {
     let Given { loaded, resent, summary, input, instead, limit, on_open_turn, ref fitting } = *given;
     let truncated = loaded.and_then(|window| cut_truncated(window, limit));
     let stored = loaded.and_then(|window| window.compaction.as_ref()).map(|compaction| &compaction.cut);
@@ -94,7 +85,7 @@ pub(crate) fn plan(given: &Given<'_>) -> Result<Plan, Refused> {
     let continues = folded.asked_by().filter(|_| answers);
     let items = folded.into_items();
     let mut fit = match fitting {
-        Some(fitting) => fit::fit(items, exchanges, &cut, continues, fitting).map_err(Refused::DoesNotFit)?,
+        Some(fitting) => fit::fit(items, exchanges, &cut, continues, fitting).map_err(FitError::DoesNotFit)?,
         None => fit::unlimited(items, &cut),
     };
     fit.window.splice(0..0, summary.cloned());
@@ -158,10 +149,10 @@ mod tests {
         refused(plan(&given(window, input)))
     }
 
-    fn refused(plan: Result<Plan, Refused>) -> Result<Plan, InputError> {
+    fn refused(plan: Result<Plan, FitError>) -> Result<Plan, InputError> {
         plan.map_err(|refused| match refused {
-            Refused::Input(error) => error,
-            Refused::DoesNotFit(_) => unreachable!("there is no budget"),
+            FitError::Input(error) => error,
+            FitError::DoesNotFit(_) => unreachable!("there is no budget"),
         })
     }
 

@@ -7,12 +7,12 @@ use tower_chat_history_core::{
 };
 
 use super::{
-    Refused,
+    FitError,
     fit_tests::{Policy, Rule, any_policy, any_turn, cases, text},
 };
-use crate::{
+use crate::view::{
     View,
-    view::tests::{breaks_the_rules, calls},
+    tests::{breaks_the_rules, calls},
 };
 
 /// What the model says.
@@ -144,8 +144,8 @@ impl Talk {
     fn call(&mut self, input: Vec<Message>, say: &Say, fate: Fate) -> Result<(), TestCaseError> {
         let plan = match self.policy.plan(&self.window(), self.limit, &input, true) {
             Ok(plan) => plan,
-            Err(Refused::DoesNotFit(_)) => return Ok(()),
-            Err(Refused::Input(error)) => return Err(TestCaseError::fail(format!("refused: {error}"))),
+            Err(FitError::DoesNotFit(_)) => return Ok(()),
+            Err(FitError::Input(error)) => return Err(TestCaseError::fail(format!("refused: {error}"))),
         };
         let mut prompt = plan.fit.window;
         // A repetition may have another input.

@@ -2,6 +2,7 @@
 
 mod handle;
 mod shape;
+mod summary;
 mod tokens;
 
 use std::sync::Arc;
@@ -9,8 +10,13 @@ use std::sync::Arc;
 use tower_chat_history_core::{ConversationId, ExchangeId, Revision, Seq};
 
 pub(crate) use self::handle::ReportSender;
-pub use self::{handle::ReportHandle, shape::ResponseShape, tokens::TurnTokens};
-use crate::{SaveError, TranscriptError, budget::WindowSource, summary::SummaryReport};
+pub use self::{
+    handle::ReportHandle,
+    shape::ResponseShape,
+    summary::{SummaryCost, SummaryError, SummaryOutcome, SummaryReport},
+    tokens::TurnTokens,
+};
+use crate::{budget::WindowSource, error::SaveError, plan::TranscriptError};
 
 /// What a turn did. It holds ids and sizes, no message text.
 #[derive(Clone, Debug)]

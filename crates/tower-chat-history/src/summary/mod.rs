@@ -52,14 +52,11 @@
 //! own delimiter, however it spells it. What a model makes of it is no guarantee: do not let a summary decide what is
 //! allowed.
 
-mod cost;
 mod delimit;
-mod error;
 mod format;
 mod mark;
 mod options;
 mod prompt;
-mod report;
 mod rolling;
 mod service;
 mod shorten;
@@ -74,15 +71,13 @@ use tower_chat_history_core::{Message, Usage};
 
 pub(crate) use self::rolling::{Rolled, Rolling};
 pub use self::{
-    cost::SummaryCost,
-    error::SummaryError,
     format::SummaryFormat,
     options::{Summaries, SummarizeWhen},
     prompt::SummaryPrompt,
-    report::{SummaryOutcome, SummaryReport},
     service::{ServiceSummarizer, json_summarizer},
 };
-use crate::{BoxError, telemetry};
+use crate::error::{BoxError, error_type};
+pub use crate::report::{SummaryCost, SummaryError, SummaryOutcome, SummaryReport};
 
 /// Makes summaries. Mostly a model does it, see [`ServiceSummarizer`]; any function of a text will do.
 ///
@@ -101,9 +96,9 @@ pub trait Summarizer: fmt::Debug + Send + Sync + 'static {
     }
 
     /// What one of its errors is called in spans (`error.type`): a constant name, or a status code, and no text that came from a
-    /// provider. The default is [`telemetry::error_type`].
+    /// provider. The default is [`telemetry::error_type`](crate::telemetry::error_type).
     fn error_type(&self, error: &(dyn Error + 'static)) -> Cow<'static, str> {
-        telemetry::error_type(error)
+        error_type(error)
     }
 
     /// Makes one summary of the previous one and these messages.

@@ -8,7 +8,7 @@ use std::{
 };
 
 use super::{Summarizer, SummaryError, SummaryReport};
-use crate::error_chain::chain;
+use crate::error::chain::chain;
 
 type Hook = Arc<dyn Fn(&SummaryReport) + Send + Sync>;
 

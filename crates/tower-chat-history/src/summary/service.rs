@@ -14,7 +14,11 @@ use tower_chat_history_core::Message;
 use tower_service::Service;
 
 use super::{Summarized, Summarizer, SummaryPrompt, SummaryRequest};
-use crate::{BoxError, Reply, adapt, telemetry};
+use crate::{
+    call::Reply,
+    completion,
+    error::{BoxError, error_type},
+};
 
 /// Makes summaries by a tower service: mostly a smaller model, with its own timeout, limit and retries around it.
 ///
@@ -68,7 +72,7 @@ impl<S, M, R> ServiceSummarizer<S, M, R> {
             prompt: SummaryPrompt::default(),
             model: None,
             provider: None,
-            error_type: telemetry::error_type,
+            error_type,
         }
     }
 
@@ -93,7 +97,7 @@ impl<S, M, R> ServiceSummarizer<S, M, R> {
         self
     }
 
-    /// Says what the service's errors are called in spans. The default is [`telemetry::error_type`].
+    /// Says what the service's errors are called in spans. The default is [`telemetry::error_type`](crate::telemetry::error_type).
     #[must_use]
     pub fn error_type(mut self, name: fn(&(dyn Error + 'static)) -> Cow<'static, str>) -> Self {
         self.error_type = name;
@@ -101,7 +105,7 @@ impl<S, M, R> ServiceSummarizer<S, M, R> {
     }
 }
 
-/// Makes summaries by a service of JSON in the chat-completions format, such as one under [`adapt::Json`].
+/// Makes summaries by a service of JSON in the chat-completions format, such as one under [`adapt::Json`](crate::adapt::Json).
 ///
 /// A request has `model`, `messages` and `max_completion_tokens`. Where the provider wants it otherwise, use
 /// [`ServiceSummarizer::new`].
@@ -123,7 +127,7 @@ where
         let messages: Vec<Value> = messages.iter().map(text).collect();
         json!({"model": model, "messages": messages, "max_completion_tokens": max_tokens})
     };
-    ServiceSummarizer::new(service, request, adapt::completion::reply_of_value).model(name)
+    ServiceSummarizer::new(service, request, completion::reply_of_value).model(name)
 }
 
 /// An answer that stops for another reason than that it is said. One that is too long is not among them.

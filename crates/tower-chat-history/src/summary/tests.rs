@@ -12,7 +12,7 @@ use tower_chat_history_core::{Message, Usage};
 
 use super::{Rolled, Rolling, Summarized, Summarizer, SummaryCost, SummaryError, SummaryRequest};
 use crate::{
-    BoxError,
+    error::BoxError,
     tokens::{ByteEstimate, TokenCounter, tokens_of},
 };
 

@@ -11,7 +11,7 @@ use super::{
     recorder::{Recorder, int},
     turn::fail,
 };
-use crate::{Reply, RequestInfo};
+use crate::{call::Reply, request::RequestInfo};
 
 /// A call of the model, from its beginning until its reply is there, or a stream's last item. One that is dropped before was
 /// cancelled.

@@ -6,7 +6,7 @@
 use serde_json::{Map, Value, json};
 use tower_chat_history_core::{Content, Message};
 
-use crate::Reply;
+use crate::call::Reply;
 
 /// `gen_ai.input.messages`.
 pub(super) fn input<'a>(messages: impl IntoIterator<Item = &'a Message>) -> String {

@@ -12,7 +12,11 @@ use super::{
     names::{attributes, metrics},
     save::Saved,
 };
-use crate::{Fallback, SaveError, TurnReport, summary::SummaryReport};
+use crate::{
+    error::SaveError,
+    report::{Fallback, TurnReport},
+    summary::SummaryReport,
+};
 
 /// OpenTelemetry's bounds for durations, in seconds.
 const SECONDS: [f64; 14] = [0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92];

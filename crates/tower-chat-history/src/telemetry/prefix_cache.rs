@@ -11,8 +11,8 @@ use tower_chat_history_core::{ConversationId, Message};
 
 use super::recorder::Recorder;
 use crate::{
-    RequestInfo,
     budget::PromptTokens,
+    request::RequestInfo,
     tokens::{TokenCounter, tokens_of},
 };
 

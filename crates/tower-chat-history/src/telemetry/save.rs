@@ -10,7 +10,7 @@ use super::{
     recorder::{Recorder, int},
     turn::fail,
 };
-use crate::SaveError;
+use crate::error::SaveError;
 
 /// An exchange that was stored, or not.
 #[derive(Clone, Copy, Debug)]

@@ -13,7 +13,9 @@ use super::{
     turn::fail,
 };
 use crate::{
-    BoxError, Reply, RequestInfo,
+    call::Reply,
+    error::BoxError,
+    request::RequestInfo,
     summary::{Summarized, Summarizer, SummaryReport, SummaryRequest},
 };
 

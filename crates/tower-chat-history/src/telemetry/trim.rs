@@ -7,7 +7,7 @@ use super::{
     recorder::int,
     turn::fail,
 };
-use crate::{HistoryError, TurnTokens, budget::PromptTokens};
+use crate::{budget::PromptTokens, error::HistoryError, report::TurnTokens};
 
 /// What was decided to send.
 #[derive(Clone, Copy, Debug)]

@@ -7,7 +7,10 @@ use super::{
     names::{attributes, spans},
     recorder::{Recorder, int},
 };
-use crate::{HistoryError, Outcome, TurnReport};
+use crate::{
+    error::HistoryError,
+    report::{Outcome, TurnReport},
+};
 
 /// What a call waits for.
 #[derive(Clone, Copy, Debug)]

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use super::{Telemetry, save::Saved};
-use crate::{TurnReport, summary::SummaryReport};
+use crate::{report::TurnReport, summary::SummaryReport};
 
 #[derive(Clone)]
 pub(crate) struct Metrics;

@@ -3,9 +3,10 @@
 use tower_chat_history_core::{LoadLimit, Message, Recorded};
 
 use crate::{
-    InputError, InputMode, OnOpenTurn,
-    budget::{DoesNotFit, Limits, PromptTokens, Watermark, Watermarks},
-    plan::{Fitting, Given, Refused, plan},
+    budget::{Limits, PromptTokens, Watermark, Watermarks},
+    plan::{FitError, Fitting, Given, plan},
+    policy::OnOpenTurn,
+    request::{InputMode, RequestMessages},
     tokens::{TokenCounter, tokens_of},
 };
 
@@ -37,48 +38,26 @@ where
 {
     let cost = |message: &Message| u64::from(tokens_of(counter, message));
     let sum = |messages: &[Message]| messages.iter().map(cost).sum();
-    let head = messages.iter().take_while(|message| message.is_instruction()).count();
-    let (head, rest) = messages.split_at(head);
-    let (history, input) = rest.split_at(InputMode::Transcript.input_start(rest));
+    let RequestMessages { head, transcript, input } =
+        RequestMessages::split(messages.to_vec(), 0, InputMode::Transcript);
     let fitting = Fitting {
         limits: Limits { context: max_tokens, prompt: max_tokens, reserve: 0, least_reply: None, ratio: 1.0 },
         watermarks: Watermarks { high: Watermark::Percent(100), low: Watermark::Percent(100) },
         clear: None,
         trimmer: None,
         stores: false,
-        parts: PromptTokens { head: sum(head), input: sum(input), ..PromptTokens::default() },
+        parts: PromptTokens { head: sum(&head), input: sum(&input), ..PromptTokens::default() },
         cost: &cost,
     };
     let plan = plan(&Given {
         loaded: None,
-        resent: &Recorded::log(history.to_vec()),
+        resent: &Recorded::log(transcript),
         summary: None,
-        input,
+        input: &input,
         instead: None,
         limit: LoadLimit::default(),
         on_open_turn: OnOpenTurn::Supersede,
         fitting: Some(fitting),
     })?;
-    Ok(head.iter().cloned().chain(plan.fit.window).chain(input.iter().cloned()).collect())
-}
-
-/// A list that cannot be made to fit.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-#[non_exhaustive]
-pub enum FitError {
-    /// The list is no prompt.
-    #[error("the messages are no prompt: {0}")]
-    Input(#[from] InputError),
-    /// What has to stay is too large.
-    #[error(transparent)]
-    DoesNotFit(#[from] DoesNotFit),
-}
-
-impl From<Refused> for FitError {
-    fn from(refused: Refused) -> Self {
-        match refused {
-            Refused::Input(error) => Self::Input(error),
-            Refused::DoesNotFit(error) => Self::DoesNotFit(error),
-        }
-    }
+    Ok(head.into_iter().chain(plan.fit.window).chain(input.iter().cloned()).collect())
 }

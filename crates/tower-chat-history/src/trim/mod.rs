@@ -35,12 +35,13 @@ use tower_chat_history_core::Message;
 
 use self::options::Strategy;
 pub use self::{
-    context::{FitError, fit_messages},
+    context::fit_messages,
     filter::{MessageFilter, filter_messages},
     merge::merge_message_runs,
     options::{First, Last, Trim},
     speaker::Speaker,
 };
+pub use crate::plan::FitError;
 use crate::tokens::CountMessages;
 
 /// The messages that fit: LangChain's `trim_messages`.

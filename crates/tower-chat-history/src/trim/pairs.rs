@@ -8,7 +8,7 @@ use std::iter;
 
 use tower_chat_history_core::Message;
 
-use crate::OpenCalls;
+use crate::view::OpenCalls;
 
 /// The list from its beginning, without such results if pairs are to be kept.
 pub(super) fn from_start(messages: &[Message], keep_pairs: bool) -> impl Iterator<Item = &Message> {

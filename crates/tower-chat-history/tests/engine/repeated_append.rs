@@ -32,7 +32,7 @@ async fn a_repeated_append_is_told_as_stored_and_ends_its_turn() {
 
 async fn commit(engine: &Engine, id: Option<&str>, reply: &str) -> Arc<TurnReport> {
     let mut input = TurnInput::new(conversation("c"), [Message::user("u")]);
-    input.exchange = id.map(|id| ExchangeId::new(id).unwrap());
+    input.options.exchange = id.map(|id| ExchangeId::new(id).unwrap());
     let turn = engine.begin(input).await.unwrap();
     turn.commit(Reply::new(Message::assistant(reply))).await.unwrap()
 }
@@ -52,7 +52,7 @@ async fn an_exchange_that_another_call_recorded_is_a_duplicate() {
         let store = FaultStore::new(MemoryStore::new());
         let engine = Engine::new(store.clone());
         let mut input = TurnInput::new(conversation("c"), [Message::user("u")]);
-        input.exchange = Some(ExchangeId::new("shared").unwrap());
+        input.options.exchange = Some(ExchangeId::new("shared").unwrap());
         let late = engine.begin(input).await.unwrap();
         commit(&Engine::new(store.clone()), Some("shared"), "first").await;
         if fails_first {
@@ -74,7 +74,7 @@ async fn a_duplicate_ends_its_turn_too() {
         commit(&other, None, "a").await;
     }
     let mut input = TurnInput::new(conversation("c"), [Message::user("u")]);
-    input.exchange = Some(ExchangeId::new("shared").unwrap());
+    input.options.exchange = Some(ExchangeId::new("shared").unwrap());
     let late = engine.begin(input).await.unwrap();
     commit(&other, Some("shared"), "first").await;
     let report = late.commit(Reply::new(Message::assistant("second"))).await.unwrap();

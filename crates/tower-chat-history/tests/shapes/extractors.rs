@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 use tower::{Layer as _, Service as _, ServiceExt as _, service_fn};
 use tower_chat_history::{
-    BoxError, CallScope, ChatHistoryLayer, ConversationId, ConversationIdError, ExchangeId, HistoryError, MemoryStore,
-    Message, MissingConversation, Place,
+    BoxError, CallOptions, CallScope, ChatHistoryLayer, ConversationId, ConversationIdError, ExchangeId, HistoryError,
+    MemoryStore, Message, MissingConversation,
     adapt::{Custom, Json},
     in_conversation, stateless,
 };
@@ -12,14 +12,12 @@ use tower_chat_history::{
 use super::{Chat, echo, echo_json, id, log, one, user};
 
 #[tokio::test]
-async fn a_closure_finds_the_place_in_the_request() {
+async fn a_closure_finds_the_scope_in_the_request() {
     let adapter = Json::new().id_from(|request: &Value| match request["user"].as_str() {
         Some("nobody") => Some(CallScope::Stateless),
         Some(user) => {
-            let mut place = Place::new(id(&[user]));
-            place.exchange = ExchangeId::new("fixed").ok();
-            place.few_shot_messages = 1;
-            Some(CallScope::Conversation(place))
+            let options = CallOptions::new().exchange(ExchangeId::new("fixed").unwrap()).few_shot_messages(1);
+            Some(CallScope::Conversation(id(&[user]), options))
         }
         None => None,
     });

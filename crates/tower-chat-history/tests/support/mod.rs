@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use futures_util::stream::BoxStream;
 use serde_json::{Value, json};
 use tower_chat_history::{
-    BoxError, ChatHistory, ChatHistoryLayer, ConversationId, HistoryOptions, HistoryStore, HistoryStoreExt,
+    BoxError, CallScope, ChatHistory, ChatHistoryLayer, ConversationId, HistoryOptions, HistoryStore, HistoryStoreExt,
     InConversation, Message, Reply, Turn, TurnInput, TurnReport,
     adapt::{AdaptRequest, Completed, Draft, Flow, FoldReply, Opened, Prompt, RecordResponse},
 };
@@ -40,10 +40,9 @@ impl AdaptRequest<InConversation<Request>> for Plain {
     type Draft = PlainDraft;
 
     async fn open(&self, call: InConversation<Request>) -> Result<Opened<PlainDraft, Request>, BoxError> {
-        let (place, messages) = call.into_parts();
-        let Some(place) = place else { return Ok(Opened::PassThrough(messages)) };
-        let mut input = TurnInput::new(place.conversation, messages.clone()).options(place.options);
-        input.exchange = place.exchange;
+        let (scope, messages) = call.into_parts();
+        let CallScope::Conversation(id, options) = scope else { return Ok(Opened::PassThrough(messages)) };
+        let input = TurnInput::new(id, messages.clone()).options(options);
         Ok(Opened::Turn(input, PlainDraft(messages)))
     }
 }

@@ -55,13 +55,17 @@ use tower_chat_history_core::Message;
 
 pub use self::{
     reply::{Folded, Whole},
-    shape::{AllMessages, Apart, CountedFilling, Filling, IntoInput, Parts, Shape, TryFilling},
+    shape::{AllMessages, CountedFilling, Filling, IntoInput, Parts, Shape, TryFilling},
 };
 use super::{
     AdaptRequest, Completed, Draft, Opened, Prompt,
-    extract::{CallScope, Envelope, ExtractPlace, FromTask, IdFrom, IntoCallScope},
+    extract::{CallScope, Envelope, ExtractScope, FromTask, IdFrom, IntoCallScope},
 };
-use crate::{BoxError, InputMode, Reply, RequestInfo};
+use crate::{
+    call::{Reply, TurnInput},
+    error::BoxError,
+    request::{InputMode, RequestInfo},
+};
 
 /// An adapter of requests of type `R`, made from closures. See the [module docs](self).
 ///
@@ -243,21 +247,21 @@ where
     R: Send,
     S: Shape<R, Request: Send> + Clone + Send + Sync,
     P: Sync,
-    X: ExtractPlace<R, Call: Send> + Sync,
+    X: ExtractScope<R, Call: Send> + Sync,
 {
     type Request = S::Request;
     type Draft = CustomDraft<R, S>;
 
     async fn open(&self, call: X::Call) -> Result<Opened<CustomDraft<R, S>, S::Request>, BoxError> {
         let (scope, mut request) = self.extract.extract(call)?;
-        let CallScope::Conversation(place) = scope else {
+        let CallScope::Conversation(id, options) = scope else {
             return Ok(Opened::PassThrough(self.shape.fill(request, 0..0, &[])?.request));
         };
-        let apart = self.shape.take_apart(&mut request, place.few_shot_messages)?;
-        let resent = apart.resent();
-        let mut turn = place.turn(apart.input).transcript(apart.transcript);
+        let split = self.shape.split(&mut request, options.few_shot_messages)?;
+        let resent = split.transcript_range();
+        let mut turn = TurnInput::new(id, split.input).transcript(split.transcript).options(options);
         turn.request = self.info.as_ref().map(|info| info(&request)).unwrap_or_default();
-        turn.request.head.extend(apart.head);
+        turn.request.head.extend(split.head);
         turn.request.max_output_is_fixed = true;
         Ok(Opened::Turn(turn, CustomDraft { request, resent, shape: self.shape.clone() }))
     }

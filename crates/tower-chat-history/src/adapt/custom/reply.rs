@@ -7,8 +7,11 @@ use tower_chat_history_core::{ForeignShape, Message};
 
 use super::Custom;
 use crate::{
-    BoxError, Reply, ResponseShape, StreamStalled, Turn,
-    adapt::{Flow, FoldReply, RecordResponse},
+    adapt::RecordResponse,
+    call::{Flow, FoldReply, Reply},
+    engine::Turn,
+    error::{BoxError, StreamStalled},
+    report::ResponseShape,
 };
 
 /// A closure finds the reply in a whole response.

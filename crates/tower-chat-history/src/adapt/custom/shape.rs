@@ -4,7 +4,11 @@ use std::{fmt, ops::Range};
 
 use tower_chat_history_core::Message;
 
-use crate::{BoxError, InputMode, adapt::Completed};
+use crate::{
+    adapt::{Completed, RequestMessages},
+    error::BoxError,
+    request::InputMode,
+};
 
 /// How a request of type `R` is taken apart and filled, as a [`Custom`](super::Custom) adapter was told.
 #[diagnostic::on_unimplemented(
@@ -20,33 +24,14 @@ pub trait Shape<R> {
     /// # Errors
     ///
     /// When the input cannot be told as messages.
-    fn take_apart(&self, request: &mut R, few_shot_messages: usize) -> Result<Apart, BoxError>;
+    fn split(&self, request: &mut R, few_shot_messages: usize) -> Result<RequestMessages, BoxError>;
 
-    /// The request with its history, which stands in place of what the request [resends](Apart::resent).
+    /// The request with its history, which stands in place of what the request [resends](RequestMessages::transcript_range).
     ///
     /// # Errors
     ///
     /// When the request cannot take it up.
     fn fill(&self, request: R, resent: Range<usize>, window: &[Message]) -> Result<Completed<Self::Request>, BoxError>;
-}
-
-/// A request, taken apart.
-#[derive(Clone, Debug, Default)]
-pub struct Apart {
-    /// The messages that are head, if the request has one list of all.
-    pub head: Vec<Message>,
-    /// What it resends of the conversation, behind the head.
-    pub transcript: Vec<Message>,
-    /// What is new.
-    pub input: Vec<Message>,
-}
-
-impl Apart {
-    /// Where in the list of all messages the transcript stands, and the window will.
-    #[must_use]
-    pub fn resent(&self) -> Range<usize> {
-        self.head.len()..self.head.len() + self.transcript.len()
-    }
 }
 
 /// One closure finds the input, another one fills in the history.
@@ -83,8 +68,8 @@ where
 {
     type Request = Q;
 
-    fn take_apart(&self, request: &mut R, _: usize) -> Result<Apart, BoxError> {
-        Ok(Apart { input: (self.input)(request).into_input()?, ..Apart::default() })
+    fn split(&self, request: &mut R, _: usize) -> Result<RequestMessages, BoxError> {
+        Ok(RequestMessages { input: (self.input)(request).into_input()?, ..RequestMessages::default() })
     }
 
     fn fill(&self, request: R, _: Range<usize>, window: &[Message]) -> Result<Completed<Q>, BoxError> {
@@ -101,8 +86,8 @@ where
 {
     type Request = Q;
 
-    fn take_apart(&self, request: &mut R, _: usize) -> Result<Apart, BoxError> {
-        Ok(Apart { input: (self.input)(request).into_input()?, ..Apart::default() })
+    fn split(&self, request: &mut R, _: usize) -> Result<RequestMessages, BoxError> {
+        Ok(RequestMessages { input: (self.input)(request).into_input()?, ..RequestMessages::default() })
     }
 
     fn fill(&self, request: R, _: Range<usize>, window: &[Message]) -> Result<Completed<Q>, BoxError> {
@@ -119,8 +104,8 @@ where
 {
     type Request = Q;
 
-    fn take_apart(&self, request: &mut R, _: usize) -> Result<Apart, BoxError> {
-        Ok(Apart { input: (self.input)(request).into_input()?, ..Apart::default() })
+    fn split(&self, request: &mut R, _: usize) -> Result<RequestMessages, BoxError> {
+        Ok(RequestMessages { input: (self.input)(request).into_input()?, ..RequestMessages::default() })
     }
 
     fn fill(&self, request: R, _: Range<usize>, window: &[Message]) -> Result<Completed<Q>, BoxError> {
@@ -134,13 +119,8 @@ where
 {
     type Request = R;
 
-    fn take_apart(&self, request: &mut R, few_shot_messages: usize) -> Result<Apart, BoxError> {
-        let messages = (self.field)(request);
-        let instructions = messages.iter().take_while(|message| message.is_instruction()).count();
-        let head = instructions.saturating_add(few_shot_messages).min(messages.len());
-        let (head, rest) = messages.split_at(head);
-        let (transcript, input) = rest.split_at(self.mode.input_start(rest));
-        Ok(Apart { head: head.to_vec(), transcript: transcript.to_vec(), input: input.to_vec() })
+    fn split(&self, request: &mut R, few_shot_messages: usize) -> Result<RequestMessages, BoxError> {
+        Ok(RequestMessages::split((self.field)(request).clone(), few_shot_messages, self.mode))
     }
 
     fn fill(&self, mut request: R, resent: Range<usize>, window: &[Message]) -> Result<Completed<R>, BoxError> {

@@ -3,17 +3,18 @@
 use http::{HeaderMap, HeaderName, Request};
 use tower_chat_history_core::{ConversationId, ConversationIdError};
 
-use super::{CallScope, ExtractPlace, IntoCallScope as _, MissingConversation};
-use crate::{BoxError, Place};
+use super::{CallScope, ExtractScope, IntoCallScope as _, MissingConversation};
+use crate::{call::CallOptions, error::BoxError};
 
 /// The call is an [`http::Request`] whose extensions say where it belongs (feature `http`).
 ///
-/// Looked for in this order: a [`CallScope`] (which alone can say that the call is stateless), a [`Place`], a
-/// [`ConversationId`]. So what a handler says of one call counts before the id that a middleware around it has put there.
+/// A [`CallScope`] comes first, and alone can say that the call is stateless. Without one, the call belongs to the
+/// [`ConversationId`] and has the [`CallOptions`], if there are some. So the scope that a handler gives one call counts
+/// before the id that a middleware around it has put there.
 ///
 /// What is found stays in the extensions: they do not leave the process, and the services within may want to know it.
 ///
-/// A `Place` speaks for one call. Requests that are cloned from one share its exchange id, so that one of them is stored, and
+/// `CallOptions` are those of one call. Requests that are cloned from one share its exchange id, so that one of them is stored, and
 /// its report, which tells of the one that ended first. That is right for a call that is tried again, and wrong for two calls.
 ///
 /// ```
@@ -54,17 +55,17 @@ impl FromExtensions {
     }
 }
 
-impl<B> ExtractPlace<Request<B>> for FromExtensions {
+impl<B> ExtractScope<Request<B>> for FromExtensions {
     type Call = Request<B>;
 
     fn extract(&self, call: Request<B>) -> Result<(CallScope, Request<B>), BoxError> {
         let extensions = call.extensions();
         let scope = if let Some(scope) = extensions.get::<CallScope>() {
             scope.clone()
-        } else if let Some(place) = extensions.get::<Place>() {
-            CallScope::Conversation(place.clone())
         } else {
-            extensions.get::<ConversationId>().cloned().into_call_scope()?
+            let id = extensions.get::<ConversationId>().cloned();
+            let options = extensions.get::<CallOptions>().cloned().unwrap_or_default();
+            id.map(|id| (id, options)).into_call_scope()?
         };
         Ok((scope, call))
     }
@@ -135,13 +136,13 @@ impl FromHeader {
     }
 }
 
-impl<B> ExtractPlace<Request<B>> for FromHeader {
+impl<B> ExtractScope<Request<B>> for FromHeader {
     type Call = Request<B>;
 
     fn extract(&self, mut call: Request<B>) -> Result<(CallScope, Request<B>), BoxError> {
         let id = self.id(call.headers())?;
         call.headers_mut().remove(&self.name);
-        Ok((CallScope::Conversation(Place::new(id)), call))
+        Ok((id.into(), call))
     }
 }
 

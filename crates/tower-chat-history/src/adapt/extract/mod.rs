@@ -1,7 +1,7 @@
 //! Where a call belongs: extractors that find its conversation.
 //!
 //! There is no default conversation. A call names one, or says that it is stateless, or fails with
-//! [`MissingConversation`] before store and model are asked. How it says so is an [extractor](ExtractPlace), which is a part
+//! [`MissingConversation`] before store and model are asked. How it says so is an [extractor](ExtractScope), which is a part
 //! of the adapter:
 //!
 //! | extractor | the call is | made by |
@@ -53,7 +53,7 @@
 
 #[cfg(feature = "http")]
 mod http;
-mod scope;
+mod into_scope;
 mod task;
 
 use std::fmt;
@@ -61,13 +61,14 @@ use std::fmt;
 #[cfg(feature = "http")]
 pub use self::http::{ConversationHeaderError, FromExtensions, FromHeader};
 pub use self::{
-    scope::{CallScope, IntoCallScope, MissingConversation},
+    into_scope::{IntoCallScope, MissingConversation},
     task::{FromTask, in_conversation, stateless},
 };
-use crate::{BoxError, InConversation};
+pub use crate::call::CallScope;
+use crate::{call::InConversation, error::BoxError};
 
 /// Finds where a request of type `R` belongs.
-pub trait ExtractPlace<R> {
+pub trait ExtractScope<R> {
     /// What the caller sends: the request itself, or something around it.
     type Call;
 
@@ -93,19 +94,18 @@ impl Envelope {
     }
 }
 
-impl<R> ExtractPlace<R> for Envelope {
+impl<R> ExtractScope<R> for Envelope {
     type Call = InConversation<R>;
 
     fn extract(&self, call: InConversation<R>) -> Result<(CallScope, R), BoxError> {
-        let (place, request) = call.into_parts();
-        Ok((place.map_or(CallScope::Stateless, CallScope::Conversation), request))
+        Ok(call.into_parts())
     }
 }
 
 /// A closure finds the conversation in the request.
 ///
-/// It returns whatever [says where a call belongs](IntoCallScope): an id, a [`Place`](crate::Place), a [`CallScope`], an
-/// `Option` (`None` is [missing](MissingConversation), not stateless) or a `Result` of these.
+/// It returns whatever [says where a call belongs](IntoCallScope): an id, an id with
+/// [`CallOptions`](crate::CallOptions), a [`CallScope`], an `Option` (`None` is [missing](MissingConversation), not stateless) or a `Result` of these.
 #[derive(Clone, Copy)]
 pub struct IdFrom<F>(F);
 
@@ -116,7 +116,7 @@ impl<F> IdFrom<F> {
     }
 }
 
-impl<R, F, T> ExtractPlace<R> for IdFrom<F>
+impl<R, F, T> ExtractScope<R> for IdFrom<F>
 where
     F: Fn(&R) -> T,
     T: IntoCallScope,

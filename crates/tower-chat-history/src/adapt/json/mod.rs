@@ -2,18 +2,23 @@
 
 mod value;
 
-use std::fmt;
+use std::{fmt, ops::Range};
 
 use futures_util::stream::BoxStream;
 use serde_json::Value;
 use tower_chat_history_core::{Message, MessageError, nested};
 
 use super::{
-    AdaptRequest, Completed, Draft, Opened, Prompt, RecordResponse,
-    completion::{self, ChunkFold},
-    extract::{CallScope, Envelope, ExtractPlace, FromTask, IdFrom, IntoCallScope},
+    AdaptRequest, Completed, Draft, Opened, Prompt, RecordResponse, RequestMessages,
+    extract::{CallScope, Envelope, ExtractScope, FromTask, IdFrom, IntoCallScope},
 };
-use crate::{BoxError, InputMode, RequestInfo, StreamStalled, Turn};
+use crate::{
+    call::TurnInput,
+    completion::{self, ChunkFold},
+    engine::Turn,
+    error::{BoxError, StreamStalled},
+    request::{InputMode, RequestInfo},
+};
 
 /// Adapts requests and responses that are [`serde_json::Value`]s in the chat-completions format.
 ///
@@ -139,33 +144,31 @@ pub enum JsonRequestError {
 
 impl<X> AdaptRequest<X::Call> for Json<X>
 where
-    X: ExtractPlace<Value, Call: Send> + Sync,
+    X: ExtractScope<Value, Call: Send> + Sync,
 {
     type Request = Value;
     type Draft = JsonDraft;
 
     async fn open(&self, call: X::Call) -> Result<Opened<JsonDraft, Value>, BoxError> {
         let (scope, request) = self.extract.extract(call)?;
-        let CallScope::Conversation(place) = scope else { return Ok(Opened::PassThrough(request)) };
+        let CallScope::Conversation(id, options) = scope else { return Ok(Opened::PassThrough(request)) };
         if nested::is_too_deep(&request) {
             nested::dismantle(request);
             return Err(JsonRequestError::TooDeep.into());
         }
         let messages = messages(&request)?;
-        let instructions = messages.iter().take_while(|message| is_instruction(message)).count();
-        let head = instructions.saturating_add(place.few_shot_messages).min(messages.len());
         let stored = messages.iter().enumerate().map(|(position, message)| {
             Message::from_serialize(message).map_err(|source| JsonRequestError::Message { position, source })
         });
-        let mut stored = stored.collect::<Result<Vec<_>, _>>()?;
-        let mut resent = stored.split_off(head);
-        let input = resent.split_off(self.mode.input_start(&resent));
-        let (resent, mut turn) = (resent.len(), place.turn(input).transcript(resent));
+        let stored = stored.collect::<Result<Vec<_>, _>>()?;
+        let split = RequestMessages::split(stored, options.few_shot_messages, self.mode);
+        let resent = split.transcript_range();
+        let mut turn = TurnInput::new(id, split.input).transcript(split.transcript).options(options);
         let choices = request.get("n").and_then(Value::as_u64);
         turn.choices = choices.map_or(1, |choices| usize::try_from(choices).unwrap_or(usize::MAX));
-        turn.request = info(&request, stored);
+        turn.request = info(&request, split.head);
         turn.request.provider = self.provider;
-        Ok(Opened::Turn(turn, JsonDraft { request, head, resent }))
+        Ok(Opened::Turn(turn, JsonDraft { request, resent }))
     }
 }
 
@@ -199,17 +202,11 @@ fn messages(request: &Value) -> Result<&Vec<Value>, JsonRequestError> {
     Err(JsonRequestError::MessagesNotArray { found })
 }
 
-fn is_instruction(message: &Value) -> bool {
-    matches!(message.get("role").and_then(Value::as_str), Some("system" | "developer"))
-}
-
 /// A JSON request that waits for its history.
 pub struct JsonDraft {
     request: Value,
-    /// How many of its messages come before the window.
-    head: usize,
-    /// How many behind the head are what the caller resends: the window stands for them.
-    resent: usize,
+    /// Where in its messages the transcript stands: the window replaces it.
+    resent: Range<usize>,
 }
 
 impl Draft for JsonDraft {
@@ -226,7 +223,7 @@ impl Draft for JsonDraft {
             return Err(JsonRequestError::NoMessages.into());
         };
         // As many as were there when the request was opened.
-        let resent = self.head..(self.head + self.resent).min(messages.len());
+        let resent = self.resent.start..self.resent.end.min(messages.len());
         messages.splice(resent, window);
         if let Some(tokens) = prompt.reply_limit {
             let mut names = REPLY_LIMITS.into_iter();
@@ -240,7 +237,7 @@ impl Draft for JsonDraft {
 
 impl fmt::Debug for JsonDraft {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("JsonDraft").field("head", &self.head).finish_non_exhaustive()
+        f.debug_struct("JsonDraft").field("head", &self.resent.start).finish_non_exhaustive()
     }
 }
 
@@ -284,7 +281,7 @@ mod tests {
     use tower_chat_history_core::ConversationId;
 
     use super::*;
-    use crate::InConversation;
+    use crate::call::InConversation;
 
     async fn opened(adapter: &Json, request: Value) -> RequestInfo {
         let call = InConversation::new(ConversationId::new(["tests"]).unwrap(), request);

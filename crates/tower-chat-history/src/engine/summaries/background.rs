@@ -10,10 +10,10 @@ use super::{
     job::{Job, first_uncovered},
 };
 use crate::{
-    Engine, HistoryError, HistoryOptions,
     budget::{PromptTokens, Watermark, Watermarks},
-    engine::{basis::Basis, count::Counting},
-    error_chain::chain,
+    engine::{Engine, basis::Basis, count::Counting},
+    error::{HistoryError, chain::chain},
+    options::HistoryOptions,
     plan,
     summary::{Summaries, SummarizeWhen, SummaryReport},
 };

@@ -10,9 +10,8 @@ use tower_chat_history_core::{
 use tracing::{Instrument as _, Span};
 
 use crate::{
-    Engine,
-    engine::{count::Counting, guard::without_panic, timer},
-    error_chain::chain,
+    engine::{Engine, count::Counting, guard::without_panic, timer},
+    error::chain::chain,
     plan::opens_turn,
     summary::{Rolled, Rolling, Summaries, SummaryCost, SummaryError, SummaryOutcome, SummaryReport},
     telemetry,

@@ -22,8 +22,7 @@ use super::{
     timer,
 };
 use crate::{
-    HistoryError,
-    error_chain::chain,
+    error::{HistoryError, chain::chain},
     summary::{Summaries, SummarizeWhen, SummaryOutcome, SummaryReport},
     telemetry::{self, WaitFor},
 };

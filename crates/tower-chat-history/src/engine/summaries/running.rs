@@ -12,7 +12,7 @@ use futures_util::{
 };
 use tower_chat_history_core::ConversationId;
 
-use crate::{Engine, spawn::spawn_guarded, summary::SummaryReport};
+use crate::{engine::Engine, spawn::spawn_guarded, summary::SummaryReport};
 
 pub(super) type Running = Shared<BoxFuture<'static, Option<Arc<SummaryReport>>>>;
 

@@ -25,10 +25,11 @@ use futures_util::{
 };
 
 use crate::{
-    Commit, Engine, NotStored, OnInterruption, StreamStalled, Turn,
-    adapt::{Flow, FoldReply},
-    engine::Detached,
-    idle::Idle,
+    call::{Flow, FoldReply},
+    engine::{Commit, Detached, Engine, Turn, idle::Idle},
+    error::StreamStalled,
+    policy::OnInterruption,
+    report::NotStored,
     telemetry::{self, ModelCall},
 };
 

@@ -46,7 +46,7 @@ mod tests {
     use tower_chat_history_core::{ConversationId, Profile, Seq};
 
     use super::*;
-    use crate::SaveError;
+    use crate::error::SaveError;
 
     #[test]
     fn sources_are_shown_from_the_outermost_on() {

@@ -7,7 +7,7 @@ use super::{
     members::{Members, elements, number},
     role, shape,
 };
-use crate::{Reply, ResponseShape};
+use crate::{call::Reply, report::ResponseShape};
 
 const BOM: &[u8] = b"\xef\xbb\xbf";
 

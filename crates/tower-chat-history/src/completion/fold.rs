@@ -14,8 +14,8 @@ use super::{
     read, role, shape,
 };
 use crate::{
-    Reply, ResponseShape,
-    adapt::{Flow, FoldReply},
+    call::{Flow, FoldReply, Reply},
+    report::ResponseShape,
 };
 
 /// The largest size of all deltas of a reply together.

@@ -1,17 +1,11 @@
 //! What an extractor finds.
 
-use tower_chat_history_core::{ConversationId, Message};
+use tower_chat_history_core::ConversationId;
 
-use crate::{BoxError, CallOptions, Place, TurnInput};
-
-/// Where a call belongs: to a conversation, or explicitly to none.
-#[derive(Clone, Debug)]
-pub enum CallScope {
-    /// The call sees that conversation's history and is stored in it.
-    Conversation(Place),
-    /// The call is passed on as it is, and nothing is stored.
-    Stateless,
-}
+use crate::{
+    call::{CallOptions, CallScope},
+    error::BoxError,
+};
 
 /// A call says neither which conversation it belongs to, nor that it is stateless.
 ///
@@ -28,7 +22,7 @@ pub struct MissingConversation;
 /// What says where a call belongs, as closures return it.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not say where a call belongs",
-    note = "return a `ConversationId`, a `Place`, a `CallScope`, or an `Option` or a `Result` of one of them"
+    note = "return a `ConversationId` (alone or with `CallOptions`), a `CallScope`, or an `Option` or a `Result` of one of them"
 )]
 pub trait IntoCallScope {
     /// Where the call belongs.
@@ -45,15 +39,15 @@ impl IntoCallScope for CallScope {
     }
 }
 
-impl IntoCallScope for Place {
+impl IntoCallScope for (ConversationId, CallOptions) {
     fn into_call_scope(self) -> Result<CallScope, BoxError> {
-        Ok(CallScope::Conversation(self))
+        Ok(CallScope::Conversation(self.0, self.1))
     }
 }
 
 impl IntoCallScope for ConversationId {
     fn into_call_scope(self) -> Result<CallScope, BoxError> {
-        Place::new(self).into_call_scope()
+        Ok(self.into())
     }
 }
 
@@ -66,21 +60,5 @@ impl<T: IntoCallScope> IntoCallScope for Option<T> {
 impl<T: IntoCallScope, E: Into<BoxError>> IntoCallScope for Result<T, E> {
     fn into_call_scope(self) -> Result<CallScope, BoxError> {
         self.map_err(Into::into)?.into_call_scope()
-    }
-}
-
-impl Place {
-    /// A place in that conversation: a generated exchange id, no few-shot messages, no options.
-    #[must_use]
-    pub fn new(conversation: ConversationId) -> Self {
-        Self { conversation, exchange: None, few_shot_messages: 0, options: CallOptions::default() }
-    }
-
-    /// What the engine needs of a call at this place with this input, for adapters.
-    #[must_use]
-    pub fn turn(self, input: impl IntoIterator<Item = Message>) -> TurnInput {
-        let mut turn = TurnInput::new(self.conversation, input).options(self.options);
-        turn.exchange = self.exchange;
-        turn
     }
 }

@@ -1,13 +1,13 @@
 //! What a call asks for.
 
-use std::{fmt, sync::Arc};
+use std::sync::Arc;
 
 use tower_chat_history_core::{ConversationId, ExchangeId, Message, Role};
 
-use super::RequestInfo;
+use super::{CallOptions, Stored};
 use crate::{
-    InputError,
-    report::{ReportHandle, ReportSender},
+    plan::{InputError, refuse_foreign},
+    request::RequestInfo,
     tokens::TokenCounter,
 };
 
@@ -17,8 +17,6 @@ use crate::{
 pub struct TurnInput {
     /// The conversation.
     pub conversation: ConversationId,
-    /// Makes the call repeatable: an exchange with this id is stored once. The default is a generated id.
-    pub exchange: Option<ExchangeId>,
     /// What the caller resends of the conversation, between the head and the input: it must be the end of the log, as far as
     /// that is loaded. It is compared, and neither sent nor stored again. The default is nothing.
     pub transcript: Vec<Message>,
@@ -33,7 +31,8 @@ pub struct TurnInput {
     /// What counts the tokens of this call's model, if the [options](crate::HistoryOptions::token_counter) do not say it for
     /// all. The default is none: [`ByteEstimate`](crate::tokens::ByteEstimate) then counts.
     pub counter: Option<Arc<dyn TokenCounter>>,
-    /// What this call wants otherwise.
+    /// The options of this call. [`few_shot_messages`](CallOptions::few_shot_messages) is not read here: the head is in
+    /// [`request`](Self::request).
     pub options: CallOptions,
 }
 
@@ -42,7 +41,6 @@ impl TurnInput {
     pub fn new(conversation: ConversationId, input: impl IntoIterator<Item = Message>) -> Self {
         Self {
             conversation,
-            exchange: None,
             transcript: Vec::new(),
             input: input.into_iter().collect(),
             choices: 1,
@@ -59,22 +57,24 @@ impl TurnInput {
         self
     }
 
-    /// Names the exchange. The default is a generated id.
+    /// Names the exchange. The default is a generated id. See [`CallOptions::exchange`].
     #[must_use]
     pub fn exchange(mut self, id: ExchangeId) -> Self {
-        self.exchange = Some(id);
+        self.options.exchange = Some(id);
         self
     }
 
-    /// Sets what this call wants otherwise.
+    /// Sets the options of this call. An [exchange id](Self::exchange) that was set before stays, unless these options
+    /// have one.
     #[must_use]
     pub fn options(mut self, options: CallOptions) -> Self {
-        self.options = options;
+        let earlier = std::mem::replace(&mut self.options, options);
+        self.options.exchange = self.options.exchange.or(earlier.exchange);
         self
     }
 
     /// Checks what can be said of the messages before the conversation is loaded.
-    pub(super) fn check(&self) -> Result<(), InputError> {
+    pub(crate) fn check(&self) -> Result<(), InputError> {
         let instead = match &self.options.keep {
             Stored::Instead(messages) => messages.as_slice(),
             Stored::Exchange | Stored::Nothing => &[],
@@ -88,70 +88,5 @@ impl TurnInput {
         let is_reply = |message: &Message| *message.role() == Role::Assistant && message.tool_calls().is_empty();
         let reply = self.input.iter().position(is_reply);
         reply.map_or(Ok(()), |position| Err(InputError::Resent { position }))
-    }
-}
-
-/// Refuses messages of other APIs: their tool calls and results would not be seen, and so neither kept together nor
-/// checked.
-pub(super) fn refuse_foreign<'a>(messages: impl IntoIterator<Item = (usize, &'a Message)>) -> Result<(), InputError> {
-    let mut shapes = messages.into_iter().map(|(position, message)| (position, message.foreign_shape()));
-    let foreign = shapes.find_map(|(position, shape)| Some((position, shape?)));
-    foreign.map_or(Ok(()), |(position, shape)| Err(InputError::Foreign { position, shape }))
-}
-
-/// What one call wants otherwise. The default is to store the exchange as it was.
-#[derive(Clone, Default)]
-pub struct CallOptions {
-    pub(crate) keep: Stored,
-    pub(crate) report: Option<ReportSender>,
-}
-
-/// What of the exchange is stored.
-#[derive(Clone, Debug, Default)]
-pub(crate) enum Stored {
-    /// Input and reply.
-    #[default]
-    Exchange,
-    /// Nothing.
-    Nothing,
-    /// These messages in place of the input, and the reply.
-    Instead(Vec<Message>),
-}
-
-impl CallOptions {
-    /// The defaults.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Stores nothing of this call: it sees the history and leaves no trace in it.
-    #[must_use]
-    pub fn dont_store(mut self) -> Self {
-        self.keep = Stored::Nothing;
-        self
-    }
-
-    /// Stores these messages in place of the input: the model sees a long prompt (documents that were looked up), and the
-    /// conversation remembers the short question. They must fit the conversation as the input does, and answer open tool
-    /// calls exactly when the input does.
-    #[must_use]
-    pub fn store_instead(mut self, input: impl IntoIterator<Item = Message>) -> Self {
-        self.keep = Stored::Instead(input.into_iter().collect());
-        self
-    }
-
-    /// Brings the turn's report to the returned handle.
-    #[must_use]
-    pub fn with_report(mut self) -> (Self, ReportHandle) {
-        let (sender, handle) = ReportHandle::new();
-        self.report = Some(sender);
-        (self, handle)
-    }
-}
-
-impl fmt::Debug for CallOptions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CallOptions").field("keep", &self.keep).finish_non_exhaustive()
     }
 }

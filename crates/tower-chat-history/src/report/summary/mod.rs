@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use tower_chat_history_core::{ConversationId, Seq, StoreError};
 
-use super::{SummaryCost, SummaryError};
+mod cost;
+mod error;
+
+pub use self::{cost::SummaryCost, error::SummaryError};
 
 /// What became of a summary that was tried. It holds sizes, no text.
 #[derive(Clone, Debug)]

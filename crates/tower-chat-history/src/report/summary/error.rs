@@ -2,7 +2,7 @@
 
 use std::{fmt, time::Duration};
 
-use crate::BoxError;
+use crate::error::BoxError;
 
 /// Why a summary was not made, or not accepted. It shows sizes and no text, in `Debug` too. Its source may be any error of a
 /// summarizer, which may quote what it was given.

@@ -7,7 +7,7 @@ use std::{
 
 use futures_util::FutureExt as _;
 
-use crate::engine::Timer;
+use super::timer::Timer;
 
 /// In how many steps a wait is measured.
 const STEPS: u32 = 8;

@@ -2,7 +2,7 @@
 
 use tower_chat_history_core::{Message, Usage};
 
-use crate::ResponseShape;
+use crate::report::ResponseShape;
 
 /// What the model answered, as history keeps it.
 #[derive(Clone, Debug, Default, PartialEq)]

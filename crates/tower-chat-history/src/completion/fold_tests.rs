@@ -6,8 +6,8 @@ use tower_chat_history_core::Usage;
 
 use super::{ChunkFold, fold::MAX_BYTES};
 use crate::{
-    Reply,
-    adapt::{Flow, FoldReply as _},
+    adapt::FoldReply as _,
+    call::{Flow, Reply},
 };
 
 fn folded(choices: usize, chunks: &[Value]) -> ChunkFold {
@@ -207,7 +207,7 @@ fn another_kind_of_stream_is_told() {
     let events = [json!({"type": "ping"}), start, json!({"type": "content_block_delta", "delta": {"text": "Hi"}})];
     let fold = folded(1, &events);
     assert!(!fold.is_complete() && !fold.is_whole());
-    assert_eq!(fold.reply().unreadable.map(crate::ResponseShape::name), Some("Anthropic message"));
+    assert_eq!(fold.reply().unreadable.map(crate::report::ResponseShape::name), Some("Anthropic message"));
     assert_eq!(fold.reply().message, None);
     assert_eq!(folded(1, &[json!({"usage": {}}), text(0, "a")]).reply().unreadable, None);
 }

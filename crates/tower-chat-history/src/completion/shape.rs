@@ -1,7 +1,7 @@
 //! Telling what a response is that is no chat completion.
 
 use super::members::Members;
-use crate::ResponseShape;
+use crate::report::ResponseShape;
 
 /// What an object without choices looks like.
 pub(super) fn of_object(object: &Members<'_>) -> ResponseShape {
