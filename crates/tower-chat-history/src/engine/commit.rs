@@ -12,8 +12,9 @@ use futures_util::{
     future::{BoxFuture, Shared},
 };
 
-use super::{Engine, Reply, Turn};
+use super::Turn;
 use crate::{
+    call::Reply,
     error::{SaveError, Unsaved},
     report::{Outcome, TurnReport},
     spawn::{Spawn, spawn_guarded},
@@ -37,7 +38,8 @@ pub struct Commit {
 }
 
 impl Commit {
-    pub(super) fn new(engine: &Engine, turn: Turn, reply: Reply) -> Self {
+    pub(super) fn new(turn: Turn, reply: Reply) -> Self {
+        let engine = turn.engine().clone();
         let reply = Arc::new(Mutex::new(reply));
         let panicked = turn.report_of(Outcome::Failed(Arc::new(SaveError::Panicked)));
         let latest = Arc::clone(&reply);

@@ -9,15 +9,15 @@ use std::{
 use tokio::runtime::Handle;
 use tower_chat_history_core::{Message, TokenCounts};
 
-use super::{Engine, RequestInfo};
 use crate::{
     budget::PromptTokens,
+    request::RequestInfo,
     tokens::{ByteEstimate, CountCache, REPLY_PRIMING, RequestTokens, TokenCounter, tokens_of},
 };
 
 /// From this size on, in bytes of what is not counted yet, counting is done on a thread for blocking work. Tokenizers take up
 /// to a second a megabyte for what is made to be slow, so this is at most some 60 milliseconds, and mostly 2.
-const LARGE: usize = 1 << 16;
+const BLOCKING_THRESHOLD_BYTES: usize = 1 << 16;
 
 /// One call's counter, with the counts that are remembered.
 ///
@@ -72,10 +72,10 @@ impl TokenCounter for Guarded {
 const OF_ONE_CALL: usize = 1 << 12;
 
 impl Counting {
-    pub(super) fn new(engine: &Engine, counter: Arc<dyn TokenCounter>) -> Self {
+    pub(super) fn new(shared: &Arc<CountCache>, counter: Arc<dyn TokenCounter>) -> Self {
         let counter = Arc::new(Guarded::new(counter));
         let cache = match counter.name() {
-            Some(_) => Arc::clone(&engine.shared.counts),
+            Some(_) => Arc::clone(shared),
             None => Arc::new(CountCache::new(OF_ONE_CALL)),
         };
         Self { counter, cache }
@@ -101,7 +101,7 @@ impl Counting {
         let messages = messages.filter(|message| !self.cache.knows(&self.counter, message)).map(Message::bytes);
         let schemas = [&request.tools, &request.response_format].into_iter().flatten();
         let schemas = schemas.filter(|text| !self.cache.knows_text(&self.counter, text)).map(String::len);
-        let takes_long = messages.chain(schemas).sum::<usize>() >= LARGE || !self.counter.is_ready();
+        let takes_long = messages.chain(schemas).sum::<usize>() >= BLOCKING_THRESHOLD_BYTES || !self.counter.is_ready();
         if let Some(runtime) = runtime.filter(|_| takes_long) {
             let (counting, request) = (self.clone(), request.clone());
             let (window, input) = (window.to_vec(), input.to_vec());
@@ -130,7 +130,8 @@ impl Counting {
     pub(super) async fn exchange(&self, messages: &[Message], runtime: Option<&Handle>) -> Option<TokenCounts> {
         let name = self.counter.name()?;
         let unknown = messages.iter().filter(|message| message.tokens_by(name).is_none());
-        let takes_long = unknown.map(Message::bytes).sum::<usize>() >= LARGE || !self.counter.is_ready();
+        let takes_long =
+            unknown.map(Message::bytes).sum::<usize>() >= BLOCKING_THRESHOLD_BYTES || !self.counter.is_ready();
         let counts = match runtime.filter(|_| takes_long) {
             None => caught(&self.counter, messages),
             Some(runtime) => {
@@ -189,7 +190,6 @@ mod tests {
     use std::thread::{self, ThreadId};
 
     use super::*;
-    use crate::memory::MemoryStore;
 
     /// Looks on which thread it is asked.
     #[derive(Debug)]
@@ -213,12 +213,12 @@ mod tests {
 
     fn counting(large: bool) -> Counting {
         let watched = Watched { name: "watched".into(), thread: thread::current().id(), large };
-        Counting::new(&Engine::new(MemoryStore::new()), Arc::new(watched))
+        Counting::new(&Arc::default(), Arc::new(watched))
     }
 
     #[tokio::test]
     async fn large_texts_are_counted_elsewhere() {
-        for (bytes, large) in [(LARGE / 4, false), (LARGE, true)] {
+        for (bytes, large) in [(BLOCKING_THRESHOLD_BYTES / 4, false), (BLOCKING_THRESHOLD_BYTES, true)] {
             let messages = [Message::user("small"), Message::user("x".repeat(bytes))];
             let runtime = Handle::current();
             let counts = counting(large).exchange(&messages, Some(&runtime)).await.unwrap();
@@ -257,7 +257,7 @@ mod tests {
 
     #[tokio::test]
     async fn no_panic_of_a_counter_goes_to_the_caller() {
-        let counting = Counting::new(&Engine::new(MemoryStore::new()), Arc::new(Panics));
+        let counting = Counting::new(&Arc::default(), Arc::new(Panics));
         let messages = [Message::user("a")];
         for runtime in [None, Some(Handle::current())] {
             let parts = counting.prompt(&RequestInfo::new(), &[], &messages, runtime.as_ref()).await;

@@ -17,7 +17,7 @@ const STEPS: u32 = 8;
 /// A reader that is away polls nothing, and nothing tells that it is away. So the limit is measured in steps: the timer of a
 /// step wakes the reader, and the next step begins when the reader polls. A reader that is away misses at most one step.
 #[derive(Debug)]
-pub(crate) struct Idle {
+pub(super) struct Idle {
     limit: Duration,
     waited: u32,
     step: Option<Timer>,
@@ -25,17 +25,17 @@ pub(crate) struct Idle {
 
 impl Idle {
     /// Nothing was waited for yet.
-    pub(crate) const fn new(limit: Duration) -> Self {
+    pub(super) const fn new(limit: Duration) -> Self {
         Self { limit, waited: 0, step: None }
     }
 
     /// Begins anew: an item came.
-    pub(crate) fn reset(&mut self) {
+    pub(super) fn reset(&mut self) {
         (self.waited, self.step) = (0, None);
     }
 
     /// Returns the limit when the next item was waited for that long.
-    pub(crate) fn poll(&mut self, context: &mut Context<'_>) -> Poll<Duration> {
+    pub(super) fn poll(&mut self, context: &mut Context<'_>) -> Poll<Duration> {
         while self.waited < STEPS {
             let step = self.step.get_or_insert_with(|| Timer::after(self.limit / STEPS));
             std::task::ready!(step.poll_unpin(context));

@@ -171,7 +171,7 @@ impl Drop for Entry {
 }
 
 /// Counts one detached stream while it lives.
-pub(crate) struct Detached {
+pub(super) struct Detached {
     in_flight: Arc<InFlight>,
     conversation: ConversationId,
 }

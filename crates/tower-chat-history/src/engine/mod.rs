@@ -22,35 +22,29 @@
 //! A turn that is dropped before its commit leaves the conversation as it was. A commit that is dropped goes on by itself:
 //! the reply is paid for.
 
-mod basis;
 mod begin;
-mod call;
 mod commit;
 mod count;
-mod ending;
-mod guard;
 mod idle;
 mod in_flight;
 mod last_seen;
-mod load;
 mod queue;
 mod results;
 mod retention;
-mod save;
+mod store;
 #[doc(hidden)] // It is shown at the root of the crate.
 pub mod stream;
 mod summaries;
 mod timer;
-mod traced;
 mod turn;
 mod unreadable;
 mod wait;
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use futures_util::StreamExt as _;
-use tower_chat_history_core::{ConversationId, HistoryStore, Prune};
+use tower_chat_history_core::{Appended, ConversationId, HistoryStore, Prune, Revision};
 
+pub(crate) use self::begin::{Beginning, Step};
 pub use self::{
     commit::Commit,
     results::{StoredResults, ToolResults},
@@ -58,16 +52,19 @@ pub use self::{
     turn::Turn,
 };
 use self::{
-    in_flight::{Detached, InFlight},
+    in_flight::InFlight,
     last_seen::LastSeen,
     queue::Queues,
-    retention::Retainer,
-    stream::RecordedStream,
-    summaries::{Pauses, Summarizing},
+    retention::{Added, Retainer},
+    store::BoundedStore,
+    summaries::SummaryWorker,
     unreadable::Unreadable,
 };
 use crate::{
-    budget::Calibration, error::DrainError, options::HistoryOptions, spawn::spawn_guarded, telemetry::Recorder,
+    budget::Calibration,
+    error::{DrainError, HistoryError, StoreResultsError},
+    options::HistoryOptions,
+    telemetry::Recorder,
     tokens::CountCache,
 };
 pub use crate::{
@@ -84,10 +81,11 @@ pub struct Engine {
 }
 
 struct Shared {
-    store: Arc<dyn HistoryStore>,
-    /// What prunes that store, if it is to be pruned.
+    store: BoundedStore,
+    /// Prunes the store, if it is to be pruned.
     retainer: Option<Retainer>,
-    options: HistoryOptions,
+    /// Makes summaries, if there are to be some.
+    summaries: Option<SummaryWorker>,
     in_flight: Arc<InFlight>,
     queues: Arc<Queues>,
     /// Calls that store tool results, one at a time in a conversation.
@@ -95,11 +93,8 @@ struct Shared {
     /// Counts of messages that do not remember them.
     counts: Arc<CountCache>,
     calibration: Calibration,
-    summarizing: Arc<Summarizing>,
-    pauses: Pauses,
     unreadable: Unreadable,
     last_seen: LastSeen,
-    recorder: Recorder,
 }
 
 impl Engine {
@@ -135,20 +130,20 @@ impl Engine {
 
     fn over(store: Arc<dyn HistoryStore>, retainer: Option<Retainer>, options: HistoryOptions) -> Self {
         let recorder = Recorder::new(&options.telemetry, store.system(), &options.profile);
+        let in_flight = Arc::new(InFlight::new(recorder.clone()));
+        let store = BoundedStore::new(store, Arc::new(options), recorder);
+        let summaries = store.options().summaries.clone();
         let shared = Shared {
+            summaries: summaries.map(|summaries| SummaryWorker::new(store.clone(), summaries)),
             store,
             retainer,
-            options,
-            in_flight: Arc::new(InFlight::new(recorder.clone())),
+            in_flight,
             queues: Arc::default(),
             storing_results: Arc::default(),
             counts: Arc::default(),
             calibration: Calibration::default(),
-            summarizing: Arc::default(),
-            pauses: Pauses::default(),
             unreadable: Unreadable::default(),
             last_seen: LastSeen::default(),
-            recorder,
         };
         Self { shared: Arc::new(shared) }
     }
@@ -162,15 +157,109 @@ impl Engine {
     /// The store.
     #[must_use]
     pub fn store(&self) -> &Arc<dyn HistoryStore> {
-        &self.shared.store
+        self.shared.store.get()
     }
 
     pub(crate) fn options(&self) -> &HistoryOptions {
-        &self.shared.options
+        self.shared.store.options()
     }
 
-    pub(crate) fn recorder(&self) -> &Recorder {
-        &self.shared.recorder
+    fn recorder(&self) -> &Recorder {
+        self.shared.store.recorder()
+    }
+
+    /// The store, with the bounds of the options.
+    fn bounded_store(&self) -> &BoundedStore {
+        &self.shared.store
+    }
+
+    /// Prunes the conversation, if it is time for that, and returns the revision after that.
+    async fn retain(&self, id: &ConversationId, stored: &Appended, added: Added) -> Revision {
+        match &self.shared.retainer {
+            Some(retainer) => retainer.retain(&self.shared.store, id, stored, added).await,
+            None => stored.revision,
+        }
+    }
+
+    /// Begins a turn: loads the conversation and plans what is sent.
+    ///
+    /// Saves of this conversation that are still pending in this process are finished first, so a turn sees the one before
+    /// it. The load is bounded by the [load limit](crate::HistoryOptions::load_limit).
+    ///
+    /// # Errors
+    ///
+    /// Before the model is called: when there is no input or it does not fit the conversation
+    /// ([`HistoryError::Input`]), when what the caller resends is not the log's end ([`HistoryError::Transcript`]), when the
+    /// prompt does not fit the budget ([`HistoryError::DoesNotFit`]), when the exchange id is recorded already
+    /// ([`HistoryError::AlreadyRecorded`]), when the history cannot be loaded, or when the conversation's queue is full or
+    /// slow.
+    pub async fn begin(&self, input: TurnInput) -> Result<Turn, HistoryError> {
+        let mut beginning = self.start(input);
+        loop {
+            match beginning.step().await? {
+                Step::MustWait(rest) => beginning = rest,
+                Step::Begun(turn) => return Ok(turn),
+            }
+        }
+    }
+
+    /// Begins a turn in steps, for a caller that holds something of the model's service.
+    pub(crate) fn start(&self, input: TurnInput) -> Beginning {
+        Beginning::new(self, input)
+    }
+
+    /// Stores tool results before the model is called: some of the calls are answered, others wait (for a person's
+    /// approval, or a job that runs for hours).
+    ///
+    /// The results become an exchange of their own that [continues](Exchange::continues) the exchange with the calls.
+    /// The next [turn](Self::begin) brings the results that are still missing as its input; when all are stored, its
+    /// input is empty. Both hold at every door: a request without messages after its head is then legal. Until the
+    /// model has answered, a new question supersedes the calls that are still open, as ever. A caller that resends its
+    /// list ([`InputMode::Transcript`](crate::InputMode::Transcript)) sends all results of the round.
+    ///
+    /// A result is stored only while its call is open, and of several processes that answer one call only one succeeds:
+    /// the append expects the log that the results were checked against, and they are checked anew if that has changed.
+    /// Dropping the future before it is done leaves the results stored or not stored, never in part.
+    ///
+    /// ```
+    /// # use tower_chat_history::{BoxError, ConversationId, Engine, MemoryStore, Message, Reply, ToolResults, TurnInput};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), BoxError> {
+    /// let engine = Engine::new(MemoryStore::new());
+    /// let id = ConversationId::new(["acme", "user-42"])?;
+    /// let turn = engine.begin(TurnInput::new(id.clone(), [Message::user("Look it up and buy it.")])).await?;
+    /// # let calls = r#"{"role":"assistant","content":null,"tool_calls":[
+    /// #     {"id":"search","type":"function","function":{"name":"search","arguments":"{}"}},
+    /// #     {"id":"buy","type":"function","function":{"name":"buy","arguments":"{}"}}]}"#;
+    /// # let two_calls = Message::from_json(calls)?;
+    /// turn.commit(Reply::new(two_calls)).await?;
+    ///
+    /// // One result is there at once. The process may end now.
+    /// let found = Message::tool("search", "2 offers");
+    /// let stored = engine.store_results(ToolResults::new(id.clone(), [found])).await?;
+    /// assert_eq!(stored.open.ids().collect::<Vec<_>>(), ["buy"]);
+    ///
+    /// // The next day somebody approves the other one.
+    /// let bought = Message::tool("buy", "done");
+    /// let stored = engine.store_results(ToolResults::new(id.clone(), [bought])).await?;
+    /// assert!(stored.open.is_empty());
+    ///
+    /// let turn = engine.begin(TurnInput::new(id, [])).await?;
+    /// assert_eq!(turn.context().len(), 4);
+    /// turn.commit(Reply::new(Message::assistant("I bought it."))).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Nothing is stored when a message is no result or answers no open call ([`InputError`](crate::InputError) in
+    /// [`StoreResultsError::Refused`]), when the history cannot be loaded, when other calls of this process store
+    /// results of the conversation for a minute, or when other processes change it all the time. After
+    /// [`StoreResultsError::Save`] the outcome may be unknown; repeating it with the same [exchange
+    /// id](ToolResults::exchange) is safe.
+    pub async fn store_results(&self, results: ToolResults) -> Result<StoredResults, StoreResultsError> {
+        results::store(self, results).await
     }
 
     /// How many saves are pending in this process: replies that are complete and not stored yet.
@@ -197,48 +286,28 @@ impl Engine {
     ///
     /// When something is still pending after `timeout`. What its caller has left to the spawner goes on being tried.
     pub async fn drain(&self, timeout: Duration) -> Result<(), DrainError> {
-        let (in_flight, summarizing) = (&self.shared.in_flight, &self.shared.summarizing);
+        let (in_flight, summaries) = (&self.shared.in_flight, self.shared.summaries.as_ref());
         // Streams and saves come first: a turn that ends may have a summary made.
         let drained = async {
             in_flight.drained().await;
-            summarizing.drained().await;
+            if let Some(summaries) = summaries {
+                summaries.drained().await;
+            }
         };
         timer::timeout(Some(timeout), drained).await.map_err(|_| DrainError {
             saves: in_flight.saves(),
             streams: in_flight.streams(),
-            summaries: summarizing.len(),
+            summaries: summaries.map_or(0, SummaryWorker::running),
         })
-    }
-
-    /// Returns the right to read on a stream of the conversation whose caller has left, if the limits leave a place.
-    pub(crate) fn place_for_detached(&self, conversation: &ConversationId) -> Option<Detached> {
-        self.shared.in_flight.detached(conversation, self.options().detach_limits)
-    }
-
-    /// Reads on a stream whose caller has left, which is counted until it ends.
-    pub(crate) fn detach<T, E>(&self, mut stream: RecordedStream<T, E>, place: Detached)
-    where
-        T: Send + 'static,
-        E: Send + 'static,
-    {
-        let limit = self.options().detach_limits.timeout;
-        let task = async move {
-            let _place = place;
-            let rest = stream.by_ref().for_each(|_| std::future::ready(()));
-            if timer::timeout(limit, rest).await.is_err() {
-                stream.give_up();
-            }
-        };
-        spawn_guarded(&*self.shared.options.spawn, Box::pin(task));
     }
 }
 
 impl fmt::Debug for Engine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Engine")
-            .field("store", &self.shared.store)
+            .field("store", self.store())
             .field("retainer", &self.shared.retainer)
-            .field("options", &self.shared.options)
+            .field("options", self.options())
             .finish_non_exhaustive()
     }
 }

@@ -8,7 +8,13 @@ use tower_chat_history_core::{
 };
 use tracing::{Instrument as _, Span};
 
-use super::{Engine, queue::Entered, retention::Added, save::Own};
+use super::{
+    Engine,
+    queue::Entered,
+    retention::Added,
+    store::{BoundedStore, OwnExchange},
+    wait::Ahead,
+};
 use crate::{
     error::{HistoryError, SaveError, StoreResultsError},
     plan::{self, InputError, refuse_foreign},
@@ -18,7 +24,7 @@ use crate::{
 };
 
 /// How often results are checked anew because another process changed the conversation between check and append.
-const CHECKS: u32 = 16;
+const MAX_CHECKS: u32 = 16;
 
 /// Calls of this process that store results of one conversation take turns, or each would make all others check anew.
 const ONE_AT_A_TIME: QueueLimits = QueueLimits::new(usize::MAX, Duration::from_secs(60));
@@ -63,141 +69,91 @@ pub struct StoredResults {
     pub open: OpenCalls,
 }
 
-impl Engine {
-    /// Stores tool results before the model is called: some of the calls are answered, others wait (for a person's
-    /// approval, or a job that runs for hours).
-    ///
-    /// The results become an exchange of their own that [continues](Exchange::continues) the exchange with the calls.
-    /// The next [turn](Self::begin) brings the results that are still missing as its input; when all are stored, its
-    /// input is empty. Both hold at every door: a request without messages after its head is then legal. Until the
-    /// model has answered, a new question supersedes the calls that are still open, as ever. A caller that resends its
-    /// list ([`InputMode::Transcript`](crate::InputMode::Transcript)) sends all results of the round.
-    ///
-    /// A result is stored only while its call is open, and of several processes that answer one call only one succeeds:
-    /// the append expects the log that the results were checked against, and they are checked anew if that has changed.
-    /// Dropping the future before it is done leaves the results stored or not stored, never in part.
-    ///
-    /// ```
-    /// # use tower_chat_history::{BoxError, ConversationId, Engine, MemoryStore, Message, Reply, ToolResults, TurnInput};
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), BoxError> {
-    /// let engine = Engine::new(MemoryStore::new());
-    /// let id = ConversationId::new(["acme", "user-42"])?;
-    /// let turn = engine.begin(TurnInput::new(id.clone(), [Message::user("Look it up and buy it.")])).await?;
-    /// # let calls = r#"{"role":"assistant","content":null,"tool_calls":[
-    /// #     {"id":"search","type":"function","function":{"name":"search","arguments":"{}"}},
-    /// #     {"id":"buy","type":"function","function":{"name":"buy","arguments":"{}"}}]}"#;
-    /// # let two_calls = Message::from_json(calls)?;
-    /// turn.commit(Reply::new(two_calls)).await?;
-    ///
-    /// // One result is there at once. The process may end now.
-    /// let found = Message::tool("search", "2 offers");
-    /// let stored = engine.store_results(ToolResults::new(id.clone(), [found])).await?;
-    /// assert_eq!(stored.open.ids().collect::<Vec<_>>(), ["buy"]);
-    ///
-    /// // The next day somebody approves the other one.
-    /// let bought = Message::tool("buy", "done");
-    /// let stored = engine.store_results(ToolResults::new(id.clone(), [bought])).await?;
-    /// assert!(stored.open.is_empty());
-    ///
-    /// let turn = engine.begin(TurnInput::new(id, [])).await?;
-    /// assert_eq!(turn.context().len(), 4);
-    /// turn.commit(Reply::new(Message::assistant("I bought it."))).await?;
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// Nothing is stored when a message is no result or answers no open call ([`InputError`] in
-    /// [`StoreResultsError::Refused`]), when the history cannot be loaded, when other calls of this process store
-    /// results of the conversation for a minute, or when other processes change it all the time. After
-    /// [`StoreResultsError::Save`] the outcome may be unknown; repeating it with the same [exchange
-    /// id](ToolResults::exchange) is safe.
-    pub async fn store_results(&self, results: ToolResults) -> Result<StoredResults, StoreResultsError> {
-        let ToolResults { conversation, exchange, results } = results;
-        check(&results).map_err(HistoryError::from)?;
-        if self.options().measures_time() && Handle::try_current().is_err() {
-            return Err(HistoryError::NoRuntime.into());
-        }
-        let named = exchange.is_some();
-        let id = exchange.unwrap_or_else(ExchangeId::generate);
-        let _turn = match self.shared.storing_results.enter(&conversation, ONE_AT_A_TIME)? {
-            Entered::First(turn) => turn,
-            Entered::Waiting(place) => place.wait(ONE_AT_A_TIME, &self.shared.in_flight).await?,
-        };
-        let _permit = self.wait(&conversation, &Span::current(), &mut || {}).await?;
-        for checks in 0..CHECKS {
-            // A generated id is in the log only after an append whose answer said something else.
-            let known = (named || checks > 0).then_some(&id);
-            let window = match self.look_for(&conversation, known).await? {
-                Found::Recorded(seq) => {
-                    let Found::Window(Some(window)) = self.look_for(&conversation, None).await? else {
-                        return Err(SaveError::Store(StoreError::Gone).into());
-                    };
-                    let open = plan::newest_round(&window).0;
-                    return Ok(StoredResults { revision: window.revision, seq, duplicate: true, open });
-                }
-                Found::Window(window) => window,
-            };
-            let (mut open, asked) = window.as_ref().map(plan::newest_round).unwrap_or_default();
-            let unexpected = results.iter().position(|result| !open.answer(result));
-            // Without a conversation no call is open.
-            let (None, Some(window)) = (unexpected, window) else {
-                let position = unexpected.unwrap_or_default();
-                let call_id = results[position].tool_call_id().unwrap_or_default().to_owned();
-                return Err(HistoryError::from(InputError::UnexpectedResult { position, call_id }).into());
-            };
-            let mut exchange = Exchange::new(id.clone(), results.clone());
-            exchange.continues = asked;
-            let added = Added::of(&exchange);
-            let append = Append::new(Expect::Exactly(window.revision), exchange);
-            match self.append_results(&conversation, append, named).await {
-                Ok(stored) => {
-                    let revision = self.retain(&conversation, &stored, added).await;
-                    return Ok(StoredResults { revision, seq: stored.seq, duplicate: stored.duplicate, open });
-                }
-                Err(SaveError::Store(StoreError::Conflict { .. } | StoreError::Gone)) => {}
-                Err(error) => return Err(error.into()),
+/// Stores results. See [`Engine::store_results`].
+pub(super) async fn store(engine: &Engine, results: ToolResults) -> Result<StoredResults, StoreResultsError> {
+    let ToolResults { conversation, exchange, results } = results;
+    check(&results).map_err(HistoryError::from)?;
+    if engine.options().measures_time() && Handle::try_current().is_err() {
+        return Err(HistoryError::NoRuntime.into());
+    }
+    let named = exchange.is_some();
+    let id = exchange.unwrap_or_else(ExchangeId::generate);
+    let _turn = match engine.shared.storing_results.enter(&conversation, ONE_AT_A_TIME)? {
+        Entered::First(turn) => turn,
+        Entered::Waiting(place) => place.wait(ONE_AT_A_TIME, &engine.shared.in_flight).await?,
+    };
+    let _permit = Ahead::Unknown.wait(engine, &conversation, &Span::current()).await?;
+    let store = engine.bounded_store();
+    for checks in 0..MAX_CHECKS {
+        // A generated id is in the log only after an append whose answer said something else.
+        let known = (named || checks > 0).then_some(&id);
+        let window = match look_for(store, &conversation, known).await? {
+            Found::Recorded(seq) => {
+                let Found::Window(Some(window)) = look_for(store, &conversation, None).await? else {
+                    return Err(SaveError::Store(StoreError::Gone).into());
+                };
+                let open = plan::newest_round(&window).0;
+                return Ok(StoredResults { revision: window.revision, seq, duplicate: true, open });
             }
+            Found::Window(window) => window,
+        };
+        let (mut open, asked) = window.as_ref().map(plan::newest_round).unwrap_or_default();
+        let unexpected = results.iter().position(|result| !open.answer(result));
+        // Without a conversation no call is open.
+        let (None, Some(window)) = (unexpected, window) else {
+            let position = unexpected.unwrap_or_default();
+            let call_id = results[position].tool_call_id().unwrap_or_default().to_owned();
+            return Err(HistoryError::from(InputError::UnexpectedResult { position, call_id }).into());
+        };
+        let mut exchange = Exchange::new(id.clone(), results.clone());
+        exchange.continues = asked;
+        let added = Added::of(&exchange);
+        let append = Append::new(Expect::Exactly(window.revision), exchange);
+        match append_results(store, &conversation, append, named).await {
+            Ok(stored) => {
+                let revision = engine.retain(&conversation, &stored, added).await;
+                return Ok(StoredResults { revision, seq: stored.seq, duplicate: stored.duplicate, open });
+            }
+            Err(SaveError::Store(StoreError::Conflict { .. } | StoreError::Gone)) => {}
+            Err(error) => return Err(error.into()),
         }
-        Err(StoreResultsError::Contended { checks: CHECKS })
     }
+    Err(StoreResultsError::Contended { checks: MAX_CHECKS })
+}
 
-    async fn look_for(
-        &self,
-        conversation: &ConversationId,
-        exchange: Option<&ExchangeId>,
-    ) -> Result<Found, HistoryError> {
-        Ok(match self.load(conversation, self.window_or(exchange), &Span::current()).await? {
-            Loaded::AlreadyRecorded(recorded) => Found::Recorded(recorded.seq),
-            Loaded::Window(window) => Found::Window(Some(window)),
-            Loaded::Absent | Loaded::Unchanged => Found::Window(None),
-        })
-    }
+async fn look_for(
+    store: &BoundedStore,
+    conversation: &ConversationId,
+    exchange: Option<&ExchangeId>,
+) -> Result<Found, HistoryError> {
+    Ok(match store.load(conversation, exchange, &Span::current()).await? {
+        Loaded::AlreadyRecorded(recorded) => Found::Recorded(recorded.seq),
+        Loaded::Window(window) => Found::Window(Some(window)),
+        Loaded::Absent | Loaded::Unchanged => Found::Window(None),
+    })
+}
 
-    async fn append_results(
-        &self,
-        conversation: &ConversationId,
-        append: Append,
-        named: bool,
-    ) -> Result<Appended, SaveError> {
-        let own = Own::of(&append.exchange, named);
-        let begun = Instant::now();
-        let span = self.recorder().save(&Span::current(), append.exchange.messages.len());
-        let mut attempts = 0;
-        let mut appended = self.append(conversation, append, &mut attempts).instrument(span.clone()).await;
-        if let Ok(stored) = &mut appended
-            && stored.duplicate
-        {
-            stored.duplicate = !self.is_own(conversation, &own, attempts).await;
-        }
-        let is_duplicate = appended.as_ref().is_ok_and(|stored| stored.duplicate);
-        let took = begun.elapsed();
-        let saved = Saved { appended: appended.as_ref(), is_duplicate, next: None, attempts, took };
-        self.recorder().saved(&span, &saved);
-        appended
+async fn append_results(
+    store: &BoundedStore,
+    conversation: &ConversationId,
+    append: Append,
+    named: bool,
+) -> Result<Appended, SaveError> {
+    let own = OwnExchange::of(&append.exchange, named);
+    let begun = Instant::now();
+    let span = store.recorder().save(&Span::current(), append.exchange.messages.len());
+    let mut attempts = 0;
+    let mut appended = store.append(conversation, append, &mut attempts).instrument(span.clone()).await;
+    if let Ok(stored) = &mut appended
+        && stored.duplicate
+    {
+        stored.duplicate = !store.is_own(conversation, &own, attempts).await;
     }
+    let is_duplicate = appended.as_ref().is_ok_and(|stored| stored.duplicate);
+    let took = begun.elapsed();
+    let saved = Saved { appended: appended.as_ref(), is_duplicate, next: None, attempts, took };
+    store.recorder().saved(&span, &saved);
+    appended
 }
 
 /// What a load found.

@@ -7,15 +7,15 @@ use tower_chat_history_core::{
     Appended, ConversationId, Derived, Exchange, Incarnation, Prune, PruneTo, Revision, StoreError,
 };
 
-use super::Engine;
+use super::store::BoundedStore;
 use crate::error::chain::chain;
 
 /// Conversations whose additions are counted. One that is forgotten is pruned once more than it had to be.
-const COUNTED: usize = 1 << 12;
+const COUNTED_CONVERSATIONS: usize = 1 << 12;
 
 /// How much of each conversation stays stored. There is no default: without it, all of it does.
 ///
-/// An engine that is made [with it](Engine::with_retention) prunes the conversation's log after an exchange was stored. That is
+/// An engine that is made [with it](crate::Engine::with_retention) prunes the conversation's log after an exchange was stored. That is
 /// another write, so it is not done after each: only when more than a quarter of the number was added since the last time. So
 /// the last n stay in any case, and up to n + n/4 (rounded down) do, and what came by other engines, or at the same time, since.
 ///
@@ -85,7 +85,7 @@ pub(super) struct Retainer {
 
 impl Retainer {
     pub(super) fn new(store: Arc<dyn Prune>, retention: Retention) -> Self {
-        Self { store, retention, added: Cache::new(COUNTED) }
+        Self { store, retention, added: Cache::new(COUNTED_CONVERSATIONS) }
     }
 
     /// One that counts anew.
@@ -109,20 +109,19 @@ impl Retainer {
         exchanges > 1 && since > self.retention.slack() && self.retention.may_exceed(exchanges)
     }
 
-    async fn prune(&self, id: &ConversationId, incarnation: Incarnation) -> Result<Revision, StoreError> {
-        let pruned = self.store.prune(id, incarnation, self.retention.prune_to(), Derived::Keep).await?;
-        self.added.insert(id.clone(), 0);
-        Ok(pruned.revision)
-    }
-}
-
-impl Engine {
-    /// Removes what is not to be kept, if it is time, and returns the revision after that. A failure is logged: the exchange is
-    /// stored all the same, and the next one tries again.
-    pub(super) async fn retain(&self, id: &ConversationId, stored: &Appended, added: Added) -> Revision {
-        let retainer = self.shared.retainer.as_ref().filter(|retainer| retainer.is_due(id, stored, added));
-        let Some(retainer) = retainer else { return stored.revision };
-        let pruned = self.bounded(retainer.prune(id, stored.revision.incarnation())).await;
+    /// Removes what is not to be kept, if it is time, and returns the revision after that. A failure is logged: the
+    /// exchange is stored all the same, and the next one tries again.
+    pub(super) async fn retain(
+        &self,
+        store: &BoundedStore,
+        id: &ConversationId,
+        stored: &Appended,
+        added: Added,
+    ) -> Revision {
+        if !self.is_due(id, stored, added) {
+            return stored.revision;
+        }
+        let pruned = store.bounded(self.prune(id, stored.revision.incarnation())).await;
         pruned.unwrap_or_else(|error| {
             tracing::warn!(
                 error.type = error.kind(),
@@ -131,6 +130,12 @@ impl Engine {
             );
             stored.revision
         })
+    }
+
+    async fn prune(&self, id: &ConversationId, incarnation: Incarnation) -> Result<Revision, StoreError> {
+        let pruned = self.store.prune(id, incarnation, self.retention.prune_to(), Derived::Keep).await?;
+        self.added.insert(id.clone(), 0);
+        Ok(pruned.revision)
     }
 }
 

@@ -24,12 +24,13 @@ use futures_util::{
     stream::{self, BoxStream},
 };
 
+use super::{Commit, Engine, Turn, idle::Idle, in_flight::Detached, timer};
 use crate::{
     call::{Flow, FoldReply},
-    engine::{Commit, Detached, Engine, Turn, idle::Idle},
     error::StreamStalled,
     policy::OnInterruption,
     report::NotStored,
+    spawn::spawn_guarded,
     telemetry::{self, ModelCall},
 };
 
@@ -75,7 +76,7 @@ enum Phase {
 }
 
 impl<T: Send + 'static, E: Send + 'static> RecordedStream<T, E> {
-    pub(crate) fn new(
+    pub(super) fn new(
         stream: BoxStream<'static, Result<T, E>>,
         fold: Box<dyn FoldReply<T>>,
         stalled: Stalled<E>,
@@ -103,8 +104,21 @@ impl<T: Send + 'static, E: Send + 'static> RecordedStream<T, E> {
         self.is_stalled
     }
 
+    /// Reads on the stream without its caller. It is counted until it ends.
+    fn detach(mut self, engine: &Engine, place: Detached) {
+        let limit = engine.options().detach_limits.timeout;
+        let task = async move {
+            let _place = place;
+            let rest = self.by_ref().for_each(|_| std::future::ready(()));
+            if timer::timeout(limit, rest).await.is_err() {
+                self.give_up();
+            }
+        };
+        spawn_guarded(&*engine.options().spawn, Box::pin(task));
+    }
+
     /// Ends a detached stream whose time is over. A complete reply is stored all the same.
-    pub(crate) fn give_up(mut self) {
+    fn give_up(mut self) {
         if let Some(mut recording) = self.recording.take() {
             if let Phase::Open { turn, .. } = mem::replace(&mut recording.phase, Phase::Ended) {
                 tracing::warn!(parent: turn.span(), "a stream without its caller was not read to its end in time");
@@ -231,14 +245,16 @@ impl<T: Send + 'static, E: Send + 'static> Recording<T, E> {
         let Phase::Open { turn, broken: false } = &self.phase else { return None };
         let engine = turn.engine();
         let detaches = engine.options().on_interruption == OnInterruption::Detach && !self.detached;
-        detaches.then(|| (engine.clone(), engine.place_for_detached(turn.conversation())))
+        let limits = engine.options().detach_limits;
+        let place = || engine.shared.in_flight.detached(turn.conversation(), limits);
+        detaches.then(|| (engine.clone(), place()))
     }
 
     /// Goes on without the caller. A commit that is dropped here is not done yet and hands itself to the spawner.
     fn leave(mut self) {
         let why = match self.detaches() {
             Some((engine, Some(place))) => {
-                return engine.detach(RecordedStream::of(Self { detached: true, ..self }), place);
+                return RecordedStream::of(Self { detached: true, ..self }).detach(&engine, place);
             }
             Some((_, None)) => {
                 tracing::warn!("a stream whose caller left is not read on: there are too many of them");

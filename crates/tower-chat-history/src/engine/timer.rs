@@ -19,14 +19,14 @@ use tokio::{
 /// timers panic where theirs is gone. This one moves to the runtime that polls it. Outside of any runtime it touches no
 /// timer of tokio's and never ends: a save without a limit is better than a lost one.
 #[derive(Debug)]
-pub(crate) struct Timer {
+pub(super) struct Timer {
     deadline: Option<Instant>,
     armed: Option<(Id, Pin<Box<Sleep>>)>,
 }
 
 impl Timer {
     /// Ends after that time, measured from now. A time beyond what the clock can say never ends.
-    pub(crate) fn after(duration: Duration) -> Self {
+    pub(super) fn after(duration: Duration) -> Self {
         Self { deadline: Instant::now().checked_add(duration), armed: None }
     }
 }

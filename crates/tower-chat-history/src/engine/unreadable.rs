@@ -10,11 +10,11 @@ pub(super) struct Unreadable(Mutex<Vec<ResponseShape>>);
 
 impl Unreadable {
     /// Warns of the first response of each shape: a service that meets one mostly meets no other.
-    pub(super) fn tell(&self, shape: ResponseShape) {
-        let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if !told.contains(&shape) {
-            told.push(shape);
-            drop(told);
+    pub(super) fn warn(&self, shape: ResponseShape) {
+        let mut warned = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if !warned.contains(&shape) {
+            warned.push(shape);
+            drop(warned);
             tracing::warn!(
                 %shape,
                 "a response was not stored: the adapter cannot read it; later ones of this shape are in the turn reports only"

@@ -1,54 +1,82 @@
-//! Waiting for what is ahead of a call in its conversation.
+//! Waiting for the calls and saves that are ahead of a call in its conversation.
+
+use std::ops::ControlFlow;
 
 use tower_chat_history_core::ConversationId;
 use tracing::{Instrument as _, Span};
 
 use super::{
     Engine,
-    queue::{Entered, QueuePermit},
+    queue::{Entered, Place, QueuePermit},
 };
 use crate::{
     error::HistoryError,
-    policy::OnConflict,
+    policy::{OnConflict, QueueLimits},
     telemetry::{self, WaitFor},
 };
 
-impl Engine {
-    /// Waits for this process's pending saves of the conversation, and for its turn in the queue if there is one. Where
-    /// it has to wait, it calls `release` before.
-    pub(super) async fn wait(
-        &self,
+/// The way of a call to its turn: through the queue, if there is one, and past this process's pending saves of the
+/// conversation.
+pub(super) enum Ahead {
+    /// The call has not entered the queue.
+    Unknown,
+    /// Other calls are ahead in the queue.
+    Calls(Place, QueueLimits),
+    /// Saves are pending.
+    Saves(Option<QueuePermit>),
+}
+
+impl Ahead {
+    /// Goes on as far as there is nothing to wait for, or waits for what was found before: `Continue` says what has to be
+    /// waited for next, `Break` that nothing is ahead.
+    pub(super) async fn step(
+        self,
+        engine: &Engine,
         conversation: &ConversationId,
         turn: &Span,
-        release: &mut (impl FnMut() + Send),
-    ) -> Result<Option<QueuePermit>, HistoryError> {
-        let in_flight = &self.shared.in_flight;
-        let permit = match self.options().on_conflict {
-            OnConflict::Rebase | OnConflict::Reject => None,
-            OnConflict::Serialize(queue) => Some(match self.shared.queues.enter(conversation, queue) {
+    ) -> Result<ControlFlow<Option<QueuePermit>, Self>, HistoryError> {
+        let in_flight = &engine.shared.in_flight;
+        let permit = match (self, engine.options().on_conflict) {
+            (Self::Unknown, OnConflict::Rebase | OnConflict::Reject) => None,
+            (Self::Unknown, OnConflict::Serialize(limits)) => match engine.shared.queues.enter(conversation, limits) {
                 Err(full) => {
                     telemetry::fail(&telemetry::wait(turn, WaitFor::Queue), full.kind());
                     return Err(full);
                 }
-                Ok(Entered::First(permit)) => permit,
+                Ok(Entered::First(permit)) => Some(permit),
+                Ok(Entered::Waiting(place)) => return Ok(ControlFlow::Continue(Self::Calls(place, limits))),
+            },
+            (Self::Calls(place, limits), _) => {
                 // The call ahead may be a stream that is complete but no longer polled: its save frees the queue, and
                 // only polling it here gets it done. So both are waited for at once.
-                Ok(Entered::Waiting(place)) => {
-                    release();
-                    let span = telemetry::wait(turn, WaitFor::Queue);
-                    let permit = place.wait(queue, in_flight).instrument(span.clone()).await;
-                    if let Err(error) = &permit {
-                        telemetry::fail(&span, error.kind());
-                    }
-                    permit?
+                let span = telemetry::wait(turn, WaitFor::Queue);
+                let permit = place.wait(limits, in_flight).instrument(span.clone()).await;
+                if let Err(error) = &permit {
+                    telemetry::fail(&span, error.kind());
                 }
-            }),
+                Some(permit?)
+            }
+            (Self::Saves(permit), _) => {
+                in_flight.saved(conversation).instrument(telemetry::wait(turn, WaitFor::Saves)).await;
+                return Ok(ControlFlow::Break(permit));
+            }
         };
-        if in_flight.has(conversation) {
-            release();
-            let span = telemetry::wait(turn, WaitFor::Saves);
-            in_flight.saved(conversation).instrument(span).await;
+        let is_saving = in_flight.has(conversation);
+        Ok(if is_saving { ControlFlow::Continue(Self::Saves(permit)) } else { ControlFlow::Break(permit) })
+    }
+
+    /// Waits until nothing is ahead.
+    pub(super) async fn wait(
+        mut self,
+        engine: &Engine,
+        conversation: &ConversationId,
+        turn: &Span,
+    ) -> Result<Option<QueuePermit>, HistoryError> {
+        loop {
+            match self.step(engine, conversation, turn).await? {
+                ControlFlow::Continue(ahead) => self = ahead,
+                ControlFlow::Break(permit) => return Ok(permit),
+            }
         }
-        Ok(permit)
     }
 }

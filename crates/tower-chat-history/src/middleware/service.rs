@@ -10,7 +10,7 @@ use tracing::Instrument as _;
 use super::ResponseFuture;
 use crate::{
     adapt::{AdaptRequest, Draft, Opened, Prompt, RecordResponse},
-    engine::Engine,
+    engine::{Engine, Step},
     error::BoxError,
 };
 
@@ -82,14 +82,19 @@ where
                     return inner.call(request).await.map(|response| adapter.pass(response)).map_err(Into::into);
                 }
             };
-            // A summarizer may need what this instance holds: where both share a limit, each would wait for the other.
-            let mut released = false;
-            let release = || {
-                let unready = inner.clone();
-                inner = unready;
-                released = true;
+            let (mut beginning, mut has_waited) = (engine.start(input), false);
+            let mut turn = loop {
+                match beginning.step().await? {
+                    Step::Begun(turn) => break turn,
+                    Step::MustWait(rest) => {
+                        // What is waited for may need what this instance holds: where both share a limit, each would wait
+                        // for the other.
+                        let unready = inner.clone();
+                        inner = unready;
+                        (beginning, has_waited) = (rest, true);
+                    }
+                }
             };
-            let mut turn = engine.begin_releasing(input, release).await?;
             let sent = match draft.complete(Prompt::of(&turn)) {
                 Ok(sent) => sent,
                 Err(error) => {
@@ -100,7 +105,7 @@ where
             turn.note_downgraded(sent.downgraded);
             let span = turn.call_span();
             let called = async {
-                if released {
+                if has_waited {
                     poll_fn(|context| inner.poll_ready(context)).await?;
                 }
                 inner.call(sent.request).await

@@ -3,13 +3,13 @@
 use tower_chat_history_core::{Message, Seq, ToolCall};
 
 use super::{
-    fit::Fitting,
+    fit::FitBudget,
     fold::{Item, Round},
 };
 use crate::budget::ClearResults;
 
 /// Clears the results of all rounds that stand before a position with what follows them.
-pub(super) fn apply(items: &mut [Item], clear: &ClearResults, fitting: &Fitting<'_>, before: Seq) {
+pub(super) fn apply(items: &mut [Item], clear: &ClearResults, fitting: &FitBudget<'_>, before: Seq) {
     let cleared: Vec<(usize, Message)> =
         clearable(items, clear, fitting, Seq::FIRST, before).map(|(at, message, _)| (at, message)).collect();
     for (at, message) in cleared {
@@ -24,7 +24,7 @@ pub(super) fn apply(items: &mut [Item], clear: &ClearResults, fitting: &Fitting<
 pub(super) fn position(
     items: &[Item],
     clear: &ClearResults,
-    fitting: &Fitting<'_>,
+    fitting: &FitBudget<'_>,
     (from, end): (Seq, Seq),
     wanted: u64,
 ) -> Seq {
@@ -54,7 +54,7 @@ pub(super) fn position(
 fn clearable<'a>(
     items: &'a [Item],
     clear: &'a ClearResults,
-    fitting: &'a Fitting<'_>,
+    fitting: &'a FitBudget<'_>,
     from: Seq,
     to: Seq,
 ) -> impl Iterator<Item = (usize, Message, u64)> + 'a {

@@ -9,25 +9,25 @@
 use tower_chat_history_core::{Cut, Message, Recorded, Seq};
 
 use super::{
-    choice::Choice,
     clearing,
+    cutoff_search::CutoffSearch,
     fold::Item,
-    log::Log,
-    sizes::{Positions, Size},
+    sizes::{Cutoffs, Size},
     trimming,
+    window_index::WindowIndex,
 };
 use crate::budget::{ClearResults, DoesNotFit, Limits, PromptTokens, Trimmer, Trimming, Watermarks};
 
-/// The budget of one call.
+/// The budget that a window has to fit, and the rules by which it is made to.
 #[derive(Clone, Copy)]
-pub(crate) struct Fitting<'a> {
+pub(crate) struct FitBudget<'a> {
     pub(crate) limits: Limits,
     pub(crate) watermarks: Watermarks,
     pub(crate) clear: Option<&'a ClearResults>,
     pub(crate) trimmer: Option<&'a dyn Trimmer>,
     /// Whether a compaction is stored: otherwise there is no next call, and nothing is left out for its sake.
     pub(crate) stores: bool,
-    /// The sizes of everything but the window.
+    /// The sizes of everything but the window, with the room that is reserved for a summary.
     pub(crate) parts: PromptTokens,
     pub(crate) cost: &'a dyn Fn(&Message) -> u64,
 }
@@ -54,15 +54,15 @@ pub(super) fn fit(
     exchanges: &[Recorded],
     cut: &Cut,
     continues: Option<Seq>,
-    fitting: &Fitting<'_>,
+    fitting: &FitBudget<'_>,
 ) -> Result<Fit, DoesNotFit> {
-    let log = Log::of(exchanges, cut, continues);
+    let log = WindowIndex::of(exchanges, cut, continues);
     let cost = |item: &Item| (fitting.cost)(&item.message);
     let cleared = log.index(cut.cleared_before);
     if let Some(clear) = fitting.clear {
         clearing::apply(&mut items, clear, fitting, log.seq(cleared));
     }
-    let mut choice = Choice { sizes: log.sizes(&items, cost), log: &log, fitting };
+    let mut choice = CutoffSearch { sizes: log.sizes(&items, cost), log: &log, fitting };
     let before = choice.sizes.kept(log.base);
     let mut decided = Decided { cut, log: &log, before, cleared, trimming: Trimming::default() };
     if !choice.is_due() {
@@ -117,7 +117,7 @@ pub(super) fn unlimited(items: Vec<Item>, cut: &Cut) -> Fit {
 /// What a fit is told from.
 struct Decided<'a> {
     cut: &'a Cut,
-    log: &'a Log,
+    log: &'a WindowIndex,
     before: Size,
     /// Before which index results are cleared for good.
     cleared: usize,
@@ -125,7 +125,7 @@ struct Decided<'a> {
 }
 
 impl Decided<'_> {
-    fn fit(&self, items: Vec<Item>, choice: &Choice<'_>, stored: Positions, sent: Positions) -> Fit {
+    fn fit(&self, items: Vec<Item>, choice: &CutoffSearch<'_>, stored: Cutoffs, sent: Cutoffs) -> Fit {
         let Self { cut, log, before, cleared, mut trimming } = *self;
         let (window, rounds) = (log.seq(sent.window), log.seq(sent.rounds.max(sent.window)));
         let window = items.into_iter().filter(|item| item.is_behind(window, rounds)).map(|item| item.message).collect();

@@ -5,7 +5,7 @@ use tower_chat_history_core::{
     Compaction, CompactionVersion, Cut, Incarnation, LoadLimit, Message, Recorded, Revision, Seq, Window,
 };
 
-use super::{FitError, Fitting, Given, Plan, plan};
+use super::{FitBudget, FitError, History, Plan, PlanInput, plan_once as plan};
 use crate::{
     budget::{
         ClearResults, ContextBudget, Importance, KeepFirst, Limits, PromptTokens, TrimTurn, Trimmer, Watermark,
@@ -168,16 +168,16 @@ impl Policy {
         let cost = |message: &Message| self.cost.of(message);
         let parts = PromptTokens { head: self.head, input: self.cost.total(input), ..PromptTokens::default() };
         let (limits, watermarks, clear) = (self.limits, self.watermarks, self.clear.as_ref());
-        let fitting = Some(Fitting { limits, watermarks, clear, trimmer, stores, parts, cost: &cost });
-        plan(&Given {
-            loaded: Some(window),
-            resent: &[],
+        let budget = Some(FitBudget { limits, watermarks, clear, trimmer, stores, parts, cost: &cost });
+        plan(&PlanInput {
+            history: History::Window(window),
             summary: None,
+            summary_tokens: 0,
             input,
             instead: None,
             limit,
             on_open_turn: OnOpenTurn::Supersede,
-            fitting,
+            budget,
         })
     }
 }
@@ -291,7 +291,7 @@ proptest! {
                 let mut cut = Cut::window_from(start);
                 cut.rounds_start = rounds.max(start);
                 let window = window(&log, Some(&cut));
-                let given = Given { loaded: Some(&window), resent: &[], summary: None, input: &input, instead: None, limit: LoadLimit::default(), on_open_turn: OnOpenTurn::Supersede, fitting: None };
+                let given = PlanInput { history: History::Window(&window), summary: None, summary_tokens: 0, input: &input, instead: None, limit: LoadLimit::default(), on_open_turn: OnOpenTurn::Supersede, budget: None };
                 let kept = policy.cost.total(&plan_of(&given).fit.window);
                 most = most.max(Some(kept).filter(|kept| *kept <= room));
             }
@@ -300,6 +300,6 @@ proptest! {
     }
 }
 
-fn plan_of(given: &Given<'_>) -> Plan {
+fn plan_of(given: &PlanInput<'_>) -> Plan {
     plan(given).unwrap_or_else(|refused| unreachable!("{refused:?}"))
 }

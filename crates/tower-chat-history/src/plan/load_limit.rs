@@ -2,7 +2,7 @@
 
 use tower_chat_history_core::{Cut, LoadLimit, Window};
 
-use super::log::opens_turn;
+use super::window_index::opens_turn;
 
 /// A load that its limit cut off moves the window's start for good, and at once to 75% of the limit: were it left to the
 /// limit, the start would slide with every turn and no provider could cache the prompt.

@@ -1,66 +1,77 @@
 //! Deciding what is sent: a pure function of what was loaded, the input and the policy.
 
-mod choice;
+mod call_budget;
 mod clearing;
+mod cutoff_search;
 mod error;
+mod fallbacks;
 mod fit;
 #[cfg(test)]
 mod fit_tests;
 mod fold;
+mod history;
 mod input;
 mod load_limit;
-mod log;
 #[cfg(test)]
 mod sequence_tests;
 mod sizes;
 pub(crate) mod transcript;
 mod trimming;
+mod window_index;
 
-use tower_chat_history_core::{Cut, LoadLimit, Message, Recorded, Seq, Window};
+use tower_chat_history_core::{Cut, LoadLimit, Message, Seq, Window};
 
 pub use self::error::{FitError, InputError, TranscriptError};
 pub(crate) use self::{
-    fit::{Fit, Fitting},
+    call_budget::CallBudget,
+    fallbacks::plan,
+    fit::{Fit, FitBudget},
+    history::{History, first_uncovered},
     input::refuse_foreign,
-    log::opens_turn,
+    window_index::opens_turn,
 };
 use self::{fold::Folded, input::check_input, load_limit::cut_truncated};
 use crate::{policy::OnOpenTurn, view::OpenCalls};
 
-/// What to send before the input, and what to record beside it.
+/// The messages to send before the input, and what is recorded beside it.
 #[derive(Debug, Default)]
 pub(crate) struct Plan {
-    /// The log's messages to send, valid together with the input behind them, and how they were made to fit.
+    /// The log's messages to send, valid together with the input after them, and how they were made to fit.
     pub(crate) fit: Fit,
     /// The exchange whose calls the input answers.
     pub(crate) continues: Option<Seq>,
-    /// How many open calls the input left unanswered, as a new question instead of results.
+    /// The number of open calls that the input left unanswered, as a new question instead of results.
     pub(crate) superseded: usize,
+    /// The budget that the prompt fits, if there is one.
+    pub(crate) budget: Option<CallBudget>,
+    /// The size of the summary that is sent.
+    pub(crate) summary_tokens: u64,
 }
 
-/// What there is to decide from.
+/// Everything that a plan is made from.
 #[derive(Clone, Copy)]
-pub(crate) struct Given<'a> {
-    pub(crate) loaded: Option<&'a Window>,
-    /// What the caller resent, where it has to stand for a history that could not be loaded.
-    pub(crate) resent: &'a [Recorded],
+pub(crate) struct PlanInput<'a> {
+    pub(crate) history: History<'a>,
     /// The summary, as it is sent: first of all.
     pub(crate) summary: Option<&'a Message>,
+    pub(crate) summary_tokens: u64,
     pub(crate) input: &'a [Message],
-    /// What is stored in place of the input.
+    /// The messages that are stored in place of the input.
     pub(crate) instead: Option<&'a [Message]>,
     pub(crate) limit: LoadLimit,
     pub(crate) on_open_turn: OnOpenTurn,
-    /// The budget, if there is one.
-    pub(crate) fitting: Option<Fitting<'a>>,
+    /// The budget, if there is one. Its [summary](crate::budget::PromptTokens::summary) is the room that is reserved for
+    /// one.
+    pub(crate) budget: Option<FitBudget<'a>>,
 }
 
-pub(crate) fn plan(given: &Given<'_>) -> Result<Plan, FitError> {
-    let Given { loaded, resent, summary, input, instead, limit, on_open_turn, ref fitting } = *given;
-    let truncated = loaded.and_then(|window| cut_truncated(window, limit));
-    let stored = loaded.and_then(|window| window.compaction.as_ref()).map(|compaction| &compaction.cut);
-    let cut = truncated.as_ref().or(stored).cloned().unwrap_or_default();
-    let exchanges = loaded.map_or(resent, |window| &window.exchanges);
+/// Plans a call with exactly this summary and this budget.
+fn plan_once(given: &PlanInput<'_>) -> Result<Plan, FitError> {
+    let PlanInput { history, summary, summary_tokens, input, instead, limit, on_open_turn, ref budget } = *given;
+    let window = history.window();
+    let truncated = window.and_then(|window| cut_truncated(window, limit));
+    let cut = truncated.as_ref().or(history.cut()).cloned().unwrap_or_default();
+    let exchanges = history.exchanges();
     let start = exchanges.partition_point(|recorded| recorded.seq < cut.window_start);
     let exchanges = &exchanges[start..];
 
@@ -84,14 +95,20 @@ pub(crate) fn plan(given: &Given<'_>) -> Result<Plan, FitError> {
     }
     let continues = folded.asked_by().filter(|_| answers);
     let items = folded.into_items();
-    let mut fit = match fitting {
-        Some(fitting) => fit::fit(items, exchanges, &cut, continues, fitting).map_err(FitError::DoesNotFit)?,
+    let mut fit = match budget {
+        Some(budget) => fit::fit(items, exchanges, &cut, continues, budget)?,
         None => fit::unlimited(items, &cut),
     };
     fit.window.splice(0..0, summary.cloned());
-    fit.cut = fit.cut.or(truncated).filter(|_| loaded.is_some());
-    // What was resent has no positions that anybody else knows.
-    Ok(Plan { fit, continues: continues.filter(|_| loaded.is_some()), superseded })
+    fit.cut = fit.cut.or(truncated).filter(|_| window.is_some());
+    Ok(Plan {
+        fit,
+        // The positions of a list that the caller resent mean nothing to the store.
+        continues: continues.filter(|_| window.is_some()),
+        superseded,
+        budget: budget.map(|budget| CallBudget { limits: budget.limits, parts: budget.parts }),
+        summary_tokens,
+    })
 }
 
 /// The calls of a window that are open, and the exchange of the newest calls.
@@ -102,7 +119,7 @@ pub(crate) fn newest_round(window: &Window) -> (OpenCalls, Option<Seq>) {
 
 /// The cut that the window should have once there is no call: what is left out of it can then be summarized. `None` if it may
 /// stay as it is, or if its last turn is still open.
-pub(crate) fn next_cut(window: &Window, limit: LoadLimit, fitting: &Fitting<'_>) -> Option<Cut> {
+pub(crate) fn next_cut(window: &Window, limit: LoadLimit, budget: &FitBudget<'_>) -> Option<Cut> {
     let truncated = cut_truncated(window, limit);
     let stored = window.compaction.as_ref().map(|compaction| &compaction.cut);
     let cut = truncated.as_ref().or(stored).cloned().unwrap_or_default();
@@ -112,14 +129,16 @@ pub(crate) fn next_cut(window: &Window, limit: LoadLimit, fitting: &Fitting<'_>)
     if !folded.view().open().is_empty() || folded.view().awaits_reply() {
         return None;
     }
-    let fit = fit::fit(folded.into_items(), exchanges, &cut, None, fitting).ok()?;
+    let fit = fit::fit(folded.into_items(), exchanges, &cut, None, budget).ok()?;
     fit.cut.or(truncated)
 }
 
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use tower_chat_history_core::{Compaction, CompactionVersion, Exchange, ExchangeId, Incarnation, Revision};
+    use tower_chat_history_core::{
+        Compaction, CompactionVersion, Exchange, ExchangeId, Incarnation, Recorded, Revision,
+    };
 
     use super::*;
     use crate::budget::{Limits, PromptTokens, Watermarks};
@@ -131,17 +150,17 @@ mod tests {
         Window::new(Revision::new(Incarnation::random(), 1), None, exchanges, truncated)
     }
 
-    fn given<'a>(window: &'a Window, input: &'a [Message]) -> Given<'a> {
+    fn given<'a>(window: &'a Window, input: &'a [Message]) -> PlanInput<'a> {
         let (limit, on_open_turn) = (LoadLimit::default(), OnOpenTurn::Supersede);
-        Given {
-            loaded: Some(window),
-            resent: &[],
+        PlanInput {
+            history: History::Window(window),
             summary: None,
+            summary_tokens: 0,
             input,
             instead: None,
             limit,
             on_open_turn,
-            fitting: None,
+            budget: None,
         }
     }
 
@@ -173,9 +192,9 @@ mod tests {
         let (input, cost) = ([Message::tool("x", "r")], |_: &Message| 10);
         let parts = PromptTokens { input: 10, ..PromptTokens::default() };
         let (limits, watermarks) = (Limits::NONE, Watermarks::default());
-        let fitting = Fitting { limits, watermarks, clear: None, trimmer: None, stores: true, parts, cost: &cost };
-        for fitting in [None, Some(fitting)] {
-            let plan = refused(plan(&Given { fitting, ..given(&log, &input) })).unwrap();
+        let budget = FitBudget { limits, watermarks, clear: None, trimmer: None, stores: true, parts, cost: &cost };
+        for budget in [None, Some(budget)] {
+            let plan = refused(plan(&PlanInput { budget, ..given(&log, &input) })).unwrap();
             assert_eq!((plan.continues, plan.fit.window.len()), (Some(Seq::FIRST), 2));
         }
     }
@@ -206,7 +225,10 @@ mod tests {
         ] {
             assert_eq!(planned(&log, &input).unwrap_err(), error);
         }
-        assert_eq!(refused(plan(&Given { loaded: None, ..given(&log, &[x]) })).unwrap_err(), unexpected(0, "x"));
+        assert_eq!(
+            refused(plan(&PlanInput { history: History::Absent, ..given(&log, &[x]) })).unwrap_err(),
+            unexpected(0, "x")
+        );
     }
 
     #[test]
@@ -215,7 +237,7 @@ mod tests {
         let input = [Message::user("never mind")];
         let plan = planned(&log, &input).unwrap();
         assert_eq!((plan.continues, plan.superseded, plan.fit.window.len()), (None, 2, 4));
-        let rejected = super::plan(&Given { on_open_turn: OnOpenTurn::Reject, ..given(&log, &input) });
+        let rejected = super::plan(&PlanInput { on_open_turn: OnOpenTurn::Reject, ..given(&log, &input) });
         assert_eq!(refused(rejected).unwrap_err(), InputError::TurnOpen { calls: 2 });
     }
 
@@ -223,8 +245,8 @@ mod tests {
     fn what_the_caller_resent_stands_for_a_history_that_is_not_there() {
         let (resent, input) = ([Message::user("u0"), calls(&["x"])], [Message::tool("x", "r")]);
         let log = window(vec![], false);
-        let plan =
-            plan(&Given { loaded: None, resent: &Recorded::log(resent.to_vec()), ..given(&log, &input) }).unwrap();
+        let history = &Recorded::log(resent.to_vec());
+        let plan = plan(&PlanInput { history: History::Resent(history), ..given(&log, &input) }).unwrap();
         assert_eq!(plan.fit.window, resent);
     }
 
@@ -232,7 +254,7 @@ mod tests {
     fn a_truncated_load_starts_at_three_quarters_of_its_limit() {
         let log = window(vec![vec![Message::user("u"), Message::assistant("a")]; 10], true);
         let limit = LoadLimit::new(20, 1 << 20).unwrap();
-        let plan = plan(&Given { limit, ..given(&log, &[Message::user("u")]) }).unwrap();
+        let plan = plan(&PlanInput { limit, ..given(&log, &[Message::user("u")]) }).unwrap();
         assert_eq!(plan.fit.cut.unwrap().window_start, Seq::new(3));
         assert_eq!(plan.fit.window.len(), 14, "it is sent from where the next load will start");
     }

@@ -7,7 +7,7 @@ use super::fold::Item;
 /// Where the window starts, and before which position rounds are left out with what follows them; as indexes of
 /// exchanges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Positions {
+pub(super) struct Cutoffs {
     pub(super) window: usize,
     pub(super) rounds: usize,
 }
@@ -77,7 +77,7 @@ impl Sizes {
     }
 
     /// What is kept at these positions.
-    pub(super) fn kept(&self, at: Positions) -> Size {
+    pub(super) fn kept(&self, at: Cutoffs) -> Size {
         // Rounds stand one after the other: of those from the one position on and those from the other, the fewer are
         // both.
         let (asked, followed) = (self.asked[at.window], self.followed[at.rounds]);
@@ -86,10 +86,10 @@ impl Sizes {
 
     /// The first position of rounds, within the bounds, at which what is kept is accepted: the more is left out, the less is
     /// kept.
-    fn first_rounds(&self, window: usize, bounds: Bounds, accept: impl Fn(Size) -> bool) -> Option<Positions> {
+    fn first_rounds(&self, window: usize, bounds: Bounds, accept: impl Fn(Size) -> bool) -> Option<Cutoffs> {
         let least = bounds.least.rounds.max(window);
         let most = bounds.most.rounds.max(least);
-        let at = |rounds| Positions { window, rounds };
+        let at = |rounds| Cutoffs { window, rounds };
         let (mut low, mut high) = (least, most);
         while low < high {
             let middle = low.midpoint(high);
@@ -109,7 +109,7 @@ impl Sizes {
         starts: impl IntoIterator<Item = usize>,
         bounds: Bounds,
         accept: impl Fn(Size) -> bool + Copy,
-    ) -> Option<Positions> {
+    ) -> Option<Cutoffs> {
         let starts = starts.into_iter().filter(|start| (bounds.least.window..=bounds.most.window).contains(start));
         let pairs = starts.filter_map(|window| self.first_rounds(window, bounds, accept));
         pairs.max_by_key(|at| self.kept(*at).tokens)
@@ -119,8 +119,8 @@ impl Sizes {
 /// Between which positions may be chosen.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bounds {
-    pub(super) least: Positions,
-    pub(super) most: Positions,
+    pub(super) least: Cutoffs,
+    pub(super) most: Cutoffs,
 }
 
 /// The index of a position, in exchanges behind the first one.
@@ -128,7 +128,7 @@ pub(super) fn index(seq: Seq, first: Seq) -> usize {
     usize::try_from(seq.get().saturating_sub(first.get())).unwrap_or(usize::MAX)
 }
 
-impl Positions {
+impl Cutoffs {
     /// Those of a cut.
     pub(super) fn of(cut: &Cut, first: Seq, exchanges: usize) -> Self {
         let window = index(cut.window_start, first).min(exchanges);

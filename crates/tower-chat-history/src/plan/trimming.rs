@@ -4,16 +4,16 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use tower_chat_history_core::Message;
 
-use super::{choice::Choice, fold::Item, sizes::Positions};
+use super::{cutoff_search::CutoffSearch, fold::Item, sizes::Cutoffs};
 use crate::budget::{KeepTurn, TrimTurn, Trimmer};
 
 /// What the trimmer keeps, if that fits: the items, and their tokens.
-pub(super) fn trim(items: &[Item], choice: &Choice<'_>, trimmer: &dyn Trimmer) -> Option<(Vec<Item>, u64)> {
+pub(super) fn trim(items: &[Item], choice: &CutoffSearch<'_>, trimmer: &dyn Trimmer) -> Option<(Vec<Item>, u64)> {
     let log = choice.log;
-    let tokens = |window: usize, rounds: usize| choice.sizes.kept(Positions { window, rounds }).tokens;
+    let tokens = |window: usize, rounds: usize| choice.sizes.kept(Cutoffs { window, rounds }).tokens;
     let room = choice.room_before_due()?;
     // Of the turn that the input belongs to all stays, if there is room for that.
-    let current = [Positions { window: log.most.window, ..log.base }, log.most];
+    let current = [Cutoffs { window: log.most.window, ..log.base }, log.most];
     let current = current.into_iter().find(|at| choice.sizes.kept(*at).tokens <= room)?;
     let current_tokens = choice.sizes.kept(current).tokens;
 

@@ -117,7 +117,7 @@ impl Summaries {
         format!("{error}: {}", name.as_deref().unwrap_or("_OTHER"))
     }
 
-    pub(crate) fn tell(&self, report: &SummaryReport) {
+    pub(crate) fn report(&self, report: &SummaryReport) {
         if let Some(hook) = &self.on_summary
             && catch_unwind(AssertUnwindSafe(|| hook(report))).is_err()
         {

@@ -70,9 +70,20 @@ impl Recorder {
         )
     }
 
-    /// What becomes of a turn until it has begun.
-    pub(crate) fn beginning<'a>(&'a self, turn: &'a Span) -> Beginning<'a> {
-        Beginning { recorder: self, turn, is_told: false }
+    /// A turn has not begun, because of this error; without one, because its caller left.
+    pub(crate) fn not_begun(&self, turn: &Span, error: Option<&HistoryError>) {
+        let (outcome, failed) = match error {
+            None => ("abandoned", None),
+            // The caller gets the recorded reply: nothing is wrong.
+            Some(error @ HistoryError::AlreadyRecorded(_)) => (error.kind(), None),
+            Some(error) => ("refused", Some(error.kind())),
+        };
+        self.metrics.turn(outcome, failed, None);
+        let _entered = turn.enter();
+        record_all!(turn, { attributes::OUTCOME } = outcome);
+        if let Some(kind) = failed {
+            fail(turn, kind);
+        }
     }
 
     /// A turn has ended.
@@ -101,47 +112,6 @@ impl Recorder {
         );
         if let Outcome::Failed(error) = &report.outcome {
             fail(turn, error.kind());
-        }
-    }
-}
-
-/// A turn on its way. One that is dropped was abandoned: its caller left.
-pub(crate) struct Beginning<'a> {
-    recorder: &'a Recorder,
-    turn: &'a Span,
-    is_told: bool,
-}
-
-impl Beginning<'_> {
-    /// It has begun: the rest is told at its end.
-    pub(crate) fn begun(mut self) {
-        self.is_told = true;
-    }
-
-    /// It has not begun.
-    pub(crate) fn refused(self, error: &HistoryError) {
-        match error {
-            // The caller gets what was said: nothing is wrong.
-            HistoryError::AlreadyRecorded(_) => self.tell(error.kind(), None),
-            _ => self.tell("refused", Some(error.kind())),
-        }
-    }
-
-    fn tell(mut self, outcome: &'static str, failed: Option<&'static str>) {
-        self.is_told = true;
-        self.recorder.metrics.turn(outcome, failed, None);
-        let _entered = self.turn.enter();
-        record_all!(self.turn, { attributes::OUTCOME } = outcome);
-        if let Some(kind) = failed {
-            fail(self.turn, kind);
-        }
-    }
-}
-
-impl Drop for Beginning<'_> {
-    fn drop(&mut self) {
-        if !self.is_told {
-            Beginning { recorder: self.recorder, turn: self.turn, is_told: true }.tell("abandoned", None);
         }
     }
 }

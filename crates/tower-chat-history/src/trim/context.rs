@@ -4,7 +4,7 @@ use tower_chat_history_core::{LoadLimit, Message, Recorded};
 
 use crate::{
     budget::{Limits, PromptTokens, Watermark, Watermarks},
-    plan::{FitError, Fitting, Given, plan},
+    plan::{FitBudget, FitError, History, PlanInput, plan},
     policy::OnOpenTurn,
     request::{InputMode, RequestMessages},
     tokens::{TokenCounter, tokens_of},
@@ -40,7 +40,7 @@ where
     let sum = |messages: &[Message]| messages.iter().map(cost).sum();
     let RequestMessages { head, transcript, input } =
         RequestMessages::split(messages.to_vec(), 0, InputMode::Transcript);
-    let fitting = Fitting {
+    let budget = FitBudget {
         limits: Limits { context: max_tokens, prompt: max_tokens, reserve: 0, least_reply: None, ratio: 1.0 },
         watermarks: Watermarks { high: Watermark::Percent(100), low: Watermark::Percent(100) },
         clear: None,
@@ -49,15 +49,15 @@ where
         parts: PromptTokens { head: sum(&head), input: sum(&input), ..PromptTokens::default() },
         cost: &cost,
     };
-    let plan = plan(&Given {
-        loaded: None,
-        resent: &Recorded::log(transcript),
+    let plan = plan(&PlanInput {
+        history: History::Resent(&Recorded::log(transcript)),
         summary: None,
+        summary_tokens: 0,
         input: &input,
         instead: None,
         limit: LoadLimit::default(),
         on_open_turn: OnOpenTurn::Supersede,
-        fitting: Some(fitting),
+        budget: Some(budget),
     })?;
     Ok(head.into_iter().chain(plan.fit.window).chain(input.iter().cloned()).collect())
 }

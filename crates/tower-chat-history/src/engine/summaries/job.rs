@@ -4,27 +4,29 @@ use std::{sync::Arc, time::Duration};
 
 use tokio::runtime::Handle;
 use tower_chat_history_core::{
-    Compact, CompactOutcome, CompactionVersion, ConversationId, Cut, Incarnation, Message, Seq, StoreError, Summary,
-    Window,
+    CompactOutcome, CompactionVersion, ConversationId, Cut, Incarnation, Message, Seq, StoreError, Summary, Window,
 };
 use tracing::{Instrument as _, Span};
 
+use super::{
+    super::{count::Counting, timer},
+    SummaryWorker,
+};
 use crate::{
-    engine::{Engine, count::Counting, guard::without_panic, timer},
     error::chain::chain,
-    plan::opens_turn,
-    summary::{Rolled, Rolling, Summaries, SummaryCost, SummaryError, SummaryOutcome, SummaryReport},
+    plan::{first_uncovered, opens_turn},
+    summary::{Rolled, Rolling, SummaryCost, SummaryError, SummaryOutcome, SummaryReport},
     telemetry,
 };
 
-/// How many exchanges are read at once.
+/// The number of exchanges that are read at once.
 pub(super) const PAGE: usize = 64;
 
 /// How often a finished summary is put onto a compaction that was stored meanwhile.
-const MERGES: usize = 20;
+const MAX_MERGES: usize = 20;
 
 /// A summary to be made.
-pub(super) struct Job {
+pub(in crate::engine) struct Job {
     pub(super) conversation: ConversationId,
     /// The conversation as it was seen.
     pub(super) window: Window,
@@ -60,11 +62,6 @@ impl Job {
     }
 }
 
-/// The first exchange that no summary covers, of those that there still are.
-pub(in crate::engine) fn first_uncovered(cut: &Cut, window: &Window) -> Seq {
-    cut.covers_to().max(window.revision.first())
-}
-
 /// Why there is no summary.
 enum Missing {
     Unsound(SummaryError),
@@ -83,16 +80,16 @@ impl From<StoreError> for Missing {
     }
 }
 
-impl Engine {
-    pub(super) async fn make_and_store(&self, summaries: &Summaries, job: &Job) -> SummaryReport {
+impl SummaryWorker {
+    pub(super) async fn make_and_store(&self, job: &Job) -> SummaryReport {
         let span = telemetry::summarize(&job.span, job.from());
-        let report = self.make_and_store_within(summaries, job).instrument(span.clone()).await;
-        self.told(summaries, &report, &span);
+        let report = self.make_and_store_within(job).instrument(span.clone()).await;
+        self.report(&report, &span);
         report
     }
 
-    async fn make_and_store_within(&self, summaries: &Summaries, job: &Job) -> SummaryReport {
-        let (mut report, cut) = self.make(summaries, job).await;
+    async fn make_and_store_within(&self, job: &Job) -> SummaryReport {
+        let (mut report, cut) = self.make(job).await;
         if let Some(cut) = cut {
             let (incarnation, replaces) = (job.window.revision.incarnation(), job.window.compaction_version());
             let base = job.cut.covers_to();
@@ -106,7 +103,7 @@ impl Engine {
     }
 
     /// The cut with its summary, which is not stored yet.
-    pub(super) async fn make(&self, summaries: &Summaries, job: &Job) -> (SummaryReport, Option<Cut>) {
+    pub(super) async fn make(&self, job: &Job) -> (SummaryReport, Option<Cut>) {
         let before = job.cut.summary.as_ref().map(|summary| {
             let tokens = summary.tokens.unwrap_or_else(|| job.counting.text(&summary.text));
             (summary.text.clone(), tokens)
@@ -122,12 +119,12 @@ impl Engine {
             tokens: None,
             outcome: SummaryOutcome::Stored,
         };
-        let (max_tokens, chunk_tokens) = (job.max_tokens, summaries.chunk());
-        let summarizer = self.recorder().watch(&summaries.summarizer);
+        let (max_tokens, chunk_tokens) = (job.max_tokens, self.summaries.chunk());
+        let summarizer = self.store.recorder().watch(&self.summaries.summarizer);
         let mut rolling = Rolling::new(before, &summarizer, &job.counting, max_tokens, chunk_tokens);
         let mut part = None;
         let rolled = self.roll(job, &mut rolling, &mut part);
-        let made = timer::timeout(Some(summaries.timeout), rolled).await;
+        let made = timer::timeout(Some(self.summaries.timeout), rolled).await;
         let made = made.unwrap_or_else(|after: Duration| Err(SummaryError::TimedOut(after).into()));
         report.cost = rolling.cost();
         (report.messages, report.replaced_tokens) = (rolling.messages(), rolling.replaces());
@@ -164,8 +161,7 @@ impl Engine {
     ) -> Result<Rolled, Missing> {
         let (mut from, to) = (job.from(), job.cut.window_start);
         while from < to {
-            let page =
-                without_panic(self.store().read(&job.conversation, from, PAGE)).await.map_err(StoreError::from)?;
+            let page = self.store.read(&job.conversation, from, PAGE).await?;
             // After a deletion or a truncation these are other exchanges.
             if page.revision.is_none_or(|now| now.incarnation() != job.window.revision.incarnation()) {
                 return Err(StoreError::Gone.into());
@@ -189,7 +185,7 @@ impl Engine {
 
     /// Stores a cut with a summary, onto whatever compaction there is by now if that still has the summary it was made from
     /// (`base` is what that covers): it is paid for. `false` if another summary came first.
-    pub(in crate::engine) async fn store_summary(
+    pub(super) async fn store_summary(
         &self,
         conversation: &ConversationId,
         incarnation: Incarnation,
@@ -198,11 +194,9 @@ impl Engine {
         made: Cut,
     ) -> Result<bool, StoreError> {
         let mut cut = made.clone();
-        let mut attempts = self.options().save_attempts;
-        for _ in 0..MERGES {
-            let compact = Compact { profile: self.options().profile.clone(), replaces, cut: cut.clone() };
-            let stored = self.bounded(self.store().compact(conversation, incarnation, compact)).await;
-            match stored.map_err(StoreError::from) {
+        let mut attempts = self.store.options().save_attempts;
+        for _ in 0..MAX_MERGES {
+            match self.store.compact(conversation, incarnation, replaces, cut.clone()).await {
                 Ok(CompactOutcome::Stored(_)) => return Ok(true),
                 Ok(CompactOutcome::Kept(stored)) => {
                     let stored = stored.unwrap_or_default();
@@ -216,28 +210,28 @@ impl Engine {
         Ok(false)
     }
 
-    /// Tells of a summary, in its span and otherwise, and lets the next one wait if it was none.
-    pub(super) fn told(&self, summaries: &Summaries, report: &SummaryReport, span: &Span) {
+    /// Reports a summary in its span, in a log event and to the hook, and lets the next one wait if it failed.
+    pub(super) fn report(&self, report: &SummaryReport, span: &Span) {
         let _entered = span.enter();
-        self.recorder().summarized(span, report);
-        let (pauses, conversation) = (&self.shared.pauses, &report.conversation);
+        self.store.recorder().summarized(span, report);
+        let (summaries, backoff, conversation) = (&self.summaries, &self.backoff, &report.conversation);
         match &report.outcome {
             SummaryOutcome::Stored | SummaryOutcome::Made | SummaryOutcome::Superseded => {
-                pauses.succeeded(conversation);
+                backoff.succeeded(conversation);
             }
             SummaryOutcome::Part(error) => {
                 let (kind, cause) = (error.kind(), summaries.cause(error));
                 tracing::warn!(error.type = kind, error = %cause, "a summary was not made to its end; the rest is made later");
-                // It got on: the pause does not grow.
-                pauses.succeeded(conversation);
-                pauses.failed(conversation);
+                // It got on: the backoff does not grow.
+                backoff.succeeded(conversation);
+                backoff.failed(conversation);
             }
             // There was little to summarize, which is no fault of the summarizer.
             SummaryOutcome::Rejected(error) if matches!(**error, SummaryError::NoGain { .. }) => {}
             SummaryOutcome::Rejected(error) => {
                 let (kind, cause) = (error.kind(), summaries.cause(error));
                 tracing::warn!(error.type = kind, error = %cause, "a summary was not made; the window is trimmed without it");
-                pauses.failed(conversation);
+                backoff.failed(conversation);
             }
             SummaryOutcome::Failed(error) => {
                 tracing::warn!(
@@ -245,9 +239,9 @@ impl Engine {
                     error = %chain(&**error),
                     "what a summary covers could not be read, or it could not be stored"
                 );
-                pauses.failed(conversation);
+                backoff.failed(conversation);
             }
         }
-        summaries.tell(report);
+        summaries.report(report);
     }
 }

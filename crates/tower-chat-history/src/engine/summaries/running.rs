@@ -12,7 +12,10 @@ use futures_util::{
 };
 use tower_chat_history_core::ConversationId;
 
-use crate::{engine::Engine, spawn::spawn_guarded, summary::SummaryReport};
+use crate::{
+    spawn::{Spawn, spawn_guarded},
+    summary::SummaryReport,
+};
 
 pub(super) type Running = Shared<BoxFuture<'static, Option<Arc<SummaryReport>>>>;
 
@@ -20,18 +23,18 @@ pub(super) type Running = Shared<BoxFuture<'static, Option<Arc<SummaryReport>>>>
 ///
 /// One that is done counts as absent: its task, which removes it, may lie in a runtime that is not driven.
 #[derive(Default)]
-pub(in crate::engine) struct Summarizing(Mutex<HashMap<ConversationId, Running>>);
+pub(super) struct RunningSummaries(Mutex<HashMap<ConversationId, Running>>);
 
-impl Engine {
+impl RunningSummaries {
     /// Begins a summary and hands it to the spawner, so that it is made whoever waits for it; `Err` is the one of the
     /// conversation that is under way already.
     pub(super) fn run(
-        &self,
+        self: &Arc<Self>,
         conversation: &ConversationId,
+        spawner: &dyn Spawn,
         work: impl Future<Output = Option<Arc<SummaryReport>>> + Send + 'static,
     ) -> Result<Running, Running> {
-        let summarizing = &self.shared.summarizing;
-        let mut all = summarizing.lock();
+        let mut all = self.lock();
         if let Some(running) = all.get(conversation).filter(|running| !is_done(running)) {
             return Err(running.clone());
         }
@@ -40,25 +43,20 @@ impl Engine {
         drop(all);
         drop(done);
         // Where the task is dropped with its runtime, the summary is given up: it can be made again.
-        let entry = Entry {
-            summarizing: Arc::downgrade(summarizing),
-            conversation: conversation.clone(),
-            running: running.clone(),
-        };
+        let entry =
+            Entry { summaries: Arc::downgrade(self), conversation: conversation.clone(), running: running.clone() };
         let task = async move { entry.running.clone().map(drop).await };
-        spawn_guarded(&*self.options().spawn, task.boxed());
+        spawn_guarded(spawner, task.boxed());
         Ok(running)
     }
-}
 
-impl Summarizing {
     /// Returns how many are under way.
-    pub(in crate::engine) fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.lock().values().filter(|running| !is_done(running)).count()
     }
 
     /// Finishes all of them.
-    pub(in crate::engine) async fn drained(&self) {
+    pub(super) async fn drained(&self) {
         loop {
             let done: Vec<Running> = {
                 let mut all = self.lock();
@@ -84,15 +82,15 @@ fn is_done(running: &Running) -> bool {
 
 /// Removes a summary from those under way when its task ends.
 struct Entry {
-    summarizing: Weak<Summarizing>,
+    summaries: Weak<RunningSummaries>,
     conversation: ConversationId,
     running: Running,
 }
 
 impl Drop for Entry {
     fn drop(&mut self) {
-        let Some(summarizing) = self.summarizing.upgrade() else { return };
-        let mut all = summarizing.lock();
+        let Some(summaries) = self.summaries.upgrade() else { return };
+        let mut all = summaries.lock();
         // The next summary of the conversation may have begun since this one was done.
         let is_this = all.get(&self.conversation).is_some_and(|running| running.ptr_eq(&self.running));
         let removed = is_this.then(|| all.remove(&self.conversation));

@@ -4,7 +4,7 @@ use tower_chat_history_core::{Cut, Message, Recorded, Role, Seq};
 
 use super::{
     fold::Item,
-    sizes::{Positions, Sizes, index},
+    sizes::{Cutoffs, Sizes, index},
 };
 
 /// Whether a window may start at an exchange: it opens a turn, and has a message that closes the calls which are open
@@ -15,25 +15,25 @@ pub(crate) fn opens_turn(recorded: &Recorded) -> bool {
 }
 
 /// A window's exchanges, by index behind the first one.
-pub(super) struct Log {
+pub(super) struct WindowIndex {
     pub(super) first: Seq,
     pub(super) len: usize,
     /// The cut that holds so far.
-    pub(super) base: Positions,
+    pub(super) base: Cutoffs,
     /// Where the window may start: at what opens a turn, and not with a reply; or behind everything.
     pub(super) starts: Vec<usize>,
     /// Where turns open. The window's first exchange counts as one.
     pub(super) openings: Vec<usize>,
     /// The furthest that may be gone: the turn that the input belongs to stays, and the round that it answers.
-    pub(super) most: Positions,
+    pub(super) most: Cutoffs,
     pub(super) continues: bool,
 }
 
-impl Log {
+impl WindowIndex {
     pub(super) fn of(exchanges: &[Recorded], cut: &Cut, continues: Option<Seq>) -> Self {
         let len = exchanges.len();
         let first = exchanges.first().map_or(cut.window_start, |recorded| recorded.seq);
-        let base = Positions::of(cut, first, len);
+        let base = Cutoffs::of(cut, first, len);
         let opens = |at: &usize| *at == base.window || opens_turn(&exchanges[*at]);
         let openings: Vec<usize> = (base.window..len).filter(opens).collect();
         let is_asked = |at: &usize| {
@@ -46,11 +46,11 @@ impl Log {
                 let asked = index(seq, first).min(len);
                 let turn = starts.iter().rev().copied().find(|start| *start <= asked);
                 // The round that the input continues is followed by nothing, so it stays.
-                Positions { window: turn.unwrap_or(base.window), rounds: len }
+                Cutoffs { window: turn.unwrap_or(base.window), rounds: len }
             }
             // A round that the input leaves behind may be gone for this call. It is stored by the next one, if at all:
             // this one may come to nothing, and the round be continued.
-            None => Positions { window: len, rounds: len + 1 },
+            None => Cutoffs { window: len, rounds: len + 1 },
         };
         starts.push(len);
         Self { first, len, base, starts, openings, most, continues: continues.is_some() }

@@ -1,9 +1,9 @@
 //! Choosing the positions of a window that has to be compacted.
 
 use super::{
-    fit::Fitting,
-    log::Log,
-    sizes::{Bounds, Positions, Size, Sizes},
+    fit::FitBudget,
+    sizes::{Bounds, Cutoffs, Size, Sizes},
+    window_index::WindowIndex,
 };
 use crate::budget::{DoesNotFit, Limits, PromptTokens, TrimReason, Watermark};
 
@@ -11,19 +11,19 @@ use crate::budget::{DoesNotFit, Limits, PromptTokens, TrimReason, Watermark};
 const TARGET: u8 = 75;
 
 /// A window, and what it has to fit.
-pub(super) struct Choice<'a> {
+pub(super) struct CutoffSearch<'a> {
     pub(super) sizes: Sizes,
-    pub(super) log: &'a Log,
-    pub(super) fitting: &'a Fitting<'a>,
+    pub(super) log: &'a WindowIndex,
+    pub(super) fitting: &'a FitBudget<'a>,
 }
 
-impl Choice<'_> {
+impl CutoffSearch<'_> {
     /// What the prompt may have beside the reply's reserve.
     pub(super) fn limit(&self) -> u64 {
         self.fitting.limits.max_prompt(self.fitting.limits.reserve)
     }
 
-    pub(super) fn total(&self, at: Positions) -> u64 {
+    pub(super) fn total(&self, at: Cutoffs) -> u64 {
         self.fitting.parts.total().saturating_add(self.sizes.kept(at).tokens)
     }
 
@@ -55,7 +55,7 @@ impl Choice<'_> {
     }
 
     /// Whether there are more messages or turns than the marks let through.
-    pub(super) fn has_too_many(&self, at: Positions) -> bool {
+    pub(super) fn has_too_many(&self, at: Cutoffs) -> bool {
         match self.fitting.watermarks.high {
             Watermark::Percent(_) => false,
             Watermark::Messages(messages) => self.sizes.kept(at).messages > messages,
@@ -72,7 +72,7 @@ impl Choice<'_> {
     }
 
     /// The size that the reply would have to have, if it may be so small and that is enough.
-    pub(super) fn shrunk_reply(&self, at: Positions) -> Option<u64> {
+    pub(super) fn shrunk_reply(&self, at: Cutoffs) -> Option<u64> {
         let total = self.total(at);
         let fits = total <= self.fitting.limits.max_prompt(self.fitting.limits.least_reply?);
         (fits && total > self.limit()).then(|| self.fitting.limits.max_reply(total))
@@ -103,7 +103,7 @@ impl Choice<'_> {
     }
 
     /// What is stored, and what is sent. What is sent fits, unless nothing does: then it is the least that can be sent.
-    pub(super) fn positions(&self, lasting: bool) -> (Positions, Positions) {
+    pub(super) fn positions(&self, lasting: bool) -> (Cutoffs, Cutoffs) {
         let stored = if lasting { self.stored() } else { self.log.base };
         if self.total(stored) <= self.limit() && !self.has_too_many(stored) {
             return (stored, stored);
@@ -112,16 +112,16 @@ impl Choice<'_> {
     }
 
     /// The positions that the next calls begin with.
-    fn stored(&self) -> Positions {
+    fn stored(&self) -> Cutoffs {
         let (base, most) = (self.log.base, self.log.most);
         let (to, target) = (self.fitting.watermarks.low, self.target());
         if self.log.continues {
             // Within a turn only the position of rounds moves for good.
-            let rounds = Bounds { least: base, most: Positions { window: base.window, ..most } };
+            let rounds = Bounds { least: base, most: Cutoffs { window: base.window, ..most } };
             let found = self.best(rounds, target, to).or_else(|| self.best(Bounds { least: base, most }, target, to));
-            return found.map_or(base, |at| Positions { window: base.window, ..at });
+            return found.map_or(base, |at| Cutoffs { window: base.window, ..at });
         }
-        let last = Positions { window: self.log.last_start(), rounds: self.log.len };
+        let last = Cutoffs { window: self.log.last_start(), rounds: self.log.len };
         let bounds = Bounds { least: base, most: last };
         let found = self.best(bounds, target, to);
         // The last turn may be larger than what a compaction goes down to, and fit all the same.
@@ -129,7 +129,7 @@ impl Choice<'_> {
     }
 
     /// The positions for this call, where those that are stored are not enough for it.
-    fn sent(&self, stored: Positions) -> Option<Positions> {
+    fn sent(&self, stored: Cutoffs) -> Option<Cutoffs> {
         let bounds = Bounds { least: stored, most: self.log.most };
         let within = self.room(self.limit());
         // Within a turn the next call is as this one: going down further than needed keeps its beginning the same.
@@ -144,7 +144,7 @@ impl Choice<'_> {
     }
 
     /// The best positions for a window of that many tokens and, if the mark says so, of so many messages or turns.
-    fn best(&self, bounds: Bounds, room: u64, mark: Watermark) -> Option<Positions> {
+    fn best(&self, bounds: Bounds, room: u64, mark: Watermark) -> Option<Cutoffs> {
         let starts = self.log.starts.iter().copied();
         let fits = |size: Size| size.tokens <= room;
         match mark {

@@ -10,15 +10,15 @@ use tokio::time::Instant;
 use tower_chat_history_core::ConversationId;
 
 /// The pause after the first failure; each further one is twice as long.
-const FIRST: Duration = Duration::from_secs(5);
-const LONGEST: Duration = Duration::from_secs(300);
+const FIRST_PAUSE: Duration = Duration::from_secs(5);
+const LONGEST_PAUSE: Duration = Duration::from_secs(300);
 
 /// How many conversations are remembered as failed. Beyond that all of them are forgotten: they are tried once more.
-const REMEMBERED: usize = 10_000;
+const MAX_CONVERSATIONS: usize = 10_000;
 
 /// The conversations whose last summary failed.
 #[derive(Debug, Default)]
-pub(in crate::engine) struct Pauses(Mutex<HashMap<ConversationId, Pause>>);
+pub(super) struct SummaryBackoff(Mutex<HashMap<ConversationId, Pause>>);
 
 #[derive(Clone, Copy, Debug)]
 struct Pause {
@@ -26,18 +26,18 @@ struct Pause {
     until: Instant,
 }
 
-impl Pauses {
+impl SummaryBackoff {
     pub(super) fn is_paused(&self, conversation: &ConversationId) -> bool {
         self.lock().get(conversation).is_some_and(|pause| Instant::now() < pause.until)
     }
 
     pub(super) fn failed(&self, conversation: &ConversationId) {
         let mut pauses = self.lock();
-        if pauses.len() >= REMEMBERED && !pauses.contains_key(conversation) {
+        if pauses.len() >= MAX_CONVERSATIONS && !pauses.contains_key(conversation) {
             pauses.clear();
         }
         let failures = pauses.get(conversation).map_or(0, |pause| pause.failures);
-        let pause = FIRST.saturating_mul(1 << failures.min(16)).min(LONGEST);
+        let pause = FIRST_PAUSE.saturating_mul(1 << failures.min(16)).min(LONGEST_PAUSE);
         let pause = Pause { failures: failures.saturating_add(1), until: Instant::now() + pause };
         pauses.insert(conversation.clone(), pause);
     }
@@ -57,17 +57,17 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn each_failure_doubles_the_pause_and_a_success_ends_it() {
-        let (pauses, id) = (Pauses::default(), ConversationId::new(["a"]).unwrap());
+        let (backoff, id) = (SummaryBackoff::default(), ConversationId::new(["a"]).unwrap());
         for seconds in [5, 10, 20, 40, 80, 160, 300, 300] {
-            assert!(!pauses.is_paused(&id));
-            pauses.failed(&id);
+            assert!(!backoff.is_paused(&id));
+            backoff.failed(&id);
             tokio::time::advance(Duration::from_secs(seconds - 1)).await;
-            assert!(pauses.is_paused(&id), "{seconds}");
+            assert!(backoff.is_paused(&id), "{seconds}");
             tokio::time::advance(Duration::from_secs(1)).await;
         }
-        pauses.failed(&id);
-        pauses.succeeded(&id);
-        assert!(!pauses.is_paused(&id));
-        assert!(!pauses.is_paused(&ConversationId::new(["b"]).unwrap()));
+        backoff.failed(&id);
+        backoff.succeeded(&id);
+        assert!(!backoff.is_paused(&id));
+        assert!(!backoff.is_paused(&ConversationId::new(["b"]).unwrap()));
     }
 }

@@ -1,4 +1,4 @@
-//! Summaries that nobody waits for.
+//! Summaries after a turn, for which no call waits.
 
 use std::sync::Arc;
 
@@ -6,21 +6,20 @@ use tower_chat_history_core::{ConversationId, Cut, Loaded, Message, Window};
 use tracing::Span;
 
 use super::{
-    is_stored,
-    job::{Job, first_uncovered},
+    super::{count::Counting, turn::fit_budget},
+    Job, SummaryWorker, is_stored,
 };
 use crate::{
     budget::{PromptTokens, Watermark, Watermarks},
-    engine::{Engine, basis::Basis, count::Counting},
     error::{HistoryError, chain::chain},
     options::HistoryOptions,
-    plan,
-    summary::{Summaries, SummarizeWhen, SummaryReport},
+    plan::{self, CallBudget, first_uncovered},
+    summary::{SummarizeWhen, SummaryReport},
 };
 
-/// The end of a turn, as far as a summary depends on it.
-pub(in crate::engine) struct TurnEnd {
-    pub(in crate::engine) basis: Basis,
+/// A turn that is over, as far as a summary depends on it.
+pub(in crate::engine) struct FinishedTurn {
+    pub(in crate::engine) budget: CallBudget,
     pub(in crate::engine) counting: Counting,
     /// Prompt and reply, in tokens; and how much of it is new.
     pub(in crate::engine) tokens: u64,
@@ -36,12 +35,12 @@ pub(in crate::engine) struct TurnEnd {
     pub(in crate::engine) span: Span,
 }
 
-impl TurnEnd {
+impl FinishedTurn {
     /// Whether it came near to where a compaction starts, or another turn like this one would get there.
     fn is_near(&self, start: Watermark, percent: u8) -> bool {
         match start {
             Watermark::Percent(start) => {
-                let limit = self.basis.limits.max_prompt(self.basis.limits.reserve);
+                let limit = self.budget.limits.max_prompt(self.budget.limits.reserve);
                 let limit = limit.saturating_mul(u64::from(start)) / 100;
                 let near = self.tokens.saturating_mul(100) > limit.saturating_mul(u64::from(percent));
                 near || self.tokens.saturating_add(self.new_tokens) > limit
@@ -52,30 +51,23 @@ impl TurnEnd {
     }
 }
 
-impl Engine {
-    /// Has the conversation's beginning summarized, if it is time for that: the turn is over and nobody waits.
-    pub(in crate::engine) fn summarize_after(&self, conversation: &ConversationId, end: TurnEnd) {
-        let Some(summaries) = self.options().summaries.clone() else { return };
-        let SummarizeWhen::AfterReply { percent } = summaries.when else { return };
-        let due = end.has_gap || end.is_near(self.options().watermarks.high, percent.clamp(1, 100));
-        if !due || self.shared.pauses.is_paused(conversation) {
+impl SummaryWorker {
+    /// Has the conversation's beginning summarized, if it is time for that: the turn is over and no call waits.
+    pub(in crate::engine) fn after_turn(&self, conversation: &ConversationId, turn: FinishedTurn) {
+        let SummarizeWhen::AfterReply { percent } = self.summaries.when else { return };
+        let due = turn.has_gap || turn.is_near(self.store.options().watermarks.high, percent.clamp(1, 100));
+        if !due || self.backoff.is_paused(conversation) {
             return;
         }
-        let (engine, id) = (self.clone(), conversation.clone());
-        let work = async move { engine.summarize_window(&summaries, &id, &end).await };
+        let (worker, id) = (self.clone(), conversation.clone());
+        let work = async move { worker.summarize_window(&id, &turn).await };
         // If one is under way already, there will be another turn.
         let _ = self.run(conversation, work);
     }
 
     /// Makes the summary that the window needs, as it is by now.
-    async fn summarize_window(
-        &self,
-        summaries: &Summaries,
-        conversation: &ConversationId,
-        end: &TurnEnd,
-    ) -> Option<Arc<SummaryReport>> {
-        let policy = self.options();
-        let window = match self.load(conversation, self.window_or(None), &end.span).await {
+    async fn summarize_window(&self, conversation: &ConversationId, turn: &FinishedTurn) -> Option<Arc<SummaryReport>> {
+        let window = match self.store.load(conversation, None, &turn.span).await {
             Ok(Loaded::Window(window)) => window,
             Ok(Loaded::Absent | Loaded::Unchanged | Loaded::AlreadyRecorded(_)) => return None,
             Err(failure) => {
@@ -88,7 +80,7 @@ impl Engine {
                 return None;
             }
         };
-        let cut = next_cut(policy, &window, end);
+        let cut = next_cut(self.store.options(), &window, turn);
         if cut.window_start <= first_uncovered(&cut, &window) || !is_stored(&cut, &window) {
             return None;
         }
@@ -96,26 +88,26 @@ impl Engine {
             conversation: conversation.clone(),
             window,
             cut,
-            counting: end.counting.clone(),
-            max_tokens: summaries.max_tokens,
+            counting: turn.counting.clone(),
+            max_tokens: self.summaries.max_tokens,
             waited_for: false,
-            span: end.span.clone(),
+            span: turn.span.clone(),
         };
-        Some(Arc::new(self.make_and_store(summaries, &job).await))
+        Some(Arc::new(self.make_and_store(&job).await))
     }
 }
 
 /// What the window should become, as if its compaction were due: it may only have to be covered up to where it starts already.
-fn next_cut(policy: &HistoryOptions, window: &Window, end: &TurnEnd) -> Cut {
-    let parts = PromptTokens { window: 0, input: 0, ..end.basis.parts };
-    let cost = |message: &Message| end.counting.message(message);
-    let mut fitting = Basis { parts, ..end.basis }.fitting(policy, true, &cost);
-    let high = match policy.watermarks.high {
+fn next_cut(options: &HistoryOptions, window: &Window, turn: &FinishedTurn) -> Cut {
+    let parts = PromptTokens { window: 0, input: 0, ..turn.budget.parts };
+    let cost = |message: &Message| turn.counting.message(message);
+    let mut budget = fit_budget(CallBudget { parts, ..turn.budget }, options, true, &cost);
+    let high = match options.watermarks.high {
         Watermark::Percent(_) => Watermark::Percent(1),
         Watermark::Messages(_) => Watermark::Messages(1),
         Watermark::Turns(_) => Watermark::Turns(1),
     };
-    fitting.watermarks = Watermarks { high, ..policy.watermarks };
+    budget.watermarks = Watermarks { high, ..options.watermarks };
     let stored = || window.compaction.as_ref().map(|compaction| compaction.cut.clone()).unwrap_or_default();
-    plan::next_cut(window, policy.load_limit, &fitting).unwrap_or_else(stored)
+    plan::next_cut(window, options.load_limit, &budget).unwrap_or_else(stored)
 }

@@ -1,0 +1,72 @@
+//! A call, from its input on.
+
+use std::sync::Arc;
+
+use tokio::runtime::Handle;
+use tower_chat_history_core::{ConversationId, ExchangeId, Message};
+use tracing::Span;
+
+use super::super::{Engine, count::Counting};
+use crate::{
+    budget::CalibrationKey,
+    call::{CallOptions, Stored, TurnInput},
+    error::HistoryError,
+    report::ReportSender,
+    request::RequestInfo,
+    tokens::{ByteEstimate, TokenCounter as _},
+};
+
+/// What a call asks for, and what it is counted with.
+pub(in crate::engine) struct Call {
+    pub(in crate::engine) engine: Engine,
+    pub(in crate::engine) conversation: ConversationId,
+    /// The id that the caller chose.
+    pub(in crate::engine) exchange: Option<ExchangeId>,
+    pub(in crate::engine) transcript: Vec<Message>,
+    pub(in crate::engine) input: Vec<Message>,
+    pub(in crate::engine) choices: usize,
+    pub(in crate::engine) request: RequestInfo,
+    pub(in crate::engine) counting: Counting,
+    /// The key under which counts are corrected. None if they are not.
+    pub(in crate::engine) calibration: Option<CalibrationKey>,
+    pub(in crate::engine) keep: Stored,
+    pub(in crate::engine) report: Option<ReportSender>,
+    /// The turn's.
+    pub(in crate::engine) span: Span,
+}
+
+impl Call {
+    pub(in crate::engine) fn new(engine: Engine, input: TurnInput, span: Span) -> Result<Self, HistoryError> {
+        input.check()?;
+        let TurnInput { conversation, transcript, input, choices, request, counter, options } = input;
+        let CallOptions { exchange, few_shot_messages: _, keep, report } = options;
+        let policy = engine.options();
+        if policy.measures_time() && Handle::try_current().is_err() {
+            return Err(HistoryError::NoRuntime);
+        }
+        let counter = policy.token_counter.clone().or(counter).unwrap_or_else(|| Arc::new(ByteEstimate::new()));
+        let counting = Counting::new(&engine.shared.counts, counter);
+        let key = |counter| engine.shared.calibration.key(&conversation, request.model.as_deref(), counter);
+        let calibration = counting.name().filter(|_| policy.budget.is_calibrated()).map(|counter| key(counter));
+        Ok(Self {
+            conversation,
+            exchange,
+            transcript,
+            input,
+            choices,
+            request,
+            counting,
+            calibration,
+            keep,
+            report,
+            span,
+            engine,
+        })
+    }
+
+    /// Whether the turn's report, span or metrics reach anybody.
+    pub(super) fn is_observed(&self) -> bool {
+        let has_hook = self.engine.options().on_turn.is_some();
+        !self.span.is_disabled() || self.report.is_some() || has_hook || cfg!(feature = "otel")
+    }
+}

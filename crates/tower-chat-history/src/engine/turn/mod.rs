@@ -1,0 +1,247 @@
+//! A turn between its load and its commit.
+
+mod call;
+mod history;
+mod planned;
+mod report;
+mod save;
+
+use std::fmt;
+
+use futures_core::Stream;
+use futures_util::StreamExt as _;
+use tower_chat_history_core::{ConversationId, ExchangeId, Message};
+use tracing::Span;
+
+use super::{Commit, Engine, queue::QueuePermit, stream::RecordedStream};
+use crate::{
+    call::{FoldReply, Reply},
+    error::{BoxError, StreamStalled},
+    policy::OnSaveFailure,
+    report::{NotStored, Outcome},
+    telemetry::{CallOf, ModelCall, fail},
+};
+
+pub(super) use self::{
+    call::Call,
+    history::LoadedHistory,
+    planned::{PendingSummary, PlannedTurn, fit_budget},
+};
+
+/// A turn that has begun: its context is ready to be sent, nothing is stored yet.
+///
+/// Dropping it leaves the conversation as it was.
+pub struct Turn(Box<State>);
+
+/// A turn under way. If it is dropped before it was reported, it was abandoned.
+struct State {
+    call: Call,
+    planned: PlannedTurn,
+    /// The window, then the input.
+    context: Vec<Message>,
+    window_len: usize,
+    /// The id under which the exchange is stored.
+    exchange: ExchangeId,
+    /// Whether the caller chose that id.
+    has_caller_id: bool,
+    /// The call of the model, while it is under way.
+    model_call: Option<ModelCall>,
+    is_streamed: bool,
+    /// The number of messages that the request's types could not carry whole.
+    downgraded: usize,
+    /// Held until the turn is reported.
+    permit: Option<QueuePermit>,
+    is_reported: bool,
+}
+
+impl Turn {
+    pub(super) fn new(mut call: Call, mut planned: PlannedTurn, permit: Option<QueuePermit>) -> Self {
+        let window = std::mem::take(&mut planned.plan.fit.window);
+        if let Some(tokens) = planned.tokens.as_mut().filter(|_| call.is_observed()) {
+            let messages = window.iter().chain(&call.input);
+            let (id, request, sizes) = (&call.conversation, &call.request, tokens.prompt);
+            let recorder = call.engine.recorder();
+            tokens.cached_prefix = recorder.cached_prefix(id, request, &sizes, messages, &call.counting);
+        }
+        let (window_len, mut context) = (window.len(), window);
+        context.append(&mut call.input);
+        let has_caller_id = call.exchange.is_some();
+        let exchange = call.exchange.take().unwrap_or_else(ExchangeId::generate);
+        Self(Box::new(State {
+            call,
+            planned,
+            context,
+            window_len,
+            exchange,
+            has_caller_id,
+            model_call: None,
+            is_streamed: false,
+            downgraded: 0,
+            permit,
+            is_reported: false,
+        }))
+    }
+
+    /// The messages to send behind the caller's own head: the window, then the input. They obey the chat rules.
+    #[must_use]
+    pub fn context(&self) -> &[Message] {
+        &self.0.context
+    }
+
+    /// The messages of the log to send, between the head and the input.
+    #[must_use]
+    pub fn window(&self) -> &[Message] {
+        &self.0.context[..self.0.window_len]
+    }
+
+    /// The messages of this call.
+    #[must_use]
+    pub fn input(&self) -> &[Message] {
+        &self.0.context[self.0.window_len..]
+    }
+
+    /// What the reply has to be limited to, in tokens, so that it fits behind the prompt: the request's own limit has to be
+    /// lowered to it. `None` leaves the request as it is.
+    #[must_use]
+    pub fn reply_limit(&self) -> Option<u32> {
+        self.0.planned.tokens.and_then(|tokens| tokens.reply_limit)
+    }
+
+    /// How many choices the request asks for.
+    #[must_use]
+    pub fn choices(&self) -> usize {
+        self.0.call.choices
+    }
+
+    /// Notes how many of the window's messages the request's types could not carry whole.
+    pub fn note_downgraded(&mut self, messages: usize) {
+        self.0.downgraded = messages;
+    }
+
+    /// The turn's span: it ends with the turn. What is done for the turn in it, by whoever uses the engine without the layer,
+    /// is seen within the turn.
+    #[must_use]
+    pub fn span(&self) -> &Span {
+        &self.0.call.span
+    }
+
+    /// Begins the span of the model's call, within the turn's: whoever calls the model does it in there. It ends with the
+    /// [commit](Self::commit) of the reply, or with the last item of a [stream](Self::record_stream); a turn that is dropped
+    /// before was cancelled. The layer does this by itself.
+    ///
+    /// ```
+    /// use tracing::Instrument as _;
+    /// # use tower_chat_history::{ConversationId, Engine, MemoryStore, Message, Reply, TurnInput};
+    /// # async fn my_model(context: &[Message]) -> Result<Message, std::io::Error> { Ok(Message::assistant("Mice!")) }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let engine = Engine::new(MemoryStore::new());
+    /// # let id = ConversationId::new(["acme", "user-42"])?;
+    ///
+    /// let mut turn = engine.begin(TurnInput::new(id, [Message::user("What does Tom chase?")])).await?;
+    /// let span = turn.call_span();
+    /// match my_model(turn.context()).instrument(span).await {
+    ///     Ok(reply) => drop(turn.commit(Reply::new(reply)).await?),
+    ///     Err(error) => turn.fail("my_model"),
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn call_span(&mut self) -> Span {
+        let (reply_limit, is_abridged) = (self.reply_limit(), self.0.is_abridged());
+        let State { call, context, model_call, .. } = &mut *self.0;
+        let of = CallOf {
+            conversation: Some(&call.conversation),
+            request: &call.request,
+            choices: call.choices,
+            reply_limit,
+            context,
+            is_abridged,
+        };
+        model_call.insert(call.engine.recorder().call(&call.span, &of)).called_in().clone()
+    }
+
+    /// Stores the exchange: input and reply, as one record.
+    ///
+    /// From here on the reply will be stored, whoever polls or drops what: see [`Commit`].
+    pub fn commit(mut self, reply: Reply) -> Commit {
+        if let Some(call) = self.0.model_call.take() {
+            call.ended_now(&reply);
+        }
+        Commit::new(self, reply)
+    }
+
+    /// Stores the exchange and hands the response on, for adapters: a failed save becomes [`Unsaved`](crate::Unsaved) with the
+    /// response in it, or stays in the report, by [policy](OnSaveFailure). The exchange is committed at once, not at the first
+    /// poll.
+    pub fn record<R>(self, response: R, reply: Reply) -> impl Future<Output = Result<R, BoxError>> + Send + use<R>
+    where
+        R: Send + Sync + 'static,
+    {
+        let policy = self.engine().options().on_save_failure;
+        let commit = self.commit(reply);
+        async move {
+            match commit.await {
+                Err(failed) if policy == OnSaveFailure::Fail => Err(failed.with_response(response).into()),
+                Ok(_) | Err(_) => Ok(response),
+            }
+        }
+    }
+
+    /// Passes a stream's items on untouched while it folds them into a reply, and stores the exchange when it is complete.
+    ///
+    /// `stalled` makes the last item of a stream that the [idle timeout](crate::HistoryOptions::stream_idle_timeout)
+    /// ends before its reply is complete: without an error the stream would look as if it were.
+    pub fn record_stream<T, E>(
+        mut self,
+        stream: impl Stream<Item = Result<T, E>> + Send + 'static,
+        fold: impl FoldReply<T>,
+        stalled: impl FnOnce(StreamStalled) -> E + Send + 'static,
+    ) -> RecordedStream<T, E>
+    where
+        T: Send + 'static,
+        E: Send + 'static,
+    {
+        self.0.is_streamed = true;
+        let call = self.0.model_call.take();
+        RecordedStream::new(stream.boxed(), Box::new(fold), Box::new(stalled), self, call)
+    }
+
+    /// Ends the turn without anything to store, and says why in its report.
+    pub fn end(mut self, why: NotStored) {
+        if let Some(call) = self.0.model_call.take() {
+            call.ended_now(&Reply::default());
+        }
+        self.ended(Outcome::NotStored(why));
+    }
+
+    /// Ends the turn since its call failed: nothing is stored, and the report says [so](NotStored::CallFailed). The spans of call
+    /// and turn say what kind of error it was, by a constant name or a status code (`error.type`).
+    pub fn fail(mut self, error_type: &str) {
+        if let Some(call) = self.0.model_call.take() {
+            call.failed(error_type);
+        }
+        fail(self.span(), error_type);
+        // The caller's handle hears nothing: the caller has the error, or has left, or tries once more.
+        self.0.report(Outcome::NotStored(NotStored::CallFailed));
+    }
+
+    pub(super) fn engine(&self) -> &Engine {
+        &self.0.call.engine
+    }
+
+    pub(super) fn conversation(&self) -> &ConversationId {
+        &self.0.call.conversation
+    }
+}
+
+impl fmt::Debug for Turn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Turn")
+            .field("conversation", &self.0.call.conversation)
+            .field("exchange", &self.0.exchange)
+            .field("messages", &self.0.context.len())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,182 @@
+//! Planning a call: counting its prompt, and choosing what is sent and stored.
+
+use tokio::runtime::Handle;
+use tower_chat_history_core::{CompactionVersion, Cut, Expect, Message, Seq, Window};
+use tracing::Instrument as _;
+
+use super::{Call, LoadedHistory};
+use crate::{
+    budget::{Limits, PromptTokens},
+    call::Stored,
+    error::HistoryError,
+    options::HistoryOptions,
+    plan::{self, CallBudget, FitBudget, History, Plan, PlanInput, TranscriptError},
+    policy::OnConflict,
+    report::{HistoryStatus, SinceLast, TurnTokens},
+    summary::{Summaries, SummaryReport},
+    telemetry::{self, Decided},
+    tokens::TokenCounter as _,
+};
+
+/// A call whose prompt and append are planned.
+pub(in crate::engine) struct PlannedTurn {
+    pub(in crate::engine) plan: Plan,
+    /// The sizes that the report states. Of the summary, that is the size of the one that is sent; the budget of the plan
+    /// has the room that is reserved for one.
+    pub(super) tokens: Option<TurnTokens>,
+    pub(in crate::engine) history: HistoryFacts,
+    /// The summary that the call waited for.
+    pub(in crate::engine) summary: Option<SummaryReport>,
+    /// The summary that is stored with the exchange.
+    pub(in crate::engine) pending: Option<PendingSummary>,
+}
+
+/// A summary that is stored with the exchange of the call that it was made for.
+#[derive(Clone, Debug)]
+pub(in crate::engine) struct PendingSummary {
+    pub(in crate::engine) cut: Cut,
+    /// The first exchange that the summary before it does not cover.
+    pub(in crate::engine) base: Seq,
+}
+
+/// What the append and the report need of a history that was planned from.
+pub(in crate::engine) struct HistoryFacts {
+    pub(super) status: HistoryStatus,
+    /// The number of messages that were loaded.
+    pub(super) messages: usize,
+    pub(super) is_truncated: bool,
+    /// Whether the window is less than the whole conversation.
+    pub(super) is_abridged: bool,
+    /// Whether exchanges left the window that no summary covers.
+    pub(super) has_gap: bool,
+    /// The number of turns, including the one under way.
+    pub(super) turns: usize,
+    pub(super) mismatch: Option<TranscriptError>,
+    /// What happened to the conversation since this engine last saw it.
+    pub(in crate::engine) since_last: Option<SinceLast>,
+    /// The position of the log's next exchange, if the log was seen.
+    pub(super) next: Option<Seq>,
+    pub(super) expect: Expect,
+    /// The compaction that another one replaces.
+    pub(super) compaction: CompactionVersion,
+}
+
+impl Call {
+    /// Counts the prompt, and plans what is sent.
+    pub(in crate::engine) async fn plan(&self, loaded: &LoadedHistory) -> Result<PlannedTurn, HistoryError> {
+        let span = telemetry::trim(&self.span, self.counting.name().map(|name| &**name));
+        let planned = self.plan_within(loaded).instrument(span.clone()).await;
+        let decided = planned.as_ref().map(|planned| Decided {
+            tokens: planned.tokens.as_ref(),
+            messages: planned.plan.fit.window.len().saturating_add(self.input.len()),
+            evicted_messages: planned.plan.fit.evicted.messages,
+        });
+        telemetry::trimmed(&span, decided);
+        planned
+    }
+
+    async fn plan_within(&self, loaded: &LoadedHistory) -> Result<PlannedTurn, HistoryError> {
+        let (policy, history) = (self.engine.options(), loaded.history());
+        let summary = history.summary().map(|summary| policy.summary_format.message(&summary.text));
+        let budget = self.budget(history, summary.as_ref()).await;
+        let summary_tokens = match (&summary, budget) {
+            (Some(summary), Some(_)) => self.counting.message(summary),
+            (None, _) | (_, None) => 0,
+        };
+        let cost = |message: &Message| self.counting.message(message);
+        let budget = budget.map(|CallBudget { limits, parts }| {
+            // Room is kept for a summary to come, or the window would have to give way to it.
+            let room = policy.summaries.as_ref().map_or(0, |summaries| self.room_for(summaries));
+            CallBudget { limits, parts: PromptTokens { summary: summary_tokens.max(room), ..parts } }
+        });
+        let stores = loaded.window.is_some() && !matches!(self.keep, Stored::Nothing);
+        let plan = plan::plan(&PlanInput {
+            history,
+            summary: summary.as_ref(),
+            summary_tokens,
+            input: &self.input,
+            instead: match &self.keep {
+                Stored::Instead(messages) => Some(messages.as_slice()),
+                Stored::Exchange | Stored::Nothing => None,
+            },
+            limit: policy.load_limit,
+            on_open_turn: policy.on_open_turn,
+            budget: budget.map(|budget| fit_budget(budget, policy, stores, &cost)),
+        })?;
+        let tokens = plan.budget.map(|budget| tokens(budget, &plan));
+        let window = loaded.window.as_ref();
+        let facts = HistoryFacts {
+            status: loaded.status,
+            messages: loaded.messages,
+            is_truncated: window.is_some_and(|window| window.truncated),
+            is_abridged: history.is_abridged(),
+            has_gap: history.has_gap(),
+            turns: history.turns(),
+            mismatch: loaded.mismatch,
+            since_last: None,
+            next: history.next(),
+            // A conversation must get the results of its calls.
+            expect: history.expect(policy.on_conflict == OnConflict::Reject && plan.continues.is_none()),
+            compaction: window.map(Window::compaction_version).unwrap_or_default(),
+        };
+        Ok(PlannedTurn { plan, tokens, history: facts, summary: None, pending: None })
+    }
+
+    /// Returns the limits of the call, and the sizes of everything but the window and the summary.
+    async fn budget(&self, history: History<'_>, summary: Option<&Message>) -> Option<CallBudget> {
+        let policy = self.engine.options();
+        let ratio = self.calibration.map_or(1.0, |key| self.engine.shared.calibration.ratio(key));
+        let limits = policy.budget.limits(&self.request, ratio);
+        // Watermarks that count messages hold without a budget too, and cleared results stay cleared.
+        let needs_none = policy.watermarks.count_messages_or_turns() || policy.clear_results.is_some();
+        let limits = limits.or_else(|| needs_none.then_some(Limits::NONE))?;
+        // Those of the window are counted as well: the plan looks them up one by one.
+        let log: Vec<Message> = history.messages().chain(summary).cloned().collect();
+        let runtime = Handle::try_current().ok();
+        let parts = self.counting.prompt(&self.request, &log, &self.input, runtime.as_ref()).await;
+        Some(CallBudget { limits, parts })
+    }
+
+    /// Returns the room that a summary to come may take, with the text around it.
+    fn room_for(&self, summaries: &Summaries) -> u64 {
+        let frame = self.counting.message(&self.engine.options().summary_format.message(""));
+        frame.saturating_add(summaries.max_tokens.into())
+    }
+}
+
+/// Returns a budget with the rules of these options.
+pub(in crate::engine) fn fit_budget<'a>(
+    budget: CallBudget,
+    options: &'a HistoryOptions,
+    stores: bool,
+    cost: &'a dyn Fn(&Message) -> u64,
+) -> FitBudget<'a> {
+    FitBudget {
+        limits: budget.limits,
+        watermarks: options.watermarks,
+        clear: options.clear_results.as_ref(),
+        trimmer: options.trimmer.as_deref(),
+        stores,
+        parts: budget.parts,
+        cost,
+    }
+}
+
+/// Returns the sizes that the report states: those of what is sent, without room that stays free.
+fn tokens(budget: CallBudget, plan: &Plan) -> TurnTokens {
+    let (CallBudget { limits, parts }, fit) = (budget, &plan.fit);
+    TurnTokens {
+        prompt: PromptTokens { window: fit.tokens, summary: plan.summary_tokens, ..parts },
+        limit: limits.max_prompt(limits.reserve),
+        reply_reserve: limits.reserve,
+        reply_limit: fit.reply.map(|tokens| u32::try_from(tokens).unwrap_or(u32::MAX)),
+        evicted_messages: fit.evicted.messages,
+        evicted_tokens: fit.evicted.tokens,
+        trimming: fit.trimming,
+        cached_prefix: None,
+        compacted: fit.cut.is_some(),
+        for_this_call: fit.for_this_call,
+        calibration: limits.ratio,
+        reported: None,
+    }
+}

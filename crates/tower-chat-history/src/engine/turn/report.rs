@@ -1,0 +1,84 @@
+//! The end of a turn, which is reported once.
+
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+};
+
+use super::{State, Turn};
+use crate::report::{NotStored, Outcome, TurnReport};
+
+impl Turn {
+    /// Returns the report of the turn, if that is what becomes of the exchange.
+    pub(in crate::engine) fn report_of(&self, outcome: Outcome) -> TurnReport {
+        self.0.report_of(outcome)
+    }
+
+    /// Ends the turn, and sends its report to the caller's handle too.
+    pub(super) fn ended(mut self, outcome: Outcome) -> Arc<TurnReport> {
+        let report = self.0.report(outcome);
+        if let Some(handle) = self.0.call.report.take() {
+            handle.send(Arc::clone(&report));
+        }
+        report
+    }
+}
+
+impl State {
+    /// Whether the model sees less than the whole conversation.
+    pub(super) fn is_abridged(&self) -> bool {
+        let fit = &self.planned.plan.fit;
+        self.planned.history.is_abridged || fit.evicted.messages > 0 || fit.trimming.is_shortened()
+    }
+
+    fn report_of(&self, outcome: Outcome) -> TurnReport {
+        let Self { call, planned, .. } = self;
+        TurnReport {
+            conversation: call.conversation.clone(),
+            exchange: self.exchange.clone(),
+            history: planned.history.status,
+            messages_loaded: planned.history.messages,
+            messages_sent: self.context.len(),
+            truncated: planned.history.is_truncated,
+            abridged: self.is_abridged(),
+            streamed: self.is_streamed,
+            transcript_mismatch: planned.history.mismatch,
+            superseded_calls: planned.plan.superseded,
+            downgraded: self.downgraded,
+            tokens: planned.tokens,
+            context_window: call.engine.options().budget.window(&call.request).0,
+            summary: planned.summary.clone(),
+            since_last: planned.history.since_last,
+            outcome,
+        }
+    }
+
+    /// Lets the next turn in the queue go on, and reports this one in its span, in metrics and to the hook.
+    pub(super) fn report(&mut self, outcome: Outcome) -> Arc<TurnReport> {
+        self.is_reported = true;
+        self.permit = None;
+        let engine = &self.call.engine;
+        if let Outcome::NotStored(NotStored::UnreadableReply(shape)) = outcome {
+            engine.shared.unreadable.warn(shape);
+        }
+        let report = Arc::new(self.report_of(outcome));
+        engine.recorder().ended(&self.call.span, &report);
+        if let Some(hook) = &engine.options().on_turn {
+            // What the hook does must not change what became of the turn; and this may run in a drop.
+            if catch_unwind(AssertUnwindSafe(|| hook(&report))).is_err() {
+                tracing::error!("the on_turn hook panicked");
+            }
+        }
+        report
+    }
+}
+
+impl Drop for State {
+    fn drop(&mut self) {
+        // A call of the model that is still under way ends before its turn does.
+        drop(self.model_call.take());
+        if !self.is_reported {
+            self.report(Outcome::NotStored(NotStored::Abandoned));
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! Storing a turn's exchange: bounded in time, repeated under its id, never panicking.
+
+use std::{sync::Arc, time::Instant};
+
+use tokio::runtime::Handle;
+use tower_chat_history_core::{
+    Append, Appended, Compact, CompactOutcome, Cut, Exchange, ExchangeId, Message, StoreError, Usage,
+};
+use tracing::{Instrument as _, Span};
+
+use super::super::{last_seen::Sighting, retention::Added, store::OwnExchange, summaries::FinishedTurn};
+use super::{State, Turn};
+use crate::{
+    budget::PromptTokens,
+    call::{Reply, Stored},
+    completion::assistant,
+    error::{SaveError, chain::chain},
+    report::{NotStored, Outcome, TurnReport},
+    telemetry::Saved,
+    tokens::has_fixed_cost,
+};
+
+impl Turn {
+    /// Stores the exchange and ends the turn.
+    pub(in crate::engine) async fn save(mut self, reply: Reply) -> Arc<TurnReport> {
+        self.0.learn(reply.usage);
+        let said = reply.message.clone();
+        let outcome = match self.0.append(reply) {
+            Err(why) => Outcome::NotStored(why),
+            Ok(append) => {
+                let messages = append.exchange.messages.len();
+                let span = self.engine().recorder().save(self.span(), messages);
+                self.0.store(append, said.as_ref(), &span).instrument(span.clone()).await
+            }
+        };
+        self.ended(outcome)
+    }
+}
+
+impl State {
+    /// Compares what was counted with what the provider reports.
+    fn learn(&mut self, usage: Option<Usage>) {
+        let Self { call, planned, context, .. } = self;
+        let (Some(tokens), Some(usage)) = (&mut planned.tokens, usage) else { return };
+        tokens.reported = Some(usage.input_tokens);
+        // The fixed cost of an attachment is a guess: what the provider counts instead says nothing of the counter.
+        let is_counted = || !call.request.head.iter().chain(&*context).any(has_fixed_cost);
+        if let Some(key) = call.calibration.filter(|_| is_counted()) {
+            call.engine.shared.calibration.learn(key, tokens.prompt.total(), usage.input_tokens);
+        }
+    }
+
+    /// Returns what is to be stored, or why there is nothing to store.
+    fn append(&mut self, reply: Reply) -> Result<Append, NotStored> {
+        let mut messages = match std::mem::take(&mut self.call.keep) {
+            Stored::Nothing => return Err(NotStored::Asked),
+            Stored::Instead(messages) => messages,
+            Stored::Exchange => self.context[self.window_len..].to_vec(),
+        };
+        let why = reply.unreadable.map_or(NotStored::NoReply, NotStored::UnreadableReply);
+        messages.push(assistant(reply.message.ok_or(why)?));
+        if reply.incomplete {
+            // The caller's id stays free: whoever repeats the call wants the whole reply, not half of it recorded for good.
+            (self.exchange, self.has_caller_id) = (ExchangeId::generate(), false);
+        }
+        let mut exchange = Exchange::new(self.exchange.clone(), messages);
+        exchange.continues = self.planned.plan.continues;
+        exchange.model = reply.model;
+        exchange.finish_reason = reply.finish_reason;
+        exchange.usage = reply.usage;
+        exchange.incomplete = reply.incomplete;
+        let mut append = Append::new(self.planned.history.expect, exchange);
+        append.compact = self.planned.plan.fit.cut.take().map(|cut| Compact {
+            profile: self.call.engine.options().profile.clone(),
+            replaces: self.planned.history.compaction,
+            cut,
+        });
+        Ok(append)
+    }
+
+    /// Stores the exchange, and does what is to be done once it is stored.
+    async fn store(&mut self, mut append: Append, said: Option<&Message>, span: &Span) -> Outcome {
+        let begun = Instant::now();
+        let pending = self.planned.pending.take();
+        let (engine, conversation) = (&self.call.engine, &self.call.conversation);
+        let exchange = &mut append.exchange;
+        let runtime = Handle::try_current().ok();
+        exchange.tokens = self.call.counting.exchange(&exchange.messages, runtime.as_ref()).await;
+        let (continues, incomplete, added) = (exchange.continues, exchange.incomplete, Added::of(exchange));
+        let own = OwnExchange::of(exchange, self.has_caller_id);
+        let cut = append.compact.as_ref().map(|compact| compact.cut.clone());
+        let (store, next, mut attempts) = (engine.bounded_store(), self.planned.history.next, 0);
+        let appended = self.append_with_or_without_compaction(append, &mut attempts).await;
+        let is_duplicate = match &appended {
+            Ok(appended) if appended.duplicate => !store.is_own(conversation, &own, attempts).await,
+            Ok(_) | Err(_) => false,
+        };
+        let took = begun.elapsed();
+        engine.recorder().saved(span, &Saved { appended: appended.as_ref(), is_duplicate, next, attempts, took });
+        let stored = match appended {
+            Ok(stored) => stored,
+            Err(error) => {
+                tracing::error!(error.type = error.kind(), error = %chain(&error), "an exchange could not be stored");
+                return Outcome::Failed(Arc::new(error));
+            }
+        };
+        let has_cut = matches!(stored.compaction, Some(CompactOutcome::Stored(_))) || stored.duplicate && !is_duplicate;
+        let seen = |cut: Option<&Cut>| engine.shared.last_seen.saw(conversation, Sighting::of(stored.revision, cut));
+        seen(cut.as_ref().filter(|_| has_cut));
+        // The turn is over, whichever call's exchange the log has.
+        if let Some(summaries) = &engine.shared.summaries {
+            if let Some(pending) = pending
+                && let Some(kept) = summaries.keep(conversation, &stored, pending).await
+            {
+                seen(Some(&kept));
+            }
+            if let Some(finished) = said.and_then(|said| self.finished(said)) {
+                summaries.after_turn(conversation, finished);
+            }
+        }
+        let (seq, revision) = (stored.seq, engine.retain(conversation, &stored, added).await);
+        engine.shared.last_seen.saw(conversation, Sighting::of(revision, None));
+        if is_duplicate {
+            return Outcome::Duplicate { revision, seq };
+        }
+        // Attempts that broke off and results that were stored before stood there already.
+        let moved = continues.is_some() && next.is_some_and(|next| next != seq);
+        Outcome::Stored { revision, seq, moved, incomplete }
+    }
+
+    /// Appends; without the compaction, where another exchange was stored since the load and the compaction breaks the
+    /// rules in the log of now. The exchange is paid for.
+    async fn append_with_or_without_compaction(
+        &self,
+        append: Append,
+        attempts: &mut u32,
+    ) -> Result<Appended, SaveError> {
+        let (store, conversation) = (self.call.engine.bounded_store(), &self.call.conversation);
+        match store.append(conversation, append.clone(), attempts).await {
+            Err(SaveError::Store(StoreError::Compaction(error))) if append.compact.is_some() => {
+                tracing::warn!(error = %chain(&error), "an exchange is stored without its compaction");
+                store.append(conversation, Append::new(append.expect, append.exchange), attempts).await
+            }
+            decided => decided,
+        }
+    }
+
+    /// Returns what decides whether a summary is due, if the turn is over with this reply.
+    fn finished(&self, reply: &Message) -> Option<FinishedTurn> {
+        let Self { call, planned, context, window_len, .. } = self;
+        let budget = planned.plan.budget?;
+        if !reply.tool_calls().is_empty() {
+            return None;
+        }
+        // With the room that there is for a summary, as the next prompt will be planned.
+        let prompt = PromptTokens { summary: budget.parts.summary, ..planned.tokens?.prompt };
+        let reply_tokens = call.counting.message(reply);
+        Some(FinishedTurn {
+            budget,
+            counting: call.counting.clone(),
+            tokens: prompt.total().saturating_add(reply_tokens),
+            new_tokens: prompt.input.saturating_add(reply_tokens),
+            messages: context.len().saturating_add(1),
+            new_messages: context.len().saturating_sub(*window_len).saturating_add(1),
+            turns: planned.history.turns,
+            has_gap: planned.history.has_gap,
+            span: call.span.clone(),
+        })
+    }
+}
