@@ -6,20 +6,16 @@ use async_openai::{
     error::{OpenAIError, StreamError},
     types::chat::{ChatCompletionResponseStream, CreateChatCompletionRequest, CreateChatCompletionResponse},
 };
+use futures_util::StreamExt as _;
 use tower_chat_history::{
-    BoxError, InputMode, Message, RequestInfo, StreamStalled, Turn, TurnInput,
+    BoxError, InputMode, Message, RequestInfo, StreamStalled, TurnInput,
     adapt::{
-        AdaptRequest, Completed, Draft, Opened, Prompt, RecordResponse, RequestMessages,
+        AdaptRequest, Completed, Draft, Opened, Prompt, Read, ReadResponse, RequestMessages,
         extract::{CallScope, Envelope, ExtractScope, FromTask, IdFrom, IntoCallScope},
     },
 };
 
-use crate::{
-    counter, deep,
-    error_type::{INVALID_RESPONSE, error_type},
-    fold::TypedFold,
-    from_typed, to_typed,
-};
+use crate::{counter, deep, error_type::error_type, fold::TypedFold, from_typed, to_typed};
 
 /// The provider, unless an adapter is told otherwise.
 pub(crate) const PROVIDER: &str = "openai";
@@ -205,7 +201,7 @@ impl fmt::Debug for TypedDraft {
     }
 }
 
-impl<X: Sync> RecordResponse<CreateChatCompletionResponse> for OpenAi<X> {
+impl<X: Sync> ReadResponse<CreateChatCompletionResponse> for OpenAi<X> {
     type Response = CreateChatCompletionResponse;
 
     fn pass(&self, response: CreateChatCompletionResponse) -> Self::Response {
@@ -217,18 +213,13 @@ impl<X: Sync> RecordResponse<CreateChatCompletionResponse> for OpenAi<X> {
     }
 
     /// Stores the choice with the least index. A response without choices is handed on, and nothing is stored.
-    async fn record(&self, response: CreateChatCompletionResponse, turn: Turn) -> Result<Self::Response, BoxError> {
-        match from_typed::reply(&response) {
-            Ok(reply) => turn.record(response, reply).await,
-            Err(error) => {
-                turn.fail(INVALID_RESPONSE);
-                Err(error)
-            }
-        }
+    async fn read(&self, response: CreateChatCompletionResponse, _: usize) -> Result<Read<Self::Response>, BoxError> {
+        let reply = from_typed::reply(&response)?;
+        Ok(Read::whole(response, reply))
     }
 }
 
-impl<X: Sync> RecordResponse<ChatCompletionResponseStream> for OpenAi<X> {
+impl<X: Sync> ReadResponse<ChatCompletionResponseStream> for OpenAi<X> {
     type Response = ChatCompletionResponseStream;
 
     fn pass(&self, response: ChatCompletionResponseStream) -> Self::Response {
@@ -239,9 +230,12 @@ impl<X: Sync> RecordResponse<ChatCompletionResponseStream> for OpenAi<X> {
         error_type(error)
     }
 
-    async fn record(&self, response: ChatCompletionResponseStream, turn: Turn) -> Result<Self::Response, BoxError> {
-        let fold = TypedFold::new(turn.choices());
-        Ok(Box::pin(turn.record_stream(response, fold, stalled)))
+    async fn read(
+        &self,
+        response: ChatCompletionResponseStream,
+        choices: usize,
+    ) -> Result<Read<Self::Response>, BoxError> {
+        Ok(Read::stream(response, TypedFold::new(choices), stalled, |recorded| recorded.boxed()))
     }
 }
 

@@ -4,10 +4,10 @@ use std::{borrow::Cow, error::Error};
 
 use async_openai::error::OpenAIError;
 use tower::timeout::error::Elapsed;
-use tower_chat_history::{HistoryError, SaveError, telemetry};
+use tower_chat_history::{HistoryError, MessageError, SaveError, telemetry};
 
 /// An answer that is not what it should be.
-pub(crate) const INVALID_RESPONSE: &str = "invalid_response";
+const INVALID_RESPONSE: &str = "invalid_response";
 
 /// A constant name, or the status code. Never what the provider said, not even its own name of the error: that is text that came
 /// from elsewhere.
@@ -16,6 +16,10 @@ pub(crate) fn error_type(error: &(dyn Error + 'static)) -> Cow<'static, str> {
     while let Some(error) = next {
         if error.is::<HistoryError>() || error.is::<SaveError>() {
             return telemetry::error_type(error);
+        }
+        // Of the adapters, only the reading of a response fails with it.
+        if error.is::<MessageError>() {
+            return INVALID_RESPONSE.into();
         }
         if let Some(error) = error.downcast_ref::<OpenAIError>() {
             return of_client(error);

@@ -6,7 +6,7 @@
 //! ```
 //! use tower::{Service, ServiceBuilder, ServiceExt};
 //! use tower_chat_history::{ChatHistoryLayer, ConversationId, InConversation, MemoryStore};
-//! # use tower_chat_history::{adapt::*, BoxError, Message, Reply, Turn, TurnInput};
+//! # use tower_chat_history::{adapt::*, BoxError, Message, Reply, TurnInput};
 //! # #[derive(Clone)] struct MyAdapter;
 //! # struct Asked(Message);
 //! # impl Draft for Asked {
@@ -27,12 +27,12 @@
 //! #         })
 //! #     }
 //! # }
-//! # impl RecordResponse<String> for MyAdapter {
+//! # impl ReadResponse<String> for MyAdapter {
 //! #     type Response = String;
 //! #     fn pass(&self, response: String) -> String { response }
-//! #     async fn record(&self, response: String, turn: Turn) -> Result<String, BoxError> {
+//! #     async fn read(&self, response: String, _: usize) -> Result<Read<String>, BoxError> {
 //! #         let reply = Reply::new(Message::assistant(&response));
-//! #         turn.record(response, reply).await
+//! #         Ok(Read::whole(response, reply))
 //! #     }
 //! # }
 //! # #[tokio::main(flavor = "current_thread")]

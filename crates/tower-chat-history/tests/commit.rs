@@ -322,7 +322,7 @@ async fn a_commit_that_is_never_polled_is_stored_all_the_same() {
     let engine = Engine::new(store.clone());
     let begin = || engine.begin(TurnInput::new(id(), [Message::user("u")]));
     drop(begin().await.unwrap().commit(Reply::new(Message::assistant("a"))));
-    drop(begin().await.unwrap().record((), Reply::new(Message::assistant("b"))));
+    drop(begin().await.unwrap().commit(Reply::new(Message::assistant("b"))));
     engine.drain(Duration::from_secs(5)).await.unwrap();
     assert_eq!(log(&store).await, ["u", "a", "u", "b"]);
 }

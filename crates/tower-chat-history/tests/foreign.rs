@@ -44,7 +44,7 @@ const fn foreign(position: usize, name: &'static str) -> InputError {
 async fn refused<A, C>(store: &MemoryStore, adapter: A, call: C) -> InputError
 where
     A: AdaptRequest<C, Request: Send + 'static, Draft: Send>
-        + tower_chat_history::adapt::RecordResponse<Message, Response: Send>
+        + tower_chat_history::adapt::ReadResponse<Message, Response: Send>
         + Clone
         + Send
         + Sync

@@ -5,8 +5,8 @@ use std::{borrow::Cow, error::Error};
 use async_openai::middleware::HttpRequestFactory;
 use reqwest::{Body, Response};
 use tower_chat_history::{
-    BoxError, CallScope, InputMode, Turn, TurnInput,
-    adapt::{AdaptRequest, Opened, RecordResponse},
+    BoxError, CallScope, InputMode, TurnInput,
+    adapt::{self, AdaptRequest, Opened, ReadResponse},
 };
 
 use super::{
@@ -91,7 +91,7 @@ impl AdaptRequest<HttpRequestFactory> for OpenAiHttp {
     }
 }
 
-impl RecordResponse<Response> for OpenAiHttp {
+impl ReadResponse<Response> for OpenAiHttp {
     type Response = Response;
 
     fn pass(&self, response: Response) -> Response {
@@ -103,11 +103,11 @@ impl RecordResponse<Response> for OpenAiHttp {
     }
 
     /// Only a success has a reply: of anything else the turn has failed, and the client reads the error as ever.
-    async fn record(&self, response: Response, turn: Turn) -> Result<Response, BoxError> {
+    async fn read(&self, response: Response, choices: usize) -> Result<adapt::Read<Response>, BoxError> {
         if response.status().is_success() {
-            return response::record(response, turn).await;
+            return response::read(response, choices).await;
         }
-        turn.fail(response.status().as_str());
-        Ok(response)
+        let status = response.status().as_str().to_owned();
+        Ok(adapt::Read::failed(response, status))
     }
 }

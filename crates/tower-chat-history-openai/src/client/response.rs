@@ -16,26 +16,27 @@ use reqwest::{
     Body, Response, ResponseBuilderExt as _,
     header::{CONTENT_ENCODING, CONTENT_TYPE},
 };
-use tower_chat_history::{BoxError, NotStored, ResponseShape, Turn, adapt::completion};
+use tower_chat_history::{
+    BoxError, Reply, ResponseShape,
+    adapt::{Read, completion},
+};
 
 use super::fold::SseFold;
-use crate::error_type::error_type;
 
 type Upstream = BoxStream<'static, Result<Bytes, reqwest::Error>>;
 
-/// Records a successful answer to a chat call.
-pub(super) async fn record(response: Response, turn: Turn) -> Result<Response, BoxError> {
+/// Reads a successful answer to a chat call.
+pub(super) async fn read(response: Response, choices: usize) -> Result<Read<Response>, BoxError> {
     if is_encoded(&response) {
-        turn.end(NotStored::UnreadableReply(ResponseShape::Encoded));
-        return Ok(response);
+        return Ok(Read::whole(response, Reply::unreadable(ResponseShape::Encoded)));
     }
     let shell = Shell::of(&response);
     match kind(&response) {
         Kind::Whole => {
             let bytes = response.bytes().await;
-            whole(shell, bytes, turn).await
+            whole(shell, bytes)
         }
-        Kind::Events => Ok(shell.around(events(response.bytes_stream().boxed(), turn))),
+        Kind::Events => Ok(events(shell, response.bytes_stream().boxed(), choices)),
         Kind::Unknown => {
             // The first byte tells. It is waited for, here only: servers that do not say what they send are rare.
             let mut stream = response.bytes_stream().boxed();
@@ -52,38 +53,35 @@ pub(super) async fn record(response: Response, turn: Turn) -> Result<Response, B
             }
             let all = futures_util::stream::iter(first).chain(stream).boxed();
             if !json {
-                return Ok(shell.around(events(all, turn)));
+                return Ok(events(shell, all, choices));
             }
             let bytes = Response::from(http::Response::new(Body::wrap_stream(all))).bytes().await;
-            whole(shell, bytes, turn).await
+            whole(shell, bytes)
         }
     }
 }
 
-async fn whole(shell: Shell, bytes: Result<Bytes, reqwest::Error>, turn: Turn) -> Result<Response, BoxError> {
-    let bytes = match bytes.map_err(OpenAIError::Reqwest) {
-        Ok(bytes) => bytes,
-        Err(error) => {
-            turn.fail(&error_type(&error));
-            return Err(error.into());
-        }
-    };
+fn whole(shell: Shell, bytes: Result<Bytes, reqwest::Error>) -> Result<Read<Response>, BoxError> {
+    let bytes = bytes.map_err(OpenAIError::Reqwest)?;
     let reply = completion::reply_of(&bytes);
-    turn.record(shell.around(bytes), reply).await
+    Ok(Read::whole(shell.around(bytes), reply))
 }
 
-fn events(upstream: Upstream, turn: Turn) -> Body {
+fn events(shell: Shell, upstream: Upstream, choices: usize) -> Read<Response> {
     let upstream = Shared(Arc::new(Mutex::new(upstream.fuse().boxed())));
-    let fold = SseFold::new(turn.choices());
     // The idle timeout's error is not one of reqwest's, which nobody else can make.
     let mut rest = upstream.clone().map_err(BoxError::from);
-    let mut recorded = turn.record_stream(upstream.map_err(BoxError::from), fold, BoxError::from);
-    // A recorded stream ends with `[DONE]`. What the server sends after it, were it half a line end, is not history's
-    // to swallow.
-    Body::wrap_stream(stream::poll_fn(move |context| match ready!(recorded.poll_next_unpin(context)) {
-        None if !recorded.is_stalled() => rest.poll_next_unpin(context),
-        item => Poll::Ready(item),
-    }))
+    let upstream = upstream.map_err(BoxError::from);
+    Read::stream(upstream, SseFold::new(choices), BoxError::from, move |mut recorded| {
+        // A recorded stream ends with `[DONE]`. What the server sends after it, were it half a line end, is not history's
+        // to swallow.
+        shell.around(Body::wrap_stream(stream::poll_fn(move |context| {
+            match ready!(recorded.poll_next_unpin(context)) {
+                None if !recorded.is_stalled() => rest.poll_next_unpin(context),
+                item => Poll::Ready(item),
+            }
+        })))
+    })
 }
 
 /// Whether the body is compressed and the HTTP client has not undone it: one that does removes the header.

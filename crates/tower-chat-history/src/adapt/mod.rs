@@ -2,8 +2,8 @@
 //!
 //! An adapter is a value that knows one provider's (or one program's) types. It is given to the
 //! [layer](crate::ChatHistoryLayer) beside the store. [`AdaptRequest`] opens a request into what the engine needs and a
-//! [`Draft`] that can still be completed; [`RecordResponse`] finds the reply in a response, or folds it from a stream by
-//! [`FoldReply`]. Which of its `RecordResponse` impls is used follows from the inner service's response type, so one
+//! [`Draft`] that can still be completed; [`ReadResponse`] finds the reply in a response, or folds it from a stream by
+//! [`FoldReply`]. Which of its `ReadResponse` impls is used follows from the inner service's response type, so one
 //! adapter serves unary and streaming services.
 //!
 //! Most programs need not write one: [`Json`] adapts requests in the chat-completions format as `serde_json::Value`, and
@@ -13,9 +13,10 @@
 pub mod custom;
 pub mod extract;
 mod json;
+mod read;
 mod recorded;
 
-use std::{borrow::Cow, error::Error, fmt};
+use std::fmt;
 
 use tower_chat_history_core::Message;
 
@@ -23,15 +24,12 @@ pub use self::{
     custom::Custom,
     extract::{CallScope, ExtractScope, IntoCallScope, MissingConversation},
     json::{Json, JsonDraft, JsonRequestError},
+    read::{Read, ReadResponse},
     recorded::{to_json_body, to_json_response},
 };
 #[doc(inline)]
 pub use crate::completion;
-use crate::{
-    call::TurnInput,
-    engine::Turn,
-    error::{BoxError, error_type},
-};
+use crate::{call::TurnInput, engine::Turn, error::BoxError};
 pub use crate::{
     call::{Flow, FoldReply},
     request::RequestMessages,
@@ -136,30 +134,4 @@ impl<R> fmt::Debug for Completed<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Completed").field("downgraded", &self.downgraded).finish_non_exhaustive()
     }
-}
-
-/// Finds the reply in responses of type `Res`.
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` does not know how to remember responses of type `{Res}`",
-    note = "the inner service's response decides between a unary reply and a stream"
-)]
-pub trait RecordResponse<Res> {
-    /// What the caller gets.
-    type Response;
-
-    /// Hands on the response to a request that belongs to no conversation.
-    fn pass(&self, response: Res) -> Self::Response;
-
-    /// What a failed call is called in spans (`error.type`): a constant name, or a status code. Whatever it is, it must not be
-    /// text that came from the provider: that may repeat the request.
-    fn error_type(&self, error: &(dyn Error + 'static)) -> Cow<'static, str> {
-        error_type(error)
-    }
-
-    /// Finds the reply and records it: by [`Turn::record`] for a unary response, by [`Turn::record_stream`] for a stream.
-    ///
-    /// # Errors
-    ///
-    /// [`Unsaved`](crate::Unsaved), or what the adapter cannot make sense of.
-    fn record(&self, response: Res, turn: Turn) -> impl Future<Output = Result<Self::Response, BoxError>> + Send;
 }

@@ -1,6 +1,6 @@
 //! Storing tool results as they come, without a call.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tokio::runtime::Handle;
 use tower_chat_history_core::{
@@ -19,7 +19,6 @@ use crate::{
     error::{HistoryError, SaveError, StoreResultsError},
     plan::{self, InputError, refuse_foreign},
     policy::QueueLimits,
-    telemetry::Saved,
     view::OpenCalls,
 };
 
@@ -140,19 +139,16 @@ async fn append_results(
     named: bool,
 ) -> Result<Appended, SaveError> {
     let own = OwnExchange::of(&append.exchange, named);
-    let begun = Instant::now();
-    let span = store.recorder().save(&Span::current(), append.exchange.messages.len());
+    let step = store.recorder().save(&Span::current(), append.exchange.messages.len());
     let mut attempts = 0;
-    let mut appended = store.append(conversation, append, &mut attempts).instrument(span.clone()).await;
+    let mut appended = store.append(conversation, append, &mut attempts).instrument(step.span().clone()).await;
     if let Ok(stored) = &mut appended
         && stored.duplicate
     {
         stored.duplicate = !store.is_own(conversation, &own, attempts).await;
     }
     let is_duplicate = appended.as_ref().is_ok_and(|stored| stored.duplicate);
-    let took = begun.elapsed();
-    let saved = Saved { appended: appended.as_ref(), is_duplicate, next: None, attempts, took };
-    store.recorder().saved(&span, &saved);
+    step.ended(appended.as_ref(), is_duplicate, None, attempts);
     appended
 }
 

@@ -1,10 +1,6 @@
 //! Calls of the store: bounded in time, repeated where that helps, and seen in spans.
 
-use std::{
-    panic::AssertUnwindSafe,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use futures_util::FutureExt as _;
 use tower_chat_history_core::{
@@ -56,11 +52,11 @@ impl BoundedStore {
         exchange: Option<&ExchangeId>,
         turn: &Span,
     ) -> Result<Loaded, LoadFailure> {
-        let (span, begun) = (self.recorder.load(turn), Instant::now());
+        let step = self.recorder.load(turn);
         let loaded = self.store.load(conversation, self.window_or(exchange));
-        let loaded = timer::timeout(self.options.store_timeout, loaded).instrument(span.clone()).await;
+        let loaded = timer::timeout(self.options.store_timeout, loaded).instrument(step.span().clone()).await;
         let loaded = loaded.map_err(LoadFailure::Timeout).and_then(|loaded| loaded.map_err(LoadFailure::Store));
-        self.recorder.loaded(&span, loaded.as_ref().map_err(LoadFailure::kind), begun.elapsed());
+        step.ended(loaded.as_ref().map_err(LoadFailure::kind));
         loaded
     }
 

@@ -9,7 +9,7 @@ use tracing::Instrument as _;
 
 use super::ResponseFuture;
 use crate::{
-    adapt::{AdaptRequest, Draft, Opened, Prompt, RecordResponse},
+    adapt::{AdaptRequest, Draft, Opened, Prompt, ReadResponse},
     engine::{Engine, Step},
     error::BoxError,
 };
@@ -51,7 +51,7 @@ impl<S, A> ChatHistory<S, A> {
 
 impl<S, A, R> Service<R> for ChatHistory<S, A>
 where
-    A: AdaptRequest<R> + RecordResponse<S::Response> + Clone + Send + Sync + 'static,
+    A: AdaptRequest<R> + ReadResponse<S::Response> + Clone + Send + Sync + 'static,
     A::Draft: Send,
     S: Service<<A as AdaptRequest<R>>::Request> + Clone + Send + 'static,
     S::Response: Send,
@@ -59,9 +59,9 @@ where
     S::Future: Send,
     R: Send + 'static,
     <A as AdaptRequest<R>>::Request: Send,
-    <A as RecordResponse<S::Response>>::Response: 'static,
+    <A as ReadResponse<S::Response>>::Response: Send + 'static,
 {
-    type Response = <A as RecordResponse<S::Response>>::Response;
+    type Response = <A as ReadResponse<S::Response>>::Response;
     type Error = BoxError;
     type Future = ResponseFuture<Self::Response>;
 
@@ -111,7 +111,13 @@ where
                 inner.call(sent.request).await
             };
             match called.instrument(span).await.map_err(Into::into) {
-                Ok(response) => adapter.record(response, turn).await,
+                Ok(response) => match adapter.read(response, turn.choices()).await {
+                    Ok(read) => read.finish(turn).await,
+                    Err(error) => {
+                        turn.fail(&adapter.error_type(&*error));
+                        Err(error)
+                    }
+                },
                 Err(error) => {
                     turn.fail(&adapter.error_type(&*error));
                     Err(error)

@@ -9,9 +9,9 @@ use super::{
 use crate::budget::ClearResults;
 
 /// Clears the results of all rounds that stand before a position with what follows them.
-pub(super) fn apply(items: &mut [Item], clear: &ClearResults, fitting: &FitBudget<'_>, before: Seq) {
+pub(super) fn apply(items: &mut [Item], clear: &ClearResults, budget: &FitBudget<'_>, before: Seq) {
     let cleared: Vec<(usize, Message)> =
-        clearable(items, clear, fitting, Seq::FIRST, before).map(|(at, message, _)| (at, message)).collect();
+        clearable(items, clear, budget, Seq::FIRST, before).map(|(at, message, _)| (at, message)).collect();
     for (at, message) in cleared {
         items[at].message = message;
     }
@@ -24,7 +24,7 @@ pub(super) fn apply(items: &mut [Item], clear: &ClearResults, fitting: &FitBudge
 pub(super) fn position(
     items: &[Item],
     clear: &ClearResults,
-    fitting: &FitBudget<'_>,
+    budget: &FitBudget<'_>,
     (from, end): (Seq, Seq),
     wanted: u64,
 ) -> Seq {
@@ -38,7 +38,7 @@ pub(super) fn position(
         None => return from,
     };
     let (mut position, mut gained) = (from, 0_u64);
-    for (at, _, gain) in clearable(items, clear, fitting, from, end) {
+    for (at, _, gain) in clearable(items, clear, budget, from, end) {
         let Some(round) = items[at].round else { continue };
         // A round that has begun is cleared to its end: its results stand before one position.
         if gained >= wanted && round.followed >= position {
@@ -54,7 +54,7 @@ pub(super) fn position(
 fn clearable<'a>(
     items: &'a [Item],
     clear: &'a ClearResults,
-    fitting: &'a FitBudget<'_>,
+    budget: &'a FitBudget<'_>,
     from: Seq,
     to: Seq,
 ) -> impl Iterator<Item = (usize, Message, u64)> + 'a {
@@ -69,7 +69,7 @@ fn clearable<'a>(
         }
         let call = calls.iter().find(|call| Some(call.id()) == message.tool_call_id());
         let cleared = clear.clear(message, call.map(ToolCall::name))?;
-        let gain = (fitting.cost)(message).checked_sub((fitting.cost)(&cleared)).filter(|gain| *gain > 0)?;
+        let gain = (budget.cost)(message).checked_sub((budget.cost)(&cleared)).filter(|gain| *gain > 0)?;
         Some((at, cleared, gain))
     })
 }

@@ -8,33 +8,33 @@ use super::{
 use crate::budget::{DoesNotFit, Limits, PromptTokens, TrimReason, Watermark};
 
 /// What a compaction that is due to tokens goes down to, where the mark counts something else, in percent.
-const TARGET: u8 = 75;
+const DEFAULT_LOW_PERCENT: u8 = 75;
 
-/// A window, and what it has to fit.
+/// A window, and the budget that it has to fit.
 pub(super) struct CutoffSearch<'a> {
     pub(super) sizes: Sizes,
     pub(super) log: &'a WindowIndex,
-    pub(super) fitting: &'a FitBudget<'a>,
+    pub(super) budget: &'a FitBudget<'a>,
 }
 
 impl CutoffSearch<'_> {
     /// What the prompt may have beside the reply's reserve.
     pub(super) fn limit(&self) -> u64 {
-        self.fitting.limits.max_prompt(self.fitting.limits.reserve)
+        self.budget.limits.max_prompt(self.budget.limits.reserve)
     }
 
     pub(super) fn total(&self, at: Cutoffs) -> u64 {
-        self.fitting.parts.total().saturating_add(self.sizes.kept(at).tokens)
+        self.budget.parts.total().saturating_add(self.sizes.kept(at).tokens)
     }
 
     /// What the window may have of a prompt of that size.
     fn room(&self, prompt: u64) -> Option<u64> {
-        prompt.checked_sub(self.fitting.parts.total())
+        prompt.checked_sub(self.budget.parts.total())
     }
 
     /// What the window may have before a compaction is due.
     pub(super) fn room_before_due(&self) -> Option<u64> {
-        match self.fitting.watermarks.high {
+        match self.budget.watermarks.high {
             Watermark::Percent(percent) => self.room(share(self.limit(), percent)),
             _ => self.room(self.limit()),
         }
@@ -47,7 +47,7 @@ impl CutoffSearch<'_> {
 
     /// What there is too much of, if a compaction is due.
     pub(super) fn reason(&self) -> TrimReason {
-        match self.fitting.watermarks.high {
+        match self.budget.watermarks.high {
             Watermark::Messages(_) if self.has_too_many(self.log.base) => TrimReason::Messages,
             Watermark::Turns(_) if self.has_too_many(self.log.base) => TrimReason::Turns,
             Watermark::Percent(_) | Watermark::Messages(_) | Watermark::Turns(_) => TrimReason::Tokens,
@@ -56,7 +56,7 @@ impl CutoffSearch<'_> {
 
     /// Whether there are more messages or turns than the marks let through.
     pub(super) fn has_too_many(&self, at: Cutoffs) -> bool {
-        match self.fitting.watermarks.high {
+        match self.budget.watermarks.high {
             Watermark::Percent(_) => false,
             Watermark::Messages(messages) => self.sizes.kept(at).messages > messages,
             Watermark::Turns(turns) => self.log.turns(at.window) > turns,
@@ -67,15 +67,15 @@ impl CutoffSearch<'_> {
     /// that is large, and what is left out for it is for this call alone.
     pub(super) fn is_lasting(&self) -> bool {
         let base = self.log.base;
-        let window = self.fitting.parts.fixed().saturating_add(self.sizes.kept(base).tokens);
-        self.fitting.stores && (self.has_too_many(base) || window > self.target_prompt())
+        let window = self.budget.parts.fixed().saturating_add(self.sizes.kept(base).tokens);
+        self.budget.stores && (self.has_too_many(base) || window > self.target_prompt())
     }
 
     /// The size that the reply would have to have, if it may be so small and that is enough.
     pub(super) fn shrunk_reply(&self, at: Cutoffs) -> Option<u64> {
         let total = self.total(at);
-        let fits = total <= self.fitting.limits.max_prompt(self.fitting.limits.least_reply?);
-        (fits && total > self.limit()).then(|| self.fitting.limits.max_reply(total))
+        let fits = total <= self.budget.limits.max_prompt(self.budget.limits.least_reply?);
+        (fits && total > self.limit()).then(|| self.budget.limits.max_reply(total))
     }
 
     /// How many tokens clearing should gain: so many that nothing else has to go.
@@ -87,19 +87,19 @@ impl CutoffSearch<'_> {
 
     /// What the prompt goes down to: never under the head and half of what remains beside it.
     fn target_prompt(&self) -> u64 {
-        let (limit, fixed) = (self.limit(), self.fitting.parts.fixed());
-        let percent = match self.fitting.watermarks.low {
+        let (limit, fixed) = (self.limit(), self.budget.parts.fixed());
+        let percent = match self.budget.watermarks.low {
             Watermark::Percent(percent) => percent,
-            Watermark::Messages(_) | Watermark::Turns(_) => TARGET,
+            Watermark::Messages(_) | Watermark::Turns(_) => DEFAULT_LOW_PERCENT,
         };
         share(limit, percent).max(fixed.midpoint(limit)).min(limit)
     }
 
     /// What the window goes down to. An input that is larger than what a compaction gains is not what the next calls are like.
     fn target(&self) -> u64 {
-        let (target, input) = (self.target_prompt(), self.fitting.parts.input);
+        let (target, input) = (self.target_prompt(), self.budget.parts.input);
         let input = if input <= self.limit() - target { input } else { 0 };
-        target.saturating_sub(self.fitting.parts.fixed()).saturating_sub(input)
+        target.saturating_sub(self.budget.parts.fixed()).saturating_sub(input)
     }
 
     /// What is stored, and what is sent. What is sent fits, unless nothing does: then it is the least that can be sent.
@@ -114,7 +114,7 @@ impl CutoffSearch<'_> {
     /// The positions that the next calls begin with.
     fn stored(&self) -> Cutoffs {
         let (base, most) = (self.log.base, self.log.most);
-        let (to, target) = (self.fitting.watermarks.low, self.target());
+        let (to, target) = (self.budget.watermarks.low, self.target());
         if self.log.continues {
             // Within a turn only the position of rounds moves for good.
             let rounds = Bounds { least: base, most: Cutoffs { window: base.window, ..most } };
@@ -133,10 +133,10 @@ impl CutoffSearch<'_> {
         let bounds = Bounds { least: stored, most: self.log.most };
         let within = self.room(self.limit());
         // Within a turn the next call is as this one: going down further than needed keeps its beginning the same.
-        let as_next = within.filter(|_| self.fitting.stores && self.log.continues).map(|room| room.min(self.target()));
-        let least_reply = self.fitting.limits.least_reply;
-        let with_least_reply = least_reply.and_then(|reply| self.room(self.fitting.limits.max_prompt(reply)));
-        let start = self.fitting.watermarks.high;
+        let as_next = within.filter(|_| self.budget.stores && self.log.continues).map(|room| room.min(self.target()));
+        let least_reply = self.budget.limits.least_reply;
+        let with_least_reply = least_reply.and_then(|reply| self.room(self.budget.limits.max_prompt(reply)));
+        let start = self.budget.watermarks.high;
         let rooms = [as_next, within, with_least_reply].into_iter().flatten();
         let marked = rooms.clone().find_map(|room| self.best(bounds, room, start));
         // What has to stay may be more than the marks say, but not more than there is room for.
@@ -159,10 +159,10 @@ impl CutoffSearch<'_> {
 
     /// Nothing fits.
     pub(super) fn refused(&self) -> DoesNotFit {
-        let Limits { context, prompt, reserve, least_reply, .. } = self.fitting.limits;
+        let Limits { context, prompt, reserve, least_reply, .. } = self.budget.limits;
         let reply_reserve = least_reply.unwrap_or(reserve);
         DoesNotFit {
-            parts: PromptTokens { window: self.sizes.kept(self.log.most).tokens, ..self.fitting.parts },
+            parts: PromptTokens { window: self.sizes.kept(self.log.most).tokens, ..self.budget.parts },
             context_window: context.min(prompt.saturating_add(reply_reserve)),
             reply_reserve,
         }

@@ -54,56 +54,56 @@ pub(super) fn fit(
     exchanges: &[Recorded],
     cut: &Cut,
     continues: Option<Seq>,
-    fitting: &FitBudget<'_>,
+    budget: &FitBudget<'_>,
 ) -> Result<Fit, DoesNotFit> {
     let log = WindowIndex::of(exchanges, cut, continues);
-    let cost = |item: &Item| (fitting.cost)(&item.message);
+    let cost = |item: &Item| (budget.cost)(&item.message);
     let cleared = log.index(cut.cleared_before);
-    if let Some(clear) = fitting.clear {
-        clearing::apply(&mut items, clear, fitting, log.seq(cleared));
+    if let Some(clear) = budget.clear {
+        clearing::apply(&mut items, clear, budget, log.seq(cleared));
     }
-    let mut choice = CutoffSearch { sizes: log.sizes(&items, cost), log: &log, fitting };
-    let before = choice.sizes.kept(log.base);
-    let mut decided = Decided { cut, log: &log, before, cleared, trimming: Trimming::default() };
-    if !choice.is_due() {
-        return Ok(decided.fit(items, &choice, log.base, log.base));
+    let mut search = CutoffSearch { sizes: log.sizes(&items, cost), log: &log, budget };
+    let before = search.sizes.kept(log.base);
+    let mut fitted = Fitted { cut, log: &log, before, cleared, trimming: Trimming::default() };
+    if !search.is_due() {
+        return Ok(fitted.fit(items, &search, log.base, log.base));
     }
-    decided.trimming.reason = Some(choice.reason());
-    if let Some(reply) = choice.shrunk_reply(log.base).filter(|_| !choice.has_too_many(log.base)) {
-        decided.trimming.shrunk_reply = true;
-        return Ok(Fit { reply: Some(reply), ..decided.fit(items, &choice, log.base, log.base) });
+    fitted.trimming.reason = Some(search.reason());
+    if let Some(reply) = search.shrunk_reply(log.base).filter(|_| !search.has_too_many(log.base)) {
+        fitted.trimming.shrunk_reply = true;
+        return Ok(Fit { reply: Some(reply), ..fitted.fit(items, &search, log.base, log.base) });
     }
 
-    let lasting = choice.is_lasting();
+    let lasting = search.is_lasting();
     let mut cleared_once = false;
-    if let Some(clear) = fitting.clear {
-        let wanted = if lasting { choice.gain(true).max(clear.at_least) } else { choice.gain(false) };
-        let position = clearing::position(&items, clear, fitting, (log.seq(cleared), log.seq(log.len)), wanted);
-        clearing::apply(&mut items, clear, fitting, position);
-        choice.sizes = log.sizes(&items, cost);
-        decided.trimming.cleared_results = log.index(position) > cleared;
+    if let Some(clear) = budget.clear {
+        let wanted = if lasting { search.gain(true).max(clear.at_least) } else { search.gain(false) };
+        let position = clearing::position(&items, clear, budget, (log.seq(cleared), log.seq(log.len)), wanted);
+        clearing::apply(&mut items, clear, budget, position);
+        search.sizes = log.sizes(&items, cost);
+        fitted.trimming.cleared_results = log.index(position) > cleared;
         if lasting {
-            decided.cleared = log.index(position);
+            fitted.cleared = log.index(position);
         } else {
-            cleared_once = decided.trimming.cleared_results;
+            cleared_once = fitted.trimming.cleared_results;
         }
     }
-    let trimmer = fitting.trimmer.filter(|_| !choice.has_too_many(log.base));
+    let trimmer = budget.trimmer.filter(|_| !search.has_too_many(log.base));
     if let Some(trimmer) = trimmer
-        && let Some((items, tokens)) = trimming::trim(&items, &choice, trimmer)
+        && let Some((items, tokens)) = trimming::trim(&items, &search, trimmer)
     {
         let after = Size { tokens, messages: items.len() };
-        decided.trimming.by_trimmer = true;
-        let fit = decided.fit(items, &choice, log.base, log.base);
-        return Ok(Fit { tokens, evicted: decided.before.less(after), for_this_call: true, ..fit });
+        fitted.trimming.by_trimmer = true;
+        let fit = fitted.fit(items, &search, log.base, log.base);
+        return Ok(Fit { tokens, evicted: fitted.before.less(after), for_this_call: true, ..fit });
     }
     // What a trimmer could not do is for this call too.
-    decided.trimming.trimmer_failed = trimmer.is_some();
-    let (stored, sent) = choice.positions(lasting && trimmer.is_none());
-    let fits = choice.total(sent) <= choice.limit();
-    let reply = if fits { None } else { Some(choice.shrunk_reply(sent).ok_or_else(|| choice.refused())?) };
-    decided.trimming.shrunk_reply = reply.is_some();
-    let fit = decided.fit(items, &choice, stored, sent);
+    fitted.trimming.trimmer_failed = trimmer.is_some();
+    let (stored, sent) = search.positions(lasting && trimmer.is_none());
+    let fits = search.total(sent) <= search.limit();
+    let reply = if fits { None } else { Some(search.shrunk_reply(sent).ok_or_else(|| search.refused())?) };
+    fitted.trimming.shrunk_reply = reply.is_some();
+    let fit = fitted.fit(items, &search, stored, sent);
     Ok(Fit { reply, for_this_call: fit.for_this_call || cleared_once, ..fit })
 }
 
@@ -114,8 +114,8 @@ pub(super) fn unlimited(items: Vec<Item>, cut: &Cut) -> Fit {
     Fit { window, ..Fit::default() }
 }
 
-/// What a fit is told from.
-struct Decided<'a> {
+/// The state of a fit, from which its outcome is made.
+struct Fitted<'a> {
     cut: &'a Cut,
     log: &'a WindowIndex,
     before: Size,
@@ -124,8 +124,8 @@ struct Decided<'a> {
     trimming: Trimming,
 }
 
-impl Decided<'_> {
-    fn fit(&self, items: Vec<Item>, choice: &CutoffSearch<'_>, stored: Cutoffs, sent: Cutoffs) -> Fit {
+impl Fitted<'_> {
+    fn fit(&self, items: Vec<Item>, search: &CutoffSearch<'_>, stored: Cutoffs, sent: Cutoffs) -> Fit {
         let Self { cut, log, before, cleared, mut trimming } = *self;
         let (window, rounds) = (log.seq(sent.window), log.seq(sent.rounds.max(sent.window)));
         let window = items.into_iter().filter(|item| item.is_behind(window, rounds)).map(|item| item.message).collect();
@@ -139,7 +139,7 @@ impl Decided<'_> {
         if cleared > log.index(cut.cleared_before) {
             next.cleared_before = log.seq(cleared);
         }
-        let after = choice.sizes.kept(sent);
+        let after = search.sizes.kept(sent);
         Fit {
             window,
             cut: (next != *cut).then_some(next),

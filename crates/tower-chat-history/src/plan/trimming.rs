@@ -8,14 +8,14 @@ use super::{cutoff_search::CutoffSearch, fold::Item, sizes::Cutoffs};
 use crate::budget::{KeepTurn, TrimTurn, Trimmer};
 
 /// What the trimmer keeps, if that fits: the items, and their tokens.
-pub(super) fn trim(items: &[Item], choice: &CutoffSearch<'_>, trimmer: &dyn Trimmer) -> Option<(Vec<Item>, u64)> {
-    let log = choice.log;
-    let tokens = |window: usize, rounds: usize| choice.sizes.kept(Cutoffs { window, rounds }).tokens;
-    let room = choice.room_before_due()?;
+pub(super) fn trim(items: &[Item], search: &CutoffSearch<'_>, trimmer: &dyn Trimmer) -> Option<(Vec<Item>, u64)> {
+    let log = search.log;
+    let tokens = |window: usize, rounds: usize| search.sizes.kept(Cutoffs { window, rounds }).tokens;
+    let room = search.room_before_due()?;
     // Of the turn that the input belongs to all stays, if there is room for that.
     let current = [Cutoffs { window: log.most.window, ..log.base }, log.most];
-    let current = current.into_iter().find(|at| choice.sizes.kept(*at).tokens <= room)?;
-    let current_tokens = choice.sizes.kept(current).tokens;
+    let current = current.into_iter().find(|at| search.sizes.kept(*at).tokens <= room)?;
+    let current_tokens = search.sizes.kept(current).tokens;
 
     let openings: Vec<usize> = log.openings.iter().copied().filter(|opening| *opening < current.window).collect();
     // The earlier turn that an item belongs to: results may stand behind the turn in which they were asked for.

@@ -31,7 +31,7 @@ pub(crate) struct Rolling<'a> {
     /// How many tokens a call may be given, without the prompt around them.
     chunk_tokens: u32,
     /// The outcome so far.
-    summary: Option<Made>,
+    summary: Option<SummarySoFar>,
     chunk: Vec<Message>,
     chunk_size: u32,
     /// The tokens of the previous summary and of all messages, as the log has them.
@@ -40,7 +40,7 @@ pub(crate) struct Rolling<'a> {
     cost: SummaryCost,
 }
 
-struct Made {
+struct SummarySoFar {
     text: String,
     tokens: u32,
     model: Option<String>,
@@ -48,7 +48,7 @@ struct Made {
     new: bool,
 }
 
-impl Made {
+impl SummarySoFar {
     fn rolled(&self) -> Rolled {
         Rolled { text: self.text.clone(), tokens: self.tokens, model: self.model.clone() }
     }
@@ -66,7 +66,7 @@ impl<'a> Rolling<'a> {
         max_tokens: u32,
         chunk_tokens: u32,
     ) -> Self {
-        let summary = previous.map(|(text, tokens)| Made { text, tokens, model: None, new: false });
+        let summary = previous.map(|(text, tokens)| SummarySoFar { text, tokens, model: None, new: false });
         Self {
             summarizer,
             counter,
@@ -109,7 +109,7 @@ impl<'a> Rolling<'a> {
         }
         self.summarize_chunk().await?;
         let made = self.summary.as_ref().filter(|made| u64::from(made.tokens) < self.replaces);
-        Ok(made.map(Made::rolled))
+        Ok(made.map(SummarySoFar::rolled))
     }
 
     /// Takes the next messages. Where they do not fit one call any more, what was collected is summarized.
@@ -194,7 +194,7 @@ impl<'a> Rolling<'a> {
         Ok(made)
     }
 
-    fn accept(&self, made: Summarized) -> Result<Made, SummaryError> {
+    fn accept(&self, made: Summarized) -> Result<SummarySoFar, SummaryError> {
         if !made.finished {
             return Err(SummaryError::CutOff);
         }
@@ -208,7 +208,7 @@ impl<'a> Rolling<'a> {
             return Err(SummaryError::TooLong { tokens, allowed: self.max_tokens });
         }
         let model = made.model.map(|model| printable(&model, |_| false));
-        Ok(Made { text: text.to_owned(), tokens, model, new: true })
+        Ok(SummarySoFar { text: text.to_owned(), tokens, model, new: true })
     }
 }
 

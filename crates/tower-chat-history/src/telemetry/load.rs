@@ -1,6 +1,6 @@
 //! The span of a load.
 
-use std::time::Duration;
+use std::time::Instant;
 
 use tower_chat_history_core::Loaded;
 use tracing::{Span, field::Empty, info_span, record_all};
@@ -11,12 +11,21 @@ use super::{
     turn::fail,
 };
 
+/// A load under way.
+pub(crate) struct LoadStep<'a> {
+    recorder: &'a Recorder,
+    span: Span,
+    begun: Instant,
+}
+
 impl Recorder {
-    /// A conversation is loaded.
-    pub(crate) fn load(&self, turn: &Span) -> Span {
-        if turn.is_disabled() {
-            return Span::none();
-        }
+    /// Begins the span of a load.
+    pub(crate) fn load(&self, turn: &Span) -> LoadStep<'_> {
+        let span = if turn.is_disabled() { Span::none() } else { self.load_span(turn) };
+        LoadStep { recorder: self, span, begun: Instant::now() }
+    }
+
+    fn load_span(&self, turn: &Span) -> Span {
         info_span!(
             parent: turn,
             spans::LOAD,
@@ -32,10 +41,17 @@ impl Recorder {
             { attributes::VERSION } = Empty,
         )
     }
+}
 
-    /// It is loaded, or is not there; or that failed, with an error of that kind.
-    pub(crate) fn loaded(&self, load: &Span, loaded: Result<&Loaded, &'static str>, took: Duration) {
-        self.metrics.loaded(self.store, loaded.err(), took);
+impl LoadStep<'_> {
+    pub(crate) const fn span(&self) -> &Span {
+        &self.span
+    }
+
+    /// Records what was loaded, or the kind of the error.
+    pub(crate) fn ended(self, loaded: Result<&Loaded, &'static str>) {
+        let Self { recorder, span: load, begun } = &self;
+        recorder.metrics.loaded(recorder.store, loaded.err(), begun.elapsed());
         if load.is_disabled() {
             return;
         }

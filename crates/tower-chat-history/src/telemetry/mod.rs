@@ -22,9 +22,9 @@ pub use self::propagation::inject_context;
 pub(crate) use self::{
     call::{CallOf, ModelCall},
     recorder::Recorder,
-    save::Saved,
+    save::SaveStep,
     summarize::summarize,
-    trim::{Decided, trim, trimmed},
+    trim::{PlannedPrompt, TrimStep},
     turn::{WaitFor, fail, wait},
 };
 pub use crate::error::error_type;

@@ -1,6 +1,6 @@
 //! The span of a save.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tower_chat_history_core::{Appended, CompactOutcome, Seq, StoreError};
 use tracing::{Span, field::Empty, info_span, record_all};
@@ -14,14 +14,14 @@ use crate::error::SaveError;
 
 /// An exchange that was stored, or not.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Saved<'a> {
-    pub(crate) appended: Result<&'a Appended, &'a SaveError>,
+pub(super) struct Saved<'a> {
+    pub(super) appended: Result<&'a Appended, &'a SaveError>,
     /// Whether another call has recorded an exchange with this id.
-    pub(crate) is_duplicate: bool,
+    pub(super) is_duplicate: bool,
     /// The position that was next when the conversation was loaded, if it was.
-    pub(crate) next: Option<Seq>,
-    pub(crate) attempts: u32,
-    pub(crate) took: Duration,
+    pub(super) next: Option<Seq>,
+    pub(super) attempts: u32,
+    pub(super) took: Duration,
 }
 
 impl Saved<'_> {
@@ -37,12 +37,21 @@ impl Saved<'_> {
     }
 }
 
+/// A save under way.
+pub(crate) struct SaveStep<'a> {
+    recorder: &'a Recorder,
+    span: Span,
+    begun: Instant,
+}
+
 impl Recorder {
-    /// An exchange of so many messages is stored.
-    pub(crate) fn save(&self, turn: &Span, messages: usize) -> Span {
-        if turn.is_disabled() {
-            return Span::none();
-        }
+    /// Begins the span of the save of an exchange with that many messages.
+    pub(crate) fn save(&self, turn: &Span, messages: usize) -> SaveStep<'_> {
+        let span = if turn.is_disabled() { Span::none() } else { self.save_span(turn, messages) };
+        SaveStep { recorder: self, span, begun: Instant::now() }
+    }
+
+    fn save_span(&self, turn: &Span, messages: usize) -> Span {
         info_span!(
             parent: turn,
             spans::SAVE,
@@ -60,10 +69,25 @@ impl Recorder {
             { attributes::SAVE_COMPACTION } = Empty,
         )
     }
+}
 
-    /// It is stored, or not.
-    pub(crate) fn saved(&self, save: &Span, saved: &Saved<'_>) {
-        self.metrics.saved(self.store, saved);
+impl SaveStep<'_> {
+    pub(crate) const fn span(&self) -> &Span {
+        &self.span
+    }
+
+    /// Records what became of the exchange after that many attempts. `is_duplicate` says that another call has recorded an
+    /// exchange with its id, `next` which position was next when the conversation was loaded.
+    pub(crate) fn ended(
+        self,
+        appended: Result<&Appended, &SaveError>,
+        is_duplicate: bool,
+        next: Option<Seq>,
+        attempts: u32,
+    ) {
+        let Self { recorder, span: save, begun } = &self;
+        let saved = Saved { appended, is_duplicate, next, attempts, took: begun.elapsed() };
+        recorder.metrics.saved(recorder.store, &saved);
         if save.is_disabled() {
             return;
         }

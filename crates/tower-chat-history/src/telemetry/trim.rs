@@ -9,9 +9,12 @@ use super::{
 };
 use crate::{budget::PromptTokens, error::HistoryError, report::TurnTokens};
 
-/// What was decided to send.
+/// The plan of a prompt under way.
+pub(crate) struct TrimStep(Span);
+
+/// The figures of a plan.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Decided<'a> {
+pub(crate) struct PlannedPrompt<'a> {
     /// What was counted, if there is a budget.
     pub(crate) tokens: Option<&'a TurnTokens>,
     /// Messages of window and input.
@@ -19,21 +22,36 @@ pub(crate) struct Decided<'a> {
     pub(crate) evicted_messages: usize,
 }
 
-/// It is decided.
-pub(crate) fn trimmed(trim: &Span, decided: Result<Decided<'_>, &HistoryError>) {
+impl TrimStep {
+    /// Begins the span of a plan.
+    pub(crate) fn of(turn: &Span, counter: Option<&str>) -> Self {
+        Self(if turn.is_disabled() { Span::none() } else { trim(turn, counter) })
+    }
+
+    pub(crate) const fn span(&self) -> &Span {
+        &self.0
+    }
+
+    /// Records the plan, or why there is none.
+    pub(crate) fn ended(self, planned: Result<PlannedPrompt<'_>, &HistoryError>) {
+        planned_or_refused(&self.0, planned);
+    }
+}
+
+fn planned_or_refused(trim: &Span, planned: Result<PlannedPrompt<'_>, &HistoryError>) {
     if trim.is_disabled() {
         return;
     }
-    match decided {
-        Ok(decided) => {
+    match planned {
+        Ok(planned) => {
             record_all!(
                 trim,
-                { attributes::MESSAGES_BEFORE } = int(decided.messages.saturating_add(decided.evicted_messages)),
-                { attributes::MESSAGES_AFTER } = int(decided.messages),
-                { attributes::MESSAGES_EVICTED } = int(decided.evicted_messages),
-                { attributes::TRIM_NEEDED } = decided.tokens.is_some_and(|tokens| tokens.trimming.is_needed()),
+                { attributes::MESSAGES_BEFORE } = int(planned.messages.saturating_add(planned.evicted_messages)),
+                { attributes::MESSAGES_AFTER } = int(planned.messages),
+                { attributes::MESSAGES_EVICTED } = int(planned.evicted_messages),
+                { attributes::TRIM_NEEDED } = planned.tokens.is_some_and(|tokens| tokens.trimming.is_needed()),
             );
-            if let Some(tokens) = decided.tokens {
+            if let Some(tokens) = planned.tokens {
                 fits(trim, tokens);
             }
         }
@@ -54,11 +72,7 @@ pub(crate) fn trimmed(trim: &Span, decided: Result<Decided<'_>, &HistoryError>) 
     }
 }
 
-/// It is decided what is sent.
-pub(crate) fn trim(turn: &Span, counter: Option<&str>) -> Span {
-    if turn.is_disabled() {
-        return Span::none();
-    }
+fn trim(turn: &Span, counter: Option<&str>) -> Span {
     info_span!(
         parent: turn,
         spans::TRIM,

@@ -4,12 +4,12 @@
 
 use std::sync::{Arc, Mutex};
 
-use futures_util::stream::BoxStream;
+use futures_util::{StreamExt as _, stream::BoxStream};
 use serde_json::{Value, json};
 use tower_chat_history::{
     BoxError, CallScope, ChatHistory, ChatHistoryLayer, ConversationId, HistoryOptions, HistoryStore, HistoryStoreExt,
-    InConversation, Message, Reply, Turn, TurnInput, TurnReport,
-    adapt::{AdaptRequest, Completed, Draft, Flow, FoldReply, Opened, Prompt, RecordResponse},
+    InConversation, Message, Reply, TurnInput, TurnReport,
+    adapt::{AdaptRequest, Completed, Draft, Flow, FoldReply, Opened, Prompt, Read, ReadResponse},
 };
 use tower_test::mock::{Handle, Mock, Spawn};
 
@@ -55,27 +55,27 @@ impl Draft for PlainDraft {
     }
 }
 
-impl RecordResponse<Message> for Plain {
+impl ReadResponse<Message> for Plain {
     type Response = Message;
 
     fn pass(&self, response: Message) -> Message {
         response
     }
 
-    async fn record(&self, response: Message, turn: Turn) -> Result<Message, BoxError> {
-        turn.record(response.clone(), Reply::new(response)).await
+    async fn read(&self, response: Message, _: usize) -> Result<Read<Message>, BoxError> {
+        Ok(Read::whole(response.clone(), Reply::new(response)))
     }
 }
 
-impl RecordResponse<Pieces> for Plain {
+impl ReadResponse<Pieces> for Plain {
     type Response = Pieces;
 
     fn pass(&self, response: Pieces) -> Pieces {
         response
     }
 
-    async fn record(&self, response: Pieces, turn: Turn) -> Result<Pieces, BoxError> {
-        Ok(Box::pin(turn.record_stream(response, PieceFold::default(), |_| "stalled")))
+    async fn read(&self, response: Pieces, _: usize) -> Result<Read<Pieces>, BoxError> {
+        Ok(Read::stream(response, PieceFold::default(), |_| "stalled", |recorded| recorded.boxed()))
     }
 }
 

@@ -53,6 +53,8 @@ use std::{fmt, ops::Range, sync::Arc};
 
 use tower_chat_history_core::Message;
 
+// A program does not name these: it makes a `Custom` by its methods, and gives it to a layer.
+#[doc(hidden)]
 pub use self::{
     reply::{Folded, Whole},
     shape::{AllMessages, CountedFilling, Filling, IntoInput, Parts, Shape, TryFilling},
@@ -69,8 +71,8 @@ use crate::{
 
 /// An adapter of requests of type `R`, made from closures. See the [module docs](self).
 ///
-/// `S` is how a request is [taken apart and filled](Shape), `P` how a response is read ([`Whole`] or [`Folded`]), `X` the
-/// [extractor](super::extract).
+/// `S` and `P` are what the methods make of the closures: how a request is split and filled, and how a response is read.
+/// `X` is the [extractor](super::extract).
 pub struct Custom<R, S, P = (), X = Envelope> {
     shape: S,
     reply: P,
@@ -268,6 +270,7 @@ where
 }
 
 /// A request of a program's own type that waits for its history.
+#[doc(hidden)]
 pub struct CustomDraft<R, S> {
     request: R,
     /// Which of its messages the window stands for, if it has a list of all.

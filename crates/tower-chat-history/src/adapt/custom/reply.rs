@@ -1,15 +1,14 @@
 //! How a response is read.
 
-use std::fmt;
+use std::{fmt, future};
 
-use futures_util::stream::BoxStream;
+use futures_util::{StreamExt as _, stream::BoxStream};
 use tower_chat_history_core::{ForeignShape, Message};
 
 use super::Custom;
 use crate::{
-    adapt::RecordResponse,
+    adapt::{Read, ReadResponse},
     call::{Flow, FoldReply, Reply},
-    engine::Turn,
     error::{BoxError, StreamStalled},
     report::ResponseShape,
 };
@@ -22,7 +21,7 @@ pub struct Whole<F>(pub(super) F);
 #[derive(Clone, Copy)]
 pub struct Folded<F>(pub(super) F);
 
-impl<R, S, X, F, Res, T> RecordResponse<Res> for Custom<R, S, Whole<F>, X>
+impl<R, S, X, F, Res, T> ReadResponse<Res> for Custom<R, S, Whole<F>, X>
 where
     F: Fn(&Res) -> T,
     T: Into<Reply>,
@@ -34,13 +33,13 @@ where
         response
     }
 
-    fn record(&self, response: Res, turn: Turn) -> impl Future<Output = Result<Res, BoxError>> + Send {
+    fn read(&self, response: Res, _: usize) -> impl Future<Output = Result<Read<Res>, BoxError>> + Send {
         let reply = checked((self.reply.0)(&response).into());
-        turn.record(response, reply)
+        future::ready(Ok(Read::whole(response, reply)))
     }
 }
 
-impl<R, S, X, F, W, T, E> RecordResponse<BoxStream<'static, Result<T, E>>> for Custom<R, S, Folded<F>, X>
+impl<R, S, X, F, W, T, E> ReadResponse<BoxStream<'static, Result<T, E>>> for Custom<R, S, Folded<F>, X>
 where
     F: Fn(usize) -> W,
     W: FoldReply<T>,
@@ -53,14 +52,13 @@ where
         response
     }
 
-    fn record(
+    fn read(
         &self,
         response: BoxStream<'static, Result<T, E>>,
-        turn: Turn,
-    ) -> impl Future<Output = Result<Self::Response, BoxError>> + Send {
-        let fold = Checked((self.reply.0)(turn.choices()));
-        let stream: Self::Response = Box::pin(turn.record_stream(response, fold, E::from));
-        std::future::ready(Ok(stream))
+        choices: usize,
+    ) -> impl Future<Output = Result<Read<Self::Response>, BoxError>> + Send {
+        let fold = Checked((self.reply.0)(choices));
+        future::ready(Ok(Read::stream(response, fold, E::from, |recorded| recorded.boxed())))
     }
 }
 

@@ -4,18 +4,17 @@ mod value;
 
 use std::{fmt, ops::Range};
 
-use futures_util::stream::BoxStream;
+use futures_util::{StreamExt as _, stream::BoxStream};
 use serde_json::Value;
 use tower_chat_history_core::{Message, MessageError, nested};
 
 use super::{
-    AdaptRequest, Completed, Draft, Opened, Prompt, RecordResponse, RequestMessages,
+    AdaptRequest, Completed, Draft, Opened, Prompt, Read, ReadResponse, RequestMessages,
     extract::{CallScope, Envelope, ExtractScope, FromTask, IdFrom, IntoCallScope},
 };
 use crate::{
     call::TurnInput,
     completion::{self, ChunkFold},
-    engine::Turn,
     error::{BoxError, StreamStalled},
     request::{InputMode, RequestInfo},
 };
@@ -241,20 +240,20 @@ impl fmt::Debug for JsonDraft {
     }
 }
 
-impl<X: Sync> RecordResponse<Value> for Json<X> {
+impl<X: Sync> ReadResponse<Value> for Json<X> {
     type Response = Value;
 
     fn pass(&self, response: Value) -> Value {
         response
     }
 
-    async fn record(&self, response: Value, turn: Turn) -> Result<Value, BoxError> {
+    async fn read(&self, response: Value, _: usize) -> Result<Read<Value>, BoxError> {
         let reply = completion::reply_of_value(&response);
-        turn.record(response, reply).await
+        Ok(Read::whole(response, reply))
     }
 }
 
-impl<X, E> RecordResponse<BoxStream<'static, Result<Value, E>>> for Json<X>
+impl<X, E> ReadResponse<BoxStream<'static, Result<Value, E>>> for Json<X>
 where
     X: Sync,
     E: From<StreamStalled> + Send + 'static,
@@ -265,13 +264,12 @@ where
         response
     }
 
-    async fn record(
+    async fn read(
         &self,
         response: BoxStream<'static, Result<Value, E>>,
-        turn: Turn,
-    ) -> Result<Self::Response, BoxError> {
-        let fold = ChunkFold::new(turn.choices());
-        Ok(Box::pin(turn.record_stream(response, fold, E::from)))
+        choices: usize,
+    ) -> Result<Read<Self::Response>, BoxError> {
+        Ok(Read::stream(response, ChunkFold::new(choices), E::from, |recorded| recorded.boxed()))
     }
 }
 

@@ -16,7 +16,7 @@ use tracing::Span;
 use super::{Commit, Engine, queue::QueuePermit, stream::RecordedStream};
 use crate::{
     call::{FoldReply, Reply},
-    error::{BoxError, StreamStalled},
+    error::StreamStalled,
     policy::OnSaveFailure,
     report::{NotStored, Outcome},
     telemetry::{CallOf, ModelCall, fail},
@@ -172,23 +172,6 @@ impl Turn {
         Commit::new(self, reply)
     }
 
-    /// Stores the exchange and hands the response on, for adapters: a failed save becomes [`Unsaved`](crate::Unsaved) with the
-    /// response in it, or stays in the report, by [policy](OnSaveFailure). The exchange is committed at once, not at the first
-    /// poll.
-    pub fn record<R>(self, response: R, reply: Reply) -> impl Future<Output = Result<R, BoxError>> + Send + use<R>
-    where
-        R: Send + Sync + 'static,
-    {
-        let policy = self.engine().options().on_save_failure;
-        let commit = self.commit(reply);
-        async move {
-            match commit.await {
-                Err(failed) if policy == OnSaveFailure::Fail => Err(failed.with_response(response).into()),
-                Ok(_) | Err(_) => Ok(response),
-            }
-        }
-    }
-
     /// Passes a stream's items on untouched while it folds them into a reply, and stores the exchange when it is complete.
     ///
     /// `stalled` makes the last item of a stream that the [idle timeout](crate::HistoryOptions::stream_idle_timeout)
@@ -225,6 +208,10 @@ impl Turn {
         fail(self.span(), error_type);
         // The caller's handle hears nothing: the caller has the error, or has left, or tries once more.
         self.0.report(Outcome::NotStored(NotStored::CallFailed));
+    }
+
+    pub(crate) fn on_save_failure(&self) -> OnSaveFailure {
+        self.engine().options().on_save_failure
     }
 
     pub(super) fn engine(&self) -> &Engine {

@@ -14,7 +14,7 @@ use crate::{
     policy::OnConflict,
     report::{HistoryStatus, SinceLast, TurnTokens},
     summary::{Summaries, SummaryReport},
-    telemetry::{self, Decided},
+    telemetry::{PlannedPrompt, TrimStep},
     tokens::TokenCounter as _,
 };
 
@@ -64,14 +64,13 @@ pub(in crate::engine) struct HistoryFacts {
 impl Call {
     /// Counts the prompt, and plans what is sent.
     pub(in crate::engine) async fn plan(&self, loaded: &LoadedHistory) -> Result<PlannedTurn, HistoryError> {
-        let span = telemetry::trim(&self.span, self.counting.name().map(|name| &**name));
-        let planned = self.plan_within(loaded).instrument(span.clone()).await;
-        let decided = planned.as_ref().map(|planned| Decided {
+        let step = TrimStep::of(&self.span, self.counting.name().map(|name| &**name));
+        let planned = self.plan_within(loaded).instrument(step.span().clone()).await;
+        step.ended(planned.as_ref().map(|planned| PlannedPrompt {
             tokens: planned.tokens.as_ref(),
             messages: planned.plan.fit.window.len().saturating_add(self.input.len()),
             evicted_messages: planned.plan.fit.evicted.messages,
-        });
-        telemetry::trimmed(&span, decided);
+        }));
         planned
     }
 

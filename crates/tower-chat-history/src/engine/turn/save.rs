@@ -1,22 +1,22 @@
 //! Storing a turn's exchange: bounded in time, repeated under its id, never panicking.
 
-use std::{sync::Arc, time::Instant};
+use std::sync::Arc;
 
 use tokio::runtime::Handle;
 use tower_chat_history_core::{
     Append, Appended, Compact, CompactOutcome, Cut, Exchange, ExchangeId, Message, StoreError, Usage,
 };
-use tracing::{Instrument as _, Span};
+use tracing::Instrument as _;
 
 use super::super::{last_seen::Sighting, retention::Added, store::OwnExchange, summaries::FinishedTurn};
-use super::{State, Turn};
+use super::{PendingSummary, State, Turn};
 use crate::{
     budget::PromptTokens,
     call::{Reply, Stored},
     completion::assistant,
     error::{SaveError, chain::chain},
     report::{NotStored, Outcome, TurnReport},
-    telemetry::Saved,
+    telemetry::SaveStep,
     tokens::has_fixed_cost,
 };
 
@@ -24,13 +24,14 @@ impl Turn {
     /// Stores the exchange and ends the turn.
     pub(in crate::engine) async fn save(mut self, reply: Reply) -> Arc<TurnReport> {
         self.0.learn(reply.usage);
-        let said = reply.message.clone();
+        let (said, pending) = (reply.message.clone(), self.0.planned.pending.take());
         let outcome = match self.0.append(reply) {
             Err(why) => Outcome::NotStored(why),
             Ok(append) => {
                 let messages = append.exchange.messages.len();
-                let span = self.engine().recorder().save(self.span(), messages);
-                self.0.store(append, said.as_ref(), &span).instrument(span.clone()).await
+                let step = self.engine().recorder().save(self.span(), messages);
+                let span = step.span().clone();
+                self.0.store(append, said.as_ref(), pending, step).instrument(span).await
             }
         };
         self.ended(outcome)
@@ -79,9 +80,13 @@ impl State {
     }
 
     /// Stores the exchange, and does what is to be done once it is stored.
-    async fn store(&mut self, mut append: Append, said: Option<&Message>, span: &Span) -> Outcome {
-        let begun = Instant::now();
-        let pending = self.planned.pending.take();
+    async fn store(
+        &self,
+        mut append: Append,
+        said: Option<&Message>,
+        pending: Option<PendingSummary>,
+        step: SaveStep<'_>,
+    ) -> Outcome {
         let (engine, conversation) = (&self.call.engine, &self.call.conversation);
         let exchange = &mut append.exchange;
         let runtime = Handle::try_current().ok();
@@ -95,8 +100,7 @@ impl State {
             Ok(appended) if appended.duplicate => !store.is_own(conversation, &own, attempts).await,
             Ok(_) | Err(_) => false,
         };
-        let took = begun.elapsed();
-        engine.recorder().saved(span, &Saved { appended: appended.as_ref(), is_duplicate, next, attempts, took });
+        step.ended(appended.as_ref(), is_duplicate, next, attempts);
         let stored = match appended {
             Ok(stored) => stored,
             Err(error) => {
