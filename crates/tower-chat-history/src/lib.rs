@@ -58,7 +58,6 @@
 //! [spans and metrics](telemetry), [writing an adapter](adapt), [the engine without tower](engine).
 
 pub mod adapt;
-pub mod budget;
 mod cached;
 mod call;
 #[doc(hidden)] // It is shown in `adapt`.
@@ -69,23 +68,23 @@ mod memory;
 pub mod middleware;
 mod open_calls;
 mod options;
-mod plan;
 mod policy;
 mod report;
-mod request;
 mod routed;
 mod spawn;
 pub mod summary;
 pub mod telemetry;
-pub mod tokens;
-pub mod trim;
-pub mod view;
 
 #[doc = include_str!("../docs/cases.md")]
 pub mod cases {}
 #[doc = include_str!("../docs/guarantees.md")]
 pub mod guarantees {}
 
+#[doc(inline)]
+pub use tower_chat_history_context::{
+    ContextBudget, InputError, InputMode, OpenCalls, RequestInfo, TranscriptError, View, budget, tokens, trim,
+    trim::trim_messages, view,
+};
 pub use tower_chat_history_core::{
     Append, Appended, Compact, CompactOutcome, Compaction, CompactionError, CompactionVersion, Content, Conversation,
     ConversationId, ConversationIdError, Cut, Derived, Exchange, ExchangeId, ExchangeIdError, Expect, ForeignShape,
@@ -105,7 +104,6 @@ pub use self::{
         MissingConversation,
         extract::{in_conversation, stateless},
     },
-    budget::ContextBudget,
     cached::CachedStore,
     call::{CallOptions, CallScope, InConversation, Reply, TurnInput},
     engine::{Commit, Engine, Retention, StoredResults, ToolResults, Turn, stream::RecordedStream},
@@ -114,7 +112,6 @@ pub use self::{
     middleware::{ChatHistory, ChatHistoryLayer},
     open_calls::ConversationExt,
     options::HistoryOptions,
-    plan::{InputError, TranscriptError},
     policy::{
         DetachLimits, OnConflict, OnInterruption, OnLoadFailure, OnOpenTurn, OnSaveFailure, OnTranscriptMismatch,
         QueueLimits,
@@ -122,11 +119,8 @@ pub use self::{
     report::{
         Fallback, HistoryStatus, NotStored, Outcome, ReportHandle, ResponseShape, SinceLast, TurnReport, TurnTokens,
     },
-    request::{InputMode, RequestInfo},
     routed::RoutedStore,
     spawn::{Spawn, TokioSpawn},
     summary::{Summaries, Summarizer},
     telemetry::Telemetry,
-    trim::trim_messages,
-    view::{OpenCalls, View},
 };

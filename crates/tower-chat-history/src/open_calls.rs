@@ -1,9 +1,8 @@
 //! The tool calls that a conversation waits for.
 
 use async_trait::async_trait;
+use tower_chat_history_context::view::View;
 use tower_chat_history_core::{Conversation, HistoryStore, Message, Recorded, StoreError, ToolCall};
-
-use crate::view::View;
 
 /// What of a [`Conversation`] is said by the [view](crate::view), and not by the log alone.
 #[async_trait]

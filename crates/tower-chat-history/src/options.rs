@@ -2,10 +2,13 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
+use tower_chat_history_context::{
+    budget::{ClearResults, ContextBudget, Trimmer, Watermarks},
+    tokens::TokenCounter,
+};
 use tower_chat_history_core::{LoadLimit, Profile};
 
 use crate::{
-    budget::{ClearResults, ContextBudget, Trimmer, Watermarks},
     policy::{
         DetachLimits, OnConflict, OnInterruption, OnLoadFailure, OnOpenTurn, OnSaveFailure, OnTranscriptMismatch,
     },
@@ -13,7 +16,6 @@ use crate::{
     spawn::{Spawn, TokioSpawn},
     summary::{Summaries, SummaryFormat},
     telemetry::Telemetry,
-    tokens::TokenCounter,
 };
 
 type Hook = Arc<dyn Fn(&TurnReport) + Send + Sync>;

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+pub use tower_chat_history_context::OnOpenTurn;
+
 /// What becomes of an exchange when another one was appended while its model call ran.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -40,17 +42,6 @@ impl QueueLimits {
     pub const fn new(max_waiting: usize, timeout: Duration) -> Self {
         Self { max_waiting, timeout }
     }
-}
-
-/// What becomes of unanswered tool calls when a new question comes instead of their results.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum OnOpenTurn {
-    /// The question wins: the calls count as abandoned, results that come later are left out of what is sent.
-    #[default]
-    Supersede,
-    /// The question fails with [`InputError::TurnOpen`](crate::InputError::TurnOpen) before the model is called.
-    Reject,
 }
 
 /// What becomes of a call whose [transcript](crate::InputMode::Transcript) is not the end of the log.

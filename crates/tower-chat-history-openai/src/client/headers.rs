@@ -8,7 +8,7 @@ use tower_chat_history::{
 
 use super::CallError;
 
-/// The header that names a call's conversation, as [`ConversationId`]'s `Display` writes it.
+/// The header that names a call's conversation, as [`ConversationId`](tower_chat_history::ConversationId)'s `Display` writes it.
 pub const CONVERSATION_ID: &str = "x-chat-history-conversation";
 
 /// The header that names a call's exchange, which makes the call repeatable ([`ExchangeId`]). The default is a generated id.

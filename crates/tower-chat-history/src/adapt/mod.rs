@@ -27,13 +27,11 @@ pub use self::{
     read::{Read, ReadResponse},
     recorded::{to_json_body, to_json_response},
 };
+pub use crate::call::{Flow, FoldReply};
 #[doc(inline)]
 pub use crate::completion;
 use crate::{call::TurnInput, engine::Turn, error::BoxError};
-pub use crate::{
-    call::{Flow, FoldReply},
-    request::RequestMessages,
-};
+pub use tower_chat_history_context::request::RequestMessages;
 
 /// Opens requests of type `R`.
 #[diagnostic::on_unimplemented(

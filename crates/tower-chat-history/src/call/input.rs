@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use tower_chat_history_core::{ConversationId, ExchangeId, Message, Role};
-
-use super::{CallOptions, Stored};
-use crate::{
+use tower_chat_history_context::{
     plan::{InputError, refuse_foreign},
     request::RequestInfo,
     tokens::TokenCounter,
 };
+use tower_chat_history_core::{ConversationId, ExchangeId, Message, Role};
+
+use super::{CallOptions, Stored};
 
 /// What a call asks for: its conversation and its input messages.
 #[derive(Clone, Debug)]

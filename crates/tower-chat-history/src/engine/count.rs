@@ -7,13 +7,12 @@ use std::{
 };
 
 use tokio::runtime::Handle;
-use tower_chat_history_core::{Message, TokenCounts};
-
-use crate::{
+use tower_chat_history_context::{
     budget::PromptTokens,
     request::RequestInfo,
     tokens::{ByteEstimate, CountCache, REPLY_PRIMING, RequestTokens, TokenCounter, tokens_of},
 };
+use tower_chat_history_core::{Message, TokenCounts};
 
 /// From this size on, in bytes of what is not counted yet, counting is done on a thread for blocking work. Tokenizers take up
 /// to a second a megabyte for what is made to be slow, so this is at most some 60 milliseconds, and mostly 2.
@@ -116,13 +115,12 @@ impl Counting {
         let sum = |messages: &[Message]| messages.iter().map(|message| self.message(message)).sum();
         let _: u64 = sum(window);
         let tools = request.tools.as_deref().into_iter().fold(RequestTokens::new(), RequestTokens::tools);
-        PromptTokens {
-            head: sum(&request.head),
-            tools: tools.count(self).into(),
-            response_format: request.response_format.as_deref().map_or(0, |text| self.count_text(text).into()),
-            input: sum(input),
-            ..PromptTokens::default()
-        }
+        let mut parts = PromptTokens::default();
+        parts.head = sum(&request.head);
+        parts.tools = tools.count(self).into();
+        parts.response_format = request.response_format.as_deref().map_or(0, |text| self.count_text(text).into());
+        parts.input = sum(input);
+        parts
     }
 
     /// The counts to store with these messages: none if the counter's are not to be remembered, or if it panicked. A reply is

@@ -42,6 +42,7 @@ mod wait;
 
 use std::{fmt, sync::Arc, time::Duration};
 
+use tower_chat_history_context::{budget::Calibration, tokens::CountCache};
 use tower_chat_history_core::{Appended, ConversationId, HistoryStore, Prune, Revision};
 
 pub(crate) use self::begin::{Beginning, Step};
@@ -60,17 +61,13 @@ use self::{
     summaries::SummaryWorker,
     unreadable::Unreadable,
 };
+pub use crate::call::{CallOptions, Reply, TurnInput};
 use crate::{
-    budget::Calibration,
     error::{DrainError, HistoryError, StoreResultsError},
     options::HistoryOptions,
     telemetry::Recorder,
-    tokens::CountCache,
 };
-pub use crate::{
-    call::{CallOptions, Reply, TurnInput},
-    request::{InputMode, RequestInfo},
-};
+pub use tower_chat_history_context::request::{InputMode, RequestInfo};
 
 /// Remembers conversations in a store. A clone shares the store, the options and what is in flight.
 ///
@@ -211,11 +208,11 @@ impl Engine {
     /// Stores tool results before the model is called: some of the calls are answered, others wait (for a person's
     /// approval, or a job that runs for hours).
     ///
-    /// The results become an exchange of their own that [continues](Exchange::continues) the exchange with the calls.
+    /// The results become an exchange of their own that [continues](crate::Exchange::continues) the exchange with the calls.
     /// The next [turn](Self::begin) brings the results that are still missing as its input; when all are stored, its
     /// input is empty. Both hold at every door: a request without messages after its head is then legal. Until the
     /// model has answered, a new question supersedes the calls that are still open, as ever. A caller that resends its
-    /// list ([`InputMode::Transcript`](crate::InputMode::Transcript)) sends all results of the round.
+    /// list ([`InputMode::Transcript`]) sends all results of the round.
     ///
     /// A result is stored only while its call is open, and of several processes that answer one call only one succeeds:
     /// the append expects the log that the results were checked against, and they are checked anew if that has changed.

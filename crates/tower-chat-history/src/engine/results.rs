@@ -3,6 +3,10 @@
 use std::time::Duration;
 
 use tokio::runtime::Handle;
+use tower_chat_history_context::{
+    plan::{self, InputError, refuse_foreign},
+    view::OpenCalls,
+};
 use tower_chat_history_core::{
     Append, Appended, ConversationId, Exchange, ExchangeId, Expect, Loaded, Message, Revision, Seq, StoreError, Window,
 };
@@ -17,9 +21,7 @@ use super::{
 };
 use crate::{
     error::{HistoryError, SaveError, StoreResultsError},
-    plan::{self, InputError, refuse_foreign},
     policy::QueueLimits,
-    view::OpenCalls,
 };
 
 /// How often results are checked anew because another process changed the conversation between check and append.

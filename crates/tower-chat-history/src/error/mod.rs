@@ -5,13 +5,13 @@ mod kind;
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use tower_chat_history_core::{Recorded, StoreError};
-
-pub use self::kind::error_type;
-use crate::{
+use tower_chat_history_context::{
     budget::DoesNotFit,
     plan::{FitError, InputError, TranscriptError},
 };
+use tower_chat_history_core::{Recorded, StoreError};
+
+pub use self::kind::error_type;
 
 /// Any error, as tower's middlewares pass it on.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;

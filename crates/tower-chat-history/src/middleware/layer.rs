@@ -1,8 +1,9 @@
+use tower_chat_history_context::budget::ContextBudget;
 use tower_chat_history_core::HistoryStore;
 use tower_layer::Layer;
 
 use super::ChatHistory;
-use crate::{budget::ContextBudget, engine::Engine, options::HistoryOptions};
+use crate::{engine::Engine, options::HistoryOptions};
 
 /// Gives every call its conversation's history, and saves the exchange. See the [module docs](crate::middleware).
 ///

@@ -7,6 +7,7 @@ mod tokens;
 
 use std::sync::Arc;
 
+use tower_chat_history_context::{budget::WindowSource, plan::TranscriptError};
 use tower_chat_history_core::{ConversationId, ExchangeId, Revision, Seq};
 
 pub(crate) use self::handle::ReportSender;
@@ -16,7 +17,7 @@ pub use self::{
     summary::{SummaryCost, SummaryError, SummaryOutcome, SummaryReport},
     tokens::TurnTokens,
 };
-use crate::{budget::WindowSource, error::SaveError, plan::TranscriptError};
+use crate::error::SaveError;
 
 /// What a turn did. It holds ids and sizes, no message text.
 #[derive(Clone, Debug)]

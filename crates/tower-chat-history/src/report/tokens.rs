@@ -1,6 +1,6 @@
 //! What was counted for a turn.
 
-use crate::budget::{PromptTokens, Trimming};
+use tower_chat_history_context::budget::{PromptTokens, Trimming};
 
 /// What was counted for a call, and what was left out to make it fit. All sizes are tokens by the call's counter, but those
 /// that the provider reported.

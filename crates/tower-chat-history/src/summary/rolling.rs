@@ -3,10 +3,10 @@
 use std::{mem, panic::AssertUnwindSafe};
 
 use futures_util::FutureExt as _;
+use tower_chat_history_context::tokens::{TokenCounter, tokens_of};
 use tower_chat_history_core::Message;
 
 use super::{Summarized, Summarizer, SummaryCost, SummaryError, SummaryRequest, shorten::shorten_message};
-use crate::tokens::{TokenCounter, tokens_of};
 
 /// What a text that was cut off is asked for again in, as a part of what it may have, in percent.
 const RETRY_PERCENT: u64 = 60;

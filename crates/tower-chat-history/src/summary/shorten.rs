@@ -3,10 +3,10 @@
 use std::borrow::Cow;
 
 use serde_json::{Map, Value, json};
+use tower_chat_history_context::tokens::{TokenCounter, tokens_of};
 use tower_chat_history_core::{Message, ToolCall};
 
 use super::transcript;
-use crate::tokens::{TokenCounter, tokens_of};
 
 /// Below that many characters a text is cut at its end: saying what is missing would take what is left.
 const LEAST_WITH_MIDDLE: usize = 80;
@@ -91,7 +91,7 @@ fn shorten_call(call: &ToolCall, max_chars: usize) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tokens::ByteEstimate;
+    use tower_chat_history_context::tokens::ByteEstimate;
 
     const COUNTER: ByteEstimate = ByteEstimate::new();
 

@@ -8,13 +8,11 @@ use std::{
 
 use async_trait::async_trait;
 use proptest::prelude::*;
+use tower_chat_history_context::tokens::{ByteEstimate, TokenCounter, tokens_of};
 use tower_chat_history_core::{Message, Usage};
 
 use super::{Rolled, Rolling, Summarized, Summarizer, SummaryCost, SummaryError, SummaryRequest};
-use crate::{
-    error::BoxError,
-    tokens::{ByteEstimate, TokenCounter, tokens_of},
-};
+use crate::error::BoxError;
 
 const COUNTER: ByteEstimate = ByteEstimate::new();
 

@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use tower_chat_history_context::request::RequestInfo;
 use tower_chat_history_core::{ConversationId, Message};
 use tracing::{Level, Span, field::Empty, info_span, record_all};
 
@@ -11,7 +12,7 @@ use super::{
     recorder::{Recorder, int},
     turn::fail,
 };
-use crate::{call::Reply, request::RequestInfo};
+use crate::call::Reply;
 
 /// A call of the model, from its beginning until its reply is there, or a stream's last item. One that is dropped before was
 /// cancelled.

@@ -7,14 +7,14 @@ use std::{
 
 use foldhash::fast::FixedState;
 use quick_cache::{Weighter, sync::Cache};
-use tower_chat_history_core::{ConversationId, Message};
-
-use super::recorder::Recorder;
-use crate::{
+use tower_chat_history_context::{
     budget::PromptTokens,
     request::RequestInfo,
     tokens::{TokenCounter, tokens_of},
 };
+use tower_chat_history_core::{ConversationId, Message};
+
+use super::recorder::Recorder;
 
 /// How much is remembered, in parts of prompts: 16 bytes each, so some 4 MiB.
 const PARTS: u64 = 1 << 18;

@@ -3,6 +3,7 @@
 use std::{borrow::Cow, error::Error, fmt, sync::Arc};
 
 use async_trait::async_trait;
+use tower_chat_history_context::request::RequestInfo;
 use tower_chat_history_core::{Message, Seq};
 use tracing::{Instrument as _, Span, field::Empty, info_span, record_all};
 
@@ -15,7 +16,6 @@ use super::{
 use crate::{
     call::Reply,
     error::BoxError,
-    request::RequestInfo,
     summary::{Summarized, Summarizer, SummaryReport, SummaryRequest},
 };
 

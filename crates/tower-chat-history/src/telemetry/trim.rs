@@ -1,5 +1,6 @@
 //! The span of what is decided.
 
+use tower_chat_history_context::budget::PromptTokens;
 use tracing::{Span, field::Empty, info_span, record_all};
 
 use super::{
@@ -7,7 +8,7 @@ use super::{
     recorder::int,
     turn::fail,
 };
-use crate::{budget::PromptTokens, error::HistoryError, report::TurnTokens};
+use crate::{error::HistoryError, report::TurnTokens};
 
 /// The plan of a prompt under way.
 pub(crate) struct TrimStep(Span);

@@ -51,6 +51,7 @@ mod shape;
 
 use std::{fmt, ops::Range, sync::Arc};
 
+use tower_chat_history_context::request::{InputMode, RequestInfo};
 use tower_chat_history_core::Message;
 
 // A program does not name these: it makes a `Custom` by its methods, and gives it to a layer.
@@ -66,7 +67,6 @@ use super::{
 use crate::{
     call::{Reply, TurnInput},
     error::BoxError,
-    request::{InputMode, RequestInfo},
 };
 
 /// An adapter of requests of type `R`, made from closures. See the [module docs](self).

@@ -2,12 +2,12 @@
 
 use std::{fmt, ops::Range};
 
+use tower_chat_history_context::request::InputMode;
 use tower_chat_history_core::Message;
 
 use crate::{
     adapt::{Completed, RequestMessages},
     error::BoxError,
-    request::InputMode,
 };
 
 /// How a request of type `R` is taken apart and filled, as a [`Custom`](super::Custom) adapter was told.
@@ -69,7 +69,7 @@ where
     type Request = Q;
 
     fn split(&self, request: &mut R, _: usize) -> Result<RequestMessages, BoxError> {
-        Ok(RequestMessages { input: (self.input)(request).into_input()?, ..RequestMessages::default() })
+        Ok(RequestMessages::new_input((self.input)(request).into_input()?))
     }
 
     fn fill(&self, request: R, _: Range<usize>, window: &[Message]) -> Result<Completed<Q>, BoxError> {
@@ -87,7 +87,7 @@ where
     type Request = Q;
 
     fn split(&self, request: &mut R, _: usize) -> Result<RequestMessages, BoxError> {
-        Ok(RequestMessages { input: (self.input)(request).into_input()?, ..RequestMessages::default() })
+        Ok(RequestMessages::new_input((self.input)(request).into_input()?))
     }
 
     fn fill(&self, request: R, _: Range<usize>, window: &[Message]) -> Result<Completed<Q>, BoxError> {
@@ -105,7 +105,7 @@ where
     type Request = Q;
 
     fn split(&self, request: &mut R, _: usize) -> Result<RequestMessages, BoxError> {
-        Ok(RequestMessages { input: (self.input)(request).into_input()?, ..RequestMessages::default() })
+        Ok(RequestMessages::new_input((self.input)(request).into_input()?))
     }
 
     fn fill(&self, request: R, _: Range<usize>, window: &[Message]) -> Result<Completed<Q>, BoxError> {

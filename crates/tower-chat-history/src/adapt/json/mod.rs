@@ -6,6 +6,7 @@ use std::{fmt, ops::Range};
 
 use futures_util::{StreamExt as _, stream::BoxStream};
 use serde_json::Value;
+use tower_chat_history_context::request::{InputMode, RequestInfo};
 use tower_chat_history_core::{Message, MessageError, nested};
 
 use super::{
@@ -16,7 +17,6 @@ use crate::{
     call::TurnInput,
     completion::{self, ChunkFold},
     error::{BoxError, StreamStalled},
-    request::{InputMode, RequestInfo},
 };
 
 /// Adapts requests and responses that are [`serde_json::Value`]s in the chat-completions format.

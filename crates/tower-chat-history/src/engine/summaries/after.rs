@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use tower_chat_history_context::plan::{self, CallBudget, GrownWindow, first_uncovered};
 use tower_chat_history_core::{ConversationId, Cut, Loaded, Message, Window};
 use tracing::Span;
 
@@ -10,10 +11,8 @@ use super::{
     Job, SummaryWorker, is_stored,
 };
 use crate::{
-    budget::{PromptTokens, Watermark, Watermarks},
     error::{HistoryError, chain::chain},
     options::HistoryOptions,
-    plan::{self, CallBudget, first_uncovered},
     summary::{SummarizeWhen, SummaryReport},
 };
 
@@ -21,41 +20,18 @@ use crate::{
 pub(in crate::engine) struct FinishedTurn {
     pub(in crate::engine) budget: CallBudget,
     pub(in crate::engine) counting: Counting,
-    /// Prompt and reply, in tokens; and how much of it is new.
-    pub(in crate::engine) tokens: u64,
-    pub(in crate::engine) new_tokens: u64,
-    /// The next window's messages; and how many of them are new.
-    pub(in crate::engine) messages: usize,
-    pub(in crate::engine) new_messages: usize,
-    /// The next window's turns.
-    pub(in crate::engine) turns: usize,
+    pub(in crate::engine) window: GrownWindow,
     /// Whether the window starts behind what the summary covers.
     pub(in crate::engine) has_gap: bool,
     /// The turn's.
     pub(in crate::engine) span: Span,
 }
 
-impl FinishedTurn {
-    /// Whether it came near to where a compaction starts, or another turn like this one would get there.
-    fn is_near(&self, start: Watermark, percent: u8) -> bool {
-        match start {
-            Watermark::Percent(start) => {
-                let limit = self.budget.limits.max_prompt(self.budget.limits.reserve);
-                let limit = limit.saturating_mul(u64::from(start)) / 100;
-                let near = self.tokens.saturating_mul(100) > limit.saturating_mul(u64::from(percent));
-                near || self.tokens.saturating_add(self.new_tokens) > limit
-            }
-            Watermark::Messages(messages) => self.messages.saturating_add(self.new_messages) > messages,
-            Watermark::Turns(turns) => self.turns.saturating_add(1) > turns,
-        }
-    }
-}
-
 impl SummaryWorker {
     /// Has the conversation's beginning summarized, if it is time for that: the turn is over and no call waits.
     pub(in crate::engine) fn after_turn(&self, conversation: &ConversationId, turn: FinishedTurn) {
         let SummarizeWhen::AfterReply { percent } = self.summaries.when else { return };
-        let due = turn.has_gap || turn.is_near(self.store.options().watermarks.high, percent.clamp(1, 100));
+        let due = turn.has_gap || turn.window.is_near(self.store.options().watermarks.high(), percent.clamp(1, 100));
         if !due || self.backoff.is_paused(conversation) {
             return;
         }
@@ -99,15 +75,10 @@ impl SummaryWorker {
 
 /// What the window should become, as if its compaction were due: it may only have to be covered up to where it starts already.
 fn next_cut(options: &HistoryOptions, window: &Window, turn: &FinishedTurn) -> Cut {
-    let parts = PromptTokens { window: 0, input: 0, ..turn.budget.parts };
+    let mut next = turn.budget;
+    (next.parts.window, next.parts.input) = (0, 0);
     let cost = |message: &Message| turn.counting.message(message);
-    let mut budget = fit_budget(CallBudget { parts, ..turn.budget }, options, true, &cost);
-    let high = match options.watermarks.high {
-        Watermark::Percent(_) => Watermark::Percent(1),
-        Watermark::Messages(_) => Watermark::Messages(1),
-        Watermark::Turns(_) => Watermark::Turns(1),
-    };
-    budget.watermarks = Watermarks { high, ..options.watermarks };
+    let budget = fit_budget(next, options, true, &cost);
     let stored = || window.compaction.as_ref().map(|compaction| compaction.cut.clone()).unwrap_or_default();
     plan::next_cut(window, options.load_limit, &budget).unwrap_or_else(stored)
 }

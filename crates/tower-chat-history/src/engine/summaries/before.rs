@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use tower_chat_history_context::plan::first_uncovered;
 use tower_chat_history_core::{Compaction, Cut, Window};
 use tracing::{Instrument as _, Span};
 
@@ -14,7 +15,6 @@ use super::{
 };
 use crate::{
     error::{HistoryError, chain::chain},
-    plan::first_uncovered,
     summary::{SummarizeWhen, SummaryOutcome, SummaryReport},
     telemetry::{self, WaitFor},
 };

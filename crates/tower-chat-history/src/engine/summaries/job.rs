@@ -3,6 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use tokio::runtime::Handle;
+use tower_chat_history_context::plan::{first_uncovered, opens_turn};
 use tower_chat_history_core::{
     CompactOutcome, CompactionVersion, ConversationId, Cut, Incarnation, Message, Seq, StoreError, Summary, Window,
 };
@@ -14,7 +15,6 @@ use super::{
 };
 use crate::{
     error::chain::chain,
-    plan::{first_uncovered, opens_turn},
     summary::{Rolled, Rolling, SummaryCost, SummaryError, SummaryOutcome, SummaryReport},
     telemetry,
 };

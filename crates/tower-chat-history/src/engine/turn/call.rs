@@ -3,17 +3,19 @@
 use std::sync::Arc;
 
 use tokio::runtime::Handle;
+use tower_chat_history_context::{
+    budget::CalibrationKey,
+    request::RequestInfo,
+    tokens::{ByteEstimate, TokenCounter as _},
+};
 use tower_chat_history_core::{ConversationId, ExchangeId, Message};
 use tracing::Span;
 
 use super::super::{Engine, count::Counting};
 use crate::{
-    budget::CalibrationKey,
     call::{CallOptions, Stored, TurnInput},
     error::HistoryError,
     report::ReportSender,
-    request::RequestInfo,
-    tokens::{ByteEstimate, TokenCounter as _},
 };
 
 /// What a call asks for, and what it is counted with.

@@ -1,11 +1,11 @@
 //! Loading a call's conversation.
 
+use tower_chat_history_context::plan::{History, TranscriptError, transcript};
 use tower_chat_history_core::{Compaction, Loaded, Recorded, Window};
 
 use super::Call;
 use crate::{
     error::{HistoryError, chain::chain},
-    plan::{History, TranscriptError, transcript},
     policy::{OnLoadFailure, OnTranscriptMismatch},
     report::HistoryStatus,
 };

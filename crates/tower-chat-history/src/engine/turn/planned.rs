@@ -1,21 +1,23 @@
 //! Planning a call: counting its prompt, and choosing what is sent and stored.
 
 use tokio::runtime::Handle;
+use tower_chat_history_context::{
+    budget::Limits,
+    plan::{self, CallBudget, FitBudget, History, Plan, PlanInput, TranscriptError},
+    tokens::TokenCounter as _,
+};
 use tower_chat_history_core::{CompactionVersion, Cut, Expect, Message, Seq, Window};
 use tracing::Instrument as _;
 
 use super::{Call, LoadedHistory};
 use crate::{
-    budget::{Limits, PromptTokens},
     call::Stored,
     error::HistoryError,
     options::HistoryOptions,
-    plan::{self, CallBudget, FitBudget, History, Plan, PlanInput, TranscriptError},
     policy::OnConflict,
     report::{HistoryStatus, SinceLast, TurnTokens},
     summary::{Summaries, SummaryReport},
     telemetry::{PlannedPrompt, TrimStep},
-    tokens::TokenCounter as _,
 };
 
 /// A call whose prompt and append are planned.
@@ -83,10 +85,11 @@ impl Call {
             (None, _) | (_, None) => 0,
         };
         let cost = |message: &Message| self.counting.message(message);
-        let budget = budget.map(|CallBudget { limits, parts }| {
+        let budget = budget.map(|mut budget| {
             // Room is kept for a summary to come, or the window would have to give way to it.
             let room = policy.summaries.as_ref().map_or(0, |summaries| self.room_for(summaries));
-            CallBudget { limits, parts: PromptTokens { summary: summary_tokens.max(room), ..parts } }
+            budget.parts.summary = summary_tokens.max(room);
+            budget
         });
         let stores = loaded.window.is_some() && !matches!(self.keep, Stored::Nothing);
         let plan = plan::plan(&PlanInput {
@@ -163,9 +166,10 @@ pub(in crate::engine) fn fit_budget<'a>(
 
 /// Returns the sizes that the report states: those of what is sent, without room that stays free.
 fn tokens(budget: CallBudget, plan: &Plan) -> TurnTokens {
-    let (CallBudget { limits, parts }, fit) = (budget, &plan.fit);
+    let (CallBudget { limits, parts: mut prompt }, fit) = (budget, &plan.fit);
+    (prompt.window, prompt.summary) = (fit.tokens, plan.summary_tokens);
     TurnTokens {
-        prompt: PromptTokens { window: fit.tokens, summary: plan.summary_tokens, ..parts },
+        prompt,
         limit: limits.max_prompt(limits.reserve),
         reply_reserve: limits.reserve,
         reply_limit: fit.reply.map(|tokens| u32::try_from(tokens).unwrap_or(u32::MAX)),

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use tokio::runtime::Handle;
+use tower_chat_history_context::{plan::GrownWindow, tokens::has_fixed_cost};
 use tower_chat_history_core::{
     Append, Appended, Compact, CompactOutcome, Cut, Exchange, ExchangeId, Message, StoreError, Usage,
 };
@@ -11,13 +12,11 @@ use tracing::Instrument as _;
 use super::super::{last_seen::Sighting, retention::Added, store::OwnExchange, summaries::FinishedTurn};
 use super::{PendingSummary, State, Turn};
 use crate::{
-    budget::PromptTokens,
     call::{Reply, Stored},
     completion::assistant,
     error::{SaveError, chain::chain},
     report::{NotStored, Outcome, TurnReport},
     telemetry::SaveStep,
-    tokens::has_fixed_cost,
 };
 
 impl Turn {
@@ -157,16 +156,20 @@ impl State {
             return None;
         }
         // With the room that there is for a summary, as the next prompt will be planned.
-        let prompt = PromptTokens { summary: budget.parts.summary, ..planned.tokens?.prompt };
+        let mut prompt = planned.tokens?.prompt;
+        prompt.summary = budget.parts.summary;
         let reply_tokens = call.counting.message(reply);
         Some(FinishedTurn {
             budget,
             counting: call.counting.clone(),
-            tokens: prompt.total().saturating_add(reply_tokens),
-            new_tokens: prompt.input.saturating_add(reply_tokens),
-            messages: context.len().saturating_add(1),
-            new_messages: context.len().saturating_sub(*window_len).saturating_add(1),
-            turns: planned.history.turns,
+            window: GrownWindow {
+                limit: budget.limits.max_prompt(budget.limits.reserve),
+                tokens: prompt.total().saturating_add(reply_tokens),
+                new_tokens: prompt.input.saturating_add(reply_tokens),
+                messages: context.len().saturating_add(1),
+                new_messages: context.len().saturating_sub(*window_len).saturating_add(1),
+                turns: planned.history.turns,
+            },
             has_gap: planned.history.has_gap,
             span: call.span.clone(),
         })

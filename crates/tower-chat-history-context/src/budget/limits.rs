@@ -1,0 +1,239 @@
+//! What a budget says of one call.
+
+use std::{
+    collections::BTreeSet,
+    sync::{Mutex, PoisonError},
+};
+
+use super::{ContextBudget, ContextWindow, ModelLimits};
+use crate::request::RequestInfo;
+
+/// How many tokens are reserved for the reply, if neither the request nor the budget says it.
+pub const DEFAULT_REPLY_RESERVE: u32 = 4_096;
+
+/// Where the context window of a call comes from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum WindowSource {
+    /// The budget [states it](ContextBudget::tokens) for every call.
+    Stated,
+    /// The [table](super::ModelTable) has the request's model.
+    Model,
+    /// The table does not have the request's model, or the request names none, and the budget states a window
+    /// [for that case](ContextBudget::unknown).
+    UnknownModel,
+    /// The table does not have the request's model, or the request names none. The call ran without a limit of tokens.
+    #[default]
+    None,
+    /// The budget [asks for no limit](ContextBudget::unlimited). The call ran without a limit of tokens.
+    Unlimited,
+}
+
+impl WindowSource {
+    /// Whether the prompt had to fit a context window.
+    #[must_use]
+    pub const fn is_limited(self) -> bool {
+        matches!(self, Self::Stated | Self::Model | Self::UnknownModel)
+    }
+
+    /// A short constant name of it, for metrics and spans.
+    #[must_use]
+    pub const fn kind(self) -> &'static str {
+        match self {
+            Self::Stated => "stated",
+            Self::Model => "model",
+            Self::UnknownModel => "unknown_model",
+            Self::None => "none",
+            Self::Unlimited => "unlimited",
+        }
+    }
+}
+
+#[doc(hidden)]
+/// The limits of one call, in tokens.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Limits {
+    /// The context window.
+    pub context: u64,
+    /// What the prompt may hold, however small the reply is.
+    pub prompt: u64,
+    /// Reserved for the reply.
+    pub reserve: u64,
+    /// How far the reply may shrink.
+    pub least_reply: Option<u64>,
+    /// How many tokens of the provider one counted token is, at least 1.
+    pub ratio: f64,
+}
+
+impl Limits {
+    /// How many counted tokens the prompt may hold beside a reply of that size.
+    #[must_use]
+    pub fn max_prompt(&self, reply: u64) -> u64 {
+        scaled(self.context.saturating_sub(reply).min(self.prompt), 1.0 / self.ratio)
+    }
+
+    /// The same limits, with counts that are not corrected.
+    #[must_use]
+    pub const fn as_counted(self) -> Self {
+        Self { ratio: 1.0, ..self }
+    }
+
+    /// How large the reply may be behind a prompt of that many counted tokens.
+    #[must_use]
+    pub fn max_reply(&self, prompt: u64) -> u64 {
+        // Rounded up, or the two together would be one token too many.
+        let prompt = scaled(prompt, self.ratio).saturating_add(u64::from(self.ratio > 1.0));
+        self.context.saturating_sub(prompt).max(self.least_reply.unwrap_or_default())
+    }
+}
+
+#[allow(clippy::cast_possible_truncation, clippy::cast_precision_loss, clippy::cast_sign_loss)] // Tokens are few.
+fn scaled(tokens: u64, ratio: f64) -> u64 {
+    if (ratio - 1.0).abs() < f64::EPSILON { tokens } else { (tokens as f64 * ratio) as u64 }
+}
+
+impl ContextBudget {
+    #[doc(hidden)]
+    /// Where a call's context window comes from, and what it is, if there is one.
+    #[must_use]
+    pub fn window(&self, request: &RequestInfo) -> (WindowSource, Option<ModelLimits>) {
+        let known = match self.window {
+            ContextWindow::Unlimited => return (WindowSource::Unlimited, None),
+            ContextWindow::Fixed(limits) => return (WindowSource::Stated, Some(limits)),
+            ContextWindow::ByModel => request.model.as_deref().map(|model| self.models.get(model)),
+        };
+        match (known, self.unknown) {
+            (Some(Ok(limits)), _) => (WindowSource::Model, Some(limits)),
+            (_, Some(limits)) => (WindowSource::UnknownModel, Some(limits)),
+            (Some(Err(unknown)), None) => {
+                note_once(unknown.model());
+                (WindowSource::None, None)
+            }
+            (None, None) => (WindowSource::None, None),
+        }
+    }
+
+    #[doc(hidden)]
+    /// The limits of a call; `None` if there are none.
+    #[must_use]
+    pub fn limits(&self, request: &RequestInfo, ratio: f64) -> Option<Limits> {
+        let ModelLimits { context, input, output } = self.window(request).1?;
+        let default = || DEFAULT_REPLY_RESERVE.min(output.unwrap_or(u32::MAX)).min(context / 4);
+        let reserve = u64::from(request.max_output.or(self.reply_reserve).unwrap_or_else(default));
+        let may_shrink = request.max_output.is_none() || !request.max_output_is_fixed;
+        Some(Limits {
+            context: context.into(),
+            prompt: input.unwrap_or(context).into(),
+            reserve,
+            least_reply: self.least_reply.filter(|_| may_shrink).map(|least| u64::from(least.max(1)).min(reserve)),
+            ratio: if self.calibrate { ratio.max(1.0) } else { 1.0 },
+        })
+    }
+}
+
+/// A service that uses a model which nobody knows should hear of it, once, and not of so many that the log fills.
+fn note_once(model: &str) {
+    const NOTED: usize = 64;
+    static MODELS: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+    let model: String = model.chars().take(NOTED).collect();
+    let mut models = MODELS.lock().unwrap_or_else(PoisonError::into_inner);
+    if models.len() < NOTED && models.insert(model.clone()) {
+        tracing::warn!(
+            gen_ai.request.model = model,
+            "the context window of this model is not known, so prompts are not limited: \
+             add it to the budget by model, or state a window for unknown models"
+        );
+    }
+}
+
+impl Limits {
+    /// No limits: only marks that count messages or turns matter.
+    pub const NONE: Self = Self { context: u64::MAX, prompt: u64::MAX, reserve: 0, least_reply: None, ratio: 1.0 };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(model: Option<&str>, max_output: Option<u32>) -> RequestInfo {
+        let mut request = RequestInfo::new();
+        request.model = model.map(str::to_owned);
+        request.max_output = max_output;
+        request
+    }
+
+    fn limits(budget: &ContextBudget, model: &str, max_output: Option<u32>) -> Limits {
+        budget.limits(&request(Some(model), max_output), 1.0).unwrap()
+    }
+
+    #[test]
+    fn a_limit_that_cannot_be_lowered_does_not_shrink() {
+        let budget = ContextBudget::tokens(1_000).shrink_reply_to(10);
+        let mut fixed = request(None, Some(100));
+        fixed.max_output_is_fixed = true;
+        assert_eq!(budget.limits(&fixed, 1.0).unwrap().least_reply, None);
+        fixed.max_output = None;
+        assert_eq!(budget.limits(&fixed, 1.0).unwrap().least_reply, Some(10));
+    }
+
+    #[test]
+    fn the_reserve_is_the_request_s_own_limit_or_the_configured_or_the_default_one() {
+        let budget = ContextBudget::tokens(100_000);
+        assert_eq!(limits(&budget, "m", None).reserve, 4_096);
+        assert_eq!(limits(&budget.clone().reply_reserve(100), "m", None).reserve, 100);
+        assert_eq!(limits(&budget.reply_reserve(100), "m", Some(7)).reserve, 7);
+        assert_eq!(limits(&ContextBudget::tokens(1_000), "m", None).reserve, 250);
+    }
+
+    #[test]
+    fn a_model_that_is_not_known_has_no_limit() {
+        assert_eq!(ContextBudget::by_model().limits(&request(Some("no such model"), None), 1.0), None);
+        assert_eq!(ContextBudget::by_model().limits(&request(None, None), 1.0), None);
+        let known = ContextBudget::by_model().model("mine", ModelLimits::new(10));
+        assert_eq!(limits(&known, "mine", None).context, 10);
+    }
+
+    #[test]
+    fn a_model_that_is_not_known_can_be_given_a_limit() {
+        let budget = ContextBudget::by_model().unknown(ModelLimits::new(8_192));
+        for (model, source, context) in [
+            (Some("no such model"), WindowSource::UnknownModel, 8_192),
+            (None, WindowSource::UnknownModel, 8_192),
+            (Some("gpt-4o"), WindowSource::Model, 128_000),
+        ] {
+            let (told, limits) = budget.window(&request(model, None));
+            assert_eq!((told, limits.unwrap().context), (source, context), "{model:?}");
+            assert!(told.is_limited());
+        }
+        assert_eq!(ContextBudget::by_model().window(&request(None, None)), (WindowSource::None, None));
+        assert_eq!(ContextBudget::unlimited().window(&request(None, None)), (WindowSource::Unlimited, None));
+        assert_eq!(ContextBudget::tokens(1).window(&request(None, None)).0, WindowSource::Stated);
+        assert!(!WindowSource::None.is_limited() && !WindowSource::Unlimited.is_limited());
+    }
+
+    #[test]
+    fn prompt_and_reply_together_are_never_more_than_the_window() {
+        for ratio in [1.0, 1.01, 1.3] {
+            let limits = ContextBudget::tokens(1_000).limits(&request(None, Some(200)), ratio).unwrap();
+            let prompt = limits.max_prompt(limits.reserve);
+            #[allow(clippy::cast_precision_loss)]
+            let charged = prompt as f64 * ratio;
+            assert!(charged + 200.0 <= 1_000.0, "{charged}");
+            for prompt in 0..prompt {
+                #[allow(clippy::cast_precision_loss)]
+                let sum = prompt as f64 * ratio + limits.max_reply(prompt) as f64;
+                assert!(sum <= 1_000.0, "{sum}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_ratio_is_never_below_the_count() {
+        assert_eq!(
+            ContextBudget::tokens(100).limits(&request(None, None), 0.5).unwrap().ratio.to_bits(),
+            1.0_f64.to_bits()
+        );
+        let exact = ContextBudget::tokens(100).calibrate(false);
+        assert_eq!(exact.limits(&request(None, None), 2.0).unwrap().ratio.to_bits(), 1.0_f64.to_bits());
+    }
+}

@@ -1,0 +1,109 @@
+//! Planning a call, and the fallbacks for one that does not fit.
+
+use super::{FitBudget, FitError, Plan, PlanInput, plan_once};
+use crate::budget::{PromptTokens, TrimReason};
+
+/// Plans a call. If it does not fit, it is planned again with less beside the window:
+///
+/// 1. with the room that is reserved for a summary,
+/// 2. with room for the stored summary alone,
+/// 3. without the stored summary,
+/// 4. and all of this with counts that are not corrected: a call that is refused could never correct the factor.
+///
+/// The first plan that fits is taken. The error is that of the last one.
+pub fn plan(input: &PlanInput<'_>) -> Result<Plan, FitError> {
+    let Some(budget) = input.budget else { return plan_once(input) };
+    let planned = with_less_for_summaries(input, &budget);
+    if !does_not_fit(&planned) || budget.limits.ratio <= 1.0 {
+        return planned;
+    }
+    with_less_for_summaries(input, &FitBudget { limits: budget.limits.as_counted(), ..budget })
+}
+
+fn with_less_for_summaries(input: &PlanInput<'_>, budget: &FitBudget<'_>) -> Result<Plan, FitError> {
+    let with_room = |room: u64| {
+        let parts = PromptTokens { summary: room, ..budget.parts };
+        PlanInput { budget: Some(FitBudget { parts, ..*budget }), ..*input }
+    };
+    let reserved = plan_once(&with_room(budget.parts.summary));
+    if !does_not_fit(&reserved) {
+        return reserved;
+    }
+    // A summary to come gives way to what has to be sent.
+    let stored = plan_once(&with_room(input.summary_tokens));
+    if !does_not_fit(&stored) || input.summary.is_none() {
+        return stored;
+    }
+    // A summary is worth less than the call.
+    let mut plan = plan_once(&PlanInput { summary: None, summary_tokens: 0, ..with_room(0) })?;
+    plan.fit.trimming.left_out_summary = true;
+    plan.fit.trimming.reason.get_or_insert(TrimReason::Tokens);
+    Ok(plan)
+}
+
+const fn does_not_fit(planned: &Result<Plan, FitError>) -> bool {
+    matches!(planned, Err(FitError::DoesNotFit(_)))
+}
+
+#[cfg(test)]
+mod tests {
+    use tower_chat_history_core::{
+        Exchange, ExchangeId, Incarnation, LoadLimit, Message, Recorded, Revision, Seq, Window,
+    };
+
+    use super::*;
+    use crate::{
+        budget::{Limits, Watermark, Watermarks},
+        plan::{History, OnOpenTurn},
+    };
+
+    /// Plans a prompt of one turn of 20 tokens and an input of 10, with a stored summary of 30 and 50 reserved for one.
+    fn planned(limit: u64, ratio: f64) -> Result<(Plan, u64), u64> {
+        let turn = [Message::user("u"), Message::assistant("a")];
+        let exchange = Recorded::new(Seq::FIRST, Exchange::new(ExchangeId::generate(), turn));
+        let window = Window::new(Revision::new(Incarnation::random(), 1), None, vec![exchange], false);
+        let (summary, input) = (Message::system("s"), [Message::user("u")]);
+        let cost = |_: &Message| 10;
+        let parts = PromptTokens { input: 10, summary: 50, ..PromptTokens::default() };
+        let limits = Limits { context: limit, prompt: limit, reserve: 0, least_reply: None, ratio };
+        let full = Watermark::Percent(100);
+        let watermarks = Watermarks { high: full, low: full };
+        let budget = FitBudget { limits, watermarks, clear: None, trimmer: None, stores: false, parts, cost: &cost };
+        let input = PlanInput {
+            history: History::Window(&window),
+            summary: Some(&summary),
+            summary_tokens: 30,
+            input: &input,
+            instead: None,
+            limit: LoadLimit::default(),
+            on_open_turn: OnOpenTurn::Supersede,
+            budget: Some(budget),
+        };
+        match plan(&input) {
+            Ok(plan) => {
+                let room = plan.budget.map_or(0, |budget| budget.parts.summary);
+                Ok((plan, room))
+            }
+            Err(FitError::DoesNotFit(error)) => Err(error.parts.total()),
+            Err(FitError::Input(error)) => unreachable!("{error}"),
+        }
+    }
+
+    #[test]
+    fn a_call_that_does_not_fit_is_planned_with_less_for_summaries() {
+        let (plan, room) = planned(80, 1.0).unwrap();
+        assert_eq!((plan.fit.window.len(), plan.summary_tokens, room), (3, 30, 50));
+        let (plan, room) = planned(40, 1.0).unwrap();
+        assert_eq!((plan.fit.window.len(), plan.summary_tokens, room), (1, 30, 30), "nothing is kept for one to come");
+        let (plan, room) = planned(30, 1.0).unwrap();
+        assert_eq!((plan.fit.window.len(), plan.summary_tokens, room), (2, 0, 0));
+        assert!(plan.fit.trimming.left_out_summary);
+        assert_eq!(planned(9, 1.0).unwrap_err(), 10, "the input alone");
+    }
+
+    #[test]
+    fn a_factor_refuses_no_call() {
+        let (plan, _) = planned(10, 1.5).unwrap();
+        assert!((plan.budget.unwrap().limits.ratio - 1.0).abs() < f64::EPSILON);
+    }
+}

@@ -1,0 +1,99 @@
+//! The history that a turn starts from.
+
+use tower_chat_history_core::{Cut, Expect, Message, Recorded, Seq, Summary, Window};
+
+use super::window_index::opens_turn;
+
+/// The history that a turn starts from.
+#[derive(Clone, Copy, Debug)]
+pub enum History<'a> {
+    /// There is no such conversation.
+    Absent,
+    /// The conversation's window.
+    Window(&'a Window),
+    /// The history could not be loaded. The messages that the caller resent, as a log, take its place.
+    Resent(&'a [Recorded]),
+}
+
+impl<'a> History<'a> {
+    #[must_use]
+    pub const fn window(self) -> Option<&'a Window> {
+        match self {
+            Self::Window(window) => Some(window),
+            Self::Absent | Self::Resent(_) => None,
+        }
+    }
+
+    #[must_use]
+    pub fn exchanges(self) -> &'a [Recorded] {
+        match self {
+            Self::Absent => &[],
+            Self::Window(window) => &window.exchanges,
+            Self::Resent(exchanges) => exchanges,
+        }
+    }
+
+    pub fn messages(self) -> impl Iterator<Item = &'a Message> {
+        self.exchanges().iter().flat_map(|recorded| &recorded.exchange.messages)
+    }
+
+    /// Returns the stored cut.
+    pub(super) fn cut(self) -> Option<&'a Cut> {
+        Some(&self.window()?.compaction.as_ref()?.cut)
+    }
+
+    #[must_use]
+    pub fn summary(self) -> Option<&'a Summary> {
+        self.cut()?.summary.as_ref()
+    }
+
+    /// Returns the position of the log's next exchange, if the log was seen.
+    #[must_use]
+    pub fn next(self) -> Option<Seq> {
+        match self {
+            Self::Absent => Some(Seq::FIRST),
+            Self::Window(window) => Some(window.revision.next()),
+            Self::Resent(_) => None,
+        }
+    }
+
+    /// Returns the number of turns in the window, including the one under way.
+    #[must_use]
+    pub fn turns(self) -> usize {
+        let exchanges = self.window().map_or(&[][..], |window| &window.exchanges);
+        exchanges.iter().filter(|recorded| opens_turn(recorded)).count().saturating_add(1)
+    }
+
+    /// Returns whether the window is less than the whole conversation.
+    #[must_use]
+    pub fn is_abridged(self) -> bool {
+        let cut = self.cut();
+        self.window().is_some_and(|window| {
+            window.truncated || window.revision.first() > Seq::FIRST || cut.is_some_and(|cut| *cut != Cut::default())
+        })
+    }
+
+    /// Returns whether exchanges left the window that no summary covers.
+    #[must_use]
+    pub fn has_gap(self) -> bool {
+        let (Some(window), Some(cut)) = (self.window(), self.cut()) else { return false };
+        cut.window_start > first_uncovered(cut, window)
+    }
+
+    /// Returns what an append must expect of the log. With `rejects_others`, it must not have another exchange by then.
+    #[must_use]
+    pub const fn expect(self, rejects_others: bool) -> Expect {
+        match self {
+            Self::Window(window) if rejects_others => Expect::Exactly(window.revision),
+            Self::Window(window) => Expect::AnyIn(window.revision.incarnation()),
+            Self::Absent if rejects_others => Expect::Absent,
+            Self::Absent | Self::Resent(_) => Expect::AnyOrCreate,
+        }
+    }
+}
+
+/// Returns the first exchange that no summary covers, of those that were not pruned.
+#[must_use]
+pub fn first_uncovered(cut: &Cut, window: &Window) -> Seq {
+    cut.covers_to().max(window.revision.first())
+}

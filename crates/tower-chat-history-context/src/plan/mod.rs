@@ -1,0 +1,284 @@
+//! Deciding what is sent: a pure function of what was loaded, the input and the policy.
+
+mod call_budget;
+mod clearing;
+mod cutoff_search;
+mod error;
+mod fallbacks;
+mod fit;
+#[cfg(test)]
+mod fit_tests;
+mod fold;
+mod grown;
+mod history;
+mod input;
+mod load_limit;
+mod on_open_turn;
+#[cfg(test)]
+mod sequence_tests;
+mod sizes;
+pub mod transcript;
+mod trimming;
+mod window_index;
+
+use tower_chat_history_core::{Cut, LoadLimit, Message, Seq, Window};
+
+pub use self::{
+    call_budget::CallBudget,
+    fallbacks::plan,
+    fit::{Fit, FitBudget},
+    grown::GrownWindow,
+    history::{History, first_uncovered},
+    input::refuse_foreign,
+    sizes::Size,
+    window_index::opens_turn,
+};
+pub use self::{
+    error::{FitError, InputError, TranscriptError},
+    on_open_turn::OnOpenTurn,
+};
+use self::{fold::Folded, input::check_input, load_limit::cut_truncated};
+use crate::view::OpenCalls;
+
+/// The messages to send before the input, and what is recorded beside it.
+#[derive(Debug, Default)]
+pub struct Plan {
+    /// The log's messages to send, valid together with the input after them, and how they were made to fit.
+    pub fit: Fit,
+    /// The exchange whose calls the input answers.
+    pub continues: Option<Seq>,
+    /// The number of open calls that the input left unanswered, as a new question instead of results.
+    pub superseded: usize,
+    /// The budget that the prompt fits, if there is one.
+    pub budget: Option<CallBudget>,
+    /// The size of the summary that is sent.
+    pub summary_tokens: u64,
+}
+
+/// Everything that a plan is made from. `Debug` shows no text: messages do not.
+#[derive(Clone, Copy, Debug)]
+pub struct PlanInput<'a> {
+    pub history: History<'a>,
+    /// The summary, as it is sent: first of all.
+    pub summary: Option<&'a Message>,
+    pub summary_tokens: u64,
+    pub input: &'a [Message],
+    /// The messages that are stored in place of the input.
+    pub instead: Option<&'a [Message]>,
+    pub limit: LoadLimit,
+    pub on_open_turn: OnOpenTurn,
+    /// The budget, if there is one. Its [summary](crate::budget::PromptTokens::summary) is the room that is reserved for
+    /// one.
+    pub budget: Option<FitBudget<'a>>,
+}
+
+/// Plans a call with exactly this summary and this budget.
+fn plan_once(given: &PlanInput<'_>) -> Result<Plan, FitError> {
+    let PlanInput { history, summary, summary_tokens, input, instead, limit, on_open_turn, ref budget } = *given;
+    let window = history.window();
+    let truncated = window.and_then(|window| cut_truncated(window, limit));
+    let cut = truncated.as_ref().or(history.cut()).cloned().unwrap_or_default();
+    let exchanges = history.exchanges();
+    let start = exchanges.partition_point(|recorded| recorded.seq < cut.window_start);
+    let exchanges = &exchanges[start..];
+
+    let mut folded = Folded::of(exchanges, cut.window_start);
+    folded.make_way_for(input);
+    let answers = check_input(folded.view(), input)?;
+    if let Some(instead) = instead
+        && check_input(folded.view(), instead)? != answers
+    {
+        return Err(InputError::InsteadDiffers.into());
+    }
+    let superseded = if answers { 0 } else { folded.view().open().len() };
+    if let Some(position) = folded.open_calls_in(input) {
+        return Err(InputError::Resent { position }.into());
+    }
+    if superseded > 0 {
+        if on_open_turn == OnOpenTurn::Reject {
+            return Err(InputError::TurnOpen { calls: superseded }.into());
+        }
+        folded.close();
+    }
+    let continues = folded.asked_by().filter(|_| answers);
+    let items = folded.into_items();
+    let mut fit = match budget {
+        Some(budget) => fit::fit(items, exchanges, &cut, continues, budget)?,
+        None => fit::unlimited(items, &cut),
+    };
+    fit.window.splice(0..0, summary.cloned());
+    fit.cut = fit.cut.or(truncated).filter(|_| window.is_some());
+    Ok(Plan {
+        fit,
+        // The positions of a list that the caller resent mean nothing to the store.
+        continues: continues.filter(|_| window.is_some()),
+        superseded,
+        budget: budget.map(|budget| CallBudget { limits: budget.limits, parts: budget.parts }),
+        summary_tokens,
+    })
+}
+
+/// The calls of a window that are open, and the exchange of the newest calls.
+#[must_use]
+pub fn newest_round(window: &Window) -> (OpenCalls, Option<Seq>) {
+    let folded = Folded::of(&window.exchanges, Seq::FIRST);
+    (folded.view().open().clone(), folded.asked_by())
+}
+
+/// The cut that the window should have once there is no call: what is left out of it can then be summarized. `None` if it may
+/// stay as it is, or if its last turn is still open.
+#[must_use]
+pub fn next_cut(window: &Window, limit: LoadLimit, budget: &FitBudget<'_>) -> Option<Cut> {
+    let truncated = cut_truncated(window, limit);
+    let stored = window.compaction.as_ref().map(|compaction| &compaction.cut);
+    let cut = truncated.as_ref().or(stored).cloned().unwrap_or_default();
+    let start = window.exchanges.partition_point(|recorded| recorded.seq < cut.window_start);
+    let exchanges = &window.exchanges[start..];
+    let folded = Folded::of(exchanges, cut.window_start);
+    if !folded.view().open().is_empty() || folded.view().awaits_reply() {
+        return None;
+    }
+    let watermarks = budget.watermarks.as_if_due();
+    let fit = fit::fit(folded.into_items(), exchanges, &cut, None, &FitBudget { watermarks, ..*budget }).ok()?;
+    fit.cut.or(truncated)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use tower_chat_history_core::{
+        Compaction, CompactionVersion, Exchange, ExchangeId, Incarnation, Recorded, Revision,
+    };
+
+    use super::*;
+    use crate::budget::{Limits, PromptTokens, Watermarks};
+    use crate::view::tests::{any_message, breaks_the_rules, calls};
+
+    fn window(exchanges: Vec<Vec<Message>>, truncated: bool) -> Window {
+        let exchange = |(seq, messages)| Recorded::new(Seq::new(seq), Exchange::new(ExchangeId::generate(), messages));
+        let exchanges = (0..).zip(exchanges).map(exchange).collect();
+        Window::new(Revision::new(Incarnation::random(), 1), None, exchanges, truncated)
+    }
+
+    fn given<'a>(window: &'a Window, input: &'a [Message]) -> PlanInput<'a> {
+        let (limit, on_open_turn) = (LoadLimit::default(), OnOpenTurn::Supersede);
+        PlanInput {
+            history: History::Window(window),
+            summary: None,
+            summary_tokens: 0,
+            input,
+            instead: None,
+            limit,
+            on_open_turn,
+            budget: None,
+        }
+    }
+
+    fn planned(window: &Window, input: &[Message]) -> Result<Plan, InputError> {
+        refused(plan(&given(window, input)))
+    }
+
+    fn refused(plan: Result<Plan, FitError>) -> Result<Plan, InputError> {
+        plan.map_err(|refused| match refused {
+            FitError::Input(error) => error,
+            FitError::DoesNotFit(_) => unreachable!("there is no budget"),
+        })
+    }
+
+    #[test]
+    fn results_continue_the_exchange_that_asked() {
+        let log = window(vec![vec![Message::user("u0"), calls(&["x", "y"])]], false);
+        let plan = planned(&log, &[Message::tool("y", "r"), Message::tool("x", "r")]).unwrap();
+        assert_eq!((plan.continues, plan.superseded, plan.fit.window.len()), (Some(Seq::FIRST), 0, 2));
+    }
+
+    #[test]
+    fn results_find_the_round_that_a_summary_has_left_out_meanwhile() {
+        // Another process had a question on the open call summarized for, and its exchange has not come, or never will.
+        let mut log = window(vec![vec![Message::user("u0"), calls(&["x"])]], false);
+        let mut cut = Cut::default();
+        cut.rounds_start = Seq::new(1);
+        log.compaction = Some(Compaction::new(CompactionVersion::NONE, cut));
+        let (input, cost) = ([Message::tool("x", "r")], |_: &Message| 10);
+        let parts = PromptTokens { input: 10, ..PromptTokens::default() };
+        let (limits, watermarks) = (Limits::NONE, Watermarks::default());
+        let budget = FitBudget { limits, watermarks, clear: None, trimmer: None, stores: true, parts, cost: &cost };
+        for budget in [None, Some(budget)] {
+            let plan = refused(plan(&PlanInput { budget, ..given(&log, &input) })).unwrap();
+            assert_eq!((plan.continues, plan.fit.window.len()), (Some(Seq::FIRST), 2));
+        }
+    }
+
+    #[test]
+    fn results_may_be_followed_by_a_question() {
+        let log = window(vec![vec![Message::user("u0"), calls(&["x"])]], false);
+        let plan = planned(&log, &[Message::tool("x", "r"), Message::user("and?")]).unwrap();
+        assert_eq!(plan.continues, Some(Seq::FIRST));
+    }
+
+    #[test]
+    fn results_that_do_not_answer_the_open_calls_are_refused() {
+        let log = window(vec![vec![Message::user("u0"), calls(&["x", "y"])]], false);
+        let unexpected = |position, id: &str| InputError::UnexpectedResult { position, call_id: id.into() };
+        let unanswered =
+            |ids: &[&str]| InputError::Unanswered { call_ids: ids.iter().map(|id| (*id).into()).collect() };
+        let (x, y, z, u) =
+            (Message::tool("x", "r"), Message::tool("y", "r"), Message::tool("z", "r"), Message::user("u"));
+        for (input, error) in [
+            (vec![], InputError::Empty),
+            (vec![x.clone()], unanswered(&["y"])),
+            (vec![x.clone(), u.clone(), y.clone()], unanswered(&["y"])),
+            (vec![x.clone(), y.clone(), z], unexpected(2, "z")),
+            (vec![x.clone(), x.clone()], unexpected(1, "x")),
+            (vec![u.clone(), x.clone()], unexpected(1, "x")),
+            (vec![u.clone(), calls(&["q"])], unanswered(&["q"])),
+        ] {
+            assert_eq!(planned(&log, &input).unwrap_err(), error);
+        }
+        assert_eq!(
+            refused(plan(&PlanInput { history: History::Absent, ..given(&log, &[x]) })).unwrap_err(),
+            unexpected(0, "x")
+        );
+    }
+
+    #[test]
+    fn a_question_on_open_calls_supersedes_them_or_is_rejected() {
+        let log = window(vec![vec![Message::user("u0"), calls(&["x", "y"])]], false);
+        let input = [Message::user("never mind")];
+        let plan = planned(&log, &input).unwrap();
+        assert_eq!((plan.continues, plan.superseded, plan.fit.window.len()), (None, 2, 4));
+        let rejected = super::plan(&PlanInput { on_open_turn: OnOpenTurn::Reject, ..given(&log, &input) });
+        assert_eq!(refused(rejected).unwrap_err(), InputError::TurnOpen { calls: 2 });
+    }
+
+    #[test]
+    fn what_the_caller_resent_stands_for_a_history_that_is_not_there() {
+        let (resent, input) = ([Message::user("u0"), calls(&["x"])], [Message::tool("x", "r")]);
+        let log = window(vec![], false);
+        let history = &Recorded::log(resent.to_vec());
+        let plan = plan(&PlanInput { history: History::Resent(history), ..given(&log, &input) }).unwrap();
+        assert_eq!(plan.fit.window, resent);
+    }
+
+    #[test]
+    fn a_truncated_load_starts_at_three_quarters_of_its_limit() {
+        let log = window(vec![vec![Message::user("u"), Message::assistant("a")]; 10], true);
+        let limit = LoadLimit::new(20, 1 << 20).unwrap();
+        let plan = plan(&PlanInput { limit, ..given(&log, &[Message::user("u")]) }).unwrap();
+        assert_eq!(plan.fit.cut.unwrap().window_start, Seq::new(3));
+        assert_eq!(plan.fit.window.len(), 14, "it is sent from where the next load will start");
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_is_planned_is_valid_with_the_input_behind_it(
+            log in prop::collection::vec(prop::collection::vec(any_message(), 1..4), 0..8),
+            input in prop::collection::vec(any_message().prop_filter("inputs are not blank", |m| m.sendable().as_ref() == m && !m.is_blank_reply()), 1..5),
+        ) {
+            if let Ok(plan) = planned(&window(log, false), &input) {
+                let sent: Vec<Message> = plan.fit.window.into_iter().chain(input).collect();
+                prop_assert_eq!(breaks_the_rules(&sent), None);
+            }
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! LangChain's approximation.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use serde_json::value::RawValue;
+use tower_chat_history_core::{Content, Message, Role};
+
+use super::{TokenCounter, python};
+
+/// LangChain's `count_tokens_approximately`, to the token: characters (Unicode code points) divided by four, and three tokens
+/// a message. Source: langchain-core 1.7.2.
+///
+/// It counts what LangChain counts: the role's name, the name, the id that a result answers, and tool calls as Python prints
+/// the list of dicts that LangChain makes of them (`[{'name': .., 'args': .., 'id': .., 'type': 'tool_call'}]`). An image
+/// costs 85 tokens; a part of another type costs its characters as Python prints them, base64 included. Where the content is
+/// a list of parts, tool calls do not count.
+///
+/// Its default of four characters a token is far too few for Chinese, Japanese and Korean: [`ByteEstimate`](super::ByteEstimate)
+/// is not. What is left out is `use_usage_metadata_scaling`: messages here carry no usage.
+///
+/// JSON with more than 1,000 levels counts as the text that it is. Python's own `json` gives up there.
+///
+/// ```
+/// use tower_chat_history_context::{Message, tokens::{LangChainEstimate, TokenCounter}};
+///
+/// assert_eq!(LangChainEstimate::new().count_message(&Message::user("")), 4);
+/// assert_eq!(LangChainEstimate::new().chars_per_token(2.0).count_message(&Message::user("")), 5);
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct LangChainEstimate {
+    chars_per_token: f64,
+    extra_tokens_per_message: u32,
+    count_name: bool,
+    tokens_per_image: u32,
+}
+
+impl LangChainEstimate {
+    /// The counter with LangChain's defaults.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { chars_per_token: 4.0, extra_tokens_per_message: 3, count_name: true, tokens_per_image: 85 }
+    }
+
+    /// How many characters are a token; nothing that is not positive has an effect. The default is 4.
+    #[must_use]
+    pub const fn chars_per_token(mut self, chars: f64) -> Self {
+        if chars > 0.0 {
+            self.chars_per_token = chars;
+        }
+        self
+    }
+
+    /// How many tokens frame a message. The default is 3.
+    #[must_use]
+    pub const fn extra_tokens_per_message(mut self, tokens: u32) -> Self {
+        self.extra_tokens_per_message = tokens;
+        self
+    }
+
+    /// Whether names count. The default is that they do.
+    #[must_use]
+    pub const fn count_name(mut self, count: bool) -> Self {
+        self.count_name = count;
+        self
+    }
+
+    /// What an image costs, in tokens. The default is 85.
+    #[must_use]
+    pub const fn tokens_per_image(mut self, tokens: u32) -> Self {
+        self.tokens_per_image = tokens;
+        self
+    }
+
+    /// The tokens of tools, each of which is the JSON of its schema. LangChain adds them to those of the messages.
+    #[must_use]
+    pub fn count_tools(&self, tools: &[impl AsRef<str>]) -> u32 {
+        self.tokens(tools.iter().map(|tool| python::json_len(tool.as_ref())).sum())
+    }
+
+    #[allow(clippy::cast_possible_truncation, clippy::cast_precision_loss, clippy::cast_sign_loss)] // As Python does.
+    fn tokens(&self, chars: usize) -> u32 {
+        (chars as f64 / self.chars_per_token).ceil() as u32
+    }
+
+    /// Characters, and the tokens of images.
+    fn content(&self, message: &Message) -> (usize, u32) {
+        match message.content() {
+            Content::Text(text) => (chars(&text), 0),
+            Content::Parts(parts) => {
+                let parts = parts.iter().map(|part| self.part(part));
+                parts.fold((0, 0), |(chars, images), (more, image)| (chars + more, images.saturating_add(image)))
+            }
+            Content::Other(json) => (python::repr_len(json), 0),
+            _ => (0, 0),
+        }
+    }
+
+    fn part(&self, json: &str) -> (usize, u32) {
+        if let Ok(text) = serde_json::from_str::<String>(json) {
+            return (chars(&text), 0);
+        }
+        let fields: BTreeMap<String, &RawValue> = serde_json::from_str(json).unwrap_or_default();
+        let text = |name: &str| serde_json::from_str::<String>(fields.get(name)?.get()).ok();
+        match text("type").as_deref() {
+            Some("image" | "image_url") => (0, self.tokens_per_image),
+            Some("text") => (text("text").map_or_else(|| lossy_chars(json), |text| chars(&text)), 0),
+            _ => (python::repr_len(json), 0),
+        }
+    }
+}
+
+impl Default for LangChainEstimate {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl TokenCounter for LangChainEstimate {
+    /// It costs nothing to count again.
+    fn name(&self) -> Option<&Arc<str>> {
+        None
+    }
+
+    fn count_text(&self, text: &str) -> u32 {
+        self.tokens(chars(text))
+    }
+
+    fn count_message(&self, message: &Message) -> u32 {
+        let (content, images) = self.content(message);
+        let calls = match message.content() {
+            Content::Parts(parts) if !parts.is_empty() => 0,
+            _ => calls(message),
+        };
+        let answers = message.tool_call_id().filter(|_| *message.role() == Role::Tool).map_or(0, chars);
+        let name = message.name().filter(|_| self.count_name).map_or(0, chars);
+        let chars = content + calls + answers + chars(message.role().as_str()) + name;
+        self.tokens(chars).saturating_add(self.extra_tokens_per_message).saturating_add(images)
+    }
+}
+
+fn chars(text: &str) -> usize {
+    text.chars().count()
+}
+
+/// Of a part whose text has a lone surrogate.
+fn lossy_chars(part: &str) -> usize {
+    Message::user("").with_parts(&[part]).map_or(0, |message| chars(&message.text()))
+}
+
+/// The length of the list of calls, as Python prints it.
+fn calls(message: &Message) -> usize {
+    if message.tool_calls().is_empty() {
+        return 0;
+    }
+    let calls = message.tool_calls().iter().map(|call| {
+        let text = python::str_repr_len;
+        // LangChain fails where the arguments are no JSON; as the text that they are is the nearest.
+        let args = python::try_lenient_repr_len(call.arguments()).unwrap_or_else(|| text(call.arguments()));
+        "{'name': , 'args': , 'id': , 'type': 'tool_call'}".len() + text(call.name()) + args + text(call.id())
+    });
+    let count = message.tool_calls().len();
+    "[]".len() + calls.sum::<usize>() + (count - 1) * ", ".len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tokens(json: &str) -> u32 {
+        LangChainEstimate::new().count_message(&Message::from_json(json).unwrap())
+    }
+
+    #[test]
+    fn lengths_are_code_points() {
+        assert_eq!(tokens(r#"{"role":"user","content":"\u4eca\u5929\ud83d\ude00\u0041"}"#), 3 + 2);
+        assert_eq!(chars("今天😀A"), 4);
+    }
+
+    #[test]
+    fn calls_count_as_python_prints_them() {
+        // [{'name': 'f', 'args': {'x': 1}, 'id': 'c', 'type': 'tool_call'}] has 65 characters, and the role 9.
+        let call = |arguments: &str| {
+            format!(
+                r#"{{"role":"assistant","content":null,"tool_calls":[{{"id":"c","type":"function","function":{{"name":"f","arguments":"{arguments}"}}}}]}}"#
+            )
+        };
+        assert_eq!(tokens(&call(r#"{\"x\":1}"#)), 3 + 74_u32.div_ceil(4));
+        assert_eq!(tokens(&call(r#" { \"x\" : 1 } "#)), 3 + 74_u32.div_ceil(4));
+    }
+
+    #[test]
+    fn calls_beside_a_list_of_parts_do_not_count() {
+        let calls = r#""tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{}"}}]"#;
+        let listed = tokens(&format!(r#"{{"role":"assistant","content":[{{"type":"text","text":"abc"}}],{calls}}}"#));
+        assert_eq!(listed, 3 + 3);
+        assert!(tokens(&format!(r#"{{"role":"assistant","content":"abc",{calls}}}"#)) > listed);
+    }
+}

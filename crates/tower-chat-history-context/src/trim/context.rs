@@ -1,0 +1,62 @@
+//! Making a list fit as the layer does.
+
+use tower_chat_history_core::{LoadLimit, Message, Recorded};
+
+use crate::{
+    budget::{Limits, PromptTokens, Watermark, Watermarks},
+    plan::{FitBudget, FitError, History, OnOpenTurn, PlanInput, plan},
+    request::{InputMode, RequestMessages},
+    tokens::{TokenCounter, tokens_of},
+};
+
+/// The messages that fit, chosen as the layer of `tower-chat-history` chooses: what comes out is valid, and within the
+/// budget.
+///
+/// The system and developer messages that the list begins with stay, and so does everything behind the last assistant
+/// message: a question, or the results of the newest calls, with these calls and with the question that they serve. Between
+/// them, whole earlier turns are left out, the oldest first, or the tool calls of turns whose question and answer stay;
+/// whichever keeps more. No result stands without its call, and no call without its results.
+///
+/// ```
+/// use tower_chat_history_context::{Message, tokens::ByteEstimate, trim::fit_messages};
+///
+/// let messages = [Message::user("Who is Tom?"), Message::assistant("A cat."), Message::user("And Jerry?")];
+/// assert_eq!(fit_messages(&messages, 100, &ByteEstimate::new())?, messages);
+/// assert_eq!(fit_messages(&messages, 10, &ByteEstimate::new())?, messages[2..]);
+/// assert!(fit_messages(&messages, 5, &ByteEstimate::new()).is_err());
+/// # Ok::<(), tower_chat_history_context::trim::FitError>(())
+/// ```
+///
+/// # Errors
+///
+/// When what has to stay is larger than `max_tokens`, when the list ends with an assistant message, or with results that do
+/// not answer its calls.
+pub fn fit_messages<C>(messages: &[Message], max_tokens: u64, counter: &C) -> Result<Vec<Message>, FitError>
+where
+    C: TokenCounter + ?Sized,
+{
+    let cost = |message: &Message| u64::from(tokens_of(counter, message));
+    let sum = |messages: &[Message]| messages.iter().map(cost).sum();
+    let RequestMessages { head, transcript, input } =
+        RequestMessages::split(messages.to_vec(), 0, InputMode::Transcript);
+    let budget = FitBudget {
+        limits: Limits { context: max_tokens, prompt: max_tokens, reserve: 0, least_reply: None, ratio: 1.0 },
+        watermarks: Watermarks { high: Watermark::Percent(100), low: Watermark::Percent(100) },
+        clear: None,
+        trimmer: None,
+        stores: false,
+        parts: PromptTokens { head: sum(&head), input: sum(&input), ..PromptTokens::default() },
+        cost: &cost,
+    };
+    let plan = plan(&PlanInput {
+        history: History::Resent(&Recorded::log(transcript)),
+        summary: None,
+        summary_tokens: 0,
+        input: &input,
+        instead: None,
+        limit: LoadLimit::default(),
+        on_open_turn: OnOpenTurn::Supersede,
+        budget: Some(budget),
+    })?;
+    Ok(head.into_iter().chain(plan.fit.window).chain(input.iter().cloned()).collect())
+}

@@ -1,0 +1,84 @@
+//! Making one message of several by the same speaker.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, value::RawValue};
+use tower_chat_history_core::{Content, Message, Role};
+
+/// Merges messages that follow each other and have the same role: LangChain's `merge_message_runs`. Some models want user and
+/// assistant to take turns.
+///
+/// Two texts are joined by the separator, which is mostly `"\n"`, if neither is empty; otherwise the content is a list, in
+/// which a text is a part of type `text`. Tool calls are put one behind the other. Of all other fields the first message's
+/// count; a name that is not the same is left out. Results of tools and functions are never merged.
+///
+/// ```
+/// use tower_chat_history_context::{Message, trim::merge_message_runs};
+///
+/// let messages = [Message::user("foo"), Message::user("bar"), Message::assistant("baz")];
+/// let merged = merge_message_runs(&messages, "\n");
+/// assert_eq!(merged.iter().map(|message| message.text()).collect::<Vec<_>>(), ["foo\nbar", "baz"]);
+/// ```
+#[must_use]
+pub fn merge_message_runs(messages: &[Message], separator: &str) -> Vec<Message> {
+    let mut merged: Vec<Message> = Vec::new();
+    for message in messages {
+        let both = merged.last_mut().filter(|last| can_be_merged(last, message));
+        match both.and_then(|last| Some((merge(last, message, separator)?, last))) {
+            Some((both, last)) => *last = both,
+            None => merged.push(message.clone()),
+        }
+    }
+    merged
+}
+
+fn can_be_merged(one: &Message, other: &Message) -> bool {
+    one.role() == other.role() && !matches!(one.role(), Role::Tool | Role::Function)
+}
+
+fn merge(one: &Message, other: &Message, separator: &str) -> Option<Message> {
+    let (first, second) = (one.fields().ok()?, other.fields().ok()?);
+    let mut fields: BTreeMap<&str, Box<RawValue>> =
+        first.iter().map(|(name, json)| (name.as_str(), (*json).to_owned())).collect();
+    fields.insert("content", content(one, other, separator)?);
+    if let Some(calls) = calls(first.get("tool_calls").copied(), second.get("tool_calls").copied()) {
+        fields.insert("tool_calls", calls);
+    }
+    if one.name() != other.name() {
+        fields.remove("name");
+    }
+    Message::from_serialize(&fields).ok()
+}
+
+fn content(one: &Message, other: &Message, separator: &str) -> Option<Box<RawValue>> {
+    if let (Some(one), Some(other)) = (text(one), text(other)) {
+        let separator = if one.is_empty() || other.is_empty() { "" } else { separator };
+        return serde_json::value::to_raw_value(&[one.as_str(), separator, &other].concat()).ok();
+    }
+    let parts = [parts(one), parts(other)].concat();
+    RawValue::from_string(format!("[{}]", parts.join(","))).ok()
+}
+
+/// The text of a content that is one, or nothing.
+fn text(message: &Message) -> Option<String> {
+    match message.content() {
+        Content::None => Some(String::new()),
+        Content::Text(text) => Some(text.into_owned()),
+        _ => None,
+    }
+}
+
+fn parts(message: &Message) -> Vec<String> {
+    match message.content() {
+        Content::Parts(parts) => parts.into_iter().map(str::to_owned).collect(),
+        Content::Text(text) if !text.is_empty() => vec![format!(r#"{{"type":"text","text":{}}}"#, Value::from(&*text))],
+        Content::Other(json) => vec![json.to_owned()],
+        _ => Vec::new(),
+    }
+}
+
+fn calls(one: Option<&RawValue>, other: Option<&RawValue>) -> Option<Box<RawValue>> {
+    let list = |calls: Option<&RawValue>| serde_json::from_str::<Vec<Box<RawValue>>>(calls?.get()).ok();
+    let both: Vec<Box<RawValue>> = [list(one), list(other)].into_iter().flatten().flatten().collect();
+    if both.is_empty() { None } else { serde_json::value::to_raw_value(&both).ok() }
+}
