@@ -31,7 +31,7 @@ struct Line {
 pub(super) struct QueuePermit {
     // Order matters: the permit is returned before the place is given up.
     _turn: OwnedSemaphorePermit,
-    _place: Place,
+    _place: QueuePlace,
 }
 
 /// Where a call stands in its conversation's line.
@@ -39,11 +39,11 @@ pub(super) enum Entered {
     /// It is its turn.
     First(QueuePermit),
     /// Another call is ahead.
-    Waiting(Place),
+    Waiting(QueuePlace),
 }
 
 /// A place in the line. The last one to leave removes the line.
-pub(super) struct Place {
+pub(super) struct QueuePlace {
     queues: Arc<Queues>,
     conversation: ConversationId,
     line: Arc<Line>,
@@ -63,7 +63,11 @@ impl Queues {
         })
     }
 
-    fn take_place(self: &Arc<Self>, conversation: &ConversationId, queue: QueueLimits) -> Result<Place, HistoryError> {
+    fn take_place(
+        self: &Arc<Self>,
+        conversation: &ConversationId,
+        queue: QueueLimits,
+    ) -> Result<QueuePlace, HistoryError> {
         let mut lines = self.lock();
         let line = lines
             .entry(conversation.clone())
@@ -73,7 +77,7 @@ impl Queues {
             return Err(HistoryError::QueueFull { max_waiting: queue.max_waiting });
         }
         line.calls.fetch_add(1, Ordering::Relaxed);
-        Ok(Place { queues: Arc::clone(self), conversation: conversation.clone(), line: Arc::clone(line) })
+        Ok(QueuePlace { queues: Arc::clone(self), conversation: conversation.clone(), line: Arc::clone(line) })
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<ConversationId, Arc<Line>>> {
@@ -81,7 +85,7 @@ impl Queues {
     }
 }
 
-impl Place {
+impl QueuePlace {
     /// Waits for the conversation's turn, and meanwhile finishes the saves that hold it up.
     pub(super) async fn wait(self, queue: QueueLimits, in_flight: &InFlight) -> Result<QueuePermit, HistoryError> {
         let turn = Arc::clone(&self.line.turn).acquire_owned();
@@ -100,7 +104,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for QueuePlace {
     fn drop(&mut self) {
         // Under the lock, so that nobody enters a line that is being removed.
         let mut lines = self.queues.lock();

@@ -7,7 +7,7 @@ use tracing::{Instrument as _, Span};
 
 use super::{
     Engine,
-    queue::{Entered, Place, QueuePermit},
+    queue::{Entered, QueuePermit, QueuePlace},
 };
 use crate::{
     error::HistoryError,
@@ -21,7 +21,7 @@ pub(super) enum Ahead {
     /// The call has not entered the queue.
     Unknown,
     /// Other calls are ahead in the queue.
-    Calls(Place, QueueLimits),
+    Calls(QueuePlace, QueueLimits),
     /// Saves are pending.
     Saves(Option<QueuePermit>),
 }

@@ -31,10 +31,10 @@ pub(super) use self::{
 /// A turn that has begun: its context is ready to be sent, nothing is stored yet.
 ///
 /// Dropping it leaves the conversation as it was.
-pub struct Turn(Box<State>);
+pub struct Turn(Box<TurnState>);
 
 /// A turn under way. If it is dropped before it was reported, it was abandoned.
-struct State {
+struct TurnState {
     call: Call,
     planned: PlannedTurn,
     /// The window, then the input.
@@ -67,7 +67,7 @@ impl Turn {
         context.append(&mut call.input);
         let has_caller_id = call.exchange.is_some();
         let exchange = call.exchange.take().unwrap_or_else(ExchangeId::generate);
-        Self(Box::new(State {
+        Self(Box::new(TurnState {
             call,
             planned,
             context,
@@ -150,7 +150,7 @@ impl Turn {
     #[must_use]
     pub fn call_span(&mut self) -> Span {
         let (reply_limit, is_abridged) = (self.reply_limit(), self.0.is_abridged());
-        let State { call, context, model_call, .. } = &mut *self.0;
+        let TurnState { call, context, model_call, .. } = &mut *self.0;
         let of = CallOf {
             conversation: Some(&call.conversation),
             request: &call.request,

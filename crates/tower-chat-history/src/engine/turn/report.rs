@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use super::{State, Turn};
+use super::{Turn, TurnState};
 use crate::report::{NotStored, Outcome, TurnReport};
 
 impl Turn {
@@ -24,7 +24,7 @@ impl Turn {
     }
 }
 
-impl State {
+impl TurnState {
     /// Whether the model sees less than the whole conversation.
     pub(super) fn is_abridged(&self) -> bool {
         let fit = &self.planned.plan.fit;
@@ -73,7 +73,7 @@ impl State {
     }
 }
 
-impl Drop for State {
+impl Drop for TurnState {
     fn drop(&mut self) {
         // A call of the model that is still under way ends before its turn does.
         drop(self.model_call.take());

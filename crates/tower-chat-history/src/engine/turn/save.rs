@@ -10,7 +10,7 @@ use tower_chat_history_core::{
 use tracing::Instrument as _;
 
 use super::super::{last_seen::Sighting, retention::Added, store::OwnExchange, summaries::FinishedTurn};
-use super::{PendingSummary, State, Turn};
+use super::{PendingSummary, Turn, TurnState};
 use crate::{
     call::{Reply, Stored},
     completion::assistant,
@@ -37,7 +37,7 @@ impl Turn {
     }
 }
 
-impl State {
+impl TurnState {
     /// Compares what was counted with what the provider reports.
     fn learn(&mut self, usage: Option<Usage>) {
         let Self { call, planned, context, .. } = self;
