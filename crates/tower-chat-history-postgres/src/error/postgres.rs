@@ -184,6 +184,18 @@ impl PostgresError {
         }
     }
 
+    /// Whether it is what came of a statement that reached the server, and not of the way to it.
+    pub(crate) const fn is_answer(&self) -> bool {
+        matches!(self, Self::Sql { .. } | Self::Protocol)
+    }
+
+    /// Whether a call is made again after it, for as long as that may help.
+    pub(crate) fn is_repeated(&self) -> bool {
+        let in_vain = matches!(self, Self::PoolTimeout | Self::NoRuntime);
+        // Who has waited for a lock as long as is allowed has held a connection meanwhile, which others wait for.
+        self.is_retryable() && !in_vain && !self.is_time_limit()
+    }
+
     /// Whether the server ended a statement because of the time that it took, or at somebody's request.
     pub(crate) fn is_time_limit(&self) -> bool {
         let limits = [SqlState::LOCK_NOT_AVAILABLE, SqlState::QUERY_CANCELED];

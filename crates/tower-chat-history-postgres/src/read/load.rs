@@ -14,7 +14,7 @@ use crate::{
 
 pub(crate) async fn load(database: &Arc<Database>, id: &ConversationId, load: Load) -> Result<Loaded, Failure> {
     let profile = load.profile.clone();
-    let rows = ask(database, LoadQuestion { id: id.clone(), load }).await?;
+    let rows = ask(database, LoadQuestion { id: id.clone(), load }, database.limits()).await?;
     loaded(id, &profile, rows).await
 }
 

@@ -9,7 +9,7 @@ use uuid::Uuid;
 use super::compact::{self, CutParameters};
 use crate::{
     PostgresError,
-    database::{Database, Line, Parameter, Question, ask},
+    database::{Database, Limits, Line, Parameter, Question, ask},
     error::Failure,
     log::{count, revision, stored, uuid},
     sql::{Sql, Statements},
@@ -25,28 +25,32 @@ pub(crate) async fn append(
     append: &Append,
     name: Uuid,
 ) -> Result<Appended, Failure> {
-    let refused = match once(database, id, append, name).await {
-        Err(Failure::Postgres(refused)) if append.compact.is_some() && !refused.is_retryable() => refused,
+    let limits = database.limits();
+    let refused = match once(database, id, append, name, limits).await {
+        Err(Failure::Postgres(refused)) if append.compact.is_some() && refused.is_answer() => refused,
         done => return done,
     };
-    // What the database has against the compaction must not stop the exchange, which was paid for. If it has something
-    // against the exchange, or knows it by now, that is told.
+    // What the database has against the compaction must not stop the exchange, which was paid for: neither what stays nor
+    // what may pass and did not. A state does not say which of the two it is about. If the database has something against
+    // the exchange as well, as a server that only reads has, or knows the exchange by now, that is told.
+    let limits = if refused.is_repeated() { limits.spent() } else { limits };
     let alone = Append::new(append.expect, append.exchange.clone());
-    match once(database, id, &alone, name).await {
-        Ok(mut appended) => {
-            appended.compaction = (!appended.duplicate).then_some(CompactOutcome::Kept(None));
-            Ok(appended)
-        }
-        Err(Failure::Postgres(_)) => Err(refused.into()),
-        Err(refused) => Err(refused),
-    }
+    let mut appended = once(database, id, &alone, name, limits).await?;
+    appended.compaction = (!appended.duplicate).then_some(CompactOutcome::Kept(None));
+    Ok(appended)
 }
 
-async fn once(database: &Arc<Database>, id: &ConversationId, append: &Append, name: Uuid) -> Result<Appended, Failure> {
+async fn once(
+    database: &Arc<Database>,
+    id: &ConversationId,
+    append: &Append,
+    name: Uuid,
+    limits: Limits,
+) -> Result<Appended, Failure> {
     let body = append.exchange.encode().map_err(StoreError::backend)?;
     let cut = append.compact.as_ref().map(CutParameters::new).transpose()?;
     let question = AppendQuestion { id: id.clone(), append: append.clone(), body, cut, name };
-    let rows = ask(database, question).await?;
+    let rows = ask(database, question, limits).await?;
     outcome(id, append, rows.first().ok_or(PostgresError::Protocol)?)
 }
 

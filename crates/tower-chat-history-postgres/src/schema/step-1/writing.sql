@@ -176,6 +176,11 @@ begin
     end if;
     r_seq := r_len;
     if a_profile is not null then
+        if a_patience is null then
+            -- What holds up a compaction, as a lock on its table, does not hold up the exchange for long: the client then
+            -- appends it alone, while its own caller still waits.
+            s_limit := set_config('lock_timeout', '2s', true);
+        end if;
         select p.r_verdict, p.r_version, p.r_cut, p.r_body
             into r_compaction, r_compaction_version, r_compaction_cut, r_compaction_body
             from @.put_compaction_1(
