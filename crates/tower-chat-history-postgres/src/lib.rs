@@ -36,7 +36,7 @@
 //!
 //! A load, an append (also with a compaction, repeated or refused), a compaction and a page are each one statement and
 //! one round trip, once the connection has prepared it. A deletion is two: it looks which life of the conversation it
-//! ends. What must be decided in one step is decided in functions that the migration installs. Appends to one
+//! ends. (Where others begin the conversation again and again meanwhile, it becomes a transaction that locks.) What must be decided in one step is decided in functions that the migration installs. Appends to one
 //! conversation wait for one another, for the length of a statement; conversations do not, but for those of appends
 //! that share one (below). Truncating and pruning are transactions of a few statements more.
 //!

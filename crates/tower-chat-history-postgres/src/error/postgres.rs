@@ -56,9 +56,6 @@ pub enum PostgresError {
     /// The call was not made in a tokio runtime, which connections need.
     #[error("the store was called outside of a tokio runtime")]
     NoRuntime,
-    /// The conversation was to be deleted, and other calls began it again each time.
-    #[error("other calls kept beginning the conversation again")]
-    Changing,
     /// The server's answer, or a parameter, is not what this library expects.
     #[error("PostgreSQL and this library do not understand each other")]
     Protocol,
@@ -144,7 +141,7 @@ impl PostgresError {
     pub fn is_retryable(&self) -> bool {
         match self {
             Self::Sql { code, .. } => PASSING.contains(code) || code.code() == TRANSACTION_TIMEOUT,
-            Self::Connection { .. } | Self::PoolTimeout | Self::NoRuntime | Self::NoAnswer | Self::Changing => true,
+            Self::Connection { .. } | Self::PoolTimeout | Self::NoRuntime | Self::NoAnswer => true,
             Self::NoPassword | Self::ServerWithoutTls | Self::Handshake { .. } | Self::PoolClosed | Self::Protocol => {
                 false
             }

@@ -2,7 +2,7 @@
 
 use tower_chat_history_core::{ConversationId, Expect, Incarnation, Revision, Seq, StoreError, Truncated};
 
-use super::compactions;
+use super::{compactions, delete::remove};
 use crate::{
     PostgresError,
     database::{Call, Lease},
@@ -46,9 +46,7 @@ async fn within(
     }
     let sql = &call.sql;
     if len <= log.first() {
-        transaction.query(&sql.remove_exchanges, &[&log.id, &0_i64, &i64::MAX]).await?;
-        transaction.query(&sql.remove_compactions, &[&log.id]).await?;
-        transaction.query(&sql.remove_conversation, &[&log.id]).await?;
+        remove(call, transaction, log.id).await?;
         return Ok(Truncated::new(None, log.len - log.first()));
     }
     // What is counted up to the last one that stays is what counts from now on.
