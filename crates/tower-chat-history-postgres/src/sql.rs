@@ -103,11 +103,12 @@ impl Sql {
             ),
             delete: call(DELETE),
             lock: statement(
-                "select c.id, c.incarnation, c.version, c.first, c.len from @.conversation c where c.key = $1 for update",
+                "select c.id, c.incarnation, c.version, c.first, c.len, c.opening, c.messages, c.bytes \
+                 from @.conversation c where c.key = $1 for update",
                 "t",
             ),
             walk: statement(
-                "select e.seq, e.continues is null, e.messages from @.exchange e \
+                "select e.seq, e.continues is null, e.messages, e.messages_before from @.exchange e \
                  where e.conversation = $1 and e.seq >= $2 and e.seq < $3 order by e.seq desc limit 1000",
                 "lll",
             ),

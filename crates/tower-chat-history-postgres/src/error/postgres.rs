@@ -193,6 +193,11 @@ impl PostgresError {
         self.is_retryable() && !in_vain && !self.is_time_limit()
     }
 
+    /// Whether the server could not compute with numbers that it found.
+    pub(crate) fn is_out_of_range(&self) -> bool {
+        matches!(self, Self::Sql { code, .. } if *code == SqlState::NUMERIC_VALUE_OUT_OF_RANGE)
+    }
+
     /// Whether the server ended a statement because of the time that it took, or at somebody's request.
     pub(crate) fn is_time_limit(&self) -> bool {
         let limits = [SqlState::LOCK_NOT_AVAILABLE, SqlState::QUERY_CANCELED];

@@ -11,7 +11,7 @@ use crate::{
     PostgresError,
     database::{Database, Limits, Line, Parameter, Question, ask},
     error::Failure,
-    log::{count, revision, stored, uuid},
+    log::{count, damaged_counters, revision, stored, uuid},
     sql::{Sql, Statements},
 };
 
@@ -134,7 +134,13 @@ fn outcome(id: &ConversationId, append: &Append, row: &Row) -> Result<Appended, 
             let compaction = append.compact.as_ref().map(outcome);
             Ok(Appended::stored(current, seq, compaction))
         }
-        (1, Some(current)) => Ok(Appended::duplicate(current, Seq::new(count(row.try_get(5)?)))),
+        (1, Some(current)) => {
+            let (len, seq): (i64, i64) = (row.try_get(4)?, row.try_get(5)?);
+            if seq < 0 || seq >= len {
+                return Err(damaged_counters(id).into());
+            }
+            Ok(Appended::duplicate(current, Seq::new(count(seq))))
+        }
         (2, current) => {
             // The words of the refusal are those of the core crate, which finds the same.
             append.expect.check(current)?;
@@ -148,6 +154,7 @@ fn outcome(id: &ConversationId, append: &Append, row: &Row) -> Result<Appended, 
             Some(compact) => compact::outcome(id, compact, row, 6).map(|_| Err(PostgresError::Protocol.into()))?,
             None => Err(PostgresError::Protocol.into()),
         },
+        (5, _) => Err(damaged_counters(id).into()),
         _ => Err(PostgresError::Protocol.into()),
     }
 }
