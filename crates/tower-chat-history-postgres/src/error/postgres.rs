@@ -181,19 +181,19 @@ impl PostgresError {
         }
     }
 
-    /// Whether it is what came of a statement that reached the server, and not of the way to it.
+    /// Is it the outcome of a statement that reached the server, and not of the way to it?
     pub(crate) const fn is_answer(&self) -> bool {
         matches!(self, Self::Sql { .. } | Self::Protocol)
     }
 
-    /// Whether a call is made again after it, for as long as that may help.
+    /// Is a call made again after it, for as long as that may help?
     pub(crate) fn is_repeated(&self) -> bool {
         let in_vain = matches!(self, Self::PoolTimeout | Self::NoRuntime);
         // Who has waited for a lock as long as is allowed has held a connection meanwhile, which others wait for.
         self.is_retryable() && !in_vain && !self.is_time_limit()
     }
 
-    /// Whether the server could not compute with numbers that it found.
+    /// The server could not add or subtract numbers that it found.
     pub(crate) fn is_out_of_range(&self) -> bool {
         matches!(self, Self::Sql { code, .. } if *code == SqlState::NUMERIC_VALUE_OUT_OF_RANGE)
     }

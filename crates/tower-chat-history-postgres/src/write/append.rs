@@ -30,9 +30,10 @@ pub(crate) async fn append(
         Err(Failure::Postgres(refused)) if append.compact.is_some() && refused.is_answer() => refused,
         done => return done,
     };
-    // What the database has against the compaction must not stop the exchange, which was paid for: neither what stays nor
-    // what may pass and did not. A state does not say which of the two it is about. If the database has something against
-    // the exchange as well, as a server that only reads has, or knows the exchange by now, that is told.
+    // Nothing that the database has against the compaction must stop the exchange, which was paid for: neither what
+    // stays nor what may pass and did not. A state does not say which of the two it is about. If the database has
+    // something against the exchange as well, as a server that only reads has, or knows the exchange by now, that is
+    // told.
     let limits = if refused.is_repeated() { limits.spent() } else { limits };
     let alone = Append::new(append.expect, append.exchange.clone());
     let mut appended = once(database, id, &alone, name, limits).await?;

@@ -68,8 +68,8 @@ end
 $function$;
 
 -- Adds an exchange, or says why not: 0 stored, 1 a duplicate, 2 not as expected, 3 it continues what is not there, 4 the
--- compaction is refused, 5 the conversation's counters contradict each other, or are so large that somebody else must have
--- written them. `r_incarnation` is null where there is no conversation.
+-- compaction is refused, 5 the conversation's counters contradict each other, or are so large that somebody else must
+-- have written them. `r_incarnation` is null where there is no conversation.
 --
 -- `a_expect`: 0 absent, 1 exactly, 2 any revision of the incarnation, 3 anything. `a_call` is random and names this call, so that
 -- its repetition finds what it stored itself. An incarnation is drawn here, where its row is made: the conversation may have been
@@ -187,8 +187,8 @@ begin
     r_seq := r_len;
     if a_profile is not null then
         if a_patience is null then
-            -- What holds up a compaction, as a lock on its table, does not hold up the exchange for long: the client then
-            -- appends it alone, while its own caller still waits.
+            -- A lock on the table of compactions does not hold up the exchange for long: the client then appends it
+            -- alone, while its own caller still waits.
             s_limit := set_config('lock_timeout', '2s', true);
         end if;
         select p.r_verdict, p.r_version, p.r_cut, p.r_body
@@ -219,8 +219,8 @@ begin
 end
 $function$;
 
--- Stores a compaction by itself. The verdict is that of `put_compaction_1`, null if the incarnation has ended, or 6 if the
--- conversation's counters contradict each other.
+-- Stores a compaction by itself. The verdict is that of `put_compaction_1`, null if the incarnation has ended, or 6 if
+-- the conversation's counters are as with 5 above.
 create function @.compact_1(
     a_key text, a_incarnation uuid, a_call uuid, a_profile text, a_replaces bigint,
     a_window bigint, a_rounds bigint, a_cleared bigint, a_covers bigint, a_body text,
