@@ -36,7 +36,8 @@
 //!
 //! A load, an append (also with a compaction, repeated or refused), a compaction and a page are each one statement and
 //! one round trip, once the connection has prepared it. A deletion is two: it looks which life of the conversation it
-//! ends. What must be decided in one step is decided in functions that the migration installs. Appends to one
+//! ends. (Where others begin the conversation again and again meanwhile, it becomes a transaction that locks.)
+//! Decisions that must be made in one step are made in functions that the migration installs. Appends to one
 //! conversation wait for one another, for the length of a statement; conversations do not, but for those of appends
 //! that share one (below). Truncating and pruning are transactions of a few statements more.
 //!
@@ -63,15 +64,20 @@
 //!
 //! An append that carries a compaction stores its exchange also where the compaction that is stored cannot be read, or
 //! where the database refuses the new one for a reason that is no rule of compactions: the compaction is then reported
-//! as [`Kept(None)`](tower_chat_history_core::CompactOutcome::Kept).
+//! as [`Kept(None)`](tower_chat_history_core::CompactOutcome::Kept). This holds for each refusal by the server, also
+//! for one that may pass and did not pass while the append was tried again: the exchange is then appended once more
+//! without the compaction. A lock that holds up the compaction is waited for for two seconds. A server that stops the
+//! exchange as well, as one that only reads does, fails the append.
 //!
 //! Rows that somebody else changed are an error, and never a wrong history. A load or a page compares each record's
 //! exchange id and sizes with its row, the sums in the rows with each other, and the conversation's counters with both;
-//! what contradicts another is [`Corrupt`](tower_chat_history_core::StoreError::Corrupt). A compaction whose positions
-//! are not those of its record, or whose window starts beyond the log, is
-//! [`CorruptCompaction`](tower_chat_history_core::StoreError::CorruptCompaction).
+//! what contradicts another is [`Corrupt`](tower_chat_history_core::StoreError::Corrupt). So is, in every call but a
+//! deletion, a conversation whose counters contradict each other, or could not go on counting. A compaction whose
+//! positions are not those of its record, whose window starts beyond the log, or whose number is none that one can
+//! have, is [`CorruptCompaction`](tower_chat_history_core::StoreError::CorruptCompaction).
 //!
-//! Nobody waits for ever. A conversation's row, or another replica's migration, is waited for for 10 seconds; a truncation,
+//! Nobody waits for ever. A conversation's row, or another replica's migration, is waited for for 10 seconds (twice by
+//! an append that carries a compaction); a truncation,
 //! prune or migration whose client freezes is undone by the server after 5. The network asks after 30 seconds of silence
 //! whether the other end is still there (`keepalives_idle`, `keepalives_interval` and `tcp_user_timeout` in the URL). A call
 //! that is not done after a minute has failed, and its connection is closed; opening a store likewise.

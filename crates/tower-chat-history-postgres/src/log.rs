@@ -31,6 +31,40 @@ pub(crate) fn revision(incarnation: Uuid, version: i64, first: i64) -> Revision 
     Revision::new(Incarnation::from_bytes(*incarnation.as_bytes()), count(version)).beginning_at(Seq::new(count(first)))
 }
 
+/// The version of a stored compaction, if it is one: it is counted from 1, and has a next one.
+pub(crate) fn compaction_version(stored: i64) -> Option<CompactionVersion> {
+    (1..i64::MAX).contains(&stored).then(|| CompactionVersion::new(count(stored)))
+}
+
+/// The numbers in a conversation's row.
+#[derive(Debug, Clone, Copy)]
+struct Counters {
+    version: i64,
+    first: i64,
+    len: i64,
+    opening: i64,
+    messages: i64,
+    bytes: i64,
+}
+
+impl Counters {
+    /// No sum of this store comes near it. What is less can be added to.
+    const LARGE: i64 = 1 << 62;
+
+    /// Checks that the numbers do not contradict each other, as the functions that write do.
+    ///
+    /// A log is never empty, and begins with an opening. Each of its changes added an exchange, which counts as one
+    /// message at least.
+    fn check(self, id: &ConversationId) -> Result<(), StoreError> {
+        let Self { version, first, len, opening, messages, bytes } = self;
+        let in_order = 0 <= first && first <= opening && opening < len && len == version && len <= messages;
+        if in_order && messages < Self::LARGE && (0..Self::LARGE).contains(&bytes) {
+            return Ok(());
+        }
+        Err(corrupt(id, count(first), Damaged::Counters))
+    }
+}
+
 /// A conversation's row, which is locked.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Log {
@@ -38,12 +72,24 @@ pub(crate) struct Log {
     pub(crate) revision: Revision,
     /// The position of its next exchange.
     pub(crate) len: u64,
+    /// The sums of messages and bytes of all exchanges.
+    pub(crate) sums: [i64; 2],
 }
 
 impl Log {
-    pub(crate) fn from_row(row: &Row) -> Result<Self, PostgresError> {
-        let revision = revision(row.try_get(1)?, row.try_get(2)?, row.try_get(3)?);
-        Ok(Self { id: row.try_get(0)?, revision, len: count(row.try_get(4)?) })
+    pub(crate) fn from_row(id: &ConversationId, row: &Row) -> Result<Self, Failure> {
+        let counters = Counters {
+            version: row.try_get(2)?,
+            first: row.try_get(3)?,
+            len: row.try_get(4)?,
+            opening: row.try_get(5)?,
+            messages: row.try_get(6)?,
+            bytes: row.try_get(7)?,
+        };
+        counters.check(id)?;
+        let Counters { version, first, len, messages, bytes, .. } = counters;
+        let revision = revision(row.try_get(1)?, version, first);
+        Ok(Self { id: row.try_get(0)?, revision, len: count(len), sums: [messages, bytes] })
     }
 
     pub(crate) const fn first(&self) -> u64 {
@@ -81,15 +127,23 @@ mod column {
 impl Head {
     /// Reads a conversation's row, of which some numbers say the same.
     pub(crate) fn from_row(id: &ConversationId, row: &Row) -> Result<Self, Failure> {
-        let (version, first): (i64, i64) = (row.try_get(column::VERSION)?, row.try_get(column::FIRST)?);
-        let (len, opening): (i64, i64) = (row.try_get(column::LEN)?, row.try_get(column::OPENING)?);
-        // A log is never empty, and begins with an opening. Each of its changes added an exchange.
-        if first < 0 || opening < first || len <= opening || version != len {
-            return Err(corrupt(id, count(first), Damaged::Counters).into());
-        }
+        let counters = Counters {
+            version: row.try_get(column::VERSION)?,
+            first: row.try_get(column::FIRST)?,
+            len: row.try_get(column::LEN)?,
+            opening: row.try_get(column::OPENING)?,
+            messages: row.try_get(column::MESSAGES)?,
+            bytes: row.try_get(column::BYTES)?,
+        };
+        counters.check(id)?;
+        let Counters { version, first, len, opening, messages, bytes } = counters;
         let revision = revision(row.try_get(column::INCARNATION)?, version, first);
-        let sums = [row.try_get(column::MESSAGES)?, row.try_get(column::BYTES)?];
-        Ok(Self { revision, len: count(len), opening: count(opening), sums })
+        Ok(Self { revision, len: count(len), opening: count(opening), sums: [messages, bytes] })
+    }
+
+    /// Is that one of the log's positions?
+    pub(crate) fn has(&self, seq: i64) -> bool {
+        seq >= 0 && (self.revision.first().get()..self.len).contains(&count(seq))
     }
 
     /// Checks what the conversation's row says of the end of its log by the exchanges that stand there.
@@ -125,7 +179,7 @@ pub(crate) async fn exchanges(
 fn decode(id: &ConversationId, head: Head, rows: &[Row], from: u64, to: u64) -> Result<Vec<Recorded>, StoreError> {
     let mut exchanges = Vec::with_capacity(rows.len());
     let mut rows = rows.iter();
-    let mut before = None;
+    let mut before = (from == 0).then_some([0, 0]);
     for expected in from..to {
         let corrupt = |source| StoreError::Corrupt { conversation: id.clone(), seq: Seq::new(expected), source };
         let unreadable = |error| corrupt(Box::new(PostgresError::from(error)));
@@ -172,18 +226,32 @@ pub(crate) fn compaction(
 ) -> Result<Compaction, StoreError> {
     let corrupt = |source| StoreError::CorruptCompaction { conversation: id.clone(), profile: profile.clone(), source };
     let cut = Cut::decode(body).map_err(|error| corrupt(error.into()))?;
+    let version = compaction_version(version).ok_or_else(|| corrupt(Damaged::CompactionVersion.into()))?;
     if positions != positions_of(&cut) {
         return Err(corrupt(Damaged::OtherCompaction.into()));
     }
     if cut.window_start.get() >= len {
         return Err(corrupt(Damaged::WindowBeyondLog.into()));
     }
-    Ok(Compaction::new(CompactionVersion::new(count(version)), cut))
+    Ok(Compaction::new(version, cut))
 }
 
 /// The positions of a cut, in the order of the columns that they have.
 pub(crate) fn positions_of(cut: &Cut) -> [i64; 4] {
     [cut.window_start, cut.rounds_start, cut.cleared_before, cut.covers_to()].map(|seq| stored(seq.get()))
+}
+
+/// A failure of a statement that adds and subtracts counters. One that cannot do so has found some that no log has.
+pub(crate) fn uncountable(id: &ConversationId, failure: Failure) -> Failure {
+    match failure {
+        Failure::Postgres(error) if error.is_out_of_range() => damaged_counters(id).into(),
+        failure => failure,
+    }
+}
+
+/// The error of a conversation whose counters contradict each other, or its exchanges.
+pub(crate) fn damaged_counters(id: &ConversationId) -> StoreError {
+    corrupt(id, 0, Damaged::Counters)
 }
 
 fn corrupt(id: &ConversationId, seq: u64, damaged: Damaged) -> StoreError {
@@ -203,6 +271,8 @@ pub(crate) enum Damaged {
     Counters,
     #[error("the record is that of another compaction")]
     OtherCompaction,
+    #[error("the number of the compaction is none that one can have")]
+    CompactionVersion,
     #[error("the window starts beyond the log")]
     WindowBeyondLog,
 }

@@ -57,6 +57,7 @@ pub(crate) struct Sql {
     pub(crate) walk: Statement,
     pub(crate) sums_at: Statement,
     pub(crate) remove_exchanges: Statement,
+    pub(crate) remove_log: Statement,
     pub(crate) remove_compactions: Statement,
     pub(crate) remove_conversation: Statement,
     pub(crate) compactions: Statement,
@@ -102,11 +103,12 @@ impl Sql {
             ),
             delete: call(DELETE),
             lock: statement(
-                "select c.id, c.incarnation, c.version, c.first, c.len from @.conversation c where c.key = $1 for update",
+                "select c.id, c.incarnation, c.version, c.first, c.len, c.opening, c.messages, c.bytes \
+                 from @.conversation c where c.key = $1 for update",
                 "t",
             ),
             walk: statement(
-                "select e.seq, e.continues is null, e.messages from @.exchange e \
+                "select e.seq, e.continues is null, e.messages, e.messages_before from @.exchange e \
                  where e.conversation = $1 and e.seq >= $2 and e.seq < $3 order by e.seq desc limit 1000",
                 "lll",
             ),
@@ -119,6 +121,7 @@ impl Sql {
                 "delete from @.exchange e where e.conversation = $1 and e.seq >= $2 and e.seq < $3",
                 "lll",
             ),
+            remove_log: statement("delete from @.exchange e where e.conversation = $1", "l"),
             remove_compactions: statement("delete from @.compaction k where k.conversation = $1", "l"),
             remove_conversation: statement("delete from @.conversation c where c.id = $1", "l"),
             compactions: statement(

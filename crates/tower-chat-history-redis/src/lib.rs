@@ -95,7 +95,8 @@
 //! thousand at a time, before the call is answered, and the server serves others in between: a log of 100,000 exchanges holds
 //! nobody up. A step takes about a millisecond, and 20 more for each gigabyte that it frees. If the caller leaves before it is
 //! done, later appends take the rest along. Deleting looks which life the conversation is in, and then hands its keys to the
-//! server's background thread (`UNLINK`) if it still is.
+//! server's background thread (`UNLINK`) if it still is. Where others begin the conversation again each time, that is
+//! tried 16 times with pauses; it is then enough that the conversation was gone in between.
 //!
 //! A deletion leaves no tombstone: an append of the ended incarnation names it, and is refused because it is not there. Only an
 //! append that expects nothing creates a conversation.
@@ -170,6 +171,7 @@ mod prune;
 mod read;
 mod reply;
 mod rewrite;
+mod rounds;
 mod scripts;
 mod store;
 mod sweep;

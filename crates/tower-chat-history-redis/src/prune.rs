@@ -2,13 +2,7 @@
 
 use tower_chat_history_core::{Compaction, ConversationId, Derived, Incarnation, PruneTo, Pruned, StoreError};
 
-use crate::{
-    call::Shared,
-    error::{Busy, Misunderstood},
-    rewrite::{Rewritten, TRIES},
-    scripts,
-    sweep::sweep,
-};
+use crate::{call::Shared, error::Misunderstood, rewrite::Rewritten, rounds::Rounds, scripts, sweep::sweep};
 
 pub(crate) async fn prune(
     shared: &Shared,
@@ -25,7 +19,8 @@ pub(crate) async fn prune(
         // A kind that a newer core has and this store does not know: nothing is removed.
         _ => return Err(Misunderstood::error()),
     };
-    for _ in 0..TRIES {
+    let mut rounds = Rounds::new();
+    loop {
         let rewritten = match traces {
             Derived::Keep => None,
             Derived::Erase => Some(Rewritten::read(shared, id, Compaction::without_traces).await?),
@@ -38,7 +33,7 @@ pub(crate) async fn prune(
         };
         let mut reply = shared.run(&call).await?;
         match reply.word.as_str() {
-            "again" => {}
+            "again" => rounds.again().await?,
             "pruned" => {
                 let revision = reply.revision(id)?;
                 let removed = reply.number()?;
@@ -49,5 +44,4 @@ pub(crate) async fn prune(
             _ => return Err(Misunderstood::error()),
         }
     }
-    Err(StoreError::unavailable(Busy))
 }

@@ -12,9 +12,6 @@ use crate::{
     scripts,
 };
 
-/// How often compactions are read again that changed before they could be replaced.
-pub(crate) const TRIES: usize = 16;
-
 /// What stays of the compactions, at which revision and at which of their changes they were read: they are replaced only if there
 /// was no other change meanwhile. What cannot be read does not stay, as it might tell of what is removed.
 pub(crate) struct Rewritten {

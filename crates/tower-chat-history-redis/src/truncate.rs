@@ -2,13 +2,7 @@
 
 use tower_chat_history_core::{ConversationId, Expect, Incarnation, Revision, Seq, StoreError, Truncated};
 
-use crate::{
-    call::Shared,
-    error::{Busy, Misunderstood},
-    rewrite::{Rewritten, TRIES},
-    scripts,
-    sweep::sweep,
-};
+use crate::{call::Shared, error::Misunderstood, rewrite::Rewritten, rounds::Rounds, scripts, sweep::sweep};
 
 pub(crate) async fn truncate(
     shared: &Shared,
@@ -17,7 +11,8 @@ pub(crate) async fn truncate(
     from: Seq,
 ) -> Result<Truncated, StoreError> {
     let fresh = Incarnation::random();
-    for _ in 0..TRIES {
+    let mut rounds = Rounds::new();
+    loop {
         let rewritten = Rewritten::read(shared, id, |stored| stored.truncated_to(from.get())).await?;
         let (seen, incarnation) = (rewritten.revision, expect.incarnation());
         let call = shared.call(&scripts::TRUNCATE, id);
@@ -25,7 +20,7 @@ pub(crate) async fn truncate(
         let call = rewritten.add_to(call.bytes(fresh.as_bytes()).number(rewritten.changes));
         let mut reply = shared.run(&call).await?;
         match reply.word.as_str() {
-            "again" => {}
+            "again" => rounds.again().await?,
             "whole" => return Ok(Truncated::new(Some(reply.revision(id)?), 0)),
             // What was to be removed whole was there a moment ago and is gone: by this very call, whose first answer got lost, or
             // by somebody else, and then just after this.
@@ -47,5 +42,4 @@ pub(crate) async fn truncate(
             _ => return Err(Misunderstood::error()),
         }
     }
-    Err(StoreError::unavailable(Busy))
 }

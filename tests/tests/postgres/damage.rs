@@ -3,10 +3,13 @@
 use libtest_mimic::Trial;
 use tests::servers::test;
 use tokio_postgres::Client;
-use tower_chat_history_core::{ConversationId, Derived, HistoryStore, Load, Loaded, Prune, PruneTo, Seq, StoreError};
+use tower_chat_history_core::{
+    Append, CompactOutcome, CompactionVersion, ConversationId, Derived, Exchange, Expect, HistoryStore, KnownState,
+    Load, Loaded, Prune, PruneTo, Seq, StoreError, Truncate,
+};
 use tower_chat_history_postgres::PostgresStore;
 
-use crate::support::{connect, conversation, database, exchange, say, single, texts, window};
+use crate::support::{append, compact, connect, conversation, database, exchange, say, single, texts, window};
 
 pub(crate) fn tests() -> Vec<Trial> {
     vec![
@@ -15,6 +18,10 @@ pub(crate) fn tests() -> Vec<Trial> {
         test("damage::counters_that_contradict_each_other_are_corrupt", counters),
         test("damage::counters_of_a_pruned_log_are_checked_too", pruned),
         test("damage::a_window_that_starts_beyond_the_log_is_corrupt", beyond),
+        test("damage::counters_at_the_ends_of_their_range_are_corrupt", ends_of_the_range),
+        test("damage::counters_of_exchanges_at_the_ends_of_their_range_are_corrupt", ends_of_the_range_in_exchanges),
+        test("damage::positions_at_the_ends_of_their_range_are_corrupt", positions),
+        test("damage::a_compaction_has_a_number_that_has_a_next_one", compaction_versions),
     ]
 }
 
@@ -27,8 +34,7 @@ async fn place() -> (PostgresStore, Client, ConversationId) {
         say(&store, &id, "question").await;
         let revision = window(&store, &id).await.revision;
         let more = exchange("more").continuing(Seq::new(2 * turn));
-        let expect = tower_chat_history_core::Expect::Exactly(revision);
-        store.append(&id, tower_chat_history_core::Append::new(expect, more)).await.unwrap();
+        store.append(&id, Append::new(Expect::Exactly(revision), more)).await.unwrap();
     }
     say(&store, &conversation("whole"), "whole").await;
     (store, client, id)
@@ -134,5 +140,116 @@ async fn beyond() {
         client.batch_execute(&change).await.unwrap();
         let error = store.load(&id, Load::new()).await.unwrap_err();
         assert!(matches!(error, StoreError::CorruptCompaction { .. }), "{start}: {error:?}");
+    }
+}
+
+/// The smallest numbers and the largest, and those beside them.
+const ENDS: [i64; 4] = [i64::MIN, i64::MIN + 1, i64::MAX - 1, i64::MAX];
+
+const NONE: CompactionVersion = CompactionVersion::NONE;
+
+/// Neither a wrong history, nor a failure of the server that does not say whose it is.
+async fn ends_of_the_range() {
+    let columns = ["version", "first", "len", "opening", "messages", "bytes"];
+    let mut damages: Vec<_> = columns.iter().flat_map(|of| ENDS.map(|end| format!("{of} = {end}"))).collect();
+    damages.extend(ENDS.map(|end| format!("(version, len) = ({end}, {end})")));
+    damages.extend(ENDS.map(|end| format!("(version, len, messages) = ({end}, {end}, {end})")));
+    damages.extend(ENDS.map(|end| format!("(first, opening, version, len) = ({end}, {end}, {end}, {end})")));
+    for damage in damages {
+        let (store, client, id) = place().await;
+        let before = window(&store, &id).await;
+        let (revision, known) = (before.revision, before.known());
+        let change = format!("update chat_history.conversation set {damage} where key = 'test/damaged'");
+        client.batch_execute(&change).await.unwrap();
+        let asked = before.exchanges[0].exchange.id.clone();
+        for load in [
+            Load::new(),
+            Load::new().exchange(asked),
+            Load::new().known(known.clone()),
+            Load::new().known(KnownState { newest: None, ..known }),
+        ] {
+            is_corrupt(store.load(&id, load).await, &id, &damage);
+        }
+        is_corrupt(store.read(&id, Seq::FIRST, 2).await, &id, &damage);
+        is_corrupt(store.read(&id, Seq::new(u64::MAX), usize::MAX).await, &id, &damage);
+        is_corrupt(store.append(&id, append("more")).await, &id, &damage);
+        is_corrupt(store.append(&id, append("more").compact(compact(NONE, 0))).await, &id, &damage);
+        is_corrupt(store.compact(&id, revision.incarnation(), compact(NONE, 0)).await, &id, &damage);
+        for from in [0, 3, u64::MAX] {
+            is_corrupt(store.truncate(&id, revision, Seq::new(from)).await, &id, &damage);
+        }
+        for traces in [Derived::Keep, Derived::Erase] {
+            is_corrupt(store.prune(&id, revision.incarnation(), PruneTo::LastTurns(1), traces).await, &id, &damage);
+        }
+        assert_eq!(texts(&store, &conversation("whole")).await, ["whole"]);
+        store.delete(&id).await.unwrap();
+        assert_eq!(store.load(&id, Load::new()).await.unwrap(), Loaded::Absent);
+        let left = "select count(*) from chat_history.exchange";
+        assert_eq!(client.query_one(left, &[]).await.unwrap().get::<_, i64>(0), 1, "{damage}");
+    }
+}
+
+async fn ends_of_the_range_in_exchanges() {
+    for column in ["messages_before", "bytes_before", "messages", "bytes"] {
+        for end in ENDS {
+            for seq in [0, 3, 5] {
+                let (store, client, id) = place().await;
+                let revision = window(&store, &id).await.revision;
+                let change = format!("update chat_history.exchange set {column} = {end} where seq = {seq}");
+                let change =
+                    format!("{change} and id <> (select id from chat_history.exchange where body like '%whole%')");
+                client.batch_execute(&change).await.unwrap();
+                let damage = format!("{column} = {end} at {seq}");
+                is_corrupt(store.load(&id, Load::new()).await, &id, &damage);
+                is_corrupt(store.read(&id, Seq::FIRST, 9).await, &id, &damage);
+                if column.starts_with("messages") && seq > 0 {
+                    // Counting messages would remove exchanges that are to stay.
+                    let keep = PruneTo::LastMessages(8);
+                    is_corrupt(store.prune(&id, revision.incarnation(), keep, Derived::Keep).await, &id, &damage);
+                }
+                if seq == 3 {
+                    is_corrupt(store.truncate(&id, revision, Seq::new(4)).await, &id, &damage);
+                }
+            }
+        }
+    }
+}
+
+/// A row that has another position is missing where it belongs, and nothing that finds it by its id reports that
+/// position.
+async fn positions() {
+    for end in ENDS {
+        let (store, client, id) = place().await;
+        let newest = window(&store, &id).await.exchanges.pop().unwrap();
+        let newest = Exchange::clone(&newest.exchange);
+        let change = format!("update chat_history.exchange set seq = {end} where seq = 5");
+        client.batch_execute(&change).await.unwrap();
+        let damage = format!("seq = {end}");
+        is_corrupt(store.load(&id, Load::new()).await, &id, &damage);
+        is_corrupt(store.load(&id, Load::new().exchange(newest.id.clone())).await, &id, &damage);
+        is_corrupt(store.append(&id, Append::new(Expect::AnyOrCreate, newest)).await, &id, &damage);
+        store.delete(&id).await.unwrap();
+        let left = "select count(*) from chat_history.exchange";
+        assert_eq!(client.query_one(left, &[]).await.unwrap().get::<_, i64>(0), 1, "{damage}");
+    }
+}
+
+async fn compaction_versions() {
+    for version in [i64::MIN, -1, 0, i64::MAX] {
+        let (store, client, id) = place().await;
+        let incarnation = window(&store, &id).await.revision.incarnation();
+        store.compact(&id, incarnation, compact(NONE, 2)).await.unwrap();
+        client.batch_execute(&format!("update chat_history.compaction set version = {version}")).await.unwrap();
+        let error = store.load(&id, Load::new()).await.unwrap_err();
+        assert!(matches!(error, StoreError::CorruptCompaction { .. }), "{version}: {error:?}");
+        let replaces = CompactionVersion::new(u64::try_from(version).unwrap_or(7).max(1));
+        let error = store.compact(&id, incarnation, compact(replaces, 2)).await.unwrap_err();
+        assert!(matches!(error, StoreError::CorruptCompaction { .. }), "{version}: {error:?}");
+        // An exchange was paid for: it is stored whatever became of the compaction that is there.
+        let appended = store.append(&id, append("more").compact(compact(replaces, 2))).await.unwrap();
+        assert_eq!(appended.compaction, Some(CompactOutcome::Kept(None)), "{version}");
+        store.truncate(&id, appended.revision, appended.seq).await.unwrap();
+        let window = window(&store, &id).await;
+        assert_eq!((window.compaction, window.exchanges.len()), (None, 6), "what cannot be read does not stay");
     }
 }

@@ -1,11 +1,12 @@
 //! Requests that reach the server late, when their caller has left and the conversation's next life has begun.
 
-use futures_util::future::BoxFuture;
+use futures_util::future::{BoxFuture, join_all};
 use libtest_mimic::Trial;
 use tests::servers::test;
 use tokio::runtime;
 use tower_chat_history_core::{
-    Append, CompactionVersion, ConversationId, Derived, Expect, HistoryStore, Prune, PruneTo, Revision, Seq, Truncate,
+    Append, CompactionVersion, ConversationId, Derived, Expect, HistoryStore, Load, Loaded, Prune, PruneTo, Revision,
+    Seq, Truncate,
 };
 use tower_chat_history_postgres::{PostgresOptions, PostgresStore};
 
@@ -19,6 +20,8 @@ pub(crate) fn tests() -> Vec<Trial> {
         test("late::no_call_that_arrives_late_changes_the_next_life", no_late_call),
         test("late::a_deletion_names_the_life_that_it_ends", names_the_life),
         test("late::a_deletion_ends_the_life_that_began_while_it_was_made", began_meanwhile),
+        test("late::a_deletion_ends_though_others_begin_the_conversation_again_each_time", begun_each_time),
+        test("late::deletions_among_first_turns_and_other_deletions_all_succeed", churn),
     ]
 }
 
@@ -113,4 +116,47 @@ async fn began_meanwhile() {
     proxy.release().await;
     deletion.await.unwrap().unwrap();
     assert!(texts(&other, &id).await.is_empty());
+}
+
+/// Whatever life a deletion names, it has ended when the deletion comes.
+async fn begun_each_time() {
+    let url = database().await;
+    let (store, client) = (single(&url).await, connect(&url).await);
+    let ids = [conversation("a"), conversation("b")];
+    for id in &ids {
+        say(&store, id, "one").await;
+    }
+    let begins = "alter function chat_history.delete_1(text, uuid) rename to delete_0; \
+                  create function chat_history.delete_1(a_key text, a_incarnation uuid) \
+                  returns uuid language plpgsql as $$ begin \
+                    update chat_history.conversation set incarnation = gen_random_uuid() where key = a_key; \
+                    return chat_history.delete_0(a_key, a_incarnation); \
+                  end $$";
+    client.batch_execute(begins).await.unwrap();
+    store.delete(&ids[0]).await.unwrap();
+    assert_eq!(store.load(&ids[0], Load::new()).await.unwrap(), Loaded::Absent);
+    assert_eq!(texts(&store, &ids[1]).await, ["one"], "another conversation");
+    let left = "select count(*) from chat_history.exchange";
+    assert_eq!(client.query_one(left, &[]).await.unwrap().get::<_, i64>(0), 1);
+}
+
+async fn churn() {
+    const TASKS: usize = 8;
+    const ROUNDS: usize = 25;
+    let url = database().await;
+    let store = PostgresOptions::new().connections(TASKS).connect(&url).await.unwrap();
+    let id = conversation("a");
+    let churning = (0..TASKS).map(|_| {
+        let (store, id) = (store.clone(), id.clone());
+        tokio::spawn(async move {
+            for _ in 0..ROUNDS {
+                say(&store, &id, "again").await;
+                store.delete(&id).await.unwrap();
+            }
+        })
+    });
+    for churned in join_all(churning).await {
+        churned.unwrap();
+    }
+    assert!(texts(&store, &id).await.is_empty(), "each task ends with a deletion");
 }

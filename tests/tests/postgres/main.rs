@@ -13,6 +13,7 @@ mod limits;
 mod opening;
 mod proxy;
 mod quiet;
+mod refused;
 mod rules;
 mod settings;
 mod support;
@@ -36,6 +37,7 @@ fn main() -> ExitCode {
         limits::tests(),
         opening::tests(),
         quiet::tests(),
+        refused::tests(),
         rules::tests(),
         settings::tests(),
         together::tests(),

@@ -9,8 +9,8 @@ use redis::{
 use tests::servers::test;
 use tower_chat_history::CachedStore;
 use tower_chat_history_core::{
-    Compact, CompactOutcome, CompactionVersion, Cut, Derived, HistoryStore, HistoryStoreExt, Load, Loaded, Profile,
-    Prune, PruneTo, Seq, StoreError, Truncate, Truncated,
+    Compact, CompactOutcome, CompactionVersion, ConversationId, Cut, Derived, HistoryStore, HistoryStoreExt, Load,
+    Loaded, Profile, Prune, PruneTo, Seq, StoreError, Truncate, Truncated,
 };
 use tower_chat_history_redis::{RedisOptions, RedisStore};
 
@@ -25,6 +25,9 @@ pub(crate) fn tests() -> Vec<Trial> {
         }),
         test("rewound::what_a_failover_lost_is_not_kept", rewound),
         test("resent::a_deletion_that_saw_another_life_ends_the_present_one", stale),
+        test("resent::a_deletion_ends_though_others_begin_the_conversation_again_each_time", begun_each_time),
+        test("resent::a_deletion_does_not_take_a_truncation_for_a_deletion", truncated_each_time),
+        test("resent::deletions_among_first_turns_and_other_deletions_all_succeed", churn),
     ]
 }
 
@@ -145,4 +148,101 @@ async fn stale() {
         store.append(&id, append("three")).await.unwrap();
         assert_eq!(texts(&place.store, &id).await, ["three"]);
     }
+}
+
+/// Has others change the conversation before each script, so that no look at it is right for long.
+#[derive(Clone)]
+struct Overtaken {
+    connection: MultiplexedConnection,
+    other: RedisStore,
+    id: ConversationId,
+    /// They delete it and begin it again; else they cut its end off and write another one.
+    begins: bool,
+}
+
+impl Overtaken {
+    async fn change(&self) {
+        if self.begins {
+            self.other.delete(&self.id).await.unwrap();
+        } else {
+            let last = window(&self.other, &self.id).await.revision;
+            self.other.truncate(&self.id, last, Seq::new(last.version() - 1)).await.unwrap();
+        }
+        say(&self.other, &self.id, "again").await;
+    }
+}
+
+impl ConnectionLike for Overtaken {
+    fn req_packed_command<'a>(&'a mut self, command: &'a Cmd) -> RedisFuture<'a, Value> {
+        Box::pin(async move {
+            if command.get_packed_command().windows(4).any(|part| part == b"EVAL") {
+                self.change().await;
+            }
+            self.connection.req_packed_command(command).await
+        })
+    }
+
+    fn req_packed_commands<'a>(
+        &'a mut self,
+        commands: &'a Pipeline,
+        offset: usize,
+        count: usize,
+    ) -> RedisFuture<'a, Vec<Value>> {
+        self.connection.req_packed_commands(commands, offset, count)
+    }
+
+    fn get_db(&self) -> i64 {
+        self.connection.get_db()
+    }
+}
+
+/// Deletes a conversation that others change all the time.
+async fn delete_overtaken(begins: bool) -> (Place, ConversationId, Result<(), StoreError>) {
+    let (place, id) = (Place::new().await, conversation("a"));
+    for text in ["one", "two"] {
+        say(&place.store, &id, text).await;
+    }
+    let client = redis::Client::open(place.server.url()).unwrap();
+    let connection = client.get_multiplexed_async_connection().await.unwrap();
+    let connection = Overtaken { connection, other: place.store.clone(), id: id.clone(), begins };
+    let deleted = RedisOptions::new().over(connection).await.unwrap().delete(&id).await;
+    (place, id, deleted)
+}
+
+async fn begun_each_time() {
+    let (place, id, deleted) = delete_overtaken(true).await;
+    deleted.unwrap();
+    assert_eq!(texts(&place.store, &id).await, ["again"], "what was begun after the last look");
+}
+
+/// The log that a truncation leaves was there before the deletion.
+async fn truncated_each_time() {
+    let (place, id, deleted) = delete_overtaken(false).await;
+    let error = deleted.unwrap_err();
+    assert!(matches!(error, StoreError::Unavailable { .. }), "{error:?}");
+    assert_eq!(texts(&place.store, &id).await, ["one", "again"]);
+    place.store.delete(&id).await.unwrap();
+}
+
+async fn churn() {
+    const TASKS: usize = 8;
+    const ROUNDS: usize = 25;
+    let (place, id) = (Place::new().await, conversation("a"));
+    let churning: Vec<_> = (0..TASKS)
+        .map(|_| {
+            let (url, id) = (place.server.url(), id.clone());
+            tokio::spawn(async move {
+                let store = RedisStore::connect(url).await.unwrap();
+                for _ in 0..ROUNDS {
+                    say(&store, &id, "again").await;
+                    store.delete(&id).await.unwrap();
+                }
+            })
+        })
+        .collect();
+    for churned in churning {
+        churned.await.unwrap();
+    }
+    let loaded = place.store.load(&id, Load::new()).await.unwrap();
+    assert_eq!(loaded, Loaded::Absent, "each task ends with a deletion");
 }

@@ -5,13 +5,10 @@ use std::{
     sync::{Arc, Weak},
 };
 
-use tokio::{
-    runtime::Handle,
-    time::{Instant, timeout_at},
-};
+use tokio::{runtime::Handle, time::timeout_at};
 use tokio_postgres::{Row, types::ToSql};
 
-use super::{Database, LIMIT, LIMITS, Lease};
+use super::{Database, LIMITS, Lease, Limits, Retry};
 use crate::{PostgresError, error::Failure, sql::Statement};
 
 /// What else is set in a transaction of a call: plans are to be right for large tables. Functions have it set on them.
@@ -20,6 +17,7 @@ const PLANS: &str = "set local enable_seqscan = off; set local enable_bitmapscan
 /// A call at work: the database, and whether the caller is still there.
 pub(crate) struct Call {
     database: Arc<Database>,
+    limits: Limits,
     caller: Weak<()>,
 }
 
@@ -31,12 +29,12 @@ impl Call {
         T: Send + 'static,
         F: Future<Output = Result<T, Failure>> + Send + 'static,
     {
-        Self::make_until(Instant::now() + LIMIT, database, work).await
+        Self::make_within(database.limits(), database, work).await
     }
 
     /// The same, for a call that began some time ago.
-    pub(super) async fn make_until<T, F>(
-        deadline: Instant,
+    pub(super) async fn make_within<T, F>(
+        limits: Limits,
         database: &Arc<Database>,
         work: impl FnOnce(Self) -> F,
     ) -> Result<T, Failure>
@@ -46,8 +44,8 @@ impl Call {
     {
         let runtime = Handle::try_current().map_err(|_| PostgresError::NoRuntime)?;
         let here = Arc::new(());
-        let call = Self { database: Arc::clone(database), caller: Arc::downgrade(&here) };
-        match runtime.spawn(timeout_at(deadline, work(call))).await {
+        let call = Self { database: Arc::clone(database), limits, caller: Arc::downgrade(&here) };
+        match runtime.spawn(timeout_at(limits.deadline, work(call))).await {
             Ok(Ok(done)) => done,
             Ok(Err(_)) => Err(PostgresError::NoAnswer.into()),
             Err(ended) if ended.is_panic() => std::panic::resume_unwind(ended.into_panic()),
@@ -79,6 +77,10 @@ impl Call {
         let mut rows = Vec::new();
         self.query_each(&mut lease, statement, parameters, |row| rows.push(row)).await?;
         Ok(rows)
+    }
+
+    pub(crate) fn retry(&self) -> Retry {
+        Retry::new(self.limits.retry_for)
     }
 
     /// Begins a transaction of several statements. It is rolled back unless it is [committed](Lease::commit).

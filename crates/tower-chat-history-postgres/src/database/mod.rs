@@ -9,7 +9,7 @@ mod together;
 use std::time::Duration;
 
 use deadpool_postgres::Pool;
-use tokio::runtime::Handle;
+use tokio::{runtime::Handle, time::Instant};
 use tokio_postgres::{Row, types::ToSql};
 
 use self::retry::Retry;
@@ -78,9 +78,31 @@ impl Defaults {
     }
 }
 
+/// The time that a call has.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    /// When it must be done.
+    deadline: Instant,
+    /// For so long it is tried again after failures that may pass.
+    retry_for: Duration,
+}
+
+impl Limits {
+    /// The same deadline, for another call in place of one that was repeated for as long as it may be: this one is
+    /// repeated once.
+    pub(crate) const fn spent(self) -> Self {
+        Self { retry_for: Duration::ZERO, ..self }
+    }
+}
+
 impl Database {
     pub(crate) fn retry(&self) -> Retry {
         Retry::new(self.retry_for)
+    }
+
+    /// The limits of a call that begins now.
+    pub(crate) fn limits(&self) -> Limits {
+        Limits { deadline: Instant::now() + LIMIT, retry_for: self.retry_for }
     }
 
     pub(crate) async fn lease(&self) -> Result<Lease, PostgresError> {

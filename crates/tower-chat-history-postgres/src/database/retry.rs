@@ -35,9 +35,7 @@ impl Retry {
             pool.manager().statement_caches.clear();
             return Ok(());
         }
-        let in_vain = matches!(error, PostgresError::PoolTimeout | PostgresError::NoRuntime);
-        // Who has waited for a lock as long as is allowed has held a connection meanwhile, which others wait for.
-        if in_vain || error.is_time_limit() || !error.is_retryable() {
+        if !error.is_repeated() {
             return Err(error);
         }
         if self.repeated == 0 {

@@ -16,7 +16,7 @@ use tokio::{
 };
 use tokio_postgres::{Row, types::ToSql};
 
-use super::{Call, Database, LIMIT, Lease, quiet::Quiet};
+use super::{Call, Database, LIMIT, Lease, Limits, quiet::Quiet};
 use crate::{
     PostgresError,
     error::Failure,
@@ -63,12 +63,15 @@ struct Caller<Q> {
 }
 
 /// Asks a question: alone if a connection is free, and else with the others that wait for one.
-pub(crate) async fn ask<Q: Question>(database: &Arc<Database>, question: Q) -> Result<Vec<Row>, Failure> {
+pub(crate) async fn ask<Q: Question>(
+    database: &Arc<Database>,
+    question: Q,
+    limits: Limits,
+) -> Result<Vec<Row>, Failure> {
     let question = Arc::new(question);
-    let deadline = Instant::now() + LIMIT;
     if database.is_busy()
         && question.is_small()
-        && let Some(rows) = ask_together(database, &question, deadline).await?
+        && let Some(rows) = ask_together(database, &question, limits.deadline).await?
     {
         return Ok(rows);
     }
@@ -77,7 +80,7 @@ pub(crate) async fn ask<Q: Question>(database: &Arc<Database>, question: Q) -> R
         let parameters: Vec<&(dyn ToSql + Sync)> = parameters.iter().map(|parameter| &**parameter as _).collect();
         call.query(&Q::statements(&call.sql).alone, &parameters).await
     };
-    Call::make_until(deadline, database, alone).await
+    Call::make_within(limits, database, alone).await
 }
 
 /// Asks a question with the others that wait. There is no answer if it is to be asked alone.

@@ -56,9 +56,6 @@ pub enum PostgresError {
     /// The call was not made in a tokio runtime, which connections need.
     #[error("the store was called outside of a tokio runtime")]
     NoRuntime,
-    /// The conversation was to be deleted, and other calls began it again each time.
-    #[error("other calls kept beginning the conversation again")]
-    Changing,
     /// The server's answer, or a parameter, is not what this library expects.
     #[error("PostgreSQL and this library do not understand each other")]
     Protocol,
@@ -144,7 +141,7 @@ impl PostgresError {
     pub fn is_retryable(&self) -> bool {
         match self {
             Self::Sql { code, .. } => PASSING.contains(code) || code.code() == TRANSACTION_TIMEOUT,
-            Self::Connection { .. } | Self::PoolTimeout | Self::NoRuntime | Self::NoAnswer | Self::Changing => true,
+            Self::Connection { .. } | Self::PoolTimeout | Self::NoRuntime | Self::NoAnswer => true,
             Self::NoPassword | Self::ServerWithoutTls | Self::Handshake { .. } | Self::PoolClosed | Self::Protocol => {
                 false
             }
@@ -182,6 +179,23 @@ impl PostgresError {
             }
             error => error,
         }
+    }
+
+    /// Is it the outcome of a statement that reached the server, and not of the way to it?
+    pub(crate) const fn is_answer(&self) -> bool {
+        matches!(self, Self::Sql { .. } | Self::Protocol)
+    }
+
+    /// Is a call made again after it, for as long as that may help?
+    pub(crate) fn is_repeated(&self) -> bool {
+        let in_vain = matches!(self, Self::PoolTimeout | Self::NoRuntime);
+        // Who has waited for a lock as long as is allowed has held a connection meanwhile, which others wait for.
+        self.is_retryable() && !in_vain && !self.is_time_limit()
+    }
+
+    /// The server could not add or subtract numbers that it found.
+    pub(crate) fn is_out_of_range(&self) -> bool {
+        matches!(self, Self::Sql { code, .. } if *code == SqlState::NUMERIC_VALUE_OUT_OF_RANGE)
     }
 
     /// Whether the server ended a statement because of the time that it took, or at somebody's request.

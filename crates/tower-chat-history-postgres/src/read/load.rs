@@ -14,7 +14,8 @@ use crate::{
 
 pub(crate) async fn load(database: &Arc<Database>, id: &ConversationId, load: Load) -> Result<Loaded, Failure> {
     let profile = load.profile.clone();
-    let rows = ask(database, LoadQuestion { id: id.clone(), load }).await?;
+    let rows = ask(database, LoadQuestion { id: id.clone(), load }, database.limits()).await;
+    let rows = rows.map_err(|failure| log::uncountable(id, failure))?;
     loaded(id, &profile, rows).await
 }
 
@@ -75,8 +76,12 @@ async fn loaded(id: &ConversationId, profile: &Profile, mut rows: Vec<Row>) -> R
     let head = Head::from_row(id, &row)?;
     let Some(to) = row.try_get::<_, Option<i64>>(TO)?.map(count) else { return Ok(Loaded::Unchanged) };
     let from = count(row.try_get(FROM)?);
+    let recorded: Option<i64> = row.try_get(RECORDED)?;
+    if recorded.is_some_and(|seq| !head.has(seq)) {
+        return Err(log::damaged_counters(id).into());
+    }
     let exchanges = log::exchanges(id, head, rows, from, to).await;
-    if row.try_get::<_, Option<i64>>(RECORDED)?.is_some() {
+    if recorded.is_some() {
         let recorded = exchanges?.pop();
         // There is one, or it was missed above.
         return Ok(recorded.map_or(Loaded::Absent, Loaded::AlreadyRecorded));

@@ -16,7 +16,8 @@ pub(crate) async fn page(call: &Call, id: &ConversationId, from: Seq, limit: usi
     // Far more than a page of that size has, and far less than what a position and a limit may be together.
     let limit = i64::try_from(limit).unwrap_or(i64::MAX).min(i64::from(i32::MAX));
     let from = stored(from.get());
-    let mut rows = call.query(&call.sql.read, &[&id.as_str(), &from, &limit, &PAGE_BYTES]).await?;
+    let rows = call.query(&call.sql.read, &[&id.as_str(), &from, &limit, &PAGE_BYTES]).await;
+    let mut rows = rows.map_err(|failure| log::uncountable(id, failure))?;
     let Some(row) = take_head(&mut rows) else { return Ok(Page::absent()) };
     let head = Head::from_row(id, &row)?;
     let (from, to) = (count(row.try_get(FROM)?), count(row.try_get(TO)?));

@@ -9,9 +9,9 @@ use uuid::Uuid;
 use super::compact::{self, CutParameters};
 use crate::{
     PostgresError,
-    database::{Database, Line, Parameter, Question, ask},
+    database::{Database, Limits, Line, Parameter, Question, ask},
     error::Failure,
-    log::{count, revision, stored, uuid},
+    log::{count, damaged_counters, revision, stored, uuid},
     sql::{Sql, Statements},
 };
 
@@ -25,28 +25,33 @@ pub(crate) async fn append(
     append: &Append,
     name: Uuid,
 ) -> Result<Appended, Failure> {
-    let refused = match once(database, id, append, name).await {
-        Err(Failure::Postgres(refused)) if append.compact.is_some() && !refused.is_retryable() => refused,
+    let limits = database.limits();
+    let refused = match once(database, id, append, name, limits).await {
+        Err(Failure::Postgres(refused)) if append.compact.is_some() && refused.is_answer() => refused,
         done => return done,
     };
-    // What the database has against the compaction must not stop the exchange, which was paid for. If it has something
-    // against the exchange, or knows it by now, that is told.
+    // Nothing that the database has against the compaction must stop the exchange, which was paid for: neither what
+    // stays nor what may pass and did not. A state does not say which of the two it is about. If the database has
+    // something against the exchange as well, as a server that only reads has, or knows the exchange by now, that is
+    // told.
+    let limits = if refused.is_repeated() { limits.spent() } else { limits };
     let alone = Append::new(append.expect, append.exchange.clone());
-    match once(database, id, &alone, name).await {
-        Ok(mut appended) => {
-            appended.compaction = (!appended.duplicate).then_some(CompactOutcome::Kept(None));
-            Ok(appended)
-        }
-        Err(Failure::Postgres(_)) => Err(refused.into()),
-        Err(refused) => Err(refused),
-    }
+    let mut appended = once(database, id, &alone, name, limits).await?;
+    appended.compaction = (!appended.duplicate).then_some(CompactOutcome::Kept(None));
+    Ok(appended)
 }
 
-async fn once(database: &Arc<Database>, id: &ConversationId, append: &Append, name: Uuid) -> Result<Appended, Failure> {
+async fn once(
+    database: &Arc<Database>,
+    id: &ConversationId,
+    append: &Append,
+    name: Uuid,
+    limits: Limits,
+) -> Result<Appended, Failure> {
     let body = append.exchange.encode().map_err(StoreError::backend)?;
     let cut = append.compact.as_ref().map(CutParameters::new).transpose()?;
     let question = AppendQuestion { id: id.clone(), append: append.clone(), body, cut, name };
-    let rows = ask(database, question).await?;
+    let rows = ask(database, question, limits).await?;
     outcome(id, append, rows.first().ok_or(PostgresError::Protocol)?)
 }
 
@@ -130,7 +135,13 @@ fn outcome(id: &ConversationId, append: &Append, row: &Row) -> Result<Appended, 
             let compaction = append.compact.as_ref().map(outcome);
             Ok(Appended::stored(current, seq, compaction))
         }
-        (1, Some(current)) => Ok(Appended::duplicate(current, Seq::new(count(row.try_get(5)?)))),
+        (1, Some(current)) => {
+            let (len, seq): (i64, i64) = (row.try_get(4)?, row.try_get(5)?);
+            if seq < 0 || seq >= len {
+                return Err(damaged_counters(id).into());
+            }
+            Ok(Appended::duplicate(current, Seq::new(count(seq))))
+        }
         (2, current) => {
             // The words of the refusal are those of the core crate, which finds the same.
             append.expect.check(current)?;
@@ -144,6 +155,7 @@ fn outcome(id: &ConversationId, append: &Append, row: &Row) -> Result<Appended, 
             Some(compact) => compact::outcome(id, compact, row, 6).map(|_| Err(PostgresError::Protocol.into()))?,
             None => Err(PostgresError::Protocol.into()),
         },
+        (5, _) => Err(damaged_counters(id).into()),
         _ => Err(PostgresError::Protocol.into()),
     }
 }

@@ -3,10 +3,14 @@
 use tower_chat_history_core::ConversationId;
 use uuid::Uuid;
 
-use crate::{PostgresError, database::Call, error::Failure};
+use crate::{
+    PostgresError,
+    database::{Call, Lease},
+    error::Failure,
+};
 
-/// How often another life of the conversation is removed that began meanwhile.
-const TRIES: usize = 16;
+/// So often another life of the conversation is named that began meanwhile, before its row is locked.
+const TRIES: usize = 3;
 
 /// Removes a conversation.
 ///
@@ -24,5 +28,48 @@ pub(crate) async fn delete(call: &Call, id: &ConversationId) -> Result<(), Failu
             Some(other) => seen = other,
         }
     }
-    Err(PostgresError::Changing.into())
+    delete_locked(call, id).await
+}
+
+/// Removes a conversation in whatever life it is. Others begin one after the other, each between two statements of this
+/// call: so no other is to begin between the look and the removal.
+///
+/// Nothing is removed by a request that arrives late here: it belongs to a transaction that has had the row locked all
+/// the time, or that the server has undone meanwhile since its client said nothing.
+async fn delete_locked(call: &Call, id: &ConversationId) -> Result<(), Failure> {
+    let mut retry = call.retry();
+    loop {
+        match once(call, id).await {
+            Err(Failure::Postgres(error)) => retry.again(error, &call.pool).await?,
+            done => return done,
+        }
+    }
+}
+
+async fn once(call: &Call, id: &ConversationId) -> Result<(), Failure> {
+    let mut transaction = call.begin().await?;
+    match within(call, &mut transaction, id).await {
+        // Where nobody knows whether it was done, it may be done again: this call still ends whatever there is.
+        Ok(()) => Ok(transaction.commit().await?),
+        Err(failure) => {
+            transaction.rollback().await;
+            Err(failure)
+        }
+    }
+}
+
+async fn within(call: &Call, transaction: &mut Lease, id: &ConversationId) -> Result<(), Failure> {
+    match transaction.query(&call.sql.lock, &[&id.as_str()]).await?.first() {
+        Some(row) => remove(call, transaction, row.try_get(0)?).await,
+        // Somebody else removed what was there while this call waited for it.
+        None => Ok(()),
+    }
+}
+
+/// Removes a conversation, whose row is locked, with all that belongs to it.
+pub(super) async fn remove(call: &Call, transaction: &mut Lease, conversation: i64) -> Result<(), Failure> {
+    for statement in [&call.sql.remove_log, &call.sql.remove_compactions, &call.sql.remove_conversation] {
+        transaction.query(statement, &[&conversation]).await?;
+    }
+    Ok(())
 }

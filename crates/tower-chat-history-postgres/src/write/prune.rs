@@ -11,7 +11,7 @@ use super::{
 use crate::{
     database::{Call, Lease},
     error::Failure,
-    log::{Log, count, stored},
+    log::{Log, count, damaged_counters, stored},
 };
 
 pub(crate) async fn prune(
@@ -52,7 +52,7 @@ async fn within(
 ) -> Result<Pruned, Failure> {
     let log = lock(call, transaction, id).await?.filter(|log| log.revision.incarnation() == incarnation);
     let log = log.ok_or(StoreError::Gone)?;
-    let first = scan(call, transaction, &log, keep).await?.start().map_or(log.first(), Seq::get);
+    let first = scan(call, transaction, id, &log, keep).await?.start().map_or(log.first(), Seq::get);
     let removed = first.saturating_sub(log.first());
     let log = if removed > 0 { begin_at(call, transaction, &log, first).await? } else { log };
     if traces == Derived::Keep || first == 0 {
@@ -64,10 +64,18 @@ async fn within(
     Ok(Pruned::new(revision, removed))
 }
 
-/// Walks back through what stays, without reading bodies. Its rows are not checked: what lacks some shows when it is read.
-async fn scan(call: &Call, transaction: &mut Lease, log: &Log, keep: PruneTo) -> Result<PruneScan, Failure> {
+/// Walks back through what stays, without reading bodies. Numbers of messages are compared with their sums: a wrong one
+/// would remove what is to stay. What else is wrong shows when it is read.
+async fn scan(
+    call: &Call,
+    transaction: &mut Lease,
+    id: &ConversationId,
+    log: &Log,
+    keep: PruneTo,
+) -> Result<PruneScan, Failure> {
     let mut scan = PruneScan::new(keep, Seq::new(log.len));
     let mut end = stored(scan.end().get());
+    let mut after = (scan.end().get() == log.len).then_some(log.sums[0]);
     loop {
         let rows = transaction.query(&call.sql.walk, &[&log.id, &stored(log.first()), &end]).await?;
         if rows.is_empty() {
@@ -75,7 +83,11 @@ async fn scan(call: &Call, transaction: &mut Lease, log: &Log, keep: PruneTo) ->
         }
         for row in rows {
             end = row.try_get(0)?;
-            let messages = usize::try_from(row.try_get::<_, i64>(2)?).unwrap_or_default();
+            let (messages, before): (i64, i64) = (row.try_get(2)?, row.try_get(3)?);
+            let sum = before.checked_add(messages).filter(|sum| before >= 0 && after.is_none_or(|after| *sum == after));
+            let messages = usize::try_from(messages).ok().filter(|messages| *messages > 0 && sum.is_some());
+            let messages = messages.ok_or_else(|| damaged_counters(id))?;
+            after = Some(before);
             if scan.offer(Seq::new(count(end)), row.try_get(1)?, messages) == Scan::Stop {
                 return Ok(scan);
             }

@@ -2,12 +2,11 @@
 
 use tower_chat_history_core::{ConversationId, Expect, Incarnation, Revision, Seq, StoreError, Truncated};
 
-use super::compactions;
+use super::{compactions, delete::remove};
 use crate::{
-    PostgresError,
     database::{Call, Lease},
     error::Failure,
-    log::{Log, stored, uuid},
+    log::{Log, damaged_counters, stored, uncountable, uuid},
 };
 
 pub(crate) async fn truncate(
@@ -46,15 +45,20 @@ async fn within(
     }
     let sql = &call.sql;
     if len <= log.first() {
-        transaction.query(&sql.remove_exchanges, &[&log.id, &0_i64, &i64::MAX]).await?;
-        transaction.query(&sql.remove_compactions, &[&log.id]).await?;
-        transaction.query(&sql.remove_conversation, &[&log.id]).await?;
+        remove(call, transaction, log.id).await?;
         return Ok(Truncated::new(None, log.len - log.first()));
     }
     // What is counted up to the last one that stays is what counts from now on.
-    let rows = transaction.query(&sql.sums_at, &[&log.id, &stored(len - 1)]).await?;
+    let rows = transaction.query(&sql.sums_at, &[&log.id, &stored(len - 1)]).await;
+    let rows = rows.map_err(|error| uncountable(id, error.into()))?;
     let sums = match rows.first() {
-        Some(row) => (row.try_get(0)?, row.try_get(1)?),
+        Some(row) => {
+            let sums: [i64; 2] = [row.try_get(0)?, row.try_get(1)?];
+            if sums.iter().zip(log.sums).any(|(sum, of_all)| !(0..=of_all).contains(sum)) {
+                return Err(damaged_counters(id).into());
+            }
+            (Some(sums[0]), Some(sums[1]))
+        }
         // Somebody took it out. Whoever reads the log finds that out.
         None => (None, None),
     };
@@ -65,13 +69,9 @@ async fn within(
 }
 
 /// Locks the conversation's row, if there is one: until the transaction ends, nobody else changes anything of it.
-pub(super) async fn lock(
-    call: &Call,
-    transaction: &mut Lease,
-    id: &ConversationId,
-) -> Result<Option<Log>, PostgresError> {
+pub(super) async fn lock(call: &Call, transaction: &mut Lease, id: &ConversationId) -> Result<Option<Log>, Failure> {
     let rows = transaction.query(&call.sql.lock, &[&id.as_str()]).await?;
-    rows.first().map(Log::from_row).transpose()
+    rows.first().map(|row| Log::from_row(id, row)).transpose()
 }
 
 /// What stays, up to position `len`, begins a new incarnation, in which each position counts as one change. The sums are those

@@ -1,3 +1,9 @@
+-- The incarnation in which a log goes on that is in another one so far: random bytes, but for those that say which log
+-- it is.
+local function next_life(self, fresh)
+  return string.sub(fresh, 1, 10) .. string.sub(self.i, 11, 16)
+end
+
 -- Replaces all compactions by those in the arguments from that one on (profile, v, c, and so on), and begins an incarnation;
 -- the state is not stored yet. The first write is none that a full server refuses, since this makes room.
 local function begin_incarnation(self, fresh, from)
@@ -13,6 +19,6 @@ local function begin_incarnation(self, fresh, from)
   for at = from, #ARGV, 3 do
     redis.call('HSET', meta, 'v:' .. ARGV[at], ARGV[at + 1], 'c:' .. ARGV[at], ARGV[at + 2])
   end
-  self.i = fresh
+  self.i = next_life(self, fresh)
   self.k = self.k + 1
 end

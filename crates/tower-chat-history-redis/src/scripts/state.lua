@@ -8,11 +8,13 @@
 local meta, log, index, ids = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 
 -- The state is one field, which is there as a whole or not at all: the layout's number, which stands in its first byte
--- whatever the layout is; t 1 if the keys expire; i incarnation, which has its place in every layout too (see `delete.lua`); n
--- next position; f first position of the log; b position of the lists' first element; x elements behind the log's end (a
--- truncation left them); k number of changes of compactions; and how many messages, bytes of them, and openings there are
--- before n, also of what was pruned (an exchange without messages counts as one message, here and in the index). After these
--- stand the first 8 digits of their SHA-1: a state that somebody else changed is damaged.
+-- whatever the layout is; t 1 if the keys expire; i incarnation, which has its place in every layout too (see
+-- `delete.lua`), and whose last 6 bytes are the time of the log's first append, in each life of that log (see
+-- `append.lua`, `rewrite.lua`); n next position; f first position of the log; b position of the lists' first element; x
+-- elements behind the log's end (a truncation left them); k number of changes of compactions; and how many messages,
+-- bytes of them, and openings there are before n, also of what was pruned (an exchange without messages counts as one
+-- message, here and in the index). After these stand the first 8 digits of their SHA-1: a state that somebody else
+-- changed is damaged.
 local LAYOUT, STATE, STATE_SIZE = 1, '>BBc16I6I6I6I6I6I6I8I6', 68
 
 local function digits(numbers)

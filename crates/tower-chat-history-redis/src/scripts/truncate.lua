@@ -6,7 +6,7 @@ if not self then
   return {'absent'}
 end
 whole(self)
-if self.i == fresh then
+if self.i == next_life(self, fresh) then
   -- This very call was made before and its answer got lost.
   return {'truncated', self.i, self.n, self.f}
 end

@@ -4,7 +4,7 @@ use rusqlite::Connection;
 
 use super::{Refused, Transaction};
 
-/// Marks the file as ours ("tChH"), in the place of the file header that is made for it.
+/// Watermarks the file as ours ("tChH"), in the place of the file header that is made for it.
 const APPLICATION_ID: i32 = 0x7443_6848;
 
 /// The schema that this version of the library writes.

@@ -10,7 +10,7 @@ use tower_chat_history_core::{Message, Seq};
 /// is not asked for: it stays. What a trimmer decides is for one call: it is asked again with the next one, and a provider's
 /// cache of the prompt is of use only as far as it decides the same. Nothing is stored, so the window grows up to the
 /// [load limit](crate::HistoryOptions::load_limit). Where what it keeps does not fit, or where it panics, its decision is
-/// ignored, and the newest turns are kept for this call. [Marks](super::Watermarks) that count messages or turns come first: it
+/// ignored, and the newest turns are kept for this call. [Watermarks](super::Watermarks) that count messages or turns come first: it
 /// chooses among what they leave.
 pub trait Trimmer: fmt::Debug + Send + Sync + 'static {
     /// How much of each turn is kept, in the order of the turns; of those behind the end of the list, nothing. Together they

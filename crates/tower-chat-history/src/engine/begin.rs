@@ -137,7 +137,7 @@ impl Engine {
         let policy = self.options();
         let ratio = call.calibration.map_or(1.0, |key| self.shared.calibration.ratio(key));
         let limits = policy.budget.limits(&call.request, ratio);
-        // Marks that count messages hold without a budget too, and what was cleared stays cleared.
+        // Watermarks that count messages hold without a budget too, and what was cleared stays cleared.
         let needs_none = policy.watermarks.count_messages_or_turns() || policy.clear_results.is_some();
         let limits = limits.or_else(|| needs_none.then_some(Limits::NONE));
         let summary = seen.summary().map(|summary| policy.summary_format.message(&summary.text));

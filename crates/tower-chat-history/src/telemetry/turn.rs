@@ -143,7 +143,7 @@ impl Drop for Beginning<'_> {
     }
 }
 
-/// Marks a span as failed.
+/// Watermarks a span as failed.
 pub(crate) fn fail(span: &Span, kind: &str) {
     record_all!(span, otel.status_code = "ERROR", { attributes::ERROR_TYPE } = kind);
 }

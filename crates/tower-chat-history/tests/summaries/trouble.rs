@@ -93,7 +93,7 @@ async fn a_store_that_fails_the_summary_does_not_fail_the_turn() {
     }
 }
 
-/// Marks that count are looked ahead of as well.
+/// Watermarks that count are looked ahead of as well.
 #[tokio::test(start_paused = true)]
 async fn nobody_waits_under_marks_that_count() {
     for watermarks in [Watermarks::last_messages(8), Watermarks::last_turns(6)] {

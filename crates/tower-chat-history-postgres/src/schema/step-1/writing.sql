@@ -25,7 +25,8 @@ begin
         end if;
         r_cut := array[s_window, s_rounds, s_cleared, s_covers];
     end if;
-    if coalesce(r_version, 0) <> a_replaces then
+    -- The largest number has no next one. The client finds it to be none that a compaction can have.
+    if coalesce(r_version, 0) <> a_replaces or r_version = 9223372036854775807 then
         r_verdict := 1;
         return;
     end if;
@@ -67,7 +68,8 @@ end
 $function$;
 
 -- Adds an exchange, or says why not: 0 stored, 1 a duplicate, 2 not as expected, 3 it continues what is not there, 4 the
--- compaction is refused. `r_incarnation` is null where there is no conversation.
+-- compaction is refused, 5 the conversation's counters contradict each other, or are so large that somebody else must
+-- have written them. `r_incarnation` is null where there is no conversation.
 --
 -- `a_expect`: 0 absent, 1 exactly, 2 any revision of the incarnation, 3 anything. `a_call` is random and names this call, so that
 -- its repetition finds what it stored itself. An incarnation is drawn here, where its row is made: the conversation may have been
@@ -86,7 +88,8 @@ create function @.append_1(
     set enable_seqscan = off set enable_bitmapscan = off
     set lock_timeout = '10s' as $function$
 declare
-    s_conversation bigint; s_messages bigint; s_bytes bigint; s_call uuid; s_created boolean := false; s_limit text;
+    s_conversation bigint; s_opening bigint; s_messages bigint; s_bytes bigint; s_call uuid;
+    s_created boolean := false; s_limit text;
 begin
     if a_patience is not null then
         s_limit := set_config('lock_timeout', greatest(
@@ -99,6 +102,8 @@ begin
                 messages = c.messages + a_messages, bytes = c.bytes + a_bytes
             where c.key = a_key and a_expect <> 0 and (a_expect = 3 or c.incarnation = a_incarnation)
                 and (a_expect <> 1 or c.version = a_version) and (a_continues is null or a_continues < c.len)
+                and c.first >= 0 and c.opening >= c.first and c.len > c.opening and c.version = c.len
+                and c.messages >= c.len and c.messages < 1::bigint << 62 and c.bytes >= 0 and c.bytes < 1::bigint << 62
             returning c.id, c.incarnation, c.version, c.first, c.len, c.len - 1, c.messages - a_messages, c.bytes - a_bytes
             into s_conversation, r_incarnation, r_version, r_first, r_len, r_seq, s_messages, s_bytes;
         if found then
@@ -119,8 +124,8 @@ begin
         end if;
     end if;
     loop
-        select c.id, c.incarnation, c.version, c.first, c.len, c.messages, c.bytes
-            into s_conversation, r_incarnation, r_version, r_first, r_len, s_messages, s_bytes
+        select c.id, c.incarnation, c.version, c.first, c.len, c.opening, c.messages, c.bytes
+            into s_conversation, r_incarnation, r_version, r_first, r_len, s_opening, s_messages, s_bytes
             from @.conversation c where c.key = a_key for no key update;
         exit when found;
         r_len := 0;
@@ -143,6 +148,11 @@ begin
         -- Another first append was quicker: its row is there now.
     end loop;
     if not s_created then
+        if r_first < 0 or s_opening < r_first or r_len <= s_opening or r_version <> r_len
+            or s_messages < r_len or s_messages >= 1::bigint << 62 or s_bytes < 0 or s_bytes >= 1::bigint << 62 then
+            r_verdict := 5;
+            return;
+        end if;
         select o.seq, o.call into r_seq, s_call from (
             select e.seq, e.id, e.call from @.exchange e
             where e.conversation = s_conversation and e.id >= a_id order by e.id limit 1
@@ -176,6 +186,11 @@ begin
     end if;
     r_seq := r_len;
     if a_profile is not null then
+        if a_patience is null then
+            -- A lock on the table of compactions does not hold up the exchange for long: the client then appends it
+            -- alone, while its own caller still waits.
+            s_limit := set_config('lock_timeout', '2s', true);
+        end if;
         select p.r_verdict, p.r_version, p.r_cut, p.r_body
             into r_compaction, r_compaction_version, r_compaction_cut, r_compaction_body
             from @.put_compaction_1(
@@ -204,7 +219,8 @@ begin
 end
 $function$;
 
--- Stores a compaction by itself. The verdict is that of `put_compaction_1`, or null if the incarnation has ended.
+-- Stores a compaction by itself. The verdict is that of `put_compaction_1`, null if the incarnation has ended, or 6 if
+-- the conversation's counters are as with 5 above.
 create function @.compact_1(
     a_key text, a_incarnation uuid, a_call uuid, a_profile text, a_replaces bigint,
     a_window bigint, a_rounds bigint, a_cleared bigint, a_covers bigint, a_body text,
@@ -214,11 +230,15 @@ create function @.compact_1(
     set enable_seqscan = off set enable_bitmapscan = off
     set lock_timeout = '10s' as $function$
 declare
-    s_conversation bigint; s_first bigint; s_len bigint;
+    s_conversation bigint; s_first bigint; s_len bigint; s_whole boolean;
 begin
-    select c.id, c.first, c.len into s_conversation, s_first, s_len
+    select c.id, c.first, c.len, c.first >= 0 and c.opening >= c.first and c.len > c.opening and c.version = c.len
+            and c.messages >= c.len and c.messages < 1::bigint << 62 and c.bytes >= 0 and c.bytes < 1::bigint << 62
+        into s_conversation, s_first, s_len, s_whole
         from @.conversation c where c.key = a_key and c.incarnation = a_incarnation for no key update;
-    if found then
+    if not s_whole then
+        r_verdict := 6;
+    elsif found then
         select p.r_verdict, p.r_version, p.r_cut, p.r_body into r_verdict, r_version, r_cut, r_body
             from @.put_compaction_1(
                 s_conversation, s_first, s_len, null::bigint, a_call,
