@@ -1,4 +1,5 @@
-//! The worked log of `DESIGN.md`, step by step: what is stored, at which revision, what is sent and what is reported.
+//! The example of the glossary (`crates/tower-chat-history/docs/glossary.md`), step by step: what is stored, at which
+//! revision, what is sent and what is reported.
 
 #![allow(clippy::unwrap_used)] // A test may.
 
