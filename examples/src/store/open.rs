@@ -70,7 +70,8 @@ async fn redis_cluster(_: &[String]) -> Opened {
     redis("").await
 }
 
-/// A store behind a network: a conversation's next call need not bring its window again.
+/// Caches a store behind a network: a conversation's next call need not bring its window again.
+#[cfg(any(feature = "postgres", feature = "redis"))]
 fn cached<S: HistoryStore, E: Error + Send + Sync + 'static>(store: Result<S, E>) -> Opened {
     opened(store.map(CachedStore::new))
 }
