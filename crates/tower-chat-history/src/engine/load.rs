@@ -1,11 +1,11 @@
-//! Reading a conversation: bounded in time, and seen.
+//! Reading a conversation: bounded in time, without the store's panics, and seen.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use tower_chat_history_core::{ConversationId, ExchangeId, Load, Loaded, StoreError};
+use tower_chat_history_core::{ConversationId, ExchangeId, Load, Loaded};
 use tracing::{Instrument as _, Span};
 
-use super::{Engine, timer};
+use super::{Engine, guard::StoreFailure};
 use crate::HistoryError;
 
 impl Engine {
@@ -23,36 +23,21 @@ impl Engine {
         conversation: &ConversationId,
         load: Load,
         turn: &Span,
-    ) -> Result<Loaded, LoadFailure> {
+    ) -> Result<Loaded, StoreFailure> {
         let (span, begun) = (self.recorder().load(turn), Instant::now());
-        let loaded = self.store().load(conversation, load);
-        let loaded = timer::timeout(self.options().store_timeout, loaded).instrument(span.clone()).await;
-        let loaded = loaded.map_err(LoadFailure::Timeout).and_then(|loaded| loaded.map_err(LoadFailure::Store));
-        self.recorder().loaded(&span, loaded.as_ref().map_err(LoadFailure::kind), begun.elapsed());
+        let loaded = self.bounded(async { self.store().load(conversation, load).await });
+        let loaded = loaded.instrument(span.clone()).await;
+        self.recorder().loaded(&span, loaded.as_ref().map_err(StoreFailure::kind), begun.elapsed());
         loaded
     }
 }
 
-/// A load's failure, before policy.
-pub(super) enum LoadFailure {
-    Store(StoreError),
-    Timeout(Duration),
-}
-
-impl LoadFailure {
-    pub(super) const fn kind(&self) -> &'static str {
-        match self {
-            Self::Store(error) => error.kind(),
-            Self::Timeout(_) => "timeout",
-        }
-    }
-}
-
-impl From<LoadFailure> for HistoryError {
-    fn from(failure: LoadFailure) -> Self {
+impl From<StoreFailure> for HistoryError {
+    fn from(failure: StoreFailure) -> Self {
         match failure {
-            LoadFailure::Store(error) => Self::Load(error),
-            LoadFailure::Timeout(after) => Self::LoadTimeout(after),
+            StoreFailure::Store(error) => Self::Load(error),
+            StoreFailure::Timeout(after) => Self::LoadTimeout(after),
+            StoreFailure::Panicked => Self::LoadPanicked,
         }
     }
 }

@@ -104,9 +104,10 @@ impl Engine {
     /// # Errors
     ///
     /// Nothing is stored when a message is no result or answers no open call ([`InputError`] in
-    /// [`StoreResultsError::Refused`]), when the history cannot be loaded, when other calls of this process store
-    /// results of the conversation for a minute, or when other processes change it all the time. After
-    /// [`StoreResultsError::Save`] the outcome may be unknown; repeating it with the same [exchange
+    /// [`StoreResultsError::Refused`]), when the history cannot be loaded ([`StoreResultsError::Load`],
+    /// [`LoadTimeout`](StoreResultsError::LoadTimeout), [`LoadPanicked`](StoreResultsError::LoadPanicked)), when other
+    /// calls of this process store results of the conversation for a minute, or when other processes change it all the
+    /// time. After [`StoreResultsError::Save`] the outcome may be unknown; repeating it with the same [exchange
     /// id](ToolResults::exchange) is safe.
     pub async fn store_results(&self, results: ToolResults) -> Result<StoredResults, StoreResultsError> {
         let ToolResults { conversation, exchange, results } = results;
