@@ -1,7 +1,7 @@
 //! Dropping what others made: it may be a [`Value`] of any number of levels, whose own drop recurses.
 //!
-//! What is handed on is dropped by whoever has it then. This is for what ends here: items of a stream that nobody reads,
-//! a response whose caller has left, a request that cannot be placed.
+//! Tells what is handed on is dropped by whoever has it then. This is for what ends here: items of a stream that nobody
+//! reads, a response whose caller has left, a request that cannot be placed.
 
 use std::{any::Any, mem};
 
@@ -27,8 +27,8 @@ pub(crate) fn discard_item<T: 'static, E>(item: Result<T, E>) {
     }
 }
 
-/// Refuses a [`Value`] that has [too many levels](nested::MAX_LEVELS): whatever becomes of what is returned, dropping it
-/// does not recurse too deep.
+/// Refuses a [`Value`] that has [too many levels](nested::MAX_LEVELS): whatever becomes of what is returned, dropping
+/// it does not recurse too deep.
 pub(crate) fn refuse_deep<T: 'static>(checked: T) -> Option<T> {
     let any: &dyn Any = &checked;
     if any.downcast_ref::<Value>().is_some_and(nested::is_too_deep) {

@@ -58,7 +58,7 @@ pub enum HistoryError {
 }
 
 impl HistoryError {
-    /// Whether it is the store's failure to load the history, in time or at all.
+    /// Tells whether it is the store's failure to load the history, in time or at all.
     pub(crate) const fn is_load(&self) -> bool {
         matches!(self, Self::Load(_) | Self::LoadTimeout(_) | Self::LoadPanicked)
     }

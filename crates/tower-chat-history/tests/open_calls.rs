@@ -209,7 +209,7 @@ async fn stored(log: &[Edited]) -> MemoryStore {
     store
 }
 
-/// What the log's next exchange continues if it answers these calls, by all that decide about that.
+/// Tells what the log's next exchange continues if it answers these calls, by all that decide about that.
 async fn continued(log: &[Edited], limit: usize, open: &[String]) -> [Option<Seq>; 3] {
     let options = || HistoryOptions::new().load_limit(LoadLimit::new(limit, usize::MAX).unwrap());
     let results = || open.iter().map(|id| Message::tool(id, "r"));
@@ -232,8 +232,8 @@ async fn continued(log: &[Edited], limit: usize, open: &[String]) -> [Option<Seq
 }
 
 proptest! {
-    /// However a log was edited, and wherever a limit cuts it: what is told to be open is what the next turn must answer,
-    /// what results can be stored for, and what an import goes on with.
+    /// However a log was edited, and wherever a limit cuts it: what is told to be open is what the next turn must
+    /// answer, what results can be stored for, and what an import goes on with.
     #[test]
     fn all_agree_on_the_newest_round_of_an_edited_log(log in edited_log(), limit in 4_usize..40) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

@@ -143,11 +143,11 @@ impl<S: HistoryStore + ?Sized> Conversation<'_, S> {
         Ok(self.end().await?.map(|(_, turn)| turn).unwrap_or_default())
     }
 
-    /// Returns the end of the log on which its newest [round](crate::NewestRound) depends: the newest turn, and in an edited log
-    /// what stands before it as well, as far as that may have the calls which the turn's first results answer. Empty when
-    /// there is no such conversation.
+    /// Returns the end of the log on which its newest [round](crate::NewestRound) depends: the newest turn, and in an
+    /// edited log what stands before it as well, as far as that may have the calls which the turn's first results
+    /// answer. Empty when there is no such conversation.
     ///
-    /// What this reads depends on the size of the newest turn, and not on the log's.
+    /// Tells what this reads depends on the size of the newest turn, and not on the log's.
     ///
     /// # Errors
     ///
@@ -157,7 +157,8 @@ impl<S: HistoryStore + ?Sized> Conversation<'_, S> {
         Ok(self.end_of_rounds().await?.map(|(_, end)| end).unwrap_or_default())
     }
 
-    /// The log's revision and the end of it that decides about its newest round; `None` when there is no such conversation.
+    /// The log's revision and the end of it that decides about its newest round; `None` when there is no such
+    /// conversation.
     async fn end_of_rounds(&self) -> Result<Option<(Revision, Vec<Recorded>)>, StoreError> {
         let Some((revision, mut end)) = self.end().await? else { return Ok(None) };
         while end.first().is_some_and(|first| !first.exchange.closes_open_calls()) {

@@ -21,25 +21,26 @@ pub enum Part {
     Answer,
     /// A tool result that answers none: late, repeated, or without its call. It changes nothing.
     Orphan,
-    /// Any other message. The calls that were open until then stay without a result; its own, if it has any, are open now.
+    /// Any other message. The calls that were open until then stay without a result; its own, if it has any, are open
+    /// now.
     Closes(OpenCalls),
 }
 
 /// The rounds of a log, folded message by message. It counts the messages that stay: results that answer, and what
 /// closes.
 ///
-/// Between [`begin`](Self::begin) and [`end`](Self::end) stand the messages of an exchange. Then an exchange whose reply
-/// [broke off](Exchange::incomplete) after tool results, or one that has nothing but tool results, *gives way* to the
-/// next one if that answers the same calls again.
+/// Between [`begin`](Self::begin) and [`end`](Self::end) stand the messages of an exchange. Then an exchange whose
+/// reply [broke off](Exchange::incomplete) after tool results, or one that has nothing but tool results, *gives way* to
+/// the next one if that answers the same calls again.
 #[derive(Clone, Debug, Default)]
 pub struct Rounds {
-    /// How many messages there are: those that stay, and a result for each call that was left without one.
+    /// Tells how many messages there are: those that stay, and a result for each call that was left without one.
     len: usize,
     open: OpenCalls,
     newest: Newest,
 }
 
-/// What stands at the end of a log.
+/// Tells what stands at the end of a log.
 #[derive(Clone, Debug, Default)]
 enum Newest {
     /// Nothing that can still change.
@@ -54,7 +55,7 @@ enum Newest {
 /// The message that asks.
 #[derive(Clone, Debug)]
 struct Asked {
-    /// How many messages there were with it.
+    /// Tells how many messages there were with it.
     len: usize,
     calls: OpenCalls,
 }
@@ -70,7 +71,7 @@ struct Mark {
 #[derive(Debug)]
 #[must_use = "the exchange has to be ended"]
 pub struct Begun {
-    /// How many messages stay of those before it, if an attempt gave way to it.
+    /// Tells how many messages stay of those before it, if an attempt gave way to it.
     pub back_to: Option<usize>,
     partial: Option<Newest>,
 }
@@ -99,8 +100,8 @@ impl Rounds {
         Part::Closes(left)
     }
 
-    /// Closes the open calls, as the next message that is no tool result would, and returns them. Each counts as a message:
-    /// a result that stands in for the one that never came.
+    /// Closes the open calls, as the next message that is no tool result would, and returns them. Each counts as a
+    /// message: a result that stands in for the one that never came.
     pub fn close(&mut self) -> OpenCalls {
         if !self.open.is_empty() {
             self.newest = Newest::Settled;
@@ -145,13 +146,14 @@ impl Rounds {
         &self.open
     }
 
-    /// Whether the log ends with a round: calls, and nothing but results of them.
+    /// Tells whether the log ends with a round: calls, and nothing but results of them.
     #[must_use]
     pub const fn ends_with_round(&self) -> bool {
         matches!(self.newest, Newest::Round(_))
     }
 
-    /// Whether nothing of the log's end can still change: no round is there to be answered, or to be answered again.
+    /// Tells whether nothing of the log's end can still change: no round is there to be answered, or to be answered
+    /// again.
     const fn is_settled(&self) -> bool {
         matches!(self.newest, Newest::Settled)
     }
@@ -184,7 +186,7 @@ impl Rounds {
         Some(mark.len)
     }
 
-    /// What to go on with after this exchange, if its reply broke off and it continues the newest round.
+    /// Tells what to go on with after this exchange, if its reply broke off and it continues the newest round.
     fn partial_of(&self, exchange: &Exchange) -> Option<Newest> {
         let Newest::Round(asked) = &self.newest else { return None };
         let first = exchange.messages.first().filter(|_| exchange.incomplete)?;
@@ -199,7 +201,7 @@ impl Rounds {
 }
 
 impl Message {
-    /// Whether it closes the calls that are open before it, as all messages do but tool results and [blank
+    /// Tells whether it closes the calls that are open before it, as all messages do but tool results and [blank
     /// replies](Self::is_blank_reply). What stands in a log before such a message has no part in what is open after it.
     #[must_use]
     pub fn closes_open_calls(&self) -> bool {
@@ -208,8 +210,8 @@ impl Message {
 }
 
 impl Exchange {
-    /// Whether one of its messages [closes](Message::closes_open_calls) the calls that are open before it. An exchange that
-    /// opens a turn does, but for edited logs: there it may have nothing but tool results and blank replies.
+    /// Tells whether one of its messages [closes](Message::closes_open_calls) the calls that are open before it. An
+    /// exchange that opens a turn does, but for edited logs: there it may have only tool results and blank replies.
     #[must_use]
     pub fn closes_open_calls(&self) -> bool {
         self.messages.iter().any(Message::closes_open_calls)

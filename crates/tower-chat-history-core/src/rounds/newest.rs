@@ -48,8 +48,8 @@ impl NewestRound {
         self.asked.filter(|_| !self.rounds.is_settled())
     }
 
-    /// The exchange that these messages continue as the log's next ones, if they answer calls or reply to results. What an
-    /// exchange of them would [repeat](Rounds) has given way.
+    /// The exchange that these messages continue as the log's next ones, if they answer calls or reply to results. What
+    /// an exchange of them would [repeat](Rounds) has given way.
     pub(crate) fn continued_by(&self, messages: &[Message]) -> Option<Seq> {
         let mut rounds = self.rounds.clone();
         rounds.make_way(messages, |_| messages.first().is_some_and(|first| *first.role() == Role::Assistant));
@@ -61,7 +61,8 @@ impl NewestRound {
         self.asked.filter(|_| continues)
     }
 
-    /// The calls that have no result yet, with names and arguments. They are found in the log that this was folded from.
+    /// The calls that have no result yet, with names and arguments. They are found in the log that this was folded
+    /// from.
     #[must_use]
     pub fn open_calls(&self, log: &[Recorded]) -> Vec<ToolCall> {
         let asked = log.iter().rfind(|recorded| Some(recorded.seq) == self.asked);

@@ -15,13 +15,13 @@ impl OpenCalls {
         Self(message.tool_calls().iter().map(|call| call.id().into()).collect())
     }
 
-    /// Whether a tool message answers one of them; that one is then no longer open.
+    /// Tells whether a tool message answers one of them; that one is then no longer open.
     pub fn answer(&mut self, result: &Message) -> bool {
         let answered = self.0.iter().position(|id| Some(&**id) == result.tool_call_id());
         answered.map(|position| self.0.remove(position)).is_some()
     }
 
-    /// Whether each of these tool messages would answer one of them, one after the other.
+    /// Tells whether each of these tool messages would answer one of them, one after the other.
     #[must_use]
     pub fn are_answered_by(&self, results: &[Message]) -> bool {
         let mut answered = vec![false; self.0.len()];
@@ -32,13 +32,13 @@ impl OpenCalls {
         })
     }
 
-    /// Whether there is none.
+    /// Tells whether there is none.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// How many there are.
+    /// Tells how many there are.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()

@@ -164,7 +164,7 @@ pub async fn a_large_limit_is_not_a_small_one(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     let log = chat.add_turns(3).await;
     for bits in [8, 15, 16, 31, 32, 63] {
-        // What is left of it in a narrower integer is 3, or less than nothing.
+        // Tells what is left of it in a narrower integer is 3, or less than nothing.
         let Some(large) = 1_usize.checked_shl(bits).map(|power| power + 3) else { continue };
         assert_loads(&chat, limit(large, UNBOUNDED), &log, false).await;
         if large >= bytes(&log) {

@@ -1,4 +1,4 @@
-//! What a store says of itself.
+//! Tells what a store says of itself.
 
 use super::{Fixture, clause, clause::Clause, support::*};
 use crate::{CompactionVersion, Cut, Expect, Load, Seq};

@@ -8,7 +8,7 @@ use tracing::{Instrument as _, Span};
 use super::{Engine, guard::StoreFailure};
 use crate::HistoryError;
 
-/// How often a load is widened at most. A log of nothing but such openings must not be loaded whole.
+/// Tells how often a load is widened at most. A log of nothing but such openings must not be loaded whole.
 const WIDENED: u32 = 4;
 
 fn twice(limit: LoadLimit) -> LoadLimit {
@@ -37,8 +37,8 @@ impl Engine {
         loaded
     }
 
-    /// Loads a window; again, with a larger limit, where the limit lets it begin with what may belong to calls before it.
-    /// An edited log may have such an opening. What is open would else depend on the limit.
+    /// Loads a window; again, with a larger limit, where the limit lets it begin with what may belong to calls before
+    /// it. An edited log may have such an opening. What is open would else depend on the limit.
     async fn load_whole_rounds(&self, conversation: &ConversationId, mut load: Load) -> Result<Loaded, StoreFailure> {
         let mut widened = 0;
         loop {

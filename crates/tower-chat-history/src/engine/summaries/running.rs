@@ -126,7 +126,7 @@ mod tests {
         }
     }
 
-    /// How many summaries are kept, under way or not.
+    /// Tells how many summaries are kept, under way or not.
     fn kept(engine: &Engine) -> usize {
         engine.shared.summarizing.lock().by_conversation.len()
     }
