@@ -37,6 +37,7 @@ pub mod nested;
 mod profile;
 mod record;
 mod revision;
+mod rounds;
 mod seq;
 mod split;
 mod store;
@@ -54,6 +55,7 @@ pub use self::{
     profile::{Profile, ProfileError},
     record::RecordError,
     revision::{Incarnation, Revision, RevisionError},
+    rounds::{Begun, NewestRound, OpenCalls, Part, Rounds},
     seq::Seq,
     store::{
         Append, Appended, Compact, CompactOutcome, Expect, HistoryStore, Keep, Known, Load, LoadLimit, LoadLimitError,

@@ -60,6 +60,7 @@
 pub mod adapt;
 pub mod budget;
 mod cached;
+mod discard;
 pub mod engine;
 mod error;
 mod error_chain;
@@ -90,9 +91,9 @@ pub use tower_chat_history_core::{
     Append, Appended, Compact, CompactOutcome, Compaction, CompactionError, CompactionVersion, Content, Conversation,
     ConversationId, ConversationIdError, Cut, Exchange, ExchangeId, ExchangeIdError, Expect, ForeignShape, ForkError,
     HistoryStore, HistoryStoreExt, ImportError, Incarnation, Keep, Known, Load, LoadLimit, LoadLimitError, Loaded,
-    Message, MessageError, Page, PageBack, Profile, ProfileError, Prune, PruneScan, Pruned, RecordError, Recorded,
-    Revision, RevisionError, Role, Scan, Seq, StoreError, Summary, Timestamp, TokenCounts, ToolCall, Traces, Truncate,
-    Truncated, Usage, Window, WindowScan, nested,
+    Message, MessageError, NewestRound, Page, PageBack, Profile, ProfileError, Prune, PruneScan, Pruned, RecordError,
+    Recorded, Revision, RevisionError, Role, Scan, Seq, StoreError, Summary, Timestamp, TokenCounts, ToolCall, Traces,
+    Truncate, Truncated, Usage, Window, WindowScan, nested,
 };
 
 #[cfg(feature = "testing")]
