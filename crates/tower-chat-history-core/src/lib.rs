@@ -39,6 +39,7 @@ pub mod nested;
 mod profile;
 mod record;
 mod revision;
+mod rounds;
 mod seq;
 mod split;
 mod store;
@@ -56,6 +57,7 @@ pub use self::{
     profile::{Profile, ProfileError},
     record::RecordError,
     revision::{Incarnation, Revision, RevisionError},
+    rounds::{Begun, NewestRound, OpenCalls, Part, Rounds},
     seq::Seq,
     store::{
         Append, Appended, Compact, CompactOutcome, Derived, Expect, HistoryStore, KnownState, Load, LoadLimit,

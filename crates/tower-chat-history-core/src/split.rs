@@ -1,6 +1,6 @@
 //! Making a log of a list of messages.
 
-use crate::{Exchange, ExchangeId, Message, Recorded, Role, Seq};
+use crate::{Exchange, ExchangeId, Message, NewestRound, Recorded, Role, Seq};
 
 impl Recorded {
     /// Returns the log that these messages would be if they were [imported](crate::Conversation::import) into an empty
@@ -39,38 +39,15 @@ pub(crate) fn exchanges(messages: Vec<Message>) -> Vec<Vec<Message>> {
 /// then closed for good. So one that has nothing but tool results and blank replies belongs to the turn before it.
 #[derive(Debug, Default)]
 pub(crate) struct Tail {
-    round: Option<Round>,
+    newest: NewestRound,
     last: Option<Seq>,
-}
-
-/// The newest calls, as long as nothing but results and blank replies stands after them.
-#[derive(Debug)]
-struct Round {
-    asked: Seq,
-    /// The ids of the calls that have no result.
-    open: Vec<Box<str>>,
 }
 
 impl Tail {
     /// Takes the log's next exchange.
     pub(crate) fn push(&mut self, recorded: &Recorded) {
         self.last = Some(recorded.seq);
-        // After a reply that broke off, its call may be repeated.
-        if recorded.exchange.incomplete && self.continued_by(&recorded.exchange.messages).is_some() {
-            return;
-        }
-        for message in &recorded.exchange.messages {
-            if message.is_tool_result() {
-                if let Some(round) = &mut self.round
-                    && let Some(call) = round.answered_by(message)
-                {
-                    round.open.remove(call);
-                }
-            } else if !message.is_blank_reply() {
-                let open: Vec<Box<str>> = message.tool_calls().iter().map(|call| call.id().into()).collect();
-                self.round = (!open.is_empty()).then_some(Round { asked: recorded.seq, open });
-            }
-        }
+        self.newest.push(recorded);
     }
 
     /// Returns an exchange of these messages that belongs to the turn to which they do.
@@ -83,28 +60,10 @@ impl Tail {
 
     /// The exchange that these messages continue, if they open no turn.
     fn continued_by(&self, messages: &[Message]) -> Option<Seq> {
-        let closes = |message: &Message| !message.is_tool_result() && !message.is_blank_reply();
-        let closing = messages.iter().position(closes);
-        let before = &messages[..closing.unwrap_or(messages.len())];
-        let continued = self.round.as_ref().filter(|round| {
-            let answers = before.iter().any(|message| round.answered_by(message).is_some());
-            let replies = closing.is_some_and(|at| *messages[at].role() == Role::Assistant);
-            answers || round.open.is_empty() && replies
-        });
-        let asked = || self.round.as_ref().map(|round| round.asked);
-        match continued {
-            Some(round) => Some(round.asked),
-            None if closing.is_none() => asked().or(self.last),
-            None => None,
-        }
-    }
-}
-
-impl Round {
-    /// Which of the open calls a message answers.
-    fn answered_by(&self, message: &Message) -> Option<usize> {
-        let id = message.tool_call_id().filter(|_| message.is_tool_result())?;
-        self.open.iter().position(|open| **open == *id)
+        self.newest.continued_by(messages).or_else(|| {
+            let closes = messages.iter().any(Message::closes_open_calls);
+            self.newest.asked().or(self.last).filter(|_| !closes)
+        })
     }
 }
 

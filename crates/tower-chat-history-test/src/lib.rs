@@ -48,7 +48,6 @@
 //! - `server`: [`MockServer`], over axum.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
-
 // The documentation is published with all features; without some, links into them have no target.
 #![cfg_attr(not(all(feature = "openai", feature = "server")), allow(rustdoc::broken_intra_doc_links))]
 

@@ -62,6 +62,7 @@
 pub mod adapt;
 pub mod budget;
 mod cached;
+mod discard;
 pub mod engine;
 mod error;
 mod error_chain;
@@ -92,9 +93,9 @@ pub use tower_chat_history_core::{
     Append, Appended, Compact, CompactOutcome, Compaction, CompactionError, CompactionVersion, Content, Conversation,
     ConversationId, ConversationIdError, Cut, Derived, Exchange, ExchangeId, ExchangeIdError, Expect, ForeignShape,
     ForkError, HistoryStore, HistoryStoreExt, ImportError, Incarnation, KnownState, Load, LoadLimit, LoadLimitError,
-    Loaded, Message, MessageError, Page, PageBack, Profile, ProfileError, Prune, PruneScan, PruneTo, Pruned,
-    RecordError, Recorded, Revision, RevisionError, Role, Scan, Seq, StoreError, Summary, Timestamp, TokenCounts,
-    ToolCall, Truncate, Truncated, Usage, Window, WindowScan, nested,
+    Loaded, Message, MessageError, NewestRound, Page, PageBack, Profile, ProfileError, Prune, PruneScan, PruneTo,
+    Pruned, RecordError, Recorded, Revision, RevisionError, Role, Scan, Seq, StoreError, Summary, Timestamp,
+    TokenCounts, ToolCall, Truncate, Truncated, Usage, Window, WindowScan, nested,
 };
 
 #[cfg(feature = "testing")]

@@ -27,6 +27,7 @@ use futures_util::{
 use crate::{
     Commit, Engine, NotStored, OnInterruption, StreamStalled, Turn,
     adapt::{Flow, FoldReply},
+    discard::discard_item,
     engine::Detached,
     idle::Idle,
     telemetry::{self, ModelCall},
@@ -298,6 +299,9 @@ impl<T: Send, E: Send> Stream for RecordedStream<T, E> {
 
 impl<T: Send + 'static, E: Send + 'static> Drop for RecordedStream<T, E> {
     fn drop(&mut self) {
+        if let Some(item) = self.held.take() {
+            discard_item(item);
+        }
         // What the fold does is an adapter's code, and must not panic out of a drop.
         if let Some(recording) = self.recording.take()
             && catch_unwind(AssertUnwindSafe(|| recording.leave())).is_err()

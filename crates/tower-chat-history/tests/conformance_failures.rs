@@ -1,14 +1,20 @@
 //! Stores that break the contract: the conformance suite says what was expected, what the store did, and which clause.
 #![allow(clippy::unwrap_used)] // A test may.
 
-use std::{panic::AssertUnwindSafe, sync::Arc};
+use std::{
+    panic::AssertUnwindSafe,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
+};
 
 use async_trait::async_trait;
 use futures_util::FutureExt;
 use tower_chat_history::{
-    Append, Appended, Compact, CompactOutcome, ConversationId, Derived, Expect, HistoryStore, Incarnation, Load,
-    Loaded, MemoryStore, Message, Page, Prune, PruneTo, Pruned, Recorded, Revision, Seq, StoreError, Truncate,
-    Truncated,
+    Append, Appended, Compact, CompactOutcome, ConversationId, Derived, ExchangeId, Expect, HistoryStore, Incarnation,
+    Load, LoadLimit, Loaded, MemoryStore, Message, Page, Prune, PruneTo, Pruned, Recorded, Revision, Seq, StoreError,
+    Truncate, Truncated, Window,
 };
 use tower_chat_history_core::testing::{Behaviour, Capabilities, Fixture, behaviours};
 
@@ -27,16 +33,74 @@ enum Fault {
     NothingRemoved,
     /// Every read fails.
     Unreadable,
+    /// Exchange ids are known among the newest 100 exchanges only.
+    ForgetsIds,
+    /// A turn of more than 50 exchanges loses its first ones.
+    CutsTurns,
+    /// The message limit of a load is taken as a number of 16 bits.
+    NarrowLimit,
+    /// Messages are counted up to 65,535.
+    NarrowCount,
+    /// The store has another name once something was appended.
+    OtherName,
 }
+
+/// Tells how many exchanges a store keeps in mind that has a fault.
+const KNOWN: u64 = 100;
+const WHOLE: usize = 50;
 
 /// A store that has a fault.
 #[derive(Clone, Debug)]
 struct Faulty {
     store: MemoryStore,
     fault: Fault,
+    appended: Arc<AtomicBool>,
 }
 
 impl Faulty {
+    fn new(fault: Fault) -> Self {
+        Self { store: MemoryStore::new(), fault, appended: Arc::default() }
+    }
+
+    /// Tells whether the exchange is in the log, and too far back to be known.
+    async fn is_forgotten(&self, id: &ConversationId, exchange: &ExchangeId) -> Result<bool, StoreError> {
+        if self.fault != Fault::ForgetsIds {
+            return Ok(false);
+        }
+        let Loaded::AlreadyRecorded(recorded) = self.store.load(id, Load::new().exchange(exchange.clone())).await?
+        else {
+            return Ok(false);
+        };
+        let page = self.store.read(id, Seq::FIRST, 0).await?;
+        Ok(page.revision.is_some_and(|revision| recorded.seq.get() + KNOWN < revision.next().get()))
+    }
+
+    /// The limit as the fault takes it.
+    fn limit(&self, limit: LoadLimit) -> LoadLimit {
+        let messages = match self.fault {
+            Fault::NarrowLimit => (limit.messages() % (1 << 16)).max(1),
+            // A sum that stays at the largest number never passes this limit.
+            Fault::NarrowCount if limit.messages() >= (1 << 16) - 1 => usize::MAX,
+            _ => limit.messages(),
+        };
+        LoadLimit::new(messages, limit.bytes()).unwrap()
+    }
+
+    /// Shortens the window as the fault does.
+    fn shorten(&self, window: &mut Window) {
+        let exchanges = &mut window.exchanges;
+        if self.fault == Fault::OldWindow {
+            exchanges.truncate(exchanges.len() / 2);
+        }
+        if self.fault == Fault::CutsTurns {
+            let opening = exchanges.iter().rposition(|recorded| recorded.exchange.opens_turn()).unwrap_or_default();
+            if exchanges.len() - opening > WHOLE {
+                exchanges.drain(..exchanges.len() - WHOLE);
+                window.truncated = true;
+            }
+        }
+    }
+
     /// The exchange as it is read back.
     fn read_back(&self, mut recorded: Recorded) -> Recorded {
         if self.fault == Fault::Reformatted {
@@ -56,15 +120,19 @@ impl Faulty {
 #[async_trait]
 impl HistoryStore for Faulty {
     fn system(&self) -> &'static str {
-        self.store.system()
+        if self.fault == Fault::OtherName && self.appended.load(Relaxed) { "other" } else { self.store.system() }
     }
 
-    async fn load(&self, id: &ConversationId, load: Load) -> Result<Loaded, StoreError> {
+    async fn load(&self, id: &ConversationId, mut load: Load) -> Result<Loaded, StoreError> {
+        load.limit = self.limit(load.limit);
+        if let Some(exchange) = &load.exchange
+            && self.is_forgotten(id, exchange).await?
+        {
+            load.exchange = None;
+        }
         Ok(match self.store.load(id, load).await? {
             Loaded::Window(mut window) => {
-                if self.fault == Fault::OldWindow {
-                    window.exchanges.truncate(window.exchanges.len() / 2);
-                }
+                self.shorten(&mut window);
                 window.exchanges = window.exchanges.into_iter().map(|recorded| self.read_back(recorded)).collect();
                 Loaded::Window(window)
             }
@@ -77,6 +145,10 @@ impl HistoryStore for Faulty {
         if self.fault == Fault::Unconditional {
             append.expect = Expect::AnyOrCreate;
         }
+        if self.is_forgotten(id, &append.exchange.id).await? {
+            append.exchange.id = ExchangeId::generate();
+        }
+        self.appended.store(true, Relaxed);
         self.store.append(id, append).await
     }
 
@@ -150,7 +222,7 @@ impl Fixture for Faulty {
 
 /// The message of a behaviour's failure, if the store with that fault fails it.
 async fn failure(fault: Fault, behaviour: Behaviour) -> Option<String> {
-    let fixture = Faulty { store: MemoryStore::new(), fault };
+    let fixture = Faulty::new(fault);
     let panic = AssertUnwindSafe(behaviour.run(&fixture)).catch_unwind().await.err()?;
     let message = panic.downcast_ref::<String>().cloned();
     message.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()))
@@ -191,6 +263,11 @@ failures_are_readable! {
     a_store_that_counts_from_one_is_told_so_readably: CountsFromOne
     a_store_that_removes_nothing_is_told_so_readably: NothingRemoved
     a_store_that_cannot_read_is_told_so_readably: Unreadable
+    a_store_that_forgets_old_ids_is_told_so_readably: ForgetsIds
+    a_store_that_cuts_long_turns_is_told_so_readably: CutsTurns
+    a_store_that_takes_limits_as_narrow_numbers_is_told_so_readably: NarrowLimit
+    a_store_that_counts_in_narrow_numbers_is_told_so_readably: NarrowCount
+    a_store_that_changes_its_name_is_told_so_readably: OtherName
 }
 
 #[tokio::test]

@@ -48,6 +48,19 @@ fn ask(text: &str) -> Ask {
     Request::new(vec![Message::user(text)])
 }
 
+/// Dropping this as usual overflows the stack, which ends the process.
+fn deep() -> serde_json::Value {
+    (0..1_000_000).fold(serde_json::Value::Null, |inner, _| serde_json::Value::Array(vec![inner]))
+}
+
+#[test]
+fn a_body_of_any_depth_is_dropped_if_the_request_has_no_conversation() {
+    let refused = FromExtensions::new().extract(Request::new(deep())).unwrap_err();
+    assert!(refused.is::<MissingConversation>());
+    let refused = FromHeader::new(NAME).extract(Request::new(deep())).unwrap_err();
+    assert!(refused.is::<MissingConversation>());
+}
+
 fn extended<T: Clone + Send + Sync + 'static>(mut request: Ask, extension: T) -> Ask {
     request.extensions_mut().insert(extension);
     request

@@ -9,8 +9,9 @@ use std::sync::{
 use async_trait::async_trait;
 use proptest::prelude::*;
 use tower_chat_history::{
-    Append, Appended, Compact, CompactOutcome, ConversationExt as _, ConversationId, Exchange, ExchangeId, Expect,
-    HistoryStore, HistoryStoreExt as _, Incarnation, Load, Loaded, MemoryStore, Message, Page, Seq, StoreError, View,
+    Append, Appended, Compact, CompactOutcome, ConversationExt as _, ConversationId, Engine, Exchange, ExchangeId,
+    Expect, HistoryOptions, HistoryStore, HistoryStoreExt as _, Incarnation, Load, LoadLimit, Loaded, MemoryStore,
+    Message, NewestRound, Page, Reply, Seq, StoreError, ToolResults, TurnInput, View,
 };
 
 fn id() -> ConversationId {
@@ -180,5 +181,83 @@ proptest! {
         }
         let open: Vec<String> = runtime.block_on(open(&store)).into_iter().map(|(id, ..)| id).collect();
         prop_assert_eq!(open, view.open().ids().collect::<Vec<_>>());
+    }
+}
+
+/// An exchange of a log that was edited: what it continues may be anything, and its reply may have broken off.
+#[derive(Clone, Debug)]
+struct Edited {
+    messages: Vec<Message>,
+    continues: Option<u64>,
+    incomplete: bool,
+}
+
+fn edited_log() -> impl Strategy<Value = Vec<Edited>> {
+    let exchange = (prop::collection::vec(any_message(), 0..4), prop::option::of(0_u64..8), any::<bool>());
+    let exchange = exchange.prop_map(|(messages, continues, incomplete)| Edited { messages, continues, incomplete });
+    prop::collection::vec(exchange, 1..12)
+}
+
+async fn stored(log: &[Edited]) -> MemoryStore {
+    let store = MemoryStore::new();
+    for (at, Edited { messages, continues, incomplete }) in log.iter().enumerate() {
+        let mut exchange = Exchange::new(ExchangeId::generate(), messages.clone());
+        exchange.continues = continues.filter(|seq| *seq < at as u64).map(Seq::new);
+        exchange.incomplete = *incomplete;
+        store.append(&id(), Append::new(Expect::AnyOrCreate, exchange)).await.unwrap();
+    }
+    store
+}
+
+/// Tells what the log's next exchange continues if it answers these calls, by all that decide about that.
+async fn continued(log: &[Edited], limit: usize, open: &[String]) -> [Option<Seq>; 3] {
+    let options = || HistoryOptions::new().load_limit(LoadLimit::new(limit, usize::MAX).unwrap());
+    let results = || open.iter().map(|id| Message::tool(id, "r"));
+    let last = async |store: MemoryStore| store.conversation(&id()).last(1).await.unwrap()[0].exchange.continues;
+
+    let store = stored(log).await;
+    let engine = Engine::with_options(store.clone(), options());
+    let begun = engine.begin(TurnInput::new(id(), results())).await.unwrap();
+    begun.commit(Reply::new(Message::assistant("done"))).await.unwrap();
+    let by_turn = last(store).await;
+
+    let store = stored(log).await;
+    let engine = Engine::with_options(store.clone(), options());
+    engine.store_results(ToolResults::new(id(), results())).await.unwrap();
+    let by_results = last(store).await;
+
+    let store = stored(log).await;
+    store.conversation(&id()).import(results().chain([Message::assistant("done")])).await.unwrap();
+    [by_turn, by_results, last(store).await]
+}
+
+proptest! {
+    /// However a log was edited, and wherever a limit cuts it: what is told to be open is what the next turn must
+    /// answer, what results can be stored for, and what an import goes on with.
+    #[test]
+    fn all_agree_on_the_newest_round_of_an_edited_log(log in edited_log(), limit in 4_usize..40) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let store = stored(&log).await;
+            let open: Vec<String> = open(&store).await.into_iter().map(|(id, ..)| id).collect();
+            let exchanges = store.conversation(&id()).exchanges().await.unwrap();
+            let newest = NewestRound::of(&exchanges);
+            prop_assert_eq!(&open, &newest.open().ids().collect::<Vec<_>>());
+            let mut view = View::default();
+            exchanges.iter().for_each(|recorded| view.push_exchange(&recorded.exchange));
+            prop_assert_eq!(view.open(), newest.open());
+            if open.is_empty() {
+                let options = HistoryOptions::new().load_limit(LoadLimit::new(limit, usize::MAX).unwrap());
+                let engine = Engine::with_options(store, options);
+                for id in ["x", "y", "z"] {
+                    let results = ToolResults::new(self::id(), [Message::tool(id, "r")]);
+                    prop_assert!(engine.store_results(results).await.is_err());
+                }
+            } else {
+                prop_assert!(newest.asked().is_some());
+                prop_assert_eq!(continued(&log, limit, &open).await, [newest.asked(); 3]);
+            }
+            Ok(())
+        })?;
     }
 }

@@ -173,11 +173,12 @@ async fn an_append_whose_answer_is_lost_is_repeated_and_stored_once() {
     assert!(stored(&engine, &["y"]).await.is_empty());
     assert_eq!(faults.get_ref().conversation(&id()).exchanges().await.unwrap().len(), 3);
     faults.fail(Op::Load, 1, Fault::Unavailable);
-    let Err(StoreResultsError::Refused(HistoryError::Load(StoreError::Unavailable { .. }))) =
-        store(&engine, &["x"]).await
-    else {
+    let Err(StoreResultsError::Load(StoreError::Unavailable { .. })) = store(&engine, &["x"]).await else {
         panic!("it was loaded")
     };
+    faults.delay(Op::Load, Duration::from_secs(3_600));
+    let Err(StoreResultsError::LoadTimeout(after)) = store(&engine, &["x"]).await else { panic!("it was loaded") };
+    assert_eq!(after.as_secs(), 10);
 }
 
 #[tokio::test]

@@ -9,6 +9,7 @@
 mod adapters;
 mod client;
 mod core;
+mod discarded;
 mod engine;
 mod linear;
 mod stores;
@@ -37,7 +38,17 @@ pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
 }
 
 fn cases() -> Vec<Case> {
-    [core::CASES, tokens::CASES, engine::CASES, adapters::CASES, client::CASES, stores::CASES, linear::CASES].concat()
+    [
+        core::CASES,
+        tokens::CASES,
+        engine::CASES,
+        adapters::CASES,
+        client::CASES,
+        discarded::CASES,
+        stores::CASES,
+        linear::CASES,
+    ]
+    .concat()
 }
 
 fn run_in_a_process_of_its_own(case: &str) -> Result<(), Failed> {

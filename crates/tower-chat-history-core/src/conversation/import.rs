@@ -36,7 +36,7 @@ impl<S: HistoryStore + ?Sized> Conversation<'_, S> {
         }
         let (mut imported, mut written) = (0, 0);
         let at = |exchanges, messages| move |source| ImportError::Store { exchanges, messages, source };
-        let end = self.end().await.map_err(at(0, 0))?;
+        let end = self.end_of_rounds().await.map_err(at(0, 0))?;
         let mut expect = end.as_ref().map_or(Expect::Absent, |(revision, _)| Expect::Exactly(*revision));
         let mut tail = Tail::default();
         end.iter().flat_map(|(_, turn)| turn).for_each(|recorded| tail.push(recorded));

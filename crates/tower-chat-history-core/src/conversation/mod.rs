@@ -143,6 +143,34 @@ impl<S: HistoryStore + ?Sized> Conversation<'_, S> {
         Ok(self.end().await?.map(|(_, turn)| turn).unwrap_or_default())
     }
 
+    /// Returns the end of the log on which its newest [round](crate::NewestRound) depends: the newest turn, and in an
+    /// edited log what stands before it as well, as far as that may have the calls which the turn's first results
+    /// answer. Empty when there is no such conversation.
+    ///
+    /// Tells what this reads depends on the size of the newest turn, and not on the log's.
+    ///
+    /// # Errors
+    ///
+    /// When the store cannot be read, or the conversation was deleted or truncated while it was being read
+    /// ([`Gone`](StoreError::Gone)).
+    pub async fn newest_round(&self) -> Result<Vec<Recorded>, StoreError> {
+        Ok(self.end_of_rounds().await?.map(|(_, end)| end).unwrap_or_default())
+    }
+
+    /// The log's revision and the end of it that decides about its newest round; `None` when there is no such
+    /// conversation.
+    async fn end_of_rounds(&self) -> Result<Option<(Revision, Vec<Recorded>)>, StoreError> {
+        let Some((revision, mut end)) = self.end().await? else { return Ok(None) };
+        while end.first().is_some_and(|first| !first.exchange.closes_open_calls()) {
+            let asked = end.len().saturating_mul(2);
+            end = self.read_back(Some(revision), asked).await?.exchanges;
+            if end.len() < asked {
+                break;
+            }
+        }
+        Ok(Some((revision, end)))
+    }
+
     /// The log's revision and its newest turn; `None` when there is no such conversation.
     async fn end(&self) -> Result<Option<(Revision, Vec<Recorded>)>, StoreError> {
         // The newest turn comes whole, however small the limit is.

@@ -97,6 +97,7 @@ clauses! {
         "It is done only in the incarnation that is named. Which exchanges are the last ones is decided in that step.";
     READ_BACK = "Conversation::read_back",
         "exchanges that were appended since then are not in it, so pages neither overlap nor leave anything out;";
+    SYSTEM = "HistoryStore::system", "It does not change.";
     FORK = "Conversation::fork",
         "Copies the exchanges before position at into another conversation of the same store, which must not exist yet, \
          and returns how many these are.";

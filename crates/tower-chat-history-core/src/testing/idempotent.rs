@@ -11,6 +11,9 @@ use crate::{
 /// The clause of this group.
 const CLAUSE: Clause = clause::IDEMPOTENT;
 
+/// More exchanges than a store may keep in mind that knows the newest ones only.
+const LONG_LOG: usize = 300;
+
 async fn assert_duplicate(chat: &Chat, expect: Expect, exchange: Exchange, seq: Seq) {
     let appended = chat.append(expect, exchange).await;
     let appended = appended.must(&format!("it is a repeat, whatever it expects ({expect:?})"), &CLAUSE);
@@ -113,4 +116,16 @@ pub async fn similar_ids_are_different(fixture: &dyn Fixture) {
         let found = chat.load(Load::new().exchange(id)).await;
         assert_eq!(found, crate::Loaded::AlreadyRecorded(recorded));
     }
+}
+
+/// An exchange id is known however many exchanges came after it, to an append and to a load.
+pub async fn a_repeat_is_recognized_in_a_long_log(fixture: &dyn Fixture) {
+    let chat = Chat::new(fixture).await;
+    let added = chat.add_turns(LONG_LOG).await;
+    for recorded in [&added[0], &added[1], &added[LONG_LOG / 2]] {
+        assert_duplicate(&chat, Expect::AnyOrCreate, (*recorded.exchange).clone(), recorded.seq).await;
+        let asked = Load::new().exchange(recorded.exchange.id.clone());
+        assert_eq!(chat.load(asked).await, crate::Loaded::AlreadyRecorded(recorded.clone()), "at {}", recorded.seq);
+    }
+    assert_eq!(chat.log().await, added);
 }

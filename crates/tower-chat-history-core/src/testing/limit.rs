@@ -143,3 +143,46 @@ pub async fn the_default_limit_holds(fixture: &dyn Fixture) {
     }
     assert_loads(&chat, Load::new(), &log[1..], true).await;
 }
+
+/// The newest turn is brought whole, however many exchanges it has.
+pub async fn the_newest_turn_comes_whole_with_hundreds_of_exchanges(fixture: &dyn Fixture) {
+    let chat = Chat::new(fixture).await;
+    let before = chat.add_turns(1).await;
+    let mut turn = vec![chat.add(call_of("what is it?")).await];
+    let opening = turn[0].seq;
+    for _ in 0..300 {
+        turn.push(chat.add(result_for(opening)).await);
+    }
+    assert_loads(&chat, limit(1, 1), &turn, true).await;
+    assert_loads(&chat, limit(turn.len() * 2, UNBOUNDED), &turn, true).await;
+    let log = [before, turn].concat();
+    assert_loads(&chat, limit(log.len() * 2, UNBOUNDED), &log, false).await;
+}
+
+/// A limit is the number that it is, also one that needs more bits than a smaller integer has.
+pub async fn a_large_limit_is_not_a_small_one(fixture: &dyn Fixture) {
+    let chat = Chat::new(fixture).await;
+    let log = chat.add_turns(3).await;
+    for bits in [8, 15, 16, 31, 32, 63] {
+        // Tells what is left of it in a narrower integer is 3, or less than nothing.
+        let Some(large) = 1_usize.checked_shl(bits).map(|power| power + 3) else { continue };
+        assert_loads(&chat, limit(large, UNBOUNDED), &log, false).await;
+        if large >= bytes(&log) {
+            assert_loads(&chat, limit(UNBOUNDED, large), &log, false).await;
+            assert_loads(&chat, limit(large, large), &log, false).await;
+        }
+    }
+}
+
+/// Messages are counted beyond 65,535.
+pub async fn tens_of_thousands_of_messages_are_counted(fixture: &dyn Fixture) {
+    const EACH: usize = 33_000;
+    let chat = Chat::new(fixture).await;
+    let mut log = Vec::new();
+    for _ in 0..2 {
+        let messages = std::iter::repeat_n(Message::user("x"), EACH);
+        log.push(chat.add(Exchange::new(ExchangeId::generate(), messages)).await);
+    }
+    assert_loads(&chat, limit(2 * EACH, UNBOUNDED), &log, false).await;
+    assert_loads(&chat, limit(2 * EACH - 1, UNBOUNDED), &log[1..], true).await;
+}

@@ -41,6 +41,7 @@ macro_rules! __conformance_list {
                 racing_repeats_store_once
                 ids_belong_to_their_conversation
                 similar_ids_are_different
+                a_repeat_is_recognized_in_a_long_log
             }
             race {
                 one_append_wins_a_revision
@@ -82,6 +83,13 @@ macro_rules! __conformance_list {
                 the_smallest_window_is_the_newest_turn
                 an_exchange_without_messages_counts_as_one
                 the_default_limit_holds
+                the_newest_turn_comes_whole_with_hundreds_of_exchanges
+                a_large_limit_is_not_a_small_one
+                tens_of_thousands_of_messages_are_counted
+            }
+            system {
+                the_name_does_not_change
+                the_name_is_the_same_through_all_handles
             }
             read {
                 an_absent_log_is_an_absent_page

@@ -134,6 +134,7 @@ pub mod race;
 pub mod read;
 pub mod reopen;
 pub mod retain;
+pub mod system;
 pub mod truncate;
 pub mod truncate_compaction;
 pub mod truncate_race;

@@ -1,4 +1,4 @@
-//! Calls of the store that must not stop what they are a part of: bounded in time, and without the store's panics.
+//! Calls of the store, which must not stop what they are a part of: bounded in time, and without the store's panics.
 
 use std::{panic::AssertUnwindSafe, time::Duration};
 
@@ -52,7 +52,8 @@ impl From<StoreFailure> for StoreError {
 
 impl Engine {
     /// Returns what a call of the store says, if it does so within the [store
-    /// timeout](crate::HistoryOptions::store_timeout).
+    /// timeout](crate::HistoryOptions::store_timeout). The call is made within the future, for a store may panic before
+    /// it returns one of its own.
     pub(super) async fn bounded<T>(
         &self,
         call: impl Future<Output = Result<T, StoreError>>,
@@ -63,7 +64,8 @@ impl Engine {
     }
 }
 
-/// Returns what a call of the store says, without a limit of time.
+/// Returns what a call of the store says, without a limit of time. Made within the future, as for
+/// [`bounded`](Engine::bounded).
 pub(super) async fn without_panic<T>(call: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreFailure> {
     match AssertUnwindSafe(call).catch_unwind().await {
         Ok(said) => said.map_err(StoreFailure::Store),

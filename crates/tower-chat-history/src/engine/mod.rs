@@ -72,8 +72,8 @@ use self::{
     unreadable::Unreadable,
 };
 use crate::{
-    DrainError, HistoryOptions, budget::Calibration, spawn::spawn_guarded, stream::RecordedStream, telemetry::Recorder,
-    tokens::CountCache,
+    DrainError, HistoryOptions, budget::Calibration, discard::discard_item, spawn::spawn_guarded,
+    stream::RecordedStream, telemetry::Recorder, tokens::CountCache,
 };
 
 /// Remembers conversations in a store. A clone shares the store, the options and what is in flight.
@@ -225,7 +225,10 @@ impl Engine {
         let limit = self.options().detach_limits.timeout;
         let task = async move {
             let _place = place;
-            let rest = stream.by_ref().for_each(|_| std::future::ready(()));
+            let rest = stream.by_ref().for_each(|item| {
+                discard_item(item);
+                std::future::ready(())
+            });
             if timer::timeout(limit, rest).await.is_err() {
                 stream.give_up();
             }

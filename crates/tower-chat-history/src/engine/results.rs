@@ -4,12 +4,13 @@ use std::time::{Duration, Instant};
 
 use tokio::runtime::Handle;
 use tower_chat_history_core::{
-    Append, Appended, ConversationId, Exchange, ExchangeId, Expect, Loaded, Message, Revision, Seq, StoreError, Window,
+    Append, Appended, ConversationId, Exchange, ExchangeId, Expect, Loaded, Message, NewestRound, Revision, Seq,
+    StoreError, Window,
 };
 use tracing::{Instrument as _, Span};
 
 use super::{Engine, input::refuse_foreign, queue::Entered, retention::Added, save::Own};
-use crate::{HistoryError, InputError, OpenCalls, QueueLimits, SaveError, StoreResultsError, plan, telemetry::Saved};
+use crate::{HistoryError, InputError, OpenCalls, QueueLimits, SaveError, StoreResultsError, telemetry::Saved};
 
 /// How often results are checked anew because another process changed the conversation between check and append.
 const CHECKS: u32 = 16;
@@ -104,9 +105,10 @@ impl Engine {
     /// # Errors
     ///
     /// Nothing is stored when a message is no result or answers no open call ([`InputError`] in
-    /// [`StoreResultsError::Refused`]), when the history cannot be loaded, when other calls of this process store
-    /// results of the conversation for a minute, or when other processes change it all the time. After
-    /// [`StoreResultsError::Save`] the outcome may be unknown; repeating it with the same [exchange
+    /// [`StoreResultsError::Refused`]), when the history cannot be loaded ([`StoreResultsError::Load`],
+    /// [`LoadTimeout`](StoreResultsError::LoadTimeout), [`LoadPanicked`](StoreResultsError::LoadPanicked)), when other
+    /// calls of this process store results of the conversation for a minute, or when other processes change it all the
+    /// time. After [`StoreResultsError::Save`] the outcome may be unknown; repeating it with the same [exchange
     /// id](ToolResults::exchange) is safe.
     pub async fn store_results(&self, results: ToolResults) -> Result<StoredResults, StoreResultsError> {
         let ToolResults { conversation, exchange, results } = results;
@@ -129,12 +131,13 @@ impl Engine {
                     let Found::Window(Some(window)) = self.look_for(&conversation, None).await? else {
                         return Err(SaveError::Store(StoreError::Gone).into());
                     };
-                    let open = plan::newest_round(&window).0;
+                    let open = NewestRound::of(&window.exchanges).open().clone();
                     return Ok(StoredResults { revision: window.revision, seq, duplicate: true, open });
                 }
                 Found::Window(window) => window,
             };
-            let (mut open, asked) = window.as_ref().map(plan::newest_round).unwrap_or_default();
+            let newest = NewestRound::of(window.iter().flat_map(|window| &window.exchanges));
+            let (mut open, asked) = (newest.open().clone(), newest.asked());
             let unexpected = results.iter().position(|result| !open.answer(result));
             // Without a conversation no call is open.
             let (None, Some(window)) = (unexpected, window) else {

@@ -133,7 +133,8 @@ impl Engine {
         if !own.has_caller_id || attempts < 2 {
             return !own.has_caller_id;
         }
-        match self.bounded(self.store().load(conversation, self.window_or(Some(&own.id)))).await {
+        let asked = self.window_or(Some(&own.id));
+        match self.bounded(async { self.store().load(conversation, asked).await }).await {
             Ok(Loaded::AlreadyRecorded(recorded)) => {
                 recorded.exchange.at == own.at && recorded.exchange.messages == own.messages
             }
@@ -143,7 +144,7 @@ impl Engine {
     }
 
     async fn append_once(&self, conversation: &ConversationId, append: Append) -> Result<Appended, SaveError> {
-        Ok(self.bounded(self.store().append(conversation, append)).await?)
+        Ok(self.bounded(async { self.store().append(conversation, append).await }).await?)
     }
 }
 

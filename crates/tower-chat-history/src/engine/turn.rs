@@ -3,7 +3,7 @@
 use std::{fmt, sync::Arc};
 
 use futures_core::Stream;
-use futures_util::StreamExt as _;
+use futures_util::{StreamExt as _, future};
 use tower_chat_history_core::{Compact, ConversationId, Exchange, ExchangeId, Expect, Message, Seq, Usage};
 
 use super::{
@@ -18,6 +18,7 @@ use crate::{
     BoxError, NotStored, OnSaveFailure, Outcome, StreamStalled,
     adapt::{FoldReply, completion::assistant},
     budget::{CalibrationKey, PromptTokens},
+    discard::Kept,
     report::{SinceLast, TurnReport},
     stream::RecordedStream,
     telemetry::ModelCall,
@@ -124,8 +125,12 @@ impl Turn {
     {
         let policy = self.engine().options().on_save_failure;
         let commit = self.commit(reply);
+        let mut response = Kept::new(response);
         async move {
-            match commit.await {
+            let committed = commit.await;
+            // It is there: nobody else takes it.
+            let Some(response) = response.take() else { return future::pending().await };
+            match committed {
                 Err(failed) if policy == OnSaveFailure::Fail => Err(failed.with_response(response).into()),
                 Ok(_) | Err(_) => Ok(response),
             }

@@ -1,5 +1,5 @@
 use std::{
-    future::poll_fn,
+    future::{pending, poll_fn},
     mem,
     task::{Context, Poll},
 };
@@ -11,6 +11,7 @@ use super::ResponseFuture;
 use crate::{
     BoxError, Engine,
     adapt::{AdaptRequest, Draft, Opened, Prompt, RecordResponse},
+    discard::Kept,
 };
 
 /// A service that remembers conversations around another one. See the [module docs](crate::middleware).
@@ -74,7 +75,10 @@ where
         let mut inner = mem::replace(&mut self.inner, clone);
         let engine = self.engine.clone();
         let adapter = self.adapter.clone();
+        let mut request = Kept::new(request);
         ResponseFuture::new(async move {
+            // It is there: nobody else takes it.
+            let Some(request) = request.take() else { return pending().await };
             let (input, draft) = match adapter.open(request).await? {
                 Opened::Turn(input, draft) => (input, draft),
                 Opened::PassThrough(request) => {

@@ -21,7 +21,7 @@ pub(crate) use self::{
     log::opens_turn,
 };
 use self::{fold::Folded, input::check_input, load_limit::cut_truncated};
-use crate::{InputError, OnOpenTurn, OpenCalls, budget::DoesNotFit};
+use crate::{InputError, OnOpenTurn, budget::DoesNotFit};
 
 /// What to send before the input, and what to record beside it.
 #[derive(Debug, Default)]
@@ -101,12 +101,6 @@ pub(crate) fn plan(given: &Given<'_>) -> Result<Plan, Refused> {
     fit.cut = fit.cut.or(truncated).filter(|_| loaded.is_some());
     // What was resent has no positions that anybody else knows.
     Ok(Plan { fit, continues: continues.filter(|_| loaded.is_some()), superseded })
-}
-
-/// The calls of a window that are open, and the exchange of the newest calls.
-pub(crate) fn newest_round(window: &Window) -> (OpenCalls, Option<Seq>) {
-    let folded = Folded::of(&window.exchanges, Seq::FIRST);
-    (folded.view().open().clone(), folded.asked_by())
 }
 
 /// The cut that the window should have once there is no call: what is left out of it can then be summarized. `None` if it may

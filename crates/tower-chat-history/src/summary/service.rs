@@ -14,7 +14,7 @@ use tower_chat_history_core::Message;
 use tower_service::Service;
 
 use super::{Summarized, Summarizer, SummaryPrompt, SummaryRequest};
-use crate::{BoxError, Reply, adapt, telemetry};
+use crate::{BoxError, Reply, adapt, discard::discard, telemetry};
 
 /// Makes summaries by a tower service: mostly a smaller model, with its own timeout, limit and retries around it.
 ///
@@ -134,7 +134,7 @@ struct Filtered;
 #[async_trait]
 impl<S, M, R, Request> Summarizer for ServiceSummarizer<S, M, R>
 where
-    S: Service<Request, Future: Send, Error: Into<BoxError>> + Clone + Send + 'static,
+    S: Service<Request, Response: 'static, Future: Send, Error: Into<BoxError>> + Clone + Send + 'static,
     M: Fn(Vec<Message>, u32) -> Request + Send + Sync + 'static,
     R: Fn(&S::Response) -> Reply + Send + Sync + 'static,
 {
@@ -159,7 +159,9 @@ where
         poll_fn(|context| service.poll_ready(context)).await.map_err(Into::into)?;
         let messages = self.prompt.messages(&request);
         let response = service.call((self.request)(messages, request.max_tokens)).await.map_err(Into::into)?;
-        summarized((self.reply)(&response))
+        let reply = (self.reply)(&response);
+        discard(response);
+        summarized(reply)
     }
 }
 

@@ -44,6 +44,10 @@
 //! an API maps its messages in these closures, in both directions; the fields of its own that a message carries along
 //! are kept.
 //!
+//! A request that is a `serde_json::Value` itself may have up to [128 levels](crate::nested::MAX_LEVELS), as with
+//! [`Json`](super::Json): one with more is refused with
+//! [`JsonRequestError::TooDeep`](super::JsonRequestError::TooDeep).
+//!
 //! The closures are called from all of the service's clones: they are `Fn`, and have to be `Clone`, `Send` and `Sync`.
 
 mod reply;
@@ -58,10 +62,10 @@ pub use self::{
     shape::{AllMessages, Apart, CountedFilling, Filling, IntoInput, Parts, Shape, TryFilling},
 };
 use super::{
-    AdaptRequest, Completed, Draft, Opened, Prompt,
+    AdaptRequest, Completed, Draft, JsonRequestError, Opened, Prompt,
     extract::{CallScope, Envelope, ExtractPlace, FromTask, IdFrom, IntoCallScope},
 };
-use crate::{BoxError, InputMode, Reply, RequestInfo};
+use crate::{BoxError, InputMode, Reply, RequestInfo, discard::refuse_deep};
 
 /// An adapter of requests of type `R`, made from closures. See the [module docs](self).
 ///
@@ -240,7 +244,7 @@ impl<R, S, P, X> Custom<R, S, P, X> {
 
 impl<R, S, P, X> AdaptRequest<X::Call> for Custom<R, S, P, X>
 where
-    R: Send,
+    R: Send + 'static,
     S: Shape<R, Request: Send> + Clone + Send + Sync,
     P: Sync,
     X: ExtractPlace<R, Call: Send> + Sync,
@@ -249,10 +253,12 @@ where
     type Draft = CustomDraft<R, S>;
 
     async fn open(&self, call: X::Call) -> Result<Opened<CustomDraft<R, S>, S::Request>, BoxError> {
-        let (scope, mut request) = self.extract.extract(call)?;
+        let (scope, request) = self.extract.extract(call)?;
         let CallScope::Conversation(place) = scope else {
             return Ok(Opened::PassThrough(self.shape.fill(request, 0..0, &[])?.request));
         };
+        // From here on it may be dropped: the history may not come, or not fit.
+        let mut request = refuse_deep(request).ok_or(JsonRequestError::TooDeep)?;
         let apart = self.shape.take_apart(&mut request, place.few_shot_messages)?;
         let resent = apart.resent();
         let mut turn = place.turn(apart.input).transcript(apart.transcript);

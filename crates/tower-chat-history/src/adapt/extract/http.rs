@@ -4,7 +4,7 @@ use http::{HeaderMap, HeaderName, Request};
 use tower_chat_history_core::{ConversationId, ConversationIdError};
 
 use super::{CallScope, ExtractPlace, IntoCallScope as _, MissingConversation};
-use crate::{BoxError, Place};
+use crate::{BoxError, Place, discard::discard};
 
 /// The call is an [`http::Request`] whose extensions say where it belongs (feature `http`).
 ///
@@ -54,19 +54,33 @@ impl FromExtensions {
     }
 }
 
-impl<B> ExtractPlace<Request<B>> for FromExtensions {
+impl<B: 'static> ExtractPlace<Request<B>> for FromExtensions {
     type Call = Request<B>;
 
     fn extract(&self, call: Request<B>) -> Result<(CallScope, Request<B>), BoxError> {
         let extensions = call.extensions();
         let scope = if let Some(scope) = extensions.get::<CallScope>() {
-            scope.clone()
+            Ok(scope.clone())
         } else if let Some(place) = extensions.get::<Place>() {
-            CallScope::Conversation(place.clone())
+            Ok(CallScope::Conversation(place.clone()))
         } else {
-            extensions.get::<ConversationId>().cloned().into_call_scope()?
+            extensions.get::<ConversationId>().cloned().into_call_scope()
         };
-        Ok((scope, call))
+        placed(scope, call)
+    }
+}
+
+/// The request at that place, if it has one.
+fn placed<B: 'static>(
+    scope: Result<CallScope, BoxError>,
+    call: Request<B>,
+) -> Result<(CallScope, Request<B>), BoxError> {
+    match scope {
+        Ok(scope) => Ok((scope, call)),
+        Err(error) => {
+            discard(call.into_body());
+            Err(error)
+        }
     }
 }
 
@@ -135,13 +149,13 @@ impl FromHeader {
     }
 }
 
-impl<B> ExtractPlace<Request<B>> for FromHeader {
+impl<B: 'static> ExtractPlace<Request<B>> for FromHeader {
     type Call = Request<B>;
 
     fn extract(&self, mut call: Request<B>) -> Result<(CallScope, Request<B>), BoxError> {
-        let id = self.id(call.headers())?;
+        let scope = self.id(call.headers()).map(|id| CallScope::Conversation(Place::new(id)));
         call.headers_mut().remove(&self.name);
-        Ok((CallScope::Conversation(Place::new(id)), call))
+        placed(scope, call)
     }
 }
 

@@ -64,7 +64,7 @@ pub use self::{
     scope::{CallScope, IntoCallScope, MissingConversation},
     task::{FromTask, in_conversation, stateless},
 };
-use crate::{BoxError, InConversation};
+use crate::{BoxError, InConversation, discard::discard};
 
 /// Finds where a request of type `R` belongs.
 pub trait ExtractPlace<R> {
@@ -118,13 +118,20 @@ impl<F> IdFrom<F> {
 
 impl<R, F, T> ExtractPlace<R> for IdFrom<F>
 where
+    R: 'static,
     F: Fn(&R) -> T,
     T: IntoCallScope,
 {
     type Call = R;
 
     fn extract(&self, call: R) -> Result<(CallScope, R), BoxError> {
-        Ok(((self.0)(&call).into_call_scope()?, call))
+        match (self.0)(&call).into_call_scope() {
+            Ok(scope) => Ok((scope, call)),
+            Err(error) => {
+                discard(call);
+                Err(error)
+            }
+        }
     }
 }
 

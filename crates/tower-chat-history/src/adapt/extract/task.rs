@@ -3,7 +3,7 @@
 use tower_chat_history_core::ConversationId;
 
 use super::{CallScope, ExtractPlace, MissingConversation};
-use crate::{BoxError, Place};
+use crate::{BoxError, Place, discard::discard};
 
 tokio::task_local! {
     /// `None` is explicitly stateless. Only the conversation stands here: an exchange id is one call's, not a scope's.
@@ -65,11 +65,14 @@ impl FromTask {
     }
 }
 
-impl<R> ExtractPlace<R> for FromTask {
+impl<R: 'static> ExtractPlace<R> for FromTask {
     type Call = R;
 
     fn extract(&self, call: R) -> Result<(CallScope, R), BoxError> {
-        let id = CONVERSATION.try_with(Clone::clone).map_err(|_| MissingConversation)?;
+        let Ok(id) = CONVERSATION.try_with(Clone::clone) else {
+            discard(call);
+            return Err(MissingConversation.into());
+        };
         Ok((id.map_or(CallScope::Stateless, |id| CallScope::Conversation(Place::new(id))), call))
     }
 }

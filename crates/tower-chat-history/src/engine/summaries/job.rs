@@ -165,8 +165,8 @@ impl Engine {
     ) -> Result<Rolled, Missing> {
         let (mut from, to) = (job.from(), job.cut.window_start);
         while from < to {
-            let page =
-                without_panic(self.store().read(&job.conversation, from, PAGE)).await.map_err(StoreError::from)?;
+            let page = without_panic(async { self.store().read(&job.conversation, from, PAGE).await });
+            let page = page.await.map_err(StoreError::from)?;
             // After a deletion or a truncation these are other exchanges.
             if page.revision.is_none_or(|now| now.incarnation() != job.window.revision.incarnation()) {
                 return Err(StoreError::Gone.into());
@@ -202,8 +202,8 @@ impl Engine {
         let mut attempts = self.options().save_attempts;
         for _ in 0..MERGES {
             let compact = Compact { profile: self.options().profile.clone(), replaces, cut: cut.clone() };
-            let stored = self.bounded(self.store().compact(conversation, incarnation, compact)).await;
-            match stored.map_err(StoreError::from) {
+            let stored = self.bounded(async { self.store().compact(conversation, incarnation, compact).await });
+            match stored.await.map_err(StoreError::from) {
                 Ok(CompactOutcome::Stored(_)) => return Ok(true),
                 Ok(CompactOutcome::Kept(stored)) => {
                     let stored = stored.unwrap_or_default();

@@ -57,8 +57,7 @@ impl Engine {
                     Err(error @ HistoryError::AlreadyRecorded(_)) => return Err(error),
                     Err(error) => {
                         // What else it may be (an input that does not fit) names ids.
-                        let loaded = !matches!(error, HistoryError::Load(_) | HistoryError::LoadTimeout(_));
-                        let cause = if loaded { error.kind().to_owned() } else { chain(&error).to_string() };
+                        let cause = if error.is_load() { chain(&error).to_string() } else { error.kind().to_owned() };
                         let kind = error.kind();
                         tracing::warn!(error.type = kind, error = cause, "a summary is stored, and the call goes on without it");
                     }
@@ -115,7 +114,8 @@ impl Engine {
 
     /// Returns the first exchange after `seq` that opens a turn, or `last`, which does.
     async fn opening_after(&self, conversation: &ConversationId, seq: Seq, last: Seq) -> Seq {
-        let Ok(page) = self.bounded(self.store().read(conversation, seq, PAGE)).await else { return last };
+        let page = self.bounded(async { self.store().read(conversation, seq, PAGE).await });
+        let Ok(page) = page.await else { return last };
         let mut openings = page.exchanges.iter().filter(|recorded| recorded.exchange.opens_turn());
         openings.find(|recorded| recorded.seq > seq).map_or(last, |opening| opening.seq.min(last))
     }

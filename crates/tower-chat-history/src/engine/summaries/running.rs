@@ -18,9 +18,15 @@ pub(super) type Running = Shared<BoxFuture<'static, Option<Arc<SummaryReport>>>>
 
 /// The summaries that are being made, one a conversation.
 ///
-/// One that is done counts as absent: its task, which removes it, may lie in a runtime that is not driven.
+/// Each removes itself when it is made, whoever drives it: its task may lie in a runtime that is not driven.
 #[derive(Default)]
-pub(in crate::engine) struct Summarizing(Mutex<HashMap<ConversationId, Running>>);
+pub(in crate::engine) struct Summarizing(Mutex<All>);
+
+#[derive(Default)]
+struct All {
+    by_conversation: HashMap<ConversationId, (u64, Running)>,
+    next_key: u64,
+}
 
 impl Engine {
     /// Begins a summary and hands it to the spawner, so that it is made whoever waits for it; `Err` is the one of the
@@ -32,20 +38,26 @@ impl Engine {
     ) -> Result<Running, Running> {
         let summarizing = &self.shared.summarizing;
         let mut all = summarizing.lock();
-        if let Some(running) = all.get(conversation).filter(|running| !is_done(running)) {
+        if let Some((_, running)) = all.by_conversation.get(conversation) {
             return Err(running.clone());
         }
-        let running = AssertUnwindSafe(work).catch_unwind().map(|made| made.ok().flatten()).boxed().shared();
-        let done = all.insert(conversation.clone(), running.clone());
-        drop(all);
-        drop(done);
-        // Where the task is dropped with its runtime, the summary is given up: it can be made again.
-        let entry = Entry {
-            summarizing: Arc::downgrade(summarizing),
-            conversation: conversation.clone(),
-            running: running.clone(),
+        let key = all.next_key;
+        all.next_key += 1;
+        let entry = || Entry { summarizing: Arc::downgrade(summarizing), conversation: conversation.clone(), key };
+        let (of_work, of_task) = (entry(), entry());
+        let work = async move {
+            let _entry = of_work;
+            AssertUnwindSafe(work).catch_unwind().await.ok().flatten()
         };
-        let task = async move { entry.running.clone().map(drop).await };
+        let running = work.boxed().shared();
+        all.by_conversation.insert(conversation.clone(), (key, running.clone()));
+        drop(all);
+        let driven = running.clone();
+        let task = async move {
+            // Where the task is dropped with its runtime, the summary is given up: it can be made again.
+            let _entry = of_task;
+            driven.await;
+        };
         spawn_guarded(&*self.options().spawn, task.boxed());
         Ok(running)
     }
@@ -54,18 +66,14 @@ impl Engine {
 impl Summarizing {
     /// Returns how many are under way.
     pub(in crate::engine) fn len(&self) -> usize {
-        self.lock().values().filter(|running| !is_done(running)).count()
+        self.lock().by_conversation.len()
     }
 
     /// Finishes all of them.
     pub(in crate::engine) async fn drained(&self) {
         loop {
-            let done: Vec<Running> = {
-                let mut all = self.lock();
-                all.extract_if(|_, running| is_done(running)).map(|(_, running)| running).collect()
-            };
-            drop(done);
-            let running: Vec<Running> = self.lock().values().cloned().collect();
+            let running: Vec<Running> =
+                self.lock().by_conversation.values().map(|(_, running)| running.clone()).collect();
             if running.is_empty() {
                 return;
             }
@@ -73,30 +81,75 @@ impl Summarizing {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<ConversationId, Running>> {
+    fn lock(&self) -> MutexGuard<'_, All> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn is_done(running: &Running) -> bool {
-    running.peek().is_some()
-}
-
-/// Removes a summary from those under way when its task ends.
+/// Removes a summary from those under way: when it is made, or when its task is dropped.
 struct Entry {
     summarizing: Weak<Summarizing>,
     conversation: ConversationId,
-    running: Running,
+    key: u64,
 }
 
 impl Drop for Entry {
     fn drop(&mut self) {
         let Some(summarizing) = self.summarizing.upgrade() else { return };
         let mut all = summarizing.lock();
-        // The next summary of the conversation may have begun since this one was done.
-        let is_this = all.get(&self.conversation).is_some_and(|running| running.ptr_eq(&self.running));
-        let removed = is_this.then(|| all.remove(&self.conversation));
+        // The next summary of the conversation may have begun since this one was made.
+        let is_this = all.by_conversation.get(&self.conversation).is_some_and(|(key, _)| *key == self.key);
+        let removed = is_this.then(|| all.by_conversation.remove(&self.conversation));
         drop(all);
         drop(removed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{HistoryOptions, MemoryStore, Spawn};
+
+    /// Keeps tasks and never drives them.
+    #[derive(Default)]
+    struct Idle(Mutex<Vec<BoxFuture<'static, ()>>>);
+
+    impl std::fmt::Debug for Idle {
+        fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str("Idle")
+        }
+    }
+
+    impl Spawn for Idle {
+        fn spawn(&self, task: BoxFuture<'static, ()>) {
+            self.0.lock().unwrap().push(task);
+        }
+    }
+
+    /// Tells how many summaries are kept, under way or not.
+    fn kept(engine: &Engine) -> usize {
+        engine.shared.summarizing.lock().by_conversation.len()
+    }
+
+    #[tokio::test]
+    async fn what_is_made_is_not_kept_for_a_task_that_nobody_drives() {
+        let engine = Engine::with_options(MemoryStore::new(), HistoryOptions::new().spawn(Idle::default()));
+        for number in 0..100 {
+            let id = ConversationId::new(["running", &number.to_string()]).unwrap();
+            let running = engine.run(&id, async { None }).unwrap_or_else(|running| running);
+            assert_eq!(kept(&engine), 1);
+            // A call that waits drives it.
+            running.await;
+            assert_eq!(kept(&engine), 0, "after {number}");
+        }
+    }
+
+    #[tokio::test]
+    async fn one_that_panics_is_not_kept_either() {
+        let engine = Engine::with_options(MemoryStore::new(), HistoryOptions::new().spawn(Idle::default()));
+        let id = ConversationId::new(["running"]).unwrap();
+        let running = engine.run(&id, async { panic!("no summary") }).unwrap_or_else(|running| running);
+        assert!(running.await.is_none());
+        assert_eq!(kept(&engine), 0);
     }
 }
