@@ -1,5 +1,6 @@
 //! Connections: how they are opened and set up.
 
+mod files;
 mod opened;
 mod refused;
 mod schema;
@@ -15,6 +16,7 @@ use rusqlite::{Connection, MAIN_DB, OpenFlags};
 
 use self::refused::Refused;
 pub(crate) use self::{
+    files::LONGEST_PATH,
     opened::OpenedFile,
     transaction::{Savepoint, Transaction},
 };
@@ -51,8 +53,9 @@ pub(crate) fn open_writer(settings: &Settings) -> Result<Connection, OpenError> 
 }
 
 fn try_open_writer(settings: &Settings) -> Result<Connection, Refused> {
-    let connection = open(&settings.file, OpenFlags::SQLITE_OPEN_CREATE, settings.busy_timeout)?;
     // Before anything is written: the file may be somebody else's.
+    files::check(&settings.file)?;
+    let connection = open(&settings.file, OpenFlags::SQLITE_OPEN_CREATE, settings.busy_timeout)?;
     schema::CURRENT.version(&connection)?;
     let mode: String = connection.pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0))?;
     if mode != "wal" {
