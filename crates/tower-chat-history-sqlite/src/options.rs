@@ -96,10 +96,12 @@ impl SqliteOptions {
     /// Opens the file, and creates it if it is not there. Its directory must exist.
     ///
     /// The path is the name of a file, also if it begins with `file:`. Names that SQLite gives to the files beside a database
-    /// (`-wal`, `-shm`, `-journal` at their end) are refused, also where a symbolic link leads to such a name. A relative
-    /// path is that of a file in the current directory as it is now: changing the directory later does not matter.
+    /// (`-wal`, `-shm`, `-journal` at their end) are refused, also where a symbolic link leads to such a name. A
+    /// relative path is that of a file in the current directory as it is now: changing the directory later does not
+    /// matter.
     ///
-    /// A file that is refused is left as it is, and so are the files beside it.
+    /// A file that is refused is left as it is, with its log and its journal. (SQLite's index of a log, `-shm`, can be made
+    /// or written where others have the database in use, or where only the log says that its schema is a newer one.)
     ///
     /// # Errors
     ///

@@ -1,7 +1,7 @@
 //! The names of a database's files, and what they say before anything is opened.
 //!
-//! Only the file system is asked: a file that was opened and closed by other means than SQLite's would lose the locks that
-//! other connections of this process hold on it.
+//! Only the file system is asked: a file that was opened and closed by other means than SQLite's would lose the locks
+//! that other connections of this process hold on it.
 
 use std::{
     ffi::OsString,
@@ -15,7 +15,7 @@ use crate::options::is_reserved;
 /// The longest path that SQLite opens, with `-journal` behind it, in bytes.
 pub(crate) const LONGEST_PATH: usize = 512;
 
-/// How many symbolic links SQLite follows.
+/// The most symbolic links that SQLite follows.
 const MOST_LINKS: usize = 200;
 
 /// The size of the header that every database begins with, but an empty one.
@@ -24,27 +24,38 @@ const HEADER: u64 = 100;
 /// The longest ending of the files beside a database.
 const JOURNAL: &str = "-journal";
 
-/// Looks at the files of the database at that absolute path.
-///
-/// # Errors
-///
-/// When the name cannot be that of a database, or the file is too short to be one.
-pub(super) fn check(path: &Path) -> Result<(), Refused> {
-    // SQLite puts its files beside the one that a link leads to.
-    let real = followed(path);
-    if is_reserved(&real) {
-        return Err(Refused::ReservedName { real });
+/// The files of a database that is to be opened.
+#[derive(Debug)]
+pub(super) struct Files {
+    /// There is something in the database itself.
+    pub(super) is_begun: bool,
+    /// There is something in its write-ahead log.
+    pub(super) has_log: bool,
+}
+
+impl Files {
+    /// Looks at the files of the database at that absolute path.
+    ///
+    /// # Errors
+    ///
+    /// When the name cannot be that of a database, or the file is too short to be one.
+    pub(super) fn at(path: &Path) -> Result<Self, Refused> {
+        // SQLite puts its files beside the one that a link leads to.
+        let real = followed(path);
+        if is_reserved(&real) {
+            return Err(Refused::ReservedName { real });
+        }
+        if is_too_long(&beside(&real, JOURNAL)) {
+            return Err(Refused::TooLong);
+        }
+        let size = |path: &Path| fs::metadata(path).ok().filter(fs::Metadata::is_file).map_or(0, |file| file.len());
+        let len = size(&real);
+        // SQLite takes a file of one byte for an empty one, and writes over it.
+        if (1..HEADER).contains(&len) {
+            return Err(Refused::NotADatabase);
+        }
+        Ok(Self { is_begun: len > 0, has_log: size(&beside(&real, "-wal")) > 0 })
     }
-    if is_too_long(&beside(&real, JOURNAL)) {
-        return Err(Refused::TooLong);
-    }
-    let size = |path: &Path| fs::metadata(path).ok().filter(fs::Metadata::is_file).map_or(0, |file| file.len());
-    let len = size(&real);
-    // SQLite takes a file of one byte for an empty one, and writes over it.
-    if (1..HEADER).contains(&len) {
-        return Err(Refused::NotADatabase);
-    }
-    Ok(())
 }
 
 /// The path that symbolic links at the end of this one lead to, whether there is a file or not.
@@ -65,12 +76,12 @@ fn beside(path: &Path, ending: &str) -> PathBuf {
     name.into()
 }
 
-/// Whether the file system finds that path, or a name in it, too long.
+/// Returns true if the file system finds that path, or a name in it, too long.
 fn is_too_long(path: &Path) -> bool {
     fs::metadata(path).is_err_and(|error| error.kind() == io::ErrorKind::InvalidFilename)
 }
 
-/// Whether SQLite finds that path too long: it looks at the one without links.
+/// Returns true if SQLite finds that path too long: it looks at the one without links.
 pub(super) fn is_too_long_for_sqlite(path: &Path) -> bool {
     let real = followed(path);
     let directory = real.parent().and_then(|directory| fs::canonicalize(directory).ok());
