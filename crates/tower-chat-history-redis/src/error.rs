@@ -29,7 +29,8 @@ pub enum OpenError {
     /// The address asks for TLS (`rediss://`), and the program was built without it.
     #[error("the address asks for TLS: build the crate tower-chat-history-redis with its feature rustls")]
     NeedsTls,
-    /// The address is none, or the server could not be reached or refused the connection.
+    /// The address is none, or the server could not be reached or refused the connection. A missing password, and a
+    /// name or password that is wrong, are among it: the source says so.
     #[error("the server{} could not be connected to", At(server.as_deref()))]
     Connect {
         /// The hosts and ports that were tried, or the socket; `None` if the address cannot be read, or the connection
@@ -53,6 +54,29 @@ impl OpenError {
             Self::Connect { server: None, source } => Self::Connect { server: place, source },
             error => error,
         }
+    }
+}
+
+/// The answer of a server that demands a password to whoever gave none. Tests with a server hold it.
+const MISSING: &str = "Authentication required";
+/// The words of redis-rs, and of a server over RESP3, for a name or a password that is wrong.
+const REFUSED: [&str; 2] = ["AuthenticationFailed", "WRONGPASS"];
+
+/// Why a server does not know who is asking.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Credentials {
+    /// It was given none.
+    Missing,
+    /// The name or the password is wrong.
+    Refused,
+}
+
+impl fmt::Display for Credentials {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Missing => "the server demands a password, and none was given (NOAUTH)",
+            Self::Refused => "the server refused the name or the password of the user",
+        })
     }
 }
 
@@ -107,8 +131,29 @@ impl Failure {
             | ErrorKind::Server(
                 ServerErrorKind::ReadOnly | ServerErrorKind::BusyLoading | ServerErrorKind::ResponseError,
             ) => true,
-            ErrorKind::Extension => self.0.code() == Some("NOAUTH"),
+            ErrorKind::Extension => self.credentials().is_some(),
             _ => false,
+        }
+    }
+
+    /// Returns why the server does not know who is asking; `None` if that is not the matter. A user that is known and
+    /// may not run a command (`NOPERM`) is another one.
+    pub(crate) fn credentials(&self) -> Option<Credentials> {
+        match self.0.kind() {
+            ErrorKind::AuthenticationFailed => Some(Credentials::Refused),
+            ErrorKind::Extension => match self.0.code()? {
+                "NOAUTH" => Some(Credentials::Missing),
+                "WRONGPASS" => Some(Credentials::Refused),
+                _ => None,
+            },
+            // redis-rs puts the same answers into errors of its own: when it chooses a database, and when it can
+            // connect to none of the nodes of a cluster that were named.
+            ErrorKind::Server(ServerErrorKind::ResponseError) | ErrorKind::Io => {
+                let detail = self.0.detail()?;
+                let refused = || REFUSED.iter().any(|refused| detail.contains(refused)).then_some(Credentials::Refused);
+                if detail.contains(MISSING) { Some(Credentials::Missing) } else { refused() }
+            }
+            _ => None,
         }
     }
 
@@ -140,17 +185,17 @@ impl Failure {
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0.kind() {
-            ErrorKind::Extension if self.0.code() == Some("BUSY") => {
+        match (self.credentials(), self.0.kind()) {
+            (Some(credentials), _) => write!(f, "{credentials}"),
+            (None, ErrorKind::Extension) if self.0.code() == Some("BUSY") => {
                 f.write_str("the server is busy with a script that takes too long (BUSY)")
             }
-            ErrorKind::AuthenticationFailed => f.write_str("the server refused the name or the password of the user"),
-            ErrorKind::Server(_) | ErrorKind::Extension => {
+            (None, ErrorKind::Server(_) | ErrorKind::Extension) => {
                 write!(f, "the server answered with the error {}", self.0.code().unwrap_or("unknown"))
             }
             // These are made by the client and the system: there is nothing of a command in them. What the client adds
             // to its own words may be a part of the address.
-            ErrorKind::Io | ErrorKind::InvalidClientConfig | ErrorKind::ClusterConnectionNotFound => {
+            (None, ErrorKind::Io | ErrorKind::InvalidClientConfig | ErrorKind::ClusterConnectionNotFound) => {
                 let shown = self.0.to_string();
                 let detail = self.0.detail().map(|detail| format!(": {detail}")).unwrap_or_default();
                 f.write_str(shown.strip_suffix(&detail).unwrap_or_else(|| self.0.category()))
@@ -251,7 +296,7 @@ mod tests {
 
     #[test]
     fn another_connection_is_tried_where_one_may_be_stuck() {
-        for answer in ["READONLY x", "LOADING x", "NOAUTH x", "ERR max number of clients reached"] {
+        for answer in ["READONLY x", "LOADING x", "NOAUTH x", "WRONGPASS x", "ERR max number of clients reached"] {
             assert!(server(answer).may_be_the_connections(), "{answer}");
         }
         for kind in [ErrorKind::AuthenticationFailed, ErrorKind::Client] {
@@ -278,6 +323,36 @@ mod tests {
         assert_eq!(busy.to_string(), "the server is busy with a script that takes too long (BUSY)");
         let refused = Failure((ErrorKind::AuthenticationFailed, "x", "secret".into()).into());
         assert_eq!(refused.to_string(), "the server refused the name or the password of the user");
+    }
+
+    #[test]
+    fn missing_and_wrong_credentials_are_told_from_missing_rights() {
+        let within = |kind, detail: &str| Failure((kind, "redis-rs says", detail.to_owned()).into());
+        let answered = ErrorKind::Server(ServerErrorKind::ResponseError);
+        for missing in [
+            server("NOAUTH Authentication required."),
+            server("NOAUTH HELLO must be called with the client already authenticated"),
+            within(answered, "Authentication required."),
+            within(ErrorKind::Io, "NOAUTH: Authentication required."),
+        ] {
+            assert_eq!(missing.credentials(), Some(Credentials::Missing), "{missing:?}");
+            assert!(missing.to_string().contains("demands a password"), "{missing}");
+        }
+        for wrong in [
+            server("WRONGPASS invalid username-password pair or user is disabled."),
+            Failure((ErrorKind::AuthenticationFailed, "x").into()),
+            within(ErrorKind::Io, "Password authentication failed - AuthenticationFailed"),
+        ] {
+            assert_eq!(wrong.credentials(), Some(Credentials::Refused), "{wrong:?}");
+            assert!(wrong.to_string().contains("refused the name or the password"), "{wrong}");
+        }
+        for other in [
+            server("NOPERM this user has no permissions to run the 'info' command"),
+            server("ERR unknown command 'INFO'"),
+            Failure(std::io::Error::from(std::io::ErrorKind::TimedOut).into()),
+        ] {
+            assert_eq!(other.credentials(), None, "{other:?}");
+        }
     }
 
     #[test]

@@ -8,6 +8,9 @@ use crate::{OpenError, connection::Connection, error::Failure};
 const NONE: &str = "noeviction";
 
 /// The server's eviction policy, the first other one if nodes of a cluster have several; `None` if it may not be asked for.
+///
+/// It is also the first command on a new connection. An address without a password sends nothing before it that a
+/// server could refuse, so a missing password shows here.
 pub(crate) async fn policy(connection: &Connection) -> Result<Option<String>, RedisError> {
     let mut info = redis::cmd("INFO");
     info.arg("memory");
@@ -22,9 +25,14 @@ pub(crate) async fn policy(connection: &Connection) -> Result<Option<String>, Re
                     return Ok(Some(policy.clone()));
                 }
             }
-            // Whoever may not ask still can have a store. A server that is not there is another matter.
-            Err(error) if Failure(error.clone()).may_pass() => return Err(error),
-            Err(_) => {}
+            Err(error) => {
+                let failure = Failure(error.clone());
+                // Whoever may not ask still can have a store. A server that is not there, or that lets nobody in
+                // without a password, is another matter.
+                if failure.may_pass() || failure.credentials().is_some() {
+                    return Err(error);
+                }
+            }
         }
     }
     Ok(None)

@@ -130,6 +130,9 @@
 //! An append that carries a compaction stores its exchange also where the stored compaction cannot be read. The
 //! compaction is then reported as [`Kept(None)`](tower_chat_history_core::CompactOutcome::Kept).
 //!
+//! A password that is missing or wrong when the store is opened is an error of opening it ([`OpenError::Connect`],
+//! whose source says so). A user who may not ask about the eviction policy still gets a store.
+//!
 //! Errors of opening a store name the server's host and port, or its socket ([`OpenError`]), and never the rest of
 //! the address.
 //!

@@ -54,12 +54,23 @@ pub enum OpenError {
         /// The path.
         path: PathBuf,
     },
-    /// The name is one that SQLite gives to the files beside a database: it ends with `-wal`, `-shm` or `-journal`. Such a database
-    /// would be another one's file.
+    /// The name, or the one that a symbolic link leads to, is one that SQLite gives to the files beside a database: it
+    /// ends with `-wal`, `-shm` or `-journal`. Such a database would be another one's file.
     #[error(
         "{path} has a name that SQLite gives to a file beside a database: end it with neither -wal, -shm nor -journal"
     )]
     ReservedName {
+        /// The path; where a symbolic link leads to such a name, the one that it leads to.
+        path: PathBuf,
+    },
+    /// The path or the name of the file is too long, for SQLite or for the file system. One of the files beside a
+    /// database has eight bytes more in its name (`-journal`), and must have room too.
+    #[error(
+        "the path {path} is too long: with -journal behind it, SQLite takes {max} bytes of an absolute path, and most \
+         file systems take 255 bytes of a name",
+        max = crate::connection::LONGEST_PATH
+    )]
+    TooLong {
         /// The path.
         path: PathBuf,
     },

@@ -96,8 +96,12 @@ impl SqliteOptions {
     /// Opens the file, and creates it if it is not there. Its directory must exist.
     ///
     /// The path is the name of a file, also if it begins with `file:`. Names that SQLite gives to the files beside a database
-    /// (`-wal`, `-shm`, `-journal` at their end) are refused. A relative path is that of a file in the current
-    /// directory as it is now: changing the directory later does not matter.
+    /// (`-wal`, `-shm`, `-journal` at their end) are refused, also where a symbolic link leads to such a name. A
+    /// relative path is that of a file in the current directory as it is now: changing the directory later does not
+    /// matter.
+    ///
+    /// A file that is refused is left as it is, with its log and its journal. (SQLite's index of a log, `-shm`, can be made
+    /// or written where others have the database in use, or where only the log says that its schema is a newer one.)
     ///
     /// # Errors
     ///
@@ -134,7 +138,7 @@ impl SqliteOptions {
 }
 
 /// Whether SQLite would take a file of that name for the log or the journal of another database, write it, or remove it.
-fn is_reserved(path: &Path) -> bool {
+pub(crate) fn is_reserved(path: &Path) -> bool {
     // Some file systems do not tell large from small letters.
     let name = path.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
     ["-wal", "-shm", "-journal"].iter().any(|suffix| name.ends_with(suffix))

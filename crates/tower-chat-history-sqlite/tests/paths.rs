@@ -97,3 +97,72 @@ async fn nothing_is_acknowledged_once_the_file_was_deleted_or_replaced() {
         say(&store, &id, "y").await;
     }
 }
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_link_to_a_name_of_a_file_beside_a_database_is_refused() {
+    use std::os::unix::fs::symlink;
+
+    let place = Place::new();
+    let id = conversation("a");
+    let at = |name: &str| place.directory.path().join(name);
+    // It stays open, and its log with it.
+    let store = place.open().await;
+    say(&store, &id, "x").await;
+    fs::create_dir(at("dir")).unwrap();
+    for (number, name) in ["chat.db-wal", "new-shm", "dir/T-JOURNAL"].iter().enumerate() {
+        let (link, further) = (at(&format!("{number}.db")), at(&format!("{number}-further.db")));
+        symlink(name, &link).unwrap();
+        symlink(&link, &further).unwrap();
+        let was_there = at(name).exists();
+        for path in [link, further] {
+            let error = SqliteStore::open(&path).await.unwrap_err();
+            assert!(matches!(&error, OpenError::ReservedName { path } if *path == at(name)), "{error:?}");
+        }
+        assert_eq!(at(name).exists(), was_there, "{name}");
+    }
+    // A link to another name is as good as the name, also where there is nothing yet.
+    for (name, target) in [("chat-link-wal.db", "chat.db"), ("new-link.db", "new.db")] {
+        symlink(at(target), at(name)).unwrap();
+        say(&SqliteStore::open(at(name)).await.unwrap(), &id, "y").await;
+        assert_eq!(texts(&window(&SqliteStore::open(at(target)).await.unwrap(), &id).await).last().unwrap(), "y");
+    }
+    // One that leads to itself is none.
+    symlink("loop.db", at("loop.db")).unwrap();
+    assert!(matches!(SqliteStore::open(at("loop.db")).await, Err(OpenError::CannotOpen { .. })));
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_name_that_is_too_long_is_named_as_such() {
+    let place = Place::new();
+    let directory = fs::canonicalize(place.directory.path()).unwrap();
+    // With `-journal` behind it, a name of 247 bytes has 255.
+    for (len, fits) in [(247, true), (248, false), (255, false), (256, false), (5_000, false)] {
+        let path = directory.join("n".repeat(len));
+        let opened = SqliteStore::open(&path).await;
+        assert_eq!(is_too_long(&opened, &path), !fits, "{len}: {opened:?}");
+        assert_eq!((opened.is_ok(), path.exists()), (fits, fits), "{len}");
+    }
+    // And a path of 504 has 512.
+    let mut deep = directory;
+    while deep.as_os_str().len() < 300 {
+        deep.push("d".repeat(100));
+    }
+    fs::create_dir_all(&deep).unwrap();
+    for (len, fits) in [(504, true), (505, false), (506, false)] {
+        let path = deep.join("n".repeat(len - 1 - deep.as_os_str().len()));
+        let opened = SqliteStore::open(&path).await;
+        assert_eq!(is_too_long(&opened, &path), !fits, "{len}: {opened:?}");
+        assert_eq!((opened.is_ok(), path.exists()), (fits, fits), "{len}");
+    }
+}
+
+#[cfg(unix)]
+fn is_too_long(opened: &Result<SqliteStore, OpenError>, expected: &std::path::Path) -> bool {
+    let Err(error) = opened else { return false };
+    let text = error.to_string();
+    matches!(error, OpenError::TooLong { path } if path == expected)
+        && text.contains("too long")
+        && !text.contains("able to")
+}

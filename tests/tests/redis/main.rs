@@ -3,6 +3,7 @@
 
 mod contract;
 mod cost;
+mod credentials;
 mod damage;
 mod expiry;
 mod extremes;
@@ -25,6 +26,7 @@ fn main() -> ExitCode {
     let tests = [
         contract::tests(),
         cost::tests(),
+        credentials::tests(),
         damage::tests(),
         expiry::tests(),
         extremes::tests(),

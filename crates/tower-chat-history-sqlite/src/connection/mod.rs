@@ -1,5 +1,7 @@
 //! Connections: how they are opened and set up.
 
+mod files;
+mod look;
 mod opened;
 mod refused;
 mod schema;
@@ -13,8 +15,9 @@ use std::{
 
 use rusqlite::{Connection, MAIN_DB, OpenFlags};
 
-use self::refused::Refused;
+use self::{files::Files, refused::Refused};
 pub(crate) use self::{
+    files::LONGEST_PATH,
     opened::OpenedFile,
     transaction::{Savepoint, Transaction},
 };
@@ -51,9 +54,14 @@ pub(crate) fn open_writer(settings: &Settings) -> Result<Connection, OpenError> 
 }
 
 fn try_open_writer(settings: &Settings) -> Result<Connection, Refused> {
-    let connection = open(&settings.file, OpenFlags::SQLITE_OPEN_CREATE, settings.busy_timeout)?;
     // Before anything is written: the file may be somebody else's.
+    let files = Files::at(&settings.file)?;
+    look::check(&settings.file, &files, &schema::CURRENT)?;
+    let connection = open(&settings.file, OpenFlags::SQLITE_OPEN_CREATE, settings.busy_timeout)?;
+    // A database that others use was not looked at with its log. (A log that this connection makes is to go with it.)
+    look::keep_log(&connection, files.has_log)?;
     schema::CURRENT.version(&connection)?;
+    look::keep_log(&connection, false)?;
     let mode: String = connection.pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0))?;
     if mode != "wal" {
         return Err(Refused::NoWal { mode });

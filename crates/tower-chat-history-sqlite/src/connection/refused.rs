@@ -1,9 +1,13 @@
 //! Why a file cannot be used, and which error says so.
 
-use std::{fs, path::Path};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
 use rusqlite::ErrorCode;
 
+use super::files;
 use crate::{OpenError, error::is_lock};
 
 /// Why a file cannot be used. [`OpenError`] says the same with the path.
@@ -13,6 +17,9 @@ pub(crate) enum Refused {
     NewerSchema { found: i32, known: i32 },
     NoWal { mode: String },
     ReadOnly,
+    NotADatabase,
+    ReservedName { real: PathBuf },
+    TooLong,
     Sqlite(rusqlite::Error),
 }
 
@@ -36,6 +43,9 @@ impl Refused {
             Self::NewerSchema { found, known } => OpenError::NewerSchema { path, found, known },
             Self::NoWal { mode } => OpenError::NoWal { path, mode },
             Self::ReadOnly => OpenError::ReadOnly { path },
+            Self::NotADatabase => OpenError::NotADatabase { path },
+            Self::ReservedName { real } => OpenError::ReservedName { path: real },
+            Self::TooLong => OpenError::TooLong { path },
             Self::Sqlite(error) => match error.sqlite_error_code() {
                 Some(ErrorCode::NotADatabase) => OpenError::NotADatabase { path },
                 Some(ErrorCode::ReadOnly) => OpenError::ReadOnly { path },
@@ -52,6 +62,9 @@ fn cannot_open(path: &Path, error: rusqlite::Error) -> OpenError {
     let path = path.to_owned();
     if is_directory(&path).unwrap_or(false) {
         return OpenError::Directory { path };
+    }
+    if files::is_too_long_for_sqlite(&path) {
+        return OpenError::TooLong { path };
     }
     match path.parent().map(|directory| (directory, is_directory(directory))) {
         Some((directory, Ok(false))) => OpenError::NoDirectory { directory: directory.to_owned() },

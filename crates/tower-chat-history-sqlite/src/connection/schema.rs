@@ -38,7 +38,8 @@ impl Schema {
         Ok(version)
     }
 
-    fn version_within(&self, connection: &Connection) -> Result<i32, Refused> {
+    /// As [`version`](Self::version), in a transaction of the caller's, or without one where nothing can change.
+    pub(super) fn version_within(&self, connection: &Connection) -> Result<i32, Refused> {
         let number = |sql| connection.query_row(sql, [], |row| row.get::<_, i32>(0));
         let application_id = number("PRAGMA application_id")?;
         let version = number("PRAGMA user_version")?;
@@ -49,6 +50,19 @@ impl Schema {
             0 if version == 0 && number("SELECT count(*) FROM sqlite_schema")? == 0 => Ok(0),
             _ => Err(Refused::Foreign { application_id }),
         }
+    }
+
+    /// Returns true if there are tables, indexes, views or triggers that no version of this library makes.
+    pub(super) fn has_other_objects(&self, connection: &Connection) -> rusqlite::Result<bool> {
+        let mut statement = connection.prepare("SELECT tbl_name FROM sqlite_schema")?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            let table: String = row.get(0)?;
+            if !self.steps.iter().any(|step| step.contains(&format!("CREATE TABLE {table} "))) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Runs the steps that the file lacks, all or none.
