@@ -2,7 +2,7 @@
 
 use std::{error::Error, fmt, sync::Arc};
 
-use tower_chat_history::{CachedStore, HistoryStore, MemoryStore};
+use tower_chat_history::{HistoryStore, MemoryStore};
 use tower_chat_history_sqlite::SqliteStore;
 
 use super::StoreUrl;
@@ -70,9 +70,10 @@ async fn redis_cluster(_: &[String]) -> Opened {
     redis("").await
 }
 
-/// A store behind a network: a conversation's next call need not bring its window again.
+/// Caches a store behind a network: a conversation's next call need not bring its window again.
+#[cfg(any(feature = "postgres", feature = "redis"))]
 fn cached<S: HistoryStore, E: Error + Send + Sync + 'static>(store: Result<S, E>) -> Opened {
-    opened(store.map(CachedStore::new))
+    opened(store.map(tower_chat_history::CachedStore::new))
 }
 
 fn opened<S: HistoryStore, E: Error + Send + Sync + 'static>(store: Result<S, E>) -> Opened {
