@@ -26,6 +26,8 @@
 //! over every store a conversation can be [forked](Conversation::fork). One that can [prune](Prune) lets only the [last
 //! turns](Conversation::keep_last_turns) stay, where a service asks for that.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 mod compaction;
 mod conversation;
 mod conversation_id;

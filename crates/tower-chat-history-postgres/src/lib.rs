@@ -145,6 +145,8 @@
 //! pruning need. Nothing is set on a session and left there, and no lock is held beyond a transaction. No `options` are sent, which
 //! PgBouncer refuses.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 mod database;
 mod error;
 mod log;

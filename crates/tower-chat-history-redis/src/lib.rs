@@ -156,6 +156,8 @@
 //! host and signed by one of the system's roots, or by [those given](RedisOptions::root_certificates); a server that
 //! asks for one gets [the program's own](RedisOptions::client_certificate).
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 mod append;
 mod call;
 mod compact;

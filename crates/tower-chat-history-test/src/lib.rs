@@ -47,6 +47,7 @@
 //! - `openai`: [`MockLlm`], over the types of async-openai (without TLS).
 //! - `server`: [`MockServer`], over axum.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
 // The documentation is published with all features; without some, links into them have no target.
 #![cfg_attr(not(all(feature = "openai", feature = "server")), allow(rustdoc::broken_intra_doc_links))]
 

@@ -57,6 +57,8 @@
 //! [what is guaranteed](guarantees), [what happens in every case](cases), [what is sent](view),
 //! [spans and metrics](telemetry), [writing an adapter](adapt), [the engine without tower](engine).
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 pub mod adapt;
 pub mod budget;
 mod cached;
