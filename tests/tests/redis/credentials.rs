@@ -38,7 +38,7 @@ fn address(server: &Server, query: &str) -> String {
 }
 
 /// Checks that the error is one of connecting, says why, and has no secret in it.
-fn says(error: ConnectError, why: &str) {
+fn says(error: &ConnectError, why: &str) {
     assert!(matches!(error, ConnectError::Connect { .. }), "{error:?}");
     let said = error.source().unwrap().to_string();
     assert!(said.contains(why), "{said}");
@@ -52,7 +52,7 @@ async fn missing() {
     for query in ["", "?db=3", "?protocol=resp3", "?db=3&protocol=resp3", "?user=nobody"] {
         for require in [false, true] {
             let options = RedisOptions::new().require_noeviction(require);
-            says(options.connect(address(&server, query)).await.unwrap_err(), MISSING);
+            says(&options.connect(address(&server, query)).await.unwrap_err(), MISSING);
         }
     }
     let store = RedisStore::connect(address(&server, &format!("?pass={PASSWORD}"))).await.unwrap();
@@ -62,13 +62,13 @@ async fn missing() {
 async fn missing_of_a_given_one() {
     let server = guarded();
     let connection = ConnectionManager::new(Client::open(server.url()).unwrap()).await.unwrap();
-    says(RedisOptions::new().over(connection).await.unwrap_err(), MISSING);
+    says(&RedisOptions::new().over(connection).await.unwrap_err(), MISSING);
 }
 
 async fn wrong() {
     let server = guarded();
     for query in ["?pass=secret", "?user=nobody&pass=secret", "?pass=secret&protocol=resp3", "?pass=secret&db=3"] {
-        says(RedisStore::connect(address(&server, query)).await.unwrap_err(), WRONG);
+        says(&RedisStore::connect(address(&server, query)).await.unwrap_err(), WRONG);
     }
 }
 
@@ -86,10 +86,10 @@ async fn no_rights() {
 
 async fn of_a_cluster() {
     let urls = || cluster().urls().into_iter().map(|url| url.replace("//", "//nobody:secret@"));
-    says(RedisOptions::new().connect_cluster(urls()).await.unwrap_err(), WRONG);
+    says(&RedisOptions::new().connect_cluster(urls()).await.unwrap_err(), WRONG);
     // A single server is no cluster, but nobody gets as far as to find that out.
     let port = free_ports().next().unwrap().to_string();
     let _server = guarded_with(&["--port", &port, "--bind", "127.0.0.1"]);
     let url = format!("redis://127.0.0.1:{port}/");
-    says(RedisOptions::new().connect_cluster([url]).await.unwrap_err(), MISSING);
+    says(&RedisOptions::new().connect_cluster([url]).await.unwrap_err(), MISSING);
 }
