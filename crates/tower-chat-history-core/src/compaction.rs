@@ -190,13 +190,14 @@ impl Cut {
         })
     }
 
-    /// This cut, made on the base of a summary that covered to `base`, carried over to the cut that was stored meanwhile.
+    /// Merges this cut, which has a new summary, with the cut that another call has stored in the meantime: the summary of
+    /// this one, and the larger of each two positions.
     ///
-    /// A finished summary is paid for: it is kept as long as the stored cut still has the summary it was based on, with
-    /// whichever positions are larger. `None` when another summary was stored meanwhile.
+    /// Returns `None` if the stored summary covers as much as this one, or more. A summary covers everything before its
+    /// position, so the one that covers more replaces the other.
     #[must_use]
-    pub fn merged_onto(&self, base: Seq, stored: &Self) -> Option<Self> {
-        (stored.covers_to() == base).then(|| Self {
+    pub fn merged_onto(&self, stored: &Self) -> Option<Self> {
+        (self.covers_to() > stored.covers_to()).then(|| Self {
             window_start: self.window_start.max(stored.window_start),
             rounds_start: self.rounds_start.max(stored.rounds_start),
             cleared_before: self.cleared_before.max(stored.cleared_before),
@@ -260,11 +261,13 @@ mod tests {
     }
 
     #[test]
-    fn a_finished_summary_is_merged_onto_its_base_only() {
+    fn a_finished_summary_replaces_one_that_covers_less() {
         let finished = cut(4, 4, Some(4));
-        let merged = finished.merged_onto(Seq::FIRST, &cut(6, 7, None)).unwrap();
+        let merged = finished.merged_onto(&cut(6, 7, None)).unwrap();
         assert_eq!(merged, cut(6, 7, Some(4)));
-        assert_eq!(finished.merged_onto(Seq::FIRST, &cut(6, 7, Some(3))), None);
+        assert_eq!(finished.merged_onto(&cut(6, 7, Some(3))), Some(cut(6, 7, Some(4))));
+        assert_eq!(finished.merged_onto(&cut(6, 7, Some(4))), None);
+        assert_eq!(finished.merged_onto(&cut(6, 7, Some(5))), None);
     }
 
     #[test]

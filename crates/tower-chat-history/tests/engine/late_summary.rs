@@ -56,3 +56,31 @@ async fn a_paid_summary_is_stored_when_late_results_land_before_its_exchange() {
         assert_eq!(cut.covers_to(), Seq::new(5 + rounds));
     }
 }
+
+/// Two calls overlap, and a summary was made for each. The call that began first stores its own first, which covers less.
+#[tokio::test(start_paused = true)]
+async fn of_two_overlapping_summaries_the_one_that_covers_more_stays() {
+    for reversed in [false, true] {
+        let store = MemoryStore::new();
+        let summaries = Summaries::new(Says::default()).least_room(1).max_tokens(50);
+        let options = HistoryOptions::new().budget(ContextBudget::tokens(4_000).reply_reserve(10));
+        let options = options.summaries(summaries.when(SummarizeWhen::BeforeEveryCall));
+        let (with, without) = (Engine::with_options(store.clone(), options), Engine::new(store.clone()));
+        turn(&without, "c").await;
+        turn(&without, "c").await;
+        let begin = async || with.begin(TurnInput::new(conversation("c"), [Message::user("u")])).await.unwrap();
+        let first = begin().await;
+        turn(&without, "c").await;
+        let mut calls = vec![first, begin().await];
+        if reversed {
+            calls.reverse();
+        }
+        for call in calls {
+            assert_eq!(call.context().len(), 2, "the summary and the question");
+            let report = call.commit(Reply::new(Message::assistant("a"))).await.unwrap();
+            assert_eq!(report.outcome.kind(), "stored");
+        }
+        let cut = window(&store, "c").await.compaction.unwrap().cut;
+        assert_eq!((cut.covers_to(), cut.window_start), (Seq::new(3), Seq::new(3)), "reversed: {reversed}");
+    }
+}

@@ -32,8 +32,6 @@ use crate::{
 #[derive(Clone, Debug)]
 pub(super) struct Made {
     pub(super) cut: Cut,
-    /// What the summary covers that it was made from.
-    pub(super) base: Seq,
 }
 
 impl Engine {
@@ -81,7 +79,7 @@ impl Engine {
             if let Ok(mut anew) = self.decide(call, &empty).await {
                 anew.plan.superseded = planned.plan.superseded;
                 anew.plan.fit.cut = Some(cut.clone());
-                anew.made = Some(Made { cut, base: job.cut.covers_to() });
+                anew.made = Some(Made { cut });
                 (*seen, *planned) = (empty, anew);
             }
         }
@@ -97,12 +95,12 @@ impl Engine {
         }
         // Whatever is stored by now, the summary is put onto it.
         let (incarnation, none) = (stored.revision.incarnation(), CompactionVersion::NONE);
-        let Made { mut cut, base } = made;
-        let mut kept = self.store_summary(conversation, incarnation, none, base, cut.clone()).await;
+        let Made { mut cut } = made;
+        let mut kept = self.store_summary(conversation, incarnation, none, cut.clone()).await;
         if let Err(StoreError::Compaction(CompactionError::NotAnOpening { seq })) = kept {
             // Results of an earlier turn landed where the window was to start. The next summary tells of them.
             cut.window_start = self.opening_after(conversation, seq, stored.seq).await;
-            kept = self.store_summary(conversation, incarnation, none, base, cut.clone()).await;
+            kept = self.store_summary(conversation, incarnation, none, cut.clone()).await;
         }
         if let Ok(true) = kept {
             self.shared.last_seen.saw(conversation, Sighting::of(stored.revision, Some(&cut)));
