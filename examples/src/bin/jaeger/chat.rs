@@ -151,7 +151,7 @@ pub(crate) fn chat_request(input: Vec<ChatCompletionRequestMessage>) -> CreateCh
 
 /// Describes a report in one line.
 pub(crate) fn describe(report: &TurnReport) -> String {
-    let mut line = format!("{} messages sent, {}", report.messages_sent, report.outcome.kind());
+    let mut line = format!("messages sent: {}, outcome: {}", report.messages_sent, report.outcome.kind());
     if let Some(tokens) = report.tokens.filter(|tokens| tokens.trimming.is_needed()) {
         let (before, after) = (tokens.before(), tokens.prompt.total());
         let _ = write!(line, "; trimmed ({}) from {before} to {after} tokens", tokens.trimming.strategy());

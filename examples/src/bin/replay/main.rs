@@ -8,8 +8,13 @@
 //! of the model there is a stand-in that returns the recorded replies, and reports how much of each prompt a
 //! provider's prefix cache would have had. Nothing leaves this process.
 //!
-//! The input is a sequence of JSON objects, in files or on stdin: `{"id": …, "messages": [chat-completions
-//! messages]}`. Other fields are ignored. `--synthetic TURNS` generates a conversation instead.
+//! The input is a sequence of JSON objects, in files or on stdin:
+//!
+//! ```text
+//! {"id": "…", "messages": [{"role": "user", "content": "…"}, {"role": "assistant", "content": "…"}]}
+//! ```
+//!
+//! Other fields are ignored. `--synthetic TURNS` generates a conversation instead.
 //!
 //! Each reply in a recording becomes one call through the layer. The system messages so far are the call's head. The
 //! messages since the previous reply (a question, or tool results) are its input. A call that cannot be made to fit

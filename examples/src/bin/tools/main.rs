@@ -1,9 +1,13 @@
-//! A tool-calling agent that survives a crash: `cargo run -p examples --bin tools -- "weather in Oslo, Lima and
-//! Atlantis?"`.
+//! A tool-calling agent that survives a crash.
 //!
-//! The model requests several tools at once. One of them fails, and its error is sent as its result. The loop has no
-//! state of its own: each call sends only the new messages, and the history layer adds the others. If the process
-//! crashes between two calls, the next process resumes from the stored messages:
+//! The model requests several tools at once. One of them fails, and its error is sent as its result.
+//!
+//! ```text
+//! cargo run -p examples --bin tools -- "weather in Oslo, Lima and Atlantis?"
+//! ```
+//!
+//! The loop has no state of its own: each call sends only the new messages, and the history layer adds the others. If the
+//! process crashes between two calls, the next process resumes from the stored messages:
 //!
 //! ```text
 //! cargo run -p examples --bin tools -- --crash "weather in Oslo and Lima?"
@@ -55,7 +59,7 @@ async fn main() -> Result<ExitCode, BoxError> {
         // If calls are open, a new question abandons them: the layer sends a constant result for each.
         (Some(question), _) => agent::question(&question),
         (None, false) => {
-            eprintln!("Resuming: {} tool calls have no result yet.", open.len());
+            eprintln!("Resuming. Tool calls without a result: {}.", open.len());
             toolbox::run_all(&open).await
         }
         (None, true) => {

@@ -48,7 +48,7 @@ impl fmt::Display for RequestError {
             Self::Syntax { column } => write!(f, "invalid JSON at column {column}"),
             Self::NotObject => f.write_str("the line is not a JSON object"),
             Self::Messages => f.write_str("`messages` is missing or not an array"),
-            Self::Message { position, source } => write!(f, "messages[{position}] is {source}"),
+            Self::Message { position, source } => write!(f, "messages[{position}]: {source}"),
             Self::MaxTokens => write!(f, "`max_tokens` is missing or not an integer from 0 to {}", u64::MAX),
         }
     }
