@@ -72,8 +72,8 @@ enum ContextWindow {
 impl ContextBudget {
     /// The context window of the model that each request names, by the [table](ModelTable). A model that is not in it
     /// has the limit of [unknown](Self::unknown) models. Without that, only the [load
-    /// limit](crate::HistoryOptions::load_limit) bounds the prompt: the turn's [report](crate::TurnReport::window) says
-    /// so, and a warning names the model once.
+    /// limit](crate::HistoryOptions::load_limit) bounds the prompt: the turn's
+    /// [report](crate::TurnReport::context_window) says so, and a warning names the model once.
     #[must_use]
     pub fn by_model() -> Self {
         Self::of(ContextWindow::ByModel)
