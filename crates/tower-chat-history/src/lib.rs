@@ -54,7 +54,7 @@
 //! `tower-chat-history-postgres` and `tower-chat-history-redis` stores for many processes: put a [`CachedStore`] around these.
 //!
 //! Where to read on: [the layer and its place in the stack](middleware), [the defaults](HistoryOptions),
-//! [what is guaranteed](guarantees), [what happens in every case](cases), [what is sent](view),
+//! [what is guaranteed](guarantees), [the terms](glossary), [what happens in every case](cases), [what is sent](view),
 //! [spans and metrics](telemetry), [writing an adapter](adapt), [the engine without tower](engine).
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
@@ -86,6 +86,8 @@ pub mod view;
 
 #[doc = include_str!("../docs/cases.md")]
 pub mod cases {}
+#[doc = include_str!("../docs/glossary.md")]
+pub mod glossary {}
 #[doc = include_str!("../docs/guarantees.md")]
 pub mod guarantees {}
 
