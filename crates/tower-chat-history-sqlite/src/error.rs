@@ -1,74 +1,73 @@
-//! What can go wrong, and which of it may pass.
+//! Errors, and the classification of SQLite's failures.
 
-use std::{error::Error, fmt, path::PathBuf, sync::Arc, time::Duration};
+use std::{error::Error, fmt, io, path::PathBuf, sync::Arc, time::Duration};
 
 use rusqlite::ErrorCode;
 use tower_chat_history_core::StoreError;
 
-use crate::SqliteOptions;
+use crate::settings::{MAX_BUSY_TIMEOUT, MAX_PATH_BYTES, MAX_READERS};
 
 type BoxError = Box<dyn Error + Send + Sync>;
 
-/// A store that was not opened. Nothing was changed in a file that is refused.
+/// An error from opening a store. A refused file is left unchanged.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
     /// The path is empty or `:memory:`.
-    #[error("the store needs a file: for a history that is kept in memory only, use MemoryStore")]
+    #[error("the store needs the path of a file: use `MemoryStore` for a history in memory")]
     NotAFile,
     /// The number of readers is out of range.
-    #[error("a store has 1 to {max} readers, not {readers}", max = SqliteOptions::MAX_READERS)]
+    #[error("`SqliteOptions::readers` must be 1 to {MAX_READERS}, not {readers}")]
     Readers {
-        /// How many were asked for.
+        /// The number that was set.
         readers: usize,
     },
     /// The busy timeout is too long.
-    #[error("the busy timeout is {timeout:?}, and the longest is {max:?}", max = SqliteOptions::MAX_BUSY_TIMEOUT)]
+    #[error("`SqliteOptions::busy_timeout` must be at most {MAX_BUSY_TIMEOUT:?}, not {timeout:?}")]
     BusyTimeout {
-        /// What was asked for.
+        /// The timeout that was set.
         timeout: Duration,
     },
-    /// The path is relative, and the current directory is not known.
-    #[error("the path {path} is relative, and the current directory cannot be found out")]
+    /// The path is relative, and the current directory is not available.
+    #[error("{path}: the current directory, which this path is relative to, is not available: {source}")]
     NoCurrentDirectory {
         /// The path.
         path: PathBuf,
-        /// What the system said.
-        source: std::io::Error,
+        /// The error of the operating system.
+        source: io::Error,
     },
-    /// The program was linked with an SQLite that can corrupt databases.
+    /// The program is linked with a version of SQLite that can corrupt databases.
     #[error("SQLite {version} can corrupt a database in WAL mode: link 3.51.3 or newer (rusqlite's feature `bundled`)")]
     UnsafeSqlite {
-        /// Its version.
+        /// The version of SQLite.
         version: &'static str,
     },
-    /// The directory of the file does not exist, or is none.
-    #[error("there is no directory {directory}: it must exist before the database in it is opened")]
+    /// The parent of the path does not exist, or is not a directory.
+    #[error("{directory}: not a directory: it must exist before a database in it is opened")]
     NoDirectory {
         /// The path of the directory.
         directory: PathBuf,
     },
     /// The path is that of a directory.
-    #[error("{path} is a directory: the store needs the path of a file")]
+    #[error("{path}: a directory: the store needs the path of a file")]
     Directory {
         /// The path.
         path: PathBuf,
     },
-    /// The name, or the one that a symbolic link leads to, is one that SQLite gives to the files beside a database: it
-    /// ends with `-wal`, `-shm` or `-journal`. Such a database would be another one's file.
+    /// The name, or the one that a symbolic link leads to, ends with `-wal`, `-shm` or `-journal`. SQLite gives such
+    /// names to the files beside a database.
     #[error(
-        "{path} has a name that SQLite gives to a file beside a database: end it with neither -wal, -shm nor -journal"
+        "{path}: reserved name: SQLite gives names that end with -wal, -shm or -journal to files beside a database"
     )]
     ReservedName {
-        /// The path; where a symbolic link leads to such a name, the one that it leads to.
+        /// The path. If a symbolic link leads to such a name, the path that it leads to.
         path: PathBuf,
     },
-    /// The path or the name of the file is too long, for SQLite or for the file system. One of the files beside a
-    /// database has eight bytes more in its name (`-journal`), and must have room too.
+    /// The path or the name of the file is too long for SQLite or for the file system. The longest name of a file
+    /// beside the database, with `-journal` appended, must fit too.
     #[error(
-        "the path {path} is too long: with -journal behind it, SQLite takes {max} bytes of an absolute path, and most \
-         file systems take 255 bytes of a name",
-        max = crate::connection::LONGEST_PATH
+        "{path}: path too long: with -journal appended, SQLite accepts {MAX_PATH_BYTES} bytes of an absolute path, and \
+         most file systems accept 255 bytes of a name"
     )]
     TooLong {
         /// The path.
@@ -76,69 +75,83 @@ pub enum OpenError {
     },
     /// The file cannot be opened or created.
     #[error(
-        "the database {path} could not be opened: the process must be able to read and write the file and its directory"
+        "{path}: cannot be opened: the process must be able to read and write the file and its directory: {source}"
     )]
     CannotOpen {
         /// The path.
         path: PathBuf,
-        /// What SQLite said.
+        /// The error of SQLite.
         source: BoxError,
     },
-    /// The file, or one of the two files beside it (`-wal` and `-shm`), can be read and not written.
+    /// The file, or one of the two files beside it (`-wal` and `-shm`), can be read but not written.
     #[error(
-        "the database {path} is read-only: the process must be able to write the file, its directory, and the files \
-         -wal and -shm beside it"
+        "{path}: read-only: the process must be able to write the file, its directory, and the files -wal and -shm \
+         beside it"
     )]
     ReadOnly {
         /// The path.
         path: PathBuf,
     },
-    /// The file is no SQLite database.
-    #[error("the file {path} is no SQLite database")]
+    /// The file is not a SQLite database.
+    #[error("{path}: not a SQLite database")]
     NotADatabase {
         /// The path.
         path: PathBuf,
     },
     /// The file is a database of another application.
-    #[error("the database {path} belongs to another application (application id {application_id})")]
+    #[error("{path}: a database of another application (application id {application_id})")]
     Foreign {
         /// The path.
         path: PathBuf,
-        /// The application id it carries; 0 if none.
+        /// The database's application id; 0 if it has none.
         application_id: i32,
     },
     /// The file was written by a newer version of this library.
-    #[error("the database {path} has schema version {found}, and this library knows up to {known}")]
+    #[error("{path}: schema version {found} is newer than this library, which supports versions up to {known}")]
     NewerSchema {
         /// The path.
         path: PathBuf,
-        /// The file's version.
+        /// The file's schema version.
         found: i32,
-        /// The newest version this library knows.
+        /// The newest version that this library supports.
         known: i32,
     },
     /// The file cannot be used with a write-ahead log: the file system may not support it.
-    #[error("the database {path} stays in journal mode {mode} and cannot use a write-ahead log")]
+    #[error("{path}: cannot use a write-ahead log: the journal mode stays {mode}")]
     NoWal {
         /// The path.
         path: PathBuf,
-        /// The mode it stays in.
+        /// The mode that the database stays in.
         mode: String,
     },
     /// A thread could not be started.
-    #[error("a thread of the store could not be started")]
-    Thread(#[source] std::io::Error),
+    #[error("a thread of the store could not be started: {0}")]
+    Thread(#[source] io::Error),
     /// SQLite or the file system failed in another way.
-    #[error("the database {path} could not be opened")]
+    #[error("{path}: could not be opened: {source}")]
     Sqlite {
         /// The path.
         path: PathBuf,
-        /// What SQLite or the system said.
+        /// The error of SQLite or of the operating system.
         source: BoxError,
     },
 }
 
-/// The store was closed: the source of the error of each later call.
+impl OpenError {
+    /// Returns true if the same call may succeed later, without a change to the file, its permissions or the options:
+    /// another process held a lock for longer than the busy timeout, SQLite ran out of memory or met an I/O error, or
+    /// the system had no thread to spare.
+    #[must_use]
+    pub fn is_retryable(&self) -> bool {
+        match self {
+            Self::Sqlite { source, .. } => source.downcast_ref().is_some_and(is_transient),
+            Self::Thread(error) => error.kind() == io::ErrorKind::WouldBlock,
+            _ => false,
+        }
+    }
+}
+
+/// The source of the error of each call that begins after the store was closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the store is closed")]
 #[non_exhaustive]
@@ -150,11 +163,11 @@ impl Closed {
     }
 }
 
-/// The database file was deleted, or another one took its place, while the store had it open: the source of the error
-/// of each call from then on ([`Backend`](StoreError::Backend)). What was acknowledged before is in the file that was
-/// there.
+/// The source of the error of each call after the database file was deleted, or replaced by another file, while the
+/// store had it open. The error is a [`Backend`](StoreError::Backend) error.
 ///
-/// The store has to be opened again. It is noticed on Unix; other systems do not let an open file be replaced.
+/// Open the store again. Earlier acknowledged writes are in the file that was open before. This is detected on Unix;
+/// other systems do not let an open file be replaced.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the database {path} was deleted or replaced while it was open: close this store and open it again")]
 #[non_exhaustive]
@@ -163,12 +176,12 @@ pub struct Replaced {
     pub path: PathBuf,
 }
 
-/// A call hit a bug. Its transaction was rolled back.
+/// The source of the error of a call that panicked. Its writes were rolled back.
 #[derive(Debug, thiserror::Error)]
 #[error("a call to the store panicked")]
 pub(crate) struct Panicked;
 
-/// What stops a request: a refusal that the contract knows, or SQLite.
+/// The error of a request: an error of the store's contract, or a failure of SQLite.
 #[derive(Debug)]
 pub(crate) enum Failure {
     Store(StoreError),
@@ -197,13 +210,13 @@ impl From<Failure> for StoreError {
     fn from(failure: Failure) -> Self {
         match failure {
             Failure::Store(error) => error,
-            Failure::Sqlite(error) if may_pass(&error) => Self::unavailable(error),
+            Failure::Sqlite(error) if is_transient(&error) => Self::unavailable(error),
             Failure::Sqlite(error) => Self::backend(error),
         }
     }
 }
 
-/// Whether another process held a lock.
+/// Returns true if another process held a lock.
 pub(crate) fn is_lock(error: &rusqlite::Error) -> bool {
     matches!(
         error.sqlite_error_code(),
@@ -211,15 +224,15 @@ pub(crate) fn is_lock(error: &rusqlite::Error) -> bool {
     )
 }
 
-/// Whether a page could not be read, or the file is malformed. SQLite says the same of both: a read that fails with EIO
-/// is "malformed" to it. So what could not be read is tried once more before it is taken for damaged.
-pub(crate) fn is_unread(error: &rusqlite::Error) -> bool {
+/// Returns true if a page could not be read, or if the file is malformed. SQLite reports both the same way: a read that
+/// fails with `EIO` can appear as "malformed". So a request that fails with it is run once more.
+pub(crate) fn is_unreadable(error: &rusqlite::Error) -> bool {
     matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase))
 }
 
-/// Whether the same statement may succeed a little later.
-fn may_pass(error: &rusqlite::Error) -> bool {
-    let passing = matches!(
+/// Returns true if the same statement may succeed later.
+fn is_transient(error: &rusqlite::Error) -> bool {
+    let transient = matches!(
         error.sqlite_error_code(),
         Some(
             ErrorCode::OperationInterrupted
@@ -228,10 +241,10 @@ fn may_pass(error: &rusqlite::Error) -> bool {
                 | ErrorCode::CannotOpen
         )
     );
-    passing || is_lock(error)
+    transient || is_lock(error)
 }
 
-/// The failure of a transaction, told to each of the calls that shared it.
+/// The failure of a transaction, shared by all calls in it.
 #[derive(Clone, Debug)]
 pub(crate) struct TransactionFailed(Arc<rusqlite::Error>);
 
@@ -240,22 +253,23 @@ impl TransactionFailed {
         Self(Arc::new(error))
     }
 
-    /// Whether a page could not be read, or the file is malformed.
-    pub(crate) fn is_unread(&self) -> bool {
-        is_unread(&self.0)
+    /// Returns true if a page could not be read, or if the file is malformed.
+    pub(crate) fn is_unreadable(&self) -> bool {
+        is_unreadable(&self.0)
     }
 
     pub(crate) fn to_store_error(&self) -> StoreError {
-        if may_pass(&self.0) { StoreError::unavailable(self.clone()) } else { StoreError::backend(self.clone()) }
+        if is_transient(&self.0) { StoreError::unavailable(self.clone()) } else { StoreError::backend(self.clone()) }
     }
 }
 
 impl fmt::Display for TransactionFailed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the transaction failed")
+        write!(f, "the transaction failed: {}", self.0)
     }
 }
 
+// Not derived: the source is SQLite's error itself, not the `Arc` around it.
 impl Error for TransactionFailed {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         Some(&*self.0)
@@ -273,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn locks_and_input_output_may_pass() {
+    fn locks_and_io_errors_are_retryable() {
         for code in [ffi::SQLITE_BUSY, ffi::SQLITE_LOCKED, ffi::SQLITE_IOERR, ffi::SQLITE_PROTOCOL] {
             let error = StoreError::from(Failure::from(sqlite(code)));
             assert!(error.is_retryable(), "{error:?}");
@@ -282,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn full_disks_and_damaged_files_do_not_pass() {
+    fn full_disks_and_damaged_files_are_not_retryable() {
         for code in [ffi::SQLITE_FULL, ffi::SQLITE_CORRUPT, ffi::SQLITE_READONLY, ffi::SQLITE_CONSTRAINT] {
             let error = StoreError::from(Failure::from(sqlite(code)));
             assert!(matches!(error, StoreError::Backend { .. }), "{error:?}");
@@ -290,9 +304,30 @@ mod tests {
     }
 
     #[test]
-    fn what_sqlite_said_is_kept_as_source() {
+    fn the_error_of_sqlite_is_displayed_and_is_the_source() {
         let error = TransactionFailed::new(sqlite(ffi::SQLITE_FULL)).to_store_error();
         let transaction = error.source().unwrap();
-        assert!(transaction.source().unwrap().is::<rusqlite::Error>());
+        let sqlite = transaction.source().unwrap();
+        assert!(sqlite.is::<rusqlite::Error>());
+        assert_eq!(transaction.to_string(), format!("the transaction failed: {sqlite}"));
+    }
+
+    #[test]
+    fn an_opening_is_retryable_if_the_failure_is_transient() {
+        let failed = |code| OpenError::Sqlite { path: "chat.db".into(), source: sqlite(code).into() };
+        assert!(failed(ffi::SQLITE_BUSY).is_retryable());
+        assert!(failed(ffi::SQLITE_IOERR).is_retryable());
+        assert!(!failed(ffi::SQLITE_FULL).is_retryable());
+        assert!(!OpenError::NotADatabase { path: "chat.db".into() }.is_retryable());
+        assert!(OpenError::Thread(io::ErrorKind::WouldBlock.into()).is_retryable());
+    }
+
+    #[test]
+    fn errors_of_opening_begin_with_the_path_and_end_with_the_cause() {
+        let error = OpenError::NotADatabase { path: "a/chat.db".into() };
+        assert_eq!(error.to_string(), "a/chat.db: not a SQLite database");
+        let cause = sqlite(ffi::SQLITE_IOERR);
+        let expected = format!("chat.db: could not be opened: {cause}");
+        assert_eq!(OpenError::Sqlite { path: "chat.db".into(), source: cause.into() }.to_string(), expected);
     }
 }

@@ -88,11 +88,15 @@
 //!
 //! The text is not encrypted: give the directory the permissions that its content deserves.
 
+mod command;
 mod connection;
 mod error;
 mod job;
+mod open;
 mod options;
 mod read;
+mod settings;
+mod shared;
 mod stats;
 mod store;
 mod wait;
@@ -100,7 +104,8 @@ mod write;
 
 pub use self::{
     error::{Closed, OpenError, Replaced},
-    options::{SqliteOptions, Synchronous},
+    options::SqliteOptions,
+    settings::Synchronous,
     stats::Stats,
     store::SqliteStore,
 };
