@@ -72,7 +72,7 @@ impl SqliteOptions {
         self
     }
 
-    /// Checks the options and the path, before the file system is asked.
+    /// Checks the options and the path, without access to files.
     pub(crate) fn check(self, path: PathBuf) -> Result<Settings, OpenError> {
         let Self { synchronous, readers, busy_timeout } = self;
         // For these two, SQLite opens a private database that only its own connection sees.

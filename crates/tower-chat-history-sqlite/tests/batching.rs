@@ -27,7 +27,7 @@ async fn queued_appends_are_committed_together() {
     }
     let stats = store.stats();
     assert_eq!(stats.writes, 100);
-    assert!(stats.transactions <= 2, "one for the first call, one for those queued meanwhile: {stats:?}");
+    assert!(stats.transactions <= 2, "one for the first call, one for those queued during it: {stats:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
