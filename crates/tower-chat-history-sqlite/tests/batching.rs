@@ -1,39 +1,39 @@
-//! Many calls, few commits, and none of them in another's way.
+//! Batching: many calls share few commits and do not disturb one another.
 #![allow(clippy::unwrap_used)]
 
 mod support;
 
 use std::time::{Duration, Instant};
 
-use support::{Place, append, begin, conversation, exchange, say, texts, window};
+use support::{TestDatabase, append, conversation, enqueue, exchange, say, texts, window};
 use tower_chat_history_core::{Append, Expect, HistoryStore, Load, Loaded, StoreError};
 use tower_chat_history_sqlite::SqliteOptions;
 
-/// Calls that come in while another process has the lock stand in the queue together.
+/// While another process has the lock, calls gather in the queue.
 const LOCK: &str = "BEGIN IMMEDIATE";
 const UNLOCK: &str = "COMMIT";
 
 #[tokio::test]
-async fn appends_that_wait_together_are_committed_together() {
-    let place = Place::new();
-    let store = place.open().await;
-    let other = place.connect();
+async fn queued_appends_are_committed_together() {
+    let database = TestDatabase::new();
+    let store = database.open().await;
+    let other = database.connect();
     other.execute_batch(LOCK).unwrap();
     let ids: Vec<_> = (0..100).map(|n| conversation(&format!("c{n}"))).collect();
-    let calls: Vec<_> = ids.iter().map(|id| begin(store.append(id, append("x")))).collect();
+    let calls: Vec<_> = ids.iter().map(|id| enqueue(store.append(id, append("x")))).collect();
     other.execute_batch(UNLOCK).unwrap();
     for call in calls {
         call.await.unwrap();
     }
     let stats = store.stats();
     assert_eq!(stats.writes, 100);
-    assert!(stats.transactions <= 2, "what came first, and all that came while it waited: {stats:?}");
+    assert!(stats.transactions <= 2, "one for the first call, one for those queued during it: {stats:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn parallel_load_shares_commits() {
-    let place = Place::new();
-    let store = place.open().await;
+async fn concurrent_writers_share_commits() {
+    let database = TestDatabase::new();
+    let store = database.open().await;
     let tasks: Vec<_> = (0..64)
         .map(|n| {
             let store = store.clone();
@@ -55,19 +55,19 @@ async fn parallel_load_shares_commits() {
 }
 
 #[tokio::test]
-async fn a_refused_append_leaves_the_others_of_its_batch_stored() {
-    let place = Place::new();
-    let store = place.open().await;
+async fn a_refused_append_leaves_the_rest_of_its_batch_stored() {
+    let database = TestDatabase::new();
+    let store = database.open().await;
     let id = conversation("a");
     let revision = say(&store, &id, "0").await.revision;
-    let other = place.connect();
+    let other = database.connect();
     other.execute_batch(LOCK).unwrap();
     let expecting = |expect, text| Append::new(expect, exchange(text));
     let calls = [
-        begin(store.append(&id, expecting(Expect::Exactly(revision), "1"))),
-        begin(store.append(&id, expecting(Expect::Exactly(revision), "lost the race"))),
-        begin(store.append(&id, expecting(Expect::Absent, "not absent"))),
-        begin(store.append(&id, expecting(Expect::AnyIn(revision.incarnation()), "2"))),
+        enqueue(store.append(&id, expecting(Expect::Exactly(revision), "1"))),
+        enqueue(store.append(&id, expecting(Expect::Exactly(revision), "lost the race"))),
+        enqueue(store.append(&id, expecting(Expect::Absent, "not absent"))),
+        enqueue(store.append(&id, expecting(Expect::AnyIn(revision.incarnation()), "2"))),
     ];
     other.execute_batch(UNLOCK).unwrap();
     let mut results = Vec::new();
@@ -81,16 +81,16 @@ async fn a_refused_append_leaves_the_others_of_its_batch_stored() {
 }
 
 #[tokio::test]
-async fn an_append_that_is_given_up_before_its_turn_is_not_stored() {
-    let place = Place::new();
-    let store = place.open().await;
+async fn an_append_dropped_before_its_turn_is_not_stored() {
+    let database = TestDatabase::new();
+    let store = database.open().await;
     let id = conversation("a");
-    let other = place.connect();
+    let other = database.connect();
     other.execute_batch(LOCK).unwrap();
     let (first, second, third) = (
-        begin(store.append(&id, append("first"))),
-        begin(store.append(&id, append("second"))),
-        begin(store.append(&id, append("third"))),
+        enqueue(store.append(&id, append("first"))),
+        enqueue(store.append(&id, append("second"))),
+        enqueue(store.append(&id, append("third"))),
     );
     drop(first);
     drop(third);
@@ -103,25 +103,25 @@ async fn an_append_that_is_given_up_before_its_turn_is_not_stored() {
 
 #[tokio::test]
 async fn reads_go_on_while_a_write_waits() {
-    let place = Place::new();
-    let store = SqliteOptions::new().readers(1).open(&place.path).await.unwrap();
+    let database = TestDatabase::new();
+    let store = SqliteOptions::new().readers(1).open(&database.path).await.unwrap();
     let id = conversation("a");
     say(&store, &id, "x").await;
-    let other = place.connect();
+    let other = database.connect();
     other.execute_batch(LOCK).unwrap();
-    let write = begin(store.append(&id, append("y")));
+    let write = enqueue(store.append(&id, append("y")));
     assert_eq!(texts(&window(&store, &id).await), ["x"]);
     other.execute_batch(UNLOCK).unwrap();
     write.await.unwrap();
-    assert_eq!(texts(&window(&store, &id).await), ["x", "y"], "an acknowledged write is seen by the next read");
+    assert_eq!(texts(&window(&store, &id).await), ["x", "y"], "the next read sees an acknowledged write");
 }
 
 #[tokio::test]
-async fn a_read_that_is_given_up_is_skipped() {
-    let place = Place::new();
-    let store = SqliteOptions::new().readers(1).open(&place.path).await.unwrap();
+async fn a_dropped_read_is_skipped() {
+    let database = TestDatabase::new();
+    let store = SqliteOptions::new().readers(1).open(&database.path).await.unwrap();
     let id = conversation("a");
-    let calls: Vec<_> = (0..100).map(|_| begin(store.load(&id, Load::new()))).collect();
+    let calls: Vec<_> = (0..100).map(|_| enqueue(store.load(&id, Load::new()))).collect();
     drop(calls);
     assert_eq!(store.load(&id, Load::new()).await.unwrap(), Loaded::Absent);
     let stats = store.stats();
@@ -129,17 +129,17 @@ async fn a_read_that_is_given_up_is_skipped() {
 }
 
 #[tokio::test]
-async fn each_call_waits_for_a_lock_as_long_as_the_busy_timeout_says_however_many_there_are() {
+async fn queued_calls_wait_for_a_lock_together() {
     const TIMEOUT: Duration = Duration::from_millis(500);
-    let place = Place::new();
-    let store = SqliteOptions::new().busy_timeout(TIMEOUT).open(&place.path).await.unwrap();
+    let database = TestDatabase::new();
+    let store = SqliteOptions::new().busy_timeout(TIMEOUT).open(&database.path).await.unwrap();
     let id = conversation("a");
-    let other = place.connect();
+    let other = database.connect();
     other.execute_batch(LOCK).unwrap();
     let began = Instant::now();
     // Four batches.
-    let calls: Vec<_> = (0..1000).map(|_| begin(store.append(&id, append("x")))).collect();
-    let checkpoint = begin(store.checkpoint());
+    let calls: Vec<_> = (0..1000).map(|_| enqueue(store.append(&id, append("x")))).collect();
+    let checkpoint = enqueue(store.checkpoint());
     for call in calls {
         assert!(call.await.unwrap_err().is_retryable());
     }

@@ -1,4 +1,4 @@
-//! The contract of all stores.
+//! The conformance suite of all stores.
 #![allow(clippy::unwrap_used)]
 
 mod support;
@@ -6,17 +6,17 @@ mod support;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use support::Place;
+use support::TestDatabase;
 use tower_chat_history_core::{
     HistoryStore, Prune, Truncate, conformance_tests,
     testing::{Capabilities, Fixture},
 };
 
-/// Handles are stores of their own on one file, as other processes would have them.
+/// Each handle is a separate store on the same file, as in another process.
 #[async_trait]
-impl Fixture for Place {
+impl Fixture for TestDatabase {
     async fn open(&self) -> Arc<dyn HistoryStore> {
-        Arc::new(Place::open(self).await)
+        Arc::new(TestDatabase::open(self).await)
     }
 
     fn capabilities(&self) -> Capabilities {
@@ -24,15 +24,15 @@ impl Fixture for Place {
     }
 
     async fn open_truncate(&self) -> Option<Arc<dyn Truncate>> {
-        Some(Arc::new(Place::open(self).await))
+        Some(Arc::new(TestDatabase::open(self).await))
     }
 
     async fn open_prune(&self) -> Option<Arc<dyn Prune>> {
-        Some(Arc::new(Place::open(self).await))
+        Some(Arc::new(TestDatabase::open(self).await))
     }
 }
 
 conformance_tests! {
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-    Place::new()
+    TestDatabase::new()
 }

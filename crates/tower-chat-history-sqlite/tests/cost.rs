@@ -3,7 +3,7 @@
 
 mod support;
 
-use support::{Place, append, begin, conversation, exchange, say};
+use support::{TestDatabase, append, conversation, enqueue, exchange, say};
 use tower_chat_history_core::{
     Compact, CompactOutcome, CompactionVersion, Cut, HistoryStore, KnownState, Load, LoadLimit, Loaded, Profile, Seq,
 };
@@ -11,12 +11,12 @@ use tower_chat_history_sqlite::{SqliteOptions, SqliteStore, Stats, Synchronous};
 
 const EXCHANGES: u64 = 50_000;
 
-/// A log of 100,000 messages.
-async fn long_log(place: &Place) -> SqliteStore {
-    let store = SqliteOptions::new().synchronous(Synchronous::Normal).open(&place.path).await.unwrap();
+/// Creates a log of 100,000 messages.
+async fn long_log(database: &TestDatabase) -> SqliteStore {
+    let store = SqliteOptions::new().synchronous(Synchronous::Normal).open(&database.path).await.unwrap();
     let id = conversation("long");
     for _ in 0..EXCHANGES / 500 {
-        let calls: Vec<_> = (0..500).map(|_| begin(store.append(&id, append("x")))).collect();
+        let calls: Vec<_> = (0..500).map(|_| enqueue(store.append(&id, append("x")))).collect();
         for call in calls {
             call.await.unwrap();
         }
@@ -24,15 +24,15 @@ async fn long_log(place: &Place) -> SqliteStore {
     store
 }
 
-/// What a call adds to the counts of rows and of exchanges.
+/// Returns the rows and exchanges that a call read.
 fn cost(before: Stats, after: Stats) -> (u64, u64) {
     (after.rows_read - before.rows_read, after.exchanges_read - before.exchanges_read)
 }
 
 #[tokio::test]
-async fn a_long_log_is_read_no_further_than_the_limit() {
-    let place = Place::new();
-    let store = long_log(&place).await;
+async fn a_load_of_a_long_log_reads_no_further_than_the_limit() {
+    let database = TestDatabase::new();
+    let store = long_log(&database).await;
     let id = conversation("long");
 
     let before = store.stats();
@@ -41,14 +41,14 @@ async fn a_long_log_is_read_no_further_than_the_limit() {
     assert_eq!(window.exchanges.len(), 30);
     assert_eq!(window.exchanges[0].seq, Seq::new(EXCHANGES - 30));
     assert!(window.truncated);
-    assert_eq!(cost(before, store.stats()), (31, 30), "one row beyond the limit, and no body of it");
+    assert_eq!(cost(before, store.stats()), (31, 30), "one row beyond the limit, without its body");
 
     let before = store.stats();
     let Loaded::Window(default) = store.load(&id, Load::new()).await.unwrap() else { unreachable!() };
     assert_eq!(default.exchanges.len(), 500, "a thousand messages by default");
     assert_eq!(cost(before, store.stats()), (501, 500));
 
-    // A compaction bounds the walk as well.
+    // A compaction also bounds the walk.
     let compact = |cut| Compact { profile: Profile::default(), replaces: CompactionVersion::NONE, cut };
     let cut = Cut::window_from(Seq::new(EXCHANGES - 7));
     let stored = store.compact(&id, window.revision.incarnation(), compact(cut)).await.unwrap();
@@ -58,7 +58,7 @@ async fn a_long_log_is_read_no_further_than_the_limit() {
     assert_eq!((window.exchanges.len(), window.truncated), (7, false));
     assert_eq!(cost(before, store.stats()), (7, 7));
 
-    // What the caller knows, what is recorded and what is not there are found without a walk.
+    // An unchanged, a recorded and an absent conversation are found without a walk.
     let before = store.stats();
     let recorded = window.exchanges[3].exchange.id.clone();
     assert_eq!(store.load(&id, Load::new().known(window.known())).await.unwrap(), Loaded::Unchanged);
@@ -76,8 +76,8 @@ async fn a_long_log_is_read_no_further_than_the_limit() {
 
 #[tokio::test]
 async fn a_turn_is_one_read_and_one_write() {
-    let place = Place::new();
-    let store = place.open().await;
+    let database = TestDatabase::new();
+    let store = database.open().await;
     let id = conversation("a");
     let first = say(&store, &id, "one").await;
     let before = store.stats();
@@ -90,9 +90,9 @@ async fn a_turn_is_one_read_and_one_write() {
 }
 
 #[tokio::test]
-async fn pages_end_by_size_but_have_at_least_one_exchange() {
-    let place = Place::new();
-    let store = place.open().await;
+async fn a_page_is_bounded_by_size_but_has_at_least_one_exchange() {
+    let database = TestDatabase::new();
+    let store = database.open().await;
     let id = conversation("large");
     for _ in 0..5 {
         say(&store, &id, &"x".repeat(1_500_000)).await;
@@ -115,9 +115,9 @@ async fn pages_end_by_size_but_have_at_least_one_exchange() {
 }
 
 #[tokio::test]
-async fn a_large_turn_comes_whole() {
-    let place = Place::new();
-    let store = place.open().await;
+async fn a_large_turn_is_loaded_whole() {
+    let database = TestDatabase::new();
+    let store = database.open().await;
     let id = conversation("a");
     say(&store, &id, "before").await;
     let opening = say(&store, &id, &"x".repeat(3_000_000)).await;

@@ -1,4 +1,4 @@
-//! Processes that are killed in the middle of their appends.
+//! Processes that are killed while they append.
 #![allow(clippy::unwrap_used)]
 
 mod support;
@@ -9,16 +9,16 @@ use std::{
     process::{Command, Stdio},
 };
 
-use support::{Place, conversation, say};
+use support::{TestDatabase, conversation, say};
 use tower_chat_history_core::{Append, Exchange, ExchangeId, Expect, HistoryStore, HistoryStoreExt, Message};
 use tower_chat_history_sqlite::{SqliteOptions, Synchronous};
 
-/// Set for the process that the test below starts and kills: the file.
+/// The environment variable with the path of the file, for the process that the test starts and kills.
 const VICTIM: &str = "CHAT_HISTORY_VICTIM";
 const ACKNOWLEDGED: &str = "acknowledged ";
 
 #[tokio::test]
-async fn what_was_acknowledged_survives_a_killed_process() {
+async fn acknowledged_appends_survive_a_killed_process() {
     let id = conversation("a");
     if let Ok(path) = env::var(VICTIM) {
         let store = SqliteOptions::new().synchronous(Synchronous::Normal).open(path).await.unwrap();
@@ -30,12 +30,12 @@ async fn what_was_acknowledged_survives_a_killed_process() {
             println!("{ACKNOWLEDGED}{name}");
         }
     }
-    let place = Place::new();
+    let database = TestDatabase::new();
     let mut acknowledged: Vec<String> = Vec::new();
     for enough in [1, 20, 150, 400] {
         let mut victim = Command::new(env::current_exe().unwrap())
-            .args(["--exact", "what_was_acknowledged_survives_a_killed_process", "--nocapture"])
-            .env(VICTIM, &place.path)
+            .args(["--exact", "acknowledged_appends_survive_a_killed_process", "--nocapture"])
+            .env(VICTIM, &database.path)
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
@@ -47,14 +47,14 @@ async fn what_was_acknowledged_survives_a_killed_process() {
                 seen += 1;
             }
             if seen == enough {
-                // What it still wrote before it died is read as well.
+                // The lines that it writes before it dies are also read.
                 victim.kill().unwrap();
             }
         }
         victim.wait().unwrap();
         assert!(seen >= enough);
 
-        let store = place.open().await;
+        let store = database.open().await;
         let log = store.conversation(&id).exchanges().await.unwrap();
         let stored: Vec<_> = log.iter().map(|recorded| recorded.exchange.id.as_str()).collect();
         assert!(acknowledged.iter().all(|name| stored.contains(&name.as_str())));

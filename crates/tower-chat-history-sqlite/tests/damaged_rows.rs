@@ -1,16 +1,16 @@
-//! Rows whose numbers cannot be, and records in the rows of others.
+//! Rows with impossible numbers, and records in the rows of other exchanges.
 #![allow(clippy::unwrap_used)]
 
 mod support;
 
-use support::{Place, append, conversation, damaged, is_corrupt_at, say, texts, window};
+use support::{TestDatabase, append, assert_corrupt_at, conversation, damaged, say, texts, window};
 use tower_chat_history_core::{
     Append, Compact, CompactOutcome, CompactionVersion, ConversationId, Cut, Exchange, ExchangeId, Expect,
     HistoryStore, HistoryStoreExt, Load, Loaded, Profile, Seq, StoreError, Window,
 };
 use tower_chat_history_sqlite::SqliteStore;
 
-/// Each of these writes numbers that cannot be into the row of the damaged conversation, which has three exchanges.
+/// Assignments of impossible numbers to the row of a conversation of three exchanges.
 const COUNTERS: [&str; 14] = [
     "len = 2",
     "len = 4",
@@ -29,9 +29,9 @@ const COUNTERS: [&str; 14] = [
 ];
 
 #[tokio::test]
-async fn damaged_counters_of_a_conversation_are_an_error_of_loads_and_reads() {
+async fn loads_and_reads_fail_with_damaged_counters_of_a_conversation() {
     for damage in COUNTERS.into_iter().chain(["incarnation = x'00'", "incarnation = x''"]) {
-        let (_place, store, id) = damaged(&format!("UPDATE conversation SET {damage} WHERE id = 1")).await;
+        let (_database, store, id) = damaged(&format!("UPDATE conversation SET {damage} WHERE id = 1")).await;
         let read = store.conversation(&id).messages().await.unwrap_err();
         let load = store.load(&id, Load::new()).await.unwrap_err();
         for error in [read, load] {
@@ -46,8 +46,9 @@ async fn damaged_counters_of_a_conversation_are_an_error_of_loads_and_reads() {
     }
 }
 
-/// The load, the read and the answer to each: what was stored, or an error that names the conversation.
-async fn is_whole_or_corrupt(store: &SqliteStore, id: &ConversationId, whole: &Window, damage: &str) -> bool {
+/// Checks that a load and a read return the stored history, or an error that names the conversation. Returns true if
+/// they return the history.
+async fn assert_whole_or_corrupt(store: &SqliteStore, id: &ConversationId, whole: &Window, damage: &str) -> bool {
     let load = store.load(id, Load::new()).await;
     let read = store.conversation(id).exchanges().await;
     for error in load.as_ref().err().into_iter().chain(read.as_ref().err()) {
@@ -62,9 +63,9 @@ async fn is_whole_or_corrupt(store: &SqliteStore, id: &ConversationId, whole: &W
 }
 
 #[tokio::test]
-async fn no_numbers_of_a_conversation_make_its_history_another_one() {
-    let (place, store, id) = damaged("").await;
-    let (whole, other) = (window(&store, &id).await, place.connect());
+async fn damaged_numbers_of_a_conversation_never_change_its_history() {
+    let (database, store, id) = damaged("").await;
+    let (whole, other) = (window(&store, &id).await, database.connect());
     other.execute_batch("PRAGMA synchronous = off").unwrap();
     let mut accepted = Vec::new();
     for len in -1..=5 {
@@ -72,7 +73,7 @@ async fn no_numbers_of_a_conversation_make_its_history_another_one() {
             for first in -1..=5 {
                 let sql = "UPDATE conversation SET len = ?1, version = ?2, first = ?3 WHERE id = 1";
                 other.execute(sql, [len, version, first]).unwrap();
-                if is_whole_or_corrupt(&store, &id, &whole, &format!("{len} {version} {first}")).await {
+                if assert_whole_or_corrupt(&store, &id, &whole, &format!("{len} {version} {first}")).await {
                     accepted.push((len, version, first));
                 }
             }
@@ -82,9 +83,9 @@ async fn no_numbers_of_a_conversation_make_its_history_another_one() {
 }
 
 #[tokio::test]
-async fn no_numbers_of_an_exchange_make_its_history_another_one() {
-    let (place, store, id) = damaged("").await;
-    let (whole, other) = (window(&store, &id).await, place.connect());
+async fn damaged_numbers_of_an_exchange_never_change_its_history() {
+    let (database, store, id) = damaged("").await;
+    let (whole, other) = (window(&store, &id).await, database.connect());
     other.execute_batch("PRAGMA synchronous = off").unwrap();
     for seq in 0..3 {
         for column in ["messages", "bytes", "continues"] {
@@ -95,22 +96,22 @@ async fn no_numbers_of_an_exchange_make_its_history_another_one() {
             for number in [i64::MIN, -1, 0, 1, 2, 3, 66, 68, 4 << 20, i64::MAX] {
                 other.execute(&update, [number]).unwrap();
                 let damage = format!("{column} = {number} at {seq}");
-                accepted += u8::from(is_whole_or_corrupt(&store, &id, &whole, &damage).await);
+                accepted += u8::from(assert_whole_or_corrupt(&store, &id, &whole, &damage).await);
             }
             assert!(accepted <= 1);
             other.execute(&update, [before]).unwrap();
-            assert!(is_whole_or_corrupt(&store, &id, &whole, "nothing").await);
+            assert!(assert_whole_or_corrupt(&store, &id, &whole, "nothing").await);
         }
     }
 }
 
 #[tokio::test]
-async fn an_append_does_not_overwrite_what_damaged_counters_hide() {
-    let (place, store, id) = damaged("UPDATE conversation SET len = 2, version = 2 WHERE id = 1").await;
+async fn an_append_does_not_overwrite_exchanges_that_damaged_counters_hide() {
+    let (database, store, id) = damaged("UPDATE conversation SET len = 2, version = 2 WHERE id = 1").await;
     let refused = store.append(&id, append("four")).await.unwrap_err();
     assert!(matches!(&refused, StoreError::Corrupt { seq, .. } if *seq == Seq::new(2)), "{refused:?}");
-    // Nor is the exchange that is hidden taken for one that was stored before.
-    let hidden = store_exchange_id(&place, 2);
+    // The hidden exchange is not treated as recorded, either.
+    let hidden = store_exchange_id(&database, 2);
     let again = Append::new(Expect::AnyOrCreate, Exchange::new(hidden.clone(), []));
     let refused = store.append(&id, again).await.unwrap_err();
     assert!(matches!(refused, StoreError::Corrupt { .. }), "{refused:?}");
@@ -118,61 +119,61 @@ async fn an_append_does_not_overwrite_what_damaged_counters_hide() {
     assert!(matches!(refused, StoreError::Corrupt { .. }), "{refused:?}");
 }
 
-fn store_exchange_id(place: &Place, seq: u64) -> ExchangeId {
+fn store_exchange_id(database: &TestDatabase, seq: u64) -> ExchangeId {
     let sql = "SELECT id FROM exchange WHERE conversation = 1 AND seq = ?1";
-    let id: String = place.connect().query_row(sql, [seq.cast_signed()], |row| row.get(0)).unwrap();
+    let id: String = database.connect().query_row(sql, [seq.cast_signed()], |row| row.get(0)).unwrap();
     ExchangeId::new(id).unwrap()
 }
 
 #[tokio::test]
-async fn a_pruned_log_whose_beginning_comes_back_is_an_error() {
-    let (place, store, id) = damaged("").await;
+async fn an_exchange_before_the_beginning_of_a_pruned_log_is_corrupt() {
+    let (database, store, id) = damaged("").await;
     store.conversation(&id).keep_last_turns(1).await.unwrap();
     let sql = "UPDATE exchange SET place = (1 << 32) + 1 WHERE conversation = 2 AND seq = 2";
-    place.connect().execute_batch(sql).unwrap();
+    database.connect().execute_batch(sql).unwrap();
     for error in [store.load(&id, Load::new()).await.unwrap_err(), store.read(&id, Seq::FIRST, 9).await.unwrap_err()] {
         assert!(matches!(&error, StoreError::Corrupt { seq, .. } if *seq == Seq::new(1)), "{error:?}");
     }
 }
 
 #[tokio::test]
-async fn a_record_that_belongs_to_another_exchange_is_an_error() {
+async fn a_record_of_another_exchange_is_corrupt() {
     for position in [0, 1, 2] {
         let sql = format!(
             "UPDATE exchange SET body = (SELECT body FROM exchange WHERE conversation = 2 AND seq = {position})
              WHERE conversation = 1 AND seq = {position}"
         );
-        let (place, store, id) = damaged(&sql).await;
-        is_corrupt_at(&store, &id, position).await;
-        let again = Load::new().exchange(store_exchange_id(&place, position));
+        let (database, store, id) = damaged(&sql).await;
+        assert_corrupt_at(&store, &id, position).await;
+        let again = Load::new().exchange(store_exchange_id(&database, position));
         let error = store.load(&id, again).await.unwrap_err();
         assert!(matches!(error, StoreError::Corrupt { .. }), "{error:?}");
     }
 }
 
 #[tokio::test]
-async fn columns_that_do_not_agree_with_the_record_are_an_error() {
+async fn columns_that_do_not_match_the_record_are_corrupt() {
     for damage in ["messages = 3", "messages = -2", "bytes = bytes - 1", "bytes = -1", "continues = 0", "id = 'other'"]
     {
         let sql = format!("UPDATE exchange SET {damage} WHERE conversation = 1 AND seq = 1");
-        let (_place, store, id) = damaged(&sql).await;
-        is_corrupt_at(&store, &id, 1).await;
+        let (_database, store, id) = damaged(&sql).await;
+        assert_corrupt_at(&store, &id, 1).await;
     }
 }
 
 #[tokio::test]
-async fn a_prune_does_not_believe_damaged_counters() {
+async fn a_prune_refuses_damaged_counters() {
     for number in [-2, 1_000] {
         let sql = format!(
             "UPDATE exchange SET messages = {number} WHERE conversation = 1 AND seq = 1;
              UPDATE conversation SET first = 9 WHERE id = 2"
         );
-        prune_is_refused(&sql).await;
+        assert_prune_is_refused(&sql).await;
     }
 }
 
-async fn prune_is_refused(sql: &str) {
-    let (_place, store, id) = damaged(sql).await;
+async fn assert_prune_is_refused(sql: &str) {
+    let (_database, store, id) = damaged(sql).await;
     let refused = store.conversation(&id).keep_last_messages(4).await.unwrap_err();
     assert!(matches!(refused, StoreError::Corrupt { .. }), "{refused:?}");
     let refused = store.conversation(&conversation("whole")).keep_last_turns(1).await.unwrap_err();
@@ -180,7 +181,7 @@ async fn prune_is_refused(sql: &str) {
 }
 
 #[tokio::test]
-async fn a_compaction_that_cannot_be_of_its_log_is_an_error() {
+async fn a_compaction_that_does_not_fit_its_log_is_corrupt() {
     let cut = |window: u64, rounds: u64, covers: u64| {
         format!(
             r#"{{"v":1,"window_start":{window},"rounds_start":{rounds},"cleared_before":0,
@@ -202,19 +203,19 @@ async fn a_compaction_that_cannot_be_of_its_log_is_an_error() {
         // Exchange 2 continues another one, so no window starts there.
         let sql = "UPDATE exchange SET continues = 1, body = json_set(body, '$.continues', 1)
                    WHERE conversation = 1 AND seq = 2";
-        let (place, store, id) = damaged(sql).await;
-        place.connect().execute("INSERT INTO compaction VALUES (1, 'default', ?1, ?2)", (version, &body)).unwrap();
+        let (database, store, id) = damaged(sql).await;
+        database.connect().execute("INSERT INTO compaction VALUES (1, 'default', ?1, ?2)", (version, &body)).unwrap();
         let load = store.load(&id, Load::new()).await.unwrap_err();
-        let stays = matches!(load, StoreError::CorruptCompaction { .. });
-        assert!(stays && !format!("{load:?}").contains("secret"), "{version} {body}: {load:?}");
+        let reported = matches!(load, StoreError::CorruptCompaction { .. });
+        assert!(reported && !format!("{load:?}").contains("secret"), "{version} {body}: {load:?}");
         assert_eq!(store.conversation(&id).messages().await.unwrap().len(), 6);
     }
 }
 
 #[tokio::test]
-async fn a_compaction_that_is_no_text_is_an_error_of_its_profile_only() {
+async fn a_compaction_that_is_not_text_is_an_error_of_its_profile_only() {
     let sql = "INSERT INTO compaction VALUES (1, 'default', 1, CAST(x'ff00ff' AS TEXT))";
-    let (_place, store, id) = damaged(sql).await;
+    let (_database, store, id) = damaged(sql).await;
     let error = store.load(&id, Load::new()).await.unwrap_err();
     assert!(matches!(error, StoreError::CorruptCompaction { .. }), "{error:?}");
     let other = Load::new().profile(Profile::new("other").unwrap());
@@ -222,9 +223,9 @@ async fn a_compaction_that_is_no_text_is_an_error_of_its_profile_only() {
 }
 
 #[tokio::test]
-async fn an_append_is_stored_though_the_compaction_that_it_replaces_cannot_be_read() {
+async fn an_append_is_stored_even_if_the_compaction_that_it_replaces_is_damaged() {
     for row in ["1, '{secret'", "1, CAST(x'ff00ff' AS TEXT)", "-1, '{}'", r#"1, '{"v":9}'"#] {
-        let (_place, store, id) = damaged(&format!("INSERT INTO compaction VALUES (1, 'default', {row})")).await;
+        let (_database, store, id) = damaged(&format!("INSERT INTO compaction VALUES (1, 'default', {row})")).await;
         let incarnation = store.read(&id, Seq::FIRST, 1).await.unwrap().revision.unwrap().incarnation();
         for replaces in [CompactionVersion::NONE, CompactionVersion::new(1)] {
             let compact = Compact { profile: Profile::default(), replaces, cut: Cut::window_from(Seq::new(1)) };
@@ -238,14 +239,14 @@ async fn an_append_is_stored_though_the_compaction_that_it_replaces_cannot_be_re
 }
 
 #[tokio::test]
-async fn record_versions_that_are_none_and_newer_ones_are_told_apart() {
+async fn invalid_and_newer_record_versions_are_distinguished() {
     for (version, says) in [("0", "malformed"), ("2", "version 2"), ("4294967296", "version 4294967296")] {
         let sql = format!(
             "UPDATE exchange SET body = replace(body, '\"v\":1', '\"v\":{version}')
              WHERE conversation = 1 AND seq = 1"
         );
-        let (_place, store, id) = damaged(&sql).await;
-        let error = is_corrupt_at(&store, &id, 1).await;
+        let (_database, store, id) = damaged(&sql).await;
+        let error = assert_corrupt_at(&store, &id, 1).await;
         assert!(error.source().unwrap().to_string().contains(says), "{error:?}");
     }
 }

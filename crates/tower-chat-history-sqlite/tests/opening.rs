@@ -1,4 +1,4 @@
-//! What may be opened, and what is found in it.
+//! Opening and closing stores.
 #![allow(clippy::unwrap_used)]
 
 mod support;
@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use support::{Place, conversation, exchange, say, texts, window};
+use support::{TestDatabase, conversation, exchange, say, texts, window};
 use tower_chat_history_core::{
     Append, Compact, CompactionVersion, Cut, Expect, HistoryStore, HistoryStoreExt, Load, LoadLimit, Loaded, Message,
     Profile, Seq, StoreError, Summary,
@@ -17,12 +17,12 @@ use tower_chat_history_core::{
 use tower_chat_history_sqlite::{Closed, OpenError, SqliteOptions, SqliteStore, Synchronous};
 
 #[tokio::test]
-async fn what_was_acknowledged_is_there_after_reopening() {
-    let place = Place::new();
+async fn acknowledged_writes_are_found_after_reopening() {
+    let database = TestDatabase::new();
     let id = conversation("a");
     let odd = "{ \"role\":\"user\", \"x\": 1.0, \"content\":\"\\u0000 ü\" }";
     for synchronous in [Synchronous::Full, Synchronous::Normal] {
-        let store = SqliteOptions::new().synchronous(synchronous).readers(1).open(&place.path).await.unwrap();
+        let store = SqliteOptions::new().synchronous(synchronous).readers(1).open(&database.path).await.unwrap();
         store.delete(&id).await.unwrap();
         let mut first = exchange("one");
         first.messages.push(Message::from_json(odd).unwrap());
@@ -35,7 +35,7 @@ async fn what_was_acknowledged_is_there_after_reopening() {
         let before = window(&store, &id).await;
         store.close().await.unwrap();
 
-        let store = place.open().await;
+        let store = database.open().await;
         assert_eq!(window(&store, &id).await, before);
         assert_eq!(store.conversation(&id).messages().await.unwrap()[2].json(), odd);
         store.close().await.unwrap();
@@ -43,11 +43,11 @@ async fn what_was_acknowledged_is_there_after_reopening() {
 }
 
 #[tokio::test]
-async fn a_dropped_store_leaves_the_file_to_the_next() {
-    let place = Place::new();
+async fn a_file_can_be_reopened_after_its_store_was_dropped() {
+    let database = TestDatabase::new();
     let id = conversation("a");
     for turn in 0..5 {
-        let store = place.open().await;
+        let store = database.open().await;
         let appended = say(&store, &id, "x").await;
         assert_eq!(appended.seq, Seq::new(turn));
     }
@@ -55,15 +55,15 @@ async fn a_dropped_store_leaves_the_file_to_the_next() {
 
 #[tokio::test]
 async fn closing_ends_all_handles_and_empties_the_log() {
-    let place = Place::new();
+    let database = TestDatabase::new();
     let id = conversation("a");
-    let store = place.open().await;
+    let store = database.open().await;
     say(&store, &id, "x").await;
     let other = store.clone();
     let (first, second) = tokio::join!(store.clone().close(), store.close());
     first.unwrap();
     second.unwrap();
-    assert!(!place.path.with_extension("db-wal").exists(), "the last connection takes the log with it");
+    assert!(!database.path.with_extension("db-wal").exists(), "the last connection removes the log");
     let refused = [
         other.load(&id, Load::new()).await.unwrap_err(),
         other.append(&id, support::append("y")).await.unwrap_err(),
@@ -76,41 +76,41 @@ async fn closing_ends_all_handles_and_empties_the_log() {
 }
 
 #[tokio::test]
-async fn calls_under_way_are_finished_before_closing() {
-    let place = Place::new();
+async fn calls_in_progress_finish_before_the_store_closes() {
+    let database = TestDatabase::new();
     let id = conversation("a");
-    let store = place.open().await;
-    let calls: Vec<_> = (0..20).map(|_| support::begin(store.append(&id, support::append("x")))).collect();
+    let store = database.open().await;
+    let calls: Vec<_> = (0..20).map(|_| support::enqueue(store.append(&id, support::append("x")))).collect();
     store.clone().close().await.unwrap();
     for call in calls {
         call.await.unwrap();
     }
-    assert_eq!(window(&place.open().await, &id).await.exchanges.len(), 20);
+    assert_eq!(window(&database.open().await, &id).await.exchanges.len(), 20);
 }
 
 #[tokio::test]
-async fn the_file_is_closed_after_its_last_reader() {
-    let place = Place::new();
+async fn the_file_is_closed_after_the_last_read() {
+    let database = TestDatabase::new();
     let id = conversation("a");
-    let store = place.open().await;
+    let store = database.open().await;
     for _ in 0..5 {
         say(&store, &id, &"x".repeat(4_000_000)).await;
     }
     let everything = Load::new().limit(LoadLimit::new(usize::MAX, usize::MAX).unwrap());
-    let load = support::begin(store.load(&id, everything));
+    let load = support::enqueue(store.load(&id, everything));
     store.clone().close().await.unwrap();
-    assert!(!place.path.with_extension("db-wal").exists());
+    assert!(!database.path.with_extension("db-wal").exists());
     assert!(matches!(load.await.unwrap(), Loaded::Window(window) if window.exchanges.len() == 5));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn many_may_open_a_new_file_at_once() {
+async fn many_stores_can_create_the_same_file_at_once() {
     for _ in 0..20 {
-        let place = Place::new();
+        let database = TestDatabase::new();
         let barrier = Arc::new(Barrier::new(12));
         let threads: Vec<_> = (0..12)
             .map(|_| {
-                let (path, barrier) = (place.path.clone(), Arc::clone(&barrier));
+                let (path, barrier) = (database.path.clone(), Arc::clone(&barrier));
                 thread::spawn(move || {
                     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
                     barrier.wait();
@@ -125,41 +125,41 @@ async fn many_may_open_a_new_file_at_once() {
 }
 
 #[tokio::test]
-async fn what_is_no_file_is_refused() {
+async fn paths_and_files_that_are_not_databases_are_refused() {
     for path in ["", ":memory:"] {
         let error = SqliteStore::open(path).await.unwrap_err();
         assert!(matches!(error, OpenError::NotAFile) && error.to_string().contains("MemoryStore"), "{error}");
     }
-    let place = Place::new();
-    std::fs::write(&place.path, "this is a text and no database, and long enough to be told apart from one".repeat(9))
+    let database = TestDatabase::new();
+    std::fs::write(&database.path, "this is a text, not a database, and longer than the header of one".repeat(9))
         .unwrap();
-    assert!(matches!(SqliteStore::open(&place.path).await, Err(OpenError::NotADatabase { .. })));
+    assert!(matches!(SqliteStore::open(&database.path).await, Err(OpenError::NotADatabase { .. })));
 }
 
 #[tokio::test]
-async fn foreign_databases_are_refused_and_left_alone() {
-    let place = Place::new();
-    place.connect().execute_batch("CREATE TABLE theirs (x); PRAGMA user_version = 1").unwrap();
-    let before = std::fs::read(&place.path).unwrap();
-    let error = SqliteStore::open(&place.path).await.unwrap_err();
+async fn foreign_databases_are_refused_unchanged() {
+    let database = TestDatabase::new();
+    database.connect().execute_batch("CREATE TABLE theirs (x); PRAGMA user_version = 1").unwrap();
+    let before = std::fs::read(&database.path).unwrap();
+    let error = SqliteStore::open(&database.path).await.unwrap_err();
     assert!(matches!(error, OpenError::Foreign { application_id: 0, .. }), "{error}");
-    assert_eq!(std::fs::read(&place.path).unwrap(), before);
+    assert_eq!(std::fs::read(&database.path).unwrap(), before);
 }
 
 #[tokio::test]
 async fn newer_schemas_are_refused() {
-    let place = Place::new();
-    place.open().await.close().await.unwrap();
-    place.connect().pragma_update(None, "user_version", 1_000).unwrap();
-    let error = SqliteStore::open(&place.path).await.unwrap_err();
+    let database = TestDatabase::new();
+    database.open().await.close().await.unwrap();
+    database.connect().pragma_update(None, "user_version", 1_000).unwrap();
+    let error = SqliteStore::open(&database.path).await.unwrap_err();
     assert!(matches!(error, OpenError::NewerSchema { found: 1_000, .. }), "{error}");
 }
 
 #[tokio::test]
 async fn a_database_of_version_1_is_read_and_continued() {
-    let place = Place::new();
-    place.connect().execute_batch(include_str!("frozen/version-1.sql")).unwrap();
-    let store = place.open().await;
+    let database = TestDatabase::new();
+    database.connect().execute_batch(include_str!("frozen/version-1.sql")).unwrap();
+    let store = database.open().await;
     let id = "acme/user%2042".parse().unwrap();
     let log = store.conversation(&id).exchanges().await.unwrap();
     let ids: Vec<_> = log.iter().map(|recorded| recorded.exchange.id.as_str()).collect();
@@ -182,43 +182,43 @@ async fn a_database_of_version_1_is_read_and_continued() {
     assert_eq!(say(&store, &id, "and on").await.seq, Seq::new(4));
     store.close().await.unwrap();
 
-    let fresh = Place::new();
+    let fresh = TestDatabase::new();
     fresh.open().await.close().await.unwrap();
-    let columns = |place: &Place| -> Vec<String> {
-        let connection = place.connect();
+    let columns = |database: &TestDatabase| -> Vec<String> {
+        let connection = database.connect();
         let sql = "SELECT m.name || ' ' || c.name || ' ' || c.type || ' ' || c.\"notnull\" || ' ' || c.pk
                    FROM sqlite_schema m JOIN pragma_table_xinfo(m.name) c WHERE m.type = 'table' ORDER BY 1";
         let mut statement = connection.prepare(sql).unwrap();
         let rows = statement.query_map([], |row| row.get(0)).unwrap();
         rows.map(Result::unwrap).collect()
     };
-    assert_eq!(columns(&place), columns(&fresh), "old files become what new files are");
+    assert_eq!(columns(&database), columns(&fresh), "a file of version 1 has the columns of a new file");
 }
 
 #[tokio::test]
-async fn deleted_text_is_gone_from_the_files_after_a_checkpoint() {
-    let place = Place::new();
-    let store = place.open().await;
+async fn deleted_text_is_erased_from_the_files_by_a_checkpoint() {
+    let database = TestDatabase::new();
+    let store = database.open().await;
     let (id, other) = (conversation("a"), conversation("b"));
     for _ in 0..50 {
         say(&store, &id, &"the secret of the pharaohs ".repeat(200)).await;
     }
     say(&store, &other, "kept").await;
-    assert!(place.contains("pharaohs"));
+    assert!(database.contains("pharaohs"));
     store.delete(&id).await.unwrap();
     store.checkpoint().await.unwrap();
-    assert!(!place.contains("pharaohs"));
+    assert!(!database.contains("pharaohs"));
     assert_eq!(store.load(&id, Load::new()).await.unwrap(), Loaded::Absent);
     assert_eq!(texts(&window(&store, &other).await), ["kept"]);
     assert_eq!(say(&store, &id, "again").await.seq, Seq::FIRST);
 }
 
 #[tokio::test]
-async fn a_lock_held_too_long_is_unavailable_and_passes() {
-    let place = Place::new();
+async fn a_lock_held_too_long_is_a_retryable_error() {
+    let database = TestDatabase::new();
     let id = conversation("a");
-    let store = SqliteOptions::new().busy_timeout(Duration::from_millis(20)).open(&place.path).await.unwrap();
-    let other = place.connect();
+    let store = SqliteOptions::new().busy_timeout(Duration::from_millis(20)).open(&database.path).await.unwrap();
+    let other = database.connect();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     let (first, second) = tokio::join!(store.append(&id, support::append("x")), store.delete(&id));
     for error in [first.unwrap_err(), second.unwrap_err()] {
@@ -230,11 +230,25 @@ async fn a_lock_held_too_long_is_unavailable_and_passes() {
 }
 
 #[tokio::test]
+async fn opening_a_locked_file_is_a_retryable_error() {
+    let database = TestDatabase::new();
+    let other = database.connect();
+    other.execute_batch("BEGIN EXCLUSIVE").unwrap();
+    let options = SqliteOptions::new().busy_timeout(Duration::from_millis(20));
+    let error = options.clone().open(&database.path).await.unwrap_err();
+    assert!(error.is_retryable(), "{error:?}");
+    let text = error.to_string();
+    assert!(text.starts_with(database.path.to_str().unwrap()) && text.contains("locked"), "{text}");
+    other.execute_batch("COMMIT").unwrap();
+    options.open(&database.path).await.unwrap();
+}
+
+#[tokio::test]
 async fn debug_shows_the_path_only() {
-    let place = Place::new();
-    let store = place.open().await;
+    let database = TestDatabase::new();
+    let store = database.open().await;
     say(&store, &conversation("a"), "secret").await;
     let debug = format!("{store:?}");
-    assert!(debug.contains("chat.db") && debug.len() < place.path.as_os_str().len() + 40, "{debug}");
-    assert_eq!(store.path(), place.path);
+    assert!(debug.contains("chat.db") && debug.len() < database.path.as_os_str().len() + 40, "{debug}");
+    assert_eq!(store.path(), database.path);
 }

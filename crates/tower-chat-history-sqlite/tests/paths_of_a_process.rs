@@ -1,4 +1,4 @@
-//! Paths as a process sees them that has a current directory of its own, or fewer rights.
+//! Paths in a process with another current directory, or with fewer permissions.
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used)]
 
@@ -15,17 +15,17 @@ use std::{
     process::Command,
 };
 
-use support::{NO_URIS, Place, conversation, say, texts, window};
+use support::{TestDatabase, URI_LIKE_NAMES, conversation, say, texts, window};
 use tower_chat_history_sqlite::{OpenError, SqliteStore};
 
-/// Set for the process that works in a directory of its own: its relative paths are those of files there.
-const AT_HOME: &str = "CHAT_HISTORY_AT_HOME";
+/// The environment variable that is set for the process with another current directory.
+const IN_CHILD: &str = "CHAT_HISTORY_IN_CHILD";
 
-/// Runs one test of this file again, in another process and directory, and as another user if it is to have no rights.
-fn again(test: &str, directory: &Path, powerless: bool) {
+/// Runs one test of this file in another process and directory, as another user if `unprivileged` is set.
+fn run_in_child(test: &str, directory: &Path, unprivileged: bool) {
     let mut child = Command::new("/proc/self/exe");
-    child.args(["--exact", test, "--nocapture"]).env(AT_HOME, "1").current_dir(directory);
-    if powerless && is_root() {
+    child.args(["--exact", test, "--nocapture"]).env(IN_CHILD, "1").current_dir(directory);
+    if unprivileged && is_root() {
         child.uid(65_534).gid(65_534);
     }
     assert!(child.status().unwrap().success());
@@ -43,10 +43,10 @@ fn names(directory: &Path) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_relative_path_is_that_of_a_file_and_no_uri() {
+async fn a_relative_path_is_never_a_uri() {
     let id = conversation("a");
-    if env::var(AT_HOME).is_ok() {
-        for name in NO_URIS {
+    if env::var(IN_CHILD).is_ok() {
+        for name in URI_LIKE_NAMES {
             let store = SqliteStore::open(name).await.unwrap();
             say(&store, &id, name).await;
             assert_eq!(texts(&window(&store, &id).await), [name]);
@@ -56,21 +56,21 @@ async fn a_relative_path_is_that_of_a_file_and_no_uri() {
         }
         return;
     }
-    let place = Place::new();
-    let victim = SqliteStore::open(place.directory.path().join("victim.db")).await.unwrap();
+    let database = TestDatabase::new();
+    let victim = SqliteStore::open(database.directory.path().join("victim.db")).await.unwrap();
     say(&victim, &id, "secret").await;
     victim.close().await.unwrap();
-    again("a_relative_path_is_that_of_a_file_and_no_uri", place.directory.path(), false);
-    let mut expected = NO_URIS.map(str::to_owned).to_vec();
+    run_in_child("a_relative_path_is_never_a_uri", database.directory.path(), false);
+    let mut expected = URI_LIKE_NAMES.map(str::to_owned).to_vec();
     expected.push("victim.db".into());
     expected.sort();
-    assert_eq!(names(place.directory.path()), expected, "nothing else was opened or made");
+    assert_eq!(names(database.directory.path()), expected, "no other file was opened or created");
 }
 
 #[tokio::test]
-async fn a_file_that_may_not_be_written_or_read_is_refused_when_it_is_opened() {
+async fn a_file_without_permissions_is_refused_when_it_is_opened() {
     let id = conversation("a");
-    if env::var(AT_HOME).is_ok() {
+    if env::var(IN_CHILD).is_ok() {
         for name in ["read-only.db", "read-only-journal.db"] {
             let error = SqliteStore::open(name).await.unwrap_err();
             let here = env::current_dir().unwrap().join(name);
@@ -87,8 +87,8 @@ async fn a_file_that_may_not_be_written_or_read_is_refused_when_it_is_opened() {
         assert!(matches!(&error, OpenError::ReadOnly { .. } | OpenError::CannotOpen { .. }), "{error:?}");
         return;
     }
-    let place = Place::new();
-    let directory = place.directory.path();
+    let database = TestDatabase::new();
+    let directory = database.directory.path();
     let allow = |name: &str, mode| fs::set_permissions(directory.join(name), fs::Permissions::from_mode(mode)).unwrap();
     for (name, mode) in [("closed", 0o000), ("sealed", 0o555)] {
         fs::create_dir(directory.join(name)).unwrap();
@@ -101,7 +101,7 @@ async fn a_file_that_may_not_be_written_or_read_is_refused_when_it_is_opened() {
     }
     // An empty file is a database without a write-ahead log.
     File::create(directory.join("read-only-journal.db")).unwrap();
-    // The file may be written, and the files beside it belong to somebody else.
+    // The file can be written, but the files beside it cannot.
     let keeper = SqliteStore::open(directory.join("no-log.db")).await.unwrap();
     say(&keeper, &id, "y").await;
     allow("no-log.db", 0o666);
@@ -111,7 +111,7 @@ async fn a_file_that_may_not_be_written_or_read_is_refused_when_it_is_opened() {
     allow("read-only-journal.db", 0o444);
     allow("unreadable.db", 0o000);
     allow(".", 0o777);
-    again("a_file_that_may_not_be_written_or_read_is_refused_when_it_is_opened", directory, true);
+    run_in_child("a_file_without_permissions_is_refused_when_it_is_opened", directory, true);
     allow("closed", 0o755);
     assert_eq!(texts(&window(&keeper, &id).await), ["x", "y"]);
 }

@@ -5,7 +5,7 @@ mod support;
 
 use std::{collections::BTreeSet, env, process::Command};
 
-use support::{Place, append, conversation, exchange, say};
+use support::{TestDatabase, append, conversation, exchange, say};
 use tower_chat_history_core::{
     Append, ConversationId, Expect, HistoryStore, HistoryStoreExt, Load, Loaded, StoreError,
 };
@@ -14,35 +14,35 @@ use tower_chat_history_sqlite::SqliteStore;
 const APPENDS: usize = 25;
 const RACERS: usize = 6;
 
-/// Appends to one conversation, as each racer does, and returns the texts.
+/// Appends to one conversation, as each racer does.
 async fn race(store: &SqliteStore, id: &ConversationId, name: &str) {
     for turn in 0..APPENDS {
         say(store, id, &format!("{name}-{turn}")).await;
     }
 }
 
-/// All that was said is there once, in the order in which each racer said it.
-async fn is_complete(store: &SqliteStore, id: &ConversationId, names: &[String]) {
+/// Checks that each text is stored once, and that the texts of each racer are in order.
+async fn assert_complete(store: &SqliteStore, id: &ConversationId, names: &[String]) {
     let log = store.conversation(id).exchanges().await.unwrap();
     assert_eq!(log.len(), names.len() * APPENDS);
     let texts: Vec<_> = log.iter().map(|recorded| recorded.exchange.messages[0].text().into_owned()).collect();
     for name in names {
         let prefix = format!("{name}-");
-        let said: Vec<_> = texts.iter().filter(|text| text.starts_with(&prefix)).cloned().collect();
+        let stored: Vec<_> = texts.iter().filter(|text| text.starts_with(&prefix)).cloned().collect();
         let expected: Vec<_> = (0..APPENDS).map(|turn| format!("{prefix}{turn}")).collect();
-        assert_eq!(said, expected);
+        assert_eq!(stored, expected);
     }
     assert!(log.iter().enumerate().all(|(index, recorded)| recorded.seq.get() == index as u64));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn stores_on_one_new_file_do_not_lose_or_mix() {
-    let place = Place::new();
+async fn stores_on_one_new_file_do_not_lose_or_mix_appends() {
+    let database = TestDatabase::new();
     let id = conversation("shared");
     let names: Vec<_> = (0..RACERS).map(|n| format!("racer{n}")).collect();
     let mut tasks = Vec::new();
     for name in names.clone() {
-        let (path, id) = (place.path.clone(), id.clone());
+        let (path, id) = (database.path.clone(), id.clone());
         tasks.push(tokio::spawn(async move {
             let store = SqliteStore::open(path).await.unwrap();
             race(&store, &id, &name).await;
@@ -51,13 +51,13 @@ async fn stores_on_one_new_file_do_not_lose_or_mix() {
     for task in tasks {
         task.await.unwrap();
     }
-    is_complete(&place.open().await, &id, &names).await;
+    assert_complete(&database.open().await, &id, &names).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn exactly_one_of_two_stores_wins_a_revision() {
-    let place = Place::new();
-    let (a, b) = (place.open().await, place.open().await);
+    let database = TestDatabase::new();
+    let (a, b) = (database.open().await, database.open().await);
     let id = conversation("shared");
     let mut revision = say(&a, &id, "x").await.revision;
     for _ in 0..50 {
@@ -74,8 +74,8 @@ async fn exactly_one_of_two_stores_wins_a_revision() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_exchange_id_is_stored_once() {
-    let place = Place::new();
-    let (a, b) = (place.open().await, place.open().await);
+    let database = TestDatabase::new();
+    let (a, b) = (database.open().await, database.open().await);
     let id = conversation("shared");
     for _ in 0..20 {
         let same = append("once");
@@ -90,8 +90,8 @@ async fn one_exchange_id_is_stored_once() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_load_sees_one_state() {
-    let place = Place::new();
-    let (a, b) = (place.open().await, place.open().await);
+    let database = TestDatabase::new();
+    let (a, b) = (database.open().await, database.open().await);
     let id = conversation("shared");
     let writer = tokio::spawn({
         let id = id.clone();
@@ -113,11 +113,11 @@ async fn a_load_sees_one_state() {
     writer.await.unwrap();
 }
 
-/// Set for the processes that the test below starts: the file, and the racer's name.
+/// The environment variable with the racer's name and the path of the file, for the processes that the test starts.
 const RACE: &str = "CHAT_HISTORY_RACE";
 
 #[tokio::test]
-async fn processes_on_one_new_file_do_not_lose_or_mix() {
+async fn processes_on_one_new_file_do_not_lose_or_mix_appends() {
     let id = conversation("shared");
     if let Ok(role) = env::var(RACE) {
         let (name, path) = role.split_once(' ').unwrap();
@@ -125,14 +125,14 @@ async fn processes_on_one_new_file_do_not_lose_or_mix() {
         race(&store, &id, name).await;
         return;
     }
-    let place = Place::new();
+    let database = TestDatabase::new();
     let names: Vec<_> = (0..RACERS).map(|n| format!("racer{n}")).collect();
     let processes: Vec<_> = names
         .iter()
         .map(|name| {
             Command::new(env::current_exe().unwrap())
-                .args(["--exact", "processes_on_one_new_file_do_not_lose_or_mix", "--nocapture"])
-                .env(RACE, format!("{name} {}", place.path.display()))
+                .args(["--exact", "processes_on_one_new_file_do_not_lose_or_mix_appends", "--nocapture"])
+                .env(RACE, format!("{name} {}", database.path.display()))
                 .spawn()
                 .unwrap()
         })
@@ -140,5 +140,5 @@ async fn processes_on_one_new_file_do_not_lose_or_mix() {
     for mut process in processes {
         assert!(process.wait().unwrap().success());
     }
-    is_complete(&place.open().await, &id, &names).await;
+    assert_complete(&database.open().await, &id, &names).await;
 }

@@ -1,6 +1,6 @@
-//! The store with faults, around a store that keeps one list.
+//! `FaultStore`, around a store of one list.
 
-// Helpers of tests are tests, too.
+// Test helpers may unwrap, as tests may.
 #![allow(clippy::unwrap_used)]
 
 use std::{
@@ -16,11 +16,11 @@ use tower_chat_history_core::{
 };
 use tower_chat_history_test::{Fault, FaultStore, Op};
 
-/// Keeps one conversation, with just enough of the contract for these tests.
+/// A store of one conversation, with just enough of the contract for these tests.
 #[derive(Debug, Default)]
 struct OneList(Mutex<Vec<Recorded>>);
 
-const LIFE: Incarnation = Incarnation::from_bytes([7; 16]);
+const INCARNATION: Incarnation = Incarnation::from_bytes([7; 16]);
 
 #[async_trait]
 impl HistoryStore for OneList {
@@ -30,14 +30,14 @@ impl HistoryStore for OneList {
 
     async fn load(&self, _: &ConversationId, _: Load) -> Result<Loaded, StoreError> {
         let log = self.0.lock().unwrap().clone();
-        Ok(Loaded::Window(Window::new(Revision::new(LIFE, log.len() as u64), None, log, false)))
+        Ok(Loaded::Window(Window::new(Revision::new(INCARNATION, log.len() as u64), None, log, false)))
     }
 
     async fn append(&self, _: &ConversationId, append: Append) -> Result<Appended, StoreError> {
         let mut log = self.0.lock().unwrap();
         let seq = Seq::new(log.len() as u64);
         log.push(Recorded::new(seq, append.exchange));
-        Ok(Appended::stored(Revision::new(LIFE, seq.get() + 1), seq, None))
+        Ok(Appended::stored(Revision::new(INCARNATION, seq.get() + 1), seq, None))
     }
 
     async fn compact(&self, _: &ConversationId, _: Incarnation, _: Compact) -> Result<CompactOutcome, StoreError> {
@@ -76,7 +76,7 @@ fn kind<T>(result: Result<T, StoreError>) -> &'static str {
 }
 
 #[tokio::test]
-async fn does_what_the_inner_store_does_and_counts() {
+async fn calls_reach_the_inner_store_and_are_counted() {
     let store: Arc<dyn HistoryStore> = Arc::new(store());
     store.append(&id(), append()).await.unwrap();
     assert!(matches!(store.load(&id(), Load::new()).await, Ok(Loaded::Window(window)) if window.exchanges.len() == 1));
@@ -99,14 +99,14 @@ async fn every_operation_fails_as_planned() {
     let compact = Compact { profile: Profile::default(), replaces: CompactionVersion::NONE, cut: Cut::default() };
     assert_eq!(kind(store.load(&id, Load::new()).await), "backend");
     assert_eq!(kind(store.append(&id, append()).await), "backend");
-    assert_eq!(kind(store.compact(&id, LIFE, compact).await), "backend");
+    assert_eq!(kind(store.compact(&id, INCARNATION, compact).await), "backend");
     assert_eq!(kind(store.read(&id, Seq::FIRST, 1).await), "backend");
     assert_eq!(kind(store.delete(&id).await), "backend");
-    assert_eq!(stored(&store), 0, "nothing was done");
+    assert_eq!(stored(&store), 0, "no call reached the inner store");
 }
 
 #[tokio::test]
-async fn steps_queue_up_and_can_be_forgotten() {
+async fn steps_run_in_order_and_can_be_removed() {
     let (store, id) = (store(), id());
     store.pass(Op::Append, 1);
     for fault in [Fault::Unavailable, Fault::Conflict, Fault::Gone, Fault::Corrupt] {
@@ -125,7 +125,7 @@ async fn steps_queue_up_and_can_be_forgotten() {
 }
 
 #[tokio::test]
-async fn a_lost_answer_was_done() {
+async fn a_call_with_a_lost_answer_is_completed() {
     let (store, id) = (store(), id());
     store.lose_answers(Op::Append, 1);
     let error = store.append(&id, append()).await.unwrap_err();
@@ -154,7 +154,7 @@ async fn held_calls_hang_until_released() {
     let (first, second) = (spawn(), spawn());
     hold.reached(2).await;
     assert_eq!((hold.waiting(), stored(&store), store.calls(Op::Append)), (2, 0, 2));
-    // A caller that gives up no longer waits, and nothing is done for it.
+    // A dropped call no longer waits, and does not reach the inner store.
     first.abort();
     assert!(first.await.unwrap_err().is_cancelled());
     assert_eq!(hold.waiting(), 1);
@@ -165,7 +165,7 @@ async fn held_calls_hang_until_released() {
 }
 
 #[tokio::test]
-async fn held_answers_hang_after_the_deed() {
+async fn held_answers_hang_after_the_inner_call() {
     let store = store();
     let hold = store.hold_answers(Op::Append);
     let call = tokio::spawn({

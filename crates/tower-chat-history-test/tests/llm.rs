@@ -1,6 +1,6 @@
-//! The mock model as a tower service.
+//! `MockLlm` as a tower service.
 
-// Helpers of tests are tests, too.
+// Test helpers may unwrap, as tests may.
 #![allow(clippy::unwrap_used)]
 
 use std::time::Duration;
@@ -41,24 +41,24 @@ fn finish(chunks: &Chunks) -> Vec<FinishReason> {
 fn api_error(error: OpenAIError) -> (u16, async_openai::error::ApiError) {
     match error {
         OpenAIError::ApiError(response) => (response.status_code.as_u16(), response.api_error),
-        other => panic!("no api error: {other}"),
+        other => panic!("not an API error: {other}"),
     }
 }
 
 #[test]
-fn handles_and_faces_are_shareable_and_their_futures_send() {
-    fn promised<T: Clone + Send + Sync + 'static>() {}
+fn handles_and_services_are_shareable_and_their_futures_send() {
+    fn shareable<T: Clone + Send + Sync + 'static>() {}
     fn send<F: Future + Send + 'static>(_: F) {}
-    promised::<MockLlm>();
-    promised::<MockChat>();
-    promised::<MockChatStream>();
+    shareable::<MockLlm>();
+    shareable::<MockChat>();
+    shareable::<MockChatStream>();
     let llm = MockLlm::script([]);
     send(llm.unary().call(request("Hi!")));
     send(llm.stream().call(request("Hi!")));
 }
 
 #[tokio::test]
-async fn both_faces_share_one_script_and_one_record() {
+async fn both_services_share_the_script_and_the_requests() {
     let llm = MockLlm::script([Reply::text("one"), Reply::text("and two")]);
     let whole = llm.unary().oneshot(request("a")).await.unwrap();
     assert_eq!(whole.choices[0].message.content.as_deref(), Some("one"));
@@ -76,7 +76,7 @@ async fn both_faces_share_one_script_and_one_record() {
 }
 
 #[tokio::test]
-async fn a_used_up_script_says_so_until_a_reply_is_added() {
+async fn a_used_up_script_is_an_error_until_a_reply_is_added() {
     let llm = MockLlm::script([]);
     let (status, error) = api_error(llm.unary().oneshot(request("a")).await.unwrap_err());
     assert_eq!((status, error.code.as_deref()), (400, Some("script_used_up")));
@@ -87,11 +87,11 @@ async fn a_used_up_script_says_so_until_a_reply_is_added() {
 #[tokio::test]
 async fn rules_see_the_messages_of_the_request() {
     let llm = MockLlm::rules(rules::remembering());
-    let mut asked = request("my name is Nemo");
-    asked.messages.push(ChatCompletionRequestUserMessage::from("what is my name?").into());
-    let whole = llm.unary().oneshot(asked.clone()).await.unwrap();
+    let mut request = request("my name is Nemo");
+    request.messages.push(ChatCompletionRequestUserMessage::from("what is my name?").into());
+    let whole = llm.unary().oneshot(request.clone()).await.unwrap();
     assert_eq!(whole.choices[0].message.content.as_deref(), Some("Your name is Nemo."));
-    assert_eq!(text(&streamed(&llm, asked).await), "Your name is Nemo.");
+    assert_eq!(text(&streamed(&llm, request).await), "Your name is Nemo.");
 }
 
 #[tokio::test]
@@ -111,14 +111,14 @@ async fn an_invalid_prompt_is_refused_and_uses_no_reply() {
 }
 
 #[tokio::test]
-async fn parallel_calls_come_whole_or_in_deltas() {
+async fn parallel_calls_are_sent_whole_or_in_deltas() {
     let calls = || Reply::calls([("call_1", "weather", r#"{"city":"Oslo"}"#), ("call_2", "time", "not JSON at all")]);
     let llm = MockLlm::script([calls(), calls()]);
     let choice = llm.unary().oneshot(request("a")).await.unwrap().choices.remove(0);
     assert_eq!((choice.message.content, choice.finish_reason), (None, Some(FinishReason::ToolCalls)));
     let whole = choice.message.tool_calls.unwrap().into_iter().map(|call| match call {
         ChatCompletionMessageToolCalls::Function(call) => (call.id, call.function.name, call.function.arguments),
-        ChatCompletionMessageToolCalls::Custom(call) => panic!("no custom call: {}", call.id),
+        ChatCompletionMessageToolCalls::Custom(call) => panic!("a custom call: {}", call.id),
     });
     let whole: Vec<_> = whole.collect();
     assert_eq!(whole[1], ("call_2".into(), "time".into(), "not JSON at all".into()));
@@ -139,7 +139,7 @@ async fn parallel_calls_come_whole_or_in_deltas() {
 }
 
 #[tokio::test]
-async fn several_choices_and_none() {
+async fn replies_have_several_choices_or_none() {
     let two = Reply::choices([Choice::text("heads"), Choice::refusal("no").finish("length")]);
     let llm = MockLlm::script([two.clone(), two, Reply::text("same"), Reply::no_choices(), Reply::no_choices()]);
     let whole = llm.unary().oneshot(request("a")).await.unwrap();
@@ -148,30 +148,30 @@ async fn several_choices_and_none() {
     assert_eq!(finish(&streamed(&llm, request("a")).await), [FinishReason::Stop, FinishReason::Length]);
 
     let three = llm.unary().oneshot(CreateChatCompletionRequest { n: Some(3), ..request("a") }).await.unwrap();
-    assert_eq!(three.choices.len(), 3, "one choice is repeated as often as asked");
+    assert_eq!(three.choices.len(), 3, "one choice is repeated `n` times");
     assert!(llm.unary().oneshot(request("a")).await.unwrap().choices.is_empty());
     assert!(streamed(&llm, request("a")).await.is_empty());
 }
 
 #[tokio::test]
-async fn usage_comes_in_a_stream_only_if_asked_for() {
+async fn a_stream_has_usage_only_if_the_request_asks_for_it() {
     let reply = || Reply::text("a").usage(Usage::new(7, 3));
     let llm = MockLlm::script([reply(), reply(), reply().without_usage()]);
     assert!(streamed(&llm, request("a")).await.iter().flatten().all(|chunk| chunk.usage.is_none()));
 
     let options = ChatCompletionStreamOptions { include_usage: Some(true), include_obfuscation: None };
-    let asked = || CreateChatCompletionRequest { stream_options: Some(options), ..request("a") };
-    let chunks = streamed(&llm, asked()).await;
+    let with_usage = || CreateChatCompletionRequest { stream_options: Some(options), ..request("a") };
+    let chunks = streamed(&llm, with_usage()).await;
     let last = chunks.last().unwrap().as_ref().unwrap();
     assert!(last.choices.is_empty());
     assert_eq!(last.usage.as_ref().map(|usage| (usage.prompt_tokens, usage.total_tokens)), Some((7, 10)));
-    assert!(streamed(&llm, asked()).await.iter().flatten().all(|chunk| chunk.usage.is_none()));
+    assert!(streamed(&llm, with_usage()).await.iter().flatten().all(|chunk| chunk.usage.is_none()));
 }
 
 #[tokio::test]
-async fn an_empty_reply_has_no_content_and_an_unknown_reason_is_unreadable() {
-    let odd = || Reply::text("a").finish("end_turn");
-    let llm = MockLlm::script([Reply::empty(), odd(), odd()]);
+async fn an_empty_reply_has_no_content_and_an_unknown_finish_reason_is_an_error() {
+    let unknown = || Reply::text("a").finish("end_turn");
+    let llm = MockLlm::script([Reply::empty(), unknown(), unknown()]);
     assert_eq!(llm.unary().oneshot(request("a")).await.unwrap().choices[0].message.content, None);
     let error = llm.unary().oneshot(request("a")).await.unwrap_err();
     assert!(matches!(error, OpenAIError::JSONDeserialize(..)), "{error}");
@@ -199,7 +199,7 @@ async fn errors_are_those_of_the_client() {
 }
 
 #[tokio::test]
-async fn streams_break_as_told() {
+async fn streams_break_as_scripted() {
     let reply = || Reply::text("abcdef").chunk_chars(1);
     let failure = || ApiFailure::new(500, "overloaded");
     let llm = MockLlm::script([
@@ -250,11 +250,11 @@ async fn delays_follow_a_paused_clock() {
 }
 
 #[tokio::test]
-async fn the_wrong_face_refuses_as_the_client_does() {
+async fn a_contradicting_stream_field_is_refused_as_by_the_client() {
     let llm = MockLlm::script([Reply::text("a")]);
-    let asked = |stream| CreateChatCompletionRequest { stream: Some(stream), ..request("a") };
-    assert!(matches!(llm.unary().oneshot(asked(true)).await, Err(OpenAIError::InvalidArgument(_))));
-    assert!(matches!(llm.stream().oneshot(asked(false)).await, Err(OpenAIError::InvalidArgument(_))));
-    assert!(llm.stream().oneshot(asked(true)).await.is_ok());
+    let with_stream = |stream| CreateChatCompletionRequest { stream: Some(stream), ..request("a") };
+    assert!(matches!(llm.unary().oneshot(with_stream(true)).await, Err(OpenAIError::InvalidArgument(_))));
+    assert!(matches!(llm.stream().oneshot(with_stream(false)).await, Err(OpenAIError::InvalidArgument(_))));
+    assert!(llm.stream().oneshot(with_stream(true)).await.is_ok());
     assert_eq!(llm.prompts()[0][0].role(), &Role::User);
 }

@@ -1,6 +1,6 @@
-//! The mock server under async-openai's own client.
+//! `MockServer` with async-openai's own client.
 
-// Helpers of tests are tests, too.
+// Test helpers may unwrap, as tests may.
 #![allow(clippy::unwrap_used)]
 
 use std::time::{Duration, Instant};
@@ -44,7 +44,7 @@ fn finish(chunks: &Chunks) -> Vec<FinishReason> {
 }
 
 #[tokio::test]
-async fn answers_whole_and_records_the_request() {
+async fn a_request_is_answered_and_recorded() {
     let (server, client) = start([Reply::text("Hello!")]).await;
     let response = client.chat().create(request("Hi!")).await.unwrap();
     assert_eq!(response.choices[0].message.content.as_deref(), Some("Hello!"));
@@ -59,7 +59,7 @@ async fn answers_whole_and_records_the_request() {
 }
 
 #[tokio::test]
-async fn azure_s_deployments_are_served_alike() {
+async fn azure_deployments_are_served() {
     let (server, client) = start(["a0", "a1"].map(Reply::text)).await;
     client.chat().create(request("Hi!")).await.unwrap();
     let azure = AzureConfig::new()
@@ -76,7 +76,7 @@ async fn azure_s_deployments_are_served_alike() {
 }
 
 #[tokio::test]
-async fn streams_in_any_cut_of_the_bytes() {
+async fn streams_arrive_with_any_size_of_writes() {
     let replies = [None, Some(1), Some(5), Some(100_000)].map(|bytes| {
         let reply = Reply::text("Hellö, wörld \u{1F600}!").chunk_chars(3);
         bytes.map_or(reply.clone(), |bytes| reply.wire_bytes(bytes))
@@ -84,8 +84,8 @@ async fn streams_in_any_cut_of_the_bytes() {
     let (_server, client) = start(replies).await;
     let options = ChatCompletionStreamOptions { include_usage: Some(true), include_obfuscation: None };
     for _ in 0..4 {
-        let asked = CreateChatCompletionRequest { stream_options: Some(options), ..request("Hi!") };
-        let chunks = streamed(&client, asked).await;
+        let request = CreateChatCompletionRequest { stream_options: Some(options), ..request("Hi!") };
+        let chunks = streamed(&client, request).await;
         assert_eq!(text(&chunks), "Hellö, wörld \u{1F600}!");
         assert_eq!(finish(&chunks), [FinishReason::Stop]);
         let last = chunks.last().unwrap().as_ref().unwrap();
@@ -94,7 +94,7 @@ async fn streams_in_any_cut_of_the_bytes() {
 }
 
 #[tokio::test]
-async fn tool_calls_come_whole_or_in_deltas() {
+async fn tool_calls_are_sent_whole_or_in_deltas() {
     let calls = || Reply::text("Let me see.").with_calls([("a", "f", "{\"x\":1}"), ("b", "g", "no JSON {")]);
     let (_server, client) = start([calls(), calls().chunk_chars(2)]).await;
     let choice = client.chat().create(request("Hi!")).await.unwrap().choices.remove(0);
@@ -114,34 +114,34 @@ async fn tool_calls_come_whole_or_in_deltas() {
 }
 
 #[tokio::test]
-async fn the_client_waits_and_repeats_after_429() {
+async fn the_client_waits_and_retries_after_429() {
     let busy = Reply::error(ApiFailure::rate_limited(Duration::from_secs(1)));
     let (server, client) = start([busy, Reply::text("Hello!")]).await;
     let start = Instant::now();
     let response = client.chat().create(request("Hi!")).await.unwrap();
     assert_eq!(response.choices[0].message.content.as_deref(), Some("Hello!"));
-    assert!(start.elapsed() >= Duration::from_secs(1), "Retry-After was heeded");
+    assert!(start.elapsed() >= Duration::from_secs(1), "the client waited as Retry-After says");
     assert_eq!(server.requests().len(), 2);
 }
 
 #[tokio::test]
-async fn the_client_gives_up_on_what_does_not_pass() {
+async fn the_client_retries_500_three_times_and_other_errors_never() {
     let failures = vec![Reply::error(ApiFailure::server_error()); 4];
     let (server, client) = start(failures).await;
     let error = client.chat().create(request("Hi!")).await.unwrap_err();
     assert!(matches!(&error, OpenAIError::ApiError(e) if e.status_code.as_u16() == 500), "{error}");
-    assert_eq!(server.requests().len(), 4, "three repetitions");
+    assert_eq!(server.requests().len(), 4, "three retries");
 
     server.replies().push(Reply::error(ApiFailure::insufficient_quota()));
     assert!(client.chat().create(request("Hi!")).await.is_err());
-    // The script is used up, and neither error is repeated.
+    // The script is used up, and neither error is retried.
     let error = client.chat().create_stream(request("Hi!")).await.err().unwrap();
     assert!(matches!(&error, OpenAIError::ApiError(e) if e.api_error.code.as_deref() == Some("script_used_up")));
     assert_eq!(server.requests().len(), 6);
 }
 
 #[tokio::test]
-async fn an_error_event_is_an_item_and_the_stream_may_go_on() {
+async fn an_error_event_is_an_item_and_the_stream_may_continue() {
     let failure = || ApiFailure::new(500, "overloaded");
     let reply = || Reply::text("abcdef").chunk_chars(1);
     let (_server, client) = start([reply().error_after(3, failure()), reply().passing_error_after(3, failure())]).await;
@@ -163,12 +163,12 @@ async fn cut_streams_end_cleanly_or_with_an_error() {
     for _ in 0..2 {
         let aborted = streamed(&client, request("Hi!")).await;
         assert!(matches!(aborted.last(), Some(Err(OpenAIError::StreamError(_)))), "{aborted:?}");
-        assert_eq!(text(&aborted), "ab", "what came before the break arrives");
+        assert_eq!(text(&aborted), "ab", "the chunks before the break arrive");
     }
 }
 
 #[tokio::test]
-async fn a_lost_connection_is_not_repeated_and_the_server_lives_on() {
+async fn an_aborted_connection_is_not_retried_and_the_server_continues() {
     let (server, client) = start([Reply::text("a").abort_after(0), Reply::panic("oops"), Reply::text("b")]).await;
     for _ in 0..2 {
         let error = client.chat().create(request("Hi!")).await.unwrap_err();
@@ -193,14 +193,17 @@ async fn invalid_prompts_are_refused() {
 }
 
 #[tokio::test]
-async fn shutdown_lets_answers_end_and_drop_does_not() {
+async fn shutdown_completes_replies_and_drop_aborts_them() {
     let slow = || Reply::text("abcdef").chunk_chars(1).chunk_delay(Duration::from_millis(20));
     let (server, client) = start([slow()]).await;
     let mut stream = client.chat().create_stream(request("Hi!")).await.unwrap();
     stream.next().await.unwrap().unwrap();
     let (rest, ()) = tokio::join!(stream.collect::<Chunks>(), server.shutdown());
     assert_eq!((text(&rest).as_str(), finish(&rest).len()), ("abcdef", 1));
-    assert!(matches!(client.chat().create(request("Hi!")).await, Err(OpenAIError::Reqwest(_))), "it is gone");
+    assert!(
+        matches!(client.chat().create(request("Hi!")).await, Err(OpenAIError::Reqwest(_))),
+        "the server has stopped"
+    );
 
     let (server, client) = start([slow().chunk_delay(Duration::from_secs(3_600))]).await;
     let mut stream = client.chat().create_stream(request("Hi!")).await.unwrap();

@@ -1,6 +1,6 @@
-//! The mock server's bytes, seen without a client library.
+//! The bytes of `MockServer`, read without a client library.
 
-// Helpers of tests are tests, too.
+// Test helpers may unwrap, as tests may.
 #![allow(clippy::unwrap_used)]
 
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ use tokio::{
 };
 use tower_chat_history_test::{ApiFailure, Call, MockServer, Reply};
 
-/// Sends one request and reads all that comes until the connection closes: the head, and the body as it came.
+/// Sends one request and reads until the connection closes. Returns the head, and the body as received.
 async fn exchange(server: &MockServer, head: &str, body: &str) -> (String, String) {
     let mut stream = TcpStream::connect(server.address()).await.unwrap();
     let request =
@@ -39,11 +39,11 @@ async fn events_are_framed_and_end_with_done() {
     let first: Value = serde_json::from_str(&events[0][6..]).unwrap();
     assert_eq!(first["object"], "chat.completion.chunk");
     assert_eq!(first["choices"][0]["delta"], json!({ "role": "assistant", "content": "" }));
-    assert_eq!(first.get("usage"), None, "only in streams that ask for it");
+    assert_eq!(first.get("usage"), None, "only if the request asks for it");
 }
 
 #[tokio::test]
-async fn a_broken_stream_lacks_the_end_of_its_transfer() {
+async fn an_aborted_stream_has_no_end_of_transfer() {
     let server = MockServer::start([Reply::text("ab").abort_after(1), Reply::text("ab").end_after(1)]).await.unwrap();
     let (_, aborted) = exchange(&server, CHAT, &body(true, &json!("Hi!"))).await;
     let (_, ended) = exchange(&server, CHAT, &body(true, &json!("Hi!"))).await;

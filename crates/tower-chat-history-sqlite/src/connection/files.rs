@@ -1,7 +1,7 @@
-//! The names of a database's files, and what they say before anything is opened.
+//! The names and sizes of a database's files, examined before anything is opened.
 //!
-//! Only the file system is asked: a file that was opened and closed by other means than SQLite's would lose the locks
-//! that other connections of this process hold on it.
+//! Only metadata is read. If this process opened and closed the file by other means than SQLite, the locks that its
+//! other connections hold on the file would be lost.
 
 use std::{
     ffi::OsString,
@@ -9,59 +9,56 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::Refused;
-use crate::options::is_reserved;
+use super::Refusal;
+use crate::settings::{MAX_PATH_BYTES, is_reserved};
 
-/// The longest path that SQLite opens, with `-journal` behind it, in bytes.
-pub(crate) const LONGEST_PATH: usize = 512;
+/// The largest number of symbolic links that SQLite follows.
+const MAX_LINKS: usize = 200;
 
-/// The most symbolic links that SQLite follows.
-const MOST_LINKS: usize = 200;
+/// The size of the header that every database begins with, except an empty one.
+const HEADER_BYTES: u64 = 100;
 
-/// The size of the header that every database begins with, but an empty one.
-const HEADER: u64 = 100;
+/// The longest suffix of the files beside a database.
+const LONGEST_SUFFIX: &str = "-journal";
 
-/// The longest ending of the files beside a database.
-const JOURNAL: &str = "-journal";
-
-/// The files of a database that is to be opened.
+/// The state of the files of a database that is to be opened.
 #[derive(Debug)]
 pub(super) struct Files {
-    /// There is something in the database itself.
-    pub(super) is_begun: bool,
-    /// There is something in its write-ahead log.
+    /// The database file is not empty.
+    pub(super) has_content: bool,
+    /// The write-ahead log is not empty.
     pub(super) has_log: bool,
 }
 
 impl Files {
-    /// Looks at the files of the database at that absolute path.
+    /// Examines the files of the database at this absolute path.
     ///
     /// # Errors
     ///
-    /// When the name cannot be that of a database, or the file is too short to be one.
-    pub(super) fn at(path: &Path) -> Result<Self, Refused> {
-        // SQLite puts its files beside the one that a link leads to.
+    /// Returns an error if the name cannot be that of a database, or if the file is too short to be one.
+    pub(super) fn at(path: &Path) -> Result<Self, Refusal> {
+        // SQLite puts the other files beside the target of a link.
         let real = followed(path);
         if is_reserved(&real) {
-            return Err(Refused::ReservedName { real });
+            return Err(Refusal::ReservedName { real });
         }
-        if is_too_long(&beside(&real, JOURNAL)) {
-            return Err(Refused::TooLong);
+        if is_too_long(&beside(&real, LONGEST_SUFFIX)) {
+            return Err(Refusal::TooLong);
         }
         let size = |path: &Path| fs::metadata(path).ok().filter(fs::Metadata::is_file).map_or(0, |file| file.len());
         let len = size(&real);
-        // SQLite takes a file of one byte for an empty one, and writes over it.
-        if (1..HEADER).contains(&len) {
-            return Err(Refused::NotADatabase);
+        // SQLite treats a file of one byte as empty and overwrites it.
+        if (1..HEADER_BYTES).contains(&len) {
+            return Err(Refusal::NotADatabase);
         }
-        Ok(Self { is_begun: len > 0, has_log: size(&beside(&real, "-wal")) > 0 })
+        Ok(Self { has_content: len > 0, has_log: size(&beside(&real, "-wal")) > 0 })
     }
 }
 
-/// The path that symbolic links at the end of this one lead to, whether there is a file or not.
+/// Follows symbolic links at the end of the path. The target need not exist.
 fn followed(path: &Path) -> PathBuf {
     let mut real = path.to_owned();
-    for _ in 0..MOST_LINKS {
+    for _ in 0..MAX_LINKS {
         let Ok(target) = fs::read_link(&real) else { break };
         real.pop();
         real.push(target);
@@ -69,19 +66,19 @@ fn followed(path: &Path) -> PathBuf {
     real
 }
 
-/// The path of the file with that ending beside a database.
-fn beside(path: &Path, ending: &str) -> PathBuf {
+/// Returns the path of the file with this suffix beside a database.
+fn beside(path: &Path, suffix: &str) -> PathBuf {
     let mut name = OsString::from(path);
-    name.push(ending);
+    name.push(suffix);
     name.into()
 }
 
-/// Returns true if the file system finds that path, or a name in it, too long.
+/// Returns true if the path, or a name in it, is too long for the file system.
 fn is_too_long(path: &Path) -> bool {
     fs::metadata(path).is_err_and(|error| error.kind() == io::ErrorKind::InvalidFilename)
 }
 
-/// Returns true if SQLite finds that path too long: it looks at the one without links.
+/// Returns true if the path, with its links resolved, is too long for SQLite.
 pub(super) fn is_too_long_for_sqlite(path: &Path) -> bool {
     let real = followed(path);
     let directory = real.parent().and_then(|directory| fs::canonicalize(directory).ok());
@@ -89,5 +86,5 @@ pub(super) fn is_too_long_for_sqlite(path: &Path) -> bool {
         (Some(directory), Some(name)) => directory.join(name),
         _ => real,
     };
-    real.as_os_str().len() + JOURNAL.len() > LONGEST_PATH
+    real.as_os_str().len() + LONGEST_SUFFIX.len() > MAX_PATH_BYTES
 }

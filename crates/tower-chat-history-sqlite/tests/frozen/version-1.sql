@@ -1,5 +1,5 @@
--- A database as version 1 of the schema writes it. Before release 0.1.0 it changes with the schema. From 0.1.0 on, such files exist,
--- and this one is never changed.
+-- A database as version 1 of the schema writes it. Before release 0.1.0, it changes with the schema. From 0.1.0 on,
+-- such files exist, and this one is never changed.
 PRAGMA application_id = 1950574664;
 PRAGMA user_version = 1;
 BEGIN;
@@ -40,7 +40,7 @@ INSERT INTO exchange (place, id, continues, messages, bytes, body) VALUES (42949
     '{"v":1,"id":"e2","at":1700000002000,"messages":[{ "role": "user", "content": "And \u0000 now?", "x": 1.0 },{"role":"assistant","content":"Bye."}],"model":"gpt-4o","finish_reason":"stop"}');
 INSERT INTO compaction VALUES (1, 'default', 1,
     '{"v":1,"window_start":2,"rounds_start":2,"cleared_before":0,"summary":{"text":"They greeted each other.","covers_to":2}}');
--- A log that was pruned: it begins at position 2.
+-- A pruned log, which begins at position 2.
 INSERT INTO conversation VALUES (2, 'acme/pruned', x'ffeeddccbbaa99887766554433221100', 4, 2, 4);
 INSERT INTO exchange (place, id, continues, messages, bytes, body) VALUES (8589934594, 'e2', NULL, 2, 95,
     '{"v":1,"id":"e2","at":1700000002000,"messages":[{ "role": "user", "content": "And \u0000 now?", "x": 1.0 },{"role":"assistant","content":"Bye."}],"model":"gpt-4o","finish_reason":"stop"}');

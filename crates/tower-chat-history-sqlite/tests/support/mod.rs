@@ -1,5 +1,5 @@
-//! What the tests of the store share.
-#![allow(dead_code, clippy::unwrap_used, clippy::panic)] // Each test file uses a part of it.
+//! Support for the tests of the store.
+#![allow(dead_code, clippy::unwrap_used, clippy::panic)] // Each test file uses only a part of it.
 
 use std::{
     future::Future,
@@ -16,8 +16,8 @@ use tower_chat_history_core::{
 };
 use tower_chat_history_sqlite::SqliteStore;
 
-/// Names that SQLite would take for URIs if they were handed to it as they are.
-pub(crate) const NO_URIS: [&str; 7] = [
+/// File names that SQLite would take for URIs.
+pub(crate) const URI_LIKE_NAMES: [&str; 7] = [
     "file:x.db",
     "file:a%20b.db",
     "file:y.db?nolock=1",
@@ -27,13 +27,13 @@ pub(crate) const NO_URIS: [&str; 7] = [
     "FILE:u.db#fragment",
 ];
 
-/// A directory of its own for each test, and the database's path in it.
-pub(crate) struct Place {
+/// A temporary directory, and the path of a database in it.
+pub(crate) struct TestDatabase {
     pub(crate) directory: TempDir,
     pub(crate) path: PathBuf,
 }
 
-impl Place {
+impl TestDatabase {
     pub(crate) fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("chat.db");
@@ -44,12 +44,13 @@ impl Place {
         SqliteStore::open(&self.path).await.unwrap()
     }
 
-    /// A connection beside the store's own, as another process would have it.
+    /// Opens a connection of its own, as another process would.
     pub(crate) fn connect(&self) -> Connection {
         Connection::open(&self.path).unwrap()
     }
 
-    /// Whether one of the files contains the text. (This drops the store's file locks, which no other process looks at.)
+    /// Returns true if one of the files contains the text. (This drops the store's file locks, which no other process
+    /// needs here.)
     pub(crate) fn contains(&self, text: &str) -> bool {
         let files =
             self.directory.path().read_dir().unwrap().map(|entry| std::fs::read(entry.unwrap().path()).unwrap());
@@ -61,7 +62,7 @@ pub(crate) fn conversation(name: &str) -> ConversationId {
     ConversationId::new(["test", name]).unwrap()
 }
 
-/// A question and its answer.
+/// Returns an exchange of a question and its answer.
 pub(crate) fn exchange(text: &str) -> Exchange {
     Exchange::new(ExchangeId::generate(), [Message::user(text), Message::assistant("ok")])
 }
@@ -81,38 +82,40 @@ pub(crate) async fn window(store: &SqliteStore, id: &ConversationId) -> Window {
     }
 }
 
-/// What was said in a window, in order.
+/// Returns the text of the first message of each exchange of a window, in order.
 pub(crate) fn texts(window: &Window) -> Vec<String> {
     window.exchanges.iter().map(|recorded| recorded.exchange.messages[0].text().into_owned()).collect()
 }
 
-/// A call that was begun: it is queued, and runs whether or not it is polled again.
-pub(crate) type Begun<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
+/// A call that is queued: it runs even if it is not polled again.
+pub(crate) type Queued<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
 
-/// Polls a call once, so that it stands in the store's queue.
-pub(crate) fn begin<'a, T: Send + 'a>(call: impl Future<Output = Result<T, StoreError>> + Send + 'a) -> Begun<'a, T> {
-    let mut call: Begun<'a, T> = Box::pin(call);
+/// Polls a call once, so that it is in the store's queue.
+pub(crate) fn enqueue<'a, T: Send + 'a>(
+    call: impl Future<Output = Result<T, StoreError>> + Send + 'a,
+) -> Queued<'a, T> {
+    let mut call: Queued<'a, T> = Box::pin(call);
     match call.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Pending => call,
         Poll::Ready(result) => Box::pin(std::future::ready(result)),
     }
 }
 
-/// Two conversations of three exchanges, the first of which is changed by `sql`.
-pub(crate) async fn damaged(sql: &str) -> (Place, SqliteStore, ConversationId) {
-    let place = Place::new();
-    let store = place.open().await;
+/// Creates two conversations of three exchanges, and damages the first one with `sql`.
+pub(crate) async fn damaged(sql: &str) -> (TestDatabase, SqliteStore, ConversationId) {
+    let database = TestDatabase::new();
+    let store = database.open().await;
     for name in ["damaged", "whole"] {
         for text in ["one", "two", "three"] {
             say(&store, &conversation(name), text).await;
         }
     }
-    place.connect().execute_batch(sql).unwrap();
-    (place, store, conversation("damaged"))
+    database.connect().execute_batch(sql).unwrap();
+    (database, store, conversation("damaged"))
 }
 
-/// Checks that loads and reads fail with an error that names the position, and quotes nothing.
-pub(crate) async fn is_corrupt_at(
+/// Checks that loads and reads fail with an error that names the position and quotes no text.
+pub(crate) async fn assert_corrupt_at(
     store: &SqliteStore,
     id: &ConversationId,
     position: u64,

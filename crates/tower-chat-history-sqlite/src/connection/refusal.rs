@@ -1,4 +1,4 @@
-//! Why a file cannot be used, and which error says so.
+//! The reasons why a file is refused, and their errors.
 
 use std::{
     fs,
@@ -8,11 +8,11 @@ use std::{
 use rusqlite::ErrorCode;
 
 use super::files;
-use crate::{OpenError, error::is_lock};
+use crate::error::{OpenError, is_lock};
 
-/// Why a file cannot be used. [`OpenError`] says the same with the path.
+/// The reason why a file cannot be used: an [`OpenError`] without its path.
 #[derive(Debug)]
-pub(crate) enum Refused {
+pub(crate) enum Refusal {
     Foreign { application_id: i32 },
     NewerSchema { found: i32, known: i32 },
     NoWal { mode: String },
@@ -23,19 +23,19 @@ pub(crate) enum Refused {
     Sqlite(rusqlite::Error),
 }
 
-impl From<rusqlite::Error> for Refused {
+impl From<rusqlite::Error> for Refusal {
     fn from(error: rusqlite::Error) -> Self {
         Self::Sqlite(error)
     }
 }
 
-impl Refused {
-    /// Whether another process held a lock.
+impl Refusal {
+    /// Returns true if another process held a lock.
     pub(super) fn is_lock(&self) -> bool {
         matches!(self, Self::Sqlite(error) if is_lock(error))
     }
 
-    /// The error for the file at this path.
+    /// Returns the error for the file at this path.
     pub(super) fn at(self, path: &Path) -> OpenError {
         let path = path.to_owned();
         match self {
@@ -56,7 +56,7 @@ impl Refused {
     }
 }
 
-/// SQLite says no more than that the file cannot be opened. The file system says why.
+/// Asks the file system for the reason: SQLite reports only that the file cannot be opened.
 fn cannot_open(path: &Path, error: rusqlite::Error) -> OpenError {
     let is_directory = |path: &Path| fs::metadata(path).map(|metadata| metadata.is_dir());
     let path = path.to_owned();
@@ -68,7 +68,7 @@ fn cannot_open(path: &Path, error: rusqlite::Error) -> OpenError {
     }
     match path.parent().map(|directory| (directory, is_directory(directory))) {
         Some((directory, Ok(false))) => OpenError::NoDirectory { directory: directory.to_owned() },
-        // A directory that may not be looked at may be there.
+        // Without permission to look, the directory may exist.
         Some((directory, Err(why))) if why.kind() != std::io::ErrorKind::PermissionDenied => {
             OpenError::NoDirectory { directory: directory.to_owned() }
         }
