@@ -149,9 +149,10 @@
 
 mod database;
 mod error;
-mod log;
+mod open;
 mod options;
 mod read;
+mod rows;
 mod schema;
 mod sql;
 mod store;

@@ -40,8 +40,8 @@ impl Statement {
 /// makes another function of it.)
 #[derive(Debug)]
 pub(crate) struct Statements {
-    pub(crate) alone: Statement,
-    pub(crate) together: Statement,
+    pub(crate) single: Statement,
+    pub(crate) batched: Statement,
 }
 
 /// All statements, for the tables of one schema.
@@ -69,17 +69,17 @@ pub(crate) struct Sql {
 
 impl Statements {
     /// Calls of a function whose first arguments are constants of their own in each of the two statements, or none.
-    fn new(schema: &str, (name, letters): Function, [alone, together]: [&str; 2]) -> Self {
-        let letters = &letters[alone.split_terminator(", ").count()..];
+    fn new(schema: &str, (name, letters): Function, [single, batched]: [&str; 2]) -> Self {
+        let letters = &letters[single.split_terminator(", ").count()..];
         let (given, each) = (list("$", letters), list("p", letters));
-        let alone = format!("select * from @.{name}({alone}{given})");
-        let together = format!(
-            "select (called.r).*, called.number from (select @.{name}({together}{each}) as r, number \
+        let single = format!("select * from @.{name}({single}{given})");
+        let batched = format!(
+            "select (called.r).*, called.number from (select @.{name}({batched}{each}) as r, number \
              from unnest({given}) with ordinality u ({each}, number) offset 0) called"
         );
         Self {
-            alone: Statement::new(schema, &alone, letters),
-            together: Statement::new(schema, &together, &letters.to_uppercase()),
+            single: Statement::new(schema, &single, letters),
+            batched: Statement::new(schema, &batched, &letters.to_uppercase()),
         }
     }
 }
@@ -221,8 +221,8 @@ mod tests {
             assert!(!arguments.contains("null,") && !arguments.contains('\''), "{name} at {part}: {arguments}");
         }
         let sql = Sql::new("s");
-        assert_eq!(sql.append.alone.types.len(), APPEND.1.len() - 1);
-        assert!(sql.append.alone.text.contains("append_1(null::int, $1, "), "{}", sql.append.alone.text);
-        assert!(sql.append.together.text.contains("append_1(250, p1, "), "{}", sql.append.together.text);
+        assert_eq!(sql.append.single.types.len(), APPEND.1.len() - 1);
+        assert!(sql.append.single.text.contains("append_1(null::int, $1, "), "{}", sql.append.single.text);
+        assert!(sql.append.batched.text.contains("append_1(250, p1, "), "{}", sql.append.batched.text);
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rustls::{ClientConfig, RootCertStore};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use crate::OpenError;
+use crate::error::OpenError;
 
 /// A connector that trusts the system's roots.
 pub(crate) fn system_roots() -> Result<MakeRustlsConnect, OpenError> {

@@ -8,16 +8,19 @@ use std::{
 use tokio::{runtime::Handle, time::timeout_at};
 use tokio_postgres::{Row, types::ToSql};
 
-use super::{Database, LIMITS, Lease, Limits, Retry};
-use crate::{PostgresError, error::Failure, sql::Statement};
+use super::{CallLimits, Database, Lease, Retry, TRANSACTION_LIMITS};
+use crate::{
+    error::{Failure, PostgresError},
+    sql::Statement,
+};
 
 /// What else is set in a transaction of a call: plans are to be right for large tables. Functions have it set on them.
-const PLANS: &str = "set local enable_seqscan = off; set local enable_bitmapscan = off";
+const PLANNER_SETTINGS: &str = "set local enable_seqscan = off; set local enable_bitmapscan = off";
 
 /// A call at work: the database, and whether the caller is still there.
 pub(crate) struct Call {
     database: Arc<Database>,
-    limits: Limits,
+    limits: CallLimits,
     caller: Weak<()>,
 }
 
@@ -34,7 +37,7 @@ impl Call {
 
     /// The same, for a call that began some time ago.
     pub(super) async fn make_within<T, F>(
-        limits: Limits,
+        limits: CallLimits,
         database: &Arc<Database>,
         work: impl FnOnce(Self) -> F,
     ) -> Result<T, Failure>
@@ -86,7 +89,7 @@ impl Call {
     /// Begins a transaction of several statements. It is rolled back unless it is [committed](Lease::commit).
     pub(crate) async fn begin(&self) -> Result<Lease, PostgresError> {
         let mut lease = self.lease().await?;
-        lease.begin(&format!("{}; {LIMITS}; {PLANS}", self.defaults.begin())).await?;
+        lease.begin(&format!("{}; {TRANSACTION_LIMITS}; {PLANNER_SETTINGS}", self.defaults.begin())).await?;
         Ok(lease)
     }
 

@@ -7,8 +7,11 @@ use futures_util::{TryStreamExt as _, future::join3};
 use tokio_postgres::{Row, Statement as Prepared, types::ToSql};
 use tower_chat_history_core::StoreError;
 
-use super::quiet::Quiet;
-use crate::{PostgresError, error::Failure, sql::Statement};
+use super::redacted::Redacted;
+use crate::{
+    error::{Failure, PostgresError},
+    sql::Statement,
+};
 
 /// A connection of the pool. It goes back when this is dropped, or is closed if it is of no more use.
 pub(crate) struct Lease {
@@ -43,9 +46,9 @@ impl Lease {
         each: impl FnMut(Row),
     ) -> Result<(), PostgresError> {
         let prepare = self.prepare;
-        self.ask(async |client| {
+        self.run(async |client| {
             let prepared = prepared(client, prepare, statement).await?;
-            run(client, prepared.as_ref(), statement, parameters, each).await
+            send(client, prepared.as_ref(), statement, parameters, each).await
         })
         .await
     }
@@ -61,12 +64,12 @@ impl Lease {
         let prepare = self.prepare;
         self.in_transaction = true;
         let done = self
-            .ask(async |client| {
+            .run(async |client| {
                 // Before the transaction: all that follows is sent at once, in this order.
                 let prepared = prepared(client, prepare, statement).await?;
                 let (begin, end) = (client.batch_execute(begin), client.batch_execute("commit"));
                 // If the statement fails, "commit" undoes.
-                let asked = run(client, prepared.as_ref(), statement, parameters, each);
+                let asked = send(client, prepared.as_ref(), statement, parameters, each);
                 let (begun, asked, ended) = join3(begin, asked, end).await;
                 begun.map_err(PostgresError::at_begin)?;
                 asked?;
@@ -79,14 +82,14 @@ impl Lease {
 
     /// Runs statements without parameters.
     pub(crate) async fn batch(&mut self, statements: &str) -> Result<(), PostgresError> {
-        self.ask(async |client| Ok(client.batch_execute(statements).await?)).await
+        self.run(async |client| Ok(client.batch_execute(statements).await?)).await
     }
 
     /// Begins a transaction by these statements. Until it has ended, the connection is closed if this is dropped: that is what
     /// rolls back for sure.
     pub(crate) async fn begin(&mut self, statements: &str) -> Result<(), PostgresError> {
         self.in_transaction = true;
-        self.ask(async |client| client.batch_execute(statements).await.map_err(PostgresError::at_begin)).await
+        self.run(async |client| client.batch_execute(statements).await.map_err(PostgresError::at_begin)).await
     }
 
     /// Commits what was begun if that was done, or undoes it. Unless a commit that fails surely undid it, nobody knows whether it
@@ -119,13 +122,13 @@ impl Lease {
         }
     }
 
-    async fn ask<T>(
+    async fn run<T>(
         &mut self,
-        question: impl AsyncFnOnce(&Object) -> Result<T, PostgresError>,
+        exchange: impl AsyncFnOnce(&Object) -> Result<T, PostgresError>,
     ) -> Result<T, PostgresError> {
         let object = self.object.as_ref().ok_or(PostgresError::Connection { server: None, source: None })?;
         self.waiting = true;
-        let answer = question(object).await;
+        let answer = exchange(object).await;
         self.waiting = false;
         if let Err(error) = &answer {
             if error.is_stale_statement() {
@@ -155,14 +158,14 @@ async fn prepared(
     client.prepare_typed_cached(&statement.text, &statement.types).await.map(Some)
 }
 
-async fn run(
+async fn send(
     client: &Object,
     prepared: Option<&Prepared>,
     statement: &Statement,
     parameters: &[&(dyn ToSql + Sync)],
     mut each: impl FnMut(Row),
 ) -> Result<(), PostgresError> {
-    let parameters = parameters.iter().map(|value| Quiet(*value));
+    let parameters = parameters.iter().map(|value| Redacted(*value));
     let rows = match prepared {
         Some(prepared) => client.query_raw(prepared, parameters).await?,
         None => client.query_typed_raw(&statement.text, parameters.zip(statement.types.iter().cloned())).await?,

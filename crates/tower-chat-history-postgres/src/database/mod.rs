@@ -1,10 +1,10 @@
 //! The connections: which of them a call gets, and what happens when one fails.
 
+mod batch;
 mod call;
 mod lease;
-mod quiet;
+mod redacted;
 mod retry;
-mod together;
 
 use std::time::Duration;
 
@@ -14,26 +14,24 @@ use tokio_postgres::{Row, types::ToSql};
 
 use self::retry::Retry;
 use crate::{
-    PostgresError,
-    read::LoadQuestion,
+    error::PostgresError,
     sql::{Sql, Statement},
-    write::AppendQuestion,
 };
 
 pub(crate) use self::{
+    batch::{BatchQueue, Batchable, Parameter, query_batched},
     call::Call,
     lease::Lease,
-    together::{Line, Parameter, Question, ask},
 };
 
 /// How long a call, or opening the store, may take. What bounds it before that are limits of the pool, of locks and of the network;
 /// this one is for a server that holds its connections and says nothing.
-pub(crate) const LIMIT: Duration = Duration::from_secs(60);
+pub(crate) const CALL_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// What is set in a transaction of several statements: names without a schema are PostgreSQL's own, and nobody waits or is waited
 /// for without end. Who waits for a lock waits longer than a holder that is frozen may keep it. What is a function by itself has
 /// its limit set on it, in `schema/`.
-pub(crate) const LIMITS: &str = "set local search_path = pg_catalog; set local lock_timeout = '10s'; \
+pub(crate) const TRANSACTION_LIMITS: &str = "set local search_path = pg_catalog; set local lock_timeout = '10s'; \
                                  set local idle_in_transaction_session_timeout = '5s'";
 
 /// A pool, and what is asked of it.
@@ -48,21 +46,19 @@ pub(crate) struct Database {
     /// Whether statements are prepared and kept, which needs that a connection is the same server session all the time.
     pub(crate) prepare: bool,
     pub(crate) retry_for: Duration,
-    pub(crate) defaults: Defaults,
-    pub(crate) loads: Line<LoadQuestion>,
-    pub(crate) appends: Line<AppendQuestion>,
+    pub(crate) defaults: SessionDefaults,
 }
 
 /// What the role's or the database's settings make of a transaction. PostgreSQL's own are neither.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Defaults {
+pub(crate) struct SessionDefaults {
     /// Whether it has another isolation level than "read committed".
     pub(crate) isolated: bool,
     /// Whether it only reads.
     pub(crate) read_only: bool,
 }
 
-impl Defaults {
+impl SessionDefaults {
     /// Whether a statement by itself would not do what it does with PostgreSQL's own settings.
     pub(crate) fn differ(self) -> bool {
         self != Self::default()
@@ -80,14 +76,14 @@ impl Defaults {
 
 /// The time that a call has.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Limits {
+pub(crate) struct CallLimits {
     /// When it must be done.
     deadline: Instant,
     /// For so long it is tried again after failures that may pass.
     retry_for: Duration,
 }
 
-impl Limits {
+impl CallLimits {
     /// The same deadline, for another call in place of one that was repeated for as long as it may be: this one is
     /// repeated once.
     pub(crate) const fn spent(self) -> Self {
@@ -101,8 +97,8 @@ impl Database {
     }
 
     /// The limits of a call that begins now.
-    pub(crate) fn limits(&self) -> Limits {
-        Limits { deadline: Instant::now() + LIMIT, retry_for: self.retry_for }
+    pub(crate) fn limits(&self) -> CallLimits {
+        CallLimits { deadline: Instant::now() + CALL_TIMEOUT, retry_for: self.retry_for }
     }
 
     pub(crate) async fn lease(&self) -> Result<Lease, PostgresError> {

@@ -5,14 +5,14 @@ use std::time::Duration;
 use deadpool_postgres::Pool;
 use tokio::time::{Instant, sleep};
 
-use crate::PostgresError;
+use crate::error::PostgresError;
 
 /// The wait before the second repetition; each further one waits twice as long. The first does not wait.
 const FIRST_PAUSE: Duration = Duration::from_millis(25);
 
 /// After which time no second repetition is begun, whatever the options say. The last try may still wait for the pool, a connection and a lock
-/// before [`LIMIT`](super::LIMIT), so that a call reports what failed, and not that it took too long.
-const LONGEST: Duration = Duration::from_secs(40);
+/// before [`CALL_TIMEOUT`](super::CALL_TIMEOUT), so that a call reports what failed, and not that it took too long.
+const MAX_RETRY_TIME: Duration = Duration::from_secs(40);
 
 /// The tries of one call.
 pub(crate) struct Retry {
@@ -24,7 +24,7 @@ pub(crate) struct Retry {
 
 impl Retry {
     pub(crate) fn new(within: Duration) -> Self {
-        Self { began: Instant::now(), within: within.min(LONGEST), repeated: 0, prepared_again: false }
+        Self { began: Instant::now(), within: within.min(MAX_RETRY_TIME), repeated: 0, prepared_again: false }
     }
 
     /// Returns when it is time for another try, or the failure if there is to be none.

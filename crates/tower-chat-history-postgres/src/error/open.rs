@@ -18,11 +18,15 @@ pub enum OpenError {
     NeedsTls,
     /// The schema's name cannot be used.
     #[error(
-        "a schema is named by 1 to 63 characters of a-z, 0-9 and _, not by a digit or pg_ first, and not information_schema"
+        "invalid schema name {name:?}: use 1 to 63 characters of a-z, 0-9 and _, not starting with a digit or `pg_`, and \
+         not `information_schema`"
     )]
-    SchemaName,
+    SchemaName {
+        /// The name.
+        name: String,
+    },
     /// The pool is to have no connection, or more than any server has.
-    #[error("a pool has 1 to {max} connections, not {asked}", max = crate::PostgresOptions::MAX_CONNECTIONS)]
+    #[error("a pool has 1 to {max} connections, not {asked}", max = crate::options::PostgresOptions::MAX_CONNECTIONS)]
     Connections {
         /// How many were asked for.
         asked: usize,

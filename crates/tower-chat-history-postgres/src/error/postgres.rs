@@ -105,7 +105,7 @@ fn hint(code: &SqlState) -> &'static str {
 }
 
 /// What may pass: connections, their number, the server's start and end, locks, and time limits.
-const PASSING: [SqlState; 24] = [
+const TRANSIENT: [SqlState; 24] = [
     SqlState::CONNECTION_EXCEPTION,
     SqlState::CONNECTION_DOES_NOT_EXIST,
     SqlState::CONNECTION_FAILURE,
@@ -140,7 +140,7 @@ impl PostgresError {
     #[must_use]
     pub fn is_retryable(&self) -> bool {
         match self {
-            Self::Sql { code, .. } => PASSING.contains(code) || code.code() == TRANSACTION_TIMEOUT,
+            Self::Sql { code, .. } => TRANSIENT.contains(code) || code.code() == TRANSACTION_TIMEOUT,
             Self::Connection { .. } | Self::PoolTimeout | Self::NoRuntime | Self::NoAnswer => true,
             Self::NoPassword | Self::ServerWithoutTls | Self::Handshake { .. } | Self::PoolClosed | Self::Protocol => {
                 false

@@ -4,6 +4,6 @@ mod load;
 mod page;
 
 pub(crate) use self::{
-    load::{LoadQuestion, load},
+    load::{LoadRequest, load},
     page::page,
 };

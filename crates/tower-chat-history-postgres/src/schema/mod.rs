@@ -6,8 +6,8 @@ use tokio::{runtime::Handle, time::timeout};
 use tokio_postgres::types::Type;
 
 use crate::{
-    OpenError, PostgresError,
-    database::{Database, Defaults, LIMIT, LIMITS, Lease},
+    database::{CALL_TIMEOUT, Database, Lease, SessionDefaults, TRANSACTION_LIMITS},
+    error::{OpenError, PostgresError},
     sql::{Statement, in_schema},
 };
 
@@ -41,7 +41,7 @@ enum Found {
 pub(crate) async fn migrate(database: &mut Database) -> Result<(), OpenError> {
     // A time limit needs a runtime.
     Handle::try_current().map_err(|_| PostgresError::NoRuntime)?;
-    timeout(LIMIT, migrate_with_retries(database)).await.unwrap_or_else(|_| Err(PostgresError::NoAnswer.into()))
+    timeout(CALL_TIMEOUT, migrate_with_retries(database)).await.unwrap_or_else(|_| Err(PostgresError::NoAnswer.into()))
 }
 
 /// There is nothing here that must not be done twice, also when it is unknown whether it was done.
@@ -57,7 +57,7 @@ async fn migrate_with_retries(database: &mut Database) -> Result<(), OpenError> 
 
 async fn try_migrate(database: &mut Database) -> Result<(), OpenError> {
     let mut transaction = begin(database).await?;
-    let found = look(database, &mut transaction).await;
+    let found = inspect(database, &mut transaction).await;
     transaction.rollback().await;
     let (found, defaults) = found?;
     database.defaults = defaults;
@@ -76,7 +76,7 @@ async fn try_migrate(database: &mut Database) -> Result<(), OpenError> {
 
 async fn begin(database: &Database) -> Result<Lease, PostgresError> {
     let mut lease = database.lease().await?;
-    lease.begin(&format!("{}; {LIMITS}", database.defaults.begin())).await?;
+    lease.begin(&format!("{}; {TRANSACTION_LIMITS}", database.defaults.begin())).await?;
     Ok(lease)
 }
 
@@ -85,7 +85,7 @@ async fn within(database: &Database, transaction: &mut Lease) -> Result<(), Open
     let lock = statement("select pg_advisory_xact_lock(hashtextextended($1, 0))", &[Type::TEXT]);
     transaction.query(&lock, &[&format!("tower-chat-history {}", database.schema)]).await?;
     // Another replica may have done it while this one waited.
-    let version = match look(database, transaction).await?.0 {
+    let version = match inspect(database, transaction).await?.0 {
         Found::Version(version) => version,
         Found::Nothing { schema } => {
             if !schema {
@@ -109,7 +109,7 @@ fn steps_after<S>(version: i32, steps: &[S]) -> impl Iterator<Item = (i32, &S)> 
 }
 
 /// What the database has, and what a transaction in it is like.
-async fn look(database: &Database, transaction: &mut Lease) -> Result<(Found, Defaults), OpenError> {
+async fn inspect(database: &Database, transaction: &mut Lease) -> Result<(Found, SessionDefaults), OpenError> {
     let schema = &database.schema;
     // The catalog itself is asked. What `to_regclass` and its like found once they may go on saying within a transaction, and
     // another replica may have made the schema while this one waited.
@@ -132,7 +132,7 @@ async fn look(database: &Database, transaction: &mut Lease) -> Result<(Found, De
     if encoding != "UTF8" {
         return Err(OpenError::Encoding { encoding });
     }
-    let defaults = Defaults { isolated: column(4)?, read_only: column(5)? };
+    let defaults = SessionDefaults { isolated: column(4)?, read_only: column(5)? };
     owners::check(database, transaction).await?;
     // Other applications have a table `schema_version` too, but hardly one with this column.
     if !column(2)? {

@@ -7,8 +7,8 @@ use tokio_postgres::types::Type;
 
 use super::statement;
 use crate::{
-    OpenError, PostgresError,
     database::{Database, Lease},
+    error::{OpenError, PostgresError},
     sql::{FUNCTIONS, Function, types},
 };
 
@@ -19,7 +19,7 @@ use crate::{
 /// the role that is named. (`pg_has_role` is not asked: it says of a superuser that it is a member of every role.) What
 /// belongs to `pg_database_owner` belongs to the database's owner. Functions of the same names with other parameters
 /// are not looked at: they are not called.
-const STRANGER: &str = "
+const UNTRUSTED_OWNER: &str = "
     with recursive mine (role) as (
         select r.oid from pg_catalog.pg_roles r where r.rolname = current_user
         union select m.roleid from pg_catalog.pg_auth_members m join mine on m.member = mine.role
@@ -44,7 +44,7 @@ const STRANGER: &str = "
 pub(super) async fn check(database: &Database, transaction: &mut Lease) -> Result<(), OpenError> {
     let (schema, trusted) = (&database.schema, &database.schema_owner);
     let functions = FUNCTIONS.map(signature).to_vec();
-    let stranger = statement(STRANGER, &[Type::TEXT, Type::TEXT_ARRAY, Type::TEXT]);
+    let stranger = statement(UNTRUSTED_OWNER, &[Type::TEXT, Type::TEXT_ARRAY, Type::TEXT]);
     let rows = transaction.query(&stranger, &[schema, &functions, trusted]).await?;
     let Some(row) = rows.first() else { return Ok(()) };
     let object = row.try_get(0).map_err(PostgresError::from)?;

@@ -8,25 +8,25 @@ use uuid::Uuid;
 
 use super::compact::{self, CutParameters};
 use crate::{
-    PostgresError,
-    database::{Database, Limits, Line, Parameter, Question, ask},
-    error::Failure,
-    log::{count, damaged_counters, revision, stored, uuid},
+    database::{BatchQueue, Batchable, CallLimits, Database, Parameter, query_batched},
+    error::{Failure, PostgresError},
+    rows::{count, damaged_counters, revision, stored, uuid},
     sql::{Sql, Statements},
 };
 
 /// Beyond so many bytes, sending and storing takes longer than what appends share by going together.
-const SMALL: usize = 64 << 10;
+const MAX_BATCHED_BYTES: usize = 64 << 10;
 
 /// Adds an exchange. `name` is that of this call, random, and the same when it is made again because its answer was lost.
 pub(crate) async fn append(
     database: &Arc<Database>,
+    queue: &BatchQueue<AppendRequest>,
     id: &ConversationId,
     append: &Append,
     name: Uuid,
 ) -> Result<Appended, Failure> {
     let limits = database.limits();
-    let refused = match once(database, id, append, name, limits).await {
+    let refused = match once(database, queue, id, append, name, limits).await {
         Err(Failure::Postgres(refused)) if append.compact.is_some() && refused.is_answer() => refused,
         done => return done,
     };
@@ -36,27 +36,28 @@ pub(crate) async fn append(
     // told.
     let limits = if refused.is_repeated() { limits.spent() } else { limits };
     let alone = Append::new(append.expect, append.exchange.clone());
-    let mut appended = once(database, id, &alone, name, limits).await?;
+    let mut appended = once(database, queue, id, &alone, name, limits).await?;
     appended.compaction = (!appended.duplicate).then_some(CompactOutcome::Kept(None));
     Ok(appended)
 }
 
 async fn once(
     database: &Arc<Database>,
+    queue: &BatchQueue<AppendRequest>,
     id: &ConversationId,
     append: &Append,
     name: Uuid,
-    limits: Limits,
+    limits: CallLimits,
 ) -> Result<Appended, Failure> {
     let body = append.exchange.encode().map_err(StoreError::backend)?;
     let cut = append.compact.as_ref().map(CutParameters::new).transpose()?;
-    let question = AppendQuestion { id: id.clone(), append: append.clone(), body, cut, name };
-    let rows = ask(database, question, limits).await?;
+    let request = AppendRequest { id: id.clone(), append: append.clone(), body, cut, name };
+    let rows = query_batched(database, queue, request, limits).await?;
     outcome(id, append, rows.first().ok_or(PostgresError::Protocol)?)
 }
 
 #[derive(Debug)]
-pub(crate) struct AppendQuestion {
+pub(crate) struct AppendRequest {
     id: ConversationId,
     append: Append,
     body: String,
@@ -64,7 +65,7 @@ pub(crate) struct AppendQuestion {
     name: Uuid,
 }
 
-impl Question for AppendQuestion {
+impl Batchable for AppendRequest {
     const READS: bool = false;
 
     fn key(&self) -> &str {
@@ -72,7 +73,7 @@ impl Question for AppendQuestion {
     }
 
     fn is_small(&self) -> bool {
-        self.body.len() + self.cut.as_ref().map_or(0, |cut| cut.body.len()) <= SMALL
+        self.body.len() + self.cut.as_ref().map_or(0, |cut| cut.body.len()) <= MAX_BATCHED_BYTES
     }
 
     fn parameters(&self) -> Vec<Parameter<'_>> {
@@ -103,10 +104,6 @@ impl Question for AppendQuestion {
 
     fn statements(sql: &Sql) -> &Statements {
         &sql.append
-    }
-
-    fn line(database: &Database) -> &Line<Self> {
-        &database.appends
     }
 }
 

@@ -6,10 +6,9 @@ use tower_chat_history_core::{
 };
 
 use crate::{
-    PostgresError,
     database::Call,
-    error::Failure,
-    log::{self, count, stored, uuid},
+    error::{Failure, PostgresError},
+    rows::{self, count, stored, uuid},
 };
 
 /// A cut as the functions take it: its record, and the positions in it.
@@ -85,14 +84,14 @@ pub(super) fn outcome(
         (1, Some(version)) => {
             let (positions, body): (Vec<i64>, _) = (row.try_get(column + 2)?, row.try_get(column + 3)?);
             // How long the log is was decided when it was stored.
-            let stored = log::compaction(id, u64::MAX, &compact.profile, version, &positions, body);
+            let stored = rows::compaction(id, u64::MAX, &compact.profile, version, &positions, body);
             Ok(CompactOutcome::Kept(Some(stored?)))
         }
         (2, _) => refused(CompactionError::GoesBack),
         (3, _) => refused(CompactionError::CoversWindow),
         (4, _) => refused(CompactionError::BeyondLog),
         (5, _) => refused(CompactionError::NotAnOpening { seq: compact.cut.window_start }),
-        (6, _) => Err(log::damaged_counters(id).into()),
+        (6, _) => Err(rows::damaged_counters(id).into()),
         _ => Err(PostgresError::Protocol.into()),
     }
 }

@@ -6,7 +6,7 @@ use super::compact::CutParameters;
 use crate::{
     database::{Call, Lease},
     error::Failure,
-    log::{self, Log, stored, uuid},
+    rows::{self, Log, stored, uuid},
 };
 
 /// Replaces the compaction of each profile by what is to stay of it, or removes it: one that cannot be read, in any case.
@@ -18,7 +18,7 @@ pub(super) async fn rewrite(
 ) -> Result<(), Failure> {
     for row in transaction.query(&call.sql.compactions, &[&log.id]).await? {
         let (name, version, body): (String, i64, String) = (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
-        let version = log::compaction_version(version);
+        let version = rows::compaction_version(version);
         let stored = version.and_then(|version| Some(Compaction::new(version, Cut::decode(&body).ok()?)));
         match (stored.as_ref().and_then(&stays), Profile::new(&name)) {
             (Some(compaction), Ok(profile)) => replace(call, transaction, log, profile, compaction).await?,

@@ -4,13 +4,12 @@ use tower_chat_history_core::ConversationId;
 use uuid::Uuid;
 
 use crate::{
-    PostgresError,
     database::{Call, Lease},
-    error::Failure,
+    error::{Failure, PostgresError},
 };
 
 /// So often another life of the conversation is named that began meanwhile, before its row is locked.
-const TRIES: usize = 3;
+const MAX_UNLOCKED_ATTEMPTS: usize = 3;
 
 /// Removes a conversation.
 ///
@@ -20,7 +19,7 @@ pub(crate) async fn delete(call: &Call, id: &ConversationId) -> Result<(), Failu
     let rows = call.query(&call.sql.incarnation, &[&id.as_str()]).await?;
     let Some(row) = rows.first() else { return Ok(()) };
     let mut seen: Uuid = row.try_get(0)?;
-    for _ in 0..TRIES {
+    for _ in 0..MAX_UNLOCKED_ATTEMPTS {
         let rows = call.query(&call.sql.delete, &[&id.as_str(), &seen]).await?;
         match rows.first().ok_or(PostgresError::Protocol)?.try_get(0)? {
             None => return Ok(()),

@@ -9,7 +9,7 @@ mod prune;
 mod truncate;
 
 pub(crate) use self::{
-    append::{AppendQuestion, append},
+    append::{AppendRequest, append},
     compact::compact,
     delete::delete,
     prune::prune,

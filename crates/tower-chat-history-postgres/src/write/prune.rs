@@ -11,7 +11,7 @@ use super::{
 use crate::{
     database::{Call, Lease},
     error::Failure,
-    log::{Log, count, damaged_counters, stored},
+    rows::{Log, count, damaged_counters, stored},
 };
 
 pub(crate) async fn prune(
@@ -19,11 +19,11 @@ pub(crate) async fn prune(
     id: &ConversationId,
     incarnation: Incarnation,
     keep: PruneTo,
-    traces: Derived,
+    derived: Derived,
 ) -> Result<Pruned, Failure> {
     let mut retry = call.retry();
     loop {
-        match once(call, id, incarnation, keep, traces).await {
+        match once(call, id, incarnation, keep, derived).await {
             Err(Failure::Postgres(error)) => retry.again(error, &call.pool).await?,
             done => return done,
         }
@@ -35,10 +35,10 @@ async fn once(
     id: &ConversationId,
     incarnation: Incarnation,
     keep: PruneTo,
-    traces: Derived,
+    derived: Derived,
 ) -> Result<Pruned, Failure> {
     let mut transaction = call.begin().await?;
-    let pruned = within(call, &mut transaction, id, incarnation, keep, traces).await;
+    let pruned = within(call, &mut transaction, id, incarnation, keep, derived).await;
     transaction.end(pruned).await
 }
 
@@ -48,14 +48,14 @@ async fn within(
     id: &ConversationId,
     incarnation: Incarnation,
     keep: PruneTo,
-    traces: Derived,
+    derived: Derived,
 ) -> Result<Pruned, Failure> {
     let log = lock(call, transaction, id).await?.filter(|log| log.revision.incarnation() == incarnation);
     let log = log.ok_or(StoreError::Gone)?;
     let first = scan(call, transaction, id, &log, keep).await?.start().map_or(log.first(), Seq::get);
     let removed = first.saturating_sub(log.first());
     let log = if removed > 0 { begin_at(call, transaction, &log, first).await? } else { log };
-    if traces == Derived::Keep || first == 0 {
+    if derived == Derived::Keep || first == 0 {
         return Ok(Pruned::new(log.revision, removed));
     }
     // What cannot be read might tell of what is removed: it does not stay.

@@ -6,7 +6,7 @@ use super::{compactions, delete::remove};
 use crate::{
     database::{Call, Lease},
     error::Failure,
-    log::{Log, damaged_counters, stored, uncountable, uuid},
+    rows::{Log, damaged_counters, or_damaged_counters, stored, uuid},
 };
 
 pub(crate) async fn truncate(
@@ -50,7 +50,7 @@ async fn within(
     }
     // What is counted up to the last one that stays is what counts from now on.
     let rows = transaction.query(&sql.sums_at, &[&log.id, &stored(len - 1)]).await;
-    let rows = rows.map_err(|error| uncountable(id, error.into()))?;
+    let rows = rows.map_err(|error| or_damaged_counters(id, error.into()))?;
     let sums = match rows.first() {
         Some(row) => {
             let sums: [i64; 2] = [row.try_get(0)?, row.try_get(1)?];

@@ -6,9 +6,9 @@ use bytes::BytesMut;
 use tokio_postgres::types::{Format, IsNull, ToSql, Type};
 
 /// A parameter that does not show itself. The driver logs the parameters of a prepared statement, which are what people said.
-pub(super) struct Quiet<'a>(pub(super) &'a (dyn ToSql + Sync));
+pub(super) struct Redacted<'a>(pub(super) &'a (dyn ToSql + Sync));
 
-impl ToSql for Quiet<'_> {
+impl ToSql for Redacted<'_> {
     fn to_sql(&self, ty: &Type, out: &mut BytesMut) -> Result<IsNull, Box<dyn Error + Sync + Send>> {
         self.0.to_sql_checked(ty, out)
     }
@@ -27,7 +27,7 @@ impl ToSql for Quiet<'_> {
     }
 }
 
-impl fmt::Debug for Quiet<'_> {
+impl fmt::Debug for Redacted<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("_")
     }

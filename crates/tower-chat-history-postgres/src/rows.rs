@@ -8,10 +8,10 @@ use tower_chat_history_core::{
 };
 use uuid::Uuid;
 
-use crate::{PostgresError, error::Failure};
+use crate::error::{Failure, PostgresError};
 
 /// From so many bytes on, records are parsed on a thread for blocking work: it takes milliseconds.
-const LARGE: usize = 256 << 10;
+const BLOCKING_THRESHOLD_BYTES: usize = 256 << 10;
 
 /// A number as PostgreSQL stores it. No stored one comes near the largest.
 pub(crate) fn stored(number: u64) -> i64 {
@@ -49,7 +49,7 @@ struct Counters {
 
 impl Counters {
     /// No sum of this store comes near it. What is less can be added to.
-    const LARGE: i64 = 1 << 62;
+    const MAX_SUM: i64 = 1 << 62;
 
     /// Checks that the numbers do not contradict each other, as the functions that write do.
     ///
@@ -58,7 +58,7 @@ impl Counters {
     fn check(self, id: &ConversationId) -> Result<(), StoreError> {
         let Self { version, first, len, opening, messages, bytes } = self;
         let in_order = 0 <= first && first <= opening && opening < len && len == version && len <= messages;
-        if in_order && messages < Self::LARGE && (0..Self::LARGE).contains(&bytes) {
+        if in_order && messages < Self::MAX_SUM && (0..Self::MAX_SUM).contains(&bytes) {
             return Ok(());
         }
         Err(corrupt(id, count(first), Damaged::Counters))
@@ -165,7 +165,7 @@ pub(crate) async fn exchanges(
     to: u64,
 ) -> Result<Vec<Recorded>, StoreError> {
     rows.sort_by_key(|row| row.try_get::<_, i64>(column::SEQ).unwrap_or_default());
-    let large = rows.iter().map(|row| row.raw_size_bytes()).sum::<usize>() > LARGE;
+    let large = rows.iter().map(|row| row.raw_size_bytes()).sum::<usize>() > BLOCKING_THRESHOLD_BYTES;
     // A call may be finished on a thread that has no runtime.
     let Some(runtime) = Handle::try_current().ok().filter(|_| large) else {
         return decode(id, head, &rows, from, to);
@@ -242,7 +242,7 @@ pub(crate) fn positions_of(cut: &Cut) -> [i64; 4] {
 }
 
 /// A failure of a statement that adds and subtracts counters. One that cannot do so has found some that no log has.
-pub(crate) fn uncountable(id: &ConversationId, failure: Failure) -> Failure {
+pub(crate) fn or_damaged_counters(id: &ConversationId, failure: Failure) -> Failure {
     match failure {
         Failure::Postgres(error) if error.is_out_of_range() => damaged_counters(id).into(),
         failure => failure,
