@@ -1,4 +1,4 @@
-//! The connection that a call has for itself.
+//! A connection leased from the pool.
 
 use std::pin::pin;
 
@@ -13,11 +13,11 @@ use crate::{
     sql::Statement,
 };
 
-/// A connection of the pool. It goes back when this is dropped, or is closed if it is of no more use.
+/// A leased connection. Dropping it returns it to the pool, or closes it if it can no longer be used.
 pub(crate) struct Lease {
     object: Option<Object>,
     prepare: bool,
-    /// Whether an answer is waited for.
+    /// Is `true` while a response is pending.
     waiting: bool,
     in_transaction: bool,
 }
@@ -38,7 +38,7 @@ impl Lease {
         Ok(rows)
     }
 
-    /// The same, with each row as soon as it comes: before anything is committed.
+    /// Runs a statement and passes on each row as it arrives, before the commit.
     pub(super) async fn query_each(
         &mut self,
         statement: &Statement,
@@ -53,7 +53,7 @@ impl Lease {
         .await
     }
 
-    /// Runs a statement in a transaction of its own, still in one round trip.
+    /// Runs a statement in its own transaction, still in one round trip.
     pub(super) async fn query_each_within(
         &mut self,
         begin: &str,
@@ -65,10 +65,10 @@ impl Lease {
         self.in_transaction = true;
         let done = self
             .run(async |client| {
-                // Before the transaction: all that follows is sent at once, in this order.
+                // Preparing comes before the transaction: everything after it is sent at once, in this order.
                 let prepared = prepared(client, prepare, statement).await?;
                 let (begin, end) = (client.batch_execute(begin), client.batch_execute("commit"));
-                // If the statement fails, "commit" undoes.
+                // If the statement fails, "commit" rolls back.
                 let asked = send(client, prepared.as_ref(), statement, parameters, each);
                 let (begun, asked, ended) = join3(begin, asked, end).await;
                 begun.map_err(PostgresError::at_begin)?;
@@ -80,20 +80,22 @@ impl Lease {
         done
     }
 
-    /// Runs statements without parameters.
+    /// Runs statements that have no parameters.
     pub(crate) async fn batch(&mut self, statements: &str) -> Result<(), PostgresError> {
         self.run(async |client| Ok(client.batch_execute(statements).await?)).await
     }
 
-    /// Begins a transaction by these statements. Until it has ended, the connection is closed if this is dropped: that is what
-    /// rolls back for sure.
+    /// Begins a transaction with these statements. Dropping the lease before the transaction has ended closes the
+    /// connection, which always rolls back.
     pub(crate) async fn begin(&mut self, statements: &str) -> Result<(), PostgresError> {
         self.in_transaction = true;
         self.run(async |client| client.batch_execute(statements).await.map_err(PostgresError::at_begin)).await
     }
 
-    /// Commits what was begun if that was done, or undoes it. Unless a commit that fails surely undid it, nobody knows whether it
-    /// was done: the failure that is reported then is not repeated by the store.
+    /// Commits the transaction if the work succeeded, and rolls it back otherwise.
+    ///
+    /// Unless a failed commit was certainly rolled back, it is unknown whether it took effect. The failure returned in
+    /// that case is one that the store does not repeat.
     pub(crate) async fn end<T>(self, done: Result<T, Failure>) -> Result<T, Failure> {
         match done {
             Ok(done) => match self.commit().await {
@@ -108,14 +110,14 @@ impl Lease {
         }
     }
 
-    /// Commits what was begun.
+    /// Commits the transaction.
     pub(crate) async fn commit(mut self) -> Result<(), PostgresError> {
         self.batch("commit").await?;
         self.in_transaction = false;
         Ok(())
     }
 
-    /// Undoes what was begun. Where that fails, the connection is closed, which undoes it as well.
+    /// Rolls the transaction back. If that fails, the connection is closed, which rolls back as well.
     pub(crate) async fn rollback(mut self) {
         if self.batch("rollback").await.is_ok() {
             self.in_transaction = false;
@@ -146,7 +148,8 @@ impl Lease {
     }
 }
 
-/// The statement as the connection knows it, if statements are prepared.
+/// Prepares a statement on the connection, or takes it from the connection's cache. Returns `None` if statements are
+/// not prepared.
 async fn prepared(
     client: &Object,
     prepare: bool,
@@ -179,7 +182,7 @@ async fn send(
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        // A call ends before its answer when it takes too long, or its runtime ends. The next one must not wait for that answer.
+        // A call that times out, or whose runtime ends, stops before the response. The next call must not wait for it.
         if self.in_transaction || self.waiting {
             self.close();
         }

@@ -1,11 +1,11 @@
-//! Parameters that nobody sees.
+//! Parameters whose `Debug` output is hidden.
 
 use std::{error::Error, fmt};
 
 use bytes::BytesMut;
 use tokio_postgres::types::{Format, IsNull, ToSql, Type};
 
-/// A parameter that does not show itself. The driver logs the parameters of a prepared statement, which are what people said.
+/// A parameter that hides its value. The driver logs the parameters of prepared statements, which contain message text.
 pub(super) struct Redacted<'a>(pub(super) &'a (dyn ToSql + Sync));
 
 impl ToSql for Redacted<'_> {
@@ -14,7 +14,7 @@ impl ToSql for Redacted<'_> {
     }
 
     fn accepts(_: &Type) -> bool {
-        // The value itself says it when it is written.
+        // The value itself is checked when it is written.
         true
     }
 

@@ -1,4 +1,4 @@
-//! Loading what a call needs.
+//! Loading a window.
 
 use std::sync::Arc;
 
@@ -64,7 +64,7 @@ impl Batchable for LoadRequest {
     }
 }
 
-/// Where a conversation's row has what it is asked for; the first two in pages too.
+/// The columns of a conversation's row in addition to those in `rows`. Pages have the first two as well.
 pub(super) const FROM: usize = 10;
 pub(super) const TO: usize = 11;
 const RECORDED: usize = 12;
@@ -72,7 +72,7 @@ const COMPACTION: usize = 13;
 const POSITIONS: usize = 14;
 const COMPACTION_BODY: usize = 2;
 
-/// What the function's rows say.
+/// Reads the rows that the function returned.
 async fn loaded(id: &ConversationId, profile: &Profile, mut rows: Vec<Row>) -> Result<Loaded, Failure> {
     let Some(row) = take_head(&mut rows) else { return Ok(Loaded::Absent) };
     let head = Head::from_row(id, &row)?;
@@ -85,7 +85,7 @@ async fn loaded(id: &ConversationId, profile: &Profile, mut rows: Vec<Row>) -> R
     let exchanges = rows::exchanges(id, head, rows, from, to).await;
     if recorded.is_some() {
         let recorded = exchanges?.pop();
-        // There is one, or it was missed above.
+        // An exchange was decoded: a missing one is an error above.
         return Ok(recorded.map_or(Loaded::Absent, Loaded::AlreadyRecorded));
     }
     window(id, profile, &row, head, from, exchanges)
@@ -113,7 +113,7 @@ fn window(
     Ok(Loaded::Window(Window::new(head.revision, compaction, exchanges, truncated)))
 }
 
-/// The conversation's own row: the one without a position.
+/// Removes the conversation's own row, which is the one without a position.
 pub(super) fn take_head(rows: &mut Vec<Row>) -> Option<Row> {
     let head = rows.iter().position(|row| matches!(row.try_get::<_, Option<i64>>(0), Ok(None)))?;
     Some(rows.swap_remove(head))

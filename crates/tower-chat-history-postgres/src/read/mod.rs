@@ -1,4 +1,4 @@
-//! The calls that read, each with one statement, and so of one state of the conversation.
+//! Calls that read. Each is one statement, and sees one state of the conversation.
 
 mod load;
 mod page;

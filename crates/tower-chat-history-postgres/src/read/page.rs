@@ -1,4 +1,4 @@
-//! Reading the log itself.
+//! Reading pages of the log.
 
 use tower_chat_history_core::{ConversationId, Page, Seq};
 
@@ -9,11 +9,11 @@ use crate::{
     rows::{self, Head, count, stored},
 };
 
-/// A page ends before the exchange with which its messages would be larger.
+/// The largest size of a page's messages. A page with a single exchange may be larger.
 const MAX_PAGE_BYTES: i64 = 4 << 20;
 
 pub(crate) async fn page(call: &Call, id: &ConversationId, from: Seq, limit: usize) -> Result<Page, Failure> {
-    // Far more than a page of that size has, and far less than what a position and a limit may be together.
+    // Far more than fits a page, and small enough that adding a position cannot overflow.
     let limit = i64::try_from(limit).unwrap_or(i64::MAX).min(i64::from(i32::MAX));
     let from = stored(from.get());
     let rows = call.query(&call.sql.read, &[&id.as_str(), &from, &limit, &MAX_PAGE_BYTES]).await;

@@ -1,4 +1,4 @@
-//! What becomes of all of a conversation's compactions.
+//! Rewriting the compactions of a conversation.
 
 use tower_chat_history_core::{Compact, Compaction, Cut, Incarnation, Profile};
 
@@ -9,7 +9,8 @@ use crate::{
     rows::{self, Log, stored, uuid},
 };
 
-/// Replaces the compaction of each profile by what is to stay of it, or removes it: one that cannot be read, in any case.
+/// Replaces the compaction of each profile by the result of `stays`, or removes it. A compaction that cannot be read is
+/// removed.
 pub(super) async fn rewrite(
     call: &Call,
     transaction: &mut Lease,
@@ -38,7 +39,7 @@ async fn replace(
     let version = stored(compaction.version.get());
     let compact = Compact { profile, replaces: compaction.version, cut: compaction.cut };
     let cut = CutParameters::new(&compact)?;
-    // No call goes by this name: who stored the compaction as it was did not store this one.
+    // This name belongs to no call. The call that stored the old compaction did not store this one.
     let name = uuid(Incarnation::random());
     let row = [&cut.window, &cut.rounds, &cut.cleared, &cut.covers];
     transaction

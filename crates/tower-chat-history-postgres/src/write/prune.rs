@@ -58,14 +58,16 @@ async fn within(
     if derived == Derived::Keep || first == 0 {
         return Ok(Pruned::new(log.revision, removed));
     }
-    // What cannot be read might tell of what is removed: it does not stay.
+    // A compaction that cannot be read may contain removed text, so it is removed as well.
     compactions::rewrite(call, transaction, &log, Compaction::without_traces).await?;
     let revision = begin_incarnation(call, transaction, &log, log.len, (None, None)).await?;
     Ok(Pruned::new(revision, removed))
 }
 
-/// Walks back through what stays, without reading bodies. Numbers of messages are compared with their sums: a wrong one
-/// would remove what is to stay. What else is wrong shows when it is read.
+/// Scans the log from its end without reading records, to find where it is to begin.
+///
+/// Message counts are compared with their sums, because a wrong count would remove too much. Other damage is found when
+/// the log is read.
 async fn scan(
     call: &Call,
     transaction: &mut Lease,
@@ -95,7 +97,7 @@ async fn scan(
     }
 }
 
-/// Removes what stands before a position.
+/// Removes the exchanges before a position.
 async fn begin_at(call: &Call, transaction: &mut Lease, log: &Log, first: u64) -> Result<Log, Failure> {
     transaction.query(&call.sql.remove_exchanges, &[&log.id, &0_i64, &stored(first)]).await?;
     transaction.query(&call.sql.set_first, &[&log.id, &stored(first)]).await?;
