@@ -72,9 +72,9 @@ impl OpenError {
     }
 
     /// Adds the server's address to a connection error that has none.
-    pub(crate) fn at(self, place: Option<String>) -> Self {
+    pub(crate) fn at(self, address: Option<String>) -> Self {
         match self {
-            Self::Connect { server: None, source } => Self::Connect { server: place, source },
+            Self::Connect { server: None, source } => Self::Connect { server: address, source },
             error => error,
         }
     }

@@ -15,7 +15,7 @@ pub enum PostgresError {
     /// PostgreSQL returned an error.
     #[error(
         "PostgreSQL failed with SQLSTATE {}{}{}{}",
-        code.code(), Condition(code), Place(table.as_deref(), constraint.as_deref()), hint(code)
+        code.code(), Condition(code), Origin(table.as_deref(), constraint.as_deref()), hint(code)
     )]
     Sql {
         /// The SQLSTATE.
@@ -64,9 +64,9 @@ pub enum PostgresError {
     Protocol,
 }
 
-struct Place<'a>(Option<&'a str>, Option<&'a str>);
+struct Origin<'a>(Option<&'a str>, Option<&'a str>);
 
-impl fmt::Display for Place<'_> {
+impl fmt::Display for Origin<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self(_, Some(constraint)) => write!(f, ", constraint {constraint}"),
@@ -152,9 +152,11 @@ impl PostgresError {
     }
 
     /// Adds the server's address to a connection error that has none.
-    pub(crate) fn at(self, place: Option<&str>) -> Self {
+    pub(crate) fn at(self, address: Option<&str>) -> Self {
         match self {
-            Self::Connection { server: None, source } => Self::Connection { server: place.map(str::to_owned), source },
+            Self::Connection { server: None, source } => {
+                Self::Connection { server: address.map(str::to_owned), source }
+            }
             error => error,
         }
     }
