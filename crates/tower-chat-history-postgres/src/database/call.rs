@@ -1,4 +1,4 @@
-//! A call of the store, in a task of its own.
+//! A call of the store, which runs in its own task.
 
 use std::{
     ops::Deref,
@@ -8,22 +8,25 @@ use std::{
 use tokio::{runtime::Handle, time::timeout_at};
 use tokio_postgres::{Row, types::ToSql};
 
-use super::{Database, LIMITS, Lease, Limits, Retry};
-use crate::{PostgresError, error::Failure, sql::Statement};
+use super::{CallLimits, Database, Lease, Retry, TRANSACTION_LIMITS};
+use crate::{
+    error::{Failure, PostgresError},
+    sql::Statement,
+};
 
-/// What else is set in a transaction of a call: plans are to be right for large tables. Functions have it set on them.
-const PLANS: &str = "set local enable_seqscan = off; set local enable_bitmapscan = off";
+/// Planner settings for a transaction: plans must suit large tables. Functions have the same settings on them.
+const PLANNER_SETTINGS: &str = "set local enable_seqscan = off; set local enable_bitmapscan = off";
 
-/// A call at work: the database, and whether the caller is still there.
+/// A running call: the database, its limits, and a sign that the caller is still there.
 pub(crate) struct Call {
     database: Arc<Database>,
-    limits: Limits,
+    limits: CallLimits,
     caller: Weak<()>,
 }
 
 impl Call {
-    /// Makes a call in a task: a caller may leave, or keep the future and not poll it, and the connection is back in the pool
-    /// all the same when the answer has come.
+    /// Runs a call in a task. If the caller leaves, or keeps the future without polling it, the connection still
+    /// returns to the pool once the server has responded.
     pub(crate) async fn make<T, F>(database: &Arc<Database>, work: impl FnOnce(Self) -> F) -> Result<T, Failure>
     where
         T: Send + 'static,
@@ -32,9 +35,9 @@ impl Call {
         Self::make_within(database.limits(), database, work).await
     }
 
-    /// The same, for a call that began some time ago.
+    /// Runs a call as [`make`](Self::make) does, within limits that began earlier.
     pub(super) async fn make_within<T, F>(
-        limits: Limits,
+        limits: CallLimits,
         database: &Arc<Database>,
         work: impl FnOnce(Self) -> F,
     ) -> Result<T, Failure>
@@ -53,7 +56,7 @@ impl Call {
         }
     }
 
-    /// Runs a statement that is a call by itself, and that may be run twice: one round trip, unless something fails.
+    /// Runs a statement that may safely run twice, as its own transaction: one round trip, unless something fails.
     pub(crate) async fn query(
         &self,
         statement: &Statement,
@@ -86,13 +89,13 @@ impl Call {
     /// Begins a transaction of several statements. It is rolled back unless it is [committed](Lease::commit).
     pub(crate) async fn begin(&self) -> Result<Lease, PostgresError> {
         let mut lease = self.lease().await?;
-        lease.begin(&format!("{}; {LIMITS}; {PLANS}", self.defaults.begin())).await?;
+        lease.begin(&format!("{}; {TRANSACTION_LIMITS}; {PLANNER_SETTINGS}", self.defaults.begin())).await?;
         Ok(lease)
     }
 
     async fn lease(&self) -> Result<Lease, PostgresError> {
         let lease = self.database.lease().await?;
-        // Whoever left while this call waited for a connection, or for another try, no longer wants it: others wait too.
+        // A caller that left while the call waited no longer wants the connection, and other calls wait for it.
         if self.caller.strong_count() == 0 { Err(PostgresError::PoolTimeout) } else { Ok(lease) }
     }
 }

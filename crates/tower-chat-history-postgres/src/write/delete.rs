@@ -1,41 +1,40 @@
-//! Removing a conversation.
+//! Deleting a conversation.
 
 use tower_chat_history_core::ConversationId;
 use uuid::Uuid;
 
 use crate::{
-    PostgresError,
     database::{Call, Lease},
-    error::Failure,
+    error::{Failure, PostgresError},
 };
 
-/// So often another life of the conversation is named that began meanwhile, before its row is locked.
-const TRIES: usize = 3;
+/// The number of attempts without a lock. Each fails if another incarnation has begun in between.
+const MAX_UNLOCKED_ATTEMPTS: usize = 3;
 
-/// Removes a conversation.
+/// Deletes a conversation.
 ///
-/// The statement that removes names the life that it ends: it may come to be executed long after the call was answered,
-/// when its connection got stuck and the call was repeated on another one.
+/// The statement names the incarnation that it ends. If a connection stalls and the call is repeated on another one,
+/// the first statement may be executed long after the call returned.
 pub(crate) async fn delete(call: &Call, id: &ConversationId) -> Result<(), Failure> {
     let rows = call.query(&call.sql.incarnation, &[&id.as_str()]).await?;
     let Some(row) = rows.first() else { return Ok(()) };
     let mut seen: Uuid = row.try_get(0)?;
-    for _ in 0..TRIES {
+    for _ in 0..MAX_UNLOCKED_ATTEMPTS {
         let rows = call.query(&call.sql.delete, &[&id.as_str(), &seen]).await?;
         match rows.first().ok_or(PostgresError::Protocol)?.try_get(0)? {
             None => return Ok(()),
-            // Another life has begun meanwhile. This call is still to end whatever there is.
+            // Another incarnation has begun. This call must still end whichever one exists.
             Some(other) => seen = other,
         }
     }
     delete_locked(call, id).await
 }
 
-/// Removes a conversation in whatever life it is. Others begin one after the other, each between two statements of this
-/// call: so no other is to begin between the look and the removal.
+/// Deletes a conversation, whichever incarnation it is in. The row is locked first, because other calls keep beginning
+/// new incarnations between two statements of this one.
 ///
-/// Nothing is removed by a request that arrives late here: it belongs to a transaction that has had the row locked all
-/// the time, or that the server has undone meanwhile since its client said nothing.
+/// A request that arrives late deletes nothing here: it belongs to a transaction that has held the lock all the time,
+/// or that the server has rolled back because its client was silent.
 async fn delete_locked(call: &Call, id: &ConversationId) -> Result<(), Failure> {
     let mut retry = call.retry();
     loop {
@@ -49,7 +48,7 @@ async fn delete_locked(call: &Call, id: &ConversationId) -> Result<(), Failure> 
 async fn once(call: &Call, id: &ConversationId) -> Result<(), Failure> {
     let mut transaction = call.begin().await?;
     match within(call, &mut transaction, id).await {
-        // Where nobody knows whether it was done, it may be done again: this call still ends whatever there is.
+        // If it is unknown whether the commit took effect, deleting may be repeated: this call ends any incarnation.
         Ok(()) => Ok(transaction.commit().await?),
         Err(failure) => {
             transaction.rollback().await;
@@ -61,12 +60,12 @@ async fn once(call: &Call, id: &ConversationId) -> Result<(), Failure> {
 async fn within(call: &Call, transaction: &mut Lease, id: &ConversationId) -> Result<(), Failure> {
     match transaction.query(&call.sql.lock, &[&id.as_str()]).await?.first() {
         Some(row) => remove(call, transaction, row.try_get(0)?).await,
-        // Somebody else removed what was there while this call waited for it.
+        // Another call deleted the conversation while this one waited for the lock.
         None => Ok(()),
     }
 }
 
-/// Removes a conversation, whose row is locked, with all that belongs to it.
+/// Deletes all rows of a conversation whose row is locked.
 pub(super) async fn remove(call: &Call, transaction: &mut Lease, conversation: i64) -> Result<(), Failure> {
     for statement in [&call.sql.remove_log, &call.sql.remove_compactions, &call.sql.remove_conversation] {
         transaction.query(statement, &[&conversation]).await?;

@@ -11,7 +11,7 @@ use super::{
 use crate::{
     database::{Call, Lease},
     error::Failure,
-    log::{Log, count, damaged_counters, stored},
+    rows::{Log, count, damaged_counters, stored},
 };
 
 pub(crate) async fn prune(
@@ -19,11 +19,11 @@ pub(crate) async fn prune(
     id: &ConversationId,
     incarnation: Incarnation,
     keep: PruneTo,
-    traces: Derived,
+    derived: Derived,
 ) -> Result<Pruned, Failure> {
     let mut retry = call.retry();
     loop {
-        match once(call, id, incarnation, keep, traces).await {
+        match once(call, id, incarnation, keep, derived).await {
             Err(Failure::Postgres(error)) => retry.again(error, &call.pool).await?,
             done => return done,
         }
@@ -35,10 +35,10 @@ async fn once(
     id: &ConversationId,
     incarnation: Incarnation,
     keep: PruneTo,
-    traces: Derived,
+    derived: Derived,
 ) -> Result<Pruned, Failure> {
     let mut transaction = call.begin().await?;
-    let pruned = within(call, &mut transaction, id, incarnation, keep, traces).await;
+    let pruned = within(call, &mut transaction, id, incarnation, keep, derived).await;
     transaction.end(pruned).await
 }
 
@@ -48,24 +48,26 @@ async fn within(
     id: &ConversationId,
     incarnation: Incarnation,
     keep: PruneTo,
-    traces: Derived,
+    derived: Derived,
 ) -> Result<Pruned, Failure> {
     let log = lock(call, transaction, id).await?.filter(|log| log.revision.incarnation() == incarnation);
     let log = log.ok_or(StoreError::Gone)?;
     let first = scan(call, transaction, id, &log, keep).await?.start().map_or(log.first(), Seq::get);
     let removed = first.saturating_sub(log.first());
     let log = if removed > 0 { begin_at(call, transaction, &log, first).await? } else { log };
-    if traces == Derived::Keep || first == 0 {
+    if derived == Derived::Keep || first == 0 {
         return Ok(Pruned::new(log.revision, removed));
     }
-    // What cannot be read might tell of what is removed: it does not stay.
+    // A compaction that cannot be read may contain removed text, so it is removed as well.
     compactions::rewrite(call, transaction, &log, Compaction::without_traces).await?;
     let revision = begin_incarnation(call, transaction, &log, log.len, (None, None)).await?;
     Ok(Pruned::new(revision, removed))
 }
 
-/// Walks back through what stays, without reading bodies. Numbers of messages are compared with their sums: a wrong one
-/// would remove what is to stay. What else is wrong shows when it is read.
+/// Scans the log from its end without reading records, to find where it is to begin.
+///
+/// Message counts are compared with their sums, because a wrong count would remove too much. Other damage is found when
+/// the log is read.
 async fn scan(
     call: &Call,
     transaction: &mut Lease,
@@ -95,7 +97,7 @@ async fn scan(
     }
 }
 
-/// Removes what stands before a position.
+/// Removes the exchanges before a position.
 async fn begin_at(call: &Call, transaction: &mut Lease, log: &Log, first: u64) -> Result<Log, Failure> {
     transaction.query(&call.sql.remove_exchanges, &[&log.id, &0_i64, &stored(first)]).await?;
     transaction.query(&call.sql.set_first, &[&log.id, &stored(first)]).await?;

@@ -1,11 +1,10 @@
--- The incarnation in which a log goes on that is in another one so far: random bytes, but for those that say which log
--- it is.
+-- Returns the incarnation in which a log continues: random bytes, followed by the bytes that identify the log.
 local function next_life(self, fresh)
   return string.sub(fresh, 1, 10) .. string.sub(self.i, 11, 16)
 end
 
--- Replaces all compactions by those in the arguments from that one on (profile, v, c, and so on), and begins an incarnation;
--- the state is not stored yet. The first write is none that a full server refuses, since this makes room.
+-- Replaces all compactions by those in the arguments from an index on (profile, v, c, and so on), and begins an
+-- incarnation. It does not store the state. The first write is one that a full server accepts, since this frees memory.
 local function begin_incarnation(self, fresh, from)
   local old = {''}
   for _, field in ipairs(redis.call('HKEYS', meta)) do

@@ -1,9 +1,9 @@
--- What is said of functions in `reading.sql` holds here too.
+-- The notes at the top of `reading.sql` apply here too.
 
--- Stores a compaction, or says why not: 0 stored, 1 another one is stored, 2 a position goes back, 3 the summary covers the
--- window, 4 beyond the log, 5 no opening. The conversation's row is locked by the caller. `a_opening` is the position of an
--- exchange that opens a turn and is about to be stored; `a_call` names the call, so that its repetition finds what it stored
--- itself. What is compared are the columns: a body is never parsed here.
+-- Stores a compaction. Returns a verdict: 0 stored, 1 another one is stored, 2 a position goes back, 3 the summary
+-- covers the window, 4 beyond the log, 5 not an opening. The caller has locked the conversation's row. `a_opening` is
+-- the position of an exchange that opens a turn and is about to be stored. `a_call` names the call, so that its
+-- repetition finds the compaction that it stored. Only columns are compared: a body is never parsed here.
 create function @.put_compaction_1(
     a_conversation bigint, a_first bigint, a_len bigint, a_opening bigint, a_call uuid,
     a_profile text, a_replaces bigint,
@@ -18,14 +18,14 @@ begin
         from @.compaction k where k.conversation = a_conversation and k.profile = a_profile;
     if found then
         if s_call = a_call then
-            -- This very call was made before, and its answer got lost.
+            -- This call has run before, and its response was lost.
             r_verdict := 0;
             r_body := null;
             return;
         end if;
         r_cut := array[s_window, s_rounds, s_cleared, s_covers];
     end if;
-    -- The largest number has no next one. The client finds it to be none that a compaction can have.
+    -- The largest number has no successor. The client reports it as out of range.
     if coalesce(r_version, 0) <> a_replaces or r_version = 9223372036854775807 then
         r_verdict := 1;
         return;
@@ -43,7 +43,7 @@ begin
         r_verdict := 4;
         return;
     end if;
-    -- What was pruned counts as an opening: a window from there starts with the log.
+    -- A pruned position counts as an opening: the window then starts with the log.
     if a_window <> 0 and a_window >= a_first and a_window is distinct from a_opening and not exists (
         select from (
             select e.seq, e.continues from @.exchange e
@@ -67,15 +67,16 @@ begin
 end
 $function$;
 
--- Adds an exchange, or says why not: 0 stored, 1 a duplicate, 2 not as expected, 3 it continues what is not there, 4 the
--- compaction is refused, 5 the conversation's counters contradict each other, or are so large that somebody else must
--- have written them. `r_incarnation` is null where there is no conversation.
+-- Appends an exchange. Returns a verdict: 0 stored, 1 duplicate, 2 not as expected, 3 it continues an unknown position,
+-- 4 the compaction is refused, 5 the conversation's counters contradict each other or are out of range, so another
+-- program wrote them. `r_incarnation` is null if there is no conversation.
 --
--- `a_expect`: 0 absent, 1 exactly, 2 any revision of the incarnation, 3 anything. `a_call` is random and names this call, so that
--- its repetition finds what it stored itself. An incarnation is drawn here, where its row is made: the conversation may have been
--- deleted before the repetition comes, which then begins another life and must not bring the old one back. `a_patience` is when
--- it gives up waiting for the conversation's row, in milliseconds from the statement's beginning, if it is not to wait for the
--- time set below: where one statement adds several exchanges, it has the rows of the others locked meanwhile.
+-- `a_expect`: 0 absent, 1 exactly, 2 any revision of the incarnation, 3 anything. `a_call` is a random name of this
+-- call, so that its repetition finds the exchange that it stored. A new incarnation is generated here, together with
+-- its row. If the conversation is deleted before a repetition arrives, the repetition begins another incarnation and
+-- does not restore the deleted one. `a_patience` is the time to wait for the conversation's row, in milliseconds from
+-- the beginning of the statement. It is null for the time set below. A batch waits less, because it holds the rows of
+-- the other conversations.
 create function @.append_1(
     a_patience int, a_key text, a_expect int, a_incarnation uuid, a_version bigint, a_call uuid,
     a_id text, a_continues bigint, a_messages bigint, a_bytes bigint, a_body text,
@@ -95,7 +96,7 @@ begin
         s_limit := set_config('lock_timeout', greatest(
             1, a_patience - (extract(epoch from clock_timestamp() - statement_timestamp()) * 1000)::int)::text, true);
     end if;
-    -- Nearly always the log is as expected and the exchange a new one: that is two statements. What is found out later is undone.
+    -- Usually the log is as expected and the exchange is new: two statements. A later refusal undoes them.
     if a_profile is null then
         update @.conversation c set version = c.version + 1, len = c.len + 1,
                 opening = case when a_continues is null then c.len else c.opening end,
@@ -145,7 +146,7 @@ begin
             r_version := 0; r_first := 0; s_messages := 0; s_bytes := 0;
             exit;
         end if;
-        -- Another first append was quicker: its row is there now.
+        -- Another first append was faster: its row exists now.
     end loop;
     if not s_created then
         if r_first < 0 or s_opening < r_first or r_len <= s_opening or r_version <> r_len
@@ -158,7 +159,7 @@ begin
             where e.conversation = s_conversation and e.id >= a_id order by e.id limit 1
         ) o where o.id = a_id;
         if found and s_call = a_call then
-            -- This very call was made before, and its answer got lost. Whether its compaction was stored says the call's name.
+            -- This call has run before, and its response was lost. The call's name tells if its compaction was stored.
             r_verdict := 0;
             r_version := r_seq + 1;
             if a_profile is not null then
@@ -187,7 +188,7 @@ begin
     r_seq := r_len;
     if a_profile is not null then
         if a_patience is null then
-            -- A lock on the table of compactions does not hold up the exchange for long: the client then appends it
+            -- A lock on the table of compactions does not delay the exchange for long: the client then appends it
             -- alone, while its own caller still waits.
             s_limit := set_config('lock_timeout', '2s', true);
         end if;
@@ -219,8 +220,8 @@ begin
 end
 $function$;
 
--- Stores a compaction by itself. The verdict is that of `put_compaction_1`, null if the incarnation has ended, or 6 if
--- the conversation's counters are as with 5 above.
+-- Stores a compaction by itself. Returns the verdict of `put_compaction_1`, null if the incarnation has ended, or 6 if
+-- the conversation's counters are damaged (see 5 above).
 create function @.compact_1(
     a_key text, a_incarnation uuid, a_call uuid, a_profile text, a_replaces bigint,
     a_window bigint, a_rounds bigint, a_cleared bigint, a_covers bigint, a_body text,
@@ -247,9 +248,9 @@ begin
 end
 $function$;
 
--- Removes a conversation with all that belongs to it, if it is in that incarnation: what is sent may arrive long after the call
--- was answered, when another one has begun. Returns the incarnation that it is in if that is another one, and null if there is
--- no conversation any more.
+-- Deletes all rows of a conversation if it is in the given incarnation. A late statement may arrive long after the call
+-- returned, when another incarnation has begun. Returns that other incarnation, or null if the conversation no longer
+-- exists.
 create function @.delete_1(a_key text, a_incarnation uuid) returns uuid
 language plpgsql volatile
     set search_path = pg_catalog set plan_cache_mode = force_generic_plan

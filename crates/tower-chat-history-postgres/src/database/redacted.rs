@@ -1,20 +1,20 @@
-//! Parameters that nobody sees.
+//! Parameters whose `Debug` output is hidden.
 
 use std::{error::Error, fmt};
 
 use bytes::BytesMut;
 use tokio_postgres::types::{Format, IsNull, ToSql, Type};
 
-/// A parameter that does not show itself. The driver logs the parameters of a prepared statement, which are what people said.
-pub(super) struct Quiet<'a>(pub(super) &'a (dyn ToSql + Sync));
+/// A parameter that hides its value. The driver logs the parameters of prepared statements, which contain message text.
+pub(super) struct Redacted<'a>(pub(super) &'a (dyn ToSql + Sync));
 
-impl ToSql for Quiet<'_> {
+impl ToSql for Redacted<'_> {
     fn to_sql(&self, ty: &Type, out: &mut BytesMut) -> Result<IsNull, Box<dyn Error + Sync + Send>> {
         self.0.to_sql_checked(ty, out)
     }
 
     fn accepts(_: &Type) -> bool {
-        // The value itself says it when it is written.
+        // The value itself is checked when it is written.
         true
     }
 
@@ -27,7 +27,7 @@ impl ToSql for Quiet<'_> {
     }
 }
 
-impl fmt::Debug for Quiet<'_> {
+impl fmt::Debug for Redacted<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("_")
     }

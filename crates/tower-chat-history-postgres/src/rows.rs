@@ -8,17 +8,17 @@ use tower_chat_history_core::{
 };
 use uuid::Uuid;
 
-use crate::{PostgresError, error::Failure};
+use crate::error::{Failure, PostgresError};
 
-/// From so many bytes on, records are parsed on a thread for blocking work: it takes milliseconds.
-const LARGE: usize = 256 << 10;
+/// The size from which records are parsed on a blocking thread, because parsing takes milliseconds.
+const BLOCKING_THRESHOLD_BYTES: usize = 256 << 10;
 
-/// A number as PostgreSQL stores it. No stored one comes near the largest.
+/// Converts a number for PostgreSQL. No stored number comes near the maximum.
 pub(crate) fn stored(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-/// A number as it was stored: one that is not negative, unless somebody else wrote it.
+/// Converts a number from PostgreSQL. It is negative only if another program wrote it.
 pub(crate) fn count(stored: i64) -> u64 {
     u64::try_from(stored).unwrap_or_default()
 }
@@ -31,7 +31,7 @@ pub(crate) fn revision(incarnation: Uuid, version: i64, first: i64) -> Revision 
     Revision::new(Incarnation::from_bytes(*incarnation.as_bytes()), count(version)).beginning_at(Seq::new(count(first)))
 }
 
-/// The version of a stored compaction, if it is one: it is counted from 1, and has a next one.
+/// Converts the version of a stored compaction. Versions count from 1, and the largest has no successor.
 pub(crate) fn compaction_version(stored: i64) -> Option<CompactionVersion> {
     (1..i64::MAX).contains(&stored).then(|| CompactionVersion::new(count(stored)))
 }
@@ -48,31 +48,31 @@ struct Counters {
 }
 
 impl Counters {
-    /// No sum of this store comes near it. What is less can be added to.
-    const LARGE: i64 = 1 << 62;
+    /// An upper limit for sums. No sum of this store comes near it, and adding to a smaller one cannot overflow.
+    const MAX_SUM: i64 = 1 << 62;
 
     /// Checks that the numbers do not contradict each other, as the functions that write do.
     ///
-    /// A log is never empty, and begins with an opening. Each of its changes added an exchange, which counts as one
-    /// message at least.
+    /// A log is never empty and begins with an opening. Each change of it added an exchange, which counts as at least
+    /// one message.
     fn check(self, id: &ConversationId) -> Result<(), StoreError> {
         let Self { version, first, len, opening, messages, bytes } = self;
         let in_order = 0 <= first && first <= opening && opening < len && len == version && len <= messages;
-        if in_order && messages < Self::LARGE && (0..Self::LARGE).contains(&bytes) {
+        if in_order && messages < Self::MAX_SUM && (0..Self::MAX_SUM).contains(&bytes) {
             return Ok(());
         }
         Err(corrupt(id, count(first), Damaged::Counters))
     }
 }
 
-/// A conversation's row, which is locked.
+/// A conversation's row, locked for a change.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Log {
     pub(crate) id: i64,
     pub(crate) revision: Revision,
-    /// The position of its next exchange.
+    /// The position of the next exchange.
     pub(crate) len: u64,
-    /// The sums of messages and bytes of all exchanges.
+    /// The sums of messages and bytes over all exchanges.
     pub(crate) sums: [i64; 2],
 }
 
@@ -97,20 +97,19 @@ impl Log {
     }
 }
 
-/// What a function that reads says of the conversation: its row.
+/// A conversation's row, as returned by the functions that read.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Head {
     pub(crate) revision: Revision,
-    /// The position of its next exchange.
+    /// The position of the next exchange.
     pub(crate) len: u64,
-    /// That of the newest exchange that opens a turn.
+    /// The position of the newest exchange that opens a turn.
     opening: u64,
-    /// The sums of messages and bytes of all exchanges.
+    /// The sums of messages and bytes over all exchanges.
     sums: [i64; 2],
 }
 
-/// Where the rows of functions that read have what both functions return. The first five are those of an exchange's
-/// row.
+/// The columns that both functions that read have in common. The first five are those of an exchange.
 mod column {
     pub(super) const SEQ: usize = 0;
     pub(super) const ID: usize = 1;
@@ -125,7 +124,7 @@ mod column {
 }
 
 impl Head {
-    /// Reads a conversation's row, of which some numbers say the same.
+    /// Reads a conversation's row and checks its counters.
     pub(crate) fn from_row(id: &ConversationId, row: &Row) -> Result<Self, Failure> {
         let counters = Counters {
             version: row.try_get(column::VERSION)?,
@@ -141,12 +140,12 @@ impl Head {
         Ok(Self { revision, len: count(len), opening: count(opening), sums: [messages, bytes] })
     }
 
-    /// Is that one of the log's positions?
+    /// Returns whether a position is in the log.
     pub(crate) fn has(&self, seq: i64) -> bool {
         seq >= 0 && (self.revision.first().get()..self.len).contains(&count(seq))
     }
 
-    /// Checks what the conversation's row says of the end of its log by the exchanges that stand there.
+    /// Checks the row's position of the newest opening against the exchanges at the end of the log.
     pub(crate) fn check_window(&self, id: &ConversationId, exchanges: &[Recorded]) -> Result<(), StoreError> {
         let newest = exchanges.iter().rev().find(|recorded| recorded.exchange.opens_turn());
         match newest {
@@ -156,7 +155,7 @@ impl Head {
     }
 }
 
-/// The exchanges from one position to before another one, from their rows in any order.
+/// Decodes the exchanges from position `from` to before `to`, from their rows in any order.
 pub(crate) async fn exchanges(
     id: &ConversationId,
     head: Head,
@@ -165,14 +164,14 @@ pub(crate) async fn exchanges(
     to: u64,
 ) -> Result<Vec<Recorded>, StoreError> {
     rows.sort_by_key(|row| row.try_get::<_, i64>(column::SEQ).unwrap_or_default());
-    let large = rows.iter().map(|row| row.raw_size_bytes()).sum::<usize>() > LARGE;
+    let large = rows.iter().map(|row| row.raw_size_bytes()).sum::<usize>() > BLOCKING_THRESHOLD_BYTES;
     // A call may be finished on a thread that has no runtime.
     let Some(runtime) = Handle::try_current().ok().filter(|_| large) else {
         return decode(id, head, &rows, from, to);
     };
     let conversation = id.clone();
     let decoding = runtime.spawn_blocking(move || decode(&conversation, head, &rows, from, to));
-    // It ends in another way only when the runtime does.
+    // This fails only if the runtime shuts down.
     decoding.await.unwrap_or_else(|_| Err(StoreError::unavailable(PostgresError::NoRuntime)))
 }
 
@@ -183,7 +182,7 @@ fn decode(id: &ConversationId, head: Head, rows: &[Row], from: u64, to: u64) -> 
     for expected in from..to {
         let corrupt = |source| StoreError::Corrupt { conversation: id.clone(), seq: Seq::new(expected), source };
         let unreadable = |error| corrupt(Box::new(PostgresError::from(error)));
-        // The log has no gaps: a row that is not there was taken out by somebody else.
+        // The log has no gaps: another program removed the missing row.
         let row = rows.next().filter(|row| row.try_get::<_, i64>(column::SEQ).is_ok_and(|seq| count(seq) == expected));
         let row = row.ok_or_else(|| corrupt(Damaged::Missing.into()))?;
         let exchange = Exchange::decode(row.try_get(column::BODY).map_err(unreadable)?);
@@ -202,7 +201,7 @@ fn decode(id: &ConversationId, head: Head, rows: &[Row], from: u64, to: u64) -> 
         before = Some(sums);
         exchanges.push(Recorded::new(Seq::new(expected), exchange));
     }
-    // The exchanges around the log were asked for too.
+    // The query also covers the positions next to the log, which must be empty.
     if let Some(row) = rows.next() {
         let seq = row.try_get::<_, i64>(column::SEQ).map_or(to, count);
         return Err(corrupt(id, seq, Damaged::Beyond));
@@ -214,8 +213,8 @@ fn sum(before: [i64; 2], own: [i64; 2]) -> [i64; 2] {
     [before[0].saturating_add(own[0]), before[1].saturating_add(own[1])]
 }
 
-/// The compaction of a row, whose positions are those that its body says. Its window has an exchange of a log of that
-/// length.
+/// Decodes the compaction of a row. Its positions must match its record, and its window must begin within a log of
+/// length `len`.
 pub(crate) fn compaction(
     id: &ConversationId,
     len: u64,
@@ -236,20 +235,20 @@ pub(crate) fn compaction(
     Ok(Compaction::new(version, cut))
 }
 
-/// The positions of a cut, in the order of the columns that they have.
+/// Returns the positions of a cut in the order of their columns.
 pub(crate) fn positions_of(cut: &Cut) -> [i64; 4] {
     [cut.window_start, cut.rounds_start, cut.cleared_before, cut.covers_to()].map(|seq| stored(seq.get()))
 }
 
-/// A failure of a statement that adds and subtracts counters. One that cannot do so has found some that no log has.
-pub(crate) fn uncountable(id: &ConversationId, failure: Failure) -> Failure {
+/// Converts the failure of a statement that adds and subtracts counters: if they overflow, the counters are damaged.
+pub(crate) fn or_damaged_counters(id: &ConversationId, failure: Failure) -> Failure {
     match failure {
         Failure::Postgres(error) if error.is_out_of_range() => damaged_counters(id).into(),
         failure => failure,
     }
 }
 
-/// The error of a conversation whose counters contradict each other, or its exchanges.
+/// Returns the error of a conversation whose counters contradict each other or its exchanges.
 pub(crate) fn damaged_counters(id: &ConversationId) -> StoreError {
     corrupt(id, 0, Damaged::Counters)
 }
@@ -258,21 +257,21 @@ fn corrupt(id: &ConversationId, seq: u64, damaged: Damaged) -> StoreError {
     StoreError::Corrupt { conversation: id.clone(), seq: Seq::new(seq), source: damaged.into() }
 }
 
-/// What somebody else did to the rows of a conversation.
+/// Damage to the rows of a conversation, done by another program.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Damaged {
     #[error("the exchange is missing from the log")]
     Missing,
-    #[error("the exchange stands outside of what the conversation's row says is the log")]
+    #[error("the exchange's position is outside the log that the conversation's row describes")]
     Beyond,
-    #[error("the record is that of another exchange")]
+    #[error("the record belongs to another exchange")]
     OtherExchange,
     #[error("the counters of the log contradict its exchanges, or each other")]
     Counters,
-    #[error("the record is that of another compaction")]
+    #[error("the record belongs to another compaction")]
     OtherCompaction,
-    #[error("the number of the compaction is none that one can have")]
+    #[error("the compaction's version is out of range")]
     CompactionVersion,
-    #[error("the window starts beyond the log")]
+    #[error("the window starts after the end of the log")]
     WindowBeyondLog,
 }

@@ -1,4 +1,4 @@
-//! What becomes of all of a conversation's compactions when a new incarnation begins.
+//! The compactions that remain when a new incarnation begins.
 
 use std::collections::BTreeMap;
 
@@ -6,21 +6,22 @@ use redis::Value;
 use tower_chat_history_core::{Compaction, ConversationId, Revision, StoreError};
 
 use crate::{
-    append::call_name,
-    call::{Call, Shared},
+    call::{Call, Shared, call_name},
     reply::{self, positions_of},
     scripts,
 };
 
-/// What stays of the compactions, at which revision and at which of their changes they were read: they are replaced only if there
-/// was no other change meanwhile. What cannot be read does not stay, as it might tell of what is removed.
-pub(crate) struct Rewritten {
+/// The compactions that remain, with the revision and the number of compaction changes at which they were read.
+///
+/// The stored compactions are replaced only if there was no other change in between. A compaction that cannot be read
+/// does not remain, because it may contain removed text.
+pub(crate) struct RemainingCompactions {
     pub(crate) revision: Revision,
     pub(crate) changes: u64,
-    stay: Vec<[String; 3]>,
+    fields: Vec<[String; 3]>,
 }
 
-impl Rewritten {
+impl RemainingCompactions {
     pub(crate) async fn read(
         shared: &Shared,
         id: &ConversationId,
@@ -32,7 +33,7 @@ impl Rewritten {
         }
         let revision = reply.revision(id)?;
         let changes = reply.number()?;
-        let mut rewritten = Self { revision, changes, stay: Vec::new() };
+        let mut remaining = Self { revision, changes, fields: Vec::new() };
         for (profile, positions, record) in compactions(reply.list()?) {
             let Some(compaction) = reply::compaction(&positions, &record).ok().as_ref().and_then(&stays) else {
                 continue;
@@ -41,18 +42,18 @@ impl Rewritten {
             let version = compaction.version.get();
             let positions = format!("{version} {window} {rounds} {cleared} {covers} {}", call_name());
             let record = compaction.cut.encode().map_err(StoreError::backend)?;
-            rewritten.stay.push([profile, positions, record]);
+            remaining.fields.push([profile, positions, record]);
         }
-        Ok(rewritten)
+        Ok(remaining)
     }
 
-    /// Adds what stays to a script's arguments.
+    /// Adds the compactions to a script's arguments.
     pub(crate) fn add_to<'a>(&'a self, call: Call<'a>) -> Call<'a> {
-        self.stay.iter().flatten().fold(call, |call, field| call.text(field))
+        self.fields.iter().flatten().fold(call, |call, field| call.text(field))
     }
 }
 
-/// The compactions among a conversation's fields: profile, positions and record.
+/// Returns the compactions among a conversation's fields: profile, positions and record.
 fn compactions(fields: Vec<Value>) -> impl Iterator<Item = (String, Vec<u8>, Vec<u8>)> {
     let mut fields = fields.into_iter().filter_map(|value| match value {
         Value::BulkString(bytes) => Some(bytes),
@@ -60,7 +61,7 @@ fn compactions(fields: Vec<Value>) -> impl Iterator<Item = (String, Vec<u8>, Vec
     });
     let mut by_name = BTreeMap::new();
     while let (Some(name), Some(value)) = (fields.next(), fields.next()) {
-        // Profiles are ASCII: a name that is no text is none of theirs.
+        // Profiles are ASCII. A name that is not text belongs to no profile.
         if let Ok(name) = String::from_utf8(name) {
             by_name.insert(name, value);
         }
