@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Seq, memory::block};
+use crate::{memory::block, seq::Seq};
 
 /// The number of a profile's stored compaction; 0 while there is none. It has no meaning beyond equality.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]

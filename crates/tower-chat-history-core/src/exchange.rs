@@ -5,8 +5,11 @@ use std::{fmt, sync::Arc};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    ExchangeId, Message, Seq, Timestamp,
+    exchange_id::ExchangeId,
     memory::{block, shared},
+    message::Message,
+    seq::Seq,
+    timestamp::Timestamp,
 };
 
 /// What one model call adds to a conversation: its input messages and the reply, stored as one record.

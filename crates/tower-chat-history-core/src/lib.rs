@@ -28,6 +28,7 @@
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+pub mod backend;
 mod compaction;
 mod conversation;
 mod conversation_id;
@@ -37,7 +38,6 @@ mod memory;
 mod message;
 pub mod nested;
 mod profile;
-mod record;
 mod revision;
 mod rounds;
 mod seq;
@@ -55,14 +55,12 @@ pub use self::{
     exchange_id::{ExchangeId, ExchangeIdError},
     message::{Content, ForeignShape, Message, MessageError, Role, ToolCall},
     profile::{Profile, ProfileError},
-    record::RecordError,
     revision::{Incarnation, Revision, RevisionError},
     rounds::{Begun, NewestRound, OpenCalls, Part, Rounds},
     seq::Seq,
     store::{
         Append, Appended, Compact, CompactOutcome, Derived, Expect, HistoryStore, KnownState, Load, LoadLimit,
-        LoadLimitError, Loaded, Page, Prune, PruneScan, PruneTo, Pruned, Scan, StoreError, Truncate, Truncated, Window,
-        WindowScan,
+        LoadLimitError, Loaded, Page, Prune, PruneTo, Pruned, StoreError, Truncate, Truncated, Window,
     },
     timestamp::Timestamp,
 };

@@ -4,7 +4,7 @@ use std::{fmt, str::FromStr};
 
 use uuid::Uuid;
 
-use crate::Seq;
+use crate::seq::Seq;
 
 /// One life of a conversation: drawn at random by its first append, ended by its deletion, or by a
 /// [truncation](crate::Truncate) or a [prune without traces](crate::Derived::Erase), with which the next one begins.

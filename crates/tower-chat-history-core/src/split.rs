@@ -1,6 +1,12 @@
 //! Making a log of a list of messages.
 
-use crate::{Exchange, ExchangeId, Message, NewestRound, Recorded, Role, Seq};
+use crate::{
+    exchange::{Exchange, Recorded},
+    exchange_id::ExchangeId,
+    message::{Message, Role},
+    rounds::NewestRound,
+    seq::Seq,
+};
 
 impl Recorded {
     /// Returns the log that these messages would be if they were [imported](crate::Conversation::import) into an empty

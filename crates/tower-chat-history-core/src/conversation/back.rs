@@ -1,7 +1,12 @@
 //! Reading a log from its end.
 
 use super::Conversation;
-use crate::{HistoryStore, Incarnation, Recorded, Revision, Seq, StoreError};
+use crate::{
+    exchange::Recorded,
+    revision::{Incarnation, Revision},
+    seq::Seq,
+    store::{HistoryStore, StoreError},
+};
 
 impl<S: HistoryStore + ?Sized> Conversation<'_, S> {
     /// Returns the last `n` exchanges, in order; all of them where there are fewer, none when there is no such

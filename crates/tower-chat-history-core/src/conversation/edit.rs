@@ -1,7 +1,11 @@
 //! Taking back the end of a conversation.
 
 use super::Conversation;
-use crate::{Recorded, Seq, StoreError, Truncate, Truncated};
+use crate::{
+    exchange::Recorded,
+    seq::Seq,
+    store::{StoreError, Truncate, Truncated},
+};
 
 impl<S: Truncate + ?Sized> Conversation<'_, S> {
     /// Removes the exchanges from position `from` on: go on from there with another message. A conversation that does not

@@ -1,7 +1,13 @@
 //! Going on from one log in another conversation.
 
 use super::{Conversation, PAGE, settle};
-use crate::{Append, ConversationId, Expect, HistoryStore, Incarnation, Recorded, Seq, StoreError};
+use crate::{
+    conversation_id::ConversationId,
+    exchange::Recorded,
+    revision::Incarnation,
+    seq::Seq,
+    store::{Append, Expect, HistoryStore, StoreError},
+};
 
 impl<S: HistoryStore + ?Sized> Conversation<'_, S> {
     /// Copies the exchanges before position `at` into another conversation of the same store, which must not exist yet, and

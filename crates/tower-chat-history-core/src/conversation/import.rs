@@ -2,8 +2,10 @@
 
 use super::{Conversation, settle};
 use crate::{
-    Append, Expect, ForeignShape, HistoryStore, Message, Recorded, StoreError,
+    exchange::Recorded,
+    message::{ForeignShape, Message},
     split::{Tail, exchanges},
+    store::{Append, Expect, HistoryStore, StoreError},
 };
 
 impl<S: HistoryStore + ?Sized> Conversation<'_, S> {

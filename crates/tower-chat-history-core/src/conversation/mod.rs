@@ -10,8 +10,12 @@ use std::fmt;
 
 pub use self::{back::PageBack, fork::ForkError, import::ImportError};
 use crate::{
-    Append, Appended, ConversationId, HistoryStore, Load, LoadLimit, Loaded, Message, Recorded, Revision, Seq,
-    StoreError,
+    conversation_id::ConversationId,
+    exchange::Recorded,
+    message::Message,
+    revision::Revision,
+    seq::Seq,
+    store::{Append, Appended, HistoryStore, Load, LoadLimit, Loaded, StoreError},
 };
 
 /// Exchanges asked for in one page.

@@ -1,7 +1,7 @@
 //! Keeping no more than the end of a conversation.
 
 use super::Conversation;
-use crate::{Derived, Prune, PruneTo, Pruned, StoreError};
+use crate::store::{Derived, Prune, PruneTo, Pruned, StoreError};
 
 impl<S: Prune + ?Sized> Conversation<'_, S> {
     /// Removes all but the last `turns` turns from the store, and returns how many exchanges were removed. At least the last

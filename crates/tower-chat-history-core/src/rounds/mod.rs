@@ -10,7 +10,11 @@ mod open;
 use std::mem;
 
 pub use self::{newest::NewestRound, open::OpenCalls};
-use crate::{Exchange, Message, Role, Seq};
+use crate::{
+    exchange::Exchange,
+    message::{Message, Role},
+    seq::Seq,
+};
 
 /// A message's part in the rounds of a log.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,7 +3,11 @@
 use std::slice;
 
 use super::{OpenCalls, Part, Rounds};
-use crate::{Message, Recorded, Role, Seq, ToolCall};
+use crate::{
+    exchange::Recorded,
+    message::{Message, Role, ToolCall},
+    seq::Seq,
+};
 
 /// The newest round of a log: its last calls, as long as nothing but their results stands after them.
 ///

@@ -1,6 +1,6 @@
 //! The calls of one message that wait for results.
 
-use crate::Message;
+use crate::message::Message;
 
 /// The calls of one assistant message that have no result yet, in order.
 ///

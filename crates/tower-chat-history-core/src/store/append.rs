@@ -1,6 +1,12 @@
 //! Asking a store to write, and what it answers.
 
-use crate::{Compaction, CompactionVersion, Cut, Exchange, Incarnation, Profile, Revision, Seq};
+use crate::{
+    compaction::{Compaction, CompactionVersion, Cut},
+    exchange::Exchange,
+    profile::Profile,
+    revision::{Incarnation, Revision},
+    seq::Seq,
+};
 
 /// One exchange to add to the log.
 #[derive(Clone, Debug)]
@@ -49,16 +55,16 @@ impl Expect {
     /// # Errors
     ///
     /// [`Conflict`](crate::StoreError::Conflict) or [`Gone`](crate::StoreError::Gone) as each variant says.
-    pub fn check(self, current: Option<Revision>) -> Result<(), crate::StoreError> {
+    pub fn check(self, current: Option<Revision>) -> Result<(), crate::store::StoreError> {
         let in_incarnation = |of: Incarnation| current.is_some_and(|revision| revision.incarnation() == of);
         match self {
             Self::AnyOrCreate => Ok(()),
             Self::Absent if current.is_none() => Ok(()),
             Self::Exactly(revision) if current.is_some_and(|current| current.has_same_end(revision)) => Ok(()),
             Self::AnyIn(incarnation) if in_incarnation(incarnation) => Ok(()),
-            Self::Exactly(revision) if !in_incarnation(revision.incarnation()) => Err(crate::StoreError::Gone),
-            Self::AnyIn(_) => Err(crate::StoreError::Gone),
-            Self::Absent | Self::Exactly(_) => Err(crate::StoreError::Conflict { current }),
+            Self::Exactly(revision) if !in_incarnation(revision.incarnation()) => Err(crate::store::StoreError::Gone),
+            Self::AnyIn(_) => Err(crate::store::StoreError::Gone),
+            Self::Absent | Self::Exactly(_) => Err(crate::store::StoreError::Conflict { current }),
         }
     }
 }

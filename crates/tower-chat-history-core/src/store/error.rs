@@ -1,6 +1,8 @@
 //! What can go wrong in a store.
 
-use crate::{CompactionError, ConversationId, Profile, Revision, Seq};
+use crate::{
+    compaction::CompactionError, conversation_id::ConversationId, profile::Profile, revision::Revision, seq::Seq,
+};
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 

@@ -1,6 +1,12 @@
 //! Asking a store for a window, and what it answers.
 
-use crate::{Compaction, CompactionVersion, ExchangeId, Profile, Recorded, Revision};
+use crate::{
+    compaction::{Compaction, CompactionVersion},
+    exchange::Recorded,
+    exchange_id::ExchangeId,
+    profile::Profile,
+    revision::Revision,
+};
 
 /// What a call asks a store for.
 #[derive(Clone, Debug, Default)]

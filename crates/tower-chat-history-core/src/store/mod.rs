@@ -4,7 +4,6 @@ mod append;
 mod error;
 mod load;
 mod prune;
-mod scan;
 mod truncate;
 
 use std::{fmt, sync::Arc};
@@ -15,11 +14,10 @@ pub use self::{
     append::{Append, Appended, Compact, CompactOutcome, Expect},
     error::StoreError,
     load::{KnownState, Load, LoadLimit, LoadLimitError, Loaded, Page, Window},
-    prune::{Derived, Prune, PruneScan, PruneTo, Pruned},
-    scan::{Scan, WindowScan},
+    prune::{Derived, Prune, PruneTo, Pruned},
     truncate::{Truncate, Truncated},
 };
-use crate::{ConversationId, Incarnation, Seq};
+use crate::{conversation_id::ConversationId, revision::Incarnation, seq::Seq};
 
 /// Keeps conversations: for each an append-only log of exchanges, and per profile one compaction.
 ///

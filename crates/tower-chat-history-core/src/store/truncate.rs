@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use super::{HistoryStore, StoreError};
-use crate::{ConversationId, Revision, Seq};
+use crate::{conversation_id::ConversationId, revision::Revision, seq::Seq};
 
 /// A store that can remove the end of a conversation's log: to ask a question again, to change a message and go on from
 /// there, to take back what should not have been said.

@@ -1,7 +1,12 @@
 //! Appending, one caller at a time.
 
 use super::{Fixture, clause, clause::Clause, support::*};
-use crate::{Exchange, ExchangeId, Expect, Load, Seq};
+use crate::{
+    exchange::Exchange,
+    exchange_id::ExchangeId,
+    seq::Seq,
+    store::{Expect, Load},
+};
 
 /// The clause of this group.
 const CLAUSE: Clause = clause::GAP_FREE;
@@ -70,7 +75,7 @@ pub async fn an_append_is_seen_by_other_handles(fixture: &dyn Fixture) {
 /// An exchange without a reply, and one without any message, are legal.
 pub async fn an_exchange_may_lack_a_reply(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
-    let question = Exchange::new(ExchangeId::generate(), [crate::Message::user("anyone there?")]);
+    let question = Exchange::new(ExchangeId::generate(), [crate::message::Message::user("anyone there?")]);
     let added = [chat.add(question).await, chat.add(Exchange::new(ExchangeId::generate(), [])).await];
     assert_eq!(chat.log().await, added);
     assert_eq!(chat.window(Load::new()).await.exchanges, added);

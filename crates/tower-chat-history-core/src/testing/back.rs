@@ -2,7 +2,13 @@
 
 use super::{Fixture, clause, clause::Clause, support::*};
 use crate::{
-    Exchange, ExchangeId, HistoryStoreExt, Incarnation, Message, PageBack, PruneTo, Recorded, Revision, Seq, StoreError,
+    conversation::{HistoryStoreExt, PageBack},
+    exchange::{Exchange, Recorded},
+    exchange_id::ExchangeId,
+    message::Message,
+    revision::{Incarnation, Revision},
+    seq::Seq,
+    store::{PruneTo, StoreError},
 };
 
 /// The clause of this group.

@@ -2,8 +2,11 @@
 
 use super::{Fixture, clause, clause::Clause, support::*};
 use crate::{
-    Append, Compact, CompactOutcome, CompactionError, CompactionVersion, Cut, Exchange, Expect, Load, Loaded, Profile,
-    Seq, StoreError, Summary,
+    compaction::{CompactionError, CompactionVersion, Cut, Summary},
+    exchange::Exchange,
+    profile::Profile,
+    seq::Seq,
+    store::{Append, Compact, CompactOutcome, Expect, Load, Loaded, StoreError},
 };
 
 /// The clause of this group.
@@ -33,10 +36,10 @@ pub async fn both_are_stored(fixture: &dyn Fixture) {
     let exchange = turn_of("with a cut");
     let cut = summary_to(2, "the first two");
     let appended = chat.append_with(exchange.clone(), NONE, cut.clone()).await.must("the cut is legal", &CLAUSE);
-    log.push(crate::Recorded::new(appended.seq, exchange));
+    log.push(crate::exchange::Recorded::new(appended.seq, exchange));
     let window = chat.window(Load::new()).await;
     assert_eq!(window.revision, appended.revision);
-    assert_eq!(window.compaction, Some(crate::Compaction::new(stored(appended.compaction), cut)));
+    assert_eq!(window.compaction, Some(crate::compaction::Compaction::new(stored(appended.compaction), cut)));
     assert_eq!(window.exchanges, log[2..]);
     assert_eq!(chat.log().await, log);
 }
@@ -50,7 +53,7 @@ pub async fn the_exchange_may_start_the_window(fixture: &dyn Fixture) {
     let exchange = turn_of("new");
     let appended = chat.append_with(exchange.clone(), NONE, cut).await.must("the exchange opens a turn", &CLAUSE);
     stored(appended.compaction);
-    assert_eq!(chat.window(Load::new()).await.exchanges, [crate::Recorded::new(own, exchange)]);
+    assert_eq!(chat.window(Load::new()).await.exchanges, [crate::exchange::Recorded::new(own, exchange)]);
 }
 
 /// A first append may carry a compaction.
@@ -105,7 +108,7 @@ pub async fn a_stale_compaction_is_left_out(fixture: &dyn Fixture) {
         let cut = summary_to(start, "stale");
         let appended = chat.append_with(exchange.clone(), replaces, cut).await.must("the exchange is stored", &CLAUSE);
         assert_eq!(appended.compaction, Some(CompactOutcome::Kept(Some(second.clone()))));
-        log.push(crate::Recorded::new(appended.seq, exchange));
+        log.push(crate::exchange::Recorded::new(appended.seq, exchange));
     }
     let window = chat.window(Load::new()).await;
     assert_eq!((window.compaction, window.exchanges.as_slice()), (Some(second), &log[3..]));

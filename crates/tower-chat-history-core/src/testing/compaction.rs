@@ -4,8 +4,11 @@ use futures_util::future::join_all;
 
 use super::{Fixture, clause, clause::Clause, support::*};
 use crate::{
-    Compact, CompactOutcome, CompactionError, CompactionVersion, Cut, Incarnation, Load, Profile, Seq, StoreError,
-    Summary,
+    compaction::{CompactionError, CompactionVersion, Cut, Summary},
+    profile::Profile,
+    revision::Incarnation,
+    seq::Seq,
+    store::{Compact, CompactOutcome, Load, StoreError},
 };
 
 /// The clause of this group.
@@ -73,7 +76,7 @@ pub async fn a_compaction_leaves_the_log_alone(fixture: &dyn Fixture) {
     chat.cut(first.version, summary_to(3, "before")).await;
     assert_eq!(chat.revision().await, revision);
     assert_eq!(chat.log().await, log);
-    let next = chat.append(crate::Expect::Exactly(revision), turn_of("next")).await;
+    let next = chat.append(crate::store::Expect::Exactly(revision), turn_of("next")).await;
     next.must("the log is at this revision still", &CLAUSE);
 }
 

@@ -1,7 +1,12 @@
 //! Messages come back byte for byte.
 
 use super::{Fixture, clause, clause::Clause, support::*};
-use crate::{Exchange, ExchangeId, Load, LoadLimit, Loaded, Message};
+use crate::{
+    exchange::Exchange,
+    exchange_id::ExchangeId,
+    message::Message,
+    store::{Load, LoadLimit, Loaded},
+};
 
 /// The clause of this group.
 const CLAUSE: Clause = clause::VERBATIM;

@@ -1,7 +1,10 @@
 //! Exchanges that continue a turn.
 
 use super::{Fixture, clause, clause::Clause, support::*};
-use crate::{Expect, Load, Seq, StoreError};
+use crate::{
+    seq::Seq,
+    store::{Expect, Load, StoreError},
+};
 
 /// The clause of this group.
 const CLAUSE: Clause = clause::CONTINUES;

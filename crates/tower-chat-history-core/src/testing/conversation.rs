@@ -1,7 +1,12 @@
 //! The conversation handle over this store.
 
 use super::{Fixture, clause, clause::Clause, support::*};
-use crate::{CompactionVersion, HistoryStoreExt, ImportError, Message, Seq};
+use crate::{
+    compaction::CompactionVersion,
+    conversation::{HistoryStoreExt, ImportError},
+    message::Message,
+    seq::Seq,
+};
 
 /// The clause of this group.
 const CLAUSE: Clause = clause::HANDLE;

@@ -4,7 +4,10 @@ use futures_util::future::{join, join_all};
 
 use super::{Fixture, clause, clause::Clause, support::*};
 use crate::{
-    Compact, CompactOutcome, CompactionVersion, Cut, Expect, KnownState, Load, Loaded, Profile, Seq, StoreError,
+    compaction::{CompactionVersion, Cut},
+    profile::Profile,
+    seq::Seq,
+    store::{Compact, CompactOutcome, Expect, KnownState, Load, Loaded, StoreError},
 };
 
 /// The clause of this group.
@@ -83,7 +86,7 @@ pub async fn a_conversation_that_comes_back_begins_anew(fixture: &dyn Fixture) {
     let again = chat.append(Expect::Absent, exchanges[2].clone()).await.must("nothing is there", &CLAUSE);
     assert_eq!((again.seq, again.duplicate), (Seq::FIRST, false));
     assert_ne!(again.revision.incarnation(), old.revision.incarnation());
-    let log = [crate::Recorded::new(Seq::FIRST, exchanges[2].clone()), chat.add(exchanges[0].clone()).await];
+    let log = [crate::exchange::Recorded::new(Seq::FIRST, exchanges[2].clone()), chat.add(exchanges[0].clone()).await];
     let window = chat.window(Load::new()).await;
     assert_eq!((window.compaction, window.exchanges.as_slice()), (None, log.as_slice()));
     assert_eq!(chat.log().await, log);

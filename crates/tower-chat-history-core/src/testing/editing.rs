@@ -1,7 +1,14 @@
 //! Editing over this store: the conversation handle's `truncate`, `take_last` and `fork`.
 
 use super::{Fixture, clause, clause::Clause, support::*};
-use crate::{CompactionVersion, Expect, ForkError, HistoryStoreExt, Load, Seq, Timestamp, TokenCounts, Usage};
+use crate::{
+    compaction::CompactionVersion,
+    conversation::{ForkError, HistoryStoreExt},
+    exchange::{TokenCounts, Usage},
+    seq::Seq,
+    store::{Expect, Load},
+    timestamp::Timestamp,
+};
 
 /// The clause of this group.
 const CLAUSE: Clause = clause::HANDLE;
@@ -46,11 +53,11 @@ pub async fn a_reply_is_generated_anew(fixture: &dyn Fixture) {
     let taken = edit.store.conversation(&chat.id).take_last().await.must("nobody else writes", &CLAUSE);
     let mut exchange = (*taken.must("there are two", &CLAUSE).exchange).clone();
     exchange.messages.pop();
-    exchange.messages.push(crate::Message::assistant("another reply"));
+    exchange.messages.push(crate::message::Message::assistant("another reply"));
     let again =
         chat.append(Expect::Exactly(chat.revision().await), exchange.clone()).await.must("its id is free", &CLAUSE);
     assert_eq!((again.seq, again.duplicate), (Seq::new(1), false));
-    assert_eq!(chat.log().await, [log[0].clone(), crate::Recorded::new(Seq::new(1), exchange)]);
+    assert_eq!(chat.log().await, [log[0].clone(), crate::exchange::Recorded::new(Seq::new(1), exchange)]);
 }
 
 /// A fork has the same exchanges, with all that belongs to them, and no compaction; both go on by themselves.

@@ -1,7 +1,12 @@
 //! Exchanges without messages: they have their place in the log, and a limit bounds how many of them a load brings.
 
 use super::{Fixture, clause, clause::Clause, support::*};
-use crate::{Exchange, ExchangeId, Expect, Load, Recorded, Seq};
+use crate::{
+    exchange::{Exchange, Recorded},
+    exchange_id::ExchangeId,
+    seq::Seq,
+    store::{Expect, Load},
+};
 
 /// The clause of this group.
 const CLAUSE: Clause = clause::EMPTY;

@@ -1,7 +1,10 @@
 //! Refused appends: the log is not what the caller expected.
 
 use super::{Fixture, clause, clause::Clause, support::*};
-use crate::{Expect, Incarnation, Load, Loaded, Revision};
+use crate::{
+    revision::{Incarnation, Revision},
+    store::{Expect, Load, Loaded},
+};
 
 /// The clause of this group.
 const CLAUSE: Clause = clause::CONDITIONAL;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use crate::{HistoryStore, Prune, Truncate};
+use crate::store::{HistoryStore, Prune, Truncate};
 
 /// Opens handles on one storage. Every behaviour gets one and uses conversations of its own, so they may share a storage.
 ///

@@ -7,7 +7,10 @@ use super::{
     support::{Chat, Must, unused_id},
 };
 use crate::{
-    ConversationId, Derived, Incarnation, Prune, PruneTo, Pruned, Revision, Seq, StoreError, Truncate, Truncated,
+    conversation_id::ConversationId,
+    revision::{Incarnation, Revision},
+    seq::Seq,
+    store::{Derived, Prune, PruneTo, Pruned, StoreError, Truncate, Truncated},
 };
 
 /// A conversation that no other behaviour uses, in a store that can truncate.

@@ -4,8 +4,14 @@ use futures_util::future::join_all;
 
 use super::{Fixture, clause, clause::Clause, support::*};
 use crate::{
-    Append, Compact, CompactionVersion, Cut, Exchange, ExchangeId, Expect, Incarnation, Load, Message, Profile,
-    Revision, Seq,
+    compaction::{CompactionVersion, Cut},
+    exchange::Exchange,
+    exchange_id::ExchangeId,
+    message::Message,
+    profile::Profile,
+    revision::{Incarnation, Revision},
+    seq::Seq,
+    store::{Append, Compact, Expect, Load},
 };
 
 /// The clause of this group.
@@ -114,7 +120,7 @@ pub async fn similar_ids_are_different(fixture: &dyn Fixture) {
         let recorded = chat.add(Exchange::new(id.clone(), [Message::user(id.as_str())])).await;
         assert_duplicate(&chat, Expect::Absent, (*recorded.exchange).clone(), recorded.seq).await;
         let found = chat.load(Load::new().exchange(id)).await;
-        assert_eq!(found, crate::Loaded::AlreadyRecorded(recorded));
+        assert_eq!(found, crate::store::Loaded::AlreadyRecorded(recorded));
     }
 }
 
@@ -125,7 +131,12 @@ pub async fn a_repeat_is_recognized_in_a_long_log(fixture: &dyn Fixture) {
     for recorded in [&added[0], &added[1], &added[LONG_LOG / 2]] {
         assert_duplicate(&chat, Expect::AnyOrCreate, (*recorded.exchange).clone(), recorded.seq).await;
         let asked = Load::new().exchange(recorded.exchange.id.clone());
-        assert_eq!(chat.load(asked).await, crate::Loaded::AlreadyRecorded(recorded.clone()), "at {}", recorded.seq);
+        assert_eq!(
+            chat.load(asked).await,
+            crate::store::Loaded::AlreadyRecorded(recorded.clone()),
+            "at {}",
+            recorded.seq
+        );
     }
     assert_eq!(chat.log().await, added);
 }

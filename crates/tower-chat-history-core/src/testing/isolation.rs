@@ -1,7 +1,7 @@
 //! Conversations whose ids look alike stay apart.
 
 use super::{Fixture, clause, clause::Clause, support::*};
-use crate::{CompactionVersion, ConversationId, Load};
+use crate::{compaction::CompactionVersion, conversation_id::ConversationId, store::Load};
 
 /// The clause of this group.
 const CLAUSE: Clause = clause::IDS;

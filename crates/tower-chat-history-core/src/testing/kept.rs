@@ -3,7 +3,11 @@
 use futures_util::future::join_all;
 
 use super::{Fixture, clause, clause::Clause, support::*};
-use crate::{CompactOutcome, Compaction, CompactionVersion, Profile};
+use crate::{
+    compaction::{Compaction, CompactionVersion},
+    profile::Profile,
+    store::CompactOutcome,
+};
 
 /// The clause of this group.
 const CLAUSE: Clause = clause::KEPT;

@@ -2,8 +2,12 @@
 
 use super::{Fixture, clause, clause::Clause, support::*};
 use crate::{
-    Append, Compact, Compaction, CompactionVersion, Cut, Derived, Expect, Incarnation, Load, Loaded, Profile, PruneTo,
-    Recorded, Revision, Seq,
+    compaction::{Compaction, CompactionVersion, Cut},
+    exchange::Recorded,
+    profile::Profile,
+    revision::{Incarnation, Revision},
+    seq::Seq,
+    store::{Append, Compact, Derived, Expect, Load, Loaded, PruneTo},
 };
 
 /// The clause of this group.

@@ -1,7 +1,14 @@
 //! Bounded loads: the newest turns that fit, and never a part of one.
 
 use super::{Fixture, clause, clause::Clause, support::*};
-use crate::{CompactionVersion, Cut, Exchange, ExchangeId, Load, Message, Recorded, Seq};
+use crate::{
+    compaction::{CompactionVersion, Cut},
+    exchange::{Exchange, Recorded},
+    exchange_id::ExchangeId,
+    message::Message,
+    seq::Seq,
+    store::Load,
+};
 
 /// The clause of this group.
 const CLAUSE: Clause = clause::LIMIT;

@@ -1,7 +1,14 @@
 //! Loads: what the caller knows already, and what is recorded already.
 
 use super::{Fixture, clause, clause::Clause, support::*};
-use crate::{CompactionVersion, Cut, ExchangeId, Incarnation, KnownState, Load, Loaded, Recorded, Revision, Seq};
+use crate::{
+    compaction::{CompactionVersion, Cut},
+    exchange::Recorded,
+    exchange_id::ExchangeId,
+    revision::{Incarnation, Revision},
+    seq::Seq,
+    store::{KnownState, Load, Loaded},
+};
 
 /// The clause of this group.
 const CLAUSE: Clause = clause::LOAD;

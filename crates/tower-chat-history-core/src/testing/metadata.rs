@@ -1,7 +1,12 @@
 //! What an exchange says beside its messages comes back.
 
 use super::{Fixture, clause, clause::Clause, support::*};
-use crate::{Load, Loaded, Seq, Timestamp, TokenCounts, Usage};
+use crate::{
+    exchange::{TokenCounts, Usage},
+    seq::Seq,
+    store::{Load, Loaded},
+    timestamp::Timestamp,
+};
 
 /// The clause of this group.
 const CLAUSE: Clause = clause::EXCHANGE;

@@ -1,7 +1,12 @@
 //! Compactions whose texts have U+0000, which some databases cannot hold or parse in JSON.
 
 use super::{Fixture, clause, clause::Clause, support::*};
-use crate::{Append, Compact, CompactOutcome, CompactionVersion, Cut, Expect, Profile, PruneTo, Recorded, Summary};
+use crate::{
+    compaction::{CompactionVersion, Cut, Summary},
+    exchange::Recorded,
+    profile::Profile,
+    store::{Append, Compact, CompactOutcome, Expect, PruneTo},
+};
 
 /// The clause of this group.
 const CLAUSE: Clause = clause::SUMMARY_VERBATIM;

@@ -1,7 +1,12 @@
 //! Profiles: separate compactions of one log.
 
 use super::{Fixture, clause, clause::Clause, support::*};
-use crate::{Append, Compact, CompactOutcome, CompactionVersion, Cut, Expect, Load, Profile, Seq};
+use crate::{
+    compaction::{CompactionVersion, Cut},
+    profile::Profile,
+    seq::Seq,
+    store::{Append, Compact, CompactOutcome, Expect, Load},
+};
 
 /// The clause of this group.
 const CLAUSE: Clause = clause::PROFILES;

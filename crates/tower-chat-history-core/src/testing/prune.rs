@@ -2,7 +2,12 @@
 
 use super::{Fixture, clause, clause::Clause, support::*};
 use crate::{
-    Append, Exchange, ExchangeId, Expect, Incarnation, Load, Loaded, Message, PruneTo, Recorded, Seq, StoreError,
+    exchange::{Exchange, Recorded},
+    exchange_id::ExchangeId,
+    message::Message,
+    revision::Incarnation,
+    seq::Seq,
+    store::{Append, Expect, Load, Loaded, PruneTo, StoreError},
 };
 
 /// The clause of this group.
@@ -230,7 +235,7 @@ pub async fn other_conversations_stay(fixture: &dyn Fixture) {
         for exchange in &exchanges {
             chat.add(exchange.clone()).await;
         }
-        chat.cut(crate::CompactionVersion::NONE, summary_to(1, "kept")).await;
+        chat.cut(crate::compaction::CompactionVersion::NONE, summary_to(1, "kept")).await;
         before.push((chat.window(Load::new()).await, chat.log().await));
     }
     prunable.keep(PruneTo::LastTurns(2)).await;

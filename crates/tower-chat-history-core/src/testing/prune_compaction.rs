@@ -1,7 +1,12 @@
 //! What a prune leaves of compactions.
 
 use super::{Fixture, clause, clause::Clause, support::*};
-use crate::{Append, Compact, CompactOutcome, CompactionVersion, Cut, Expect, Load, Profile, PruneTo, Seq};
+use crate::{
+    compaction::{CompactionVersion, Cut},
+    profile::Profile,
+    seq::Seq,
+    store::{Append, Compact, CompactOutcome, Expect, Load, PruneTo},
+};
 
 /// The clause of this group.
 const CLAUSE: Clause = clause::PRUNE_COMPACTIONS;
@@ -51,7 +56,7 @@ pub async fn a_compaction_in_flight_is_stored(fixture: &dyn Fixture) {
     let exchange = append.exchange.clone();
     let appended = chat.store.append(&chat.id, append).await.must("what it says was legal", &CLAUSE);
     assert_eq!(appended.compaction, Some(CompactOutcome::Stored(by_itself.version.next())));
-    log.push(crate::Recorded::new(appended.seq, exchange));
+    log.push(crate::exchange::Recorded::new(appended.seq, exchange));
     assert_eq!(chat.window(Load::new()).await.exchanges, log[4..]);
 }
 

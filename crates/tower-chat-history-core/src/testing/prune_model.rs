@@ -1,7 +1,12 @@
 //! Prunes and appends in any order, against the simplest log there is.
 
 use super::{Fixture, clause, clause::Clause, support::*};
-use crate::{Load, PruneTo, Recorded, Revision, Seq};
+use crate::{
+    exchange::Recorded,
+    revision::Revision,
+    seq::Seq,
+    store::{Load, PruneTo},
+};
 
 /// The clause of this group.
 const CLAUSE: Clause = clause::PRUNE;

@@ -3,7 +3,10 @@
 use futures_util::future::{join, join_all};
 
 use super::{Capability, Fixture, clause, clause::Clause, support::*};
-use crate::{Expect, Load, PruneTo, Seq};
+use crate::{
+    seq::Seq,
+    store::{Expect, Load, PruneTo},
+};
 
 /// The clause of this group.
 const CLAUSE: Clause = clause::PRUNE_ONCE;
@@ -83,7 +86,7 @@ pub async fn a_prune_lasts(fixture: &dyn Fixture) {
     Capability::Durable.demand(fixture).await;
     let log = prunable.chat.add_turns(5).await;
     let old = prunable.chat.revision().await;
-    prunable.chat.cut(crate::CompactionVersion::NONE, summary_to(1, "kept")).await;
+    prunable.chat.cut(crate::compaction::CompactionVersion::NONE, summary_to(1, "kept")).await;
     prunable.keep(PruneTo::LastTurns(2)).await;
     let before = prunable.chat.window(Load::new()).await;
     let id = prunable.chat.id.clone();

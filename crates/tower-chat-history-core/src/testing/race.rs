@@ -3,7 +3,12 @@
 use futures_util::future::{join, join_all};
 
 use super::{Fixture, clause, clause::Clause, support::*};
-use crate::{Appended, Exchange, Expect, Load, Loaded, Message, Recorded, Seq, StoreError};
+use crate::{
+    exchange::{Exchange, Recorded},
+    message::Message,
+    seq::Seq,
+    store::{Appended, Expect, Load, Loaded, StoreError},
+};
 
 /// The clause of this group.
 const CLAUSE: Clause = clause::CONDITIONAL;
@@ -12,7 +17,7 @@ const CLAUSE: Clause = clause::CONDITIONAL;
 async fn race(handles: &[Chat], count: usize, expect: Expect) -> Vec<(Exchange, Result<Appended, StoreError>)> {
     let exchange = |n: usize| {
         let messages = (0..4).map(|part| Message::user(format!("append {n}, part {part}")));
-        Exchange::new(crate::ExchangeId::generate(), messages)
+        Exchange::new(crate::exchange_id::ExchangeId::generate(), messages)
     };
     let appends = handles.iter().cycle().take(count).enumerate().map(|(n, chat)| async move {
         let exchange = exchange(n);

@@ -1,7 +1,7 @@
 //! Reading the log itself.
 
 use super::{Fixture, clause, clause::Clause, support::*};
-use crate::{CompactionVersion, Page, Seq};
+use crate::{compaction::CompactionVersion, seq::Seq, store::Page};
 
 /// The clause of this group.
 const CLAUSE: Clause = clause::READ;

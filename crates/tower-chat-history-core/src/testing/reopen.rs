@@ -1,7 +1,12 @@
 //! Durable stores: all handles are dropped and the storage is opened again. Other stores pass without being asked.
 
 use super::{Capability, Fixture, clause, clause::Clause, support::*};
-use crate::{CompactionVersion, Expect, Load, Loaded, Profile, Seq};
+use crate::{
+    compaction::CompactionVersion,
+    profile::Profile,
+    seq::Seq,
+    store::{Expect, Load, Loaded},
+};
 
 /// The clause of this group.
 const CLAUSE: Clause = clause::DURABLE;
@@ -49,7 +54,7 @@ pub async fn writing_goes_on(fixture: &dyn Fixture) {
         let exchange = turn_of("after");
         let appended = chat.append(Expect::Exactly(revision), exchange.clone()).await.must("nothing changed", &CLAUSE);
         assert_eq!(appended.seq, Seq::new(2 * n));
-        log.push(crate::Recorded::new(appended.seq, exchange));
+        log.push(crate::exchange::Recorded::new(appended.seq, exchange));
         replaces = chat.cut(replaces, summary_to(n, "more")).await.version;
     }
     assert_eq!(chat.log().await, log);
@@ -91,7 +96,7 @@ pub async fn messages_come_back_verbatim(fixture: &dyn Fixture) {
     let odd = message(
         "{ \"z\":1.50, \"role\" : \"user\",\"content\":\"\\u0000 \\ud83d \u{2028} é e\u{301}\",\n\"x\":1e400 }",
     );
-    let exchange = crate::Exchange::new(crate::ExchangeId::generate(), [odd.clone()]);
+    let exchange = crate::exchange::Exchange::new(crate::exchange_id::ExchangeId::generate(), [odd.clone()]);
     chat.add(exchange).await;
     let chat = reopen(chat, fixture).await;
     assert_eq!(chat.log().await[0].exchange.messages[0].json(), odd.json());

@@ -2,7 +2,12 @@
 //! `prune`, and what else the handle does on a pruned log.
 
 use super::{Fixture, clause, clause::Clause, support::*};
-use crate::{Derived, HistoryStoreExt, Message, PruneTo, Seq};
+use crate::{
+    conversation::HistoryStoreExt,
+    message::Message,
+    seq::Seq,
+    store::{Derived, PruneTo},
+};
 
 /// The clause of this group.
 const CLAUSE: Clause = clause::PRUNE;

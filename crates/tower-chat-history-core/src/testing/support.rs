@@ -8,9 +8,17 @@ pub(super) use super::{
     say::Must,
 };
 use crate::{
-    Append, Appended, Compact, CompactOutcome, Compaction, CompactionVersion, ConversationId, Cut, Exchange,
-    ExchangeId, Expect, HistoryStore, Incarnation, Load, LoadLimit, Loaded, Message, Profile, Recorded, Revision, Seq,
-    StoreError, Summary, Window,
+    compaction::{Compaction, CompactionVersion, Cut, Summary},
+    conversation_id::ConversationId,
+    exchange::{Exchange, Recorded},
+    exchange_id::ExchangeId,
+    message::Message,
+    profile::Profile,
+    revision::{Incarnation, Revision},
+    seq::Seq,
+    store::{
+        Append, Appended, Compact, CompactOutcome, Expect, HistoryStore, Load, LoadLimit, Loaded, StoreError, Window,
+    },
 };
 
 /// What is quoted where neither a behaviour nor its group names a sentence of the contract.
@@ -163,7 +171,7 @@ impl Chat {
         const CLAUSE: Clause = clause::ABSENT;
         assert_eq!(self.load(Load::new()).await, Loaded::Absent);
         let page = self.store.read(&self.id, Seq::FIRST, 100).await.must("an absent log can be read", &clause::READ);
-        assert_eq!(page, crate::Page::absent());
+        assert_eq!(page, crate::store::Page::absent());
     }
 }
 

@@ -1,7 +1,11 @@
 //! Tells what a store says of itself.
 
 use super::{Fixture, clause, clause::Clause, support::*};
-use crate::{CompactionVersion, Cut, Expect, Load, Seq};
+use crate::{
+    compaction::{CompactionVersion, Cut},
+    seq::Seq,
+    store::{Expect, Load},
+};
 
 /// The clause of this group.
 const CLAUSE: Clause = clause::SYSTEM;

@@ -1,7 +1,12 @@
 //! Removing the end of a log. Stores that cannot truncate pass without being asked, here and in the groups that follow.
 
 use super::{Fixture, clause, clause::Clause, support::*};
-use crate::{Expect, Incarnation, Load, Loaded, Recorded, Revision, Seq, StoreError, Truncated};
+use crate::{
+    exchange::Recorded,
+    revision::{Incarnation, Revision},
+    seq::Seq,
+    store::{Expect, Load, Loaded, StoreError, Truncated},
+};
 
 /// The clause of this group.
 const CLAUSE: Clause = clause::TRUNCATE;
@@ -120,9 +125,9 @@ pub async fn position_0_leaves_no_conversation(fixture: &dyn Fixture) {
     let chat = &edit.chat;
     let log = chat.add_turns(3).await;
     let small = profile("small");
-    chat.cut(crate::CompactionVersion::NONE, summary_to(1, "secret")).await;
+    chat.cut(crate::compaction::CompactionVersion::NONE, summary_to(1, "secret")).await;
     let cut = summary_to(2, "secret");
-    chat.compact_as(&small, crate::CompactionVersion::NONE, cut).await.must("the cut is legal", &CLAUSE);
+    chat.compact_as(&small, crate::compaction::CompactionVersion::NONE, cut).await.must("the cut is legal", &CLAUSE);
     let dead = chat.revision().await;
     assert_eq!(edit.truncate(dead, 0).await.must("nothing changed", &CLAUSE), Truncated::new(None, 3));
     chat.assert_absent().await;
@@ -140,7 +145,7 @@ pub async fn beyond_the_end_nothing_is_removed(fixture: &dyn Fixture) {
     let edit = Editable::new(fixture).await;
     let chat = &edit.chat;
     let log = chat.add_turns(3).await;
-    chat.cut(crate::CompactionVersion::NONE, summary_to(1, "kept")).await;
+    chat.cut(crate::compaction::CompactionVersion::NONE, summary_to(1, "kept")).await;
     let before = chat.window(Load::new()).await;
     // The longest positions, too, and whatever they are cut to.
     for from in [3, 4, 1 << 31, 1 << 32, (1 << 32) + 1, u64::MAX] {
@@ -201,7 +206,7 @@ pub async fn other_conversations_stay(fixture: &dyn Fixture) {
         for exchange in &exchanges {
             chat.add(exchange.clone()).await;
         }
-        chat.cut(crate::CompactionVersion::NONE, summary_to(2, "kept")).await;
+        chat.cut(crate::compaction::CompactionVersion::NONE, summary_to(2, "kept")).await;
         before.push((chat.window(Load::new()).await, chat.log().await));
     }
     edit.keep(1).await;

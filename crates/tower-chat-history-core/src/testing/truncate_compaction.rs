@@ -1,7 +1,12 @@
 //! What a truncation leaves of compactions.
 
 use super::{Fixture, clause, clause::Clause, support::*};
-use crate::{Append, Compact, CompactOutcome, Compaction, CompactionVersion, Cut, Expect, Load, Profile, Seq, Summary};
+use crate::{
+    compaction::{Compaction, CompactionVersion, Cut, Summary},
+    profile::Profile,
+    seq::Seq,
+    store::{Append, Compact, CompactOutcome, Expect, Load},
+};
 
 /// The clause of this group.
 const CLAUSE: Clause = clause::TRUNCATE_COMPACTIONS;

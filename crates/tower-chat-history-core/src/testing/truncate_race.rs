@@ -3,7 +3,10 @@
 use futures_util::future::{join, join_all};
 
 use super::{Capability, Fixture, clause, clause::Clause, support::*};
-use crate::{Expect, Load, Seq, StoreError};
+use crate::{
+    seq::Seq,
+    store::{Expect, Load, StoreError},
+};
 
 /// The clause of this group.
 const CLAUSE: Clause = clause::TRUNCATE_ONCE;
@@ -88,7 +91,7 @@ pub async fn a_racing_append_lands_before_or_not_at_all(fixture: &dyn Fixture) {
             }
             (cut, Ok(appended)) => {
                 assert_conflict(cut, appended.revision);
-                log.push(crate::Recorded::new(appended.seq, late));
+                log.push(crate::exchange::Recorded::new(appended.seq, late));
             }
             (cut, appended) => unexpected!("the truncation or the append to be done, and not both", (cut, appended)),
         }
@@ -160,7 +163,7 @@ pub async fn a_truncation_lasts(fixture: &dyn Fixture) {
     let edit = Editable::new(fixture).await;
     Capability::Durable.demand(fixture).await;
     let small = profile("small");
-    let none = crate::CompactionVersion::NONE;
+    let none = crate::compaction::CompactionVersion::NONE;
     let log = edit.chat.add_turns(5).await;
     let old = edit.chat.revision().await;
     edit.chat.cut(none, summary_to(1, "kept")).await;

@@ -1,6 +1,7 @@
 //! Where a bounded window starts.
 
-use crate::{LoadLimit, Seq};
+use super::{Scan, at_least_one};
+use crate::{seq::Seq, store::LoadLimit};
 
 /// Walks a window from its newest exchange back and says where a [`LoadLimit`] lets it start.
 ///
@@ -8,7 +9,7 @@ use crate::{LoadLimit, Seq};
 /// the same place, and reads no more than one exchange beyond the limit (or the newest turn, if that is larger).
 ///
 /// ```
-/// use tower_chat_history_core::{LoadLimit, Scan, Seq, WindowScan};
+/// use tower_chat_history_core::{LoadLimit, Seq, backend::{Scan, WindowScan}};
 ///
 /// let mut scan = WindowScan::new(LoadLimit::new(4, 1_000)?);
 /// assert_eq!(scan.offer(Seq::new(2), true, 2, 100), Scan::More);
@@ -27,15 +28,6 @@ pub struct WindowScan {
     opening: Option<Seq>,
     earliest: Option<Seq>,
     stopped: bool,
-}
-
-/// Whether a store should read on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scan {
-    /// The exchange may belong to the window: offer the one before it.
-    More,
-    /// The window starts after this exchange: stop.
-    Stop,
 }
 
 impl WindowScan {
@@ -75,12 +67,6 @@ impl WindowScan {
     pub const fn is_truncated(&self) -> bool {
         self.stopped
     }
-}
-
-/// How many messages an exchange of `messages` counts as under a limit. Without a lower bound, exchanges that have none
-/// would pass every limit, however many there are.
-pub(super) const fn at_least_one(messages: usize) -> usize {
-    if messages == 0 { 1 } else { messages }
 }
 
 #[cfg(test)]

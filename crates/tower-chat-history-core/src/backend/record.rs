@@ -9,7 +9,14 @@
 
 use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
 
-use crate::{Cut, Exchange, ExchangeId, Message, Seq, Timestamp, TokenCounts, Usage};
+use crate::{
+    compaction::Cut,
+    exchange::{Exchange, TokenCounts, Usage},
+    exchange_id::ExchangeId,
+    message::Message,
+    seq::Seq,
+    timestamp::Timestamp,
+};
 
 /// The version this crate writes, of exchanges and of cuts.
 const VERSION: u64 = 1;
@@ -197,7 +204,7 @@ impl RecordError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Summary;
+    use crate::compaction::Summary;
 
     fn full() -> Exchange {
         let odd = Message::from_json("{ \"role\":\"user\", \"content\":\"\\u0000\", \"x\": 1.0 }").unwrap();
