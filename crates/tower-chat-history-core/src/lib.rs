@@ -29,6 +29,7 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 pub mod backend;
+mod causes;
 mod compaction;
 mod conversation;
 mod conversation_id;

@@ -3,15 +3,15 @@
 use super::{Scan, at_least_one};
 use crate::{seq::Seq, store::PruneTo};
 
-/// Walks a log back from its newest exchange and says where it begins after a prune.
+/// Walks a log backward from its newest exchange, and finds the position at which it begins after a prune.
 ///
-/// Stores offer it one exchange after the other, from the one before [`end`](Self::end) back to the log's first, and stop when
-/// it says so: every store then cuts at the same place.
+/// A store offers one exchange after the other, from the one before [`end`](Self::end) back to the log's first, and
+/// stops at [`Scan::Stop`]. This way every store cuts at the same position.
 ///
 /// ```
 /// use tower_chat_history_core::{PruneTo, Seq, backend::{PruneScan, Scan}};
 ///
-/// // Four turns of two messages, of which four messages are to stay.
+/// // Four turns of two messages each. The newest four messages are to be kept.
 /// let mut scan = PruneScan::new(PruneTo::LastMessages(4), Seq::new(4));
 /// assert_eq!(scan.end(), Seq::new(4));
 /// assert_eq!(scan.offer(Seq::new(3), true, 2), Scan::More);
@@ -25,12 +25,12 @@ pub struct PruneScan {
     end: Seq,
     turns: usize,
     messages: usize,
-    /// The earliest opening that is to stay.
+    /// The earliest opening to keep.
     opening: Option<Seq>,
 }
 
 impl PruneScan {
-    /// A walk through a log whose next exchange will have position `next`.
+    /// Starts a walk through a log whose next exchange gets the position `next`.
     #[must_use]
     pub fn new(keep: PruneTo, next: Seq) -> Self {
         let end = match keep {
@@ -40,13 +40,14 @@ impl PruneScan {
         Self { keep, end, turns: 0, messages: 0, opening: None }
     }
 
-    /// The position after the first exchange to offer: what stands from there on stays in any case.
+    /// Returns the position after the first exchange to offer. This and all later exchanges are kept without a
+    /// check.
     #[must_use]
     pub const fn end(&self) -> Seq {
         self.end
     }
 
-    /// Considers the next older exchange: its position, whether it opens a turn, and its number of messages.
+    /// Takes the next older exchange: its position, whether it opens a turn, and the number of its messages.
     pub fn offer(&mut self, seq: Seq, opens_turn: bool, messages: usize) -> Scan {
         self.messages = self.messages.saturating_add(at_least_one(messages));
         let enough = match self.keep {
@@ -64,8 +65,8 @@ impl PruneScan {
         Scan::More
     }
 
-    /// Where the log begins, once all was offered or the walk was stopped. `None` if no opening was offered: then nothing is
-    /// to be removed.
+    /// Returns the position at which the log begins, after the last exchange was offered or the walk was stopped.
+    /// Returns `None` if no exchange that opens a turn was offered: then nothing is removed.
     #[must_use]
     pub const fn start(&self) -> Option<Seq> {
         self.opening
@@ -76,7 +77,7 @@ impl PruneScan {
 mod tests {
     use super::*;
 
-    /// Offers a log, given in order as (opens a turn, messages), and returns where it begins and how many were offered.
+    /// Offers a log, given in order as (opens a turn, messages). Returns where it begins and how many were offered.
     fn walk(keep: PruneTo, log: &[(bool, usize)]) -> (Option<u64>, usize) {
         let mut scan = PruneScan::new(keep, Seq::new(log.len() as u64));
         let end = usize::try_from(scan.end().get()).unwrap();
@@ -99,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_are_those_of_whole_turns() {
+    fn messages_are_counted_by_whole_turns() {
         for (messages, begins) in [(0, 4), (3, 4), (4, 4), (10, 4), (11, 1), (12, 1), (13, 0), (usize::MAX, 0)] {
             assert_eq!(walk(PruneTo::LastMessages(messages), &LOG).0, Some(begins), "{messages}");
         }
@@ -111,16 +112,16 @@ mod tests {
     }
 
     #[test]
-    fn a_position_is_moved_back_to_its_opening() {
+    fn a_position_within_a_turn_is_moved_back_to_the_opening() {
         for (from, begins) in [(0, 0), (1, 1), (2, 1), (3, 1), (4, 4), (5, 4), (6, 4), (u64::MAX, 4)] {
             let (begin, offered) = walk(PruneTo::From(Seq::new(from)), &LOG);
             assert_eq!(begin, Some(begins), "{from}");
-            assert!(offered <= 5, "what stays in any case is not walked through");
+            assert!(offered <= 5, "exchanges that are always kept are not offered");
         }
     }
 
     #[test]
-    fn where_nothing_opens_a_turn_nothing_is_removed() {
+    fn nothing_is_removed_if_nothing_opens_a_turn() {
         assert_eq!(walk(PruneTo::LastTurns(1), &[(false, 1), (false, 1)]).0, None);
         assert_eq!(walk(PruneTo::LastTurns(1), &[]).0, None);
     }

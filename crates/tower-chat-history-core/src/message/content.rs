@@ -7,7 +7,7 @@ use serde_json::{Value, value::RawValue};
 use super::{Message, MessageError, index, lossy};
 
 impl Message {
-    /// The content, decoded on each call.
+    /// Returns the content. It is decoded on each call.
     #[must_use]
     pub fn content(&self) -> Content<'_> {
         match &self.0.index.content {
@@ -16,7 +16,8 @@ impl Message {
         }
     }
 
-    /// The text: the content itself, or its text parts joined without a separator; empty when there is none.
+    /// Returns the text: the content itself, or its text parts joined without a separator. It is empty if there is
+    /// none.
     #[must_use]
     pub fn text(&self) -> Cow<'_, str> {
         match self.content() {
@@ -36,36 +37,36 @@ impl Message {
         }
     }
 
-    /// This message with that text in place of its content. All other fields are kept as they are written.
+    /// Returns this message with this text as its content. All other fields stay as they are written.
     #[must_use]
     pub fn with_text(&self, text: &str) -> Self {
         self.with_content_json(&Value::from(text).to_string())
     }
 
-    /// This message with these parts in place of its content, each of them the JSON of one part. All other fields are kept as
-    /// they are written.
+    /// Returns this message with these parts as its content, each given as the JSON of one part. All other fields
+    /// stay as they are written.
     ///
     /// # Errors
     ///
-    /// When a part is no JSON.
+    /// Returns an error if a part is not JSON.
     pub fn with_parts(&self, parts: &[impl AsRef<str>]) -> Result<Self, MessageError> {
         let parts: Result<Vec<&RawValue>, _> = parts.iter().map(|part| serde_json::from_str(part.as_ref())).collect();
         let parts = parts.map_err(MessageError::from_json)?;
         Ok(self.with_content_json(&serde_json::to_string(&parts).map_err(MessageError::from_json)?))
     }
 
-    /// The content has to be JSON.
+    /// Replaces the content. `content` must be JSON.
     fn with_content_json(&self, content: &str) -> Self {
         let changed = match &self.0.index.content {
             Some(range) => Self::from_json([&self.json()[..range.start], content, &self.json()[range.end..]].concat()),
             None => self.with_field("content", content),
         };
-        // JSON in the place of JSON makes no other kind of thing of a message.
+        // Replacing JSON by JSON leaves a valid message.
         changed.unwrap_or_else(|_| self.clone())
     }
 }
 
-/// A message's `content`, as far as its shape is known.
+/// A message's `content`, by its shape.
 #[derive(Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Content<'a> {
@@ -73,7 +74,7 @@ pub enum Content<'a> {
     None,
     /// A string. A lone surrogate in it reads as U+FFFD.
     Text(Cow<'a, str>),
-    /// An array: the JSON of each part.
+    /// An array, as the JSON of each part.
     Parts(Vec<&'a str>),
     /// Another JSON value, verbatim.
     Other(&'a str),

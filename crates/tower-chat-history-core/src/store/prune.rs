@@ -1,4 +1,4 @@
-//! Taking exchanges off the beginning of a log: what not every store can do.
+//! Removal of the beginning of a log, which not every store supports.
 
 use std::sync::Arc;
 
@@ -11,90 +11,97 @@ use crate::{
     seq::Seq,
 };
 
-/// A store that can remove the beginning of a conversation's log for good: to keep no more than a service needs, or to
-/// forget what must be forgotten.
+/// A store that can permanently remove the beginning of a conversation's log: to store no more than a service
+/// needs, or to erase what must be erased.
 ///
 /// # Contract
 ///
-/// - **Whole turns, and never all.** What stays begins with a turn's opening: a position within a turn stands for that turn's
-///   opening. The newest turn stays in any case; what removes everything is [`delete`](HistoryStore::delete). (A late
-///   continuation of a turn that was removed stays where it is.)
-/// - **Positions stay.** No exchange that stays gets another position, and the next append has the next one. The log has no
-///   gap from its [first](Revision::first) position on: reading from before it starts there, and a load's window too. That is
-///   no [truncated](crate::Window::truncated) load.
-/// - **Conditional and in one step.** It is done only in the incarnation that is named. Which exchanges are the last ones is
-///   decided in that step. A caller that drops the future leaves a log that was pruned or one that was not.
-/// - **The revision changes, its end does not.** What was [known](crate::Load::known) is not known any more, so nobody goes
-///   on with what was removed. But turns in flight land: what [expects](crate::Expect::Exactly) the revision from before is
-///   stored or [truncated](crate::Truncate) as long as [nothing was appended](Revision::has_same_end). An exchange may also
-///   [continue](crate::Exchange::continues) one that was removed. Where nothing is removed, the revision stays.
-/// - **Exchange ids.** Those of removed exchanges are free again: a call that is repeated later than that asks the model
-///   again. Those that stay are recognised as before.
-/// - **Compactions** stay as they are ([`Derived::Keep`]), also where their window starts at what was removed, and one that
-///   was made from the log as it was is stored. A summary goes on telling of what it covers. [`Derived::Erase`] forgets that
-///   as well.
-/// - **Repeatable.** An error other than a refusal leaves the outcome open. A repeat removes what a first try would remove
-///   now; where that begins a new incarnation, it is refused with [`Gone`](StoreError::Gone).
+/// - **Whole turns, and never all.** The remaining log begins with an exchange that opens a turn: a position within
+///   a turn stands for the opening of that turn. The newest turn always remains. To remove everything, use
+///   [`delete`](HistoryStore::delete). (A late continuation of a removed turn stays where it is.)
+/// - **Positions stay the same.** The remaining exchanges keep their positions, and the next append gets the next
+///   one. From its [first](Revision::first) position on, the log has no gap: reads and windows that would start
+///   earlier start there. That does not make a load [truncated](crate::Window::truncated).
+/// - **Conditional and in one step.** The log is pruned only in the given incarnation, and the exchanges to remove
+///   are chosen in the same step. If the caller drops the future, the log was pruned or it was not.
+/// - **The revision changes, its end does not.** A [known state](crate::Load::known) from before the prune no
+///   longer matches, so that no caller continues with removed exchanges. But turns in flight are stored: an append
+///   that [expects](crate::Expect::Exactly) the revision from before the prune, or a [truncation](crate::Truncate)
+///   at it, succeeds as long as [nothing was appended](Revision::has_same_end). An exchange may also
+///   [continue](crate::Exchange::continues) a removed one. If nothing is removed, the revision stays the same.
+/// - **Exchange ids.** Those of removed exchanges may be used again: a call that is repeated after the prune asks
+///   the model again. Those of the remaining exchanges are still recognized.
+/// - **Compactions** are not changed ([`Derived::Keep`]), even if their window starts at a removed exchange, and a
+///   compaction that was made from the log before the prune is stored. A summary still describes the exchanges it
+///   covers. [`Derived::Erase`] removes such summaries too.
+/// - **Repeatable.** An error other than a refusal leaves the outcome open. A repeat removes what a first call
+///   would remove now. If the first call began a new incarnation, the repeat is refused with
+///   [`Gone`](StoreError::Gone).
 ///
-/// The handle of a [`Conversation`](crate::Conversation) has `keep_last_turns`, `keep_last_messages` and `prune` for such a
-/// store. The trait can be used as `Arc<dyn Prune>`, and the conformance suite proves a store that has it (see
-/// `Fixture::open_prune` there).
+/// For such a store, [`Conversation`](crate::Conversation) has the methods `keep_last_turns`, `keep_last_messages`
+/// and `prune`. The trait can be used as `Arc<dyn Prune>`. The conformance suite tests a store that implements it
+/// (see `Fixture::open_prune` there).
 #[async_trait]
 pub trait Prune: HistoryStore {
-    /// Removes the exchanges before those that are to stay, if the conversation is in that incarnation.
+    /// Removes the exchanges before those to keep, if the conversation is in this incarnation.
     ///
     /// # Errors
     ///
-    /// [`Gone`](StoreError::Gone) when the incarnation has ended or there is no conversation, or when the store cannot be
-    /// written. Nothing is removed by a refusal.
+    /// - [`Gone`](StoreError::Gone) if the incarnation has ended or there is no conversation.
+    /// - Another error if the store cannot be written.
+    ///
+    /// If the call is refused, nothing was removed.
     async fn prune(
         &self,
         id: &ConversationId,
         incarnation: Incarnation,
         keep: PruneTo,
-        traces: Derived,
+        derived: Derived,
     ) -> Result<Pruned, StoreError>;
 }
 
-/// What is to stay of a log. It is rounded to whole turns, and the newest turn stays in any case.
+/// The part of a log to keep. It is rounded up to whole turns, and always includes the newest turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PruneTo {
-    /// The exchange at this position and all after it; within a turn, the whole turn.
+    /// The exchange at this position and all after it. If the position is within a turn, the whole turn is kept.
     From(Seq),
-    /// That many turns, the newest ones.
+    /// This many of the newest turns.
     LastTurns(usize),
-    /// The newest turns that together have at most that many messages. An exchange without messages counts as one
+    /// The newest turns that together have at most this many messages. An exchange without messages counts as one
     /// message, as in a [`LoadLimit`](crate::LoadLimit).
     LastMessages(usize),
 }
 
-/// What becomes of what tells of removed exchanges, outside of the log.
+/// The treatment of derived data (compactions, calls in flight) that still contains something of the removed
+/// exchanges.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Derived {
-    /// It stays: summaries tell of them, and calls that were begun with them are stored. This saves space, and nothing is lost
-    /// of what later prompts say.
+    /// Derived data is kept: summaries still describe the removed exchanges, and calls that were begun with them
+    /// are stored. Use this to save space. Later prompts lose nothing that a summary covers.
     #[default]
     Keep,
-    /// It is removed: no compaction stays that has a summary or cannot be read, and what stays goes on in another incarnation,
-    /// under other versions of its compactions. So what is in flight is refused with [`Gone`](StoreError::Gone), as after a
-    /// deletion. It also removes the traces of what earlier prunes removed; a log that still has its very first exchange has
-    /// none, and is left as it is.
+    /// Derived data is removed: every compaction that has a summary or cannot be read is deleted. The remaining
+    /// exchanges continue in a new incarnation, and the remaining compactions get new versions, so calls in flight
+    /// are refused with [`Gone`](StoreError::Gone), as after a deletion.
+    ///
+    /// Derived data of earlier prunes is removed as well. A log that still has its very first exchange has none and
+    /// is not changed.
     Erase,
 }
 
-/// What became of a prune.
+/// The result of a prune.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Pruned {
-    /// The log's revision after it. It says where the log [begins](Revision::first).
+    /// The log's revision after the prune. It says where the log [begins](Revision::first).
     pub revision: Revision,
-    /// How many exchanges were removed.
+    /// The number of exchanges removed.
     pub removed: u64,
 }
 
 impl Pruned {
-    /// So many exchanges were removed, and the log is at that revision.
+    /// Reports that this many exchanges were removed, and that the log is now at this revision.
     #[must_use]
     pub const fn new(revision: Revision, removed: u64) -> Self {
         Self { revision, removed }
@@ -109,9 +116,9 @@ impl<S: Prune + ?Sized> Prune for Arc<S> {
         id: &ConversationId,
         incarnation: Incarnation,
         keep: PruneTo,
-        traces: Derived,
+        derived: Derived,
     ) -> Result<Pruned, StoreError> {
-        (**self).prune(id, incarnation, keep, traces).await
+        (**self).prune(id, incarnation, keep, derived).await
     }
 }
 

@@ -1,10 +1,10 @@
-//! What a behaviour needs that not every store can do.
+//! What a behavior needs that not every store can do.
 
 use std::fmt;
 
 use super::Fixture;
 
-/// Something that not every store can do, and that some behaviours need.
+/// Something that not every store can do, and that some behaviors need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Capability {
@@ -33,7 +33,7 @@ impl Capability {
         }
     }
 
-    /// Fails: a behaviour was asked for that the fixture's store cannot have.
+    /// Fails: a behavior was asked for that the fixture's store cannot have.
     #[track_caller]
     pub(super) fn lacking(self) -> ! {
         let says = match self {

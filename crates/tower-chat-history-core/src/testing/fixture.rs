@@ -6,7 +6,7 @@ use async_trait::async_trait;
 
 use crate::store::{HistoryStore, Prune, Truncate};
 
-/// Opens handles on one storage. Every behaviour gets one and uses conversations of its own, so they may share a storage.
+/// Opens handles on one storage. Every behavior gets one and uses conversations of its own, so they may share a storage.
 ///
 /// Any `Arc<dyn HistoryStore>` is a fixture without capabilities, whose handles are all the same store; an
 /// `Arc<dyn Truncate>` is one whose store can truncate, an `Arc<dyn Prune>` one whose store can prune.
@@ -14,7 +14,7 @@ use crate::store::{HistoryStore, Prune, Truncate};
 pub trait Fixture: Send + Sync {
     /// Opens a handle on the storage, each time the same storage: as another process would, if the store can do that.
     ///
-    /// For a [durable](Capabilities::durable) store the fixture must not keep a handle itself: a behaviour drops all of them
+    /// For a [durable](Capabilities::durable) store the fixture must not keep a handle itself: a behavior drops all of them
     /// and opens the storage again.
     async fn open(&self) -> Arc<dyn HistoryStore>;
 

@@ -13,7 +13,7 @@ use crate::{
     store::{Derived, Prune, PruneTo, Pruned, StoreError, Truncate, Truncated},
 };
 
-/// A conversation that no other behaviour uses, in a store that can truncate.
+/// A conversation that no other behavior uses, in a store that can truncate.
 pub(super) struct Editable {
     pub(super) chat: Chat,
     pub(super) store: Arc<dyn Truncate>,
@@ -43,7 +43,7 @@ impl Editable {
     }
 }
 
-/// A conversation that no other behaviour uses, in a store that can prune.
+/// A conversation that no other behavior uses, in a store that can prune.
 pub(super) struct Prunable {
     pub(super) chat: Chat,
     pub(super) store: Arc<dyn Prune>,

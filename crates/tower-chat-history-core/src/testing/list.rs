@@ -1,8 +1,8 @@
-//! The list of all behaviours, and one call that runs it.
+//! The list of all behaviors, and one call that runs it.
 
-use super::{Fixture, behaviours};
+use super::{Fixture, behaviors};
 
-/// Hands the list of behaviours to another macro, after its own arguments. A group or a behaviour may need a capability
+/// Hands the list of behaviors to another macro, after its own arguments. A group or a behavior may need a capability
 /// of the store.
 #[doc(hidden)]
 #[macro_export]
@@ -199,7 +199,7 @@ macro_rules! __conformance_list {
             reopen {
                 everything_is_there_again
                 writing_goes_on
-                repeats_are_still_recognised
+                repeats_are_still_recognized
                 deletions_last
                 messages_come_back_verbatim
             }
@@ -329,15 +329,15 @@ macro_rules! __conformance_list {
     };
 }
 
-/// Runs every behaviour that the fixture's store can have, one after the other, where tests by name are not to be had.
+/// Runs every behavior that the fixture's store can have, one after the other, where tests by name are not to be had.
 /// Returns the names of those that were left out, since the store lacks a [`Capability`](super::Capability) they need.
 pub async fn all(fixture: &dyn Fixture) -> Vec<&'static str> {
     let mut left_out = Vec::new();
-    for behaviour in behaviours() {
-        if behaviour.can_run(fixture).await {
-            behaviour.run(fixture).await;
+    for behavior in behaviors() {
+        if behavior.can_run(fixture).await {
+            behavior.run(fixture).await;
         } else {
-            left_out.push(behaviour.name());
+            left_out.push(behavior.name());
         }
     }
     left_out
@@ -346,13 +346,13 @@ pub async fn all(fixture: &dyn Fixture) -> Vec<&'static str> {
 #[cfg(test)]
 mod tests {
     macro_rules! names {
-        ($($(#[$group_needs:meta])? $group:ident { $($(#[$needs:meta])? $behaviour:ident)+ })+) => {
-            [$((include_str!(concat!(stringify!($group), ".rs")), &[$(stringify!($behaviour)),+] as &[&str])),+]
+        ($($(#[$group_needs:meta])? $group:ident { $($(#[$needs:meta])? $behavior:ident)+ })+) => {
+            [$((include_str!(concat!(stringify!($group), ".rs")), &[$(stringify!($behavior)),+] as &[&str])),+]
         };
     }
 
     #[test]
-    fn every_behaviour_is_listed() {
+    fn every_behavior_is_listed() {
         let groups = __conformance_list!([names]);
         for (source, listed) in groups {
             let written = source.lines().filter_map(|line| line.strip_prefix("pub async fn ")?.split('(').next());

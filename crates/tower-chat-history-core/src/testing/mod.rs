@@ -1,6 +1,6 @@
 //! The conformance suite: what every [`HistoryStore`](crate::HistoryStore) must do, as functions to call from its tests.
 //!
-//! Each function is one behaviour of the contract. It takes a [`Fixture`], which opens handles on the store's storage,
+//! Each function is one behavior of the contract. It takes a [`Fixture`], which opens handles on the store's storage,
 //! and panics if the store does something else. The panic says what was expected, what the store returned, and which
 //! sentence of the contract that breaks. The functions know no runtime: they run under the one the store needs.
 //!
@@ -49,7 +49,7 @@
 //!
 //! # A store of a single process
 //!
-//! A durable store is dropped and opened again by some behaviours, and the fixture must not keep it alive meanwhile. A
+//! A durable store is dropped and opened again by some behaviors, and the fixture must not keep it alive meanwhile. A
 //! store that cannot be open twice (it locks its file, say) cannot be opened anew for each handle either. Its fixture
 //! hands out the open store as long as somebody has it, by a [`Weak`](std::sync::Weak) reference:
 //!
@@ -84,14 +84,14 @@
 //! }
 //! ```
 //!
-//! A test harness of another kind gets the same behaviours as a list of names and functions: [`behaviours`].
+//! A test harness of another kind gets the same behaviors as a list of names and functions: [`behaviors`].
 //!
-//! Behaviours use conversations of their own, so all of them may run at once on one storage, and on one that is in use.
+//! Behaviors use conversations of their own, so all of them may run at once on one storage, and on one that is in use.
 
 // Assertions are what this module is for.
 #![allow(clippy::expect_used, clippy::missing_panics_doc)]
 
-mod behaviour;
+mod behavior;
 mod capability;
 mod clause;
 mod fixture;
@@ -140,7 +140,7 @@ pub mod truncate_compaction;
 pub mod truncate_race;
 
 pub use self::{
-    behaviour::{Behaviour, behaviours},
+    behavior::{Behavior, behaviors},
     capability::Capability,
     fixture::{Capabilities, Fixture, ThroughArc},
     list::all,

@@ -81,7 +81,7 @@ pub async fn a_truncation_spares_a_summary_with_nul(fixture: &dyn Fixture) {
 
 /// A prune without traces removes a summary with U+0000 as any other one.
 pub async fn a_prune_removes_a_summary_with_nul(fixture: &dyn Fixture) {
-    const CLAUSE: Clause = clause::PRUNE_TRACES;
+    const CLAUSE: Clause = clause::PRUNE_DERIVED;
     let prunable = Prunable::new(fixture).await;
     let chat = &prunable.chat;
     chat.add_turns(4).await;

@@ -205,7 +205,7 @@ pub async fn a_load_is_not_truncated_by_it(fixture: &dyn Fixture) {
     }
 }
 
-/// The exchange ids that were removed are not recognised any more, those that stay are.
+/// The exchange ids that were removed are not recognized any more, those that stay are.
 pub async fn removed_ids_are_free_again(fixture: &dyn Fixture) {
     let prunable = Prunable::new(fixture).await;
     let chat = &prunable.chat;

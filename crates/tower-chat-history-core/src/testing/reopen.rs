@@ -61,7 +61,7 @@ pub async fn writing_goes_on(fixture: &dyn Fixture) {
 }
 
 /// Recorded exchange ids are remembered.
-pub async fn repeats_are_still_recognised(fixture: &dyn Fixture) {
+pub async fn repeats_are_still_recognized(fixture: &dyn Fixture) {
     Capability::Durable.demand(fixture).await;
     let chat = Chat::new(fixture).await;
     let log = chat.add_turns(2).await;

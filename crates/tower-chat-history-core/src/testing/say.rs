@@ -1,7 +1,7 @@
 //! Assertions whose failures say what was expected, what the store did, and which clause of the contract that breaks.
 //!
 //! Within this module tree, `assert!`, `assert_eq!` and `assert_ne!` are these and not the standard library's. Each
-//! quotes the `CLAUSE` that is in scope where it stands: the behaviour's own, or else its group's, or else
+//! quotes the `CLAUSE` that is in scope where it stands: the behavior's own, or else its group's, or else
 //! [`PROFILES`], which says what a store is. The first operand of a comparison is what the store returned.
 //!
 //! [`PROFILES`]: super::clause::PROFILES

@@ -1,4 +1,4 @@
-//! What the behaviours are written with.
+//! What the behaviors are written with.
 
 use std::{future::Future, pin::pin, sync::Arc, task::Poll};
 
@@ -21,11 +21,11 @@ use crate::{
     },
 };
 
-/// What is quoted where neither a behaviour nor its group names a sentence of the contract.
+/// What is quoted where neither a behavior nor its group names a sentence of the contract.
 #[allow(dead_code)] // Every group names one.
 pub(super) const CLAUSE: Clause = clause::PROFILES;
 
-/// A conversation that no other behaviour uses, seen through one handle.
+/// A conversation that no other behavior uses, seen through one handle.
 pub(super) struct Chat {
     pub(super) store: Arc<dyn HistoryStore>,
     pub(super) id: ConversationId,

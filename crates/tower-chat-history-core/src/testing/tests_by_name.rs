@@ -1,6 +1,6 @@
-//! A test of each behaviour in the list.
+//! A test of each behavior in the list.
 
-/// Makes a test of each behaviour of the [conformance suite](crate::testing), for the attribute and the fixture given.
+/// Makes a test of each behavior of the [conformance suite](crate::testing), for the attribute and the fixture given.
 ///
 /// The fixture is an expression, evaluated anew in each test, within its async function: it may `.await`, and it may
 /// `return` to skip. The tests are in two modules, `store` and `through_arc`; to test several stores in one file, put each
@@ -31,10 +31,10 @@ macro_rules! conformance_tests {
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __conformance_groups {
-    ($attributes:tt $fixture:tt $lacking:tt $($(#[needs($needs:ident)])? $group:ident $behaviours:tt)+) => {
+    ($attributes:tt $fixture:tt $lacking:tt $($(#[needs($needs:ident)])? $group:ident $behaviors:tt)+) => {
         $(mod $group {
             use super::*;
-            $crate::__conformance_group! { $attributes $fixture $lacking [$($needs)?] $group $behaviours }
+            $crate::__conformance_group! { $attributes $fixture $lacking [$($needs)?] $group $behaviors }
         })+
     };
 }
@@ -44,14 +44,14 @@ macro_rules! __conformance_groups {
 macro_rules! __conformance_group {
     (
         $attributes:tt $fixture:tt $lacking:tt [$($needs:ident)?] $group:ident
-        { $($(#[needs($also:ident)])? $behaviour:ident)+ }
+        { $($(#[needs($also:ident)])? $behavior:ident)+ }
     ) => {
         $crate::__conformance_group! {
-            @ $attributes $fixture $lacking [$($needs)?] $group { $([$($also)?] $behaviour)+ }
+            @ $attributes $fixture $lacking [$($needs)?] $group { $([$($also)?] $behavior)+ }
         }
     };
-    (@ $attributes:tt $fixture:tt $lacking:tt $needs:tt $group:ident { $($also:tt $behaviour:ident)+ }) => {
-        $($crate::__conformance_needs! { $needs $also $lacking $lacking $attributes $fixture $group $behaviour })+
+    (@ $attributes:tt $fixture:tt $lacking:tt $needs:tt $group:ident { $($also:tt $behavior:ident)+ }) => {
+        $($crate::__conformance_needs! { $needs $also $lacking $lacking $attributes $fixture $group $behavior })+
     };
 }
 
@@ -86,12 +86,12 @@ macro_rules! __conformance_needs {
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __conformance_test {
-    ([$($ignored:tt)*] [$(#[$attribute:meta])+] [$fixture:expr] $group:ident $behaviour:ident) => {
+    ([$($ignored:tt)*] [$(#[$attribute:meta])+] [$fixture:expr] $group:ident $behavior:ident) => {
         $(#[$attribute])+
         $($ignored)*
-        async fn $behaviour() {
+        async fn $behavior() {
             let fixture = $fixture;
-            $crate::testing::$group::$behaviour(&fixture).await;
+            $crate::testing::$group::$behavior(&fixture).await;
         }
     };
 }

@@ -156,7 +156,7 @@ pub async fn beyond_the_end_nothing_is_removed(fixture: &dyn Fixture) {
     assert_eq!(chat.log().await, log);
 }
 
-/// The exchange ids that were removed are free again, those that stay are recognised.
+/// The exchange ids that were removed are free again, those that stay are recognized.
 pub async fn removed_ids_are_free_again(fixture: &dyn Fixture) {
     let edit = Editable::new(fixture).await;
     let chat = &edit.chat;
