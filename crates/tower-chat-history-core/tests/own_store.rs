@@ -1,4 +1,5 @@
-//! The store of the guide "Writing a store", and the same store with truncation and pruning, pass the conformance suite.
+//! The store of the guide "Writing a store" passes the conformance suite, and so does the same store with truncation
+//! and pruning.
 
 use tower_chat_history_core::{
     Derived, Expect, Prune, PruneTo, Pruned, Truncate, Truncated,

@@ -12,7 +12,7 @@ use crate::{
 /// The newest round of a log: its last calls, as long as only their results follow them.
 ///
 /// Build it by adding exchanges in the log's order. Start at the log's beginning, or at any exchange that [closes
-/// open calls](Exchange::closes_open_calls): the exchanges before it do not change the result.
+/// open calls](crate::Exchange::closes_open_calls): the exchanges before it do not change the result.
 #[derive(Clone, Debug, Default)]
 pub struct NewestRound {
     rounds: Rounds,

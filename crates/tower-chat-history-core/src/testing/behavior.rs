@@ -1,4 +1,4 @@
-//! The behaviors as values, for harnesses that make their tests at run time.
+//! The behaviors as values, for harnesses that create their tests at run time.
 
 use std::{fmt, pin::Pin};
 
@@ -15,19 +15,19 @@ pub struct Behavior {
 }
 
 impl Behavior {
-    /// Its name, with the group's before it: `append::the_first_append_creates_the_log`.
+    /// Returns its name, with the group's name before it: `append::the_first_append_creates_the_log`.
     #[must_use]
     pub const fn name(&self) -> &'static str {
         self.name
     }
 
-    /// What the store must be able to do for it, beyond the contract of all stores.
+    /// Returns the optional abilities of the store that it needs.
     #[must_use]
     pub const fn needs(&self) -> &'static [Capability] {
         self.needs
     }
 
-    /// Whether the fixture's store has all that it needs. A harness lists the others as ignored.
+    /// Returns `true` if the fixture's store has all abilities that it needs. A harness lists the others as ignored.
     pub async fn can_run(&self, fixture: &dyn Fixture) -> bool {
         for needed in self.needs {
             if !needed.is_in(fixture).await {
@@ -37,7 +37,7 @@ impl Behavior {
         true
     }
 
-    /// Runs it. The future panics if the store does something else, or cannot do what the behavior
+    /// Runs it. The future panics if the store breaks the contract, or lacks an ability that the behavior
     /// [needs](Self::needs).
     pub async fn run(&self, fixture: &dyn Fixture) {
         (self.run)(fixture).await;
@@ -73,8 +73,8 @@ macro_rules! needs {
     (prune) => { Capability::Prune };
 }
 
-/// Every behavior, for a harness that makes its tests at run time: where they depend on a server, say, that may not be
-/// installed. Run each on the store itself and [through an `Arc`](super::ThroughArc), as
+/// Returns every behavior, for a harness that creates its tests at run time, for example because they depend on a
+/// server that may not be installed. Run each on the store itself and [through an `Arc`](super::ThroughArc), as
 /// [`conformance_tests!`](crate::conformance_tests) does.
 #[must_use]
 pub fn behaviors() -> Vec<Behavior> {

@@ -1,4 +1,4 @@
-//! Callers that give up: the future is dropped before it is done.
+//! Callers that give up: the future is dropped before it is complete.
 
 use super::{Fixture, clause, clause::Clause, support::*};
 use crate::{
@@ -6,13 +6,13 @@ use crate::{
     store::{Append, Expect, Load},
 };
 
-/// The clause of this group.
+/// The sentence of the contract that this group tests.
 const CLAUSE: Clause = clause::ATOMIC;
 
-/// How far the futures get: not polled at all, begun, and further.
+/// The number of times that the futures are polled before they are dropped.
 const POLLS: [usize; 6] = [0, 1, 2, 3, 10, 100];
 
-/// A dropped append has stored its exchange whole or not at all, and a repeat under its id settles it.
+/// A dropped append stored its whole exchange or nothing, and a repeat under the same id settles which.
 pub async fn a_dropped_append_is_settled_by_a_repeat(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     let mut log = chat.add_turns(1).await;
@@ -28,7 +28,7 @@ pub async fn a_dropped_append_is_settled_by_a_repeat(fixture: &dyn Fixture) {
     }
 }
 
-/// The same for the append that creates the conversation.
+/// The same holds for the append that creates the conversation.
 pub async fn a_dropped_first_append_is_settled_by_a_repeat(fixture: &dyn Fixture) {
     let store = Chat::new(fixture).await;
     for polls in POLLS {
@@ -41,7 +41,7 @@ pub async fn a_dropped_first_append_is_settled_by_a_repeat(fixture: &dyn Fixture
     }
 }
 
-/// A dropped append that carries a compaction has stored both or neither.
+/// A dropped append with a compaction stored both or neither.
 pub async fn a_dropped_append_stores_its_compaction_with_it(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     chat.add_turns(1).await;

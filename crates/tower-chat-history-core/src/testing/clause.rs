@@ -108,12 +108,12 @@ clauses! {
 mod tests {
     use super::*;
 
-    /// The text of documentation comments, without what only its rendering needs.
+    /// Returns the text of documentation comments, without the markup.
     fn documentation(source: &str) -> String {
         let lines = source.lines().filter_map(|line| line.trim_start().strip_prefix("///"));
         let mut text = String::new();
         let mut rest = lines.collect::<Vec<_>>().join(" ");
-        // `[text](target)` says `text`.
+        // `[text](target)` becomes `text`.
         while let Some((before, link)) = rest.split_once("](") {
             text.push_str(before);
             rest = link.split_once(')').map_or_else(String::new, |(_, after)| after.to_owned());

@@ -1,4 +1,4 @@
-//! Deletion, and what comes after it.
+//! Deletions, and calls after them.
 
 use futures_util::future::{join, join_all};
 
@@ -10,7 +10,7 @@ use crate::{
     store::{Compact, CompactOutcome, Expect, KnownState, Load, Loaded, StoreError},
 };
 
-/// The clause of this group.
+/// The sentence of the contract that this group tests.
 const CLAUSE: Clause = clause::DELETION;
 
 const NONE: CompactionVersion = CompactionVersion::NONE;
@@ -34,7 +34,7 @@ pub async fn a_deleted_conversation_is_absent(fixture: &dyn Fixture) {
     }
 }
 
-/// Deleting what is not there, or no longer there, is no error.
+/// Deleting a conversation that does not exist, or no longer exists, succeeds.
 pub async fn deleting_twice_is_no_error(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     chat.delete().await;
@@ -44,7 +44,7 @@ pub async fn deleting_twice_is_no_error(fixture: &dyn Fixture) {
     chat.assert_absent().await;
 }
 
-/// Deleting removes one conversation and no other.
+/// Deleting removes only one conversation.
 pub async fn deleting_spares_other_conversations(fixture: &dyn Fixture) {
     const CLAUSE: Clause = clause::LOSSLESS;
     let chat = Chat::new(fixture).await;
@@ -58,8 +58,8 @@ pub async fn deleting_spares_other_conversations(fixture: &dyn Fixture) {
     assert_eq!(other.log().await, log);
 }
 
-/// What was begun before a deletion is refused after it, and brings nothing back.
-pub async fn what_was_in_flight_is_gone(fixture: &dyn Fixture) {
+/// Calls begun before a deletion are refused after it, and restore nothing.
+pub async fn calls_in_flight_are_refused(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     chat.add_turns(2).await;
     let revision = chat.revision().await;
@@ -71,8 +71,9 @@ pub async fn what_was_in_flight_is_gone(fixture: &dyn Fixture) {
     chat.assert_absent().await;
 }
 
-/// A conversation that comes back begins anew: another incarnation, position 0, no compaction, no exchange id taken.
-pub async fn a_conversation_that_comes_back_begins_anew(fixture: &dyn Fixture) {
+/// A conversation that is created again has a new incarnation, starts at position 0, and has no compaction and no used
+/// exchange ids.
+pub async fn a_recreated_conversation_starts_from_the_beginning(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     let exchanges = [turn_of("a"), turn_of("b"), turn_of("c")];
     for exchange in &exchanges {
@@ -92,8 +93,8 @@ pub async fn a_conversation_that_comes_back_begins_anew(fixture: &dyn Fixture) {
     assert_eq!(chat.log().await, log);
 }
 
-/// What is known of a deleted conversation says nothing about the one that came back, though it looks the same.
-pub async fn a_dead_incarnation_is_not_known(fixture: &dyn Fixture) {
+/// A state known of a deleted conversation is not known of the new one, even though the numbers are the same.
+pub async fn an_ended_incarnation_is_not_known(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     let exchanges = [turn_of("a"), turn_of("b")];
     let mut known: Option<KnownState> = None;
@@ -112,8 +113,8 @@ pub async fn a_dead_incarnation_is_not_known(fixture: &dyn Fixture) {
     }
 }
 
-/// What was begun in a dead incarnation does not land in the one that came back.
-pub async fn a_dead_incarnation_is_gone(fixture: &dyn Fixture) {
+/// Calls for an ended incarnation change nothing in the new one.
+pub async fn an_ended_incarnation_is_gone(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     chat.add_turns(2).await;
     let dead = chat.revision().await;
@@ -127,7 +128,7 @@ pub async fn a_dead_incarnation_is_gone(fixture: &dyn Fixture) {
     assert_eq!((window.compaction, window.exchanges), (None, log));
 }
 
-/// Deleting while appends and compactions are in flight leaves nothing behind, and nothing revives it.
+/// Deleting while appends and compactions are in flight leaves nothing, and none of them restores it.
 pub async fn deleting_during_appends_is_final(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     let handles = chat.handles(fixture, 3).await;
@@ -160,7 +161,7 @@ pub async fn deleting_during_appends_is_final(fixture: &dyn Fixture) {
                 match handles[2].load(Load::new()).await {
                     Loaded::Absent => {}
                     loaded => {
-                        // The compaction may be in already.
+                        // The compaction may already be stored.
                         let window = window(loaded);
                         let start = usize::from(window.compaction.is_some());
                         assert!(window.exchanges.starts_with(&before[start..]), "{window:?}, a part of the log");
@@ -185,7 +186,7 @@ pub async fn deleting_during_appends_is_final(fixture: &dyn Fixture) {
     }
 }
 
-/// Deletions that race are no error, and what a racing first turn leaves is a whole conversation or none.
+/// Racing deletions succeed, and a racing first turn leaves a whole conversation or none.
 pub async fn deleting_during_first_turns_leaves_whole_conversations(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     let handles = chat.handles(fixture, 3).await;

@@ -1,4 +1,4 @@
-//! Editing over this store: the conversation handle's `truncate`, `take_last` and `fork`.
+//! Editing through the conversation handle: `truncate`, `take_last` and `fork`.
 
 use super::{Fixture, clause, clause::Clause, support::*};
 use crate::{
@@ -10,10 +10,10 @@ use crate::{
     timestamp::Timestamp,
 };
 
-/// The clause of this group.
+/// The sentence of the contract that this group tests.
 const CLAUSE: Clause = clause::HANDLE;
 
-/// The handle cuts the log as it is, and finds nothing to cut where there is no conversation.
+/// The handle truncates the current log. If there is no conversation, there is nothing to remove.
 pub async fn a_conversation_is_truncated(fixture: &dyn Fixture) {
     let edit = Editable::new(fixture).await;
     let conversation = edit.store.conversation(&edit.chat.id);
@@ -27,7 +27,8 @@ pub async fn a_conversation_is_truncated(fixture: &dyn Fixture) {
     edit.chat.assert_absent().await;
 }
 
-/// The last exchange is taken, one by one to the first, behind a compaction and within a turn; then there is none.
+/// Exchanges can be taken one by one up to the first, also within a turn and with a compaction. Then there is none
+/// left.
 pub async fn the_last_exchange_is_taken(fixture: &dyn Fixture) {
     let edit = Editable::new(fixture).await;
     let chat = &edit.chat;
@@ -45,8 +46,8 @@ pub async fn the_last_exchange_is_taken(fixture: &dyn Fixture) {
     chat.assert_absent().await;
 }
 
-/// What was taken can be appended again, under its own id and with another reply.
-pub async fn a_reply_is_generated_anew(fixture: &dyn Fixture) {
+/// A taken exchange can be appended again, under its own id and with another reply.
+pub async fn a_reply_is_generated_again(fixture: &dyn Fixture) {
     let edit = Editable::new(fixture).await;
     let chat = &edit.chat;
     let log = chat.add_turns(2).await;
@@ -60,7 +61,7 @@ pub async fn a_reply_is_generated_anew(fixture: &dyn Fixture) {
     assert_eq!(chat.log().await, [log[0].clone(), crate::exchange::Recorded::new(Seq::new(1), exchange)]);
 }
 
-/// A fork has the same exchanges, with all that belongs to them, and no compaction; both go on by themselves.
+/// A fork has the same exchanges with all their fields, and no compaction. Both conversations continue independently.
 pub async fn a_fork_has_the_same_exchanges(fixture: &dyn Fixture) {
     const CLAUSE: Clause = clause::FORK;
     let chat = Chat::new(fixture).await;
@@ -88,7 +89,7 @@ pub async fn a_fork_has_the_same_exchanges(fixture: &dyn Fixture) {
     assert_eq!((chat.window(Load::new()).await, chat.log().await), (before, log));
 }
 
-/// A log that is larger than a page of the store is copied whole.
+/// A log larger than a page of the store is copied as a whole.
 pub async fn a_large_log_is_forked(fixture: &dyn Fixture) {
     const CLAUSE: Clause = clause::FORK;
     let (chat, text) = (Chat::new(fixture).await, "x".repeat(600_000));
@@ -101,7 +102,7 @@ pub async fn a_large_log_is_forked(fixture: &dyn Fixture) {
     assert_eq!(copy.log().await, chat.log().await[..9]);
 }
 
-/// Where there is nothing to copy, no conversation is created.
+/// If there is nothing to copy, no conversation is created.
 pub async fn a_fork_of_nothing_creates_nothing(fixture: &dyn Fixture) {
     const CLAUSE: Clause = clause::FORK;
     let (chat, copy) = (Chat::new(fixture).await, unused_id([]));
@@ -112,8 +113,9 @@ pub async fn a_fork_of_nothing_creates_nothing(fixture: &dyn Fixture) {
     chat.with_id(copy).assert_absent().await;
 }
 
-/// A conversation that exists is not forked into, not even itself or an earlier fork, and stays as it is.
-pub async fn a_fork_does_not_touch_what_exists(fixture: &dyn Fixture) {
+/// A fork into an existing conversation is refused, even into itself or an earlier fork. The existing one is not
+/// changed.
+pub async fn a_fork_does_not_change_existing_conversations(fixture: &dyn Fixture) {
     const CLAUSE: Clause = clause::FORK;
     let chat = Chat::new(fixture).await;
     chat.add_turns(3).await;

@@ -1,4 +1,4 @@
-//! Who is told that a compaction was stored: the call that stored it, and no other one, however equal the two are.
+//! Equal compactions: only the call that stored one reports `Stored`.
 
 use futures_util::future::join_all;
 
@@ -9,12 +9,12 @@ use crate::{
     store::CompactOutcome,
 };
 
-/// The clause of this group.
+/// The sentence of the contract that this group tests.
 const CLAUSE: Clause = clause::KEPT;
 
 const NONE: CompactionVersion = CompactionVersion::NONE;
 
-/// A call whose equal compaction another call stored is told that the other one was kept.
+/// A call whose equal compaction another call stored reports `Kept`.
 pub async fn an_equal_compaction_of_another_call_is_kept(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     chat.add_turns(3).await;
@@ -29,7 +29,7 @@ pub async fn an_equal_compaction_of_another_call_is_kept(fixture: &dyn Fixture) 
     assert_eq!(chat.compaction(&Profile::default()).await, Some(first));
 }
 
-/// The same where the first call was an append.
+/// The same holds if the first call was an append.
 pub async fn an_equal_compaction_of_another_append_is_kept(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     chat.add_turns(3).await;
@@ -42,7 +42,7 @@ pub async fn an_equal_compaction_of_another_append_is_kept(fixture: &dyn Fixture
     assert_eq!(appended.compaction, Some(kept));
 }
 
-/// Of calls that store an equal compaction at the same time, one is told that it did.
+/// If several calls store equal compactions at the same time, exactly one reports `Stored`.
 pub async fn one_of_equal_racing_compactions_is_stored(fixture: &dyn Fixture) {
     const CLAUSE: Clause = clause::STORED;
     let chat = Chat::new(fixture).await;

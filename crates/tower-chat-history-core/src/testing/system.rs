@@ -1,4 +1,4 @@
-//! Tells what a store says of itself.
+//! The name of the store's system.
 
 use super::{Fixture, clause, clause::Clause, support::*};
 use crate::{
@@ -7,10 +7,10 @@ use crate::{
     store::{Expect, Load},
 };
 
-/// The clause of this group.
+/// The sentence of the contract that this group tests.
 const CLAUSE: Clause = clause::SYSTEM;
 
-/// The store's name is the same at every call, whatever is done in between.
+/// The name is the same at every call, whatever is called in between.
 pub async fn the_name_does_not_change(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     let name = chat.store.system();

@@ -1,14 +1,14 @@
-//! A test of each behavior in the list.
+//! A named test for each behavior in the list.
 
-/// Makes a test of each behavior of the [conformance suite](crate::testing), for the attribute and the fixture given.
+/// Creates a test for each behavior of the [conformance suite](crate::testing), with the given attribute and fixture.
 ///
-/// The fixture is an expression, evaluated anew in each test, within its async function: it may `.await`, and it may
-/// `return` to skip. The tests are in two modules, `store` and `through_arc`; to test several stores in one file, put each
-/// into a module of its own. The [suite's documentation](crate::testing) has an example.
+/// The fixture is an expression. Each test evaluates it again, within an async function, so it may `.await`, and it
+/// may `return` to skip the test. The tests are in two modules, `store` and `through_arc`. To test several stores in
+/// one file, put each into its own module. The [suite's documentation](crate::testing) has an example.
 ///
-/// A store that lacks a [`Capability`](crate::testing::Capability) says so: after `without: [durable, truncate,
-/// prune]`, or some of them, the tests that need it are ignored. Without that they fail, so nothing passes that was not
-/// tested.
+/// If the store lacks a [`Capability`](crate::testing::Capability), list it after `without: [durable, truncate,
+/// prune]`. The tests that need it are then ignored. If it is not listed, they fail, so that no test passes without
+/// testing anything.
 #[macro_export]
 macro_rules! conformance_tests {
     ($(#[$attribute:meta])+ $fixture:expr $(, without: [$($lacking:ident),* $(,)?])? $(,)?) => {
@@ -55,8 +55,8 @@ macro_rules! __conformance_group {
     };
 }
 
-/// Makes a test that is ignored if one of the needs is among what the store lacks: for each need it walks the list of
-/// those.
+/// Creates a test that is ignored if the store lacks one of the needed abilities. For each needed ability, it walks
+/// the list of those that the store lacks.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __conformance_needs {
