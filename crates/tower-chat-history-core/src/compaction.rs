@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn positions_only_grow() {
+    fn positions_never_decrease() {
         let stored = cut(4, 6, Some(2));
         for back in [cut(3, 6, Some(2)), cut(4, 5, Some(2)), cut(4, 6, Some(1)), cut(4, 6, None)] {
             assert_eq!(back.check(Some(&stored), 10, |_| true), Err(CompactionError::GoesBack), "{back:?}");
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn a_summary_that_covers_what_was_removed_does_not_stay() {
+    fn a_summary_of_removed_exchanges_is_removed() {
         // No store has such a cut, but a stored summary is not trusted either.
         assert_eq!(cut(1, 1, Some(4)).truncated_to(3), None);
         assert_eq!(cut(3, 3, Some(3)).truncated_to(3), None);
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stays_of_a_compaction_has_another_version() {
+    fn a_remaining_compaction_has_another_version() {
         let version = CompactionVersion::new(4);
         let stays = Compaction::new(version, cut(1, 3, Some(1))).truncated_to(2);
         assert_eq!(stays, Some(Compaction::new(version.next(), cut(1, 2, Some(1)))));

@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn refuses_what_no_header_can_carry() {
+    fn refuses_ids_that_do_not_fit_a_header() {
         for wrong in ["", "a b", "ä", "a\n", &"x".repeat(129)] {
             assert!(ExchangeId::new(wrong).is_err(), "{wrong:?}");
         }

@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn as_many_levels_as_may_be_are_accepted_and_one_more_is_refused() {
+    fn values_of_128_levels_are_accepted_and_deeper_ones_are_refused() {
         for value in [nested(MAX_LEVELS), json!([1, nested(MAX_LEVELS - 1), {}])] {
             assert!(!is_too_deep(&value));
             assert_eq!(to_string(&value).unwrap(), value.to_string());
@@ -183,7 +183,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn levels_are_counted_right(lists in prop::collection::vec((0_usize..140, 0_usize..3), 0..4)) {
+        fn levels_are_counted_correctly(lists in prop::collection::vec((0_usize..140, 0_usize..3), 0..4)) {
             let list = lists.iter().map(|(levels, beside)| json!([vec![0; *beside], nested(*levels)]));
             let value: Value = list.collect();
             prop_assert_eq!(is_too_deep(&value), levels(&value) > MAX_LEVELS);

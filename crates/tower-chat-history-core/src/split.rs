@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn what_leaves_calls_open_opens_no_turn() {
+    fn an_exchange_that_leaves_calls_open_opens_no_turn() {
         let orphan = Message::tool("z", "r");
         let asked = [user(), calls(&["x"])];
         let after = |rest: &[Message]| continued(&[&asked, rest].concat());
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn after_a_reply_that_broke_off_the_calls_can_be_answered_again() {
+    fn calls_can_be_answered_again_after_an_interrupted_reply() {
         let mut log = Recorded::log(vec![user(), calls(&["x"])]);
         let mut partial = Exchange::new(ExchangeId::generate(), [Message::tool("x", "r"), Message::assistant("Let")]);
         (partial.continues, partial.incomplete) = (Some(Seq::FIRST), true);

@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn newer_and_damaged_records_are_told_apart_without_quoting_them() {
+    fn newer_and_damaged_records_are_different_errors_without_quotes() {
         let as_now = full().encode().unwrap().replacen("\"v\":1", "\"v\":2", 1);
         for newer in [r#"{"v":2,"secret":1}"#, &as_now] {
             assert!(matches!(Exchange::decode(newer), Err(RecordError::Newer { version: 2, known: 1 })), "{newer}");
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_reader_is_that_of_what_is_written() {
+    fn the_newest_reader_reads_the_written_version() {
         assert_eq!((EXCHANGES.len() as u64, CUTS.len() as u64), (VERSION, VERSION));
     }
 

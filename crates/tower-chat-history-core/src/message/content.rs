@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn another_content_leaves_the_other_fields_as_they_are_written() {
+    fn replacing_the_content_preserves_the_other_fields() {
         let json = r#"{ "x" : 1.50, "content" : [ 1 ], "role":"user","name":"n" }"#;
         let message = Message::from_json(json).unwrap();
         assert_eq!(message.with_text("a\"b").json(), json.replace("[ 1 ]", r#""a\"b""#));
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn content_is_added_where_there_is_none() {
+    fn content_is_added_if_there_is_none() {
         let message = Message::from_json(r#"{"role":"assistant","x":1.0,"content":null}"#).unwrap();
         assert_eq!(message.with_text("t").json(), r#"{"content":"t","role":"assistant","x":1.0}"#);
         let message = Message::from_json(r#"{"role":"assistant","x":1.0}"#).unwrap();

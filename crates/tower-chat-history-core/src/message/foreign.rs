@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn other_apis_shapes_are_recognized() {
+    fn shapes_of_other_apis_are_recognized() {
         use ForeignShape::{AnthropicBlock, ConverseBlock, GeminiParts, ResponsesPart};
         for (json, expected) in [
             (
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn what_chat_completions_have_is_no_other_shape() {
+    fn chat_completions_messages_have_no_other_shape() {
         for json in [
             r#"{"role":"user","content":"tool_use"}"#,
             r#"{"role":"user","content":[{"type":"text","text":"{\"type\":\"tool_use\"}"},{"type":"image_url","image_url":{}}]}"#,

@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_message_is_refused_without_quoting_it() {
+    fn invalid_messages_are_refused_without_quoting_them() {
         for wrong in ["", "secret", "[]", "{}", r#"{"role":1}"#, r#"{"role":"secret"#, r#"{"content":"secret"}"#] {
             let error = Message::from_json(wrong).unwrap_err().to_string();
             assert!(!error.contains("secret"), "{error}");
@@ -404,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reply_that_says_nothing_is_blank() {
+    fn a_reply_without_content_is_blank() {
         for blank in ["null", "\"\"", "[]", "[ ]"] {
             let message = Message::from_json(format!(r#"{{"role":"assistant","content":{blank}}}"#)).unwrap();
             assert!(message.is_blank_reply(), "{}", message.json());

@@ -66,7 +66,7 @@ pub async fn an_import_continues_the_log(fixture: &dyn Fixture) {
     let first = [Message::user("hi"), Message::assistant("hello"), Message::user("6 * 7?"), message(CALL)];
     conversation.import(first).await.must("nothing is there yet", &CLAUSE);
     let rest = [Message::tool("x", "42"), Message::assistant("42."), Message::user("thanks")];
-    assert_eq!(conversation.import(rest).await.must("nobody else writes", &CLAUSE), 2);
+    assert_eq!(conversation.import(rest).await.must("there is no other writer", &CLAUSE), 2);
     let continues: Vec<_> = chat.log().await.iter().map(|recorded| recorded.exchange.continues).collect();
     assert_eq!(continues, [None, None, Some(Seq::new(1)), None]);
 }

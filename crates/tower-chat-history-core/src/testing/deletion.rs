@@ -141,7 +141,7 @@ pub async fn deleting_during_appends_is_final(fixture: &dyn Fixture) {
                 match chat.append(Expect::AnyIn(incarnation), turn_of(&n.to_string())).await {
                     Ok(appended) => {
                         assert_eq!(appended.revision.incarnation(), incarnation);
-                        assert!(appended.seq.get() >= 3, "the position {}, in a log that began anew", appended.seq);
+                        assert!(appended.seq.get() >= 3, "the position {}, in a new log", appended.seq);
                     }
                     Err(StoreError::Gone) => {}
                     Err(other) => unexpected!("the append to be stored, or the refusal `Gone`", other),
@@ -181,7 +181,7 @@ pub async fn deleting_during_appends_is_final(fixture: &dyn Fixture) {
         assert_gone(chat.append(Expect::AnyIn(incarnation), turn_of("late")).await);
         assert_eq!(chat.add(turn_of("anew")).await.seq, Seq::FIRST);
         let window = chat.window(Load::new()).await;
-        assert_eq!((window.compaction, window.exchanges.len()), (None, 1), "something was left behind");
+        assert_eq!((window.compaction, window.exchanges.len()), (None, 1), "something was left over");
         chat.delete().await;
     }
 }

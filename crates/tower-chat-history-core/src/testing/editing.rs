@@ -20,10 +20,10 @@ pub async fn a_conversation_is_truncated(fixture: &dyn Fixture) {
     let nothing = conversation.truncate(Seq::FIRST).await.must("there is nothing to do", &CLAUSE);
     assert_eq!((nothing.revision, nothing.removed), (None, 0));
     let log = edit.chat.add_turns(4).await;
-    let truncated = conversation.truncate(Seq::new(1)).await.must("nobody else writes", &CLAUSE);
+    let truncated = conversation.truncate(Seq::new(1)).await.must("there is no other writer", &CLAUSE);
     assert_eq!((truncated.revision, truncated.removed), (Some(edit.chat.revision().await), 3));
     assert_eq!(conversation.exchanges().await.must("the log can be read", &CLAUSE), log[..1]);
-    conversation.truncate(Seq::FIRST).await.must("nobody else writes", &CLAUSE);
+    conversation.truncate(Seq::FIRST).await.must("there is no other writer", &CLAUSE);
     edit.chat.assert_absent().await;
 }
 
@@ -38,7 +38,7 @@ pub async fn the_last_exchange_is_taken(fixture: &dyn Fixture) {
     chat.cut(CompactionVersion::NONE, summary_to(2, "before")).await;
     let conversation = edit.store.conversation(&chat.id);
     while let Some(last) = log.pop() {
-        let taken = conversation.take_last().await.must("nobody else writes", &CLAUSE);
+        let taken = conversation.take_last().await.must("there is no other writer", &CLAUSE);
         assert_eq!(taken, Some(last));
         assert_eq!(chat.log().await, log);
     }
@@ -51,7 +51,7 @@ pub async fn a_reply_is_generated_again(fixture: &dyn Fixture) {
     let edit = Editable::new(fixture).await;
     let chat = &edit.chat;
     let log = chat.add_turns(2).await;
-    let taken = edit.store.conversation(&chat.id).take_last().await.must("nobody else writes", &CLAUSE);
+    let taken = edit.store.conversation(&chat.id).take_last().await.must("there is no other writer", &CLAUSE);
     let mut exchange = (*taken.must("there are two", &CLAUSE).exchange).clone();
     exchange.messages.pop();
     exchange.messages.push(crate::message::Message::assistant("another reply"));

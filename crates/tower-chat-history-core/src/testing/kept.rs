@@ -68,7 +68,7 @@ pub async fn one_of_equal_racing_compactions_is_stored(fixture: &dyn Fixture) {
                 other => lost.push(other),
             }
         }
-        assert_eq!(won.len(), 1, "calls that were told `Stored`, in round {round}");
+        assert_eq!(won.len(), 1, "calls that returned `Stored`, in round {round}");
         let compaction = Compaction::new(won[0], cut);
         assert_eq!(lost, vec![Some(CompactOutcome::Kept(Some(compaction.clone()))); 5], "round {round}");
         assert_eq!(chat.compaction(&Profile::default()).await, Some(compaction));

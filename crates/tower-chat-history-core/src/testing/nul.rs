@@ -87,5 +87,5 @@ pub async fn a_prune_removes_a_summary_with_nul(fixture: &dyn Fixture) {
     chat.add_turns(4).await;
     chat.cut(NONE, cut_with_nul(1)).await;
     prunable.forget(PruneTo::LastTurns(2)).await;
-    assert_eq!(chat.compaction(&Profile::default()).await, None, "the summary tells of what was removed");
+    assert_eq!(chat.compaction(&Profile::default()).await, None, "the summary describes removed exchanges");
 }

@@ -66,7 +66,7 @@ pub async fn derived_data_is_erased_if_asked(fixture: &dyn Fixture) {
     let chat = &prunable.chat;
     let log = chat.add_turns(6).await;
     let small = profile("small");
-    chat.cut(NONE, summary_to(5, "tells of what is removed")).await;
+    chat.cut(NONE, summary_to(5, "describes removed exchanges")).await;
     stored(chat.compact_as(&small, NONE, summary_to(1, "this as well")).await.ok());
     let old = chat.revision().await;
     let pruned = prunable.forget(PruneTo::LastTurns(3)).await;
@@ -100,7 +100,7 @@ pub async fn derived_data_of_an_earlier_prune_is_erased(fixture: &dyn Fixture) {
     let prunable = Prunable::new(fixture).await;
     let chat = &prunable.chat;
     let log = chat.add_turns(4).await;
-    chat.cut(NONE, summary_to(2, "tells of what was removed")).await;
+    chat.cut(NONE, summary_to(2, "describes removed exchanges")).await;
     let before = prunable.keep(PruneTo::LastTurns(2)).await.revision;
     let pruned = prunable.forget(PruneTo::LastTurns(2)).await;
     assert_eq!((pruned.removed, pruned.revision.first()), (0, Seq::new(2)));

@@ -91,7 +91,7 @@ pub async fn a_pruned_log_is_imported_into(fixture: &dyn Fixture) {
     let conversation = prunable.store.conversation(&chat.id);
     conversation.keep_last_turns(1).await.must("the store can be written", &CLAUSE);
     let messages = [Message::tool("call-1", "42"), Message::assistant("It is 42.")];
-    assert_eq!(conversation.import(messages).await.must("nobody else writes", &CLAUSE), 1);
+    assert_eq!(conversation.import(messages).await.must("there is no other writer", &CLAUSE), 1);
     let log = chat.log().await;
     assert_eq!((log[1].seq, log[1].exchange.continues), (Seq::new(4), Some(call.seq)));
 }

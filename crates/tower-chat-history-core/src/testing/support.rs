@@ -115,7 +115,7 @@ impl Chat {
     }
 
     pub(super) async fn load(&self, load: Load) -> Loaded {
-        self.store.load(&self.id, load).await.must("nothing stands against the load", &clause::LOAD)
+        self.store.load(&self.id, load).await.must("the load is valid", &clause::LOAD)
     }
 
     /// Loads a window, which must end with the log.

@@ -38,7 +38,7 @@ pub async fn a_compaction_of_what_was_removed_is_removed(fixture: &dyn Fixture) 
         let edit = Editable::new(fixture).await;
         let chat = &edit.chat;
         let log = chat.add_turns(5).await;
-        chat.cut(NONE, summary_to(3, "tells of what is removed")).await;
+        chat.cut(NONE, summary_to(3, "describes removed exchanges")).await;
         edit.keep(keep).await;
         let window = chat.window(Load::new()).await;
         assert_eq!((window.compaction, window.exchanges.as_slice()), (None, &log[..keep as usize]));
@@ -96,7 +96,7 @@ pub async fn a_compaction_in_flight_is_gone(fixture: &dyn Fixture) {
     let kept = chat.cut(NONE, summary_to(1, "first")).await;
     let incarnation = chat.incarnation().await;
     let in_flight =
-        |replaces| Compact { profile: Profile::default(), replaces, cut: summary_to(3, "tells of what is removed") };
+        |replaces| Compact { profile: Profile::default(), replaces, cut: summary_to(3, "describes removed exchanges") };
     edit.keep(2).await;
     let before = chat.compaction(&Profile::default()).await;
     for _ in 0..2 {
