@@ -1,9 +1,15 @@
-//! Making a log of a list of messages.
+//! Splitting a list of messages into exchanges.
 
-use crate::{Exchange, ExchangeId, Message, NewestRound, Recorded, Role, Seq};
+use crate::{
+    exchange::{Exchange, Recorded},
+    exchange_id::ExchangeId,
+    message::{Message, Role},
+    rounds::NewestRound,
+    seq::Seq,
+};
 
 impl Recorded {
-    /// Returns the log that these messages would be if they were [imported](crate::Conversation::import) into an empty
+    /// Returns the log that results if these messages are [imported](crate::Conversation::import) into an empty
     /// conversation. The exchanges have generated ids, and the first one has position 0.
     #[must_use]
     pub fn log(messages: Vec<Message>) -> Vec<Self> {
@@ -33,10 +39,10 @@ pub(crate) fn exchanges(messages: Vec<Message>) -> Vec<Vec<Message>> {
     exchanges
 }
 
-/// The end of a log, as far as it decides which turn an exchange after it belongs to.
+/// The end of a log, as far as it determines to which turn the next exchange belongs.
 ///
-/// An exchange that opens a turn must close whatever is open before it: a window may start there, and what was open is
-/// then closed for good. So one that has nothing but tool results and blank replies belongs to the turn before it.
+/// An exchange that opens a turn must close all calls that are open before it, because a window may start there. An
+/// exchange of only tool results and blank replies would not, so it belongs to the turn before it.
 #[derive(Debug, Default)]
 pub(crate) struct Tail {
     newest: NewestRound,
@@ -44,13 +50,13 @@ pub(crate) struct Tail {
 }
 
 impl Tail {
-    /// Takes the log's next exchange.
+    /// Adds the log's next exchange.
     pub(crate) fn push(&mut self, recorded: &Recorded) {
         self.last = Some(recorded.seq);
         self.newest.push(recorded);
     }
 
-    /// Returns an exchange of these messages that belongs to the turn to which they do.
+    /// Returns an exchange of these messages that belongs to the same turn as they do.
     pub(crate) fn exchange(&self, messages: Vec<Message>) -> Exchange {
         let continues = self.continued_by(&messages);
         let mut exchange = Exchange::new(ExchangeId::generate(), messages);
@@ -58,7 +64,7 @@ impl Tail {
         exchange
     }
 
-    /// The exchange that these messages continue, if they open no turn.
+    /// Returns the exchange that these messages continue, or `None` if they open a turn.
     fn continued_by(&self, messages: &[Message]) -> Option<Seq> {
         self.newest.continued_by(messages).or_else(|| {
             let closes = messages.iter().any(Message::closes_open_calls);
@@ -78,7 +84,7 @@ mod tests {
         Message::from_json(json).unwrap()
     }
 
-    /// What each exchange of a list continues.
+    /// Returns the position that each exchange of a list continues.
     fn continued(messages: &[Message]) -> Vec<Option<u64>> {
         let log = Recorded::log(messages.to_vec());
         log.iter().map(|recorded| recorded.exchange.continues.map(Seq::get)).collect()
@@ -113,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn what_leaves_calls_open_opens_no_turn() {
+    fn an_exchange_that_leaves_calls_open_opens_no_turn() {
         let orphan = Message::tool("z", "r");
         let asked = [user(), calls(&["x"])];
         let after = |rest: &[Message]| continued(&[&asked, rest].concat());
@@ -126,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn after_a_reply_that_broke_off_the_calls_can_be_answered_again() {
+    fn calls_can_be_answered_again_after_an_interrupted_reply() {
         let mut log = Recorded::log(vec![user(), calls(&["x"])]);
         let mut partial = Exchange::new(ExchangeId::generate(), [Message::tool("x", "r"), Message::assistant("Let")]);
         (partial.continues, partial.incomplete) = (Some(Seq::FIRST), true);

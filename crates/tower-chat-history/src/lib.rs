@@ -95,10 +95,12 @@ pub use tower_chat_history_core::{
     Append, Appended, Compact, CompactOutcome, Compaction, CompactionError, CompactionVersion, Content, Conversation,
     ConversationId, ConversationIdError, Cut, Derived, Exchange, ExchangeId, ExchangeIdError, Expect, ForeignShape,
     ForkError, HistoryStore, HistoryStoreExt, ImportError, Incarnation, KnownState, Load, LoadLimit, LoadLimitError,
-    Loaded, Message, MessageError, NewestRound, Page, PageBack, Profile, ProfileError, Prune, PruneScan, PruneTo,
-    Pruned, RecordError, Recorded, Revision, RevisionError, Role, Scan, Seq, StoreError, Summary, Timestamp,
-    TokenCounts, ToolCall, Truncate, Truncated, Usage, Window, WindowScan, nested,
+    Loaded, Message, MessageError, NewestRound, Page, PageBack, Profile, ProfileError, Prune, PruneTo, Pruned,
+    Recorded, Revision, RevisionError, Role, Seq, StoreError, Summary, Timestamp, TokenCounts, ToolCall, Truncate,
+    Truncated, Usage, Window, nested,
 };
+
+pub use tower_chat_history_core::backend::{PruneScan, RecordError, Scan, WindowScan};
 
 #[cfg(feature = "testing")]
 pub use tower_chat_history_core::{conformance_tests, testing};

@@ -16,7 +16,7 @@ use tower_chat_history::{
     Load, LoadLimit, Loaded, MemoryStore, Message, Page, Prune, PruneTo, Pruned, Recorded, Revision, Seq, StoreError,
     Truncate, Truncated, Window,
 };
-use tower_chat_history_core::testing::{Behaviour, Capabilities, Fixture, behaviours};
+use tower_chat_history_core::testing::{Behavior, Capabilities, Fixture, behaviors};
 
 /// A fault of a store.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -220,28 +220,28 @@ impl Fixture for Faulty {
     }
 }
 
-/// The message of a behaviour's failure, if the store with that fault fails it.
-async fn failure(fault: Fault, behaviour: Behaviour) -> Option<String> {
+/// The message of a behavior's failure, if the store with that fault fails it.
+async fn failure(fault: Fault, behavior: Behavior) -> Option<String> {
     let fixture = Faulty::new(fault);
-    let panic = AssertUnwindSafe(behaviour.run(&fixture)).catch_unwind().await.err()?;
+    let panic = AssertUnwindSafe(behavior.run(&fixture)).catch_unwind().await.err()?;
     let message = panic.downcast_ref::<String>().cloned();
     message.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()))
 }
 
 async fn failure_of(fault: Fault, name: &str) -> String {
-    let behaviour = behaviours().into_iter().find(|behaviour| behaviour.name() == name).unwrap();
-    failure(fault, behaviour).await.unwrap()
+    let behavior = behaviors().into_iter().find(|behavior| behavior.name() == name).unwrap();
+    failure(fault, behavior).await.unwrap()
 }
 
 /// Asserts that the fault is found, and that each failure says what was expected, what the store did and which clause.
 async fn assert_readable(fault: Fault) {
     let mut found = 0;
-    for behaviour in behaviours() {
-        let Some(message) = failure(fault, behaviour).await else { continue };
+    for behavior in behaviors() {
+        let Some(message) = failure(fault, behavior).await else { continue };
         found += 1;
         let says = |part: &str| message.contains(part);
         let readable = says("contract: ") && says("expected: ") && says("the store returned: ");
-        let name = behaviour.name();
+        let name = behavior.name();
         assert!(readable && message.len() < 2_500, "{fault:?}, {name}, {} bytes:\n{message}", message.len());
     }
     assert!(found > 0, "{fault:?} was not found");
@@ -285,7 +285,10 @@ async fn an_append_that_is_not_refused_is_told_with_the_clause_on_conditions() {
 #[tokio::test]
 async fn a_message_that_came_back_with_other_bytes_is_told_from_where_it_differs() {
     let message = failure_of(Fault::Reformatted, "content::white_space_comes_back").await;
-    assert!(message.contains("Messages come back byte for byte.") && message.contains("from byte 1 on"), "{message}");
+    assert!(
+        message.contains("Messages are returned byte for byte.") && message.contains("from byte 1 on"),
+        "{message}"
+    );
 }
 
 #[tokio::test]

@@ -43,9 +43,9 @@ mod conformance {
     }
 
     #[tokio::test]
-    async fn all_behaviours_share_one_storage() {
+    async fn all_behaviors_share_one_storage() {
         let left_out = tower_chat_history_core::testing::all(&Shared(MemoryStore::new())).await;
-        let needs_opening = |name: &str| name.starts_with("reopen::") || name.ends_with("_lasts");
+        let needs_opening = |name: &str| name.starts_with("reopen::") || name.ends_with("_persists");
         assert!(!left_out.is_empty() && left_out.iter().all(|name| needs_opening(name)), "{left_out:?}");
     }
 }

@@ -18,7 +18,7 @@ struct Database {
 }
 
 impl Database {
-    /// All behaviours share a database: each has conversations of its own.
+    /// All behaviors share a database: each has conversations of its own.
     async fn shared() -> Self {
         static URL: OnceCell<String> = OnceCell::const_new();
         let url = URL.get_or_init(|| async { postgres::shared().database().await }).await.clone();

@@ -1,8 +1,8 @@
-//! Which tool results belong to which calls: one fold over a log, from left to right.
+//! The assignment of tool results to calls: one fold over a log, from first to last message.
 //!
-//! Its only state is the newest round: the last assistant message with calls, as long as nothing but its results stands
-//! after it. All that looks at a log's calls goes by it: what is sent, what an input may answer, which calls are open,
-//! and to which turn imported messages belong.
+//! Its only state is the newest round: the last assistant message with calls, as long as only its results follow
+//! it. Everything that looks at a log's calls uses this fold: the view that is sent, the check of an input, the
+//! open calls, and the turns of imported messages.
 
 mod newest;
 mod open;
@@ -10,74 +10,78 @@ mod open;
 use std::mem;
 
 pub use self::{newest::NewestRound, open::OpenCalls};
-use crate::{Exchange, Message, Role, Seq};
+use crate::{
+    exchange::Exchange,
+    message::{Message, Role},
+    seq::Seq,
+};
 
-/// A message's part in the rounds of a log.
+/// The role of a message in the rounds of a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// A reply that says nothing. It changes nothing.
+    /// A blank reply. It changes nothing.
     Blank,
     /// A tool result that answers an open call.
     Answer,
-    /// A tool result that answers none: late, repeated, or without its call. It changes nothing.
+    /// A tool result that answers no open call: it is late, repeated, or has no call. It changes nothing.
     Orphan,
-    /// Any other message. The calls that were open until then stay without a result; its own, if it has any, are open
-    /// now.
+    /// Any other message. It closes the calls that were open until then, which stay without a result. The message's
+    /// own calls, if any, are open now.
     Closes(OpenCalls),
 }
 
-/// The rounds of a log, folded message by message. It counts the messages that stay: results that answer, and what
-/// closes.
+/// The rounds of a log, folded message by message. It counts the messages that are sent: results that answer a
+/// call, and messages that close calls.
 ///
-/// Between [`begin`](Self::begin) and [`end`](Self::end) stand the messages of an exchange. Then an exchange whose
-/// reply [broke off](Exchange::incomplete) after tool results, or one that has nothing but tool results, *gives way* to
-/// the next one if that answers the same calls again.
+/// The messages between [`begin`](Self::begin) and [`end`](Self::end) are those of one exchange. An exchange *gives
+/// way* to the next one if the next one answers the same calls again, and if its reply was
+/// [interrupted](Exchange::incomplete) after tool results or it has only tool results.
 #[derive(Clone, Debug, Default)]
 pub struct Rounds {
-    /// Tells how many messages there are: those that stay, and a result for each call that was left without one.
+    /// The number of messages: those that are sent, and a substitute result for each call that got none.
     len: usize,
     open: OpenCalls,
     newest: Newest,
 }
 
-/// Tells what stands at the end of a log.
+/// The state at the end of a log.
 #[derive(Clone, Debug, Default)]
 enum Newest {
-    /// Nothing that can still change.
+    /// Nothing can change any more.
     #[default]
     Settled,
-    /// A round, and nothing but results after its calls.
+    /// A round, with only results after its calls.
     Round(Asked),
-    /// A round, and an exchange after it that continues it and whose reply broke off.
+    /// A round, and an exchange after it that continues it and whose reply was interrupted.
     Partial { asked: Asked, before: Mark, continues: Option<Seq> },
 }
 
-/// The message that asks.
+/// The message with the calls.
 #[derive(Clone, Debug)]
 struct Asked {
-    /// Tells how many messages there were with it.
+    /// The number of messages up to and including it.
     len: usize,
     calls: OpenCalls,
 }
 
-/// A state to go back to.
+/// A state to return to.
 #[derive(Clone, Debug)]
 struct Mark {
     len: usize,
     open: OpenCalls,
 }
 
-/// An exchange whose messages are being taken.
+/// An exchange whose messages are being added.
 #[derive(Debug)]
 #[must_use = "the exchange has to be ended"]
 pub struct Begun {
-    /// Tells how many messages stay of those before it, if an attempt gave way to it.
+    /// The number of messages that remain of those before it, if an earlier attempt gave way to it.
     pub back_to: Option<usize>,
     partial: Option<Newest>,
 }
 
 impl Rounds {
-    /// Takes the log's next message.
+    /// Adds the log's next message.
     pub fn push(&mut self, message: &Message) -> Part {
         if !message.closes_open_calls() {
             if message.is_blank_reply() {
@@ -100,8 +104,8 @@ impl Rounds {
         Part::Closes(left)
     }
 
-    /// Closes the open calls, as the next message that is no tool result would, and returns them. Each counts as a
-    /// message: a result that stands in for the one that never came.
+    /// Closes the open calls, as the next message other than a tool result would, and returns them. Each counts as
+    /// a message: a substitute for the missing result.
     pub fn close(&mut self) -> OpenCalls {
         if !self.open.is_empty() {
             self.newest = Newest::Settled;
@@ -110,7 +114,7 @@ impl Rounds {
         mem::take(&mut self.open)
     }
 
-    /// Begins the log's next exchange. What stands before it may give way to it.
+    /// Begins the log's next exchange. The exchange before it may give way to it.
     pub fn begin(&mut self, exchange: &Exchange) -> Begun {
         let back_to = self.make_way(&exchange.messages, |continues| {
             exchange.messages.first().is_some_and(|first| *first.role() == Role::Assistant)
@@ -126,7 +130,7 @@ impl Rounds {
         }
     }
 
-    /// Takes the log's next exchange.
+    /// Adds the log's next exchange.
     pub fn push_exchange(&mut self, exchange: &Exchange) {
         let begun = self.begin(exchange);
         for message in &exchange.messages {
@@ -135,31 +139,31 @@ impl Rounds {
         self.end(begun);
     }
 
-    /// Makes way for a call's input, if it repeats an attempt, and returns how many messages stay.
+    /// Gives way to a call's input, if it repeats an attempt. Returns the number of messages that remain.
     pub fn make_way_for(&mut self, input: &[Message]) -> Option<usize> {
         self.make_way(input, |_| input.is_empty())
     }
 
-    /// The calls of the newest round that have no result yet.
+    /// Returns the calls of the newest round that have no result yet.
     #[must_use]
     pub const fn open(&self) -> &OpenCalls {
         &self.open
     }
 
-    /// Tells whether the log ends with a round: calls, and nothing but results of them.
+    /// Returns `true` if the log ends with a round: calls followed only by their results.
     #[must_use]
     pub const fn ends_with_round(&self) -> bool {
         matches!(self.newest, Newest::Round(_))
     }
 
-    /// Tells whether nothing of the log's end can still change: no round is there to be answered, or to be answered
-    /// again.
+    /// Returns `true` if the end of the log cannot change any more: there is no round to be answered, or to be
+    /// answered again.
     const fn is_settled(&self) -> bool {
         matches!(self.newest, Newest::Settled)
     }
 
-    /// Goes back to before the attempt that the next messages repeat, if they do. `asks_again` tells whether they
-    /// repeat a call that had no input, of an exchange that continues the given one.
+    /// Returns to the state before the attempt that the next messages repeat, if they do. `asks_again` returns
+    /// whether they repeat a call without input, of an exchange that continues the given position.
     fn make_way(&mut self, next: &[Message], asks_again: impl Fn(Option<Seq>) -> bool) -> Option<usize> {
         let (asked, partial) = match &self.newest {
             Newest::Settled => return None,
@@ -175,7 +179,7 @@ impl Rounds {
         } else if self.open.are_answered_by(results) {
             None
         } else {
-            // An attempt is repeated whole: what it answered is answered again.
+            // An attempt is repeated as a whole: all calls that it answered are answered again.
             let repeats = |open: &OpenCalls| open.len() == results.len() && open.are_answered_by(results);
             let before = partial.map(|(before, _)| before).filter(|before| repeats(&before.open)).cloned();
             before.or_else(|| repeats(&asked.calls).then(|| Mark { len: asked.len, open: asked.calls.clone() }))
@@ -186,7 +190,7 @@ impl Rounds {
         Some(mark.len)
     }
 
-    /// Tells what to go on with after this exchange, if its reply broke off and it continues the newest round.
+    /// Returns the state after this exchange, if its reply was interrupted and it continues the newest round.
     fn partial_of(&self, exchange: &Exchange) -> Option<Newest> {
         let Newest::Round(asked) = &self.newest else { return None };
         let first = exchange.messages.first().filter(|_| exchange.incomplete)?;
@@ -201,8 +205,9 @@ impl Rounds {
 }
 
 impl Message {
-    /// Tells whether it closes the calls that are open before it, as all messages do but tool results and [blank
-    /// replies](Self::is_blank_reply). What stands in a log before such a message has no part in what is open after it.
+    /// Returns `true` if the message closes the calls that are open before it. All messages do, except tool results
+    /// and [blank replies](Self::is_blank_reply). Messages before such a message do not influence which calls are
+    /// open after it.
     #[must_use]
     pub fn closes_open_calls(&self) -> bool {
         !self.is_tool_result() && !self.is_blank_reply()
@@ -210,8 +215,9 @@ impl Message {
 }
 
 impl Exchange {
-    /// Tells whether one of its messages [closes](Message::closes_open_calls) the calls that are open before it. An
-    /// exchange that opens a turn does, but for edited logs: there it may have only tool results and blank replies.
+    /// Returns `true` if one of its messages [closes](Message::closes_open_calls) the calls that are open before
+    /// it. An exchange that opens a turn does, except in edited logs, where it may have only tool results and blank
+    /// replies.
     #[must_use]
     pub fn closes_open_calls(&self) -> bool {
         self.messages.iter().any(Message::closes_open_calls)

@@ -1,32 +1,36 @@
-//! The newest round of a log, and where it was asked.
+//! The newest round of a log, and the exchange with its calls.
 
 use std::slice;
 
 use super::{OpenCalls, Part, Rounds};
-use crate::{Message, Recorded, Role, Seq, ToolCall};
+use crate::{
+    exchange::Recorded,
+    message::{Message, Role, ToolCall},
+    seq::Seq,
+};
 
-/// The newest round of a log: its last calls, as long as nothing but their results stands after them.
+/// The newest round of a log: its last calls, as long as only their results follow them.
 ///
-/// It is folded from left to right, from the log's beginning, or from an exchange on that [closes open
-/// calls](Exchange::closes_open_calls): what stands before that changes nothing.
+/// Build it by adding exchanges in the log's order. Start at the log's beginning, or at any exchange that [closes
+/// open calls](crate::Exchange::closes_open_calls): the exchanges before it do not change the result.
 #[derive(Clone, Debug, Default)]
 pub struct NewestRound {
     rounds: Rounds,
-    /// The exchange of the last calls.
+    /// The exchange with the last calls.
     asked: Option<Seq>,
 }
 
 impl NewestRound {
-    /// That of these exchanges.
+    /// Returns the newest round of these exchanges.
     pub fn of<'a>(log: impl IntoIterator<Item = &'a Recorded>) -> Self {
         let mut newest = Self::default();
         log.into_iter().for_each(|recorded| newest.push(recorded));
         newest
     }
 
-    /// Takes the log's next exchange.
+    /// Adds the log's next exchange.
     pub fn push(&mut self, recorded: &Recorded) {
-        // Where an attempt gives way, the calls that it answered are the last ones as before.
+        // If an attempt gives way, the calls that it answered are the last ones again.
         let begun = self.rounds.begin(&recorded.exchange);
         for message in &recorded.exchange.messages {
             if matches!(self.rounds.push(message), Part::Closes(_)) && !message.tool_calls().is_empty() {
@@ -36,20 +40,20 @@ impl NewestRound {
         self.rounds.end(begun);
     }
 
-    /// The calls that have no result yet.
+    /// Returns the calls that have no result yet.
     #[must_use]
     pub const fn open(&self) -> &OpenCalls {
         self.rounds.open()
     }
 
-    /// The exchange whose calls the log's next messages may answer, or answer again. `None` if there are none.
+    /// Returns the exchange whose calls the next messages may answer, or answer again. `None` if there is none.
     #[must_use]
     pub fn asked(&self) -> Option<Seq> {
         self.asked.filter(|_| !self.rounds.is_settled())
     }
 
-    /// The exchange that these messages continue as the log's next ones, if they answer calls or reply to results. What
-    /// an exchange of them would [repeat](Rounds) has given way.
+    /// Returns the exchange that these messages continue as the log's next ones, if they answer calls or reply to
+    /// results. An attempt that they would [repeat](Rounds) has given way.
     pub(crate) fn continued_by(&self, messages: &[Message]) -> Option<Seq> {
         let mut rounds = self.rounds.clone();
         rounds.make_way(messages, |_| messages.first().is_some_and(|first| *first.role() == Role::Assistant));
@@ -61,15 +65,15 @@ impl NewestRound {
         self.asked.filter(|_| continues)
     }
 
-    /// The calls that have no result yet, with names and arguments. They are found in the log that this was folded
-    /// from.
+    /// Returns the calls that have no result yet, with names and arguments. `log` must be the log that this was
+    /// built from.
     #[must_use]
     pub fn open_calls(&self, log: &[Recorded]) -> Vec<ToolCall> {
         let asked = log.iter().rfind(|recorded| Some(recorded.seq) == self.asked);
         let messages = asked.map(|recorded| recorded.exchange.messages.as_slice()).unwrap_or_default();
         let asks = messages.iter().rfind(|message| !message.tool_calls().is_empty());
         let mut open: Vec<&str> = self.open().ids().collect();
-        // Of calls with one id, the first ones were answered first.
+        // Of several calls with the same id, the first ones were answered first.
         let calls = asks.map(Message::tool_calls).unwrap_or_default().iter().rev();
         let mut calls: Vec<ToolCall> =
             calls.filter(|call| open.pop_if(|id| *id == call.id()).is_some()).cloned().collect();

@@ -1,12 +1,16 @@
-//! Tells what a store says of itself.
+//! The name of the store's system.
 
 use super::{Fixture, clause, clause::Clause, support::*};
-use crate::{CompactionVersion, Cut, Expect, Load, Seq};
+use crate::{
+    compaction::{CompactionVersion, Cut},
+    seq::Seq,
+    store::{Expect, Load},
+};
 
-/// The clause of this group.
+/// The sentence of the contract that this group tests.
 const CLAUSE: Clause = clause::SYSTEM;
 
-/// The store's name is the same at every call, whatever is done in between.
+/// The name is the same at every call, whatever is called in between.
 pub async fn the_name_does_not_change(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     let name = chat.store.system();

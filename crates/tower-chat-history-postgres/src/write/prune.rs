@@ -1,7 +1,8 @@
 //! Removing the beginning of a log.
 
 use tower_chat_history_core::{
-    Compaction, ConversationId, Derived, Incarnation, PruneScan, PruneTo, Pruned, Scan, Seq, StoreError,
+    Compaction, ConversationId, Derived, Incarnation, PruneTo, Pruned, Seq, StoreError,
+    backend::{PruneScan, Scan},
 };
 
 use super::{

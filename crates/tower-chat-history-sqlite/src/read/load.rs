@@ -2,8 +2,8 @@
 
 use rusqlite::Connection;
 use tower_chat_history_core::{
-    CompactionError, CompactionVersion, ConversationId, KnownState, Load, Loaded, Recorded, Scan, Seq, Window,
-    WindowScan,
+    CompactionError, CompactionVersion, ConversationId, KnownState, Load, Loaded, Recorded, Seq, Window,
+    backend::{Scan, WindowScan},
 };
 
 use super::{

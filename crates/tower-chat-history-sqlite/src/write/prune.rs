@@ -2,7 +2,8 @@
 
 use rusqlite::{Connection, params};
 use tower_chat_history_core::{
-    Compaction, ConversationId, Derived, Incarnation, PruneScan, PruneTo, Pruned, Scan, Seq, StoreError,
+    Compaction, ConversationId, Derived, Incarnation, PruneTo, Pruned, Seq, StoreError,
+    backend::{PruneScan, Scan},
 };
 
 use super::{compactions, delete, truncate};

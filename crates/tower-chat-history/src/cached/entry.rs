@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use tower_chat_history_core::{
     Appended, Compact, CompactOutcome, Compaction, ConversationId, Exchange, Incarnation, Load, LoadLimit, Profile,
-    Recorded, Scan, Seq, Window, WindowScan,
+    Recorded, Seq, Window,
+    backend::{Scan, WindowScan},
 };
 
 use super::size;

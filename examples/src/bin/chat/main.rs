@@ -105,13 +105,16 @@ async fn run(args: Args) -> Result<ExitCode, Box<dyn Error>> {
     Ok(code)
 }
 
-/// Formats an error with its sources.
+/// Returns the text of an error with its causes. A store's error contains its causes already.
 fn with_sources(error: &(dyn Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
+        let shown = cause.to_string();
+        if !text.ends_with(&shown) {
+            text.push_str(": ");
+            text.push_str(&shown);
+        }
         source = cause.source();
     }
     text

@@ -35,7 +35,9 @@ impl From<ExchangeIdError> for Failure {
 
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
-        Self { status: StatusCode::SERVICE_UNAVAILABLE, message: error.to_string() }
+        // The error's text contains its causes, which clients should not see.
+        let message = format!("the conversation's store failed: {}", error.kind());
+        Self { status: StatusCode::SERVICE_UNAVAILABLE, message }
     }
 }
 

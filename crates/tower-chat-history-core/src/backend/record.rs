@@ -1,34 +1,41 @@
-//! The stored forms of an exchange and of a cut: versioned JSON documents, messages verbatim.
+//! The stored form of exchanges and cuts: versioned JSON documents with the messages verbatim.
 //!
-//! Every store that writes bytes writes this form, so a log can move from one store to another. It is text: JSON columns
-//! of databases reorder keys and refuse `\u0000`.
+//! Every store that writes bytes writes this form, so a log can be moved from one store to another. It is text,
+//! because JSON columns of databases reorder keys and reject `\u0000`.
 //!
-//! A record begins with the number of its version. Before release 0.1.0 a version changes in place. From 0.1.0 on it
-//! does not: another form gets the next number and a reader of its own, the readers of older versions stay, and so do
-//! the frozen samples of them in the tests.
+//! A record begins with its version number. Before release 0.1.0, a version may change in place. From 0.1.0 on, a
+//! changed form gets the next number and its own reader, and the readers and frozen test samples of older versions
+//! stay.
 
 use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
 
-use crate::{Cut, Exchange, ExchangeId, Message, Seq, Timestamp, TokenCounts, Usage};
+use crate::{
+    compaction::Cut,
+    exchange::{Exchange, TokenCounts, Usage},
+    exchange_id::ExchangeId,
+    message::Message,
+    seq::Seq,
+    timestamp::Timestamp,
+};
 
-/// The version this crate writes, of exchanges and of cuts.
+/// The version that this crate writes, for exchanges and for cuts.
 const VERSION: u64 = 1;
 
-/// Reads a record of one version: the version that stands in it, and what it says.
+/// Reads a record of one version, and returns the version number in it and the value.
 type Reader<T> = fn(&str) -> Result<(Version, T), serde_json::Error>;
 
-/// The readers of the versions from 1 on. The last one is that of [`VERSION`].
+/// The readers of all versions from 1 on. The last one reads [`VERSION`].
 const EXCHANGES: &[Reader<Exchange>] = &[exchange_1];
 const CUTS: &[Reader<Cut>] = &[cut_1];
 
-/// The number of a version, from 1. It has 64 bits so that any newer version can be named.
+/// A version number, from 1. It has 64 bits, so that the number of any newer version can be shown.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Version(u64);
 
 impl<'de> Deserialize<'de> for Version {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         match u64::deserialize(deserializer)? {
-            0 => Err(D::Error::custom("there is no version 0")),
+            0 => Err(D::Error::custom("invalid version 0")),
             version => Ok(Self(version)),
         }
     }
@@ -75,11 +82,12 @@ struct Versioned {
 }
 
 impl Exchange {
-    /// The text to store. Its messages stand in it byte for byte.
+    /// Returns the text to store, which contains the messages byte for byte.
     ///
     /// # Errors
     ///
-    /// Never for an exchange of this crate's own types; the result is there because serializing is fallible.
+    /// Never fails for an exchange of this crate's own types. It returns a `Result` because serialization is
+    /// fallible.
     pub fn encode(&self) -> Result<String, RecordError> {
         let Self { id, at, continues, messages, tokens, model, finish_reason, usage, incomplete } = self;
         let (at, continues, incomplete) = (*at, *continues, *incomplete);
@@ -88,11 +96,11 @@ impl Exchange {
         serde_json::to_string(&record).map_err(RecordError::malformed)
     }
 
-    /// The exchange that [`encode`](Self::encode) wrote.
+    /// Reads the exchange that [`encode`](Self::encode) wrote.
     ///
     /// # Errors
     ///
-    /// When the text is no such record, or one of a newer version than this crate knows.
+    /// Returns an error if the text is not such a record, or if a newer version of this library wrote it.
     pub fn decode(record: &str) -> Result<Self, RecordError> {
         let exchange = read(record, EXCHANGES)?;
         exchange.share_counts();
@@ -115,20 +123,20 @@ struct Versionable<V, C> {
 }
 
 impl Cut {
-    /// The text to store.
+    /// Returns the text to store.
     ///
     /// # Errors
     ///
-    /// Never for a cut of this crate's own types; the result is there because serializing is fallible.
+    /// Never fails for a cut of this crate's own types. It returns a `Result` because serialization is fallible.
     pub fn encode(&self) -> Result<String, RecordError> {
         serde_json::to_string(&Versionable { v: VERSION, cut: self }).map_err(RecordError::malformed)
     }
 
-    /// The cut that [`encode`](Self::encode) wrote.
+    /// Reads the cut that [`encode`](Self::encode) wrote.
     ///
     /// # Errors
     ///
-    /// When the text is no such record, or one of a newer version than this crate knows.
+    /// Returns an error if the text is not such a record, or if a newer version of this library wrote it.
     pub fn decode(record: &str) -> Result<Self, RecordError> {
         read(record, CUTS)
     }
@@ -139,14 +147,14 @@ fn cut_1(record: &str) -> Result<(Version, Cut), serde_json::Error> {
     Ok((v, cut))
 }
 
-/// Reads a record by the reader of its version. Most records have the newest version, and are read once.
+/// Reads a record with the reader of its version. Most records have the newest version and are parsed once.
 fn read<T>(record: &str, readers: &[Reader<T>]) -> Result<T, RecordError> {
     let known = readers.len() as u64;
     let newest = readers.last().map(|newest| newest(record));
     let malformed = match newest {
         Some(Ok((Version(version), value))) if version == known => return Ok(value),
         Some(Err(malformed)) => Some(malformed),
-        // Another version's record may have this form too.
+        // A record of another version may happen to have this form too.
         Some(Ok(_)) | None => None,
     };
     // A record of another version need not have the newest form.
@@ -165,20 +173,20 @@ fn read<T>(record: &str, readers: &[Reader<T>]) -> Result<T, RecordError> {
     reader(record).map(|(_, value)| value).map_err(RecordError::malformed)
 }
 
-/// A stored record that cannot be read. It never quotes the record.
+/// The error for a stored record that cannot be read. It never quotes the record.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RecordError {
-    /// The text is no record, or was damaged.
+    /// The text is not a record, or is damaged.
     #[error("the record is malformed (line {line}, column {column})")]
     Malformed {
-        /// The line in the record, from 1.
+        /// The line in the record, counted from 1.
         line: usize,
-        /// The column in the line, in bytes, from 1.
+        /// The column in the line, in bytes, counted from 1.
         column: usize,
     },
-    /// The record was written by a newer version of this library.
-    #[error("the record has version {version}, and this library reads up to {known}")]
+    /// A newer version of this library wrote the record.
+    #[error("the record has version {version}, but this library reads versions up to {known}")]
     Newer {
         /// The record's version.
         version: u64,
@@ -197,7 +205,7 @@ impl RecordError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Summary;
+    use crate::compaction::Summary;
 
     fn full() -> Exchange {
         let odd = Message::from_json("{ \"role\":\"user\", \"content\":\"\\u0000\", \"x\": 1.0 }").unwrap();
@@ -221,7 +229,7 @@ mod tests {
         }
     }
 
-    /// From release 0.1.0 on, a change here is a new version with a reader for this one.
+    /// From release 0.1.0 on, a change here is a new version, and this version keeps its reader.
     #[test]
     fn version_1_is_frozen() {
         let mut exchange = full();
@@ -244,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn newer_and_damaged_records_are_told_apart_without_quoting_them() {
+    fn newer_and_damaged_records_are_different_errors_without_quotes() {
         let as_now = full().encode().unwrap().replacen("\"v\":1", "\"v\":2", 1);
         for newer in [r#"{"v":2,"secret":1}"#, &as_now] {
             assert!(matches!(Exchange::decode(newer), Err(RecordError::Newer { version: 2, known: 1 })), "{newer}");
@@ -258,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_reader_is_that_of_what_is_written() {
+    fn the_newest_reader_reads_the_written_version() {
         assert_eq!((EXCHANGES.len() as u64, CUTS.len() as u64), (VERSION, VERSION));
     }
 
@@ -282,7 +290,7 @@ mod tests {
         }
     }
 
-    /// A step that does not exist yet: version 2 would say `start` for `window_start`, and nothing else.
+    /// A possible later step: version 2 would say `start` instead of `window_start`, and nothing else.
     #[test]
     fn a_later_version_reads_the_older_ones_and_refuses_newer_ones() {
         #[derive(Deserialize)]

@@ -1,14 +1,16 @@
-//! Where a bounded window starts.
+//! The position at which a bounded window starts.
 
-use crate::{LoadLimit, Seq};
+use super::{Scan, at_least_one};
+use crate::{seq::Seq, store::LoadLimit};
 
-/// Walks a window from its newest exchange back and says where a [`LoadLimit`] lets it start.
+/// Walks a window backward from its newest exchange, and finds the position at which a [`LoadLimit`] lets it start.
 ///
-/// Stores offer it one exchange after the other, newest first, and stop reading when it says so: every store then cuts at
-/// the same place, and reads no more than one exchange beyond the limit (or the newest turn, if that is larger).
+/// A store offers one exchange after the other, newest first, and stops reading at [`Scan::Stop`]. This way every
+/// store cuts at the same position, and reads at most one exchange beyond the limit (or the newest turn, if that is
+/// larger).
 ///
 /// ```
-/// use tower_chat_history_core::{LoadLimit, Scan, Seq, WindowScan};
+/// use tower_chat_history_core::{LoadLimit, Seq, backend::{Scan, WindowScan}};
 ///
 /// let mut scan = WindowScan::new(LoadLimit::new(4, 1_000)?);
 /// assert_eq!(scan.offer(Seq::new(2), true, 2, 100), Scan::More);
@@ -23,31 +25,23 @@ pub struct WindowScan {
     limit: LoadLimit,
     messages: usize,
     bytes: usize,
-    /// The earliest opening seen within the limit, or the newest turn's.
+    /// The earliest opening within the limit, or the newest turn's opening.
     opening: Option<Seq>,
     earliest: Option<Seq>,
     stopped: bool,
 }
 
-/// Whether a store should read on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scan {
-    /// The exchange may belong to the window: offer the one before it.
-    More,
-    /// The window starts after this exchange: stop.
-    Stop,
-}
-
 impl WindowScan {
-    /// A walk within that limit.
+    /// Starts a walk within this limit.
     #[must_use]
     pub const fn new(limit: LoadLimit) -> Self {
         Self { limit, messages: 0, bytes: 0, opening: None, earliest: None, stopped: false }
     }
 
-    /// Considers the next older exchange: its position, whether it opens a turn, its number of messages and their bytes.
+    /// Takes the next older exchange: its position, whether it opens a turn, the number of its messages, and their
+    /// bytes.
     ///
-    /// An exchange without messages counts as one message, as [`LoadLimit`] says.
+    /// An exchange without messages counts as one message, as documented at [`LoadLimit`].
     pub const fn offer(&mut self, seq: Seq, opens_turn: bool, messages: usize, bytes: usize) -> Scan {
         self.messages = self.messages.saturating_add(at_least_one(messages));
         self.bytes = self.bytes.saturating_add(bytes);
@@ -63,24 +57,19 @@ impl WindowScan {
         Scan::More
     }
 
-    /// Where the window starts, once all was offered or the walk was stopped. `None` if nothing was offered.
+    /// Returns the position at which the window starts, after the last exchange was offered or the walk was
+    /// stopped. Returns `None` if nothing was offered.
     #[must_use]
     pub fn start(&self) -> Option<Seq> {
-        // A walk that reached the window's own start keeps all of it.
+        // A walk that reached the start of the window was not cut off, so the whole window remains.
         if self.stopped { self.opening } else { self.earliest }
     }
 
-    /// Whether the limit cut something off.
+    /// Returns `true` if the limit cut something off.
     #[must_use]
     pub const fn is_truncated(&self) -> bool {
         self.stopped
     }
-}
-
-/// How many messages an exchange of `messages` counts as under a limit. Without a lower bound, exchanges that have none
-/// would pass every limit, however many there are.
-pub(super) const fn at_least_one(messages: usize) -> usize {
-    if messages == 0 { 1 } else { messages }
 }
 
 #[cfg(test)]
