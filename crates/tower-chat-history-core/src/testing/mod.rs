@@ -98,6 +98,8 @@ mod fixture;
 mod list;
 mod tests_by_name;
 
+pub mod shorthand;
+
 // Its macros stand for the standard library's from here on.
 #[macro_use]
 mod say;
