@@ -1,5 +1,4 @@
 //! What the tests of the store share.
-#![allow(dead_code, clippy::unwrap_used, clippy::panic)] // Each test file uses a part of it.
 
 use std::{
     future::Future,
@@ -10,10 +9,8 @@ use std::{
 
 use rusqlite::Connection;
 use tempfile::TempDir;
-use tower_chat_history_core::{
-    Append, Appended, ConversationId, Exchange, ExchangeId, Expect, HistoryStore, HistoryStoreExt, Load, Loaded,
-    Message, Seq, StoreError, Window,
-};
+pub(crate) use tower_chat_history_core::testing::shorthand::{append, conversation, exchange, say, texts, window};
+use tower_chat_history_core::{ConversationId, HistoryStore, HistoryStoreExt, Load, Seq, StoreError};
 use tower_chat_history_sqlite::SqliteStore;
 
 /// Names that SQLite would take for URIs if they were handed to it as they are.
@@ -55,35 +52,6 @@ impl Place {
             self.directory.path().read_dir().unwrap().map(|entry| std::fs::read(entry.unwrap().path()).unwrap());
         files.into_iter().any(|bytes| bytes.windows(text.len()).any(|window| window == text.as_bytes()))
     }
-}
-
-pub(crate) fn conversation(name: &str) -> ConversationId {
-    ConversationId::new(["test", name]).unwrap()
-}
-
-/// A question and its answer.
-pub(crate) fn exchange(text: &str) -> Exchange {
-    Exchange::new(ExchangeId::generate(), [Message::user(text), Message::assistant("ok")])
-}
-
-pub(crate) fn append(text: &str) -> Append {
-    Append::new(Expect::AnyOrCreate, exchange(text))
-}
-
-pub(crate) async fn say(store: &SqliteStore, id: &ConversationId, text: &str) -> Appended {
-    store.append(id, append(text)).await.unwrap()
-}
-
-pub(crate) async fn window(store: &SqliteStore, id: &ConversationId) -> Window {
-    match store.load(id, Load::new()).await.unwrap() {
-        Loaded::Window(window) => window,
-        other => panic!("{other:?}"),
-    }
-}
-
-/// What was said in a window, in order.
-pub(crate) fn texts(window: &Window) -> Vec<String> {
-    window.exchanges.iter().map(|recorded| recorded.exchange.messages[0].text().into_owned()).collect()
 }
 
 /// A call that was begun: it is queued, and runs whether or not it is polled again.

@@ -1,7 +1,4 @@
 //! What may be opened, and what is found in it.
-#![allow(clippy::unwrap_used)]
-
-mod support;
 
 use std::{
     sync::{Arc, Barrier},
@@ -9,12 +6,13 @@ use std::{
     time::Duration,
 };
 
-use support::{Place, conversation, exchange, say, texts, window};
 use tower_chat_history_core::{
     Append, Compact, CompactionVersion, Cut, Expect, HistoryStore, HistoryStoreExt, Load, LoadLimit, Loaded, Message,
     Profile, Seq, StoreError, Summary,
 };
 use tower_chat_history_sqlite::{Closed, OpenError, SqliteOptions, SqliteStore, Synchronous};
+
+use crate::support::{Place, append, begin, conversation, exchange, say, texts, window};
 
 #[tokio::test]
 async fn what_was_acknowledged_is_there_after_reopening() {
@@ -66,7 +64,7 @@ async fn closing_ends_all_handles_and_empties_the_log() {
     assert!(!place.path.with_extension("db-wal").exists(), "the last connection takes the log with it");
     let refused = [
         other.load(&id, Load::new()).await.unwrap_err(),
-        other.append(&id, support::append("y")).await.unwrap_err(),
+        other.append(&id, append("y")).await.unwrap_err(),
         other.checkpoint().await.unwrap_err(),
     ];
     for error in refused {
@@ -80,7 +78,7 @@ async fn calls_under_way_are_finished_before_closing() {
     let place = Place::new();
     let id = conversation("a");
     let store = place.open().await;
-    let calls: Vec<_> = (0..20).map(|_| support::begin(store.append(&id, support::append("x")))).collect();
+    let calls: Vec<_> = (0..20).map(|_| begin(store.append(&id, append("x")))).collect();
     store.clone().close().await.unwrap();
     for call in calls {
         call.await.unwrap();
@@ -97,7 +95,7 @@ async fn the_file_is_closed_after_its_last_reader() {
         say(&store, &id, &"x".repeat(4_000_000)).await;
     }
     let everything = Load::new().limit(LoadLimit::new(usize::MAX, usize::MAX).unwrap());
-    let load = support::begin(store.load(&id, everything));
+    let load = begin(store.load(&id, everything));
     store.clone().close().await.unwrap();
     assert!(!place.path.with_extension("db-wal").exists());
     assert!(matches!(load.await.unwrap(), Loaded::Window(window) if window.exchanges.len() == 5));
@@ -220,7 +218,7 @@ async fn a_lock_held_too_long_is_unavailable_and_passes() {
     let store = SqliteOptions::new().busy_timeout(Duration::from_millis(20)).open(&place.path).await.unwrap();
     let other = place.connect();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
-    let (first, second) = tokio::join!(store.append(&id, support::append("x")), store.delete(&id));
+    let (first, second) = tokio::join!(store.append(&id, append("x")), store.delete(&id));
     for error in [first.unwrap_err(), second.unwrap_err()] {
         assert!(error.is_retryable(), "{error:?}");
     }

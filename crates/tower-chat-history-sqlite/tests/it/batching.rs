@@ -1,13 +1,11 @@
 //! Many calls, few commits, and none of them in another's way.
-#![allow(clippy::unwrap_used)]
-
-mod support;
 
 use std::time::{Duration, Instant};
 
-use support::{Place, append, begin, conversation, exchange, say, texts, window};
 use tower_chat_history_core::{Append, Expect, HistoryStore, Load, Loaded, StoreError};
 use tower_chat_history_sqlite::SqliteOptions;
+
+use crate::support::{Place, append, begin, conversation, exchange, say, texts, window};
 
 /// Calls that come in while another process has the lock stand in the queue together.
 const LOCK: &str = "BEGIN IMMEDIATE";

@@ -1,10 +1,8 @@
 //! Files that somebody else wrote into.
-#![allow(clippy::unwrap_used)]
 
-mod support;
-
-use support::{Place, conversation, damaged, is_corrupt_at, say, texts, window};
 use tower_chat_history_core::{Derived, HistoryStore, HistoryStoreExt, Load, Loaded, PruneTo, Seq, StoreError};
+
+use crate::support::{Place, conversation, damaged, is_corrupt_at, say, texts, window};
 
 #[tokio::test]
 async fn a_record_that_is_none_is_named() {

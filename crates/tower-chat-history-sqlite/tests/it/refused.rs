@@ -1,7 +1,4 @@
 //! A file that is refused is left as it is, byte for byte, and so are the files beside it.
-#![allow(clippy::unwrap_used)]
-
-mod support;
 
 use std::{
     collections::BTreeMap,
@@ -10,8 +7,9 @@ use std::{
 };
 
 use rusqlite::Connection;
-use support::{Place, conversation, say, texts, window};
 use tower_chat_history_sqlite::{OpenError, SqliteStore};
+
+use crate::support::{Place, conversation, say, texts, window};
 
 /// All files of a directory.
 fn files(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {

@@ -1,13 +1,11 @@
 //! The cost of a call depends on the window, not on the log.
-#![allow(clippy::unwrap_used)]
 
-mod support;
-
-use support::{Place, append, begin, conversation, exchange, say};
 use tower_chat_history_core::{
     Compact, CompactOutcome, CompactionVersion, Cut, HistoryStore, KnownState, Load, LoadLimit, Loaded, Profile, Seq,
 };
 use tower_chat_history_sqlite::{SqliteOptions, SqliteStore, Stats, Synchronous};
+
+use crate::support::{Place, append, begin, conversation, exchange, say};
 
 const EXCHANGES: u64 = 50_000;
 

@@ -1,14 +1,12 @@
 //! Rows whose numbers cannot be, and records in the rows of others.
-#![allow(clippy::unwrap_used)]
 
-mod support;
-
-use support::{Place, append, conversation, damaged, is_corrupt_at, say, texts, window};
 use tower_chat_history_core::{
     Append, Compact, CompactOutcome, CompactionVersion, ConversationId, Cut, Exchange, ExchangeId, Expect,
     HistoryStore, HistoryStoreExt, Load, Loaded, Profile, Seq, StoreError, Window,
 };
 use tower_chat_history_sqlite::SqliteStore;
+
+use crate::support::{Place, append, conversation, damaged, is_corrupt_at, say, texts, window};
 
 /// Each of these writes numbers that cannot be into the row of the damaged conversation, which has three exchanges.
 const COUNTERS: [&str; 14] = [

@@ -1,16 +1,14 @@
 //! The contract of all stores.
-#![allow(clippy::unwrap_used)]
-
-mod support;
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use support::Place;
 use tower_chat_history_core::{
     HistoryStore, Prune, Truncate, conformance_tests,
     testing::{Capabilities, Fixture},
 };
+
+use crate::support::Place;
 
 /// Handles are stores of their own on one file, as other processes would have them.
 #[async_trait]

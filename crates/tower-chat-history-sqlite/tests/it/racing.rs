@@ -1,15 +1,13 @@
 //! Several stores on one file, in one process and in several.
-#![allow(clippy::unwrap_used)]
-
-mod support;
 
 use std::{collections::BTreeSet, env, process::Command};
 
-use support::{Place, append, conversation, exchange, say};
 use tower_chat_history_core::{
     Append, ConversationId, Expect, HistoryStore, HistoryStoreExt, Load, Loaded, StoreError,
 };
 use tower_chat_history_sqlite::SqliteStore;
+
+use crate::support::{Place, append, conversation, exchange, say};
 
 const APPENDS: usize = 25;
 const RACERS: usize = 6;
@@ -131,7 +129,7 @@ async fn processes_on_one_new_file_do_not_lose_or_mix() {
         .iter()
         .map(|name| {
             Command::new(env::current_exe().unwrap())
-                .args(["--exact", "processes_on_one_new_file_do_not_lose_or_mix", "--nocapture"])
+                .args(["--exact", "racing::processes_on_one_new_file_do_not_lose_or_mix", "--nocapture"])
                 .env(RACE, format!("{name} {}", place.path.display()))
                 .spawn()
                 .unwrap()

@@ -1,13 +1,11 @@
 //! Which file a path names, and what is said of one that cannot be used.
-#![allow(clippy::unwrap_used)]
-
-mod support;
 
 use std::{error::Error, fs};
 
-use support::{NO_URIS, Place, append, conversation, say, texts, window};
 use tower_chat_history_core::{HistoryStore, Load, StoreError};
 use tower_chat_history_sqlite::{OpenError, Replaced, SqliteStore};
+
+use crate::support::{NO_URIS, Place, append, conversation, say, texts, window};
 
 #[tokio::test]
 async fn an_absolute_path_is_that_of_a_file_and_no_uri() {

@@ -1,8 +1,5 @@
 //! Paths as a process sees them that has a current directory of its own, or fewer rights.
 #![cfg(target_os = "linux")]
-#![allow(clippy::unwrap_used)]
-
-mod support;
 
 use std::{
     env,
@@ -15,8 +12,9 @@ use std::{
     process::Command,
 };
 
-use support::{NO_URIS, Place, conversation, say, texts, window};
 use tower_chat_history_sqlite::{OpenError, SqliteStore};
+
+use crate::support::{NO_URIS, Place, conversation, say, texts, window};
 
 /// Set for the process that works in a directory of its own: its relative paths are those of files there.
 const AT_HOME: &str = "CHAT_HISTORY_AT_HOME";
@@ -24,7 +22,10 @@ const AT_HOME: &str = "CHAT_HISTORY_AT_HOME";
 /// Runs one test of this file again, in another process and directory, and as another user if it is to have no rights.
 fn again(test: &str, directory: &Path, powerless: bool) {
     let mut child = Command::new("/proc/self/exe");
-    child.args(["--exact", test, "--nocapture"]).env(AT_HOME, "1").current_dir(directory);
+    child
+        .args(["--exact", &format!("paths_of_a_process::{test}"), "--nocapture"])
+        .env(AT_HOME, "1")
+        .current_dir(directory);
     if powerless && is_root() {
         child.uid(65_534).gid(65_534);
     }

@@ -1,7 +1,4 @@
 //! Processes that are killed in the middle of their appends.
-#![allow(clippy::unwrap_used)]
-
-mod support;
 
 use std::{
     env,
@@ -9,9 +6,10 @@ use std::{
     process::{Command, Stdio},
 };
 
-use support::{Place, conversation, say};
 use tower_chat_history_core::{Append, Exchange, ExchangeId, Expect, HistoryStore, HistoryStoreExt, Message};
 use tower_chat_history_sqlite::{SqliteOptions, Synchronous};
+
+use crate::support::{Place, conversation, say};
 
 /// Set for the process that the test below starts and kills: the file.
 const VICTIM: &str = "CHAT_HISTORY_VICTIM";
@@ -34,7 +32,7 @@ async fn what_was_acknowledged_survives_a_killed_process() {
     let mut acknowledged: Vec<String> = Vec::new();
     for enough in [1, 20, 150, 400] {
         let mut victim = Command::new(env::current_exe().unwrap())
-            .args(["--exact", "what_was_acknowledged_survives_a_killed_process", "--nocapture"])
+            .args(["--exact", "crash::what_was_acknowledged_survives_a_killed_process", "--nocapture"])
             .env(VICTIM, &place.path)
             .stdout(Stdio::piped())
             .spawn()
