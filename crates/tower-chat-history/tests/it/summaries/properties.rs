@@ -12,7 +12,7 @@ use tower_chat_history::{
 };
 use tower_chat_history_test::check_chat_rules;
 
-use crate::support::{Facts, Fault, id};
+use super::support::{Facts, Fault, id};
 
 #[derive(Clone, Debug)]
 struct Turn {

@@ -6,7 +6,7 @@ use tower_chat_history::{
 };
 use tower_chat_history_test::{FaultStore, Op};
 
-use crate::support::{id, len, turn};
+use super::support::{id, len, turn};
 
 /// A cache over a store that can be held, and the store.
 fn held() -> (CachedStore<FaultStore<MemoryStore>>, FaultStore<MemoryStore>) {

@@ -6,7 +6,7 @@ use tower_chat_history::{
     summary::{Summaries, SummarizeWhen, SummaryFormat},
 };
 
-use crate::support::{Facts, begin, id, options, says, turn};
+use super::support::{Facts, begin, id, options, says, turn};
 
 /// LangChain's how-to on memory: before each call everything stored is replaced by one summary. Here the log stays.
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used)] // A test may.
 
-mod support;
+use crate::support;
 
 use futures_util::{StreamExt as _, stream};
 use serde_json::{Value, json};

@@ -7,7 +7,7 @@ use tower_chat_history::{
     summary::{Summaries, SummarizeWhen},
 };
 
-use crate::support::{Facts, Told, log_len, options, says, turn};
+use super::support::{Facts, Told, log_len, options, says, turn};
 
 /// 500 turns, a fact in the first: after every compaction the context holds it.
 #[tokio::test(start_paused = true)]

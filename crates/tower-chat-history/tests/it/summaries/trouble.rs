@@ -16,7 +16,7 @@ use tower_chat_history::{
 };
 use tower_chat_history_test::{Fault as StoreFault, FaultStore, Op};
 
-use crate::support::{Facts, Fault, Told, id, options, says, turn};
+use super::support::{Facts, Fault, Told, id, options, says, turn};
 
 /// Calls that wait for their turn let go of what the one in front needs.
 #[tokio::test(start_paused = true)]

@@ -7,7 +7,7 @@ use tower_chat_history::{
     summary::{Summaries, SummaryOutcome},
 };
 
-use crate::support::{Facts, Told, id, options, says, turn};
+use super::support::{Facts, Told, id, options, says, turn};
 
 #[tokio::test(start_paused = true)]
 async fn coverage_is_contiguous_and_no_older_summary_replaces_a_newer_one() {

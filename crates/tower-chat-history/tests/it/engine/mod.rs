@@ -11,8 +11,7 @@ mod panics;
 mod permits;
 mod repeated_append;
 mod since_last;
-#[path = "../support/mod.rs"]
-mod support;
+use crate::support;
 
 use std::time::Duration;
 

@@ -7,7 +7,7 @@ use tower_chat_history::{
     Seq, TokenCounts,
 };
 
-use crate::support::{Counted, id, len, of, turn};
+use super::support::{Counted, id, len, of, turn};
 
 #[tokio::test]
 async fn a_conversation_is_brought_once() {

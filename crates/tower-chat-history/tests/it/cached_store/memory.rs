@@ -4,7 +4,7 @@ use tower_chat_history::{
     Append, CachedStore, Exchange, ExchangeId, Expect, HistoryStore, Load, Loaded, MemoryStore, Message, Profile,
 };
 
-use crate::support::{Counted, id, len, of, turn};
+use super::support::{Counted, id, len, of, turn};
 
 /// More kinds of loads than are kept push each other out, and the memory of one conversation stays bounded.
 #[tokio::test]

@@ -10,7 +10,7 @@ use tower_chat_history::{
     summary::{ServiceSummarizer, Summaries, SummarizeWhen},
 };
 
-use crate::support::{Facts, id, options, turn};
+use super::support::{Facts, id, options, turn};
 
 /// Turns five seconds apart, a summarizer that takes two: nobody waits.
 #[tokio::test(start_paused = true)]

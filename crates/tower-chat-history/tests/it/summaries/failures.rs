@@ -7,7 +7,7 @@ use tower_chat_history::{
     summary::{Summaries, SummarizeWhen, SummaryError, SummaryOutcome},
 };
 
-use crate::support::{Facts, Fault, Told, log_len, options, says, turn};
+use super::support::{Facts, Fault, Told, log_len, options, says, turn};
 
 /// With 30% errors, 10% timeouts, 10% empty and 10% longer answers no turn fails, and the fact returns with the next summary.
 #[tokio::test(start_paused = true)]
