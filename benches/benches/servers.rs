@@ -36,7 +36,7 @@ use benches::{
 };
 use futures_util::{FutureExt as _, future::BoxFuture};
 use redis::{AsyncCommands as _, aio::ConnectionManager};
-use tests::servers::{left_out, postgres, redis as redis_server};
+use test_servers::{left_out, postgres, redis as redis_server};
 use tokio::runtime::Runtime;
 use tokio_postgres::{Client, NoTls, Statement};
 use tower::{Layer as _, Service as _, ServiceExt as _};

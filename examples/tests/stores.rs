@@ -8,10 +8,9 @@ use std::{
     process::{Child, Command, ExitCode, Output, Stdio},
 };
 
-use libtest_mimic::{Arguments, Trial};
 use reqwest::Client;
 use serde_json::{Value, json};
-use tests::servers::{cluster::Cluster, left_out, postgres, redis, test};
+use test_servers::{cluster::Cluster, postgres, redis, run_groups, test, trials};
 
 fn chat(store: &str, lines: &str) -> Output {
     let mut child = Command::new(env!("CARGO_BIN_EXE_chat"))
@@ -125,26 +124,18 @@ async fn no_password_is_shown() {
 }
 
 fn main() -> ExitCode {
-    let arguments = Arguments::from_args();
-    let (postgres_is_there, redis_is_there) = (postgres::is_there(), redis::is_there());
-    // With `--list`, stdout is read by a program.
-    if !arguments.list {
-        let servers = [(postgres::NAME, postgres_is_there), (redis::NAME, redis_is_there)];
-        servers.iter().filter(|(_, is_there)| !is_there).for_each(|(name, _)| left_out(name));
-    }
-    let mut tests: Vec<Trial> = vec![
-        test("no_password_is_shown", no_password_is_shown),
-        test("sqlite::a_name_is_remembered_after_a_restart", sqlite),
-    ];
+    let remembers = |store: &str| format!("{store}::a_name_is_remembered_after_a_restart");
+    let mut groups = vec![(None, trials![no_password_is_shown])];
+    groups.push((None, vec![test(remembers("sqlite"), sqlite)]));
     // A program without the driver only prints an error, which a unit test covers.
     if cfg!(feature = "postgres") {
-        let postgres = test("postgres::a_name_is_remembered_after_a_restart", in_postgres);
-        tests.push(postgres.with_ignored_flag(!postgres_is_there));
+        let server = (postgres::NAME, postgres::is_there());
+        groups.push((Some(server), vec![test(remembers("postgres"), in_postgres)]));
     }
     if cfg!(feature = "redis") {
-        let redis = test("redis::a_name_is_remembered_after_a_restart", in_redis);
-        let cluster = test("redis_cluster::a_name_is_remembered_after_a_restart", in_a_cluster);
-        tests.extend([redis, cluster].map(|test| test.with_ignored_flag(!redis_is_there)));
+        let server = (redis::NAME, redis::is_there());
+        let tests = vec![test(remembers("redis"), in_redis), test(remembers("redis_cluster"), in_a_cluster)];
+        groups.push((Some(server), tests));
     }
-    libtest_mimic::run(&arguments, tests).exit_code()
+    run_groups(groups)
 }

@@ -29,18 +29,15 @@ use super::{
     texts::{LEVELS, id, value},
 };
 
-pub(crate) const CASES: &[Case] = &[
-    ("a_stream_is_read_on_without_its_caller", a_stream_is_read_on_without_its_caller),
-    (
-        "the_last_item_of_a_stream_whose_caller_leaves_is_dropped",
-        the_last_item_of_a_stream_whose_caller_leaves_is_dropped,
-    ),
-    ("a_response_whose_caller_leaves_is_dropped", a_response_whose_caller_leaves_is_dropped),
-    ("a_call_that_is_never_polled_is_dropped", a_call_that_is_never_polled_is_dropped),
-    ("a_request_without_a_conversation_is_dropped", a_request_without_a_conversation_is_dropped),
-    ("closures_take_no_request_that_is_too_deep", closures_take_no_request_that_is_too_deep),
-    ("a_summarizer_s_deep_answer_is_dropped", a_summarizer_s_deep_answer_is_dropped),
-    ("a_client_s_service_refuses_a_stateless_request", a_client_s_service_refuses_a_stateless_request),
+pub(crate) const CASES: &[Case] = cases![
+    a_stream_is_read_on_without_its_caller,
+    the_last_item_of_a_stream_whose_caller_leaves_is_dropped,
+    a_response_whose_caller_leaves_is_dropped,
+    a_call_that_is_never_polled_is_dropped,
+    a_request_without_a_conversation_is_dropped,
+    closures_take_no_request_that_is_too_deep,
+    a_summarizer_s_deep_answer_is_dropped,
+    a_client_s_service_refuses_a_stateless_request,
 ];
 
 type Chunks = BoxStream<'static, Result<Value, BoxError>>;

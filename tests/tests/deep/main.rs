@@ -2,9 +2,16 @@
 //! KiB.
 //!
 //! A stack overflow is no panic: it ends the process. So each case runs in a process of its own, which is this program
-//! again, and a process that is aborted fails its case only. The cases of `linear` compare the time for a text with
+//! again, and a process that is aborted fails its case only. The cases of `linear` compare the work for a text with
 //! that for a longer one.
 #![allow(clippy::unwrap_used)] // What fails ends its process, and fails its case.
+
+/// Lists cases by their functions.
+macro_rules! cases {
+    ($($name:ident),+ $(,)?) => {
+        &[$((stringify!($name), $name as fn())),+]
+    };
+}
 
 mod adapters;
 mod client;

@@ -102,6 +102,8 @@ mod fixture;
 mod list;
 mod tests_by_name;
 
+pub mod shorthand;
+
 // From here on, its macros replace those of the standard library.
 #[macro_use]
 mod say;
