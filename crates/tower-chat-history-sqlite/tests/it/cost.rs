@@ -1,12 +1,11 @@
 //! The cost of a call depends on the window, not on the log.
 
-use crate::support::{TestDatabase, append, conversation, enqueue, exchange, say};
 use tower_chat_history_core::{
     Compact, CompactOutcome, CompactionVersion, Cut, HistoryStore, KnownState, Load, LoadLimit, Loaded, Profile, Seq,
 };
 use tower_chat_history_sqlite::{SqliteOptions, SqliteStore, Stats, Synchronous};
 
-use crate::support::{Place, append, begin, conversation, exchange, say};
+use crate::support::{TestDatabase, append, conversation, enqueue, exchange, say};
 
 const EXCHANGES: u64 = 50_000;
 

@@ -1,9 +1,8 @@
 //! Damaged records and compactions.
 
-use crate::support::{TestDatabase, assert_corrupt_at, conversation, damaged, say, texts, window};
 use tower_chat_history_core::{Derived, HistoryStore, HistoryStoreExt, Load, Loaded, PruneTo, Seq, StoreError};
 
-use crate::support::{Place, conversation, damaged, is_corrupt_at, say, texts, window};
+use crate::support::{TestDatabase, assert_corrupt_at, conversation, damaged, say, texts, window};
 
 #[tokio::test]
 async fn a_malformed_record_is_corrupt() {

@@ -6,14 +6,13 @@ use std::{
     time::Duration,
 };
 
-use crate::support::{TestDatabase, conversation, exchange, say, texts, window};
 use tower_chat_history_core::{
     Append, Compact, CompactionVersion, Cut, Expect, HistoryStore, HistoryStoreExt, Load, LoadLimit, Loaded, Message,
     Profile, Seq, StoreError, Summary,
 };
 use tower_chat_history_sqlite::{Closed, OpenError, SqliteOptions, SqliteStore, Synchronous};
 
-use crate::support::{Place, append, begin, conversation, exchange, say, texts, window};
+use crate::support::{TestDatabase, append, conversation, exchange, say, texts, window};
 
 #[tokio::test]
 async fn acknowledged_writes_are_found_after_reopening() {
@@ -79,7 +78,7 @@ async fn calls_in_progress_finish_before_the_store_closes() {
     let database = TestDatabase::new();
     let id = conversation("a");
     let store = database.open().await;
-    let calls: Vec<_> = (0..20).map(|_| support::enqueue(store.append(&id, support::append("x")))).collect();
+    let calls: Vec<_> = (0..20).map(|_| crate::support::enqueue(store.append(&id, crate::support::append("x")))).collect();
     store.clone().close().await.unwrap();
     for call in calls {
         call.await.unwrap();
@@ -96,7 +95,7 @@ async fn the_file_is_closed_after_the_last_read() {
         say(&store, &id, &"x".repeat(4_000_000)).await;
     }
     let everything = Load::new().limit(LoadLimit::new(usize::MAX, usize::MAX).unwrap());
-    let load = support::enqueue(store.load(&id, everything));
+    let load = crate::support::enqueue(store.load(&id, everything));
     store.clone().close().await.unwrap();
     assert!(!database.path.with_extension("db-wal").exists());
     assert!(matches!(load.await.unwrap(), Loaded::Window(window) if window.exchanges.len() == 5));

@@ -2,11 +2,10 @@
 
 use std::{error::Error, fs};
 
-use crate::support::{TestDatabase, URI_LIKE_NAMES, append, conversation, say, texts, window};
 use tower_chat_history_core::{HistoryStore, Load, StoreError};
 use tower_chat_history_sqlite::{OpenError, Replaced, SqliteStore};
 
-use crate::support::{NO_URIS, Place, append, conversation, say, texts, window};
+use crate::support::{TestDatabase, URI_LIKE_NAMES, append, conversation, say, texts, window};
 
 #[tokio::test]
 async fn an_absolute_path_is_never_a_uri() {

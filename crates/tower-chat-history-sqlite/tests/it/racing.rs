@@ -2,13 +2,12 @@
 
 use std::{collections::BTreeSet, env, process::Command};
 
-use crate::support::{TestDatabase, append, conversation, exchange, say};
 use tower_chat_history_core::{
     Append, ConversationId, Expect, HistoryStore, HistoryStoreExt, Load, Loaded, StoreError,
 };
 use tower_chat_history_sqlite::SqliteStore;
 
-use crate::support::{Place, append, conversation, exchange, say};
+use crate::support::{TestDatabase, append, conversation, exchange, say};
 
 const APPENDS: usize = 25;
 const RACERS: usize = 6;
