@@ -1,7 +1,9 @@
-//! What the layer adds to a call when everything is in memory: a window of 60 messages of 250 bytes.
+//! The cost of the layer with the memory store, for a window of 60 messages of 250 bytes.
 //!
-//! `bare` is the model itself behind a box, so what the layer adds is the difference to it. `window_by_hand` is a caller
-//! who keeps 60 messages in the client's types and copies them for the call: no history adds less.
+//! `bare` is the boxed model alone; the cost of the layer is the difference to it. `window_by_hand` is the lower
+//! bound for any kind of history: a caller that has 60 messages in the client's types and copies them for each call.
+//!
+//! Run it with `cargo bench -p benches --bench layer`.
 #![allow(clippy::unwrap_used)] // A bench that cannot be set up has nothing to measure.
 
 use std::{
@@ -23,7 +25,7 @@ use tower_chat_history_openai::OpenAi;
 /// A turn is a question and its answer.
 const TURNS: usize = WINDOW / 2;
 
-/// One conversation in memory that stays as long as it was.
+/// A conversation in memory with a constant window.
 struct Kept {
     store: MemoryStore,
     id: ConversationId,
@@ -45,7 +47,7 @@ impl Kept {
         self.cut().await;
     }
 
-    /// Lets the window start where it has its size, as a stored compaction does.
+    /// Stores a compaction, after which the window has its size.
     async fn cut(&self) {
         let start = self.turns + self.more - TURNS;
         let Loaded::Window(window) = self.store.load(&self.id, Load::new()).await.unwrap() else { return };
@@ -54,7 +56,7 @@ impl Kept {
         self.store.compact(&self.id, window.revision.incarnation(), compact).await.unwrap();
     }
 
-    /// After a turn was stored: the window moves on, and the conversation begins anew before it is much longer.
+    /// Restores the size of the window after a turn. Recreates the conversation before it has grown much.
     async fn restore(&mut self) {
         self.more += 1;
         if self.more > self.turns / 10 {
@@ -67,7 +69,7 @@ impl Kept {
 }
 
 fn runtime() -> Runtime {
-    // The defaults bound each access to the store in time, which needs the timer.
+    // By default every store call has a timeout, which needs the timer.
     Builder::new_current_thread().enable_time().build().unwrap()
 }
 
@@ -105,7 +107,7 @@ async fn stored(calls: u64, turns: usize, text: String) -> Duration {
     taken
 }
 
-/// Without a service and without the client's types: what is left is the engine and the store.
+/// Measures the engine and the store, without a service and without the client's types.
 async fn engine(calls: u64, turns: usize) -> Duration {
     let mut kept = Kept::new(turns, &text()).await;
     let engine = Engine::new(kept.store.clone());
@@ -137,7 +139,7 @@ fn layer(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// Conversations of 100 to 100,000 messages, of which the same 60 are sent.
+/// Conversations of 100 to 100,000 messages, each with a window of 60 messages.
 fn flat(criterion: &mut Criterion) {
     let runtime = runtime();
     let mut group = criterion.benchmark_group("flat");

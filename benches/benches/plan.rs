@@ -1,9 +1,10 @@
-//! What deciding costs: how much of the log is sent, within a budget.
+//! The cost of planning a prompt within a budget.
 //!
-//! A turn is begun and dropped: it loads from memory, plans, and stores nothing. `unlimited` is the same without a budget,
-//! so a plan within a budget costs the difference, of which `fits` is what most calls need, and `compacts` what a call needs
-//! that finds its window too large. `flat` is a whole turn on logs of 100 to 1,000,000 messages, of which the budget lets
-//! some 50 to 60 through.
+//! A turn begins and is dropped: it loads from memory, plans, and stores nothing. `unlimited` has no budget, so the
+//! cost of planning is the difference to it. `fits` is the common case. `compacts` is a call whose window is too
+//! large. `flat` is a whole turn on logs of 100 to 1,000,000 messages, with a budget for 50 to 60 messages.
+//!
+//! Run it with `cargo bench -p benches --bench plan`.
 #![allow(clippy::unwrap_used)] // A bench that cannot be set up has nothing to measure.
 
 use std::{
@@ -21,12 +22,12 @@ use tower_chat_history::{
     tokens::{ByteEstimate, TokenCounter as _},
 };
 
-/// A message of the bench, in tokens.
+/// Returns the tokens of one message of the bench.
 fn tokens() -> usize {
     ByteEstimate::new().count_message(&Message::user(text())) as usize
 }
 
-/// A budget for that many messages and the input.
+/// Returns a budget for this many messages and the input.
 fn budget(messages: usize) -> ContextBudget {
     ContextBudget::tokens(u32::try_from((messages + 1) * tokens() + 100).unwrap()).reply_reserve(90)
 }
@@ -37,7 +38,7 @@ fn engine(store: &MemoryStore, budget: ContextBudget) -> Engine {
 }
 
 fn runtime() -> Runtime {
-    // The defaults bound each access to the store in time, which needs the timer.
+    // By default every store call has a timeout, which needs the timer.
     Builder::new_current_thread().enable_time().build().unwrap()
 }
 
@@ -45,7 +46,7 @@ fn ask(id: &ConversationId) -> TurnInput {
     TurnInput::new(id.clone(), [Message::user(text())])
 }
 
-/// Turns that begin and go no further.
+/// Measures turns that begin and are dropped.
 async fn begun(calls: u64, engine: &Engine, id: &ConversationId) -> Duration {
     let start = Instant::now();
     for _ in 0..calls {
@@ -72,7 +73,7 @@ fn plan(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// A conversation of that many turns, which begins anew when it has become longer by a tenth, or by 40 turns.
+/// A conversation of `turns` turns. It is recreated when it has grown by a tenth, at least by 40 turns.
 struct Talk {
     engine: Engine,
     store: MemoryStore,
@@ -80,14 +81,14 @@ struct Talk {
     more: usize,
 }
 
-/// The window that a compaction leaves, in turns, and the one that the budget lets through.
-const LEAST: usize = 22;
-const MOST: usize = 30;
+/// The size of the window in turns, after a compaction and at most.
+const MIN_WINDOW: usize = 22;
+const MAX_WINDOW: usize = 30;
 
 impl Talk {
     async fn new(turns: usize) -> Self {
         let store = MemoryStore::with_limit(usize::MAX);
-        let mut talk = Self { engine: engine(&store, budget(2 * MOST)), store, turns, more: 0 };
+        let mut talk = Self { engine: engine(&store, budget(2 * MAX_WINDOW)), store, turns, more: 0 };
         talk.begin().await;
         talk
     }
@@ -99,7 +100,7 @@ impl Talk {
         fill(&self.store, &id, &turn(&text()), self.turns).await;
         let load = Load::new().limit(LoadLimit::new(2, 1 << 20).unwrap());
         let Loaded::Window(window) = self.store.load(&id, load).await.unwrap() else { return };
-        let cut = Cut::window_from(Seq::new((self.turns - LEAST) as u64));
+        let cut = Cut::window_from(Seq::new((self.turns - MIN_WINDOW) as u64));
         let compact = Compact { profile: Profile::default(), replaces: window.compaction_version(), cut };
         self.store.compact(&id, window.revision.incarnation(), compact).await.unwrap();
     }

@@ -1,14 +1,19 @@
-//! What a turn costs with PostgreSQL and with Redis: a window of 60 messages is read, two messages are appended.
+//! The cost of a turn with PostgreSQL and with Redis: reads a window of 60 messages and appends two messages.
 //!
-//! Beside the layer, in the same run, stand the store alone (a load and an append), the driver's two statements on messages of 250
-//! bytes (`raw`), which check nothing, know no conversation, and repeat nothing, and with them what else a service would do by
-//! itself: make a request of what was read, and call the model (`by hand`). `cached` is
-//! the same with a `CachedStore`, where every conversation's calls come to one process; without it each turn transfers and
-//! decodes its whole window. They take turns, and the medians are printed; statistics of one of them alone would say little, as
-//! the servers share the machine.
+//! Each run compares:
 //!
-//! The servers are started for this from the installed programs; one that is not there is left out, and a line says so. Names
-//! (`-- redis`) choose among them.
+//! - `raw`: the driver's two statements on messages of 250 bytes, without checks and retries;
+//! - `by hand`: the same, plus the work of a service without this library: it builds a request and calls the model;
+//! - `store`: the store alone, a load and an append;
+//! - `layer`: the whole layer;
+//! - `cached`: store and layer with a `CachedStore`, if all calls of a conversation reach one process. Without it,
+//!   each turn transfers and decodes its whole window.
+//!
+//! The contestants take turns and the medians are printed. Statistics of each one alone would mean little, because
+//! the servers run on the same machine.
+//!
+//! Run it with `cargo bench -p benches --bench servers`. It starts the servers from the installed programs; if one is
+//! not installed, a line says so and it is left out. A name (`-- redis`) selects one.
 #![allow(clippy::unwrap_used)] // A bench that cannot be set up has nothing to measure.
 
 use std::{
@@ -31,7 +36,7 @@ use benches::{
 };
 use futures_util::{FutureExt as _, future::BoxFuture};
 use redis::{AsyncCommands as _, aio::ConnectionManager};
-use tests::servers::{left_out, postgres, redis as redis_server};
+use test_servers::{left_out, postgres, redis as redis_server};
 use tokio::runtime::Runtime;
 use tokio_postgres::{Client, NoTls, Statement};
 use tower::{Layer as _, Service as _, ServiceExt as _};
@@ -44,18 +49,18 @@ use tower_chat_history_postgres::PostgresStore;
 use tower_chat_history_redis::RedisStore;
 
 const CONVERSATIONS: usize = 1_000;
-/// Connections that PostgreSQL's raw turns share, as many as the store's pool has.
+/// Connections of PostgreSQL's raw turns, as many as the store's pool has.
 const CONNECTIONS: usize = 10;
 const ROUNDS: usize = 1_000;
 const CROWDS: usize = 15;
 
-/// A turn's two statements, by hand.
+/// The two statements of a turn, without this library.
 trait Raw: Send + Sync + 'static {
     fn read(&self, session: usize) -> impl Future<Output = Vec<String>> + Send;
     fn write(&self, session: usize) -> impl Future<Output = ()> + Send;
 }
 
-/// A table of messages, on connections that are shared by those who call at once.
+/// A table of messages, with connections that concurrent callers share.
 struct Table {
     connections: Vec<(Client, Statement, Statement)>,
     next: AtomicUsize,
@@ -107,7 +112,7 @@ impl Raw for Table {
     }
 }
 
-/// A list of messages a session.
+/// One list of messages per session.
 struct Lists {
     connection: ConnectionManager,
     text: String,
@@ -135,7 +140,7 @@ impl Raw for Lists {
     }
 }
 
-/// At most so many messages, and no other bound.
+/// Returns a limit of this many messages, and practically no limit of bytes.
 fn limit(messages: usize) -> LoadLimit {
     LoadLimit::new(messages, 1 << 30).unwrap()
 }
@@ -147,7 +152,7 @@ async fn raw_turn(by_hand: Arc<impl Raw>, circle: Arc<Circle>) {
     by_hand.write(session).await;
 }
 
-/// The same, and the model's call with what was read: what a service would do that keeps no more than texts.
+/// A turn with the driver, and a model call with the messages read, as in a service that stores only texts.
 async fn turn_by_hand(by_hand: Arc<impl Raw>, mut llm: Llm, circle: Arc<Circle>) {
     let session = circle.next();
     let mut request = question();
@@ -167,7 +172,7 @@ async fn turn_by_hand(by_hand: Arc<impl Raw>, mut llm: Llm, circle: Arc<Circle>)
 async fn store_turn(store: Arc<dyn HistoryStore>, circle: Arc<Circle>) {
     let id = conversation(circle.next());
     let Loaded::Window(window) = store.load(&id, Load::new().limit(limit(WINDOW))).await.unwrap() else {
-        panic!("it was filled")
+        panic!("the conversation was filled")
     };
     let exchange = Exchange::new(ExchangeId::generate(), turn(&text()));
     store.append(&id, Append::new(Expect::AnyIn(window.revision.incarnation()), exchange)).await.unwrap();
@@ -176,7 +181,8 @@ async fn store_turn(store: Arc<dyn HistoryStore>, circle: Arc<Circle>) {
 type Chat = ChatHistory<Llm, OpenAi>;
 
 fn chat(store: &Arc<dyn HistoryStore>) -> Chat {
-    // Conversations grow while they are measured: windows of 60 to 80 messages, as the limit lets them start at three quarters.
+    // Conversations grow during the bench. With this limit, windows have 60 to 80 messages, because a compaction goes
+    // down to three quarters of it.
     let options = HistoryOptions::new().load_limit(limit(WINDOW * 4 / 3));
     ChatHistoryLayer::with_options(Arc::clone(store), OpenAi::new(), options).layer(llm())
 }
@@ -203,7 +209,7 @@ fn compare(name: &str, runtime: &Runtime, raw: impl Raw, store: impl HistoryStor
         ("layer", &|| layer_turn(chat.clone(), of(4)).boxed()),
         ("layer, cached", &|| layer_turn(cached_chat.clone(), of(5)).boxed()),
     ];
-    // Each conversation once: what comes the first time costs more, and is known from then on where it is to be known.
+    // Warm up: use each conversation once, because the first use costs more and fills the caches.
     for (_, turn) in turns {
         runtime.block_on(timed(CONVERSATIONS as u64, turn));
     }
@@ -222,7 +228,7 @@ fn compare(name: &str, runtime: &Runtime, raw: impl Raw, store: impl HistoryStor
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    // Not while the bench is only tried.
+    // `cargo test` runs benches without `--bench`: then nothing is measured.
     if !arguments.iter().any(|argument| argument == "--bench") {
         return;
     }

@@ -1,16 +1,19 @@
-//! What a turn costs with an SQLite file: a window of 60 messages is read, two messages are appended.
+//! The cost of a turn with an SQLite file: reads a window of 60 messages and appends two messages.
 //!
-//! Beside the layer, in the same run, stands what one would write by hand: a table of messages and rusqlite, called
-//! directly (`rusqlite`, which blocks its thread) or with `spawn_blocking`, once to read and once to write
-//! (`spawn_blocking`, with one connection that writes and four that read). It neither encodes, checks nor repeats anything,
-//! and is set up for speed. `fdatasync` is the disk: 8 KiB are appended to a file and flushed, as a commit does.
+//! Each run compares:
 //!
-//! `layer, cached` is the layer over a `CachedStore`, where every conversation's calls come to one process.
+//! - `layer`: the whole layer;
+//! - `layer, cached`: the layer over a `CachedStore`, if all calls of a conversation reach one process;
+//! - `rusqlite`: a table of messages, called directly, which blocks the thread;
+//! - `spawn_blocking`: the same table, called with `spawn_blocking` once to read and once to write, with one
+//!   connection for writes and four for reads;
+//! - `fdatasync`: the disk alone: appends 8 KiB to a file and flushes them, as a commit does.
 //!
-//! The databases are on the disk that has the target directory.
+//! The table is tuned for speed: it does no encoding, no checks and no retries.
 //!
-//! With `PAIRED=1` in the environment, no statistics are made. Instead all of them take turns, one after the other, and the
-//! medians are printed: on a busy machine, or one whose disk is now fast and now slow, only these can be compared.
+//! Run it with `cargo bench -p benches --bench sqlite`. The databases are on the disk of the target directory. With
+//! `PAIRED=1` in the environment, the contestants take turns and the medians are printed, without statistics. Use
+//! this on a busy machine or with a disk of varying speed, where other figures cannot be compared.
 #![allow(clippy::unwrap_used)] // A bench that cannot be set up has nothing to measure.
 
 use std::{
@@ -37,10 +40,10 @@ use tower_chat_history_sqlite::{SqliteOptions, Synchronous};
 
 const CONVERSATIONS: usize = 10_000;
 const READERS: usize = 4;
-/// Room for the windows of all conversations, in bytes.
+/// The size of the cache in bytes, enough for the windows of all conversations.
 const CACHED: usize = 1 << 30;
 
-/// A table of messages, by hand.
+/// A table of messages, without this library.
 struct Table {
     writer: Mutex<Connection>,
     readers: Vec<Mutex<Connection>>,
@@ -124,7 +127,7 @@ fn turns(criterion: &mut Criterion) {
         store.close().await.unwrap();
     });
     Table::open(&by_hand, "OFF").fill();
-    // The layer's two contestants have a half each, and the table's as many.
+    // The two contestants with the layer use one half of the conversations each; the table uses as many.
     let circle = |half: usize| Arc::new(Circle::new(half * CONVERSATIONS / 2, CONVERSATIONS / 2));
     let (of_table, of_layer, of_cached_layer) = (circle(0), circle(0), circle(1));
 
@@ -135,7 +138,7 @@ fn turns(criterion: &mut Criterion) {
         let chat = ChatHistoryLayer::new(store.clone(), OpenAi::new()).layer(llm());
         let cached = ChatHistoryLayer::new(CachedStore::with_limit(store.clone(), CACHED), OpenAi::new()).layer(llm());
 
-        // Each conversation once: what comes the first time costs more, and is known from then on where it is to be known.
+        // Warm up: use each conversation once, because the first use costs more and fills the caches.
         runtime.block_on(async {
             for _ in 0..CONVERSATIONS / 2 {
                 blocking_turn(Arc::clone(&table), Arc::clone(&of_table)).await;

@@ -1,8 +1,10 @@
-//! What spans cost a turn: without a subscriber, and exported in batches.
+//! The cost of a turn's spans: without a subscriber, and exported in batches.
 //!
-//! A turn is that of the engine over memory, with a window of some 60 messages of 250 bytes and a budget. The figures to look
-//! at are the differences, which are measured in pairs and printed: turns of two kinds take turns in one run, so that
-//! what else the machine does falls on both.
+//! A turn uses the engine with the memory store, a window of about 60 messages of 250 bytes, and a budget. Look at the
+//! printed differences. They are measured in pairs: turns of both kinds alternate in one run, so that other load on the
+//! machine affects both.
+//!
+//! Run it with `cargo bench -p benches --bench telemetry`.
 #![allow(clippy::unwrap_used)] // A bench that cannot be set up has nothing to measure.
 
 use std::{
@@ -25,11 +27,11 @@ use tower_chat_history::{
 use tracing::{Dispatch, Instrument as _};
 use tracing_subscriber::layer::SubscriberExt as _;
 
-/// How many turns are measured at once, and how often.
+/// The number of turns in one measurement, and the number of pairs of measurements.
 const TURNS: u32 = 20;
 const PAIRS: usize = 400;
 
-/// Takes spans and sends them nowhere.
+/// An exporter that drops all spans.
 #[derive(Debug)]
 struct Nowhere;
 
@@ -40,7 +42,7 @@ impl SpanExporter for Nowhere {
     }
 }
 
-/// Whoever exports spans by OpenTelemetry, as its docs say it.
+/// Returns a subscriber that exports spans to OpenTelemetry, configured as its documentation recommends.
 fn exporting() -> Dispatch {
     let provider = SdkTracerProvider::builder().with_batch_exporter(Nowhere).build();
     let layer = tracing_opentelemetry::layer()
@@ -52,7 +54,7 @@ fn exporting() -> Dispatch {
     Dispatch::new(tracing_subscriber::registry().with(layer))
 }
 
-/// A conversation that begins anew for each measurement.
+/// A conversation that is recreated for each measurement.
 struct Talk {
     runtime: Runtime,
     store: MemoryStore,
@@ -63,12 +65,12 @@ impl Talk {
     fn new(telemetry: Telemetry) -> Self {
         let options = HistoryOptions::new().telemetry(telemetry).budget(ContextBudget::tokens(1 << 20));
         let store = MemoryStore::new();
-        // The defaults bound each access to the store in time, which needs the timer.
+        // By default every store call has a timeout, which needs the timer.
         let runtime = Builder::new_current_thread().enable_time().build().unwrap();
         Self { runtime, engine: Engine::with_options(store.clone(), options), store }
     }
 
-    /// The time of one turn.
+    /// Returns the time of one turn.
     fn turn(&self) -> Duration {
         let (id, answer) = (conversation(0), Message::assistant(text()));
         self.runtime.block_on(async {
@@ -86,7 +88,7 @@ impl Talk {
     }
 }
 
-/// The median of what the second kind of turn takes longer, in microseconds.
+/// Returns the median of the additional time of the second kind of turn, in microseconds.
 fn median_difference(mut one: impl FnMut() -> Duration, mut other: impl FnMut() -> Duration) -> f64 {
     let mut differences: Vec<f64> = (0..PAIRS)
         .map(|_| {
@@ -98,7 +100,7 @@ fn median_difference(mut one: impl FnMut() -> Duration, mut other: impl FnMut() 
     differences[PAIRS / 2]
 }
 
-/// Prints what spans cost beyond none, before there was any subscriber: `tracing` is quicker then than afterwards.
+/// Prints the cost of spans without a subscriber. Runs before any subscriber is set, because `tracing` is faster then.
 fn without_subscriber() {
     let (without, with) = (Talk::new(Telemetry::new().spans(false)), Talk::new(Telemetry::new()));
     let twice = Talk::new(Telemetry::new().spans(false));
@@ -106,7 +108,7 @@ fn without_subscriber() {
     println!("spans without a subscriber: {:+.3} us", median_difference(|| without.turn(), || with.turn()));
 }
 
-/// Prints what exported spans cost beyond none.
+/// Prints the cost of exported spans.
 fn exported() {
     let (without, with, exporting) =
         (Talk::new(Telemetry::new().spans(false)), Talk::new(Telemetry::new()), exporting());
@@ -135,7 +137,7 @@ criterion_group! {
 }
 
 fn main() {
-    // Not while the bench is only tried.
+    // `cargo test` runs benches without `--bench`: then nothing is measured.
     let measures = std::env::args().any(|argument| argument == "--bench");
     if measures {
         without_subscriber();

@@ -1,8 +1,10 @@
 //! Trimming a list of 10,000 messages to 4,000 tokens.
 //!
-//! The messages know what they cost, as messages do that were loaded; `new_messages` are counted by the bench.
-//! `peers/trim.py` measures LangChain's `trim_messages` over the same list, in the same run. It names the list by `CORPUS`,
-//! a file of one text a line; without it, all texts are alike.
+//! The messages have token counts, as loaded messages do; in `exact_new_messages` they have none and are counted.
+//! `CORPUS` can name a file with one text per line; without it, all texts are equal. `peers/trim.py` uses it to measure
+//! LangChain's `trim_messages` with the same messages.
+//!
+//! Run it with `cargo bench -p benches --bench trim`.
 #![allow(clippy::unwrap_used)] // A bench that cannot be set up has nothing to measure.
 
 use std::{env, fs, hint::black_box, time::Duration};
@@ -26,17 +28,17 @@ fn texts() -> Vec<String> {
     }
 }
 
-/// An instruction, and then questions and answers that end with a question.
+/// Returns a system message, then questions and answers, with a question at the end.
 fn messages() -> Vec<Message> {
     let texts = texts();
-    let said = |number: usize| match number % 2 {
+    let message = |number: usize| match number % 2 {
         0 => Message::user(&texts[number % texts.len()]),
         _ => Message::assistant(&texts[number % texts.len()]),
     };
-    [Message::system("You are helpful.")].into_iter().chain((0..MESSAGES - 1).map(said)).collect()
+    [Message::system("You are helpful.")].into_iter().chain((0..MESSAGES - 1).map(message)).collect()
 }
 
-/// The messages as a store returns them, with their counts.
+/// Returns the messages as a store does, with their token counts.
 fn loaded(counter: &Tiktoken) -> Vec<Message> {
     let name = counter.name().unwrap().to_string();
     let mut exchange = Exchange::new(ExchangeId::generate(), messages());
@@ -48,7 +50,7 @@ fn loaded(counter: &Tiktoken) -> Vec<Message> {
 fn trim(criterion: &mut Criterion) {
     let exact = Tiktoken::o200k();
     let messages = loaded(&exact);
-    // As LangChain's documentation has it for chat models.
+    // The options that LangChain's documentation recommends for chat models.
     let last = Trim::last(TOKENS).start_on([Speaker::User]).include_system();
     assert!((20..200).contains(&trim_messages(&messages, &last, &exact).len()));
     let mut group = criterion.benchmark_group("trim");
@@ -57,7 +59,7 @@ fn trim(criterion: &mut Criterion) {
     group.bench_function("approximate", |b| b.iter(|| black_box(trim_messages(&messages, &last, &approximate))));
     let (newest, count) = (Trim::last(60).start_on([Speaker::User]).include_system(), MessageCount::new());
     group.bench_function("messages", |b| b.iter(|| black_box(trim_messages(&messages, &newest, &count))));
-    // Of messages that nobody has counted, only those are counted that are kept.
+    // Only the kept messages are counted.
     group.bench_function("exact_new_messages", |b| {
         b.iter_batched_ref(self::messages, |messages| trim_messages(messages, &last, &exact), BatchSize::LargeInput);
     });

@@ -1,11 +1,11 @@
-"""LangChain's trim_messages beside ours, over the same 10,000 messages, in one run.
+"""Compares LangChain's trim_messages with ours, on the same 10,000 messages, in one run.
 
     pip install langchain-core tiktoken
     python3 benches/peers/trim.py
 
-It writes the messages to a file, measures LangChain, runs `cargo bench -p benches --bench trim` over the file, measures
-LangChain again, and prints the ratios. The list is trimmed to 4,000 tokens: `strategy="last"`, `include_system=True`,
-`start_on="human"`. Only ratios of one run mean something, and those of a busy machine mean little.
+It writes the messages to a file, measures LangChain, runs `cargo bench -p benches --bench trim` on the file, measures
+LangChain again, and prints the ratios. The list is trimmed to 4,000 tokens with `strategy="last"`,
+`include_system=True` and `start_on="human"`. Compare only ratios of one run, measured on an idle machine.
 """
 
 import json
@@ -27,7 +27,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def texts():
-    """Pieces of 30 to 52 words of Python's own documentation."""
+    """Returns texts of 30 to 52 words each, from Python's own documentation."""
     words = "\n\n".join(topics[name] for name in sorted(topics)).split()
     sizes, at, pieces = random.Random(7), 0, []
     while at + 60 < len(words):
@@ -38,7 +38,7 @@ def texts():
 
 
 def median(run, seconds=4.0):
-    """The median of as many runs as that time has room for, at least 5, in seconds."""
+    """Runs for this many seconds, at least 5 times, and returns the median time of a run."""
     taken, end = [], time.perf_counter() + seconds
     while len(taken) < 5 or time.perf_counter() < end:
         start = time.perf_counter()
@@ -48,10 +48,10 @@ def median(run, seconds=4.0):
 
 
 def langchain(pieces):
-    def said(number):
+    def message(number):
         return (AIMessage if number % 2 else HumanMessage)(pieces[number % len(pieces)])
 
-    messages = [SystemMessage("You are helpful."), *(said(number) for number in range(MESSAGES - 1))]
+    messages = [SystemMessage("You are helpful."), *(message(number) for number in range(MESSAGES - 1))]
     encoding = tiktoken.get_encoding("o200k_base")
 
     def exact(messages):

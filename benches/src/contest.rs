@@ -1,4 +1,4 @@
-//! Comparing what does the same, in one run.
+//! Paired measurements: contestants that do the same work take turns in one run.
 
 use std::{
     sync::atomic::{AtomicUsize, Ordering::Relaxed},
@@ -7,13 +7,14 @@ use std::{
 
 use futures_util::future::try_join_all;
 
-/// Callers at the same time, and how many turns each of them makes in a round.
+/// The number of concurrent callers, and of the turns that each of them makes in a round.
 pub const TASKS: usize = 64;
 /// See [`TASKS`].
 pub const TURNS: usize = 8;
 
-/// Conversations of one contestant, which come up in a fixed order that jumps: all of them before one comes up again. Others have
-/// others, so that nobody finds the end of a conversation that was left by somebody else.
+/// The conversations of one contestant, in a fixed order that is not sequential and uses each of them before it
+/// repeats one. Each contestant has its own conversations, so that none of them works on a conversation that another
+/// one has extended.
 #[derive(Debug)]
 pub struct Circle {
     from: usize,
@@ -22,19 +23,20 @@ pub struct Circle {
 }
 
 impl Circle {
-    /// So many of them, from that number on.
+    /// Creates a circle of `len` conversations, starting with number `from`.
     #[must_use]
     pub const fn new(from: usize, len: usize) -> Self {
         Self { from, len, turns: AtomicUsize::new(0) }
     }
 
-    /// The number of the next one.
+    /// Returns the number of the next conversation.
     pub fn next(&self) -> usize {
         self.from + self.turns.fetch_add(1, Relaxed).wrapping_mul(7_919) % self.len
     }
 }
 
-/// All callers at once, each making its turns one after the other. (A turn that chooses its conversation does so when it begins.)
+/// Runs all callers concurrently. Each caller makes its turns one after another. (A turn chooses its conversation
+/// when it begins.)
 pub async fn crowd<F: Future<Output = ()> + Send + 'static>(turn: impl Fn() -> F) {
     let callers = (0..TASKS).map(|_| {
         let turns: Vec<F> = (0..TURNS).map(|_| turn()).collect();
@@ -47,7 +49,7 @@ pub async fn crowd<F: Future<Output = ()> + Send + 'static>(turn: impl Fn() -> F
     try_join_all(callers).await.unwrap();
 }
 
-/// How long that work takes so many times.
+/// Returns the time of `times` runs of this work.
 pub async fn timed<F: Future<Output = ()>>(times: u64, work: impl Fn() -> F) -> Duration {
     let start = Instant::now();
     for _ in 0..times {
@@ -56,16 +58,16 @@ pub async fn timed<F: Future<Output = ()>>(times: u64, work: impl Fn() -> F) -> 
     start.elapsed()
 }
 
-/// What is compared, by name: how long one of it takes.
+/// The contestants: a name, and a function that measures one run.
 pub type Contest<'a> = [(&'a str, &'a mut dyn FnMut() -> Duration)];
 
-/// Lets them take turns, and prints the median of each and how much that is of the first one's.
+/// Runs the contestants in turn, and prints the median of each and its ratio to the first one's.
 pub fn paired(title: &str, rounds: usize, contest: &mut Contest<'_>) {
     let mut times = vec![Vec::new(); contest.len()];
     for round in 0..rounds + rounds / 10 {
         for (times, (_, run)) in times.iter_mut().zip(contest.iter_mut()) {
             let time = run();
-            // The first tenth is to warm up.
+            // The first rounds are a warm-up.
             if round >= rounds / 10 {
                 times.push(time);
             }

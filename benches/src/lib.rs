@@ -1,4 +1,4 @@
-//! What the benches share: a model that costs next to nothing, messages of a usual size, and stores that are filled.
+//! Shared parts of the benches: a model that costs almost nothing, messages of a typical size, and filled stores.
 #![allow(clippy::unwrap_used, clippy::missing_panics_doc)] // A bench that cannot be set up has nothing to measure.
 
 pub mod contest;
@@ -11,44 +11,44 @@ use serde_json::json;
 use tower::util::BoxCloneSyncService;
 use tower_chat_history::{Append, ConversationId, Exchange, ExchangeId, Expect, HistoryStore, Message};
 
-/// How many messages of the log are sent with each call.
+/// The number of messages of the log that each call sends.
 pub const WINDOW: usize = 60;
 
-/// A text of 250 bytes that JSON writes as it is.
+/// Returns a text of 250 bytes that needs no escaping in JSON.
 #[must_use]
 pub fn text() -> String {
     "The quick brown fox jumps over the lazy dog and runs on. ".repeat(5)[..250].to_owned()
 }
 
-/// A text of 250 bytes like code, which has quotes and line ends: JSON writes 14 of them as two characters.
+/// Returns a text of 250 bytes like source code, with 14 quotes and newlines that JSON escapes.
 #[must_use]
 pub fn code() -> String {
     "The \"quick\" brown fox jumps over the lazy dog and runs on.\n".repeat(5)[..250].to_owned()
 }
 
-/// A question and its answer, of 250 bytes each.
+/// Returns a question and an answer with this text.
 #[must_use]
 pub fn turn(text: &str) -> [Message; 2] {
     [Message::user(text), Message::assistant(text)]
 }
 
-/// A call with a question.
+/// Returns a request with a question.
 #[must_use]
 pub fn question() -> CreateChatCompletionRequest {
     request(&[Message::user(text())])
 }
 
-/// A call with these messages.
+/// Returns a request with these messages.
 #[must_use]
 pub fn request(messages: &[Message]) -> CreateChatCompletionRequest {
     let json = serde_json::to_string(&json!({"model": "gpt-4o", "messages": messages})).unwrap();
     serde_json::from_str(&json).unwrap()
 }
 
-/// A model as a service has it: behind a box, and answering in a boxed future.
+/// A boxed model service, whose futures are boxed too.
 pub type Llm = BoxCloneSyncService<CreateChatCompletionRequest, CreateChatCompletionResponse, Infallible>;
 
-/// A model that always gives the same answer of 250 bytes.
+/// Returns a model that always gives the same answer of 250 bytes.
 #[must_use]
 pub fn llm() -> Llm {
     let response = json!({
@@ -69,13 +69,13 @@ pub fn llm() -> Llm {
     }))
 }
 
-/// The conversation with that number.
+/// Returns the id of the conversation with this number.
 #[must_use]
 pub fn conversation(number: usize) -> ConversationId {
     ConversationId::new(["acme", "user-42", &format!("support-{number}")]).unwrap()
 }
 
-/// Appends that many turns, one exchange each.
+/// Appends this many turns, one exchange each.
 pub async fn fill(store: &dyn HistoryStore, id: &ConversationId, turn: &[Message; 2], turns: usize) {
     for _ in 0..turns {
         let exchange = Exchange::new(ExchangeId::generate(), turn.iter().cloned());
@@ -83,7 +83,7 @@ pub async fn fill(store: &dyn HistoryStore, id: &ConversationId, turn: &[Message
     }
 }
 
-/// Fills the conversations with these numbers, many at a time.
+/// Fills the conversations with these numbers, many of them concurrently.
 pub async fn fill_all(store: &dyn HistoryStore, numbers: std::ops::Range<usize>, turns: usize) {
     let turn = turn(&text());
     futures_util::stream::iter(numbers)

@@ -1,19 +1,21 @@
 #!/usr/bin/env python3
-"""Does `trim --mode langchain --keep-pairs false` keep what LangChain's trim_messages keeps, byte for byte, and count alike?
+"""Checks that `trim --mode langchain --keep-pairs false` returns the same as LangChain's trim_messages.
 
     cargo build --release -p examples --bin trim
     python3 examples/scripts/trim_against_langchain.py target/release/trim DATA [--jobs N]
 
-DATA is a folder of *.jsonl: recorded runs of tool-calling models, one a line, {"id", "messages": [chat-completions
-messages]}; files named *.tokens.jsonl are passed over. Needs langchain-core (1.7.2 is what the counter `approximate`
-follows) and tiktoken; TIKTOKEN_CACHE_DIR can name a folder that has the vocabulary, for use without a network.
+DATA is a folder of *.jsonl files with recorded runs of tool-calling models, one run per line: {"id", "messages":
+[chat-completions messages]}. Files named *.tokens.jsonl are skipped. The script needs langchain-core (the counter
+`approximate` follows version 1.7.2) and tiktoken. Without a network, TIKTOKEN_CACHE_DIR must name a folder with the
+vocabulary.
 
-Every point of a run where the model was called is a request: at each budget, and where the system message is included, at
-budgets beside that message too. It is made twice: with the messages as they are, and with their texts as lists of parts
-(text parts, bare strings, images and parts of an unknown type, by the message's position). LangChain gets the same
-messages. Those that it cannot load, because arguments are no JSON, are left out on both sides.
+Every model call of a run becomes one request for each budget. If the strategy includes the system message, there are
+further requests whose budgets are in addition to that message. Each request is made twice: with the original messages,
+and with their texts as lists of parts (text parts, plain strings, images and parts of an unknown type, depending on the
+position of the message). LangChain receives the same messages. Messages that it cannot load, because their arguments
+are invalid JSON, are left out on both sides.
 
-Prints a table, and what differs by id and size. Exit status 1 where anything differs.
+Prints a table, and the ids and sizes of all differences. The exit status is 1 if there is a difference.
 """
 import argparse, collections, glob, json, multiprocessing, os, subprocess, sys, threading, time
 
@@ -46,7 +48,7 @@ def dumps(value):
 
 
 def as_parts(message, position):
-    """The same text as a list of parts."""
+    """Returns the message with its text as a list of parts."""
     text = message["content"]
     if not text:
         return message
@@ -57,7 +59,7 @@ def as_parts(message, position):
 
 
 class Run:
-    """A recorded run, as LangChain has it and as it is sent."""
+    """A recorded run, as LangChain's messages and as JSON."""
 
     def __init__(self, run, parts):
         self.id, self.messages, self.loaded, self.points, self.left_out = run["id"], [], [], [], 0
@@ -68,7 +70,7 @@ class Run:
                 if parts:
                     message = as_parts(message, len(self.messages))
                     [loaded] = convert_to_messages([message])
-                # By this it is known again, also in part: copies keep their id, and no counter looks at it.
+                # Identifies the message in the result, even in part: copies have the same id, and counters ignore it.
                 loaded.id = str(len(self.messages))
                 self.messages.append(message)
                 self.loaded.append(loaded)
@@ -80,7 +82,7 @@ class Run:
         self.json = [dumps(message) for message in self.messages]
 
     def expected(self, kept):
-        """The JSON of a message that LangChain kept, whole or in part."""
+        """Returns the JSON of a message that LangChain kept, completely or in part."""
         position = int(kept.id)
         if kept.content == self.loaded[position].content:
             return self.json[position]
@@ -88,7 +90,7 @@ class Run:
 
 
 class Exact:
-    """Tokens by o200k_base: of a message 3, 1 for its role, content, name and 1; of each call 3, name and arguments."""
+    """Counts with o200k_base: 3 + 1 (role) + content + name (and 1) per message; 3 + name + arguments per call."""
 
     def __init__(self):
         self.encoding, self.texts = tiktoken.get_encoding("o200k_base"), {}
@@ -104,12 +106,12 @@ class Exact:
         return IMAGE_TOKENS if part["type"] == "image_url" else self.text(dumps(part))
 
     def of(self, run):
-        def beside(message):
+        def overhead(message):
             calls = [call["function"] for call in message.get("tool_calls") or []]
             name = self.text(message["name"]) + 1 if "name" in message else 0
             return 4 + name + sum(3 + self.text(call["name"]) + self.text(call["arguments"]) for call in calls)
 
-        fixed = [beside(message) for message in run.messages]
+        fixed = [overhead(message) for message in run.messages]
 
         def count(messages: list) -> int:
             contents = ([m.content] if isinstance(m.content, str) else m.content for m in messages)
@@ -119,7 +121,7 @@ class Exact:
 
 
 def requests(runs, options):
-    """Id, run, number of messages, budget, and what the budget is beside the system message."""
+    """Yields id, run, number of messages, budget, and the budget without the system message."""
     for run in runs:
         has_system = options.get("include_system") and run.messages[0]["role"] == "system"
         system = run.count(run.loaded[:1]) if has_system else 0
@@ -168,9 +170,9 @@ def compare(job):
             figures["differences"] += 1
             got = json.loads(answer or "{}")
             got = f"{len(got.get('messages', []))} of {got.get('tokens')}"
-            differing.append(f"{id}: {len(kept)} messages of {count(kept)} tokens, not {got}")
+            differing.append(f"{id}: expected {len(kept)} messages of {count(kept)} tokens, got {got}")
     if child.stdout.read() or child.wait():
-        differing.append("more answers than requests, or a bad exit status")
+        differing.append("there are more answers than requests, or the exit status is not 0")
         figures["differences"] += 1
     return job[2:], figures, differing, seconds, time.perf_counter() - started
 
@@ -183,7 +185,7 @@ def main():
     args = parser.parse_args()
     paths = [p for p in sorted(glob.glob(os.path.join(args.data, "*.jsonl"))) if not p.endswith(".tokens.jsonl")]
     if not paths:
-        parser.error("no *.jsonl in the data folder")
+        parser.error("the data folder has no *.jsonl files")
     jobs = [(args.binary, paths, shape, counter, strategy)
             for shape in ("texts", "parts") for counter in ("o200k", "approximate") for strategy in STRATEGIES]
     columns = ["requests", *BUDGETS, "trimmed", "in part", "empty", "differences"]
@@ -197,8 +199,8 @@ def main():
             total.update({**figures, "left_out": 0})
             found += [" ".join(what) + " " + text for text in differing[:3]]
             left_out = figures["left_out"]
-    print(f"\n{total['requests']} requests compared, {total['differences']} differ; {left_out} messages left out that "
-          f"LangChain cannot load; {time.perf_counter() - started:.0f} s")
+    print(f"\n{total['requests']} requests compared, {total['differences']} differ; {left_out} messages that LangChain "
+          f"cannot load were left out; {time.perf_counter() - started:.0f} s")
     print("\n".join(found))
     return 1 if total["differences"] else 0
 

@@ -1,4 +1,4 @@
-//! What counts tokens, by name.
+//! Token counters by name, for the command line.
 
 use std::sync::Arc;
 
@@ -6,21 +6,21 @@ use clap::ValueEnum;
 use tower_chat_history::tokens::{Cached, LangChainEstimate, MessageCount, TokenCounter};
 use tower_chat_history_openai::tokens::Tiktoken;
 
-/// What counts tokens.
+/// A token counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Counter {
-    /// Exactly, for GPT-4o and later.
+    /// Exact counts for GPT-4o and later
     O200k,
-    /// Exactly, for GPT-4 and GPT-3.5.
+    /// Exact counts for GPT-4 and GPT-3.5
     Cl100k,
-    /// As LangChain's count_tokens_approximately.
+    /// The estimate of LangChain's count_tokens_approximately
     Approximate,
-    /// Each message as one token.
+    /// One token per message
     Messages,
 }
 
 impl Counter {
-    /// The counter of that name. Conversations grow, and repeat what was: each message is counted once.
+    /// Creates the counter. The exact counters cache their counts, because a growing conversation repeats its messages.
     #[must_use]
     pub fn make(self) -> Arc<dyn TokenCounter> {
         match self {

@@ -1,4 +1,4 @@
-//! A summarizer without a model.
+//! A summarizer that needs no model.
 
 use std::{fmt, sync::Arc};
 
@@ -10,22 +10,22 @@ use tower_chat_history::{
 };
 use tower_chat_history_test::rules::remembered_answer;
 
-/// How many words of a message are kept.
+/// The number of words taken from each message.
 const WORDS: usize = 8;
 
-/// How the line with the user's name begins. The mock model knows a name by it.
+/// The beginning of the line with the user's name. The mock model recognizes a name by it.
 const NAME: &str = "My name is ";
 
-/// Summarizes by extracts: the beginnings of the newest messages, as many as it may have, and the user's name, which is
-/// never given up for them. The text depends on nothing but what it is given.
+/// A summarizer that extracts the beginnings of messages: the newest ones, as many as fit into the summary, and
+/// always the user's name. The same input always gives the same summary.
 ///
-/// It reports the usage that a model would have, by the default prompt.
+/// It reports the token usage that a model would have with the default prompt.
 pub struct Extract {
     counter: Arc<dyn TokenCounter>,
 }
 
 impl Extract {
-    /// Extracts that are bounded by this counter's tokens.
+    /// Creates a summarizer that measures its summaries with this counter.
     #[must_use]
     pub const fn new(counter: Arc<dyn TokenCounter>) -> Self {
         Self { counter }
@@ -36,7 +36,7 @@ impl Extract {
         let mut lines: Vec<String> =
             previous.lines().filter(|line| !line.starts_with(NAME)).map(str::to_owned).collect();
         lines.extend(request.messages.iter().filter_map(extract));
-        // The name stands last: of several, the last one counts.
+        // The name comes last: of several names, the mock model uses the last one.
         lines.extend(name(previous, &request.messages));
         loop {
             let text = lines.join("\n");
@@ -66,19 +66,19 @@ impl fmt::Debug for Extract {
     }
 }
 
-/// A message's beginning, if it has a text.
+/// Returns the beginning of a message, if it has text.
 fn extract(message: &Message) -> Option<String> {
     let text = message.text();
     let words: Vec<&str> = text.split_whitespace().take(WORDS).collect();
     (!words.is_empty()).then(|| format!("{}: {}", message.role(), words.join(" ")))
 }
 
-/// The line with the user's name, if the mock model would know it by these.
+/// Returns the line with the user's name, if the mock model finds a name in these messages.
 fn name(previous: &str, messages: &[Message]) -> Option<String> {
-    let mut told = vec![Message::user(previous)];
-    told.extend(messages.iter().cloned());
-    told.push(Message::user("What is my name?"));
-    remembered_answer(&told).strip_prefix("Your name is ").map(|name| format!("{NAME}{name}"))
+    let mut prompt = vec![Message::user(previous)];
+    prompt.extend(messages.iter().cloned());
+    prompt.push(Message::user("What is my name?"));
+    remembered_answer(&prompt).strip_prefix("Your name is ").map(|name| format!("{NAME}{name}"))
 }
 
 #[cfg(test)]
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_newest_beginnings_are_kept_and_the_name() {
+    async fn a_summary_has_the_newest_beginnings_and_the_name() {
         let first = summary(None, &["I am Nemo.", "one two three four five six seven eight nine", " "], 100).await;
         assert_eq!(first, "user: I am Nemo.\nuser: one two three four five six seven eight\nMy name is Nemo.");
         let rolled = summary(Some(&first), &["and then"], 100).await;

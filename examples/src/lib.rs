@@ -1,4 +1,4 @@
-//! What the examples share: where the model is, where history is kept, what counts tokens, and what makes summaries.
+//! Shared parts of the examples: the model provider, the store, token counters, and a summarizer.
 
 mod counter;
 mod extract;
@@ -12,7 +12,7 @@ pub use self::{
     store::{OpenStoreError, StoreUrl, StoreUrlError, StoreUrlParser},
 };
 
-/// The program in the README, compiled.
+/// Compiles the example in the README.
 #[cfg(doctest)]
 #[doc = include_str!("../../README.md")]
 mod readme {}

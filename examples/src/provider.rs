@@ -1,4 +1,4 @@
-//! Which model answers: a provider, if there is a key for one, or the mock in this process.
+//! The model provider: a real one if there is an API key, otherwise a mock model in this process.
 
 use std::{env, io, sync::Arc};
 
@@ -14,13 +14,13 @@ use crate::{Counter, Extract};
 
 /// A provider of chat completions.
 pub struct Provider {
-    /// Where the client connects and as whom.
+    /// The address and the credentials of the client.
     pub config: Arc<dyn Config>,
-    /// The model to ask for.
+    /// The name of the model.
     pub model: String,
-    /// One line about it, for the user.
+    /// One line for the user about the provider.
     pub about: String,
-    /// Answers as long as it lives.
+    /// The mock server. It answers until it is dropped.
     mock: Option<MockServer>,
 }
 
@@ -31,18 +31,19 @@ impl std::fmt::Debug for Provider {
 }
 
 impl Provider {
-    /// The provider that the environment names.
+    /// Creates the provider that the environment variables describe.
     ///
-    /// - `OPENAI_API_KEY`: OpenAI, or whatever compatible provider `OPENAI_BASE_URL` points at;
-    /// - with `AZURE_OPENAI_ENDPOINT` and `AZURE_OPENAI_DEPLOYMENT` as well (and `AZURE_OPENAI_API_VERSION`): Azure;
-    /// - without a key: a mock model in this process.
+    /// - `OPENAI_API_KEY`: OpenAI, or the compatible provider at `OPENAI_BASE_URL`;
+    /// - also `AZURE_OPENAI_ENDPOINT` and `AZURE_OPENAI_DEPLOYMENT` (and optionally `AZURE_OPENAI_API_VERSION`):
+    ///   Azure;
+    /// - no key: a mock model in this process.
     ///
-    /// `model` is asked for, else `OPENAI_MODEL`, else `gpt-4o-mini`. The mock answers by `mock`, computed from nothing but the
-    /// messages it receives.
+    /// The model is `model`, otherwise `OPENAI_MODEL`, otherwise `gpt-4o-mini`. The mock model returns the replies of
+    /// `mock`, which depend only on the messages that it receives.
     ///
     /// # Errors
     ///
-    /// When the mock cannot listen on this machine, or Azure is named by halves.
+    /// Fails if the mock server cannot listen on this machine, or if one of the two Azure variables is missing.
     pub async fn from_env(model: Option<String>, mock: Replies) -> Result<Self, ProviderError> {
         let model = model.or_else(|| var("OPENAI_MODEL")).unwrap_or_else(|| "gpt-4o-mini".into());
         let Some(key) = var("OPENAI_API_KEY") else { return Self::mock(model, mock).await };
@@ -56,7 +57,7 @@ impl Provider {
             (Some(_), None) => return Err(ProviderError::Azure("AZURE_OPENAI_DEPLOYMENT")),
             (None, Some(_)) => return Err(ProviderError::Azure("AZURE_OPENAI_ENDPOINT")),
         };
-        let about = format!("Talking to {model} at {}.", config.api_base());
+        let about = format!("Using {model} at {}.", config.api_base());
         Ok(Self { config, model, about, mock: None })
     }
 
@@ -64,17 +65,17 @@ impl Provider {
         let server = MockServer::start(replies).await.map_err(ProviderError::Mock)?;
         let config = OpenAIConfig::new().with_api_base(server.base_url()).with_api_key("mock");
         let config: Arc<dyn Config> = Arc::new(config);
-        let about = "No OPENAI_API_KEY: a mock model in this process answers by simple rules.".into();
+        let about = "OPENAI_API_KEY is not set: using a mock model that answers by simple rules.".into();
         Ok(Self { config, model, about, mock: Some(server) })
     }
 
-    /// A client without history, to put behind a layer.
+    /// Returns a client without history, for the inside of a layer.
     #[must_use]
     pub fn client(&self) -> Client<Arc<dyn Config>> {
         Client::with_config(Arc::clone(&self.config))
     }
 
-    /// What makes summaries: the same model, or [extracts](Extract) where the model is the mock.
+    /// Returns a summarizer: the same model, or for the mock model [`Extract`].
     #[must_use]
     pub fn summarizer(&self) -> Arc<dyn Summarizer> {
         if self.mock.is_some() {
@@ -83,7 +84,7 @@ impl Provider {
         Arc::new(summarizer(ChatService::new(self.client()), &*self.model))
     }
 
-    /// Stops the mock, if there is one.
+    /// Stops the mock server, if there is one.
     pub async fn shutdown(self) {
         if let Some(mock) = self.mock {
             mock.shutdown().await;
@@ -91,15 +92,15 @@ impl Provider {
     }
 }
 
-/// A variable that is set and not empty.
+/// Returns the value of a variable that is set and not empty.
 fn var(name: &str) -> Option<String> {
     env::var(name).ok().filter(|value| !value.is_empty())
 }
 
-/// There is no model to talk to.
+/// An error of [`Provider::from_env`].
 #[derive(Debug)]
 pub enum ProviderError {
-    /// The mock cannot listen.
+    /// The mock server cannot listen.
     Mock(io::Error),
     /// One of the two Azure variables is missing.
     Azure(&'static str),
@@ -108,8 +109,8 @@ pub enum ProviderError {
 impl std::fmt::Display for ProviderError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Mock(error) => write!(f, "the mock model cannot listen on this machine: {error}"),
-            Self::Azure(missing) => write!(f, "for Azure, {missing} is needed too"),
+            Self::Mock(error) => write!(f, "the mock model server cannot listen: {error}"),
+            Self::Azure(missing) => write!(f, "Azure also requires {missing}"),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The terminal chat, as a person runs it.
+//! Tests of the program `chat`.
 
 #![allow(clippy::unwrap_used)] // A test may.
 
@@ -12,8 +12,8 @@ fn chat(store: &Path, conversation: &str, lines: &str) -> Output {
     chat_through("typed", store, conversation, lines)
 }
 
-fn chat_through(door: &str, store: &Path, conversation: &str, lines: &str) -> Output {
-    chat_with(&["--door", door], store, conversation, lines)
+fn chat_through(integration: &str, store: &Path, conversation: &str, lines: &str) -> Output {
+    chat_with(&["--integration", integration], store, conversation, lines)
 }
 
 fn chat_with(options: &[&str], store: &Path, conversation: &str, lines: &str) -> Output {
@@ -30,36 +30,36 @@ fn chat_with(options: &[&str], store: &Path, conversation: &str, lines: &str) ->
     child.wait_with_output().unwrap()
 }
 
-fn said(store: &Path, conversation: &str, lines: &str) -> String {
+fn replies(store: &Path, conversation: &str, lines: &str) -> String {
     let output = chat(store, conversation, lines);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()
 }
 
 #[test]
-fn a_name_is_remembered_across_lines_and_restarts_and_not_across_conversations() {
+fn a_name_is_remembered_across_restarts_but_not_across_conversations() {
     let dir = tempfile::tempdir().unwrap();
     let store = dir.path().join("chat.db");
-    let first = said(&store, "a", "my name is Nemo\nwhat is my name?\n");
+    let first = replies(&store, "a", "my name is Nemo\nwhat is my name?\n");
     assert_eq!(first.lines().count(), 2, "only replies are printed: {first}");
     assert!(first.lines().nth(1).unwrap().contains("Nemo"), "{first}");
-    assert!(said(&store, "a", "what is my name?\n").contains("Nemo"));
-    assert!(!said(&store, "b", "what is my name?\n").contains("Nemo"));
+    assert!(replies(&store, "a", "what is my name?\n").contains("Nemo"));
+    assert!(!replies(&store, "b", "what is my name?\n").contains("Nemo"));
 }
 
 #[test]
-fn either_door_continues_the_other_s_conversation() {
+fn each_integration_continues_the_other_s_conversation() {
     let dir = tempfile::tempdir().unwrap();
     let store = dir.path().join("chat.db");
-    let through = |door, lines| {
-        let output = chat_through(door, &store, "a", lines);
+    let through = |integration, lines| {
+        let output = chat_through(integration, &store, "a", lines);
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).unwrap()
     };
     through("typed", "my name is Nemo\n");
     assert!(through("client", "what is my name?\n").contains("Nemo"));
     let counted = through("typed", "how many messages did you get?\n");
-    assert!(counted.contains('6'), "instructions, four of the log, and the question: {counted}");
+    assert!(counted.contains('6'), "instructions, four messages of the log, and the question: {counted}");
     assert_eq!(
         counted,
         through("client", "/history\n").lines().last().map(|line| line.replace("assistant: ", "") + "\n").unwrap()
@@ -67,36 +67,36 @@ fn either_door_continues_the_other_s_conversation() {
 }
 
 #[test]
-fn a_name_that_has_left_the_window_is_known_by_its_summary_and_else_forgotten() {
+fn a_name_that_has_left_the_window_is_known_only_from_a_summary() {
     let dir = tempfile::tempdir().unwrap();
     let store = dir.path().join("chat.db");
-    let told = format!("my name is Nemo\n{}", "the sea is full of fish, and they swim far and deep\n".repeat(20));
-    for door in ["typed", "client"] {
+    let lines = format!("my name is Nemo\n{}", "the sea is full of fish, and they swim far and deep\n".repeat(20));
+    for integration in ["typed", "client"] {
         for (summarize, answer, note) in [
-            (&["--summarize"][..], "Your name is Nemo.", "[summarized: all before exchange "),
+            (&["--summarize"][..], "Your name is Nemo.", "[summarized: all messages before exchange "),
             (&[], "I do not know your name.", "[left out: "),
         ] {
-            let options = [&["--door", door, "--context", "400"], summarize].concat();
-            let conversation = format!("{door}{}", summarize.len());
-            // A summary that is made after the last reply is not lost with the process.
-            let first = chat_with(&options, &store, &conversation, &told);
+            let options = [&["--integration", integration, "--context", "400"], summarize].concat();
+            let conversation = format!("{integration}{}", summarize.len());
+            // A summary made after the last reply is stored before the process ends.
+            let first = chat_with(&options, &store, &conversation, &lines);
             let second = chat_with(&options, &store, &conversation, "what is my name?\n");
-            assert!(first.status.success() && second.status.success(), "{door}");
+            assert!(first.status.success() && second.status.success(), "{integration}");
             let replies = String::from_utf8(first.stdout).unwrap();
             assert_eq!(replies.lines().count(), 21, "only replies are printed: {replies}");
-            assert_eq!(String::from_utf8(second.stdout).unwrap().trim_end(), answer, "{door}");
+            assert_eq!(String::from_utf8(second.stdout).unwrap().trim_end(), answer, "{integration}");
             let notes = String::from_utf8(first.stderr).unwrap();
-            assert!(notes.lines().any(|line| line.starts_with(note)), "{door}: {notes}");
-            assert_eq!(notes.contains("ummarized"), !summarize.is_empty(), "{door}: {notes}");
+            assert!(notes.lines().any(|line| line.starts_with(note)), "{integration}: {notes}");
+            assert_eq!(notes.contains("ummarized"), !summarize.is_empty(), "{integration}: {notes}");
         }
     }
 }
 
 #[test]
-fn commands_show_forget_and_leave() {
+fn commands_show_delete_and_quit() {
     let dir = tempfile::tempdir().unwrap();
     let store = dir.path().join("chat.db");
-    let shown = said(&store, "a", "my name is Nemo\n/history\n/delete\nwhat is my name?\n/quit\nnever said\n");
+    let shown = replies(&store, "a", "my name is Nemo\n/history\n/delete\nwhat is my name?\n/quit\nnever read\n");
     let lines: Vec<&str> = shown.lines().collect();
     assert_eq!(lines[1], "user: my name is Nemo");
     assert!(lines[2].starts_with("assistant: "), "{shown}");
@@ -105,7 +105,7 @@ fn commands_show_forget_and_leave() {
 }
 
 #[test]
-fn what_is_wrong_is_said() {
+fn errors_are_printed() {
     let dir = tempfile::tempdir().unwrap();
     let output = chat(&dir.path().join("missing").join("chat.db"), "a", "hi\n");
     assert!(!output.status.success());

@@ -1,4 +1,4 @@
-//! The client example, as a person runs it.
+//! Tests of the program `client`.
 
 #![allow(clippy::unwrap_used)] // A test may.
 
@@ -16,7 +16,7 @@ fn client(store: &Path, questions: &[&str]) -> String {
 }
 
 #[test]
-fn code_without_history_remembers_within_a_run_and_across_runs() {
+fn existing_client_code_remembers_within_a_run_and_across_runs() {
     let dir = tempfile::tempdir().unwrap();
     let store = dir.path().join("client.db");
     assert!(client(&store, &[]).lines().nth(1).unwrap().contains("Nemo"));

@@ -1,4 +1,4 @@
-//! The traces of the demo, as they arrive over OTLP.
+//! Tests of the program `jaeger`: the traces that it sends over OTLP.
 
 #![allow(clippy::unwrap_used)] // A test may.
 
@@ -18,7 +18,7 @@ use opentelemetry_proto::tonic::{
 use prost::Message as _;
 use tokio::net::TcpListener;
 
-/// What an OTLP/HTTP receiver was sent.
+/// The requests that an OTLP/HTTP receiver has received.
 #[derive(Clone, Default)]
 struct Received {
     traces: Arc<Mutex<Vec<ExportTraceServiceRequest>>>,
@@ -26,12 +26,12 @@ struct Received {
 }
 
 impl Received {
-    /// Receives traces, and metrics if asked to.
-    async fn serve(takes_metrics: bool) -> (Self, SocketAddr) {
+    /// Starts a receiver of traces, and optionally of metrics.
+    async fn serve(accepts_metrics: bool) -> (Self, SocketAddr) {
         let received = Self::default();
-        let mut routes = Router::new().route("/v1/traces", post(take_traces));
-        if takes_metrics {
-            routes = routes.route("/v1/metrics", post(take_metrics));
+        let mut routes = Router::new().route("/v1/traces", post(receive_traces));
+        if accepts_metrics {
+            routes = routes.route("/v1/metrics", post(receive_metrics));
         }
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -66,17 +66,17 @@ impl Received {
     }
 }
 
-async fn take_traces(State(received): State<Received>, body: Bytes) -> StatusCode {
+async fn receive_traces(State(received): State<Received>, body: Bytes) -> StatusCode {
     received.traces.lock().unwrap().push(ExportTraceServiceRequest::decode(body).unwrap());
     StatusCode::OK
 }
 
-async fn take_metrics(State(received): State<Received>, body: Bytes) -> StatusCode {
+async fn receive_metrics(State(received): State<Received>, body: Bytes) -> StatusCode {
     received.metrics.lock().unwrap().push(ExportMetricsServiceRequest::decode(body).unwrap());
     StatusCode::OK
 }
 
-/// The spans of one trace, in the order in which they began.
+/// The spans of one trace, by start time.
 struct Trace(Vec<Span>);
 
 impl Trace {
@@ -85,12 +85,12 @@ impl Trace {
         Self(spans)
     }
 
-    /// What the demo says that it shows.
+    /// Returns the label that the demo gives the trace.
     fn shows(&self) -> String {
         text(&self.0[0].attributes, "demo.shows").unwrap()
     }
 
-    /// The names, with the children of each in parentheses.
+    /// Returns the names of the spans, with the children of each in parentheses.
     fn tree(&self) -> String {
         self.below(&[]).trim().to_owned()
     }
@@ -104,7 +104,7 @@ impl Trace {
         children.map(child).collect::<Vec<_>>().join(", ")
     }
 
-    /// The attribute, of the last span of that name.
+    /// Returns the attribute of the last span with this name.
     fn last(&self, name: &str, key: &str) -> Option<String> {
         let span = self.0.iter().rev().find(|span| span.name == name)?;
         text(&span.attributes, key)
@@ -142,8 +142,8 @@ async fn demo(
         .env("OTEL_EXPORTER_OTLP_PROTOCOL", protocol)
         .env("NO_PROXY", "127.0.0.1");
     let output = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
-    let told = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
-    let (out, err) = (told(&output.stdout), told(&output.stderr));
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+    let (out, err) = (text(&output.stdout), text(&output.stderr));
     (output, out, err)
 }
 
@@ -187,7 +187,7 @@ async fn every_scene_is_a_trace() {
     assert_eq!(summarized.tree(), format!("POST /chat(chat_history({done}))"));
     assert_eq!(summarized.last("summarize", "chat_history.summary.waited_for").as_deref(), Some("false"));
 
-    let waits = only("a call waits for the one ahead, and for a summary");
+    let waits = only("a call waits for an earlier one, and for a summary");
     let planned = format!("wait, load, trim, {summary}, load, trim, chat gpt-4o, save");
     assert_eq!(waits.tree(), format!("POST /chat(chat_history({planned}))"));
     assert_eq!(waits.last("summarize", "chat_history.summary.waited_for").as_deref(), Some("true"));
@@ -197,10 +197,10 @@ async fn every_scene_is_a_trace() {
     assert!(streamed.last("chat gpt-4o", "gen_ai.response.time_to_first_chunk").is_some());
     assert!(streamed.last("chat gpt-4o", "gen_ai.usage.output_tokens").is_some());
 
-    let left = only("the caller leaves");
-    assert_eq!(left.tree(), "POST /chat/stream(chat_history(load, trim, chat gpt-4o))");
-    assert_eq!(left.last("chat_history", "chat_history.outcome").as_deref(), Some("interrupted"));
-    assert!(left.failed().is_empty());
+    let dropped = only("the caller disconnects");
+    assert_eq!(dropped.tree(), "POST /chat/stream(chat_history(load, trim, chat gpt-4o))");
+    assert_eq!(dropped.last("chat_history", "chat_history.outcome").as_deref(), Some("interrupted"));
+    assert!(dropped.failed().is_empty());
 
     let failed = only("the model fails");
     assert_eq!(failed.tree(), "POST /chat(chat_history(load, trim, chat gpt-4o))");
@@ -218,32 +218,32 @@ async fn every_scene_is_a_trace() {
 
     for span in traces.iter().flat_map(|trace| &trace.0) {
         let keys: HashSet<_> = span.attributes.iter().map(|attribute| &attribute.key).collect();
-        assert_eq!(keys.len(), span.attributes.len(), "each attribute is there once: {span:?}");
+        assert_eq!(keys.len(), span.attributes.len(), "each attribute occurs once: {span:?}");
     }
     assert!(traces.iter().all(|trace| trace.last("chat_history", "gen_ai.conversation.id").is_none()));
     assert!(received.metrics().iter().any(|name| name == "chat_history.turns"));
-    assert_eq!(out.matches("  trace ").count(), traces.len(), "each is told:\n{out}");
+    assert_eq!(out.matches("  trace ").count(), traces.len(), "each trace is printed:\n{out}");
 }
 
 #[tokio::test]
-async fn conversations_are_named_if_asked_for_and_a_receiver_may_take_no_metrics() {
+async fn conversation_ids_are_optional_and_a_receiver_may_accept_no_metrics() {
     let (received, address) = Received::serve(false).await;
     let (output, out, err) = demo("http/protobuf", address, &["--conversation-ids", "raw"]).await;
     assert!(output.status.success() && err.is_empty(), "{err}");
-    assert!(out.contains("All traces were sent. The metrics were not:"), "{out}");
+    assert!(out.contains("All traces were sent. The metrics could not be sent:"), "{out}");
     let name = |trace: &Trace| trace.last("chat_history", "gen_ai.conversation.id");
     assert!(received.traces().iter().any(|trace| name(trace).as_deref() == Some("demo/user-42/trims")));
 }
 
 #[tokio::test]
-async fn without_a_receiver_it_says_so_and_fails() {
-    // Nobody listens there any more.
+async fn without_a_receiver_the_program_prints_an_error_and_fails() {
+    // The listener is closed again.
     let address = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
     for protocol in ["grpc", "http/protobuf"] {
         let (output, out, err) = demo(protocol, address, &[]).await;
         assert_eq!(output.status.code(), Some(1), "{protocol}");
-        assert!(err.contains(&format!("no traces could be sent: http://{address}")), "{err}");
+        assert!(err.contains(&format!("the traces could not be sent: http://{address}")), "{err}");
         assert!(err.contains("Is Jaeger running?"), "{err}");
-        assert!(!out.contains("An agent"), "it ends with the first scene that is not taken: {out}");
+        assert!(!out.contains("An agent"), "the program ends with the first scene that cannot be sent: {out}");
     }
 }

@@ -1,4 +1,4 @@
-//! The server, over HTTP.
+//! Tests of the program `server`, over HTTP.
 
 #![allow(clippy::unwrap_used)] // A test may.
 
@@ -57,14 +57,14 @@ fn client() -> Client {
     Client::builder().no_proxy().build().unwrap()
 }
 
-/// The text of all events.
+/// Returns the text of all events.
 fn text(events: &str) -> String {
     let data = events.lines().filter_map(|line| line.strip_prefix("data: "));
     data.filter_map(|data| serde_json::from_str::<Value>(data).unwrap()["text"].as_str().map(str::to_owned)).collect()
 }
 
 #[tokio::test]
-async fn users_are_remembered_apart() {
+async fn users_do_not_share_conversations() {
     let server = Server::start();
     let (status, events) = server.ask("nemo", "demo", "my name is Nemo", None).await;
     assert_eq!(status, StatusCode::OK);
@@ -92,7 +92,7 @@ async fn a_repeated_request_is_answered_from_the_log() {
 }
 
 #[tokio::test]
-async fn requests_without_a_place_are_refused() {
+async fn requests_with_invalid_ids_are_refused() {
     let server = Server::start();
     assert_eq!(server.ask("", "demo", "hi", None).await.0, StatusCode::BAD_REQUEST);
     assert_eq!(server.ask("nemo", &"x".repeat(2000), "hi", None).await.0, StatusCode::BAD_REQUEST);

@@ -1,5 +1,5 @@
-//! The programs over every store that `--store` can name. Where a server is not installed, its test is listed as ignored and a
-//! line says so; with `REQUIRE_SERVERS=1` that is a failure.
+//! The programs over every store that `--store` accepts. If a server is not installed, its test is listed as ignored
+//! and a line says so; with `REQUIRE_SERVERS=1` that is a failure.
 
 #![allow(clippy::unwrap_used)] // A test may.
 
@@ -8,10 +8,9 @@ use std::{
     process::{Child, Command, ExitCode, Output, Stdio},
 };
 
-use libtest_mimic::{Arguments, Trial};
 use reqwest::Client;
 use serde_json::{Value, json};
-use tests::servers::{cluster::Cluster, left_out, postgres, redis, test};
+use test_servers::{cluster::Cluster, postgres, redis, run_groups, test, trials};
 
 fn chat(store: &str, lines: &str) -> Output {
     let mut child = Command::new(env!("CARGO_BIN_EXE_chat"))
@@ -22,12 +21,12 @@ fn chat(store: &str, lines: &str) -> Output {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // A program that has ended with an error does not read.
+    // A program that failed does not read its input.
     drop(child.stdin.take().unwrap().write_all(lines.as_bytes()));
     child.wait_with_output().unwrap()
 }
 
-fn said(store: &str, lines: &str) -> String {
+fn replies(store: &str, lines: &str) -> String {
     let output = chat(store, lines);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()
@@ -58,7 +57,7 @@ impl Server {
     }
 }
 
-/// The text of all events: it comes in pieces.
+/// Returns the text of all events. The text arrives in several events.
 fn text_of(events: &str) -> String {
     let data = events.lines().filter_map(|line| line.strip_prefix("data: "));
     data.filter_map(|data| serde_json::from_str::<Value>(data).unwrap()["text"].as_str().map(str::to_owned)).collect()
@@ -71,14 +70,14 @@ impl Drop for Server {
     }
 }
 
-/// Both programs remember a name after they were ended, and keep their conversations apart.
+/// Both programs remember a name after a restart, and do not share conversations.
 async fn a_name_is_remembered_after_a_restart(store: &str) {
-    assert!(!said(store, "my name is Nemo\n").is_empty());
-    assert!(said(store, "what is my name?\n").contains("Nemo"));
+    assert!(!replies(store, "my name is Nemo\n").is_empty());
+    assert!(replies(store, "what is my name?\n").contains("Nemo"));
     let server = Server::start(store);
-    assert!(!server.ask("what is my name?").await.contains("Nemo"), "the chat's conversations are not the server's");
+    assert!(!server.ask("what is my name?").await.contains("Nemo"), "the programs do not share conversations");
     assert!(!server.ask("my name is Dory").await.is_empty());
-    // It is killed, not asked to end.
+    // This kills the server.
     drop(server);
     assert!(Server::start(store).ask("what is my name?").await.contains("Dory"));
 }
@@ -107,7 +106,7 @@ async fn in_a_cluster() {
 }
 
 async fn no_password_is_shown() {
-    // Nobody listens on port 1; the last one is no URL.
+    // No server listens on port 1; the last one is not a store URL.
     let urls = [
         "postgres://u:secret@127.0.0.1:1/db?connect_timeout=2",
         "redis://u:secret@127.0.0.1:1",
@@ -125,26 +124,18 @@ async fn no_password_is_shown() {
 }
 
 fn main() -> ExitCode {
-    let arguments = Arguments::from_args();
-    let (postgres_is_there, redis_is_there) = (postgres::is_there(), redis::is_there());
-    // Listing is not running: a list is read by a program.
-    if !arguments.list {
-        let servers = [(postgres::NAME, postgres_is_there), (redis::NAME, redis_is_there)];
-        servers.iter().filter(|(_, is_there)| !is_there).for_each(|(name, _)| left_out(name));
-    }
-    let mut tests: Vec<Trial> = vec![
-        test("no_password_is_shown", no_password_is_shown),
-        test("sqlite::a_name_is_remembered_after_a_restart", sqlite),
-    ];
-    // A program that was built without a driver has nothing to show there but its error, which a unit test looks at.
+    let remembers = |store: &str| format!("{store}::a_name_is_remembered_after_a_restart");
+    let mut groups = vec![(None, trials![no_password_is_shown])];
+    groups.push((None, vec![test(remembers("sqlite"), sqlite)]));
+    // A program without the driver only prints an error, which a unit test covers.
     if cfg!(feature = "postgres") {
-        let postgres = test("postgres::a_name_is_remembered_after_a_restart", in_postgres);
-        tests.push(postgres.with_ignored_flag(!postgres_is_there));
+        let server = (postgres::NAME, postgres::is_there());
+        groups.push((Some(server), vec![test(remembers("postgres"), in_postgres)]));
     }
     if cfg!(feature = "redis") {
-        let redis = test("redis::a_name_is_remembered_after_a_restart", in_redis);
-        let cluster = test("redis_cluster::a_name_is_remembered_after_a_restart", in_a_cluster);
-        tests.extend([redis, cluster].map(|test| test.with_ignored_flag(!redis_is_there)));
+        let server = (redis::NAME, redis::is_there());
+        let tests = vec![test(remembers("redis"), in_redis), test(remembers("redis_cluster"), in_a_cluster)];
+        groups.push((Some(server), tests));
     }
-    libtest_mimic::run(&arguments, tests).exit_code()
+    run_groups(groups)
 }

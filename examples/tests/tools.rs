@@ -1,4 +1,4 @@
-//! The agent, as a person runs it.
+//! Tests of the program `tools`.
 
 #![allow(clippy::unwrap_used)] // A test may.
 
@@ -15,27 +15,27 @@ fn tools(store: &Path, arguments: &[&str]) -> (bool, String) {
 }
 
 #[test]
-fn parallel_calls_are_run_and_a_failed_tool_is_a_result() {
+fn parallel_calls_run_and_an_error_is_a_result() {
     let dir = tempfile::tempdir().unwrap();
-    let (done, said) = tools(&dir.path().join("tools.db"), &["weather in Oslo, Lima and Atlantis?"]);
-    assert!(done && said.contains("Oslo: 12 degrees; Lima: 12 degrees; error: there is no such city"), "{said}");
+    let (done, output) = tools(&dir.path().join("tools.db"), &["weather in Oslo, Lima and Atlantis?"]);
+    assert!(done && output.contains("Oslo: 12 degrees; Lima: 12 degrees; error: there is no such city"), "{output}");
 }
 
 #[test]
-fn a_crash_in_the_middle_is_resumed() {
+fn a_crashed_run_is_resumed() {
     let dir = tempfile::tempdir().unwrap();
     let store = dir.path().join("tools.db");
     assert_eq!(tools(&store, &["--crash", "weather in Oslo and Quito?"]), (false, String::new()));
-    let (done, said) = tools(&store, &[]);
-    assert!(done && said.contains("Oslo: 12 degrees; Quito: 15 degrees"), "{said}");
-    assert!(!tools(&store, &[]).0, "there is nothing left to resume");
+    let (done, output) = tools(&store, &[]);
+    assert!(done && output.contains("Oslo: 12 degrees; Quito: 15 degrees"), "{output}");
+    assert!(!tools(&store, &[]).0, "nothing is left to resume");
 }
 
 #[test]
-fn a_new_question_gives_open_calls_up() {
+fn a_new_question_abandons_open_calls() {
     let dir = tempfile::tempdir().unwrap();
     let store = dir.path().join("tools.db");
     assert!(!tools(&store, &["--crash", "weather in Oslo?"]).0);
-    let (done, said) = tools(&store, &["weather in Lima?"]);
-    assert!(done && said.contains("Lima") && !said.contains("Oslo"), "{said}");
+    let (done, output) = tools(&store, &["weather in Lima?"]);
+    assert!(done && output.contains("Lima") && !output.contains("Oslo"), "{output}");
 }

@@ -1,4 +1,4 @@
-//! The trim filter, as a program that pipes requests through it.
+//! Tests of the program `trim`, through its pipes.
 
 #![allow(clippy::unwrap_used)] // A test may.
 
@@ -22,7 +22,7 @@ fn start(options: &[&str]) -> Child {
 fn run(options: &[&str], input: impl Into<Vec<u8>>) -> Output {
     let (mut child, input) = (start(options), input.into());
     let mut stdin = child.stdin.take().unwrap();
-    // It answers while it reads; so both pipes have to be served.
+    // The program answers while it reads, so both pipes must be served at the same time.
     let writer = std::thread::spawn(move || drop(stdin.write_all(&input)));
     let output = child.wait_with_output().unwrap();
     writer.join().unwrap();
@@ -35,7 +35,7 @@ fn lines(options: &[&str], input: impl Into<Vec<u8>>) -> Vec<String> {
     String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect()
 }
 
-/// LangChain's rules, and these options.
+/// Adds `--mode langchain` to these options.
 fn langchain<'a>(options: &[&'a str]) -> Vec<&'a str> {
     [&["--mode", "langchain"], options].concat()
 }
@@ -46,14 +46,14 @@ fn answer(options: &[&str], request: &str) -> Value {
     serde_json::from_str(&lines[0]).unwrap()
 }
 
-/// The contents of what is kept, and its tokens.
+/// Returns the contents of the kept messages and their tokens.
 fn kept(options: &[&str], messages: &Value, max_tokens: u64) -> (Vec<String>, u64) {
     let answer = answer(options, &json!({"messages": messages, "max_tokens": max_tokens}).to_string());
     let content = |message: &Value| message["content"].as_str().unwrap_or_default().to_owned();
     (answer["messages"].as_array().unwrap().iter().map(content).collect(), answer["tokens"].as_u64().unwrap())
 }
 
-/// From LangChain's reference of trim_messages.
+/// The example in LangChain's reference for trim_messages.
 fn langchain_s_example() -> Value {
     json!([
         {"role": "system", "content": "you're a good assistant, you always respond with a joke."},
@@ -76,7 +76,7 @@ fn tool_round() -> Value {
 }
 
 #[test]
-fn the_reference_s_example_comes_out_as_it_says() {
+fn the_reference_example_has_the_documented_result() {
     let messages = langchain_s_example();
     let content = |position: usize| messages[position]["content"].as_str().unwrap().to_owned();
     let options = ["--strategy", "last", "--start-on", "human", "--include-system"];
@@ -90,7 +90,7 @@ fn the_reference_s_example_comes_out_as_it_says() {
 }
 
 #[test]
-fn kept_messages_and_ids_are_the_bytes_that_came() {
+fn kept_messages_and_ids_are_unchanged_bytes() {
     let first = "{ \"z\":1.50, \"role\" : \"user\",\"content\":\"\\u00e4 \\ud83d ä\",\"x\":{\"b\":1,\"a\":1E400} }";
     let second = "{\"content\":[{\"type\":\"new\"}],\"role\":\"assistant\",\"role\":\"assistant\"}";
     let third = "{\"role\":\"user\",\"content\":\"\" }";
@@ -109,7 +109,7 @@ fn kept_messages_and_ids_are_the_bytes_that_came() {
 }
 
 #[test]
-fn a_bad_line_gets_an_error_and_the_next_line_its_answer() {
+fn an_invalid_line_gets_an_error_and_the_next_line_an_answer() {
     let bad: [(&[u8], &str); 16] = [
         (b"secret", "null"),
         (b"[]", "null"),
@@ -131,7 +131,7 @@ fn a_bad_line_gets_an_error_and_the_next_line_its_answer() {
     let good = b"\n{\"id\":\"good\",\"messages\":[],\"max_tokens\":1}\n\n";
     let input: Vec<u8> = bad.iter().flat_map(|(line, _)| [line, &good[..]].concat()).collect();
     let lines = lines(&langchain(&[]), input);
-    assert_eq!(lines.len(), 2 * bad.len(), "empty lines have no answer");
+    assert_eq!(lines.len(), 2 * bad.len(), "empty lines get no answer");
     for (answers, (line, id)) in lines.chunks(2).zip(bad) {
         let line = String::from_utf8_lossy(line);
         assert!(answers[0].starts_with(&format!("{{\"id\":{id},\"error\":\"")), "{line}: {}", answers[0]);
@@ -142,7 +142,7 @@ fn a_bad_line_gets_an_error_and_the_next_line_its_answer() {
 }
 
 #[test]
-fn options_choose_what_is_kept() {
+fn options_choose_the_kept_messages() {
     let messages = langchain_s_example();
     let by = |options: &[&str], max_tokens| {
         kept(&langchain(&[&["--counter", "messages"], options].concat()), &messages, max_tokens).0
@@ -155,7 +155,7 @@ fn options_choose_what_is_kept() {
     assert_eq!(by(&["--strategy", "first", "--end-on", "system,tool"], 3), contents(&[0]));
     assert_eq!(by(&["--start-on", "user"], 2), contents(&[5]));
     assert_eq!(by(&["--start-on", "ai,human", "--end-on", "assistant"], 2), contents(&[3, 4]));
-    assert_eq!(by(&["--include-system"], 0), contents(&[0]), "the system message may be over the budget");
+    assert_eq!(by(&["--include-system"], 0), contents(&[0]), "the system message may exceed the budget");
     assert_eq!(by(&["--start-on", "function"], 6), contents(&[]));
 
     let (kept, tokens) = kept(&langchain(&["--counter", "approximate", "--allow-partial"]), &messages, 16 + 22);
@@ -203,7 +203,7 @@ fn a_list_that_cannot_be_made_to_fit_gets_an_error() {
 }
 
 #[test]
-fn pairs_are_kept_unless_langchain_s_outcome_is_wanted() {
+fn tool_pairs_are_kept_unless_disabled() {
     let messages = tool_round();
     for (options, contents) in [
         (&["--counter", "messages"][..], &["a"][..]),
@@ -217,17 +217,18 @@ fn pairs_are_kept_unless_langchain_s_outcome_is_wanted() {
 }
 
 #[test]
-fn tokens_are_those_of_what_is_kept() {
+fn tokens_are_those_of_the_kept_messages() {
     let messages = tool_round();
     let tokens = |counter| kept(&langchain(&["--counter", counter]), &messages, 10_000).1;
-    // Four frames of 4, the texts of one token each, and the call: 3, its name and its arguments, of one token each.
+    // Four messages with 4 tokens of framing and one token of text each; the call has 3 tokens and one each for its
+    // name and its arguments.
     assert_eq!((tokens("o200k"), tokens("cl100k")), (4 * 4 + 3 + 5, 4 * 4 + 3 + 5));
-    // 5, 68, 11 and 10 characters, and 3 a message.
+    // 5, 68, 11 and 10 characters, and 3 tokens per message.
     assert_eq!((tokens("approximate"), tokens("messages")), (4 * 3 + 2 + 17 + 3 + 3, 4));
 }
 
 #[test]
-fn what_makes_no_sense_is_a_usage_error() {
+fn invalid_options_are_usage_errors() {
     for options in [
         &["--mode", "langchain", "--strategy", "first", "--start-on", "human"][..],
         &["--mode", "langchain", "--strategy", "first", "--include-system"],
@@ -237,7 +238,7 @@ fn what_makes_no_sense_is_a_usage_error() {
         &["--mode", "langchain", "--keep-pairs", "perhaps"],
         &["--counter", "words"],
         &["--mode", "other"],
-        // What the layer's rules leave no choice of.
+        // Options that the layer's rules do not have.
         &["--strategy", "last"],
         &["--start-on", "human"],
         &["--end-on", "human"],
@@ -253,7 +254,7 @@ fn what_makes_no_sense_is_a_usage_error() {
 }
 
 #[test]
-fn many_lines_come_back_in_order() {
+fn many_lines_are_answered_in_order() {
     let mut messages = vec![json!({"role": "system", "content": "Be brief."})];
     let mut input = String::new();
     for turn in 0..5_000_u32 {
@@ -274,7 +275,7 @@ fn many_lines_come_back_in_order() {
 }
 
 #[test]
-fn one_who_waits_for_an_answer_gets_it() {
+fn each_answer_is_flushed_before_the_next_line_is_read() {
     let mut child = start(&langchain(&[]));
     let (mut stdin, mut stdout) = (child.stdin.take().unwrap(), BufReader::new(child.stdout.take().unwrap()));
     for id in 0..3 {
@@ -287,15 +288,15 @@ fn one_who_waits_for_an_answer_gets_it() {
     drop(stdin);
     let mut rest = String::new();
     stdout.read_to_string(&mut rest).unwrap();
-    assert_eq!(rest, "{\"id\":null,\"messages\":[],\"tokens\":0}\n", "the last line needs no end");
+    assert_eq!(rest, "{\"id\":null,\"messages\":[],\"tokens\":0}\n", "the last line needs no newline");
     assert!(child.wait().unwrap().success());
 }
 
 #[test]
-fn a_reader_who_leaves_ends_it_quietly() {
+fn a_closed_output_ends_the_program_without_an_error() {
     let mut child = start(&[]);
     drop(child.stdout.take());
-    // Whether it is still there to read the lines does not matter.
+    // The program may have ended before it reads the lines.
     let _ = child.stdin.take().unwrap().write_all("{}\n".repeat(10_000).as_bytes());
     let output = child.wait_with_output().unwrap();
     assert!(output.status.success() && output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));

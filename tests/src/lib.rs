@@ -7,7 +7,6 @@ pub mod chance;
 mod chat;
 mod property;
 pub mod random;
-pub mod servers;
 mod short;
 mod storage;
 

@@ -12,6 +12,7 @@ use std::{
 
 use async_trait::async_trait;
 use tempfile::TempDir;
+use test_servers::{cluster::Cluster, left_out, postgres, redis};
 use tower_chat_history::{
     Append, Appended, CachedStore, Compact, CompactOutcome, ConversationId, HistoryStore, Incarnation, Load, Loaded,
     MemoryStore, Page, Seq, StoreError,
@@ -21,12 +22,10 @@ use tower_chat_history_redis::RedisOptions;
 use tower_chat_history_sqlite::SqliteStore;
 use tower_chat_history_test::FaultStore;
 
-use crate::servers::{cluster::Cluster, left_out, postgres, redis};
-
 /// Makes a test of each function, on each store. A new store is one more module here.
 ///
 /// A function takes the [`Storage`] it runs on. Where a store's server is not installed, its tests are over at once; what is left
-/// out is printed by the test files that are [about](crate::servers) these servers, and is a failure with `REQUIRE_SERVERS=1`.
+/// out is printed by the test files that are [about](test_servers) these servers, and is a failure with `REQUIRE_SERVERS=1`.
 #[macro_export]
 macro_rules! over_every_store {
     (#[$test:meta] $($name:ident),+ $(,)?) => {

@@ -1,4 +1,6 @@
 //! Many conversations and many open streams in one process: each has its own text, and memory is bounded by what is open.
+//!
+//! This is a binary of its own, since it measures the memory of its process.
 #![allow(clippy::unwrap_used)] // A test may.
 
 use std::{
@@ -11,11 +13,8 @@ use std::{
 
 use futures_util::{StreamExt as _, future, stream};
 use tempfile::TempDir;
-use tests::{
-    Asked, asked, exchanges, said,
-    servers::{left_out, postgres, redis},
-    short,
-};
+use test_servers::{left_out, postgres, redis};
+use tests::{Asked, asked, exchanges, said, short};
 use tokio::sync::Mutex;
 use tower::{Layer as _, ServiceExt as _};
 use tower_chat_history::{

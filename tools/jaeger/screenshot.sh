@@ -1,18 +1,18 @@
 #!/usr/bin/env bash
-# Takes a picture of one trace in the Jaeger UI.
+# Takes a screenshot of one trace in the Jaeger UI.
 #
 #   screenshot.sh OUTPUT.png [COMMAND ...]
 #
-# COMMAND sends the trace by OTLP to where OTEL_EXPORTER_OTLP_ENDPOINT says; by default it is the example `jaeger` of
-# this repository. The picture in the README is made by
+# COMMAND sends traces over OTLP to OTEL_EXPORTER_OTLP_ENDPOINT. The default is the example `jaeger` of this repository.
+# The screenshot in the README is made with
 #
 #   OPEN=trim HEIGHT=1260 tools/jaeger/screenshot.sh docs/jaeger.png
 #
-# Environment:
+# Environment variables, with their defaults in parentheses:
 #
-#   TRACE_SPAN     the trace with a span of this name is taken, of several the one with most spans (summarize)
-#   OPEN           the first span of this name is shown with its details and tags open (none)
-#   WIDTH, HEIGHT  of the window, in CSS pixels (1400, 800)
+#   TRACE_SPAN     name of a span in the trace; of several such traces, the one with the most spans (summarize)
+#   OPEN           name of a span: the first such span is shown with its details and tags (none)
+#   WIDTH, HEIGHT  size of the window, in CSS pixels (1400, 800)
 #   SCALE          image pixels per CSS pixel (1)
 #   OTEL_EXPORTER_OTLP_PROTOCOL  grpc or http/protobuf (grpc)
 set -euo pipefail
@@ -42,20 +42,20 @@ cleanup() {
         kill "$process" 2>/dev/null || true
         wait "$process" 2>/dev/null || true
     done
-    # Chromium's own children may still be writing to their profile.
+    # Chromium's child processes may still be writing to the profile.
     rm -rf "$work" 2>/dev/null || { sleep 1 && rm -rf "$work"; }
 }
 trap cleanup EXIT
 trap 'exit 130' INT TERM
 
-# Cargo says where it put the program: the target directory may be anywhere.
+# Cargo prints the path of the program, because the target directory may be anywhere.
 program=$(cargo build --locked --manifest-path "$here/Cargo.toml" --message-format=json-render-diagnostics |
     jq -r 'select(.reason == "compiler-artifact") | .executable // empty')
 "$program" --ui 0 --grpc 0 --http 0 >"$work/jaeger" &
 jaeger=$!
 started+=("$jaeger")
 
-# address_of NAME: the address on NAME's line in what the tool prints.
+# address_of NAME: prints the address on NAME's line of the tool's output.
 address_of() {
     sed -n "s|^$1 *||p" "$work/jaeger"
 }
@@ -65,16 +65,16 @@ for _ in {1..100}; do
     sleep 0.1
 done
 ui=$(address_of "Jaeger UI")
-[ -n "$ui" ] || fail "the tool did not say where it listens"
+[ -n "$ui" ] || fail "the tool did not print its address"
 
 export OTEL_EXPORTER_OTLP_PROTOCOL=${OTEL_EXPORTER_OTLP_PROTOCOL:-grpc}
 case $OTEL_EXPORTER_OTLP_PROTOCOL in
 grpc) OTEL_EXPORTER_OTLP_ENDPOINT=$(address_of OTLP/gRPC) ;;
 http/protobuf) OTEL_EXPORTER_OTLP_ENDPOINT=$(address_of OTLP/HTTP) ;;
-*) fail "OTEL_EXPORTER_OTLP_PROTOCOL is grpc or http/protobuf here" ;;
+*) fail "OTEL_EXPORTER_OTLP_PROTOCOL must be grpc or http/protobuf" ;;
 esac
 export OTEL_EXPORTER_OTLP_ENDPOINT
-# The tool takes traces only.
+# The tool accepts only traces.
 export OTEL_METRICS_EXPORTER=none
 if [ $# -gt 0 ]; then
     "$@" || fail "the command failed: $*"
@@ -96,19 +96,20 @@ if [ -z "$trace" ]; then
     fail "no complete trace has a span named $span (TRACE_SPAN); spans seen: ${seen:-none}"
 fi
 
-# Chromium is driven by its DevTools protocol, over a pair of pipes: requests and answers are JSON, each ended by a NUL.
-# Without its sandbox, which does not start in most containers: the only page it opens is ours.
+# Chromium is controlled with the DevTools protocol over a pair of pipes. Requests and answers are JSON, each followed
+# by a NUL. The sandbox is off, because it does not start in most containers; the only page that is opened is the
+# tool's.
 mkfifo "$work/requests" "$work/answers"
 "$chromium" --headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking \
     --disable-component-update --disable-sync --hide-scrollbars --user-data-dir="$work/profile" \
     --remote-debugging-pipe 3<"$work/requests" 4>"$work/answers" >"$work/chromium" 2>&1 &
 started+=($!)
-# A chromium that died is told by the answer that does not come.
+# If Chromium dies, the missing answer is reported as an error.
 trap '' PIPE
 exec {requests}>"$work/requests" {answers}<"$work/answers"
 session=
 
-# devtools METHOD PARAMETERS: the result of one call, as JSON.
+# devtools METHOD PARAMETERS: calls the method and prints its result as JSON.
 devtools() {
     jq -cjn --arg method "$1" --argjson params "$2" --arg session "$session" \
         '{id: 1, $method, $params} + if $session == "" then {} else {sessionId: $session} end, "\u0000"' \
@@ -117,7 +118,7 @@ devtools() {
     while IFS= read -r -d '' -t 30 -u "$answers" answer; do
         # Events have no id.
         if jq -e '.id == 1' <<<"$answer" >/dev/null; then
-            jq -ce '.result // empty' <<<"$answer" || fail "chromium refused $1: $answer"
+            jq -ce '.result // empty' <<<"$answer" || fail "chromium rejected $1: $answer"
             return
         fi
     done
@@ -133,7 +134,7 @@ devtools Emulation.setDeviceMetricsOverride "$(jq -cn \
     '{$width, $height, deviceScaleFactor: $scale, mobile: false}')" >/dev/null
 devtools Page.navigate "$(jq -cn --arg url "$ui/trace/$trace" '{$url}')" >/dev/null
 
-# Waits for the page, opens what is to be open, and answers "done" or what it did not find.
+# Waits for the page, opens the span, and returns "done" or an error.
 script=$(
     jq -rn --arg open "${OPEN:-}" '"const open = \($open | tojson);"'
     cat <<'END'
@@ -144,18 +145,18 @@ script=$(
             if (found) return found;
             await new Promise(resolve => setTimeout(resolve, 50));
         }
-        throw `the page shows no ${selector} ${text ?? ""}`;
+        throw `not found on the page: ${selector} ${text ?? ""}`;
     };
     await find(".endpoint-name");
     if (open) {
-        // A picture cannot be scrolled: all tags are shown, however many.
+        // A screenshot cannot be scrolled, so all tags must be visible.
         const style = document.createElement("style");
         style.textContent = ".KeyValueTable { max-height: none !important; }";
         document.head.append(style);
         (await find(".endpoint-name", open)).click();
         (await find(".AccordianKeyValues--header")).click();
     }
-    // Nothing tells when the transitions are over.
+    // There is no event for the end of the transitions.
     await new Promise(resolve => setTimeout(resolve, 500));
     return "done";
 })().catch(String)

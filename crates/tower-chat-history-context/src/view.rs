@@ -32,7 +32,8 @@
 //! the log. The prompt of the repetition had the round without the first attempt, and so has the view. If anything else
 //! comes next, the text and the results stay.
 
-use tower_chat_history_core::{Exchange, Message, Role, Seq};
+pub use tower_chat_history_core::OpenCalls;
+use tower_chat_history_core::{Exchange, Message, Part, Rounds};
 
 /// The result that stands in for one that never came. Constant, so that it never changes a prompt already sent.
 const ABANDONED: &str = "[no result: this call was abandoned]";
@@ -41,45 +42,20 @@ const ABANDONED: &str = "[no result: this call was abandoned]";
 #[derive(Clone, Debug, Default)]
 pub struct View {
     messages: Vec<Message>,
-    open: OpenCalls,
-    newest: Newest,
-}
-
-/// What stands at the end of a view.
-#[derive(Clone, Debug, Default)]
-enum Newest {
-    /// Nothing that can still change.
-    #[default]
-    Settled,
-    /// A round: the message at this index has calls, and nothing but results of them stands after it.
-    Round { asked: usize },
-    /// A round, and an exchange after it that continues it and whose reply broke off.
-    Partial { asked: usize, before: Mark, continues: Option<Seq> },
-}
-
-/// A view to go back to.
-#[derive(Clone, Debug)]
-struct Mark {
-    messages: usize,
-    open: OpenCalls,
+    rounds: Rounds,
 }
 
 impl View {
     /// Takes the log's next message.
     pub fn push(&mut self, message: &Message) {
-        if message.is_blank_reply() {
-            return;
-        }
-        if message.is_tool_result() {
-            if self.open.answer(message) {
-                self.messages.push(message.clone());
+        match self.rounds.push(message) {
+            Part::Blank | Part::Orphan => {}
+            Part::Answer => self.messages.push(message.clone()),
+            Part::Closes(left) => {
+                self.abandon(&left);
+                self.messages.push(message.sendable().into_owned());
             }
-            return;
         }
-        self.close();
-        self.open = OpenCalls::of(message);
-        self.newest = if self.open.is_empty() { Newest::Settled } else { Newest::Round { asked: self.messages.len() } };
-        self.messages.push(message.sendable().into_owned());
     }
 
     /// Takes the log's next exchange. What stands before it may [give way](self#repeated-calls) to it.
@@ -90,78 +66,34 @@ impl View {
     /// The same; after each message, `pushed` is told how many messages there were before it. They may be fewer than
     /// there were when this was called.
     pub(crate) fn push_exchange_with(&mut self, exchange: &Exchange, mut pushed: impl FnMut(&Self, usize)) {
-        self.make_way(&exchange.messages, |continues| {
-            exchange.messages.first().is_some_and(|first| *first.role() == Role::Assistant)
-                && continues.is_some_and(|seq| exchange.continues == Some(seq))
-        });
-        let partial = self.partial_of(exchange);
+        let begun = self.rounds.begin(exchange);
+        self.back_to(begun.back_to);
         for message in &exchange.messages {
             let before = self.messages.len();
             self.push(message);
             pushed(self, before);
         }
-        if let (Newest::Settled, Some(partial)) = (&self.newest, partial) {
-            self.newest = partial;
-        }
+        self.rounds.end(begun);
     }
 
     /// Makes way for a call's input, if it repeats an attempt.
     pub(crate) fn make_way_for(&mut self, input: &[Message]) {
-        self.make_way(input, |_| input.is_empty());
+        let back_to = self.rounds.make_way_for(input);
+        self.back_to(back_to);
     }
 
-    /// Goes back to before the attempt that the next messages repeat, if they do. `asks_again` tells whether they
-    /// repeat a call that had no input, of an exchange that continues the given one.
-    fn make_way(&mut self, next: &[Message], asks_again: impl Fn(Option<Seq>) -> bool) {
-        let (asked, partial) = match &self.newest {
-            Newest::Settled => return,
-            Newest::Round { asked } => (*asked, None),
-            Newest::Partial { asked, before, continues } => (*asked, Some((before, *continues))),
-        };
-        let results = next.iter().take_while(|message| message.is_tool_result()).count();
-        let results = &next[..results];
-        let mark = if results.is_empty() {
-            partial
-                .filter(|(before, continues)| before.open.is_empty() && asks_again(*continues))
-                .map(|(before, _)| before.clone())
-        } else if self.open.are_answered_by(results) {
-            None
-        } else {
-            // An attempt is repeated whole: what it answered is answered again.
-            let repeats = |open: &OpenCalls| open.len() == results.len() && open.are_answered_by(results);
-            let before = partial.map(|(before, _)| before).filter(|before| repeats(&before.open)).cloned();
-            before.or_else(|| {
-                let open = self.messages.get(asked).map(OpenCalls::of)?;
-                repeats(&open).then_some(Mark { messages: asked + 1, open })
-            })
-        };
-        if let Some(mark) = mark {
-            self.messages.truncate(mark.messages);
-            self.open = mark.open;
-            self.newest = Newest::Round { asked };
-        }
-    }
-
-    /// What to go on with after this exchange, if its reply broke off and it continues the newest round.
-    fn partial_of(&self, exchange: &Exchange) -> Option<Newest> {
-        let Newest::Round { asked } = self.newest else { return None };
-        let first = exchange.messages.first().filter(|_| exchange.incomplete)?;
-        let continues = if self.open.is_empty() {
-            *first.role() == Role::Assistant
-        } else {
-            self.open.are_answered_by(std::slice::from_ref(first))
-        };
-        let before = Mark { messages: self.messages.len(), open: self.open.clone() };
-        continues.then_some(Newest::Partial { asked, before, continues: exchange.continues })
+    fn back_to(&mut self, len: Option<usize>) {
+        self.messages.truncate(len.unwrap_or(usize::MAX));
     }
 
     /// Gives every open call its constant result, as the next message that is no tool result would.
     pub fn close(&mut self) {
-        if !self.open.is_empty() {
-            self.newest = Newest::Settled;
-        }
-        let abandoned = self.open.0.drain(..).map(|id| Message::tool(id, ABANDONED));
-        self.messages.extend(abandoned);
+        let left = self.rounds.close();
+        self.abandon(&left);
+    }
+
+    fn abandon(&mut self, calls: &OpenCalls) {
+        self.messages.extend(calls.ids().map(|id| Message::tool(id, ABANDONED)));
     }
 
     /// The messages so far. Open calls are still unanswered in it.
@@ -173,14 +105,14 @@ impl View {
     /// The calls of the last assistant message that have no result yet.
     #[must_use]
     pub const fn open(&self) -> &OpenCalls {
-        &self.open
+        self.rounds.open()
     }
 
     /// Whether all calls of the newest round have their results and the model has said nothing after them: its reply is
     /// what is missing. A call then needs no input.
     #[must_use]
     pub const fn awaits_reply(&self) -> bool {
-        matches!(self.newest, Newest::Round { .. }) && self.open.is_empty()
+        self.rounds.ends_with_round() && self.open().is_empty()
     }
 
     /// The messages so far.
@@ -193,54 +125,6 @@ impl View {
 impl<'a> Extend<&'a Message> for View {
     fn extend<I: IntoIterator<Item = &'a Message>>(&mut self, messages: I) {
         messages.into_iter().for_each(|message| self.push(message));
-    }
-}
-
-/// The calls of one assistant message that have no result yet, in order.
-///
-/// Providers reuse call ids, so ids are looked up here and never in the whole log.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct OpenCalls(Vec<Box<str>>);
-
-impl OpenCalls {
-    /// The calls that a message opens. Each waits for a result of its own, also where two have the same id.
-    #[must_use]
-    pub fn of(message: &Message) -> Self {
-        Self(message.tool_calls().iter().map(|call| call.id().into()).collect())
-    }
-
-    /// Whether a tool message answers one of them; that one is then no longer open.
-    pub fn answer(&mut self, result: &Message) -> bool {
-        let answered = self.0.iter().position(|id| Some(&**id) == result.tool_call_id());
-        answered.map(|position| self.0.remove(position)).is_some()
-    }
-
-    /// Whether each of these tool messages would answer one of them, one after the other.
-    #[must_use]
-    pub fn are_answered_by(&self, results: &[Message]) -> bool {
-        let mut answered = vec![false; self.0.len()];
-        results.iter().all(|result| {
-            let mut calls = self.0.iter().zip(&mut answered);
-            let call = calls.find(|(id, answered)| !**answered && Some(&***id) == result.tool_call_id());
-            call.map(|(_, answered)| *answered = true).is_some()
-        })
-    }
-
-    /// Whether there is none.
-    #[must_use]
-    pub const fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// How many there are.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    /// Their ids.
-    pub fn ids(&self) -> impl Iterator<Item = &str> {
-        self.0.iter().map(|id| &**id)
     }
 }
 
@@ -356,7 +240,7 @@ pub(crate) mod tests {
             let cut = cut.min(log.len());
             let (shorter, longer) = (view(&log[..cut]), view(&log));
             prop_assert!(longer.messages().starts_with(shorter.messages()));
-            let mut rest = View { open: shorter.open().clone(), ..View::default() };
+            let mut rest = View { rounds: shorter.rounds.clone(), ..View::default() };
             rest.extend(&log[cut..]);
             prop_assert_eq!(&longer.messages()[shorter.messages().len()..], rest.messages());
         }

@@ -1,31 +1,32 @@
-//! Derived records that say what of the log is sent.
+//! Compactions: derived records that define which part of the log is sent.
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Seq, memory::block};
+use crate::{memory::block, seq::Seq};
 
-/// The number of a profile's stored compaction; 0 while there is none. It has no meaning beyond equality.
+/// The version number of a profile's stored compaction, or 0 if there is none. Versions can only be compared for
+/// equality.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct CompactionVersion(u64);
 
 impl CompactionVersion {
-    /// No compaction is stored.
+    /// The version if no compaction is stored.
     pub const NONE: Self = Self(0);
 
-    /// The version with that number.
+    /// Creates the version with this number.
     #[must_use]
     pub const fn new(version: u64) -> Self {
         Self(version)
     }
 
-    /// The number.
+    /// Returns the number.
     #[must_use]
     pub const fn get(self) -> u64 {
         self.0
     }
 
-    /// The version that replaces this one.
+    /// Returns the version that replaces this one.
     #[must_use]
     pub const fn next(self) -> Self {
         Self(self.0.saturating_add(1))
@@ -36,14 +37,14 @@ impl CompactionVersion {
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Compaction {
-    /// Its number.
+    /// The version number.
     pub version: CompactionVersion,
-    /// What it says.
+    /// The positions and the summary.
     pub cut: Cut,
 }
 
 impl Compaction {
-    /// The compaction of that version.
+    /// Creates the compaction of this version.
     #[must_use]
     pub const fn new(version: CompactionVersion, cut: Cut) -> Self {
         Self { version, cut }
@@ -58,47 +59,49 @@ impl Compaction {
         size_of::<Self>() + text + model.map_or(0, |model| block(model.capacity()))
     }
 
-    /// What stays of it when the log is [truncated](crate::Truncate) to its first `len` exchanges, `None` if it is to be
-    /// removed. Stores call this within the truncation.
+    /// Returns the compaction to store when the log is [truncated](crate::Truncate) to its first `len` exchanges,
+    /// or `None` if it must be removed. Stores call this within the truncation.
     ///
-    /// What stays has the next version, whether the cut changed or not: nothing that names the version of the log as it was
-    /// replaces it.
+    /// The result always has the next version, even if the cut is unchanged, so that no compaction made from the
+    /// log before the truncation can replace it.
     #[must_use]
     pub fn truncated_to(&self, len: u64) -> Option<Self> {
         self.cut.truncated_to(len).map(|cut| Self::new(self.version.next(), cut))
     }
 
-    /// The same when the log is pruned [without traces](crate::Derived::Erase): a summary tells of what was removed.
+    /// Returns the compaction to store when the log is pruned with [`Derived::Erase`](crate::Derived::Erase), or
+    /// `None` if it must be removed because it has a summary, which describes removed exchanges. Stores call this
+    /// within the prune.
     #[must_use]
     pub fn without_traces(&self) -> Option<Self> {
         self.cut.summary.is_none().then(|| Self::new(self.version.next(), self.cut.clone()))
     }
 }
 
-/// What a compaction lets through. Forgetting is monotone: no position goes back in an incarnation.
+/// The positions and the summary of a compaction. No position ever decreases within an incarnation.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Cut {
     /// The first exchange of the window. It always opens a turn.
     pub window_start: Seq,
-    /// Before this position, tool rounds (calls and their results) are left out of the window: those that stand before
-    /// it together with the message that follows them. A round at the end of the log is never left out.
+    /// Tool rounds (calls and their results) before this position are left out of the window, if the message that
+    /// follows the round is before this position too. A round at the end of the log is never left out.
     pub rounds_start: Seq,
-    /// Before this position, tool results are replaced by a placeholder: those of rounds that stand before it together
-    /// with the message that follows them.
+    /// Tool results before this position are replaced by a placeholder, if the message that follows their round is
+    /// before this position too.
     pub cleared_before: Seq,
-    /// What stands for the exchanges before the window.
+    /// The text that is sent in place of the exchanges before the window.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<Summary>,
 }
 
-/// A text that stands for the beginning of a conversation.
+/// A text that summarizes the beginning of a conversation.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Summary {
     /// The summary.
     pub text: String,
-    /// It covers every exchange before this position.
+    /// The end of the covered exchanges: the summary covers every exchange before this position.
     pub covers_to: Seq,
     /// Its size in tokens, if it was counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -109,7 +112,7 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// A summary of every exchange before `covers_to`.
+    /// Creates a summary of every exchange before `covers_to`.
     #[must_use]
     pub fn new(text: impl Into<String>, covers_to: Seq) -> Self {
         Self { text: text.into(), covers_to, tokens: None, model: None }
@@ -126,27 +129,30 @@ impl std::fmt::Debug for Summary {
 }
 
 impl Cut {
-    /// A cut whose window starts at `seq`, with no summary and nothing else left out.
+    /// Creates a cut whose window starts at `seq`, without a summary.
     #[must_use]
     pub const fn window_from(seq: Seq) -> Self {
         Self { window_start: seq, rounds_start: seq, cleared_before: seq, summary: None }
     }
 
-    /// The exchanges that the summary covers end before this position.
+    /// Returns the position before which the summary covers every exchange, or [`Seq::FIRST`] if there is no
+    /// summary.
     #[must_use]
     pub fn covers_to(&self) -> Seq {
         self.summary.as_ref().map_or(Seq::FIRST, |summary| summary.covers_to)
     }
 
-    /// Checks that this cut may follow `stored` in a log of `len` exchanges. Stores call this before they write one.
+    /// Checks that this cut may replace `stored` in a log of `len` exchanges. Stores call this before they write a
+    /// cut.
     ///
-    /// `opens_turn` tells whether the exchange at a position opens a turn. One that was [pruned](crate::Prune) counts as one: what
-    /// was decided before is not refused after that, and the window then starts with the log.
+    /// `opens_turn` returns whether the exchange at a position opens a turn. It must return `true` for a
+    /// [pruned](crate::Prune) exchange, so that a cut made before the prune is not refused afterwards. The window
+    /// then starts with the log.
     ///
     /// # Errors
     ///
-    /// When a position goes back or lies beyond the log, when the window would not start at a turn's opening, or when the
-    /// summary covers what is still in the window.
+    /// Returns an error if a position decreases or is beyond the log, if the window would not start with an
+    /// exchange that opens a turn, or if the summary covers exchanges that are still in the window.
     pub fn check(
         &self,
         stored: Option<&Self>,
@@ -174,11 +180,11 @@ impl Cut {
         Ok(())
     }
 
-    /// This cut in a log that is truncated to its first `len` exchanges; `None` if nothing of it may stay.
+    /// Returns this cut for a log that is truncated to its first `len` exchanges, or `None` if it must be removed.
     ///
-    /// It stays only where its window starts at an exchange that is still there, and where its summary covers none that was
-    /// removed: a summary must not tell of removed text. Rounds and results are left out up to the new end at most, since
-    /// what stands beyond it later are other exchanges.
+    /// The cut remains only if the first exchange of its window remains, and if its summary covers no removed
+    /// exchange: a summary must not describe removed text. The other positions are lowered to the new end at most,
+    /// because later exchanges at these positions are different ones.
     #[must_use]
     pub fn truncated_to(&self, len: u64) -> Option<Self> {
         let end = Seq::new(len);
@@ -190,13 +196,14 @@ impl Cut {
         })
     }
 
-    /// This cut, made on the base of a summary that covered to `base`, carried over to the cut that was stored meanwhile.
+    /// Returns this cut, which has a new summary, merged with `stored`, a cut that another call stored after this one
+    /// was begun. Returns `None` if the stored summary covers as much as this one, or more.
     ///
-    /// A finished summary is paid for: it is kept as long as the stored cut still has the summary it was based on, with
-    /// whichever positions are larger. `None` when another summary was stored meanwhile.
+    /// A summary covers everything before its position, so the one that covers more replaces the other. Each position
+    /// of the result is the larger of the two.
     #[must_use]
-    pub fn merged_onto(&self, base: Seq, stored: &Self) -> Option<Self> {
-        (stored.covers_to() == base).then(|| Self {
+    pub fn merged_onto(&self, stored: &Self) -> Option<Self> {
+        (self.covers_to() > stored.covers_to()).then(|| Self {
             window_start: self.window_start.max(stored.window_start),
             rounds_start: self.rounds_start.max(stored.rounds_start),
             cleared_before: self.cleared_before.max(stored.cleared_before),
@@ -205,23 +212,23 @@ impl Cut {
     }
 }
 
-/// A compaction that would break the rules of the log.
+/// A violation of the rules for compactions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CompactionError {
-    /// A position lies before the stored one.
-    #[error("a compaction's positions only grow")]
+    /// A position is before the stored one.
+    #[error("a position of the compaction is before the stored one")]
     GoesBack,
-    /// A position lies beyond the end of the log.
-    #[error("the compaction lies beyond the end of the log")]
+    /// A position is beyond the end of the log.
+    #[error("a position of the compaction is beyond the end of the log")]
     BeyondLog,
     /// The window would start within a turn.
-    #[error("the window must start at a turn's opening, and exchange {seq} is none")]
+    #[error("the window must start with an exchange that opens a turn, which exchange {seq} does not")]
     NotAnOpening {
-        /// The position it was to start at.
+        /// The position at which it would start.
         seq: Seq,
     },
-    /// The summary covers exchanges that the window still has.
+    /// The summary covers exchanges that are still in the window.
     #[error("the summary covers exchanges that are still in the window")]
     CoversWindow,
 }
@@ -240,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn positions_only_grow() {
+    fn positions_never_decrease() {
         let stored = cut(4, 6, Some(2));
         for back in [cut(3, 6, Some(2)), cut(4, 5, Some(2)), cut(4, 6, Some(1)), cut(4, 6, None)] {
             assert_eq!(back.check(Some(&stored), 10, |_| true), Err(CompactionError::GoesBack), "{back:?}");
@@ -260,11 +267,13 @@ mod tests {
     }
 
     #[test]
-    fn a_finished_summary_is_merged_onto_its_base_only() {
+    fn a_finished_summary_replaces_one_that_covers_less() {
         let finished = cut(4, 4, Some(4));
-        let merged = finished.merged_onto(Seq::FIRST, &cut(6, 7, None)).unwrap();
+        let merged = finished.merged_onto(&cut(6, 7, None)).unwrap();
         assert_eq!(merged, cut(6, 7, Some(4)));
-        assert_eq!(finished.merged_onto(Seq::FIRST, &cut(6, 7, Some(3))), None);
+        assert_eq!(finished.merged_onto(&cut(6, 7, Some(3))), Some(cut(6, 7, Some(4))));
+        assert_eq!(finished.merged_onto(&cut(6, 7, Some(4))), None);
+        assert_eq!(finished.merged_onto(&cut(6, 7, Some(5))), None);
     }
 
     #[test]
@@ -286,15 +295,15 @@ mod tests {
     }
 
     #[test]
-    fn a_summary_that_covers_what_was_removed_does_not_stay() {
-        // No store has such a cut, but no summary is worth the trust.
+    fn a_summary_of_removed_exchanges_is_removed() {
+        // No store has such a cut, but a stored summary is not trusted either.
         assert_eq!(cut(1, 1, Some(4)).truncated_to(3), None);
         assert_eq!(cut(3, 3, Some(3)).truncated_to(3), None);
         assert!(cut(3, 3, Some(3)).truncated_to(4).is_some());
     }
 
     #[test]
-    fn what_stays_of_a_compaction_has_another_version() {
+    fn a_remaining_compaction_has_another_version() {
         let version = CompactionVersion::new(4);
         let stays = Compaction::new(version, cut(1, 3, Some(1))).truncated_to(2);
         assert_eq!(stays, Some(Compaction::new(version.next(), cut(1, 2, Some(1)))));

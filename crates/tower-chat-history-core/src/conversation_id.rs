@@ -5,16 +5,16 @@ use std::{borrow::Cow, fmt, str::FromStr, sync::Arc};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use serde::{Deserialize, Serialize};
 
-/// Everything but the characters that RFC 3986 (section 2.3) calls unreserved is escaped.
+/// The characters to escape: all but those that RFC 3986 (section 2.3) calls unreserved.
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// The key of a conversation: one or more typed parts, such as tenant, user and thread.
+/// The key of a conversation: one or more parts, such as tenant, user and thread.
 ///
-/// Parts are kept apart by construction, never joined by the caller: `["a", "b/c"]` and `["a/b", "c"]` are two
-/// conversations. There is no default id, and an id is compared byte by byte (unicode forms are not normalized).
+/// The parts are separate values, so they cannot run together: `["a", "b/c"]` and `["a/b", "c"]` are two
+/// conversations. There is no default id. Ids are compared byte by byte (Unicode is not normalized).
 ///
-/// The text form is ASCII, fits a header or a URL path, and parses back: parts are percent-encoded (all but the unreserved
-/// characters of RFC 3986) and joined with `/`. Exactly one text stands for one id.
+/// The text form is ASCII, fits into a header or a URL path, and parses back. Its parts are percent-encoded (all
+/// but the unreserved characters of RFC 3986) and joined with `/`. Each id has exactly one text form.
 ///
 /// ```
 /// use tower_chat_history_core::ConversationId;
@@ -25,7 +25,7 @@ const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'
 /// # Ok::<(), tower_chat_history_core::ConversationIdError>(())
 /// ```
 ///
-/// In OpenTelemetry terms this is `gen_ai.conversation.id`.
+/// In OpenTelemetry, this is `gen_ai.conversation.id`.
 #[doc(alias = "session_id")]
 #[doc(alias = "thread_id")]
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -33,17 +33,17 @@ const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'
 pub struct ConversationId(Arc<str>);
 
 impl ConversationId {
-    /// The most parts an id may have.
+    /// The maximum number of parts.
     pub const MAX_PARTS: usize = 16;
-    /// The longest text form, in bytes.
+    /// The maximum length of the text form, in bytes.
     pub const MAX_LEN: usize = 1024;
 
-    /// The conversation with these parts.
+    /// Creates the id with these parts.
     ///
     /// # Errors
     ///
-    /// When there is no part, an empty part, more than [`MAX_PARTS`](Self::MAX_PARTS) parts, or a text form longer than
-    /// [`MAX_LEN`](Self::MAX_LEN) bytes.
+    /// Returns an error if there is no part, an empty part, more than [`MAX_PARTS`](Self::MAX_PARTS) parts, or a
+    /// text form longer than [`MAX_LEN`](Self::MAX_LEN) bytes.
     pub fn new<P>(parts: impl IntoIterator<Item = P>) -> Result<Self, ConversationIdError>
     where
         P: AsRef<str>,
@@ -59,7 +59,7 @@ impl ConversationId {
                 text.push('/');
             }
             count += 1;
-            // A part may be of any length (ids are untrusted), so the limits are checked before more is copied.
+            // A part may have any length (ids are untrusted), so the limits are checked before more is copied.
             if count > Self::MAX_PARTS {
                 return Err(ConversationIdError::TooManyParts);
             }
@@ -77,13 +77,13 @@ impl ConversationId {
         Ok(Self(text.into()))
     }
 
-    /// The text form.
+    /// Returns the text form.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The parts, decoded.
+    /// Returns the parts, decoded.
     pub fn parts(&self) -> impl Iterator<Item = Cow<'_, str>> {
         self.0.split('/').map(|part| percent_decode_str(part).decode_utf8_lossy())
     }
@@ -108,7 +108,7 @@ impl FromStr for ConversationId {
         let parts = text.split('/').map(|part| percent_decode_str(part).decode_utf8());
         let parts = parts.collect::<Result<Vec<_>, _>>().map_err(|_| ConversationIdError::NotCanonical)?;
         let id = Self::new(parts)?;
-        // One id has one text: what encodes differently is no second spelling of it, but a mistake.
+        // Each id has one text form: a text that is encoded differently is an error, not a second spelling.
         if id.as_str() == text { Ok(id) } else { Err(ConversationIdError::NotCanonical) }
     }
 }
@@ -127,27 +127,27 @@ impl From<ConversationId> for String {
     }
 }
 
-/// A conversation id that cannot be used.
+/// The error for an invalid conversation id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConversationIdError {
-    /// There was no part at all.
-    #[error("a conversation id needs at least one part")]
+    /// There was no part.
+    #[error("invalid conversation id: expected at least one part")]
     Empty,
     /// A part was empty.
-    #[error("part {position} of the conversation id is empty")]
+    #[error("invalid conversation id: part {position} is empty")]
     EmptyPart {
-        /// Which part, counted from 0.
+        /// The index of the part, counted from 0.
         position: usize,
     },
     /// There were too many parts.
-    #[error("a conversation id has at most {} parts", ConversationId::MAX_PARTS)]
+    #[error("invalid conversation id: expected at most {} parts", ConversationId::MAX_PARTS)]
     TooManyParts,
     /// The text form would be too long.
-    #[error("a conversation id's text form has at most {} bytes", ConversationId::MAX_LEN)]
+    #[error("invalid conversation id: expected a text form of at most {} bytes", ConversationId::MAX_LEN)]
     TooLong,
-    /// The text is not what an id's `Display` writes.
-    #[error("not a conversation id: parts are percent-encoded (all but A-Z a-z 0-9 - . _ ~) and joined with /")]
+    /// The text is not the text form of an id.
+    #[error("invalid conversation id: expected percent-encoded parts (all but A-Z a-z 0-9 - . _ ~) joined with /")]
     NotCanonical,
 }
 

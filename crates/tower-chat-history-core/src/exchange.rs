@@ -1,48 +1,52 @@
-//! What one model call adds to a conversation.
+//! The unit of the log: the messages of one model call.
 
 use std::{fmt, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    ExchangeId, Message, Seq, Timestamp,
+    exchange_id::ExchangeId,
     memory::{block, shared},
+    message::Message,
+    seq::Seq,
+    timestamp::Timestamp,
 };
 
-/// What one model call adds to a conversation: its input messages and the reply, stored as one record.
+/// The messages that one model call adds to a conversation: its input and the reply, stored as one record.
 ///
-/// An exchange is written whole or not at all. It is never changed afterwards: trimming and summarizing write
-/// [compactions](crate::Compaction) beside the log.
+/// An exchange is written whole or not at all, and never changed afterwards. Trimming and summarizing write
+/// [compactions](crate::Compaction) next to the log.
 ///
-/// Input without a reply is legal: an imported log may end with a question.
+/// An exchange without a reply is allowed: an imported log may end with a question.
 ///
-/// `Debug` shows the id and sizes in one line, and in its alternate form (`{:#?}`) all fields. Neither shows message
-/// text.
+/// `Debug` shows the id and sizes in one line, and in its alternate form (`{:#?}`) all fields. Neither shows
+/// message text.
 #[derive(Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Exchange {
-    /// Makes the append idempotent.
+    /// The id that makes the append idempotent.
     pub id: ExchangeId,
-    /// When the exchange was made, by the clock of the process that made it.
+    /// The time at which the exchange was created, by the clock of the process that created it.
     pub at: Timestamp,
     /// The exchange whose tool calls this one answers. `None` opens a new turn.
     pub continues: Option<Seq>,
     /// The input in order, then the reply.
     pub messages: Vec<Message>,
-    /// What the messages cost, so that each is counted once in its life. See [`share_counts`](Self::share_counts).
+    /// The token counts of the messages, so that each message is counted only once. See
+    /// [`share_counts`](Self::share_counts).
     pub tokens: Option<TokenCounts>,
-    /// The model that answered, as it named itself.
+    /// The model that replied, as it named itself.
     pub model: Option<String>,
-    /// Why the model stopped, as the provider said it (`stop`, `length`, `tool_calls`, …).
+    /// The reason why the model stopped, as the provider named it (`stop`, `length`, `tool_calls`, …).
     pub finish_reason: Option<String>,
-    /// What the provider reported for the call.
+    /// The usage that the provider reported for the call.
     pub usage: Option<Usage>,
-    /// Whether the reply broke off: the stream was interrupted and its text kept.
+    /// `true` if the stream was interrupted and the reply is only the part that arrived.
     pub incomplete: bool,
 }
 
 impl Exchange {
-    /// An exchange of these messages, made now, that opens a turn.
+    /// Creates an exchange of these messages that opens a turn. Its time is now.
     #[must_use]
     pub fn new(id: ExchangeId, messages: impl IntoIterator<Item = Message>) -> Self {
         Self {
@@ -58,17 +62,17 @@ impl Exchange {
         }
     }
 
-    /// The same exchange, answering the tool calls of the exchange at `seq`.
+    /// Makes this exchange answer the tool calls of the exchange at `seq`.
     #[must_use]
     pub fn continuing(mut self, seq: Seq) -> Self {
         self.continues = Some(seq);
         self
     }
 
-    /// Tells its messages what they cost by the counts that are stored with it, as far as they do not know it:
-    /// [`Message::tokens_by`] then answers without counting. Counts that are not one a message are left out.
+    /// Copies the stored token counts to the messages that do not have a count yet. [`Message::tokens_by`] then
+    /// answers without counting. Does nothing if the number of counts differs from the number of messages.
     ///
-    /// [`decode`](Self::decode) does it, and whoever makes an exchange with counts from elsewhere.
+    /// [`decode`](Self::decode) calls this. Call it yourself for an exchange whose counts come from elsewhere.
     pub fn share_counts(&self) {
         let Some(TokenCounts { counter, counts }) = &self.tokens else { return };
         if counts.len() == self.messages.len() {
@@ -79,38 +83,39 @@ impl Exchange {
         }
     }
 
-    /// Whether this exchange begins a turn (it answers no earlier exchange's calls). A window starts at an opening only.
+    /// Returns `true` if this exchange opens a turn, that is, if it does not answer the calls of an earlier
+    /// exchange. A window always starts at such an exchange.
     ///
-    /// Whatever calls are open before it, an opening closes. So an exchange of nothing but tool results and blank
-    /// replies should [continue](Self::continues) the one before it, as an [import](crate::Conversation::import) makes
-    /// it do.
+    /// An exchange that opens a turn closes all tool calls that are still open before it. An exchange of only tool
+    /// results and blank replies should therefore [continue](Self::continues) the one before it. An
+    /// [import](crate::Conversation::import) does that.
     #[must_use]
     pub const fn opens_turn(&self) -> bool {
         self.continues.is_none()
     }
 
-    /// The size of its messages' JSON in bytes.
+    /// Returns the size of the messages' JSON in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.messages.iter().map(Message::bytes).sum()
     }
 
-    /// Returns how many messages this exchange counts as under a [limit](crate::LoadLimit): as many as it has, and 1 if
-    /// it has none. A store that keeps sums of messages sums these.
+    /// Returns the number of messages that this exchange counts as under a [limit](crate::LoadLimit): at least 1,
+    /// even if it has none. A store that stores sums of message counts adds up these.
     #[must_use]
     pub fn counted_messages(&self) -> usize {
         self.messages.len().max(1)
     }
 
     /// Returns an estimate of the memory that this exchange takes in an `Arc`, in bytes: its
-    /// [messages](Message::memory), its other fields, and a constant. A store or a cache that has a limit counts by it.
+    /// [messages](Message::memory), its other fields, and a constant. Stores and caches with a memory limit use it.
     #[must_use]
     pub fn memory(&self) -> usize {
         let messages: usize = self.messages.iter().map(Message::memory).sum();
         let list = block(self.messages.capacity().saturating_mul(size_of::<Message>()));
         let text = |text: &Option<String>| text.as_ref().map_or(0, |text| block(text.capacity()));
         let tokens = self.tokens.as_ref().map_or(0, |TokenCounts { counter, counts }| {
-            // The counter's name once more, for the messages that remember their counts.
+            // The counter's name is counted twice: the messages that have their counts share another copy.
             block(counter.capacity())
                 + shared(counter.len())
                 + block(counts.capacity().saturating_mul(size_of::<u32>()))
@@ -137,7 +142,7 @@ impl fmt::Debug for Exchange {
     }
 }
 
-/// An exchange at its place in the log. A clone is a reference count.
+/// An exchange with its position in the log. Cloning it only increments a reference count.
 ///
 /// `Debug` shows the position and the exchange in one line, as [`Exchange`] does.
 #[derive(Clone, PartialEq)]
@@ -145,19 +150,19 @@ impl fmt::Debug for Exchange {
 pub struct Recorded {
     /// Its position.
     pub seq: Seq,
-    /// What was recorded.
+    /// The exchange.
     pub exchange: Arc<Exchange>,
 }
 
 impl Recorded {
-    /// The exchange at that position.
+    /// Creates the record of an exchange at this position.
     #[must_use]
     pub fn new(seq: Seq, exchange: impl Into<Arc<Exchange>>) -> Self {
         Self { seq, exchange: exchange.into() }
     }
 
-    /// Whether another exchange came between this one and the one it answers. That may also be an earlier attempt to
-    /// answer it, whose reply broke off, or results that were stored one by one.
+    /// Returns `true` if there is another exchange between this one and the one it answers. That can also be an
+    /// earlier, interrupted attempt to answer it, or results that were stored one by one.
     #[must_use]
     pub fn is_moved(&self) -> bool {
         self.exchange.continues.is_some_and(|seq| seq.next() != self.seq)
@@ -171,16 +176,16 @@ impl fmt::Debug for Recorded {
     }
 }
 
-/// Token counts of an exchange's messages, by one counter.
+/// The token counts of an exchange's messages, by one counter.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TokenCounts {
     /// The counter's name, such as `o200k_base`.
     pub counter: String,
-    /// One count a message, in order, in tokens.
+    /// One count per message, in order, in tokens.
     pub counts: Vec<u32>,
 }
 
-/// Tokens that a provider reported for a call.
+/// The token usage that a provider reported for a call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Usage {
@@ -188,13 +193,13 @@ pub struct Usage {
     pub input_tokens: u64,
     /// Tokens of the reply.
     pub output_tokens: u64,
-    /// Those of the prompt that came from the provider's cache, if it said so.
+    /// The tokens of the prompt that came from the provider's cache, if the provider reported them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cached_input_tokens: Option<u64>,
 }
 
 impl Usage {
-    /// The usage of a call, in tokens.
+    /// Creates the usage of a call, in tokens.
     #[must_use]
     pub const fn new(input_tokens: u64, output_tokens: u64) -> Self {
         Self { input_tokens, output_tokens, cached_input_tokens: None }

@@ -1,41 +1,44 @@
-//! Names of exchanges, which make an append idempotent.
+//! The ids of exchanges, which make appends idempotent.
 
 use std::{fmt, str::FromStr, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-/// Names one exchange within its conversation: an append with an id that is already recorded stores nothing again.
+/// The id of an exchange within its conversation. Appending an exchange whose id is already in the log stores
+/// nothing.
 ///
-/// Callers that may repeat a request give it the same id each time (an `Idempotency-Key`, a message id of their client);
-/// others let it be [generated](Self::generate). 1 to 128 bytes of visible ASCII, so that it fits a header.
+/// A caller that may repeat a request gives it the same id each time, such as an `Idempotency-Key` or its client's
+/// message id. Other callers use a [generated](Self::generate) one. An id has 1 to 128 bytes of visible ASCII, so
+/// it fits into a header.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct ExchangeId(Arc<str>);
 
 impl ExchangeId {
-    /// The longest id, in bytes.
+    /// The maximum length of an id, in bytes.
     pub const MAX_LEN: usize = 128;
 
-    /// The caller's own id.
+    /// Creates an id from the caller's text.
     ///
     /// # Errors
     ///
-    /// When the id is empty, longer than [`MAX_LEN`](Self::MAX_LEN) bytes, or has anything but visible ASCII.
+    /// Returns an error if the id is empty, longer than [`MAX_LEN`](Self::MAX_LEN) bytes, or contains anything but
+    /// visible ASCII.
     pub fn new(id: impl AsRef<str>) -> Result<Self, ExchangeIdError> {
         let id = id.as_ref();
         let legal = !id.is_empty() && id.len() <= Self::MAX_LEN && id.bytes().all(|b| b.is_ascii_graphic());
         if legal { Ok(Self(id.into())) } else { Err(ExchangeIdError { len: id.len() }) }
     }
 
-    /// A new random id of 32 hexadecimal digits.
+    /// Creates a random id of 32 hexadecimal digits.
     #[must_use]
     pub fn generate() -> Self {
         let mut buffer = Uuid::encode_buffer();
         Self(Arc::from(&*Uuid::new_v4().as_simple().encode_lower(&mut buffer)))
     }
 
-    /// The id's text.
+    /// Returns the id's text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -70,9 +73,9 @@ impl From<ExchangeId> for String {
     }
 }
 
-/// An exchange id that cannot be used.
+/// The error for an invalid exchange id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("an exchange id is 1 to {max} bytes of visible ASCII, got {len} bytes", max = ExchangeId::MAX_LEN)]
+#[error("invalid exchange id: expected 1 to {max} bytes of visible ASCII, got {len} bytes", max = ExchangeId::MAX_LEN)]
 pub struct ExchangeIdError {
     len: usize,
 }
@@ -82,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn refuses_what_no_header_can_carry() {
+    fn refuses_ids_that_do_not_fit_a_header() {
         for wrong in ["", "a b", "ä", "a\n", &"x".repeat(129)] {
             assert!(ExchangeId::new(wrong).is_err(), "{wrong:?}");
         }

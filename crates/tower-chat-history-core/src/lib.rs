@@ -1,31 +1,54 @@
-//! The words of a remembered conversation, and the contract of the stores that keep it.
+//! The store contract of `tower-chat-history`, and the types it is written in.
 //!
 //! A [conversation](ConversationId) is an append-only *log* of [exchanges](Exchange). An exchange is what one model call
-//! adds: its input [messages](Message) and the reply, stored as one record. Trimming and summarizing never touch the log;
-//! they write derived [compactions](Compaction) beside it, which say where the *window* starts that is sent to the model.
+//! adds: its input [messages](Message) and the reply, stored as one record. Trimming and summarizing never change the
+//! log. They write derived [compactions](Compaction), which say where the *window* starts that is sent to the model.
 //!
-//! Stores implement [`HistoryStore`]; its documentation is the contract, and the feature `testing` has the conformance
-//! suite that proves a store keeps it. This crate knows no runtime, no tower and no HTTP.
+//! This crate works without an async runtime, tower and HTTP. Applications depend on `tower-chat-history`, which
+//! re-exports what they need.
 //!
-//! # History by hand
+//! # Example
 //!
-//! Any store hands out a [`Conversation`] to read, fill and clear a history without a model:
+//! Every store gives access to its conversations without a model:
 //!
 //! ```
 //! use tower_chat_history_core::{ConversationId, HistoryStore, HistoryStoreExt, Message};
 //!
-//! async fn seed(store: &dyn HistoryStore) -> Result<Vec<Message>, Box<dyn std::error::Error>> {
+//! /// Imports a conversation and prints it.
+//! async fn import(store: &dyn HistoryStore) -> Result<(), Box<dyn std::error::Error>> {
 //!     let id = ConversationId::new(["acme", "user-42", "support-7"])?;
 //!     let conversation = store.conversation(&id);
 //!     conversation.import([Message::user("Hey there! I'm Nemo."), Message::assistant("Hello!")]).await?;
-//!     Ok(conversation.messages().await?)
+//!     for message in conversation.messages().await? {
+//!         println!("{}: {}", message.role(), message.text());
+//!     }
+//!     Ok(())
 //! }
 //! ```
 //!
-//! A store that can [truncate](Truncate) lets a reply be [generated anew](Conversation::take_last) or a message be changed;
-//! over every store a conversation can be [forked](Conversation::fork). One that can [prune](Prune) lets only the [last
-//! turns](Conversation::keep_last_turns) stay, where a service asks for that.
+//! # Pages
+//!
+//! | To | Read |
+//! | --- | --- |
+//! | read, import, fork or clear a conversation | [`Conversation`] |
+//! | have a reply generated again, or change a message | [`Conversation::take_last`], [`Conversation::truncate`] |
+//! | keep only the last turns | [`Conversation::keep_last_turns`] |
+//! | write a store | [the guide](writing_a_store) |
+//! | look up the contract of stores | [`HistoryStore`], [`Truncate`], [`Prune`] |
+//! | find tools for store authors | [`backend`] |
+//! | test a store | `testing` (feature `testing`) |
+//! | handle deeply nested JSON | [`nested`] |
+//!
+//! # Features
+//!
+//! | Feature | Default | Adds |
+//! | --- | --- | --- |
+//! | `testing` | no | the conformance suite: a test for each behavior of the store contract |
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
+pub mod backend;
+mod causes;
 mod compaction;
 mod conversation;
 mod conversation_id;
@@ -35,14 +58,25 @@ mod memory;
 mod message;
 pub mod nested;
 mod profile;
-mod record;
 mod revision;
+mod rounds;
 mod seq;
 mod split;
 mod store;
 #[cfg(feature = "testing")]
 pub mod testing;
 mod timestamp;
+
+#[doc = include_str!("../docs/writing-a-store.md")]
+#[doc = "```"]
+#[doc = include_str!("../docs/writing_a_store.rs")]
+#[doc = "```"]
+#[doc = include_str!("../docs/writing-a-store-steps.md")]
+pub mod writing_a_store {}
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}
 
 pub use self::{
     compaction::{Compaction, CompactionError, CompactionVersion, Cut, Summary},
@@ -52,13 +86,12 @@ pub use self::{
     exchange_id::{ExchangeId, ExchangeIdError},
     message::{Content, ForeignShape, Message, MessageError, Role, ToolCall},
     profile::{Profile, ProfileError},
-    record::RecordError,
     revision::{Incarnation, Revision, RevisionError},
+    rounds::{Begun, NewestRound, OpenCalls, Part, Rounds},
     seq::Seq,
     store::{
         Append, Appended, Compact, CompactOutcome, Derived, Expect, HistoryStore, KnownState, Load, LoadLimit,
-        LoadLimitError, Loaded, Page, Prune, PruneScan, PruneTo, Pruned, Scan, StoreError, Truncate, Truncated, Window,
-        WindowScan,
+        LoadLimitError, Loaded, Page, Prune, PruneTo, Pruned, StoreError, Truncate, Truncated, Window,
     },
     timestamp::Timestamp,
 };

@@ -1,10 +1,10 @@
-//! JSON with many levels of lists and objects within each other.
+//! JSON with many levels of nested lists and objects.
 //!
-//! JSON text may have any number of levels: messages are read without recursion and kept as they are. A [`Value`] is
-//! another matter. `serde_json` writes, clones and drops it by recursion, so one with some ten thousand levels
-//! overflows the stack, which ends the process. `serde_json` itself reads no more than 127 levels into a `Value`, but a
-//! program can build more. So a `Value` with more than [`MAX_LEVELS`] is refused before anything recurses over it, and
-//! what is refused is taken apart by [`dismantle`].
+//! JSON text may have any number of levels: messages are read without recursion and stored as they are. A [`Value`]
+//! is different. `serde_json` writes, clones and drops it by recursion, so a value with about ten thousand levels
+//! overflows the stack, which ends the process. `serde_json` reads at most 127 levels into a `Value`, but a program
+//! can build more. This crate therefore refuses a `Value` with more than [`MAX_LEVELS`] before anything recurses
+//! over it, and drops it with [`dismantle`].
 
 use std::{io, slice};
 
@@ -15,12 +15,12 @@ use serde_json::{
     ser::{CompactFormatter, Formatter},
 };
 
-/// The most levels of lists and objects that a value may have: 128. A number has none, `[]` has one.
+/// The maximum number of levels of lists and objects in a value: 128. A number has no level, `[]` has one.
 pub const MAX_LEVELS: usize = 128;
 
-/// Whether a value has more than [`MAX_LEVELS`].
+/// Returns `true` if a value has more than [`MAX_LEVELS`] levels.
 ///
-/// It does not recurse, and looks at each element once at most.
+/// This does not recurse, and visits each element at most once.
 ///
 /// ```
 /// use serde_json::{Value, json};
@@ -49,7 +49,8 @@ pub fn is_too_deep(value: &Value) -> bool {
     }
 }
 
-/// Drops a value of any number of levels without recursion. Dropping one with many levels as usual overflows the stack.
+/// Drops a value of any number of levels without recursion. The usual drop of a deeply nested value overflows the
+/// stack.
 pub fn dismantle(value: Value) {
     let mut left = vec![value];
     while let Some(value) = left.pop() {
@@ -61,12 +62,13 @@ pub fn dismantle(value: Value) {
     }
 }
 
-/// The JSON of a value, as `serde_json::to_string` writes it.
+/// Returns the JSON of a value, as `serde_json::to_string` writes it.
 ///
 /// # Errors
 ///
-/// When the value cannot be written as JSON. When it has more than [`MAX_LEVELS`], the error is of
-/// [category](serde_json::Error::classify) `Io`: it is found while writing, before there is any deeper recursion.
+/// Returns an error if the value cannot be written as JSON. If it has more than [`MAX_LEVELS`] levels, the error is
+/// of [category](serde_json::Error::classify) `Io`: the bound is checked during writing, before any deeper
+/// recursion.
 pub fn to_string(value: &(impl Serialize + ?Sized)) -> Result<String, serde_json::Error> {
     let mut json = Vec::with_capacity(128);
     to_writer(&mut json, value)?;
@@ -77,12 +79,12 @@ pub fn to_string(value: &(impl Serialize + ?Sized)) -> Result<String, serde_json
 ///
 /// # Errors
 ///
-/// As [`to_string`], and when the writer fails. Some of the JSON may be written then.
+/// The same as [`to_string`], and an error if the writer fails. Some of the JSON may have been written then.
 pub fn to_writer(writer: impl io::Write, value: &(impl Serialize + ?Sized)) -> Result<(), serde_json::Error> {
     value.serialize(&mut Serializer::with_formatter(writer, Bounded { levels: 0 }))
 }
 
-/// The elements of a list or an object that are still to be looked at.
+/// The elements of a list or an object that are still to be visited.
 enum Elements<'a> {
     Of(slice::Iter<'a, Value>),
     In(Values<'a>),
@@ -105,7 +107,7 @@ impl<'a> Elements<'a> {
     }
 }
 
-/// Writes compact JSON, and fails where it would have too many levels.
+/// Writes compact JSON, and fails if it would have too many levels.
 struct Bounded {
     levels: usize,
 }
@@ -113,7 +115,10 @@ struct Bounded {
 impl Bounded {
     fn enter(&mut self) -> io::Result<()> {
         if self.levels == MAX_LEVELS {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "the value has more than 128 levels"));
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "the value has more than 128 levels of lists and objects",
+            ));
         }
         self.levels += 1;
         Ok(())
@@ -163,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn as_many_levels_as_may_be_are_accepted_and_one_more_is_refused() {
+    fn values_of_128_levels_are_accepted_and_deeper_ones_are_refused() {
         for value in [nested(MAX_LEVELS), json!([1, nested(MAX_LEVELS - 1), {}])] {
             assert!(!is_too_deep(&value));
             assert_eq!(to_string(&value).unwrap(), value.to_string());
@@ -178,7 +183,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn levels_are_counted_right(lists in prop::collection::vec((0_usize..140, 0_usize..3), 0..4)) {
+        fn levels_are_counted_correctly(lists in prop::collection::vec((0_usize..140, 0_usize..3), 0..4)) {
             let list = lists.iter().map(|(levels, beside)| json!([vec![0; *beside], nested(*levels)]));
             let value: Value = list.collect();
             prop_assert_eq!(is_too_deep(&value), levels(&value) > MAX_LEVELS);

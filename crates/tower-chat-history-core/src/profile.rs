@@ -4,29 +4,31 @@ use std::{fmt, str::FromStr, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 
-/// The name of a budget and its compactions: two models with different windows use two profiles of one conversation.
+/// The name of a budget and its compactions. Two models with different context windows use two profiles of one
+/// conversation.
 ///
-/// 1 to 64 bytes of visible ASCII. The default is `default`.
+/// A name has 1 to 64 bytes of visible ASCII. The default is `default`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Profile(Arc<str>);
 
 impl Profile {
-    /// The longest name, in bytes.
+    /// The maximum length of a name, in bytes.
     pub const MAX_LEN: usize = 64;
 
-    /// A profile of that name.
+    /// Creates a profile with this name.
     ///
     /// # Errors
     ///
-    /// When the name is empty, longer than [`MAX_LEN`](Self::MAX_LEN) bytes, or has anything but visible ASCII.
+    /// Returns an error if the name is empty, longer than [`MAX_LEN`](Self::MAX_LEN) bytes, or contains anything
+    /// but visible ASCII.
     pub fn new(name: impl AsRef<str>) -> Result<Self, ProfileError> {
         let name = name.as_ref();
         let legal = !name.is_empty() && name.len() <= Self::MAX_LEN && name.bytes().all(|b| b.is_ascii_graphic());
         if legal { Ok(Self(name.into())) } else { Err(ProfileError { len: name.len() }) }
     }
 
-    /// The name.
+    /// Returns the name.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -67,9 +69,9 @@ impl From<Profile> for String {
     }
 }
 
-/// A profile's name that cannot be used.
+/// The error for an invalid profile name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("a profile is named by 1 to {max} bytes of visible ASCII, got {len} bytes", max = Profile::MAX_LEN)]
+#[error("invalid profile name: expected 1 to {max} bytes of visible ASCII, got {len} bytes", max = Profile::MAX_LEN)]
 pub struct ProfileError {
     len: usize,
 }

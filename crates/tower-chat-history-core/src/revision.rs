@@ -1,34 +1,34 @@
-//! Versions of a conversation.
+//! The versions of a conversation's log.
 
 use std::{fmt, str::FromStr};
 
 use uuid::Uuid;
 
-use crate::Seq;
+use crate::seq::Seq;
 
-/// One life of a conversation: drawn at random by its first append, ended by its deletion, or by a
-/// [truncation](crate::Truncate) or a [prune without traces](crate::Derived::Erase), with which the next one begins.
+/// One life of a conversation. It is drawn at random by the first append, and ends with a deletion, a
+/// [truncation](crate::Truncate) or an [erasing prune](crate::Derived::Erase). The latter two begin the next one.
 ///
-/// An append or a compaction that was begun in one life can never land in another one, so what is in flight when a
-/// conversation is deleted cannot bring it back.
+/// An append or a compaction that was begun in one incarnation is never stored in another one, so a call in flight
+/// cannot bring back a conversation that was deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Incarnation(Uuid);
 
 impl Incarnation {
-    /// A new random incarnation, for stores to give to a conversation's first append and to what a truncation or a prune
-    /// without traces leaves.
+    /// Creates a random incarnation. Stores do so for a conversation's first append, and for the log that remains
+    /// after a truncation or an erasing prune.
     #[must_use]
     pub fn random() -> Self {
         Self(Uuid::new_v4())
     }
 
-    /// The incarnation with these bytes, for stores that read back what they wrote.
+    /// Creates the incarnation with these bytes. Stores use it to read back the incarnation they wrote.
     #[must_use]
     pub const fn from_bytes(bytes: [u8; 16]) -> Self {
         Self(Uuid::from_bytes(bytes))
     }
 
-    /// The bytes to store.
+    /// Returns the bytes to store.
     #[must_use]
     pub const fn as_bytes(&self) -> &[u8; 16] {
         self.0.as_bytes()
@@ -43,12 +43,12 @@ impl fmt::Display for Incarnation {
 
 /// The version of a conversation's log.
 ///
-/// It changes with every change of the log, and two revisions are compared for equality only: neither is the newer one.
-/// Compactions are derived records and do not change it. Within its incarnation it says at which position the log
-/// [begins](Self::first) and which position the [next](Self::next) exchange gets.
+/// Every change of the log changes it. Revisions can only be compared for equality: neither of two is newer.
+/// Compactions are derived records and do not change it. Within its incarnation, a revision also says at which
+/// position the log [begins](Self::first) and which position the [next](Self::next) exchange gets.
 ///
-/// The text form, `incarnation.version`, with `.first` behind it if the log was [pruned](crate::Prune), is ASCII and parses
-/// back: it can serve as an `ETag`.
+/// The text form is `<incarnation>.<version>`, followed by `.<first>` if the log was [pruned](crate::Prune). It is
+/// ASCII and parses back, so it can be an `ETag`.
 ///
 /// ```
 /// use tower_chat_history_core::{Incarnation, Revision};
@@ -64,8 +64,8 @@ pub struct Revision {
 }
 
 impl Revision {
-    /// The revision of a log in this incarnation whose next exchange gets the position `version`. The log begins at
-    /// position 0 unless it is said to [begin later](Self::beginning_at).
+    /// Creates the revision of a log in this incarnation whose next exchange gets the position `version`. The log
+    /// begins at position 0, unless [`beginning_at`](Self::beginning_at) sets another one.
     ///
     /// Without truncations, `version` is the number of appends to the log.
     #[must_use]
@@ -73,53 +73,53 @@ impl Revision {
         Self { incarnation, version, first: Seq::FIRST }
     }
 
-    /// The revision of a log that begins at another position, since it was [pruned](crate::Prune).
+    /// Sets the position at which the log begins, after it was [pruned](crate::Prune).
     #[must_use]
     pub const fn beginning_at(mut self, first: Seq) -> Self {
         self.first = first;
         self
     }
 
-    /// The life of the conversation that this revision belongs to.
+    /// Returns the incarnation that this revision belongs to.
     #[must_use]
     pub const fn incarnation(&self) -> Incarnation {
         self.incarnation
     }
 
-    /// The number that a store keeps beside the incarnation: the index of [`next`](Self::next).
+    /// Returns the number to store next to the incarnation: the index of [`next`](Self::next).
     #[must_use]
     pub const fn version(&self) -> u64 {
         self.version
     }
 
-    /// The position that the log's next exchange gets. It is a part of the contract of every store: the newest exchange
-    /// has the position before it, and the log has the exchanges from [`first`](Self::first) on up to that one, without
-    /// gaps.
+    /// Returns the position that the log's next exchange gets. This is part of the contract of every store: the log
+    /// has the exchanges from [`first`](Self::first) to the one before this position, without gaps.
     #[must_use]
     pub const fn next(&self) -> Seq {
         Seq::new(self.version)
     }
 
-    /// How many exchanges the log has.
+    /// Returns the number of exchanges in the log.
     #[must_use]
     pub const fn len(&self) -> u64 {
         self.version.saturating_sub(self.first.get())
     }
 
-    /// Whether the log has no exchange. No store has such a log: the conversation is then absent.
+    /// Returns `true` if the log has no exchange. No store returns such a revision: the conversation is absent
+    /// instead.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The position at which the log begins: 0 unless it was [pruned](crate::Prune).
+    /// Returns the position at which the log begins: 0, unless it was [pruned](crate::Prune).
     #[must_use]
     pub const fn first(&self) -> Seq {
         self.first
     }
 
-    /// Whether two revisions are those of one log with the same newest exchange: nothing was appended between them, at most
-    /// the beginning was [pruned](crate::Prune).
+    /// Returns `true` if both revisions are of one log with the same newest exchange: nothing was appended between
+    /// them, and at most the beginning was [pruned](crate::Prune).
     #[must_use]
     pub fn has_same_end(&self, other: Self) -> bool {
         self.incarnation == other.incarnation && self.version == other.version
@@ -148,14 +148,14 @@ impl FromStr for Revision {
         let (version, first) = version.split_once('.').unwrap_or((version, "0"));
         let number = |text: &str| text.parse().map_err(|_| RevisionError);
         let revision = Self::new(Incarnation(incarnation), number(version)?).beginning_at(Seq::new(number(first)?));
-        // Only the form that `Display` writes is read: one revision has one text.
+        // Only the form that `Display` writes is accepted, so each revision has one text.
         if revision.to_string() == text { Ok(revision) } else { Err(RevisionError) }
     }
 }
 
-/// A text that is no revision.
+/// The error for a text that is not a revision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("not a revision: expected 32 hexadecimal digits, a dot and a number, and another of both if pruned")]
+#[error("invalid revision: expected `<32 hex digits>.<version>` or `<32 hex digits>.<version>.<first>`")]
 pub struct RevisionError;
 
 #[cfg(test)]

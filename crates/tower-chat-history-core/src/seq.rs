@@ -4,8 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// The position of an exchange in its conversation's log: 0 for the first, without gaps. It stays what it is, also where what
-/// stood before it is [pruned](crate::Prune).
+/// The position of an exchange in its conversation's log: 0 for the first, without gaps. It does not change when
+/// the exchanges before it are [pruned](crate::Prune).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Seq(u64);
@@ -14,19 +14,19 @@ impl Seq {
     /// The position of a log's first exchange.
     pub const FIRST: Self = Self(0);
 
-    /// The position with the given index, counted in exchanges from 0.
+    /// Creates the position with this index, counted in exchanges from 0.
     #[must_use]
     pub const fn new(index: u64) -> Self {
         Self(index)
     }
 
-    /// The index, counted in exchanges from 0.
+    /// Returns the index, counted in exchanges from 0.
     #[must_use]
     pub const fn get(self) -> u64 {
         self.0
     }
 
-    /// The position after this one.
+    /// Returns the position after this one.
     #[must_use]
     pub const fn next(self) -> Self {
         Self(self.0.saturating_add(1))

@@ -1,9 +1,15 @@
-//! Making a log of a list of messages.
+//! Splitting a list of messages into exchanges.
 
-use crate::{Exchange, ExchangeId, Message, Recorded, Role, Seq};
+use crate::{
+    exchange::{Exchange, Recorded},
+    exchange_id::ExchangeId,
+    message::{Message, Role},
+    rounds::NewestRound,
+    seq::Seq,
+};
 
 impl Recorded {
-    /// Returns the log that these messages would be if they were [imported](crate::Conversation::import) into an empty
+    /// Returns the log that results if these messages are [imported](crate::Conversation::import) into an empty
     /// conversation. The exchanges have generated ids, and the first one has position 0.
     #[must_use]
     pub fn log(messages: Vec<Message>) -> Vec<Self> {
@@ -33,47 +39,24 @@ pub(crate) fn exchanges(messages: Vec<Message>) -> Vec<Vec<Message>> {
     exchanges
 }
 
-/// The end of a log, as far as it decides which turn an exchange after it belongs to.
+/// The end of a log, as far as it determines to which turn the next exchange belongs.
 ///
-/// An exchange that opens a turn must close whatever is open before it: a window may start there, and what was open is
-/// then closed for good. So one that has nothing but tool results and blank replies belongs to the turn before it.
+/// An exchange that opens a turn must close all calls that are open before it, because a window may start there. An
+/// exchange of only tool results and blank replies would not, so it belongs to the turn before it.
 #[derive(Debug, Default)]
 pub(crate) struct Tail {
-    round: Option<Round>,
+    newest: NewestRound,
     last: Option<Seq>,
 }
 
-/// The newest calls, as long as nothing but results and blank replies stands after them.
-#[derive(Debug)]
-struct Round {
-    asked: Seq,
-    /// The ids of the calls that have no result.
-    open: Vec<Box<str>>,
-}
-
 impl Tail {
-    /// Takes the log's next exchange.
+    /// Adds the log's next exchange.
     pub(crate) fn push(&mut self, recorded: &Recorded) {
         self.last = Some(recorded.seq);
-        // After a reply that broke off, its call may be repeated.
-        if recorded.exchange.incomplete && self.continued_by(&recorded.exchange.messages).is_some() {
-            return;
-        }
-        for message in &recorded.exchange.messages {
-            if message.is_tool_result() {
-                if let Some(round) = &mut self.round
-                    && let Some(call) = round.answered_by(message)
-                {
-                    round.open.remove(call);
-                }
-            } else if !message.is_blank_reply() {
-                let open: Vec<Box<str>> = message.tool_calls().iter().map(|call| call.id().into()).collect();
-                self.round = (!open.is_empty()).then_some(Round { asked: recorded.seq, open });
-            }
-        }
+        self.newest.push(recorded);
     }
 
-    /// Returns an exchange of these messages that belongs to the turn to which they do.
+    /// Returns an exchange of these messages that belongs to the same turn as they do.
     pub(crate) fn exchange(&self, messages: Vec<Message>) -> Exchange {
         let continues = self.continued_by(&messages);
         let mut exchange = Exchange::new(ExchangeId::generate(), messages);
@@ -81,30 +64,12 @@ impl Tail {
         exchange
     }
 
-    /// The exchange that these messages continue, if they open no turn.
+    /// Returns the exchange that these messages continue, or `None` if they open a turn.
     fn continued_by(&self, messages: &[Message]) -> Option<Seq> {
-        let closes = |message: &Message| !message.is_tool_result() && !message.is_blank_reply();
-        let closing = messages.iter().position(closes);
-        let before = &messages[..closing.unwrap_or(messages.len())];
-        let continued = self.round.as_ref().filter(|round| {
-            let answers = before.iter().any(|message| round.answered_by(message).is_some());
-            let replies = closing.is_some_and(|at| *messages[at].role() == Role::Assistant);
-            answers || round.open.is_empty() && replies
-        });
-        let asked = || self.round.as_ref().map(|round| round.asked);
-        match continued {
-            Some(round) => Some(round.asked),
-            None if closing.is_none() => asked().or(self.last),
-            None => None,
-        }
-    }
-}
-
-impl Round {
-    /// Which of the open calls a message answers.
-    fn answered_by(&self, message: &Message) -> Option<usize> {
-        let id = message.tool_call_id().filter(|_| message.is_tool_result())?;
-        self.open.iter().position(|open| **open == *id)
+        self.newest.continued_by(messages).or_else(|| {
+            let closes = messages.iter().any(Message::closes_open_calls);
+            self.newest.asked().or(self.last).filter(|_| !closes)
+        })
     }
 }
 
@@ -119,7 +84,7 @@ mod tests {
         Message::from_json(json).unwrap()
     }
 
-    /// What each exchange of a list continues.
+    /// Returns the position that each exchange of a list continues.
     fn continued(messages: &[Message]) -> Vec<Option<u64>> {
         let log = Recorded::log(messages.to_vec());
         log.iter().map(|recorded| recorded.exchange.continues.map(Seq::get)).collect()
@@ -154,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn what_leaves_calls_open_opens_no_turn() {
+    fn an_exchange_that_leaves_calls_open_opens_no_turn() {
         let orphan = Message::tool("z", "r");
         let asked = [user(), calls(&["x"])];
         let after = |rest: &[Message]| continued(&[&asked, rest].concat());
@@ -167,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn after_a_reply_that_broke_off_the_calls_can_be_answered_again() {
+    fn calls_can_be_answered_again_after_an_interrupted_reply() {
         let mut log = Recorded::log(vec![user(), calls(&["x"])]);
         let mut partial = Exchange::new(ExchangeId::generate(), [Message::tool("x", "r"), Message::assistant("Let")]);
         (partial.continues, partial.incomplete) = (Some(Seq::FIRST), true);

@@ -1,30 +1,30 @@
-//! When an exchange was made.
+//! The time at which an exchange was created.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
-/// A wall-clock time in whole milliseconds since the Unix epoch, the precision that every store keeps.
+/// A wall-clock time in whole milliseconds since the Unix epoch, which every store can represent.
 ///
-/// It is there to be shown and to expire by; nothing is ordered by it, since clocks of replicas differ.
+/// It is meant for display and for expiry. Nothing is ordered by it, because the clocks of replicas differ.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Timestamp(u64);
 
 impl Timestamp {
-    /// The current time of this machine's clock (the epoch itself if the clock stands before it).
+    /// Returns the current time of this machine's clock, or the epoch if the clock is set to a time before it.
     #[must_use]
     pub fn now() -> Self {
         SystemTime::now().into()
     }
 
-    /// The time that many milliseconds after the Unix epoch.
+    /// Creates the time this many milliseconds after the Unix epoch.
     #[must_use]
     pub const fn from_unix_millis(millis: u64) -> Self {
         Self(millis)
     }
 
-    /// Milliseconds since the Unix epoch.
+    /// Returns the milliseconds since the Unix epoch.
     #[must_use]
     pub const fn as_unix_millis(self) -> u64 {
         self.0

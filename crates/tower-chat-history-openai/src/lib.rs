@@ -65,6 +65,8 @@
 //! because the client integration wrote it, is sent without them; a warning is logged once a process if they stand
 //! beside tool calls.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 mod adapter;
 #[cfg(feature = "client")]
 pub mod client;

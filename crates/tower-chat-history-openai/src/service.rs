@@ -14,12 +14,17 @@ use async_openai::{
     error::OpenAIError,
     types::chat::{ChatCompletionResponseStream, CreateChatCompletionRequest, CreateChatCompletionResponse},
 };
-use futures_util::future::BoxFuture;
+use futures_util::future::{self, BoxFuture};
 use tower_service::Service;
+
+use crate::deep::{self, RequestTooDeep};
 
 /// `client.chat().create(..)` as a service: one request, one response.
 ///
 /// The client retries by itself (429 and server errors, with backoff), inside of this service.
+///
+/// A request with a schema of more than [128 levels](tower_chat_history::nested::MAX_LEVELS) of lists and objects is
+/// refused with [`OpenAIError::InvalidArgument`].
 ///
 /// With the feature `otel`, the request's headers have the current span's context, by the program's
 /// [propagator](tower_chat_history::telemetry): the model's call goes on in the turn's trace.
@@ -57,7 +62,11 @@ impl<C: Config + Clone + 'static> Service<CreateChatCompletionRequest> for ChatS
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, mut request: CreateChatCompletionRequest) -> Self::Future {
+    fn call(&mut self, request: CreateChatCompletionRequest) -> Self::Future {
+        let mut request = match deep::checked(request) {
+            Ok(request) => request,
+            Err(error) => return ClientFuture::refused(error),
+        };
         // Set here and not left to the client: with its `byot` feature on, which any crate of a build can switch on, it
         // does not look.
         request.stream = None;
@@ -75,7 +84,11 @@ impl<C: Config + Clone + 'static> Service<CreateChatCompletionRequest> for ChatS
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, mut request: CreateChatCompletionRequest) -> Self::Future {
+    fn call(&mut self, request: CreateChatCompletionRequest) -> Self::Future {
+        let mut request = match deep::checked(request) {
+            Ok(request) => request,
+            Err(error) => return ClientFuture::refused(error),
+        };
         request.stream = Some(true);
         let client = self.0.clone();
         ClientFuture(Box::pin(async move { chat(&client).create_stream(request).await }))
@@ -110,6 +123,13 @@ impl<C: Config> fmt::Debug for ChatStreamService<C> {
 
 /// The response future of [`ChatService`] and [`ChatStreamService`].
 pub struct ClientFuture<R>(BoxFuture<'static, Result<R, OpenAIError>>);
+
+impl<R: Send + 'static> ClientFuture<R> {
+    /// A call that is not made: the client would recurse over the request.
+    fn refused(error: RequestTooDeep) -> Self {
+        Self(Box::pin(future::ready(Err(OpenAIError::InvalidArgument(error.to_string())))))
+    }
+}
 
 impl<R> Future for ClientFuture<R> {
     type Output = Result<R, OpenAIError>;

@@ -1,19 +1,18 @@
-//! The statements of the calls: each is one round trip. What they ask is in the functions of `schema/`.
+//! The statements of the calls. Each is one round trip. Most call a function of `schema/`.
 
 use tokio_postgres::types::Type;
 
-/// A statement with the types of its parameters, so that the server need not be asked for them.
+/// A statement with the types of its parameters, so that the driver does not ask the server for them.
 #[derive(Debug)]
 pub(crate) struct Statement {
     pub(crate) text: String,
     pub(crate) types: Box<[Type]>,
 }
 
-/// A function of the schema: its name and the types of its parameters, a letter each (see [`types`]).
+/// The name of a function of the schema and the types of its parameters, one letter each (see [`types`]).
 ///
-/// Every argument of a call has the type that is declared, also one that is a constant. With an untyped `null`
-/// PostgreSQL would prefer a function of the same name that takes a text there, which anybody may have made who can
-/// create something in the schema.
+/// Every argument of a call has the declared type, including constants. With an untyped `null`, PostgreSQL would prefer
+/// a function of the same name that takes a text there. Any role that may create objects in the schema could add one.
 pub(crate) type Function = (&'static str, &'static str);
 
 const LOAD: Function = ("load_1", "tttullltll");
@@ -21,7 +20,7 @@ const READ: Function = ("read_1", "tlll");
 const APPEND: Function = ("append_1", "itiulutlllttlllllt");
 const COMPACT: Function = ("compact_1", "tuutlllllt");
 const DELETE: Function = ("delete_1", "tu");
-/// It is called by the two before it.
+/// It is called by `APPEND` and `COMPACT`.
 const PUT_COMPACTION: Function = ("put_compaction_1", "llllutlllllt");
 
 /// All functions of the schema.
@@ -33,15 +32,15 @@ impl Statement {
     }
 }
 
-/// A question as one statement, and several of them as another one: that has an array for each parameter, and each of its rows
-/// says at last whose it is, counted from one.
+/// Two forms of a call: a statement for one call, and one for a batch of calls.
 ///
-/// Arrays cost more than they save where there is only one. (`unnest` of several arrays is a part of the grammar: no search path
-/// makes another function of it.)
+/// The batched statement has an array for each parameter. The last column of each row is the number of its call in the
+/// batch, counted from one. For one call, arrays cost more than they save. `unnest` of several arrays is part of the
+/// grammar, so no search path can replace it.
 #[derive(Debug)]
 pub(crate) struct Statements {
-    pub(crate) alone: Statement,
-    pub(crate) together: Statement,
+    pub(crate) single: Statement,
+    pub(crate) batched: Statement,
 }
 
 /// All statements, for the tables of one schema.
@@ -57,6 +56,7 @@ pub(crate) struct Sql {
     pub(crate) walk: Statement,
     pub(crate) sums_at: Statement,
     pub(crate) remove_exchanges: Statement,
+    pub(crate) remove_log: Statement,
     pub(crate) remove_compactions: Statement,
     pub(crate) remove_conversation: Statement,
     pub(crate) compactions: Statement,
@@ -67,24 +67,24 @@ pub(crate) struct Sql {
 }
 
 impl Statements {
-    /// Calls of a function whose first arguments are constants of their own in each of the two statements, or none.
-    fn new(schema: &str, (name, letters): Function, [alone, together]: [&str; 2]) -> Self {
-        let letters = &letters[alone.split_terminator(", ").count()..];
+    /// Creates the calls of a function. `single` and `batched` are constants for the first arguments of each, or empty.
+    fn new(schema: &str, (name, letters): Function, [single, batched]: [&str; 2]) -> Self {
+        let letters = &letters[single.split_terminator(", ").count()..];
         let (given, each) = (list("$", letters), list("p", letters));
-        let alone = format!("select * from @.{name}({alone}{given})");
-        let together = format!(
-            "select (called.r).*, called.number from (select @.{name}({together}{each}) as r, number \
+        let single = format!("select * from @.{name}({single}{given})");
+        let batched = format!(
+            "select (called.r).*, called.number from (select @.{name}({batched}{each}) as r, number \
              from unnest({given}) with ordinality u ({each}, number) offset 0) called"
         );
         Self {
-            alone: Statement::new(schema, &alone, letters),
-            together: Statement::new(schema, &together, &letters.to_uppercase()),
+            single: Statement::new(schema, &single, letters),
+            batched: Statement::new(schema, &batched, &letters.to_uppercase()),
         }
     }
 }
 
 impl Sql {
-    /// The statements for that schema. Its name was checked: it needs no escaping within quotes.
+    /// Creates the statements for a schema. Its name was checked, so it needs no escaping within quotes.
     pub(crate) fn new(schema: &str) -> Self {
         let statement = |text: &str, letters: &str| Statement::new(schema, text, letters);
         let call =
@@ -92,21 +92,22 @@ impl Sql {
         Self {
             load: Statements::new(schema, LOAD, ["", ""]),
             read: call(READ),
-            // Where others wait with it, it does not wait long for a conversation that another call changes.
+            // A batch has the rows of other conversations locked, so it waits only briefly for each one.
             append: Statements::new(schema, APPEND, ["null::int, ", "250, "]),
             compact: call(COMPACT),
-            // The operator is PostgreSQL's own, whatever the role's search path is.
+            // The schema of the operator is named, so that the role's search path does not matter.
             incarnation: statement(
                 "select c.incarnation from @.conversation c where c.key operator(pg_catalog.=) $1",
                 "t",
             ),
             delete: call(DELETE),
             lock: statement(
-                "select c.id, c.incarnation, c.version, c.first, c.len from @.conversation c where c.key = $1 for update",
+                "select c.id, c.incarnation, c.version, c.first, c.len, c.opening, c.messages, c.bytes \
+                 from @.conversation c where c.key = $1 for update",
                 "t",
             ),
             walk: statement(
-                "select e.seq, e.continues is null, e.messages from @.exchange e \
+                "select e.seq, e.continues is null, e.messages, e.messages_before from @.exchange e \
                  where e.conversation = $1 and e.seq >= $2 and e.seq < $3 order by e.seq desc limit 1000",
                 "lll",
             ),
@@ -119,6 +120,7 @@ impl Sql {
                 "delete from @.exchange e where e.conversation = $1 and e.seq >= $2 and e.seq < $3",
                 "lll",
             ),
+            remove_log: statement("delete from @.exchange e where e.conversation = $1", "l"),
             remove_compactions: statement("delete from @.compaction k where k.conversation = $1", "l"),
             remove_conversation: statement("delete from @.conversation c where c.id = $1", "l"),
             compactions: statement(
@@ -146,12 +148,12 @@ impl Sql {
     }
 }
 
-/// A parameter for each letter, numbered after a prefix.
+/// Lists one parameter for each letter: the prefix and a number.
 fn list(prefix: &str, letters: &str) -> String {
     (1..=letters.len()).map(|at| format!("{prefix}{at}")).collect::<Vec<_>>().join(", ")
 }
 
-/// Types of parameters, a letter each: text, int (4 bytes), long (8 bytes), uuid; a capital for an array of them.
+/// Converts letters to types: text, int (4 bytes), long (8 bytes), uuid. A capital letter is an array of the type.
 pub(crate) fn types(letters: &str) -> Box<[Type]> {
     let of = |letter| match letter {
         't' => Some(Type::TEXT),
@@ -167,7 +169,7 @@ pub(crate) fn types(letters: &str) -> Box<[Type]> {
     letters.chars().filter_map(of).collect()
 }
 
-/// A text in which `@` stands for the schema.
+/// Replaces `@` by the schema.
 pub(crate) fn in_schema(text: &str, schema: &str) -> String {
     text.replace("@.", &format!("\"{schema}\"."))
 }
@@ -179,7 +181,7 @@ mod tests {
     const SCHEMA: &str =
         concat!(include_str!("schema/step-1/reading.sql"), "\n", include_str!("schema/step-1/writing.sql"));
 
-    /// The functions that the SQL files create, as [`FUNCTIONS`] has them.
+    /// Returns the functions that the SQL files create, in the form of [`FUNCTIONS`].
     fn created() -> Vec<(String, String)> {
         let function = |text: &str| {
             let (name, rest) = text.split_once('(').unwrap();
@@ -218,8 +220,8 @@ mod tests {
             assert!(!arguments.contains("null,") && !arguments.contains('\''), "{name} at {part}: {arguments}");
         }
         let sql = Sql::new("s");
-        assert_eq!(sql.append.alone.types.len(), APPEND.1.len() - 1);
-        assert!(sql.append.alone.text.contains("append_1(null::int, $1, "), "{}", sql.append.alone.text);
-        assert!(sql.append.together.text.contains("append_1(250, p1, "), "{}", sql.append.together.text);
+        assert_eq!(sql.append.single.types.len(), APPEND.1.len() - 1);
+        assert!(sql.append.single.text.contains("append_1(null::int, $1, "), "{}", sql.append.single.text);
+        assert!(sql.append.batched.text.contains("append_1(250, p1, "), "{}", sql.append.batched.text);
     }
 }

@@ -10,44 +10,26 @@ use tower_chat_history_core::{
 };
 
 use crate::{
-    OpenError, PostgresError, PostgresOptions,
-    database::{Call, Database},
-    error::Failure,
-    log::uuid,
-    read, write,
+    database::{BatchQueue, Call, Database},
+    error::{Failure, PostgresError},
+    read::{self, LoadRequest},
+    rows::uuid,
+    write::{self, AppendRequest},
 };
 
-/// Conversations in PostgreSQL. See the [crate docs](crate).
+/// A store that keeps conversations in PostgreSQL. See the [crate docs](crate).
 ///
 /// A clone is another handle on the same pool.
 #[derive(Clone)]
 pub struct PostgresStore {
     database: Arc<Database>,
+    loads: BatchQueue<LoadRequest>,
+    appends: BatchQueue<AppendRequest>,
 }
 
 impl PostgresStore {
-    /// Connects to a `postgres://` URL with the default [options](PostgresOptions), without TLS, and creates the tables if they
-    /// are not there.
-    ///
-    /// # Errors
-    ///
-    /// As [`OpenError`] lists.
-    pub async fn connect(url: &str) -> Result<Self, OpenError> {
-        PostgresOptions::new().connect(url).await
-    }
-
-    /// Uses a pool that is there already, with the default [options](PostgresOptions), and creates the tables if they are not
-    /// there.
-    ///
-    /// # Errors
-    ///
-    /// As [`OpenError`] lists.
-    pub async fn with_pool(pool: Pool) -> Result<Self, OpenError> {
-        PostgresOptions::new().with_pool(pool).await
-    }
-
     pub(crate) fn new(database: Database) -> Self {
-        Self { database: Arc::new(database) }
+        Self { database: Arc::new(database), loads: BatchQueue::default(), appends: BatchQueue::default() }
     }
 
     async fn call<T, F>(&self, work: impl FnOnce(Call) -> F + Send) -> Result<T, StoreError>
@@ -58,13 +40,13 @@ impl PostgresStore {
         Ok(Call::make(&self.database, work).await?)
     }
 
-    /// The pool of its connections. Closing it closes the store: later calls fail.
+    /// Returns the pool of connections. Closing it closes the store: later calls fail.
     #[must_use]
     pub fn pool(&self) -> &Pool {
         &self.database.pool
     }
 
-    /// The schema that its tables are in.
+    /// Returns the name of the schema that contains the tables.
     #[must_use]
     pub fn schema(&self) -> &str {
         &self.database.schema
@@ -79,14 +61,14 @@ impl HistoryStore for PostgresStore {
     }
 
     async fn load(&self, id: &ConversationId, load: Load) -> Result<Loaded, StoreError> {
-        Ok(read::load(&self.database, id, load).await?)
+        Ok(read::load(&self.database, &self.loads, id, load).await?)
     }
 
     async fn append(&self, id: &ConversationId, append: Append) -> Result<Appended, StoreError> {
         let name = uuid(Incarnation::random());
-        let once = || write::append(&self.database, id, &append, name);
+        let once = || write::append(&self.database, &self.appends, id, &append, name);
         let appended = match once().await {
-            // A save outlives the runtime that it began in: it is then driven in another one.
+            // A save can outlive the runtime that it began in. It is then driven in another one.
             Err(Failure::Postgres(PostgresError::NoRuntime)) => once().await,
             done => done,
         };
@@ -131,10 +113,10 @@ impl Prune for PostgresStore {
         id: &ConversationId,
         incarnation: Incarnation,
         keep: PruneTo,
-        traces: Derived,
+        derived: Derived,
     ) -> Result<Pruned, StoreError> {
         let id = id.clone();
-        self.call(move |call| async move { write::prune(&call, &id, incarnation, keep, traces).await }).await
+        self.call(move |call| async move { write::prune(&call, &id, incarnation, keep, derived).await }).await
     }
 }
 

@@ -1,22 +1,22 @@
-//! TLS by rustls.
+//! TLS with rustls.
 
 use std::sync::Arc;
 
 use rustls::{ClientConfig, RootCertStore};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use crate::OpenError;
+use crate::error::OpenError;
 
-/// A connector that trusts the system's roots.
+/// Returns a connector that trusts the system's roots.
 pub(crate) fn system_roots() -> Result<MakeRustlsConnect, OpenError> {
     let mut roots = RootCertStore::empty();
-    // Some of the system's certificates may not be of a kind that rustls reads: those that are suffice.
+    // rustls may not be able to read some of the system's certificates. The others suffice.
     let found = rustls_native_certs::load_native_certs();
     let (added, _) = roots.add_parsable_certificates(found.certs);
     if added == 0 {
         return Err(OpenError::Tls("the system has no root certificates".into()));
     }
-    // The provider is named: where a program has two of them, rustls does not choose.
+    // The provider is named: if a program has two of them, rustls does not choose.
     let config = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::aws_lc_rs::default_provider()))
         .with_safe_default_protocol_versions()
         .map_err(|error| OpenError::Tls(error.into()))?
@@ -35,7 +35,7 @@ mod tests {
     use super::*;
     use crate::PostgresOptions;
 
-    /// A server that says yes to TLS, and then that.
+    /// Starts a server that accepts TLS, then sends these bytes.
     fn server(then: &'static [u8]) -> u16 {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -44,7 +44,7 @@ mod tests {
                 let mut client = client.unwrap();
                 client.read_exact(&mut [0; 8]).unwrap();
                 client.write_all(b"S").unwrap();
-                // The client's first message has more.
+                // The client's first message is longer than this.
                 client.read_exact(&mut [0; 64]).unwrap();
                 client.write_all(then).unwrap();
             }
@@ -64,8 +64,8 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_handshake_that_fails_is_told_from_a_lost_connection() {
-        // An alert: the server has no version of TLS that the client has.
+    async fn a_failed_handshake_is_distinguished_from_a_lost_connection() {
+        // An alert: the two sides have no TLS version in common.
         let refused = open(server(b"\x15\x03\x03\x00\x02\x02\x46")).await;
         assert!(
             matches!(&refused, OpenError::Handshake(source) if source.to_string().contains("ProtocolVersion")),

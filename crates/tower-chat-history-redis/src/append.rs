@@ -1,21 +1,22 @@
-//! Adding an exchange.
+//! Appending an exchange.
 
 use std::time::Duration;
 
 use tower_chat_history_core::{
-    Append, Appended, Compact, CompactOutcome, CompactionVersion, ConversationId, Expect, Incarnation, Seq, StoreError,
+    Append, Appended, Compact, CompactOutcome, ConversationId, Expect, Incarnation, Seq, StoreError,
 };
 
 use crate::{
-    call::{Call, Shared},
-    compact, error,
-    error::Misunderstood,
+    call::{Call, Shared, call_name},
+    compact,
+    error::{Contended, LogFull, UnexpectedReply},
     reply::Reply,
     scripts, sweep,
 };
 
-/// How often an append makes room that others took back meanwhile, before it gives up.
-const SWEEPS: usize = 8;
+/// The number of times that an append removes the rest of a truncation before it gives up. Another call may leave a new
+/// rest each time.
+const MAX_SWEEPS: usize = 8;
 
 pub(crate) async fn append(shared: &Shared, id: &ConversationId, append: Append) -> Result<Appended, StoreError> {
     let body = append.exchange.encode().map_err(StoreError::backend)?;
@@ -34,7 +35,7 @@ pub(crate) async fn append(shared: &Shared, id: &ConversationId, append: Append)
         None => call.text(""),
     };
     let call = call.number(u64::from(exchange.opens_turn()));
-    // As limits count them.
+    // The sizes that load limits count.
     let call = call.number(exchange.counted_messages() as u64).number(exchange.bytes() as u64);
     let call = call.text(&body).bytes(random.as_bytes()).text(&name);
     let call = match shared.options.expire_after {
@@ -60,28 +61,28 @@ pub(crate) async fn append(shared: &Shared, id: &ConversationId, append: Append)
         "refused" => {
             let current = reply.optional_revision(id)?;
             append.expect.check(current)?;
-            Err(Misunderstood::error())
+            Err(UnexpectedReply::error())
         }
         "unknown" => {
             let continues = exchange.continues.unwrap_or_default();
             Err(StoreError::ContinuesUnknown { continues, len: reply.number()? })
         }
-        "longest" => Err(StoreError::backend(error::LogFull)),
-        "full" => Err(full(&mut reply, body.len())?),
+        "longest" => Err(StoreError::backend(LogFull)),
+        "full" => Err(reply.full(body.len())?),
         _ => Err(compact::refused(&mut reply, id, append.compact.as_ref())),
     }
 }
 
-/// Runs an append, after making room for it where a truncation or a prune was broken off.
+/// Runs an append, after removing the rest of an interrupted truncation or prune.
 async fn run(shared: &Shared, id: &ConversationId, call: &Call<'_>) -> Result<Reply, StoreError> {
-    for _ in 0..SWEEPS {
+    for _ in 0..MAX_SWEEPS {
         let reply = shared.run(call).await?;
         if reply.word != "sweep" {
             return Ok(reply);
         }
         sweep::sweep(shared, id).await?;
     }
-    Err(StoreError::unavailable(error::Busy))
+    Err(StoreError::unavailable(Contended))
 }
 
 fn outcome(
@@ -93,36 +94,14 @@ fn outcome(
     match (kind.as_str(), compact) {
         ("none", _) => Ok(None),
         (kind, Some(compact)) => match compact::outcome(kind, reply, id, &compact.profile) {
-            // The exchange is stored, whatever cannot be read of the compaction that stays.
+            // The exchange is stored, even if the stored compaction cannot be read.
             Err(StoreError::CorruptCompaction { .. }) => Ok(Some(CompactOutcome::Kept(None))),
             outcome => outcome.map(Some),
         },
-        (_, None) => Err(Misunderstood::error()),
+        (_, None) => Err(UnexpectedReply::error()),
     }
-}
-
-/// The server's memory is full: its own numbers, if it tells them.
-pub(crate) fn full(reply: &mut Reply, requested: usize) -> Result<StoreError, StoreError> {
-    let info = reply.text()?;
-    let number = |name: &str| {
-        let line = info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
-        line.and_then(|number| number.trim().parse().ok()).unwrap_or_default()
-    };
-    Ok(StoreError::Full { used: number("used_memory"), requested, limit: number("maxmemory") })
-}
-
-/// A name by which a script finds that this very call has run already.
-pub(crate) fn call_name() -> String {
-    let mut name = Incarnation::random().to_string();
-    name.truncate(16);
-    name
 }
 
 fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
-}
-
-/// The version in an answer.
-pub(crate) fn version(text: &str) -> Result<CompactionVersion, StoreError> {
-    text.parse().map(CompactionVersion::new).map_err(|_| Misunderstood::error())
 }

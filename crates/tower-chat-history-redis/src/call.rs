@@ -1,27 +1,27 @@
-//! Running a script, and trying again while that may help.
+//! Running scripts, and repeating them after transient failures.
 
 use std::time::Duration;
 
 use redis::{Cmd, ErrorKind, RedisError, RedisResult, ServerErrorKind, Value};
 use tokio::time::{Instant, timeout_at};
-use tower_chat_history_core::{ConversationId, StoreError};
+use tower_chat_history_core::{ConversationId, Incarnation, StoreError};
 
 use crate::{
-    RedisOptions,
     connection::Connection,
-    error::{Failure, Misunderstood},
+    error::{Failure, UnexpectedReply},
     keys::Keys,
+    options::RedisOptions,
     reply::Reply,
     scripts::Script,
 };
 
-/// The first and the longest pause before a call is tried again.
-const PAUSE: Duration = Duration::from_millis(10);
-const LONGEST_PAUSE: Duration = Duration::from_millis(500);
-/// What stands for a time that the clock cannot tell: a year.
-const FOREVER: Duration = Duration::from_secs(365 * 24 * 3_600);
+/// The first and the longest pause before a repetition.
+const FIRST_PAUSE: Duration = Duration::from_millis(10);
+const MAX_PAUSE: Duration = Duration::from_millis(500);
+/// The limit for times that the clock cannot represent: a year.
+const ONE_YEAR: Duration = Duration::from_secs(365 * 24 * 3_600);
 
-/// A connection and how it is used.
+/// A connection and the options of its store.
 pub(crate) struct Shared {
     pub(crate) connection: Connection,
     pub(crate) options: RedisOptions,
@@ -35,7 +35,7 @@ pub(crate) struct Call<'a> {
     arguments: Vec<Argument<'a>>,
 }
 
-/// An argument, not copied before it is sent.
+/// An argument that is not copied before it is sent.
 pub(crate) enum Argument<'a> {
     Text(&'a str),
     Bytes(&'a [u8]),
@@ -43,8 +43,8 @@ pub(crate) enum Argument<'a> {
     Owned(String),
 }
 
-/// The largest number that the scripts can tell from the one after it. No position comes near it.
-const LARGEST: u64 = 1 << 53;
+/// The largest integer that scripts represent exactly. No position comes near it.
+const MAX_SCRIPT_INTEGER: u64 = 1 << 53;
 
 impl Shared {
     pub(crate) fn call<'a>(&self, script: &'a Script, id: &'a ConversationId) -> Call<'a> {
@@ -53,70 +53,71 @@ impl Shared {
 
     pub(crate) async fn run(&self, call: &Call<'_>) -> Result<Reply, StoreError> {
         let command = call.command("EVALSHA", &call.script.hash);
-        let mut tries = Tries::new(self);
+        let mut retry = Retry::new(self);
         loop {
-            let failure = match tries.send(&command).await {
+            let failure = match retry.send(&command).await {
                 Ok(answer) => return Reply::new(answer),
-                // The server does not have the script yet, or not any more. It keeps what it is sent here.
+                // The server does not have the script, or lost it. `EVAL` also stores the script on the server.
                 Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript) => {
-                    match tries.send(&call.command("EVAL", call.script.code)).await {
+                    match retry.send(&call.command("EVAL", call.script.code)).await {
                         Ok(answer) => return Reply::new(answer),
                         Err(error) => error,
                     }
                 }
                 Err(error) => error,
             };
-            tries.again(failure).await.map_err(|failure| failure.into_store_error(call.id))?;
+            retry.again(failure).await.map_err(|failure| failure.into_store_error(call.id))?;
         }
     }
 
-    /// A conversation's state as it is stored; empty if there is none, or something else in its place.
+    /// Returns the stored state of a conversation. It is empty if there is none, or if the key has another type.
     pub(crate) async fn state(&self, id: &ConversationId) -> Result<Vec<u8>, StoreError> {
         let Keys([meta, ..]) = Keys::new(&self.options.prefix, id);
         let mut command = redis::cmd("HGET");
         command.arg(meta).arg("s");
-        let mut tries = Tries::new(self);
+        let mut retry = Retry::new(self);
         loop {
-            match tries.send(&command).await {
+            match retry.send(&command).await {
                 Ok(Value::BulkString(state)) => return Ok(state),
                 Ok(Value::Nil) => return Ok(Vec::new()),
-                Ok(_) => return Err(Misunderstood::error()),
+                Ok(_) => return Err(UnexpectedReply::error()),
                 Err(error) if error.code() == Some("WRONGTYPE") => return Ok(Vec::new()),
-                Err(error) => tries.again(error).await.map_err(|failure| failure.into_store_error(id))?,
+                Err(error) => retry.again(error).await.map_err(|failure| failure.into_store_error(id))?,
             }
         }
     }
 }
 
-/// The tries of one call.
+/// The repetitions of one call.
 ///
-/// Every command may be sent twice, also when it is unknown whether the first one was carried out: reading changes nothing, an
-/// append is known by its exchange id, and what else writes names the incarnation that it is for, and carries a name by which a
-/// script finds that it has run already.
+/// Every command may be sent twice, even if it is unknown whether the first one was executed. Reading changes nothing.
+/// An append is recognized by its exchange id. Every other write names its incarnation and carries a call name, by
+/// which the script recognizes that it has run before.
 ///
-/// The first one may also be carried out last, when this call has ended: a network delivers what it holds after its connection was
-/// given up. Then the incarnation is another one. Only an append that expects none, or nothing, may begin a conversation so.
-struct Tries<'a> {
+/// The first command may also be executed last, after the call has returned: a network can deliver it after its
+/// connection was closed. The incarnation is then another one, so the command has no effect. Only an append that
+/// expects nothing, or no conversation, can then create a conversation.
+struct Retry<'a> {
     shared: &'a Shared,
-    /// Until when a try may begin.
+    /// The time after which no attempt begins.
     until: Instant,
-    /// When the last one must have ended.
+    /// The time by which the last attempt has ended.
     limit: Instant,
     pause: Duration,
 }
 
-impl<'a> Tries<'a> {
+impl<'a> Retry<'a> {
     fn new(shared: &'a Shared) -> Self {
         let now = Instant::now();
-        let until = now.checked_add(shared.options.retry_for).unwrap_or(now + FOREVER);
-        // A little later than the connection itself gives up on a try that begins last: it is to find out that it does not work.
-        // (One that begins later than that, behind a script that was unknown, leaves it to the next call to find out.)
-        let last = shared.options.response_timeout.saturating_add(PAUSE);
-        let limit = until.checked_add(last).unwrap_or(until + FOREVER);
-        Self { shared, until, limit, pause: PAUSE }
+        let until = now.checked_add(shared.options.retry_for).unwrap_or(now + ONE_YEAR);
+        // The last attempt may take slightly longer than the response timeout, so that the connection itself notices
+        // that it does not work. If it began later, after `NOSCRIPT`, the next call notices that instead.
+        let last = shared.options.response_timeout.saturating_add(FIRST_PAUSE);
+        let limit = until.checked_add(last).unwrap_or(until + ONE_YEAR);
+        Self { shared, until, limit, pause: FIRST_PAUSE }
     }
 
-    /// Sends a command. It takes no longer than the last try may, also where there is no connection to be had.
+    /// Sends a command. The time limit of the last attempt applies, even if there is no connection.
     async fn send(&self, command: &Cmd) -> RedisResult<Value> {
         match timeout_at(self.limit, self.shared.connection.send(command)).await {
             Ok(answer) => answer,
@@ -124,14 +125,14 @@ impl<'a> Tries<'a> {
         }
     }
 
-    /// Waits before the next try, or says that there is none.
+    /// Waits until it is time for another attempt. Returns the failure if there is to be none.
     async fn again(&mut self, error: RedisError) -> Result<(), Failure> {
         let failure = Failure(error);
-        if !failure.may_pass() || Instant::now() + self.pause > self.until {
+        if !failure.is_transient() || Instant::now() + self.pause > self.until {
             return Err(failure);
         }
         tokio::time::sleep(self.pause).await;
-        self.pause = (self.pause * 2).min(LONGEST_PAUSE);
+        self.pause = (self.pause * 2).min(MAX_PAUSE);
         Ok(())
     }
 }
@@ -152,9 +153,9 @@ impl<'a> Call<'a> {
         self
     }
 
-    /// A number to count or compare with; one that no script can hold is as good as the largest that it can.
+    /// Adds a number to count or compare with. Numbers too large for scripts are replaced by the largest possible one.
     pub(crate) fn number(mut self, number: u64) -> Self {
-        self.arguments.push(Argument::Number(number.min(LARGEST)));
+        self.arguments.push(Argument::Number(number.min(MAX_SCRIPT_INTEGER)));
         self
     }
 
@@ -190,4 +191,11 @@ impl Argument<'_> {
             Self::Owned(text) => command.arg(text.as_str()),
         };
     }
+}
+
+/// Returns a random name, by which a script recognizes that the same call has run before.
+pub(crate) fn call_name() -> String {
+    let mut name = Incarnation::random().to_string();
+    name.truncate(16);
+    name
 }

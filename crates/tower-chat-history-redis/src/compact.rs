@@ -5,9 +5,8 @@ use tower_chat_history_core::{
 };
 
 use crate::{
-    append::{call_name, full, version},
-    call::{Call, Shared},
-    error::{Damaged, Misunderstood},
+    call::{Call, Shared, call_name},
+    error::{Damaged, UnexpectedReply},
     reply::{Reply, corrupt_compaction, positions_of},
     scripts,
 };
@@ -27,7 +26,7 @@ pub(crate) async fn compact(
         "kept" => outcome("kept", &mut reply, id, &compact.profile),
         "full" => {
             let requested = compact.cut.summary.as_ref().map_or(0, |summary| summary.text.len());
-            Err(full(&mut reply, requested)?)
+            Err(reply.full(requested)?)
         }
         _ => Err(refused(&mut reply, id, Some(&compact))),
     }
@@ -43,7 +42,7 @@ pub(crate) fn add_to<'a>(call: Call<'a>, compact: &'a Compact) -> Result<Call<'a
     Ok(call.owned(cut.encode().map_err(StoreError::backend)?))
 }
 
-/// What became of a compaction.
+/// Reads the outcome of a compaction.
 pub(crate) fn outcome(
     kind: &str,
     reply: &mut Reply,
@@ -51,23 +50,23 @@ pub(crate) fn outcome(
     profile: &Profile,
 ) -> Result<CompactOutcome, StoreError> {
     match kind {
-        "cut" => Ok(CompactOutcome::Stored(version(&reply.text()?)?)),
+        "cut" => Ok(CompactOutcome::Stored(reply.compaction_version()?)),
         "kept" => reply.compaction(id, profile).map(CompactOutcome::Kept),
-        _ => Err(Misunderstood::error()),
+        _ => Err(UnexpectedReply::error()),
     }
 }
 
-/// The refusal of a compaction. The script decides; which rule it breaks is told by [`Cut::check`], from the same facts.
+/// Reads the refusal of a compaction. The script decides, and [`Cut::check`] finds the broken rule from the same facts.
 pub(crate) fn refused(reply: &mut Reply, id: &ConversationId, compact: Option<&Compact>) -> StoreError {
-    let Some(compact) = compact else { return Misunderstood::error() };
+    let Some(compact) = compact else { return UnexpectedReply::error() };
     match reply.word.as_str() {
         "compaction" => corrupt_compaction(id, &compact.profile, Box::new(Damaged)),
-        "broken" => broken(reply, &compact.cut).unwrap_or_else(|error| error),
-        _ => Misunderstood::error(),
+        "broken" => broken_rule(reply, &compact.cut).unwrap_or_else(|error| error),
+        _ => UnexpectedReply::error(),
     }
 }
 
-fn broken(reply: &mut Reply, cut: &Cut) -> Result<StoreError, StoreError> {
+fn broken_rule(reply: &mut Reply, cut: &Cut) -> Result<StoreError, StoreError> {
     let mut position = || reply.number().map(Seq::new);
     let mut stored = Cut::window_from(position()?);
     (stored.rounds_start, stored.cleared_before) = (position()?, position()?);
@@ -77,5 +76,5 @@ fn broken(reply: &mut Reply, cut: &Cut) -> Result<StoreError, StoreError> {
     }
     let len = reply.number()?;
     let opens = reply.number()? == 1;
-    Ok(cut.check(Some(&stored), len, |_| opens).map_or_else(StoreError::from, |()| Misunderstood::error()))
+    Ok(cut.check(Some(&stored), len, |_| opens).map_or_else(StoreError::from, |()| UnexpectedReply::error()))
 }

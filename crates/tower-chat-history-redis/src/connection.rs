@@ -1,4 +1,4 @@
-//! The connection: a single server's, a cluster's, or one that somebody else made.
+//! Connections: to a single server, to a Cluster, or an existing one.
 
 use std::{
     pin::Pin,
@@ -14,14 +14,17 @@ use redis::{
 };
 use tokio::time::Instant;
 
-use crate::{OpenError, RedisOptions, error::Failure};
+use crate::{
+    error::{Failure, OpenError},
+    options::RedisOptions,
+};
 
-/// Reconnecting: the first and the longest pause between attempts, and how many there are before those who wait are told.
-const PAUSE: Duration = Duration::from_millis(10);
-const LONGEST_PAUSE: Duration = Duration::from_millis(500);
-const ATTEMPTS: usize = 6;
+/// Reconnecting: the first and the longest pause between attempts, and the number of attempts before calls fail.
+const FIRST_PAUSE: Duration = Duration::from_millis(10);
+const MAX_PAUSE: Duration = Duration::from_millis(500);
+const MAX_RECONNECTS: usize = 6;
 
-/// What sends a command and waits for the answer, through any of the connections. It only boxes what is a box already.
+/// Sends a command over any of the connections. The future is boxed, as it is already inside redis-rs.
 trait Transport: Send + Sync {
     fn send<'a>(&'a self, command: &'a Cmd) -> Pin<Box<dyn Future<Output = RedisResult<Value>> + Send + 'a>>;
 }
@@ -33,27 +36,27 @@ impl<C: ConnectionLike + Clone + Send + Sync + 'static> Transport for C {
     }
 }
 
-/// How a connection is kept: commands are small and follow each other, so none waits for another's acknowledgement; and a peer that
-/// is silently gone is found out where the system can do that, not after its quarter of an hour.
+/// Returns the TCP settings. Nagle's algorithm is off, because commands are small and follow each other. If the system
+/// can detect a silent peer, it does so earlier than after its default of a quarter of an hour.
 fn tcp(options: &RedisOptions) -> TcpSettings {
     let settings = TcpSettings::default().set_nodelay(true);
     #[cfg(target_os = "linux")]
-    let settings = settings.set_user_timeout(silence(options.response_timeout));
+    let settings = settings.set_user_timeout(user_timeout(options.response_timeout));
     #[cfg(not(target_os = "linux"))]
     let _ = options;
     settings
 }
 
-/// How long a peer may be silent: twice as long as an answer may take, and no longer than the system can count, which
-/// is 31 bits of milliseconds. It refuses a longer time.
+/// Returns the time for which a peer may be silent: twice the response timeout, but at most 31 bits of milliseconds.
+/// The system refuses a longer time.
 #[cfg(target_os = "linux")]
-fn silence(response_timeout: Duration) -> Duration {
-    const LONGEST: Duration = Duration::from_millis(i32::MAX as u64);
-    response_timeout.saturating_mul(2).min(LONGEST)
+fn user_timeout(response_timeout: Duration) -> Duration {
+    const MAX_USER_TIMEOUT: Duration = Duration::from_millis(i32::MAX as u64);
+    response_timeout.saturating_mul(2).min(MAX_USER_TIMEOUT)
 }
 
-/// Where an address leads to: host and port, or a socket. There is no secret in it.
-pub(crate) fn place(url: &str) -> Option<String> {
+/// Returns the host and port of an address, or its socket. They contain no secret.
+pub(crate) fn server_address(url: &str) -> Option<String> {
     url.into_connection_info().ok().map(|info| info.addr().to_string())
 }
 
@@ -93,9 +96,9 @@ impl Connection {
         let config = ConnectionManagerConfig::new()
             .set_response_timeout(Some(options.response_timeout))
             .set_connection_timeout(Some(options.connection_timeout))
-            .set_min_delay(PAUSE)
-            .set_max_delay(LONGEST_PAUSE)
-            .set_number_of_retries(ATTEMPTS);
+            .set_min_delay(FIRST_PAUSE)
+            .set_max_delay(MAX_PAUSE)
+            .set_number_of_retries(MAX_RECONNECTS);
         let manager = ConnectionManager::new_with_config(client.clone(), config.clone());
         let manager = manager.await.map_err(OpenError::unreachable)?;
         let current = Mutex::new(Current { manager, number: 0, since: None });
@@ -108,9 +111,9 @@ impl Connection {
             .response_timeout(options.response_timeout)
             .connection_timeout(options.connection_timeout)
             .tcp_settings(tcp(options))
-            .min_retry_wait(millis(PAUSE))
-            .max_retry_wait(millis(LONGEST_PAUSE))
-            .retries(u32::try_from(ATTEMPTS).unwrap_or(u32::MAX))
+            .min_retry_wait(millis(FIRST_PAUSE))
+            .max_retry_wait(millis(MAX_PAUSE))
+            .retries(u32::try_from(MAX_RECONNECTS).unwrap_or(u32::MAX))
             .build()
             .map_err(OpenError::unreachable)?;
         let connection = client.get_async_connection().await.map_err(OpenError::unreachable)?;
@@ -129,9 +132,11 @@ impl Connection {
     }
 }
 
-/// A single server's connection. redis-rs makes it anew when it breaks; this does where it would stay: when answers do not come
-/// although nothing breaks, when the server is no master any more, and when reconnecting failed for good, as with a password that
-/// is being changed.
+/// A connection to a single server.
+///
+/// redis-rs reconnects if a connection breaks. This type replaces a connection that redis-rs would keep: if responses
+/// time out although nothing breaks, if the server is no longer a master, and if reconnecting failed for good, as with
+/// a password that is being changed.
 struct Single {
     client: Client,
     config: ConnectionManagerConfig,
@@ -140,9 +145,9 @@ struct Single {
 
 struct Current {
     manager: ConnectionManager,
-    /// Which one it is: many calls notice at once that one does not work, and one of them replaces it.
+    /// The number of the connection. Many calls notice a broken connection at once, and only one of them replaces it.
     number: u64,
-    /// When it took another one's place.
+    /// The time at which it replaced another connection.
     since: Option<Instant>,
 }
 
@@ -151,11 +156,12 @@ impl Single {
         self.current.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Puts another connection, to whatever the address leads to by now, in the place of that one; not of a new one, which did
-    /// not have its chance. It is made by the first call that uses it; those on the old one keep it until they have ended.
+    /// Replaces a connection, unless another call already has, or the connection is new. The address is resolved again.
+    ///
+    /// The first call that uses the new connection establishes it. Calls on the old one keep it until they end.
     fn replace(&self, number: u64) {
         let mut current = self.current();
-        if current.number != number || current.since.is_some_and(|since| since.elapsed() < LONGEST_PAUSE) {
+        if current.number != number || current.since.is_some_and(|since| since.elapsed() < MAX_PAUSE) {
             return;
         }
         if let Ok(manager) = ConnectionManager::new_lazy_with_config(self.client.clone(), self.config.clone()) {
@@ -172,7 +178,7 @@ impl Transport for Single {
         };
         Box::pin(async move {
             let answer = command.query_async(&mut manager).await;
-            if answer.as_ref().is_err_and(|error: &RedisError| Failure(error.clone()).may_be_the_connections()) {
+            if answer.as_ref().is_err_and(|error: &RedisError| Failure(error.clone()).suggests_reconnect()) {
                 self.replace(number);
             }
             answer
@@ -186,7 +192,7 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn a_peer_may_be_silent_for_as_long_as_the_system_can_count() {
+    fn the_user_timeout_is_limited_to_what_the_system_accepts() {
         let largest = Duration::from_millis(i32::MAX as u64);
         for (asked, silent) in [
             (Duration::ZERO, Duration::ZERO),
@@ -196,19 +202,19 @@ mod tests {
             (Duration::from_secs(30 * 24 * 3_600), largest),
             (Duration::MAX, largest),
         ] {
-            assert_eq!(silence(asked), silent);
+            assert_eq!(user_timeout(asked), silent);
         }
     }
 
     #[test]
-    fn a_place_has_no_secret() {
+    fn a_servers_address_has_no_secret() {
         for (url, expected) in [
             ("redis://me:secret@db.internal:7/3", Some("db.internal:7")),
             ("redis://[::1]/", Some("::1:6379")),
             ("unix:///run/redis.sock?user=me&pass=secret", Some("/run/redis.sock")),
             ("secret", None),
         ] {
-            assert_eq!(place(url).as_deref(), expected, "{url}");
+            assert_eq!(server_address(url).as_deref(), expected, "{url}");
         }
     }
 }

@@ -1,29 +1,40 @@
-//! Removing a conversation.
+//! Deleting a conversation.
 
 use tower_chat_history_core::{ConversationId, StoreError};
 
-use crate::{
-    call::Shared,
-    error::{Busy, Misunderstood},
-    rewrite::TRIES,
-    scripts,
-};
+use crate::{call::Shared, contention::ContentionRetry, error::UnexpectedReply, scripts};
 
-/// Removes a conversation's keys. The server takes them apart in the background.
+/// Deletes a conversation's keys. The server frees them in the background.
 ///
-/// What is sent names the life that it ends: it may come to the server long after the call was answered, when the first try got
-/// stuck on the way and another one was made.
+/// The command names the incarnation that it ends. If its connection stalls and the call is repeated on another one, it
+/// may be executed long after the call returned.
 pub(crate) async fn delete(shared: &Shared, id: &ConversationId) -> Result<(), StoreError> {
     let mut seen = shared.state(id).await?;
-    for _ in 0..TRIES {
+    // The first look may return an incarnation that ended long before: a lagging server responds to it too.
+    let (mut was_there, mut has_ended) = (false, false);
+    let mut retry = ContentionRetry::new();
+    loop {
         let call = shared.call(&scripts::DELETE, id).bytes(&seen);
         let mut reply = shared.run(&call).await?;
-        match reply.word.as_str() {
+        let found = match reply.word.as_str() {
             "deleted" => return Ok(()),
-            // Another life has begun meanwhile. This call is still to end whatever there is.
-            "changed" => seen = reply.optional_bytes()?.unwrap_or_default(),
-            _ => return Err(Misunderstood::error()),
+            "changed" => reply.optional_bytes()?.unwrap_or_default(),
+            _ => return Err(UnexpectedReply::error()),
+        };
+        // Another incarnation has begun. This call must still end whichever one exists, as long as it has attempts
+        // left.
+        has_ended |= was_there && log_of(&found) != log_of(&seen);
+        (seen, was_there) = (found, true);
+        match retry.again().await {
+            Ok(()) => {}
+            // The log that a script found during this call is gone. The current one began after that.
+            Err(_) if has_ended => return Ok(()),
+            Err(busy) => return Err(busy),
         }
     }
-    Err(StoreError::unavailable(Busy))
+}
+
+/// Returns the part of a state that all incarnations of one log share: the time of its first append (see `state.lua`).
+fn log_of(state: &[u8]) -> Option<&[u8]> {
+    state.get(12..18)
 }

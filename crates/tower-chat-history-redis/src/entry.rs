@@ -1,27 +1,27 @@
-//! An exchange's entry in the index.
+//! The entry of an exchange in the index.
 
 use std::ops::Range;
 
 use tower_chat_history_core::Exchange;
 
-/// Where an entry has its numbers and names, as `NUMBERS` in `scripts/state.lua` says.
+/// The positions of an entry's fields, as in `NUMBERS` of `scripts/state.lua`.
 const BEFORE: [Range<usize>; 3] = [1..7, 7..15, 15..21];
 const OWN_MESSAGES: Range<usize> = 21..25;
 const OWN_BYTES: Range<usize> = 25..31;
 const ID: usize = 47;
 
-/// What an entry says of its exchange.
+/// A decoded index entry.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Entry<'a> {
     opens_turn: bool,
-    /// The sums of all exchanges before it.
+    /// The sums of all exchanges before this one.
     pub(crate) before: Sums,
     messages: u64,
     bytes: u64,
     id: &'a [u8],
 }
 
-/// How many messages, bytes of them, and turns there are up to a place in the log.
+/// The number of messages, their bytes, and the number of turns, up to a position of the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Sums {
     pub(crate) messages: u64,
@@ -30,7 +30,7 @@ pub(crate) struct Sums {
 }
 
 impl<'a> Entry<'a> {
-    /// Reads an entry; `None` if it is none.
+    /// Decodes an entry. Returns `None` if it is invalid.
     pub(crate) fn new(entry: &'a [u8]) -> Option<Self> {
         let number =
             |range: Range<usize>| Some(entry.get(range)?.iter().fold(0, |number, byte| number << 8 | u64::from(*byte)));
@@ -45,15 +45,15 @@ impl<'a> Entry<'a> {
         Some(Self { opens_turn, before, messages, bytes, id: entry.get(ID..)? })
     }
 
-    /// Whether it is the entry of that exchange.
-    pub(crate) fn is_of(&self, exchange: &Exchange) -> bool {
+    /// Returns whether the entry belongs to the exchange.
+    pub(crate) fn matches(&self, exchange: &Exchange) -> bool {
         self.id == exchange.id.as_str().as_bytes()
             && self.opens_turn == exchange.opens_turn()
             && self.messages == exchange.counted_messages() as u64
             && self.bytes == exchange.bytes() as u64
     }
 
-    /// The sums of all exchanges up to its own, and with it.
+    /// Returns the sums of all exchanges up to and including this one.
     pub(crate) const fn after(&self) -> Sums {
         Sums {
             messages: self.before.messages.saturating_add(self.messages),
@@ -81,11 +81,11 @@ mod tests {
         assert_eq!(exchange.bytes(), 30);
         let bytes = entry(1, "e1");
         let read = Entry::new(&bytes).unwrap();
-        assert!(read.is_of(&exchange));
+        assert!(read.matches(&exchange));
         assert_eq!(read.before, Sums { messages: 0x102, bytes: 0x304, openings: 5 });
         assert_eq!(read.after(), Sums { messages: 0x103, bytes: 0x304 + 30, openings: 6 });
         for other in [entry(0, "e1"), entry(1, "e2"), entry(1, "")] {
-            assert!(!Entry::new(&other).unwrap().is_of(&exchange));
+            assert!(!Entry::new(&other).unwrap().matches(&exchange));
         }
         for none in [&b""[..], b"secret", &entry(2, "e1"), &bytes[..46]] {
             assert!(Entry::new(none).is_none());
@@ -96,6 +96,6 @@ mod tests {
     fn an_exchange_without_messages_counts_as_one_message() {
         let mut bytes = entry(1, "e1");
         bytes[OWN_BYTES].fill(0);
-        assert!(Entry::new(&bytes).unwrap().is_of(&Exchange::new(ExchangeId::new("e1").unwrap(), [])));
+        assert!(Entry::new(&bytes).unwrap().matches(&Exchange::new(ExchangeId::new("e1").unwrap(), [])));
     }
 }

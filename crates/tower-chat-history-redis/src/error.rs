@@ -1,63 +1,110 @@
-//! What can go wrong, and which of it may pass.
+//! Errors of opening a store, and of its calls.
 
-use std::{error::Error, fmt, time::Duration};
+use std::{error::Error, fmt, sync::Arc, time::Duration};
 
 use redis::{ErrorKind, RedisError, ServerErrorKind};
 use tower_chat_history_core::{ConversationId, Seq, StoreError};
 
+use crate::options::RedisOptions;
+
 type BoxError = Box<dyn Error + Send + Sync>;
 
-/// A store that was not opened.
+/// An error of opening a store.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// The prefix cannot be used.
-    #[error("a prefix has at most {max} bytes of visible ASCII, without braces", max = crate::RedisOptions::MAX_PREFIX)]
+    /// The key prefix is invalid.
+    #[error(
+        "invalid key prefix (RedisOptions::prefix): use at most {max} bytes of visible ASCII, without braces",
+        max = RedisOptions::MAX_PREFIX
+    )]
     Prefix,
-    /// The time after which conversations expire is out of range.
-    #[error("conversations cannot expire after {time:?}: the range is {range:?}", range = crate::RedisOptions::EXPIRE_AFTER)]
+    /// The expiry time is out of range.
+    #[error(
+        "invalid expiry time {time:?} (RedisOptions::expire_after): use {min:?} to {max:?}",
+        min = RedisOptions::EXPIRE_AFTER.start(), max = RedisOptions::EXPIRE_AFTER.end()
+    )]
     ExpireAfter {
-        /// What was asked for.
+        /// The requested time.
         time: Duration,
     },
-    /// The server evicts keys when its memory is full, and that was [ruled out](crate::RedisOptions::require_noeviction).
-    #[error("the server evicts conversations when its memory is full (maxmemory-policy {policy})")]
+    /// The server evicts keys when its memory is full, and
+    /// [`RedisOptions::require_noeviction`](crate::RedisOptions::require_noeviction) refuses that.
+    #[error(
+        "the server evicts conversations when its memory is full (maxmemory-policy {policy}): set it to noeviction, or \
+         turn off RedisOptions::require_noeviction"
+    )]
     Evicts {
-        /// Its policy; `unknown` if it does not say.
+        /// The eviction policy, or `unknown` if the server does not report it.
         policy: String,
     },
     /// The address asks for TLS (`rediss://`), and the program was built without it.
     #[error("the address asks for TLS: build the crate tower-chat-history-redis with its feature rustls")]
     NeedsTls,
-    /// The address is none, or the server could not be reached or refused the connection.
+    /// The address is invalid, the server is unreachable, or it refused the connection. This includes a missing or
+    /// wrong password. The source has the reason.
     #[error("the server{} could not be connected to", At(server.as_deref()))]
     Connect {
-        /// The hosts and ports that were tried, or the socket; `None` if the address cannot be read, or the connection
-        /// is one that was given.
+        /// The hosts and ports that were tried, or the socket. `None` if the address is invalid, or an existing
+        /// connection was given.
         server: Option<String>,
-        /// What happened.
+        /// The cause.
         source: BoxError,
     },
 }
 
 impl OpenError {
+    /// Returns whether opening may succeed a little later: the server is unreachable, loading or being replaced. Wrong
+    /// options, addresses and passwords, and certificates that are not trusted, are permanent.
+    #[must_use]
+    pub fn is_retryable(&self) -> bool {
+        let Self::Connect { source, .. } = self else { return false };
+        source.downcast_ref::<Failure>().is_some_and(|failure| {
+            failure.is_transient() && failure.credentials().is_none() && !failure.is_invalid_data()
+        })
+    }
+
     pub(crate) fn unreachable(error: RedisError) -> Self {
-        // What redis-rs says of it names its own feature.
-        let without_tls = error.kind() == ErrorKind::InvalidClientConfig && error.to_string().starts_with(WITHOUT_TLS);
+        // The message of redis-rs names the feature of redis-rs.
+        let without_tls =
+            error.kind() == ErrorKind::InvalidClientConfig && error.to_string().starts_with(BUILT_WITHOUT_TLS_TEXT);
         if without_tls { Self::NeedsTls } else { Self::Connect { server: None, source: Box::new(Failure(error)) } }
     }
 
-    /// The same failure to connect to that server.
-    pub(crate) fn at(self, place: Option<String>) -> Self {
+    /// Adds the server's address to a connection error that has none.
+    pub(crate) fn at(self, address: Option<String>) -> Self {
         match self {
-            Self::Connect { server: None, source } => Self::Connect { server: place, source },
+            Self::Connect { server: None, source } => Self::Connect { server: address, source },
             error => error,
         }
     }
 }
 
-/// How redis-rs says that it was built without TLS. A test holds it.
-const WITHOUT_TLS: &str = "can't connect with TLS";
+/// The response of a server that asks for a password to a client without one. Tests with a server check it.
+const NO_PASSWORD_TEXT: &str = "Authentication required";
+/// The texts of redis-rs, and of a server over RESP3, for a wrong user name or password.
+const WRONG_PASSWORD_TEXTS: [&str; 2] = ["AuthenticationFailed", "WRONGPASS"];
+
+/// The reason why a server does not accept the client's credentials.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Credentials {
+    /// The client sent none.
+    Missing,
+    /// The user name or the password is wrong.
+    Refused,
+}
+
+impl fmt::Display for Credentials {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Missing => "the server demands a password, and none was given (NOAUTH)",
+            Self::Refused => "the server refused the name or the password of the user",
+        })
+    }
+}
+
+/// The text of redis-rs if it was built without TLS. A test checks it.
+const BUILT_WITHOUT_TLS_TEXT: &str = "can't connect with TLS";
 
 struct At<'a>(Option<&'a str>);
 
@@ -70,13 +117,13 @@ impl fmt::Display for At<'_> {
     }
 }
 
-/// What the server or the connection said. It shows the kind of an error and never a command's arguments, which a server's
-/// message may quote.
+/// A failure of the server or the connection. It shows only the kind of the error: a server's message may quote the
+/// arguments of a command.
 pub(crate) struct Failure(pub(crate) RedisError);
 
 impl Failure {
-    /// Whether the same command may succeed a little later.
-    pub(crate) fn may_pass(&self) -> bool {
+    /// Returns whether the same command may succeed a little later.
+    pub(crate) fn is_transient(&self) -> bool {
         match self.0.kind() {
             ErrorKind::Server(kind) => matches!(
                 kind,
@@ -88,31 +135,62 @@ impl Failure {
                     | ServerErrorKind::Moved
                     | ServerErrorKind::Ask
             ),
-            // A connection that breaks off within an answer leaves one that cannot be parsed.
+            // A connection that breaks within a response leaves one that cannot be parsed.
             ErrorKind::Io | ErrorKind::Parse | ErrorKind::ClusterConnectionNotFound => true,
-            // A script of somebody else takes long; replicas are missing; the disk is full.
+            // A slow script is running, replicas are missing, or the server cannot write to its disk.
             ErrorKind::Extension => matches!(self.0.code(), Some("BUSY" | "NOREPLICAS" | "MISCONF")),
             _ => false,
         }
     }
 
-    /// Whether another connection may do better: one on which no answer comes, whose server is no master any more, or that was
-    /// never set up. What breaks a connection is not among it, since that is noticed below.
-    pub(crate) fn may_be_the_connections(&self) -> bool {
+    /// Returns whether the system or rustls rejected data of the other side, such as a certificate.
+    fn is_invalid_data(&self) -> bool {
+        // redis-rs returns the `Arc` that contains the cause.
+        let cause = self.0.source().and_then(|source| source.downcast_ref::<Arc<dyn Error + Send + Sync>>());
+        let cause = cause.and_then(|cause| (**cause).downcast_ref::<std::io::Error>());
+        cause.is_some_and(|cause| cause.kind() == std::io::ErrorKind::InvalidData)
+    }
+
+    /// Returns whether another connection may succeed: responses time out, the server is no longer a master, or the
+    /// connection was never set up. A connection that breaks does not count, because redis-rs notices that itself.
+    pub(crate) fn suggests_reconnect(&self) -> bool {
         match self.0.kind() {
             ErrorKind::Io => self.0.is_timeout(),
-            // What the server says to a password, to a database's number, and when it has too many clients.
+            // The server's errors for a password, for a database number, and for too many clients.
             ErrorKind::AuthenticationFailed
             | ErrorKind::Client
             | ErrorKind::Server(
                 ServerErrorKind::ReadOnly | ServerErrorKind::BusyLoading | ServerErrorKind::ResponseError,
             ) => true,
-            ErrorKind::Extension => self.0.code() == Some("NOAUTH"),
+            ErrorKind::Extension => self.credentials().is_some(),
             _ => false,
         }
     }
 
-    /// The script's answer that it does not know a conversation's layout: the number that it found, and its own.
+    /// Returns the reason if the server does not accept the client's credentials. A known user without the right to run
+    /// a command (`NOPERM`) is a different failure.
+    pub(crate) fn credentials(&self) -> Option<Credentials> {
+        match self.0.kind() {
+            ErrorKind::AuthenticationFailed => Some(Credentials::Refused),
+            ErrorKind::Extension => match self.0.code()? {
+                "NOAUTH" => Some(Credentials::Missing),
+                "WRONGPASS" => Some(Credentials::Refused),
+                _ => None,
+            },
+            // redis-rs wraps the same responses in its own errors: when it selects a database, and when it can connect
+            // to none of the named nodes of a Cluster.
+            ErrorKind::Server(ServerErrorKind::ResponseError) | ErrorKind::Io => {
+                let detail = self.0.detail()?;
+                let refused = || {
+                    WRONG_PASSWORD_TEXTS.iter().any(|refused| detail.contains(refused)).then_some(Credentials::Refused)
+                };
+                if detail.contains(NO_PASSWORD_TEXT) { Some(Credentials::Missing) } else { refused() }
+            }
+            _ => None,
+        }
+    }
+
+    /// Reads the script's error for an unknown layout: the layout of the conversation, and the newest known one.
     fn newer_layout(&self) -> Option<NewerLayout> {
         if self.0.code() != Some("NEWER") {
             return None;
@@ -122,12 +200,12 @@ impl Failure {
     }
 
     pub(crate) fn into_store_error(self, id: &ConversationId) -> StoreError {
-        if self.may_pass() {
+        if self.is_transient() {
             StoreError::unavailable(self)
         } else if self.0.code() == Some("WRONGTYPE") {
             Damaged::error(id, 0)
         } else if self.0.code() == Some("DAMAGED") {
-            // A script found that an index entry is none. The message begins with its position.
+            // A script found an invalid index entry. The message begins with its position.
             let position = self.0.detail().and_then(|detail| detail.split(' ').next()?.parse().ok());
             Damaged::error(id, position.unwrap_or_default())
         } else if let Some(newer) = self.newer_layout() {
@@ -140,17 +218,17 @@ impl Failure {
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0.kind() {
-            ErrorKind::Extension if self.0.code() == Some("BUSY") => {
+        match (self.credentials(), self.0.kind()) {
+            (Some(credentials), _) => write!(f, "{credentials}"),
+            (None, ErrorKind::Extension) if self.0.code() == Some("BUSY") => {
                 f.write_str("the server is busy with a script that takes too long (BUSY)")
             }
-            ErrorKind::AuthenticationFailed => f.write_str("the server refused the name or the password of the user"),
-            ErrorKind::Server(_) | ErrorKind::Extension => {
+            (None, ErrorKind::Server(_) | ErrorKind::Extension) => {
                 write!(f, "the server answered with the error {}", self.0.code().unwrap_or("unknown"))
             }
-            // These are made by the client and the system: there is nothing of a command in them. What the client adds
-            // to its own words may be a part of the address.
-            ErrorKind::Io | ErrorKind::InvalidClientConfig | ErrorKind::ClusterConnectionNotFound => {
+            // The client or the system makes these errors, so they quote no command. The detail that the client adds
+            // may be a part of the address, and is left out.
+            (None, ErrorKind::Io | ErrorKind::InvalidClientConfig | ErrorKind::ClusterConnectionNotFound) => {
                 let shown = self.0.to_string();
                 let detail = self.0.detail().map(|detail| format!(": {detail}")).unwrap_or_default();
                 f.write_str(shown.strip_suffix(&detail).unwrap_or_else(|| self.0.category()))
@@ -168,9 +246,9 @@ impl fmt::Debug for Failure {
 
 impl Error for Failure {}
 
-/// Keys of a conversation are missing or do not belong together.
+/// Keys of a conversation are missing or contradict each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("keys of the conversation are missing or damaged: the server evicted them, or somebody else wrote to them")]
+#[error("keys of the conversation are missing or damaged: evicted by the server, or changed by another program")]
 #[non_exhaustive]
 pub struct Damaged;
 
@@ -180,40 +258,42 @@ impl Damaged {
     }
 }
 
-/// The conversation was written by a newer version of this store, whose layout this one does not know. It is whole, and can be
-/// read by that version. It is the source of a [`StoreError::Backend`].
+/// A newer version of this store wrote the conversation, in a layout that this version does not know.
+///
+/// The conversation is intact: the newer version can read it. This error is the source of a [`StoreError::Backend`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "the conversation was written by a newer version of this store: its layout is {found}, and {known} is the newest known one"
+    "the conversation was written by a newer version of this store: its layout is {found}, and this version supports \
+     layouts up to {known}"
 )]
 #[non_exhaustive]
 pub struct NewerLayout {
-    /// The number of its layout.
+    /// The layout of the conversation.
     pub found: u32,
-    /// The newest one that this version knows.
+    /// The newest layout that this version knows.
     pub known: u32,
 }
 
-/// A script answered what it cannot answer: another version of it is at work, or this one has a mistake.
+/// A script returned an unexpected reply: another version of it is running, or it has a defect.
 #[derive(Debug, thiserror::Error)]
-#[error("the server's answer cannot be understood")]
-pub(crate) struct Misunderstood;
+#[error("unexpected reply from the server")]
+pub(crate) struct UnexpectedReply;
 
-impl Misunderstood {
+impl UnexpectedReply {
     pub(crate) fn error() -> StoreError {
         StoreError::backend(Self)
     }
 }
 
-/// No place is left in the log.
+/// The log has no free position left.
 #[derive(Debug, thiserror::Error)]
-#[error("a conversation has at most 4294967295 exchanges in this store")]
+#[error("a conversation in this store has at most 4294967295 exchanges")]
 pub(crate) struct LogFull;
 
-/// Other processes kept changing the conversation.
+/// Other calls kept changing the conversation between the steps of this one.
 #[derive(Debug, thiserror::Error)]
 #[error("other calls kept changing the conversation")]
-pub(crate) struct Busy;
+pub(crate) struct Contended;
 
 #[cfg(test)]
 mod tests {
@@ -227,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_failover_or_a_restart_answers_may_pass() {
+    fn failover_and_restart_responses_are_transient() {
         for answer in [
             "LOADING Redis is loading the dataset in memory",
             "BUSY Redis is busy running a script",
@@ -240,27 +320,27 @@ mod tests {
             "NOREPLICAS Not enough good replicas to write.",
             "MISCONF Redis is configured to save RDB snapshots",
         ] {
-            assert!(server(answer).may_pass(), "{answer}");
+            assert!(server(answer).is_transient(), "{answer}");
         }
         for kind in
             [std::io::ErrorKind::TimedOut, std::io::ErrorKind::BrokenPipe, std::io::ErrorKind::ConnectionRefused]
         {
-            assert!(Failure(std::io::Error::from(kind).into()).may_pass());
+            assert!(Failure(std::io::Error::from(kind).into()).is_transient());
         }
     }
 
     #[test]
-    fn another_connection_is_tried_where_one_may_be_stuck() {
-        for answer in ["READONLY x", "LOADING x", "NOAUTH x", "ERR max number of clients reached"] {
-            assert!(server(answer).may_be_the_connections(), "{answer}");
+    fn a_connection_that_may_be_stuck_is_replaced() {
+        for answer in ["READONLY x", "LOADING x", "NOAUTH x", "WRONGPASS x", "ERR max number of clients reached"] {
+            assert!(server(answer).suggests_reconnect(), "{answer}");
         }
         for kind in [ErrorKind::AuthenticationFailed, ErrorKind::Client] {
-            assert!(Failure((kind, "x").into()).may_be_the_connections());
+            assert!(Failure((kind, "x").into()).suggests_reconnect());
         }
-        assert!(Failure(std::io::Error::from(std::io::ErrorKind::TimedOut).into()).may_be_the_connections());
-        assert!(!Failure(std::io::Error::from(std::io::ErrorKind::BrokenPipe).into()).may_be_the_connections());
+        assert!(Failure(std::io::Error::from(std::io::ErrorKind::TimedOut).into()).suggests_reconnect());
+        assert!(!Failure(std::io::Error::from(std::io::ErrorKind::BrokenPipe).into()).suggests_reconnect());
         for answer in ["NOPERM x", "DAMAGED 1", "NOSCRIPT x", "BUSY x", "OOM x"] {
-            assert!(!server(answer).may_be_the_connections(), "{answer}");
+            assert!(!server(answer).suggests_reconnect(), "{answer}");
         }
     }
 
@@ -273,11 +353,41 @@ mod tests {
     }
 
     #[test]
-    fn what_a_user_can_mend_is_told_in_words() {
+    fn errors_that_a_user_can_fix_are_explained() {
         let busy = server("BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.");
         assert_eq!(busy.to_string(), "the server is busy with a script that takes too long (BUSY)");
         let refused = Failure((ErrorKind::AuthenticationFailed, "x", "secret".into()).into());
         assert_eq!(refused.to_string(), "the server refused the name or the password of the user");
+    }
+
+    #[test]
+    fn missing_and_wrong_credentials_are_distinguished_from_missing_rights() {
+        let within = |kind, detail: &str| Failure((kind, "redis-rs says", detail.to_owned()).into());
+        let answered = ErrorKind::Server(ServerErrorKind::ResponseError);
+        for missing in [
+            server("NOAUTH Authentication required."),
+            server("NOAUTH HELLO must be called with the client already authenticated"),
+            within(answered, "Authentication required."),
+            within(ErrorKind::Io, "NOAUTH: Authentication required."),
+        ] {
+            assert_eq!(missing.credentials(), Some(Credentials::Missing), "{missing:?}");
+            assert!(missing.to_string().contains("demands a password"), "{missing}");
+        }
+        for wrong in [
+            server("WRONGPASS invalid username-password pair or user is disabled."),
+            Failure((ErrorKind::AuthenticationFailed, "x").into()),
+            within(ErrorKind::Io, "Password authentication failed - AuthenticationFailed"),
+        ] {
+            assert_eq!(wrong.credentials(), Some(Credentials::Refused), "{wrong:?}");
+            assert!(wrong.to_string().contains("refused the name or the password"), "{wrong}");
+        }
+        for other in [
+            server("NOPERM this user has no permissions to run the 'info' command"),
+            server("ERR unknown command 'INFO'"),
+            Failure(std::io::Error::from(std::io::ErrorKind::TimedOut).into()),
+        ] {
+            assert_eq!(other.credentials(), None, "{other:?}");
+        }
     }
 
     #[test]
@@ -294,11 +404,30 @@ mod tests {
         }
     }
 
+    #[test]
+    fn only_transient_failures_to_open_are_retryable() {
+        use std::io::ErrorKind::{ConnectionRefused, InvalidData, TimedOut};
+        let io = |kind| OpenError::unreachable(std::io::Error::from(kind).into());
+        for kind in [ConnectionRefused, TimedOut] {
+            assert!(io(kind).is_retryable(), "{kind}");
+        }
+        assert!(!io(InvalidData).is_retryable(), "a certificate that is not trusted");
+        assert!(OpenError::unreachable(server("LOADING x").0).is_retryable());
+        for refusal in ["NOAUTH x", "WRONGPASS x", "NOPERM x"] {
+            assert!(!OpenError::unreachable(server(refusal).0).is_retryable(), "{refusal}");
+        }
+        let password = (ErrorKind::Io, "redis-rs says", "AuthenticationFailed".to_owned());
+        assert!(!OpenError::unreachable(password.into()).is_retryable());
+        for error in [OpenError::Prefix, OpenError::NeedsTls, OpenError::Evicts { policy: "allkeys-lru".into() }] {
+            assert!(!error.is_retryable(), "{error}");
+        }
+    }
+
     #[cfg(not(feature = "rustls"))]
     #[test]
     fn an_address_that_asks_for_tls_names_the_feature() {
         for url in ["rediss://localhost/", "rediss://me:secret@localhost:1/2"] {
-            // Another crate may have built redis-rs with TLS: then there is nothing to be told.
+            // Another crate may have enabled TLS in redis-rs. There is nothing to check then.
             let Err(refused) = redis::Client::open(url) else { return };
             let error = OpenError::unreachable(refused);
             assert!(matches!(error, OpenError::NeedsTls), "{error:?}");
@@ -307,9 +436,9 @@ mod tests {
     }
 
     #[test]
-    fn refusals_do_not_pass() {
+    fn refusals_are_not_transient() {
         for answer in ["NOPERM x", "NOAUTH x", "ERR x", "CROSSSLOT x", "WRONGTYPE x", "OOM x"] {
-            assert!(!server(answer).may_pass(), "{answer}");
+            assert!(!server(answer).is_transient(), "{answer}");
         }
     }
 

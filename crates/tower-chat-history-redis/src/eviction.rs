@@ -1,13 +1,20 @@
-//! Whether the server throws conversations away when its memory is full.
+//! The server's eviction policy.
 
 use redis::{RedisError, Value};
 
-use crate::{OpenError, connection::Connection, error::Failure};
+use crate::{
+    connection::Connection,
+    error::{Failure, OpenError},
+};
 
 /// The policy that evicts nothing.
-const NONE: &str = "noeviction";
+const NOEVICTION: &str = "noeviction";
 
-/// The server's eviction policy, the first other one if nodes of a cluster have several; `None` if it may not be asked for.
+/// Returns the server's eviction policy, or `None` if the server does not report it. If the nodes of a Cluster differ,
+/// it is the first one that evicts.
+///
+/// This is also the first command on a new connection. Without a password in the address, no earlier command could be
+/// refused, so a missing password is noticed here.
 pub(crate) async fn policy(connection: &Connection) -> Result<Option<String>, RedisError> {
     let mut info = redis::cmd("INFO");
     info.arg("memory");
@@ -18,35 +25,40 @@ pub(crate) async fn policy(connection: &Connection) -> Result<Option<String>, Re
             Ok(answer) => {
                 let mut policies = Vec::new();
                 find(&answer, &mut policies);
-                if let Some(policy) = policies.iter().find(|policy| *policy != NONE).or(policies.first()) {
+                if let Some(policy) = policies.iter().find(|policy| *policy != NOEVICTION).or(policies.first()) {
                     return Ok(Some(policy.clone()));
                 }
             }
-            // Whoever may not ask still can have a store. A server that is not there is another matter.
-            Err(error) if Failure(error.clone()).may_pass() => return Err(error),
-            Err(_) => {}
+            Err(error) => {
+                let failure = Failure(error.clone());
+                // A user without the right to ask still gets a store. An unreachable server, or one that refuses the
+                // credentials, is an error.
+                if failure.is_transient() || failure.credentials().is_some() {
+                    return Err(error);
+                }
+            }
         }
     }
     Ok(None)
 }
 
-/// Warns of a server that evicts, or refuses it.
-pub(crate) fn judge(policy: Option<String>, require_noeviction: bool) -> Result<(), OpenError> {
+/// Logs a warning if the server evicts keys, or refuses the server.
+pub(crate) fn check_policy(policy: Option<String>, require_noeviction: bool) -> Result<(), OpenError> {
     match policy {
-        Some(policy) if policy == NONE => {}
+        Some(policy) if policy == NOEVICTION => {}
         policy if require_noeviction => {
             return Err(OpenError::Evicts { policy: policy.unwrap_or_else(|| "unknown".into()) });
         }
         Some(policy) => tracing::warn!(
             maxmemory_policy = policy,
-            "this Redis evicts keys when its memory is full, and conversations with them: set maxmemory-policy to noeviction"
+            "this server evicts keys, and so conversations, when its memory is full: set maxmemory-policy to noeviction"
         ),
-        None => tracing::warn!("this Redis does not say whether it evicts keys when its memory is full"),
+        None => tracing::warn!("this server does not report whether it evicts keys when its memory is full"),
     }
     Ok(())
 }
 
-/// Collects the policies in an answer: `maxmemory_policy:…` in the text of `INFO`, or the value behind `maxmemory-policy`.
+/// Collects the policies in a response: `maxmemory_policy:…` in the text of `INFO`, or the value of `maxmemory-policy`.
 fn find(answer: &Value, policies: &mut Vec<String>) {
     let text = |value: &Value| match value {
         Value::BulkString(bytes) => Some(String::from_utf8_lossy(bytes).into_owned()),
@@ -109,9 +121,9 @@ mod tests {
     #[test]
     fn only_a_store_that_requires_it_refuses_eviction() {
         for evicts in [Some("allkeys-lru".to_owned()), None] {
-            judge(evicts.clone(), false).unwrap();
-            assert!(matches!(judge(evicts, true), Err(OpenError::Evicts { .. })));
+            check_policy(evicts.clone(), false).unwrap();
+            assert!(matches!(check_policy(evicts, true), Err(OpenError::Evicts { .. })));
         }
-        judge(Some(NONE.into()), true).unwrap();
+        check_policy(Some(NOEVICTION.into()), true).unwrap();
     }
 }

@@ -2,11 +2,11 @@
 
 use tower_chat_history_core::ConversationId;
 
-/// The keys of one conversation, in the order in which the scripts know them.
+/// The keys of one conversation, in the order that the scripts use.
 ///
-/// All have the conversation's id as their hash tag, so a cluster keeps them in one slot. No prefix and no id has a brace (an
-/// id's text is percent-encoded): the tag is always the id, the whole id and nothing else, and no two conversations share a
-/// key.
+/// The conversation's id is their hash tag, so a Cluster keeps them in one slot. Prefixes and ids contain no braces,
+/// because an id's text is percent-encoded. The hash tag is therefore always the whole id, and no two conversations
+/// share a key.
 #[derive(Clone, Debug)]
 pub(crate) struct Keys(pub(crate) [String; 4]);
 

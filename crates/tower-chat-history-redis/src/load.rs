@@ -1,10 +1,10 @@
-//! Loading what a call needs.
+//! Loading a window.
 
 use tower_chat_history_core::{ConversationId, ExchangeId, Load, Loaded, StoreError, Window};
 
 use crate::{
     call::Shared,
-    error::{Damaged, Misunderstood},
+    error::{Damaged, UnexpectedReply},
     reply::corrupt_compaction,
     scripts,
 };
@@ -30,7 +30,7 @@ pub(crate) async fn load(shared: &Shared, id: &ConversationId, load: Load) -> Re
         "recorded" => {
             let seq = reply.number()?;
             let recorded = reply.exchange(id, seq)?;
-            // Another exchange's record under this id would answer the call with what was never asked.
+            // A record of another exchange under this id would be a wrong reply to the call.
             if load.exchange.as_ref() != Some(&recorded.exchange.id) {
                 return Err(Damaged::error(id, seq));
             }
@@ -45,6 +45,6 @@ pub(crate) async fn load(shared: &Shared, id: &ConversationId, load: Load) -> Re
             let exchanges = reply.exchanges(id, from, revision.version())?;
             Ok(Loaded::Window(Window::new(revision, compaction, exchanges, truncated)))
         }
-        _ => Err(Misunderstood::error()),
+        _ => Err(UnexpectedReply::error()),
     }
 }

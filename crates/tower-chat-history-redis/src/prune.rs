@@ -3,10 +3,7 @@
 use tower_chat_history_core::{Compaction, ConversationId, Derived, Incarnation, PruneTo, Pruned, StoreError};
 
 use crate::{
-    call::Shared,
-    error::{Busy, Misunderstood},
-    rewrite::{Rewritten, TRIES},
-    scripts,
+    call::Shared, contention::ContentionRetry, error::UnexpectedReply, remaining::RemainingCompactions, scripts,
     sweep::sweep,
 };
 
@@ -15,39 +12,39 @@ pub(crate) async fn prune(
     id: &ConversationId,
     incarnation: Incarnation,
     keep: PruneTo,
-    traces: Derived,
+    derived: Derived,
 ) -> Result<Pruned, StoreError> {
     let fresh = Incarnation::random();
     let (word, number) = match keep {
         PruneTo::From(from) => ("from", from.get()),
         PruneTo::LastTurns(turns) => ("turns", turns as u64),
         PruneTo::LastMessages(messages) => ("messages", messages as u64),
-        // A kind that a newer core has and this store does not know: nothing is removed.
-        _ => return Err(Misunderstood::error()),
+        // A newer core crate has added a variant that this store does not know. Nothing is removed.
+        _ => return Err(UnexpectedReply::error()),
     };
-    for _ in 0..TRIES {
-        let rewritten = match traces {
+    let mut retry = ContentionRetry::new();
+    loop {
+        let remaining = match derived {
             Derived::Keep => None,
-            Derived::Erase => Some(Rewritten::read(shared, id, Compaction::without_traces).await?),
+            Derived::Erase => Some(RemainingCompactions::read(shared, id, Compaction::without_traces).await?),
         };
         let call = shared.call(&scripts::PRUNE, id).bytes(incarnation.as_bytes()).text(word).number(number);
-        let call = call.text(if rewritten.is_some() { "remove" } else { "leave" }).bytes(fresh.as_bytes());
-        let call = match &rewritten {
-            Some(rewritten) => rewritten.add_to(call.number(rewritten.changes)),
+        let call = call.text(if remaining.is_some() { "remove" } else { "leave" }).bytes(fresh.as_bytes());
+        let call = match &remaining {
+            Some(remaining) => remaining.add_to(call.number(remaining.changes)),
             None => call.text(""),
         };
         let mut reply = shared.run(&call).await?;
         match reply.word.as_str() {
-            "again" => {}
+            "again" => retry.again().await?,
             "pruned" => {
                 let revision = reply.revision(id)?;
                 let removed = reply.number()?;
-                // The log begins there by now. What is left of the text goes before the caller is told so.
+                // The log now begins there. The remaining text is removed before the call returns.
                 sweep(shared, id).await?;
                 return Ok(Pruned::new(revision, removed));
             }
-            _ => return Err(Misunderstood::error()),
+            _ => return Err(UnexpectedReply::error()),
         }
     }
-    Err(StoreError::unavailable(Busy))
 }

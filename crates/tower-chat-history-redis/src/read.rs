@@ -1,14 +1,14 @@
-//! Reading the log itself.
+//! Reading pages of the log.
 
 use tower_chat_history_core::{ConversationId, Page, Seq, StoreError};
 
-use crate::{call::Shared, error::Misunderstood, scripts};
+use crate::{call::Shared, error::UnexpectedReply, scripts};
 
-/// A page ends before the exchange with which its messages would be larger.
-const PAGE_BYTES: u64 = 4 << 20;
+/// The largest size of a page's messages. A page with a single exchange may be larger.
+const MAX_PAGE_BYTES: u64 = 4 << 20;
 
 pub(crate) async fn read(shared: &Shared, id: &ConversationId, from: Seq, limit: usize) -> Result<Page, StoreError> {
-    let call = shared.call(&scripts::READ, id).number(from.get()).number(limit as u64).number(PAGE_BYTES);
+    let call = shared.call(&scripts::READ, id).number(from.get()).number(limit as u64).number(MAX_PAGE_BYTES);
     let mut reply = shared.run(&call).await?;
     match reply.word.as_str() {
         "absent" => Ok(Page::absent()),
@@ -19,6 +19,6 @@ pub(crate) async fn read(shared: &Shared, id: &ConversationId, from: Seq, limit:
             let more = from + (exchanges.len() as u64) < revision.version();
             Ok(Page::new(revision, exchanges, more))
         }
-        _ => Err(Misunderstood::error()),
+        _ => Err(UnexpectedReply::error()),
     }
 }

@@ -1,4 +1,4 @@
-//! What the scripts answer: a word, and then what belongs to it.
+//! Replies of scripts: a word, followed by its values.
 
 use std::vec;
 
@@ -10,12 +10,13 @@ use tower_chat_history_core::{
 
 use crate::{
     entry::{Entry, Sums},
-    error::{Damaged, Misunderstood},
+    error::{Damaged, UnexpectedReply},
 };
 
-/// An answer, read from its first element to its last.
+/// A reply, read from its first element to its last.
 ///
-/// Elements are taken as the types they must have. None of redis-rs's own conversions is used: their errors quote values.
+/// Each element must have the expected type. The conversions of redis-rs are not used, because their errors quote
+/// values.
 #[derive(Debug)]
 pub(crate) struct Reply {
     pub(crate) word: String,
@@ -23,9 +24,9 @@ pub(crate) struct Reply {
 }
 
 impl Reply {
-    /// Takes an answer apart.
+    /// Reads the word of a reply.
     pub(crate) fn new(answer: Value) -> Result<Self, StoreError> {
-        let Value::Array(values) = answer else { return Err(Misunderstood::error()) };
+        let Value::Array(values) = answer else { return Err(UnexpectedReply::error()) };
         let mut reply = Self { word: String::new(), values: values.into_iter() };
         reply.word = reply.text()?;
         if reply.word == "gone" { Err(StoreError::Gone) } else { Ok(reply) }
@@ -37,8 +38,8 @@ impl Reply {
 
     pub(crate) fn number(&mut self) -> Result<u64, StoreError> {
         match self.next() {
-            Value::Int(number) => u64::try_from(number).map_err(|_| Misunderstood::error()),
-            _ => Err(Misunderstood::error()),
+            Value::Int(number) => u64::try_from(number).map_err(|_| UnexpectedReply::error()),
+            _ => Err(UnexpectedReply::error()),
         }
     }
 
@@ -47,24 +48,24 @@ impl Reply {
             Value::BulkString(bytes) => Ok(Some(bytes)),
             Value::SimpleString(text) | Value::VerbatimString { text, .. } => Ok(Some(text.into_bytes())),
             Value::Nil => Ok(None),
-            _ => Err(Misunderstood::error()),
+            _ => Err(UnexpectedReply::error()),
         }
     }
 
     pub(crate) fn text(&mut self) -> Result<String, StoreError> {
-        let bytes = self.optional_bytes()?.ok_or_else(Misunderstood::error)?;
-        String::from_utf8(bytes).map_err(|_| Misunderstood::error())
+        let bytes = self.optional_bytes()?.ok_or_else(UnexpectedReply::error)?;
+        String::from_utf8(bytes).map_err(|_| UnexpectedReply::error())
     }
 
     pub(crate) fn list(&mut self) -> Result<Vec<Value>, StoreError> {
         match self.next() {
             Value::Array(values) | Value::Set(values) => Ok(values),
             Value::Map(pairs) => Ok(pairs.into_iter().flat_map(|(name, value)| [name, value]).collect()),
-            _ => Err(Misunderstood::error()),
+            _ => Err(UnexpectedReply::error()),
         }
     }
 
-    /// Incarnation, next position and first position.
+    /// Reads a revision: incarnation, next position and first position.
     pub(crate) fn revision(&mut self, id: &ConversationId) -> Result<Revision, StoreError> {
         let incarnation = self.optional_bytes()?.unwrap_or_default();
         let incarnation = incarnation.try_into().map_err(|_| Damaged::error(id, 0))?;
@@ -72,12 +73,27 @@ impl Reply {
         Ok(revision.beginning_at(Seq::new(self.number()?)))
     }
 
-    /// The same, where there may be no conversation.
+    /// Reads the version of a compaction, which is a text.
+    pub(crate) fn compaction_version(&mut self) -> Result<CompactionVersion, StoreError> {
+        self.text()?.parse().map(CompactionVersion::new).map_err(|_| UnexpectedReply::error())
+    }
+
+    /// Reads the reply that the server's memory is full: the server's own numbers, if it reports them.
+    pub(crate) fn full(&mut self, requested: usize) -> Result<StoreError, StoreError> {
+        let info = self.text()?;
+        let number = |name: &str| {
+            let line = info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+            line.and_then(|number| number.trim().parse().ok()).unwrap_or_default()
+        };
+        Ok(StoreError::Full { used: number("used_memory"), requested, limit: number("maxmemory") })
+    }
+
+    /// Reads a revision, or `None` if the reply ends here.
     pub(crate) fn optional_revision(&mut self, id: &ConversationId) -> Result<Option<Revision>, StoreError> {
         if self.values.as_slice().is_empty() { Ok(None) } else { self.revision(id).map(Some) }
     }
 
-    /// A compaction's positions and its record, if there is one.
+    /// Reads a compaction, or `None` if there is none: its positions and its record.
     pub(crate) fn compaction(
         &mut self,
         id: &ConversationId,
@@ -89,8 +105,8 @@ impl Reply {
             .map_err(|source| corrupt_compaction(id, profile, source))
     }
 
-    /// The records of exchanges that stand one after the other from a position on, then their index entries, and then
-    /// the sums at the end of a log of that length. Each must be of the exchange that the others are of.
+    /// Reads consecutive exchanges from a position on: their records, their index entries, and the sums at the end of a
+    /// log of length `len`. Records, entries and sums must match.
     pub(crate) fn exchanges(&mut self, id: &ConversationId, from: u64, len: u64) -> Result<Vec<Recorded>, StoreError> {
         let (records, entries) = (self.list()?, self.list()?);
         let end = Sums { messages: self.number()?, bytes: self.number()?, openings: self.number()? };
@@ -100,8 +116,8 @@ impl Reply {
         let (mut exchanges, mut before) = (Vec::with_capacity(records.len()), None);
         for (seq, (record, entry)) in (from..).zip(records.into_iter().zip(entries)) {
             let recorded = exchange(id, seq, record)?;
-            let Value::BulkString(entry) = entry else { return Err(Misunderstood::error()) };
-            let entry = Entry::new(&entry).filter(|entry| entry.is_of(&recorded.exchange));
+            let Value::BulkString(entry) = entry else { return Err(UnexpectedReply::error()) };
+            let entry = Entry::new(&entry).filter(|entry| entry.matches(&recorded.exchange));
             let entry = entry.ok_or_else(|| Damaged::error(id, seq))?;
             let after = entry.after();
             if before.is_some_and(|before| before != entry.before) || seq + 1 == len && after != end {
@@ -113,7 +129,7 @@ impl Reply {
         Ok(exchanges)
     }
 
-    /// The record of the exchange at a position.
+    /// Reads the record of the exchange at a position.
     pub(crate) fn exchange(&mut self, id: &ConversationId, seq: u64) -> Result<Recorded, StoreError> {
         exchange(id, seq, self.next())
     }
@@ -124,18 +140,18 @@ type BoxError = Box<dyn std::error::Error + Send + Sync>;
 fn exchange(id: &ConversationId, seq: u64, record: Value) -> Result<Recorded, StoreError> {
     let seq = Seq::new(seq);
     let corrupt = |source: BoxError| StoreError::Corrupt { conversation: id.clone(), seq, source };
-    let Value::BulkString(record) = record else { return Err(Misunderstood::error()) };
+    let Value::BulkString(record) = record else { return Err(UnexpectedReply::error()) };
     let text = std::str::from_utf8(&record).map_err(|error| corrupt(error.into()))?;
     let exchange = Exchange::decode(text).map_err(|error| corrupt(error.into()))?;
     Ok(Recorded::new(seq, exchange))
 }
 
-/// Reads a compaction from its two fields.
+/// Decodes a compaction from its two fields.
 pub(crate) fn compaction(positions: &[u8], record: &[u8]) -> Result<Compaction, BoxError> {
     let cut = Cut::decode(std::str::from_utf8(record)?)?;
     let positions = std::str::from_utf8(positions)?;
     let numbers: Vec<u64> = positions.split(' ').map_while(|number| number.parse().ok()).take(5).collect();
-    // The scripts work with the positions, the callers with the record: both must be of one compaction.
+    // Scripts use the positions, callers use the record. Both must belong to one compaction.
     match numbers[..] {
         [version, window, rounds, cleared, covers] if [window, rounds, cleared, covers] == positions_of(&cut) => {
             Ok(Compaction::new(CompactionVersion::new(version), cut))
@@ -144,7 +160,7 @@ pub(crate) fn compaction(positions: &[u8], record: &[u8]) -> Result<Compaction, 
     }
 }
 
-/// The four positions of a cut.
+/// Returns the four positions of a cut.
 pub(crate) fn positions_of(cut: &Cut) -> [u64; 4] {
     [cut.window_start.get(), cut.rounds_start.get(), cut.cleared_before.get(), cut.covers_to().get()]
 }

@@ -9,36 +9,19 @@ use tower_chat_history_core::{
 };
 
 use crate::{
-    OpenError, RedisOptions, append, call::Shared, compact, connection::Connection, delete, load, prune, read, truncate,
+    append, call::Shared, compact, connection::Connection, delete, load, options::RedisOptions, prune, read, truncate,
 };
 
-/// Conversations in Redis or Valkey. See the [crate docs](crate).
+/// A store that keeps conversations in Redis or Valkey. See the [crate docs](crate).
 ///
-/// A clone is another handle on the same store and shares its connection, over which any number of calls go at once.
+/// A clone is another handle on the same store. All handles share one connection, which carries any number of calls at
+/// once.
 #[derive(Clone)]
 pub struct RedisStore {
     shared: Arc<Shared>,
 }
 
 impl RedisStore {
-    /// Connects to a single server with the default [options](RedisOptions).
-    ///
-    /// # Errors
-    ///
-    /// As [`OpenError`] lists.
-    pub async fn connect(url: impl AsRef<str> + Send) -> Result<Self, OpenError> {
-        RedisOptions::new().connect(url).await
-    }
-
-    /// Connects to a cluster, of which some nodes are named, with the default [options](RedisOptions).
-    ///
-    /// # Errors
-    ///
-    /// As [`OpenError`] lists.
-    pub async fn connect_cluster<U: AsRef<str>>(urls: impl IntoIterator<Item = U> + Send) -> Result<Self, OpenError> {
-        RedisOptions::new().connect_cluster(urls).await
-    }
-
     pub(crate) fn new(connection: Connection, options: RedisOptions) -> Self {
         Self { shared: Arc::new(Shared { connection, options }) }
     }
@@ -93,15 +76,15 @@ impl Prune for RedisStore {
         id: &ConversationId,
         incarnation: Incarnation,
         keep: PruneTo,
-        traces: Derived,
+        derived: Derived,
     ) -> Result<Pruned, StoreError> {
-        prune::prune(&self.shared, id, incarnation, keep, traces).await
+        prune::prune(&self.shared, id, incarnation, keep, derived).await
     }
 }
 
 impl fmt::Debug for RedisStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Not the address: it may have a password.
+        // The address is left out, because it may contain a password.
         f.debug_struct("RedisStore").field("options", &self.shared.options).finish_non_exhaustive()
     }
 }

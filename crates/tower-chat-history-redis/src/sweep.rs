@@ -1,30 +1,30 @@
-//! Removing what a truncation or a prune took off the log, bit by bit.
+//! Removing in small steps the elements that a truncation or a prune has cut off the log.
 
 use tower_chat_history_core::{ConversationId, StoreError};
 
 use crate::{
     call::Shared,
-    error::{Damaged, Misunderstood},
+    error::{Damaged, UnexpectedReply},
     scripts,
 };
 
-/// How many exchanges the server removes in one step, between which it serves others: about a millisecond.
-const STEP: u64 = 1_000;
+/// The number of exchanges that the server removes in one step, which takes about a millisecond.
+const STEP_EXCHANGES: u64 = 1_000;
 
-/// How often there may be more left than before, since others remove from the log as well.
-const GROWTHS: usize = 16;
+/// The number of times that the rest may grow during a sweep, because other calls remove exchanges as well.
+const MAX_GROWTHS: usize = 16;
 
 pub(crate) async fn sweep(shared: &Shared, id: &ConversationId) -> Result<(), StoreError> {
-    let call = shared.call(&scripts::SWEEP, id).number(STEP);
+    let call = shared.call(&scripts::SWEEP, id).number(STEP_EXCHANGES);
     let (mut left, mut growths) = (u64::MAX, 0);
     while left > 0 {
         let mut reply = shared.run(&call).await?;
         if reply.word != "swept" {
-            return Err(Misunderstood::error());
+            return Err(UnexpectedReply::error());
         }
         let now = reply.number()?;
         growths += usize::from(now >= left);
-        if growths > GROWTHS {
+        if growths > MAX_GROWTHS {
             return Err(Damaged::error(id, 0));
         }
         left = now;

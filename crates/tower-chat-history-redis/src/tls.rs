@@ -1,10 +1,10 @@
-//! Whom a connection with TLS trusts, and as whom it shows itself.
+//! The trusted roots and the client certificate of connections with TLS.
 
 use std::fmt;
 
 use redis::{ClientTlsConfig, TlsCertificates};
 
-/// Certificates and a key in PEM. Empty: the system's roots, and no certificate of one's own.
+/// Certificates and a key in PEM. By default, the system's roots are trusted and there is no client certificate.
 #[derive(Clone, Default)]
 pub(crate) struct Tls {
     roots: Option<Vec<u8>>,
@@ -20,7 +20,7 @@ impl Tls {
         self.identity = Some((certificate, key));
     }
 
-    /// As redis-rs takes them; `None` if there are none.
+    /// Returns the certificates for redis-rs, or `None` if there are none.
     pub(crate) fn certificates(&self) -> Option<TlsCertificates> {
         if self.roots.is_none() && self.identity.is_none() {
             return None;
@@ -31,7 +31,7 @@ impl Tls {
     }
 }
 
-/// It has a private key.
+/// The private key is not shown.
 impl fmt::Debug for Tls {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (roots, identity) = (self.roots.is_some(), self.identity.is_some());

@@ -3,10 +3,7 @@
 use tower_chat_history_core::{ConversationId, Expect, Incarnation, Revision, Seq, StoreError, Truncated};
 
 use crate::{
-    call::Shared,
-    error::{Busy, Misunderstood},
-    rewrite::{Rewritten, TRIES},
-    scripts,
+    call::Shared, contention::ContentionRetry, error::UnexpectedReply, remaining::RemainingCompactions, scripts,
     sweep::sweep,
 };
 
@@ -17,18 +14,19 @@ pub(crate) async fn truncate(
     from: Seq,
 ) -> Result<Truncated, StoreError> {
     let fresh = Incarnation::random();
-    for _ in 0..TRIES {
-        let rewritten = Rewritten::read(shared, id, |stored| stored.truncated_to(from.get())).await?;
-        let (seen, incarnation) = (rewritten.revision, expect.incarnation());
+    let mut retry = ContentionRetry::new();
+    loop {
+        let remaining = RemainingCompactions::read(shared, id, |stored| stored.truncated_to(from.get())).await?;
+        let (seen, incarnation) = (remaining.revision, expect.incarnation());
         let call = shared.call(&scripts::TRUNCATE, id);
         let call = call.bytes(incarnation.as_bytes()).owned(expect.version().to_string()).number(from.get());
-        let call = rewritten.add_to(call.bytes(fresh.as_bytes()).number(rewritten.changes));
+        let call = remaining.add_to(call.bytes(fresh.as_bytes()).number(remaining.changes));
         let mut reply = shared.run(&call).await?;
         match reply.word.as_str() {
-            "again" => {}
+            "again" => retry.again().await?,
             "whole" => return Ok(Truncated::new(Some(reply.revision(id)?), 0)),
-            // What was to be removed whole was there a moment ago and is gone: by this very call, whose first answer got lost, or
-            // by somebody else, and then just after this.
+            // The whole log was to be removed. It existed a moment ago and is gone: either this call removed it and its
+            // first response was lost, or another call removed it just after this one began.
             "absent" if seen.has_same_end(expect) && from <= seen.first() => {
                 return Ok(Truncated::new(None, seen.version().saturating_sub(seen.first().get())));
             }
@@ -36,16 +34,15 @@ pub(crate) async fn truncate(
             "emptied" => return Ok(Truncated::new(None, reply.number()?)),
             "refused" => {
                 Expect::Exactly(expect).check(reply.optional_revision(id)?)?;
-                return Err(Misunderstood::error());
+                return Err(UnexpectedReply::error());
             }
             "truncated" => {
                 let revision = reply.revision(id)?;
-                // The log is cut by now. What is left of the text goes before the caller is told so.
+                // The log is cut. The remaining text is removed before the call returns.
                 sweep(shared, id).await?;
                 return Ok(Truncated::new(Some(revision), expect.version().saturating_sub(from.get())));
             }
-            _ => return Err(Misunderstood::error()),
+            _ => return Err(UnexpectedReply::error()),
         }
     }
-    Err(StoreError::unavailable(Busy))
 }

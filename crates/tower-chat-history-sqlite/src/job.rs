@@ -1,4 +1,4 @@
-//! Calls on their way to a thread and back.
+//! Calls that a thread runs, and the way back of their answers.
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -10,60 +10,61 @@ use rusqlite::Connection;
 use tower_chat_history_core::StoreError;
 
 use crate::{
-    error::{Failure, Panicked, is_lock, is_unread},
+    error::{Failure, Panicked, is_lock, is_unreadable},
     stats::Counters,
 };
 
-/// Where an answer goes.
-pub(crate) type Reply<T> = oneshot::Sender<Result<T, StoreError>>;
+/// Sends an answer back to the caller.
+pub(crate) type ReplySender<T> = oneshot::Sender<Result<T, StoreError>>;
 
-/// What a call asks for. It runs within a transaction that it neither begins nor ends.
+/// A request to the database. It runs within a transaction that it neither begins nor ends.
 pub(crate) trait Request: Send + 'static {
     type Answer: Send;
 
     fn run(&self, connection: &Connection, counters: &Counters) -> Result<Self::Answer, Failure>;
 }
 
-/// A call: its request, then its result, and where the answer goes.
+/// A call: its request, its result once it has run, and the sender of its answer.
 pub(crate) trait Job: Send {
-    /// Whether nobody waits for the answer any more.
+    /// Returns true if the caller has dropped its future.
     fn is_cancelled(&self) -> bool;
 
-    /// When it was queued.
+    /// Returns the time when the call was queued.
     fn queued(&self) -> Instant;
 
-    /// Runs the request. It may be run again: then the first result does not count.
-    fn run(&mut self, connection: &Connection, counters: &Counters) -> Ran;
+    /// Runs the request. A second run replaces the result of the first.
+    fn run(&mut self, connection: &Connection, counters: &Counters) -> JobOutcome;
 
-    /// Makes the call fail, whatever came of it.
+    /// Replaces the result with this error.
     fn fail(&mut self, error: StoreError);
 
-    /// Sends the result. A call that has not run is dropped.
+    /// Sends the result. A call that has not run sends none.
     fn answer(self: Box<Self>);
 }
 
-/// What became of a request.
+/// The outcome of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ran {
-    /// What it wrote is to be kept.
-    Done,
-    /// What it wrote is to be taken back.
+pub(crate) enum JobOutcome {
+    /// The request's writes are to be committed.
+    Succeeded,
+    /// The request's writes are to be rolled back.
     Failed,
-    /// The same, because another process holds a lock.
+    /// Failed because another process holds a lock.
     Locked,
-    /// The same, because a page could not be read, or the file is malformed.
-    Unread,
+    /// Failed because a page could not be read, or because the file is malformed.
+    Unreadable,
 }
 
+/// A request as a job.
 pub(crate) struct Task<Q: Request> {
     queued: Instant,
     request: Q,
     result: Option<Result<Q::Answer, StoreError>>,
-    reply: Reply<Q::Answer>,
+    reply: ReplySender<Q::Answer>,
 }
 
 impl<Q: Request> Task<Q> {
-    pub(crate) fn new(request: Q, reply: Reply<Q::Answer>) -> Self {
+    pub(crate) fn new(request: Q, reply: ReplySender<Q::Answer>) -> Self {
         Self { queued: Instant::now(), request, result: None, reply }
     }
 }
@@ -77,24 +78,24 @@ impl<Q: Request> Job for Task<Q> {
         self.queued
     }
 
-    fn run(&mut self, connection: &Connection, counters: &Counters) -> Ran {
-        // A panic ends this call, not the thread that all calls need. What it wrote is rolled back, and a request does
-        // not change as it runs.
+    fn run(&mut self, connection: &Connection, counters: &Counters) -> JobOutcome {
+        // A panic ends this call, not the thread, which all calls need. Its writes are rolled back, and a request
+        // does not change as it runs, so it is unwind safe.
         let run = AssertUnwindSafe(|| self.request.run(connection, counters));
-        let (ran, result) = match catch_unwind(run) {
-            Ok(Ok(answer)) => (Ran::Done, Ok(answer)),
+        let (outcome, result) = match catch_unwind(run) {
+            Ok(Ok(answer)) => (JobOutcome::Succeeded, Ok(answer)),
             Ok(Err(failure)) => {
-                let ran = match &failure {
-                    Failure::Sqlite(error) if is_lock(error) => Ran::Locked,
-                    Failure::Sqlite(error) if is_unread(error) => Ran::Unread,
-                    Failure::Sqlite(_) | Failure::Store(_) => Ran::Failed,
+                let outcome = match &failure {
+                    Failure::Sqlite(error) if is_lock(error) => JobOutcome::Locked,
+                    Failure::Sqlite(error) if is_unreadable(error) => JobOutcome::Unreadable,
+                    Failure::Sqlite(_) | Failure::Store(_) => JobOutcome::Failed,
                 };
-                (ran, Err(failure.into()))
+                (outcome, Err(failure.into()))
             }
-            Err(_) => (Ran::Failed, Err(StoreError::backend(Panicked))),
+            Err(_) => (JobOutcome::Failed, Err(StoreError::backend(Panicked))),
         };
         self.result = Some(result);
-        ran
+        outcome
     }
 
     fn fail(&mut self, error: StoreError) {
@@ -103,7 +104,7 @@ impl<Q: Request> Job for Task<Q> {
 
     fn answer(self: Box<Self>) {
         if let Some(result) = self.result {
-            // Nobody may be waiting any more: then the answer is dropped.
+            // The caller may have dropped its future.
             drop(self.reply.send(result));
         }
     }

@@ -1,29 +1,29 @@
-//! What a store has done so far.
+//! Counts of what a store has done.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Counts since a store was opened, for its metrics and for tests of its cost.
+/// Counts since a store was opened, for metrics and for tests of its cost.
 ///
-/// The counts are taken one after the other while calls run, so they may be some calls apart.
+/// The counts are read one after the other while calls run, so they may be a few calls apart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stats {
-    /// Write transactions that were committed.
+    /// Committed write transactions.
     pub transactions: u64,
-    /// Appends, compactions, truncations, prunes and deletions in these transactions, refused ones included. Divided by
-    /// `transactions`: how many writes shared a commit.
+    /// Appends, compactions, truncations, prunes and deletions in these transactions, including refused ones. Divided
+    /// by `transactions`, this is the average number of writes that shared a commit.
     pub writes: u64,
-    /// Calls that were not begun, because their futures had been dropped by then.
+    /// Calls that were not started because their futures had already been dropped.
     pub skipped: u64,
     /// Loads and reads that were answered.
     pub reads: u64,
-    /// Rows of the log that these visited.
+    /// Log rows that these loads and reads visited.
     pub rows_read: u64,
-    /// Exchanges that these decoded.
+    /// Exchanges that these loads and reads decoded.
     pub exchanges_read: u64,
 }
 
-/// The counters behind [`Stats`]. Nothing is ordered by them.
+/// The counters that [`Stats`] is read from. They are relaxed: nothing else is ordered by them.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
     transactions: AtomicU64,

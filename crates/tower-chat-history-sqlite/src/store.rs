@@ -1,14 +1,8 @@
-//! The store's handle: it sends calls to the threads and waits for their answers.
+//! The store's handle, which sends calls to the threads and waits for their answers.
 
-use std::{
-    fmt,
-    path::{Path, PathBuf},
-    sync::Arc,
-    time::Instant,
-};
+use std::{fmt, path::Path, sync::Arc, time::Instant};
 
 use async_trait::async_trait;
-use crossbeam_channel::Sender;
 use futures_channel::oneshot;
 use tower_chat_history_core::{
     Append, Appended, Compact, CompactOutcome, ConversationId, Derived, HistoryStore, Incarnation, Load, Loaded, Page,
@@ -16,109 +10,88 @@ use tower_chat_history_core::{
 };
 
 use crate::{
-    Closed, OpenError, SqliteOptions, Stats,
+    command::{Checkpoint, ReaderCommand, WriterCommand},
+    error::Closed,
     job::{Request, Task},
-    options::Settings,
-    read::{self, LoadWindow, ReadPage},
-    stats::Counters,
-    write::{self, AppendExchange, DeleteConversation, PruneLog, StoreCompaction, TruncateLog},
+    read::{LoadWindow, ReadPage},
+    shared::Shared,
+    stats::Stats,
+    write::{AppendExchange, DeleteConversation, PruneLog, StoreCompaction, TruncateLog},
 };
 
-/// Conversations in an SQLite file. See the [crate docs](crate).
+/// A store that keeps conversations in a SQLite file. See the [crate docs](crate).
 ///
-/// A clone is another handle on the same store. When the last one is dropped, the store's threads finish and close the
-/// file in the background; [`close`](Self::close) waits for that.
+/// A clone is another handle to the same store. When the last handle is dropped, the store's threads finish their calls
+/// and close the file in the background. [`close`](Self::close) does the same and waits for the end.
 #[derive(Clone)]
 pub struct SqliteStore {
     shared: Arc<Shared>,
 }
 
-/// The only senders of both queues: the threads end when it is dropped.
-pub(crate) struct Shared {
-    pub(crate) path: PathBuf,
-    pub(crate) readers: usize,
-    pub(crate) reads: Sender<read::Message>,
-    pub(crate) writes: Sender<write::Message>,
-    pub(crate) counters: Arc<Counters>,
-}
-
 impl SqliteStore {
-    /// Opens the file with the default [options](SqliteOptions), and creates it if it is not there. Its directory must
-    /// exist.
-    ///
-    /// # Errors
-    ///
-    /// As [`OpenError`] lists: a file that is something else or cannot be opened or written.
-    pub async fn open(path: impl AsRef<Path> + Send) -> Result<Self, OpenError> {
-        SqliteOptions::new().open(path).await
+    pub(crate) const fn new(shared: Arc<Shared>) -> Self {
+        Self { shared }
     }
 
-    pub(crate) async fn start(settings: Settings) -> Result<Self, OpenError> {
-        let file = settings.file.clone();
-        let opened = write::spawn(settings).map_err(OpenError::Thread)?;
-        // The thread always answers, unless it panicked.
-        let shared = opened.await.unwrap_or_else(|gone| Err(OpenError::Sqlite { path: file, source: gone.into() }))?;
-        Ok(Self { shared: Arc::new(shared) })
-    }
-
-    /// The file's path, as it was given.
+    /// Returns the file's path, as it was given.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.shared.path
     }
 
-    /// What the store has done since it was opened.
+    /// Returns counts of what the store has done since it was opened.
     #[must_use]
     pub fn stats(&self) -> Stats {
         self.shared.counters.stats()
     }
 
-    /// Moves all that is in the write-ahead log into the database and empties the log.
+    /// Moves the content of the write-ahead log into the database and empties the log.
     ///
-    /// SQLite does so by itself as the log grows, and when the last connection to the file is closed. This is for the time
-    /// after a deletion, truncation or prune: until then the log may still hold the deleted text.
+    /// SQLite does this by itself when the log grows and when the last connection to the file is closed. Call it
+    /// after a deletion, truncation or prune: until the log is emptied, it may still contain the deleted text.
     ///
     /// # Errors
     ///
-    /// [`Unavailable`](StoreError::Unavailable) when another process is using the file for longer than the busy timeout, or
-    /// when SQLite fails, or when the file was [replaced](crate::Replaced).
+    /// Returns [`Unavailable`](StoreError::Unavailable) if another process uses the file for longer than the busy
+    /// timeout, and [`Backend`](StoreError::Backend) if the file was [replaced](crate::Replaced). Other failures of
+    /// SQLite are one of the two.
     pub async fn checkpoint(&self) -> Result<(), StoreError> {
         let (reply, answer) = oneshot::channel();
-        let checkpoint = write::Checkpoint { queued: Instant::now(), reply };
-        self.shared.writes.send(write::Message::Checkpoint(checkpoint)).map_err(|_| Closed::error())?;
+        let checkpoint = Checkpoint { queued: Instant::now(), reply };
+        self.shared.writes.send(WriterCommand::Checkpoint(checkpoint)).map_err(|_| Closed::error())?;
         answer.await.unwrap_or_else(|_| Err(Closed::error()))
     }
 
-    /// Closes the store: the calls that are under way are finished, then the file is closed and the threads end.
+    /// Closes the store: finishes the calls that are in progress, closes the file and ends the threads.
     ///
-    /// Calls through other clones fail from then on, with [`Closed`] as their source. Closing what is closed is no error.
+    /// Later calls through other clones fail with [`Closed`] as the source. Closing a closed store succeeds.
     ///
     /// # Errors
     ///
-    /// When SQLite fails to close the file. All that was acknowledged is stored nevertheless.
+    /// Returns an error if SQLite fails to close the file. Everything acknowledged is stored nevertheless.
     pub async fn close(self) -> Result<(), StoreError> {
         let (reply, answer) = oneshot::channel();
         for _ in 0..self.shared.readers {
-            // A reader that is gone needs no message.
-            drop(self.shared.reads.send(read::Message::Close));
+            // A send fails only if the readers have ended.
+            drop(self.shared.reads.send(ReaderCommand::Close));
         }
-        if self.shared.writes.send(write::Message::Close(reply)).is_err() {
+        if self.shared.writes.send(WriterCommand::Close(reply)).is_err() {
             return Ok(());
         }
-        // No answer: another call closed the store meanwhile.
+        // Without an answer, another call has closed the store.
         answer.await.unwrap_or(Ok(()))
     }
 
     async fn query<Q: Request>(&self, request: Q) -> Result<Q::Answer, StoreError> {
         let (reply, answer) = oneshot::channel();
-        let job = read::Message::Job(Box::new(Task::new(request, reply)));
+        let job = ReaderCommand::Job(Box::new(Task::new(request, reply)));
         self.shared.reads.send(job).map_err(|_| Closed::error())?;
         answer.await.unwrap_or_else(|_| Err(Closed::error()))
     }
 
     async fn write<Q: Request>(&self, request: Q) -> Result<Q::Answer, StoreError> {
         let (reply, answer) = oneshot::channel();
-        let job = write::Message::Job(Box::new(Task::new(request, reply)));
+        let job = WriterCommand::Job(Box::new(Task::new(request, reply)));
         self.shared.writes.send(job).map_err(|_| Closed::error())?;
         answer.await.unwrap_or_else(|_| Err(Closed::error()))
     }
@@ -136,7 +109,7 @@ impl HistoryStore for SqliteStore {
     }
 
     async fn append(&self, id: &ConversationId, append: Append) -> Result<Appended, StoreError> {
-        // Encoding is left to the callers, who are many: the one thread that writes is what all of them wait for.
+        // The caller encodes, because all callers wait for the one writer thread.
         self.write(AppendExchange::new(id.clone(), append)?).await
     }
 
@@ -174,9 +147,9 @@ impl Prune for SqliteStore {
         id: &ConversationId,
         incarnation: Incarnation,
         keep: PruneTo,
-        traces: Derived,
+        derived: Derived,
     ) -> Result<Pruned, StoreError> {
-        self.write(PruneLog { id: id.clone(), incarnation, keep, traces }).await
+        self.write(PruneLog { id: id.clone(), incarnation, keep, derived }).await
     }
 }
 

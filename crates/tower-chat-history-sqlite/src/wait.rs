@@ -1,42 +1,42 @@
-//! How long calls wait for a lock that another process holds.
+//! The time that calls wait for a lock that another process holds.
 
 use std::time::{Duration, Instant};
 
-/// The waiting of one thread for a lock, and of the calls that are queued for that thread.
+/// Tracks how long one thread, and the calls queued for it, have waited for a lock.
 ///
-/// The timeout is for each call and not for each try: a call that stands in the queue while the thread waits for
-/// another one waits with it. So a call waits from when it was queued, or from when the thread met the lock, whichever
-/// is later.
+/// The timeout applies to each call, not to each attempt: while the thread waits for the lock on behalf of one call,
+/// the queued calls wait for it too. A call's wait therefore starts when it was queued or when the thread first met
+/// the lock, whichever is later.
 #[derive(Debug)]
 pub(crate) struct LockWait {
     timeout: Duration,
-    /// When the thread met the lock; `None` if it had the lock the last time.
-    since: Option<Instant>,
+    /// The time when the thread met the lock; `None` if the last attempt acquired it.
+    blocked_since: Option<Instant>,
 }
 
 impl LockWait {
     pub(crate) const fn new(timeout: Duration) -> Self {
-        Self { timeout, since: None }
+        Self { timeout, blocked_since: None }
     }
 
-    /// When a call that was queued then is to fail if the lock is not had, seen from `now`. It is tried once in any
-    /// case.
+    /// Returns the time at which a call fails if it does not get the lock, computed at `now`. A call whose time is over
+    /// is still tried once.
     pub(crate) fn deadline(&self, queued: Instant, now: Instant) -> Instant {
-        self.since.map_or(now, |since| since.max(queued)) + self.timeout
+        self.blocked_since.map_or(now, |since| since.max(queued)) + self.timeout
     }
 
-    /// A try that began then did not get the lock.
-    pub(crate) fn refused(&mut self, began: Instant) {
-        self.since.get_or_insert(began);
+    /// Notes that an attempt that began at `began` did not get the lock.
+    pub(crate) fn blocked(&mut self, began: Instant) {
+        self.blocked_since.get_or_insert(began);
     }
 
-    /// The lock was had.
-    pub(crate) const fn had(&mut self) {
-        self.since = None;
+    /// Notes that an attempt got the lock.
+    pub(crate) const fn acquired(&mut self) {
+        self.blocked_since = None;
     }
 }
 
-/// SQLite counts milliseconds: what is left of one is one.
+/// Adds a millisecond to a wait that is not zero: SQLite counts in milliseconds and would cut a fraction off.
 pub(crate) fn rounded_up(wait: Duration) -> Duration {
     if wait.is_zero() { wait } else { wait + Duration::from_millis(1) }
 }
@@ -46,17 +46,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn calls_wait_from_when_they_were_queued_or_from_when_the_lock_was_met() {
+    fn a_wait_starts_when_the_call_was_queued_or_when_the_lock_was_met() {
         let start = Instant::now();
         let at = |second| start + Duration::from_secs(second);
         let mut wait = LockWait::new(Duration::from_secs(5));
-        assert_eq!(wait.deadline(at(0), at(60)), at(65), "a long queue is no lock");
-        wait.refused(at(60));
-        wait.refused(at(62));
+        assert_eq!(wait.deadline(at(0), at(60)), at(65), "time in a long queue does not count");
+        wait.blocked(at(60));
+        wait.blocked(at(62));
         assert_eq!(wait.deadline(at(0), at(64)), at(65));
         assert_eq!(wait.deadline(at(63), at(64)), at(68));
         assert_eq!(wait.deadline(at(0), at(70)), at(65), "its time is over: it is tried once, without waiting");
-        wait.had();
+        wait.acquired();
         assert_eq!(wait.deadline(at(0), at(70)), at(75));
     }
 }

@@ -1,19 +1,19 @@
-//! The rules that providers hold a prompt to.
+//! The rules that providers check prompts against.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use tower_chat_history_core::{Message, Role};
 
 #[cfg(any(feature = "openai", feature = "server"))]
-use crate::ApiFailure;
+use crate::reply::ApiFailure;
 
 /// Checks a prompt against the rules of the chat format, as the strictest providers do.
 ///
 /// - There is at least one message.
-/// - A tool result answers a call of the assistant message right before it (or before results next to it), each call once.
-/// - Every call is answered directly after its message, before anything else is said; parallel calls in any order.
-/// - `tool_calls` is an array that is not empty, of objects with an id: a text that is not empty, as in each tool
-///   result.
+/// - A tool result answers a call of the closest assistant message, with only tool results between them. Each call is
+///   answered once.
+/// - Every call is answered before the next other message. Parallel calls may be answered in any order.
+/// - `tool_calls` is a non-empty array of objects with an id. Ids, also those in tool results, are non-empty text.
 /// - An assistant message has content, calls, a refusal or audio.
 ///
 /// ```
@@ -27,13 +27,13 @@ use crate::ApiFailure;
 ///
 /// # Errors
 ///
-/// The first violation, from the beginning of the prompt.
+/// Returns the first violation, from the beginning of the prompt.
 pub fn check_chat_rules(messages: &[Message]) -> Result<(), RuleViolation> {
     if messages.is_empty() {
         return Err(RuleViolation::Empty);
     }
-    // The position of the last assistant message with calls, and the ids of those that are not answered yet.
-    let mut asked = 0;
+    // The position of the last message that is not a tool result, and the ids of its calls without a result.
+    let mut calling = 0;
     let mut open: Vec<&str> = Vec::new();
     for (position, message) in messages.iter().enumerate() {
         if message.is_tool_result() {
@@ -47,20 +47,20 @@ pub fn check_chat_rules(messages: &[Message]) -> Result<(), RuleViolation> {
             open.remove(answered);
             continue;
         }
-        unanswered(asked, &open)?;
+        unanswered(calling, &open)?;
         if *message.role() == Role::Assistant {
             check_calls(position, message)?;
             if message.is_blank_reply() {
                 return Err(RuleViolation::BlankReply { position });
             }
         }
-        asked = position;
+        calling = position;
         open.extend(message.tool_calls().iter().map(tower_chat_history_core::ToolCall::id));
     }
-    unanswered(asked, &open)
+    unanswered(calling, &open)
 }
 
-/// Looks at the JSON itself, since the message's index leaves out what is no call.
+/// Checks the JSON itself, because the message's index omits entries that are not calls.
 fn check_calls(position: usize, message: &Message) -> Result<(), RuleViolation> {
     #[derive(Deserialize)]
     struct Calls<'a> {
@@ -91,75 +91,75 @@ fn unanswered(position: usize, open: &[&str]) -> Result<(), RuleViolation> {
     if open.is_empty() { Ok(()) } else { Err(RuleViolation::UnansweredCalls { position, ids: ids() }) }
 }
 
-/// What is wrong with a prompt. Positions are those of messages, from 0. The texts are OpenAI's.
+/// A violation of the chat rules. Positions are those of messages, from 0. The error messages are OpenAI's.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RuleViolation {
-    /// There is no message.
+    /// The prompt has no message.
     #[error(
         "Invalid 'messages': empty array. Expected an array with minimum length 1, but got an empty array instead."
     )]
     Empty,
-    /// A tool result whose call is not in the assistant message before it, or was answered already.
+    /// A tool result has no call in the assistant message before it, or the call was answered already.
     #[error("Invalid parameter: 'tool_call_id' of '{id}' not found in 'tool_calls' of previous message.")]
     OrphanResult {
-        /// Where the result stands.
+        /// The position of the result.
         position: usize,
-        /// The call it names.
+        /// The id of the call that it names.
         id: String,
     },
-    /// Calls that are not answered directly after their message.
+    /// Calls are not answered directly after their message.
     #[error(
         "An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'. \
          The following tool_call_ids did not have response messages: {}",
         ids.join(", ")
     )]
     UnansweredCalls {
-        /// Where the assistant message stands.
+        /// The position of the assistant message.
         position: usize,
-        /// The calls without a result.
+        /// The ids of the calls without a result.
         ids: Vec<String>,
     },
-    /// An assistant message with an empty list of calls.
+    /// An assistant message has an empty list of calls.
     #[error(
         "Invalid 'messages[{position}].tool_calls': empty array. \
          Expected an array with minimum length 1, but got an empty array instead."
     )]
     EmptyToolCalls {
-        /// Where the message stands.
+        /// The position of the message.
         position: usize,
     },
-    /// The calls of an assistant message are no array.
+    /// The calls of an assistant message are not an array.
     #[error("Invalid type for 'messages[{position}].tool_calls': expected an array of objects.")]
     CallsNotArray {
-        /// Where the message stands.
+        /// The position of the message.
         position: usize,
     },
-    /// A call without an id, or with one that is no text or empty; or an entry that is no object.
+    /// A call is not an object, or has no id, or an id that is empty or not text.
     #[error("Missing required parameter: 'messages[{position}].tool_calls[{call}].id'.")]
     MissingCallId {
-        /// Where the message stands.
+        /// The position of the message.
         position: usize,
-        /// Which of its calls, from 0.
+        /// The index of the call, from 0.
         call: usize,
     },
-    /// A tool result that does not say which call it answers.
+    /// A tool result has no call id, or one that is empty or not text.
     #[error("Missing required parameter: 'messages[{position}].tool_call_id'.")]
     MissingResultId {
-        /// Where the result stands.
+        /// The position of the result.
         position: usize,
     },
-    /// An assistant message that says nothing and calls nothing.
+    /// An assistant message has no content, call, refusal or audio.
     #[error("Invalid value for 'messages[{position}].content': expected a string, got null.")]
     BlankReply {
-        /// Where the message stands.
+        /// The position of the message.
         position: usize,
     },
 }
 
 #[cfg(any(feature = "openai", feature = "server"))]
 impl From<RuleViolation> for ApiFailure {
-    /// The error that OpenAI answers: status 400.
+    /// Returns the error that OpenAI sends, with status 400.
     fn from(violation: RuleViolation) -> Self {
         let failure = Self::new(400, violation.to_string());
         match violation {
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn parallel_calls_are_answered_in_any_order_and_ids_may_come_back() {
+    fn parallel_calls_are_answered_in_any_order_and_ids_may_repeat() {
         let prompt = [
             Message::system("s"),
             Message::user("u"),
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_result_needs_its_open_call_right_before() {
+    fn a_result_follows_its_open_call() {
         let orphan = |position, id: &str| Err(RuleViolation::OrphanResult { position, id: id.into() });
         assert_eq!(check_chat_rules(&[result("a")]), orphan(0, "a"));
         assert_eq!(check_chat_rules(&[calls(&["a"]), result("b")]), orphan(1, "b"));
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn replies_say_something_and_lists_are_not_empty() {
+    fn blank_replies_and_empty_lists_are_refused() {
         assert_eq!(check_chat_rules(&[]), Err(RuleViolation::Empty));
         assert_eq!(check_chat_rules(&[calls(&[])]), Err(RuleViolation::EmptyToolCalls { position: 0 }));
         let blank = Message::from_json(r#"{"role":"assistant","content":null}"#).unwrap();

@@ -1,4 +1,4 @@
-//! Where a mock's replies come from.
+//! The source of a mock's replies.
 
 use std::{
     collections::VecDeque,
@@ -8,12 +8,16 @@ use std::{
 
 use tower_chat_history_core::Message;
 
-use crate::{ApiFailure, Reply, check_chat_rules, lock};
+use crate::{
+    chat_rules::check_chat_rules,
+    lock::lock,
+    reply::{ApiFailure, Reply},
+};
 
-/// Where the replies of a [`MockLlm`](crate::MockLlm) or a [`MockServer`](crate::MockServer) come from.
+/// The source of the replies of a [`MockLlm`](crate::MockLlm) or a [`MockServer`](crate::MockServer).
 ///
-/// Either a script, used up in order, or a rule that computes each reply from the messages of the request alone. A list of
-/// replies converts into a script. A clone shares the script.
+/// It is either a script, whose replies are used in order, or a rule, which computes each reply from the messages of
+/// the request. A list of replies converts into a script. Clones share the script.
 ///
 /// ```
 /// use tower_chat_history_test::{Replies, Reply, rules};
@@ -23,11 +27,11 @@ use crate::{ApiFailure, Reply, check_chat_rules, lock};
 /// let memory = Replies::rules(rules::remembering());
 /// ```
 ///
-/// # Prompts are checked
+/// # Checked prompts
 ///
-/// A request that breaks the [chat rules](crate::check_chat_rules) is answered with the error that OpenAI gives (status
-/// 400), whatever the script or the rule would say, and uses no reply of the script. So a test that only looks at replies
-/// notices an invalid prompt too. [`check_prompts`](Self::check_prompts) switches that off.
+/// A request that breaks the [chat rules](crate::check_chat_rules) is answered with OpenAI's error (status 400) and
+/// uses no reply of the script. A test that looks only at replies therefore also notices an invalid prompt.
+/// [`check_prompts`](Self::check_prompts) switches the check off.
 #[derive(Clone)]
 pub struct Replies {
     source: Arc<Source>,
@@ -45,15 +49,15 @@ struct Script {
 }
 
 impl Replies {
-    /// These replies in order. Once they are used up, requests are answered with an error (status 400, code
-    /// `script_used_up`) that clients do not retry.
+    /// Creates a script of these replies. When they are used up, requests are answered with an error that clients do
+    /// not retry: status 400 with code `script_used_up`.
     #[must_use]
     pub fn script(replies: impl IntoIterator<Item = Reply>) -> Self {
         let left: VecDeque<_> = replies.into_iter().collect();
         Self::new(Source::Script(Mutex::new(Script { scripted: left.len(), left })))
     }
 
-    /// A reply computed from the messages of each request.
+    /// Creates a rule, which computes the reply from the messages of each request.
     #[must_use]
     pub fn rules(rule: impl Fn(&[Message]) -> Reply + Send + Sync + 'static) -> Self {
         Self::new(Source::Rule(Box::new(rule)))
@@ -70,7 +74,7 @@ impl Replies {
         self
     }
 
-    /// Adds a reply at the end of a script. A rule has no end: it is left as it is.
+    /// Adds a reply to the end of a script. For a rule, this does nothing.
     pub fn push(&self, reply: Reply) {
         if let Source::Script(script) = &*self.source {
             let mut script = lock(script);
@@ -79,7 +83,7 @@ impl Replies {
         }
     }
 
-    /// How many replies of a script are left; `None` for a rule.
+    /// Returns the number of replies left in a script; `None` for a rule.
     #[must_use]
     pub fn left(&self) -> Option<usize> {
         match &*self.source {
@@ -88,7 +92,7 @@ impl Replies {
         }
     }
 
-    /// The reply to a request with these messages.
+    /// Returns the reply to a request with these messages.
     pub(crate) fn next(&self, prompt: &[Message]) -> Reply {
         if self.check_prompts
             && let Err(violation) = check_chat_rules(prompt)
@@ -106,7 +110,7 @@ impl Replies {
 }
 
 fn used_up(scripted: usize) -> Reply {
-    let message = format!("the mock's script is used up: it had {scripted} replies, and one more request came");
+    let message = format!("the mock's script is used up: it had {scripted} replies");
     Reply::error(ApiFailure::new(400, message).code("script_used_up"))
 }
 

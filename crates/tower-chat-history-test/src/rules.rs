@@ -2,14 +2,15 @@
 
 use tower_chat_history_core::{Message, Role};
 
-use crate::Reply;
+use crate::reply::Reply;
 
-/// A model that remembers what it is sent, and nothing else: made to see with one's own eyes that a history works.
+/// Returns a rule for a model that knows exactly the messages that it receives: a program can show with it that its
+/// history works.
 ///
-/// It takes the user's name from any user message ("my name is X", "I'm X", "I am X", "call me X"; the last one counts) and
-/// answers "what is my name?" and "who am I?" with it, or says that it does not know. Asked "how many messages", it
-/// says how many it received. It greets back. All else it repeats shortly, with the number of messages it received. The
-/// answer depends on the received messages alone.
+/// It takes the user's name from any user message ("my name is X", "I'm X", "I am X" or "call me X"; the last one
+/// counts). It answers "what is my name?" and "who am I?" with the name, or says that it does not know it. It answers
+/// "how many messages" with the number of messages received, and returns greetings. It repeats any other text in
+/// short, with the number of messages received. The answer depends only on these messages.
 ///
 /// ```
 /// use tower_chat_history_core::Message;
@@ -17,18 +18,18 @@ use crate::Reply;
 ///
 /// let replies = Replies::rules(remembering());
 ///
-/// // What it says, as text:
-/// let told = Message::user("Hi! My name is Nemo.");
-/// let asked = Message::user("What is my name?");
-/// assert_eq!(remembered_answer(&[told.clone()]), "Nice to meet you, Nemo!");
-/// assert_eq!(remembered_answer(&[told, asked.clone()]), "Your name is Nemo.");
-/// assert_eq!(remembered_answer(&[asked]), "I do not know your name.");
+/// // The same answers as text:
+/// let name = Message::user("Hi! My name is Nemo.");
+/// let question = Message::user("What is my name?");
+/// assert_eq!(remembered_answer(&[name.clone()]), "Nice to meet you, Nemo!");
+/// assert_eq!(remembered_answer(&[name, question.clone()]), "Your name is Nemo.");
+/// assert_eq!(remembered_answer(&[question]), "I do not know your name.");
 /// ```
 pub fn remembering() -> impl Fn(&[Message]) -> Reply + Clone + Send + Sync + 'static {
     |messages| Reply::text(remembered_answer(messages))
 }
 
-/// The text that [`remembering`] answers, for rules of one's own that fall back on it.
+/// Returns the text of the reply of [`remembering`]. Your own rules can fall back to it.
 #[must_use]
 pub fn remembered_answer(messages: &[Message]) -> String {
     let received = match messages.len() {
@@ -44,8 +45,8 @@ pub fn remembered_answer(messages: &[Message]) -> String {
     }
     let users = || messages.iter().filter(|message| *message.role() == Role::User);
     let name = users().rev().find_map(|message| introduced(&message.text()));
-    let asked = text.to_lowercase().replace('’', "'");
-    let asks = |phrases: &[&str]| phrases.iter().any(|phrase| asked.contains(phrase));
+    let question = text.to_lowercase().replace('’', "'");
+    let asks = |phrases: &[&str]| phrases.iter().any(|phrase| question.contains(phrase));
     if asks(&["what is my name", "what's my name", "whats my name", "who am i", "know my name", "remember my name"]) {
         return name.map_or_else(|| "I do not know your name.".to_owned(), |name| format!("Your name is {name}."));
     }
@@ -55,14 +56,14 @@ pub fn remembered_answer(messages: &[Message]) -> String {
     if let Some(name) = introduced(&text) {
         return format!("Nice to meet you, {name}!");
     }
-    let first_word = asked.split(|c: char| !c.is_alphanumeric()).find(|word| !word.is_empty());
+    let first_word = question.split(|c: char| !c.is_alphanumeric()).find(|word| !word.is_empty());
     if matches!(first_word, Some("hello" | "hi" | "hey" | "greetings")) {
         return name.map_or_else(|| "Hello!".to_owned(), |name| format!("Hello, {name}!"));
     }
     format!("You said: {} (I received {received}.)", shortened(&text))
 }
 
-/// The name that a text introduces its author by.
+/// Returns the name by which the author of a text introduces himself or herself.
 fn introduced(text: &str) -> Option<String> {
     let words: Vec<&str> = text.split_whitespace().collect();
     let plain: Vec<String> = words.iter().map(|word| bare(word).to_lowercase().replace('’', "'")).collect();
@@ -76,7 +77,7 @@ fn introduced(text: &str) -> Option<String> {
             (&["i'm"], false),
         ];
         let (phrase, sure) = phrases.into_iter().find(|(phrase, _)| follows(at, phrase) == phrase.len())?;
-        // What ends with a sentence mark is no introduction: "who do you think I am? Guess."
+        // A phrase that ends a sentence introduces no name: "who do you think I am? Guess."
         let before = words.get(at + phrase.len() - 1)?;
         let start = at + phrase.len();
         if before.ends_with(['.', '?', '!', ',']) {
@@ -86,11 +87,11 @@ fn introduced(text: &str) -> Option<String> {
     })
 }
 
-/// The name that these words begin with: one word, and those after it while they are written like names.
+/// Returns the name that these words begin with: one word, and the following ones while they are capitalized.
 fn name(words: &[&str], sure: bool) -> Option<String> {
     let first = bare(words.first()?);
     let lower = first.to_lowercase();
-    if first.is_empty() || (!sure && (NO_NAMES.contains(&&*lower) || lower.ends_with("ing"))) {
+    if first.is_empty() || (!sure && (NOT_NAMES.contains(&&*lower) || lower.ends_with("ing"))) {
         return None;
     }
     let mut name = capitalized(first);
@@ -107,14 +108,14 @@ fn name(words: &[&str], sure: bool) -> Option<String> {
     Some(name)
 }
 
-/// What people are far more often than called: "I'm here", "I am not sure".
-const NO_NAMES: [&str; 32] = [
+/// Words that follow "I am" far more often than a name does: "I'm here", "I am not sure".
+const NOT_NAMES: [&str; 32] = [
     "a", "afraid", "all", "also", "an", "at", "back", "done", "fine", "from", "glad", "going", "good", "happy", "here",
     "hungry", "in", "just", "not", "now", "ok", "okay", "on", "ready", "so", "sorry", "still", "sure", "the", "tired",
     "very", "well",
 ];
 
-/// The word without the marks around it.
+/// Returns the word without punctuation around it.
 fn bare(word: &str) -> &str {
     word.trim_matches(|c: char| !c.is_alphanumeric())
 }
@@ -124,7 +125,7 @@ fn capitalized(word: &str) -> String {
     chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
 }
 
-/// The text in quotes, its first 60 characters at most.
+/// Returns the text in quotes, cut to 60 characters.
 fn shortened(text: &str) -> String {
     let text = text.trim();
     match text.char_indices().nth(60) {
@@ -143,8 +144,8 @@ mod tests {
     }
 
     #[test]
-    fn learns_names_however_they_are_said() {
-        for said in [
+    fn names_are_learned_from_all_phrases() {
+        for text in [
             "my name is Nemo",
             "My name is nemo.",
             "Hey there! I'm Nemo.",
@@ -153,8 +154,8 @@ mod tests {
             "please call me \"Nemo\"",
             "I'm tired. Call me Nemo, I am waiting.",
         ] {
-            assert_eq!(answer(&[said]), "Nice to meet you, Nemo!", "{said}");
-            assert_eq!(answer(&[said, "so, what's my name?"]), "Your name is Nemo.", "{said}");
+            assert_eq!(answer(&[text]), "Nice to meet you, Nemo!", "{text}");
+            assert_eq!(answer(&[text, "so, what's my name?"]), "Your name is Nemo.", "{text}");
         }
         assert_eq!(answer(&["I am Ada Lovelace. Who are you?"]), "Nice to meet you, Ada Lovelace!");
         assert_eq!(answer(&["my name is Nemo", "call me Dory", "who am I?"]), "Your name is Dory.");
@@ -162,15 +163,15 @@ mod tests {
     }
 
     #[test]
-    fn does_not_know_what_it_was_not_sent() {
+    fn names_that_were_not_sent_are_not_known() {
         assert_eq!(answer(&["what is my name?"]), "I do not know your name.");
         assert_eq!(answer(&["I'm looking for a fish", "I am not sure", "Who am I?"]), "I do not know your name.");
-        let told = [Message::assistant("I'm Nemo"), Message::system("I'm Nemo"), Message::user("who am i")];
-        assert_eq!(remembered_answer(&told), "I do not know your name.", "only the user's own words count");
+        let prompt = [Message::assistant("I'm Nemo"), Message::system("I'm Nemo"), Message::user("who am i")];
+        assert_eq!(remembered_answer(&prompt), "I do not know your name.", "only the user's own words count");
     }
 
     #[test]
-    fn counts_greets_and_echoes() {
+    fn messages_are_counted_greetings_returned_and_texts_echoed() {
         assert_eq!(answer(&["How many messages did you get?"]), "I received 1 message.");
         assert_eq!(answer(&["a", "how many messages"]), "I received 2 messages.");
         assert_eq!(answer(&["Hello?"]), "Hello!");

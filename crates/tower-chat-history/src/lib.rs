@@ -54,14 +54,17 @@
 //! `tower-chat-history-postgres` and `tower-chat-history-redis` stores for many processes: put a [`CachedStore`] around these.
 //!
 //! Where to read on: [the layer and its place in the stack](middleware), [the defaults](HistoryOptions),
-//! [what is guaranteed](guarantees), [what happens in every case](cases), [what is sent](view),
+//! [what is guaranteed](guarantees), [the terms](glossary), [what happens in every case](cases), [what is sent](view),
 //! [spans and metrics](telemetry), [writing an adapter](adapt), [the engine without tower](engine).
+
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 pub mod adapt;
 mod cached;
 mod call;
 #[doc(hidden)] // It is shown in `adapt`.
 pub mod completion;
+mod discard;
 pub mod engine;
 mod error;
 mod memory;
@@ -77,6 +80,8 @@ pub mod telemetry;
 
 #[doc = include_str!("../docs/cases.md")]
 pub mod cases {}
+#[doc = include_str!("../docs/glossary.md")]
+pub mod glossary {}
 #[doc = include_str!("../docs/guarantees.md")]
 pub mod guarantees {}
 
@@ -85,13 +90,14 @@ pub use tower_chat_history_context::{
     ContextBudget, InputError, InputMode, OpenCalls, RequestInfo, TranscriptError, View, budget, tokens, trim,
     trim::trim_messages, view,
 };
+pub use tower_chat_history_core::backend::{PruneScan, RecordError, Scan, WindowScan};
 pub use tower_chat_history_core::{
     Append, Appended, Compact, CompactOutcome, Compaction, CompactionError, CompactionVersion, Content, Conversation,
     ConversationId, ConversationIdError, Cut, Derived, Exchange, ExchangeId, ExchangeIdError, Expect, ForeignShape,
     ForkError, HistoryStore, HistoryStoreExt, ImportError, Incarnation, KnownState, Load, LoadLimit, LoadLimitError,
-    Loaded, Message, MessageError, Page, PageBack, Profile, ProfileError, Prune, PruneScan, PruneTo, Pruned,
-    RecordError, Recorded, Revision, RevisionError, Role, Scan, Seq, StoreError, Summary, Timestamp, TokenCounts,
-    ToolCall, Truncate, Truncated, Usage, Window, WindowScan, nested,
+    Loaded, Message, MessageError, NewestRound, Page, PageBack, Profile, ProfileError, Prune, PruneTo, Pruned,
+    Recorded, Revision, RevisionError, Role, Seq, StoreError, Summary, Timestamp, TokenCounts, ToolCall, Truncate,
+    Truncated, Usage, Window, nested,
 };
 
 #[cfg(feature = "testing")]

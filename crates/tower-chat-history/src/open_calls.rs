@@ -1,8 +1,7 @@
 //! The tool calls that a conversation waits for.
 
 use async_trait::async_trait;
-use tower_chat_history_context::view::View;
-use tower_chat_history_core::{Conversation, HistoryStore, Message, Recorded, StoreError, ToolCall};
+use tower_chat_history_core::{Conversation, HistoryStore, NewestRound, StoreError, ToolCall};
 
 /// What of a [`Conversation`] is said by the [view](crate::view), and not by the log alone.
 #[async_trait]
@@ -39,37 +38,7 @@ pub trait ConversationExt {
 #[async_trait]
 impl<S: HistoryStore + ?Sized> ConversationExt for Conversation<'_, S> {
     async fn open_calls(&self) -> Result<Vec<ToolCall>, StoreError> {
-        let mut end = self.newest_turn().await?;
-        // Only an edited or imported log has an opening that begins with results: they may answer calls before it.
-        while end.first().is_some_and(depends_on_what_is_before) {
-            let asked = end.len().saturating_mul(2);
-            end = self.last(asked).await?;
-            if end.len() < asked {
-                break;
-            }
-        }
-        Ok(open_calls(&end))
+        let end = self.newest_round().await?;
+        Ok(NewestRound::of(&end).open_calls(&end))
     }
-}
-
-/// Whether the view of a log from this exchange on depends on what stands before it.
-fn depends_on_what_is_before(exchange: &Recorded) -> bool {
-    let first = exchange.exchange.messages.first();
-    first.is_none_or(|first| first.is_tool_result() || first.is_blank_reply())
-}
-
-/// The calls that the view of these exchanges has open.
-fn open_calls(exchanges: &[Recorded]) -> Vec<ToolCall> {
-    let mut view = View::default();
-    for recorded in exchanges {
-        view.push_exchange(&recorded.exchange);
-    }
-    let mut open: Vec<&str> = view.open().ids().collect();
-    let asked = view.messages().iter().rfind(|message| !message.tool_calls().is_empty());
-    let calls = asked.map(Message::tool_calls).unwrap_or_default();
-    // Of calls with one id, the first ones were answered first.
-    let mut calls: Vec<ToolCall> =
-        calls.iter().rev().filter(|call| open.pop_if(|id| *id == call.id()).is_some()).cloned().collect();
-    calls.reverse();
-    calls
 }

@@ -61,7 +61,9 @@ pub enum OnTranscriptMismatch {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OnLoadFailure {
-    /// It fails with [`HistoryError::Load`](crate::HistoryError::Load) before the model is called.
+    /// It fails with [`HistoryError::Load`](crate::HistoryError::Load),
+    /// [`LoadTimeout`](crate::HistoryError::LoadTimeout) or [`LoadPanicked`](crate::HistoryError::LoadPanicked) before
+    /// the model is called.
     #[default]
     Fail,
     /// The model is called without history; the report says so ([`HistoryStatus::Unavailable`](crate::HistoryStatus::Unavailable)).

@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used)] // A test may.
 
 #[allow(dead_code)] // The tests of summaries need the rest of it.
-#[path = "summaries/support.rs"]
+#[path = "it/summaries/support.rs"]
 mod support;
 
 use std::{

@@ -1,4 +1,4 @@
-//! Where history is kept, as the command line says it: one URL chooses the store.
+//! Stores by URL, for the command line.
 
 mod open;
 mod url;

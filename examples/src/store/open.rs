@@ -1,8 +1,8 @@
-//! Opening the store that a URL names, with the drivers that are built in.
+//! Opens the store that a URL names.
 
 use std::{error::Error, fmt, sync::Arc};
 
-use tower_chat_history::{CachedStore, HistoryStore, MemoryStore};
+use tower_chat_history::{HistoryStore, MemoryStore};
 use tower_chat_history_sqlite::SqliteStore;
 
 use super::StoreUrl;
@@ -14,7 +14,7 @@ impl StoreUrl {
     ///
     /// # Errors
     ///
-    /// When the store cannot be opened, or its driver is not built in.
+    /// Fails if the store cannot be opened, or if the program was built without its driver.
     pub async fn open(&self) -> Opened {
         match self {
             Self::Memory => Ok(Arc::new(MemoryStore::new())),
@@ -43,20 +43,20 @@ async fn postgres(_: &str) -> Opened {
 
 #[cfg(feature = "redis")]
 async fn redis(url: &str) -> Opened {
-    bring_cryptography();
+    install_crypto_provider();
     cached(tower_chat_history_redis::RedisStore::connect(url).await)
 }
 
 #[cfg(feature = "redis")]
 async fn redis_cluster(urls: &[String]) -> Opened {
-    bring_cryptography();
+    install_crypto_provider();
     cached(tower_chat_history_redis::RedisStore::connect_cluster(urls).await)
 }
 
-/// `rediss://` needs it.
+/// Installs the provider that rustls needs for `rediss://`.
 #[cfg(feature = "redis")]
-fn bring_cryptography() {
-    // An error says that it is there already.
+fn install_crypto_provider() {
+    // An error means that one is already installed.
     drop(rustls::crypto::aws_lc_rs::default_provider().install_default());
 }
 
@@ -70,9 +70,10 @@ async fn redis_cluster(_: &[String]) -> Opened {
     redis("").await
 }
 
-/// A store behind a network: a conversation's next call need not bring its window again.
+/// Adds a cache to a store on a network, so that a conversation's next call does not transfer its window again.
+#[cfg(any(feature = "postgres", feature = "redis"))]
 fn cached<S: HistoryStore, E: Error + Send + Sync + 'static>(store: Result<S, E>) -> Opened {
-    opened(store.map(CachedStore::new))
+    opened(store.map(tower_chat_history::CachedStore::new))
 }
 
 fn opened<S: HistoryStore, E: Error + Send + Sync + 'static>(store: Result<S, E>) -> Opened {
@@ -82,17 +83,17 @@ fn opened<S: HistoryStore, E: Error + Send + Sync + 'static>(store: Result<S, E>
     }
 }
 
-/// A store that was not opened. No URL is shown.
+/// An error of [`StoreUrl::open`]. It never shows the URL, which may contain a password.
 #[non_exhaustive]
 pub enum OpenStoreError {
-    /// The program was built without the store's driver.
+    /// The program was built without the driver of the store.
     NotBuiltIn {
-        /// The store.
+        /// The name of the store.
         store: &'static str,
-        /// The feature that brings the driver.
+        /// The Cargo feature that adds the driver.
         feature: &'static str,
     },
-    /// The driver says why.
+    /// The driver's error.
     Failed(Box<dyn Error + Send + Sync>),
 }
 
@@ -100,14 +101,14 @@ impl fmt::Display for OpenStoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotBuiltIn { store, feature } => {
-                write!(f, "this program was built without {store}: build it with the feature {feature}")
+                write!(f, "this program was built without {store}: build it with the feature `{feature}`")
             }
             Self::Failed(error) => {
                 write!(f, "{error}")?;
-                let mut cause = error.source();
-                while let Some(error) = cause {
+                let mut source = error.source();
+                while let Some(error) = source {
                     write!(f, ": {error}")?;
-                    cause = error.source();
+                    source = error.source();
                 }
                 Ok(())
             }
@@ -115,7 +116,7 @@ impl fmt::Display for OpenStoreError {
     }
 }
 
-/// As `Display`: it is what a program shows whose `main` returns the error.
+/// The same as `Display`, because a program whose `main` returns this error prints its `Debug` form.
 impl fmt::Debug for OpenStoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
@@ -144,8 +145,8 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_cannot_be_opened_is_told_without_its_password() {
-        // Nobody listens on port 1.
+    async fn errors_do_not_show_passwords() {
+        // No server listens on port 1.
         for url in [
             "postgres://u:secret@127.0.0.1:1/db?connect_timeout=5",
             "postgres://u:secret@127.0.0.1:1/db?sslmode=require",
@@ -164,14 +165,14 @@ mod tests {
     #[cfg(not(feature = "postgres"))]
     #[tokio::test]
     async fn a_program_without_postgres_says_so() {
-        assert!(shown("postgres://localhost/db").await.contains("the feature postgres"));
+        assert!(shown("postgres://localhost/db").await.contains("the feature `postgres`"));
     }
 
     #[cfg(not(feature = "redis"))]
     #[tokio::test]
     async fn a_program_without_redis_says_so() {
         for url in ["redis://localhost", "redis+cluster://localhost:1"] {
-            assert!(shown(url).await.contains("the feature redis"), "{url}");
+            assert!(shown(url).await.contains("the feature `redis`"), "{url}");
         }
     }
 }

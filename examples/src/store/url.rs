@@ -8,23 +8,24 @@ use clap::{
     error::ErrorKind,
 };
 
-/// `memory:`, `sqlite:PATH`, `postgres://…`, `redis://…` or `redis+cluster://host:port,host:port`.
+/// A store: `memory:`, `sqlite:PATH`, `postgres://…`, `redis://…` or `redis+cluster://host:port,host:port`.
 ///
-/// `postgresql://` is the same as `postgres://`, and `redis+unix:///path` is Redis behind a socket; `rediss://` and `rediss+cluster://` are with TLS, and so is a `postgres://`
-/// URL with `sslmode=require`. A cluster's user and password stand before its first node and hold for all of them.
+/// - `postgresql://` is the same as `postgres://`; `redis+unix:///path` is Redis at a Unix socket.
+/// - `rediss://` and `rediss+cluster://` use TLS, and so does a `postgres://` URL with `sslmode=require`.
+/// - The user and password of a cluster are given before its first node and are used for all nodes.
 ///
-/// A URL may have a password, so `Debug` shows no more than the kind of store.
+/// `Debug` shows only the kind of store, because a URL may contain a password.
 #[derive(Clone, PartialEq, Eq)]
 pub enum StoreUrl {
-    /// In this process only.
+    /// The memory of this process.
     Memory,
-    /// In an SQLite file.
+    /// An SQLite file.
     Sqlite(PathBuf),
-    /// In PostgreSQL, at this URL.
+    /// PostgreSQL at this URL.
     Postgres(String),
-    /// In Redis or Valkey, at this URL.
+    /// Redis or Valkey at this URL.
     Redis(String),
-    /// In a Redis Cluster: the URLs of some of its nodes.
+    /// A Redis Cluster with some of its nodes at these URLs.
     RedisCluster(Vec<String>),
 }
 
@@ -33,23 +34,23 @@ impl FromStr for StoreUrl {
 
     fn from_str(url: &str) -> Result<Self, Self::Err> {
         let (scheme, rest) = url.split_once(':').ok_or(StoreUrlError)?;
-        let place = rest.strip_prefix("//").filter(|place| !place.is_empty());
-        match (scheme, place) {
+        let address = rest.strip_prefix("//").filter(|address| !address.is_empty());
+        match (scheme, address) {
             ("memory", None) if rest.is_empty() => Ok(Self::Memory),
             ("sqlite", _) if !rest.is_empty() => Ok(Self::Sqlite(rest.into())),
             ("postgres" | "postgresql", Some(_)) => Ok(Self::Postgres(url.to_owned())),
             ("redis" | "rediss" | "redis+unix", Some(_)) => Ok(Self::Redis(url.to_owned())),
-            ("redis+cluster", Some(place)) => nodes("redis", place),
-            ("rediss+cluster", Some(place)) => nodes("rediss", place),
+            ("redis+cluster", Some(address)) => nodes("redis", address),
+            ("rediss+cluster", Some(address)) => nodes("rediss", address),
             _ => Err(StoreUrlError),
         }
     }
 }
 
-fn nodes(scheme: &str, place: &str) -> Result<StoreUrl, StoreUrlError> {
-    // The last one: a password may have an `@`, the names of hosts have none.
-    let at = place.rfind('@').map_or(0, |at| at + 1);
-    let (user, nodes) = place.split_at(at);
+fn nodes(scheme: &str, address: &str) -> Result<StoreUrl, StoreUrlError> {
+    // The last `@`: a password may contain one, a host name cannot.
+    let at = address.rfind('@').map_or(0, |at| at + 1);
+    let (user, nodes) = address.split_at(at);
     let nodes: Vec<&str> = nodes.trim_end_matches('/').split(',').collect();
     if nodes.iter().any(|node| node.is_empty() || node.contains('/')) {
         return Err(StoreUrlError);
@@ -69,7 +70,7 @@ impl fmt::Debug for StoreUrl {
     }
 }
 
-/// A text that names no store.
+/// An invalid store URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StoreUrlError;
 
@@ -81,7 +82,7 @@ impl fmt::Display for StoreUrlError {
 
 impl std::error::Error for StoreUrlError {}
 
-/// Reads a [`StoreUrl`] from a command line. The usual parser would show a wrong value, with the password in it.
+/// Parses a [`StoreUrl`] on the command line. clap's own parser would print an invalid value, including its password.
 #[derive(Clone, Copy, Debug)]
 pub struct StoreUrlParser;
 
@@ -125,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cluster_is_named_by_some_of_its_nodes() {
+    fn a_cluster_url_lists_some_of_its_nodes() {
         let cluster = |urls: &[&str]| Ok(StoreUrl::RedisCluster(urls.iter().map(|&url| url.into()).collect()));
         assert_eq!("redis+cluster://a:1,b:2".parse(), cluster(&["redis://a:1/", "redis://b:2/"]));
         assert_eq!("redis+cluster://a:1/".parse(), cluster(&["redis://a:1/"]));

@@ -2,7 +2,7 @@
 //!
 //! A [`Scenario`] is a function of a seed and of [`Ingredients`]: the kinds of hostile behavior that it may mix in. It
 //! answers with [`Figures`] of what it did, or with the [`Violation`] that it found. The program `random` runs all of them
-//! in processes of their own, so that it also finds a process that aborts or hangs; `tests/random.rs` starts it with a few
+//! in processes of their own, so that it also finds a process that aborts or hangs; `tests/it/random.rs` starts it with a few
 //! seeds. `random --scenario NAME --seed SEED` repeats one case.
 //!
 //! To add a scenario, write a function and list it in [`SCENARIOS`]. The rules that it checks are those of the

@@ -21,16 +21,16 @@ use super::{
     texts::{LEVELS, deep_store, id, lists, value},
 };
 
-pub(crate) const CASES: &[Case] = &[
-    ("a_json_request_is_refused", a_json_request_is_refused),
-    ("a_json_request_of_as_many_levels_as_may_be_is_sent", a_json_request_of_as_many_levels_as_may_be_is_sent),
-    ("a_log_is_sent_as_json", a_log_is_sent_as_json),
-    ("a_json_response_is_handed_on", a_json_response_is_handed_on),
-    ("json_chunks_are_handed_on", json_chunks_are_handed_on),
-    ("a_summarizer_s_json_answer_is_read", a_summarizer_s_json_answer_is_read),
-    ("closures_take_a_log", closures_take_a_log),
-    ("a_typed_request_is_refused", a_typed_request_is_refused),
-    ("a_log_is_sent_in_async_openai_s_types", a_log_is_sent_in_async_openai_s_types),
+pub(crate) const CASES: &[Case] = cases![
+    a_json_request_is_refused,
+    a_json_request_of_as_many_levels_as_may_be_is_sent,
+    a_log_is_sent_as_json,
+    a_json_response_is_handed_on,
+    json_chunks_are_handed_on,
+    a_summarizer_s_json_answer_is_read,
+    closures_take_a_log,
+    a_typed_request_is_refused,
+    a_log_is_sent_in_async_openai_s_types,
 ];
 
 fn asks(content: Value) -> Value {

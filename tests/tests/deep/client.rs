@@ -13,12 +13,8 @@ use super::{
     texts::{LEVELS, deep_store, id, lists, texts},
 };
 
-pub(crate) const CASES: &[Case] = &[
-    ("bodies_are_read_and_spliced", bodies_are_read_and_spliced),
-    ("what_is_no_body_is_refused", what_is_no_body_is_refused),
-    ("answers_are_read", answers_are_read),
-    ("streams_are_folded", streams_are_folded),
-];
+pub(crate) const CASES: &[Case] =
+    cases![bodies_are_read_and_spliced, what_is_no_body_is_refused, answers_are_read, streams_are_folded,];
 
 /// Sends a body, and returns what was sent and what came back.
 async fn call(

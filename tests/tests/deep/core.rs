@@ -11,13 +11,13 @@ use super::{
     texts::{LEVELS, lists, log, message_texts, messages, round, texts, value},
 };
 
-pub(crate) const CASES: &[Case] = &[
-    ("a_message_is_read_and_changed", a_message_is_read_and_changed),
-    ("a_value_is_refused", a_value_is_refused),
-    ("a_type_that_is_nested_is_refused", a_type_that_is_nested_is_refused),
-    ("records_are_read_and_written", records_are_read_and_written),
-    ("what_is_no_record_is_refused", what_is_no_record_is_refused),
-    ("what_is_no_id_is_refused", what_is_no_id_is_refused),
+pub(crate) const CASES: &[Case] = cases![
+    a_message_is_read_and_changed,
+    a_value_is_refused,
+    a_type_that_is_nested_is_refused,
+    records_are_read_and_written,
+    what_is_no_record_is_refused,
+    what_is_no_id_is_refused,
 ];
 
 fn a_message_is_read_and_changed() {

@@ -14,23 +14,28 @@ use super::{
     texts::{LEVELS, deep_store, id, lists, log, messages, round, texts},
 };
 
-pub(crate) const CASES: &[Case] = &[
-    ("the_engine_makes_turns", || turns(HistoryOptions::new())),
-    ("the_engine_makes_turns_with_langchain_s_estimate", || {
-        turns(HistoryOptions::new().token_counter(LangChainEstimate::new()));
-    }),
-    ("the_engine_makes_turns_within_a_budget", || {
-        let budget = ContextBudget::tokens(400_000).reply_reserve(10);
-        turns(
-            HistoryOptions::new()
-                .token_counter(LangChainEstimate::new())
-                .budget(budget)
-                .clear_results(ClearResults::new()),
-        );
-    }),
-    ("a_log_is_summarized", a_log_is_summarized),
-    ("a_summary_s_prompt_is_written", a_summary_s_prompt_is_written),
+pub(crate) const CASES: &[Case] = cases![
+    the_engine_makes_turns,
+    the_engine_makes_turns_with_langchain_s_estimate,
+    the_engine_makes_turns_within_a_budget,
+    a_log_is_summarized,
+    a_summary_s_prompt_is_written,
 ];
+
+fn the_engine_makes_turns() {
+    turns(HistoryOptions::new());
+}
+
+fn the_engine_makes_turns_with_langchain_s_estimate() {
+    turns(HistoryOptions::new().token_counter(LangChainEstimate::new()));
+}
+
+fn the_engine_makes_turns_within_a_budget() {
+    let budget = ContextBudget::tokens(400_000).reply_reserve(10);
+    turns(
+        HistoryOptions::new().token_counter(LangChainEstimate::new()).budget(budget).clear_results(ClearResults::new()),
+    );
+}
 
 /// Turns on a log that has every kind of message, and that add every kind to it.
 fn turns(options: HistoryOptions) {

@@ -2,13 +2,21 @@
 //! KiB.
 //!
 //! A stack overflow is no panic: it ends the process. So each case runs in a process of its own, which is this program
-//! again, and a process that is aborted fails its case only. The cases of `linear` compare the time for a text with
+//! again, and a process that is aborted fails its case only. The cases of `linear` compare the work for a text with
 //! that for a longer one.
 #![allow(clippy::unwrap_used)] // What fails ends its process, and fails its case.
+
+/// Lists cases by their functions.
+macro_rules! cases {
+    ($($name:ident),+ $(,)?) => {
+        &[$((stringify!($name), $name as fn())),+]
+    };
+}
 
 mod adapters;
 mod client;
 mod core;
+mod discarded;
 mod engine;
 mod linear;
 mod stores;
@@ -37,7 +45,17 @@ pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
 }
 
 fn cases() -> Vec<Case> {
-    [core::CASES, tokens::CASES, engine::CASES, adapters::CASES, client::CASES, stores::CASES, linear::CASES].concat()
+    [
+        core::CASES,
+        tokens::CASES,
+        engine::CASES,
+        adapters::CASES,
+        client::CASES,
+        discarded::CASES,
+        stores::CASES,
+        linear::CASES,
+    ]
+    .concat()
 }
 
 fn run_in_a_process_of_its_own(case: &str) -> Result<(), Failed> {

@@ -10,12 +10,16 @@ use super::{
     texts::{id, log, texts},
 };
 
-pub(crate) const CASES: &[Case] = &[
-    ("memory_keeps_a_log", || block_on(keeps_a_log(&MemoryStore::new()))),
-    ("a_cache_keeps_a_log", || block_on(keeps_a_log(&CachedStore::new(MemoryStore::new())))),
-    ("sqlite_keeps_a_log", sqlite_keeps_a_log),
-    ("addresses_are_refused", addresses_are_refused),
-];
+pub(crate) const CASES: &[Case] =
+    cases![memory_keeps_a_log, a_cache_keeps_a_log, sqlite_keeps_a_log, addresses_are_refused,];
+
+fn memory_keeps_a_log() {
+    block_on(keeps_a_log(&MemoryStore::new()));
+}
+
+fn a_cache_keeps_a_log() {
+    block_on(keeps_a_log(&CachedStore::new(MemoryStore::new())));
+}
 
 async fn keeps_a_log(store: &impl HistoryStore) {
     let (id, log) = (id(), log());

@@ -15,15 +15,27 @@ use super::{
     texts::{log, messages, round, texts},
 };
 
-pub(crate) const CASES: &[Case] = &[
-    ("langchain_s_estimate_counts", || count(&LangChainEstimate::new())),
-    ("the_estimate_by_bytes_counts", || count(&Cached::new(ByteEstimate::new()))),
-    ("messages_and_closures_count", messages_and_closures_count),
-    ("tiktoken_counts", || count(&Tiktoken::o200k())),
-    ("lists_are_trimmed_filtered_and_merged", lists_are_trimmed_filtered_and_merged),
-    ("a_view_takes_them_up", a_view_takes_them_up),
-    ("async_openai_s_types_carry_what_they_can", async_openai_s_types_carry_what_they_can),
+pub(crate) const CASES: &[Case] = cases![
+    langchain_s_estimate_counts,
+    the_estimate_by_bytes_counts,
+    messages_and_closures_count,
+    tiktoken_counts,
+    lists_are_trimmed_filtered_and_merged,
+    a_view_takes_them_up,
+    async_openai_s_types_carry_what_they_can,
 ];
+
+fn langchain_s_estimate_counts() {
+    count(&LangChainEstimate::new());
+}
+
+fn the_estimate_by_bytes_counts() {
+    count(&Cached::new(ByteEstimate::new()));
+}
+
+fn tiktoken_counts() {
+    count(&Tiktoken::o200k());
+}
 
 fn count(counter: &impl TokenCounter) {
     for message in messages().into_iter().chain(round()) {

@@ -19,6 +19,7 @@ mod names;
 mod otlp;
 mod paths;
 mod quiet;
+mod results;
 mod saves;
 mod seen;
 mod shown;

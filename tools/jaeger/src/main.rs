@@ -1,7 +1,7 @@
-//! The Jaeger UI without docker, for screenshots and for looking while developing.
+//! The Jaeger UI without Docker, for development and for screenshots.
 //!
-//! Store, query API and the UI itself are `otlp-embedded`'s. The receivers in front of it are ours ([`receiver`]): they
-//! take OTLP over HTTP as well as gRPC and keep what the store would drop ([`translate`]).
+//! The store, the query API and the UI come from `otlp-embedded`. The receivers ([`receiver`]) accept OTLP over HTTP as
+//! well as gRPC, and preserve attributes that the store would drop ([`translate`]).
 
 mod receiver;
 mod translate;
@@ -15,16 +15,16 @@ use tonic::transport::{Server, server::TcpIncoming};
 
 use receiver::{MAX_REQUEST_BYTES, Receiver};
 
-/// Receives traces by OTLP, keeps the newest in memory and shows them in the Jaeger UI.
+/// Receive traces over OTLP, store the newest in memory, and show them in the Jaeger UI.
 #[derive(Debug, Parser)]
 struct Args {
-    /// Where the UI and its query API listen: a port, or address:port; port 0 takes a free one
+    /// Address of the UI and its query API: a port or address:port; port 0 chooses a free port
     #[arg(long, default_value = "16686", value_parser = address)]
     ui: SocketAddr,
-    /// Where OTLP/gRPC is received
+    /// Address of the OTLP/gRPC receiver
     #[arg(long, default_value = "4317", value_parser = address)]
     grpc: SocketAddr,
-    /// Where OTLP/HTTP (binary protobuf) is received, at /v1/traces
+    /// Address of the OTLP/HTTP receiver (binary protobuf, path /v1/traces)
     #[arg(long, default_value = "4318", value_parser = address)]
     http: SocketAddr,
 }
@@ -62,7 +62,7 @@ async fn run(args: Args) -> Result<(), String> {
     let receiver = Receiver::new(&state);
     let grpc_service = TraceServiceServer::new(receiver.clone()).max_decoding_message_size(MAX_REQUEST_BYTES);
 
-    // All is in memory, so there is nothing to finish: a signal drops the servers with what they are doing.
+    // Everything is in memory, so nothing must be finished: a signal drops the servers and their open requests.
     tokio::select! {
         () = ended => Ok(()),
         result = axum::serve(ui, ui_app(state, "/")) => result.map_err(|error| format!("UI: {error}")),
@@ -75,14 +75,14 @@ async fn run(args: Args) -> Result<(), String> {
 
 async fn bind(flag: &str, address: SocketAddr) -> Result<TcpListener, String> {
     let listener = TcpListener::bind(address).await;
-    listener.map_err(|error| format!("cannot listen on {address} ({flag} takes another address): {error}"))
+    listener.map_err(|error| format!("cannot listen on {address} (use {flag} to set another address): {error}"))
 }
 
 fn bound(listener: &TcpListener) -> Result<SocketAddr, String> {
     listener.local_addr().map_err(|error| error.to_string())
 }
 
-/// Resolves on Ctrl-C, and on SIGTERM where there is one.
+/// Returns a future that resolves on Ctrl-C, and on Unix also on SIGTERM.
 #[cfg(unix)]
 fn ended() -> std::io::Result<impl Future<Output = ()>> {
     use tokio::signal::unix::{SignalKind, signal};
@@ -100,7 +100,7 @@ fn ended() -> std::io::Result<impl Future<Output = ()>> {
 #[cfg(not(unix))]
 fn ended() -> std::io::Result<impl Future<Output = ()>> {
     Ok(async {
-        // Without a handler the process still ends by the system's own means.
+        // Without a handler, the system's default action ends the process.
         if tokio::signal::ctrl_c().await.is_err() {
             std::future::pending::<()>().await;
         }
@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bare_port_is_on_the_local_host() {
+    fn a_port_without_an_address_is_on_localhost() {
         assert_eq!(address("4317"), Ok(SocketAddr::from(([127, 0, 0, 1], 4317))));
         assert_eq!(address("0.0.0.0:1"), Ok(SocketAddr::from(([0, 0, 0, 0], 1))));
         assert!(address("localhost").is_err());

@@ -1,4 +1,4 @@
-//! Takes OTLP by gRPC and by HTTP and hands the spans to the store.
+//! Receives OTLP over gRPC and HTTP and passes the spans to the store.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use tonic::{Request, Status};
 
 use crate::translate::translate;
 
-/// The largest request taken, in bytes, by either protocol.
+/// The maximum size of a request in bytes, for both protocols.
 pub(crate) const MAX_REQUEST_BYTES: usize = 16 << 20;
 
 const PROTOBUF: &str = "application/x-protobuf";
@@ -34,7 +34,7 @@ impl Receiver {
         Self { store: Arc::new(TraceServiceImpl::new(StateRef::clone(state))) }
     }
 
-    /// The routes of OTLP/HTTP.
+    /// Returns the routes of OTLP/HTTP.
     pub(crate) fn http(self) -> Router {
         Router::new()
             .route("/v1/traces", post(export_http))
@@ -42,11 +42,12 @@ impl Receiver {
             .with_state(self)
     }
 
-    async fn take(&self, mut request: ExportTraceServiceRequest) -> Result<ExportTraceServiceResponse, Status> {
+    async fn receive(&self, mut request: ExportTraceServiceRequest) -> Result<ExportTraceServiceResponse, Status> {
         let rejected_spans = translate(&mut request);
         let mut response = self.store.export(Request::new(request)).await?.into_inner();
         if rejected_spans > 0 {
-            let error_message = "a span needs a trace id of 16 bytes, a span id of 8 and another's id for its parent";
+            let error_message =
+                "a span needs a trace id of 16 bytes, a span id of 8 bytes, and a parent other than itself";
             response.partial_success =
                 Some(ExportTracePartialSuccess { rejected_spans, error_message: error_message.to_owned() });
         }
@@ -60,23 +61,24 @@ impl TraceService for Receiver {
         &self,
         request: Request<ExportTraceServiceRequest>,
     ) -> Result<tonic::Response<ExportTraceServiceResponse>, Status> {
-        self.take(request.into_inner()).await.map(tonic::Response::new)
+        self.receive(request.into_inner()).await.map(tonic::Response::new)
     }
 }
 
 async fn export_http(State(receiver): State<Receiver>, headers: HeaderMap, body: Bytes) -> Response {
     let named = |name| headers.get(name).map_or("", |value| value.to_str().unwrap_or("?"));
     if !named(header::CONTENT_TYPE).starts_with(PROTOBUF) {
-        return (StatusCode::UNSUPPORTED_MEDIA_TYPE, format!("only {PROTOBUF} is taken\n")).into_response();
+        return (StatusCode::UNSUPPORTED_MEDIA_TYPE, format!("the only supported content type is {PROTOBUF}\n"))
+            .into_response();
     }
     if !matches!(named(header::CONTENT_ENCODING), "" | "identity") {
-        return (StatusCode::UNSUPPORTED_MEDIA_TYPE, "no compression is taken\n").into_response();
+        return (StatusCode::UNSUPPORTED_MEDIA_TYPE, "compressed requests are not supported\n").into_response();
     }
     let request = match ExportTraceServiceRequest::decode(body) {
         Ok(request) => request,
         Err(error) => return (StatusCode::BAD_REQUEST, format!("{error}\n")).into_response(),
     };
-    match receiver.take(request).await {
+    match receiver.receive(request).await {
         Ok(response) => ([(header::CONTENT_TYPE, PROTOBUF)], response.encode_to_vec()).into_response(),
         Err(status) => (StatusCode::INTERNAL_SERVER_ERROR, format!("{}\n", status.message())).into_response(),
     }
@@ -110,7 +112,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_span_sent_by_http_is_stored() {
+    async fn a_span_sent_over_http_is_stored() {
         let (state, receiver) = receiver();
         assert_eq!(post(receiver, PROTOBUF, request(&[&[7; 8]]).encode_to_vec()).await, StatusCode::OK);
         let trace = state.write().await.get_by_id(&[1; 16]).expect("the trace is stored").to_jaeger_batch();
@@ -118,7 +120,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn json_and_garbage_are_refused() {
+    async fn json_and_invalid_protobuf_are_rejected() {
         let (state, receiver) = receiver();
         let json = post(receiver.clone(), "application/json", b"{}".to_vec()).await;
         assert_eq!(json, StatusCode::UNSUPPORTED_MEDIA_TYPE);
@@ -127,9 +129,9 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn rejected_spans_are_counted_in_the_answer() {
+    async fn rejected_spans_are_counted_in_the_response() {
         let (state, receiver) = receiver();
-        let response = receiver.take(request(&[&[7; 8], &[]])).await.expect("the rest is taken");
+        let response = receiver.receive(request(&[&[7; 8], &[]])).await.expect("the other span is accepted");
         assert_eq!(response.partial_success.map(|partial| partial.rejected_spans), Some(1));
         assert_eq!(state.read().await.len(), 1);
     }

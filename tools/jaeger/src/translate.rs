@@ -1,7 +1,7 @@
-//! What a Jaeger collector does to the spans of an OTLP request before it stores them.
+//! Converts the spans of an OTLP request as a Jaeger collector does.
 //!
-//! Jaeger's model has no span kind, status or scope: its collector writes them as tags and the UI reads those. The
-//! store writes none of them, so they are added to the attributes here, under Jaeger's names.
+//! Jaeger's model has no span kind, status or scope. Its collector writes them as tags, which the UI reads. The store
+//! of `otlp-embedded` does not, so this module adds them as attributes with Jaeger's names.
 
 use otlp_embedded::proto::{
     collector::trace::v1::ExportTraceServiceRequest,
@@ -10,7 +10,7 @@ use otlp_embedded::proto::{
     trace::v1::{Span, span::SpanKind, status::StatusCode},
 };
 
-/// Prepares every span for the store, removes those it could not hold, and returns how many these were.
+/// Prepares every span for the store, removes invalid ones, and returns the number of removed spans.
 pub(crate) fn translate(request: &mut ExportTraceServiceRequest) -> i64 {
     let mut rejected = 0;
     for resource_spans in &mut request.resource_spans {
@@ -29,13 +29,14 @@ pub(crate) fn translate(request: &mut ExportTraceServiceRequest) -> i64 {
     rejected
 }
 
-/// The store would break on the others: a trace without spans, or without a root, fails every later listing.
+/// Returns whether the store can accept the span. An invalid span may leave a trace without spans or without a root,
+/// and then every later listing fails.
 fn is_valid(span: &Span) -> bool {
     span.trace_id.len() == 16 && span.span_id.len() == 8 && span.parent_span_id != span.span_id
 }
 
-/// The store tells the processes of a trace apart by `service.instance.id` alone. Services that give none, or that
-/// share a process and thereby its id, would all be shown under the name of one of them.
+/// Adds the name of the service to `service.instance.id`, because the store uses only this id to distinguish the
+/// processes of a trace. Otherwise services without an id, or in the same process, would all be shown under one name.
 fn name_process(resource: &mut Resource) {
     const INSTANCE: &str = "service.instance.id";
     let service = string(&resource.attributes, "service.name").unwrap_or_default();
@@ -47,10 +48,10 @@ fn name_process(resource: &mut Resource) {
 }
 
 fn prepare(span: &mut Span, scope: Option<&InstrumentationScope>) {
-    // The store subtracts one from the other.
+    // The store subtracts the start from the end.
     span.end_time_unix_nano = span.end_time_unix_nano.max(span.start_time_unix_nano);
 
-    // The store lists links before the parent, and the UI hangs a span below the first of both that is in the trace.
+    // The store lists links before the parent, and the UI uses the first listed span of the trace as the parent.
     span.links.retain(|link| link.trace_id != span.trace_id);
 
     if let Some(kind) = kind_name(span.kind()) {
@@ -157,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_span_without_kind_and_status_gets_neither() {
+    fn a_span_without_kind_and_status_gets_no_tags_for_them() {
         let (spans, _) = translated(valid_span());
         assert_eq!(tags(&spans[0].attributes), [("otel.scope.name", Some(&text("lib")))]);
     }
@@ -170,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn services_are_told_apart_even_with_one_instance_id_or_none() {
+    fn services_are_distinguished_even_without_distinct_instance_ids() {
         let instance = |attributes: &[(&str, &str)]| {
             let mut resource = Resource::default();
             for (key, value) in attributes {
@@ -185,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn spans_the_store_cannot_hold_are_rejected() {
+    fn invalid_spans_are_rejected() {
         for span in [
             Span { trace_id: vec![], ..valid_span() },
             Span { span_id: vec![], ..valid_span() },
@@ -197,14 +198,14 @@ mod tests {
     }
 
     #[test]
-    fn a_link_within_the_trace_does_not_displace_the_parent() {
+    fn a_link_within_the_trace_does_not_replace_the_parent() {
         let link = |trace_id| Link { trace_id, span_id: vec![3; 8], ..Link::default() };
         let (spans, _) = translated(Span { links: vec![link(vec![1; 16]), link(vec![9; 16])], ..valid_span() });
         assert_eq!(spans[0].links, [link(vec![9; 16])]);
     }
 
     #[test]
-    fn a_span_never_ends_before_its_start() {
+    fn a_span_does_not_end_before_its_start() {
         let (spans, _) = translated(Span { start_time_unix_nano: 9, end_time_unix_nano: 4, ..valid_span() });
         assert_eq!(spans[0].end_time_unix_nano, 9);
     }

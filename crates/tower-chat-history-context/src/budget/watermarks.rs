@@ -112,7 +112,7 @@ const fn three_quarters(count: usize) -> usize {
     at_least_one(count / 4 * 3 + count % 4 * 3 / 4)
 }
 
-/// Marks that make no sense.
+/// Watermarks that make no sense.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("invalid watermarks: the low one must not exceed the high one; both must be positive, percentages at most 100")]
 pub struct WatermarksError(());

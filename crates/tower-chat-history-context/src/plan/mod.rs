@@ -38,7 +38,6 @@ pub use self::{
     on_open_turn::OnOpenTurn,
 };
 use self::{fold::Folded, input::check_input, load_limit::cut_truncated};
-use crate::view::OpenCalls;
 
 /// The messages to send before the input, and what is recorded beside it.
 #[derive(Debug, Default)]
@@ -116,13 +115,6 @@ fn plan_once(given: &PlanInput<'_>) -> Result<Plan, FitError> {
         budget: budget.map(|budget| CallBudget { limits: budget.limits, parts: budget.parts }),
         summary_tokens,
     })
-}
-
-/// The calls of a window that are open, and the exchange of the newest calls.
-#[must_use]
-pub fn newest_round(window: &Window) -> (OpenCalls, Option<Seq>) {
-    let folded = Folded::of(&window.exchanges, Seq::FIRST);
-    (folded.view().open().clone(), folded.asked_by())
 }
 
 /// The cut that the window should have once there is no call: what is left out of it can then be summarized. `None` if it may

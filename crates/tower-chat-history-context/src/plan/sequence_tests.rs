@@ -2,8 +2,9 @@
 
 use proptest::{prelude::*, sample::Index};
 use tower_chat_history_core::{
-    Compaction, CompactionVersion, Cut, Exchange, ExchangeId, Incarnation, LoadLimit, Message, Recorded, Revision,
-    Scan, Seq, Window, WindowScan,
+    Compaction, CompactionVersion, Cut, Exchange, ExchangeId, Incarnation, LoadLimit, Message, Recorded, Revision, Seq,
+    Window,
+    backend::{Scan, WindowScan},
 };
 
 use super::{

@@ -1,6 +1,6 @@
 //! What is known of a window's exchanges.
 
-use tower_chat_history_core::{Cut, Message, Recorded, Role, Seq};
+use tower_chat_history_core::{Cut, Recorded, Role, Seq};
 
 use super::{
     fold::Item,
@@ -11,8 +11,7 @@ use super::{
 /// before it. An exchange of nothing but results and blank replies leaves them open.
 #[must_use]
 pub fn opens_turn(recorded: &Recorded) -> bool {
-    let closes = |message: &Message| !message.is_tool_result() && !message.is_blank_reply();
-    recorded.exchange.opens_turn() && recorded.exchange.messages.iter().any(closes)
+    recorded.exchange.opens_turn() && recorded.exchange.closes_open_calls()
 }
 
 /// A window's exchanges, by index behind the first one.

@@ -1,18 +1,23 @@
 //! Reading a log from its end.
 
 use super::Conversation;
-use crate::{HistoryStore, Incarnation, Recorded, Revision, Seq, StoreError};
+use crate::{
+    exchange::Recorded,
+    revision::{Incarnation, Revision},
+    seq::Seq,
+    store::{HistoryStore, StoreError},
+};
 
 impl<S: HistoryStore + ?Sized> Conversation<'_, S> {
-    /// Returns the last `n` exchanges, in order; all of them where there are fewer, none when there is no such
-    /// conversation.
+    /// Returns the last `n` exchanges in order. If there are fewer, returns all of them. If there is no such
+    /// conversation, returns none.
     ///
-    /// What this reads does not depend on the size of the log. It is the end of the log as it was when this was called.
+    /// The cost does not depend on the size of the log. The result is the end of the log at the time of the call.
     ///
     /// ```
     /// use tower_chat_history_core::{ConversationId, HistoryStore, HistoryStoreExt, Message};
     ///
-    /// /// The last message, such as the reply that a user saw last.
+    /// /// Returns the last message, such as the reply that a user saw last.
     /// async fn last_message(
     ///     store: &dyn HistoryStore,
     ///     id: &ConversationId,
@@ -24,29 +29,32 @@ impl<S: HistoryStore + ?Sized> Conversation<'_, S> {
     ///
     /// # Errors
     ///
-    /// As [`read_back`](Self::read_back).
+    /// The same as [`read_back`](Self::read_back).
     pub async fn last(&self, n: usize) -> Result<Vec<Recorded>, StoreError> {
         Ok(self.read_back(None, n).await?.exchanges)
     }
 
-    /// Reads the log backwards, page by page: the last `n` exchanges first (`from` is `None`), then with
-    /// [`PageBack::earlier`] the `n` before these, and so on. Within a page exchanges are in the log's order.
+    /// Reads the log backward, page by page: with `None` as `from` the last `n` exchanges, then with
+    /// [`PageBack::earlier`] the `n` exchanges before these, and so on. Within a page, exchanges are in the log's
+    /// order.
     ///
-    /// What a page reads does not depend on the size of the log.
+    /// The cost of a page does not depend on the size of the log.
     ///
-    /// A page is a piece of the log as it was at the revision `from`:
+    /// A page is a part of the log as it was at the revision `from`:
     ///
-    /// - exchanges that were appended since then are not in it, so pages neither overlap nor leave anything out;
-    /// - what was [pruned](crate::Prune) since then is left out, and the last page ends where the log begins;
-    /// - after a deletion, a [truncation](crate::Truncate) or a prune without traces, positions stand for other
-    ///   exchanges: the page is refused with [`Gone`](StoreError::Gone), and reading begins again at the end.
+    /// - Exchanges that were appended since then are not in it, so pages neither overlap nor have gaps.
+    /// - Exchanges that were [pruned](crate::Prune) since then are left out, and the last page ends where the log
+    ///   begins.
+    /// - After a deletion, a [truncation](crate::Truncate) or an [erasing prune](crate::Derived::Erase), the
+    ///   positions belong to other exchanges. The page is refused with [`Gone`](StoreError::Gone), and reading must
+    ///   start at the end again.
     ///
-    /// A revision has a [text form](Revision), so a client can bring it back.
+    /// A revision has a [text form](Revision), so a client can send it back.
     ///
     /// ```
     /// use tower_chat_history_core::{ConversationId, HistoryStore, HistoryStoreExt, Revision};
     ///
-    /// /// Shows the newest 20 exchanges, or the 20 before those that a client has. Returns what it brings back for more.
+    /// /// Shows the newest 20 exchanges, or the 20 before those that a client has. Returns the token for the next page.
     /// async fn show(
     ///     store: &dyn HistoryStore,
     ///     id: &ConversationId,
@@ -62,8 +70,8 @@ impl<S: HistoryStore + ?Sized> Conversation<'_, S> {
     ///
     /// # Errors
     ///
-    /// [`Gone`](StoreError::Gone) when the incarnation of `from` has ended or ends during the call, or when the store
-    /// cannot be read.
+    /// Returns [`Gone`](StoreError::Gone) if the incarnation of `from` has ended or ends during the call, and
+    /// another error if the store cannot be read.
     pub async fn read_back(&self, from: Option<Revision>, n: usize) -> Result<PageBack, StoreError> {
         let from = match from {
             Some(from) => from,
@@ -75,14 +83,14 @@ impl<S: HistoryStore + ?Sized> Conversation<'_, S> {
         let end = from.next();
         let start = Seq::new(end.get().saturating_sub(n as u64));
         let (exchanges, first) = self.between(from.incarnation(), start, end).await?;
-        // A server that lost the end of its log may have nothing there.
+        // A server that lost the end of its log may have no exchange there.
         let begins = exchanges.first().map_or(start.max(first), |first| first.seq);
         let earlier = (first < begins).then(|| Revision::new(from.incarnation(), begins.get()).beginning_at(first));
         Ok(PageBack { exchanges, earlier })
     }
 
-    /// The exchanges from one position on before another one, as far as they are in the log of that incarnation, and
-    /// where that begins.
+    /// Returns the exchanges from one position up to another one, as far as they are in the log of that
+    /// incarnation, and the position at which the log begins.
     async fn between(
         &self,
         incarnation: Incarnation,
@@ -95,12 +103,12 @@ impl<S: HistoryStore + ?Sized> Conversation<'_, S> {
             let page = self.store.read(self.id, next, limit).await?;
             let revision = page.revision.filter(|revision| revision.incarnation() == incarnation);
             let first = revision.ok_or(StoreError::Gone)?.first();
-            // What was pruned meanwhile is no longer in the log.
+            // Exchanges that were pruned during the reading are no longer in the log.
             exchanges.retain(|recorded: &Recorded| recorded.seq >= first);
             let before = exchanges.len();
             exchanges.extend(page.exchanges.into_iter().take_while(|recorded| recorded.seq < end));
             next = exchanges.last().map_or(next, |last| last.seq.next());
-            // Stores may page by size. A page of nothing is the end, whatever it says.
+            // Stores may page by size. An empty page is the end, whatever its `more` says.
             if next >= end || !page.more || exchanges.len() <= before {
                 return Ok((exchanges, first));
             }
@@ -114,6 +122,6 @@ impl<S: HistoryStore + ?Sized> Conversation<'_, S> {
 pub struct PageBack {
     /// The exchanges, in the log's order.
     pub exchanges: Vec<Recorded>,
-    /// Where to read on: the exchanges before these. `None` if the log begins with them.
+    /// The revision to continue with: it leads to the exchanges before these. `None` if the log begins with these.
     pub earlier: Option<Revision>,
 }

@@ -1,22 +1,28 @@
-//! Taking back the end of a conversation.
+//! Removal of the end of a conversation.
 
 use super::Conversation;
-use crate::{Recorded, Seq, StoreError, Truncate, Truncated};
+use crate::{
+    exchange::Recorded,
+    seq::Seq,
+    store::{StoreError, Truncate, Truncated},
+};
 
 impl<S: Truncate + ?Sized> Conversation<'_, S> {
-    /// Removes the exchanges from position `from` on: go on from there with another message. A conversation that does not
-    /// exist has nothing to remove.
+    /// Removes the exchanges from position `from` on, so that the conversation can continue with another message.
+    /// If the conversation does not exist, there is nothing to remove.
     ///
-    /// [`Truncate`] says what becomes of calls in flight, of exchange ids and of compactions. A position within a turn
-    /// leaves the turn open; position 0 leaves no conversation; where nothing stands at the position, nothing is removed.
+    /// [`Truncate`] documents the effects on calls in flight, on exchange ids and on compactions. A position within
+    /// a turn leaves the turn open. Position 0 removes the conversation. If there is no exchange at the position,
+    /// nothing is removed.
     ///
-    /// The log is cut as it is at the time of this call. After another edit a position that was read before names another
-    /// exchange: with [`Truncate::truncate`] and the revision of that reading such a cut is refused.
+    /// The log is truncated as it is at the time of this call. After another edit, a position that was read earlier
+    /// may be that of another exchange. To refuse the truncation in that case, call [`Truncate::truncate`] with the
+    /// revision from the time of reading.
     ///
     /// # Errors
     ///
-    /// [`Conflict`](StoreError::Conflict) or [`Gone`](StoreError::Gone) when the log changes during the call (nothing is
-    /// removed then), or when the store cannot be read or written.
+    /// Returns [`Conflict`](StoreError::Conflict) or [`Gone`](StoreError::Gone) if the log changes during the call.
+    /// Nothing is removed then. Returns another error if the store cannot be read or written.
     pub async fn truncate(&self, from: Seq) -> Result<Truncated, StoreError> {
         match self.revision().await? {
             Some(revision) => self.store.truncate(self.id, revision, from).await,
@@ -24,27 +30,28 @@ impl<S: Truncate + ?Sized> Conversation<'_, S> {
         }
     }
 
-    /// Removes the last exchange and returns it; `None` when there is no such conversation. Send its input again to have
-    /// the reply generated anew.
+    /// Removes the last exchange and returns it, or returns `None` if there is no such conversation. To have the
+    /// reply generated again, send its input again.
     ///
-    /// It is one exchange, not one turn: of a turn with tool calls it is the last continuation, whose input are the results
-    /// of the calls. Whether an exchange ends with a reply, its last message says. Until its input is sent again, nobody has
-    /// it but the caller.
+    /// This removes one exchange, not one turn. In a turn with tool calls, that is the last continuation, whose
+    /// input is the results of the calls. Look at the last message of the exchange to see whether it is a reply.
+    /// Until its input is sent again, only the caller has the exchange.
     ///
-    /// What counts is what is stored: where an engine serves the conversation, let it finish its saves first
-    /// (`Engine::saved`), or a reply that is complete and not stored yet is refused, and the exchange before it removed.
+    /// Only stored exchanges count. If an engine serves the conversation, let it finish its saves first
+    /// (`Engine::saved`). Otherwise a complete reply that is not stored yet is refused, and the exchange before it
+    /// is removed.
     ///
     /// ```
     /// use tower_chat_history_core::{ConversationId, HistoryStoreExt, Message, Role, Truncate};
     ///
-    /// /// The messages to send again.
+    /// /// Returns the messages to send again.
     /// async fn regenerate(
     ///     store: &dyn Truncate,
     ///     id: &ConversationId,
     /// ) -> Result<Option<Vec<Message>>, Box<dyn std::error::Error>> {
     ///     let Some(last) = store.conversation(id).take_last().await? else { return Ok(None) };
     ///     let mut input = last.exchange.messages.clone();
-    ///     // What stands before the reply is the input. The same exchange id may be used again, too.
+    /// // All messages before the reply are input. The same exchange id may be used again, too.
     ///     if input.last().is_some_and(|message| *message.role() == Role::Assistant) {
     ///         input.pop();
     ///     }
@@ -54,9 +61,11 @@ impl<S: Truncate + ?Sized> Conversation<'_, S> {
     ///
     /// # Errors
     ///
-    /// [`Conflict`](StoreError::Conflict) or [`Gone`](StoreError::Gone) when the log changes during the call: nothing is
-    /// removed then, and the last exchange may be another one. Otherwise when the store cannot be read or written: unless it
-    /// could not be read, the exchange may be removed, and whoever needs it reads it before.
+    /// Returns [`Conflict`](StoreError::Conflict) or [`Gone`](StoreError::Gone) if the log changes during the call.
+    /// Nothing is removed then, and the last exchange may be another one.
+    ///
+    /// Returns another error if the store cannot be read or written. If writing failed, the exchange may have been
+    /// removed. If you need its contents in that case, read it first.
     #[doc(alias = "forget_last")]
     #[doc(alias = "clear_history")]
     #[doc(alias = "regenerate")]

@@ -1,25 +1,32 @@
-//! Going on from one log in another conversation.
+//! Copies of a conversation's log.
 
 use super::{Conversation, PAGE, settle};
-use crate::{Append, ConversationId, Expect, HistoryStore, Incarnation, Recorded, Seq, StoreError};
+use crate::{
+    conversation_id::ConversationId,
+    exchange::Recorded,
+    revision::Incarnation,
+    seq::Seq,
+    store::{Append, Expect, HistoryStore, StoreError},
+};
 
 impl<S: HistoryStore + ?Sized> Conversation<'_, S> {
-    /// Copies the exchanges before position `at` into another conversation of the same store, which must not exist yet, and
-    /// returns how many these are. This conversation stays as it is.
+    /// Copies the exchanges before position `at` into another conversation of the same store, which must not exist
+    /// yet. Returns the number of copied exchanges. This conversation is not changed.
     ///
-    /// The copies are the same exchanges at the same positions: ids, times, what they continue, and all else. Compactions
-    /// are not copied, since they are derived: the copy's window starts at its beginning. A position within a turn leaves
-    /// the copy's turn open; one beyond the end copies the whole log; position 0 copies nothing, and no conversation is
-    /// created. The copy of a [pruned](crate::Prune) log begins at position 0 all the same: there, positions are counted from
-    /// the first exchange that was copied.
+    /// The copies have the same positions, ids, times, continued positions and all other fields. Compactions are
+    /// not copied, because they are derived: the copy's window starts at its beginning.
     ///
-    /// Each exchange is one write, and a write whose outcome is unknown is repeated once. The fork expects to be the only
-    /// writer of the copy until it is done.
+    /// A position within a turn leaves the copy's turn open. A position after the end copies the whole log.
+    /// Position 0 copies nothing and creates no conversation. The copy of a [pruned](crate::Prune) log begins at
+    /// position 0 as well, so its positions are counted from the first copied exchange.
+    ///
+    /// Each exchange is one write. A write whose outcome is unknown is repeated once. Until the fork is done,
+    /// nothing else may write to the copy.
     ///
     /// ```
     /// use tower_chat_history_core::{ConversationId, HistoryStore, HistoryStoreExt, Seq};
     ///
-    /// /// Tries another way from the third exchange on, and keeps the first one.
+    /// /// Tries another continuation from the third exchange on, and leaves the first one in place.
     /// async fn branch(store: &dyn HistoryStore, id: &ConversationId) -> Result<(), Box<dyn std::error::Error>> {
     ///     let copy = ConversationId::new(["acme", "user-42", "support-7b"])?;
     ///     store.conversation(id).fork(Seq::new(2), &copy).await?;
@@ -29,13 +36,13 @@ impl<S: HistoryStore + ?Sized> Conversation<'_, S> {
     ///
     /// # Errors
     ///
-    /// [`ForkError::Exists`] when the other conversation is there already, [`ForkError::Read`] and [`ForkError::Write`] when
-    /// the store fails or one of the two logs is changed by others meanwhile.
+    /// Returns [`ForkError::Exists`] if the other conversation exists already, and [`ForkError::Read`] or
+    /// [`ForkError::Write`] if the store fails or if another caller changes one of the two logs during the call.
     #[doc(alias = "branch")]
     #[doc(alias = "copy")]
     pub async fn fork(&self, at: Seq, to: &ConversationId) -> Result<usize, ForkError> {
         let unread = |copied| move |source| ForkError::Read { copied, source };
-        // The first append checks it as well, but an exchange that is there under its own id would pass as its repeat.
+        // The first append checks this too, but an existing exchange with the same id would pass as a repeat.
         if self.store.read(to, Seq::FIRST, 0).await.map_err(unread(0))?.revision.is_some() {
             return Err(ForkError::Exists);
         }
@@ -46,7 +53,7 @@ impl<S: HistoryStore + ?Sized> Conversation<'_, S> {
             let (page, more) = self.page(next, limit, &mut incarnation).await.map_err(unread(copied))?;
             for recorded in page.into_iter().take_while(|recorded| recorded.seq < at) {
                 if first.is_some() && recorded.seq != next {
-                    // The log was pruned meanwhile.
+                    // The log was pruned during the call.
                     return Err(unread(copied)(StoreError::Gone));
                 }
                 let first = *first.get_or_insert(recorded.seq);
@@ -61,7 +68,7 @@ impl<S: HistoryStore + ?Sized> Conversation<'_, S> {
         Ok(copied)
     }
 
-    /// A piece of the log, which must be in one incarnation from piece to piece.
+    /// Reads a page of the log, which must be in the same incarnation as the pages before.
     async fn page(
         &self,
         from: Seq,
@@ -77,7 +84,7 @@ impl<S: HistoryStore + ?Sized> Conversation<'_, S> {
         Ok((page.exchanges, page.more))
     }
 
-    /// Appends one exchange to the copy and returns what its next one must expect.
+    /// Appends one exchange to the copy, and returns the condition for the next append.
     async fn copy(
         &self,
         to: &ConversationId,
@@ -87,11 +94,11 @@ impl<S: HistoryStore + ?Sized> Conversation<'_, S> {
         copied: usize,
     ) -> Result<Expect, ForkError> {
         let mut exchange = (*recorded.exchange).clone();
-        // A late continuation of a turn that was pruned stays one: it opens no turn, whatever it names.
+        // A late continuation of a pruned turn remains a continuation: it opens no turn, whatever position it names.
         exchange.continues = exchange.continues.map(|seq| Seq::new(seq.get().saturating_sub(first.get())));
         let append = Append::new(expect, exchange);
         match settle(self.store, to, append).await {
-            // Somebody else appended the same exchange: another fork of this log.
+            // Another caller appended the same exchange: another fork of this log.
             Ok((appended, repeated)) if appended.duplicate && !repeated => {
                 let source = StoreError::Conflict { current: Some(appended.revision) };
                 Err(if copied == 0 { ForkError::Exists } else { ForkError::Write { copied, source } })
@@ -103,35 +110,36 @@ impl<S: HistoryStore + ?Sized> Conversation<'_, S> {
     }
 }
 
-/// A conversation that was not copied, or not whole.
+/// The error for a conversation that was not copied, or not completely.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ForkError {
     /// The other conversation exists already. Nothing was copied.
-    #[error("the conversation to copy into exists already")]
+    #[error("the conversation to copy into already exists")]
     Exists,
-    /// The log could not be read on: the store failed, or the log was deleted, truncated or pruned meanwhile
-    /// ([`Gone`](StoreError::Gone)).
-    #[error("the log could not be read after {copied} copied exchanges")]
+    /// The log could not be read further: the store failed, or the log was deleted, truncated or pruned during the
+    /// call ([`Gone`](StoreError::Gone)).
+    #[error("the log could not be read after {copied} copied exchanges: {source}")]
     Read {
-        /// How many exchanges are in the copy.
+        /// The number of exchanges in the copy.
         copied: usize,
-        /// Why it stopped.
+        /// The cause.
         source: StoreError,
     },
-    /// The copy could not be written on: the store failed, or somebody else wrote to it. Unless the store refused the next
-    /// exchange (a conflict), that one may be in as well. Where nothing else writes to the copy, clear it and fork again.
-    #[error("the copy could not be written after {copied} copied exchanges")]
+    /// The copy could not be written further: the store failed, or another caller wrote to it. Unless the cause is
+    /// a conflict, the next exchange may be in the copy as well. If nothing else writes to the copy, clear it and
+    /// fork again.
+    #[error("the copy could not be written after {copied} copied exchanges: {source}")]
     Write {
-        /// How many exchanges are surely in the copy.
+        /// The number of exchanges that are certainly in the copy.
         copied: usize,
-        /// Why it stopped.
+        /// The cause.
         source: StoreError,
     },
 }
 
 impl ForkError {
-    /// How many exchanges are surely in the copy.
+    /// Returns the number of exchanges that are certainly in the copy.
     #[must_use]
     pub const fn copied(&self) -> usize {
         match self {

@@ -1,28 +1,31 @@
-//! Adding messages that were exchanged elsewhere.
+//! Import of messages from elsewhere.
 
 use super::{Conversation, settle};
 use crate::{
-    Append, Expect, ForeignShape, HistoryStore, Message, Recorded, StoreError,
+    exchange::Recorded,
+    message::{ForeignShape, Message},
     split::{Tail, exchanges},
+    store::{Append, Expect, HistoryStore, StoreError},
 };
 
 impl<S: HistoryStore + ?Sized> Conversation<'_, S> {
-    /// Adds a ready log to the end of the conversation and returns how many exchanges it became.
+    /// Adds existing messages to the end of the conversation. Returns the number of exchanges added.
     ///
-    /// An exchange ends at each assistant message; messages after the last one become an exchange without a reply. Tool
-    /// results that answer open calls continue the turn of these calls, and what would leave them open does not begin a
-    /// turn: an exchange of nothing but tool results and blank replies. Nothing else is checked: a broken log is kept
-    /// as it is, and repaired only in what is sent.
+    /// Each assistant message ends an exchange. Messages after the last one become an exchange without a reply.
+    /// Tool results that answer open calls continue the turn of these calls. An exchange of only tool results and
+    /// blank replies opens no turn, because it would leave those calls open. Nothing else is checked: a broken log
+    /// is stored as it is, and repaired only in what is sent.
     ///
-    /// Each exchange is one write. The import expects to be the only writer: if another one comes between, it stops with
-    /// [`StoreError::Conflict`], and [`ImportError::Store`] says how much is in. A write whose outcome is unknown is repeated
-    /// once under its id.
+    /// Each exchange is one write. The import must be the only writer: if another caller appends during the call,
+    /// it stops with [`StoreError::Conflict`], and [`ImportError::Store`] says how much was imported. A write whose
+    /// outcome is unknown is repeated once under the same id.
     ///
     /// # Errors
     ///
-    /// [`ImportError::Instructions`] when the log starts with system or developer messages (they belong to each
-    /// request, not to the history), [`ImportError::Foreign`] when a message is in another API's shape,
-    /// [`ImportError::Store`] when the store fails.
+    /// - [`ImportError::Instructions`] if the messages start with system or developer messages, which belong to
+    ///   each request and not to the history.
+    /// - [`ImportError::Foreign`] if a message has the shape of another API.
+    /// - [`ImportError::Store`] if the store fails.
     #[doc(alias = "add_messages")]
     pub async fn import(&self, messages: impl IntoIterator<Item = Message> + Send) -> Result<usize, ImportError> {
         let messages: Vec<Message> = messages.into_iter().collect();
@@ -36,7 +39,7 @@ impl<S: HistoryStore + ?Sized> Conversation<'_, S> {
         }
         let (mut imported, mut written) = (0, 0);
         let at = |exchanges, messages| move |source| ImportError::Store { exchanges, messages, source };
-        let end = self.end().await.map_err(at(0, 0))?;
+        let end = self.end_of_rounds().await.map_err(at(0, 0))?;
         let mut expect = end.as_ref().map_or(Expect::Absent, |(revision, _)| Expect::Exactly(*revision));
         let mut tail = Tail::default();
         end.iter().flat_map(|(_, turn)| turn).for_each(|recorded| tail.push(recorded));
@@ -53,33 +56,33 @@ impl<S: HistoryStore + ?Sized> Conversation<'_, S> {
     }
 }
 
-/// A log that was not imported, or not whole.
+/// The error for a log that was not imported, or not completely.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ImportError {
     /// The log starts with system or developer messages. Nothing was imported.
     #[error("the log starts with {count} system or developer messages: send them with each request instead")]
     Instructions {
-        /// How many there are.
+        /// The number of these messages.
         count: usize,
     },
-    /// A message is in the shape of another API than chat completions. Nothing was imported.
-    #[error("message {position} of the log is no message in the chat-completions format: {shape}")]
+    /// A message has the shape of an API other than chat completions. Nothing was imported.
+    #[error("message {position} of the log is not in the chat-completions format: {shape}")]
     Foreign {
-        /// Which message, counted from 0.
+        /// The index of the message, counted from 0.
         position: usize,
-        /// The shape it has.
+        /// The shape of the message.
         shape: ForeignShape,
     },
-    /// The store failed. Go on after the messages that are in; unless the store refused the next exchange (a conflict), look
-    /// whether that one is in as well.
-    #[error("the store failed after {exchanges} imported exchanges of {messages} messages")]
+    /// The store failed. To continue, import the messages after those already in the log. Unless the cause is a
+    /// conflict, check first whether the next exchange is in the log as well.
+    #[error("the import stopped after {exchanges} exchanges with {messages} messages: {source}")]
     Store {
-        /// How many exchanges are surely in the log.
+        /// The number of exchanges that are certainly in the log.
         exchanges: usize,
-        /// How many messages these are.
+        /// The number of messages in these exchanges.
         messages: usize,
-        /// Why it stopped.
+        /// The cause.
         source: StoreError,
     },
 }

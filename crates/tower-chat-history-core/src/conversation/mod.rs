@@ -1,4 +1,4 @@
-//! Reading, filling, editing and clearing a history by hand.
+//! Access to a conversation without a model: reading, importing, editing and clearing.
 
 mod back;
 mod edit;
@@ -10,16 +10,20 @@ use std::fmt;
 
 pub use self::{back::PageBack, fork::ForkError, import::ImportError};
 use crate::{
-    Append, Appended, ConversationId, HistoryStore, Load, LoadLimit, Loaded, Message, Recorded, Revision, Seq,
-    StoreError,
+    conversation_id::ConversationId,
+    exchange::Recorded,
+    message::Message,
+    revision::Revision,
+    seq::Seq,
+    store::{Append, Appended, HistoryStore, Load, LoadLimit, Loaded, StoreError},
 };
 
-/// Exchanges asked for in one page.
+/// The number of exchanges requested per page.
 const PAGE: usize = 1_000;
 
-/// Conveniences over every [`HistoryStore`].
+/// Convenience methods for every [`HistoryStore`].
 pub trait HistoryStoreExt: HistoryStore {
-    /// A handle on one conversation, whether it exists yet or not.
+    /// Returns a handle on a conversation, which need not exist yet.
     fn conversation<'a>(&'a self, id: &'a ConversationId) -> Conversation<'a, Self>;
 }
 
@@ -29,7 +33,7 @@ impl<S: HistoryStore + ?Sized> HistoryStoreExt for S {
     }
 }
 
-/// A handle on one conversation in a store, to read, fill, edit and clear its history without a model.
+/// A handle on one conversation in a store, to read, import, edit and clear its history without a model.
 ///
 /// ```
 /// # use tower_chat_history_core::{ConversationId, HistoryStore, HistoryStoreExt, Message};
@@ -49,59 +53,59 @@ pub struct Conversation<'a, S: ?Sized> {
 }
 
 impl<S: HistoryStore + ?Sized> Conversation<'_, S> {
-    /// The conversation's id.
+    /// Returns the conversation's id.
     #[must_use]
     pub const fn id(&self) -> &ConversationId {
         self.id
     }
 
-    /// Returns how many exchanges the log has; 0 when there is no such conversation. What was [pruned](crate::Prune)
-    /// does not count. No exchange is read.
+    /// Returns the number of exchanges in the log, or 0 if there is no such conversation. [Pruned](crate::Prune)
+    /// exchanges do not count. This reads no exchange.
     ///
     /// # Errors
     ///
-    /// When the store cannot be read.
+    /// Returns an error if the store cannot be read.
     pub async fn len(&self) -> Result<u64, StoreError> {
         Ok(self.revision().await?.map_or(0, |revision| revision.len()))
     }
 
-    /// Returns whether there is no such conversation.
+    /// Returns `true` if there is no such conversation.
     ///
     /// # Errors
     ///
-    /// As [`len`](Self::len).
+    /// The same as [`len`](Self::len).
     pub async fn is_empty(&self) -> Result<bool, StoreError> {
         Ok(self.revision().await?.is_none())
     }
 
-    /// Returns the log's revision; `None` when there is no such conversation. No exchange is read.
+    /// Returns the log's revision, or `None` if there is no such conversation. This reads no exchange.
     ///
     /// # Errors
     ///
-    /// When the store cannot be read.
+    /// Returns an error if the store cannot be read.
     pub async fn revision(&self) -> Result<Option<Revision>, StoreError> {
         Ok(self.store.read(self.id, Seq::FIRST, 0).await?.revision)
     }
 
-    /// Every message of the log, in order, as it was stored. Empty when there is no such conversation.
+    /// Returns every message of the log in order, as it was stored, or no message if there is no such conversation.
     ///
-    /// This is the whole log, not the window that is sent to a model: its size grows with the conversation. (What was
-    /// [pruned](crate::Prune) is no longer in it.)
+    /// This is the whole log, not the window that is sent to a model, so its size grows with the conversation. (It
+    /// no longer includes [pruned](crate::Prune) messages.)
     ///
     /// # Errors
     ///
-    /// When the store cannot be read, or the conversation was deleted or truncated while it was being read
-    /// ([`Gone`](StoreError::Gone)).
+    /// Returns an error if the store cannot be read, or [`Gone`](StoreError::Gone) if the conversation was deleted
+    /// or truncated while it was read.
     pub async fn messages(&self) -> Result<Vec<Message>, StoreError> {
         let exchanges = self.exchanges().await?;
         Ok(exchanges.iter().flat_map(|recorded| recorded.exchange.messages.iter().cloned()).collect())
     }
 
-    /// Every exchange of the log, in order.
+    /// Returns every exchange of the log, in order.
     ///
     /// # Errors
     ///
-    /// As [`messages`](Self::messages).
+    /// The same as [`messages`](Self::messages).
     pub async fn exchanges(&self) -> Result<Vec<Recorded>, StoreError> {
         let first = self.store.read(self.id, Seq::FIRST, PAGE).await?;
         let incarnation = first.revision.map(|revision| revision.incarnation());
@@ -113,7 +117,7 @@ impl<S: HistoryStore + ?Sized> Conversation<'_, S> {
                 return Err(StoreError::Gone);
             }
             if page.exchanges.first().is_some_and(|first| first.seq != from) {
-                // The log was pruned meanwhile, and what was read so far is no longer in it.
+                // The log was pruned during the reading: the exchanges read so far are no longer in it.
                 exchanges.clear();
             }
             exchanges.extend(page.exchanges);
@@ -122,40 +126,69 @@ impl<S: HistoryStore + ?Sized> Conversation<'_, S> {
         Ok(exchanges)
     }
 
-    /// Removes the conversation with all its messages and compactions. Clearing what is not there is no error.
+    /// Removes the conversation with all its messages and compactions. Clearing a conversation that does not exist
+    /// succeeds.
     ///
     /// # Errors
     ///
-    /// When the store cannot be written.
+    /// Returns an error if the store cannot be written.
     pub async fn clear(&self) -> Result<(), StoreError> {
         self.store.delete(self.id).await
     }
 
-    /// Returns the newest turn, whole: its exchanges in order, from its opening on. Empty when there is no such
-    /// conversation.
+    /// Returns the exchanges of the newest turn, in order, or none if there is no such conversation.
     ///
-    /// It is one bounded load; what it reads depends on the size of this turn, and not on the log's.
+    /// This is one bounded load. Its cost depends on the size of this turn, not on the size of the log.
     ///
     /// # Errors
     ///
-    /// When the store cannot be read.
+    /// Returns an error if the store cannot be read.
     pub async fn newest_turn(&self) -> Result<Vec<Recorded>, StoreError> {
         Ok(self.end().await?.map(|(_, turn)| turn).unwrap_or_default())
     }
 
-    /// The log's revision and its newest turn; `None` when there is no such conversation.
+    /// Returns the end of the log that determines its newest [round](crate::NewestRound), or nothing if there is no
+    /// such conversation. That is the newest turn. In an edited log, it includes earlier exchanges as well, as far
+    /// as they may contain the calls that the turn's first results answer.
+    ///
+    /// The cost depends on the size of the newest turn, not on the size of the log.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the store cannot be read, or [`Gone`](StoreError::Gone) if the conversation was deleted
+    /// or truncated while it was read.
+    pub async fn newest_round(&self) -> Result<Vec<Recorded>, StoreError> {
+        Ok(self.end_of_rounds().await?.map(|(_, end)| end).unwrap_or_default())
+    }
+
+    /// Returns the log's revision and the end of the log that determines its newest round, or `None` if there is no
+    /// such conversation.
+    async fn end_of_rounds(&self) -> Result<Option<(Revision, Vec<Recorded>)>, StoreError> {
+        let Some((revision, mut end)) = self.end().await? else { return Ok(None) };
+        while end.first().is_some_and(|first| !first.exchange.closes_open_calls()) {
+            let asked = end.len().saturating_mul(2);
+            end = self.read_back(Some(revision), asked).await?.exchanges;
+            if end.len() < asked {
+                break;
+            }
+        }
+        Ok(Some((revision, end)))
+    }
+
+    /// Returns the log's revision and its newest turn, or `None` if there is no such conversation.
     async fn end(&self) -> Result<Option<(Revision, Vec<Recorded>)>, StoreError> {
-        // The newest turn comes whole, however small the limit is.
+        // The newest turn is always returned whole, however small the limit is.
         let smallest = LoadLimit::new(1, 1).unwrap_or_default();
         match self.store.load(self.id, Load::new().limit(smallest)).await? {
             Loaded::Window(window) => Ok(Some((window.revision, window.exchanges))),
-            // Nothing was known and no exchange was asked for.
+            // The load named neither a known state nor an exchange.
             Loaded::Absent | Loaded::Unchanged | Loaded::AlreadyRecorded(_) => Ok(None),
         }
     }
 }
 
-/// Appends, and repeats it once if its outcome is unknown. Says whether it was repeated: then a duplicate may be its own.
+/// Appends, and repeats the append once if its outcome is unknown. Also returns whether it was repeated: if so, a
+/// duplicate may be its own first attempt.
 async fn settle<S: HistoryStore + ?Sized>(
     store: &S,
     id: &ConversationId,

@@ -1,13 +1,13 @@
-//! Keeping no more than the end of a conversation.
+//! Removal of the beginning of a conversation.
 
 use super::Conversation;
-use crate::{Derived, Prune, PruneTo, Pruned, StoreError};
+use crate::store::{Derived, Prune, PruneTo, Pruned, StoreError};
 
 impl<S: Prune + ?Sized> Conversation<'_, S> {
-    /// Removes all but the last `turns` turns from the store, and returns how many exchanges were removed. At least the last
-    /// turn stays; a conversation that does not exist has nothing to remove.
+    /// Removes all but the last `turns` turns from the store. Returns the number of removed exchanges. The last
+    /// turn always remains. If the conversation does not exist, there is nothing to remove.
     ///
-    /// What was removed is gone for good. Summaries stay: see [`prune`](Self::prune).
+    /// Removed exchanges cannot be recovered. Summaries are kept: see [`prune`](Self::prune).
     ///
     /// ```
     /// use tower_chat_history_core::{ConversationId, HistoryStoreExt, Prune};
@@ -21,33 +21,35 @@ impl<S: Prune + ?Sized> Conversation<'_, S> {
     ///
     /// # Errors
     ///
-    /// As [`prune`](Self::prune).
+    /// The same as [`prune`](Self::prune).
     #[doc(alias = "trim")]
     pub async fn keep_last_turns(&self, turns: usize) -> Result<u64, StoreError> {
         self.removed(PruneTo::LastTurns(turns)).await
     }
 
-    /// Removes all but the last turns that together have at most `messages` messages, and returns how many exchanges were
-    /// removed. At least the last turn stays, whatever its size. Otherwise as [`keep_last_turns`](Self::keep_last_turns).
+    /// Removes all but the last turns that together have at most `messages` messages. Returns the number of removed
+    /// exchanges. The last turn always remains, whatever its size. See also
+    /// [`keep_last_turns`](Self::keep_last_turns).
     ///
     /// # Errors
     ///
-    /// As [`prune`](Self::prune).
+    /// The same as [`prune`](Self::prune).
     #[doc(alias = "trim")]
     pub async fn keep_last_messages(&self, messages: usize) -> Result<u64, StoreError> {
         self.removed(PruneTo::LastMessages(messages)).await
     }
 
-    /// Removes the beginning of the log from the store, as far as it is not to be kept. `None` if there is no such
+    /// Removes the beginning of the log from the store, up to the part to keep. Returns `None` if there is no such
     /// conversation.
     ///
-    /// [`Prune`] says what becomes of calls in flight, of exchange ids and of compactions. With [`Derived::Keep`] summaries go
-    /// on telling of what was removed; to forget it, remove them as well:
+    /// [`Prune`] documents the effects on calls in flight, on exchange ids and on compactions. With
+    /// [`Derived::Keep`], summaries still describe removed exchanges. To remove these summaries too, use
+    /// [`Derived::Erase`]:
     ///
     /// ```
     /// use tower_chat_history_core::{ConversationId, HistoryStoreExt, PruneTo, Prune, Seq, Derived};
     ///
-    /// /// Forgets what stands before a position.
+    /// /// Erases everything before a position.
     /// async fn forget(
     ///     store: &dyn Prune,
     ///     id: &ConversationId,
@@ -60,11 +62,12 @@ impl<S: Prune + ?Sized> Conversation<'_, S> {
     ///
     /// # Errors
     ///
-    /// [`Gone`](StoreError::Gone) when the conversation is deleted or truncated during the call, or when the store cannot be
-    /// read or written. Unless the store says so, the beginning may be removed; asking again is harmless.
-    pub async fn prune(&self, keep: PruneTo, traces: Derived) -> Result<Option<Pruned>, StoreError> {
+    /// Returns [`Gone`](StoreError::Gone) if the conversation is deleted or truncated during the call, and another
+    /// error if the store cannot be read or written. Unless the store refused the call, the beginning may have been
+    /// removed. Repeating the call is harmless.
+    pub async fn prune(&self, keep: PruneTo, derived: Derived) -> Result<Option<Pruned>, StoreError> {
         let Some(revision) = self.revision().await? else { return Ok(None) };
-        self.store.prune(self.id, revision.incarnation(), keep, traces).await.map(Some)
+        self.store.prune(self.id, revision.incarnation(), keep, derived).await.map(Some)
     }
 
     async fn removed(&self, keep: PruneTo) -> Result<u64, StoreError> {

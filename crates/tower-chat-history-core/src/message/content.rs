@@ -7,7 +7,7 @@ use serde_json::{Value, value::RawValue};
 use super::{Message, MessageError, index, lossy};
 
 impl Message {
-    /// The content, decoded on each call.
+    /// Returns the content. It is decoded on each call.
     #[must_use]
     pub fn content(&self) -> Content<'_> {
         match &self.0.index.content {
@@ -16,7 +16,8 @@ impl Message {
         }
     }
 
-    /// The text: the content itself, or its text parts joined without a separator; empty when there is none.
+    /// Returns the text: the content itself, or its text parts joined without a separator. It is empty if there is
+    /// none.
     #[must_use]
     pub fn text(&self) -> Cow<'_, str> {
         match self.content() {
@@ -36,36 +37,36 @@ impl Message {
         }
     }
 
-    /// This message with that text in place of its content. All other fields are kept as they are written.
+    /// Returns this message with this text as its content. All other fields stay as they are written.
     #[must_use]
     pub fn with_text(&self, text: &str) -> Self {
         self.with_content_json(&Value::from(text).to_string())
     }
 
-    /// This message with these parts in place of its content, each of them the JSON of one part. All other fields are kept as
-    /// they are written.
+    /// Returns this message with these parts as its content, each given as the JSON of one part. All other fields
+    /// stay as they are written.
     ///
     /// # Errors
     ///
-    /// When a part is no JSON.
+    /// Returns an error if a part is not JSON.
     pub fn with_parts(&self, parts: &[impl AsRef<str>]) -> Result<Self, MessageError> {
         let parts: Result<Vec<&RawValue>, _> = parts.iter().map(|part| serde_json::from_str(part.as_ref())).collect();
         let parts = parts.map_err(MessageError::from_json)?;
         Ok(self.with_content_json(&serde_json::to_string(&parts).map_err(MessageError::from_json)?))
     }
 
-    /// The content has to be JSON.
+    /// Replaces the content. `content` must be JSON.
     fn with_content_json(&self, content: &str) -> Self {
         let changed = match &self.0.index.content {
             Some(range) => Self::from_json([&self.json()[..range.start], content, &self.json()[range.end..]].concat()),
             None => self.with_field("content", content),
         };
-        // JSON in the place of JSON makes no other kind of thing of a message.
+        // Replacing JSON by JSON leaves a valid message.
         changed.unwrap_or_else(|_| self.clone())
     }
 }
 
-/// A message's `content`, as far as its shape is known.
+/// A message's `content`, by its shape.
 #[derive(Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Content<'a> {
@@ -73,7 +74,7 @@ pub enum Content<'a> {
     None,
     /// A string. A lone surrogate in it reads as U+FFFD.
     Text(Cow<'a, str>),
-    /// An array: the JSON of each part.
+    /// An array, as the JSON of each part.
     Parts(Vec<&'a str>),
     /// Another JSON value, verbatim.
     Other(&'a str),
@@ -108,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn another_content_leaves_the_other_fields_as_they_are_written() {
+    fn replacing_the_content_preserves_the_other_fields() {
         let json = r#"{ "x" : 1.50, "content" : [ 1 ], "role":"user","name":"n" }"#;
         let message = Message::from_json(json).unwrap();
         assert_eq!(message.with_text("a\"b").json(), json.replace("[ 1 ]", r#""a\"b""#));
@@ -121,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn content_is_added_where_there_is_none() {
+    fn content_is_added_if_there_is_none() {
         let message = Message::from_json(r#"{"role":"assistant","x":1.0,"content":null}"#).unwrap();
         assert_eq!(message.with_text("t").json(), r#"{"content":"t","role":"assistant","x":1.0}"#);
         let message = Message::from_json(r#"{"role":"assistant","x":1.0}"#).unwrap();

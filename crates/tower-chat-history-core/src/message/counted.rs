@@ -1,26 +1,27 @@
-//! What a message costs, remembered with it.
+//! Token counts that messages remember.
 
 use std::sync::{Arc, OnceLock};
 
 use super::Message;
 
-/// One counter's count. The first one stays: a message has room for one, and callers mostly have one counter.
+/// One counter's count. Only the first one is stored, because callers mostly use a single counter.
 #[derive(Debug, Default)]
 pub(super) struct Counted(OnceLock<(Arc<str>, u32)>);
 
 impl Message {
-    /// What the counter of that name counted for this message, in tokens, if that is [remembered](Self::remember_tokens).
+    /// Returns the number of tokens that the counter with this name counted, if it was
+    /// [remembered](Self::remember_tokens).
     #[must_use]
     pub fn tokens_by(&self, counter: &str) -> Option<u32> {
         self.0.counted.0.get().filter(|(name, _)| **name == *counter).map(|(_, tokens)| *tokens)
     }
 
-    /// Remembers what a counter counted, so that a message is counted once in its life: all clones know it, and an
+    /// Remembers a counter's result, so that a message is counted only once. All clones share it, and an
     /// [exchange](crate::Exchange::tokens) stores it with the message.
     ///
-    /// One count is remembered, the first one; `false` says that there is one already. It is no part of the message: neither
-    /// its JSON nor its equality knows of it.
-    #[allow(clippy::must_use_candidate)] // Mostly it does not matter who was first.
+    /// Only the first count is remembered. Returns `false` if there is one already. The count is not part of the
+    /// message: neither its JSON nor its equality depends on it.
+    #[allow(clippy::must_use_candidate)] // Most callers do not care who was first.
     pub fn remember_tokens(&self, counter: &Arc<str>, tokens: u32) -> bool {
         self.0.counted.0.set((Arc::clone(counter), tokens)).is_ok()
     }

@@ -1,4 +1,4 @@
-//! A message with another field.
+//! Messages with a changed field.
 
 use std::collections::BTreeMap;
 
@@ -7,12 +7,12 @@ use serde_json::value::RawValue;
 use super::{Message, MessageError, index};
 
 impl Message {
-    /// This message with that field, whether it had it before or not. The value is JSON, and stands there as it is given; so
-    /// do all other values, and the fields come in the order of their names.
+    /// Returns this message with this field, which replaces an existing one. The value is JSON. It and all other
+    /// values stay as they are written, and the fields are sorted by name.
     ///
     /// # Errors
     ///
-    /// When the value is no JSON, or `role` would be no string.
+    /// Returns an error if the value is not JSON, or if `role` would not be a string.
     pub fn with_field(&self, name: &str, value: &str) -> Result<Self, MessageError> {
         let value: &RawValue = serde_json::from_str(value).map_err(MessageError::from_json)?;
         let mut fields = self.fields()?;
@@ -20,19 +20,20 @@ impl Message {
         Self::from_serialize(&fields)
     }
 
-    /// This message without that field. The others are kept as [`with_field`](Self::with_field) does.
+    /// Returns this message without this field. The other fields are treated as in
+    /// [`with_field`](Self::with_field).
     ///
     /// # Errors
     ///
-    /// When the field is `role`.
+    /// Returns an error if the field is `role`.
     pub fn without_field(&self, name: &str) -> Result<Self, MessageError> {
         let mut fields = self.fields()?;
         fields.remove(name);
         Self::from_serialize(&fields)
     }
 
-    /// This message with those of its `tool_calls` that are calls, as they are written; without the field if there is
-    /// none.
+    /// Returns this message with only the valid entries of its `tool_calls`, as they are written, or without the
+    /// field if there are none.
     pub(super) fn with_sound_calls(&self) -> Result<Self, MessageError> {
         let mut fields = self.fields()?;
         let sound = fields.get("tool_calls").map(|calls| index::sound_calls(calls)).unwrap_or_default();
@@ -44,11 +45,11 @@ impl Message {
         Self::from_serialize(&fields)
     }
 
-    /// The JSON of all fields, by name. Of a field that stands twice it is the last one.
+    /// Returns the JSON of all fields, by name. If a field occurs twice, the last one counts.
     ///
     /// # Errors
     ///
-    /// Never, for a message is an object; the result is there because parsing is fallible.
+    /// Never fails, because a message is an object. It returns a `Result` because parsing is fallible.
     pub fn fields(&self) -> Result<BTreeMap<String, &RawValue>, MessageError> {
         serde_json::from_str(self.json()).map_err(MessageError::from_json)
     }

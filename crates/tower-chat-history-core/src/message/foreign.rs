@@ -1,4 +1,4 @@
-//! Messages in another API's shape.
+//! Messages in the shape of another API.
 
 use std::fmt;
 
@@ -7,25 +7,25 @@ use serde_json::value::RawValue;
 
 use super::{Content, Message, lossy::Lossy};
 
-/// The API whose message shape a message has instead of the chat-completions format's.
+/// Another API whose message shape a message has, instead of that of chat completions.
 ///
-/// Tool calls and results in such a message are invisible to the rules that keep a prompt valid, so it is refused as
-/// input. The names are constants of this crate: no text of the message is in them.
+/// The rules that make a prompt valid do not see tool calls and results in such a message, so it is refused as
+/// input. The names are constants of this crate and contain no text of the message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ForeignShape {
-    /// Its content has a block of Anthropic's Messages API, of this type.
+    /// The content has a block of Anthropic's Messages API, of this type.
     AnthropicBlock(&'static str),
-    /// Its content has a part of OpenAI's Responses API, of this type.
+    /// The content has a part of OpenAI's Responses API, of this type.
     ResponsesPart(&'static str),
-    /// Its content has a block of Amazon Bedrock's Converse API, with this field.
+    /// The content has a block of Amazon Bedrock's Converse API, with this field.
     ConverseBlock(&'static str),
-    /// It has `parts` and no content, as in Google's Gemini API.
+    /// The message has `parts` and no content, as in Google's Gemini API.
     GeminiParts,
 }
 
-/// The types of Anthropic's blocks that carry calls, results or reasoning. Its `text` blocks are as in chat
-/// completions.
+/// The types of Anthropic's blocks that contain calls, results or reasoning. Its `text` blocks are the same as in
+/// chat completions.
 const ANTHROPIC: [&str; 13] = [
     "tool_use",
     "tool_result",
@@ -84,7 +84,7 @@ impl Part<'_> {
         };
         let known = |names: &[&'static str]| names.iter().copied().find(|known| **known == *name.0);
         let anthropic = known(&ANTHROPIC).filter(|name| {
-            // Mistral's chat completions have parts of that type too, whose `thinking` is a list, no text.
+            // Mistral's chat completions have parts of this type too, but their `thinking` is a list.
             *name != "thinking" || self.thinking.is_some_and(|json| json.get().starts_with('"'))
         });
         anthropic.map(ForeignShape::AnthropicBlock).or_else(|| known(&RESPONSES).map(ForeignShape::ResponsesPart))
@@ -92,8 +92,8 @@ impl Part<'_> {
 }
 
 impl Message {
-    /// Returns which other API's shape the message has, or `None` if it is in the chat-completions format as far as
-    /// this crate knows. Unknown fields and unknown content parts are no other shape.
+    /// Returns the other API whose shape the message has, or `None` if it is in the chat-completions format as far
+    /// as this crate knows. Unknown fields and unknown content parts do not count as another shape.
     ///
     /// The content is read on each call.
     ///
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn other_apis_shapes_are_recognized() {
+    fn shapes_of_other_apis_are_recognized() {
         use ForeignShape::{AnthropicBlock, ConverseBlock, GeminiParts, ResponsesPart};
         for (json, expected) in [
             (
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn what_chat_completions_have_is_no_other_shape() {
+    fn chat_completions_messages_have_no_other_shape() {
         for json in [
             r#"{"role":"user","content":"tool_use"}"#,
             r#"{"role":"user","content":[{"type":"text","text":"{\"type\":\"tool_use\"}"},{"type":"image_url","image_url":{}}]}"#,

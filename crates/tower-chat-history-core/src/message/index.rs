@@ -1,4 +1,4 @@
-//! What history needs to know of a message, read from its JSON in one pass.
+//! The properties of a message that this crate needs, read from its JSON in one pass.
 
 use std::{fmt, ops::Range};
 
@@ -16,10 +16,10 @@ pub(super) struct Index {
     pub(super) name: Option<Box<str>>,
     pub(super) tool_call_id: Option<Box<str>>,
     pub(super) tool_calls: Box<[ToolCall]>,
-    /// Where the content stands in the message's JSON, unless it is absent or null.
+    /// The range of the content in the message's JSON, unless it is absent or null.
     pub(super) content: Option<Range<usize>>,
-    /// Whether `tool_calls` is an empty list, no list, or has entries that are no calls: providers refuse the message
-    /// as it is.
+    /// `true` if `tool_calls` is an empty list, not a list, or has invalid entries. Providers refuse such a
+    /// message.
     pub(super) unsound_tool_calls: bool,
     pub(super) blank_reply: bool,
     pub(super) unknown_fields: bool,
@@ -36,25 +36,25 @@ pub struct ToolCall {
 }
 
 impl ToolCall {
-    /// The id that the result must name. Providers reuse ids: it is unique within its message only.
+    /// Returns the id that the result must name. Providers reuse ids, so it is unique only within its message.
     #[must_use]
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// The function's or custom tool's name.
+    /// Returns the name of the function or custom tool.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The arguments as the model wrote them: mostly, but not always, the text of a JSON object.
+    /// Returns the arguments as the model wrote them: usually, but not always, the text of a JSON object.
     #[must_use]
     pub fn arguments(&self) -> &str {
         &self.arguments
     }
 
-    /// Whether this calls a custom tool, whose input is free text, and no function.
+    /// Returns `true` if this calls a custom tool, whose input is free text, and `false` for a function.
     #[must_use]
     pub const fn is_custom(&self) -> bool {
         self.custom
@@ -67,7 +67,7 @@ impl fmt::Debug for ToolCall {
     }
 }
 
-/// The fields that are indexed. Of a field that stands twice, the last one counts.
+/// The indexed fields. If a field occurs twice, the last one counts.
 #[derive(Default)]
 struct Fields<'a> {
     role: Option<Lossy<'a>>,
@@ -79,7 +79,7 @@ struct Fields<'a> {
     tool_calls: Option<&'a RawValue>,
     function_call: Option<&'a RawValue>,
     unknown: bool,
-    /// Whether it has a `type`, as items of OpenAI's Responses API have, or `parts`, as Gemini's contents.
+    /// `true` if it has a `type`, as items of OpenAI's Responses API do, or `parts`, as Gemini's contents do.
     item: bool,
 }
 
@@ -129,7 +129,7 @@ struct Call<'a> {
     r#type: Option<&'a RawValue>,
     #[serde(borrow)]
     function: Option<Function<'a>>,
-    // async-openai writes `custom_tool` where the wire says `custom`.
+    // async-openai writes `custom_tool` where the wire format has `custom`.
     #[serde(borrow, alias = "custom_tool")]
     custom: Option<Function<'a>>,
 }
@@ -201,20 +201,20 @@ fn encoded_len(text: &str) -> usize {
     serde_json::Value::from(text).to_string().len()
 }
 
-/// The entries of a list of calls, `None` for one that is no call. Of what is no list there is none.
+/// Returns the entries of a list of calls, with `None` for an invalid entry. Returns no entry if it is not a list.
 fn calls(json: &RawValue) -> Vec<Option<ToolCall>> {
     let entries: Vec<&RawValue> = serde_json::from_str(json.get()).unwrap_or_default();
     entries.into_iter().map(call).collect()
 }
 
-/// The entries of a list of calls that are calls, as they are written.
+/// Returns the valid entries of a list of calls, as they are written.
 pub(super) fn sound_calls(json: &RawValue) -> Vec<&RawValue> {
     let entries: Vec<&RawValue> = serde_json::from_str(json.get()).unwrap_or_default();
     entries.into_iter().filter(|entry| call(entry).is_some()).collect()
 }
 
-/// A call, if the entry is one that a result can answer: an object with a text that is not empty as its id, and with a
-/// function or a custom tool unless it is of a type that only its provider knows.
+/// Returns the call, if a result can answer the entry: an object with a nonempty text as its id, and with a
+/// function or a custom tool unless its type is known only to its provider.
 fn call(entry: &RawValue) -> Option<ToolCall> {
     let call: Call<'_> = serde_json::from_str(entry.get()).ok()?;
     let id = call.id.filter(|id| is_string(id)).map(string).filter(|id| !id.is_empty())?;
@@ -233,7 +233,7 @@ fn is_string(json: &RawValue) -> bool {
     json.get().starts_with('"')
 }
 
-/// Whether some call has more than the format knows, such as a provider's signature.
+/// Returns `true` if a call has fields that the format does not define, such as a provider's signature.
 fn has_unknown_call_fields(calls: &RawValue) -> bool {
     #[derive(Deserialize)]
     #[serde(deny_unknown_fields)]
@@ -257,12 +257,12 @@ fn has_unknown_call_fields(calls: &RawValue) -> bool {
     serde_json::from_str::<Vec<Known>>(calls.get()).is_err()
 }
 
-/// A string's text; of any other value the JSON itself.
+/// Returns a string's text, or the JSON of any other value.
 fn string(json: &RawValue) -> Box<str> {
     super::lossy::text(json.get()).map_or_else(|| json.get().into(), |text| text.as_ref().into())
 }
 
-/// Whether a field says anything: not absent, null, or empty.
+/// Returns `true` if a field has content: it is not absent, null or empty.
 fn says(field: Option<&RawValue>) -> bool {
     field.is_some_and(|json| match json.get() {
         "null" | "\"\"" => false,
@@ -270,7 +270,7 @@ fn says(field: Option<&RawValue>) -> bool {
     })
 }
 
-/// The text of a part of type `text`.
+/// Returns the text of a part of type `text`.
 pub(super) fn part_text(part: &str) -> Option<String> {
     #[derive(Deserialize)]
     struct Part<'a> {
@@ -283,7 +283,7 @@ pub(super) fn part_text(part: &str) -> Option<String> {
     (part.r#type.0 == "text").then(|| part.text.0.into_owned())
 }
 
-/// Where a slice that serde_json borrowed from `whole` stands in it.
+/// Returns the range in `whole` of a slice that serde_json borrowed from it.
 fn range_in(whole: &str, part: &str) -> Range<usize> {
     let start = part.as_ptr().addr() - whole.as_ptr().addr();
     start..start + part.len()

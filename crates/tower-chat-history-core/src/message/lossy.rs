@@ -1,4 +1,4 @@
-//! JSON strings, also those that are no Unicode: `"\ud83d"` is legal JSON, and clients written in JavaScript send it.
+//! JSON strings, including those that are not Unicode: `"\ud83d"` is legal JSON, and JavaScript clients send it.
 
 use std::{borrow::Cow, fmt};
 
@@ -7,10 +7,11 @@ use serde::{
     de::{Error, Visitor},
 };
 
-/// Decodes a JSON string that is known to be one JSON value; lone surrogates become U+FFFD. `None` if it is no string.
+/// Decodes a JSON string that is known to be one JSON value. Lone surrogates become U+FFFD. Returns `None` if it is
+/// not a string.
 ///
-/// By hand where it can be: a window's texts are decoded with each call, the checks were made when the message was read, and
-/// this halves what the layer adds to a call.
+/// It decodes most strings by hand, because a window's texts are decoded with each call and were checked when the
+/// message was read. This halves the time that the layer adds to a call.
 pub(super) fn text(json: &str) -> Option<Cow<'_, str>> {
     let text = json.strip_prefix('"')?.strip_suffix('"')?;
     let Some(first) = text.find('\\') else { return Some(Cow::Borrowed(text)) };
@@ -20,7 +21,8 @@ pub(super) fn text(json: &str) -> Option<Cow<'_, str>> {
     }
 }
 
-/// The text without its escapes, the first of which is at `first`. `None` if one of them is a surrogate.
+/// Returns the text with its escapes decoded, the first of which is at `first`. Returns `None` if one of them is a
+/// surrogate.
 fn unescaped(text: &str, first: usize) -> Option<String> {
     let mut plain = String::with_capacity(text.len());
     let (mut rest, mut next) = (text, Some(first));
@@ -46,12 +48,12 @@ fn unescaped(text: &str, first: usize) -> Option<String> {
     Some(plain)
 }
 
-/// A JSON string whose lone surrogates read as U+FFFD.
+/// A JSON string whose lone surrogates are read as U+FFFD.
 pub(super) struct Lossy<'a>(pub(super) Cow<'a, str>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for Lossy<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        // As bytes, since serde_json then hands lone surrogates on instead of refusing them.
+        // Read as bytes, because serde_json then passes lone surrogates on instead of refusing them.
         deserializer.deserialize_bytes(Bytes).map(Self)
     }
 }

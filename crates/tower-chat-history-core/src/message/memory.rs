@@ -1,11 +1,11 @@
-//! What a message takes in memory.
+//! The memory that a message takes.
 
 use super::{Message, Parsed, Role, ToolCall};
 use crate::memory::{block, shared};
 
 impl Message {
-    /// Returns an estimate of the memory that this message takes, in bytes: its JSON, what its index copies out of that
-    /// (names, ids, and the arguments of tool calls), and a constant. Clones share it.
+    /// Returns an estimate of the memory that this message takes, in bytes: its JSON, the copies in its index
+    /// (names, ids, and the arguments of tool calls), and a constant. Clones share this memory.
     #[must_use]
     pub fn memory(&self) -> usize {
         let index = &self.0.index;

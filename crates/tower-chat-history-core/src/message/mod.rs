@@ -1,4 +1,4 @@
-//! Messages: verbatim JSON with an index that is parsed once.
+//! Messages: verbatim JSON with an index that is built once.
 
 mod content;
 mod counted;
@@ -18,14 +18,16 @@ pub use self::{content::Content, foreign::ForeignShape, index::ToolCall, role::R
 use self::{counted::Counted, index::Index};
 use crate::nested;
 
-/// One chat message, kept as the JSON it came in.
+/// One chat message, stored as the JSON it was created from.
 ///
-/// What a provider or a client put into a message stays there: unknown fields, unknown content parts, the order of keys,
-/// the spelling of numbers. [`json`](Self::json) is byte for byte what [`from_json`](Self::from_json) was given (less white
-/// space around it), and `Serialize` writes those bytes. Beside them stands an index of what history needs to know: role,
-/// name, tool calls and what they are answered by. Arguments of tool calls are opaque text, whether they are JSON or not.
+/// Everything in the JSON is preserved: unknown fields, unknown content parts, the order of keys, the spelling of
+/// numbers. [`json`](Self::json) returns exactly the bytes that [`from_json`](Self::from_json) was given (without
+/// surrounding white space), and `Serialize` writes the same bytes. An index has the properties that history needs:
+/// the role, the name, the tool calls, and the call that a result answers. Arguments of tool calls are opaque text,
+/// even if they are not JSON.
 ///
-/// A clone is a reference count. Two messages are equal when their JSON is the same bytes. `Debug` shows sizes, not text.
+/// Cloning only increments a reference count. Two messages are equal if their JSON has the same bytes. `Debug`
+/// shows sizes, not text.
 ///
 /// ```
 /// use tower_chat_history_core::{Message, Role};
@@ -47,21 +49,21 @@ struct Parsed {
 }
 
 impl Message {
-    /// The message with this JSON, which is kept verbatim.
+    /// Creates the message with this JSON, which is stored verbatim.
     ///
     /// # Errors
     ///
-    /// When the text is no JSON object with a string `role`.
+    /// Returns an error if the text is not a JSON object with a string `role`.
     pub fn from_json(json: impl Into<String>) -> Result<Self, MessageError> {
         Self::from_raw(RawValue::from_string(json.into()).map_err(MessageError::from_json)?)
     }
 
-    /// The message that a value serializes to, such as a provider's typed message.
+    /// Creates the message that a value, such as a provider's typed message, serializes to.
     ///
     /// # Errors
     ///
-    /// When the value does not serialize to a JSON object with a string `role`, or has more than
-    /// [128 levels](nested::MAX_LEVELS) of lists and objects.
+    /// Returns an error if the value does not serialize to a JSON object with a string `role`, or if it has more
+    /// than [128 levels](nested::MAX_LEVELS) of lists and objects.
     pub fn from_serialize(value: &impl Serialize) -> Result<Self, MessageError> {
         Self::from_json(nested::to_string(value).map_err(MessageError::from_json)?)
     }
@@ -75,31 +77,31 @@ impl Message {
         Ok(Self::new(json, index))
     }
 
-    /// A user message with that text.
+    /// Creates a user message with this text.
     #[must_use]
     pub fn user(text: impl AsRef<str>) -> Self {
         Self::with_content(Role::User, text.as_ref())
     }
 
-    /// An assistant message with that text.
+    /// Creates an assistant message with this text.
     #[must_use]
     pub fn assistant(text: impl AsRef<str>) -> Self {
         Self::with_content(Role::Assistant, text.as_ref())
     }
 
-    /// A system message with that text.
+    /// Creates a system message with this text.
     #[must_use]
     pub fn system(text: impl AsRef<str>) -> Self {
         Self::with_content(Role::System, text.as_ref())
     }
 
-    /// A developer message with that text.
+    /// Creates a developer message with this text.
     #[must_use]
     pub fn developer(text: impl AsRef<str>) -> Self {
         Self::with_content(Role::Developer, text.as_ref())
     }
 
-    /// The result of the tool call with that id.
+    /// Creates the result of the tool call with this id.
     #[must_use]
     pub fn tool(call_id: impl AsRef<str>, text: impl AsRef<str>) -> Self {
         let (id, text) = (call_id.as_ref(), text.as_ref());
@@ -112,65 +114,65 @@ impl Message {
         Self::from_known(json, Index::plain(role, text))
     }
 
-    /// The message whose JSON this crate wrote itself, and whose index it therefore knows.
+    /// Creates a message from JSON that this crate wrote itself, so that its index is already known.
     fn from_known(json: String, index: Index) -> Self {
-        // The text was made by serde_json, so this cannot fail; an empty object would be the visible sign if it did.
+        // serde_json wrote the text, so this cannot fail. If it did, the empty object would make it visible.
         let json = RawValue::from_string(json).unwrap_or_default();
         Self::new(json, index)
     }
 
-    /// The JSON, as it came.
+    /// Returns the JSON, exactly as it was given.
     #[must_use]
     pub fn json(&self) -> &str {
         self.0.json.get()
     }
 
-    /// The size of the JSON in bytes.
+    /// Returns the size of the JSON in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.json().len()
     }
 
-    /// Who speaks.
+    /// Returns the role.
     #[must_use]
     pub fn role(&self) -> &Role {
         &self.0.index.role
     }
 
-    /// The participant's name, if the message has one.
+    /// Returns the participant's name, if the message has one.
     #[must_use]
     pub fn name(&self) -> Option<&str> {
         self.0.index.name.as_deref()
     }
 
-    /// The calls an assistant message makes, in order; empty for all others.
+    /// Returns the calls of an assistant message, in order. For all other messages, the list is empty.
     ///
-    /// An entry of `tool_calls` that no result can answer is not among them: one that is no object, has no id (or an
-    /// empty one, or one that is no text), or names no function and no custom tool.
+    /// Entries of `tool_calls` that no result can answer are left out: those that are not objects, have no id (or
+    /// an empty one, or one that is not a string), or name neither a function nor a custom tool.
     #[must_use]
     pub fn tool_calls(&self) -> &[ToolCall] {
         &self.0.index.tool_calls
     }
 
-    /// The call that a tool message answers. `None` if it names none, or not by a text.
+    /// Returns the id of the call that a tool message answers. `None` if it has none, or if the id is not a string.
     #[must_use]
     pub fn tool_call_id(&self) -> Option<&str> {
         self.0.index.tool_call_id.as_deref()
     }
 
-    /// Whether this is the result of a tool call.
+    /// Returns `true` if this is the result of a tool call.
     #[must_use]
     pub fn is_tool_result(&self) -> bool {
         *self.role() == Role::Tool
     }
 
-    /// Whether this is an instruction (a system or developer message).
+    /// Returns `true` if this is an instruction (a system or developer message).
     #[must_use]
     pub fn is_instruction(&self) -> bool {
         matches!(self.role(), Role::System | Role::Developer)
     }
 
-    /// Whether an assistant message carries neither text, parts, refusal, audio nor calls.
+    /// Returns `true` if this is an assistant message without text, parts, refusal, audio and calls.
     ///
     /// Providers refuse such a message when it is sent back to them.
     #[must_use]
@@ -178,26 +180,26 @@ impl Message {
         self.0.index.blank_reply
     }
 
-    /// Whether the message, or one of its tool calls, has fields that the chat-completions format does not have for messages
-    /// to be sent.
+    /// Returns `true` if the message, or one of its tool calls, has fields that the chat-completions format does
+    /// not define for requests.
     ///
-    /// Typed clients drop them (`reasoning_content`, `cache_control`, the `annotations` of a reply, a call's signature); the
-    /// log keeps them. Content parts are not looked into.
+    /// Typed clients drop such fields (`reasoning_content`, `cache_control`, the `annotations` of a reply, a call's
+    /// signature), but the log preserves them. Content parts are not examined.
     #[must_use]
     pub fn has_unknown_fields(&self) -> bool {
         self.0.index.unknown_fields
     }
 
-    /// Whether there is anything in `refusal`, `audio` or `function_call`, which replies have seldom.
+    /// Returns `true` if `refusal`, `audio` or `function_call` has content, which is rare in replies.
     #[must_use]
     pub fn has_refusal_audio_or_function_call(&self) -> bool {
         self.0.index.refusal_audio_or_function_call
     }
 
-    /// Returns this message as providers accept it: without the entries of `tool_calls` that are no
+    /// Returns this message in a form that providers accept: without the entries of `tool_calls` that are not
     /// [calls](Self::tool_calls), and without the field if no call is left.
     ///
-    /// All other messages are returned as they are. The result depends on this message alone.
+    /// All other messages are returned unchanged. The result depends only on this message.
     #[must_use]
     pub fn sendable(&self) -> Cow<'_, Self> {
         if !self.0.index.unsound_tool_calls {
@@ -233,7 +235,7 @@ impl Serialize for Message {
 }
 
 impl<'de> Deserialize<'de> for Message {
-    /// Reads the message verbatim. Works with `serde_json` only, as `RawValue` does.
+    /// Reads the message verbatim. This works only with `serde_json`, like `RawValue`.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Self::from_raw(Box::deserialize(deserializer)?).map_err(serde::de::Error::custom)
     }
@@ -244,15 +246,15 @@ impl TryFrom<Value> for Message {
 
     fn try_from(value: Value) -> Result<Self, Self::Error> {
         let message = Self::from_serialize(&value);
-        // It may have any number of levels.
+        // The value may have any number of levels.
         nested::dismantle(value);
         message
     }
 }
 
-/// A JSON text that is no chat message. It never quotes the text.
+/// The error for a JSON text that is not a chat message. It never quotes the text.
 #[derive(Debug, thiserror::Error)]
-#[error("not a chat message: {reason} (line {line}, column {column})")]
+#[error("invalid chat message: {reason} (line {line}, column {column})")]
 pub struct MessageError {
     reason: &'static str,
     line: usize,
@@ -260,16 +262,16 @@ pub struct MessageError {
 }
 
 impl MessageError {
-    // serde_json's own messages may quote what was found, and what was found is private.
+    // serde_json's own messages may quote the input, which is private.
     #[allow(clippy::needless_pass_by_value)]
     fn from_json(error: serde_json::Error) -> Self {
         use serde_json::error::Category::{Data, Eof, Io, Syntax};
         let reason = match error.classify() {
-            Data => "it is no object with a string role",
-            Eof => "the JSON ends early",
+            Data => "expected an object with a string `role`",
+            Eof => "the JSON ends too early",
             Syntax => "the JSON is malformed",
-            // Only the bound on levels fails so.
-            Io => "it has more than 128 levels",
+            // Only the bound on levels fails like this.
+            Io => "the JSON has more than 128 levels",
         };
         Self { reason, line: error.line(), column: error.column() }
     }
@@ -329,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_message_is_refused_without_quoting_it() {
+    fn invalid_messages_are_refused_without_quoting_them() {
         for wrong in ["", "secret", "[]", "{}", r#"{"role":1}"#, r#"{"role":"secret"#, r#"{"content":"secret"}"#] {
             let error = Message::from_json(wrong).unwrap_err().to_string();
             assert!(!error.contains("secret"), "{error}");
@@ -402,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reply_that_says_nothing_is_blank() {
+    fn a_reply_without_content_is_blank() {
         for blank in ["null", "\"\"", "[]", "[ ]"] {
             let message = Message::from_json(format!(r#"{{"role":"assistant","content":{blank}}}"#)).unwrap();
             assert!(message.is_blank_reply(), "{}", message.json());

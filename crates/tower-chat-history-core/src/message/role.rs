@@ -1,4 +1,4 @@
-//! Who speaks.
+//! The roles of messages.
 
 use std::fmt;
 
@@ -6,9 +6,9 @@ use std::fmt;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Role {
-    /// Instructions of the operator.
+    /// Instructions from the operator.
     System,
-    /// Instructions of the operator, as newer models call them.
+    /// Instructions from the operator, as newer models call them.
     Developer,
     /// The user.
     User,
@@ -16,14 +16,14 @@ pub enum Role {
     Assistant,
     /// The result of a tool call.
     Tool,
-    /// The result of a function call, the older form of [`Tool`](Self::Tool). History passes it through untouched.
+    /// The result of a function call, the older form of [`Tool`](Self::Tool). It is passed through unchanged.
     Function,
-    /// A role this crate does not know. Such messages are kept and sent like any other.
+    /// A role that this crate does not know. Such messages are stored and sent like any other.
     Other(Box<str>),
 }
 
 impl Role {
-    /// The name in the chat-completions format.
+    /// Returns the name in the chat-completions format.
     #[must_use]
     pub fn as_str(&self) -> &str {
         match self {

@@ -1,12 +1,18 @@
-//! Asking a store to write, and what it answers.
+//! The requests to write to a store, and its answers.
 
-use crate::{Compaction, CompactionVersion, Cut, Exchange, Incarnation, Profile, Revision, Seq};
+use crate::{
+    compaction::{Compaction, CompactionVersion, Cut},
+    exchange::Exchange,
+    profile::Profile,
+    revision::{Incarnation, Revision},
+    seq::Seq,
+};
 
-/// One exchange to add to the log.
+/// An exchange to add to the log.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Append {
-    /// What the log must be for the exchange to be added.
+    /// The condition on the log under which the exchange is added.
     pub expect: Expect,
     /// The exchange.
     pub exchange: Exchange,
@@ -15,7 +21,7 @@ pub struct Append {
 }
 
 impl Append {
-    /// Adds `exchange` if the log is as expected.
+    /// Creates a request to add `exchange` if the log is as expected.
     #[must_use]
     pub const fn new(expect: Expect, exchange: Exchange) -> Self {
         Self { expect, exchange, compact: None }
@@ -29,36 +35,40 @@ impl Append {
     }
 }
 
-/// What an append expects of the log.
+/// The condition on the log under which an append is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expect {
-    /// There is no conversation. Otherwise: [`Conflict`](crate::StoreError::Conflict).
+    /// There is no conversation. Otherwise the append is refused with [`Conflict`](crate::StoreError::Conflict).
     Absent,
-    /// The log is at this very revision, but for a [prune](crate::Prune) of its beginning. Otherwise:
-    /// [`Conflict`](crate::StoreError::Conflict), or [`Gone`](crate::StoreError::Gone) when the incarnation has ended.
+    /// The log is at exactly this revision, apart from a [prune](crate::Prune) of its beginning. Otherwise the
+    /// append is refused with [`Conflict`](crate::StoreError::Conflict), or with [`Gone`](crate::StoreError::Gone)
+    /// if the incarnation has ended.
     Exactly(Revision),
-    /// The log is in this incarnation, at any revision. Otherwise: [`Gone`](crate::StoreError::Gone).
+    /// The log is in this incarnation, at any revision. Otherwise the append is refused with
+    /// [`Gone`](crate::StoreError::Gone).
     AnyIn(Incarnation),
-    /// Nothing: the conversation is created if it is not there.
+    /// No condition. If there is no conversation, the append creates it.
     AnyOrCreate,
 }
 
 impl Expect {
-    /// Checks the log's revision (`None`: no conversation) against what is expected. Stores call this within the write.
+    /// Checks the condition against the log's revision (`None` if there is no conversation). Stores call this
+    /// within the write.
     ///
     /// # Errors
     ///
-    /// [`Conflict`](crate::StoreError::Conflict) or [`Gone`](crate::StoreError::Gone) as each variant says.
-    pub fn check(self, current: Option<Revision>) -> Result<(), crate::StoreError> {
+    /// Returns [`Conflict`](crate::StoreError::Conflict) or [`Gone`](crate::StoreError::Gone), as documented at
+    /// each variant.
+    pub fn check(self, current: Option<Revision>) -> Result<(), crate::store::StoreError> {
         let in_incarnation = |of: Incarnation| current.is_some_and(|revision| revision.incarnation() == of);
         match self {
             Self::AnyOrCreate => Ok(()),
             Self::Absent if current.is_none() => Ok(()),
             Self::Exactly(revision) if current.is_some_and(|current| current.has_same_end(revision)) => Ok(()),
             Self::AnyIn(incarnation) if in_incarnation(incarnation) => Ok(()),
-            Self::Exactly(revision) if !in_incarnation(revision.incarnation()) => Err(crate::StoreError::Gone),
-            Self::AnyIn(_) => Err(crate::StoreError::Gone),
-            Self::Absent | Self::Exactly(_) => Err(crate::StoreError::Conflict { current }),
+            Self::Exactly(revision) if !in_incarnation(revision.incarnation()) => Err(crate::store::StoreError::Gone),
+            Self::AnyIn(_) => Err(crate::store::StoreError::Gone),
+            Self::Absent | Self::Exactly(_) => Err(crate::store::StoreError::Conflict { current }),
         }
     }
 }
@@ -66,49 +76,51 @@ impl Expect {
 /// A compaction to store.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Compact {
-    /// Whose compaction it is.
+    /// The profile whose compaction this is.
     pub profile: Profile,
-    /// The stored version it was made from: it is stored only while that one is still there.
+    /// The stored version that it was made from. It is stored only if that version is still the stored one.
     pub replaces: CompactionVersion,
-    /// What it says.
+    /// The positions and the summary to store.
     pub cut: Cut,
 }
 
-/// What became of a compaction.
+/// The outcome of storing a compaction.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CompactOutcome {
-    /// It was stored under this version, by this very call.
+    /// This call stored it, under this version.
     Stored(CompactionVersion),
-    /// It was not stored, and what is stored was left as it is: another call had stored another one meanwhile, or an
-    /// equal one.
+    /// It was not stored, and the stored compaction was left unchanged, because another call had stored a different
+    /// or an equal compaction first.
     ///
-    /// `None` if no compaction is stored. For an append it is also `None` if the stored one cannot be read, or if this
-    /// one could not be stored for a reason that is no [rule](crate::Cut::check): the exchange is stored all the same.
+    /// The value is the stored compaction, or `None` if there is none. For an append it is also `None` if the
+    /// stored compaction cannot be read, or if the new one could not be stored for a reason other than the
+    /// [rules](crate::Cut::check). The exchange is stored all the same.
     Kept(Option<Compaction>),
 }
 
-/// What became of an append.
+/// The result of an append.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Appended {
-    /// The log's revision after it.
+    /// The log's revision after the append.
     pub revision: Revision,
-    /// Where the exchange stands.
+    /// The position of the exchange.
     pub seq: Seq,
-    /// Whether the exchange id was already in the log: nothing was stored, and `seq` is where it stands.
+    /// `true` if the exchange id was already in the log: nothing was stored, and `seq` is the position of the
+    /// existing exchange.
     pub duplicate: bool,
-    /// What became of the compaction, if the append carried one and was no duplicate.
+    /// The outcome for the compaction, if the append carried one and was not a duplicate.
     pub compaction: Option<CompactOutcome>,
 }
 
 impl Appended {
-    /// The exchange was stored at `seq`.
+    /// Reports that the exchange was stored at `seq`.
     #[must_use]
     pub const fn stored(revision: Revision, seq: Seq, compaction: Option<CompactOutcome>) -> Self {
         Self { revision, seq, duplicate: false, compaction }
     }
 
-    /// The exchange was already there, at `seq`.
+    /// Reports that the exchange was already in the log, at `seq`.
     #[must_use]
     pub const fn duplicate(revision: Revision, seq: Seq) -> Self {
         Self { revision, seq, duplicate: true, compaction: None }

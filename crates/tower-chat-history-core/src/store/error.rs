@@ -1,97 +1,103 @@
-//! What can go wrong in a store.
+//! The errors of stores.
 
-use crate::{CompactionError, ConversationId, Profile, Revision, Seq};
+use crate::{
+    causes::Causes, compaction::CompactionError, conversation_id::ConversationId, profile::Profile, revision::Revision,
+    seq::Seq,
+};
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// A store's failure. It names positions, ids and sizes, never message text, and neither do its sources: all of them
-/// are logged.
+/// The error of a store.
+///
+/// It contains positions, ids and sizes, and never message text. The same must hold for its sources: its `Display`
+/// includes them, and all of it is logged.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
     /// The log is not at the revision that the append expects.
     #[error("the conversation changed since it was loaded")]
     Conflict {
-        /// The revision it is at, if the store knows it.
+        /// The log's revision, if the store knows it.
         current: Option<Revision>,
     },
-    /// The incarnation has ended: the conversation was deleted since it was loaded, [cut](crate::Truncate), or pruned [without
-    /// traces](crate::Derived::Erase).
+    /// The incarnation has ended: since it was loaded, the conversation was deleted, [truncated](crate::Truncate), or
+    /// [pruned with its derived data](crate::Derived::Erase).
     #[error("the conversation was deleted, truncated or pruned since it was loaded")]
     Gone,
-    /// The exchange says that it continues one which the log never had.
-    #[error("the exchange continues position {continues}, and the log goes on at {len}")]
+    /// The exchange continues a position that the log never had.
+    #[error("the exchange continues position {continues}, but the next position of the log is {len}")]
     ContinuesUnknown {
-        /// The position it names.
+        /// The position that the exchange continues.
         continues: Seq,
         /// The position of the log's next exchange.
         len: u64,
     },
-    /// The compaction breaks the rules of the log.
-    #[error("the compaction is not allowed")]
+    /// The compaction breaks the rules for compactions.
+    #[error("the compaction is not allowed: {0}")]
     Compaction(#[from] CompactionError),
-    /// A stored record cannot be read. Other conversations are not affected.
-    #[error("exchange {seq} of conversation {conversation} cannot be read")]
+    /// A stored exchange cannot be read. Other conversations are not affected.
+    #[error("exchange {seq} of conversation {conversation} cannot be read: {}", Causes(&**source))]
     Corrupt {
         /// The conversation.
         conversation: ConversationId,
-        /// The position of the record.
+        /// The position of the exchange.
         seq: Seq,
-        /// What is wrong with it.
+        /// The cause.
         source: BoxError,
     },
     /// A stored compaction cannot be read. The log, other profiles and other conversations are not affected.
-    #[error("the compaction of profile {profile} of conversation {conversation} cannot be read")]
+    #[error("the compaction of profile {profile} of conversation {conversation} cannot be read: {}", Causes(&**source))]
     CorruptCompaction {
         /// The conversation.
         conversation: ConversationId,
         /// The profile.
         profile: Profile,
-        /// What is wrong with it.
+        /// The cause.
         source: BoxError,
     },
-    /// The store's own limit is reached. Nothing was stored, and nothing that was stored is lost.
-    #[error("the store is full: {used} of {limit} bytes are used, and {requested} more were asked for")]
+    /// The store's own limit is reached. Nothing was stored, and no stored data is lost.
+    #[error("the store is full: {used} of {limit} bytes are used, and {requested} more are needed")]
     Full {
-        /// Bytes in use.
+        /// The number of bytes in use.
         used: usize,
-        /// Bytes that the append needs.
+        /// The number of bytes that the append needs.
         requested: usize,
         /// The limit in bytes.
         limit: usize,
     },
-    /// The store cannot be reached for now: a connection is down, a lock was not had in time. Asking again may help.
-    #[error("the store is not available")]
+    /// The store cannot be reached at the moment: for example, a connection is down or a lock timed out. Retrying may
+    /// help.
+    #[error("the store is not available: {}", Causes(&**source))]
     Unavailable {
-        /// What happened.
+        /// The cause.
         source: BoxError,
     },
-    /// The store answered with a failure that asking again will not mend.
-    #[error("the store failed")]
+    /// The store failed in a way that retrying will not fix.
+    #[error("the store failed: {}", Causes(&**source))]
     Backend {
-        /// What happened.
+        /// The cause.
         source: BoxError,
     },
 }
 
 impl StoreError {
-    /// A failure that may pass.
+    /// Creates the error for a failure that may go away by itself.
     pub fn unavailable(source: impl Into<BoxError>) -> Self {
         Self::Unavailable { source: source.into() }
     }
 
-    /// A failure that will not pass by itself.
+    /// Creates the error for a failure that will not go away by itself.
     pub fn backend(source: impl Into<BoxError>) -> Self {
         Self::Backend { source: source.into() }
     }
 
-    /// Whether the same call may succeed a little later. An append is repeated under its exchange id.
+    /// Returns `true` if the same call may succeed later. Repeat an append under its exchange id.
     #[must_use]
     pub const fn is_retryable(&self) -> bool {
         matches!(self, Self::Unavailable { .. })
     }
 
-    /// A short constant name of the kind of failure, for metrics and spans (`error.type`).
+    /// Returns a short constant name of the kind of failure, for metrics and spans (`error.type`).
     #[must_use]
     pub const fn kind(&self) -> &'static str {
         match self {
@@ -104,5 +110,40 @@ impl StoreError {
             Self::Unavailable { .. } => "unavailable",
             Self::Backend { .. } => "backend",
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::error::Error;
+
+    use super::*;
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("the connection broke")]
+    struct Broken(#[source] std::io::Error);
+
+    fn broken() -> Broken {
+        Broken(std::io::Error::other("connection reset"))
+    }
+
+    #[test]
+    fn display_includes_the_causes() {
+        let conversation = ConversationId::new(["acme"]).unwrap();
+        let (seq, profile) = (Seq::new(7), Profile::default());
+        let exchange = StoreError::Corrupt { conversation: conversation.clone(), seq, source: Box::new(broken()) };
+        let compaction = StoreError::CorruptCompaction { conversation, profile, source: Box::new(broken()) };
+        for (error, text) in [
+            (StoreError::unavailable(broken()), "the store is not available"),
+            (StoreError::backend(broken()), "the store failed"),
+            (exchange, "exchange 7 of conversation acme cannot be read"),
+            (compaction, "the compaction of profile default of conversation acme cannot be read"),
+        ] {
+            assert_eq!(error.to_string(), format!("{text}: the connection broke: connection reset"));
+            assert!(error.source().is_some_and(<dyn Error>::is::<Broken>), "the source can still be downcast");
+        }
+        let error = StoreError::from(CompactionError::GoesBack);
+        let text = "the compaction is not allowed: a position of the compaction is before the stored one";
+        assert_eq!(error.to_string(), text);
     }
 }

@@ -1,50 +1,57 @@
-//! Asking a store for a window, and what it answers.
+//! The requests to load from a store, and its answers.
 
-use crate::{Compaction, CompactionVersion, ExchangeId, Profile, Recorded, Revision};
+use crate::{
+    compaction::{Compaction, CompactionVersion},
+    exchange::Recorded,
+    exchange_id::ExchangeId,
+    profile::Profile,
+    revision::Revision,
+};
 
-/// What a call asks a store for.
+/// A request to load a window.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Load {
-    /// Whose compaction applies.
+    /// The profile whose compaction applies.
     pub profile: Profile,
-    /// What the caller already has: if nothing changed since, the store answers [`Loaded::Unchanged`].
+    /// The state that the caller already has. If nothing changed since, the store answers [`Loaded::Unchanged`].
     pub known: Option<KnownState>,
-    /// If this exchange is already recorded, the store answers [`Loaded::AlreadyRecorded`], whatever else is asked.
+    /// If this exchange is already in the log, the store answers [`Loaded::AlreadyRecorded`], whatever else is
+    /// requested.
     pub exchange: Option<ExchangeId>,
-    /// How much to load at most.
+    /// The upper bound on the amount to load.
     pub limit: LoadLimit,
 }
 
 impl Load {
-    /// Loads the default profile within the default limit.
+    /// Creates a request for the default profile within the default limit.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Loads the window of that profile. The default is [`Profile::default`].
+    /// Sets the profile whose window is loaded. The default is [`Profile::default`].
     #[must_use]
     pub fn profile(mut self, profile: Profile) -> Self {
         self.profile = profile;
         self
     }
 
-    /// Loads only if there is something newer than what is known. The default is to load in any case.
+    /// Loads the window only if it differs from this known state. By default the window is always loaded.
     #[must_use]
     pub fn known(mut self, known: KnownState) -> Self {
         self.known = Some(known);
         self
     }
 
-    /// Asks whether that exchange is already recorded. The default is not to ask.
+    /// Asks whether this exchange is already in the log. By default nothing is asked.
     #[must_use]
     pub fn exchange(mut self, id: ExchangeId) -> Self {
         self.exchange = Some(id);
         self
     }
 
-    /// Loads at most that much. The default is [`LoadLimit::default`].
+    /// Sets the upper bound on the amount to load. The default is [`LoadLimit::default`].
     #[must_use]
     pub const fn limit(mut self, limit: LoadLimit) -> Self {
         self.limit = limit;
@@ -52,28 +59,28 @@ impl Load {
     }
 }
 
-/// The state of a conversation that a caller has already seen, in one profile. It says nothing of another profile, even
-/// where the numbers are equal.
+/// The state of a conversation that a caller has already seen in one profile. It is not valid for another profile,
+/// even if the numbers are equal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KnownState {
     /// The log's revision.
     pub revision: Revision,
     /// The profile's compaction.
     pub compaction: CompactionVersion,
-    /// The newest exchange of the log; `None` if the caller does not know it, and then it is not compared.
+    /// The newest exchange of the log. If it is `None`, the caller does not know it, and it is not compared.
     ///
-    /// A server can lose the end of what it acknowledged, by a failover to a replica that was behind. What is appended then comes
-    /// to the same revision, and is another exchange.
+    /// A server can lose acknowledged appends in a failover to a replica that lagged. The next append then leads to
+    /// the same revision, but to a different exchange.
     pub newest: Option<ExchangeId>,
 }
 
-/// How much a load may bring: the newest turns that fit both numbers.
+/// The upper bound on the amount that a load returns: the newest turns that fit both numbers.
 ///
-/// A turn is never split: the newest one comes whole even when it alone is larger.
+/// A turn is never split. The newest turn is returned whole even if it exceeds the limit by itself.
 ///
-/// An exchange counts as many messages as it has, and an exchange without messages counts as one message. So a load
-/// brings at most `messages` exchanges, or the newest turn. The bytes are those of the messages' JSON: an exchange
-/// without messages has 0.
+/// An exchange counts as many messages as it has, and as one message if it has none. A load therefore returns at
+/// most `messages` exchanges, or the newest turn. The bytes are those of the messages' JSON, so an exchange without
+/// messages counts 0 bytes.
 ///
 /// The default is 1,000 messages and 4 MiB of message JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,23 +90,23 @@ pub struct LoadLimit {
 }
 
 impl LoadLimit {
-    /// At most that many messages and that many bytes of their JSON. An exchange without messages counts as one
-    /// message.
+    /// Creates a limit of this many messages and this many bytes of their JSON. An exchange without messages counts
+    /// as one message.
     ///
     /// # Errors
     ///
-    /// When one of the numbers is 0.
+    /// Returns an error if one of the numbers is 0.
     pub const fn new(messages: usize, bytes: usize) -> Result<Self, LoadLimitError> {
         if messages == 0 || bytes == 0 { Err(LoadLimitError) } else { Ok(Self { messages, bytes }) }
     }
 
-    /// The most messages.
+    /// Returns the maximum number of messages.
     #[must_use]
     pub const fn messages(&self) -> usize {
         self.messages
     }
 
-    /// The most bytes of message JSON.
+    /// Returns the maximum number of bytes of message JSON.
     #[must_use]
     pub const fn bytes(&self) -> usize {
         self.bytes
@@ -112,9 +119,9 @@ impl Default for LoadLimit {
     }
 }
 
-/// A load limit that lets nothing through.
+/// A load limit that allows nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("a load limit needs at least one message and one byte")]
+#[error("invalid load limit: it must allow at least one message and one byte")]
 pub struct LoadLimitError;
 
 /// A store's answer to a [`Load`].
@@ -122,31 +129,31 @@ pub struct LoadLimitError;
 pub enum Loaded {
     /// There is no such conversation.
     Absent,
-    /// Log and compaction are as the caller knows them.
+    /// The log and the compaction are as the caller knows them.
     Unchanged,
-    /// The exchange that was asked for is in the log.
+    /// The requested exchange is already in the log.
     AlreadyRecorded(Recorded),
-    /// The window's newest exchanges.
+    /// The newest exchanges of the window.
     Window(Window),
 }
 
-/// The loaded end of a conversation.
+/// The newest exchanges of a conversation's window.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Window {
     /// The log's revision.
     pub revision: Revision,
-    /// The profile's compaction. It says where the window starts, so nothing before that is loaded. A [pruned](crate::Prune)
-    /// log may begin later than that.
+    /// The profile's compaction. It says where the window starts, and nothing before that is loaded. A
+    /// [pruned](crate::Prune) log may begin later than that.
     pub compaction: Option<Compaction>,
     /// The exchanges in order. The first one opens a turn.
     pub exchanges: Vec<Recorded>,
-    /// Whether the limit cut off exchanges that belong to the window.
+    /// `true` if the limit cut off exchanges that belong to the window.
     pub truncated: bool,
 }
 
 impl Window {
-    /// A window of these exchanges.
+    /// Creates a window of these exchanges.
     #[must_use]
     pub const fn new(
         revision: Revision,
@@ -157,14 +164,14 @@ impl Window {
         Self { revision, compaction, exchanges, truncated }
     }
 
-    /// What to present as [`Load::known`] next time.
+    /// Returns the state to present as [`Load::known`] next time.
     #[must_use]
     pub fn known(&self) -> KnownState {
         let newest = self.exchanges.last().map(|recorded| recorded.exchange.id.clone());
         KnownState { revision: self.revision, compaction: self.compaction_version(), newest }
     }
 
-    /// Whether a caller who knows that has this window already.
+    /// Returns `true` if a caller who knows this state already has this window.
     #[must_use]
     pub fn is_known(&self, known: &KnownState) -> bool {
         let newest = self.exchanges.last().map(|recorded| &recorded.exchange.id);
@@ -172,7 +179,7 @@ impl Window {
             && (known.newest.is_none() || known.newest.as_ref() == newest)
     }
 
-    /// The version of the profile's compaction.
+    /// Returns the version of the profile's compaction.
     #[must_use]
     pub fn compaction_version(&self) -> CompactionVersion {
         self.compaction.as_ref().map_or(CompactionVersion::NONE, |compaction| compaction.version)
@@ -187,18 +194,18 @@ pub struct Page {
     pub revision: Option<Revision>,
     /// The exchanges.
     pub exchanges: Vec<Recorded>,
-    /// Whether the log goes on after them (with a limit of 0: from the position on).
+    /// `true` if the log continues after these exchanges (if the limit is 0: from the requested position on).
     pub more: bool,
 }
 
 impl Page {
-    /// The page of a conversation that does not exist.
+    /// Creates the page of a conversation that does not exist.
     #[must_use]
     pub const fn absent() -> Self {
         Self { revision: None, exchanges: Vec::new(), more: false }
     }
 
-    /// A page of the log at that revision.
+    /// Creates a page of the log at this revision.
     #[must_use]
     pub const fn new(revision: Revision, exchanges: Vec<Recorded>, more: bool) -> Self {
         Self { revision: Some(revision), exchanges, more }

@@ -4,7 +4,6 @@ mod append;
 mod error;
 mod load;
 mod prune;
-mod scan;
 mod truncate;
 
 use std::{fmt, sync::Arc};
@@ -15,79 +14,92 @@ pub use self::{
     append::{Append, Appended, Compact, CompactOutcome, Expect},
     error::StoreError,
     load::{KnownState, Load, LoadLimit, LoadLimitError, Loaded, Page, Window},
-    prune::{Derived, Prune, PruneScan, PruneTo, Pruned},
-    scan::{Scan, WindowScan},
+    prune::{Derived, Prune, PruneTo, Pruned},
     truncate::{Truncate, Truncated},
 };
-use crate::{ConversationId, Incarnation, Seq};
+use crate::{conversation_id::ConversationId, revision::Incarnation, seq::Seq};
 
-/// Keeps conversations: for each an append-only log of exchanges, and per profile one compaction.
+/// Stores conversations: an append-only log of exchanges for each, and one compaction per profile.
+///
+/// The guide [writing a store](crate::writing_a_store) builds one step by step, and [`backend`](crate::backend) has
+/// the tools for it.
 ///
 /// # Contract
 ///
-/// - **Atomic.** An append stores its exchange and its compaction together or neither. A caller that drops the future
-///   leaves a log with the whole exchange or without it, never with a part.
-/// - **Conditional.** Whether an append may land is decided in one step with storing it, also against other processes.
+/// - **Atomic.** An append stores its exchange and its compaction together, or neither. If the caller drops the
+///   future, the log has the whole exchange or none of it.
+/// - **Conditional.** The check of [`Append::expect`] and the write are one step, also against other processes.
 ///   Nothing is locked between calls.
-/// - **Idempotent.** An append whose exchange id is already in the log stores nothing and reports the recorded position,
-///   whatever it expected.
-/// - **Gap-free.** The first exchange has position 0, each further one the next position. (A [pruned](Prune) log begins at a
-///   later one.)
-/// - **Acknowledged is durable**, at the level the store documents. An error other than a refusal
-///   ([`Conflict`](StoreError::Conflict), [`Gone`](StoreError::Gone) and the like) leaves the outcome open: repeating the
-///   append under the same exchange id settles it.
-/// - **Deletion ends the incarnation.** A conversation that comes back has a new one, so what was in flight is refused.
-///   (The same holds for a [truncation](Truncate), which not every store can do.)
-/// - **Lossless.** Nothing is removed but by [`delete`](Self::delete), a [truncation](Truncate) or a [prune](Prune).
-/// - **Verbatim.** Messages come back byte for byte. So do the text and the model of a summary, and both may contain
-///   U+0000.
-/// - **Bounded.** A load reads what its limit lets through and no more (see [`LoadLimit`]).
+/// - **Idempotent.** An append whose exchange id is already in the log stores nothing and returns the recorded
+///   position, whatever it expected.
+/// - **Gap-free.** The first exchange has position 0, and each further one has the next position. (A
+///   [pruned](Prune) log begins at a later position.)
+/// - **Acknowledged means durable**, at the level that the store documents. An error other than a refusal
+///   ([`Conflict`](StoreError::Conflict), [`Gone`](StoreError::Gone) and the like) leaves the outcome open. To
+///   settle it, repeat the append under the same exchange id.
+/// - **Deletion ends the incarnation.** A conversation that is created again gets a new incarnation, so appends and
+///   compactions from before the deletion are refused. (The same holds for a [truncation](Truncate), which not
+///   every store supports.)
+/// - **Lossless.** Only [`delete`](Self::delete), a [truncation](Truncate) or a [prune](Prune) removes anything.
+/// - **Verbatim.** Messages are returned byte for byte. So are the text and the model of a summary. All of them may
+///   contain U+0000.
+/// - **Bounded.** A load reads what its limit allows and no more (see [`LoadLimit`]).
 ///
-/// The feature `testing` has the conformance suite: every store should pass all of it.
+/// Every store should pass the whole conformance suite, which the feature `testing` provides.
 ///
-/// The trait has no default methods, so a wrapper cannot forget one; conveniences are in
-/// [`HistoryStoreExt`](crate::HistoryStoreExt). It can be used as `Arc<dyn HistoryStore>`.
+/// The trait has no default methods, so that a wrapper cannot forget to forward one. Convenience methods are in
+/// [`HistoryStoreExt`](crate::HistoryStoreExt). The trait can be used as `Arc<dyn HistoryStore>`.
 #[async_trait]
 pub trait HistoryStore: fmt::Debug + Send + Sync + 'static {
-    /// What the store is, for spans and metrics: the database, by OpenTelemetry's name for it (`db.system.name`: `sqlite`,
-    /// `postgresql`, `redis`), or `memory` for what is in the process's own memory. It does not change.
+    /// Returns the kind of the store for spans and metrics: the database by its OpenTelemetry name
+    /// (`db.system.name`: `sqlite`, `postgresql`, `redis`), or `memory` for a store in the process's own memory.
+    /// The value never changes.
     fn system(&self) -> &'static str;
 
     /// Reads what a call needs: the newest exchanges of the window, the compaction and the revision.
     ///
-    /// Looked at in this order: whether there is such a conversation, whether the exchange that was asked for is recorded,
-    /// whether anything changed since what is known, the window.
+    /// The first of these that applies is the answer:
+    ///
+    /// 1. If there is no such conversation: [`Loaded::Absent`].
+    /// 2. If [`Load::exchange`] is already in the log: [`Loaded::AlreadyRecorded`].
+    /// 3. If nothing changed since [`Load::known`]: [`Loaded::Unchanged`].
+    /// 4. Otherwise the window: [`Loaded::Window`].
     ///
     /// # Errors
     ///
-    /// When the store cannot be read, or a record of the window is [corrupt](StoreError::Corrupt).
+    /// Returns an error if the store cannot be read, or if a record of the window is
+    /// [corrupt](StoreError::Corrupt).
     async fn load(&self, id: &ConversationId, load: Load) -> Result<Loaded, StoreError>;
 
     /// Adds one exchange to the log, and stores a compaction with it if the append carries one.
     ///
-    /// A repeated exchange id is looked at first, then what is expected, then the exchange, then the compaction.
+    /// Checks in this order: a repeated exchange id, what the append expects, the exchange, the compaction.
     ///
-    /// A compaction that replaces another version than the stored one is left out, whatever it says: the exchange is
-    /// stored all the same and [`Appended::compaction`] says so. Only one that replaces the stored one is held to the
-    /// [rules](crate::Cut::check), in the log that has the exchange. One that cannot be stored for a reason that is no
-    /// rule, as when the stored one cannot be read, does not stop the exchange either: it is reported as
+    /// If the compaction replaces a version other than the stored one, it is skipped, whatever it contains: the
+    /// exchange is stored all the same, and [`Appended::compaction`] reports it. Only a compaction that replaces
+    /// the stored one is checked against the [rules](crate::Cut::check), in the log that includes the new exchange.
+    /// If it cannot be stored for a reason other than these rules, for example because the stored one cannot be
+    /// read, the exchange is stored all the same, and the compaction is reported as
     /// [`Kept(None)`](CompactOutcome::Kept).
     ///
     /// # Errors
     ///
-    /// [`Conflict`](StoreError::Conflict) or [`Gone`](StoreError::Gone) when the log is not what the append expects,
-    /// [`ContinuesUnknown`](StoreError::ContinuesUnknown) when the exchange continues one that is not there,
-    /// [`Compaction`](StoreError::Compaction) when the compaction breaks its rules (nothing is stored then),
-    /// [`Full`](StoreError::Full) when the store has a limit and it is reached, or when the store cannot be written.
+    /// - [`Conflict`](StoreError::Conflict) or [`Gone`](StoreError::Gone) if the log is not what the append
+    ///   expects.
+    /// - [`ContinuesUnknown`](StoreError::ContinuesUnknown) if the exchange continues one that is not there.
+    /// - [`Compaction`](StoreError::Compaction) if the compaction breaks its rules. Nothing is stored then.
+    /// - [`Full`](StoreError::Full) if the store has a limit and the append would exceed it.
+    /// - Another error if the store cannot be written.
     async fn append(&self, id: &ConversationId, append: Append) -> Result<Appended, StoreError>;
 
-    /// Stores a compaction by itself, if the one it replaces is still the stored one.
+    /// Stores a compaction by itself, if the version it replaces is still the stored one.
     ///
     /// # Errors
     ///
-    /// [`Gone`](StoreError::Gone) when the incarnation has ended, [`Compaction`](StoreError::Compaction) when the
-    /// compaction breaks its rules, [`Full`](StoreError::Full) when the store has a limit and it is reached, or when
-    /// the store cannot be written.
+    /// - [`Gone`](StoreError::Gone) if the incarnation has ended.
+    /// - [`Compaction`](StoreError::Compaction) if the compaction breaks its rules.
+    /// - [`Full`](StoreError::Full) if the store has a limit and the compaction would exceed it.
+    /// - Another error if the store cannot be written.
     async fn compact(
         &self,
         id: &ConversationId,
@@ -95,20 +107,23 @@ pub trait HistoryStore: fmt::Debug + Send + Sync + 'static {
         compact: Compact,
     ) -> Result<CompactOutcome, StoreError>;
 
-    /// Reads the log itself, in order, from a position on: at most `limit` exchanges, and fewer where the store pages by
-    /// size, but at least one if there is one and `limit` is not 0. A position beyond the end has an empty page; one before
-    /// the log's [first](crate::Revision::first) position reads from that on.
+    /// Reads the log itself in order, starting at a position.
+    ///
+    /// Returns at most `limit` exchanges. A store that pages by size may return fewer, but returns at least one if
+    /// there is one and `limit` is not 0. For a position after the end, the page is empty. For one before the log's
+    /// [first](crate::Revision::first) position, reading starts at the first position.
     ///
     /// # Errors
     ///
-    /// When the store cannot be read, or a record is [corrupt](StoreError::Corrupt).
+    /// Returns an error if the store cannot be read, or if a record is [corrupt](StoreError::Corrupt).
     async fn read(&self, id: &ConversationId, from: Seq, limit: usize) -> Result<Page, StoreError>;
 
-    /// Removes the conversation: log, compactions, everything. Deleting what is not there is no error.
+    /// Removes the whole conversation: its log and its compactions. Deleting a conversation that does not exist
+    /// succeeds.
     ///
     /// # Errors
     ///
-    /// When the store cannot be written.
+    /// Returns an error if the store cannot be written.
     async fn delete(&self, id: &ConversationId) -> Result<(), StoreError>;
 }
 

@@ -1,168 +1,110 @@
-//! Taking exchanges off the beginning of a log: what not every store can do.
+//! Removal of the beginning of a log, which not every store supports.
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use super::{HistoryStore, Scan, StoreError, scan::at_least_one};
-use crate::{ConversationId, Incarnation, Revision, Seq};
+use super::{HistoryStore, StoreError};
+use crate::{
+    conversation_id::ConversationId,
+    revision::{Incarnation, Revision},
+    seq::Seq,
+};
 
-/// A store that can remove the beginning of a conversation's log for good: to keep no more than a service needs, or to
-/// forget what must be forgotten.
+/// A store that can permanently remove the beginning of a conversation's log: to store no more than a service
+/// needs, or to erase what must be erased.
 ///
 /// # Contract
 ///
-/// - **Whole turns, and never all.** What stays begins with a turn's opening: a position within a turn stands for that turn's
-///   opening. The newest turn stays in any case; what removes everything is [`delete`](HistoryStore::delete). (A late
-///   continuation of a turn that was removed stays where it is.)
-/// - **Positions stay.** No exchange that stays gets another position, and the next append has the next one. The log has no
-///   gap from its [first](Revision::first) position on: reading from before it starts there, and a load's window too. That is
-///   no [truncated](crate::Window::truncated) load.
-/// - **Conditional and in one step.** It is done only in the incarnation that is named. Which exchanges are the last ones is
-///   decided in that step. A caller that drops the future leaves a log that was pruned or one that was not.
-/// - **The revision changes, its end does not.** What was [known](crate::Load::known) is not known any more, so nobody goes
-///   on with what was removed. But turns in flight land: what [expects](crate::Expect::Exactly) the revision from before is
-///   stored or [truncated](crate::Truncate) as long as [nothing was appended](Revision::has_same_end). An exchange may also
-///   [continue](crate::Exchange::continues) one that was removed. Where nothing is removed, the revision stays.
-/// - **Exchange ids.** Those of removed exchanges are free again: a call that is repeated later than that asks the model
-///   again. Those that stay are recognised as before.
-/// - **Compactions** stay as they are ([`Derived::Keep`]), also where their window starts at what was removed, and one that
-///   was made from the log as it was is stored. A summary goes on telling of what it covers. [`Derived::Erase`] forgets that
-///   as well.
-/// - **Repeatable.** An error other than a refusal leaves the outcome open. A repeat removes what a first try would remove
-///   now; where that begins a new incarnation, it is refused with [`Gone`](StoreError::Gone).
+/// - **Whole turns, and never all.** The remaining log begins with an exchange that opens a turn: a position within
+///   a turn stands for the opening of that turn. The newest turn always remains. To remove everything, use
+///   [`delete`](HistoryStore::delete). (A late continuation of a removed turn stays where it is.)
+/// - **Positions stay the same.** The remaining exchanges keep their positions, and the next append gets the next
+///   one. From its [first](Revision::first) position on, the log has no gap: reads and windows that would start
+///   earlier start there. That does not make a load [truncated](crate::Window::truncated).
+/// - **Conditional and in one step.** The log is pruned only in the given incarnation, and the exchanges to remove
+///   are chosen in the same step. If the caller drops the future, the log was pruned or it was not.
+/// - **The revision changes, its end does not.** A [known state](crate::Load::known) from before the prune no
+///   longer matches, so that no caller continues with removed exchanges. But turns in flight are stored: an append
+///   that [expects](crate::Expect::Exactly) the revision from before the prune, or a [truncation](crate::Truncate)
+///   at it, succeeds as long as [nothing was appended](Revision::has_same_end). An exchange may also
+///   [continue](crate::Exchange::continues) a removed one. If nothing is removed, the revision stays the same.
+/// - **Exchange ids.** Those of removed exchanges may be used again: a call that is repeated after the prune asks
+///   the model again. Those of the remaining exchanges are still recognized.
+/// - **Compactions** are not changed ([`Derived::Keep`]), even if their window starts at a removed exchange, and a
+///   compaction that was made from the log before the prune is stored. A summary still describes the exchanges it
+///   covers. [`Derived::Erase`] removes such summaries too.
+/// - **Repeatable.** An error other than a refusal leaves the outcome open. A repeat removes what a first call
+///   would remove now. If the first call began a new incarnation, the repeat is refused with
+///   [`Gone`](StoreError::Gone).
 ///
-/// The handle of a [`Conversation`](crate::Conversation) has `keep_last_turns`, `keep_last_messages` and `prune` for such a
-/// store. The trait can be used as `Arc<dyn Prune>`, and the conformance suite proves a store that has it (see
-/// `Fixture::open_prune` there).
+/// For such a store, [`Conversation`](crate::Conversation) has the methods `keep_last_turns`, `keep_last_messages`
+/// and `prune`. The trait can be used as `Arc<dyn Prune>`. The conformance suite tests a store that implements it
+/// (see `Fixture::open_prune` there).
 #[async_trait]
 pub trait Prune: HistoryStore {
-    /// Removes the exchanges before those that are to stay, if the conversation is in that incarnation.
+    /// Removes the exchanges before those to keep, if the conversation is in this incarnation.
     ///
     /// # Errors
     ///
-    /// [`Gone`](StoreError::Gone) when the incarnation has ended or there is no conversation, or when the store cannot be
-    /// written. Nothing is removed by a refusal.
+    /// - [`Gone`](StoreError::Gone) if the incarnation has ended or there is no conversation.
+    /// - Another error if the store cannot be written.
+    ///
+    /// If the call is refused, nothing was removed.
     async fn prune(
         &self,
         id: &ConversationId,
         incarnation: Incarnation,
         keep: PruneTo,
-        traces: Derived,
+        derived: Derived,
     ) -> Result<Pruned, StoreError>;
 }
 
-/// What is to stay of a log. It is rounded to whole turns, and the newest turn stays in any case.
+/// The part of a log to keep. It is rounded up to whole turns, and always includes the newest turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PruneTo {
-    /// The exchange at this position and all after it; within a turn, the whole turn.
+    /// The exchange at this position and all after it. If the position is within a turn, the whole turn is kept.
     From(Seq),
-    /// That many turns, the newest ones.
+    /// This many of the newest turns.
     LastTurns(usize),
-    /// The newest turns that together have at most that many messages. An exchange without messages counts as one
+    /// The newest turns that together have at most this many messages. An exchange without messages counts as one
     /// message, as in a [`LoadLimit`](crate::LoadLimit).
     LastMessages(usize),
 }
 
-/// What becomes of what tells of removed exchanges, outside of the log.
+/// The treatment of derived data (compactions, calls in flight) that still contains something of the removed
+/// exchanges.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Derived {
-    /// It stays: summaries tell of them, and calls that were begun with them are stored. This saves space, and nothing is lost
-    /// of what later prompts say.
+    /// Derived data is kept: summaries still describe the removed exchanges, and calls that were begun with them
+    /// are stored. Use this to save space. Later prompts lose nothing that a summary covers.
     #[default]
     Keep,
-    /// It is removed: no compaction stays that has a summary or cannot be read, and what stays goes on in another incarnation,
-    /// under other versions of its compactions. So what is in flight is refused with [`Gone`](StoreError::Gone), as after a
-    /// deletion. It also removes the traces of what earlier prunes removed; a log that still has its very first exchange has
-    /// none, and is left as it is.
+    /// Derived data is removed: every compaction that has a summary or cannot be read is deleted. The remaining
+    /// exchanges continue in a new incarnation, and the remaining compactions get new versions, so calls in flight
+    /// are refused with [`Gone`](StoreError::Gone), as after a deletion.
+    ///
+    /// Derived data of earlier prunes is removed as well. A log that still has its very first exchange has none and
+    /// is not changed.
     Erase,
 }
 
-/// What became of a prune.
+/// The result of a prune.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Pruned {
-    /// The log's revision after it. It says where the log [begins](Revision::first).
+    /// The log's revision after the prune. It says where the log [begins](Revision::first).
     pub revision: Revision,
-    /// How many exchanges were removed.
+    /// The number of exchanges removed.
     pub removed: u64,
 }
 
 impl Pruned {
-    /// So many exchanges were removed, and the log is at that revision.
+    /// Reports that this many exchanges were removed, and that the log is now at this revision.
     #[must_use]
     pub const fn new(revision: Revision, removed: u64) -> Self {
         Self { revision, removed }
-    }
-}
-
-/// Walks a log back from its newest exchange and says where it begins after a prune.
-///
-/// Stores offer it one exchange after the other, from the one before [`end`](Self::end) back to the log's first, and stop when
-/// it says so: every store then cuts at the same place.
-///
-/// ```
-/// use tower_chat_history_core::{PruneTo, PruneScan, Scan, Seq};
-///
-/// // Four turns of two messages, of which four messages are to stay.
-/// let mut scan = PruneScan::new(PruneTo::LastMessages(4), Seq::new(4));
-/// assert_eq!(scan.end(), Seq::new(4));
-/// assert_eq!(scan.offer(Seq::new(3), true, 2), Scan::More);
-/// assert_eq!(scan.offer(Seq::new(2), true, 2), Scan::More);
-/// assert_eq!(scan.offer(Seq::new(1), true, 2), Scan::Stop);
-/// assert_eq!(scan.start(), Some(Seq::new(2)));
-/// ```
-#[derive(Clone, Debug)]
-pub struct PruneScan {
-    keep: PruneTo,
-    end: Seq,
-    turns: usize,
-    messages: usize,
-    /// The earliest opening that is to stay.
-    opening: Option<Seq>,
-}
-
-impl PruneScan {
-    /// A walk through a log whose next exchange will have position `next`.
-    #[must_use]
-    pub fn new(keep: PruneTo, next: Seq) -> Self {
-        let end = match keep {
-            PruneTo::From(from) => from.next().min(next),
-            PruneTo::LastTurns(_) | PruneTo::LastMessages(_) => next,
-        };
-        Self { keep, end, turns: 0, messages: 0, opening: None }
-    }
-
-    /// The position after the first exchange to offer: what stands from there on stays in any case.
-    #[must_use]
-    pub const fn end(&self) -> Seq {
-        self.end
-    }
-
-    /// Considers the next older exchange: its position, whether it opens a turn, and its number of messages.
-    pub fn offer(&mut self, seq: Seq, opens_turn: bool, messages: usize) -> Scan {
-        self.messages = self.messages.saturating_add(at_least_one(messages));
-        let enough = match self.keep {
-            PruneTo::From(_) => true,
-            PruneTo::LastTurns(turns) => self.turns >= turns,
-            PruneTo::LastMessages(most) => self.messages > most,
-        };
-        if enough && self.opening.is_some() {
-            return Scan::Stop;
-        }
-        if opens_turn {
-            self.turns += 1;
-            self.opening = Some(seq);
-        }
-        Scan::More
-    }
-
-    /// Where the log begins, once all was offered or the walk was stopped. `None` if no opening was offered: then nothing is
-    /// to be removed.
-    #[must_use]
-    pub const fn start(&self) -> Option<Seq> {
-        self.opening
     }
 }
 
@@ -174,9 +116,9 @@ impl<S: Prune + ?Sized> Prune for Arc<S> {
         id: &ConversationId,
         incarnation: Incarnation,
         keep: PruneTo,
-        traces: Derived,
+        derived: Derived,
     ) -> Result<Pruned, StoreError> {
-        (**self).prune(id, incarnation, keep, traces).await
+        (**self).prune(id, incarnation, keep, derived).await
     }
 }
 
@@ -190,54 +132,5 @@ mod tests {
         fn is_store<S: Prune + HistoryStore>() {}
         usable(None, None);
         is_store::<Arc<dyn Prune>>();
-    }
-
-    /// Offers a log, given in order as (opens a turn, messages), and returns where it begins and how many were offered.
-    fn walk(keep: PruneTo, log: &[(bool, usize)]) -> (Option<u64>, usize) {
-        let mut scan = PruneScan::new(keep, Seq::new(log.len() as u64));
-        let end = usize::try_from(scan.end().get()).unwrap();
-        for (offered, (seq, (opens, messages))) in log.iter().enumerate().take(end).rev().enumerate() {
-            if scan.offer(Seq::new(seq as u64), *opens, *messages) == Scan::Stop {
-                return (scan.start().map(Seq::get), offered + 1);
-            }
-        }
-        (scan.start().map(Seq::get), end)
-    }
-
-    /// Turns of one, three and two exchanges.
-    const LOG: [(bool, usize); 6] = [(true, 2), (true, 2), (false, 2), (false, 3), (true, 2), (false, 2)];
-
-    #[test]
-    fn turns_are_counted_by_their_openings() {
-        for (turns, begins, offered) in [(0, 4, 3), (1, 4, 3), (2, 1, 6), (3, 0, 6), (usize::MAX, 0, 6)] {
-            assert_eq!(walk(PruneTo::LastTurns(turns), &LOG), (Some(begins), offered), "{turns}");
-        }
-    }
-
-    #[test]
-    fn messages_are_those_of_whole_turns() {
-        for (messages, begins) in [(0, 4), (3, 4), (4, 4), (10, 4), (11, 1), (12, 1), (13, 0), (usize::MAX, 0)] {
-            assert_eq!(walk(PruneTo::LastMessages(messages), &LOG).0, Some(begins), "{messages}");
-        }
-    }
-
-    #[test]
-    fn exchanges_without_messages_count_as_one_message_each() {
-        assert_eq!(walk(PruneTo::LastMessages(3), &[(true, 0); 100]), (Some(97), 4));
-    }
-
-    #[test]
-    fn a_position_is_moved_back_to_its_opening() {
-        for (from, begins) in [(0, 0), (1, 1), (2, 1), (3, 1), (4, 4), (5, 4), (6, 4), (u64::MAX, 4)] {
-            let (begin, offered) = walk(PruneTo::From(Seq::new(from)), &LOG);
-            assert_eq!(begin, Some(begins), "{from}");
-            assert!(offered <= 5, "what stays in any case is not walked through");
-        }
-    }
-
-    #[test]
-    fn where_nothing_opens_a_turn_nothing_is_removed() {
-        assert_eq!(walk(PruneTo::LastTurns(1), &[(false, 1), (false, 1)]).0, None);
-        assert_eq!(walk(PruneTo::LastTurns(1), &[]).0, None);
     }
 }

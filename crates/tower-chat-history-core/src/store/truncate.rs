@@ -1,61 +1,67 @@
-//! Taking exchanges off the end of a log: what not every store can do.
+//! Removal of the end of a log, which not every store supports.
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
 
 use super::{HistoryStore, StoreError};
-use crate::{ConversationId, Revision, Seq};
+use crate::{conversation_id::ConversationId, revision::Revision, seq::Seq};
 
-/// A store that can remove the end of a conversation's log: to ask a question again, to change a message and go on from
-/// there, to take back what should not have been said.
+/// A store that can remove the end of a conversation's log: to ask a question again, to change a message and
+/// continue from there, or to retract a message.
 ///
 /// # Contract
 ///
-/// - **Conditional and in one step.** The log is cut only if it is at the very revision that the caller saw (a
-///   [prune](crate::Prune) meanwhile does not count: positions stay). A caller that drops the future leaves a log that was
-///   cut or one that was not.
-/// - **A new incarnation.** What stays goes on in another incarnation. Appends and compactions that were made from the log
-///   as it was are refused with [`Gone`](StoreError::Gone): an answer to a question that was removed does not land behind
-///   the one that took its place. As after a deletion, only an append that [expects
-///   nothing](crate::Expect::AnyOrCreate) is stored in any case.
-/// - **Exchange ids.** Those of removed exchanges are free again. Those that stay are recognised as before.
-/// - **Compactions.** Each profile's compaction becomes what [`Compaction::truncated_to`](crate::Compaction::truncated_to)
-///   makes of it, or is removed, so that no summary tells of what was removed. One that cannot be read is removed too: it
-///   might tell of it.
-/// - **Any position.** One within a turn is legal and leaves the turn open: its calls are not answered yet. [`Seq::FIRST`]
-///   leaves no log, and so no conversation: it is [absent](crate::Loaded::Absent), as if deleted; so does any position up to
-///   the first of a pruned log. Where nothing stands at
-///   the position, nothing is removed and the revision stays.
-/// - **Gap-free.** The next exchange has the first position that was removed.
-/// - **Repeatable.** An error other than a refusal leaves the outcome open. A repeat with the same revision cuts nothing
-///   twice: if the log was cut, it is refused with [`Gone`](StoreError::Gone).
+/// - **Conditional and in one step.** The log is truncated only if it is at exactly the revision that the caller
+///   saw. (A [prune](crate::Prune) since then does not count, because positions stay the same.) If the caller drops
+///   the future, the log was truncated or it was not.
+/// - **A new incarnation.** The remaining exchanges continue in a new incarnation. Appends and compactions that
+///   were made from the log before the truncation are refused with [`Gone`](StoreError::Gone), so that a reply to a
+///   removed question is not stored after the question that replaced it. As after a deletion, only an append with
+///   [no condition](crate::Expect::AnyOrCreate) is always stored.
+/// - **Exchange ids.** Those of removed exchanges may be used again. Those of the remaining exchanges are still
+///   recognized.
+/// - **Compactions.** Each profile's compaction is replaced by the result of
+///   [`Compaction::truncated_to`](crate::Compaction::truncated_to), or removed if there is none, so that no summary
+///   describes removed exchanges. A compaction that cannot be read is removed too, because it might describe them.
+/// - **Any position.** A position within a turn is allowed and leaves the turn open: its tool calls have no results
+///   yet. [`Seq::FIRST`] removes the whole log, and with it the conversation, which is then
+///   [absent](crate::Loaded::Absent) as if deleted. So does any position up to the first one of a pruned log. If
+///   there is no exchange at the position, nothing is removed and the revision stays the same.
+/// - **Gap-free.** The next exchange gets the first position that was removed.
+/// - **Repeatable.** An error other than a refusal leaves the outcome open. Repeating the call with the same
+///   revision never removes anything twice: if the log was truncated, the repeat is refused with
+///   [`Gone`](StoreError::Gone).
 ///
-/// The handle of a [`Conversation`](crate::Conversation) has `truncate` and `take_last` for such a store. The trait can be
-/// used as `Arc<dyn Truncate>`, and the conformance suite proves a store that has it (see `Fixture::open_truncate` there).
+/// For such a store, [`Conversation`](crate::Conversation) has the methods `truncate` and `take_last`. The trait
+/// can be used as `Arc<dyn Truncate>`. The conformance suite tests a store that implements it (see
+/// `Fixture::open_truncate` there).
 #[async_trait]
 pub trait Truncate: HistoryStore {
     /// Removes the exchanges from position `from` on, if the log is exactly at `expect`.
     ///
     /// # Errors
     ///
-    /// [`Conflict`](StoreError::Conflict) when the log is at another revision of the incarnation,
-    /// [`Gone`](StoreError::Gone) when that has ended, or when the store cannot be written. Nothing is removed by a refusal.
+    /// - [`Conflict`](StoreError::Conflict) if the log is at another revision of the incarnation.
+    /// - [`Gone`](StoreError::Gone) if the incarnation has ended.
+    /// - Another error if the store cannot be written.
+    ///
+    /// If the call is refused, nothing was removed.
     async fn truncate(&self, id: &ConversationId, expect: Revision, from: Seq) -> Result<Truncated, StoreError>;
 }
 
-/// What became of a truncation.
+/// The result of a truncation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Truncated {
-    /// The log's revision after it; `None` if no exchange is left, and so no conversation.
+    /// The log's revision after the truncation, or `None` if no exchange is left, and therefore no conversation.
     pub revision: Option<Revision>,
-    /// How many exchanges were removed.
+    /// The number of exchanges removed.
     pub removed: u64,
 }
 
 impl Truncated {
-    /// So many exchanges were removed, and the log is at that revision.
+    /// Reports that this many exchanges were removed, and that the log is now at this revision.
     #[must_use]
     pub const fn new(revision: Option<Revision>, removed: u64) -> Self {
         Self { revision, removed }

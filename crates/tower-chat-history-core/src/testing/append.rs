@@ -1,9 +1,14 @@
-//! Appending, one caller at a time.
+//! Appends by one caller at a time.
 
 use super::{Fixture, clause, clause::Clause, support::*};
-use crate::{Exchange, ExchangeId, Expect, Load, Seq};
+use crate::{
+    exchange::Exchange,
+    exchange_id::ExchangeId,
+    seq::Seq,
+    store::{Expect, Load},
+};
 
-/// The clause of this group.
+/// The sentence of the contract that this group tests.
 const CLAUSE: Clause = clause::GAP_FREE;
 
 /// The first append creates the conversation, at position 0.
@@ -21,7 +26,7 @@ pub async fn the_first_append_creates_the_log(fixture: &dyn Fixture) {
     assert_eq!(chat.log().await, window.exchanges);
 }
 
-/// The next append goes through with the revision that the one before returned, and by every other fitting expectation.
+/// The next append succeeds with the revision that the previous one returned, and with every other matching condition.
 pub async fn fitting_expectations_are_accepted(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     let first = chat.append(Expect::AnyOrCreate, turn_of("a")).await.must("it may create", &CLAUSE);
@@ -34,7 +39,7 @@ pub async fn fitting_expectations_are_accepted(fixture: &dyn Fixture) {
     assert_eq!(chat.log().await.len(), 4);
 }
 
-/// Every append gives the log a revision it never had, in the same incarnation.
+/// Every append gives the log a revision that it never had, in the same incarnation.
 pub async fn every_append_changes_the_revision(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     let mut seen = Vec::new();
@@ -47,8 +52,8 @@ pub async fn every_append_changes_the_revision(fixture: &dyn Fixture) {
     assert!(seen.iter().all(|revision| revision.incarnation() == seen[0].incarnation()), "{seen:?}");
 }
 
-/// Hundreds of appends, one by one, stand in order and without a gap.
-pub async fn many_appends_stand_in_order(fixture: &dyn Fixture) {
+/// Hundreds of single appends are in order, without a gap.
+pub async fn many_appends_are_in_order(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     let added = chat.add_turns(300).await;
     let seqs: Vec<u64> = added.iter().map(|recorded| recorded.seq.get()).collect();
@@ -56,7 +61,7 @@ pub async fn many_appends_stand_in_order(fixture: &dyn Fixture) {
     assert_eq!(chat.log().await, added);
 }
 
-/// What one handle appended, another handle sees at once.
+/// Another handle sees an append immediately.
 pub async fn an_append_is_seen_by_other_handles(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     let other = chat.reopened(fixture).await;
@@ -67,17 +72,17 @@ pub async fn an_append_is_seen_by_other_handles(fixture: &dyn Fixture) {
     assert_eq!(chat.revision().await, other.revision().await);
 }
 
-/// An exchange without a reply, and one without any message, are legal.
+/// An exchange without a reply, and one without any message, are allowed.
 pub async fn an_exchange_may_lack_a_reply(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
-    let question = Exchange::new(ExchangeId::generate(), [crate::Message::user("anyone there?")]);
+    let question = Exchange::new(ExchangeId::generate(), [crate::message::Message::user("anyone there?")]);
     let added = [chat.add(question).await, chat.add(Exchange::new(ExchangeId::generate(), [])).await];
     assert_eq!(chat.log().await, added);
     assert_eq!(chat.window(Load::new()).await.exchanges, added);
 }
 
 /// Conversations in one store do not share positions, revisions or incarnations.
-pub async fn conversations_count_by_themselves(fixture: &dyn Fixture) {
+pub async fn conversations_count_separately(fixture: &dyn Fixture) {
     const CLAUSE: Clause = clause::PROFILES;
     let chat = Chat::new(fixture).await;
     let other = chat.other();

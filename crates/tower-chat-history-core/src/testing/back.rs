@@ -1,18 +1,24 @@
-//! Reading the log from its end, through the conversation handle.
+//! Reading a log from its end through the conversation handle.
 
 use super::{Fixture, clause, clause::Clause, support::*};
 use crate::{
-    Exchange, ExchangeId, HistoryStoreExt, Incarnation, Message, PageBack, PruneTo, Recorded, Revision, Seq, StoreError,
+    conversation::{HistoryStoreExt, PageBack},
+    exchange::{Exchange, Recorded},
+    exchange_id::ExchangeId,
+    message::Message,
+    revision::{Incarnation, Revision},
+    seq::Seq,
+    store::{PruneTo, StoreError},
 };
 
-/// The clause of this group.
+/// The sentence of the contract that this group tests.
 const CLAUSE: Clause = clause::READ_BACK;
 
 async fn page(chat: &Chat, from: Option<Revision>, n: usize) -> Result<PageBack, StoreError> {
     chat.store.conversation(&chat.id).read_back(from, n).await
 }
 
-/// All pages of that size from a place on, as one log.
+/// Reads all pages of this size from a revision on, as one log.
 async fn pages(chat: &Chat, mut from: Option<Revision>, n: usize) -> Vec<Recorded> {
     let mut log = Vec::new();
     loop {
@@ -27,7 +33,7 @@ async fn pages(chat: &Chat, mut from: Option<Revision>, n: usize) -> Vec<Recorde
     }
 }
 
-/// The last exchanges come in the order of the log, as many as are asked for and there.
+/// The last exchanges are returned in the log's order: as many as requested, or as many as there are.
 pub async fn the_last_exchanges_come_in_order(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     let log = chat.add_turns(5).await;
@@ -37,7 +43,7 @@ pub async fn the_last_exchanges_come_in_order(fixture: &dyn Fixture) {
     }
 }
 
-/// A log is counted by its revision, from none to some.
+/// The length of a log comes from its revision, and is 0 for an absent one.
 pub async fn a_log_is_counted_without_reading_it(fixture: &dyn Fixture) {
     const CLAUSE: Clause = clause::NEXT;
     let chat = Chat::new(fixture).await;
@@ -51,8 +57,8 @@ pub async fn a_log_is_counted_without_reading_it(fixture: &dyn Fixture) {
     }
 }
 
-/// The newest turn comes whole, and nothing of the one before it.
-pub async fn the_newest_turn_comes_by_itself(fixture: &dyn Fixture) {
+/// The newest turn is returned whole, without any exchange of the turn before it.
+pub async fn the_newest_turn_is_returned_alone(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     let conversation = chat.store.conversation(&chat.id);
     assert_eq!(conversation.newest_turn().await.must("absent is empty", &CLAUSE), []);
@@ -63,7 +69,7 @@ pub async fn the_newest_turn_comes_by_itself(fixture: &dyn Fixture) {
     assert_eq!(conversation.newest_turn().await.must("the log can be read", &CLAUSE), [call, result]);
 }
 
-/// Page by page, from the end to the beginning, nothing is left out or comes twice.
+/// The pages from the end to the beginning contain every exchange exactly once.
 pub async fn pages_back_make_the_whole_log(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     let mut log = chat.add_turns(5).await;
@@ -76,7 +82,7 @@ pub async fn pages_back_make_the_whole_log(fixture: &dyn Fixture) {
     assert_eq!((nothing.exchanges, nothing.earlier.is_some()), (vec![], true));
 }
 
-/// A page is as long as it was asked for, also where the store itself pages by size.
+/// A page has the requested number of exchanges, even if the store itself pages by size.
 pub async fn large_exchanges_come_in_one_page(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     let mut log = Vec::new();
@@ -88,7 +94,7 @@ pub async fn large_exchanges_come_in_one_page(fixture: &dyn Fixture) {
     assert_eq!(last, log[1..]);
 }
 
-/// A conversation that does not exist has an empty page and no other; a place in it is gone.
+/// A conversation that does not exist has one empty page. A revision of it is refused with `Gone`.
 pub async fn an_absent_conversation_has_no_pages(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     assert_eq!(pages(&chat, None, 3).await, []);
@@ -96,7 +102,7 @@ pub async fn an_absent_conversation_has_no_pages(fixture: &dyn Fixture) {
     chat.assert_absent().await;
 }
 
-/// Pages from one place on stay the same while exchanges are appended.
+/// The pages from one revision on stay the same while exchanges are appended.
 pub async fn appends_do_not_move_the_pages(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     let log = chat.add_turns(6).await;
@@ -106,7 +112,7 @@ pub async fn appends_do_not_move_the_pages(fixture: &dyn Fixture) {
     assert_eq!(pages(&chat, newest.earlier, 2).await, log[..4]);
 }
 
-/// A place in a log that was deleted is gone, also when the conversation came back.
+/// A revision of a deleted log is refused with `Gone`, even after the conversation was created again.
 pub async fn a_page_of_a_deleted_log_is_gone(fixture: &dyn Fixture) {
     const CLAUSE: Clause = clause::DELETION;
     let chat = Chat::new(fixture).await;
@@ -119,15 +125,15 @@ pub async fn a_page_of_a_deleted_log_is_gone(fixture: &dyn Fixture) {
     assert_eq!(pages(&chat, None, 3).await, again);
 }
 
-/// A place behind the end of the log, where no exchange ever was, leads to the log all the same.
-pub async fn a_place_beyond_the_end_leads_back_to_the_log(fixture: &dyn Fixture) {
+/// A revision after the end of the log, where no exchange ever was, still leads back to the log.
+pub async fn a_revision_beyond_the_end_leads_back_to_the_log(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     let log = chat.add_turns(3).await;
     let beyond = Revision::new(chat.incarnation().await, 9);
     assert_eq!(pages(&chat, Some(beyond), 2).await, log);
 }
 
-/// A place in a log that was truncated is gone: positions stand for other exchanges.
+/// A revision of a truncated log is refused with `Gone`, because positions belong to other exchanges.
 pub async fn a_page_of_a_truncated_log_is_gone(fixture: &dyn Fixture) {
     let edit = Editable::new(fixture).await;
     let chat = &edit.chat;
@@ -138,7 +144,7 @@ pub async fn a_page_of_a_truncated_log_is_gone(fixture: &dyn Fixture) {
     assert_eq!(pages(chat, None, 2).await, log[..3]);
 }
 
-/// What is pruned between two pages is left out, and the last page says that there are no more.
+/// Exchanges pruned between two pages are left out, and the last page reports that there are no more.
 pub async fn pages_end_where_a_pruned_log_begins(fixture: &dyn Fixture) {
     for from in 0..6 {
         let prunable = Prunable::new(fixture).await;

@@ -1,15 +1,18 @@
-//! Callers that give up: the future is dropped before it is done.
+//! Callers that give up: the future is dropped before it is complete.
 
 use super::{Fixture, clause, clause::Clause, support::*};
-use crate::{Append, Expect, Load, Seq};
+use crate::{
+    seq::Seq,
+    store::{Append, Expect, Load},
+};
 
-/// The clause of this group.
+/// The sentence of the contract that this group tests.
 const CLAUSE: Clause = clause::ATOMIC;
 
-/// How far the futures get: not polled at all, begun, and further.
+/// The number of times that the futures are polled before they are dropped.
 const POLLS: [usize; 6] = [0, 1, 2, 3, 10, 100];
 
-/// A dropped append has stored its exchange whole or not at all, and a repeat under its id settles it.
+/// A dropped append stored its whole exchange or nothing, and a repeat under the same id settles which.
 pub async fn a_dropped_append_is_settled_by_a_repeat(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     let mut log = chat.add_turns(1).await;
@@ -20,12 +23,12 @@ pub async fn a_dropped_append_is_settled_by_a_repeat(fixture: &dyn Fixture) {
             assert_eq!(*recorded.exchange, exchange, "an append was dropped");
         }
         let repeated = chat.append(Expect::AnyOrCreate, exchange.clone()).await.must("the store still works", &CLAUSE);
-        log.push(crate::Recorded::new(repeated.seq, exchange));
+        log.push(crate::exchange::Recorded::new(repeated.seq, exchange));
         assert_eq!(chat.log().await, log, "after {polls} polls");
     }
 }
 
-/// The same for the append that creates the conversation.
+/// The same holds for the append that creates the conversation.
 pub async fn a_dropped_first_append_is_settled_by_a_repeat(fixture: &dyn Fixture) {
     let store = Chat::new(fixture).await;
     for polls in POLLS {
@@ -34,11 +37,11 @@ pub async fn a_dropped_first_append_is_settled_by_a_repeat(fixture: &dyn Fixture
         abandon(chat.append(Expect::Absent, exchange.clone()), polls).await;
         let repeated = chat.append(Expect::Absent, exchange.clone()).await.must("nothing else is there", &CLAUSE);
         assert_eq!(repeated.seq, Seq::FIRST);
-        assert_eq!(chat.log().await, [crate::Recorded::new(Seq::FIRST, exchange)], "after {polls} polls");
+        assert_eq!(chat.log().await, [crate::exchange::Recorded::new(Seq::FIRST, exchange)], "after {polls} polls");
     }
 }
 
-/// A dropped append that carries a compaction has stored both or neither.
+/// A dropped append with a compaction stored both or neither.
 pub async fn a_dropped_append_stores_its_compaction_with_it(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     chat.add_turns(1).await;
@@ -46,10 +49,10 @@ pub async fn a_dropped_append_stores_its_compaction_with_it(fixture: &dyn Fixtur
         let before = chat.window(Load::new()).await;
         let exchange = turn_of(&format!("{polls} polls"));
         let own = Seq::new(chat.log().await.len() as u64);
-        let compact = crate::Compact {
-            profile: crate::Profile::default(),
+        let compact = crate::store::Compact {
+            profile: crate::profile::Profile::default(),
             replaces: before.compaction_version(),
-            cut: crate::Cut::window_from(own),
+            cut: crate::compaction::Cut::window_from(own),
         };
         let append = Append::new(Expect::AnyOrCreate, exchange.clone()).compact(compact);
         abandon(chat.store.append(&chat.id, append.clone()), polls).await;
@@ -59,7 +62,7 @@ pub async fn a_dropped_append_stores_its_compaction_with_it(fixture: &dyn Fixtur
         chat.store.append(&chat.id, append).await.must("the store still works", &CLAUSE);
         let settled = chat.window(Load::new()).await;
         assert_eq!(settled.compaction.map(|compaction| compaction.cut.window_start), Some(own));
-        assert_eq!(settled.exchanges, [crate::Recorded::new(own, exchange)]);
+        assert_eq!(settled.exchanges, [crate::exchange::Recorded::new(own, exchange)]);
     }
 }
 
@@ -68,10 +71,10 @@ pub async fn a_store_outlives_dropped_calls(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     let added = chat.add_turns(3).await;
     let incarnation = chat.incarnation().await;
-    let compact = crate::Compact {
+    let compact = crate::store::Compact {
         profile: profile("abandoned"),
-        replaces: crate::CompactionVersion::NONE,
-        cut: crate::Cut::window_from(Seq::new(1)),
+        replaces: crate::compaction::CompactionVersion::NONE,
+        cut: crate::compaction::Cut::window_from(Seq::new(1)),
     };
     let other = chat.other();
     for polls in POLLS.into_iter().cycle().take(30) {

@@ -1,14 +1,14 @@
-//! What a behaviour needs that not every store can do.
+//! The optional abilities of stores.
 
 use std::fmt;
 
 use super::Fixture;
 
-/// Something that not every store can do, and that some behaviours need.
+/// An ability that not every store has, and that some behaviors need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Capability {
-    /// Everything is still there when the storage is opened again ([`Capabilities::durable`](super::Capabilities)).
+    /// All data is still there when the storage is opened again ([`Capabilities::durable`](super::Capabilities)).
     Durable,
     /// The store can [truncate](crate::Truncate) ([`Fixture::open_truncate`]).
     Truncate,
@@ -17,7 +17,7 @@ pub enum Capability {
 }
 
 impl Capability {
-    /// Whether the fixture's store has it.
+    /// Returns `true` if the fixture's store has this ability.
     pub async fn is_in(self, fixture: &dyn Fixture) -> bool {
         match self {
             Self::Durable => fixture.capabilities().durable,
@@ -26,14 +26,14 @@ impl Capability {
         }
     }
 
-    /// Fails if the fixture's store lacks it.
+    /// Fails if the fixture's store lacks this ability.
     pub(super) async fn demand(self, fixture: &dyn Fixture) {
         if !self.is_in(fixture).await {
             self.lacking();
         }
     }
 
-    /// Fails: a behaviour was asked for that the fixture's store cannot have.
+    /// Fails because a behavior needs an ability that the fixture's store lacks.
     #[track_caller]
     pub(super) fn lacking(self) -> ! {
         let says = match self {

@@ -25,93 +25,95 @@ macro_rules! clauses {
 }
 
 clauses! {
-    ATOMIC = "HistoryStore, Atomic", "An append stores its exchange and its compaction together or neither.";
+    ATOMIC = "HistoryStore, Atomic", "An append stores its exchange and its compaction together, or neither.";
     CONDITIONAL = "HistoryStore, Conditional",
-        "Whether an append may land is decided in one step with storing it, also against other processes.";
+        "The check of Append::expect and the write are one step, also against other processes.";
     IDEMPOTENT = "HistoryStore, Idempotent",
-        "An append whose exchange id is already in the log stores nothing and reports the recorded position, whatever it \
+        "An append whose exchange id is already in the log stores nothing and returns the recorded position, whatever it \
          expected.";
     GAP_FREE = "HistoryStore, Gap-free",
-        "The first exchange has position 0, each further one the next position.";
-    NEXT = "Revision::next", "The position that the log's next exchange gets";
-    DURABLE = "HistoryStore, Acknowledged is durable",
-        "Acknowledged is durable, at the level the store documents.";
+        "The first exchange has position 0, and each further one has the next position.";
+    NEXT = "Revision::next", "Returns the position that the log's next exchange gets.";
+    DURABLE = "HistoryStore, Acknowledged means durable",
+        "Acknowledged means durable, at the level that the store documents.";
     DELETION = "HistoryStore, Deletion ends the incarnation",
-        "A conversation that comes back has a new one, so what was in flight is refused.";
-    DELETED = "HistoryStore::delete", "Removes the conversation: log, compactions, everything.";
-    LOSSLESS = "HistoryStore, Lossless", "Nothing is removed but by delete, a truncation or a prune.";
-    VERBATIM = "HistoryStore, Verbatim", "Messages come back byte for byte.";
+        "A conversation that is created again gets a new incarnation, so appends and compactions from before the \
+         deletion are refused.";
+    DELETED = "HistoryStore::delete", "Removes the whole conversation: its log and its compactions.";
+    LOSSLESS = "HistoryStore, Lossless", "Only delete, a truncation or a prune removes anything.";
+    VERBATIM = "HistoryStore, Verbatim", "Messages are returned byte for byte.";
     SUMMARY_VERBATIM = "HistoryStore, Verbatim",
-        "So do the text and the model of a summary, and both may contain U+0000.";
+        "So are the text and the model of a summary. All of them may contain U+0000.";
     LIMIT = "LoadLimit",
-        "How much a load may bring: the newest turns that fit both numbers. A turn is never split: the newest one comes \
-         whole even when it alone is larger.";
-    EMPTY = "LoadLimit",
-        "An exchange counts as many messages as it has, and an exchange without messages counts as one message.";
+        "The upper bound on the amount that a load returns: the newest turns that fit both numbers. A turn is never \
+         split. The newest turn is returned whole even if it exceeds the limit by itself.";
+    EMPTY = "LoadLimit", "An exchange counts as many messages as it has, and as one message if it has none.";
     LOAD = "HistoryStore::load",
-        "Looked at in this order: whether there is such a conversation, whether the exchange that was asked for is \
-         recorded, whether anything changed since what is known, the window.";
+        "The first of these that applies is the answer: 1. If there is no such conversation: Loaded::Absent. 2. If \
+         Load::exchange is already in the log: Loaded::AlreadyRecorded. 3. If nothing changed since Load::known: \
+         Loaded::Unchanged. 4. Otherwise the window: Loaded::Window.";
     APPEND = "HistoryStore::append",
-        "A repeated exchange id is looked at first, then what is expected, then the exchange, then the compaction.";
+        "Checks in this order: a repeated exchange id, what the append expects, the exchange, the compaction.";
     STALE = "HistoryStore::append",
-        "A compaction that replaces another version than the stored one is left out, whatever it says: the exchange is \
-         stored all the same and Appended::compaction says so.";
-    CONTINUES = "StoreError::ContinuesUnknown", "The exchange says that it continues one which the log never had.";
+        "If the compaction replaces a version other than the stored one, it is skipped, whatever it contains: the \
+         exchange is stored all the same, and Appended::compaction reports it.";
+    CONTINUES = "StoreError::ContinuesUnknown", "The exchange continues a position that the log never had.";
     COMPACT = "HistoryStore::compact",
-        "Stores a compaction by itself, if the one it replaces is still the stored one.";
-    STORED = "CompactOutcome::Stored", "It was stored under this version, by this very call.";
+        "Stores a compaction by itself, if the version it replaces is still the stored one.";
+    STORED = "CompactOutcome::Stored", "This call stored it, under this version.";
     KEPT = "CompactOutcome::Kept",
-        "It was not stored, and what is stored was left as it is: another call had stored another one meanwhile, or an \
-         equal one.";
+        "It was not stored, and the stored compaction was left unchanged, because another call had stored a different \
+         or an equal compaction first.";
     CUT = "Cut::check",
-        "When a position goes back or lies beyond the log, when the window would not start at a turn's opening, or when \
-         the summary covers what is still in the window.";
+        "Returns an error if a position decreases or is beyond the log, if the window would not start with an exchange \
+         that opens a turn, or if the summary covers exchanges that are still in the window.";
     PROFILES = "HistoryStore",
-        "Keeps conversations: for each an append-only log of exchanges, and per profile one compaction.";
+        "Stores conversations: an append-only log of exchanges for each, and one compaction per profile.";
     READ = "HistoryStore::read",
-        "Reads the log itself, in order, from a position on: at most limit exchanges, and fewer where the store pages by \
-         size, but at least one if there is one and limit is not 0.";
+        "Returns at most limit exchanges. A store that pages by size may return fewer, but returns at least one if \
+         there is one and limit is not 0.";
     ABSENT = "Loaded::Absent", "There is no such conversation.";
     GONE = "StoreError::Gone", "The incarnation has ended";
     CONFLICT = "StoreError::Conflict", "The log is not at the revision that the append expects.";
-    ANY_OR_CREATE = "Expect::AnyOrCreate", "Nothing: the conversation is created if it is not there.";
+    ANY_OR_CREATE = "Expect::AnyOrCreate", "No condition. If there is no conversation, the append creates it.";
     IDS = "ConversationId",
-        "There is no default id, and an id is compared byte by byte (unicode forms are not normalized).";
-    EXCHANGE = "Exchange", "An exchange is written whole or not at all. It is never changed afterwards";
+        "There is no default id. Ids are compared byte by byte (Unicode is not normalized).";
+    EXCHANGE = "Exchange", "An exchange is written whole or not at all, and never changed afterwards.";
     HANDLE = "Conversation",
-        "A handle on one conversation in a store, to read, fill, edit and clear its history without a model.";
+        "A handle on one conversation in a store, to read, import, edit and clear its history without a model.";
     TRUNCATE = "Truncate::truncate",
         "Removes the exchanges from position from on, if the log is exactly at expect.";
     TRUNCATE_ONCE = "Truncate, Conditional and in one step",
-        "The log is cut only if it is at the very revision that the caller saw";
+        "The log is truncated only if it is at exactly the revision that the caller saw.";
     TRUNCATE_COMPACTIONS = "Truncate, Compactions",
-        "Each profile's compaction becomes what Compaction::truncated_to makes of it, or is removed, so that no summary \
-         tells of what was removed.";
+        "Each profile's compaction is replaced by the result of Compaction::truncated_to, or removed if there is none, \
+         so that no summary describes removed exchanges.";
     PRUNE = "Prune::prune",
-        "Removes the exchanges before those that are to stay, if the conversation is in that incarnation.";
+        "Removes the exchanges before those to keep, if the conversation is in this incarnation.";
     PRUNE_COMPACTIONS = "Prune, Compactions",
-        "Compactions stay as they are (Derived::Keep), also where their window starts at what was removed, and one that \
-         was made from the log as it was is stored.";
-    PRUNE_TRACES = "Derived::Erase", "It is removed: no compaction stays that has a summary or cannot be read";
+        "Compactions are not changed (Derived::Keep), even if their window starts at a removed exchange, and a \
+         compaction that was made from the log before the prune is stored.";
+    PRUNE_DERIVED = "Derived::Erase",
+        "Derived data is removed: every compaction that has a summary or cannot be read is deleted.";
     PRUNE_ONCE = "Prune, Conditional and in one step",
-        "It is done only in the incarnation that is named. Which exchanges are the last ones is decided in that step.";
+        "The log is pruned only in the given incarnation, and the exchanges to remove are chosen in the same step.";
     READ_BACK = "Conversation::read_back",
-        "exchanges that were appended since then are not in it, so pages neither overlap nor leave anything out;";
+        "Exchanges that were appended since then are not in it, so pages neither overlap nor have gaps.";
+    SYSTEM = "HistoryStore::system", "The value never changes.";
     FORK = "Conversation::fork",
-        "Copies the exchanges before position at into another conversation of the same store, which must not exist yet, \
-         and returns how many these are.";
+        "Copies the exchanges before position at into another conversation of the same store, which must not exist yet.";
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// The text of documentation comments, without what only its rendering needs.
+    /// Returns the text of documentation comments, without the markup.
     fn documentation(source: &str) -> String {
         let lines = source.lines().filter_map(|line| line.trim_start().strip_prefix("///"));
         let mut text = String::new();
         let mut rest = lines.collect::<Vec<_>>().join(" ");
-        // `[text](target)` says `text`.
+        // `[text](target)` becomes `text`.
         while let Some((before, link)) = rest.split_once("](") {
             text.push_str(before);
             rest = link.split_once(')').map_or_else(String::new, |(_, after)| after.to_owned());

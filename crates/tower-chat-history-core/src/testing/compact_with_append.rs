@@ -1,17 +1,20 @@
-//! Compactions that are stored in the same write as an exchange.
+//! Compactions stored in the same write as an exchange.
 
 use super::{Fixture, clause, clause::Clause, support::*};
 use crate::{
-    Append, Compact, CompactOutcome, CompactionError, CompactionVersion, Cut, Exchange, Expect, Load, Loaded, Profile,
-    Seq, StoreError, Summary,
+    compaction::{CompactionError, CompactionVersion, Cut, Summary},
+    exchange::Exchange,
+    profile::Profile,
+    seq::Seq,
+    store::{Append, Compact, CompactOutcome, Expect, Load, Loaded, StoreError},
 };
 
-/// The clause of this group.
+/// The sentence of the contract that this group tests.
 const CLAUSE: Clause = clause::APPEND;
 
 const NONE: CompactionVersion = CompactionVersion::NONE;
 
-/// Asserts that an append is refused for its compaction, stores nothing, and can be repeated without it.
+/// Asserts that an append is refused because of its compaction, stores nothing, and can be repeated without it.
 async fn assert_refused(chat: &Chat, exchange: Exchange, cut: Cut, reason: CompactionError) {
     const CLAUSE: Clause = clause::ATOMIC;
     let replaces = chat.compaction(&Profile::default()).await.map_or(NONE, |stored| stored.version);
@@ -25,7 +28,7 @@ async fn assert_refused(chat: &Chat, exchange: Exchange, cut: Cut, reason: Compa
     assert_eq!(chat.add(exchange).await.seq, Seq::new(log.len() as u64));
 }
 
-/// Exchange and compaction are stored together.
+/// The exchange and the compaction are stored together.
 pub async fn both_are_stored(fixture: &dyn Fixture) {
     const CLAUSE: Clause = clause::ATOMIC;
     let chat = Chat::new(fixture).await;
@@ -33,15 +36,15 @@ pub async fn both_are_stored(fixture: &dyn Fixture) {
     let exchange = turn_of("with a cut");
     let cut = summary_to(2, "the first two");
     let appended = chat.append_with(exchange.clone(), NONE, cut.clone()).await.must("the cut is legal", &CLAUSE);
-    log.push(crate::Recorded::new(appended.seq, exchange));
+    log.push(crate::exchange::Recorded::new(appended.seq, exchange));
     let window = chat.window(Load::new()).await;
     assert_eq!(window.revision, appended.revision);
-    assert_eq!(window.compaction, Some(crate::Compaction::new(stored(appended.compaction), cut)));
+    assert_eq!(window.compaction, Some(crate::compaction::Compaction::new(stored(appended.compaction), cut)));
     assert_eq!(window.exchanges, log[2..]);
     assert_eq!(chat.log().await, log);
 }
 
-/// The window may start at the very exchange, and all other positions may stand after it.
+/// The window may start at the appended exchange, and the other positions may be after it.
 pub async fn the_exchange_may_start_the_window(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     chat.add_turns(2).await;
@@ -50,7 +53,7 @@ pub async fn the_exchange_may_start_the_window(fixture: &dyn Fixture) {
     let exchange = turn_of("new");
     let appended = chat.append_with(exchange.clone(), NONE, cut).await.must("the exchange opens a turn", &CLAUSE);
     stored(appended.compaction);
-    assert_eq!(chat.window(Load::new()).await.exchanges, [crate::Recorded::new(own, exchange)]);
+    assert_eq!(chat.window(Load::new()).await.exchanges, [crate::exchange::Recorded::new(own, exchange)]);
 }
 
 /// A first append may carry a compaction.
@@ -63,7 +66,7 @@ pub async fn a_first_append_may_compact(fixture: &dyn Fixture) {
     assert_eq!(chat.window(Load::new()).await.compaction_version(), version);
 }
 
-/// A continuation cannot start the window, not even its own append's.
+/// A continuation cannot start the window, not even if the append itself adds it.
 pub async fn a_continuation_does_not_start_the_window(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     let call = chat.add(call_of("what is it?")).await;
@@ -72,7 +75,7 @@ pub async fn a_continuation_does_not_start_the_window(fixture: &dyn Fixture) {
     assert_refused(&chat, result_for(call.seq), Cut::window_from(own), reason).await;
 }
 
-/// A compaction that breaks its rules stores nothing, neither itself nor the exchange.
+/// If the compaction breaks a rule, neither it nor the exchange is stored.
 pub async fn an_illegal_compaction_stores_nothing(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     chat.add_turns(3).await;
@@ -84,7 +87,7 @@ pub async fn an_illegal_compaction_stores_nothing(fixture: &dyn Fixture) {
     assert_refused(&chat, turn_of("c"), covering, CompactionError::CoversWindow).await;
 }
 
-/// An illegal compaction does not create a conversation either.
+/// A compaction that breaks a rule does not create a conversation either.
 pub async fn an_illegal_compaction_creates_nothing(fixture: &dyn Fixture) {
     const CLAUSE: Clause = clause::ATOMIC;
     let chat = Chat::new(fixture).await;
@@ -93,7 +96,7 @@ pub async fn an_illegal_compaction_creates_nothing(fixture: &dyn Fixture) {
     chat.assert_absent().await;
 }
 
-/// A compaction made from another version is left out: the exchange is stored, and the append says so.
+/// A compaction made from another version is skipped: the exchange is stored, and the append reports it.
 pub async fn a_stale_compaction_is_left_out(fixture: &dyn Fixture) {
     const CLAUSE: Clause = clause::STALE;
     let chat = Chat::new(fixture).await;
@@ -105,14 +108,14 @@ pub async fn a_stale_compaction_is_left_out(fixture: &dyn Fixture) {
         let cut = summary_to(start, "stale");
         let appended = chat.append_with(exchange.clone(), replaces, cut).await.must("the exchange is stored", &CLAUSE);
         assert_eq!(appended.compaction, Some(CompactOutcome::Kept(Some(second.clone()))));
-        log.push(crate::Recorded::new(appended.seq, exchange));
+        log.push(crate::exchange::Recorded::new(appended.seq, exchange));
     }
     let window = chat.window(Load::new()).await;
     assert_eq!((window.compaction, window.exchanges.as_slice()), (Some(second), &log[3..]));
     assert_eq!(chat.log().await, log);
 }
 
-/// A compaction that replaces one where none is stored is left out, also where the append creates the conversation.
+/// A compaction that replaces a version is skipped if none is stored, even if the append creates the conversation.
 pub async fn a_compaction_of_nothing_is_left_out(fixture: &dyn Fixture) {
     const CLAUSE: Clause = clause::STALE;
     let chat = Chat::new(fixture).await;
@@ -124,7 +127,7 @@ pub async fn a_compaction_of_nothing_is_left_out(fixture: &dyn Fixture) {
     assert_eq!(chat.compaction(&Profile::default()).await, None);
 }
 
-/// An append that is refused stores its compaction no more than its exchange.
+/// A refused append does not store its compaction either.
 pub async fn a_refused_append_does_not_compact(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     chat.add_turns(2).await;
@@ -138,7 +141,7 @@ pub async fn a_refused_append_does_not_compact(fixture: &dyn Fixture) {
     assert_eq!(chat.window(Load::new()).await, before);
 }
 
-/// A repeated append leaves the compaction that was stored since.
+/// A repeated append does not change the compaction that was stored since.
 pub async fn a_repeat_does_not_compact_again(fixture: &dyn Fixture) {
     const CLAUSE: Clause = clause::IDEMPOTENT;
     let chat = Chat::new(fixture).await;

@@ -1,19 +1,22 @@
-//! Compactions stored by themselves, and the rules that all compactions obey.
+//! Compactions stored by themselves, and the rules for all compactions.
 
 use futures_util::future::join_all;
 
 use super::{Fixture, clause, clause::Clause, support::*};
 use crate::{
-    Compact, CompactOutcome, CompactionError, CompactionVersion, Cut, Incarnation, Load, Profile, Seq, StoreError,
-    Summary,
+    compaction::{CompactionError, CompactionVersion, Cut, Summary},
+    profile::Profile,
+    revision::Incarnation,
+    seq::Seq,
+    store::{Compact, CompactOutcome, Load, StoreError},
 };
 
-/// The clause of this group.
+/// The sentence of the contract that this group tests.
 const CLAUSE: Clause = clause::COMPACT;
 
 const NONE: CompactionVersion = CompactionVersion::NONE;
 
-/// Asserts that a cut is refused for that reason and that the stored compaction is as it was.
+/// Asserts that a cut is refused for this reason, and that the stored compaction is unchanged.
 async fn assert_refused(chat: &Chat, replaces: CompactionVersion, cut: Cut, reason: CompactionError) {
     const CLAUSE: Clause = clause::CUT;
     let before = chat.window(Load::new()).await;
@@ -23,7 +26,7 @@ async fn assert_refused(chat: &Chat, replaces: CompactionVersion, cut: Cut, reas
     assert_eq!(chat.window(Load::new()).await, before);
 }
 
-/// A compaction comes back with the version it was stored under, and each one that is stored has another version.
+/// A compaction is returned with the version it was stored under, and each stored one has another version.
 pub async fn a_compaction_is_stored_and_replaced(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     let log = chat.add_turns(4).await;
@@ -39,7 +42,7 @@ pub async fn a_compaction_is_stored_and_replaced(fixture: &dyn Fixture) {
     }
 }
 
-/// Every part of a compaction comes back: its positions, the summary's text whatever is in it, size and model.
+/// Every part of a compaction is returned unchanged: its positions, and the summary's text, size and model.
 pub async fn a_compaction_comes_back_whole(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     chat.add_turns(6).await;
@@ -55,7 +58,7 @@ pub async fn a_compaction_comes_back_whole(fixture: &dyn Fixture) {
     assert_eq!(chat.compaction(&Profile::default()).await, Some(stored));
 }
 
-/// A large summary comes back.
+/// A large summary is returned unchanged.
 pub async fn a_large_summary_comes_back(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     chat.add_turns(2).await;
@@ -64,7 +67,7 @@ pub async fn a_large_summary_comes_back(fixture: &dyn Fixture) {
 }
 
 /// A compaction changes neither the log nor its revision.
-pub async fn a_compaction_leaves_the_log_alone(fixture: &dyn Fixture) {
+pub async fn a_compaction_does_not_change_the_log(fixture: &dyn Fixture) {
     const CLAUSE: Clause = clause::LOSSLESS;
     let chat = Chat::new(fixture).await;
     let log = chat.add_turns(4).await;
@@ -73,11 +76,11 @@ pub async fn a_compaction_leaves_the_log_alone(fixture: &dyn Fixture) {
     chat.cut(first.version, summary_to(3, "before")).await;
     assert_eq!(chat.revision().await, revision);
     assert_eq!(chat.log().await, log);
-    let next = chat.append(crate::Expect::Exactly(revision), turn_of("next")).await;
+    let next = chat.append(crate::store::Expect::Exactly(revision), turn_of("next")).await;
     next.must("the log is at this revision still", &CLAUSE);
 }
 
-/// A compaction made from another version than the stored one is left out, and the stored one is returned.
+/// A compaction made from a version other than the stored one is skipped, and the stored one is returned.
 pub async fn a_stale_compaction_is_left_out(fixture: &dyn Fixture) {
     const CLAUSE: Clause = clause::COMPACT;
     let chat = Chat::new(fixture).await;
@@ -86,7 +89,8 @@ pub async fn a_stale_compaction_is_left_out(fixture: &dyn Fixture) {
     assert_eq!(chat.compact(some, summary_to(1, "x")).await.must("it is legal", &CLAUSE), CompactOutcome::Kept(None));
     let first = chat.cut(NONE, summary_to(1, "first")).await;
     let second = chat.cut(first.version, summary_to(3, "second")).await;
-    // One would go forward, the other one back: that is no mistake of a caller who could not know.
+    // Both are skipped, no matter whether the positions would increase or decrease: the caller could not know the
+    // stored ones.
     for (replaces, start) in [(NONE, 4), (first.version, 4), (first.version, 2), (NONE, 1)] {
         let outcome = chat.compact(replaces, summary_to(start, "stale")).await.must("stale is not illegal", &CLAUSE);
         assert_eq!(outcome, CompactOutcome::Kept(Some(second.clone())), "replaces {replaces:?}, window from {start}");
@@ -94,7 +98,7 @@ pub async fn a_stale_compaction_is_left_out(fixture: &dyn Fixture) {
     assert_eq!(chat.compaction(&Profile::default()).await, Some(second));
 }
 
-/// No position goes back. The same positions again are legal, with another text too.
+/// No position may decrease. The same positions are allowed, also with another text.
 pub async fn positions_do_not_go_back(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     chat.add_turns(6).await;
@@ -115,7 +119,7 @@ pub async fn positions_do_not_go_back(fixture: &dyn Fixture) {
     chat.cut(first.version, again).await;
 }
 
-/// A window starts at a turn's opening only.
+/// A window starts only at an exchange that opens a turn.
 pub async fn a_window_starts_at_an_opening(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     let call = chat.add(call_of("what is it?")).await;
@@ -126,7 +130,7 @@ pub async fn a_window_starts_at_an_opening(fixture: &dyn Fixture) {
     chat.cut(NONE, Cut::window_from(Seq::new(2))).await;
 }
 
-/// No position lies beyond the log: the window keeps an exchange, the other positions may stand at the end.
+/// No position is beyond the log: the window has at least one exchange, and the other positions may be at the end.
 pub async fn positions_lie_within_the_log(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     chat.add_turns(3).await;
@@ -143,7 +147,7 @@ pub async fn positions_lie_within_the_log(fixture: &dyn Fixture) {
     chat.cut(NONE, last).await;
 }
 
-/// A summary covers nothing that is still in the window, and may end before it.
+/// A summary covers no exchange that is still in the window. It may cover fewer.
 pub async fn a_summary_ends_before_the_window(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     chat.add_turns(4).await;
@@ -152,23 +156,22 @@ pub async fn a_summary_ends_before_the_window(fixture: &dyn Fixture) {
     chat.cut(NONE, covering(1)).await;
 }
 
-/// A finished summary that lost against a moved window is merged onto it: work that was paid for is kept.
+/// A finished summary that lost to a moved window is merged onto it, because it has been paid for.
 pub async fn a_finished_summary_is_merged_onto_a_moved_window(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     let log = chat.add_turns(6).await;
-    let base = chat.compaction(&Profile::default()).await.map_or(Seq::FIRST, |stored| stored.cut.covers_to());
     let finished = summary_to(2, "of the first two");
     chat.reopened(fixture).await.cut(NONE, Cut::window_from(Seq::new(4))).await;
     let outcome = chat.compact(NONE, finished.clone()).await.must("stale is not illegal", &CLAUSE);
     let CompactOutcome::Kept(Some(moved)) = outcome else { unexpected!("the moved window to be kept", outcome) };
-    let merged = finished.merged_onto(base, &moved.cut).must("the base summary is still there", &CLAUSE);
+    let merged = finished.merged_onto(&moved.cut).must("the stored cut has no summary that covers more", &CLAUSE);
     let stored = chat.cut(moved.version, merged).await;
     assert_eq!((stored.cut.window_start, stored.cut.covers_to()), (Seq::new(4), Seq::new(2)));
     let window = chat.window(Load::new()).await;
     assert_eq!((window.compaction, window.exchanges.as_slice()), (Some(stored), &log[4..]));
 }
 
-/// Of compactions that race for the same version exactly one is stored, and the others are told which.
+/// Of several compactions that race for the same version, exactly one is stored, and the others report which.
 pub async fn one_compaction_wins_a_version(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     let handles = chat.handles(fixture, 3).await;
@@ -196,7 +199,7 @@ pub async fn one_compaction_wins_a_version(fixture: &dyn Fixture) {
     }
 }
 
-/// A compaction of a dead incarnation, or of a conversation that is not there, stores nothing.
+/// A compaction for an ended incarnation, or for an absent conversation, stores nothing.
 pub async fn a_compaction_needs_its_incarnation(fixture: &dyn Fixture) {
     const CLAUSE: Clause = clause::GONE;
     let chat = Chat::new(fixture).await;

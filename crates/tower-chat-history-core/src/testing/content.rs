@@ -1,12 +1,17 @@
-//! Messages come back byte for byte.
+//! Messages are returned byte for byte.
 
 use super::{Fixture, clause, clause::Clause, support::*};
-use crate::{Exchange, ExchangeId, Load, LoadLimit, Loaded, Message};
+use crate::{
+    exchange::Exchange,
+    exchange_id::ExchangeId,
+    message::Message,
+    store::{Load, LoadLimit, Loaded},
+};
 
-/// The clause of this group.
+/// The sentence of the contract that this group tests.
 const CLAUSE: Clause = clause::VERBATIM;
 
-/// Appends messages with this JSON and compares what comes back, on each of the three ways there are.
+/// Appends messages with this JSON, and compares them with the result of each way to read them.
 async fn comes_back<T: AsRef<str> + Sync>(fixture: &dyn Fixture, texts: &[T]) {
     let chat = Chat::new(fixture).await;
     let messages = texts.iter().map(|json| message(json.as_ref()));
@@ -25,7 +30,7 @@ fn assert_same<T: AsRef<str>>(texts: &[T], messages: &[Message], way: &str) {
     assert_eq!(messages.len(), texts.len(), "{way} brought another number of messages");
     for (message, text) in messages.iter().zip(texts) {
         let (came, went) = (message.json(), text.as_ref());
-        // Only the place where they part: a message may have megabytes.
+        // Only the position of the first difference is shown: a message may have megabytes.
         let same = came.bytes().zip(went.bytes()).take_while(|(a, b)| a == b).count();
         let from =
             |json: &str| String::from_utf8_lossy(&json.as_bytes()[same.min(json.len())..]).chars().take(40).collect();
@@ -34,7 +39,7 @@ fn assert_same<T: AsRef<str>>(texts: &[T], messages: &[Message], way: &str) {
     }
 }
 
-/// Text of all scripts, in the unicode form it came in.
+/// Text of many scripts, in its original Unicode form.
 pub async fn unicode_comes_back(fixture: &dyn Fixture) {
     let texts = [
         r#"{"role":"user","content":"Grüße, 世界, مرحبا, 👩‍👩‍👧, 𝔘𝔫𝔦"}"#,
@@ -54,7 +59,7 @@ pub async fn nul_comes_back(fixture: &dyn Fixture) {
     comes_back(fixture, &texts).await;
 }
 
-/// Lone surrogates, which are legal JSON and no unicode.
+/// Lone surrogates, which are legal JSON but not Unicode.
 pub async fn lone_surrogates_come_back(fixture: &dyn Fixture) {
     let texts = [
         r#"{"role":"user","content":"\ud83d"}"#,
@@ -64,7 +69,7 @@ pub async fn lone_surrogates_come_back(fixture: &dyn Fixture) {
     comes_back(fixture, &texts).await;
 }
 
-/// Escapes as they were spelled, needed or not.
+/// Escapes as they were written, necessary or not.
 pub async fn escapes_come_back_as_spelled(fixture: &dyn Fixture) {
     let texts = [
         r#"{"role":"user","content":"\/ / \u00e9 \u00E9 é \" \\ \b\f\n\r\t \u0008 \u001f \u0041"}"#,
@@ -89,7 +94,7 @@ pub async fn unknown_fields_come_back(fixture: &dyn Fixture) {
     comes_back(fixture, &texts).await;
 }
 
-/// Keys in the order they came in.
+/// Keys in their original order.
 pub async fn key_order_comes_back(fixture: &dyn Fixture) {
     let texts = [
         r#"{"zzz":1,"content":"x","role":"user","aa":2,"b":3}"#,
@@ -98,7 +103,7 @@ pub async fn key_order_comes_back(fixture: &dyn Fixture) {
     comes_back(fixture, &texts).await;
 }
 
-/// Numbers as they were spelled, also those that no float can hold.
+/// Numbers as they were written, including those that no float can represent.
 pub async fn numbers_come_back_as_spelled(fixture: &dyn Fixture) {
     let texts = [
         r#"{"role":"user","content":"x","n":[0,-0,1.0,1.50,1e3,1E+3,1e-7,0.1000000000000000055511151231257827]}"#,
@@ -116,7 +121,7 @@ pub async fn white_space_comes_back(fixture: &dyn Fixture) {
     comes_back(fixture, &texts).await;
 }
 
-/// Arguments of tool calls, whether they are JSON or not, and results with any id.
+/// Arguments of tool calls that are JSON or not, and results with any id.
 pub async fn tool_calls_come_back(fixture: &dyn Fixture) {
     let texts = [
         r#"{"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{not json"}},{"id":"a","type":"function","function":{"name":"g","arguments":""}},{"id":"b","type":"function","function":{"name":"h","arguments":{"x": 1}}}]}"#,

@@ -1,9 +1,12 @@
 //! Exchanges that continue a turn.
 
 use super::{Fixture, clause, clause::Clause, support::*};
-use crate::{Expect, Load, Seq, StoreError};
+use crate::{
+    seq::Seq,
+    store::{Expect, Load, StoreError},
+};
 
-/// The clause of this group.
+/// The sentence of the contract that this group tests.
 const CLAUSE: Clause = clause::CONTINUES;
 
 async fn assert_unknown(chat: &Chat, expect: Expect, continues: Seq, len: u64) {
@@ -15,7 +18,7 @@ async fn assert_unknown(chat: &Chat, expect: Expect, continues: Seq, len: u64) {
     assert!(right, "{refused:?}, for a continuation of {continues} in a log of {len}");
 }
 
-/// A continuation says which exchange it answers, also when others came between.
+/// A continuation names the exchange that it continues, even with other exchanges in between.
 pub async fn a_continuation_keeps_what_it_answers(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     let call = chat.add(call_of("what is it?")).await;
@@ -28,7 +31,7 @@ pub async fn a_continuation_keeps_what_it_answers(fixture: &dyn Fixture) {
     assert_eq!(chat.window(Load::new()).await.exchanges, log);
 }
 
-/// A position beyond the log cannot be continued, not even the exchange's own, and nothing is stored.
+/// A position beyond the log cannot be continued, not even the exchange's own position. Nothing is stored.
 pub async fn an_unknown_position_cannot_be_continued(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     let added = chat.add_turns(2).await;
@@ -52,7 +55,7 @@ pub async fn an_absent_conversation_cannot_be_continued(fixture: &dyn Fixture) {
     chat.assert_absent().await;
 }
 
-/// The id of a continuation that was refused is free.
+/// The id of a refused continuation stays free.
 pub async fn a_refused_continuation_can_be_repeated(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     let early = result_for(Seq::FIRST);

@@ -1,14 +1,19 @@
 //! The conversation handle over this store.
 
 use super::{Fixture, clause, clause::Clause, support::*};
-use crate::{CompactionVersion, HistoryStoreExt, ImportError, Message, Seq};
+use crate::{
+    compaction::CompactionVersion,
+    conversation::{HistoryStoreExt, ImportError},
+    message::Message,
+    seq::Seq,
+};
 
-/// The clause of this group.
+/// The sentence of the contract that this group tests.
 const CLAUSE: Clause = clause::HANDLE;
 
 const CALL: &str = r#"{"role":"assistant","content":null,"tool_calls":[{"id":"x","type":"function","function":{"name":"f","arguments":"{}"}}]}"#;
 
-/// Messages are listed as they were stored, all of the log and not its window.
+/// The messages are those of the whole log as they were stored, not only of its window.
 pub async fn messages_are_those_of_the_log(fixture: &dyn Fixture) {
     const CLAUSE: Clause = clause::VERBATIM;
     let chat = Chat::new(fixture).await;
@@ -21,7 +26,7 @@ pub async fn messages_are_those_of_the_log(fixture: &dyn Fixture) {
     assert_eq!(conversation.exchanges().await.must("the log can be read", &CLAUSE), log);
 }
 
-/// Messages of a log that is larger than a page of the store are all listed.
+/// The messages of a log larger than a page of the store are all returned.
 pub async fn messages_of_a_large_log_are_listed(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     let text = "x".repeat(600_000);
@@ -34,7 +39,7 @@ pub async fn messages_of_a_large_log_are_listed(fixture: &dyn Fixture) {
     assert_eq!(order.concat(), "0123456789");
 }
 
-/// An imported log ends its exchanges at assistant messages, continues turns and keeps a trailing question.
+/// An imported log ends its exchanges at assistant messages, continues turns, and may end with a question.
 pub async fn an_import_keeps_turns(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     let conversation = chat.store.conversation(&chat.id);
@@ -54,19 +59,19 @@ pub async fn an_import_keeps_turns(fixture: &dyn Fixture) {
     assert_eq!(shape, [(2, None), (2, None), (2, Some(Seq::new(1))), (1, None)]);
 }
 
-/// An import goes on where the log ends, also with the result of its last call.
+/// An import continues at the end of the log, also with the result of its last call.
 pub async fn an_import_continues_the_log(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     let conversation = chat.store.conversation(&chat.id);
     let first = [Message::user("hi"), Message::assistant("hello"), Message::user("6 * 7?"), message(CALL)];
     conversation.import(first).await.must("nothing is there yet", &CLAUSE);
     let rest = [Message::tool("x", "42"), Message::assistant("42."), Message::user("thanks")];
-    assert_eq!(conversation.import(rest).await.must("nobody else writes", &CLAUSE), 2);
+    assert_eq!(conversation.import(rest).await.must("there is no other writer", &CLAUSE), 2);
     let continues: Vec<_> = chat.log().await.iter().map(|recorded| recorded.exchange.continues).collect();
     assert_eq!(continues, [None, None, Some(Seq::new(1)), None]);
 }
 
-/// An import of nothing does nothing, and a log that starts with instructions is refused whole.
+/// An import of nothing does nothing, and a log that starts with instructions is refused as a whole.
 pub async fn instructions_are_not_imported(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     let conversation = chat.store.conversation(&chat.id);
@@ -77,8 +82,8 @@ pub async fn instructions_are_not_imported(fixture: &dyn Fixture) {
     chat.assert_absent().await;
 }
 
-/// Clearing removes the conversation, and an import begins it anew.
-pub async fn clearing_makes_room_for_another_log(fixture: &dyn Fixture) {
+/// Clearing removes the conversation, and an import creates it again.
+pub async fn a_cleared_conversation_can_be_filled_again(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     let conversation = chat.store.conversation(&chat.id);
     chat.add_turns(3).await;

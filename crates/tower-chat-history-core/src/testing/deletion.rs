@@ -1,13 +1,16 @@
-//! Deletion, and what comes after it.
+//! Deletions, and calls after them.
 
 use futures_util::future::{join, join_all};
 
 use super::{Fixture, clause, clause::Clause, support::*};
 use crate::{
-    Compact, CompactOutcome, CompactionVersion, Cut, Expect, KnownState, Load, Loaded, Profile, Seq, StoreError,
+    compaction::{CompactionVersion, Cut},
+    profile::Profile,
+    seq::Seq,
+    store::{Compact, CompactOutcome, Expect, KnownState, Load, Loaded, StoreError},
 };
 
-/// The clause of this group.
+/// The sentence of the contract that this group tests.
 const CLAUSE: Clause = clause::DELETION;
 
 const NONE: CompactionVersion = CompactionVersion::NONE;
@@ -31,7 +34,7 @@ pub async fn a_deleted_conversation_is_absent(fixture: &dyn Fixture) {
     }
 }
 
-/// Deleting what is not there, or no longer there, is no error.
+/// Deleting a conversation that does not exist, or no longer exists, succeeds.
 pub async fn deleting_twice_is_no_error(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     chat.delete().await;
@@ -41,7 +44,7 @@ pub async fn deleting_twice_is_no_error(fixture: &dyn Fixture) {
     chat.assert_absent().await;
 }
 
-/// Deleting removes one conversation and no other.
+/// Deleting removes only one conversation.
 pub async fn deleting_spares_other_conversations(fixture: &dyn Fixture) {
     const CLAUSE: Clause = clause::LOSSLESS;
     let chat = Chat::new(fixture).await;
@@ -55,8 +58,8 @@ pub async fn deleting_spares_other_conversations(fixture: &dyn Fixture) {
     assert_eq!(other.log().await, log);
 }
 
-/// What was begun before a deletion is refused after it, and brings nothing back.
-pub async fn what_was_in_flight_is_gone(fixture: &dyn Fixture) {
+/// Calls begun before a deletion are refused after it, and restore nothing.
+pub async fn calls_in_flight_are_refused(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     chat.add_turns(2).await;
     let revision = chat.revision().await;
@@ -68,8 +71,9 @@ pub async fn what_was_in_flight_is_gone(fixture: &dyn Fixture) {
     chat.assert_absent().await;
 }
 
-/// A conversation that comes back begins anew: another incarnation, position 0, no compaction, no exchange id taken.
-pub async fn a_conversation_that_comes_back_begins_anew(fixture: &dyn Fixture) {
+/// A conversation that is created again has a new incarnation, starts at position 0, and has no compaction and no used
+/// exchange ids.
+pub async fn a_recreated_conversation_starts_from_the_beginning(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     let exchanges = [turn_of("a"), turn_of("b"), turn_of("c")];
     for exchange in &exchanges {
@@ -83,14 +87,14 @@ pub async fn a_conversation_that_comes_back_begins_anew(fixture: &dyn Fixture) {
     let again = chat.append(Expect::Absent, exchanges[2].clone()).await.must("nothing is there", &CLAUSE);
     assert_eq!((again.seq, again.duplicate), (Seq::FIRST, false));
     assert_ne!(again.revision.incarnation(), old.revision.incarnation());
-    let log = [crate::Recorded::new(Seq::FIRST, exchanges[2].clone()), chat.add(exchanges[0].clone()).await];
+    let log = [crate::exchange::Recorded::new(Seq::FIRST, exchanges[2].clone()), chat.add(exchanges[0].clone()).await];
     let window = chat.window(Load::new()).await;
     assert_eq!((window.compaction, window.exchanges.as_slice()), (None, log.as_slice()));
     assert_eq!(chat.log().await, log);
 }
 
-/// What is known of a deleted conversation says nothing about the one that came back, though it looks the same.
-pub async fn a_dead_incarnation_is_not_known(fixture: &dyn Fixture) {
+/// A state known of a deleted conversation is not known of the new one, even though the numbers are the same.
+pub async fn an_ended_incarnation_is_not_known(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     let exchanges = [turn_of("a"), turn_of("b")];
     let mut known: Option<KnownState> = None;
@@ -109,8 +113,8 @@ pub async fn a_dead_incarnation_is_not_known(fixture: &dyn Fixture) {
     }
 }
 
-/// What was begun in a dead incarnation does not land in the one that came back.
-pub async fn a_dead_incarnation_is_gone(fixture: &dyn Fixture) {
+/// Calls for an ended incarnation change nothing in the new one.
+pub async fn an_ended_incarnation_is_gone(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     chat.add_turns(2).await;
     let dead = chat.revision().await;
@@ -124,7 +128,7 @@ pub async fn a_dead_incarnation_is_gone(fixture: &dyn Fixture) {
     assert_eq!((window.compaction, window.exchanges), (None, log));
 }
 
-/// Deleting while appends and compactions are in flight leaves nothing behind, and nothing revives it.
+/// Deleting while appends and compactions are in flight leaves nothing, and none of them restores it.
 pub async fn deleting_during_appends_is_final(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     let handles = chat.handles(fixture, 3).await;
@@ -137,7 +141,7 @@ pub async fn deleting_during_appends_is_final(fixture: &dyn Fixture) {
                 match chat.append(Expect::AnyIn(incarnation), turn_of(&n.to_string())).await {
                     Ok(appended) => {
                         assert_eq!(appended.revision.incarnation(), incarnation);
-                        assert!(appended.seq.get() >= 3, "the position {}, in a log that began anew", appended.seq);
+                        assert!(appended.seq.get() >= 3, "the position {}, in a new log", appended.seq);
                     }
                     Err(StoreError::Gone) => {}
                     Err(other) => unexpected!("the append to be stored, or the refusal `Gone`", other),
@@ -157,7 +161,7 @@ pub async fn deleting_during_appends_is_final(fixture: &dyn Fixture) {
                 match handles[2].load(Load::new()).await {
                     Loaded::Absent => {}
                     loaded => {
-                        // The compaction may be in already.
+                        // The compaction may already be stored.
                         let window = window(loaded);
                         let start = usize::from(window.compaction.is_some());
                         assert!(window.exchanges.starts_with(&before[start..]), "{window:?}, a part of the log");
@@ -177,12 +181,12 @@ pub async fn deleting_during_appends_is_final(fixture: &dyn Fixture) {
         assert_gone(chat.append(Expect::AnyIn(incarnation), turn_of("late")).await);
         assert_eq!(chat.add(turn_of("anew")).await.seq, Seq::FIRST);
         let window = chat.window(Load::new()).await;
-        assert_eq!((window.compaction, window.exchanges.len()), (None, 1), "something was left behind");
+        assert_eq!((window.compaction, window.exchanges.len()), (None, 1), "something was left over");
         chat.delete().await;
     }
 }
 
-/// Deletions that race are no error, and what a racing first turn leaves is a whole conversation or none.
+/// Racing deletions succeed, and a racing first turn leaves a whole conversation or none.
 pub async fn deleting_during_first_turns_leaves_whole_conversations(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     let handles = chat.handles(fixture, 3).await;

@@ -1,26 +1,34 @@
-//! Editing over this store: the conversation handle's `truncate`, `take_last` and `fork`.
+//! Editing through the conversation handle: `truncate`, `take_last` and `fork`.
 
 use super::{Fixture, clause, clause::Clause, support::*};
-use crate::{CompactionVersion, Expect, ForkError, HistoryStoreExt, Load, Seq, Timestamp, TokenCounts, Usage};
+use crate::{
+    compaction::CompactionVersion,
+    conversation::{ForkError, HistoryStoreExt},
+    exchange::{TokenCounts, Usage},
+    seq::Seq,
+    store::{Expect, Load},
+    timestamp::Timestamp,
+};
 
-/// The clause of this group.
+/// The sentence of the contract that this group tests.
 const CLAUSE: Clause = clause::HANDLE;
 
-/// The handle cuts the log as it is, and finds nothing to cut where there is no conversation.
+/// The handle truncates the current log. If there is no conversation, there is nothing to remove.
 pub async fn a_conversation_is_truncated(fixture: &dyn Fixture) {
     let edit = Editable::new(fixture).await;
     let conversation = edit.store.conversation(&edit.chat.id);
     let nothing = conversation.truncate(Seq::FIRST).await.must("there is nothing to do", &CLAUSE);
     assert_eq!((nothing.revision, nothing.removed), (None, 0));
     let log = edit.chat.add_turns(4).await;
-    let truncated = conversation.truncate(Seq::new(1)).await.must("nobody else writes", &CLAUSE);
+    let truncated = conversation.truncate(Seq::new(1)).await.must("there is no other writer", &CLAUSE);
     assert_eq!((truncated.revision, truncated.removed), (Some(edit.chat.revision().await), 3));
     assert_eq!(conversation.exchanges().await.must("the log can be read", &CLAUSE), log[..1]);
-    conversation.truncate(Seq::FIRST).await.must("nobody else writes", &CLAUSE);
+    conversation.truncate(Seq::FIRST).await.must("there is no other writer", &CLAUSE);
     edit.chat.assert_absent().await;
 }
 
-/// The last exchange is taken, one by one to the first, behind a compaction and within a turn; then there is none.
+/// Exchanges can be taken one by one up to the first, also within a turn and with a compaction. Then there is none
+/// left.
 pub async fn the_last_exchange_is_taken(fixture: &dyn Fixture) {
     let edit = Editable::new(fixture).await;
     let chat = &edit.chat;
@@ -30,7 +38,7 @@ pub async fn the_last_exchange_is_taken(fixture: &dyn Fixture) {
     chat.cut(CompactionVersion::NONE, summary_to(2, "before")).await;
     let conversation = edit.store.conversation(&chat.id);
     while let Some(last) = log.pop() {
-        let taken = conversation.take_last().await.must("nobody else writes", &CLAUSE);
+        let taken = conversation.take_last().await.must("there is no other writer", &CLAUSE);
         assert_eq!(taken, Some(last));
         assert_eq!(chat.log().await, log);
     }
@@ -38,22 +46,22 @@ pub async fn the_last_exchange_is_taken(fixture: &dyn Fixture) {
     chat.assert_absent().await;
 }
 
-/// What was taken can be appended again, under its own id and with another reply.
-pub async fn a_reply_is_generated_anew(fixture: &dyn Fixture) {
+/// A taken exchange can be appended again, under its own id and with another reply.
+pub async fn a_reply_is_generated_again(fixture: &dyn Fixture) {
     let edit = Editable::new(fixture).await;
     let chat = &edit.chat;
     let log = chat.add_turns(2).await;
-    let taken = edit.store.conversation(&chat.id).take_last().await.must("nobody else writes", &CLAUSE);
+    let taken = edit.store.conversation(&chat.id).take_last().await.must("there is no other writer", &CLAUSE);
     let mut exchange = (*taken.must("there are two", &CLAUSE).exchange).clone();
     exchange.messages.pop();
-    exchange.messages.push(crate::Message::assistant("another reply"));
+    exchange.messages.push(crate::message::Message::assistant("another reply"));
     let again =
         chat.append(Expect::Exactly(chat.revision().await), exchange.clone()).await.must("its id is free", &CLAUSE);
     assert_eq!((again.seq, again.duplicate), (Seq::new(1), false));
-    assert_eq!(chat.log().await, [log[0].clone(), crate::Recorded::new(Seq::new(1), exchange)]);
+    assert_eq!(chat.log().await, [log[0].clone(), crate::exchange::Recorded::new(Seq::new(1), exchange)]);
 }
 
-/// A fork has the same exchanges, with all that belongs to them, and no compaction; both go on by themselves.
+/// A fork has the same exchanges with all their fields, and no compaction. Both conversations continue independently.
 pub async fn a_fork_has_the_same_exchanges(fixture: &dyn Fixture) {
     const CLAUSE: Clause = clause::FORK;
     let chat = Chat::new(fixture).await;
@@ -81,7 +89,7 @@ pub async fn a_fork_has_the_same_exchanges(fixture: &dyn Fixture) {
     assert_eq!((chat.window(Load::new()).await, chat.log().await), (before, log));
 }
 
-/// A log that is larger than a page of the store is copied whole.
+/// A log larger than a page of the store is copied as a whole.
 pub async fn a_large_log_is_forked(fixture: &dyn Fixture) {
     const CLAUSE: Clause = clause::FORK;
     let (chat, text) = (Chat::new(fixture).await, "x".repeat(600_000));
@@ -94,7 +102,7 @@ pub async fn a_large_log_is_forked(fixture: &dyn Fixture) {
     assert_eq!(copy.log().await, chat.log().await[..9]);
 }
 
-/// Where there is nothing to copy, no conversation is created.
+/// If there is nothing to copy, no conversation is created.
 pub async fn a_fork_of_nothing_creates_nothing(fixture: &dyn Fixture) {
     const CLAUSE: Clause = clause::FORK;
     let (chat, copy) = (Chat::new(fixture).await, unused_id([]));
@@ -105,8 +113,9 @@ pub async fn a_fork_of_nothing_creates_nothing(fixture: &dyn Fixture) {
     chat.with_id(copy).assert_absent().await;
 }
 
-/// A conversation that exists is not forked into, not even itself or an earlier fork, and stays as it is.
-pub async fn a_fork_does_not_touch_what_exists(fixture: &dyn Fixture) {
+/// A fork into an existing conversation is refused, even into itself or an earlier fork. The existing one is not
+/// changed.
+pub async fn a_fork_does_not_change_existing_conversations(fixture: &dyn Fixture) {
     const CLAUSE: Clause = clause::FORK;
     let chat = Chat::new(fixture).await;
     chat.add_turns(3).await;

@@ -1,9 +1,14 @@
-//! Exchanges without messages: they have their place in the log, and a limit bounds how many of them a load brings.
+//! Exchanges without messages: they have a position in the log, and a limit bounds how many of them a load returns.
 
 use super::{Fixture, clause, clause::Clause, support::*};
-use crate::{Exchange, ExchangeId, Expect, Load, Recorded, Seq};
+use crate::{
+    exchange::{Exchange, Recorded},
+    exchange_id::ExchangeId,
+    seq::Seq,
+    store::{Expect, Load},
+};
 
-/// The clause of this group.
+/// The sentence of the contract that this group tests.
 const CLAUSE: Clause = clause::EMPTY;
 
 fn nothing() -> Exchange {
@@ -30,21 +35,21 @@ pub async fn a_load_of_empty_exchanges_is_bounded(fixture: &dyn Fixture) {
     assert_eq!(chat.window(limit(usize::MAX, 1)).await.exchanges, log, "they have no bytes");
 }
 
-/// Exchanges with and without messages add up.
+/// The counts of exchanges with and without messages add up.
 pub async fn empty_and_other_exchanges_add_up(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     let mut log = add_empty(&chat, 2).await;
     log.extend(chat.add_turns(1).await);
     log.extend(add_empty(&chat, 2).await);
     log.extend(chat.add_turns(1).await);
-    // From the newest on: 2, 1, 1, 2, 1 and 1 messages.
+    // From the newest exchange on: 2, 1, 1, 2, 1 and 1 messages.
     for (messages, begins) in [(1, 5), (2, 5), (3, 4), (4, 3), (5, 3), (6, 2), (7, 1), (8, 0), (9, 0)] {
         let window = chat.window(limit(messages, usize::MAX)).await;
         assert_eq!((&window.exchanges[..], window.truncated), (&log[begins..], begins > 0), "{messages} messages");
     }
 }
 
-/// A turn is not split, and the newest turn comes whole, also where its exchanges have no messages.
+/// A turn is not split, and the newest turn is returned whole, even if its exchanges have no messages.
 pub async fn turns_of_empty_exchanges_are_not_split(fixture: &dyn Fixture) {
     const CLAUSE: Clause = clause::LIMIT;
     let chat = Chat::new(fixture).await;
@@ -61,8 +66,8 @@ pub async fn turns_of_empty_exchanges_are_not_split(fixture: &dyn Fixture) {
     }
 }
 
-/// A log of nothing but exchanges without messages is read, known and repeated as any other one.
-pub async fn empty_exchanges_have_their_place_in_the_log(fixture: &dyn Fixture) {
+/// A log of only exchanges without messages can be read, known and repeated like any other.
+pub async fn empty_exchanges_have_positions_in_the_log(fixture: &dyn Fixture) {
     const CLAUSE: Clause = clause::GAP_FREE;
     let chat = Chat::new(fixture).await;
     let log = add_empty(&chat, 3).await;

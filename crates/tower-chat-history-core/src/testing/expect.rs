@@ -1,12 +1,15 @@
-//! Refused appends: the log is not what the caller expected.
+//! Refused appends: the log is not as the caller expected.
 
 use super::{Fixture, clause, clause::Clause, support::*};
-use crate::{Expect, Incarnation, Load, Loaded, Revision};
+use crate::{
+    revision::{Incarnation, Revision},
+    store::{Expect, Load, Loaded},
+};
 
-/// The clause of this group.
+/// The sentence of the contract that this group tests.
 const CLAUSE: Clause = clause::CONDITIONAL;
 
-/// `Absent` on a conversation that is there is a conflict.
+/// `Absent` conflicts with an existing conversation.
 pub async fn absent_conflicts_with_an_existing_log(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     let added = chat.add_turns(1).await;
@@ -15,7 +18,7 @@ pub async fn absent_conflicts_with_an_existing_log(fixture: &dyn Fixture) {
     assert_eq!(chat.log().await, added);
 }
 
-/// `Exactly` an earlier revision is a conflict, which names the current revision if the store knows it.
+/// `Exactly` an earlier revision conflicts. The error names the current revision if the store knows it.
 pub async fn a_stale_revision_conflicts(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     let mut added = chat.add_turns(1).await;
@@ -26,8 +29,8 @@ pub async fn a_stale_revision_conflicts(fixture: &dyn Fixture) {
     assert_eq!(chat.log().await, added);
 }
 
-/// `Exactly` a revision that the log never had in this incarnation is a conflict, however large its number.
-pub async fn a_revision_that_never_was_conflicts(fixture: &dyn Fixture) {
+/// `Exactly` a revision that the log never had in this incarnation conflicts, however large its number is.
+pub async fn a_revision_that_never_existed_conflicts(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     let added = chat.add_turns(2).await;
     let at = chat.revision().await;
@@ -36,8 +39,8 @@ pub async fn a_revision_that_never_was_conflicts(fixture: &dyn Fixture) {
     assert_eq!(chat.log().await, added);
 }
 
-/// A refused append leaves log, revision and the exchange id as they were.
-pub async fn a_conflict_leaves_everything_as_it_was(fixture: &dyn Fixture) {
+/// A refused append changes neither the log nor the revision, and its exchange id stays free.
+pub async fn a_conflict_changes_nothing(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     let mut added = chat.add_turns(2).await;
     let before = chat.window(Load::new()).await;
@@ -50,7 +53,7 @@ pub async fn a_conflict_leaves_everything_as_it_was(fixture: &dyn Fixture) {
     assert_eq!(chat.log().await, added);
 }
 
-/// `Exactly` a revision of another incarnation: the conversation that was meant is gone.
+/// `Exactly` a revision of another incarnation is refused with `Gone`.
 pub async fn a_revision_of_another_incarnation_is_gone(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     let added = chat.add_turns(1).await;
@@ -60,7 +63,7 @@ pub async fn a_revision_of_another_incarnation_is_gone(fixture: &dyn Fixture) {
     assert_eq!(chat.log().await, added);
 }
 
-/// `AnyIn` another incarnation: the conversation that was meant is gone.
+/// `AnyIn` another incarnation is refused with `Gone`.
 pub async fn another_incarnation_is_gone(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     let added = chat.add_turns(1).await;

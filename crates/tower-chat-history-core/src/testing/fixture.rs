@@ -1,56 +1,56 @@
-//! How the suite gets hold of a store.
+//! The suite's access to a store.
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use crate::{HistoryStore, Prune, Truncate};
+use crate::store::{HistoryStore, Prune, Truncate};
 
-/// Opens handles on one storage. Every behaviour gets one and uses conversations of its own, so they may share a storage.
+/// Opens handles on one storage. Each behavior uses its own conversations, so all of them may share a storage.
 ///
-/// Any `Arc<dyn HistoryStore>` is a fixture without capabilities, whose handles are all the same store; an
-/// `Arc<dyn Truncate>` is one whose store can truncate, an `Arc<dyn Prune>` one whose store can prune.
+/// Any `Arc<dyn HistoryStore>` is a fixture without optional abilities, whose handles are all the same store. An
+/// `Arc<dyn Truncate>` is a fixture whose store can truncate, and an `Arc<dyn Prune>` one whose store can prune.
 #[async_trait]
 pub trait Fixture: Send + Sync {
-    /// Opens a handle on the storage, each time the same storage: as another process would, if the store can do that.
+    /// Opens a handle, each time on the same storage: like another process would, if the store supports that.
     ///
-    /// For a [durable](Capabilities::durable) store the fixture must not keep a handle itself: a behaviour drops all of them
-    /// and opens the storage again.
+    /// For a [durable](Capabilities::durable) store, the fixture must not hold a handle itself, because some behaviors
+    /// drop all handles and open the storage again.
     async fn open(&self) -> Arc<dyn HistoryStore>;
 
-    /// What the store promises beyond the contract that all stores keep.
+    /// Returns the store's promises beyond the contract of all stores.
     fn capabilities(&self) -> Capabilities;
 
-    /// Opens a handle as [`open`](Self::open) does, of a store that can [truncate](Truncate). The default is `None`: it
-    /// cannot, and is listed `without: [truncate]`.
+    /// Opens a handle like [`open`](Self::open) on a store that can [truncate](Truncate). The default returns `None`:
+    /// the store cannot truncate, and must be listed `without: [truncate]`.
     async fn open_truncate(&self) -> Option<Arc<dyn Truncate>> {
         None
     }
 
-    /// Opens a handle as [`open`](Self::open) does, of a store that can [prune](Prune). The default is `None`: it cannot, and
-    /// is listed `without: [prune]`.
+    /// Opens a handle like [`open`](Self::open) on a store that can [prune](Prune). The default returns `None`: the
+    /// store cannot prune, and must be listed `without: [prune]`.
     async fn open_prune(&self) -> Option<Arc<dyn Prune>> {
         None
     }
 }
 
-/// What a store promises beyond the contract that all stores keep. The default is nothing.
+/// A store's promises beyond the contract of all stores. The default is none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Capabilities {
-    /// Whether everything is still there after all handles were dropped and the storage is opened again.
+    /// `true` if all data is still there after all handles were dropped and the storage is opened again.
     pub durable: bool,
 }
 
 impl Capabilities {
-    /// Nothing beyond the contract.
+    /// Creates capabilities without any promise.
     #[must_use]
     pub const fn new() -> Self {
         Self { durable: false }
     }
 
-    /// Whether everything is still there after all handles were dropped and the storage is opened again. The default is
-    /// `false`.
+    /// Sets whether all data is still there after all handles were dropped and the storage is opened again. The
+    /// default is `false`.
     #[must_use]
     pub const fn durable(mut self, durable: bool) -> Self {
         self.durable = durable;
@@ -99,7 +99,8 @@ impl Fixture for Arc<dyn Prune> {
     }
 }
 
-/// The same storage, each call going through one more `Arc<dyn HistoryStore>`: proves that the store works behind it.
+/// The same storage with one more `Arc<dyn HistoryStore>` around each handle. It tests that the store works through
+/// it.
 #[derive(Clone, Debug)]
 pub struct ThroughArc<F>(pub F);
 

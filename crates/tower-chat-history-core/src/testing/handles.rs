@@ -1,4 +1,4 @@
-//! Conversations in stores that can do more than all stores.
+//! Conversations in stores with optional abilities.
 
 use std::sync::Arc;
 
@@ -7,22 +7,25 @@ use super::{
     support::{Chat, Must, unused_id},
 };
 use crate::{
-    ConversationId, Derived, Incarnation, Prune, PruneTo, Pruned, Revision, Seq, StoreError, Truncate, Truncated,
+    conversation_id::ConversationId,
+    revision::{Incarnation, Revision},
+    seq::Seq,
+    store::{Derived, Prune, PruneTo, Pruned, StoreError, Truncate, Truncated},
 };
 
-/// A conversation that no other behaviour uses, in a store that can truncate.
+/// A conversation that no other behavior uses, in a store that can truncate.
 pub(super) struct Editable {
     pub(super) chat: Chat,
     pub(super) store: Arc<dyn Truncate>,
 }
 
 impl Editable {
-    /// A conversation that does not exist yet.
+    /// Chooses a conversation that does not exist yet.
     pub(super) async fn new(fixture: &dyn Fixture) -> Self {
         Self::at(fixture, unused_id([])).await
     }
 
-    /// The conversation of that id through a new handle.
+    /// Opens the conversation with this id through a new handle.
     pub(super) async fn at(fixture: &dyn Fixture, id: ConversationId) -> Self {
         let Some(store) = fixture.open_truncate().await else { Capability::Truncate.lacking() };
         let chat = Chat { store: Arc::new(Arc::clone(&store)), id };
@@ -33,26 +36,26 @@ impl Editable {
         self.store.truncate(&self.chat.id, expect, Seq::new(from)).await
     }
 
-    /// Cuts the log as it is, which must succeed, and returns the revision of what stays.
+    /// Truncates the current log, which must succeed, and returns the revision of the remaining log.
     pub(super) async fn keep(&self, len: u64) -> Option<Revision> {
         let truncated = self.truncate(self.chat.revision().await, len).await.must("nothing changed", &clause::TRUNCATE);
         truncated.revision
     }
 }
 
-/// A conversation that no other behaviour uses, in a store that can prune.
+/// A conversation that no other behavior uses, in a store that can prune.
 pub(super) struct Prunable {
     pub(super) chat: Chat,
     pub(super) store: Arc<dyn Prune>,
 }
 
 impl Prunable {
-    /// A conversation that does not exist yet.
+    /// Chooses a conversation that does not exist yet.
     pub(super) async fn new(fixture: &dyn Fixture) -> Self {
         Self::at(fixture, unused_id([])).await
     }
 
-    /// The conversation of that id through a new handle.
+    /// Opens the conversation with this id through a new handle.
     pub(super) async fn at(fixture: &dyn Fixture, id: ConversationId) -> Self {
         let Some(store) = fixture.open_prune().await else { Capability::Prune.lacking() };
         let chat = Chat { store: Arc::new(Arc::clone(&store)), id };
@@ -63,12 +66,12 @@ impl Prunable {
         self.store.prune(&self.chat.id, incarnation, keep, Derived::Keep).await
     }
 
-    /// Prunes the log as it is, which must succeed.
+    /// Prunes the current log, which must succeed.
     pub(super) async fn keep(&self, keep: PruneTo) -> Pruned {
         self.prune(self.chat.incarnation().await, keep).await.must("nothing changed", &clause::PRUNE)
     }
 
-    /// The same without traces.
+    /// Does the same and erases derived data.
     pub(super) async fn forget(&self, keep: PruneTo) -> Pruned {
         let incarnation = self.chat.incarnation().await;
         self.store.prune(&self.chat.id, incarnation, keep, Derived::Erase).await.must("nothing changed", &clause::PRUNE)

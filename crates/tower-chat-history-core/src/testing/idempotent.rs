@@ -4,12 +4,21 @@ use futures_util::future::join_all;
 
 use super::{Fixture, clause, clause::Clause, support::*};
 use crate::{
-    Append, Compact, CompactionVersion, Cut, Exchange, ExchangeId, Expect, Incarnation, Load, Message, Profile,
-    Revision, Seq,
+    compaction::{CompactionVersion, Cut},
+    exchange::Exchange,
+    exchange_id::ExchangeId,
+    message::Message,
+    profile::Profile,
+    revision::{Incarnation, Revision},
+    seq::Seq,
+    store::{Append, Compact, Expect, Load},
 };
 
-/// The clause of this group.
+/// The sentence of the contract that this group tests.
 const CLAUSE: Clause = clause::IDEMPOTENT;
+
+/// More exchanges than a store may remember that knows only the newest ones.
+const LONG_LOG: usize = 300;
 
 async fn assert_duplicate(chat: &Chat, expect: Expect, exchange: Exchange, seq: Seq) {
     let appended = chat.append(expect, exchange).await;
@@ -20,7 +29,7 @@ async fn assert_duplicate(chat: &Chat, expect: Expect, exchange: Exchange, seq: 
     assert_eq!(appended.compaction, None);
 }
 
-/// A repeated append stores nothing and reports the recorded position, whatever it expects.
+/// A repeated append stores nothing and returns the recorded position, whatever it expects.
 pub async fn a_repeat_stores_nothing(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     let mut added = chat.add_turns(2).await;
@@ -44,7 +53,7 @@ pub async fn a_repeat_stores_nothing(fixture: &dyn Fixture) {
     assert_eq!(chat.revision().await, now);
 }
 
-/// A first turn can be repeated as it was sent.
+/// A first turn can be repeated unchanged.
 pub async fn a_first_append_can_be_repeated(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     let exchange = turn_of("once");
@@ -53,7 +62,7 @@ pub async fn a_first_append_can_be_repeated(fixture: &dyn Fixture) {
     assert_eq!(chat.log().await.len(), 1);
 }
 
-/// The id alone decides: what a repeat carries beside it is neither stored nor checked.
+/// Only the id matters: the other contents of a repeat are neither stored nor checked.
 pub async fn a_repeat_does_not_change_what_is_recorded(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     let added = chat.add_turns(2).await;
@@ -71,7 +80,7 @@ pub async fn a_repeat_does_not_change_what_is_recorded(fixture: &dyn Fixture) {
     assert_eq!(chat.window(Load::new()).await.compaction, None);
 }
 
-/// Repeats that race store the exchange once, and all report the same position.
+/// Racing repeats store the exchange once, and all return the same position.
 pub async fn racing_repeats_store_once(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     let handles = chat.handles(fixture, 4).await;
@@ -87,7 +96,7 @@ pub async fn racing_repeats_store_once(fixture: &dyn Fixture) {
     }
 }
 
-/// An exchange id belongs to its conversation: another one may use the same.
+/// An exchange id belongs to its conversation: another conversation may use the same one.
 pub async fn ids_belong_to_their_conversation(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     let other = chat.other();
@@ -99,7 +108,7 @@ pub async fn ids_belong_to_their_conversation(fixture: &dyn Fixture) {
     assert_duplicate(&chat, Expect::Absent, exchange, Seq::FIRST).await;
 }
 
-/// Exchange ids are compared byte by byte: case, prefixes and wildcards make other ids.
+/// Exchange ids are compared byte by byte: case, prefixes and wildcards make different ids.
 pub async fn similar_ids_are_different(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     let (long, longer) = ("x".repeat(ExchangeId::MAX_LEN - 1), "x".repeat(ExchangeId::MAX_LEN));
@@ -111,6 +120,23 @@ pub async fn similar_ids_are_different(fixture: &dyn Fixture) {
         let recorded = chat.add(Exchange::new(id.clone(), [Message::user(id.as_str())])).await;
         assert_duplicate(&chat, Expect::Absent, (*recorded.exchange).clone(), recorded.seq).await;
         let found = chat.load(Load::new().exchange(id)).await;
-        assert_eq!(found, crate::Loaded::AlreadyRecorded(recorded));
+        assert_eq!(found, crate::store::Loaded::AlreadyRecorded(recorded));
     }
+}
+
+/// An append and a load recognize an exchange id, however many exchanges came after it.
+pub async fn a_repeat_is_recognized_in_a_long_log(fixture: &dyn Fixture) {
+    let chat = Chat::new(fixture).await;
+    let added = chat.add_turns(LONG_LOG).await;
+    for recorded in [&added[0], &added[1], &added[LONG_LOG / 2]] {
+        assert_duplicate(&chat, Expect::AnyOrCreate, (*recorded.exchange).clone(), recorded.seq).await;
+        let asked = Load::new().exchange(recorded.exchange.id.clone());
+        assert_eq!(
+            chat.load(asked).await,
+            crate::store::Loaded::AlreadyRecorded(recorded.clone()),
+            "at {}",
+            recorded.seq
+        );
+    }
+    assert_eq!(chat.log().await, added);
 }

@@ -1,12 +1,12 @@
-//! Conversations whose ids look alike stay apart.
+//! Conversations with similar ids stay separate.
 
 use super::{Fixture, clause, clause::Clause, support::*};
-use crate::{CompactionVersion, ConversationId, Load};
+use crate::{compaction::CompactionVersion, conversation_id::ConversationId, store::Load};
 
-/// The clause of this group.
+/// The sentence of the contract that this group tests.
 const CLAUSE: Clause = clause::IDS;
 
-/// Fills a conversation under each id, and asserts that each has its own exchange and compaction only, also while the
+/// Fills a conversation under each id. Asserts that each has only its own exchange and compaction, also while the
 /// others are deleted one after the other.
 async fn stay_apart(fixture: &dyn Fixture, ids: Vec<ConversationId>) {
     let store = Chat::new(fixture).await;
@@ -29,7 +29,7 @@ async fn stay_apart(fixture: &dyn Fixture, ids: Vec<ConversationId>) {
     }
 }
 
-/// Ids with one last part of their own, below the same unused parts.
+/// Returns ids that differ in their last part, below the same unused parts.
 fn ending_with(parts: &[&str]) -> Vec<ConversationId> {
     let base = unused_id([]);
     parts.iter().map(|part| below(&base, &[part])).collect()
@@ -41,7 +41,7 @@ fn below(base: &ConversationId, parts: &[&str]) -> ConversationId {
     ConversationId::new(parts).expect("the parts are legal")
 }
 
-/// Delimiters within parts make other ids than more parts.
+/// A delimiter within a part makes a different id than two parts.
 pub async fn delimiters_make_other_ids(fixture: &dyn Fixture) {
     let base = unused_id([]);
     let parts: [&[&str]; 10] = [
@@ -59,25 +59,25 @@ pub async fn delimiters_make_other_ids(fixture: &dyn Fixture) {
     stay_apart(fixture, parts.iter().map(|parts| below(&base, parts)).collect()).await;
 }
 
-/// The same letters split differently are other conversations.
+/// The same letters split differently are different conversations.
 pub async fn parts_split_differently_are_other_ids(fixture: &dyn Fixture) {
     let base = unused_id([]);
     let parts: [&[&str]; 6] = [&["abc"], &["a", "bc"], &["ab", "c"], &["a", "b", "c"], &["abc", "-"], &["-", "abc"]];
     stay_apart(fixture, parts.iter().map(|parts| below(&base, parts)).collect()).await;
 }
 
-/// Unicode is compared byte by byte: composed and decomposed letters, and letters that look alike.
+/// Unicode is compared byte by byte: composed and decomposed letters differ, and so do letters that look alike.
 pub async fn unicode_forms_are_other_ids(fixture: &dyn Fixture) {
     stay_apart(fixture, ending_with(&["é", "e\u{301}", "e", "É", "\u{212b}", "Å", "ﬁ", "fi", "а", "a\u{200b}", "a"]))
         .await;
 }
 
-/// Upper and lower case, and white space, make other ids.
+/// Upper case, lower case and white space make different ids.
 pub async fn case_and_white_space_make_other_ids(fixture: &dyn Fixture) {
     stay_apart(fixture, ending_with(&["user", "User", "USER", "user ", " user", "user\n", "usér", "%75ser"])).await;
 }
 
-/// Ids that are prefixes of each other are other conversations, whether by a part or within one.
+/// Ids that are prefixes of each other are different conversations, by whole parts or within a part.
 pub async fn prefixes_are_other_ids(fixture: &dyn Fixture) {
     let base = unused_id([]);
     let mut ids = vec![base.clone()];
@@ -87,14 +87,14 @@ pub async fn prefixes_are_other_ids(fixture: &dyn Fixture) {
     stay_apart(fixture, ids).await;
 }
 
-/// Characters that are wildcards or have a meaning in queries, paths and patterns stand for themselves.
-pub async fn wildcards_stand_for_themselves(fixture: &dyn Fixture) {
+/// Wildcards and characters with a meaning in queries, paths and patterns are ordinary characters.
+pub async fn wildcards_are_ordinary_characters(fixture: &dyn Fixture) {
     let parts =
         ["a_b", "a%b", "a*b", "a?b", "axb", "[a]b", "a\\b", "a'b", "a\"b", "a;b", ".", "..", "~", "a.b", "{a}b"];
     stay_apart(fixture, ending_with(&parts)).await;
 }
 
-/// Ids of the greatest length that differ in their last byte only.
+/// Ids of the maximum length that differ only in their last byte stay separate.
 pub async fn the_longest_ids_stay_apart(fixture: &dyn Fixture) {
     let base = unused_id([]);
     let room = ConversationId::MAX_LEN - base.as_str().len() - 1;
@@ -104,7 +104,7 @@ pub async fn the_longest_ids_stay_apart(fixture: &dyn Fixture) {
     stay_apart(fixture, ids).await;
 }
 
-/// Ids of the most parts.
+/// Ids with the maximum number of parts stay separate.
 pub async fn the_most_parts_stay_apart(fixture: &dyn Fixture) {
     let base = unused_id([]);
     let most = ConversationId::MAX_PARTS - base.parts().count();

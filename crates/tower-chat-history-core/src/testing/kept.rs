@@ -1,16 +1,20 @@
-//! Who is told that a compaction was stored: the call that stored it, and no other one, however equal the two are.
+//! Equal compactions: only the call that stored one reports `Stored`.
 
 use futures_util::future::join_all;
 
 use super::{Fixture, clause, clause::Clause, support::*};
-use crate::{CompactOutcome, Compaction, CompactionVersion, Profile};
+use crate::{
+    compaction::{Compaction, CompactionVersion},
+    profile::Profile,
+    store::CompactOutcome,
+};
 
-/// The clause of this group.
+/// The sentence of the contract that this group tests.
 const CLAUSE: Clause = clause::KEPT;
 
 const NONE: CompactionVersion = CompactionVersion::NONE;
 
-/// A call whose equal compaction another call stored is told that the other one was kept.
+/// A call whose equal compaction another call stored reports `Kept`.
 pub async fn an_equal_compaction_of_another_call_is_kept(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     chat.add_turns(3).await;
@@ -25,7 +29,7 @@ pub async fn an_equal_compaction_of_another_call_is_kept(fixture: &dyn Fixture) 
     assert_eq!(chat.compaction(&Profile::default()).await, Some(first));
 }
 
-/// The same where the first call was an append.
+/// The same holds if the first call was an append.
 pub async fn an_equal_compaction_of_another_append_is_kept(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     chat.add_turns(3).await;
@@ -38,7 +42,7 @@ pub async fn an_equal_compaction_of_another_append_is_kept(fixture: &dyn Fixture
     assert_eq!(appended.compaction, Some(kept));
 }
 
-/// Of calls that store an equal compaction at the same time, one is told that it did.
+/// If several calls store equal compactions at the same time, exactly one reports `Stored`.
 pub async fn one_of_equal_racing_compactions_is_stored(fixture: &dyn Fixture) {
     const CLAUSE: Clause = clause::STORED;
     let chat = Chat::new(fixture).await;
@@ -64,7 +68,7 @@ pub async fn one_of_equal_racing_compactions_is_stored(fixture: &dyn Fixture) {
                 other => lost.push(other),
             }
         }
-        assert_eq!(won.len(), 1, "calls that were told `Stored`, in round {round}");
+        assert_eq!(won.len(), 1, "calls that returned `Stored`, in round {round}");
         let compaction = Compaction::new(won[0], cut);
         assert_eq!(lost, vec![Some(CompactOutcome::Kept(Some(compaction.clone()))); 5], "round {round}");
         assert_eq!(chat.compaction(&Profile::default()).await, Some(compaction));

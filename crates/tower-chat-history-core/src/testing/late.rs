@@ -1,15 +1,19 @@
-//! Calls that reach the store late: the life of the conversation that they name has ended, and the next one has begun.
+//! Late calls: the incarnation that they name has ended, and the next one has begun.
 
 use super::{Fixture, clause, clause::Clause, support::*};
 use crate::{
-    Append, Compact, Compaction, CompactionVersion, Cut, Derived, Expect, Incarnation, Load, Loaded, Profile, PruneTo,
-    Recorded, Revision, Seq,
+    compaction::{Compaction, CompactionVersion, Cut},
+    exchange::Recorded,
+    profile::Profile,
+    revision::{Incarnation, Revision},
+    seq::Seq,
+    store::{Append, Compact, Derived, Expect, Load, Loaded, PruneTo},
 };
 
-/// The clause of this group.
+/// The sentence of the contract that this group tests.
 const CLAUSE: Clause = clause::DELETION;
 
-/// A conversation in its second life, and the revision at which its first life ended.
+/// A conversation in its second incarnation, and the revision at which the first one ended.
 struct Late {
     chat: Chat,
     ended: Revision,
@@ -18,7 +22,8 @@ struct Late {
 }
 
 impl Late {
-    /// Both lives have as many exchanges and a compaction of the same version: only the incarnation tells them apart.
+    /// Creates two incarnations with the same number of exchanges and the same compaction version, so that only the
+    /// incarnation differs.
     async fn new(chat: Chat) -> Self {
         chat.add_turns(4).await;
         chat.cut(CompactionVersion::NONE, Cut::window_from(Seq::new(1))).await;
@@ -29,7 +34,7 @@ impl Late {
         Self { chat, ended, log, compaction }
     }
 
-    /// Asserts that the second life is as it was.
+    /// Asserts that the second incarnation is unchanged.
     async fn is_untouched(&self) {
         assert_eq!(self.chat.log().await, self.log);
         let window = self.chat.window(Load::new()).await;
@@ -45,8 +50,8 @@ impl Late {
     }
 }
 
-/// A compaction of an ended life replaces none of the next one's, whatever version it names.
-pub async fn a_late_compaction_does_not_reach_the_next_life(fixture: &dyn Fixture) {
+/// A compaction for an ended incarnation replaces none in the next one, whatever version it names.
+pub async fn a_late_compaction_does_not_reach_the_next_incarnation(fixture: &dyn Fixture) {
     let late = Late::new(Chat::new(fixture).await).await;
     for replaces in [CompactionVersion::NONE, late.compaction.version] {
         let compact = Compact { profile: Profile::default(), replaces, cut: summary_to(2, "the first life") };
@@ -55,8 +60,8 @@ pub async fn a_late_compaction_does_not_reach_the_next_life(fixture: &dyn Fixtur
     late.is_untouched().await;
 }
 
-/// An append of an ended life adds nothing to the next one, and its compaction is not stored there.
-pub async fn a_late_append_does_not_reach_the_next_life(fixture: &dyn Fixture) {
+/// An append to an ended incarnation adds nothing to the next one, and its compaction is not stored there.
+pub async fn a_late_append_does_not_reach_the_next_incarnation(fixture: &dyn Fixture) {
     let late = Late::new(Chat::new(fixture).await).await;
     for expect in [Expect::Exactly(late.ended), Expect::AnyIn(late.incarnation())] {
         assert_gone(late.chat.append(expect, turn_of("late")).await);
@@ -68,8 +73,8 @@ pub async fn a_late_append_does_not_reach_the_next_life(fixture: &dyn Fixture) {
     late.is_untouched().await;
 }
 
-/// A truncation of an ended life removes nothing of the next one, be it a part of the log or all of it.
-pub async fn a_late_truncation_does_not_reach_the_next_life(fixture: &dyn Fixture) {
+/// A truncation of an ended incarnation removes nothing of the next one, neither a part of the log nor all of it.
+pub async fn a_late_truncation_does_not_reach_the_next_incarnation(fixture: &dyn Fixture) {
     let editable = Editable::new(fixture).await;
     let late = Late::new(editable.chat.with_id(editable.chat.id.clone())).await;
     for len in [0, 2, 4] {
@@ -78,8 +83,8 @@ pub async fn a_late_truncation_does_not_reach_the_next_life(fixture: &dyn Fixtur
     late.is_untouched().await;
 }
 
-/// A prune of an ended life removes nothing of the next one, with or without traces.
-pub async fn a_late_prune_does_not_reach_the_next_life(fixture: &dyn Fixture) {
+/// A prune of an ended incarnation removes nothing of the next one, whatever happens to derived data.
+pub async fn a_late_prune_does_not_reach_the_next_incarnation(fixture: &dyn Fixture) {
     let prunable = Prunable::new(fixture).await;
     let late = Late::new(prunable.chat.with_id(prunable.chat.id.clone())).await;
     for traces in [Derived::Keep, Derived::Erase] {

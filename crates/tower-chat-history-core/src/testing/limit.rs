@@ -1,9 +1,16 @@
 //! Bounded loads: the newest turns that fit, and never a part of one.
 
 use super::{Fixture, clause, clause::Clause, support::*};
-use crate::{CompactionVersion, Cut, Exchange, ExchangeId, Load, Message, Recorded, Seq};
+use crate::{
+    compaction::{CompactionVersion, Cut},
+    exchange::{Exchange, Recorded},
+    exchange_id::ExchangeId,
+    message::Message,
+    seq::Seq,
+    store::Load,
+};
 
-/// The clause of this group.
+/// The sentence of the contract that this group tests.
 const CLAUSE: Clause = clause::LIMIT;
 
 const UNBOUNDED: usize = usize::MAX;
@@ -19,7 +26,7 @@ fn bytes(exchanges: &[Recorded]) -> usize {
     exchanges.iter().map(|recorded| recorded.exchange.bytes()).sum()
 }
 
-/// A message limit brings the newest turns that fit, and says what it cut off.
+/// A message limit returns the newest turns that fit, and reports that it cut something off.
 pub async fn a_message_limit_brings_the_newest_turns(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     let log = chat.add_turns(5).await;
@@ -28,7 +35,7 @@ pub async fn a_message_limit_brings_the_newest_turns(fixture: &dyn Fixture) {
     assert_loads(&chat, limit(6, UNBOUNDED), &log[2..], true).await;
 }
 
-/// A byte limit brings the newest turns that fit, and says what it cut off.
+/// A byte limit returns the newest turns that fit, and reports that it cut something off.
 pub async fn a_byte_limit_brings_the_newest_turns(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     let log = chat.add_turns(5).await;
@@ -37,7 +44,7 @@ pub async fn a_byte_limit_brings_the_newest_turns(fixture: &dyn Fixture) {
     assert_loads(&chat, limit(UNBOUNDED, bytes(&log[3..]) - 1), &log[4..], true).await;
 }
 
-/// Bytes are those of the message JSON, not characters.
+/// The limit counts bytes of the message JSON, not characters.
 pub async fn a_byte_limit_counts_bytes(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     let log = [chat.add(turn_of("世界世界")).await, chat.add(turn_of("👩‍👩‍👧 \u{0}\n")).await];
@@ -45,7 +52,7 @@ pub async fn a_byte_limit_counts_bytes(fixture: &dyn Fixture) {
     assert_loads(&chat, limit(UNBOUNDED, bytes(&log) - 1), &log[1..], true).await;
 }
 
-/// A window that fits exactly is not truncated, and one message or byte less cuts a turn off.
+/// A window that fits exactly is not truncated. With a limit one message or one byte lower, a turn is cut off.
 pub async fn an_exact_fit_is_not_truncated(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     let log = chat.add_turns(5).await;
@@ -58,7 +65,7 @@ pub async fn an_exact_fit_is_not_truncated(fixture: &dyn Fixture) {
     }
 }
 
-/// A turn of several exchanges is brought whole or not at all.
+/// A turn of several exchanges is returned whole or not at all.
 pub async fn a_turn_is_not_split(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     let call = chat.add(call_of("what is it?")).await;
@@ -71,7 +78,7 @@ pub async fn a_turn_is_not_split(fixture: &dyn Fixture) {
     assert_loads(&chat, limit(UNBOUNDED, bytes(&log[1..])), &log[2..], true).await;
 }
 
-/// The newest turn is brought whole even when it alone is larger than the limit.
+/// The newest turn is returned whole, even if it exceeds the limit by itself.
 pub async fn the_newest_turn_comes_whole(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     let mut log = vec![chat.add(call_of("what is it?")).await];
@@ -84,7 +91,7 @@ pub async fn the_newest_turn_comes_whole(fixture: &dyn Fixture) {
     assert_loads(&chat, limit(4, UNBOUNDED), &log[2..], true).await;
 }
 
-/// A window never starts at a continuation that came late, after another turn had begun.
+/// A window never starts at a late continuation, which follows another turn's opening.
 pub async fn a_late_continuation_does_not_start_a_window(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     let call = chat.add(call_of("what is it?")).await;
@@ -94,7 +101,7 @@ pub async fn a_late_continuation_does_not_start_a_window(fixture: &dyn Fixture) 
     assert_loads(&chat, limit(6, UNBOUNDED), &log, false).await;
 }
 
-/// The window begins where the compaction says: what lies before it is not loaded, and not a truncation.
+/// The window begins where the compaction says. Earlier exchanges are not loaded, and that is not a truncation.
 pub async fn a_window_begins_at_its_compaction(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     let mut log = chat.add_turns(5).await;
@@ -107,7 +114,7 @@ pub async fn a_window_begins_at_its_compaction(fixture: &dyn Fixture) {
     assert_loads(&chat, Load::new(), &log[2..], false).await;
 }
 
-/// A window that holds only the newest turn is that turn, and not truncated.
+/// A window with only the newest turn is that turn, and is not truncated.
 pub async fn the_smallest_window_is_the_newest_turn(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     chat.add_turns(3).await;
@@ -118,7 +125,7 @@ pub async fn the_smallest_window_is_the_newest_turn(fixture: &dyn Fixture) {
     assert_loads(&chat, limit(1, 1), &turn, false).await;
 }
 
-/// An exchange without messages counts as one message: a load of such exchanges is bounded like any other.
+/// An exchange without messages counts as one message, so a load of such exchanges is bounded too.
 pub async fn an_exchange_without_messages_counts_as_one(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     let mut log = Vec::new();
@@ -129,11 +136,11 @@ pub async fn an_exchange_without_messages_counts_as_one(fixture: &dyn Fixture) {
         assert_loads(&chat, limit(messages, UNBOUNDED), &log[5 - messages..], true).await;
     }
     assert_loads(&chat, limit(5, UNBOUNDED), &log, false).await;
-    // They have no bytes.
+    // Exchanges without messages have no bytes.
     assert_loads(&chat, limit(UNBOUNDED, bytes(&log)), &log, false).await;
 }
 
-/// Without a limit of its own a load is bounded by the default: a thousand messages.
+/// A load without an explicit limit is bounded by the default of 1,000 messages.
 pub async fn the_default_limit_holds(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     let mut log = Vec::new();
@@ -142,4 +149,47 @@ pub async fn the_default_limit_holds(fixture: &dyn Fixture) {
         log.push(chat.add(Exchange::new(ExchangeId::generate(), messages)).await);
     }
     assert_loads(&chat, Load::new(), &log[1..], true).await;
+}
+
+/// The newest turn is returned whole, however many exchanges it has.
+pub async fn the_newest_turn_comes_whole_with_hundreds_of_exchanges(fixture: &dyn Fixture) {
+    let chat = Chat::new(fixture).await;
+    let before = chat.add_turns(1).await;
+    let mut turn = vec![chat.add(call_of("what is it?")).await];
+    let opening = turn[0].seq;
+    for _ in 0..300 {
+        turn.push(chat.add(result_for(opening)).await);
+    }
+    assert_loads(&chat, limit(1, 1), &turn, true).await;
+    assert_loads(&chat, limit(turn.len() * 2, UNBOUNDED), &turn, true).await;
+    let log = [before, turn].concat();
+    assert_loads(&chat, limit(log.len() * 2, UNBOUNDED), &log, false).await;
+}
+
+/// A large limit is not truncated to a smaller integer type.
+pub async fn a_large_limit_is_not_a_small_one(fixture: &dyn Fixture) {
+    let chat = Chat::new(fixture).await;
+    let log = chat.add_turns(3).await;
+    for bits in [8, 15, 16, 31, 32, 63] {
+        // In a narrower integer, this number would be 3 or negative.
+        let Some(large) = 1_usize.checked_shl(bits).map(|power| power + 3) else { continue };
+        assert_loads(&chat, limit(large, UNBOUNDED), &log, false).await;
+        if large >= bytes(&log) {
+            assert_loads(&chat, limit(UNBOUNDED, large), &log, false).await;
+            assert_loads(&chat, limit(large, large), &log, false).await;
+        }
+    }
+}
+
+/// The store counts more than 65,535 messages.
+pub async fn tens_of_thousands_of_messages_are_counted(fixture: &dyn Fixture) {
+    const EACH: usize = 33_000;
+    let chat = Chat::new(fixture).await;
+    let mut log = Vec::new();
+    for _ in 0..2 {
+        let messages = std::iter::repeat_n(Message::user("x"), EACH);
+        log.push(chat.add(Exchange::new(ExchangeId::generate(), messages)).await);
+    }
+    assert_loads(&chat, limit(2 * EACH, UNBOUNDED), &log, false).await;
+    assert_loads(&chat, limit(2 * EACH - 1, UNBOUNDED), &log[1..], true).await;
 }

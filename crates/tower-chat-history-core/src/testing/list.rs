@@ -1,9 +1,9 @@
-//! The list of all behaviours, and one call that runs it.
+//! The list of all behaviors, and a function that runs them.
 
-use super::{Fixture, behaviours};
+use super::{Fixture, behaviors};
 
-/// Hands the list of behaviours to another macro, after its own arguments. A group or a behaviour may need a capability
-/// of the store.
+/// Passes the list of behaviors to another macro, after the macro's own arguments. A group or a behavior may need an
+/// optional ability of the store.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __conformance_list {
@@ -14,16 +14,16 @@ macro_rules! __conformance_list {
                 the_first_append_creates_the_log
                 fitting_expectations_are_accepted
                 every_append_changes_the_revision
-                many_appends_stand_in_order
+                many_appends_are_in_order
                 an_append_is_seen_by_other_handles
                 an_exchange_may_lack_a_reply
-                conversations_count_by_themselves
+                conversations_count_separately
             }
             expect {
                 absent_conflicts_with_an_existing_log
                 a_stale_revision_conflicts
-                a_revision_that_never_was_conflicts
-                a_conflict_leaves_everything_as_it_was
+                a_revision_that_never_existed_conflicts
+                a_conflict_changes_nothing
                 a_revision_of_another_incarnation_is_gone
                 another_incarnation_is_gone
                 an_absent_conversation_is_gone
@@ -41,6 +41,7 @@ macro_rules! __conformance_list {
                 racing_repeats_store_once
                 ids_belong_to_their_conversation
                 similar_ids_are_different
+                a_repeat_is_recognized_in_a_long_log
             }
             race {
                 one_append_wins_a_revision
@@ -49,7 +50,7 @@ macro_rules! __conformance_list {
                 appends_that_may_create_all_land
                 callers_that_retry_all_land
                 conversations_do_not_disturb_each_other
-                readers_see_a_state_that_was
+                readers_see_states_that_existed
             }
             cancel {
                 a_dropped_append_is_settled_by_a_repeat
@@ -58,13 +59,13 @@ macro_rules! __conformance_list {
                 a_store_outlives_dropped_calls
             }
             load {
-                what_is_not_there_is_absent
+                a_missing_conversation_is_absent
                 the_window_is_the_whole_log_at_first
-                what_is_known_is_unchanged
-                an_append_changes_what_is_known
-                a_compaction_changes_what_is_known
+                a_known_state_is_unchanged
+                an_append_changes_the_known_state
+                a_compaction_changes_the_known_state
                 another_profile_is_not_known
-                what_never_was_is_not_known
+                a_state_that_never_existed_is_not_known
                 a_recorded_exchange_is_found_first
                 an_exchange_before_the_window_is_found
                 an_exchange_that_is_not_recorded_is_not_found
@@ -82,6 +83,13 @@ macro_rules! __conformance_list {
                 the_smallest_window_is_the_newest_turn
                 an_exchange_without_messages_counts_as_one
                 the_default_limit_holds
+                the_newest_turn_comes_whole_with_hundreds_of_exchanges
+                a_large_limit_is_not_a_small_one
+                tens_of_thousands_of_messages_are_counted
+            }
+            system {
+                the_name_does_not_change
+                the_name_is_the_same_through_all_handles
             }
             read {
                 an_absent_log_is_an_absent_page
@@ -89,13 +97,13 @@ macro_rules! __conformance_list {
                 pages_make_the_whole_log
                 beyond_the_end_is_an_empty_page
                 a_limit_of_zero_brings_the_revision
-                reading_knows_no_window
+                reading_ignores_windows
             }
             compaction {
                 a_compaction_is_stored_and_replaced
                 a_compaction_comes_back_whole
                 a_large_summary_comes_back
-                a_compaction_leaves_the_log_alone
+                a_compaction_does_not_change_the_log
                 a_stale_compaction_is_left_out
                 positions_do_not_go_back
                 a_window_starts_at_an_opening
@@ -128,10 +136,10 @@ macro_rules! __conformance_list {
                 a_deleted_conversation_is_absent
                 deleting_twice_is_no_error
                 deleting_spares_other_conversations
-                what_was_in_flight_is_gone
-                a_conversation_that_comes_back_begins_anew
-                a_dead_incarnation_is_not_known
-                a_dead_incarnation_is_gone
+                calls_in_flight_are_refused
+                a_recreated_conversation_starts_from_the_beginning
+                an_ended_incarnation_is_not_known
+                an_ended_incarnation_is_gone
                 deleting_during_appends_is_final
                 deleting_during_first_turns_leaves_whole_conversations
             }
@@ -141,7 +149,7 @@ macro_rules! __conformance_list {
                 unicode_forms_are_other_ids
                 case_and_white_space_make_other_ids
                 prefixes_are_other_ids
-                wildcards_stand_for_themselves
+                wildcards_are_ordinary_characters
                 the_longest_ids_stay_apart
                 the_most_parts_stay_apart
             }
@@ -161,7 +169,7 @@ macro_rules! __conformance_list {
             }
             metadata {
                 every_field_comes_back
-                absent_and_empty_are_kept_apart
+                absent_and_empty_are_different
                 time_is_kept_and_orders_nothing
             }
             conversation {
@@ -170,18 +178,18 @@ macro_rules! __conformance_list {
                 an_import_keeps_turns
                 an_import_continues_the_log
                 instructions_are_not_imported
-                clearing_makes_room_for_another_log
+                a_cleared_conversation_can_be_filled_again
             }
             back {
                 the_last_exchanges_come_in_order
                 a_log_is_counted_without_reading_it
-                the_newest_turn_comes_by_itself
+                the_newest_turn_is_returned_alone
                 pages_back_make_the_whole_log
                 large_exchanges_come_in_one_page
                 an_absent_conversation_has_no_pages
                 appends_do_not_move_the_pages
                 a_page_of_a_deleted_log_is_gone
-                a_place_beyond_the_end_leads_back_to_the_log
+                a_revision_beyond_the_end_leads_back_to_the_log
                 #[needs(truncate)]
                 a_page_of_a_truncated_log_is_gone
                 #[needs(prune)]
@@ -189,24 +197,24 @@ macro_rules! __conformance_list {
             }
             #[needs(durable)]
             reopen {
-                everything_is_there_again
-                writing_goes_on
-                repeats_are_still_recognised
-                deletions_last
+                all_data_is_still_there
+                writing_continues
+                repeats_are_still_recognized
+                deletions_persist
                 messages_come_back_verbatim
             }
             #[needs(truncate)]
             truncate {
                 the_end_of_the_log_is_removed
-                what_stays_is_a_new_incarnation
-                the_log_goes_on_where_it_was_cut
-                only_the_revision_that_was_seen_is_cut
-                a_repeat_cuts_nothing_twice
+                the_rest_is_in_a_new_incarnation
+                the_log_continues_where_it_was_truncated
+                only_the_seen_revision_is_truncated
+                a_repeat_removes_nothing_twice
                 an_absent_log_is_gone
-                position_0_leaves_no_conversation
-                beyond_the_end_nothing_is_removed
+                position_0_removes_the_conversation
+                a_position_beyond_the_end_removes_nothing
                 removed_ids_are_free_again
-                within_a_turn_it_stays_open
+                a_truncation_within_a_turn_leaves_it_open
                 other_conversations_stay
             }
             #[needs(truncate)]
@@ -214,7 +222,7 @@ macro_rules! __conformance_list {
                 a_compaction_of_what_stays_is_kept
                 a_compaction_of_what_was_removed_is_removed
                 positions_are_lowered_to_the_end
-                profiles_are_judged_by_themselves
+                profiles_are_treated_separately
                 a_compaction_in_flight_is_gone
             }
             #[needs(truncate)]
@@ -225,7 +233,7 @@ macro_rules! __conformance_list {
                 edits_and_appends_leave_no_gap
                 a_dropped_truncation_is_done_or_not
                 #[needs(durable)]
-                a_truncation_lasts
+                a_truncation_persists
             }
             #[needs(prune)]
             prune {
@@ -233,16 +241,16 @@ macro_rules! __conformance_list {
                 the_last_turns_are_kept
                 the_last_messages_are_kept
                 the_newest_turn_stays
-                within_a_turn_its_opening_is_kept
-                where_nothing_is_removed_nothing_changes
-                what_was_known_is_not_known
+                a_position_within_a_turn_keeps_the_whole_turn
+                a_prune_that_removes_nothing_changes_nothing
+                a_known_state_is_not_known_any_more
                 turns_in_flight_land
                 a_removed_call_can_be_continued
                 only_its_incarnation_is_pruned
-                a_load_is_not_truncated_by_it
+                a_prune_does_not_truncate_loads
                 removed_ids_are_free_again
                 other_conversations_stay
-                what_comes_back_begins_at_position_0
+                a_recreated_conversation_begins_at_position_0
                 #[needs(truncate)]
                 a_pruned_log_is_truncated
             }
@@ -251,11 +259,11 @@ macro_rules! __conformance_list {
                 compactions_stay_as_they_are
                 a_window_starts_no_earlier_than_the_log
                 a_compaction_in_flight_is_stored
-                traces_are_removed_if_asked
-                what_has_no_traces_stays
-                traces_of_an_earlier_prune_are_removed
-                what_was_in_flight_leaves_no_traces
-                a_whole_log_has_no_traces
+                derived_data_is_erased_if_asked
+                a_compaction_without_summary_stays
+                derived_data_of_an_earlier_prune_is_erased
+                calls_in_flight_restore_nothing
+                a_whole_log_has_no_derived_data_to_erase
             }
             #[needs(prune)]
             prune_race {
@@ -263,17 +271,17 @@ macro_rules! __conformance_list {
                 racing_prunes_remove_once
                 a_dropped_prune_is_done_or_not
                 #[needs(durable)]
-                a_prune_lasts
+                a_prune_persists
             }
             #[needs(prune)]
             prune_model {
-                random_prunes_and_appends_are_those_of_a_list
+                random_prunes_and_appends_match_a_list
             }
             #[needs(prune)]
             retain {
                 a_conversation_keeps_its_last_turns
                 a_conversation_keeps_its_last_messages
-                the_messages_are_those_that_are_kept
+                the_messages_are_the_remaining_ones
                 a_pruned_log_is_forked
                 a_pruned_log_is_imported_into
             }
@@ -281,7 +289,7 @@ macro_rules! __conformance_list {
                 a_load_of_empty_exchanges_is_bounded
                 empty_and_other_exchanges_add_up
                 turns_of_empty_exchanges_are_not_split
-                empty_exchanges_have_their_place_in_the_log
+                empty_exchanges_have_positions_in_the_log
             }
             nul {
                 a_summary_with_nul_is_stored_and_replaced
@@ -298,12 +306,12 @@ macro_rules! __conformance_list {
                 one_of_equal_racing_compactions_is_stored
             }
             late {
-                a_late_compaction_does_not_reach_the_next_life
-                a_late_append_does_not_reach_the_next_life
+                a_late_compaction_does_not_reach_the_next_incarnation
+                a_late_append_does_not_reach_the_next_incarnation
                 #[needs(truncate)]
-                a_late_truncation_does_not_reach_the_next_life
+                a_late_truncation_does_not_reach_the_next_incarnation
                 #[needs(prune)]
-                a_late_prune_does_not_reach_the_next_life
+                a_late_prune_does_not_reach_the_next_incarnation
             }
             editing {
                 #[needs(truncate)]
@@ -311,25 +319,26 @@ macro_rules! __conformance_list {
                 #[needs(truncate)]
                 the_last_exchange_is_taken
                 #[needs(truncate)]
-                a_reply_is_generated_anew
+                a_reply_is_generated_again
                 a_fork_has_the_same_exchanges
                 a_large_log_is_forked
                 a_fork_of_nothing_creates_nothing
-                a_fork_does_not_touch_what_exists
+                a_fork_does_not_change_existing_conversations
             }
         }
     };
 }
 
-/// Runs every behaviour that the fixture's store can have, one after the other, where tests by name are not to be had.
-/// Returns the names of those that were left out, since the store lacks a [`Capability`](super::Capability) they need.
+/// Runs every behavior for which the fixture's store has the needed abilities, one after the other. Use it if named
+/// tests are not possible. Returns the names of the behaviors that were skipped, because the store lacks a
+/// [`Capability`](super::Capability) that they need.
 pub async fn all(fixture: &dyn Fixture) -> Vec<&'static str> {
     let mut left_out = Vec::new();
-    for behaviour in behaviours() {
-        if behaviour.can_run(fixture).await {
-            behaviour.run(fixture).await;
+    for behavior in behaviors() {
+        if behavior.can_run(fixture).await {
+            behavior.run(fixture).await;
         } else {
-            left_out.push(behaviour.name());
+            left_out.push(behavior.name());
         }
     }
     left_out
@@ -338,13 +347,13 @@ pub async fn all(fixture: &dyn Fixture) -> Vec<&'static str> {
 #[cfg(test)]
 mod tests {
     macro_rules! names {
-        ($($(#[$group_needs:meta])? $group:ident { $($(#[$needs:meta])? $behaviour:ident)+ })+) => {
-            [$((include_str!(concat!(stringify!($group), ".rs")), &[$(stringify!($behaviour)),+] as &[&str])),+]
+        ($($(#[$group_needs:meta])? $group:ident { $($(#[$needs:meta])? $behavior:ident)+ })+) => {
+            [$((include_str!(concat!(stringify!($group), ".rs")), &[$(stringify!($behavior)),+] as &[&str])),+]
         };
     }
 
     #[test]
-    fn every_behaviour_is_listed() {
+    fn every_behavior_is_listed() {
         let groups = __conformance_list!([names]);
         for (source, listed) in groups {
             let written = source.lines().filter_map(|line| line.strip_prefix("pub async fn ")?.split('(').next());

@@ -1,13 +1,20 @@
-//! Loads: what the caller knows already, and what is recorded already.
+//! Loads: known states and recorded exchanges.
 
 use super::{Fixture, clause, clause::Clause, support::*};
-use crate::{CompactionVersion, Cut, ExchangeId, Incarnation, KnownState, Load, Loaded, Recorded, Revision, Seq};
+use crate::{
+    compaction::{CompactionVersion, Cut},
+    exchange::Recorded,
+    exchange_id::ExchangeId,
+    revision::{Incarnation, Revision},
+    seq::Seq,
+    store::{KnownState, Load, Loaded},
+};
 
-/// The clause of this group.
+/// The sentence of the contract that this group tests.
 const CLAUSE: Clause = clause::LOAD;
 
-/// A conversation that is not there loads as absent, whatever is asked.
-pub async fn what_is_not_there_is_absent(fixture: &dyn Fixture) {
+/// A conversation that does not exist is absent, whatever the load asks for.
+pub async fn a_missing_conversation_is_absent(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     let revision = Revision::new(Incarnation::random(), 1);
     let known = KnownState { revision, compaction: CompactionVersion::NONE, newest: None };
@@ -27,8 +34,8 @@ pub async fn the_window_is_the_whole_log_at_first(fixture: &dyn Fixture) {
     assert_eq!(window.exchanges, added);
 }
 
-/// A caller that knows log and compaction is told that nothing changed, with and without a compaction.
-pub async fn what_is_known_is_unchanged(fixture: &dyn Fixture) {
+/// A caller that knows the log and the compaction gets `Unchanged`, with and without a compaction.
+pub async fn a_known_state_is_unchanged(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     chat.add_turns(2).await;
     let known = chat.window(Load::new()).await.known();
@@ -39,8 +46,8 @@ pub async fn what_is_known_is_unchanged(fixture: &dyn Fixture) {
     assert_eq!(chat.load(Load::new().known(known.clone())).await, Loaded::Unchanged);
 }
 
-/// An append by someone else makes the known state old.
-pub async fn an_append_changes_what_is_known(fixture: &dyn Fixture) {
+/// An append by another caller changes the known state.
+pub async fn an_append_changes_the_known_state(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     let mut added = chat.add_turns(2).await;
     let known = chat.window(Load::new()).await.known();
@@ -50,8 +57,8 @@ pub async fn an_append_changes_what_is_known(fixture: &dyn Fixture) {
     assert_eq!(window.exchanges, added);
 }
 
-/// A compaction by someone else makes the known state old, though the log is as it was.
-pub async fn a_compaction_changes_what_is_known(fixture: &dyn Fixture) {
+/// A compaction by another caller changes the known state, even though the log is unchanged.
+pub async fn a_compaction_changes_the_known_state(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     let added = chat.add_turns(3).await;
     let other = chat.reopened(fixture).await;
@@ -67,7 +74,7 @@ pub async fn a_compaction_changes_what_is_known(fixture: &dyn Fixture) {
     assert_eq!(window.exchanges, added[2..]);
 }
 
-/// What is known of one profile says nothing about another one whose compaction has another version.
+/// A state known for one profile is not known for another one whose compaction has another version.
 pub async fn another_profile_is_not_known(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     let added = chat.add_turns(2).await;
@@ -87,8 +94,8 @@ pub async fn another_profile_is_not_known(fixture: &dyn Fixture) {
     );
 }
 
-/// Only the very state is known: a revision or a compaction version that never was brings the window.
-pub async fn what_never_was_is_not_known(fixture: &dyn Fixture) {
+/// Only the exact state is known: a revision or a compaction version that never existed returns the window.
+pub async fn a_state_that_never_existed_is_not_known(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     let added = chat.add_turns(1).await;
     let now = chat.window(Load::new()).await.known();
@@ -101,7 +108,7 @@ pub async fn what_never_was_is_not_known(fixture: &dyn Fixture) {
         of_revision(in_incarnation(u64::MAX)),
         of_revision(in_incarnation(now.revision.version().wrapping_sub(1))),
         of_revision(Revision::new(Incarnation::random(), now.revision.version())),
-        // Where a server lost what it acknowledged, another exchange has come to the same revision.
+        // If a server lost acknowledged appends, another exchange may be at the same revision.
         KnownState { newest: Some(ExchangeId::generate()), ..now.clone() },
     ] {
         assert_eq!(chat.window(Load::new().known(known.clone())).await.exchanges, added, "{known:?}");
@@ -112,7 +119,7 @@ pub async fn what_never_was_is_not_known(fixture: &dyn Fixture) {
     }
 }
 
-/// A recorded exchange is found by its id, before what is known is looked at.
+/// A recorded exchange is found by its id before the known state is checked.
 pub async fn a_recorded_exchange_is_found_first(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     let added = chat.add_turns(3).await;
@@ -125,7 +132,7 @@ pub async fn a_recorded_exchange_is_found_first(fixture: &dyn Fixture) {
     }
 }
 
-/// A recorded exchange is found where no window reaches.
+/// A recorded exchange before the window is found.
 pub async fn an_exchange_before_the_window_is_found(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     let added = chat.add_turns(3).await;
@@ -134,7 +141,7 @@ pub async fn an_exchange_before_the_window_is_found(fixture: &dyn Fixture) {
     assert_eq!(chat.load(asked).await, Loaded::AlreadyRecorded(added[0].clone()));
 }
 
-/// Asking for an exchange that is not recorded changes nothing in the answer.
+/// If the requested exchange is not recorded, the answer is the same as without the request.
 pub async fn an_exchange_that_is_not_recorded_is_not_found(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     chat.add_turns(2).await;
@@ -147,7 +154,7 @@ pub async fn an_exchange_that_is_not_recorded_is_not_found(fixture: &dyn Fixture
     }
 }
 
-/// A continuation is found by its id too, with what it answers.
+/// A continuation is found by its id too, with the position it continues.
 pub async fn a_recorded_continuation_is_found(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     let call = chat.add(call_of("what is it?")).await;

@@ -1,12 +1,17 @@
-//! What an exchange says beside its messages comes back.
+//! The fields of an exchange other than its messages.
 
 use super::{Fixture, clause, clause::Clause, support::*};
-use crate::{Load, Loaded, Seq, Timestamp, TokenCounts, Usage};
+use crate::{
+    exchange::{TokenCounts, Usage},
+    seq::Seq,
+    store::{Load, Loaded},
+    timestamp::Timestamp,
+};
 
-/// The clause of this group.
+/// The sentence of the contract that this group tests.
 const CLAUSE: Clause = clause::EXCHANGE;
 
-/// Every field comes back, through load, read and the lookup by exchange id.
+/// Every field is returned unchanged by load, by read and by the lookup of an exchange id.
 pub async fn every_field_comes_back(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     let call = chat.add(call_of("what is it?")).await;
@@ -24,8 +29,8 @@ pub async fn every_field_comes_back(fixture: &dyn Fixture) {
     assert_eq!(chat.load(asked).await, Loaded::AlreadyRecorded(log[1].clone()));
 }
 
-/// What is absent comes back absent, not as an empty value, and the other way round.
-pub async fn absent_and_empty_are_kept_apart(fixture: &dyn Fixture) {
+/// An absent value is returned as absent, and an empty one as empty.
+pub async fn absent_and_empty_are_different(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     let absent = turn_of("absent");
     let mut empty = turn_of("empty");
@@ -37,7 +42,7 @@ pub async fn absent_and_empty_are_kept_apart(fixture: &dyn Fixture) {
     assert_eq!(chat.window(Load::new()).await.exchanges, log);
 }
 
-/// The time is the caller's, to the millisecond, and orders nothing.
+/// The time is the caller's, to the millisecond, and does not determine the order.
 pub async fn time_is_kept_and_orders_nothing(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     let mut log = Vec::new();

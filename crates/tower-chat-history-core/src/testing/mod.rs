@@ -1,11 +1,14 @@
-//! The conformance suite: what every [`HistoryStore`](crate::HistoryStore) must do, as functions to call from its tests.
+//! The conformance suite: the contract of [`HistoryStore`](crate::HistoryStore) as functions to call from a store's
+//! tests.
 //!
-//! Each function is one behaviour of the contract. It takes a [`Fixture`], which opens handles on the store's storage,
-//! and panics if the store does something else. The panic says what was expected, what the store returned, and which
-//! sentence of the contract that breaks. The functions know no runtime: they run under the one the store needs.
+//! Each function tests one behavior of the contract. It takes a [`Fixture`], which opens handles on the store's
+//! storage, and panics if the store behaves differently. The panic shows the expected value, the store's answer, and
+//! the sentence of the contract that it breaks. The functions need no particular runtime: they run on the one that the
+//! store needs.
 //!
-//! [`conformance_tests!`](crate::conformance_tests) makes a test of each, twice: on the store itself, and through an
-//! `Arc<dyn HistoryStore>`. So a store's crate runs the whole suite by one item, in `tests/conformance.rs`:
+//! [`conformance_tests!`](crate::conformance_tests) creates two tests for each function: one on the store itself, and
+//! one through an `Arc<dyn HistoryStore>`. A store's crate runs the whole suite with one macro call, in
+//! `tests/conformance.rs`:
 //!
 //! ```
 //! # use std::sync::Arc;
@@ -32,9 +35,9 @@
 //! }
 //! ```
 //!
-//! A store that can [truncate](crate::Truncate) says so by [`Fixture::open_truncate`], one that can [prune](crate::Prune) by
-//! [`Fixture::open_prune`], and each is held to that contract as well. A store that cannot is listed so, and the tests
-//! that it cannot pass are counted as ignored:
+//! A store that can [truncate](crate::Truncate) implements [`Fixture::open_truncate`], and one that can
+//! [prune](crate::Prune) implements [`Fixture::open_prune`]. The suite then tests that contract too. If the store
+//! cannot, say so in `without`, and the tests that need it are ignored:
 //!
 //! ```
 //! # use std::sync::Arc;
@@ -49,9 +52,10 @@
 //!
 //! # A store of a single process
 //!
-//! A durable store is dropped and opened again by some behaviours, and the fixture must not keep it alive meanwhile. A
-//! store that cannot be open twice (it locks its file, say) cannot be opened anew for each handle either. Its fixture
-//! hands out the open store as long as somebody has it, by a [`Weak`](std::sync::Weak) reference:
+//! Some behaviors drop all handles of a durable store and open it again, so the fixture must not keep it alive. If a
+//! store cannot be open twice, for example because it locks its file, it cannot be opened again for each handle
+//! either. Its fixture then returns the open store as long as a handle exists, using a [`Weak`](std::sync::Weak)
+//! reference:
 //!
 //! ```
 //! use std::sync::{Arc, Weak};
@@ -62,7 +66,7 @@
 //!
 //! struct MyFixture {
 //!     path: String,
-//!     // An asynchronous lock, which is held while the store is opened: tokio's, for example.
+//!     // An asynchronous lock, such as tokio's, which is held while the store is opened.
 //!     open: futures_util::lock::Mutex<Weak<dyn HistoryStore>>,
 //! }
 //!
@@ -84,21 +88,23 @@
 //! }
 //! ```
 //!
-//! A test harness of another kind gets the same behaviours as a list of names and functions: [`behaviours`].
+//! Other test harnesses can get the same behaviors as a list of names and functions: [`behaviors`].
 //!
-//! Behaviours use conversations of their own, so all of them may run at once on one storage, and on one that is in use.
+//! Each behavior uses its own conversations, so all of them may run at the same time on one storage, even one in use.
 
-// Assertions are what this module is for.
+// Assertions are the purpose of this module.
 #![allow(clippy::expect_used, clippy::missing_panics_doc)]
 
-mod behaviour;
+mod behavior;
 mod capability;
 mod clause;
 mod fixture;
 mod list;
 mod tests_by_name;
 
-// Its macros stand for the standard library's from here on.
+pub mod shorthand;
+
+// From here on, its macros replace those of the standard library.
 #[macro_use]
 mod say;
 
@@ -134,12 +140,13 @@ pub mod race;
 pub mod read;
 pub mod reopen;
 pub mod retain;
+pub mod system;
 pub mod truncate;
 pub mod truncate_compaction;
 pub mod truncate_race;
 
 pub use self::{
-    behaviour::{Behaviour, behaviours},
+    behavior::{Behavior, behaviors},
     capability::Capability,
     fixture::{Capabilities, Fixture, ThroughArc},
     list::all,

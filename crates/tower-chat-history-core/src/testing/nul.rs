@@ -1,21 +1,26 @@
-//! Compactions whose texts have U+0000, which some databases cannot hold or parse in JSON.
+//! Compactions with U+0000 in their texts, which some databases cannot store or cannot parse in JSON.
 
 use super::{Fixture, clause, clause::Clause, support::*};
-use crate::{Append, Compact, CompactOutcome, CompactionVersion, Cut, Expect, Profile, PruneTo, Recorded, Summary};
+use crate::{
+    compaction::{CompactionVersion, Cut, Summary},
+    exchange::Recorded,
+    profile::Profile,
+    store::{Append, Compact, CompactOutcome, Expect, PruneTo},
+};
 
-/// The clause of this group.
+/// The sentence of the contract that this group tests.
 const CLAUSE: Clause = clause::SUMMARY_VERBATIM;
 
 const NONE: CompactionVersion = CompactionVersion::NONE;
 
-/// A cut with a summary that has U+0000 in its text and in its model's name.
+/// Returns a cut with a summary that has U+0000 in its text and in its model's name.
 fn cut_with_nul(seq: u64) -> Cut {
     let mut cut = summary_to(seq, "\0They sent \0 to each other.\0");
     cut.summary = cut.summary.map(|summary| Summary { model: Some("mo\0del".into()), ..summary });
     cut
 }
 
-/// A summary with U+0000 comes back as it is, and is replaced by another one.
+/// A summary with U+0000 is returned unchanged, and can be replaced.
 pub async fn a_summary_with_nul_is_stored_and_replaced(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     let log = chat.add_turns(4).await;
@@ -41,7 +46,7 @@ pub async fn an_append_replaces_a_summary_with_nul(fixture: &dyn Fixture) {
     assert_eq!(chat.log().await.len(), 5);
 }
 
-/// An append whose compaction is stale is stored, and the summary with U+0000 that stays is returned.
+/// An append with a stale compaction is stored, and the remaining summary with U+0000 is returned.
 pub async fn a_stale_compaction_is_left_out_for_a_summary_with_nul(fixture: &dyn Fixture) {
     const CLAUSE: Clause = clause::STALE;
     let chat = Chat::new(fixture).await;
@@ -61,7 +66,7 @@ pub async fn a_stale_compaction_is_left_out_for_a_summary_with_nul(fixture: &dyn
     assert_eq!(chat.log().await, log);
 }
 
-/// A truncation treats a summary with U+0000 as any other one.
+/// A truncation treats a summary with U+0000 like any other.
 pub async fn a_truncation_spares_a_summary_with_nul(fixture: &dyn Fixture) {
     const CLAUSE: Clause = clause::TRUNCATE_COMPACTIONS;
     let editable = Editable::new(fixture).await;
@@ -74,13 +79,13 @@ pub async fn a_truncation_spares_a_summary_with_nul(fixture: &dyn Fixture) {
     chat.cut(stays.version, cut_with_nul(2)).await;
 }
 
-/// A prune without traces removes a summary with U+0000 as any other one.
+/// A prune that erases derived data removes a summary with U+0000 like any other.
 pub async fn a_prune_removes_a_summary_with_nul(fixture: &dyn Fixture) {
-    const CLAUSE: Clause = clause::PRUNE_TRACES;
+    const CLAUSE: Clause = clause::PRUNE_DERIVED;
     let prunable = Prunable::new(fixture).await;
     let chat = &prunable.chat;
     chat.add_turns(4).await;
     chat.cut(NONE, cut_with_nul(1)).await;
     prunable.forget(PruneTo::LastTurns(2)).await;
-    assert_eq!(chat.compaction(&Profile::default()).await, None, "the summary tells of what was removed");
+    assert_eq!(chat.compaction(&Profile::default()).await, None, "the summary describes removed exchanges");
 }

@@ -1,9 +1,14 @@
 //! Profiles: separate compactions of one log.
 
 use super::{Fixture, clause, clause::Clause, support::*};
-use crate::{Append, Compact, CompactOutcome, CompactionVersion, Cut, Expect, Load, Profile, Seq};
+use crate::{
+    compaction::{CompactionVersion, Cut},
+    profile::Profile,
+    seq::Seq,
+    store::{Append, Compact, CompactOutcome, Expect, Load},
+};
 
-/// The clause of this group.
+/// The sentence of the contract that this group tests.
 const CLAUSE: Clause = clause::PROFILES;
 
 const NONE: CompactionVersion = CompactionVersion::NONE;
@@ -24,7 +29,7 @@ pub async fn profiles_have_their_own_windows(fixture: &dyn Fixture) {
     }
 }
 
-/// The version of one profile does not fit another one: what would replace it is left out.
+/// A version of one profile does not match another one's: a compaction that would replace it is skipped.
 pub async fn versions_belong_to_their_profile(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     chat.add_turns(4).await;
@@ -39,7 +44,7 @@ pub async fn versions_belong_to_their_profile(fixture: &dyn Fixture) {
     assert_eq!(chat.compaction(&Profile::default()).await, Some(default));
 }
 
-/// An append compacts for the profile it names only.
+/// An append stores a compaction only for the profile that it names.
 pub async fn an_append_compacts_for_one_profile(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     let log = chat.add_turns(2).await;
@@ -52,7 +57,7 @@ pub async fn an_append_compacts_for_one_profile(fixture: &dyn Fixture) {
     assert_eq!(chat.window(Load::new().profile(small)).await.exchanges[..1], log[1..]);
 }
 
-/// Names are compared byte by byte: case, prefixes, delimiters and wildcards make other profiles.
+/// Names are compared byte by byte: case, prefixes, delimiters and wildcards make different profiles.
 pub async fn similar_names_are_different_profiles(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     chat.add_turns(2).await;

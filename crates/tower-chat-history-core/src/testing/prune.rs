@@ -1,14 +1,19 @@
-//! Removing the beginning of a log. Stores that cannot prune pass without being asked, here and in the groups that follow.
+//! Removal of the beginning of a log, in stores that can prune.
 
 use super::{Fixture, clause, clause::Clause, support::*};
 use crate::{
-    Append, Exchange, ExchangeId, Expect, Incarnation, Load, Loaded, Message, PruneTo, Recorded, Seq, StoreError,
+    exchange::{Exchange, Recorded},
+    exchange_id::ExchangeId,
+    message::Message,
+    revision::Incarnation,
+    seq::Seq,
+    store::{Append, Expect, Load, Loaded, PruneTo, StoreError},
 };
 
-/// The clause of this group.
+/// The sentence of the contract that this group tests.
 const CLAUSE: Clause = clause::PRUNE;
 
-/// What stands before the position is removed, the rest stays where it is, and other handles see it.
+/// Exchanges before the position are removed, the others stay where they are, and other handles see it.
 pub async fn the_beginning_of_the_log_is_removed(fixture: &dyn Fixture) {
     for from in 1..4 {
         let prunable = Prunable::new(fixture).await;
@@ -25,14 +30,14 @@ pub async fn the_beginning_of_the_log_is_removed(fixture: &dyn Fixture) {
                 assert_eq!((page.exchanges.as_slice(), page.more), (&log[from as usize..=from as usize], from < 3));
             }
         }
-        // It goes on where it would have gone on.
+        // The log continues at the same position as without the prune.
         log.push(chat.add(turn_of("next")).await);
         assert_eq!(log[4].seq, Seq::new(4));
         assert_eq!(chat.log().await, log[from as usize..]);
     }
 }
 
-/// The turns that are kept are counted by their openings.
+/// Turns are counted by the exchanges that open them.
 pub async fn the_last_turns_are_kept(fixture: &dyn Fixture) {
     for (turns, begins) in [(4, 0), (3, 1), (2, 1 + 1), (1, 4)] {
         let prunable = Prunable::new(fixture).await;
@@ -47,7 +52,7 @@ pub async fn the_last_turns_are_kept(fixture: &dyn Fixture) {
     }
 }
 
-/// Whole turns are kept that together have no more messages.
+/// Only whole turns that together have at most this many messages are kept.
 pub async fn the_last_messages_are_kept(fixture: &dyn Fixture) {
     // Turns of 2, 4 (in two exchanges) and 2 messages.
     for (messages, begins) in [(8, 0), (7, 1), (6, 1), (5, 3), (2, 3)] {
@@ -69,7 +74,7 @@ pub async fn the_last_messages_are_kept(fixture: &dyn Fixture) {
     assert_eq!(prunable.keep(PruneTo::LastMessages(2)).await.removed, 3);
 }
 
-/// Nothing removes everything: the newest turn stays, whatever its size.
+/// No prune removes everything: the newest turn stays, whatever its size.
 pub async fn the_newest_turn_stays(fixture: &dyn Fixture) {
     let nothing = [PruneTo::LastTurns(0), PruneTo::LastMessages(0), PruneTo::LastMessages(3)];
     let beyond = [2, 4, 5, 1 << 32, u64::MAX].map(|seq| PruneTo::From(Seq::new(seq)));
@@ -87,8 +92,8 @@ pub async fn the_newest_turn_stays(fixture: &dyn Fixture) {
     }
 }
 
-/// What is kept begins with an opening, also where another turn's late continuation follows.
-pub async fn within_a_turn_its_opening_is_kept(fixture: &dyn Fixture) {
+/// The remaining log begins with an exchange that opens a turn, even if another turn's late continuation follows.
+pub async fn a_position_within_a_turn_keeps_the_whole_turn(fixture: &dyn Fixture) {
     for (from, begins) in [(1, 1), (2, 1), (3, 3), (4, 3), (5, 3)] {
         let prunable = Prunable::new(fixture).await;
         let chat = &prunable.chat;
@@ -105,8 +110,8 @@ pub async fn within_a_turn_its_opening_is_kept(fixture: &dyn Fixture) {
     }
 }
 
-/// Where there is nothing to remove, the revision stays; so it does when a prune is repeated.
-pub async fn where_nothing_is_removed_nothing_changes(fixture: &dyn Fixture) {
+/// If there is nothing to remove, the revision stays the same. That includes a repeated prune.
+pub async fn a_prune_that_removes_nothing_changes_nothing(fixture: &dyn Fixture) {
     let prunable = Prunable::new(fixture).await;
     let chat = &prunable.chat;
     chat.add_turns(5).await;
@@ -121,8 +126,8 @@ pub async fn where_nothing_is_removed_nothing_changes(fixture: &dyn Fixture) {
     assert_eq!(chat.load(Load::new().known(before.known())).await, Loaded::Unchanged);
 }
 
-/// Who knows the log as it was is given the new one, and may know that.
-pub async fn what_was_known_is_not_known(fixture: &dyn Fixture) {
+/// A caller that knows the log from before the prune gets the new one, and can then know that one.
+pub async fn a_known_state_is_not_known_any_more(fixture: &dyn Fixture) {
     let prunable = Prunable::new(fixture).await;
     let chat = &prunable.chat;
     let log = chat.add_turns(4).await;
@@ -138,7 +143,8 @@ pub async fn what_was_known_is_not_known(fixture: &dyn Fixture) {
     }
 }
 
-/// What expects the log as it was lands, as long as nothing was appended; then it is a conflict as ever.
+/// An append that expects the revision from before the prune is stored, as long as nothing was appended. Otherwise it
+/// conflicts as usual.
 pub async fn turns_in_flight_land(fixture: &dyn Fixture) {
     let prunable = Prunable::new(fixture).await;
     let chat = &prunable.chat;
@@ -155,7 +161,8 @@ pub async fn turns_in_flight_land(fixture: &dyn Fixture) {
     assert_eq!(chat.append(any, turn_of("any")).await.must("it is the incarnation", &CLAUSE).seq, Seq::new(5));
 }
 
-/// A continuation of a call that was removed is stored: it is paid for. One of a call that never was is not.
+/// A continuation of a removed call is stored, because its reply has been paid for. A continuation of a call that
+/// never existed is refused.
 pub async fn a_removed_call_can_be_continued(fixture: &dyn Fixture) {
     let prunable = Prunable::new(fixture).await;
     let chat = &prunable.chat;
@@ -168,7 +175,8 @@ pub async fn a_removed_call_can_be_continued(fixture: &dyn Fixture) {
     assert!(matches!(unknown, Err(StoreError::ContinuesUnknown { len: 3, .. })), "{unknown:?}");
 }
 
-/// A dead incarnation, another one and an absent conversation are gone, and nothing is removed or created.
+/// An ended incarnation, an unknown one and an absent conversation are refused with `Gone`, and nothing is removed or
+/// created.
 pub async fn only_its_incarnation_is_pruned(fixture: &dyn Fixture) {
     const CLAUSE: Clause = clause::PRUNE_ONCE;
     let prunable = Prunable::new(fixture).await;
@@ -188,8 +196,8 @@ pub async fn only_its_incarnation_is_pruned(fixture: &dyn Fixture) {
     assert_eq!(chat.log().await, log);
 }
 
-/// A load that reaches the beginning of what is left is whole; a limit cuts it as ever.
-pub async fn a_load_is_not_truncated_by_it(fixture: &dyn Fixture) {
+/// A load that reaches the beginning of the remaining log is not truncated. A limit truncates it as usual.
+pub async fn a_prune_does_not_truncate_loads(fixture: &dyn Fixture) {
     let prunable = Prunable::new(fixture).await;
     let chat = &prunable.chat;
     let log = chat.add_turns(6).await;
@@ -200,7 +208,7 @@ pub async fn a_load_is_not_truncated_by_it(fixture: &dyn Fixture) {
     }
 }
 
-/// The exchange ids that were removed are not recognised any more, those that stay are.
+/// Removed exchange ids are no longer recognized. The remaining ones are.
 pub async fn removed_ids_are_free_again(fixture: &dyn Fixture) {
     let prunable = Prunable::new(fixture).await;
     let chat = &prunable.chat;
@@ -219,7 +227,7 @@ pub async fn removed_ids_are_free_again(fixture: &dyn Fixture) {
     assert_eq!((again.duplicate, again.seq), (false, Seq::new(4)));
 }
 
-/// One conversation is pruned and no other.
+/// Only one conversation is pruned.
 pub async fn other_conversations_stay(fixture: &dyn Fixture) {
     const CLAUSE: Clause = clause::LOSSLESS;
     let prunable = Prunable::new(fixture).await;
@@ -230,7 +238,7 @@ pub async fn other_conversations_stay(fixture: &dyn Fixture) {
         for exchange in &exchanges {
             chat.add(exchange.clone()).await;
         }
-        chat.cut(crate::CompactionVersion::NONE, summary_to(1, "kept")).await;
+        chat.cut(crate::compaction::CompactionVersion::NONE, summary_to(1, "kept")).await;
         before.push((chat.window(Load::new()).await, chat.log().await));
     }
     prunable.keep(PruneTo::LastTurns(2)).await;
@@ -242,8 +250,8 @@ pub async fn other_conversations_stay(fixture: &dyn Fixture) {
     }
 }
 
-/// A pruned conversation that is deleted leaves nothing, and what comes back begins anew.
-pub async fn what_comes_back_begins_at_position_0(fixture: &dyn Fixture) {
+/// Deleting a pruned conversation leaves nothing, and a new conversation begins at position 0.
+pub async fn a_recreated_conversation_begins_at_position_0(fixture: &dyn Fixture) {
     let prunable = Prunable::new(fixture).await;
     let chat = &prunable.chat;
     chat.add_turns(3).await;
@@ -256,8 +264,8 @@ pub async fn what_comes_back_begins_at_position_0(fixture: &dyn Fixture) {
     assert_eq!(chat.log().await.len(), 1);
 }
 
-/// In a store that can do both, a pruned log is truncated at its positions, under a revision from before as well, and up to its
-/// first one nothing is left.
+/// If the store can do both, a pruned log can be truncated at its positions, also under a revision from before the
+/// prune. A truncation up to its first position leaves nothing.
 pub async fn a_pruned_log_is_truncated(fixture: &dyn Fixture) {
     for from in 0..6_u64 {
         let prunable = Prunable::new(fixture).await;

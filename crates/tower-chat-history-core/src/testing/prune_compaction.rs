@@ -1,9 +1,14 @@
-//! What a prune leaves of compactions.
+//! The effect of a prune on compactions.
 
 use super::{Fixture, clause, clause::Clause, support::*};
-use crate::{Append, Compact, CompactOutcome, CompactionVersion, Cut, Expect, Load, Profile, PruneTo, Seq};
+use crate::{
+    compaction::{CompactionVersion, Cut},
+    profile::Profile,
+    seq::Seq,
+    store::{Append, Compact, CompactOutcome, Expect, Load, PruneTo},
+};
 
-/// The clause of this group.
+/// The sentence of the contract that this group tests.
 const CLAUSE: Clause = clause::PRUNE_COMPACTIONS;
 
 const NONE: CompactionVersion = CompactionVersion::NONE;
@@ -23,7 +28,7 @@ pub async fn compactions_stay_as_they_are(fixture: &dyn Fixture) {
     assert_eq!(kept, Some((NONE.next(), summary_to(1, "of the first"))));
 }
 
-/// Where a window would start at what was removed, it starts with the log; and it can be moved on.
+/// A window that would start at a removed exchange starts with the log, and can be moved forward.
 pub async fn a_window_starts_no_earlier_than_the_log(fixture: &dyn Fixture) {
     let prunable = Prunable::new(fixture).await;
     let chat = &prunable.chat;
@@ -37,7 +42,7 @@ pub async fn a_window_starts_no_earlier_than_the_log(fixture: &dyn Fixture) {
     assert_eq!(chat.window(Load::new()).await.exchanges, log[5..]);
 }
 
-/// A compaction that was made from the log as it was is stored, by itself and with the exchange that carries it.
+/// A compaction made from the log before the prune is stored, by itself and with an append.
 pub async fn a_compaction_in_flight_is_stored(fixture: &dyn Fixture) {
     let prunable = Prunable::new(fixture).await;
     let chat = &prunable.chat;
@@ -51,17 +56,17 @@ pub async fn a_compaction_in_flight_is_stored(fixture: &dyn Fixture) {
     let exchange = append.exchange.clone();
     let appended = chat.store.append(&chat.id, append).await.must("what it says was legal", &CLAUSE);
     assert_eq!(appended.compaction, Some(CompactOutcome::Stored(by_itself.version.next())));
-    log.push(crate::Recorded::new(appended.seq, exchange));
+    log.push(crate::exchange::Recorded::new(appended.seq, exchange));
     assert_eq!(chat.window(Load::new()).await.exchanges, log[4..]);
 }
 
-/// A compaction with a summary is removed with what it tells of, and the window is what was kept.
-pub async fn traces_are_removed_if_asked(fixture: &dyn Fixture) {
+/// If derived data is erased, a compaction with a summary is removed, and the window is the remaining log.
+pub async fn derived_data_is_erased_if_asked(fixture: &dyn Fixture) {
     let prunable = Prunable::new(fixture).await;
     let chat = &prunable.chat;
     let log = chat.add_turns(6).await;
     let small = profile("small");
-    chat.cut(NONE, summary_to(5, "tells of what is removed")).await;
+    chat.cut(NONE, summary_to(5, "describes removed exchanges")).await;
     stored(chat.compact_as(&small, NONE, summary_to(1, "this as well")).await.ok());
     let old = chat.revision().await;
     let pruned = prunable.forget(PruneTo::LastTurns(3)).await;
@@ -74,13 +79,13 @@ pub async fn traces_are_removed_if_asked(fixture: &dyn Fixture) {
         assert_eq!(chat.compaction(&small).await, None);
         assert_eq!(chat.log().await, log[3..]);
     }
-    // The log goes on, and can be summarized anew.
+    // The log continues, and can be summarized again.
     assert_eq!(chat.add(turn_of("next")).await.seq, Seq::new(6));
     chat.cut(NONE, summary_to(4, "of what is there")).await;
 }
 
-/// A compaction without a summary tells nothing, so it stays, under another version.
-pub async fn what_has_no_traces_stays(fixture: &dyn Fixture) {
+/// A compaction without a summary describes nothing, so it stays, under another version.
+pub async fn a_compaction_without_summary_stays(fixture: &dyn Fixture) {
     let prunable = Prunable::new(fixture).await;
     let chat = &prunable.chat;
     let log = chat.add_turns(6).await;
@@ -90,12 +95,12 @@ pub async fn what_has_no_traces_stays(fixture: &dyn Fixture) {
     assert_eq!((window.compaction, window.exchanges.as_slice()), (before.without_traces(), &log[5..]));
 }
 
-/// What was pruned before, with traces, leaves none either, though there is nothing more to remove.
-pub async fn traces_of_an_earlier_prune_are_removed(fixture: &dyn Fixture) {
+/// Derived data of an earlier prune can be erased later, even though there is nothing more to remove.
+pub async fn derived_data_of_an_earlier_prune_is_erased(fixture: &dyn Fixture) {
     let prunable = Prunable::new(fixture).await;
     let chat = &prunable.chat;
     let log = chat.add_turns(4).await;
-    chat.cut(NONE, summary_to(2, "tells of what was removed")).await;
+    chat.cut(NONE, summary_to(2, "describes removed exchanges")).await;
     let before = prunable.keep(PruneTo::LastTurns(2)).await.revision;
     let pruned = prunable.forget(PruneTo::LastTurns(2)).await;
     assert_eq!((pruned.removed, pruned.revision.first()), (0, Seq::new(2)));
@@ -104,8 +109,8 @@ pub async fn traces_of_an_earlier_prune_are_removed(fixture: &dyn Fixture) {
     assert_eq!((window.compaction, window.exchanges.as_slice()), (None, &log[2..]));
 }
 
-/// Replies and summaries that were made from what is removed are refused, as after a deletion; so is a repeat of the prune.
-pub async fn what_was_in_flight_leaves_no_traces(fixture: &dyn Fixture) {
+/// Replies and summaries made from removed exchanges are refused, as after a deletion. So is a repeat of the prune.
+pub async fn calls_in_flight_restore_nothing(fixture: &dyn Fixture) {
     let prunable = Prunable::new(fixture).await;
     let chat = &prunable.chat;
     chat.add_turns(4).await;
@@ -120,8 +125,8 @@ pub async fn what_was_in_flight_leaves_no_traces(fixture: &dyn Fixture) {
     assert_eq!(chat.log().await.len(), 2);
 }
 
-/// Where nothing was ever removed there are no traces: the log and its compactions stay as they are.
-pub async fn a_whole_log_has_no_traces(fixture: &dyn Fixture) {
+/// If nothing was ever removed, there is no derived data to erase: the log and its compactions stay as they are.
+pub async fn a_whole_log_has_no_derived_data_to_erase(fixture: &dyn Fixture) {
     let prunable = Prunable::new(fixture).await;
     let chat = &prunable.chat;
     chat.add_turns(3).await;

@@ -1,12 +1,17 @@
-//! Prunes and appends in any order, against the simplest log there is.
+//! Prunes and appends in any order, compared with a simple list.
 
 use super::{Fixture, clause, clause::Clause, support::*};
-use crate::{Load, PruneTo, Recorded, Revision, Seq};
+use crate::{
+    exchange::Recorded,
+    revision::Revision,
+    seq::Seq,
+    store::{Load, PruneTo},
+};
 
-/// The clause of this group.
+/// The sentence of the contract that this group tests.
 const CLAUSE: Clause = clause::PRUNE;
 
-/// Numbers that look random and are the same in each run (xorshift).
+/// Pseudorandom numbers that are the same in each run (xorshift).
 struct Numbers(u64);
 
 impl Numbers {
@@ -18,7 +23,7 @@ impl Numbers {
     }
 }
 
-/// How many exchanges of the log are removed.
+/// Returns the number of exchanges that a prune removes from the log.
 fn removed_by(log: &[Recorded], keep: PruneTo) -> usize {
     let openings: Vec<usize> = (0..log.len()).filter(|at| log[*at].exchange.opens_turn()).collect();
     let messages = |at: usize| log[at..].iter().map(|recorded| recorded.exchange.messages.len()).sum::<usize>();
@@ -30,8 +35,8 @@ fn removed_by(log: &[Recorded], keep: PruneTo) -> usize {
     }
 }
 
-/// Whatever is appended and pruned in whatever order: the log is what a list would be.
-pub async fn random_prunes_and_appends_are_those_of_a_list(fixture: &dyn Fixture) {
+/// After any sequence of appends and prunes, the log equals the list.
+pub async fn random_prunes_and_appends_match_a_list(fixture: &dyn Fixture) {
     for seed in 1..=8 {
         let prunable = Prunable::new(fixture).await;
         let (chat, mut numbers) = (&prunable.chat, Numbers(seed * 0x9e37_79b9));
@@ -43,7 +48,7 @@ pub async fn random_prunes_and_appends_are_those_of_a_list(fixture: &dyn Fixture
                 1 => PruneTo::LastTurns(usize::try_from(numbers.below(6)).unwrap_or(0)),
                 2 => PruneTo::LastMessages(usize::try_from(numbers.below(14)).unwrap_or(0)),
                 3 => {
-                    // Of any exchange, also one that was removed.
+                    // The continued exchange may be any, even a removed one.
                     log.push(chat.add(result_for(Seq::new(numbers.below(next.get())))).await);
                     continue;
                 }

@@ -1,14 +1,17 @@
-//! Prunes among other calls, and across an opening of the storage.
+//! Prunes at the same time as other calls, and after a reopening of the storage.
 
 use futures_util::future::{join, join_all};
 
 use super::{Capability, Fixture, clause, clause::Clause, support::*};
-use crate::{Expect, Load, PruneTo, Seq};
+use crate::{
+    seq::Seq,
+    store::{Expect, Load, PruneTo},
+};
 
-/// The clause of this group.
+/// The sentence of the contract that this group tests.
 const CLAUSE: Clause = clause::PRUNE_ONCE;
 
-/// Callers that prune and append at once lose nothing of what is kept, and readers see logs without gaps.
+/// Concurrent prunes and appends lose nothing that is to be kept, and readers see logs without gaps.
 pub async fn prunes_and_appends_leave_no_gap(fixture: &dyn Fixture) {
     let prunable = Prunable::new(fixture).await;
     let other = prunable.chat.reopened(fixture).await;
@@ -46,7 +49,7 @@ pub async fn prunes_and_appends_leave_no_gap(fixture: &dyn Fixture) {
     assert_eq!(prunable.chat.window(Load::new()).await.exchanges, log);
 }
 
-/// Of prunes at the same time each removes what is left to remove.
+/// Each of several concurrent prunes removes only what is left to remove.
 pub async fn racing_prunes_remove_once(fixture: &dyn Fixture) {
     for _ in 0..5 {
         let prunable = Prunable::new(fixture).await;
@@ -64,7 +67,7 @@ pub async fn racing_prunes_remove_once(fixture: &dyn Fixture) {
     }
 }
 
-/// A prune whose caller gives up is done or not done.
+/// A prune whose future is dropped is done or not done.
 pub async fn a_dropped_prune_is_done_or_not(fixture: &dyn Fixture) {
     for polls in 0..4 {
         let prunable = Prunable::new(fixture).await;
@@ -77,13 +80,13 @@ pub async fn a_dropped_prune_is_done_or_not(fixture: &dyn Fixture) {
     }
 }
 
-/// A prune lasts, in a durable store: the log, its revision and its compactions are there again as it left them.
-pub async fn a_prune_lasts(fixture: &dyn Fixture) {
+/// In a durable store, a prune survives a reopening: the log, its revision and its compactions are the same.
+pub async fn a_prune_persists(fixture: &dyn Fixture) {
     let prunable = Prunable::new(fixture).await;
     Capability::Durable.demand(fixture).await;
     let log = prunable.chat.add_turns(5).await;
     let old = prunable.chat.revision().await;
-    prunable.chat.cut(crate::CompactionVersion::NONE, summary_to(1, "kept")).await;
+    prunable.chat.cut(crate::compaction::CompactionVersion::NONE, summary_to(1, "kept")).await;
     prunable.keep(PruneTo::LastTurns(2)).await;
     let before = prunable.chat.window(Load::new()).await;
     let id = prunable.chat.id.clone();

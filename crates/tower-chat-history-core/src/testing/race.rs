@@ -1,18 +1,24 @@
-//! Callers that come at the same time, through handles of their own.
+//! Concurrent callers, each with its own handle.
 
 use futures_util::future::{join, join_all};
 
 use super::{Fixture, clause, clause::Clause, support::*};
-use crate::{Appended, Exchange, Expect, Load, Loaded, Message, Recorded, Seq, StoreError};
+use crate::{
+    exchange::{Exchange, Recorded},
+    message::Message,
+    seq::Seq,
+    store::{Appended, Expect, Load, Loaded, StoreError},
+};
 
-/// The clause of this group.
+/// The sentence of the contract that this group tests.
 const CLAUSE: Clause = clause::CONDITIONAL;
 
-/// Races as many appends and returns them beside what became of them. Their exchanges have several messages each.
+/// Runs several appends at the same time, and returns them with their results. Their exchanges have several messages
+/// each.
 async fn race(handles: &[Chat], count: usize, expect: Expect) -> Vec<(Exchange, Result<Appended, StoreError>)> {
     let exchange = |n: usize| {
         let messages = (0..4).map(|part| Message::user(format!("append {n}, part {part}")));
-        Exchange::new(crate::ExchangeId::generate(), messages)
+        Exchange::new(crate::exchange_id::ExchangeId::generate(), messages)
     };
     let appends = handles.iter().cycle().take(count).enumerate().map(|(n, chat)| async move {
         let exchange = exchange(n);
@@ -22,7 +28,7 @@ async fn race(handles: &[Chat], count: usize, expect: Expect) -> Vec<(Exchange, 
     join_all(appends).await
 }
 
-/// Asserts that all appends landed, each whole and where it says, without a gap after `before`.
+/// Asserts that all appends were stored, each whole and at its reported position, without a gap after `before`.
 async fn assert_all_landed(chat: &Chat, before: &[Recorded], raced: Vec<(Exchange, Result<Appended, StoreError>)>) {
     const CLAUSE: Clause = clause::GAP_FREE;
     let mut expected = before.to_vec();
@@ -38,7 +44,7 @@ async fn assert_all_landed(chat: &Chat, before: &[Recorded], raced: Vec<(Exchang
     assert!(revisions.contains(&chat.revision().await), "a log at a revision that no append made");
 }
 
-/// Asserts that one append landed and the others met a conflict.
+/// Asserts that one append was stored and the others conflicted.
 async fn assert_one_landed(chat: &Chat, before: &[Recorded], raced: Vec<(Exchange, Result<Appended, StoreError>)>) {
     let mut expected = before.to_vec();
     for (exchange, result) in raced {
@@ -51,7 +57,7 @@ async fn assert_one_landed(chat: &Chat, before: &[Recorded], raced: Vec<(Exchang
     assert_eq!(chat.log().await, expected);
 }
 
-/// Of appends that expect the same revision exactly one lands.
+/// Of several appends that expect the same revision, exactly one is stored.
 pub async fn one_append_wins_a_revision(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     let handles = chat.handles(fixture, 2).await;
@@ -63,7 +69,7 @@ pub async fn one_append_wins_a_revision(fixture: &dyn Fixture) {
     }
 }
 
-/// Of first turns that expect no conversation exactly one lands.
+/// Of several first turns that expect no conversation, exactly one is stored.
 pub async fn one_first_turn_wins(fixture: &dyn Fixture) {
     for _ in 0..5 {
         let chat = Chat::new(fixture).await;
@@ -73,7 +79,7 @@ pub async fn one_first_turn_wins(fixture: &dyn Fixture) {
     }
 }
 
-/// Appends that accept any revision all land, whole and without a gap.
+/// Appends that accept any revision are all stored, whole and without a gap.
 pub async fn appends_to_any_revision_all_land(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     let handles = chat.handles(fixture, 4).await;
@@ -82,7 +88,7 @@ pub async fn appends_to_any_revision_all_land(fixture: &dyn Fixture) {
     assert_all_landed(&chat, &before, raced).await;
 }
 
-/// Appends that may create the conversation all land, in one incarnation.
+/// Appends that may create the conversation are all stored, in one incarnation.
 pub async fn appends_that_may_create_all_land(fixture: &dyn Fixture) {
     const CLAUSE: Clause = clause::ANY_OR_CREATE;
     for _ in 0..3 {
@@ -98,7 +104,7 @@ pub async fn appends_that_may_create_all_land(fixture: &dyn Fixture) {
     }
 }
 
-/// Callers that retry after a conflict all get their turn.
+/// Callers that retry after a conflict all succeed.
 pub async fn callers_that_retry_all_land(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     let handles = chat.handles(fixture, 3).await;
@@ -121,7 +127,7 @@ pub async fn callers_that_retry_all_land(fixture: &dyn Fixture) {
     assert_eq!(chat.log().await.len(), 13);
 }
 
-/// Appends to many conversations at once each land in their own.
+/// Concurrent appends to many conversations are each stored in their own.
 pub async fn conversations_do_not_disturb_each_other(fixture: &dyn Fixture) {
     const CLAUSE: Clause = clause::PROFILES;
     let chat = Chat::new(fixture).await;
@@ -132,8 +138,8 @@ pub async fn conversations_do_not_disturb_each_other(fixture: &dyn Fixture) {
     }
 }
 
-/// A load or a read during appends sees a state that was: its revision and its exchanges belong together.
-pub async fn readers_see_a_state_that_was(fixture: &dyn Fixture) {
+/// A load or a read during appends returns a state that existed: its revision and its exchanges belong together.
+pub async fn readers_see_states_that_existed(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     let handles = chat.handles(fixture, 3).await;
     let first = chat.append(Expect::Absent, turn_of("0")).await.must("nothing is there yet", &CLAUSE);

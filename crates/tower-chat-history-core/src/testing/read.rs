@@ -1,16 +1,16 @@
-//! Reading the log itself.
+//! Reads of the log itself.
 
 use super::{Fixture, clause, clause::Clause, support::*};
-use crate::{CompactionVersion, Page, Seq};
+use crate::{compaction::CompactionVersion, seq::Seq, store::Page};
 
-/// The clause of this group.
+/// The sentence of the contract that this group tests.
 const CLAUSE: Clause = clause::READ;
 
 async fn read(chat: &Chat, from: u64, limit: usize) -> Page {
     chat.store.read(&chat.id, Seq::new(from), limit).await.must("the log can be read", &CLAUSE)
 }
 
-/// A log that is not there reads as an absent page.
+/// Reading a log that does not exist returns an absent page.
 pub async fn an_absent_log_is_an_absent_page(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     for (from, limit) in [(0, 10), (0, 0), (5, 1), (u64::MAX, usize::MAX)] {
@@ -34,7 +34,7 @@ pub async fn pages_are_in_order_and_bounded(fixture: &dyn Fixture) {
     }
 }
 
-/// Following the pages brings the whole log, whatever their size.
+/// The pages together are the whole log, whatever their size.
 pub async fn pages_make_the_whole_log(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     let log = chat.add_turns(10).await;
@@ -50,7 +50,7 @@ pub async fn pages_make_the_whole_log(fixture: &dyn Fixture) {
     }
 }
 
-/// From beyond the end there is nothing, and nothing more, but the revision.
+/// After the end, a page is empty and the last one, but has the revision.
 pub async fn beyond_the_end_is_an_empty_page(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     chat.add_turns(2).await;
@@ -66,7 +66,7 @@ pub async fn beyond_the_end_is_an_empty_page(fixture: &dyn Fixture) {
     }
 }
 
-/// A limit of 0 brings no exchange, but the revision and whether the log goes on.
+/// With a limit of 0, a page has no exchange, but the revision and whether the log continues.
 pub async fn a_limit_of_zero_brings_the_revision(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     chat.add_turns(2).await;
@@ -75,8 +75,8 @@ pub async fn a_limit_of_zero_brings_the_revision(fixture: &dyn Fixture) {
     assert_eq!(read(&chat, 1, 0).await, Page::new(revision, vec![], true));
 }
 
-/// Reading goes past every window: a compaction changes neither the log nor the revision.
-pub async fn reading_knows_no_window(fixture: &dyn Fixture) {
+/// Reads ignore windows: a compaction changes neither the log nor the revision.
+pub async fn reading_ignores_windows(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     let log = chat.add_turns(4).await;
     let before = read(&chat, 0, 100).await;

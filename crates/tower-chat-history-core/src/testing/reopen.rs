@@ -1,9 +1,14 @@
-//! Durable stores: all handles are dropped and the storage is opened again. Other stores pass without being asked.
+//! Durable stores: all handles are dropped and the storage is opened again.
 
 use super::{Capability, Fixture, clause, clause::Clause, support::*};
-use crate::{CompactionVersion, Expect, Load, Loaded, Profile, Seq};
+use crate::{
+    compaction::CompactionVersion,
+    profile::Profile,
+    seq::Seq,
+    store::{Expect, Load, Loaded},
+};
 
-/// The clause of this group.
+/// The sentence of the contract that this group tests.
 const CLAUSE: Clause = clause::DURABLE;
 
 const NONE: CompactionVersion = CompactionVersion::NONE;
@@ -15,8 +20,8 @@ async fn reopen(chat: Chat, fixture: &dyn Fixture) -> Chat {
     Chat { store: fixture.open().await, id }
 }
 
-/// Log, revision and the compactions of all profiles are there again.
-pub async fn everything_is_there_again(fixture: &dyn Fixture) {
+/// The log, the revision and the compactions of all profiles are the same.
+pub async fn all_data_is_still_there(fixture: &dyn Fixture) {
     Capability::Durable.demand(fixture).await;
     let chat = Chat::new(fixture).await;
     let log = chat.add_turns(4).await;
@@ -34,8 +39,8 @@ pub async fn everything_is_there_again(fixture: &dyn Fixture) {
     assert_eq!(chat.log().await, log);
 }
 
-/// Appends, compactions and conditions go on where they were.
-pub async fn writing_goes_on(fixture: &dyn Fixture) {
+/// Appends, compactions and conditions continue from the same state.
+pub async fn writing_continues(fixture: &dyn Fixture) {
     Capability::Durable.demand(fixture).await;
     let mut chat = Chat::new(fixture).await;
     let mut log = chat.add_turns(1).await;
@@ -49,14 +54,14 @@ pub async fn writing_goes_on(fixture: &dyn Fixture) {
         let exchange = turn_of("after");
         let appended = chat.append(Expect::Exactly(revision), exchange.clone()).await.must("nothing changed", &CLAUSE);
         assert_eq!(appended.seq, Seq::new(2 * n));
-        log.push(crate::Recorded::new(appended.seq, exchange));
+        log.push(crate::exchange::Recorded::new(appended.seq, exchange));
         replaces = chat.cut(replaces, summary_to(n, "more")).await.version;
     }
     assert_eq!(chat.log().await, log);
 }
 
-/// Recorded exchange ids are remembered.
-pub async fn repeats_are_still_recognised(fixture: &dyn Fixture) {
+/// Recorded exchange ids are still recognized.
+pub async fn repeats_are_still_recognized(fixture: &dyn Fixture) {
     Capability::Durable.demand(fixture).await;
     let chat = Chat::new(fixture).await;
     let log = chat.add_turns(2).await;
@@ -70,8 +75,8 @@ pub async fn repeats_are_still_recognised(fixture: &dyn Fixture) {
     assert_eq!(chat.log().await, log);
 }
 
-/// What was deleted stays deleted, and its incarnation dead.
-pub async fn deletions_last(fixture: &dyn Fixture) {
+/// A deleted conversation stays deleted, and its incarnation stays ended.
+pub async fn deletions_persist(fixture: &dyn Fixture) {
     Capability::Durable.demand(fixture).await;
     let chat = Chat::new(fixture).await;
     chat.add_turns(2).await;
@@ -84,14 +89,14 @@ pub async fn deletions_last(fixture: &dyn Fixture) {
     assert_ne!(chat.incarnation().await, dead.incarnation());
 }
 
-/// Bytes that are hard to keep are kept across an opening, too.
+/// Messages that are difficult to store survive a reopening too.
 pub async fn messages_come_back_verbatim(fixture: &dyn Fixture) {
     Capability::Durable.demand(fixture).await;
     let chat = Chat::new(fixture).await;
     let odd = message(
         "{ \"z\":1.50, \"role\" : \"user\",\"content\":\"\\u0000 \\ud83d \u{2028} é e\u{301}\",\n\"x\":1e400 }",
     );
-    let exchange = crate::Exchange::new(crate::ExchangeId::generate(), [odd.clone()]);
+    let exchange = crate::exchange::Exchange::new(crate::exchange_id::ExchangeId::generate(), [odd.clone()]);
     chat.add(exchange).await;
     let chat = reopen(chat, fixture).await;
     assert_eq!(chat.log().await[0].exchange.messages[0].json(), odd.json());

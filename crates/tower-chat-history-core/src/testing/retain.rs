@@ -1,13 +1,18 @@
-//! Keeping the end of a conversation over this store: the conversation handle's `keep_last_turns`, `keep_last_messages` and
-//! `prune`, and what else the handle does on a pruned log.
+//! Pruning through the conversation handle: `keep_last_turns`, `keep_last_messages` and `prune`, and the handle's
+//! other methods on a pruned log.
 
 use super::{Fixture, clause, clause::Clause, support::*};
-use crate::{Derived, HistoryStoreExt, Message, PruneTo, Seq};
+use crate::{
+    conversation::HistoryStoreExt,
+    message::Message,
+    seq::Seq,
+    store::{Derived, PruneTo},
+};
 
-/// The clause of this group.
+/// The sentence of the contract that this group tests.
 const CLAUSE: Clause = clause::PRUNE;
 
-/// The handle keeps the last turns, and finds nothing to remove where there is no conversation.
+/// The handle keeps the last turns. If there is no conversation, there is nothing to remove.
 pub async fn a_conversation_keeps_its_last_turns(fixture: &dyn Fixture) {
     let prunable = Prunable::new(fixture).await;
     let conversation = prunable.store.conversation(&prunable.chat.id);
@@ -33,8 +38,8 @@ pub async fn a_conversation_keeps_its_last_messages(fixture: &dyn Fixture) {
     assert_eq!(conversation.exchanges().await.must("the log can be read", &CLAUSE), log[4..]);
 }
 
-/// The handle's messages are those that are kept, also where the log is larger than a page of the store.
-pub async fn the_messages_are_those_that_are_kept(fixture: &dyn Fixture) {
+/// The handle's messages are the remaining ones, even if the log is larger than a page of the store.
+pub async fn the_messages_are_the_remaining_ones(fixture: &dyn Fixture) {
     let prunable = Prunable::new(fixture).await;
     let text = "x".repeat(600_000);
     for n in 0..10 {
@@ -48,7 +53,7 @@ pub async fn the_messages_are_those_that_are_kept(fixture: &dyn Fixture) {
     assert!(messages[0].text().starts_with("1 "), "{:?} first", messages[0].text());
 }
 
-/// A pruned log is forked as what is left of it, from position 0 on.
+/// A fork of a pruned log has the remaining exchanges, from position 0 on.
 pub async fn a_pruned_log_is_forked(fixture: &dyn Fixture) {
     const CLAUSE: Clause = clause::FORK;
     let prunable = Prunable::new(fixture).await;
@@ -77,7 +82,7 @@ pub async fn a_pruned_log_is_forked(fixture: &dyn Fixture) {
     }
 }
 
-/// An import goes on behind what is left, and continues its open turn.
+/// An import continues after the remaining exchanges, and continues their open turn.
 pub async fn a_pruned_log_is_imported_into(fixture: &dyn Fixture) {
     let prunable = Prunable::new(fixture).await;
     let chat = &prunable.chat;
@@ -86,7 +91,7 @@ pub async fn a_pruned_log_is_imported_into(fixture: &dyn Fixture) {
     let conversation = prunable.store.conversation(&chat.id);
     conversation.keep_last_turns(1).await.must("the store can be written", &CLAUSE);
     let messages = [Message::tool("call-1", "42"), Message::assistant("It is 42.")];
-    assert_eq!(conversation.import(messages).await.must("nobody else writes", &CLAUSE), 1);
+    assert_eq!(conversation.import(messages).await.must("there is no other writer", &CLAUSE), 1);
     let log = chat.log().await;
     assert_eq!((log[1].seq, log[1].exchange.continues), (Seq::new(4), Some(call.seq)));
 }

@@ -1,19 +1,21 @@
-//! Assertions whose failures say what was expected, what the store did, and which clause of the contract that breaks.
+//! Assertions whose failures show the expected value, the store's answer, and the sentence of the contract that it
+//! breaks.
 //!
-//! Within this module tree, `assert!`, `assert_eq!` and `assert_ne!` are these and not the standard library's. Each
-//! quotes the `CLAUSE` that is in scope where it stands: the behaviour's own, or else its group's, or else
-//! [`PROFILES`], which says what a store is. The first operand of a comparison is what the store returned.
+//! Within this module tree, `assert!`, `assert_eq!` and `assert_ne!` are these macros, not those of the standard
+//! library. Each quotes the `CLAUSE` in its scope: that of the behavior, or else of its group, or else [`PROFILES`],
+//! which defines a store. The first operand of a comparison is the store's answer.
 //!
 //! [`PROFILES`]: super::clause::PROFILES
 
 use std::{error::Error, fmt::Debug};
 
 use super::clause::Clause;
+use crate::causes::Causes;
 
-/// The most of a value that is shown, in bytes.
+/// The maximum length of a shown value, in bytes.
 const SHOWN: usize = 600;
 
-/// Compares what the store returned with what is expected.
+/// Compares the store's answer with the expected value.
 macro_rules! assert_eq {
     ($found:expr, $expected:expr $(,)?) => {
         assert_eq!($found, $expected, "")
@@ -27,7 +29,7 @@ macro_rules! assert_eq {
     };
 }
 
-/// Compares what the store returned with what it must not be.
+/// Compares the store's answer with a value that it must not be.
 macro_rules! assert_ne {
     ($found:expr, $not:expr $(,)?) => {
         match (&$found, &$not) {
@@ -41,7 +43,7 @@ macro_rules! assert_ne {
     };
 }
 
-/// Checks a condition. The message says what the store did.
+/// Checks a condition. The message describes the store's answer.
 macro_rules! assert {
     ($condition:expr $(,)?) => {
         assert!($condition, "something for which this does not hold")
@@ -53,44 +55,35 @@ macro_rules! assert {
     };
 }
 
-/// Fails, for the store returned something else.
+/// Fails because the store returned something else.
 macro_rules! unexpected {
     ($expected:literal, $found:expr) => {
         $crate::testing::say::fail(&CLAUSE, "", &format!($expected), &format!("{:?}", $found), "")
     };
 }
 
-/// Takes what the store must return.
+/// Unwraps a value that the store must return.
 pub(super) trait Must<T> {
-    /// The value, which must be there since `why`.
+    /// Returns the value, which must be there because of `why`.
     #[track_caller]
     fn must(self, why: &str, clause: &Clause) -> T;
 }
 
-impl<T, E: Error> Must<T> for Result<T, E> {
+impl<T, E: Error + 'static> Must<T> for Result<T, E> {
     fn must(self, why: &str, clause: &Clause) -> T {
-        self.unwrap_or_else(|error| fail(clause, "", &format!("success, since {why}"), &chain(&error), ""))
+        self.unwrap_or_else(|error| {
+            fail(clause, "", &format!("success, because {why}"), &format!("the error \"{}\"", Causes(&error)), "")
+        })
     }
 }
 
 impl<T> Must<T> for Option<T> {
     fn must(self, why: &str, clause: &Clause) -> T {
-        self.unwrap_or_else(|| fail(clause, "", &format!("something, since {why}"), "nothing", ""))
+        self.unwrap_or_else(|| fail(clause, "", &format!("a value, because {why}"), "no value", ""))
     }
 }
 
-/// An error with its sources.
-fn chain(error: &dyn Error) -> String {
-    let mut text = format!("the error \"{error}\"");
-    let mut source = error.source();
-    while let Some(error) = source {
-        text.push_str(&format!(", since \"{error}\""));
-        source = error.source();
-    }
-    text
-}
-
-/// Fails with what both values are, as far as they differ.
+/// Fails, and shows the parts of both values in which they differ.
 #[track_caller]
 pub(super) fn differs(clause: &Clause, asked: &str, found: &dyn Debug, expected: &dyn Debug, when: &str) -> ! {
     let (mut came, mut should) = (format!("{found:?}"), format!("{expected:?}"));
@@ -102,7 +95,7 @@ pub(super) fn differs(clause: &Clause, asked: &str, found: &dyn Debug, expected:
     report(clause, asked, &should, &came, when)
 }
 
-/// Fails. Long texts are cut.
+/// Fails. Long texts are cut off.
 #[track_caller]
 pub(super) fn fail(clause: &Clause, asked: &str, expected: &str, found: &str, when: &str) -> ! {
     report(clause, asked, &cut(expected, 0), &cut(found, 0), when)
@@ -121,7 +114,7 @@ fn report(clause: &Clause, asked: &str, expected: &str, found: &str, when: &str)
     )
 }
 
-/// The parts of two long texts in which they differ.
+/// Returns the parts of two long texts in which they differ.
 fn around_the_difference(one: &str, other: &str) -> (String, String) {
     if one == other {
         let alike = "the same sizes and positions, but other bytes or other times";

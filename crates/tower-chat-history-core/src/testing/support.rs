@@ -1,4 +1,4 @@
-//! What the behaviours are written with.
+//! Helpers for the behaviors.
 
 use std::{future::Future, pin::pin, sync::Arc, task::Poll};
 
@@ -8,33 +8,41 @@ pub(super) use super::{
     say::Must,
 };
 use crate::{
-    Append, Appended, Compact, CompactOutcome, Compaction, CompactionVersion, ConversationId, Cut, Exchange,
-    ExchangeId, Expect, HistoryStore, Incarnation, Load, LoadLimit, Loaded, Message, Profile, Recorded, Revision, Seq,
-    StoreError, Summary, Window,
+    compaction::{Compaction, CompactionVersion, Cut, Summary},
+    conversation_id::ConversationId,
+    exchange::{Exchange, Recorded},
+    exchange_id::ExchangeId,
+    message::Message,
+    profile::Profile,
+    revision::{Incarnation, Revision},
+    seq::Seq,
+    store::{
+        Append, Appended, Compact, CompactOutcome, Expect, HistoryStore, Load, LoadLimit, Loaded, StoreError, Window,
+    },
 };
 
-/// What is quoted where neither a behaviour nor its group names a sentence of the contract.
+/// The sentence to quote where neither a behavior nor its group names one.
 #[allow(dead_code)] // Every group names one.
 pub(super) const CLAUSE: Clause = clause::PROFILES;
 
-/// A conversation that no other behaviour uses, seen through one handle.
+/// A conversation that no other behavior uses, seen through one handle.
 pub(super) struct Chat {
     pub(super) store: Arc<dyn HistoryStore>,
     pub(super) id: ConversationId,
 }
 
 impl Chat {
-    /// A conversation that does not exist yet.
+    /// Chooses a conversation that does not exist yet.
     pub(super) async fn new(fixture: &dyn Fixture) -> Self {
         Self { store: fixture.open().await, id: unused_id([]) }
     }
 
-    /// The same conversation through another handle.
+    /// Returns the same conversation through another handle.
     pub(super) async fn reopened(&self, fixture: &dyn Fixture) -> Self {
         Self { store: fixture.open().await, id: self.id.clone() }
     }
 
-    /// The same conversation through as many handles.
+    /// Returns the same conversation through several handles.
     pub(super) async fn handles(&self, fixture: &dyn Fixture, count: usize) -> Vec<Self> {
         let mut handles = Vec::new();
         for _ in 0..count {
@@ -43,7 +51,7 @@ impl Chat {
         handles
     }
 
-    /// Another conversation in the same store.
+    /// Returns another conversation in the same store.
     pub(super) fn other(&self) -> Self {
         self.with_id(unused_id([]))
     }
@@ -56,7 +64,7 @@ impl Chat {
         self.store.append(&self.id, Append::new(expect, exchange)).await
     }
 
-    /// Appends what must be stored, and returns how the log should have it.
+    /// Appends an exchange, which must be stored, and returns it as the log must have it.
     pub(super) async fn add(&self, exchange: Exchange) -> Recorded {
         const CLAUSE: Clause = clause::ANY_OR_CREATE;
         let appended = self.append(Expect::AnyOrCreate, exchange.clone()).await;
@@ -65,7 +73,7 @@ impl Chat {
         Recorded::new(appended.seq, exchange)
     }
 
-    /// Appends as many exchanges of two messages.
+    /// Appends this many exchanges of two messages.
     pub(super) async fn add_turns(&self, count: usize) -> Vec<Recorded> {
         let mut added = Vec::new();
         for turn in 0..count {
@@ -100,17 +108,17 @@ impl Chat {
         self.store.compact(&self.id, self.incarnation().await, compact).await
     }
 
-    /// Stores a compaction that must be stored, and returns how it should be loaded.
+    /// Stores a compaction, which must be stored, and returns it as it must be loaded.
     pub(super) async fn cut(&self, replaces: CompactionVersion, cut: Cut) -> Compaction {
         let outcome = self.compact(replaces, cut.clone()).await.must("the compaction is legal", &clause::COMPACT);
         Compaction::new(stored(Some(outcome)), cut)
     }
 
     pub(super) async fn load(&self, load: Load) -> Loaded {
-        self.store.load(&self.id, load).await.must("nothing stands against the load", &clause::LOAD)
+        self.store.load(&self.id, load).await.must("the load is valid", &clause::LOAD)
     }
 
-    /// Loads what must be a window that ends with the log.
+    /// Loads a window, which must end with the log.
     pub(super) async fn window(&self, load: Load) -> Window {
         const CLAUSE: Clause = clause::NEXT;
         let window = window(self.load(load).await);
@@ -130,7 +138,7 @@ impl Chat {
         self.window(Load::new().profile(profile.clone())).await.compaction
     }
 
-    /// The whole log, page by page. It ends where the revision of its last page says.
+    /// Reads the whole log, page by page. It must end where the revision of its last page says.
     pub(super) async fn log(&self) -> Vec<Recorded> {
         const CLAUSE: Clause = clause::GAP_FREE;
         let mut log: Vec<Recorded> = Vec::new();
@@ -158,34 +166,34 @@ impl Chat {
         self.store.delete(&self.id).await.must("a conversation can be deleted", &clause::DELETED);
     }
 
-    /// Asserts that nothing of the conversation is there.
+    /// Asserts that nothing of the conversation exists.
     pub(super) async fn assert_absent(&self) {
         const CLAUSE: Clause = clause::ABSENT;
         assert_eq!(self.load(Load::new()).await, Loaded::Absent);
         let page = self.store.read(&self.id, Seq::FIRST, 100).await.must("an absent log can be read", &clause::READ);
-        assert_eq!(page, crate::Page::absent());
+        assert_eq!(page, crate::store::Page::absent());
     }
 }
 
-/// An id with a random part before the given ones.
+/// Returns an id with a random part before the given ones.
 pub(super) fn unused_id<const N: usize>(parts: [&str; N]) -> ConversationId {
     let unused = ExchangeId::generate();
     let parts = ["conformance", unused.as_str()].into_iter().chain(parts);
     ConversationId::new(parts).expect("the parts are legal")
 }
 
-/// An exchange of a question and an answer.
+/// Returns an exchange of a question and an answer.
 pub(super) fn turn_of(text: &str) -> Exchange {
     Exchange::new(ExchangeId::generate(), [Message::user(text), Message::assistant(format!("re: {text}"))])
 }
 
-/// A turn that ends with a call, to be continued.
+/// Returns a turn that ends with a call, to be continued.
 pub(super) fn call_of(text: &str) -> Exchange {
     let call = r#"{"role":"assistant","content":null,"tool_calls":[{"id":"call-1","type":"function","function":{"name":"f","arguments":"{}"}}]}"#;
     Exchange::new(ExchangeId::generate(), [Message::user(text), message(call)])
 }
 
-/// The continuation of the turn whose call stands at that position.
+/// Returns the continuation of the turn whose call is at this position.
 pub(super) fn result_for(seq: Seq) -> Exchange {
     let messages = [Message::tool("call-1", "42"), Message::assistant("It is 42.")];
     Exchange::new(ExchangeId::generate(), messages).continuing(seq)
@@ -195,7 +203,7 @@ pub(super) fn message(json: &str) -> Message {
     Message::from_json(json).expect("the JSON is a message")
 }
 
-/// A cut with a summary that covers all before the window.
+/// Returns a cut with a summary that covers everything before the window.
 pub(super) fn summary_to(seq: u64, text: &str) -> Cut {
     Cut { summary: Some(Summary::new(text, Seq::new(seq))), ..Cut::window_from(Seq::new(seq)) }
 }
@@ -208,7 +216,7 @@ pub(super) fn profile(name: &str) -> Profile {
     Profile::new(name).expect("the name is legal")
 }
 
-/// The position after the last of these exchanges.
+/// Returns the position after the last of these exchanges.
 fn next(exchanges: &[Recorded]) -> Seq {
     exchanges.last().map_or(Seq::FIRST, |last| last.seq.next())
 }
@@ -222,7 +230,7 @@ pub(super) fn window(loaded: Loaded) -> Window {
     }
 }
 
-/// The version that a compaction was stored under.
+/// Returns the version under which a compaction was stored.
 #[track_caller]
 pub(super) fn stored(outcome: Option<CompactOutcome>) -> CompactionVersion {
     const CLAUSE: Clause = clause::COMPACT;
@@ -241,7 +249,7 @@ pub(super) fn assert_gone<T: std::fmt::Debug>(result: Result<T, StoreError>) {
     }
 }
 
-/// Asserts a conflict that says which revision the log is at, or that the store does not know.
+/// Asserts a conflict that names the log's revision, or none if the store does not know it.
 #[track_caller]
 #[allow(clippy::needless_pass_by_value)] // It is the end of the result.
 pub(super) fn assert_conflict<T: std::fmt::Debug>(result: Result<T, StoreError>, at: Revision) {
@@ -252,7 +260,7 @@ pub(super) fn assert_conflict<T: std::fmt::Debug>(result: Result<T, StoreError>,
     }
 }
 
-/// Lets others go first, also those of a store whose calls never wait.
+/// Lets other tasks run first, also with a store whose calls never wait.
 pub(super) async fn pause() {
     let mut paused = false;
     std::future::poll_fn(|context| {
@@ -265,7 +273,7 @@ pub(super) async fn pause() {
     .await;
 }
 
-/// Polls a future that many times at most and drops it, as a caller does that gives up.
+/// Polls a future at most this many times and drops it, like a caller that gives up.
 pub(super) async fn abandon<T>(future: impl Future<Output = T> + Send, polls: usize) -> Option<T> {
     let mut future = pin!(future);
     let mut left = polls;
@@ -277,7 +285,7 @@ pub(super) async fn abandon<T>(future: impl Future<Output = T> + Send, polls: us
         if let Poll::Ready(output) = future.as_mut().poll(context) {
             return Poll::Ready(Some(output));
         }
-        // Come back at once, whether the future has been woken or not.
+        // Return at once, even if the future has not been woken.
         context.waker().wake_by_ref();
         Poll::Pending
     })

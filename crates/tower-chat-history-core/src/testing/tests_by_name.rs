@@ -1,14 +1,14 @@
-//! A test of each behaviour in the list.
+//! A named test for each behavior in the list.
 
-/// Makes a test of each behaviour of the [conformance suite](crate::testing), for the attribute and the fixture given.
+/// Creates a test for each behavior of the [conformance suite](crate::testing), with the given attribute and fixture.
 ///
-/// The fixture is an expression, evaluated anew in each test, within its async function: it may `.await`, and it may
-/// `return` to skip. The tests are in two modules, `store` and `through_arc`; to test several stores in one file, put each
-/// into a module of its own. The [suite's documentation](crate::testing) has an example.
+/// The fixture is an expression. Each test evaluates it again, within an async function, so it may `.await`, and it
+/// may `return` to skip the test. The tests are in two modules, `store` and `through_arc`. To test several stores in
+/// one file, put each into its own module. The [suite's documentation](crate::testing) has an example.
 ///
-/// A store that lacks a [`Capability`](crate::testing::Capability) says so: after `without: [durable, truncate,
-/// prune]`, or some of them, the tests that need it are ignored. Without that they fail, so nothing passes that was not
-/// tested.
+/// If the store lacks a [`Capability`](crate::testing::Capability), list it after `without: [durable, truncate,
+/// prune]`. The tests that need it are then ignored. If it is not listed, they fail, so that no test passes without
+/// testing anything.
 #[macro_export]
 macro_rules! conformance_tests {
     ($(#[$attribute:meta])+ $fixture:expr $(, without: [$($lacking:ident),* $(,)?])? $(,)?) => {
@@ -31,10 +31,10 @@ macro_rules! conformance_tests {
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __conformance_groups {
-    ($attributes:tt $fixture:tt $lacking:tt $($(#[needs($needs:ident)])? $group:ident $behaviours:tt)+) => {
+    ($attributes:tt $fixture:tt $lacking:tt $($(#[needs($needs:ident)])? $group:ident $behaviors:tt)+) => {
         $(mod $group {
             use super::*;
-            $crate::__conformance_group! { $attributes $fixture $lacking [$($needs)?] $group $behaviours }
+            $crate::__conformance_group! { $attributes $fixture $lacking [$($needs)?] $group $behaviors }
         })+
     };
 }
@@ -44,19 +44,19 @@ macro_rules! __conformance_groups {
 macro_rules! __conformance_group {
     (
         $attributes:tt $fixture:tt $lacking:tt [$($needs:ident)?] $group:ident
-        { $($(#[needs($also:ident)])? $behaviour:ident)+ }
+        { $($(#[needs($also:ident)])? $behavior:ident)+ }
     ) => {
         $crate::__conformance_group! {
-            @ $attributes $fixture $lacking [$($needs)?] $group { $([$($also)?] $behaviour)+ }
+            @ $attributes $fixture $lacking [$($needs)?] $group { $([$($also)?] $behavior)+ }
         }
     };
-    (@ $attributes:tt $fixture:tt $lacking:tt $needs:tt $group:ident { $($also:tt $behaviour:ident)+ }) => {
-        $($crate::__conformance_needs! { $needs $also $lacking $lacking $attributes $fixture $group $behaviour })+
+    (@ $attributes:tt $fixture:tt $lacking:tt $needs:tt $group:ident { $($also:tt $behavior:ident)+ }) => {
+        $($crate::__conformance_needs! { $needs $also $lacking $lacking $attributes $fixture $group $behavior })+
     };
 }
 
-/// Makes a test that is ignored if one of the needs is among what the store lacks: for each need it walks the list of
-/// those.
+/// Creates a test that is ignored if the store lacks one of the needed abilities. For each needed ability, it walks
+/// the list of those that the store lacks.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __conformance_needs {
@@ -86,12 +86,12 @@ macro_rules! __conformance_needs {
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __conformance_test {
-    ([$($ignored:tt)*] [$(#[$attribute:meta])+] [$fixture:expr] $group:ident $behaviour:ident) => {
+    ([$($ignored:tt)*] [$(#[$attribute:meta])+] [$fixture:expr] $group:ident $behavior:ident) => {
         $(#[$attribute])+
         $($ignored)*
-        async fn $behaviour() {
+        async fn $behavior() {
             let fixture = $fixture;
-            $crate::testing::$group::$behaviour(&fixture).await;
+            $crate::testing::$group::$behavior(&fixture).await;
         }
     };
 }

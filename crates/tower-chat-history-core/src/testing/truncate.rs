@@ -1,12 +1,17 @@
-//! Removing the end of a log. Stores that cannot truncate pass without being asked, here and in the groups that follow.
+//! Removal of the end of a log, in stores that can truncate.
 
 use super::{Fixture, clause, clause::Clause, support::*};
-use crate::{Expect, Incarnation, Load, Loaded, Recorded, Revision, Seq, StoreError, Truncated};
+use crate::{
+    exchange::Recorded,
+    revision::{Incarnation, Revision},
+    seq::Seq,
+    store::{Expect, Load, Loaded, StoreError, Truncated},
+};
 
-/// The clause of this group.
+/// The sentence of the contract that this group tests.
 const CLAUSE: Clause = clause::TRUNCATE;
 
-/// What stands before the position stays, what stands from it on is removed, and other handles see it.
+/// Exchanges before the position stay, the others are removed, and other handles see it.
 pub async fn the_end_of_the_log_is_removed(fixture: &dyn Fixture) {
     for keep in 1..4 {
         let edit = Editable::new(fixture).await;
@@ -24,8 +29,8 @@ pub async fn the_end_of_the_log_is_removed(fixture: &dyn Fixture) {
     }
 }
 
-/// What stays is in another incarnation, and what was known of the log as it was is not known of it.
-pub async fn what_stays_is_a_new_incarnation(fixture: &dyn Fixture) {
+/// The remaining log is in a new incarnation, so a state known from before is not known any more.
+pub async fn the_rest_is_in_a_new_incarnation(fixture: &dyn Fixture) {
     let edit = Editable::new(fixture).await;
     let chat = &edit.chat;
     let mut known = Vec::new();
@@ -43,8 +48,8 @@ pub async fn what_stays_is_a_new_incarnation(fixture: &dyn Fixture) {
     }
 }
 
-/// The log goes on where it was cut, without a gap, and under every expectation that fits.
-pub async fn the_log_goes_on_where_it_was_cut(fixture: &dyn Fixture) {
+/// The log continues where it was truncated, without a gap, and under every matching condition.
+pub async fn the_log_continues_where_it_was_truncated(fixture: &dyn Fixture) {
     let edit = Editable::new(fixture).await;
     let chat = &edit.chat;
     let mut log = chat.add_turns(5).await;
@@ -64,8 +69,8 @@ pub async fn the_log_goes_on_where_it_was_cut(fixture: &dyn Fixture) {
     assert_eq!(chat.log().await, log);
 }
 
-/// A stale revision, one that never was, and one of a dead incarnation are refused, and nothing is removed.
-pub async fn only_the_revision_that_was_seen_is_cut(fixture: &dyn Fixture) {
+/// A stale revision, one that never existed, and one of an ended incarnation are refused, and nothing is removed.
+pub async fn only_the_seen_revision_is_truncated(fixture: &dyn Fixture) {
     const CLAUSE: Clause = clause::TRUNCATE_ONCE;
     let edit = Editable::new(fixture).await;
     let chat = &edit.chat;
@@ -74,7 +79,7 @@ pub async fn only_the_revision_that_was_seen_is_cut(fixture: &dyn Fixture) {
     chat.add_turns(1).await;
     let before = chat.window(Load::new()).await;
     let never = Revision::new(stale.incarnation(), u64::from(u32::MAX));
-    // The revision is looked at first, whatever the position is.
+    // The revision is checked first, whatever the position is.
     for from in [0, 1, 3, 9] {
         for wrong in [stale, never] {
             assert_conflict(edit.truncate(wrong, from).await, before.revision);
@@ -85,8 +90,8 @@ pub async fn only_the_revision_that_was_seen_is_cut(fixture: &dyn Fixture) {
     assert_eq!(chat.window(Load::new()).await, before);
 }
 
-/// A truncation that is repeated, since its answer was lost, is refused and cuts nothing twice.
-pub async fn a_repeat_cuts_nothing_twice(fixture: &dyn Fixture) {
+/// A truncation that is repeated because its answer was lost is refused, and removes nothing twice.
+pub async fn a_repeat_removes_nothing_twice(fixture: &dyn Fixture) {
     const CLAUSE: Clause = clause::TRUNCATE_ONCE;
     let edit = Editable::new(fixture).await;
     let chat = &edit.chat;
@@ -101,7 +106,7 @@ pub async fn a_repeat_cuts_nothing_twice(fixture: &dyn Fixture) {
     assert_eq!(chat.log().await.len(), 2);
 }
 
-/// Where there is no conversation, every incarnation has ended, and none is created.
+/// If there is no conversation, every incarnation is `Gone`, and none is created.
 pub async fn an_absent_log_is_gone(fixture: &dyn Fixture) {
     let edit = Editable::new(fixture).await;
     let chat = &edit.chat;
@@ -114,15 +119,15 @@ pub async fn an_absent_log_is_gone(fixture: &dyn Fixture) {
     chat.assert_absent().await;
 }
 
-/// Position 0 leaves no conversation, as a deletion does: what comes back begins anew.
-pub async fn position_0_leaves_no_conversation(fixture: &dyn Fixture) {
+/// Position 0 removes the conversation, like a deletion: a new one starts from the beginning.
+pub async fn position_0_removes_the_conversation(fixture: &dyn Fixture) {
     let edit = Editable::new(fixture).await;
     let chat = &edit.chat;
     let log = chat.add_turns(3).await;
     let small = profile("small");
-    chat.cut(crate::CompactionVersion::NONE, summary_to(1, "secret")).await;
+    chat.cut(crate::compaction::CompactionVersion::NONE, summary_to(1, "secret")).await;
     let cut = summary_to(2, "secret");
-    chat.compact_as(&small, crate::CompactionVersion::NONE, cut).await.must("the cut is legal", &CLAUSE);
+    chat.compact_as(&small, crate::compaction::CompactionVersion::NONE, cut).await.must("the cut is legal", &CLAUSE);
     let dead = chat.revision().await;
     assert_eq!(edit.truncate(dead, 0).await.must("nothing changed", &CLAUSE), Truncated::new(None, 3));
     chat.assert_absent().await;
@@ -135,14 +140,14 @@ pub async fn position_0_leaves_no_conversation(fixture: &dyn Fixture) {
     assert_eq!(chat.compaction(&small).await, None);
 }
 
-/// Where nothing stands at the position, nothing is removed and nothing changes.
-pub async fn beyond_the_end_nothing_is_removed(fixture: &dyn Fixture) {
+/// If there is no exchange at the position, nothing is removed and nothing changes.
+pub async fn a_position_beyond_the_end_removes_nothing(fixture: &dyn Fixture) {
     let edit = Editable::new(fixture).await;
     let chat = &edit.chat;
     let log = chat.add_turns(3).await;
-    chat.cut(crate::CompactionVersion::NONE, summary_to(1, "kept")).await;
+    chat.cut(crate::compaction::CompactionVersion::NONE, summary_to(1, "kept")).await;
     let before = chat.window(Load::new()).await;
-    // The longest positions, too, and whatever they are cut to.
+    // The same holds for the largest positions, even if a narrower integer would cut them off.
     for from in [3, 4, 1 << 31, 1 << 32, (1 << 32) + 1, u64::MAX] {
         let truncated = edit.truncate(before.revision, from).await.must("nothing changed", &CLAUSE);
         assert_eq!(truncated, Truncated::new(Some(before.revision), 0));
@@ -151,7 +156,7 @@ pub async fn beyond_the_end_nothing_is_removed(fixture: &dyn Fixture) {
     assert_eq!(chat.log().await, log);
 }
 
-/// The exchange ids that were removed are free again, those that stay are recognised.
+/// Removed exchange ids may be used again. The remaining ones are recognized.
 pub async fn removed_ids_are_free_again(fixture: &dyn Fixture) {
     let edit = Editable::new(fixture).await;
     let chat = &edit.chat;
@@ -163,7 +168,7 @@ pub async fn removed_ids_are_free_again(fixture: &dyn Fixture) {
         let repeated = chat.append(Expect::Absent, (*recorded.exchange).clone()).await.must("it is recorded", &CLAUSE);
         assert_eq!((repeated.duplicate, repeated.seq, repeated.revision), (true, recorded.seq, revision));
     }
-    // In the other order, so that they stand elsewhere.
+    // In the other order, so that they have other positions.
     let removed = log.split_off(2);
     for recorded in removed.iter().rev() {
         window(chat.load(Load::new().exchange(recorded.exchange.id.clone())).await);
@@ -172,8 +177,8 @@ pub async fn removed_ids_are_free_again(fixture: &dyn Fixture) {
     assert_eq!(chat.log().await, log);
 }
 
-/// A position within a turn leaves the turn open: it can be continued again, and what was removed cannot be continued.
-pub async fn within_a_turn_it_stays_open(fixture: &dyn Fixture) {
+/// A position within a turn leaves the turn open: it can be continued again, but not at a removed exchange.
+pub async fn a_truncation_within_a_turn_leaves_it_open(fixture: &dyn Fixture) {
     let edit = Editable::new(fixture).await;
     let chat = &edit.chat;
     let call = chat.add(call_of("what is it?")).await;
@@ -190,7 +195,7 @@ pub async fn within_a_turn_it_stays_open(fixture: &dyn Fixture) {
     assert_eq!(chat.window(Load::new()).await.exchanges, [call, again]);
 }
 
-/// One conversation is cut and no other, though they have the same exchange ids and profiles.
+/// Only one conversation is truncated, even if others have the same exchange ids and profiles.
 pub async fn other_conversations_stay(fixture: &dyn Fixture) {
     const CLAUSE: Clause = clause::LOSSLESS;
     let edit = Editable::new(fixture).await;
@@ -201,7 +206,7 @@ pub async fn other_conversations_stay(fixture: &dyn Fixture) {
         for exchange in &exchanges {
             chat.add(exchange.clone()).await;
         }
-        chat.cut(crate::CompactionVersion::NONE, summary_to(2, "kept")).await;
+        chat.cut(crate::compaction::CompactionVersion::NONE, summary_to(2, "kept")).await;
         before.push((chat.window(Load::new()).await, chat.log().await));
     }
     edit.keep(1).await;

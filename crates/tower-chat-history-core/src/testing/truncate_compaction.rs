@@ -1,9 +1,14 @@
-//! What a truncation leaves of compactions.
+//! The effect of a truncation on compactions.
 
 use super::{Fixture, clause, clause::Clause, support::*};
-use crate::{Append, Compact, CompactOutcome, Compaction, CompactionVersion, Cut, Expect, Load, Profile, Seq, Summary};
+use crate::{
+    compaction::{Compaction, CompactionVersion, Cut, Summary},
+    profile::Profile,
+    seq::Seq,
+    store::{Append, Compact, CompactOutcome, Expect, Load},
+};
 
-/// The clause of this group.
+/// The sentence of the contract that this group tests.
 const CLAUSE: Clause = clause::TRUNCATE_COMPACTIONS;
 
 const NONE: CompactionVersion = CompactionVersion::NONE;
@@ -26,25 +31,25 @@ pub async fn a_compaction_of_what_stays_is_kept(fixture: &dyn Fixture) {
     assert_eq!(Some(after), before.truncated_to(4));
 }
 
-/// A compaction whose window would start at what was removed is removed, and with it the summary: the window is the whole
+/// A compaction whose window would start at a removed exchange is removed with its summary: the window is the whole
 /// log again.
 pub async fn a_compaction_of_what_was_removed_is_removed(fixture: &dyn Fixture) {
     for keep in [1, 2, 3] {
         let edit = Editable::new(fixture).await;
         let chat = &edit.chat;
         let log = chat.add_turns(5).await;
-        chat.cut(NONE, summary_to(3, "tells of what is removed")).await;
+        chat.cut(NONE, summary_to(3, "describes removed exchanges")).await;
         edit.keep(keep).await;
         let window = chat.window(Load::new()).await;
         assert_eq!((window.compaction, window.exchanges.as_slice()), (None, &log[..keep as usize]));
-        // Nor does it come back with the log.
+        // Nor does it return when the log grows.
         chat.add_turns(4).await;
         assert_eq!(chat.compaction(&Profile::default()).await, None);
         chat.cut(NONE, summary_to(1, "of what is there")).await;
     }
 }
 
-/// What is left out within the window ends with the log, so that what comes later is not left out.
+/// The other positions are lowered to the end of the log, so that later exchanges are not left out.
 pub async fn positions_are_lowered_to_the_end(fixture: &dyn Fixture) {
     let edit = Editable::new(fixture).await;
     let chat = &edit.chat;
@@ -63,13 +68,13 @@ pub async fn positions_are_lowered_to_the_end(fixture: &dyn Fixture) {
     let lowered = Cut { rounds_start: Seq::new(2), cleared_before: Seq::new(2), ..cut };
     let after = chat.compaction(&Profile::default()).await.must("its window start stays", &CLAUSE);
     assert_eq!(after.cut, lowered);
-    // And it can be replaced as any other.
+    // The compaction can be replaced like any other.
     chat.add_turns(2).await;
     chat.cut(after.version, Cut { window_start: Seq::new(2), ..lowered }).await;
 }
 
-/// Each profile's compaction is judged by itself.
-pub async fn profiles_are_judged_by_themselves(fixture: &dyn Fixture) {
+/// Each profile's compaction is treated separately.
+pub async fn profiles_are_treated_separately(fixture: &dyn Fixture) {
     let edit = Editable::new(fixture).await;
     let chat = &edit.chat;
     chat.add_turns(5).await;
@@ -83,7 +88,7 @@ pub async fn profiles_are_judged_by_themselves(fixture: &dyn Fixture) {
     assert_eq!(chat.compaction(&large).await.map(|stored| stored.cut), Some(summary_to(1, "s")));
 }
 
-/// A compaction that was made from the log as it was is refused, also where the log has grown again.
+/// A compaction made from the log before the truncation is refused, even if the log has grown again.
 pub async fn a_compaction_in_flight_is_gone(fixture: &dyn Fixture) {
     let edit = Editable::new(fixture).await;
     let chat = &edit.chat;
@@ -91,7 +96,7 @@ pub async fn a_compaction_in_flight_is_gone(fixture: &dyn Fixture) {
     let kept = chat.cut(NONE, summary_to(1, "first")).await;
     let incarnation = chat.incarnation().await;
     let in_flight =
-        |replaces| Compact { profile: Profile::default(), replaces, cut: summary_to(3, "tells of what is removed") };
+        |replaces| Compact { profile: Profile::default(), replaces, cut: summary_to(3, "describes removed exchanges") };
     edit.keep(2).await;
     let before = chat.compaction(&Profile::default()).await;
     for _ in 0..2 {
@@ -101,7 +106,7 @@ pub async fn a_compaction_in_flight_is_gone(fixture: &dyn Fixture) {
         assert_eq!(chat.compaction(&Profile::default()).await, before);
         chat.add_turns(3).await;
     }
-    // An append that expects nothing lands, and its compaction replaces a version that is no more.
+    // An append without a condition is stored, but its compaction replaces a version that no longer exists.
     let append = Append::new(Expect::AnyOrCreate, turn_of("x")).compact(in_flight(kept.version));
     let appended = chat.store.append(&chat.id, append).await.must("it expects nothing", &CLAUSE);
     assert_eq!(appended.compaction, Some(CompactOutcome::Kept(before)));

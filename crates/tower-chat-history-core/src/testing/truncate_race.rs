@@ -1,14 +1,17 @@
-//! Truncations among other calls, and across an opening of the storage.
+//! Truncations at the same time as other calls, and after a reopening of the storage.
 
 use futures_util::future::{join, join_all};
 
 use super::{Capability, Fixture, clause, clause::Clause, support::*};
-use crate::{Expect, Load, Seq, StoreError};
+use crate::{
+    seq::Seq,
+    store::{Expect, Load, StoreError},
+};
 
-/// The clause of this group.
+/// The sentence of the contract that this group tests.
 const CLAUSE: Clause = clause::TRUNCATE_ONCE;
 
-/// What was begun before a truncation is refused after it: it does not land behind what was cut.
+/// An append begun before a truncation is refused after it: it is not stored at the end of the truncated log.
 pub async fn an_append_in_flight_is_gone(fixture: &dyn Fixture) {
     let edit = Editable::new(fixture).await;
     let chat = &edit.chat;
@@ -16,7 +19,7 @@ pub async fn an_append_in_flight_is_gone(fixture: &dyn Fixture) {
     let old = chat.revision().await;
     edit.keep(2).await;
     let late = turn_of("late");
-    // Also when the log is as long as it was again.
+    // Also when the log has its former length again.
     for len in [2, 3] {
         for expect in [Expect::AnyIn(old.incarnation()), Expect::Exactly(old)] {
             assert_gone(chat.append(expect, late.clone()).await);
@@ -29,7 +32,7 @@ pub async fn an_append_in_flight_is_gone(fixture: &dyn Fixture) {
     assert_eq!(chat.log().await[..2], log[..2]);
 }
 
-/// Of truncations that saw the same revision exactly one cuts; the others are refused and cut nothing.
+/// Of several truncations that saw the same revision, exactly one succeeds. The others are refused and remove nothing.
 pub async fn one_truncation_wins(fixture: &dyn Fixture) {
     for _ in 0..5 {
         let edit = Editable::new(fixture).await;
@@ -58,10 +61,10 @@ pub async fn one_truncation_wins(fixture: &dyn Fixture) {
     }
 }
 
-/// A truncation and an append that race end in one of two ways: the append is in and nothing was cut, or the log was cut and
-/// the append is gone.
+/// A race of a truncation and an append has two possible results: the append is stored and nothing was removed, or the
+/// log was truncated and the append is refused with `Gone`.
 pub async fn a_racing_append_lands_before_or_not_at_all(fixture: &dyn Fixture) {
-    // Either comes a little later each time.
+    // One of the two comes a little later each time.
     for wait in 0..8_usize {
         let edit = Editable::new(fixture).await;
         let other = edit.chat.reopened(fixture).await;
@@ -88,7 +91,7 @@ pub async fn a_racing_append_lands_before_or_not_at_all(fixture: &dyn Fixture) {
             }
             (cut, Ok(appended)) => {
                 assert_conflict(cut, appended.revision);
-                log.push(crate::Recorded::new(appended.seq, late));
+                log.push(crate::exchange::Recorded::new(appended.seq, late));
             }
             (cut, appended) => unexpected!("the truncation or the append to be done, and not both", (cut, appended)),
         }
@@ -96,7 +99,7 @@ pub async fn a_racing_append_lands_before_or_not_at_all(fixture: &dyn Fixture) {
     }
 }
 
-/// Callers that read, cut and append again and again leave a log without gaps, and readers see states that were.
+/// Callers that repeatedly read, truncate and append leave a log without gaps, and readers see states that existed.
 pub async fn edits_and_appends_leave_no_gap(fixture: &dyn Fixture) {
     let edit = Editable::new(fixture).await;
     let other = edit.chat.reopened(fixture).await;
@@ -140,7 +143,7 @@ pub async fn edits_and_appends_leave_no_gap(fixture: &dyn Fixture) {
     assert_eq!(edit.chat.window(Load::new()).await.exchanges, log);
 }
 
-/// A truncation whose caller gives up is done or not done.
+/// A truncation whose future is dropped is done or not done.
 pub async fn a_dropped_truncation_is_done_or_not(fixture: &dyn Fixture) {
     for polls in 0..4 {
         let edit = Editable::new(fixture).await;
@@ -155,12 +158,12 @@ pub async fn a_dropped_truncation_is_done_or_not(fixture: &dyn Fixture) {
     }
 }
 
-/// A truncation lasts, in a durable store: the log, its revision and its compactions are there again as it left them.
-pub async fn a_truncation_lasts(fixture: &dyn Fixture) {
+/// In a durable store, a truncation survives a reopening: the log, its revision and its compactions are the same.
+pub async fn a_truncation_persists(fixture: &dyn Fixture) {
     let edit = Editable::new(fixture).await;
     Capability::Durable.demand(fixture).await;
     let small = profile("small");
-    let none = crate::CompactionVersion::NONE;
+    let none = crate::compaction::CompactionVersion::NONE;
     let log = edit.chat.add_turns(5).await;
     let old = edit.chat.revision().await;
     edit.chat.cut(none, summary_to(1, "kept")).await;

@@ -1,42 +1,43 @@
-//! A call of the store, in a task of its own.
+//! A call of the store, which runs in its own task.
 
 use std::{
     ops::Deref,
     sync::{Arc, Weak},
 };
 
-use tokio::{
-    runtime::Handle,
-    time::{Instant, timeout_at},
-};
+use tokio::{runtime::Handle, time::timeout_at};
 use tokio_postgres::{Row, types::ToSql};
 
-use super::{Database, LIMIT, LIMITS, Lease};
-use crate::{PostgresError, error::Failure, sql::Statement};
+use super::{CallLimits, Database, Lease, Retry, TRANSACTION_LIMITS};
+use crate::{
+    error::{Failure, PostgresError},
+    sql::Statement,
+};
 
-/// What else is set in a transaction of a call: plans are to be right for large tables. Functions have it set on them.
-const PLANS: &str = "set local enable_seqscan = off; set local enable_bitmapscan = off";
+/// Planner settings for a transaction: plans must suit large tables. Functions have the same settings on them.
+const PLANNER_SETTINGS: &str = "set local enable_seqscan = off; set local enable_bitmapscan = off";
 
-/// A call at work: the database, and whether the caller is still there.
+/// A running call: the database, its limits, and a sign that the caller is still there.
 pub(crate) struct Call {
     database: Arc<Database>,
+    limits: CallLimits,
     caller: Weak<()>,
 }
 
 impl Call {
-    /// Makes a call in a task: a caller may leave, or keep the future and not poll it, and the connection is back in the pool
-    /// all the same when the answer has come.
+    /// Runs a call in a task. If the caller leaves, or keeps the future without polling it, the connection still
+    /// returns to the pool once the server has responded.
     pub(crate) async fn make<T, F>(database: &Arc<Database>, work: impl FnOnce(Self) -> F) -> Result<T, Failure>
     where
         T: Send + 'static,
         F: Future<Output = Result<T, Failure>> + Send + 'static,
     {
-        Self::make_until(Instant::now() + LIMIT, database, work).await
+        Self::make_within(database.limits(), database, work).await
     }
 
-    /// The same, for a call that began some time ago.
-    pub(super) async fn make_until<T, F>(
-        deadline: Instant,
+    /// Runs a call as [`make`](Self::make) does, within limits that began earlier.
+    pub(super) async fn make_within<T, F>(
+        limits: CallLimits,
         database: &Arc<Database>,
         work: impl FnOnce(Self) -> F,
     ) -> Result<T, Failure>
@@ -46,8 +47,8 @@ impl Call {
     {
         let runtime = Handle::try_current().map_err(|_| PostgresError::NoRuntime)?;
         let here = Arc::new(());
-        let call = Self { database: Arc::clone(database), caller: Arc::downgrade(&here) };
-        match runtime.spawn(timeout_at(deadline, work(call))).await {
+        let call = Self { database: Arc::clone(database), limits, caller: Arc::downgrade(&here) };
+        match runtime.spawn(timeout_at(limits.deadline, work(call))).await {
             Ok(Ok(done)) => done,
             Ok(Err(_)) => Err(PostgresError::NoAnswer.into()),
             Err(ended) if ended.is_panic() => std::panic::resume_unwind(ended.into_panic()),
@@ -55,7 +56,7 @@ impl Call {
         }
     }
 
-    /// Runs a statement that is a call by itself, and that may be run twice: one round trip, unless something fails.
+    /// Runs a statement that may safely run twice, as its own transaction: one round trip, unless something fails.
     pub(crate) async fn query(
         &self,
         statement: &Statement,
@@ -81,16 +82,20 @@ impl Call {
         Ok(rows)
     }
 
+    pub(crate) fn retry(&self) -> Retry {
+        Retry::new(self.limits.retry_for)
+    }
+
     /// Begins a transaction of several statements. It is rolled back unless it is [committed](Lease::commit).
     pub(crate) async fn begin(&self) -> Result<Lease, PostgresError> {
         let mut lease = self.lease().await?;
-        lease.begin(&format!("{}; {LIMITS}; {PLANS}", self.defaults.begin())).await?;
+        lease.begin(&format!("{}; {TRANSACTION_LIMITS}; {PLANNER_SETTINGS}", self.defaults.begin())).await?;
         Ok(lease)
     }
 
     async fn lease(&self) -> Result<Lease, PostgresError> {
         let lease = self.database.lease().await?;
-        // Whoever left while this call waited for a connection, or for another try, no longer wants it: others wait too.
+        // A caller that left while the call waited no longer wants the connection, and other calls wait for it.
         if self.caller.strong_count() == 0 { Err(PostgresError::PoolTimeout) } else { Ok(lease) }
     }
 }

@@ -1,4 +1,4 @@
-//! The connection that a call has for itself.
+//! A connection leased from the pool.
 
 use std::pin::pin;
 
@@ -7,14 +7,17 @@ use futures_util::{TryStreamExt as _, future::join3};
 use tokio_postgres::{Row, Statement as Prepared, types::ToSql};
 use tower_chat_history_core::StoreError;
 
-use super::quiet::Quiet;
-use crate::{PostgresError, error::Failure, sql::Statement};
+use super::redacted::Redacted;
+use crate::{
+    error::{Failure, PostgresError},
+    sql::Statement,
+};
 
-/// A connection of the pool. It goes back when this is dropped, or is closed if it is of no more use.
+/// A leased connection. Dropping it returns it to the pool, or closes it if it can no longer be used.
 pub(crate) struct Lease {
     object: Option<Object>,
     prepare: bool,
-    /// Whether an answer is waited for.
+    /// Is `true` while a response is pending.
     waiting: bool,
     in_transaction: bool,
 }
@@ -35,7 +38,7 @@ impl Lease {
         Ok(rows)
     }
 
-    /// The same, with each row as soon as it comes: before anything is committed.
+    /// Runs a statement and passes on each row as it arrives, before the commit.
     pub(super) async fn query_each(
         &mut self,
         statement: &Statement,
@@ -43,14 +46,14 @@ impl Lease {
         each: impl FnMut(Row),
     ) -> Result<(), PostgresError> {
         let prepare = self.prepare;
-        self.ask(async |client| {
+        self.run(async |client| {
             let prepared = prepared(client, prepare, statement).await?;
-            run(client, prepared.as_ref(), statement, parameters, each).await
+            send(client, prepared.as_ref(), statement, parameters, each).await
         })
         .await
     }
 
-    /// Runs a statement in a transaction of its own, still in one round trip.
+    /// Runs a statement in its own transaction, still in one round trip.
     pub(super) async fn query_each_within(
         &mut self,
         begin: &str,
@@ -61,12 +64,12 @@ impl Lease {
         let prepare = self.prepare;
         self.in_transaction = true;
         let done = self
-            .ask(async |client| {
-                // Before the transaction: all that follows is sent at once, in this order.
+            .run(async |client| {
+                // Preparing comes before the transaction: everything after it is sent at once, in this order.
                 let prepared = prepared(client, prepare, statement).await?;
                 let (begin, end) = (client.batch_execute(begin), client.batch_execute("commit"));
-                // If the statement fails, "commit" undoes.
-                let asked = run(client, prepared.as_ref(), statement, parameters, each);
+                // If the statement fails, "commit" rolls back.
+                let asked = send(client, prepared.as_ref(), statement, parameters, each);
                 let (begun, asked, ended) = join3(begin, asked, end).await;
                 begun.map_err(PostgresError::at_begin)?;
                 asked?;
@@ -77,20 +80,22 @@ impl Lease {
         done
     }
 
-    /// Runs statements without parameters.
+    /// Runs statements that have no parameters.
     pub(crate) async fn batch(&mut self, statements: &str) -> Result<(), PostgresError> {
-        self.ask(async |client| Ok(client.batch_execute(statements).await?)).await
+        self.run(async |client| Ok(client.batch_execute(statements).await?)).await
     }
 
-    /// Begins a transaction by these statements. Until it has ended, the connection is closed if this is dropped: that is what
-    /// rolls back for sure.
+    /// Begins a transaction with these statements. Dropping the lease before the transaction has ended closes the
+    /// connection, which always rolls back.
     pub(crate) async fn begin(&mut self, statements: &str) -> Result<(), PostgresError> {
         self.in_transaction = true;
-        self.ask(async |client| client.batch_execute(statements).await.map_err(PostgresError::at_begin)).await
+        self.run(async |client| client.batch_execute(statements).await.map_err(PostgresError::at_begin)).await
     }
 
-    /// Commits what was begun if that was done, or undoes it. Unless a commit that fails surely undid it, nobody knows whether it
-    /// was done: the failure that is reported then is not repeated by the store.
+    /// Commits the transaction if the work succeeded, and rolls it back otherwise.
+    ///
+    /// Unless a failed commit was certainly rolled back, it is unknown whether it took effect. The failure returned in
+    /// that case is one that the store does not repeat.
     pub(crate) async fn end<T>(self, done: Result<T, Failure>) -> Result<T, Failure> {
         match done {
             Ok(done) => match self.commit().await {
@@ -105,27 +110,27 @@ impl Lease {
         }
     }
 
-    /// Commits what was begun.
+    /// Commits the transaction.
     pub(crate) async fn commit(mut self) -> Result<(), PostgresError> {
         self.batch("commit").await?;
         self.in_transaction = false;
         Ok(())
     }
 
-    /// Undoes what was begun. Where that fails, the connection is closed, which undoes it as well.
+    /// Rolls the transaction back. If that fails, the connection is closed, which rolls back as well.
     pub(crate) async fn rollback(mut self) {
         if self.batch("rollback").await.is_ok() {
             self.in_transaction = false;
         }
     }
 
-    async fn ask<T>(
+    async fn run<T>(
         &mut self,
-        question: impl AsyncFnOnce(&Object) -> Result<T, PostgresError>,
+        exchange: impl AsyncFnOnce(&Object) -> Result<T, PostgresError>,
     ) -> Result<T, PostgresError> {
         let object = self.object.as_ref().ok_or(PostgresError::Connection { server: None, source: None })?;
         self.waiting = true;
-        let answer = question(object).await;
+        let answer = exchange(object).await;
         self.waiting = false;
         if let Err(error) = &answer {
             if error.is_stale_statement() {
@@ -143,7 +148,8 @@ impl Lease {
     }
 }
 
-/// The statement as the connection knows it, if statements are prepared.
+/// Prepares a statement on the connection, or takes it from the connection's cache. Returns `None` if statements are
+/// not prepared.
 async fn prepared(
     client: &Object,
     prepare: bool,
@@ -155,14 +161,14 @@ async fn prepared(
     client.prepare_typed_cached(&statement.text, &statement.types).await.map(Some)
 }
 
-async fn run(
+async fn send(
     client: &Object,
     prepared: Option<&Prepared>,
     statement: &Statement,
     parameters: &[&(dyn ToSql + Sync)],
     mut each: impl FnMut(Row),
 ) -> Result<(), PostgresError> {
-    let parameters = parameters.iter().map(|value| Quiet(*value));
+    let parameters = parameters.iter().map(|value| Redacted(*value));
     let rows = match prepared {
         Some(prepared) => client.query_raw(prepared, parameters).await?,
         None => client.query_typed_raw(&statement.text, parameters.zip(statement.types.iter().cloned())).await?,
@@ -176,7 +182,7 @@ async fn run(
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        // A call ends before its answer when it takes too long, or its runtime ends. The next one must not wait for that answer.
+        // A call that times out, or whose runtime ends, stops before the response. The next call must not wait for it.
         if self.in_transaction || self.waiting {
             self.close();
         }

@@ -1,74 +1,74 @@
-//! The connections: which of them a call gets, and what happens when one fails.
+//! Connections: leasing, batching and repeating.
 
+mod batch;
 mod call;
 mod lease;
-mod quiet;
+mod redacted;
 mod retry;
-mod together;
 
 use std::time::Duration;
 
 use deadpool_postgres::Pool;
-use tokio::runtime::Handle;
+use tokio::{runtime::Handle, time::Instant};
 use tokio_postgres::{Row, types::ToSql};
 
 use self::retry::Retry;
 use crate::{
-    PostgresError,
-    read::LoadQuestion,
+    error::PostgresError,
     sql::{Sql, Statement},
-    write::AppendQuestion,
 };
 
 pub(crate) use self::{
+    batch::{BatchQueue, Batchable, Parameter, query_batched},
     call::Call,
     lease::Lease,
-    together::{Line, Parameter, Question, ask},
 };
 
-/// How long a call, or opening the store, may take. What bounds it before that are limits of the pool, of locks and of the network;
-/// this one is for a server that holds its connections and says nothing.
-pub(crate) const LIMIT: Duration = Duration::from_secs(60);
+/// The time limit of a call, and of opening a store.
+///
+/// The limits of the pool, of locks and of the network usually end a call earlier. This one ends a call to a server
+/// that holds its connections open and never responds.
+pub(crate) const CALL_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// What is set in a transaction of several statements: names without a schema are PostgreSQL's own, and nobody waits or is waited
-/// for without end. Who waits for a lock waits longer than a holder that is frozen may keep it. What is a function by itself has
-/// its limit set on it, in `schema/`.
-pub(crate) const LIMITS: &str = "set local search_path = pg_catalog; set local lock_timeout = '10s'; \
+/// Settings of a transaction of several statements. Names without a schema are PostgreSQL's own, and every wait ends.
+///
+/// The lock timeout is longer than the time for which a frozen client can hold a lock. Functions have their own limit
+/// set on them, in `schema/`.
+pub(crate) const TRANSACTION_LIMITS: &str = "set local search_path = pg_catalog; set local lock_timeout = '10s'; \
                                  set local idle_in_transaction_session_timeout = '5s'";
 
-/// A pool, and what is asked of it.
+/// A pool, and the settings of the calls that use it.
 pub(crate) struct Database {
     pub(crate) pool: Pool,
-    /// Where the server is, if the pool is the store's own: hosts and ports.
+    /// The hosts and ports of the server, if the pool is the store's own.
     pub(crate) server: Option<String>,
     pub(crate) schema: String,
-    /// The role whose schema is used beside those of the current role.
+    /// The role that is trusted as the schema's owner, in addition to the current role and its groups.
     pub(crate) schema_owner: Option<String>,
     pub(crate) sql: Sql,
-    /// Whether statements are prepared and kept, which needs that a connection is the same server session all the time.
+    /// Is `true` if statements are prepared and kept. A connection must then always lead to the same server session.
     pub(crate) prepare: bool,
     pub(crate) retry_for: Duration,
-    pub(crate) defaults: Defaults,
-    pub(crate) loads: Line<LoadQuestion>,
-    pub(crate) appends: Line<AppendQuestion>,
+    pub(crate) defaults: SessionDefaults,
 }
 
-/// What the role's or the database's settings make of a transaction. PostgreSQL's own are neither.
+/// Settings of the role or the database that change a transaction. By default, PostgreSQL sets neither.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Defaults {
-    /// Whether it has another isolation level than "read committed".
+pub(crate) struct SessionDefaults {
+    /// Is `true` if the default isolation level is not "read committed".
     pub(crate) isolated: bool,
-    /// Whether it only reads.
+    /// Is `true` if transactions are read-only by default.
     pub(crate) read_only: bool,
 }
 
-impl Defaults {
-    /// Whether a statement by itself would not do what it does with PostgreSQL's own settings.
+impl SessionDefaults {
+    /// Returns whether a statement needs a transaction around it to have the effect that it has with PostgreSQL's
+    /// defaults.
     pub(crate) fn differ(self) -> bool {
         self != Self::default()
     }
 
-    /// How a transaction begins. A standby refuses "read write" even where nothing else is wrong.
+    /// Returns the statement that begins a transaction. "read write" is named only if needed: a standby refuses it.
     pub(crate) const fn begin(self) -> &'static str {
         if self.read_only {
             "begin isolation level read committed read write"
@@ -78,13 +78,35 @@ impl Defaults {
     }
 }
 
+/// The time limits of a call.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CallLimits {
+    /// The time at which the call fails.
+    deadline: Instant,
+    /// The time for which the call is repeated after transient failures.
+    retry_for: Duration,
+}
+
+impl CallLimits {
+    /// Returns the limits for a second call with the same deadline, after a first one that used up its repetitions. The
+    /// second call is repeated once.
+    pub(crate) const fn spent(self) -> Self {
+        Self { retry_for: Duration::ZERO, ..self }
+    }
+}
+
 impl Database {
     pub(crate) fn retry(&self) -> Retry {
         Retry::new(self.retry_for)
     }
 
+    /// Returns the limits of a call that begins now.
+    pub(crate) fn limits(&self) -> CallLimits {
+        CallLimits { deadline: Instant::now() + CALL_TIMEOUT, retry_for: self.retry_for }
+    }
+
     pub(crate) async fn lease(&self) -> Result<Lease, PostgresError> {
-        // The driver panics where there is no runtime: a save may be finished on a thread that has none.
+        // The driver panics outside a runtime, and a save may be finished on a thread that has none.
         if Handle::try_current().is_err() {
             return Err(PostgresError::NoRuntime);
         }
@@ -92,13 +114,13 @@ impl Database {
         Ok(Lease::new(object, self.prepare))
     }
 
-    /// Whether a call would have to wait for a connection.
+    /// Returns whether a call would have to wait for a connection.
     pub(crate) fn is_busy(&self) -> bool {
         let pool = self.pool.status();
         pool.available == 0 && pool.size >= pool.max_size
     }
 
-    /// Runs a statement that is a call by itself: one round trip. Its rows come before it is committed.
+    /// Runs a statement as its own transaction, in one round trip. `each` gets the rows before the commit.
     pub(crate) async fn query_each(
         &self,
         lease: &mut Lease,

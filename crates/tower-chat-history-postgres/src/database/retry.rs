@@ -1,20 +1,21 @@
-//! Which failures are tried again, and when.
+//! Repeating calls after transient failures.
 
 use std::time::Duration;
 
 use deadpool_postgres::Pool;
 use tokio::time::{Instant, sleep};
 
-use crate::PostgresError;
+use crate::error::PostgresError;
 
-/// The wait before the second repetition; each further one waits twice as long. The first does not wait.
+/// The pause before the second repetition. Each further pause is twice as long. The first repetition does not wait.
 const FIRST_PAUSE: Duration = Duration::from_millis(25);
 
-/// After which time no second repetition is begun, whatever the options say. The last try may still wait for the pool, a connection and a lock
-/// before [`LIMIT`](super::LIMIT), so that a call reports what failed, and not that it took too long.
-const LONGEST: Duration = Duration::from_secs(40);
+/// The limit of [`PostgresOptions::retry_for`](crate::PostgresOptions::retry_for). It leaves the last attempt time to
+/// wait for the pool, a connection and a lock before [`CALL_TIMEOUT`](super::CALL_TIMEOUT). The call can then report
+/// its failure, and not only that it took too long.
+const MAX_RETRY_TIME: Duration = Duration::from_secs(40);
 
-/// The tries of one call.
+/// The repetitions of one call.
 pub(crate) struct Retry {
     began: Instant,
     within: Duration,
@@ -24,24 +25,22 @@ pub(crate) struct Retry {
 
 impl Retry {
     pub(crate) fn new(within: Duration) -> Self {
-        Self { began: Instant::now(), within: within.min(LONGEST), repeated: 0, prepared_again: false }
+        Self { began: Instant::now(), within: within.min(MAX_RETRY_TIME), repeated: 0, prepared_again: false }
     }
 
-    /// Returns when it is time for another try, or the failure if there is to be none.
+    /// Waits until it is time for another attempt. Returns the failure if there is to be none.
     pub(crate) async fn again(&mut self, error: PostgresError, pool: &Pool) -> Result<(), PostgresError> {
         if error.is_stale_statement() && !self.prepared_again {
             self.prepared_again = true;
-            // What made one connection's statements stale most likely did so to all.
+            // The cause of one connection's stale statements most likely affected all connections.
             pool.manager().statement_caches.clear();
             return Ok(());
         }
-        let in_vain = matches!(error, PostgresError::PoolTimeout | PostgresError::NoRuntime);
-        // Who has waited for a lock as long as is allowed has held a connection meanwhile, which others wait for.
-        if in_vain || error.is_time_limit() || !error.is_retryable() {
+        if !error.is_repeated() {
             return Err(error);
         }
         if self.repeated == 0 {
-            // A pooled connection that has died is no reason to fail: most likely another one works, or can be made.
+            // A dead pooled connection is no reason to fail: most likely another one works, or a new one can be made.
             self.repeated = 1;
             return Ok(());
         }
@@ -50,8 +49,8 @@ impl Retry {
             return Err(error);
         }
         if error.ends_connection() {
-            // Two in a row: the others in the pool were lost with them, and need not be tried one by one. Those that were made
-            // since are not among them.
+            // After two lost connections in a row, assume that the older ones in the pool are lost as well. They are
+            // closed without being tried. Connections made since the call began are kept.
             let began = self.began.into_std();
             drop(pool.retain(|_, metrics| metrics.created > began));
         }

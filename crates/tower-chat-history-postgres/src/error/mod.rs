@@ -1,4 +1,4 @@
-//! What can go wrong.
+//! Errors of opening a store, and of its calls.
 
 mod conditions;
 mod open;
@@ -8,7 +8,7 @@ use tower_chat_history_core::StoreError;
 
 pub use self::{open::OpenError, postgres::PostgresError};
 
-/// What stops a call: a refusal that the contract knows, or the database.
+/// The failure of a call: an error of the store contract, or one of the database.
 #[derive(Debug)]
 pub(crate) enum Failure {
     Store(StoreError),

@@ -1,84 +1,95 @@
-//! What can go wrong when a store is opened.
+//! Errors of opening a store.
 
 use std::fmt;
 
 use super::PostgresError;
+use crate::options::PostgresOptions;
 
-/// A store that was not opened.
+/// An error of opening a store.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// The URL cannot be read. (It is not shown: it may hold a password.)
-    #[error("the database's URL cannot be read")]
+    /// The URL is invalid. It is not shown, because it may contain a password.
+    #[error("invalid database URL")]
     Url,
-    /// The URL asks for TLS, and the call has none.
+    /// The URL asks for TLS, and the method connects without it.
     #[error(
         "the URL asks for TLS: use connect_rustls (feature rustls of the crate tower-chat-history-postgres) or connect_with"
     )]
     NeedsTls,
-    /// The schema's name cannot be used.
+    /// The schema's name is invalid.
     #[error(
-        "a schema is named by 1 to 63 characters of a-z, 0-9 and _, not by a digit or pg_ first, and not information_schema"
+        "invalid schema name {name:?}: use 1 to 63 characters of a-z, 0-9 and _, not starting with a digit or `pg_`, and \
+         not `information_schema`"
     )]
-    SchemaName,
-    /// The pool is to have no connection, or more than any server has.
-    #[error("a pool has 1 to {max} connections, not {asked}", max = crate::PostgresOptions::MAX_CONNECTIONS)]
+    SchemaName {
+        /// The name.
+        name: String,
+    },
+    /// The number of connections is out of range.
+    #[error(
+        "invalid number of connections {asked}: PostgresOptions::connections takes 1 to {max}",
+        max = PostgresOptions::MAX_CONNECTIONS
+    )]
     Connections {
-        /// How many were asked for.
+        /// The requested number.
         asked: usize,
     },
-    /// The database's encoding cannot hold every text.
-    #[error("the database's encoding is {encoding}, and the store needs UTF8")]
+    /// The database's encoding cannot represent every text.
+    #[error("the database's encoding is {encoding}, but the store needs UTF8")]
     Encoding {
-        /// Its encoding.
+        /// The database's encoding.
         encoding: String,
     },
-    /// The tables were made by a newer version of this library.
-    #[error("the schema has version {found}, and this library knows up to {known}")]
+    /// A newer version of this library created the tables, and this version cannot use them.
+    #[error("schema {schema} has version {found}, but this library supports versions up to {known}")]
     NewerSchema {
-        /// The schema's version.
+        /// The name of the schema.
+        schema: String,
+        /// The version of the schema.
         found: i32,
-        /// The newest version this library knows.
+        /// The newest version that this library supports.
         known: i32,
     },
-    /// The schema has tables of these names, but not this library's list of versions: it is another application's.
-    #[error("the schema is not empty, and not this library's")]
+    /// The schema has tables with the store's names that this library did not create.
+    #[error("the schema has tables that are not this library's: choose another schema with `PostgresOptions::schema`")]
     Foreign,
-    /// The schema, or a table or a function of the store in it, belongs to a role that is not trusted: it is neither
-    /// the current role, nor a role that it is a member of, nor a superuser, nor the role that
-    /// [`PostgresOptions::schema_owner`](crate::PostgresOptions::schema_owner) names.
+    /// The schema, or one of the store's tables or functions in it, belongs to a role that is not trusted.
+    ///
+    /// Trusted are the current role, roles that it is a member of, superusers, and the role named by
+    /// [`PostgresOptions::schema_owner`](crate::PostgresOptions::schema_owner).
     #[error(
         "{} schema {schema} belongs to the role {owner}, which is neither the current role nor one that it is a member of \
          (if it is to be trusted, name it by PostgresOptions::schema_owner)",
         Object(object.as_deref())
     )]
     Owner {
-        /// The schema.
+        /// The name of the schema.
         schema: String,
-        /// The table or function, if the schema itself is not what belongs to that role.
+        /// The table or function that belongs to the role. `None` if it is the schema itself.
         object: Option<String>,
-        /// The role.
+        /// The name of the role.
         owner: String,
     },
     /// The system's root certificates cannot be read, or TLS cannot be set up with them.
-    #[error("TLS cannot be set up")]
+    #[error("TLS cannot be set up: {0}")]
     Tls(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The server asks for a password, and the URL or configuration has none.
     #[error("the server asks for a password, and none was given")]
     NoPassword,
-    /// TLS was asked for, and the server does not have it.
-    #[error("the server does not speak TLS")]
+    /// The connection asks for TLS, and the server does not support it.
+    #[error("the server does not support TLS")]
     ServerWithoutTls,
-    /// The TLS handshake failed: the server's certificate is not trusted or is for another host, or the two sides have no version
-    /// of TLS in common.
-    #[error("the TLS handshake with the server failed")]
+    /// The TLS handshake failed. The server's certificate is not trusted or is for another host, or the two sides have
+    /// no TLS version in common.
+    #[error("the TLS handshake with the server failed: {0}")]
     Handshake(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// There is no connection, or PostgreSQL failed.
+    /// Connecting failed, or PostgreSQL returned an error.
     #[error("{} could not be opened", Database(database.as_deref()))]
     Postgres {
-        /// The database's name, if the store has its own pool and the configuration names it.
+        /// The name of the database, if the store has its own pool and the configuration names it.
         database: Option<String>,
-        /// What happened.
+        /// The cause.
         source: PostgresError,
     },
 }
@@ -117,7 +128,7 @@ impl From<PostgresError> for OpenError {
 }
 
 impl OpenError {
-    /// The same failure of the database of that name.
+    /// Adds the name of the database to a failure that has none.
     pub(crate) fn of(self, name: Option<String>) -> Self {
         match self {
             Self::Postgres { database: None, source } => Self::Postgres { database: name, source },
@@ -125,7 +136,7 @@ impl OpenError {
         }
     }
 
-    /// Whether the same call may succeed a little later.
+    /// Returns whether opening may succeed a little later.
     #[must_use]
     pub fn is_retryable(&self) -> bool {
         matches!(self, Self::Postgres { source, .. } if source.is_retryable())

@@ -1,4 +1,4 @@
-//! What can go wrong with the database, and which of it may pass.
+//! Errors of the database and of the connection to it.
 
 use std::{fmt, io};
 
@@ -7,66 +7,66 @@ use tokio_postgres::error::SqlState;
 
 use super::conditions;
 
-/// A failure of the database or of the way to it, without the texts that PostgreSQL sends along: they may quote rows.
+/// A failure of the database, or of the connection to it. PostgreSQL's messages are left out, because they may quote
+/// rows.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PostgresError {
-    /// PostgreSQL refused the statement.
+    /// PostgreSQL returned an error.
     #[error(
         "PostgreSQL failed with SQLSTATE {}{}{}{}",
-        code.code(), Condition(code), Place(table.as_deref(), constraint.as_deref()), hint(code)
+        code.code(), Condition(code), Origin(table.as_deref(), constraint.as_deref()), hint(code)
     )]
     Sql {
-        /// What it says happened.
+        /// The SQLSTATE.
         code: SqlState,
-        /// The table that it names.
+        /// The table that the error names.
         table: Option<String>,
-        /// The constraint that it names.
+        /// The constraint that the error names.
         constraint: Option<String>,
     },
-    /// The connection was not made, or was lost.
+    /// A connection could not be made, or was lost.
     #[error("there is no connection to PostgreSQL{}", At(server.as_deref()))]
     Connection {
-        /// The hosts and ports that were tried, if the connection was to be made and the store has its own pool.
+        /// The hosts and ports that were tried. `None` if an existing connection was lost, or the pool is not the
+        /// store's own.
         server: Option<String>,
-        /// What happened.
+        /// The cause.
         source: Option<io::Error>,
     },
     /// The server asks for a password, and there is none.
     #[error("the server asks for a password, and none was given")]
     NoPassword,
-    /// TLS was asked for, and the server does not have it.
-    #[error("the server does not speak TLS")]
+    /// The connection asks for TLS, and the server does not support it.
+    #[error("the server does not support TLS")]
     ServerWithoutTls,
-    /// The TLS handshake failed: a certificate that is not trusted, mostly.
-    #[error("the TLS handshake with the server failed")]
+    /// The TLS handshake failed, usually because the server's certificate is not trusted.
+    #[error("the TLS handshake with the server failed: {source}")]
     Handshake {
-        /// What the connector says.
+        /// The error of the TLS connector.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// The call was not done within a minute. Waiting for a connection, for answers and between tries counts.
-    #[error("the call was not done within a minute")]
+    /// The call took longer than a minute. The time includes waiting for a connection, for responses and between
+    /// attempts.
+    #[error("the call took longer than a minute")]
     NoAnswer,
-    /// No connection of the pool was free, or could be made, in time.
-    #[error("no connection was had in time")]
+    /// No connection of the pool became free, or could be made, in time.
+    #[error("timed out waiting for a pool connection (see `PostgresOptions::connections` and `wait`)")]
     PoolTimeout,
     /// The pool was closed.
     #[error("the connection pool is closed")]
     PoolClosed,
-    /// The call was not made in a tokio runtime, which connections need.
-    #[error("the store was called outside of a tokio runtime")]
+    /// The call was made outside a tokio runtime, which connections need.
+    #[error("the store was called outside a tokio runtime")]
     NoRuntime,
-    /// The conversation was to be deleted, and other calls began it again each time.
-    #[error("other calls kept beginning the conversation again")]
-    Changing,
-    /// The server's answer, or a parameter, is not what this library expects.
-    #[error("PostgreSQL and this library do not understand each other")]
+    /// The server's response, or a parameter, has an unexpected type or form.
+    #[error("unexpected response from PostgreSQL")]
     Protocol,
 }
 
-struct Place<'a>(Option<&'a str>, Option<&'a str>);
+struct Origin<'a>(Option<&'a str>, Option<&'a str>);
 
-impl fmt::Display for Place<'_> {
+impl fmt::Display for Origin<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self(_, Some(constraint)) => write!(f, ", constraint {constraint}"),
@@ -98,23 +98,23 @@ impl fmt::Display for At<'_> {
     }
 }
 
-/// What a state alone does not say to who has to set the server up. Its own text would, but may quote rows.
+/// Returns advice that the SQLSTATE alone does not give. PostgreSQL's own message would, but may quote rows.
 fn hint(code: &SqlState) -> &'static str {
     if *code == SqlState::INVALID_AUTHORIZATION_SPECIFICATION {
-        ": it does not know the role, or lets it in only with TLS or from elsewhere"
+        ": the server does not know the role, or admits it only with TLS or from another host"
     } else {
         ""
     }
 }
 
-/// What may pass: connections, their number, the server's start and end, locks, and time limits.
-const PASSING: [SqlState; 24] = [
+/// Transient errors: connections, too many of them, starting and stopping servers, locks, and time limits.
+const TRANSIENT: [SqlState; 24] = [
     SqlState::CONNECTION_EXCEPTION,
     SqlState::CONNECTION_DOES_NOT_EXIST,
     SqlState::CONNECTION_FAILURE,
     SqlState::SQLCLIENT_UNABLE_TO_ESTABLISH_SQLCONNECTION,
     SqlState::SQLSERVER_REJECTED_ESTABLISHMENT_OF_SQLCONNECTION,
-    SqlState::PROTOCOL_VIOLATION, // What poolers say when they have lost the server.
+    SqlState::PROTOCOL_VIOLATION, // Poolers send it when they have lost the server.
     SqlState::ADMIN_SHUTDOWN,
     SqlState::CRASH_SHUTDOWN,
     SqlState::CANNOT_CONNECT_NOW,
@@ -135,31 +135,33 @@ const PASSING: [SqlState; 24] = [
     SqlState::IO_ERROR,
 ];
 
-/// `transaction_timeout`, of PostgreSQL 17: the driver has no name for it.
+/// `transaction_timeout` of PostgreSQL 17, for which the driver has no constant.
 const TRANSACTION_TIMEOUT: &str = "25P04";
 
 impl PostgresError {
-    /// Whether the same call may succeed a little later.
+    /// Returns whether the same call may succeed a little later.
     #[must_use]
     pub fn is_retryable(&self) -> bool {
         match self {
-            Self::Sql { code, .. } => PASSING.contains(code) || code.code() == TRANSACTION_TIMEOUT,
-            Self::Connection { .. } | Self::PoolTimeout | Self::NoRuntime | Self::NoAnswer | Self::Changing => true,
+            Self::Sql { code, .. } => TRANSIENT.contains(code) || code.code() == TRANSACTION_TIMEOUT,
+            Self::Connection { .. } | Self::PoolTimeout | Self::NoRuntime | Self::NoAnswer => true,
             Self::NoPassword | Self::ServerWithoutTls | Self::Handshake { .. } | Self::PoolClosed | Self::Protocol => {
                 false
             }
         }
     }
 
-    /// The same failure of a connection that was to be made to that server.
-    pub(crate) fn at(self, place: Option<&str>) -> Self {
+    /// Adds the server's address to a connection error that has none.
+    pub(crate) fn at(self, address: Option<&str>) -> Self {
         match self {
-            Self::Connection { server: None, source } => Self::Connection { server: place.map(str::to_owned), source },
+            Self::Connection { server: None, source } => {
+                Self::Connection { server: address.map(str::to_owned), source }
+            }
             error => error,
         }
     }
 
-    /// Whether the connection it came from is of no more use: it is closed, or leads to a server that only reads.
+    /// Returns whether the connection can no longer be used: it is closed, or leads to a server that is read-only.
     pub(crate) fn ends_connection(&self) -> bool {
         match self {
             Self::Connection { .. } => true,
@@ -174,7 +176,7 @@ impl PostgresError {
         }
     }
 
-    /// What a failure to begin a transaction is. A standby says that it has not the feature "read write".
+    /// Converts a failure to begin a transaction. A standby reports that "read write" is not supported.
     pub(crate) fn at_begin(error: tokio_postgres::Error) -> Self {
         match Self::from(error) {
             Self::Sql { code, table, constraint } if code == SqlState::FEATURE_NOT_SUPPORTED => {
@@ -184,22 +186,40 @@ impl PostgresError {
         }
     }
 
-    /// Whether the server ended a statement because of the time that it took, or at somebody's request.
+    /// Returns whether the server responded to the statement, so that the connection is not the cause.
+    pub(crate) const fn is_answer(&self) -> bool {
+        matches!(self, Self::Sql { .. } | Self::Protocol)
+    }
+
+    /// Returns whether a call is repeated after this error.
+    pub(crate) fn is_repeated(&self) -> bool {
+        let pointless = matches!(self, Self::PoolTimeout | Self::NoRuntime);
+        // A call that timed out waiting for a lock has held a connection all that time, while other calls wait for one.
+        self.is_retryable() && !pointless && !self.is_time_limit()
+    }
+
+    /// Returns whether the server could not add or subtract the numbers that it found.
+    pub(crate) fn is_out_of_range(&self) -> bool {
+        matches!(self, Self::Sql { code, .. } if *code == SqlState::NUMERIC_VALUE_OUT_OF_RANGE)
+    }
+
+    /// Returns whether the server ended the statement because of a time limit or a request to cancel it.
     pub(crate) fn is_time_limit(&self) -> bool {
         let limits = [SqlState::LOCK_NOT_AVAILABLE, SqlState::QUERY_CANCELED];
         matches!(self, Self::Sql { code, .. } if limits.contains(code))
     }
 
-    /// Whether the transaction that it ended was surely undone, and may be done again at once.
+    /// Returns whether the transaction was certainly rolled back, and may be repeated at once.
     pub(crate) fn is_undone(&self) -> bool {
         let undone = [SqlState::T_R_SERIALIZATION_FAILURE, SqlState::T_R_DEADLOCK_DETECTED];
         matches!(self, Self::Sql { code, .. } if undone.contains(code))
     }
 
-    /// Whether the server does not know a statement that was prepared, or no longer as it was: a pooler gave the connection
-    /// another server, or somebody discarded it. Nothing was done, and preparing it again helps.
+    /// Returns whether the server no longer knows a prepared statement, or knows another one under its name. A pooler
+    /// has switched the server connection, or the statement was discarded. Nothing was executed, and preparing again
+    /// helps.
     pub(crate) fn is_stale_statement(&self) -> bool {
-        // "prepared statement already exists" and "cached plan must not change result type" are the other two.
+        // The other two are "prepared statement already exists" and "cached plan must not change result type".
         let stale =
             [SqlState::INVALID_SQL_STATEMENT_NAME, SqlState::DUPLICATE_PSTATEMENT, SqlState::FEATURE_NOT_SUPPORTED];
         matches!(self, Self::Sql { code, .. } if stale.contains(code))
@@ -208,16 +228,16 @@ impl PostgresError {
 
 impl From<tokio_postgres::Error> for PostgresError {
     fn from(error: tokio_postgres::Error) -> Self {
-        if let Some(said) = error.as_db_error() {
-            let (table, constraint) = (said.table().map(str::to_owned), said.constraint().map(str::to_owned));
-            return Self::Sql { code: said.code().clone(), table, constraint };
+        if let Some(reported) = error.as_db_error() {
+            let (table, constraint) = (reported.table().map(str::to_owned), reported.constraint().map(str::to_owned));
+            return Self::Sql { code: reported.code().clone(), table, constraint };
         }
         let (closed, kind) = (error.is_closed(), error.to_string());
         let Some(source) = error.into_source() else {
             return if closed { Self::Connection { server: None, source: None } } else { Self::Protocol };
         };
         match source.downcast::<io::Error>() {
-            // This is how rustls says what it thinks of a certificate; another error is the network's.
+            // This is how rustls reports an error about a certificate. Other I/O errors are the network's.
             Ok(source) if kind == HANDSHAKE && source.kind() == io::ErrorKind::InvalidData => {
                 Self::Handshake { source }
             }
@@ -225,13 +245,13 @@ impl From<tokio_postgres::Error> for PostgresError {
             Err(source) if kind == HANDSHAKE && source.to_string() == WITHOUT_TLS => Self::ServerWithoutTls,
             Err(source) if kind == HANDSHAKE => Self::Handshake { source },
             Err(source) if source.to_string() == NO_PASSWORD => Self::NoPassword,
-            // A value of another type, an answer that is none.
+            // A value of another type, or a malformed response.
             Err(_) => Self::Protocol,
         }
     }
 }
 
-// The driver's errors have kinds, but show them in their texts only. Tests with a server hold these.
+// The driver shows the kind of an error only in its text. Tests with a server check these texts.
 const HANDSHAKE: &str = "error performing TLS handshake";
 const WITHOUT_TLS: &str = "server does not support TLS";
 const NO_PASSWORD: &str = "password missing";
@@ -260,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn connections_locks_and_limits_may_pass() {
+    fn connections_locks_and_limits_are_transient() {
         for code in ["57P01", "57P03", "53300", "40001", "40P01", "55P03", "57014", "08006", "25006", "25P03", "25P04"]
         {
             let error = StoreError::from(Failure::from(sql(SqlState::from_code(code))));
@@ -278,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_and_full_disks_do_not_pass() {
+    fn mistakes_and_full_disks_are_not_transient() {
         for code in ["53100", "42P01", "42501", "23505", "28P01", "3D000", "XX001"] {
             let error = StoreError::from(Failure::from(sql(SqlState::from_code(code))));
             assert!(matches!(error, StoreError::Backend { .. }), "{code}");

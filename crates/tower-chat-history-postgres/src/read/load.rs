@@ -1,4 +1,4 @@
-//! Loading what a call needs.
+//! Loading a window.
 
 use std::sync::Arc;
 
@@ -6,25 +6,32 @@ use tokio_postgres::Row;
 use tower_chat_history_core::{ConversationId, ExchangeId, Load, Loaded, Profile, Recorded, Seq, StoreError, Window};
 
 use crate::{
-    database::{Database, Line, Parameter, Question, ask},
+    database::{BatchQueue, Batchable, Database, Parameter, query_batched},
     error::Failure,
-    log::{self, Head, count, stored, uuid},
+    rows::{self, Head, count, stored, uuid},
     sql::{Sql, Statements},
 };
 
-pub(crate) async fn load(database: &Arc<Database>, id: &ConversationId, load: Load) -> Result<Loaded, Failure> {
+pub(crate) async fn load(
+    database: &Arc<Database>,
+    queue: &BatchQueue<LoadRequest>,
+    id: &ConversationId,
+    load: Load,
+) -> Result<Loaded, Failure> {
     let profile = load.profile.clone();
-    let rows = ask(database, LoadQuestion { id: id.clone(), load }).await?;
+    let request = LoadRequest { id: id.clone(), load };
+    let rows = query_batched(database, queue, request, database.limits()).await;
+    let rows = rows.map_err(|failure| rows::or_damaged_counters(id, failure))?;
     loaded(id, &profile, rows).await
 }
 
 #[derive(Debug)]
-pub(crate) struct LoadQuestion {
+pub(crate) struct LoadRequest {
     id: ConversationId,
     load: Load,
 }
 
-impl Question for LoadQuestion {
+impl Batchable for LoadRequest {
     const READS: bool = true;
 
     fn key(&self) -> &str {
@@ -55,13 +62,9 @@ impl Question for LoadQuestion {
     fn statements(sql: &Sql) -> &Statements {
         &sql.load
     }
-
-    fn line(database: &Database) -> &Line<Self> {
-        &database.loads
-    }
 }
 
-/// Where a conversation's row has what it is asked for; the first two in pages too.
+/// The columns of a conversation's row in addition to those in `rows`. Pages have the first two as well.
 pub(super) const FROM: usize = 10;
 pub(super) const TO: usize = 11;
 const RECORDED: usize = 12;
@@ -69,16 +72,20 @@ const COMPACTION: usize = 13;
 const POSITIONS: usize = 14;
 const COMPACTION_BODY: usize = 2;
 
-/// What the function's rows say.
+/// Reads the rows that the function returned.
 async fn loaded(id: &ConversationId, profile: &Profile, mut rows: Vec<Row>) -> Result<Loaded, Failure> {
     let Some(row) = take_head(&mut rows) else { return Ok(Loaded::Absent) };
     let head = Head::from_row(id, &row)?;
     let Some(to) = row.try_get::<_, Option<i64>>(TO)?.map(count) else { return Ok(Loaded::Unchanged) };
     let from = count(row.try_get(FROM)?);
-    let exchanges = log::exchanges(id, head, rows, from, to).await;
-    if row.try_get::<_, Option<i64>>(RECORDED)?.is_some() {
+    let recorded: Option<i64> = row.try_get(RECORDED)?;
+    if recorded.is_some_and(|seq| !head.has(seq)) {
+        return Err(rows::damaged_counters(id).into());
+    }
+    let exchanges = rows::exchanges(id, head, rows, from, to).await;
+    if recorded.is_some() {
         let recorded = exchanges?.pop();
-        // There is one, or it was missed above.
+        // An exchange was decoded: a missing one is an error above.
         return Ok(recorded.map_or(Loaded::Absent, Loaded::AlreadyRecorded));
     }
     window(id, profile, &row, head, from, exchanges)
@@ -95,7 +102,7 @@ fn window(
     let compaction = match row.try_get::<_, Option<i64>>(COMPACTION)? {
         Some(version) => {
             let (positions, body): (Vec<i64>, _) = (row.try_get(POSITIONS)?, row.try_get(COMPACTION_BODY)?);
-            Some(log::compaction(id, head.len, profile, version, &positions, body)?)
+            Some(rows::compaction(id, head.len, profile, version, &positions, body)?)
         }
         None => None,
     };
@@ -106,7 +113,7 @@ fn window(
     Ok(Loaded::Window(Window::new(head.revision, compaction, exchanges, truncated)))
 }
 
-/// The conversation's own row: the one without a position.
+/// Removes the conversation's own row, which is the one without a position.
 pub(super) fn take_head(rows: &mut Vec<Row>) -> Option<Row> {
     let head = rows.iter().position(|row| matches!(row.try_get::<_, Option<i64>>(0), Ok(None)))?;
     Some(rows.swap_remove(head))

@@ -1,9 +1,9 @@
-//! The calls that read, each with one statement, and so of one state of the conversation.
+//! Calls that read. Each is one statement, and sees one state of the conversation.
 
 mod load;
 mod page;
 
 pub(crate) use self::{
-    load::{LoadQuestion, load},
+    load::{LoadRequest, load},
     page::page,
 };

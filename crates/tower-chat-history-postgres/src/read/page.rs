@@ -1,4 +1,4 @@
-//! Reading the log itself.
+//! Reading pages of the log.
 
 use tower_chat_history_core::{ConversationId, Page, Seq};
 
@@ -6,20 +6,21 @@ use super::load::{FROM, TO, take_head};
 use crate::{
     database::Call,
     error::Failure,
-    log::{self, Head, count, stored},
+    rows::{self, Head, count, stored},
 };
 
-/// A page ends before the exchange with which its messages would be larger.
-const PAGE_BYTES: i64 = 4 << 20;
+/// The largest size of a page's messages. A page with a single exchange may be larger.
+const MAX_PAGE_BYTES: i64 = 4 << 20;
 
 pub(crate) async fn page(call: &Call, id: &ConversationId, from: Seq, limit: usize) -> Result<Page, Failure> {
-    // Far more than a page of that size has, and far less than what a position and a limit may be together.
+    // Far more than fits a page, and small enough that adding a position cannot overflow.
     let limit = i64::try_from(limit).unwrap_or(i64::MAX).min(i64::from(i32::MAX));
     let from = stored(from.get());
-    let mut rows = call.query(&call.sql.read, &[&id.as_str(), &from, &limit, &PAGE_BYTES]).await?;
+    let rows = call.query(&call.sql.read, &[&id.as_str(), &from, &limit, &MAX_PAGE_BYTES]).await;
+    let mut rows = rows.map_err(|failure| rows::or_damaged_counters(id, failure))?;
     let Some(row) = take_head(&mut rows) else { return Ok(Page::absent()) };
     let head = Head::from_row(id, &row)?;
     let (from, to) = (count(row.try_get(FROM)?), count(row.try_get(TO)?));
-    let exchanges = log::exchanges(id, head, rows, from, to).await?;
+    let exchanges = rows::exchanges(id, head, rows, from, to).await?;
     Ok(Page::new(head.revision, exchanges, to < head.len))
 }

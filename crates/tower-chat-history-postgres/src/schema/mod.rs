@@ -1,4 +1,4 @@
-//! What is in the database, and bringing it up to date.
+//! The schema in the database, and its migration.
 
 mod owners;
 
@@ -6,16 +6,16 @@ use tokio::{runtime::Handle, time::timeout};
 use tokio_postgres::types::Type;
 
 use crate::{
-    OpenError, PostgresError,
-    database::{Database, Defaults, LIMIT, LIMITS, Lease},
+    database::{CALL_TIMEOUT, Database, Lease, SessionDefaults, TRANSACTION_LIMITS},
+    error::{OpenError, PostgresError},
     sql::{Statement, in_schema},
 };
 
-/// The step to each schema version from the one before, and the oldest version whose library can use the outcome.
+/// The migration steps to each schema version, each with the oldest library version that can use the result.
 ///
-/// Before release 0.1.0 a step is edited in place. From 0.1.0 on, databases with these versions exist: a step is never
-/// changed, only followed by another one. A step leaves in place what the older library calls, since replicas are
-/// replaced one by one, and an older one may be started again meanwhile.
+/// Before release 0.1.0, a step is edited in place. From 0.1.0 on, databases with these versions exist: a step never
+/// changes, and only new ones are added. A step leaves everything in place that older libraries call, because replicas
+/// are replaced one by one, and an older one may be started again.
 const MIGRATIONS: [(&str, i32); 1] = [(
     concat!(include_str!("step-1/tables.sql"), include_str!("step-1/reading.sql"), include_str!("step-1/writing.sql")),
     1,
@@ -24,27 +24,28 @@ const MIGRATIONS: [(&str, i32); 1] = [(
 #[allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap)] // A handful.
 const NEWEST: i32 = MIGRATIONS.len() as i32;
 
-/// The list of versions. Each migration adds a row.
+/// The table of versions. Each migration adds a row.
 const VERSIONS: &str = "create table @.schema_version (\
     version int primary key, readable_from int not null, migrated_at timestamptz not null default now())";
 
-/// What is found before anything is changed.
+/// The state of the schema before a migration.
 #[derive(Debug, PartialEq, Eq)]
 enum Found {
     Nothing { schema: bool },
     Version(i32),
 }
 
-/// Runs the steps that the database lacks, all or none, and finds out what its settings are. Any number of replicas may do so at
-/// once: one does, the others wait. Where nothing is to be done, nothing is locked, and no right is needed but to read the list
-/// of versions. It has the time that a call has.
+/// Runs the migration steps that the database lacks, all or none, and reads the settings of the session.
+///
+/// Any number of replicas may migrate at once: one does, the others wait for it. If nothing is missing, nothing is
+/// locked, and the role only needs the right to read the table of versions. The time limit is that of a call.
 pub(crate) async fn migrate(database: &mut Database) -> Result<(), OpenError> {
     // A time limit needs a runtime.
     Handle::try_current().map_err(|_| PostgresError::NoRuntime)?;
-    timeout(LIMIT, migrate_with_retries(database)).await.unwrap_or_else(|_| Err(PostgresError::NoAnswer.into()))
+    timeout(CALL_TIMEOUT, migrate_with_retries(database)).await.unwrap_or_else(|_| Err(PostgresError::NoAnswer.into()))
 }
 
-/// There is nothing here that must not be done twice, also when it is unknown whether it was done.
+/// Migrates, and repeats after transient failures. Every step may run twice, even if it is unknown if it took effect.
 async fn migrate_with_retries(database: &mut Database) -> Result<(), OpenError> {
     let mut retry = database.retry();
     loop {
@@ -57,7 +58,7 @@ async fn migrate_with_retries(database: &mut Database) -> Result<(), OpenError> 
 
 async fn try_migrate(database: &mut Database) -> Result<(), OpenError> {
     let mut transaction = begin(database).await?;
-    let found = look(database, &mut transaction).await;
+    let found = inspect(database, &mut transaction).await;
     transaction.rollback().await;
     let (found, defaults) = found?;
     database.defaults = defaults;
@@ -76,16 +77,16 @@ async fn try_migrate(database: &mut Database) -> Result<(), OpenError> {
 
 async fn begin(database: &Database) -> Result<Lease, PostgresError> {
     let mut lease = database.lease().await?;
-    lease.begin(&format!("{}; {LIMITS}", database.defaults.begin())).await?;
+    lease.begin(&format!("{}; {TRANSACTION_LIMITS}", database.defaults.begin())).await?;
     Ok(lease)
 }
 
 async fn within(database: &Database, transaction: &mut Lease) -> Result<(), OpenError> {
-    // One migration at a time in this schema. The lock ends with the transaction, also behind a pooler.
+    // One migration at a time in this schema. The lock ends with the transaction, even through a pooler.
     let lock = statement("select pg_advisory_xact_lock(hashtextextended($1, 0))", &[Type::TEXT]);
     transaction.query(&lock, &[&format!("tower-chat-history {}", database.schema)]).await?;
-    // Another replica may have done it while this one waited.
-    let version = match look(database, transaction).await?.0 {
+    // Another replica may have migrated while this one waited.
+    let version = match inspect(database, transaction).await?.0 {
         Found::Version(version) => version,
         Found::Nothing { schema } => {
             if !schema {
@@ -103,16 +104,16 @@ async fn within(database: &Database, transaction: &mut Lease) -> Result<(), Open
     Ok(())
 }
 
-/// The steps that a schema of that version lacks, with the version that each leads to.
+/// Returns the steps that a schema of this version lacks, each with the version that it leads to.
 fn steps_after<S>(version: i32, steps: &[S]) -> impl Iterator<Item = (i32, &S)> {
     (1..).zip(steps).filter(move |(number, _)| *number > version)
 }
 
-/// What the database has, and what a transaction in it is like.
-async fn look(database: &Database, transaction: &mut Lease) -> Result<(Found, Defaults), OpenError> {
+/// Reads the state of the schema and the settings of the session.
+async fn inspect(database: &Database, transaction: &mut Lease) -> Result<(Found, SessionDefaults), OpenError> {
     let schema = &database.schema;
-    // The catalog itself is asked. What `to_regclass` and its like found once they may go on saying within a transaction, and
-    // another replica may have made the schema while this one waited.
+    // This reads the catalog itself. The results of `to_regclass` and similar functions may be cached within a
+    // transaction, and another replica may have created the schema while this one waited.
     let look = statement(
         "select current_setting('server_encoding'), \
          exists (select from pg_catalog.pg_namespace where nspname = $1), \
@@ -132,7 +133,7 @@ async fn look(database: &Database, transaction: &mut Lease) -> Result<(Found, De
     if encoding != "UTF8" {
         return Err(OpenError::Encoding { encoding });
     }
-    let defaults = Defaults { isolated: column(4)?, read_only: column(5)? };
+    let defaults = SessionDefaults { isolated: column(4)?, read_only: column(5)? };
     owners::check(database, transaction).await?;
     // Other applications have a table `schema_version` too, but hardly one with this column.
     if !column(2)? {
@@ -142,14 +143,14 @@ async fn look(database: &Database, transaction: &mut Lease) -> Result<(Found, De
             Ok((Found::Nothing { schema: column(1)? }, defaults))
         };
     }
-    // What one step made unreadable, a later one does not make readable again.
+    // A later step cannot make readable what an earlier one made unreadable.
     let newest = "select coalesce(max(version), 0), coalesce(max(readable_from), 0) from @.schema_version";
     let rows = transaction.query(&statement(&in_schema(newest, schema), &[]), &[]).await?;
     let row = rows.first().ok_or(PostgresError::Protocol)?;
     let found = row.try_get(0).map_err(PostgresError::from)?;
     let readable_from: i32 = row.try_get(1).map_err(PostgresError::from)?;
     if readable_from > NEWEST {
-        return Err(OpenError::NewerSchema { found, known: NEWEST });
+        return Err(OpenError::NewerSchema { schema: schema.clone(), found, known: NEWEST });
     }
     Ok((Found::Version(found), defaults))
 }

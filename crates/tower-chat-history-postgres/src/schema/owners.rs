@@ -1,25 +1,24 @@
-//! Whom the schema and what the store uses in it belong to.
+//! Checking who owns the schema and the store's objects in it.
 //!
-//! The owner of a schema may drop the functions in it and make others, and these run with the rights of whoever calls
-//! them. So a schema that is there already is used only where its owner is trusted with that.
+//! The owner of a schema may replace the functions in it, which run with the rights of the caller. An existing schema
+//! is therefore used only if its owner is trusted.
 
 use tokio_postgres::types::Type;
 
 use super::statement;
 use crate::{
-    OpenError, PostgresError,
     database::{Database, Lease},
+    error::{OpenError, PostgresError},
     sql::{FUNCTIONS, Function, types},
 };
 
-/// The first of schema, tables and functions whose owner is not trusted: what it is if it is not the schema, and the
-/// owner.
+/// Finds the first of schema, tables and functions whose owner is not trusted. Returns the object, or null for the
+/// schema, and the owner.
 ///
-/// Trusted are the current role and those that it is a member of, superusers, whom nothing is withheld from anyway, and
-/// the role that is named. (`pg_has_role` is not asked: it says of a superuser that it is a member of every role.) What
-/// belongs to `pg_database_owner` belongs to the database's owner. Functions of the same names with other parameters
-/// are not looked at: they are not called.
-const STRANGER: &str = "
+/// Trusted are the current role, the roles that it is a member of, superusers, and the named role. `pg_has_role` is not
+/// used: it reports that a superuser is a member of every role. Objects of `pg_database_owner` belong to the owner of
+/// the database. Functions with the same names and other parameters are ignored: the store does not call them.
+const UNTRUSTED_OWNER: &str = "
     with recursive mine (role) as (
         select r.oid from pg_catalog.pg_roles r where r.rolname = current_user
         union select m.roleid from pg_catalog.pg_auth_members m join mine on m.member = mine.role
@@ -44,7 +43,7 @@ const STRANGER: &str = "
 pub(super) async fn check(database: &Database, transaction: &mut Lease) -> Result<(), OpenError> {
     let (schema, trusted) = (&database.schema, &database.schema_owner);
     let functions = FUNCTIONS.map(signature).to_vec();
-    let stranger = statement(STRANGER, &[Type::TEXT, Type::TEXT_ARRAY, Type::TEXT]);
+    let stranger = statement(UNTRUSTED_OWNER, &[Type::TEXT, Type::TEXT_ARRAY, Type::TEXT]);
     let rows = transaction.query(&stranger, &[schema, &functions, trusted]).await?;
     let Some(row) = rows.first() else { return Ok(()) };
     let object = row.try_get(0).map_err(PostgresError::from)?;
@@ -52,7 +51,7 @@ pub(super) async fn check(database: &Database, transaction: &mut Lease) -> Resul
     Err(OpenError::Owner { schema: schema.clone(), object, owner })
 }
 
-/// A function as the catalog has it: its name and the numbers of its parameters' types.
+/// Returns a function in the form of the catalog: its name and the numbers of its parameters' types.
 fn signature((name, letters): Function) -> String {
     types(letters).iter().fold(name.to_owned(), |signature, parameter| format!("{signature} {}", parameter.oid()))
 }
@@ -62,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_function_is_told_by_its_parameters() {
+    fn a_function_is_identified_by_its_parameters() {
         assert_eq!(signature(("delete_1", "tu")), "delete_1 25 2950");
     }
 }

@@ -1,4 +1,4 @@
-//! Adding an exchange.
+//! Appending an exchange.
 
 use std::sync::Arc;
 
@@ -8,50 +8,56 @@ use uuid::Uuid;
 
 use super::compact::{self, CutParameters};
 use crate::{
-    PostgresError,
-    database::{Database, Line, Parameter, Question, ask},
-    error::Failure,
-    log::{count, revision, stored, uuid},
+    database::{BatchQueue, Batchable, CallLimits, Database, Parameter, query_batched},
+    error::{Failure, PostgresError},
+    rows::{count, damaged_counters, revision, stored, uuid},
     sql::{Sql, Statements},
 };
 
-/// Beyond so many bytes, sending and storing takes longer than what appends share by going together.
-const SMALL: usize = 64 << 10;
+/// The largest append that joins a batch. For larger ones, sending and storing takes longer than a batch saves.
+const MAX_BATCHED_BYTES: usize = 64 << 10;
 
-/// Adds an exchange. `name` is that of this call, random, and the same when it is made again because its answer was lost.
+/// Appends an exchange. `name` is a random name of this call. A repetition after a lost response has the same name.
 pub(crate) async fn append(
     database: &Arc<Database>,
+    queue: &BatchQueue<AppendRequest>,
     id: &ConversationId,
     append: &Append,
     name: Uuid,
 ) -> Result<Appended, Failure> {
-    let refused = match once(database, id, append, name).await {
-        Err(Failure::Postgres(refused)) if append.compact.is_some() && !refused.is_retryable() => refused,
+    let limits = database.limits();
+    let refused = match once(database, queue, id, append, name, limits).await {
+        Err(Failure::Postgres(refused)) if append.compact.is_some() && refused.is_answer() => refused,
         done => return done,
     };
-    // What the database has against the compaction must not stop the exchange, which was paid for. If it has something
-    // against the exchange, or knows it by now, that is told.
+    // No error about the compaction may stop the exchange, whose reply was paid for. This holds for permanent errors
+    // and for transient ones that did not pass in time. An SQLSTATE does not say if the error is about the exchange or
+    // about the compaction. If the exchange cannot be stored either, for example on a read-only server, the second call
+    // fails.
+    let limits = if refused.is_repeated() { limits.spent() } else { limits };
     let alone = Append::new(append.expect, append.exchange.clone());
-    match once(database, id, &alone, name).await {
-        Ok(mut appended) => {
-            appended.compaction = (!appended.duplicate).then_some(CompactOutcome::Kept(None));
-            Ok(appended)
-        }
-        Err(Failure::Postgres(_)) => Err(refused.into()),
-        Err(refused) => Err(refused),
-    }
+    let mut appended = once(database, queue, id, &alone, name, limits).await?;
+    appended.compaction = (!appended.duplicate).then_some(CompactOutcome::Kept(None));
+    Ok(appended)
 }
 
-async fn once(database: &Arc<Database>, id: &ConversationId, append: &Append, name: Uuid) -> Result<Appended, Failure> {
+async fn once(
+    database: &Arc<Database>,
+    queue: &BatchQueue<AppendRequest>,
+    id: &ConversationId,
+    append: &Append,
+    name: Uuid,
+    limits: CallLimits,
+) -> Result<Appended, Failure> {
     let body = append.exchange.encode().map_err(StoreError::backend)?;
     let cut = append.compact.as_ref().map(CutParameters::new).transpose()?;
-    let question = AppendQuestion { id: id.clone(), append: append.clone(), body, cut, name };
-    let rows = ask(database, question).await?;
+    let request = AppendRequest { id: id.clone(), append: append.clone(), body, cut, name };
+    let rows = query_batched(database, queue, request, limits).await?;
     outcome(id, append, rows.first().ok_or(PostgresError::Protocol)?)
 }
 
 #[derive(Debug)]
-pub(crate) struct AppendQuestion {
+pub(crate) struct AppendRequest {
     id: ConversationId,
     append: Append,
     body: String,
@@ -59,7 +65,7 @@ pub(crate) struct AppendQuestion {
     name: Uuid,
 }
 
-impl Question for AppendQuestion {
+impl Batchable for AppendRequest {
     const READS: bool = false;
 
     fn key(&self) -> &str {
@@ -67,7 +73,7 @@ impl Question for AppendQuestion {
     }
 
     fn is_small(&self) -> bool {
-        self.body.len() + self.cut.as_ref().map_or(0, |cut| cut.body.len()) <= SMALL
+        self.body.len() + self.cut.as_ref().map_or(0, |cut| cut.body.len()) <= MAX_BATCHED_BYTES
     }
 
     fn parameters(&self) -> Vec<Parameter<'_>> {
@@ -82,7 +88,7 @@ impl Question for AppendQuestion {
             Box::new(self.name),
             Box::new(exchange.id.as_str()),
             Box::new(exchange.continues.map(|seq| stored(seq.get()))),
-            // As limits count them.
+            // The sizes that load limits count.
             Box::new(stored(exchange.counted_messages() as u64)),
             Box::new(stored(exchange.bytes() as u64)),
             Box::new(self.body.as_str()),
@@ -99,13 +105,9 @@ impl Question for AppendQuestion {
     fn statements(sql: &Sql) -> &Statements {
         &sql.append
     }
-
-    fn line(database: &Database) -> &Line<Self> {
-        &database.appends
-    }
 }
 
-/// The expectation as the function takes it.
+/// Converts the expectation for the function.
 fn expectation(expect: Expect) -> (i32, Option<Uuid>, Option<i64>) {
     match expect {
         Expect::Absent => (0, None, None),
@@ -125,14 +127,20 @@ fn outcome(id: &ConversationId, append: &Append, row: &Row) -> Result<Appended, 
     match (verdict, current) {
         (0, Some(current)) => {
             let seq = Seq::new(count(row.try_get(5)?));
-            // The exchange is stored, whatever cannot be read of the compaction that stays.
+            // The exchange is stored, even if the stored compaction cannot be read.
             let outcome = |compact| compact::outcome(id, compact, row, 6).unwrap_or(CompactOutcome::Kept(None));
             let compaction = append.compact.as_ref().map(outcome);
             Ok(Appended::stored(current, seq, compaction))
         }
-        (1, Some(current)) => Ok(Appended::duplicate(current, Seq::new(count(row.try_get(5)?)))),
+        (1, Some(current)) => {
+            let (len, seq): (i64, i64) = (row.try_get(4)?, row.try_get(5)?);
+            if seq < 0 || seq >= len {
+                return Err(damaged_counters(id).into());
+            }
+            Ok(Appended::duplicate(current, Seq::new(count(seq))))
+        }
         (2, current) => {
-            // The words of the refusal are those of the core crate, which finds the same.
+            // The core crate makes the same check and returns the error.
             append.expect.check(current)?;
             Err(PostgresError::Protocol.into())
         }
@@ -144,6 +152,7 @@ fn outcome(id: &ConversationId, append: &Append, row: &Row) -> Result<Appended, 
             Some(compact) => compact::outcome(id, compact, row, 6).map(|_| Err(PostgresError::Protocol.into()))?,
             None => Err(PostgresError::Protocol.into()),
         },
+        (5, _) => Err(damaged_counters(id).into()),
         _ => Err(PostgresError::Protocol.into()),
     }
 }

@@ -6,13 +6,12 @@ use tower_chat_history_core::{
 };
 
 use crate::{
-    PostgresError,
     database::Call,
-    error::Failure,
-    log::{self, count, stored, uuid},
+    error::{Failure, PostgresError},
+    rows::{self, count, stored, uuid},
 };
 
-/// A cut as the functions take it: its record, and the positions in it.
+/// A cut as the functions take it: its record and its positions.
 #[derive(Debug)]
 pub(super) struct CutParameters {
     pub(super) profile: Profile,
@@ -70,7 +69,7 @@ pub(crate) async fn compact(
     outcome(id, &compact, row, 0)
 }
 
-/// What became of a compaction: verdict, version, positions and body stand in a row from a column on.
+/// Reads the outcome of a compaction: verdict, version, positions and body, from a column on.
 pub(super) fn outcome(
     id: &ConversationId,
     compact: &Compact,
@@ -84,14 +83,15 @@ pub(super) fn outcome(
         (1, None) => Ok(CompactOutcome::Kept(None)),
         (1, Some(version)) => {
             let (positions, body): (Vec<i64>, _) = (row.try_get(column + 2)?, row.try_get(column + 3)?);
-            // How long the log is was decided when it was stored.
-            let stored = log::compaction(id, u64::MAX, &compact.profile, version, &positions, body);
+            // The length of the log was checked when the compaction was stored.
+            let stored = rows::compaction(id, u64::MAX, &compact.profile, version, &positions, body);
             Ok(CompactOutcome::Kept(Some(stored?)))
         }
         (2, _) => refused(CompactionError::GoesBack),
         (3, _) => refused(CompactionError::CoversWindow),
         (4, _) => refused(CompactionError::BeyondLog),
         (5, _) => refused(CompactionError::NotAnOpening { seq: compact.cut.window_start }),
+        (6, _) => Err(rows::damaged_counters(id).into()),
         _ => Err(PostgresError::Protocol.into()),
     }
 }

@@ -1,15 +1,16 @@
-//! What becomes of all of a conversation's compactions.
+//! Rewriting the compactions of a conversation.
 
-use tower_chat_history_core::{Compact, Compaction, CompactionVersion, Cut, Incarnation, Profile};
+use tower_chat_history_core::{Compact, Compaction, Cut, Incarnation, Profile};
 
 use super::compact::CutParameters;
 use crate::{
     database::{Call, Lease},
     error::Failure,
-    log::{Log, count, stored, uuid},
+    rows::{self, Log, stored, uuid},
 };
 
-/// Replaces the compaction of each profile by what is to stay of it, or removes it: one that cannot be read, in any case.
+/// Replaces the compaction of each profile by the result of `stays`, or removes it. A compaction that cannot be read is
+/// removed.
 pub(super) async fn rewrite(
     call: &Call,
     transaction: &mut Lease,
@@ -18,7 +19,8 @@ pub(super) async fn rewrite(
 ) -> Result<(), Failure> {
     for row in transaction.query(&call.sql.compactions, &[&log.id]).await? {
         let (name, version, body): (String, i64, String) = (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
-        let stored = Cut::decode(&body).ok().map(|cut| Compaction::new(CompactionVersion::new(count(version)), cut));
+        let version = rows::compaction_version(version);
+        let stored = version.and_then(|version| Some(Compaction::new(version, Cut::decode(&body).ok()?)));
         match (stored.as_ref().and_then(&stays), Profile::new(&name)) {
             (Some(compaction), Ok(profile)) => replace(call, transaction, log, profile, compaction).await?,
             _ => drop(transaction.query(&call.sql.remove_compaction, &[&log.id, &name]).await?),
@@ -37,7 +39,7 @@ async fn replace(
     let version = stored(compaction.version.get());
     let compact = Compact { profile, replaces: compaction.version, cut: compaction.cut };
     let cut = CutParameters::new(&compact)?;
-    // No call goes by this name: who stored the compaction as it was did not store this one.
+    // This name belongs to no call. The call that stored the old compaction did not store this one.
     let name = uuid(Incarnation::random());
     let row = [&cut.window, &cut.rounds, &cut.cleared, &cut.covers];
     transaction

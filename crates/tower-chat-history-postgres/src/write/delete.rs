@@ -1,28 +1,74 @@
-//! Removing a conversation.
+//! Deleting a conversation.
 
 use tower_chat_history_core::ConversationId;
 use uuid::Uuid;
 
-use crate::{PostgresError, database::Call, error::Failure};
+use crate::{
+    database::{Call, Lease},
+    error::{Failure, PostgresError},
+};
 
-/// How often another life of the conversation is removed that began meanwhile.
-const TRIES: usize = 16;
+/// The number of attempts without a lock. Each fails if another incarnation has begun in between.
+const MAX_UNLOCKED_ATTEMPTS: usize = 3;
 
-/// Removes a conversation.
+/// Deletes a conversation.
 ///
-/// The statement that removes names the life that it ends: it may come to be executed long after the call was answered,
-/// when its connection got stuck and the call was repeated on another one.
+/// The statement names the incarnation that it ends. If a connection stalls and the call is repeated on another one,
+/// the first statement may be executed long after the call returned.
 pub(crate) async fn delete(call: &Call, id: &ConversationId) -> Result<(), Failure> {
     let rows = call.query(&call.sql.incarnation, &[&id.as_str()]).await?;
     let Some(row) = rows.first() else { return Ok(()) };
     let mut seen: Uuid = row.try_get(0)?;
-    for _ in 0..TRIES {
+    for _ in 0..MAX_UNLOCKED_ATTEMPTS {
         let rows = call.query(&call.sql.delete, &[&id.as_str(), &seen]).await?;
         match rows.first().ok_or(PostgresError::Protocol)?.try_get(0)? {
             None => return Ok(()),
-            // Another life has begun meanwhile. This call is still to end whatever there is.
+            // Another incarnation has begun. This call must still end whichever one exists.
             Some(other) => seen = other,
         }
     }
-    Err(PostgresError::Changing.into())
+    delete_locked(call, id).await
+}
+
+/// Deletes a conversation, whichever incarnation it is in. The row is locked first, because other calls keep beginning
+/// new incarnations between two statements of this one.
+///
+/// A request that arrives late deletes nothing here: it belongs to a transaction that has held the lock all the time,
+/// or that the server has rolled back because its client was silent.
+async fn delete_locked(call: &Call, id: &ConversationId) -> Result<(), Failure> {
+    let mut retry = call.retry();
+    loop {
+        match once(call, id).await {
+            Err(Failure::Postgres(error)) => retry.again(error, &call.pool).await?,
+            done => return done,
+        }
+    }
+}
+
+async fn once(call: &Call, id: &ConversationId) -> Result<(), Failure> {
+    let mut transaction = call.begin().await?;
+    match within(call, &mut transaction, id).await {
+        // If it is unknown whether the commit took effect, deleting may be repeated: this call ends any incarnation.
+        Ok(()) => Ok(transaction.commit().await?),
+        Err(failure) => {
+            transaction.rollback().await;
+            Err(failure)
+        }
+    }
+}
+
+async fn within(call: &Call, transaction: &mut Lease, id: &ConversationId) -> Result<(), Failure> {
+    match transaction.query(&call.sql.lock, &[&id.as_str()]).await?.first() {
+        Some(row) => remove(call, transaction, row.try_get(0)?).await,
+        // Another call deleted the conversation while this one waited for the lock.
+        None => Ok(()),
+    }
+}
+
+/// Deletes all rows of a conversation whose row is locked.
+pub(super) async fn remove(call: &Call, transaction: &mut Lease, conversation: i64) -> Result<(), Failure> {
+    for statement in [&call.sql.remove_log, &call.sql.remove_compactions, &call.sql.remove_conversation] {
+        transaction.query(statement, &[&conversation]).await?;
+    }
+    Ok(())
 }

@@ -1,5 +1,5 @@
-//! The calls that write. Appends, compactions and deletions are a function in the database each, one round trip; editing a
-//! log is rarer, and is a transaction that asks the core crate's rules.
+//! Calls that write. An append, a compaction and a deletion are each a function in the database, and one round trip.
+//! Truncating and pruning are rarer: each is a transaction that applies the core crate's rules.
 
 mod append;
 mod compact;
@@ -9,7 +9,7 @@ mod prune;
 mod truncate;
 
 pub(crate) use self::{
-    append::{AppendQuestion, append},
+    append::{AppendRequest, append},
     compact::compact,
     delete::delete,
     prune::prune,

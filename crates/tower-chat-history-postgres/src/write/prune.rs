@@ -1,7 +1,8 @@
 //! Removing the beginning of a log.
 
 use tower_chat_history_core::{
-    Compaction, ConversationId, Derived, Incarnation, PruneScan, PruneTo, Pruned, Scan, Seq, StoreError,
+    Compaction, ConversationId, Derived, Incarnation, PruneTo, Pruned, Seq, StoreError,
+    backend::{PruneScan, Scan},
 };
 
 use super::{
@@ -11,7 +12,7 @@ use super::{
 use crate::{
     database::{Call, Lease},
     error::Failure,
-    log::{Log, count, stored},
+    rows::{Log, count, damaged_counters, stored},
 };
 
 pub(crate) async fn prune(
@@ -19,11 +20,11 @@ pub(crate) async fn prune(
     id: &ConversationId,
     incarnation: Incarnation,
     keep: PruneTo,
-    traces: Derived,
+    derived: Derived,
 ) -> Result<Pruned, Failure> {
     let mut retry = call.retry();
     loop {
-        match once(call, id, incarnation, keep, traces).await {
+        match once(call, id, incarnation, keep, derived).await {
             Err(Failure::Postgres(error)) => retry.again(error, &call.pool).await?,
             done => return done,
         }
@@ -35,10 +36,10 @@ async fn once(
     id: &ConversationId,
     incarnation: Incarnation,
     keep: PruneTo,
-    traces: Derived,
+    derived: Derived,
 ) -> Result<Pruned, Failure> {
     let mut transaction = call.begin().await?;
-    let pruned = within(call, &mut transaction, id, incarnation, keep, traces).await;
+    let pruned = within(call, &mut transaction, id, incarnation, keep, derived).await;
     transaction.end(pruned).await
 }
 
@@ -48,26 +49,36 @@ async fn within(
     id: &ConversationId,
     incarnation: Incarnation,
     keep: PruneTo,
-    traces: Derived,
+    derived: Derived,
 ) -> Result<Pruned, Failure> {
     let log = lock(call, transaction, id).await?.filter(|log| log.revision.incarnation() == incarnation);
     let log = log.ok_or(StoreError::Gone)?;
-    let first = scan(call, transaction, &log, keep).await?.start().map_or(log.first(), Seq::get);
+    let first = scan(call, transaction, id, &log, keep).await?.start().map_or(log.first(), Seq::get);
     let removed = first.saturating_sub(log.first());
     let log = if removed > 0 { begin_at(call, transaction, &log, first).await? } else { log };
-    if traces == Derived::Keep || first == 0 {
+    if derived == Derived::Keep || first == 0 {
         return Ok(Pruned::new(log.revision, removed));
     }
-    // What cannot be read might tell of what is removed: it does not stay.
+    // A compaction that cannot be read may contain removed text, so it is removed as well.
     compactions::rewrite(call, transaction, &log, Compaction::without_traces).await?;
     let revision = begin_incarnation(call, transaction, &log, log.len, (None, None)).await?;
     Ok(Pruned::new(revision, removed))
 }
 
-/// Walks back through what stays, without reading bodies. Its rows are not checked: what lacks some shows when it is read.
-async fn scan(call: &Call, transaction: &mut Lease, log: &Log, keep: PruneTo) -> Result<PruneScan, Failure> {
+/// Scans the log from its end without reading records, to find where it is to begin.
+///
+/// Message counts are compared with their sums, because a wrong count would remove too much. Other damage is found when
+/// the log is read.
+async fn scan(
+    call: &Call,
+    transaction: &mut Lease,
+    id: &ConversationId,
+    log: &Log,
+    keep: PruneTo,
+) -> Result<PruneScan, Failure> {
     let mut scan = PruneScan::new(keep, Seq::new(log.len));
     let mut end = stored(scan.end().get());
+    let mut after = (scan.end().get() == log.len).then_some(log.sums[0]);
     loop {
         let rows = transaction.query(&call.sql.walk, &[&log.id, &stored(log.first()), &end]).await?;
         if rows.is_empty() {
@@ -75,7 +86,11 @@ async fn scan(call: &Call, transaction: &mut Lease, log: &Log, keep: PruneTo) ->
         }
         for row in rows {
             end = row.try_get(0)?;
-            let messages = usize::try_from(row.try_get::<_, i64>(2)?).unwrap_or_default();
+            let (messages, before): (i64, i64) = (row.try_get(2)?, row.try_get(3)?);
+            let sum = before.checked_add(messages).filter(|sum| before >= 0 && after.is_none_or(|after| *sum == after));
+            let messages = usize::try_from(messages).ok().filter(|messages| *messages > 0 && sum.is_some());
+            let messages = messages.ok_or_else(|| damaged_counters(id))?;
+            after = Some(before);
             if scan.offer(Seq::new(count(end)), row.try_get(1)?, messages) == Scan::Stop {
                 return Ok(scan);
             }
@@ -83,7 +98,7 @@ async fn scan(call: &Call, transaction: &mut Lease, log: &Log, keep: PruneTo) ->
     }
 }
 
-/// Removes what stands before a position.
+/// Removes the exchanges before a position.
 async fn begin_at(call: &Call, transaction: &mut Lease, log: &Log, first: u64) -> Result<Log, Failure> {
     transaction.query(&call.sql.remove_exchanges, &[&log.id, &0_i64, &stored(first)]).await?;
     transaction.query(&call.sql.set_first, &[&log.id, &stored(first)]).await?;

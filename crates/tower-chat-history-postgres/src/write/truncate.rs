@@ -2,12 +2,11 @@
 
 use tower_chat_history_core::{ConversationId, Expect, Incarnation, Revision, Seq, StoreError, Truncated};
 
-use super::compactions;
+use super::{compactions, delete::remove};
 use crate::{
-    PostgresError,
     database::{Call, Lease},
     error::Failure,
-    log::{Log, stored, uuid},
+    rows::{Log, damaged_counters, or_damaged_counters, stored, uuid},
 };
 
 pub(crate) async fn truncate(
@@ -46,16 +45,21 @@ async fn within(
     }
     let sql = &call.sql;
     if len <= log.first() {
-        transaction.query(&sql.remove_exchanges, &[&log.id, &0_i64, &i64::MAX]).await?;
-        transaction.query(&sql.remove_compactions, &[&log.id]).await?;
-        transaction.query(&sql.remove_conversation, &[&log.id]).await?;
+        remove(call, transaction, log.id).await?;
         return Ok(Truncated::new(None, log.len - log.first()));
     }
-    // What is counted up to the last one that stays is what counts from now on.
-    let rows = transaction.query(&sql.sums_at, &[&log.id, &stored(len - 1)]).await?;
+    // The new sums are those up to the last exchange that remains.
+    let rows = transaction.query(&sql.sums_at, &[&log.id, &stored(len - 1)]).await;
+    let rows = rows.map_err(|error| or_damaged_counters(id, error.into()))?;
     let sums = match rows.first() {
-        Some(row) => (row.try_get(0)?, row.try_get(1)?),
-        // Somebody took it out. Whoever reads the log finds that out.
+        Some(row) => {
+            let sums: [i64; 2] = [row.try_get(0)?, row.try_get(1)?];
+            if sums.iter().zip(log.sums).any(|(sum, of_all)| !(0..=of_all).contains(sum)) {
+                return Err(damaged_counters(id).into());
+            }
+            (Some(sums[0]), Some(sums[1]))
+        }
+        // Another program removed the row. Reading the log reports that.
         None => (None, None),
     };
     transaction.query(&sql.remove_exchanges, &[&log.id, &stored(len), &i64::MAX]).await?;
@@ -64,18 +68,16 @@ async fn within(
     Ok(Truncated::new(Some(revision), log.len - len))
 }
 
-/// Locks the conversation's row, if there is one: until the transaction ends, nobody else changes anything of it.
-pub(super) async fn lock(
-    call: &Call,
-    transaction: &mut Lease,
-    id: &ConversationId,
-) -> Result<Option<Log>, PostgresError> {
+/// Locks the conversation's row, if there is one. No other call changes the conversation until the transaction ends.
+pub(super) async fn lock(call: &Call, transaction: &mut Lease, id: &ConversationId) -> Result<Option<Log>, Failure> {
     let rows = transaction.query(&call.sql.lock, &[&id.as_str()]).await?;
-    rows.first().map(Log::from_row).transpose()
+    rows.first().map(|row| Log::from_row(id, row)).transpose()
 }
 
-/// What stays, up to position `len`, begins a new incarnation, in which each position counts as one change. The sums are those
-/// of all exchanges before it, or `None` where they are the same as before.
+/// Begins a new incarnation with the exchanges before position `len`. Its version is `len`, as if each exchange were
+/// one change.
+///
+/// The sums are those of the remaining exchanges. `None` leaves the stored ones as they are.
 pub(super) async fn begin_incarnation(
     call: &Call,
     transaction: &mut Lease,

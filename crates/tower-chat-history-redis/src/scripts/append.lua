@@ -1,6 +1,6 @@
--- Adds an exchange: id, what is expected (kind, incarnation, version), what it continues, whether it opens a turn, how
--- many messages it counts as and their bytes, its record, random bytes for a new log, this call's name, milliseconds to
--- live, and then perhaps a compaction (`cut_at`).
+-- Appends an exchange. Arguments: id, expectation (kind, incarnation, version), the position that it continues, 1 if it
+-- opens a turn, the number of messages that it counts as, their bytes, its record, random bytes for a new log, the name
+-- of this call, milliseconds to live, and optionally a compaction (`cut_at`).
 local id, expect, incarnation, version, continues, opens, messages, bytes, body, random, call, ttl = unpack(ARGV, 1, 12)
 local CUT = 13
 local profile = ARGV[CUT]
@@ -16,13 +16,13 @@ if self then
       damaged(known)
     end
     if known < self.f or known >= self.n then
-      -- The exchange was removed, but not swept yet. Its id is free again.
+      -- The exchange was removed but not swept yet. Its id is free again.
       return {'sweep'}
     end
     if string.sub(stored, CALL, ID - 1) ~= call then
       return {'duplicate', self.i, self.n, self.f, known}
     end
-    -- This very call was made before and its answer got lost.
+    -- This call has run before, and its response was lost.
     if not profile then
       return {'stored', self.i, known + 1, self.f, known, 'none'}
     elseif stored_by(self, call) then
@@ -53,7 +53,7 @@ if at >= 4294967295 then
   return {'longest'}
 end
 if self and self.x > 0 then
-  -- What a truncation removed still stands where the exchange is to go.
+  -- The rest of a truncation is still stored at the position of the new exchange.
   return {'sweep'}
 end
 
@@ -64,19 +64,20 @@ if profile then
   if wrong and wrong[1] ~= 'compaction' then
     return wrong
   end
-  -- A stored compaction that cannot be read stays as it is, and stops no exchange.
+  -- A stored compaction that cannot be read stays as it is, and does not stop the exchange.
 end
 
 opens, messages, bytes = tonumber(opens), tonumber(messages), tonumber(bytes)
 if not self then
-  -- This call may come again after somebody deleted what it began: that is another life then, so the time has a part in it.
+  -- The conversation may be deleted before this call is repeated. The repetition begins another incarnation then, so
+  -- the incarnation contains the time.
   local now = redis.call('TIME')
   local fresh = string.sub(random, 1, 10) .. struct.pack('>I6', now[1] % 100000000 * 1000000 + now[2])
   self = {i = fresh, t = 0, n = 0, f = 0, b = 0, x = 0, k = 0, messages = 0, bytes = 0, openings = 0}
 end
 local entry = struct.pack(NUMBERS, opens, self.messages, self.bytes, self.openings, messages, bytes) .. call .. id
 
--- The first write is one that a full server refuses: then nothing is written. What comes after it is not refused.
+-- The first write is one that a full server refuses: nothing is written then. Later writes are not refused.
 local pushed = redis.pcall('RPUSH', log, body)
 if type(pushed) == 'table' then
   return refused_write(pushed)
@@ -101,7 +102,7 @@ end
 redis.call('HSET', meta, 's', packed(self), unpack(stored))
 
 if ttl ~= '' then
-  -- One moment for all keys, or some would be gone before the others.
+  -- All keys expire at the same time, so that no key is missing before the others.
   local now = redis.call('TIME')
   local expires = string.format('%.0f', now[1] * 1000 + math.floor(now[2] / 1000) + ttl)
   for _, key in ipairs(KEYS) do
@@ -113,7 +114,7 @@ elseif expired then
   end
 end
 if self.b < self.f then
-  -- A prune was broken off: its rest goes bit by bit.
+  -- A prune was interrupted: its rest is removed in small steps.
   sweep(self, 64)
 end
 return answer

@@ -1,4 +1,4 @@
--- Stores a compaction: incarnation, this call's name, and the compaction (`cut_at`).
+-- Stores a compaction. Arguments: incarnation, the name of this call, and the compaction (`cut_at`).
 local incarnation, call, profile = ARGV[1], ARGV[2], ARGV[3]
 local self = find(profile)
 if not self then
@@ -9,7 +9,7 @@ if self.i ~= incarnation then
   return {'gone'}
 end
 if stored_by(self, call) then
-  -- This very call was made before and its answer got lost.
+  -- This call has run before, and its response was lost.
   return {'cut', positions(self.v), false}
 end
 local cut = cut_at(3)

@@ -1,4 +1,4 @@
--- Reads all compactions, the revision, and the number by which a change of compactions is noticed.
+-- Reads all compactions, the revision, and the number of compaction changes.
 local self = find('')
 if not self then
   return {'absent'}

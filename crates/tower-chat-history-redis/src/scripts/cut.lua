@@ -1,5 +1,5 @@
--- Whether a compaction may be stored in a log of `len` exchanges, as `Cut::check` says it. `own` is the position of the
--- exchange that is being appended, which is not in the lists yet, and `own_opens` whether it opens a turn.
+-- Checks if a compaction may be stored in a log of `len` exchanges, as `Cut::check` does. `own` is the position of the
+-- exchange that is being appended, which is not in the lists yet. `own_opens` is true if it opens a turn.
 --
 -- Returns 'store', 'keep', or nil and a reply.
 local function judge(self, len, own, own_opens, replaces, cut)
@@ -30,8 +30,8 @@ local function judge(self, len, own, own_opens, replaces, cut)
   return 'store'
 end
 
--- The compaction in the arguments from that one on: profile, version it replaces, positions, whether it covers its window,
--- record.
+-- Reads the compaction in the arguments from an index on: profile, replaced version, positions, 1 if it covers its
+-- window, record.
 local function cut_at(from)
   return {
     v = ARGV[from + 1],
@@ -40,19 +40,19 @@ local function cut_at(from)
   }
 end
 
--- The fields of a compaction that replaces `version`.
+-- Returns the fields of a compaction that replaces `version`.
 local function cut_fields(profile, version, from, call, cut)
   local number = string.format('%.0f', tonumber(version) + 1)
   local v = table.concat({number, ARGV[from + 2], ARGV[from + 3], ARGV[from + 4], ARGV[from + 5], call}, ' ')
   return number, {'v:' .. profile, v, 'c:' .. profile, cut.c}
 end
 
--- Whether the profile's compaction was stored by that very call.
+-- Returns true if this call stored the profile's compaction.
 local function stored_by(self, call)
   return self.v and select(6, positions(self.v)) == call
 end
 
--- The compaction that stays where another one was not stored, for a reply.
+-- Returns the stored compaction for the reply to a call that did not replace it.
 local function kept(self, profile)
   return self.v, self.v and redis.call('HGET', meta, 'c:' .. profile)
 end

@@ -1,8 +1,8 @@
--- Removes a conversation, if it is still in the life in which it was seen: its state then, or '' if there was none. In every
--- layout the incarnation stands where it does now.
+-- Deletes a conversation if its incarnation is the given one. The argument is the state that was seen, or ''. The
+-- incarnation has the same place in every layout.
 local state = redis.pcall('HGET', KEYS[1], 's')
 if type(state) ~= 'string' then
-  -- There is none, or something else in its place.
+  -- There is no state, or the key has another type.
   state = ''
 end
 if string.sub(state, 3, 18) ~= string.sub(ARGV[1], 3, 18) then

@@ -1,5 +1,5 @@
--- Reads a window: profile, exchange id or '', what is known (incarnation, version, first, compaction version, newest exchange's
--- id or ''), and the limit in messages and bytes.
+-- Reads a window. Arguments: profile, exchange id or '', the known state (incarnation, version, first, compaction
+-- version, id of the newest exchange or ''), and the limits in messages and bytes.
 local profile, exchange, incarnation, version, first, known_cut, newest = unpack(ARGV, 1, 7)
 local self = find(profile)
 if not self then
@@ -16,7 +16,7 @@ end
 
 if self.i == incarnation and self.n == tonumber(version) and self.f == tonumber(first)
   and string.sub(self.v or '0 ', 1, #known_cut + 1) == known_cut .. ' ' then
-  -- Nothing of the lists is returned here: that they are there is enough.
+  -- No element of the lists is returned here, so it is enough that the lists exist.
   if redis.call('EXISTS', log, index, ids) < 3 then
     damaged(self.f)
   end

@@ -1,14 +1,14 @@
--- The index: what stands where in the log.
+-- The index.
 
--- The numbers, or nothing if the entry is none.
+-- Returns an entry's numbers, or nothing if the entry is invalid.
 local function numbers(entry)
   if entry and #entry >= ID and string.byte(entry) <= 1 then
     return struct.unpack(NUMBERS, entry)
   end
 end
 
--- The numbers of the exchange at a position, which is in the log. The elements have been counted: an entry that is none was
--- written by somebody else.
+-- Returns the numbers of the exchange at a position of the log. The elements have been counted, so an invalid entry was
+-- written by another program.
 local function entry(self, seq)
   local opens, messages, bytes, openings = numbers(redis.call('LINDEX', index, seq - self.b))
   if not opens then
@@ -21,7 +21,8 @@ local function opens_turn(self, seq)
   return entry(self, seq).opens == 1
 end
 
--- The first position from `low` on, and before `high`, from which on it is so; `high` if it is never.
+-- Returns the first position from `low` on, and before `high`, at which `is_so` is true. Returns `high` if there is
+-- none.
 local function first_where(self, low, high, is_so)
   while low < high do
     local middle = math.floor((low + high) / 2)
@@ -34,12 +35,13 @@ local function first_where(self, low, high, is_so)
   return low
 end
 
--- The position of an opening, by how many stand before it. It lies from `low` on and before `high`.
+-- Returns the position of an opening, from `low` on and before `high`, by the number of openings before it.
 local function opening(self, low, high, number)
   return first_where(self, low, high, function(at) return at.openings > number end) - 1
 end
 
--- The earliest opening from which on the log fits, or its newest if none does; nothing if there is none from `low` on.
+-- Returns the earliest opening from which on the log fits, or its newest opening if none does. Returns nil if there is
+-- no opening from `low` on.
 local function fitting(self, low, fits)
   if self.openings == entry(self, low).openings then
     return nil

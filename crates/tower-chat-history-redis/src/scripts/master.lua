@@ -1,4 +1,4 @@
 #!lua flags=allow-oom
--- The line above, which must be the first one, is for scripts that only read. They are taken for ones that may write: a server
--- that is no master any more refuses them, and does not answer with what was so when it was one. A full one still runs them.
+-- The line above must be the first one. It is for scripts that only read, and marks them as scripts that may write. A
+-- server that is no longer a master refuses such a script and does not return stale data. A full server still runs it.
 

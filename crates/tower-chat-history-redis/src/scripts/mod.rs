@@ -1,8 +1,8 @@
-//! The scripts that the server runs: each is one atomic step, and a load or an append is one of them.
+//! The scripts that the server runs. Each is one atomic step.
 
 use std::sync::LazyLock;
 
-/// A script and the name under which the server knows it.
+/// A script, and the hash by which the server knows it.
 pub(crate) struct Script {
     pub(crate) code: &'static str,
     pub(crate) hash: String,

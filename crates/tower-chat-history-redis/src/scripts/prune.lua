@@ -1,5 +1,6 @@
--- Removes the beginning of a log: incarnation, what is to stay (kind, number), whether traces go, the new incarnation (also this
--- call's name), the number of changes of compactions that was seen, and the compactions that stay.
+-- Removes the beginning of a log. Arguments: incarnation, the part to keep (kind, number), 'remove' to erase derived
+-- data, the new incarnation (also the name of this call), the number of compaction changes that was seen, and the
+-- compactions that remain.
 local incarnation, keep, number, traces, fresh, changes = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4], ARGV[5], ARGV[6]
 local self = find('')
 if not self then
@@ -8,14 +9,14 @@ end
 whole(self)
 local last = redis.call('HGET', meta, 'p')
 if last and string.sub(last, 1, 16) == fresh then
-  -- This very call was made before and its answer got lost.
+  -- This call has run before, and its response was lost.
   return {'pruned', self.i, self.n, self.f, tonumber(string.match(last, '^%d+$', 17)) or 0}
 end
 if self.i ~= incarnation then
   return {'gone'}
 end
 
--- As `PruneScan` decides it.
+-- The same rules as in `PruneScan`.
 local begins = entry(self, self.f).openings
 local first
 if keep == 'messages' then
@@ -42,7 +43,7 @@ if rewrites then
 end
 if rewrites or removed > 0 then
   self.f = first
-  -- A full server would refuse the one that sets fields, were it the first write.
+  -- A full server would refuse a first write that sets fields.
   redis.call('HDEL', meta, '')
   redis.call('HSET', meta, 's', packed(self), 'p', fresh .. string.format('%.0f', removed))
 end

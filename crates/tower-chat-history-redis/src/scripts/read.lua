@@ -1,4 +1,4 @@
--- Reads a page of the log: from which position, how many exchanges at most, and how many bytes of messages.
+-- Reads a page of the log. Arguments: the first position, the largest number of exchanges, and of bytes of messages.
 local limit, most_bytes = tonumber(ARGV[2]), tonumber(ARGV[3])
 local self = find('')
 if not self then
@@ -28,5 +28,5 @@ local records = {}
 if to > from then
   records = redis.call('LRANGE', log, from - self.b, to - 1 - self.b)
 end
--- As in `window.lua`.
+-- The form is that of `window.lua`.
 return {'page', self.i, self.n, self.f, from, records, found, self.messages, self.bytes, self.openings}

@@ -1,36 +1,37 @@
--- What all scripts share: where a conversation is, and what state it is in.
+-- Shared by all scripts: the keys of a conversation, and its state.
 --
--- meta   hash: s the state below; for each profile v: "version window rounds cleared covers call" and c: the cut; p the last
---        prune: the name it went by (16 bytes) and how many exchanges it removed
--- log    list: the exchanges' records
--- index  list: of each exchange its numbers, the call that stored it, and its id (see `NUMBERS`)
--- ids    hash: exchange id -> position, of every element of the lists
+-- meta   hash: s the state, see below; for each profile v: "version window rounds cleared covers call" and c: the cut;
+-- p        the last prune: its call name (16 bytes) and the number of exchanges that it removed log    list: the
+-- records of the exchanges index  list: for each exchange its numbers, the name of the call that stored it, and its id
+-- (see `NUMBERS`) ids    hash: exchange id -> position, for every element of the lists
 local meta, log, index, ids = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 
--- The state is one field, which is there as a whole or not at all: the layout's number, which stands in its first byte
--- whatever the layout is; t 1 if the keys expire; i incarnation, which has its place in every layout too (see `delete.lua`); n
--- next position; f first position of the log; b position of the lists' first element; x elements behind the log's end (a
--- truncation left them); k number of changes of compactions; and how many messages, bytes of them, and openings there are
--- before n, also of what was pruned (an exchange without messages counts as one message, here and in the index). After these
--- stand the first 8 digits of their SHA-1: a state that somebody else changed is damaged.
+-- The state is one field, so it is present as a whole or not at all. Its parts are: the number of the layout, which is
+-- the first byte in every layout; t, 1 if the keys expire; i, the incarnation, which has the same place in every layout
+-- (see `delete.lua`), and whose last 6 bytes are the time of the log's first append in all incarnations of the log (see
+-- `append.lua`, `rewrite.lua`); n, the next position; f, the first position of the log; b, the position of the lists'
+-- first element; x, the number of elements after the log's end, left by a truncation; k, the number of compaction
+-- changes; and the sums of messages, their bytes, and openings before n, including pruned ones. An exchange without
+-- messages counts as one message, here and in the index. The first 8 digits of the SHA-1 of these parts follow: if they
+-- do not match, another program changed the state.
 local LAYOUT, STATE, STATE_SIZE = 1, '>BBc16I6I6I6I6I6I6I8I6', 68
 
 local function digits(numbers)
   return string.sub(redis.sha1hex(numbers), 1, 8)
 end
 
--- An index entry's numbers: whether the exchange opens a turn; how many messages, bytes of them, and openings stand before it in
--- the log as it was before any prune; and its own messages and bytes. What two positions have between them is a difference, and
--- where a sum is reached is found by halving: nothing is walked through. Behind them stand the call that stored it (16 bytes)
--- and its id.
+-- The numbers of an index entry: 1 if the exchange opens a turn; the sums of messages, their bytes, and openings before
+-- it, counted from the log's beginning before any prune; and its own messages and bytes. The size between two positions
+-- is a difference, and the position of a sum is found by binary search. The name of the call that stored the exchange
+-- (16 bytes) and its id follow.
 local NUMBERS, CALL, ID = '>BI6I8I6I4I6', 32, 48
 
--- Ends the script with the answer that the conversation is damaged, at a position. Only before anything is written.
+-- Ends the script with the error that the conversation is damaged at a position. Call it only before the first write.
 local function damaged(seq)
   return error({err = 'DAMAGED ' .. string.format('%.0f', seq)})
 end
 
--- The conversation, with the compaction's positions of a profile as `v`; nil if there is none.
+-- Returns the conversation, with the positions of the profile's compaction as `v`, or nil if there is none.
 local function find(profile)
   local m = redis.call('HMGET', meta, 's', 'v:' .. profile)
   local state = m[1]
@@ -56,15 +57,15 @@ local function find(profile)
   return self
 end
 
--- The state, as it is stored.
+-- Returns the state in its stored form.
 local function packed(self)
   local numbers = struct.pack(STATE, LAYOUT, self.t, self.i, self.n, self.f, self.b, self.x, self.k, self.messages,
     self.bytes, self.openings)
   return numbers .. digits(numbers)
 end
 
--- Makes sure that the keys are whole: one that was evicted, or elements that somebody else took out, shift positions, and no
--- history is better than that.
+-- Checks that the keys are complete. A key that was evicted, or elements that another program removed, would shift
+-- positions, and a wrong history is worse than none.
 local function whole(self)
   local held = self.n - self.b + self.x
   if redis.call('LLEN', log) ~= held or redis.call('LLEN', index) ~= held or redis.call('HLEN', ids) ~= held then
@@ -72,7 +73,7 @@ local function whole(self)
   end
 end
 
--- The position of the element with that exchange id, which may be one that was removed and not swept yet; nil if there is none.
+-- Returns the position of the element with an exchange id, or nil. The exchange may be removed but not swept yet.
 local function recorded(self, id)
   local at = redis.call('HGET', ids, id)
   if not at then
@@ -85,7 +86,7 @@ local function recorded(self, id)
   return at
 end
 
--- What a stored compaction says: version, window, rounds, cleared, covers, call.
+-- Returns the parts of a stored compaction: version, window, rounds, cleared, covers, call.
 local function positions(v)
   return string.match(v, '^(%d+) (%d+) (%d+) (%d+) (%d+) (%x+)$')
 end

@@ -1,4 +1,4 @@
--- Physically removes a part of what a truncation or a prune left behind, and says how much is left.
+-- Deletes a part of the elements that a truncation or a prune has cut off, and returns the number of those left.
 local self = find('')
 if not self then
   return {'swept', 0}

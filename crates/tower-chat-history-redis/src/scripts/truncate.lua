@@ -1,13 +1,13 @@
--- Removes the end of a log: what is expected (incarnation, version), the first position to remove, the new incarnation, the
--- number of changes of compactions that was seen, and the compactions that stay.
+-- Removes the end of a log. Arguments: the expectation (incarnation, version), the first position to remove, the new
+-- incarnation, the number of compaction changes that was seen, and the compactions that remain.
 local incarnation, version, len, fresh, changes = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4], ARGV[5]
 local self = find('')
 if not self then
   return {'absent'}
 end
 whole(self)
-if self.i == fresh then
-  -- This very call was made before and its answer got lost.
+if self.i == next_life(self, fresh) then
+  -- This call has run before, and its response was lost.
   return {'truncated', self.i, self.n, self.f}
 end
 if self.i ~= incarnation or self.n ~= tonumber(version) then

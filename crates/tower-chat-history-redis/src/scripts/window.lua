@@ -1,4 +1,4 @@
--- Goes on where `load.lua` ends.
+-- Continues `load.lua`.
 whole(self)
 local most_messages, most_bytes = tonumber(ARGV[8]), tonumber(ARGV[9])
 local window, record = '0', false
@@ -18,13 +18,13 @@ local function fits(at)
   return self.messages - at.messages <= most_messages and self.bytes - at.bytes <= most_bytes
 end
 local from = start
--- What is not more than that since the log began is not more since any of its positions.
+-- If the sums since the beginning of the log do not exceed the limits, no later sums do.
 if not fits({messages = 0, bytes = 0}) and not fits(entry(self, start)) then
-  -- As `WindowScan` decides it. What has no opening, or begins with the only one that there can be, comes whole.
+  -- The same rules as in `WindowScan`. A log without an opening, or whose only opening is its start, is returned whole.
   from = fitting(self, start, fits) or start
 end
 local stopped = from > start
--- Each record comes with its entry, and at last the sums at the log's end: the client compares them.
+-- The client compares each record with its entry, and the entries with the sums at the log's end.
 local first, last = from - self.b, self.n - 1 - self.b
 local records, entries = redis.call('LRANGE', log, first, last), redis.call('LRANGE', index, first, last)
 return {'window', self.i, self.n, self.f, self.v, record, stopped and 1 or 0, from, records, entries, self.messages,

@@ -1,6 +1,6 @@
--- What scripts that write share.
+-- Shared by scripts that write.
 
--- A refused first write, as a reply. Nothing has been changed by then.
+-- Converts the refusal of a first write into a reply. Nothing has been changed at this point.
 local function refused_write(failure)
   local text = failure.err or ''
   if string.find(text, 'OOM', 1, true) then
@@ -10,7 +10,7 @@ local function refused_write(failure)
   return failure
 end
 
--- Physically removes what does not belong to the log any more: `budget` elements at most.
+-- Deletes elements that no longer belong to the log, at most `budget` of them.
 local function sweep(self, budget)
   local function forget(from, to)
     local names = {}

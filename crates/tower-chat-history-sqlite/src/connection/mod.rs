@@ -1,7 +1,9 @@
-//! Connections: how they are opened and set up.
+//! Opening and configuring connections.
 
+mod files;
+mod inspect;
 mod opened;
-mod refused;
+mod refusal;
 mod schema;
 mod transaction;
 
@@ -13,77 +15,88 @@ use std::{
 
 use rusqlite::{Connection, MAIN_DB, OpenFlags};
 
-use self::refused::Refused;
+use self::{files::Files, refusal::Refusal};
 pub(crate) use self::{
     opened::OpenedFile,
     transaction::{Savepoint, Transaction},
 };
-use crate::{OpenError, Synchronous, error::is_lock, options::Settings};
+use crate::{
+    error::{OpenError, is_lock},
+    settings::{Settings, Synchronous},
+};
 
-/// The first SQLite without the WAL-reset bug, which could corrupt a database that two connections write and checkpoint.
+/// The first version of SQLite without the WAL-reset bug, which can corrupt a database that two connections write and
+/// checkpoint.
 const FIRST_SAFE_SQLITE: i32 = 3_051_003;
 
-/// The writer touches a leaf or two for each conversation that is active. SQLite's default of 2 MiB holds those of some
-/// hundred; this holds those of some thousand. (A larger cache is of no use to readers: each commit empties theirs.)
+/// The writer touches one or two leaf pages for each active conversation. SQLite's default cache of 2 MiB holds those
+/// of some hundred conversations, this one those of some thousand. Readers gain nothing from a larger cache, because
+/// each commit empties theirs.
 const WRITER_CACHE_KIB: i32 = 16 << 10;
 
-/// A write-ahead log that one large write made longer than this is cut when it is reset.
-const LONGEST_WAL: i32 = 64 << 20;
+/// A write-ahead log longer than this is truncated when SQLite resets it.
+const MAX_WAL_BYTES: i32 = 64 << 20;
 
-/// Statements that a connection keeps prepared: more than there are.
-const STATEMENTS: usize = 32;
+/// The number of prepared statements that a connection caches: more than this library has.
+const CACHED_STATEMENTS: usize = 32;
 
-/// Opens the file to write: checks what it is, switches it to a write-ahead log and brings its schema up to date.
+/// Opens the file for writing: inspects it, switches it to a write-ahead log and migrates its schema.
 pub(crate) fn open_writer(settings: &Settings) -> Result<Connection, OpenError> {
     if !is_safe(rusqlite::version_number()) {
         return Err(OpenError::UnsafeSqlite { version: rusqlite::version() });
     }
-    // Processes that open a new file at once collide where SQLite does not wait by itself, such as in the switch to WAL.
+    // Processes that open a new file at once can collide in places where SQLite does not wait, such as the switch to
+    // WAL.
     let deadline = Instant::now() + settings.busy_timeout;
     let mut pause = Duration::from_millis(1);
     loop {
         match try_open_writer(settings) {
-            Err(refused) if refused.is_lock() && Instant::now() < deadline => thread::sleep(pause),
-            opened => return opened.map_err(|refused| refused.at(&settings.file)),
+            Err(refusal) if refusal.is_lock() && Instant::now() < deadline => thread::sleep(pause),
+            opened => return opened.map_err(|refusal| refusal.at(&settings.file)),
         }
         pause = (pause * 2).min(Duration::from_millis(50));
     }
 }
 
-fn try_open_writer(settings: &Settings) -> Result<Connection, Refused> {
+fn try_open_writer(settings: &Settings) -> Result<Connection, Refusal> {
+    // Before anything is written: the file may belong to another application.
+    let files = Files::at(&settings.file)?;
+    inspect::check(&settings.file, &files, &schema::CURRENT)?;
     let connection = open(&settings.file, OpenFlags::SQLITE_OPEN_CREATE, settings.busy_timeout)?;
-    // Before anything is written: the file may be somebody else's.
+    // If others use the database, it was not inspected with its log. (A log that this connection creates goes with it.)
+    inspect::keep_log(&connection, files.has_log)?;
     schema::CURRENT.version(&connection)?;
+    inspect::keep_log(&connection, false)?;
     let mode: String = connection.pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0))?;
     if mode != "wal" {
-        return Err(Refused::NoWal { mode });
+        return Err(Refusal::NoWal { mode });
     }
     match settings.synchronous {
         Synchronous::Full => {
             connection.pragma_update(None, "synchronous", "full")?;
-            // On macOS the disk's own cache is flushed only on this demand; elsewhere it changes nothing.
+            // macOS flushes the disk's cache only with this setting. Other systems ignore it.
             connection.pragma_update(None, "fullfsync", true)?;
         }
         Synchronous::Normal => connection.pragma_update(None, "synchronous", "normal")?,
     }
     connection.pragma_update(None, "secure_delete", true)?;
-    // No text of a conversation may land in a temporary file.
+    // No message text may be written to a temporary file.
     connection.pragma_update(None, "temp_store", "memory")?;
     connection.pragma_update(None, "cache_size", -WRITER_CACHE_KIB)?;
-    connection.pragma_update(None, "journal_size_limit", LONGEST_WAL)?;
+    connection.pragma_update(None, "journal_size_limit", MAX_WAL_BYTES)?;
     schema::CURRENT.migrate(&connection)?;
     check_writable(&connection)?;
     connection.busy_timeout(settings.busy_timeout)?;
     Ok(connection)
 }
 
-/// Checks that the file and those beside it can be written. Where they cannot, SQLite opens them to read only, and says
-/// so with the first write.
-fn check_writable(connection: &Connection) -> Result<(), Refused> {
+/// Checks that the file and those beside it can be written. If they cannot, SQLite opens them read-only, and fails at
+/// the first write.
+fn check_writable(connection: &Connection) -> Result<(), Refusal> {
     if connection.is_readonly(MAIN_DB)? {
-        return Err(Refused::ReadOnly);
+        return Err(Refusal::ReadOnly);
     }
-    // Nothing is written. Whoever has the lock can write the files, so there is no need to wait.
+    // Nothing is written. A process that holds the lock can write the files, so there is no need to wait for it.
     connection.busy_timeout(Duration::ZERO)?;
     match Transaction::immediate(connection) {
         Err(error) if !is_lock(&error) => Err(error.into()),
@@ -91,28 +104,29 @@ fn check_writable(connection: &Connection) -> Result<(), Refused> {
     }
 }
 
-/// Opens the file to read. The writer has been opened before.
+/// Opens the file for reading. The writer must be open.
 pub(crate) fn open_reader(settings: &Settings) -> Result<Connection, OpenError> {
     let open = || {
         let connection = open(&settings.file, OpenFlags::empty(), settings.busy_timeout)?;
         connection.pragma_update(None, "query_only", true)?;
         Ok(connection)
     };
-    open().map_err(|error: rusqlite::Error| Refused::from(error).at(&settings.file))
+    open().map_err(|error: rusqlite::Error| Refusal::from(error).at(&settings.file))
 }
 
-/// Opens the file at an absolute path. SQLite takes a relative one that begins with `file:` for a URI, whatever the
-/// flags are: its bundled build has URIs switched on for all connections.
+/// Opens the file at an absolute path. SQLite would take a relative path that begins with `file:` for a URI, whatever
+/// the flags are: its bundled build has URIs enabled for all connections.
 fn open(file: &Path, flags: OpenFlags, busy_timeout: Duration) -> rusqlite::Result<Connection> {
-    // Each connection stays with one thread, so SQLite need not lock it.
+    // Each connection is used by one thread, so SQLite need not lock it.
     let flags = flags | OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(file, flags)?;
     connection.busy_timeout(busy_timeout)?;
-    connection.set_prepared_statement_cache_capacity(STATEMENTS);
+    connection.set_prepared_statement_cache_capacity(CACHED_STATEMENTS);
     Ok(connection)
 }
 
-/// Whether that version of SQLite, as [`rusqlite::version_number`] gives it, may write a database with several connections.
+/// Returns true if this version of SQLite, as [`rusqlite::version_number`] returns it, is safe with several
+/// connections.
 const fn is_safe(version: i32) -> bool {
     version >= FIRST_SAFE_SQLITE
 }
@@ -122,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn refuses_the_versions_that_corrupt() {
+    fn versions_that_corrupt_are_refused() {
         for unsafe_version in [3_007_000, 3_040_001, 3_050_004, 3_051_002] {
             assert!(!is_safe(unsafe_version), "{unsafe_version}");
         }

@@ -1,28 +1,28 @@
-//! Which file is open, and whether it is still the one at its path.
+//! The open file, and the check that it is still the one at its path.
 
 use std::{
     fs, io,
     path::{Path, PathBuf},
 };
 
-use crate::Replaced;
+use crate::error::Replaced;
 
 /// The file that the store has open.
 ///
-/// SQLite goes on with the file that it opened, also when another file or none is at its path. What is written into it
-/// then is gone as soon as it is closed.
+/// SQLite continues to use the file that it opened, even if another file or none is at its path. Writes to it would
+/// then be lost when it is closed.
 #[derive(Clone, Debug)]
 pub(crate) struct OpenedFile {
     path: PathBuf,
-    /// `None` where the system does not tell files apart.
+    /// `None` on systems where files have no stable identity.
     identity: Option<Identity>,
 }
 
-/// The device and the number of the file on it.
+/// The device and the inode of a file.
 type Identity = (u64, u64);
 
 impl OpenedFile {
-    /// The file that is at this path now.
+    /// Identifies the file that is at this path now.
     pub(crate) fn at(path: &Path) -> io::Result<Self> {
         Ok(Self { path: path.to_owned(), identity: identity(&fs::metadata(path)?) })
     }
@@ -31,7 +31,7 @@ impl OpenedFile {
     ///
     /// # Errors
     ///
-    /// When another file or none is there. Where the path cannot be looked at, nothing is known, and that is no error.
+    /// Returns an error if another file or none is there. If the metadata cannot be read, the file counts as unchanged.
     pub(crate) fn check(&self) -> Result<(), Replaced> {
         let replaced = match fs::metadata(&self.path) {
             Ok(now) => identity(&now) != self.identity,
@@ -42,7 +42,7 @@ impl OpenedFile {
 }
 
 #[cfg(unix)]
-#[allow(clippy::unnecessary_wraps)] // Other systems have none.
+#[allow(clippy::unnecessary_wraps)] // Other systems have no identity.
 fn identity(metadata: &fs::Metadata) -> Option<Identity> {
     use std::os::unix::fs::MetadataExt;
     Some((metadata.dev(), metadata.ino()))
@@ -59,13 +59,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn another_file_and_none_are_noticed() {
+    fn a_replaced_and_a_missing_file_are_detected() {
         let directory = tempfile::tempdir().unwrap();
         let (path, other) = (directory.path().join("a"), directory.path().join("b"));
         fs::write(&path, "a").unwrap();
         let opened = OpenedFile::at(&path).unwrap();
         opened.check().unwrap();
-        fs::write(&path, "what is in it does not matter").unwrap();
+        fs::write(&path, "other content").unwrap();
         opened.check().unwrap();
         fs::rename(&path, &other).unwrap();
         assert_eq!(opened.check().unwrap_err().path, path);

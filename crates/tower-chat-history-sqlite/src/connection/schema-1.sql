@@ -1,7 +1,8 @@
--- One row a conversation. `version` counts changes of the log since its incarnation began; an incarnation that a truncation began
--- counts each position before it as one change, so `version` equals `len`. The log's exchanges have the positions from `first`
--- up to `len`, the next one, without a gap. `first` is more than 0 after a prune. (The first row of `exchange` would tell it as
--- well, but then a row that somebody else took out would pass for pruned.) An id has 31 bits, so that it fits a place.
+-- One row per conversation. `version` counts the changes of the log since its incarnation began. If a truncation
+-- began the incarnation, each position before it counts as one change, so `version` equals `len`. The log's exchanges
+-- have the positions from `first` up to `len`, which is the next one, without gaps. `first` is greater than 0 after a
+-- prune. (The first row of `exchange` has the same position, but then a row that another program removed would look
+-- pruned.) An id has 31 bits, so that it fits into a place.
 CREATE TABLE conversation (
     id INTEGER PRIMARY KEY CHECK (id BETWEEN 1 AND 2147483647),
     key TEXT NOT NULL UNIQUE,
@@ -11,14 +12,15 @@ CREATE TABLE conversation (
     len INTEGER NOT NULL
 ) STRICT;
 
--- One row an exchange. A place is conversation << 32 | seq: the rowid itself is the primary key (conversation, seq), so the
--- exchanges of a conversation lie side by side, and a window of 30 is one descent and a few neighbouring pages. Rowids by
--- arrival would scatter it, one page and one index entry each. Measured with bodies of 0.7 and 2 KB, that takes 1.3 to 2.8
--- times as long to read, from memory as from disk. It would make writes cheaper, by some 30 microseconds, but those wait
--- for the disk anyway. WITHOUT ROWID would put them side by side as well, but such a table moves what is longer than a
--- quarter of a page to pages of its own, as most bodies are: half as large again, and the slowest to write.
+-- One row per exchange. A place is conversation << 32 | seq. The rowid itself is thus the primary key (conversation,
+-- seq): the exchanges of a conversation lie side by side, and a window of 30 is one descent and a few neighboring
+-- pages. Rowids in the order of arrival would scatter the window, with one page and one index entry for each
+-- exchange. With bodies of 0.7 and 2 KB, that was measured to take 1.3 to 2.8 times as long to read, from memory as
+-- from disk. Writes would be about 30 microseconds cheaper, but they wait for the disk anyway. WITHOUT ROWID would
+-- also keep the exchanges side by side, but such a table moves rows longer than a quarter of a page to separate
+-- pages, as most bodies are. That table was half as large again, and the slowest to write.
 --
--- The body comes last: the columns before it are read without it.
+-- The body is the last column, so that the other columns are read without it.
 CREATE TABLE exchange (
     place INTEGER PRIMARY KEY,
     id TEXT NOT NULL,

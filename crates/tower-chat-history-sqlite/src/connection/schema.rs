@@ -1,17 +1,17 @@
-//! What a file is, and bringing it up to date.
+//! The schema: identifying and migrating a file.
 
 use rusqlite::Connection;
 
-use super::{Refused, Transaction};
+use super::{Refusal, Transaction};
 
-/// Marks the file as ours ("tChH"), in the place of the file header that is made for it.
+/// Marks the file as one of this library ("tChH"), in the header field that SQLite has for this.
 const APPLICATION_ID: i32 = 0x7443_6848;
 
 /// The schema that this version of the library writes.
 pub(super) const CURRENT: Schema = Schema { steps: &[include_str!("schema-1.sql")] };
 
-/// A schema as the steps that lead to it, each from the version before it. The number of a version is that of its step,
-/// from 1.
+/// A schema, as the migration steps that lead to it. Each step starts from the version before it. Versions are numbered
+/// from 1, as their steps are.
 ///
 /// Before release 0.1.0 a step is edited in place. From 0.1.0 on, files with these versions exist: a step is never
 /// changed, only followed by another one.
@@ -20,7 +20,7 @@ pub(super) struct Schema {
 }
 
 impl Schema {
-    /// The version after the last step.
+    /// Returns the version after the last step.
     fn newest(&self) -> i32 {
         i32::try_from(self.steps.len()).unwrap_or(i32::MAX)
     }
@@ -29,8 +29,9 @@ impl Schema {
     ///
     /// # Errors
     ///
-    /// When the file is no database, another application's, or one of a newer version of this library.
-    pub(super) fn version(&self, connection: &Connection) -> Result<i32, Refused> {
+    /// Returns an error if the file is not a database, or belongs to another application or to a newer version of this
+    /// library.
+    pub(super) fn version(&self, connection: &Connection) -> Result<i32, Refusal> {
         // One transaction: another process may be creating the schema right now.
         let transaction = Transaction::deferred(connection)?;
         let version = self.version_within(connection)?;
@@ -38,26 +39,40 @@ impl Schema {
         Ok(version)
     }
 
-    fn version_within(&self, connection: &Connection) -> Result<i32, Refused> {
+    /// Does the same as [`version`](Self::version) in the caller's transaction, or without one if nothing can change.
+    pub(super) fn version_within(&self, connection: &Connection) -> Result<i32, Refusal> {
         let number = |sql| connection.query_row(sql, [], |row| row.get::<_, i32>(0));
         let application_id = number("PRAGMA application_id")?;
         let version = number("PRAGMA user_version")?;
         let known = self.newest();
         match application_id {
-            APPLICATION_ID if version > known => Err(Refused::NewerSchema { found: version, known }),
+            APPLICATION_ID if version > known => Err(Refusal::NewerSchema { found: version, known }),
             APPLICATION_ID if version > 0 => Ok(version),
             0 if version == 0 && number("SELECT count(*) FROM sqlite_schema")? == 0 => Ok(0),
-            _ => Err(Refused::Foreign { application_id }),
+            _ => Err(Refusal::Foreign { application_id }),
         }
     }
 
-    /// Runs the steps that the file lacks, all or none.
-    pub(super) fn migrate(&self, connection: &Connection) -> Result<(), Refused> {
+    /// Returns true if there are tables, indexes, views or triggers that no version of this library creates.
+    pub(super) fn has_other_objects(&self, connection: &Connection) -> rusqlite::Result<bool> {
+        let mut statement = connection.prepare("SELECT tbl_name FROM sqlite_schema")?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            let table: String = row.get(0)?;
+            if !self.steps.iter().any(|step| step.contains(&format!("CREATE TABLE {table} "))) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Runs the steps that the file lacks: all of them, or none if one fails.
+    pub(super) fn migrate(&self, connection: &Connection) -> Result<(), Refusal> {
         if self.version(connection)? == self.newest() {
             return Ok(());
         }
         let transaction = Transaction::immediate(connection)?;
-        // Another process may have done it while this one waited for the lock.
+        // Another process may have migrated the file while this one waited for the lock.
         let version = self.version_within(connection)?;
         for step in self.steps.iter().skip(usize::try_from(version).unwrap_or(0)) {
             connection.execute_batch(step)?;
@@ -73,7 +88,7 @@ impl Schema {
 mod tests {
     use super::*;
 
-    /// The schema of a later version of this library: its step does not exist.
+    /// The schema of a later version of this library, with a made-up step.
     const LATER: Schema = Schema {
         steps: &[
             include_str!("schema-1.sql"),
@@ -120,7 +135,7 @@ mod tests {
     fn a_file_of_a_later_version_is_refused_and_left_alone() {
         let connection = migrated(&LATER);
         for refused in [CURRENT.version(&connection).map(drop), CURRENT.migrate(&connection)] {
-            assert!(matches!(refused, Err(Refused::NewerSchema { found: 2, known: 1 })), "{refused:?}");
+            assert!(matches!(refused, Err(Refusal::NewerSchema { found: 2, known: 1 })), "{refused:?}");
         }
         assert_eq!(LATER.version(&connection).unwrap(), 2);
         assert_eq!(tables(&connection), tables(&migrated(&LATER)));
@@ -140,11 +155,11 @@ mod tests {
     fn other_files_are_refused() {
         let foreign = Connection::open_in_memory().unwrap();
         foreign.execute_batch("CREATE TABLE x (y)").unwrap();
-        assert!(matches!(CURRENT.migrate(&foreign), Err(Refused::Foreign { application_id: 0 })));
+        assert!(matches!(CURRENT.migrate(&foreign), Err(Refusal::Foreign { application_id: 0 })));
 
         let foreign = Connection::open_in_memory().unwrap();
         foreign.execute_batch("PRAGMA application_id = 7").unwrap();
-        assert!(matches!(CURRENT.migrate(&foreign), Err(Refused::Foreign { application_id: 7 })));
+        assert!(matches!(CURRENT.migrate(&foreign), Err(Refusal::Foreign { application_id: 7 })));
     }
 
     #[test]

@@ -1,6 +1,6 @@
-//! Transactions that end in any case.
+//! Transactions that are rolled back when they are dropped.
 //!
-//! rusqlite has both, but parses their statements each time and wants the connection exclusively for a savepoint.
+//! Those of rusqlite parse their statements each time, and its savepoints need exclusive access to the connection.
 
 use rusqlite::Connection;
 
@@ -11,18 +11,19 @@ pub(crate) struct Transaction<'c> {
 }
 
 impl<'c> Transaction<'c> {
-    /// Takes the write lock now: a read that turns into a write later fails at once if another process wrote meanwhile.
+    /// Begins a transaction that takes the write lock at once. If it began as a read, its first write would fail as
+    /// soon as another process had written since.
     pub(crate) fn immediate(connection: &'c Connection) -> rusqlite::Result<Self> {
         Self::begin(connection, "BEGIN IMMEDIATE")
     }
 
-    /// Reads one state of the file.
+    /// Begins a transaction that reads one state of the file.
     pub(crate) fn deferred(connection: &'c Connection) -> rusqlite::Result<Self> {
         Self::begin(connection, "BEGIN DEFERRED")
     }
 
     fn begin(connection: &'c Connection, sql: &'static str) -> rusqlite::Result<Self> {
-        // A rollback that failed before must not fail every later transaction.
+        // An earlier rollback may have failed. That must not fail every later transaction.
         if !connection.is_autocommit() {
             execute(connection, "ROLLBACK")?;
         }
@@ -38,15 +39,15 @@ impl<'c> Transaction<'c> {
 
 impl Drop for Transaction<'_> {
     fn drop(&mut self) {
-        // SQLite itself rolls back after some failures.
+        // After some failures, SQLite has rolled back already.
         if !self.connection.is_autocommit() {
-            // A failure of this one shows when the next transaction begins.
+            // If this fails, the next transaction rolls back first.
             drop(execute(self.connection, "ROLLBACK"));
         }
     }
 }
 
-/// A part of a transaction that can be taken back by itself.
+/// A part of a transaction that can be rolled back alone.
 #[must_use]
 pub(crate) struct Savepoint<'c> {
     connection: &'c Connection,
@@ -54,16 +55,16 @@ pub(crate) struct Savepoint<'c> {
 
 impl<'c> Savepoint<'c> {
     pub(crate) fn new(connection: &'c Connection) -> rusqlite::Result<Self> {
-        execute(connection, "SAVEPOINT part")?;
+        execute(connection, "SAVEPOINT job")?;
         Ok(Self { connection })
     }
 
-    /// Ends the part: what it wrote is kept or taken back.
+    /// Ends the savepoint: keeps its writes or rolls them back.
     pub(crate) fn end(self, keep: bool) -> rusqlite::Result<()> {
         if !keep {
-            execute(self.connection, "ROLLBACK TO part")?;
+            execute(self.connection, "ROLLBACK TO job")?;
         }
-        execute(self.connection, "RELEASE part")
+        execute(self.connection, "RELEASE job")
     }
 }
 
@@ -96,20 +97,20 @@ mod tests {
     }
 
     #[test]
-    fn a_part_is_taken_back_by_itself() {
+    fn a_savepoint_is_rolled_back_alone() {
         let connection = table();
         let transaction = Transaction::immediate(&connection).unwrap();
         for keep in [true, false, true] {
-            let part = Savepoint::new(&connection).unwrap();
+            let savepoint = Savepoint::new(&connection).unwrap();
             connection.execute_batch("INSERT INTO t VALUES (1)").unwrap();
-            part.end(keep).unwrap();
+            savepoint.end(keep).unwrap();
         }
         transaction.commit().unwrap();
         assert_eq!(count(&connection), 2);
     }
 
     #[test]
-    fn a_transaction_left_open_does_not_stop_the_next() {
+    fn a_transaction_left_open_does_not_block_the_next() {
         let connection = table();
         connection.execute_batch("BEGIN; INSERT INTO t VALUES (1)").unwrap();
         Transaction::immediate(&connection).unwrap().commit().unwrap();

@@ -1,4 +1,4 @@
-//! What rows say that cannot be: somebody else wrote into the file, or the disk gave back something else.
+//! Damaged rows: another program wrote into the file, or the disk returned something else than was written.
 
 use tower_chat_history_core::{ConversationId, Profile, Seq, StoreError};
 
@@ -6,49 +6,50 @@ use crate::error::Failure;
 
 pub(super) type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// What is wrong with a row. It quotes numbers only.
+/// The damage of a row. It quotes numbers only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Damage {
     #[error("the exchange is missing from the log")]
     Missing,
-    #[error("an exchange is stored at this position, which is outside of the log")]
+    #[error("an exchange is stored at this position, which is outside the log")]
     Outside,
     #[error("the record belongs to another exchange")]
     OtherExchange,
-    #[error("the columns beside the record do not agree with it")]
+    #[error("the other columns of the row do not match its record")]
     Columns,
-    #[error("the conversation's row is damaged: it says version {version}, first position {first} and length {len}")]
+    #[error("the conversation's row is damaged: version {version}, first position {first}, length {len}")]
     Conversation { version: i64, first: i64, len: i64 },
-    #[error("the conversation's incarnation is damaged: it has {bytes} bytes")]
+    #[error("the conversation's incarnation is damaged: it has {bytes} bytes instead of 16")]
     Incarnation { bytes: usize },
-    #[error("the compaction's version is damaged: it is {version}")]
+    #[error("the compaction's version is damaged: {version}")]
     Version { version: i64 },
 }
 
 impl Damage {
-    /// The failure of the exchange at a position.
+    /// Returns the failure of the exchange at a position.
     pub(crate) fn at(self, id: &ConversationId, seq: u64) -> Failure {
         corrupt(id, Seq::new(seq), self).into()
     }
 }
 
-/// The error for an exchange that cannot be read.
+/// Returns the error for an exchange that cannot be read.
 pub(super) fn corrupt(id: &ConversationId, seq: Seq, source: impl Into<BoxError>) -> StoreError {
     StoreError::Corrupt { conversation: id.clone(), seq, source: source.into() }
 }
 
-/// The error for a compaction that cannot be read.
+/// Returns the error for a compaction that cannot be read.
 pub(super) fn corrupt_compaction(id: &ConversationId, profile: &Profile, source: impl Into<BoxError>) -> StoreError {
     StoreError::CorruptCompaction { conversation: id.clone(), profile: profile.clone(), source: source.into() }
 }
 
-/// A number of the exchange at a position, none of which is ever negative.
+/// Converts a number in the row of the exchange at a position. No such number is negative.
 pub(super) fn number<T: TryFrom<i64>>(id: &ConversationId, seq: u64, stored: i64) -> Result<T, Failure> {
     T::try_from(stored).map_err(|_| Damage::Columns.at(id, seq))
 }
 
-/// The number of messages of the exchange at a position, and their bytes, as its row says without its body. A body of
-/// `octets` holds these messages, so neither number can be larger. Who reads the body compares them with what it says.
+/// Returns the number of messages of the exchange at a position, and their bytes, as its row states without its body. A
+/// body of `octets` bytes contains these messages, so neither number can be larger. Code that reads the body compares
+/// both with the record.
 pub(crate) fn size(
     id: &ConversationId,
     seq: u64,

@@ -1,9 +1,9 @@
-//! Loading what a call needs.
+//! Loading a window.
 
 use rusqlite::Connection;
 use tower_chat_history_core::{
-    CompactionError, CompactionVersion, ConversationId, KnownState, Load, Loaded, Recorded, Scan, Seq, Window,
-    WindowScan,
+    CompactionError, CompactionVersion, ConversationId, KnownState, Load, Loaded, Recorded, Seq, Window,
+    backend::{Scan, WindowScan},
 };
 
 use super::{
@@ -47,7 +47,7 @@ impl Request for LoadWindow {
 }
 
 impl LoadWindow {
-    /// Walks the log back from its end to `first` until the limit is reached, without reading bodies.
+    /// Walks back from the end of the log to `first`, or until the limit is reached, without reading bodies.
     fn scan(&self, connection: &Connection, log: &Log, first: u64, counters: &Counters) -> Result<WindowScan, Failure> {
         let mut scan = WindowScan::new(self.load.limit);
         let mut statement = connection.prepare_cached(
@@ -64,7 +64,7 @@ impl LoadWindow {
             let opens = row.get(1)?;
             let (messages, bytes) = match size(&self.id, expected, (row.get(2)?, row.get(3)?, row.get(4)?)) {
                 Ok(size) => size,
-                // The record itself may say more: it may be one of a newer version.
+                // The record may give a better reason: it may be of a newer version.
                 Err(damaged) => {
                     return Err(self.recorded(connection, log, expected, counters).err().unwrap_or(damaged));
                 }
@@ -74,7 +74,7 @@ impl LoadWindow {
                 return Ok(scan);
             }
             if expected == first && first > log.first() && !opens {
-                // Only a compaction lets a window start within the log.
+                // Only a compaction can let a window start inside the log.
                 let source = CompactionError::NotAnOpening { seq: Seq::new(first) };
                 return Err(corrupt_compaction(&self.id, &self.load.profile, source).into());
             }
@@ -86,7 +86,7 @@ impl LoadWindow {
         Ok(scan)
     }
 
-    /// Reads the exchanges from `start` to the end. The walk has seen that they are there.
+    /// Reads the exchanges from `start` to the end. The walk has checked that they exist.
     fn exchanges(
         &self,
         connection: &Connection,

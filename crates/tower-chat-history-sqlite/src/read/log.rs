@@ -9,16 +9,16 @@ use tower_chat_history_core::{
 use super::damage::{BoxError, Damage, corrupt, corrupt_compaction, number};
 use crate::error::Failure;
 
-/// The most exchanges of a conversation: positions, and the one after the last, have 32 bits.
-pub(crate) const LONGEST_LOG: u64 = 0xffff_ffff;
+/// The largest number of exchanges of a conversation: a position, including the next one, has 32 bits.
+pub(crate) const MAX_EXCHANGES: u64 = 0xffff_ffff;
 
-/// Where an exchange lies in its table: by conversation, then by position.
-#[allow(clippy::cast_possible_wrap)] // Positions have 32 bits (`LONGEST_LOG`), and ids 31 (the schema checks it).
+/// Returns the key of an exchange in its table, which orders by conversation, then by position.
+#[allow(clippy::cast_possible_wrap)] // Positions have 32 bits (`MAX_EXCHANGES`). Ids have 31: the schema checks it.
 pub(crate) const fn place(conversation: i64, seq: u64) -> i64 {
     (conversation << 32) | (seq as i64)
 }
 
-/// The position within a place.
+/// Returns the position in a place.
 #[allow(clippy::cast_sign_loss)] // The mask leaves no sign.
 pub(crate) const fn seq_of(place: i64) -> u64 {
     (place & 0xffff_ffff) as u64
@@ -28,7 +28,7 @@ pub(crate) const fn seq_of(place: i64) -> u64 {
 pub(super) const SELECT_RANGE: &str =
     "SELECT place, id, continues, messages, bytes, body FROM exchange WHERE place BETWEEN ?1 AND ?2 ORDER BY place";
 
-/// A conversation's row. What it says has been checked: the log is not empty, and each exchange was one change of it.
+/// A conversation's row, checked: the log is not empty, and each exchange was one change of it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Log {
     pub(crate) id: i64,
@@ -45,7 +45,7 @@ impl Log {
         rows.next()?.map(|row| Self::from_row(id, row)).transpose()
     }
 
-    /// The number of a conversation's row, whatever else is in it.
+    /// Returns the number of a conversation's row without checking the rest of the row.
     pub(crate) fn find_number(connection: &Connection, id: &ConversationId) -> rusqlite::Result<Option<i64>> {
         let sql = "SELECT id FROM conversation WHERE key = ?1";
         connection.prepare_cached(sql)?.query_row([id.as_str()], |row| row.get(0)).optional()
@@ -57,33 +57,34 @@ impl Log {
         let incarnation = <[u8; 16]>::try_from(incarnation).map_err(|_| Damage::Incarnation { bytes }.at(id, 0))?;
         let (version, len, first): (i64, i64, i64) = (row.get(2)?, row.get(3)?, row.get(4)?);
         let damaged = || Damage::Conversation { version, first, len }.at(id, 0);
-        let len = u64::try_from(len).ok().filter(|len| (1..=LONGEST_LOG).contains(len)).ok_or_else(damaged)?;
+        let len = u64::try_from(len).ok().filter(|len| (1..=MAX_EXCHANGES).contains(len)).ok_or_else(damaged)?;
         let first = u64::try_from(first).ok().filter(|first| *first < len).ok_or_else(damaged)?;
         let version = u64::try_from(version).ok().filter(|version| *version == len).ok_or_else(damaged)?;
         let revision = Revision::new(Incarnation::from_bytes(incarnation), version).beginning_at(Seq::new(first));
         Ok(Self { id: row.get(0)?, revision, len })
     }
 
-    /// The position of its first exchange.
+    /// Returns the position of the first exchange.
     pub(crate) const fn first(&self) -> u64 {
         self.revision.first().get()
     }
 
-    /// The place of the exchange at a position.
+    /// Returns the place of the exchange at a position.
     pub(crate) const fn place(&self, seq: u64) -> i64 {
         place(self.id, seq)
     }
 
-    /// The places that hold the exchanges from a position to another one, both included. Where the range begins or ends
-    /// with the log, it has all places of the conversation beyond as well, in which there is to be nothing.
+    /// Returns the first and the last place of the exchanges from one position to another, both included. Where the
+    /// range begins or ends with the log, it extends over the conversation's places outside the log, which must be
+    /// empty.
     pub(super) const fn places(&self, from: u64, last: u64) -> (i64, i64) {
         let from = if from <= self.first() { 0 } else { from };
-        let last = if last.saturating_add(1) >= self.len { LONGEST_LOG } else { last };
+        let last = if last.saturating_add(1) >= self.len { MAX_EXCHANGES } else { last };
         (self.place(from), self.place(last))
     }
 
-    /// Checks that the row that was found is the one at a position. The log has no gaps: a row that is not there was
-    /// taken out by somebody else.
+    /// Checks that the row found is the one at a position. The log has no gaps: if the row does not exist, another
+    /// program removed it.
     pub(super) fn check(&self, id: &ConversationId, found: Option<&Row<'_>>, expected: u64) -> Result<(), Failure> {
         let found = found.map(|row| row.get(0)).transpose()?.map(seq_of);
         match found {
@@ -93,7 +94,7 @@ impl Log {
         }
     }
 
-    /// Checks that nothing was found where the log has ended.
+    /// Checks that no row was found after the end of the log.
     pub(super) fn check_end(id: &ConversationId, found: Option<&Row<'_>>) -> Result<(), Failure> {
         match found {
             Some(row) => Err(Damage::Outside.at(id, seq_of(row.get(0)?))),
@@ -101,7 +102,7 @@ impl Log {
         }
     }
 
-    /// Where the exchange of that id stands, if it is in the log.
+    /// Returns the position of the exchange with this id, if it is in the log.
     pub(crate) fn position(
         &self,
         connection: &Connection,
@@ -120,7 +121,7 @@ impl Log {
         Ok(Some(Seq::new(seq)))
     }
 
-    /// Whether that exchange is the newest one; `None` is any.
+    /// Returns true if the newest exchange has this id, or if there is no id to compare.
     pub(super) fn ends_with(&self, connection: &Connection, newest: Option<&ExchangeId>) -> rusqlite::Result<bool> {
         let Some(newest) = newest else { return Ok(true) };
         let sql = "SELECT id = ?2 FROM exchange WHERE place = ?1";
@@ -144,7 +145,7 @@ impl Log {
         Ok(Some(stored.map_err(damaged)?))
     }
 
-    /// The compactions of all profiles that can be read.
+    /// Returns the compactions of all profiles, except those that cannot be read.
     pub(crate) fn compactions(&self, connection: &Connection) -> Result<Vec<(Profile, Compaction)>, Failure> {
         let sql = "SELECT profile, version, body FROM compaction WHERE conversation = ?1";
         let mut statement = connection.prepare_cached(sql)?;
@@ -159,7 +160,7 @@ impl Log {
         Ok(compactions)
     }
 
-    /// The exchange in a row that [`SELECT_RANGE`] found. Its record has to be that of the row.
+    /// Decodes the exchange in a row of [`SELECT_RANGE`], and checks that the record belongs to the row.
     pub(super) fn decode(id: &ConversationId, row: &Row<'_>) -> Result<Recorded, Failure> {
         let seq = seq_of(row.get(0)?);
         let recorded = |source: BoxError| corrupt(id, Seq::new(seq), source);
@@ -178,33 +179,32 @@ impl Log {
     }
 }
 
-/// A compaction's row, not parsed yet: most callers want no more than its version.
+/// A compaction's row, not parsed yet: most callers need its version only.
 #[derive(Debug)]
 pub(crate) struct StoredCompaction {
     pub(crate) version: CompactionVersion,
-    /// Text, unless it is damaged.
+    /// JSON, unless it is damaged.
     body: Vec<u8>,
 }
 
 impl StoredCompaction {
-    /// The compaction whose version and body are in two columns. `Err` has a version that cannot be.
+    /// Reads the version and the body of a compaction from two columns. `Err` is an invalid version.
     fn from_row(row: &Row<'_>, column: usize) -> rusqlite::Result<Result<Self, i64>> {
         let version: i64 = row.get(column)?;
         let body = row.get_ref(column + 1)?.as_bytes()?.to_owned();
-        // Version 0 is that of no compaction.
+        // Version 0 means that there is no compaction.
         let number = u64::try_from(version).ok().filter(|version| *version > 0);
         Ok(number.map(|number| Self { version: CompactionVersion::new(number), body }).ok_or(version))
     }
 
-    /// What the row says of a log of `len` exchanges.
+    /// Decodes the compaction, which must fit a log of `len` exchanges.
     pub(crate) fn parse(&self, id: &ConversationId, profile: &Profile, len: u64) -> Result<Compaction, StoreError> {
         self.compaction(len).map_err(|source| corrupt_compaction(id, profile, source))
     }
 
     fn compaction(&self, len: u64) -> Result<Compaction, BoxError> {
         let cut = Cut::decode(std::str::from_utf8(&self.body)?)?;
-        // No cut is stored that lies beyond its log. That its window starts at an opening is looked at where that is
-        // read.
+        // No cutoff is stored that is after the end of its log. The load checks that the window starts at an opening.
         cut.check(None, len, |_| true)?;
         Ok(Compaction::new(self.version, cut))
     }
@@ -216,9 +216,9 @@ mod tests {
 
     #[test]
     fn places_order_by_conversation_and_position() {
-        assert!(place(1, LONGEST_LOG) < place(2, 0));
-        assert!(place(i64::from(i32::MAX), LONGEST_LOG) > 0);
-        assert_eq!(seq_of(place(7, LONGEST_LOG)), LONGEST_LOG);
+        assert!(place(1, MAX_EXCHANGES) < place(2, 0));
+        assert!(place(i64::from(i32::MAX), MAX_EXCHANGES) > 0);
+        assert_eq!(seq_of(place(7, MAX_EXCHANGES)), MAX_EXCHANGES);
         assert_eq!(seq_of(place(7, 3)), 3);
     }
 }

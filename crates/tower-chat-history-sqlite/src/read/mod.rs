@@ -1,4 +1,4 @@
-//! The threads that read, and what they find.
+//! The reader threads and their requests.
 
 mod damage;
 mod load;
@@ -13,25 +13,19 @@ use rusqlite::Connection;
 pub(crate) use self::{
     damage::{Damage, size},
     load::LoadWindow,
-    log::{LONGEST_LOG, Log, place, seq_of},
+    log::{Log, MAX_EXCHANGES, place, seq_of},
     page::ReadPage,
 };
 use crate::{
+    command::ReaderCommand,
     connection::{OpenedFile, Transaction},
     error::Failure,
-    job::{Job, Ran},
+    job::{Job, JobOutcome},
     stats::Counters,
     wait::{LockWait, rounded_up},
 };
 
-/// What a reader is told.
-pub(crate) enum Message {
-    Job(Box<dyn Job>),
-    /// One reader ends.
-    Close,
-}
-
-/// One thread that reads.
+/// A reader thread.
 pub(crate) struct Reader {
     pub(crate) connection: Connection,
     pub(crate) file: OpenedFile,
@@ -40,10 +34,10 @@ pub(crate) struct Reader {
 }
 
 impl Reader {
-    /// Starts the reader. It ends when it is told to, or when the store's last handle is gone.
-    pub(crate) fn spawn(mut self, messages: Receiver<Message>) -> io::Result<thread::JoinHandle<()>> {
+    /// Starts the reader. It ends at [`ReaderCommand::Close`], or when the store's last handle is dropped.
+    pub(crate) fn spawn(mut self, commands: Receiver<ReaderCommand>) -> io::Result<thread::JoinHandle<()>> {
         thread::Builder::new().name("history-reader".into()).spawn(move || {
-            while let Ok(Message::Job(job)) = messages.recv() {
+            while let Ok(ReaderCommand::Job(job)) = commands.recv() {
                 self.answer(job);
             }
         })
@@ -55,25 +49,25 @@ impl Reader {
             return;
         }
         let began = Instant::now();
-        let ran = match self.run(job.as_mut(), began) {
-            Ok(Ran::Unread) => self.run(job.as_mut(), began),
-            ran => ran,
+        let outcome = match self.run(job.as_mut(), began) {
+            Ok(JobOutcome::Unreadable) => self.run(job.as_mut(), began),
+            outcome => outcome,
         };
-        match ran {
-            Ok(Ran::Locked) => self.wait.refused(began),
-            Ok(Ran::Done | Ran::Failed | Ran::Unread) => self.wait.had(),
+        match outcome {
+            Ok(JobOutcome::Locked) => self.wait.blocked(began),
+            Ok(JobOutcome::Succeeded | JobOutcome::Failed | JobOutcome::Unreadable) => self.wait.acquired(),
             Err(failure) => job.fail(failure.into()),
         }
         self.counters.answered();
         job.answer();
     }
 
-    fn run(&self, job: &mut dyn Job, began: Instant) -> Result<Ran, Failure> {
-        // Who loads here is about to pay for an answer that could not be stored.
+    fn run(&self, job: &mut dyn Job, began: Instant) -> Result<JobOutcome, Failure> {
+        // The caller is about to pay for a reply that could not be stored.
         self.file.check()?;
         let left = self.wait.deadline(job.queued(), began).saturating_duration_since(began);
         self.connection.busy_timeout(rounded_up(left))?;
-        // Reading one state: revision, compaction and exchanges belong together. There is nothing to commit.
+        // The transaction reads one state of revision, compaction and exchanges. There is nothing to commit.
         let _transaction = Transaction::deferred(&self.connection)?;
         Ok(job.run(&self.connection, &self.counters))
     }
@@ -101,11 +95,11 @@ mod tests {
     }
 
     #[test]
-    fn each_load_waits_for_a_lock_as_long_as_the_busy_timeout_says_however_many_there_are() {
+    fn queued_loads_wait_for_a_lock_together() {
         const TIMEOUT: Duration = Duration::from_millis(200);
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("a.db");
-        // Without a write-ahead log, who writes keeps out who reads.
+        // Without a write-ahead log, a writer excludes readers.
         let other = Connection::open(&path).unwrap();
         other.execute_batch("BEGIN EXCLUSIVE; CREATE TABLE conversation (x)").unwrap();
         let mut reader = reader(&path, TIMEOUT);
@@ -126,10 +120,10 @@ mod tests {
         assert!((TIMEOUT..TIMEOUT * 5).contains(&waited), "{waited:?}");
     }
 
-    /// A read that fails that many times.
-    struct Unread(AtomicU32);
+    /// A read that fails this many times.
+    struct Unreadable(AtomicU32);
 
-    impl Request for Unread {
+    impl Request for Unreadable {
         type Answer = ();
 
         fn run(&self, _: &Connection, _: &Counters) -> Result<(), Failure> {
@@ -141,15 +135,15 @@ mod tests {
     }
 
     #[test]
-    fn what_could_not_be_read_is_tried_once_more() {
+    fn an_unreadable_page_is_read_once_more() {
         let directory = tempfile::tempdir().unwrap();
         let mut reader = reader(&directory.path().join("a.db"), Duration::ZERO);
-        for (times, read) in [(0, true), (1, true), (2, false)] {
+        for (failures, succeeds) in [(0, true), (1, true), (2, false)] {
             let (reply, mut answer) = oneshot::channel();
-            reader.answer(Box::new(Task::new(Unread(times.into()), reply)));
+            reader.answer(Box::new(Task::new(Unreadable(failures.into()), reply)));
             let answer = answer.try_recv().unwrap().unwrap();
-            assert_eq!(answer.is_ok(), read, "{times}");
-            assert!(read || matches!(answer, Err(StoreError::Backend { .. })), "{answer:?}");
+            assert_eq!(answer.is_ok(), succeeds, "{failures}");
+            assert!(succeeds || matches!(answer, Err(StoreError::Backend { .. })), "{answer:?}");
         }
     }
 }

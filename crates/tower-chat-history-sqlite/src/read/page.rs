@@ -1,4 +1,4 @@
-//! Reading the log itself.
+//! Reading a page of the log.
 
 use rusqlite::Connection;
 use tower_chat_history_core::{ConversationId, Page, Seq};
@@ -9,8 +9,8 @@ use super::{
 };
 use crate::{error::Failure, job::Request, stats::Counters};
 
-/// A page ends before the exchange with which its messages would be larger.
-const PAGE_BYTES: usize = 4 << 20;
+/// The size of the messages of a page. Only a single exchange can be larger.
+const MAX_PAGE_BYTES: usize = 4 << 20;
 
 pub(crate) struct ReadPage {
     pub(crate) id: ConversationId,
@@ -23,7 +23,7 @@ impl Request for ReadPage {
 
     fn run(&self, connection: &Connection, counters: &Counters) -> Result<Page, Failure> {
         let Some(log) = Log::find(connection, &self.id)? else { return Ok(Page::absent()) };
-        // A position beyond the log may not reach into the places of the next conversation.
+        // A position after the end of the log must not reach into the places of the next conversation.
         let from = self.from.get().max(log.first()).min(log.len);
         let limit = u64::try_from(self.limit).unwrap_or(u64::MAX);
         let to = from.saturating_add(limit).min(log.len);
@@ -39,7 +39,7 @@ impl Request for ReadPage {
             log.check(&self.id, row, expected)?;
             let Some(row) = row else { break };
             bytes = bytes.saturating_add(number(&self.id, expected, row.get(4)?)?);
-            if bytes > PAGE_BYTES && !exchanges.is_empty() {
+            if bytes > MAX_PAGE_BYTES && !exchanges.is_empty() {
                 break;
             }
             exchanges.push(Log::decode(&self.id, row)?);

@@ -1,4 +1,4 @@
-//! Adding an exchange.
+//! Appending an exchange.
 
 use rusqlite::{Connection, ErrorCode, params};
 use tower_chat_history_core::{
@@ -10,11 +10,11 @@ use super::compact;
 use crate::{
     error::Failure,
     job::Request,
-    read::{Damage, LONGEST_LOG, Log},
+    read::{Damage, Log, MAX_EXCHANGES},
     stats::Counters,
 };
 
-/// An exchange, encoded, and what the log must be for it.
+/// An encoded exchange, and the state that the log must be in.
 pub(crate) struct AppendExchange {
     id: ConversationId,
     expect: Expect,
@@ -51,7 +51,7 @@ impl Request for AppendExchange {
         if let Some(continues) = self.continues.filter(|continues| continues.get() >= len) {
             return Err(StoreError::ContinuesUnknown { continues, len }.into());
         }
-        if len >= LONGEST_LOG {
+        if len >= MAX_EXCHANGES {
             return Err(StoreError::backend(LogFull).into());
         }
         let log = match log {
@@ -59,19 +59,19 @@ impl Request for AppendExchange {
             None => create(connection, &self.id)?,
         };
         self.insert(connection, log.place(len)).map_err(|error| match error.sqlite_error_code() {
-            // The place is taken, though the log says that it ends before it.
+            // The place is taken, although the log ends before it.
             Some(ErrorCode::ConstraintViolation) => Damage::Outside.at(&self.id, len),
             _ => error.into(),
         })?;
-        // The exchange is in by now: its own position is one that the window may start at.
+        // The exchange has been inserted, so the window may start at its position.
         let compaction = self.compact.as_ref().map(|compact| self.compact(connection, &log, compact)).transpose()?;
         Ok(Appended::stored(log.revision, Seq::new(len), compaction))
     }
 }
 
 impl AppendExchange {
-    /// Stores the compaction that the append carries. A stored one that cannot be read is left as it is, and stops no
-    /// exchange.
+    /// Stores the compaction that the append carries. If the stored one cannot be read, it is kept, and the exchange is
+    /// stored nevertheless.
     fn compact(&self, connection: &Connection, log: &Log, compact: &Compact) -> Result<CompactOutcome, Failure> {
         match compact::store(connection, &self.id, log, compact) {
             Err(Failure::Store(StoreError::CorruptCompaction { .. })) => Ok(CompactOutcome::Kept(None)),
@@ -103,11 +103,11 @@ fn lengthen(connection: &Connection, log: Log) -> rusqlite::Result<Log> {
     Ok(Log { revision, len: log.len + 1, ..log })
 }
 
-/// A number as SQLite stores it. None comes near the largest.
+/// Converts a number for SQLite. None comes near the maximum.
 fn stored(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
 #[derive(Debug, thiserror::Error)]
-#[error("a conversation has at most {LONGEST_LOG} exchanges in this store")]
+#[error("the conversation has {MAX_EXCHANGES} exchanges, the maximum of this store")]
 struct LogFull;

@@ -1,4 +1,4 @@
-//! Many writes, one commit.
+//! Committing many writes in one transaction.
 
 use std::time::Instant;
 
@@ -8,15 +8,15 @@ use tower_chat_history_core::StoreError;
 use crate::{
     connection::{OpenedFile, Savepoint, Transaction},
     error::{Replaced, TransactionFailed, is_lock},
-    job::{Job, Ran},
+    job::{Job, JobOutcome},
     stats::Counters,
     wait::{LockWait, rounded_up},
 };
 
-/// Runs the jobs in one transaction, each in a savepoint of its own, and answers them after the commit.
+/// Runs the jobs in one transaction, each in its own savepoint, and answers them after the commit.
 ///
-/// A job that is refused or fails takes back its own part and no other. If the transaction as a whole fails, each job of it
-/// fails: also a refusal may have been due to what a job before it wrote.
+/// If a job is refused or fails, only its own writes are rolled back. If the transaction fails, all of its jobs fail,
+/// also those that were refused: a refusal may have been caused by the write of an earlier job.
 pub(super) fn run(
     connection: &Connection,
     batch: &mut Vec<Box<dyn Job>>,
@@ -24,24 +24,24 @@ pub(super) fn run(
     wait: &mut LockWait,
     file: &OpenedFile,
 ) {
-    let mut write = |last| {
+    let mut write = |is_retry| {
         let begun = begin(connection, batch, counters, wait, file)?;
-        begun.map(|transaction| transact(connection, transaction, batch, counters, file, last)).transpose()
+        begun.map(|transaction| transact(connection, transaction, batch, counters, file, is_retry)).transpose()
     };
     let written = match write(false) {
-        // Nothing of it was stored.
-        Err(Aborted::Unread) => write(true),
-        Err(Aborted::Transaction(failed)) if failed.is_unread() => write(true),
+        // Nothing was stored, so the batch can run again.
+        Err(Aborted::Unreadable) => write(true),
+        Err(Aborted::Transaction(failed)) if failed.is_unreadable() => write(true),
         written => written,
     };
     match written {
         Ok(Some(writes)) => counters.committed(writes),
-        // The second try leaves each job with its own result.
-        Ok(None) | Err(Aborted::Unread) => {}
+        // A retry does not end with `Unreadable`: each job has its own result.
+        Ok(None) | Err(Aborted::Unreadable) => {}
         Err(Aborted::Transaction(failed)) => fail(batch, || failed.to_store_error()),
         Err(Aborted::Replaced(replaced)) => fail(batch, || StoreError::backend(replaced.clone())),
-        Err(Aborted::By(culprit)) => {
-            let others = batch.iter_mut().enumerate().filter(|(index, _)| *index != culprit);
+        Err(Aborted::RolledBackBy(failed)) => {
+            let others = batch.iter_mut().enumerate().filter(|(index, _)| *index != failed);
             others.for_each(|(_, job)| job.fail(StoreError::unavailable(RolledBack)));
         }
     }
@@ -52,8 +52,8 @@ fn fail(batch: &mut [Box<dyn Job>], error: impl Fn() -> StoreError) {
     batch.iter_mut().for_each(|job| job.fail(error()));
 }
 
-/// Takes the write lock for the jobs. Each job waits no longer than its own time: a job whose time is over is answered
-/// and taken out of the batch. `None` if no job is left.
+/// Takes the write lock for the jobs. Each job waits until its own deadline: a job whose deadline has passed is
+/// answered and removed from the batch. Returns `None` if no job is left.
 fn begin<'c>(
     connection: &'c Connection,
     batch: &mut Vec<Box<dyn Job>>,
@@ -62,22 +62,22 @@ fn begin<'c>(
     file: &OpenedFile,
 ) -> Result<Option<Transaction<'c>>, Aborted> {
     loop {
-        // Do not take the write lock for nobody.
+        // If all callers have left, the write lock is not needed.
         batch.retain(|job| !is_skipped(job.as_ref(), counters));
         let began = Instant::now();
-        let Some(first) = batch.iter().map(|job| wait.deadline(job.queued(), began)).min() else { return Ok(None) };
+        let Some(deadline) = batch.iter().map(|job| wait.deadline(job.queued(), began)).min() else { return Ok(None) };
         file.check()?;
-        connection.busy_timeout(rounded_up(first.saturating_duration_since(began)))?;
+        connection.busy_timeout(rounded_up(deadline.saturating_duration_since(began)))?;
         match Transaction::immediate(connection) {
             Ok(transaction) => {
-                wait.had();
+                wait.acquired();
                 return Ok(Some(transaction));
             }
             Err(error) if is_lock(&error) => {
-                wait.refused(began);
-                let over = Instant::now().max(first);
+                wait.blocked(began);
+                let now = Instant::now().max(deadline);
                 let failed = TransactionFailed::new(error);
-                for mut job in batch.extract_if(.., |job| wait.deadline(job.queued(), began) <= over) {
+                for mut job in batch.extract_if(.., |job| wait.deadline(job.queued(), began) <= now) {
                     job.fail(failed.to_store_error());
                     job.answer();
                 }
@@ -95,14 +95,14 @@ fn is_skipped(job: &dyn Job, counters: &Counters) -> bool {
     skipped
 }
 
-/// Why nothing of a batch was stored.
+/// The reason why nothing of a batch was stored.
 enum Aborted {
     Transaction(TransactionFailed),
-    /// SQLite rolled the transaction back when that job failed.
-    By(usize),
-    /// A job could not read a page, or the file is malformed. The jobs can be run once more.
-    Unread,
-    /// The open file is not the one at its path any more.
+    /// SQLite rolled the transaction back when the job with this index failed.
+    RolledBackBy(usize),
+    /// A job could not read a page, or the file is malformed. The batch can be run once more.
+    Unreadable,
+    /// The file at the path is not the open one.
     Replaced(Replaced),
 }
 
@@ -124,28 +124,28 @@ fn transact(
     batch: &mut [Box<dyn Job>],
     counters: &Counters,
     file: &OpenedFile,
-    last: bool,
+    is_retry: bool,
 ) -> Result<u64, Aborted> {
     let mut writes = 0;
     for (index, job) in batch.iter_mut().enumerate() {
-        // The lock may have been long in coming.
+        // The caller may have left while the lock was awaited.
         if is_skipped(job.as_ref(), counters) {
             continue;
         }
-        let part = Savepoint::new(connection)?;
-        let ran = job.run(connection, counters);
-        if ran == Ran::Unread && !last {
-            return Err(Aborted::Unread);
+        let savepoint = Savepoint::new(connection)?;
+        let outcome = job.run(connection, counters);
+        if outcome == JobOutcome::Unreadable && !is_retry {
+            return Err(Aborted::Unreadable);
         }
-        // After a full disk or a failed read SQLite may give up the whole transaction: then no part is left to end.
+        // After a full disk or a failed read, SQLite may have rolled back the whole transaction and its savepoints.
         if connection.is_autocommit() {
-            return Err(Aborted::By(index));
+            return Err(Aborted::RolledBackBy(index));
         }
-        part.end(ran == Ran::Done)?;
+        savepoint.end(outcome == JobOutcome::Succeeded)?;
         writes += 1;
     }
     transaction.commit()?;
-    // What is acknowledged is in the file at the path.
+    // Acknowledged writes must be in the file at the path.
     file.check()?;
     Ok(writes)
 }
@@ -172,6 +172,7 @@ mod tests {
     use crate::{
         error::Failure,
         job::{Request, Task},
+        stats::Stats,
     };
 
     enum Step {
@@ -179,8 +180,8 @@ mod tests {
         InsertThenFail,
         InsertThenPanic,
         RollBackAll,
-        /// A read fails that many times, after something was written.
-        Unread(AtomicU32),
+        /// Writes, and then fails to read this many times.
+        Unreadable(AtomicU32),
     }
 
     impl Request for Step {
@@ -191,10 +192,10 @@ mod tests {
             match self {
                 Self::Insert => Ok(()),
                 Self::InsertThenFail => Err(StoreError::Gone.into()),
-                Self::InsertThenPanic => panic!("a bug, made for this test"),
-                Self::Unread(times) => {
-                    let left = times.load(Relaxed);
-                    times.store(left.saturating_sub(1), Relaxed);
+                Self::InsertThenPanic => panic!("a panic for this test"),
+                Self::Unreadable(failures) => {
+                    let left = failures.load(Relaxed);
+                    failures.store(left.saturating_sub(1), Relaxed);
                     let malformed = rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_CORRUPT), None);
                     if left > 0 { Err(malformed.into()) } else { Ok(()) }
                 }
@@ -206,20 +207,20 @@ mod tests {
         }
     }
 
-    /// Runs the batch where nobody else has a lock, as if the database were in a file that stays where it is.
+    /// Runs the batch without competing locks. The current directory takes the part of the file that is not replaced.
     fn run_here(connection: &Connection, batch: &mut Vec<Box<dyn Job>>, counters: &Counters) {
         let file = OpenedFile::at(Path::new(".")).unwrap();
         run(connection, batch, counters, &mut LockWait::new(Duration::ZERO), &file);
     }
 
-    /// Runs the steps as one batch and returns their results, the rows stored and the counts.
-    fn run_batch(steps: Vec<Step>) -> (Vec<Result<(), StoreError>>, i64, crate::Stats) {
+    /// Runs the steps as one batch. Returns their results, the number of rows stored and the counts.
+    fn run_batch(steps: Vec<Step>) -> (Vec<Result<(), StoreError>>, i64, Stats) {
         let connection = Connection::open_in_memory().unwrap();
         connection.execute_batch("CREATE TABLE t (x)").unwrap();
         run_on(&connection, steps)
     }
 
-    fn run_on(connection: &Connection, steps: Vec<Step>) -> (Vec<Result<(), StoreError>>, i64, crate::Stats) {
+    fn run_on(connection: &Connection, steps: Vec<Step>) -> (Vec<Result<(), StoreError>>, i64, Stats) {
         let counters = Counters::default();
         let (mut batch, mut answers): (Vec<Box<dyn Job>>, Vec<_>) = (Vec::new(), Vec::new());
         for step in steps {
@@ -251,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lost_transaction_fails_all_of_its_jobs() {
+    fn a_rolled_back_transaction_fails_all_of_its_jobs() {
         let (results, rows, stats) =
             run_batch(vec![Step::Insert, Step::InsertThenFail, Step::RollBackAll, Step::Insert]);
         assert!(matches!(results[2], Err(StoreError::Backend { .. })));
@@ -262,15 +263,15 @@ mod tests {
     }
 
     #[test]
-    fn what_could_not_be_read_is_tried_once_more_with_its_whole_batch() {
-        let (results, rows, stats) = run_batch(vec![Step::Insert, Step::Unread(1.into()), Step::Insert]);
+    fn a_batch_with_an_unreadable_page_runs_once_more() {
+        let (results, rows, stats) = run_batch(vec![Step::Insert, Step::Unreadable(1.into()), Step::Insert]);
         assert!(results.iter().all(Result::is_ok), "{results:?}");
         assert_eq!((rows, stats.transactions, stats.writes), (3, 1, 3));
     }
 
     #[test]
-    fn what_cannot_be_read_fails_and_leaves_the_others_stored() {
-        let (results, rows, _) = run_batch(vec![Step::Insert, Step::Unread(9.into()), Step::Insert]);
+    fn an_unreadable_job_fails_and_leaves_the_others_stored() {
+        let (results, rows, _) = run_batch(vec![Step::Insert, Step::Unreadable(9.into()), Step::Insert]);
         assert!(results[0].is_ok() && results[2].is_ok());
         assert!(matches!(results[1], Err(StoreError::Backend { .. })), "{:?}", results[1]);
         assert_eq!(rows, 2);
@@ -288,10 +289,10 @@ mod tests {
         assert_eq!((rows, stats.transactions), (0, 0));
     }
 
-    /// While it runs, the caller of another job gives up.
-    struct GiveUp(Mutex<Option<oneshot::Receiver<Result<(), StoreError>>>>);
+    /// Drops the future of another job while it runs.
+    struct DropOther(Mutex<Option<oneshot::Receiver<Result<(), StoreError>>>>);
 
-    impl Request for GiveUp {
+    impl Request for DropOther {
         type Answer = ();
 
         fn run(&self, _: &Connection, _: &Counters) -> Result<(), Failure> {
@@ -301,13 +302,13 @@ mod tests {
     }
 
     #[test]
-    fn jobs_whose_caller_leaves_before_their_turn_are_skipped() {
+    fn a_job_dropped_before_its_turn_is_skipped() {
         let connection = Connection::open_in_memory().unwrap();
         connection.execute_batch("CREATE TABLE t (x)").unwrap();
         let counters = Counters::default();
-        let (reply, given_up) = oneshot::channel();
+        let (reply, dropped) = oneshot::channel();
         let (first_reply, mut first) = oneshot::channel();
-        let first_job = Task::new(GiveUp(Mutex::new(Some(given_up))), first_reply);
+        let first_job = Task::new(DropOther(Mutex::new(Some(dropped))), first_reply);
         let mut batch: Vec<Box<dyn Job>> = vec![Box::new(first_job), Box::new(Task::new(Step::Insert, reply))];
         run_here(&connection, &mut batch, &counters);
         assert!(matches!(first.try_recv(), Ok(Some(Ok(())))));
@@ -316,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn jobs_without_a_caller_are_skipped() {
+    fn a_batch_of_dropped_jobs_takes_no_lock() {
         let connection = Connection::open_in_memory().unwrap();
         connection.execute_batch("CREATE TABLE t (x)").unwrap();
         let counters = Counters::default();

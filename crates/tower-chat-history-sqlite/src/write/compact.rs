@@ -22,7 +22,7 @@ impl Request for StoreCompaction {
     }
 }
 
-/// Stores the compaction, or leaves the stored one if that is not the one it replaces.
+/// Stores the compaction if it replaces the stored version, and keeps the stored one otherwise.
 pub(super) fn store(
     connection: &Connection,
     id: &ConversationId,
@@ -40,7 +40,7 @@ pub(super) fn store(
         looked_up = opens_turn(connection, log, seq);
         *looked_up.as_ref().unwrap_or(&false)
     });
-    // A failed look-up also reads as "opens no turn": it comes first.
+    // A failed lookup also makes the check fail, so it is reported first.
     looked_up?;
     allowed.map_err(StoreError::from)?;
     let version = version.next();
@@ -54,7 +54,7 @@ pub(super) fn store(
 
 fn opens_turn(connection: &Connection, log: &Log, seq: Seq) -> rusqlite::Result<bool> {
     if seq < log.revision.first() {
-        // What was pruned counts as an opening: a window from there starts with the log.
+        // A pruned position counts as an opening: a window from there starts with the log.
         return Ok(true);
     }
     let sql = "SELECT continues IS NULL FROM exchange WHERE place = ?1";

@@ -1,4 +1,4 @@
-//! The thread that writes, and what it writes.
+//! The writer thread and its requests.
 
 mod append;
 mod batch;
@@ -20,39 +20,26 @@ pub(crate) use self::{
     truncate::TruncateLog,
 };
 use crate::{
-    OpenError,
+    command::{Checkpoint, WriterCommand},
     connection::{OpenedFile, open_reader, open_writer},
-    error::Failure,
-    job::{Job, Reply},
-    options::Settings,
-    read,
+    error::{Failure, OpenError},
+    job::{Job, ReplySender},
+    read::Reader,
+    settings::Settings,
+    shared::Shared,
     stats::Counters,
-    store::Shared,
     wait::{LockWait, rounded_up},
 };
 
-/// The most jobs in one transaction, so that its first caller does not wait for ever more others.
-const BATCH: usize = 256;
+/// The largest number of jobs in one transaction. It bounds the wait of the first caller.
+const MAX_BATCH: usize = 256;
 
-/// What the writer is told.
-pub(crate) enum Message {
-    Job(Box<dyn Job>),
-    Checkpoint(Checkpoint),
-    Close(Reply<()>),
-}
-
-/// A call for a checkpoint.
-pub(crate) struct Checkpoint {
-    pub(crate) queued: Instant,
-    pub(crate) reply: Reply<()>,
-}
-
-/// Starts the writer, which opens the file, starts the readers and answers with the senders to all of them.
+/// Starts the writer, which opens the file, starts the readers and replies with the senders to all of them.
 pub(crate) fn spawn(settings: Settings) -> io::Result<oneshot::Receiver<Result<Shared, OpenError>>> {
     let (opened, answer) = oneshot::channel();
     thread::Builder::new().name("history-writer".into()).spawn(move || match Writer::open(settings) {
         Ok((writer, shared)) => {
-            // If nobody waits any more, the senders are dropped here, and the writer finds no message.
+            // If the caller has dropped its future, the senders are dropped here, and the writer ends at once.
             drop(opened.send(Ok(shared)));
             writer.run();
         }
@@ -65,16 +52,16 @@ struct Writer {
     connection: Connection,
     file: OpenedFile,
     wait: LockWait,
-    messages: Receiver<Message>,
+    commands: Receiver<WriterCommand>,
     readers: Vec<thread::JoinHandle<()>>,
     counters: Arc<Counters>,
 }
 
-/// Why a batch ended.
-enum End {
-    Sent,
+/// The command to run after a batch.
+enum AfterBatch {
+    Nothing,
     Checkpoint(Checkpoint),
-    Close(Reply<()>),
+    Close(ReplySender<()>),
 }
 
 impl Writer {
@@ -83,42 +70,42 @@ impl Writer {
         let file = OpenedFile::at(&settings.file)
             .map_err(|error| OpenError::Sqlite { path: settings.file.clone(), source: error.into() })?;
         let counters = Arc::new(Counters::default());
-        // The queues have no bound of their own: each call waits for its answer, so they are as long as there are calls.
-        let (reads, jobs) = unbounded();
+        // The queues need no bound: each call waits for its answer, so they are no longer than the number of calls.
+        let (reads, reader_commands) = unbounded();
         let mut readers = Vec::with_capacity(settings.readers);
         for _ in 0..settings.readers {
-            let reader = read::Reader {
+            let reader = Reader {
                 connection: open_reader(&settings)?,
                 file: file.clone(),
                 wait: LockWait::new(settings.busy_timeout),
                 counters: Arc::clone(&counters),
             };
-            readers.push(reader.spawn(jobs.clone()).map_err(OpenError::Thread)?);
+            readers.push(reader.spawn(reader_commands.clone()).map_err(OpenError::Thread)?);
         }
-        let (writes, messages) = unbounded();
+        let (writes, commands) = unbounded();
         let Settings { path, readers: count, busy_timeout, .. } = settings;
         let shared = Shared { path, readers: count, reads, writes, counters: Arc::clone(&counters) };
         let wait = LockWait::new(busy_timeout);
-        Ok((Self { connection, file, wait, messages, readers, counters }, shared))
+        Ok((Self { connection, file, wait, commands, readers, counters }, shared))
     }
 
-    /// Works until the store is closed or its last handle is gone.
+    /// Runs commands until the store is closed or its last handle is dropped.
     fn run(mut self) {
         let mut batch = Vec::new();
-        while let Ok(first) = self.messages.recv() {
-            // All that came in while the last batch was written. Nothing waits for more to come.
-            let end = collect(std::iter::once(first).chain(self.messages.try_iter()), &mut batch);
+        while let Ok(first) = self.commands.recv() {
+            // The batch has all calls that arrived while the previous one was written. It does not wait for more.
+            let next = collect(std::iter::once(first).chain(self.commands.try_iter()), &mut batch);
             batch::run(&self.connection, &mut batch, &self.counters, &mut self.wait, &self.file);
-            match end {
-                End::Sent => {}
-                End::Checkpoint(Checkpoint { queued, reply }) => {
+            match next {
+                AfterBatch::Nothing => {}
+                AfterBatch::Checkpoint(Checkpoint { queued, reply }) => {
                     drop(reply.send(self.checkpoint(queued).map_err(Into::into)));
                 }
-                End::Close(reply) => {
-                    let (closed, messages) = self.close();
+                AfterBatch::Close(reply) => {
+                    let (closed, commands) = self.close();
                     drop(reply.send(closed));
-                    // Only now do later calls learn that the store is closed: whoever is told so finds the file closed.
-                    drop(messages);
+                    // Later calls fail from here on, when the file is closed already.
+                    drop(commands);
                     return;
                 }
             }
@@ -136,33 +123,33 @@ impl Writer {
         if busy { Err(StoreError::unavailable(CheckpointBusy).into()) } else { Ok(()) }
     }
 
-    /// Waits for the readers, so that the last connection is this one, and closes it: SQLite then empties the write-ahead
-    /// log.
-    fn close(self) -> (Result<(), StoreError>, Receiver<Message>) {
+    /// Waits for the readers, so that this connection is the last one, and closes it: SQLite then empties the
+    /// write-ahead log.
+    fn close(self) -> (Result<(), StoreError>, Receiver<WriterCommand>) {
         for reader in self.readers {
             // A reader that panicked has ended as well.
             drop(reader.join());
         }
         let closed = self.connection.close().map_err(|(_, error)| Failure::from(error).into());
-        (closed, self.messages)
+        (closed, self.commands)
     }
 }
 
-/// Takes jobs until there are no more, the batch is full, or something else is to be done.
-fn collect(messages: impl Iterator<Item = Message>, batch: &mut Vec<Box<dyn Job>>) -> End {
-    for message in messages {
-        match message {
-            Message::Job(job) => batch.push(job),
-            Message::Checkpoint(checkpoint) => return End::Checkpoint(checkpoint),
-            Message::Close(reply) => return End::Close(reply),
+/// Takes jobs until the queue is empty, the batch is full, or another command comes.
+fn collect(commands: impl Iterator<Item = WriterCommand>, batch: &mut Vec<Box<dyn Job>>) -> AfterBatch {
+    for command in commands {
+        match command {
+            WriterCommand::Job(job) => batch.push(job),
+            WriterCommand::Checkpoint(checkpoint) => return AfterBatch::Checkpoint(checkpoint),
+            WriterCommand::Close(reply) => return AfterBatch::Close(reply),
         }
-        if batch.len() >= BATCH {
+        if batch.len() >= MAX_BATCH {
             break;
         }
     }
-    End::Sent
+    AfterBatch::Nothing
 }
 
 #[derive(Debug, thiserror::Error)]
-#[error("another process is using the write-ahead log")]
+#[error("another process uses the write-ahead log")]
 struct CheckpointBusy;

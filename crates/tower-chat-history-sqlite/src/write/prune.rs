@@ -2,7 +2,8 @@
 
 use rusqlite::{Connection, params};
 use tower_chat_history_core::{
-    Compaction, ConversationId, Derived, Incarnation, PruneScan, PruneTo, Pruned, Scan, Seq, StoreError,
+    Compaction, ConversationId, Derived, Incarnation, PruneTo, Pruned, Seq, StoreError,
+    backend::{PruneScan, Scan},
 };
 
 use super::{compactions, delete, truncate};
@@ -17,7 +18,7 @@ pub(crate) struct PruneLog {
     pub(crate) id: ConversationId,
     pub(crate) incarnation: Incarnation,
     pub(crate) keep: PruneTo,
-    pub(crate) traces: Derived,
+    pub(crate) derived: Derived,
 }
 
 impl Request for PruneLog {
@@ -29,10 +30,10 @@ impl Request for PruneLog {
         let first = self.scan(connection, &log)?.start().map_or(log.first(), Seq::get);
         let removed = first - log.first();
         let log = if removed > 0 { begin_at(connection, &log, first)? } else { log };
-        if self.traces == Derived::Keep || first == 0 {
+        if self.derived == Derived::Keep || first == 0 {
             return Ok(Pruned::new(log.revision, removed));
         }
-        // What cannot be read might tell of what is removed: it does not stay.
+        // A compaction that cannot be read might contain removed text, so it is removed.
         compactions::rewrite(connection, &log, Compaction::without_traces)?;
         let revision = truncate::begin_incarnation(connection, &log, log.len)?;
         Ok(Pruned::new(revision, removed))
@@ -40,7 +41,8 @@ impl Request for PruneLog {
 }
 
 impl PruneLog {
-    /// Walks back through what stays, without reading bodies. A row that is missing shows when the log is read.
+    /// Walks back through the exchanges that are kept, without reading bodies. A missing row is found when the log is
+    /// read.
     fn scan(&self, connection: &Connection, log: &Log) -> Result<PruneScan, Failure> {
         let mut scan = PruneScan::new(self.keep, Seq::new(log.len));
         let mut statement = connection.prepare_cached(
@@ -50,7 +52,7 @@ impl PruneLog {
         let mut rows = statement.query(params![log.place(log.first()), log.place(scan.end().get())])?;
         while let Some(row) = rows.next()? {
             let seq = seq_of(row.get(0)?);
-            // Nothing else depends on the numbers, and what is damaged may be what is to go.
+            // Only this variant needs the number of messages. A damaged row may be one that is to be removed.
             let messages = match self.keep {
                 PruneTo::LastMessages(_) => size(&self.id, seq, (row.get(2)?, row.get(3)?, row.get(4)?))?.0,
                 _ => 0,
@@ -63,7 +65,7 @@ impl PruneLog {
     }
 }
 
-/// Removes what stands before a position.
+/// Removes the exchanges before a position.
 fn begin_at(connection: &Connection, log: &Log, first: u64) -> Result<Log, Failure> {
     delete::exchanges(connection, log.id, 0, first - 1)?;
     let number = i64::try_from(first).unwrap_or(i64::MAX);

@@ -7,7 +7,7 @@ use super::{compactions, delete};
 use crate::{
     error::Failure,
     job::Request,
-    read::{LONGEST_LOG, Log},
+    read::{Log, MAX_EXCHANGES},
     stats::Counters,
 };
 
@@ -31,15 +31,15 @@ impl Request for TruncateLog {
             delete::conversation(connection, log.id)?;
             return Ok(Truncated::new(None, log.len - log.first()));
         }
-        delete::exchanges(connection, log.id, len, LONGEST_LOG)?;
-        // What cannot be read might tell of what is removed: it does not stay.
+        delete::exchanges(connection, log.id, len, MAX_EXCHANGES)?;
+        // A compaction that cannot be read might contain removed text, so it is removed.
         compactions::rewrite(connection, &log, |stored| stored.truncated_to(len))?;
         let revision = begin_incarnation(connection, &log, len)?;
         Ok(Truncated::new(Some(revision), log.len - len))
     }
 }
 
-/// What stays, up to position `len`, begins a new incarnation, in which each position counts as one change.
+/// Begins a new incarnation with the exchanges before position `len`. In it, each position counts as one change.
 pub(super) fn begin_incarnation(connection: &Connection, log: &Log, len: u64) -> Result<Revision, Failure> {
     let incarnation = Incarnation::random();
     let changes = i64::try_from(len).unwrap_or(i64::MAX);

@@ -4,9 +4,9 @@ use std::sync::{Arc, Mutex};
 
 use tokio::sync::watch;
 
-use crate::lock;
+use crate::lock::lock;
 
-/// Holds the calls of an operation back: see [`FaultStore::hold`](crate::FaultStore::hold). Dropping it releases them.
+/// Holds back the calls of an operation: see [`FaultStore::hold`](crate::FaultStore::hold). Dropping it releases them.
 ///
 /// ```
 /// use tower_chat_history_core::{ConversationId, HistoryStore};
@@ -19,7 +19,7 @@ use crate::lock;
 ///         async move { store.delete(&id).await }
 ///     });
 ///     hold.reached(1).await;
-///     // Whatever is to happen while the call hangs.
+///     // The call hangs here.
 ///     hold.release();
 ///     assert!(call.await.is_ok());
 /// }
@@ -32,19 +32,19 @@ pub struct Hold {
 }
 
 impl Hold {
-    /// Waits until that many calls hang here at the same time.
+    /// Waits until this many calls hang here at the same time.
     pub async fn reached(&self, calls: usize) {
-        // The gate is alive as long as this handle, so waiting does not fail.
+        // The gate lives as long as this handle, so waiting does not fail.
         let _ = self.gate.0.subscribe().wait_for(|state| state.waiting >= calls).await;
     }
 
-    /// How many calls hang here.
+    /// Returns the number of calls that hang here.
     #[must_use]
     pub fn waiting(&self) -> usize {
         self.gate.0.borrow().waiting
     }
 
-    /// Lets the calls go on, those to come too.
+    /// Releases the calls that hang here, and lets later ones pass.
     pub fn release(self) {
         drop(self);
     }
@@ -66,7 +66,7 @@ struct State {
     waiting: usize,
 }
 
-/// The closed gates at one place. A call passes once all are open that it found there.
+/// The closed gates of one stage. A call passes when all gates that it found are open.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Gates(Arc<Mutex<Vec<Arc<Gate>>>>);
 
@@ -82,13 +82,13 @@ impl Gates {
         for gate in closed {
             let mut state = gate.0.subscribe();
             let _counted = Waiting::new(&gate);
-            // The gate is held here, so waiting does not fail.
+            // The gate lives until the end of this block, so waiting does not fail.
             let _ = state.wait_for(|state| state.open).await;
         }
     }
 }
 
-/// Counts a call while it waits, and no longer: its caller may give up.
+/// Counts a call while it waits, and stops counting it if its future is dropped.
 struct Waiting<'a>(&'a Gate);
 
 impl<'a> Waiting<'a> {

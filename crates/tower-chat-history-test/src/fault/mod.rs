@@ -23,7 +23,7 @@ use self::{
     plan::{Plan, Step},
 };
 pub use self::{gate::Hold, plan::Fault};
-use crate::lock;
+use crate::lock::lock;
 
 /// An operation of a [`HistoryStore`], or of one that can [truncate](Truncate) or [prune](Prune).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -44,13 +44,19 @@ pub enum Op {
     Prune,
 }
 
-/// A store around a store, whose operations fail, lose their answers, are slow or hang when a test says so, and are
-/// counted.
+/// A store that wraps another store, counts its operations, and lets them fail, lose their answers, wait or hang when
+/// a test asks for it.
 ///
-/// Without a plan it does what the inner store does. A clone is the same store: keep one to steer the other. A call goes
-/// through these stages: it is counted and takes its step of the plan, waits for the [delay](Self::delay), is
-/// [held](Self::hold), fails if its step says so, does the inner operation, has its answer [held](Self::hold_answers), and
-/// [loses](Self::lose_answers) it if its step says so.
+/// Without a plan, it does what the inner store does. A clone is the same store: keep one to control the other. A
+/// call passes these stages:
+///
+/// 1. It is counted, and takes its step of the plan.
+/// 2. It waits for the [delay](Self::delay).
+/// 3. It is [held](Self::hold).
+/// 4. It [fails](Self::fail) if its step says so.
+/// 5. It runs the inner operation.
+/// 6. Its answer is [held](Self::hold_answers).
+/// 7. Its answer is [lost](Self::lose_answers) if its step says so.
 ///
 /// ```
 /// use tower_chat_history_core::{ConversationId, HistoryStore, Load, StoreError};
@@ -65,7 +71,7 @@ pub enum Op {
 /// }
 /// ```
 ///
-/// Steps queue up for each operation: `pass(op, 2)` followed by `fail(op, 1, ..)` fails the third call from now on.
+/// Each operation has a queue of steps: `pass(op, 2)` followed by `fail(op, 1, ..)` fails the third call from now on.
 pub struct FaultStore<S> {
     faults: Arc<[OpFaults; 7]>,
     loaded: Arc<[AtomicUsize; 2]>,
@@ -106,13 +112,13 @@ impl OpFaults {
 }
 
 impl<S> FaultStore<S> {
-    /// A store that does what `inner` does until told otherwise. An `Arc<dyn HistoryStore>` is a store as well.
+    /// Wraps a store. An `Arc<dyn HistoryStore>` is also a store.
     #[must_use]
     pub fn new(inner: S) -> Self {
         Self { faults: Arc::default(), loaded: Arc::default(), inner: Arc::new(inner) }
     }
 
-    /// The inner store, to look at or to fill without faults.
+    /// Returns the inner store, to inspect or fill it without faults.
     #[must_use]
     pub fn get_ref(&self) -> &S {
         &self.inner
@@ -123,35 +129,36 @@ impl<S> FaultStore<S> {
         self.plan(op, calls, Step::Pass);
     }
 
-    /// Fails the next `calls` calls of the operation, without doing anything. For ever is `usize::MAX`.
+    /// Fails the next `calls` calls of the operation without calling the inner store. Pass `usize::MAX` to fail all.
     pub fn fail(&self, op: Op, calls: usize, fault: Fault) {
         self.plan(op, calls, Step::Fail(fault));
     }
 
-    /// Loses the answers of the next `calls` calls of the operation: the inner store does them, and the caller is told
-    /// [`Unavailable`](StoreError::Unavailable), so that it cannot know the outcome. For ever is `usize::MAX`.
+    /// Loses the answers of the next `calls` calls of the operation: the inner store completes them, and the caller
+    /// gets [`Unavailable`](StoreError::Unavailable), so it cannot know the outcome. Pass `usize::MAX` to lose all.
     pub fn lose_answers(&self, op: Op, calls: usize) {
         self.plan(op, calls, Step::LoseAnswer);
     }
 
-    /// Makes every call of the operation wait that long first. The default is 0. It is a sleep of tokio: a paused clock
-    /// works.
+    /// Sets the time that every call of the operation waits first. The default is 0. It uses tokio's timer, so a
+    /// paused clock works.
     pub fn delay(&self, op: Op, delay: Duration) {
         *lock(&self.of(op).delay) = delay;
     }
 
-    /// Lets calls of the operation hang before anything is done, until the returned handle is released or dropped.
+    /// Lets calls of the operation hang before they reach the inner store, until the returned handle is released or
+    /// dropped.
     pub fn hold(&self, op: Op) -> Hold {
         self.of(op).before.close()
     }
 
-    /// Lets calls of the operation hang after the inner store has done them, until the returned handle is released or
-    /// dropped.
+    /// Lets calls of the operation hang after the inner store has completed them, until the returned handle is
+    /// released or dropped.
     pub fn hold_answers(&self, op: Op) -> Hold {
         self.of(op).after.close()
     }
 
-    /// Forgets all steps and delays. Calls that are held stay held, and counts go on.
+    /// Removes all steps and delays. Held calls stay held, and counts continue.
     pub fn mend(&self) {
         for op in self.faults.iter() {
             *lock(&op.plan) = Plan::default();
@@ -159,19 +166,19 @@ impl<S> FaultStore<S> {
         }
     }
 
-    /// How many calls of the operation began, failed ones included.
+    /// Returns the number of calls of the operation so far, including failed ones.
     #[must_use]
     pub fn calls(&self, op: Op) -> usize {
         self.of(op).calls.load(Relaxed)
     }
 
-    /// How many exchanges the loads brought so far, whether in a window or as one already recorded.
+    /// Returns the number of exchanges that loads have returned so far, in windows or as recorded exchanges.
     #[must_use]
     pub fn loaded_exchanges(&self) -> usize {
         self.loaded[0].load(Relaxed)
     }
 
-    /// How many messages the loads brought so far.
+    /// Returns the number of messages that loads have returned so far.
     #[must_use]
     pub fn loaded_messages(&self) -> usize {
         self.loaded[1].load(Relaxed)
@@ -247,9 +254,9 @@ impl<S: Prune> Prune for FaultStore<S> {
         id: &ConversationId,
         incarnation: Incarnation,
         keep: PruneTo,
-        traces: Derived,
+        derived: Derived,
     ) -> Result<Pruned, StoreError> {
-        self.of(Op::Prune).through(id, self.inner.prune(id, incarnation, keep, traces)).await
+        self.of(Op::Prune).through(id, self.inner.prune(id, incarnation, keep, derived)).await
     }
 }
 

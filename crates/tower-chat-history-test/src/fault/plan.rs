@@ -1,4 +1,4 @@
-//! Which calls fail, and how.
+//! The plan of the calls that fail.
 
 use std::collections::VecDeque;
 
@@ -8,32 +8,32 @@ use tower_chat_history_core::{ConversationId, Seq, StoreError};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fault {
-    /// [`StoreError::Unavailable`]: asking again may help.
+    /// [`StoreError::Unavailable`]: a retry may succeed.
     Unavailable,
-    /// [`StoreError::Backend`]: asking again will not help.
+    /// [`StoreError::Backend`]: a retry will not succeed.
     Backend,
     /// [`StoreError::Conflict`], without the current revision.
     Conflict,
     /// [`StoreError::Gone`].
     Gone,
-    /// [`StoreError::Corrupt`], at the first position of the conversation that was asked for.
+    /// [`StoreError::Corrupt`], at the first position of the conversation of the call.
     Corrupt,
 }
 
 impl Fault {
     pub(super) fn error(self, id: &ConversationId) -> StoreError {
-        const WHY: &str = "the store failed on demand";
+        const REASON: &str = "the store failed on demand";
         match self {
-            Self::Unavailable => StoreError::unavailable(WHY),
-            Self::Backend => StoreError::backend(WHY),
+            Self::Unavailable => StoreError::unavailable(REASON),
+            Self::Backend => StoreError::backend(REASON),
             Self::Conflict => StoreError::Conflict { current: None },
             Self::Gone => StoreError::Gone,
-            Self::Corrupt => StoreError::Corrupt { conversation: id.clone(), seq: Seq::FIRST, source: WHY.into() },
+            Self::Corrupt => StoreError::Corrupt { conversation: id.clone(), seq: Seq::FIRST, source: REASON.into() },
         }
     }
 }
 
-/// What becomes of one call.
+/// The fate of one call.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Step {
     Pass,
@@ -41,7 +41,7 @@ pub(super) enum Step {
     LoseAnswer,
 }
 
-/// The steps of the calls to come, as runs of equal ones. After them calls pass.
+/// The steps of the next calls, as runs of equal steps. After them, calls pass.
 #[derive(Debug, Default)]
 pub(super) struct Plan(VecDeque<(usize, Step)>);
 

@@ -1,4 +1,4 @@
-//! The face that answers whole.
+//! The service with whole responses.
 
 use std::task::{Context, Poll};
 
@@ -10,7 +10,7 @@ use tower_service::Service;
 
 use super::{MockLlm, ReplyFuture, decode};
 
-/// The face of a [`MockLlm`] that answers whole: see [`MockLlm::unary`].
+/// The service of a [`MockLlm`] that returns whole responses: see [`MockLlm::unary`].
 #[derive(Clone, Debug)]
 pub struct MockChat {
     llm: MockLlm,
@@ -32,12 +32,12 @@ impl Service<CreateChatCompletionRequest> for MockChat {
     }
 
     fn call(&mut self, request: CreateChatCompletionRequest) -> Self::Future {
-        // Here and not in the future, so that a script is used up in the order of the calls.
+        // Not in the future, so that a script is used in the order of the calls.
         let received = self.llm.receive(request, false);
         ReplyFuture::new(async move {
-            let (reply, asked) = received?;
+            let (reply, params) = received?;
             reply.wait().await;
-            decode::decode(reply.completion(&asked).map_err(decode::stopped)?)
+            decode::decode(reply.completion(&params).map_err(decode::no_reply)?)
         })
     }
 }

@@ -1,4 +1,4 @@
-//! The face that answers in chunks.
+//! The service with streams.
 
 use std::task::{Context, Poll};
 
@@ -12,10 +12,10 @@ use tower_service::Service;
 use super::{MockLlm, ReplyFuture, decode};
 use crate::reply::{Frame, play};
 
-/// The face of a [`MockLlm`] that answers with a stream: see [`MockLlm::stream`].
+/// The service of a [`MockLlm`] that returns streams: see [`MockLlm::stream`].
 ///
-/// As with async-openai, an error event is an item of the stream ([`OpenAIError::JSONDeserialize`]) and does not end it,
-/// and a stream that was cut off cleanly looks like one that is complete, but for the finish reason.
+/// As with async-openai, an error event is an item of the stream ([`OpenAIError::JSONDeserialize`]) and does not end
+/// it. A stream that ended early without an error looks complete, except for the missing finish reason.
 #[derive(Clone, Debug)]
 pub struct MockChatStream {
     llm: MockLlm,
@@ -37,19 +37,19 @@ impl Service<CreateChatCompletionRequest> for MockChatStream {
     }
 
     fn call(&mut self, request: CreateChatCompletionRequest) -> Self::Future {
-        // Here and not in the future, so that a script is used up in the order of the calls.
+        // Not in the future, so that a script is used in the order of the calls.
         let received = self.llm.receive(request, true);
         ReplyFuture::new(async move {
-            let (reply, asked) = received?;
+            let (reply, params) = received?;
             reply.wait().await;
-            let chunks = play(reply.transcript(&asked).map_err(decode::stopped)?).filter_map(|frame| {
+            let chunks = play(reply.transcript(&params).map_err(decode::no_reply)?).filter_map(|frame| {
                 ready(match frame {
                     Frame::Data(json) => Some(decode::decode(json)),
                     Frame::Done => None,
-                    Frame::Lost => Some(Err(decode::lost())),
+                    Frame::Aborted => Some(Err(decode::aborted())),
                 })
             });
-            // Fused, since this stands for a channel, which can be asked again after its end.
+            // Fused, because async-openai returns a channel, which can be polled after its end.
             Ok(chunks.fuse().boxed() as ChatCompletionResponseStream)
         })
     }

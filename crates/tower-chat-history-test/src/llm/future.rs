@@ -1,4 +1,4 @@
-//! The future of both faces.
+//! The future of both services.
 
 use std::{
     fmt,
@@ -9,7 +9,7 @@ use std::{
 use async_openai::error::OpenAIError;
 use futures_util::future::BoxFuture;
 
-/// The answer of a [`MockChat`](super::MockChat) or a [`MockChatStream`](super::MockChatStream), once its latency is over.
+/// The future of a response of a [`MockChat`](super::MockChat) or a [`MockChatStream`](super::MockChatStream).
 #[must_use = "futures do nothing unless polled"]
 pub struct ReplyFuture<T>(BoxFuture<'static, Result<T, OpenAIError>>);
 

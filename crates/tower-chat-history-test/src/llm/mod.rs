@@ -1,4 +1,4 @@
-//! A model in memory: tower services over async-openai's types.
+//! A mock model in memory: tower services with async-openai's types.
 
 mod chat;
 mod chat_stream;
@@ -15,17 +15,21 @@ use serde_json::Value;
 use tower_chat_history_core::Message;
 
 pub use self::{chat::MockChat, chat_stream::MockChatStream, future::ReplyFuture};
-use crate::{Replies, Reply, lock, reply::Asked};
+use crate::{
+    lock::lock,
+    replies::Replies,
+    reply::{Reply, RequestParams},
+};
 
-/// A model in memory, to stand under a tower stack in place of a provider.
+/// A mock model in memory, for the bottom of a tower stack in place of a provider.
 ///
-/// It has two faces, both services of `CreateChatCompletionRequest` with async-openai's own types:
-/// [`unary`](Self::unary) answers whole, [`stream`](Self::stream) in chunks. They share script and record with this handle
-/// and with each other. What they answer is decoded from the same JSON that [`MockServer`](crate::MockServer) sends, by the
-/// same rules as async-openai does: what that client cannot read is the same error here. There is no transport, so nothing
-/// is retried; an aborted connection is an [`OpenAIError::StreamError`].
+/// It provides two services for `CreateChatCompletionRequest`, with async-openai's own types: [`unary`](Self::unary)
+/// returns whole responses, [`stream`](Self::stream) returns streams of chunks. Both share the script and the
+/// recorded requests with this handle. Responses are decoded from the JSON that [`MockServer`](crate::MockServer)
+/// sends, by async-openai's rules: JSON that this client cannot decode causes the same error here. There is no
+/// transport, so nothing is retried, and an aborted connection is an [`OpenAIError::StreamError`].
 ///
-/// Prompts that break the chat rules are refused, see [`Replies`]. Every request is recorded, also those that are refused.
+/// Prompts that break the chat rules are refused, see [`Replies`]. All requests are recorded, including refused ones.
 ///
 /// ```
 /// use async_openai::types::chat::{ChatCompletionRequestUserMessage, CreateChatCompletionRequestArgs};
@@ -52,82 +56,86 @@ pub struct MockLlm {
 }
 
 impl MockLlm {
-    /// A model that gives these replies: a list of them, or [`Replies`].
+    /// Creates a model with these replies: a list, or [`Replies`].
     #[must_use]
     pub fn new(replies: impl Into<Replies>) -> Self {
         Self { replies: replies.into(), requests: Arc::default() }
     }
 
-    /// A model that gives these replies in order, and then errors: see [`Replies::script`].
+    /// Creates a model that gives these replies in order, and then errors: see [`Replies::script`].
     #[must_use]
     pub fn script(replies: impl IntoIterator<Item = Reply>) -> Self {
         Self::new(Replies::script(replies))
     }
 
-    /// A model that computes its replies from the messages of each request: see [`Replies::rules`].
+    /// Creates a model that computes its replies from the messages of each request: see [`Replies::rules`].
     #[must_use]
     pub fn rules(rule: impl Fn(&[Message]) -> Reply + Send + Sync + 'static) -> Self {
         Self::new(Replies::rules(rule))
     }
 
-    /// Sets whether prompts are checked against the chat rules, for this handle and what is made from it. The default is
-    /// true.
+    /// Sets whether prompts are checked against the chat rules. It applies to this handle and to services created
+    /// from it later. The default is true.
     #[must_use]
     pub fn check_prompts(mut self, check: bool) -> Self {
         self.replies = self.replies.check_prompts(check);
         self
     }
 
-    /// The service that answers whole, like `client.chat().create(..)`.
+    /// Returns the service with whole responses, like `client.chat().create(..)`.
     #[must_use]
     pub fn unary(&self) -> MockChat {
         MockChat::new(self.clone())
     }
 
-    /// The service that answers with a stream, like `client.chat().create_stream(..)`.
+    /// Returns the service with streams, like `client.chat().create_stream(..)`.
     #[must_use]
     pub fn stream(&self) -> MockChatStream {
         MockChatStream::new(self.clone())
     }
 
-    /// Where the replies come from, to add some or to ask how many are left.
+    /// Returns the source of the replies, to add replies or to count those left.
     #[must_use]
     pub fn replies(&self) -> &Replies {
         &self.replies
     }
 
-    /// Every request so far, in order.
+    /// Returns all requests so far, in order.
     #[must_use]
     pub fn requests(&self) -> Vec<CreateChatCompletionRequest> {
         lock(&self.requests).clone()
     }
 
-    /// The messages of every request so far.
+    /// Returns the messages of all requests so far.
     #[must_use]
     pub fn prompts(&self) -> Vec<Vec<Message>> {
-        // A request that does not serialize was answered with an error, and has no prompt to show.
+        // A request that does not serialize was answered with an error, and has no messages.
         lock(&self.requests).iter().map(|request| prompt(request).unwrap_or_default()).collect()
     }
 
-    /// The messages of every request so far, each as a JSON array.
+    /// Returns the messages of all requests so far, each prompt as a JSON array.
     #[must_use]
     pub fn prompts_json(&self) -> Vec<Value> {
         lock(&self.requests).iter().map(|request| serde_json::json!(request.messages)).collect()
     }
 
-    /// Records a request and decides on its reply.
-    fn receive(&self, request: CreateChatCompletionRequest, stream: bool) -> Result<(Reply, Asked), OpenAIError> {
+    /// Records a request and returns its reply.
+    fn receive(
+        &self,
+        request: CreateChatCompletionRequest,
+        stream: bool,
+    ) -> Result<(Reply, RequestParams), OpenAIError> {
         let prompt = prompt(&request);
         let n = request.n.map_or(1, usize::from);
         let include_usage = request.stream_options.and_then(|options| options.include_usage).unwrap_or_default();
-        let (model, asked_to_stream) = (request.model.clone(), request.stream);
+        let (model, stream_field) = (request.model.clone(), request.stream);
         let number = {
             let mut requests = lock(&self.requests);
             requests.push(request);
             requests.len()
         };
-        // The same guards as those of async-openai's `create` and `create_stream`.
-        match asked_to_stream {
+        // The same checks as in async-openai's `create` and `create_stream`.
+        match stream_field {
             Some(true) if !stream => {
                 return Err(OpenAIError::InvalidArgument("When stream is true, use Chat::create_stream".into()));
             }
@@ -137,8 +145,8 @@ impl MockLlm {
             _ => {}
         }
         let prompt = prompt?;
-        let prompt_bytes = Asked::prompt_bytes(&prompt);
-        Ok((self.replies.next(&prompt), Asked { number, model, n, include_usage, prompt_bytes }))
+        let prompt_bytes = RequestParams::prompt_bytes(&prompt);
+        Ok((self.replies.next(&prompt), RequestParams { number, model, n, include_usage, prompt_bytes }))
     }
 }
 

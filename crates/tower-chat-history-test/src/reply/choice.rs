@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-/// One choice of a reply, for replies with several of them (a request's `n`).
+/// One choice of a reply, for replies with several choices (a request's `n`).
 ///
 /// ```
 /// use tower_chat_history_test::{Choice, Reply};
@@ -19,25 +19,25 @@ pub struct Choice {
 }
 
 impl Choice {
-    /// A choice with that text.
+    /// Creates a choice with this text.
     #[must_use]
     pub fn text(text: impl Into<String>) -> Self {
         Self { text: Some(text.into()), ..Self::default() }
     }
 
-    /// A choice that refuses.
+    /// Creates a refusal with this text.
     #[must_use]
     pub fn refusal(text: impl Into<String>) -> Self {
         Self { refusal: Some(text.into()), ..Self::default() }
     }
 
-    /// A choice that calls tools.
+    /// Creates a choice with tool calls.
     #[must_use]
     pub fn calls(calls: impl IntoIterator<Item = impl Into<Call>>) -> Self {
         Self::default().with_calls(calls)
     }
 
-    /// A choice that says nothing: its content is null.
+    /// Creates an empty choice: its content is null.
     #[must_use]
     pub fn empty() -> Self {
         Self::default()
@@ -57,7 +57,7 @@ impl Choice {
         self
     }
 
-    /// Adds a field to the message, such as a provider's `reasoning_content`. In a stream the first chunk carries it.
+    /// Adds a field to the message, such as a provider's `reasoning_content`. In a stream, it is in the first chunk.
     #[must_use]
     pub fn field(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
         self.fields.insert(name.into(), value.into());
@@ -83,14 +83,14 @@ impl Choice {
         message
     }
 
-    /// The size of what the model wrote, for the derived usage.
+    /// Returns the bytes of text and calls, for the derived usage.
     pub(super) fn bytes(&self) -> usize {
         let text = [&self.text, &self.refusal].into_iter().flatten().map(String::len).sum::<usize>();
         text + self.calls.iter().map(|call| call.name.len() + call.arguments.len()).sum::<usize>()
     }
 }
 
-/// A tool call in a reply. `("call_1", "weather", "{}")` converts into one.
+/// A tool call in a reply. A tuple such as `("call_1", "weather", "{}")` converts into a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Call {
     id: String,
@@ -100,13 +100,13 @@ pub struct Call {
 }
 
 impl Call {
-    /// A call of a function. The arguments are any text: models do not always write JSON.
+    /// Creates a call of a function. The arguments can be any text, because models do not always write JSON.
     #[must_use]
     pub fn new(id: impl Into<String>, name: impl Into<String>, arguments: impl Into<String>) -> Self {
         Self { id: id.into(), name: name.into(), arguments: arguments.into(), custom: false }
     }
 
-    /// A call of a custom tool, whose input is free text. async-openai 0.43 cannot read such calls.
+    /// Creates a call of a custom tool, whose input is free text. async-openai 0.43 cannot decode such calls.
     #[must_use]
     pub fn custom(id: impl Into<String>, name: impl Into<String>, input: impl Into<String>) -> Self {
         Self { custom: true, ..Self::new(id, name, input) }
@@ -125,14 +125,14 @@ impl Call {
         }
     }
 
-    /// The first delta of this call: everything but the arguments.
+    /// Returns the first delta of this call, with everything except the arguments.
     pub(super) fn opening(&self, index: usize) -> Value {
         let mut head = self.head("");
         head["index"] = index.into();
         head
     }
 
-    /// A later delta of this call.
+    /// Returns a later delta of this call.
     pub(super) fn piece(&self, index: usize, arguments: &str) -> Value {
         if self.custom {
             json!({ "index": index, "custom": { "input": arguments } })

@@ -1,10 +1,10 @@
-//! Errors as an OpenAI-compatible API answers them.
+//! Errors as an OpenAI-compatible API sends them.
 
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-/// An error answer of the API: a status and OpenAI's error object.
+/// An error reply of the API: a status and OpenAI's error object.
 ///
 /// ```
 /// use std::time::Duration;
@@ -25,15 +25,15 @@ pub struct ApiFailure {
 }
 
 impl ApiFailure {
-    /// An error with that HTTP status and message. Its type is `invalid_request_error` below status 500, and `server_error`
-    /// from there on; it has neither code nor param.
+    /// Creates an error with this HTTP status and message. Its type is `invalid_request_error` for a status below
+    /// 500, and `server_error` otherwise. It has neither code nor param.
     #[must_use]
     pub fn new(status: u16, message: impl Into<String>) -> Self {
         let kind = if status < 500 { "invalid_request_error" } else { "server_error" };
         Self { status, message: message.into(), kind: Some(kind.into()), param: None, code: None, retry_after: None }
     }
 
-    /// Status 429 with a `Retry-After` header. Clients of OpenAI wait that long and ask again.
+    /// Creates a 429 with a `Retry-After` header. Clients of OpenAI wait this long and retry.
     #[must_use]
     pub fn rate_limited(retry_after: Duration) -> Self {
         Self::new(429, "Rate limit reached. Please try again later.")
@@ -42,7 +42,7 @@ impl ApiFailure {
             .retry_after(retry_after)
     }
 
-    /// Status 429 that does not pass: the account has no credit left. Clients do not retry it.
+    /// Creates a 429 of an account without credit. Clients do not retry it.
     #[must_use]
     pub fn insufficient_quota() -> Self {
         Self::new(429, "You exceeded your current quota, please check your plan and billing details.")
@@ -50,13 +50,13 @@ impl ApiFailure {
             .code("insufficient_quota")
     }
 
-    /// Status 500. Clients of OpenAI retry it a few times.
+    /// Creates a 500. Clients of OpenAI retry it a few times.
     #[must_use]
     pub fn server_error() -> Self {
         Self::new(500, "The server had an error while processing your request. Sorry about that!")
     }
 
-    /// Status 400 for a prompt that is larger than the model's window.
+    /// Creates a 400 for a prompt that is larger than the model's window.
     #[must_use]
     pub fn context_length_exceeded() -> Self {
         Self::new(400, "This model's maximum context length is exceeded. Please reduce the length of the messages.")
@@ -85,33 +85,33 @@ impl ApiFailure {
         self
     }
 
-    /// Sends a `Retry-After` header, in whole seconds rounded up. The default is to send none.
+    /// Sets the `Retry-After` header, in whole seconds rounded up. The default is none.
     #[must_use]
     pub fn retry_after(mut self, after: Duration) -> Self {
         self.retry_after = Some(after);
         self
     }
 
-    /// The HTTP status.
+    /// Returns the HTTP status.
     #[must_use]
     pub fn status(&self) -> u16 {
         self.status
     }
 
-    /// The message.
+    /// Returns the message.
     #[must_use]
     pub fn message(&self) -> &str {
         &self.message
     }
 
-    /// The body: OpenAI's error object in its envelope.
+    /// Returns the body: OpenAI's error object in its envelope.
     #[must_use]
     pub fn to_json(&self) -> Value {
         let Self { message, kind, param, code, .. } = self;
         json!({ "error": { "message": message, "type": kind, "param": param, "code": code } })
     }
 
-    /// The value of the `Retry-After` header.
+    /// Returns the value of the `Retry-After` header.
     #[cfg(feature = "server")]
     pub(crate) fn retry_after_secs(&self) -> Option<u64> {
         self.retry_after.map(|after| after.as_secs() + u64::from(after.subsec_nanos() > 0))

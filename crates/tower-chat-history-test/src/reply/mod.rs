@@ -1,12 +1,9 @@
-//! What a mock answers.
+//! The replies of the mocks.
 
 mod choice;
 mod failure;
-#[cfg(any(feature = "openai", feature = "server"))]
 mod play;
-#[cfg(any(feature = "openai", feature = "server"))]
 mod transcript;
-#[cfg(any(feature = "openai", feature = "server"))]
 mod wire;
 
 use std::time::Duration;
@@ -20,19 +17,18 @@ pub use self::{
     choice::{Call, Choice},
     failure::ApiFailure,
 };
-#[cfg(any(feature = "openai", feature = "server"))]
 pub(crate) use self::{
     play::{Frame, play},
     transcript::{End, Transcript},
-    wire::{Asked, Stopped},
+    wire::{NoReply, RequestParams},
 };
 
-/// What a mock model answers to one request, and how: whole or in pieces, late, broken or not at all.
+/// The reply of a mock model to one request: whole or in chunks, delayed, broken or missing.
 ///
-/// One reply serves both ways of asking. Asked for a whole answer, a mock sends one JSON document; asked for a stream, it
-/// sends the same content in chunks, as OpenAI does: first the role, then pieces of the text, of the refusal and of each
-/// call's arguments (a call's first delta has its id, type and name; those of parallel calls and of several choices
-/// alternate), then the finish reason, then the usage if the request wants it in the stream.
+/// The same reply serves unary and streaming requests. For a unary request, a mock sends one JSON document. For a
+/// stream, it sends the same content in chunks, as OpenAI does: first the role, then pieces of the text, of the
+/// refusal and of each call's arguments, then the finish reason, then the usage if the request asks for it. The first
+/// delta of a call has its id, type and name. The deltas of parallel calls and of several choices alternate.
 ///
 /// ```
 /// use std::time::Duration;
@@ -49,14 +45,14 @@ pub(crate) use self::{
 /// # Streams that break
 ///
 /// [`end_after`](Self::end_after), [`abort_after`](Self::abort_after), [`error_after`](Self::error_after) and
-/// [`panic_after`](Self::panic_after) break a stream off after a number of chunks, counted from the first one (which has
-/// the role); of several such calls the last one counts. Asked for a whole answer, such a reply is sent whole
-/// (`end_after`), lost with its connection (`abort_after`), the error (`error_after`) or a panic (`panic_after`).
+/// [`panic_after`](Self::panic_after) break a stream after a number of chunks, including the first one (which has the
+/// role). The last of several such calls counts. For a unary request, such a reply is whole (`end_after`), an aborted
+/// connection (`abort_after`), the error (`error_after`) or a panic (`panic_after`).
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Reply {
     outcome: Outcome,
-    usage: Reported,
+    usage: ReportedUsage,
     model: Option<String>,
     latency: Duration,
     chunk_chars: usize,
@@ -68,16 +64,16 @@ pub struct Reply {
 
 #[derive(Clone, Debug)]
 enum Outcome {
-    /// One choice, sent as often as the request's `n` asks.
+    /// One choice, repeated as often as the request's `n` says.
     Each(Choice),
-    /// These choices, whatever the request's `n` asks.
+    /// These choices, whatever the request's `n` says.
     Exactly(Vec<Choice>),
     Failure(ApiFailure),
     Panic(String),
 }
 
 #[derive(Clone, Debug)]
-enum Reported {
+enum ReportedUsage {
     Derived,
     Given(Usage),
     Nothing,
@@ -92,17 +88,17 @@ enum BreakOff {
 }
 
 impl Reply {
-    /// An answer of that text. If the request's `n` asks for several choices, all are the same.
+    /// Creates a reply with this text. If the request's `n` asks for several choices, all are the same.
     pub fn text(text: impl Into<String>) -> Self {
         Self::new(Outcome::Each(Choice::text(text)))
     }
 
-    /// A refusal.
+    /// Creates a refusal with this text.
     pub fn refusal(text: impl Into<String>) -> Self {
         Self::new(Outcome::Each(Choice::refusal(text)))
     }
 
-    /// Tool calls without text; several are parallel.
+    /// Creates a reply with tool calls and without text. Several calls are parallel.
     ///
     /// ```
     /// # use tower_chat_history_test::Reply;
@@ -112,27 +108,27 @@ impl Reply {
         Self::new(Outcome::Each(Choice::calls(calls)))
     }
 
-    /// An answer that says nothing: its content is null.
+    /// Creates an empty reply: its content is null.
     pub fn empty() -> Self {
         Self::new(Outcome::Each(Choice::empty()))
     }
 
-    /// An answer without any choice.
+    /// Creates a reply without any choice.
     pub fn no_choices() -> Self {
         Self::new(Outcome::Exactly(Vec::new()))
     }
 
-    /// Exactly these choices, whatever the request's `n` asks.
+    /// Creates a reply with exactly these choices, whatever the request's `n` says.
     pub fn choices(choices: impl IntoIterator<Item = Choice>) -> Self {
         Self::new(Outcome::Exactly(choices.into_iter().collect()))
     }
 
-    /// An error instead of an answer.
+    /// Creates an error instead of a reply.
     pub fn error(failure: ApiFailure) -> Self {
         Self::new(Outcome::Failure(failure))
     }
 
-    /// A panic instead of an answer. The HTTP server drops the connection, as a server does whose handler panicked.
+    /// Creates a panic instead of a reply. The HTTP server drops the connection, as if its handler had panicked.
     pub fn panic(message: impl Into<String>) -> Self {
         Self::new(Outcome::Panic(message.into()))
     }
@@ -140,7 +136,7 @@ impl Reply {
     fn new(outcome: Outcome) -> Self {
         Self {
             outcome,
-            usage: Reported::Derived,
+            usage: ReportedUsage::Derived,
             model: None,
             latency: Duration::ZERO,
             chunk_chars: 8,
@@ -157,17 +153,16 @@ impl Reply {
         self.map_choices(|choice| choice.with_calls(calls.iter().cloned()))
     }
 
-    /// Sets the finish reason of every choice; any text is sent as it is. The default is `tool_calls` with calls, and
-    /// `stop` without.
+    /// Sets the finish reason of every choice, to any text. The default is `tool_calls` with calls, and `stop` without.
     ///
-    /// async-openai's types know the reasons of OpenAI only: an answer with another one is an error for its callers.
+    /// async-openai's types have OpenAI's reasons only: any other reason is an error for its callers.
     pub fn finish(self, reason: impl Into<String>) -> Self {
         let reason = reason.into();
         self.map_choices(|choice| choice.finish(reason.clone()))
     }
 
-    /// Adds a field to the message of every choice, such as a provider's `reasoning_content`. In a stream the first chunk
-    /// carries it.
+    /// Adds a field to the message of every choice, such as a provider's `reasoning_content`. In a stream, it is in
+    /// the first chunk.
     pub fn field(self, name: impl Into<String>, value: impl Into<Value>) -> Self {
         let (name, value) = (name.into(), value.into());
         self.map_choices(|choice| choice.field(name.clone(), value.clone()))
@@ -182,52 +177,53 @@ impl Reply {
         self
     }
 
-    /// Sets the model that the answer names. The default is the one that the request asks for.
+    /// Sets the model that the reply names. The default is the model of the request.
     pub fn model(mut self, model: impl Into<String>) -> Self {
         self.model = Some(model.into());
         self
     }
 
-    /// Sets the reported usage. The default is one token for every 4 bytes begun, of the prompt's JSON and of the answer.
+    /// Sets the reported usage. The default is one token for each 4 bytes, rounded up, of the prompt's JSON and of each
+    /// choice.
     pub const fn usage(mut self, usage: Usage) -> Self {
-        self.usage = Reported::Given(usage);
+        self.usage = ReportedUsage::Given(usage);
         self
     }
 
-    /// Reports no usage, also where the request asks for it.
+    /// Reports no usage, even if the request asks for it.
     pub const fn without_usage(mut self) -> Self {
-        self.usage = Reported::Nothing;
+        self.usage = ReportedUsage::Nothing;
         self
     }
 
-    /// Waits that long before anything is answered. The default is 0. It is a sleep of tokio: a [paused
-    /// clock](crate#time) works.
+    /// Sets the delay before the reply. The default is 0. It uses tokio's timer, so a [paused clock](crate#time) works.
     pub const fn latency(mut self, latency: Duration) -> Self {
         self.latency = latency;
         self
     }
 
-    /// Sets how many characters a piece of text or arguments has in a stream, at least 1. The default is 8.
+    /// Sets the number of characters of text or arguments in a chunk of a stream, at least 1. The default is 8.
     pub const fn chunk_chars(mut self, chars: usize) -> Self {
         self.chunk_chars = if chars == 0 { 1 } else { chars };
         self
     }
 
-    /// Waits that long between two chunks of a stream. The default is 0. It is a sleep of tokio: a [paused
+    /// Sets the delay between two chunks of a stream. The default is 0. It uses tokio's timer, so a [paused
     /// clock](crate#time) works.
     pub const fn chunk_delay(mut self, delay: Duration) -> Self {
         self.chunk_delay = delay;
         self
     }
 
-    /// Makes the HTTP server cut a stream into writes of that many bytes, at least 1, wherever the events end: a small
-    /// number splits events (and characters), a large one glues them together. The default is one write for each event.
+    /// Makes the HTTP server send a stream in writes of this many bytes, at least 1. A small number splits events and
+    /// characters, a large one joins events. The default is one write for each event.
     pub const fn wire_bytes(mut self, bytes: usize) -> Self {
         self.wire_bytes = Some(if bytes == 0 { 1 } else { bytes });
         self
     }
 
-    /// Ends the stream cleanly after `chunks` chunks: no finish reason unless it was among them, no `[DONE]`, no error.
+    /// Ends the stream cleanly after `chunks` chunks, without `[DONE]` or an error. The finish reason is missing
+    /// unless it was in these chunks.
     pub fn end_after(mut self, chunks: usize) -> Self {
         self.break_off = Some((chunks, BreakOff::End));
         self
@@ -239,7 +235,7 @@ impl Reply {
         self
     }
 
-    /// Sends an error event after `chunks` chunks of the stream, and ends it with that.
+    /// Sends an error event after `chunks` chunks of the stream, and ends the stream.
     pub fn error_after(mut self, chunks: usize, failure: ApiFailure) -> Self {
         self.break_off = Some((chunks, BreakOff::Error(failure)));
         self
@@ -251,7 +247,7 @@ impl Reply {
         self
     }
 
-    /// Sends an error event after `chunks` chunks of the stream, which then goes on as if nothing had happened.
+    /// Sends an error event after `chunks` chunks of the stream, and then continues the stream.
     pub fn passing_error_after(mut self, chunks: usize, failure: ApiFailure) -> Self {
         self.passing_error = Some((chunks, failure));
         self

@@ -1,26 +1,26 @@
-//! The events of a stream, in their time.
+//! The events of a stream, with their delays.
 
 use futures_util::{Stream, stream::unfold};
 
 use super::{End, Transcript};
 
-/// What a stream gives next.
+/// The next item of a stream.
 #[derive(Debug)]
 pub(crate) enum Frame {
     /// The data of an event.
     Data(String),
     /// `[DONE]`.
     Done,
-    /// The connection breaks; nothing follows.
-    Lost,
+    /// The connection breaks. No item follows.
+    Aborted,
 }
 
-/// Plays the transcript. After [`Frame::Done`] and [`Frame::Lost`] the stream is at its end.
+/// Plays the transcript. After [`Frame::Done`] and [`Frame::Aborted`], the stream ends.
 ///
 /// # Panics
 ///
-/// When the transcript ends with a panic.
-#[allow(clippy::panic)] // It was asked for.
+/// Panics if the transcript ends with a panic.
+#[allow(clippy::panic)] // The test asked for it.
 pub(crate) fn play(transcript: Transcript) -> impl Stream<Item = Frame> + Send {
     let delay = transcript.delay;
     unfold(
@@ -35,7 +35,7 @@ pub(crate) fn play(transcript: Transcript) -> impl Stream<Item = Frame> + Send {
             let last = match end.take()? {
                 End::Done => Frame::Done,
                 End::Closed => return None,
-                End::Lost => Frame::Lost,
+                End::Aborted => Frame::Aborted,
                 End::Panic(message) => panic!("{message}"),
             };
             Some((last, (events, end, true)))

@@ -6,10 +6,10 @@ use serde_json::{Map, Value, json};
 
 use super::{
     BreakOff, Choice, Reply,
-    wire::{Asked, CREATED, Stopped},
+    wire::{CREATED, NoReply, RequestParams},
 };
 
-/// What a stream sends, and how it ends.
+/// The events of a stream, and its end.
 #[derive(Debug)]
 pub(crate) struct Transcript {
     /// The data of each event.
@@ -22,27 +22,27 @@ pub(crate) struct Transcript {
 
 #[derive(Debug)]
 pub(crate) enum End {
-    /// With `[DONE]`.
+    /// The stream ends with `[DONE]`.
     Done,
-    /// Without it.
+    /// The stream ends without `[DONE]`.
     Closed,
     /// The connection breaks.
-    Lost,
+    Aborted,
     Panic(String),
 }
 
 impl Reply {
-    /// The answer as a stream.
-    pub(crate) fn transcript(&self, asked: &Asked) -> Result<Transcript, Stopped> {
-        let choices = self.chosen(asked)?;
-        let reported = if asked.include_usage { self.reported(asked, &choices) } else { None };
+    /// Returns the reply as a stream.
+    pub(crate) fn transcript(&self, params: &RequestParams) -> Result<Transcript, NoReply> {
+        let choices = self.choices_for(params)?;
+        let reported = if params.include_usage { self.usage_for(params, &choices) } else { None };
         let chunk = |choices: Value, usage: Value| {
-            let (id, model) = (asked.id(), self.named(asked));
+            let (id, model) = (params.id(), self.model_for(params));
             let mut chunk = json!({
                 "id": id, "object": "chat.completion.chunk", "created": CREATED, "model": model, "choices": choices,
             });
-            // OpenAI writes the field into every chunk of a stream whose request asks for usage.
-            if asked.include_usage {
+            // If the request asks for usage, OpenAI writes the field into every chunk.
+            if params.include_usage {
                 chunk["usage"] = usage;
             }
             chunk.to_string()
@@ -56,7 +56,7 @@ impl Reply {
             events.truncate(*chunks);
             end = match break_off {
                 BreakOff::End => End::Closed,
-                BreakOff::Abort => End::Lost,
+                BreakOff::Abort => End::Aborted,
                 BreakOff::Error(failure) => {
                     events.push(failure.to_json().to_string());
                     End::Closed
@@ -76,7 +76,7 @@ impl Reply {
         })
     }
 
-    /// One choice's parts, in order.
+    /// Returns the parts of one choice, in order.
     fn parts(&self, index: usize, choice: &Choice) -> VecDeque<Value> {
         let part = |delta: Value, finish: Value| json!({ "index": index, "delta": delta, "finish_reason": finish });
         let mut opening = Map::new();
@@ -98,7 +98,7 @@ impl Reply {
         parts
     }
 
-    /// The text in pieces of the configured length.
+    /// Splits the text into pieces of the configured length.
     fn pieces(&self, text: Option<&str>) -> impl Iterator<Item = String> {
         let chars: Vec<char> = text.unwrap_or_default().chars().collect();
         let pieces: Vec<String> = chars.chunks(self.chunk_chars).map(|piece| piece.iter().collect()).collect();
@@ -106,7 +106,7 @@ impl Reply {
     }
 }
 
-/// The first of each queue, then the second of each, and so on.
+/// Returns the first item of each queue, then the second of each, and so on.
 fn alternating(queues: impl Iterator<Item = VecDeque<Value>>) -> Vec<Value> {
     let mut queues: Vec<_> = queues.collect();
     let mut all = Vec::new();
@@ -119,21 +119,21 @@ fn alternating(queues: impl Iterator<Item = VecDeque<Value>>) -> Vec<Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ApiFailure;
+    use crate::reply::ApiFailure;
 
-    fn asked(n: usize, include_usage: bool) -> Asked {
-        Asked { number: 1, model: "mock".into(), n, include_usage, prompt_bytes: 8 }
+    fn params(n: usize, include_usage: bool) -> RequestParams {
+        RequestParams { number: 1, model: "mock".into(), n, include_usage, prompt_bytes: 8 }
     }
 
-    /// The choices of every event, `null` for error events.
-    fn events(reply: &Reply, asked: &Asked) -> Vec<Value> {
-        let events = reply.transcript(asked).unwrap().events;
+    /// Returns the choices of every event, `null` for error events.
+    fn events(reply: &Reply, params: &RequestParams) -> Vec<Value> {
+        let events = reply.transcript(params).unwrap().events;
         events.iter().map(|event| serde_json::from_str::<Value>(event).unwrap()["choices"].take()).collect()
     }
 
     #[test]
-    fn text_comes_in_pieces_between_role_and_finish_reason() {
-        let events = events(&Reply::text("añb").chunk_chars(2), &asked(1, false));
+    fn text_is_split_between_the_role_and_the_finish_reason() {
+        let events = events(&Reply::text("añb").chunk_chars(2), &params(1, false));
         let deltas: Vec<_> = events.iter().map(|event| &event[0]["delta"]).collect();
         assert_eq!(deltas[0], &json!({ "role": "assistant", "content": "" }));
         assert_eq!((deltas[1], deltas[2]), (&json!({ "content": "añ" }), &json!({ "content": "b" })));
@@ -144,7 +144,7 @@ mod tests {
     #[test]
     fn pieces_of_parallel_calls_alternate() {
         let reply = Reply::calls([("a", "f", "1234"), ("b", "g", "56")]).chunk_chars(2);
-        let events = events(&reply, &asked(1, false));
+        let events = events(&reply, &params(1, false));
         let calls: Vec<_> = events.iter().filter_map(|event| event[0]["delta"]["tool_calls"].get(0)).collect();
         assert_eq!(calls[0]["id"], "a");
         assert_eq!(
@@ -161,16 +161,16 @@ mod tests {
     #[test]
     fn usage_is_the_last_chunk_and_has_no_choices() {
         let reply = Reply::choices([Choice::text("a"), Choice::text("b")]);
-        let events = events(&reply, &asked(2, true));
+        let events = events(&reply, &params(2, true));
         let indexes: Vec<_> = events.iter().map(|event| event[0]["index"].as_u64()).collect();
         assert_eq!(indexes, [Some(0), Some(1), Some(0), Some(1), Some(0), Some(1), None]);
         assert_eq!(events[6], json!([]));
     }
 
     #[test]
-    fn a_break_leaves_the_chunks_before_it() {
+    fn a_broken_stream_has_the_chunks_before_the_break() {
         let reply = Reply::text("abcd").chunk_chars(1);
-        let transcript = |reply: &Reply| reply.transcript(&asked(1, true)).unwrap();
+        let transcript = |reply: &Reply| reply.transcript(&params(1, true)).unwrap();
         let ended = transcript(&reply.clone().end_after(2));
         assert!(ended.events.len() == 2 && matches!(ended.end, End::Closed));
         let failed = transcript(&reply.clone().error_after(2, ApiFailure::server_error()));

@@ -3,15 +3,15 @@
 use serde_json::{Value, json};
 use tower_chat_history_core::{Message, Usage};
 
-use super::{ApiFailure, BreakOff, Choice, Outcome, Reply, Reported};
+use super::{ApiFailure, BreakOff, Choice, Outcome, Reply, ReportedUsage};
 
-/// When every answer was made: constant, so that answers are the same on every run.
+/// The creation time of every reply: constant, so that replies are the same on every run.
 pub(crate) const CREATED: u32 = 1_700_000_000;
 
-/// What of a request shapes the answer.
+/// The parts of a request that the reply depends on.
 #[derive(Debug)]
-pub(crate) struct Asked {
-    /// Which request of the mock this is, from 1.
+pub(crate) struct RequestParams {
+    /// The number of the request at the mock, from 1.
     pub(crate) number: usize,
     pub(crate) model: String,
     pub(crate) n: usize,
@@ -19,7 +19,7 @@ pub(crate) struct Asked {
     pub(crate) prompt_bytes: usize,
 }
 
-impl Asked {
+impl RequestParams {
     pub(crate) fn prompt_bytes(prompt: &[Message]) -> usize {
         prompt.iter().map(Message::bytes).sum()
     }
@@ -29,30 +29,30 @@ impl Asked {
     }
 }
 
-/// Why there is no answer.
+/// The reason why there is no reply.
 #[derive(Debug)]
-pub(crate) enum Stopped {
+pub(crate) enum NoReply {
     Failure(ApiFailure),
-    /// The connection broke.
-    Lost,
+    /// The connection is aborted.
+    Aborted,
     Panic(String),
 }
 
 impl Reply {
-    /// Waits for the latency. Without one no timer is needed, and no runtime.
+    /// Waits for the latency. If it is zero, no timer and no runtime are needed.
     pub(crate) async fn wait(&self) {
         if !self.latency.is_zero() {
             tokio::time::sleep(self.latency).await;
         }
     }
 
-    /// The whole answer as JSON text.
-    pub(crate) fn completion(&self, asked: &Asked) -> Result<String, Stopped> {
-        let choices = self.chosen(asked)?;
+    /// Returns the whole reply as JSON text.
+    pub(crate) fn completion(&self, params: &RequestParams) -> Result<String, NoReply> {
+        let choices = self.choices_for(params)?;
         match &self.break_off {
-            Some((_, BreakOff::Abort)) => return Err(Stopped::Lost),
-            Some((_, BreakOff::Error(failure))) => return Err(Stopped::Failure(failure.clone())),
-            Some((_, BreakOff::Panic(message))) => return Err(Stopped::Panic(message.clone())),
+            Some((_, BreakOff::Abort)) => return Err(NoReply::Aborted),
+            Some((_, BreakOff::Error(failure))) => return Err(NoReply::Failure(failure.clone())),
+            Some((_, BreakOff::Panic(message))) => return Err(NoReply::Panic(message.clone())),
             Some((_, BreakOff::End)) | None => {}
         }
         let indexed = choices.iter().enumerate().map(|(index, choice)| {
@@ -64,41 +64,41 @@ impl Reply {
             })
         });
         let mut completion = json!({
-            "id": asked.id(),
+            "id": params.id(),
             "object": "chat.completion",
             "created": CREATED,
-            "model": self.named(asked),
+            "model": self.model_for(params),
             "choices": indexed.collect::<Value>(),
         });
-        if let Some(usage) = self.reported(asked, &choices) {
+        if let Some(usage) = self.usage_for(params, &choices) {
             completion["usage"] = usage;
         }
         Ok(completion.to_string())
     }
 
-    /// The choices to send, as many as were asked for.
-    pub(super) fn chosen(&self, asked: &Asked) -> Result<Vec<Choice>, Stopped> {
+    /// Returns the choices to send.
+    pub(super) fn choices_for(&self, params: &RequestParams) -> Result<Vec<Choice>, NoReply> {
         match &self.outcome {
-            Outcome::Each(choice) => Ok(vec![choice.clone(); asked.n]),
+            Outcome::Each(choice) => Ok(vec![choice.clone(); params.n]),
             Outcome::Exactly(choices) => Ok(choices.clone()),
-            Outcome::Failure(failure) => Err(Stopped::Failure(failure.clone())),
-            Outcome::Panic(message) => Err(Stopped::Panic(message.clone())),
+            Outcome::Failure(failure) => Err(NoReply::Failure(failure.clone())),
+            Outcome::Panic(message) => Err(NoReply::Panic(message.clone())),
         }
     }
 
-    pub(super) fn named<'a>(&'a self, asked: &'a Asked) -> &'a str {
-        self.model.as_deref().unwrap_or(&asked.model)
+    pub(super) fn model_for<'a>(&'a self, params: &'a RequestParams) -> &'a str {
+        self.model.as_deref().unwrap_or(&params.model)
     }
 
-    pub(super) fn reported(&self, asked: &Asked, choices: &[Choice]) -> Option<Value> {
+    pub(super) fn usage_for(&self, params: &RequestParams, choices: &[Choice]) -> Option<Value> {
         let tokens = |bytes: usize| u64::try_from(bytes.div_ceil(4)).unwrap_or(u64::MAX);
         let usage = match self.usage {
-            Reported::Derived => {
+            ReportedUsage::Derived => {
                 let output = choices.iter().map(|choice| tokens(choice.bytes())).sum();
-                Usage::new(tokens(asked.prompt_bytes), output)
+                Usage::new(tokens(params.prompt_bytes), output)
             }
-            Reported::Given(usage) => usage,
-            Reported::Nothing => return None,
+            ReportedUsage::Given(usage) => usage,
+            ReportedUsage::Nothing => return None,
         };
         let mut reported = json!({
             "prompt_tokens": usage.input_tokens,

@@ -1,4 +1,4 @@
-//! A stream's bytes.
+//! The body of a stream.
 
 use std::io;
 
@@ -7,45 +7,47 @@ use futures_util::{Stream, StreamExt, stream::unfold};
 
 use crate::reply::{End, Frame, Transcript, play};
 
-/// Writes the transcript as server-sent events. The body fails where the connection is to break.
+/// Writes the transcript as server-sent events. The body fails at the point where the connection is to break.
 pub(super) fn server_sent_events(mut transcript: Transcript) -> impl Stream<Item = io::Result<Bytes>> + Send + 'static {
-    let cut = transcript.wire_bytes;
+    let write_bytes = transcript.wire_bytes;
     if let End::Panic(_) = transcript.end {
-        transcript.end = End::Lost;
+        transcript.end = End::Aborted;
     }
-    let wire = Wire { frames: play(transcript).boxed(), cut, buffer: Vec::new(), broken: false, over: false };
-    unfold(wire, |mut wire| async move { wire.next().await.map(|write| (write, wire)) })
+    let writes =
+        Writes { frames: play(transcript).boxed(), write_bytes, buffer: Vec::new(), broken: false, over: false };
+    unfold(writes, |mut writes| async move { writes.next().await.map(|write| (write, writes)) })
 }
 
-struct Wire<S> {
+/// The writes of a body.
+struct Writes<S> {
     frames: S,
-    /// How many bytes a write has; `None` for one write an event.
-    cut: Option<usize>,
+    /// The size of a write; `None` for one write per event.
+    write_bytes: Option<usize>,
     buffer: Vec<u8>,
     broken: bool,
     over: bool,
 }
 
-impl<S: Stream<Item = Frame> + Unpin> Wire<S> {
-    /// The next write.
+impl<S: Stream<Item = Frame> + Unpin> Writes<S> {
+    /// Returns the next write.
     async fn next(&mut self) -> Option<io::Result<Bytes>> {
-        // While a body is pending hyper sends what it has: so each write goes out by itself, and what came before a broken
-        // connection is not lost with it.
+        // While a body is pending, hyper sends what it has. So each write is sent separately, and writes before the
+        // break of a connection arrive.
         tokio::task::yield_now().await;
         loop {
-            let size = self.cut.unwrap_or(usize::MAX).min(self.buffer.len());
-            let enough = self.over || self.cut.is_none_or(|cut| size == cut);
+            let size = self.write_bytes.unwrap_or(usize::MAX).min(self.buffer.len());
+            let enough = self.over || self.write_bytes.is_none_or(|bytes| size == bytes);
             if enough && size > 0 {
                 return Some(Ok(self.buffer.drain(..size).collect()));
             }
             if self.over {
                 let broken = std::mem::take(&mut self.broken);
-                return broken.then(|| Err(io::Error::other("the connection was to break")));
+                return broken.then(|| Err(io::Error::other("the mock aborted the connection")));
             }
             match self.frames.next().await {
                 Some(Frame::Data(data)) => self.buffer.extend(format!("data: {data}\n\n").into_bytes()),
                 Some(Frame::Done) => self.buffer.extend(b"data: [DONE]\n\n"),
-                Some(Frame::Lost) => (self.over, self.broken) = (true, true),
+                Some(Frame::Aborted) => (self.over, self.broken) = (true, true),
                 None => self.over = true,
             }
         }
@@ -55,15 +57,15 @@ impl<S: Stream<Item = Frame> + Unpin> Wire<S> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Reply, reply::Asked};
+    use crate::reply::{Reply, RequestParams};
 
     async fn writes(reply: Reply) -> Vec<Option<Bytes>> {
-        let asked = Asked { number: 1, model: "mock".into(), n: 1, include_usage: false, prompt_bytes: 0 };
-        server_sent_events(reply.transcript(&asked).unwrap()).map(Result::ok).collect().await
+        let params = RequestParams { number: 1, model: "mock".into(), n: 1, include_usage: false, prompt_bytes: 0 };
+        server_sent_events(reply.transcript(&params).unwrap()).map(Result::ok).collect().await
     }
 
     #[tokio::test]
-    async fn each_event_is_a_write_unless_the_bytes_are_cut() {
+    async fn each_event_is_a_write_unless_the_size_of_writes_is_set() {
         let whole = writes(Reply::text("añb").chunk_chars(2)).await;
         assert_eq!(whole.len(), 5);
         assert_eq!(whole[4].as_deref(), Some(&b"data: [DONE]\n\n"[..]));
@@ -77,7 +79,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_broken_body_has_what_came_before_and_then_fails_once() {
+    async fn a_broken_body_has_the_events_before_the_break_and_then_fails_once() {
         for reply in [Reply::text("abc").abort_after(1), Reply::text("abc").panic_after(1, "p").wire_bytes(1_000)] {
             let writes = writes(reply).await;
             assert!(writes.len() == 2 && writes[0].is_some() && writes[1].is_none());

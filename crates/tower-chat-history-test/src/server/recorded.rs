@@ -1,4 +1,4 @@
-//! What the server keeps of a request.
+//! The requests that the server records.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use tower_chat_history_core::Message;
 
 /// A chat request as a [`MockServer`](crate::MockServer) received it.
 ///
-/// `Debug` shows sizes: neither text nor headers, which may have a key.
+/// `Debug` shows sizes only: no text, and no headers, which may contain an API key.
 #[derive(Clone)]
 pub struct RecordedRequest {
     uri: Uri,
@@ -22,43 +22,44 @@ impl RecordedRequest {
         Self { uri, headers, body }
     }
 
-    /// The path, as it came.
+    /// Returns the path as received.
     #[must_use]
     pub fn path(&self) -> &str {
         self.uri.path()
     }
 
-    /// The query without its question mark, if there is one.
+    /// Returns the query without its question mark, if there is one.
     #[must_use]
     pub fn query(&self) -> Option<&str> {
         self.uri.query()
     }
 
-    /// The body, byte for byte (what is no UTF-8 in it is replaced).
+    /// Returns the body, byte for byte. Invalid UTF-8 is replaced.
     #[must_use]
     pub fn body(&self) -> &str {
         &self.body
     }
 
-    /// The body as JSON; null if it is none.
+    /// Returns the body as JSON, or null if it is not JSON.
     #[must_use]
     pub fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or_default()
     }
 
-    /// The messages, each verbatim; none if the body has no legal list of them.
+    /// Returns the messages, each verbatim. They are empty if the body has no valid list of messages.
     #[must_use]
     pub fn messages(&self) -> Vec<Message> {
         self.parsed().map(|body| body.messages).unwrap_or_default()
     }
 
-    /// The first header of that name, if there is one and it is visible ASCII. Upper and lower case are the same.
+    /// Returns the first header with this name, if its value is visible ASCII. Case is ignored.
     #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
     }
 
-    /// Every header in the order it came, under its lower-case name. One that is no visible ASCII is left out.
+    /// Returns all headers in the order received, with lower-case names. Headers whose values are not visible ASCII are
+    /// omitted.
     pub fn headers(&self) -> impl Iterator<Item = (&str, &str)> {
         self.headers.iter().filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)))
     }
@@ -77,7 +78,7 @@ impl fmt::Debug for RecordedRequest {
     }
 }
 
-/// What the server reads of a body.
+/// The fields of a body that the server uses.
 #[derive(Deserialize)]
 pub(super) struct ChatBody {
     pub(super) messages: Vec<Message>,

@@ -1,4 +1,4 @@
-//! What the server answers to which request.
+//! The routes of the server.
 
 use std::sync::Arc;
 
@@ -14,8 +14,8 @@ use serde_json::json;
 
 use super::{Shared, body, recorded::RecordedRequest};
 use crate::{
-    ApiFailure, Reply, lock,
-    reply::{Asked, CREATED, Stopped},
+    lock::lock,
+    reply::{ApiFailure, CREATED, NoReply, Reply, RequestParams},
 };
 
 pub(super) fn router(shared: Arc<Shared>) -> Router {
@@ -25,7 +25,7 @@ pub(super) fn router(shared: Arc<Shared>) -> Router {
         .route("/v1/models", get(models))
         .fallback(unknown)
         .method_not_allowed_fallback(not_allowed)
-        // Long histories are what is tested.
+        // Tests send long histories.
         .layer(DefaultBodyLimit::disable())
         .with_state(shared)
 }
@@ -54,31 +54,31 @@ async fn chat(State(shared): State<Arc<Shared>>, uri: Uri, headers: HeaderMap, b
     if !(1..=128).contains(&n) {
         return failure(&ApiFailure::new(400, "Invalid 'n': expected an integer from 1 to 128.").param("n"));
     }
-    let asked = Asked {
+    let params = RequestParams {
         number,
         model,
         n,
         include_usage: parsed.stream_options.and_then(|options| options.include_usage).unwrap_or_default(),
-        prompt_bytes: Asked::prompt_bytes(&parsed.messages),
+        prompt_bytes: RequestParams::prompt_bytes(&parsed.messages),
     };
     let reply = shared.replies.next(&parsed.messages);
     reply.wait().await;
-    let answer = if parsed.stream == Some(true) { streamed(&reply, &asked) } else { whole(&reply, &asked) };
-    answer.unwrap_or_else(|stopped| match stopped {
-        Stopped::Failure(reason) => failure(&reason),
-        // Unwinding ends the connection's task without an answer, as a handler's panic does, but leaves no report of it in
-        // the test's output: a client that notices is what is tested.
-        Stopped::Lost => std::panic::resume_unwind(Box::new("the connection was to break")),
-        Stopped::Panic(message) => std::panic::resume_unwind(Box::new(message)),
+    let answer = if parsed.stream == Some(true) { streamed(&reply, &params) } else { whole(&reply, &params) };
+    answer.unwrap_or_else(|reason| match reason {
+        NoReply::Failure(error) => failure(&error),
+        // Unwinding ends the connection's task without a reply, as a panic of the handler would, but prints nothing
+        // to the output of the test.
+        NoReply::Aborted => std::panic::resume_unwind(Box::new("the mock aborted the connection")),
+        NoReply::Panic(message) => std::panic::resume_unwind(Box::new(message)),
     })
 }
 
-fn whole(reply: &Reply, asked: &Asked) -> Result<Response, Stopped> {
-    Ok(json_response(StatusCode::OK, reply.completion(asked)?))
+fn whole(reply: &Reply, params: &RequestParams) -> Result<Response, NoReply> {
+    Ok(json_response(StatusCode::OK, reply.completion(params)?))
 }
 
-fn streamed(reply: &Reply, asked: &Asked) -> Result<Response, Stopped> {
-    let body = Body::from_stream(body::server_sent_events(reply.transcript(asked)?));
+fn streamed(reply: &Reply, params: &RequestParams) -> Result<Response, NoReply> {
+    let body = Body::from_stream(body::server_sent_events(reply.transcript(params)?));
     let headers = [(header::CONTENT_TYPE, "text/event-stream; charset=utf-8"), (header::CACHE_CONTROL, "no-cache")];
     Ok((headers, body).into_response())
 }
@@ -97,7 +97,7 @@ async fn not_allowed(method: Method, uri: Uri) -> Response {
 }
 
 fn failure(failure: &ApiFailure) -> Response {
-    // A status that does not exist is a mistake in the test, and is shown as the server's own.
+    // A status that does not exist is a mistake in the test. It is sent as a 500.
     let status = StatusCode::from_u16(failure.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let mut response = json_response(status, failure.to_json().to_string());
     if let Some(secs) = failure.retry_after_secs() {

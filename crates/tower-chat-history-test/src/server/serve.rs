@@ -1,4 +1,4 @@
-//! Connections, each in a task that ends with the server.
+//! The connections, each in a task that ends with the server.
 
 use std::{pin::pin, time::Duration};
 
@@ -11,18 +11,18 @@ use tokio::{
     task::JoinSet,
 };
 
-/// Serves until told to stop, and then until every connection is closed.
+/// Serves until the stop signal, and then until every connection is closed.
 ///
-/// axum's own `serve` would leave its connections running when it is aborted; here they are aborted with the set.
-pub(super) async fn serve(listener: TcpListener, router: Router, stopped: watch::Receiver<bool>) {
+/// If axum's own `serve` is aborted, its connections continue. Here they are aborted with the set.
+pub(super) async fn serve(listener: TcpListener, router: Router, stop: watch::Receiver<bool>) {
     let mut connections = JoinSet::new();
-    let mut stop = pin!(told_to_stop(stopped.clone()));
+    let mut stopped = pin!(stopped(stop.clone()));
     loop {
         tokio::select! {
-            () = &mut stop => break,
+            () = &mut stopped => break,
             accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => {
-                    connections.spawn(connection(stream, router.clone(), stopped.clone()));
+                    connections.spawn(connection(stream, router.clone(), stop.clone()));
                 }
                 // Out of file descriptors, or a client that left at once: neither ends a server.
                 Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
@@ -34,23 +34,23 @@ pub(super) async fn serve(listener: TcpListener, router: Router, stopped: watch:
     while connections.join_next().await.is_some() {}
 }
 
-async fn connection(stream: TcpStream, router: Router, stopped: watch::Receiver<bool>) {
-    // Every chunk goes out when it is written. Without this it only comes later, so a failure is no reason to stop.
+async fn connection(stream: TcpStream, router: Router, stop: watch::Receiver<bool>) {
+    // Sends every chunk when it is written. If this fails, chunks are only delayed.
     let _ = stream.set_nodelay(true);
     let service = service_fn(move |request: Request<Incoming>| {
         let mut router = router.clone();
         async move { tower_service::Service::call(&mut router, request).await }
     });
     let mut connection = pin!(http1::Builder::new().serve_connection(TokioIo::new(stream), service));
-    // An error is a client that left, or a connection that was to break: both are the client's to notice.
+    // An error means that the client left, or that the reply aborts the connection. The client notices both.
     tokio::select! {
         _ = connection.as_mut() => return,
-        () = told_to_stop(stopped) => connection.as_mut().graceful_shutdown(),
+        () = stopped(stop) => connection.as_mut().graceful_shutdown(),
     }
     let _ = connection.await;
 }
 
-async fn told_to_stop(mut stopped: watch::Receiver<bool>) {
-    // An error means that the server is gone, and that stops it too.
-    let _ = stopped.wait_for(|stop| *stop).await;
+async fn stopped(mut stop: watch::Receiver<bool>) {
+    // An error means that the server was dropped.
+    let _ = stop.wait_for(|stop| *stop).await;
 }

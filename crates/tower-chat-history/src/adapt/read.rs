@@ -1,11 +1,12 @@
 //! Reading responses.
 
-use std::{borrow::Cow, error::Error, fmt};
+use std::{borrow::Cow, error::Error, fmt, future::pending};
 
 use futures_core::Stream;
 
 use crate::{
     call::{FoldReply, Reply},
+    discard::Kept,
     engine::{Turn, stream::RecordedStream},
     error::{BoxError, StreamStalled, Unsaved, error_type},
     policy::OnSaveFailure,
@@ -87,11 +88,18 @@ impl<R> Read<R> {
     }
 
     /// Stores the exchange, or sees to it that it will be, and returns what the caller gets.
-    pub(crate) async fn finish(self, turn: Turn) -> Result<R, BoxError> {
+    pub(crate) async fn finish(self, turn: Turn) -> Result<R, BoxError>
+    where
+        R: 'static,
+    {
         match self.0 {
             Kind::Whole { response, reply, unsaved } => {
                 let policy = turn.on_save_failure();
-                match turn.commit(reply).await {
+                let mut response = Kept::new(response);
+                let committed = turn.commit(reply).await;
+                // It is there: nobody else takes it.
+                let Some(response) = response.take() else { return pending().await };
+                match committed {
                     Err(failed) if policy == OnSaveFailure::Fail => Err(unsaved(failed, response)),
                     Ok(_) | Err(_) => Ok(response),
                 }

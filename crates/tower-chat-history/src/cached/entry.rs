@@ -3,26 +3,27 @@
 use std::sync::Arc;
 
 use tower_chat_history_core::{
-    Appended, Compact, CompactOutcome, Compaction, Exchange, Incarnation, Load, LoadLimit, Profile, Recorded, Scan,
-    Window, WindowScan,
+    Appended, Compact, CompactOutcome, Compaction, ConversationId, Exchange, Incarnation, Load, LoadLimit, Profile,
+    Recorded, Seq, Window,
+    backend::{Scan, WindowScan},
 };
+
+use super::size;
 
 /// How many windows of one conversation are kept: services with more profiles and limits than that are rare.
 const MOST: usize = 4;
 
-/// What an exchange takes in a window's list, in bytes. A list is at least half full.
-const PLACE: usize = 2 * size_of::<Recorded>();
-
 /// The windows of one conversation. They are never changed, so whoever holds them has a whole state of the log.
 #[derive(Debug)]
 pub(super) struct Entry {
-    /// The one that was brought last is the last one.
-    windows: Vec<Kept>,
+    /// The one that was brought last is the last one. A list that could grow would have room for four from the first
+    /// one on.
+    windows: Box<[Kept]>,
 }
 
 /// What a store would answer to a load of that profile within that limit, if the window is still the log's end.
 #[derive(Clone, Debug)]
-struct Kept {
+pub(super) struct Kept {
     profile: Profile,
     limit: LoadLimit,
     window: Window,
@@ -30,9 +31,9 @@ struct Kept {
 }
 
 impl Entry {
-    /// What it takes in memory, in bytes: an estimate.
-    pub(super) fn bytes(&self) -> u64 {
-        self.windows.iter().map(Kept::bytes).sum::<usize>() as u64
+    /// The memory that it takes under that id, in bytes: an estimate, with all that it takes before the first message.
+    pub(super) fn bytes(&self, id: &ConversationId) -> u64 {
+        (size::of_a_conversation(id) + size::of_windows(&self.windows)) as u64
     }
 
     /// The window that answers this, if it is still the newest.
@@ -41,18 +42,26 @@ impl Entry {
     }
 
     /// The conversation after that window was loaded, in so much memory: older windows make room for it.
-    pub(super) fn loaded(before: Option<&Self>, load: &Load, window: Window, most_bytes: u64) -> Self {
+    pub(super) fn loaded(
+        id: &ConversationId,
+        before: Option<&Self>,
+        load: &Load,
+        mut window: Window,
+        most_bytes: u64,
+    ) -> Self {
+        window.exchanges.shrink_to_fit();
         // What is kept of a past life is of no more use, and was to be deleted.
         let of_this_life = |kept: &&Kept| kept.window.revision.incarnation() == window.revision.incarnation();
         let others = before.into_iter().flat_map(|entry| &entry.windows).filter(of_this_life);
         let mut windows: Vec<_> = others.filter(|kept| !kept.answers(load)).cloned().collect();
         let size = Size::of(&window.exchanges);
         windows.push(Kept { profile: load.profile.clone(), limit: load.limit, window, size });
-        let mut entry = Self { windows };
-        while entry.windows.len() > MOST || (entry.windows.len() > 1 && entry.bytes() > most_bytes) {
-            entry.windows.remove(0);
+        let fixed = size::of_a_conversation(id);
+        let fits = |windows: &[Kept]| (fixed + size::of_windows(windows)) as u64 <= most_bytes;
+        while windows.len() > MOST || (windows.len() > 1 && !fits(&windows)) {
+            windows.remove(0);
         }
-        entry
+        Self { windows: windows.into() }
     }
 
     /// The conversation after that exchange was stored; `None` if no window is known to be the newest any more.
@@ -65,7 +74,7 @@ impl Entry {
         exchange.share_counts();
         let recorded = Recorded::new(appended.seq, exchange);
         let compacted = compact.zip(appended.compaction.as_ref());
-        let windows: Vec<_> =
+        let windows: Box<[_]> =
             self.windows.iter().filter_map(|kept| kept.appended(&recorded, compacted, appended)).collect();
         (!windows.is_empty()).then_some(Self { windows })
     }
@@ -90,10 +99,11 @@ impl Kept {
         self.profile == load.profile && self.limit == load.limit
     }
 
-    /// What it takes in memory.
-    fn bytes(&self) -> usize {
-        let compaction = self.window.compaction.as_ref().map_or(0, Compaction::memory);
-        size_of::<Self>() + self.profile.as_str().len() + compaction + self.size.memory
+    /// The memory that it takes beside its place in the list of windows, in bytes.
+    pub(super) fn bytes(&self) -> usize {
+        let compaction = self.window.compaction.as_ref().map_or(0, size::beside_a_compaction);
+        let list = size::of_a_list::<Recorded>(self.window.exchanges.capacity());
+        size::of_shared_text(self.profile.as_str()) + compaction + list + self.size.memory
     }
 
     /// The window after that append; `None` if there is more that it does not know.
@@ -118,6 +128,8 @@ impl Kept {
         }
         let mut kept = self.clone();
         kept.window.revision = after;
+        // One place more, and not twice as many.
+        kept.window.exchanges.reserve_exact(1);
         kept.window.exchanges.push(recorded.clone());
         kept.size = kept.size.with(&recorded.exchange);
         if let Some((compact, outcome)) = compacted {
@@ -136,10 +148,17 @@ impl Kept {
         }
         let (window, start) = (&mut self.window, compact.cut.window_start);
         window.truncated &= window.exchanges.first().is_some_and(|first| start < first.seq);
-        window.exchanges.retain(|recorded| recorded.seq >= start);
         window.compaction = Some(Compaction::new(*version, compact.cut.clone()));
-        self.size = Size::of(&window.exchanges);
+        self.begin_at(start);
         true
+    }
+
+    /// Leaves out what is before that exchange, and gives its places back.
+    fn begin_at(&mut self, start: Seq) {
+        let exchanges = &mut self.window.exchanges;
+        exchanges.retain(|recorded| recorded.seq >= start);
+        exchanges.shrink_to_fit();
+        self.size = Size::of(exchanges.iter());
     }
 
     /// Leaves out what the limit would not let through any more.
@@ -147,16 +166,15 @@ impl Kept {
         if !self.size.exceeds(self.limit) {
             return;
         }
-        let (window, mut scan) = (&mut self.window, WindowScan::new(self.limit));
-        for Recorded { seq, exchange, .. } in window.exchanges.iter().rev() {
+        let mut scan = WindowScan::new(self.limit);
+        for Recorded { seq, exchange, .. } in self.window.exchanges.iter().rev() {
             if scan.offer(*seq, exchange.opens_turn(), exchange.messages.len(), exchange.bytes()) == Scan::Stop {
                 break;
             }
         }
         if let Some(start) = scan.start().filter(|_| scan.is_truncated()) {
-            window.exchanges.retain(|recorded| recorded.seq >= start);
-            window.truncated = true;
-            self.size = Size::of(&window.exchanges);
+            self.window.truncated = true;
+            self.begin_at(start);
         }
     }
 }
@@ -168,7 +186,7 @@ struct Size {
     messages: usize,
     /// Of the messages' JSON.
     bytes: usize,
-    /// What they take in memory, in bytes.
+    /// The memory that they take beside their places in the window's list, in bytes.
     memory: usize,
 }
 
@@ -181,7 +199,7 @@ impl Size {
         Self {
             messages: self.messages + exchange.counted_messages(),
             bytes: self.bytes + exchange.bytes(),
-            memory: self.memory + exchange.memory() + PLACE,
+            memory: self.memory + exchange.memory(),
         }
     }
 
@@ -192,12 +210,16 @@ impl Size {
 
 #[cfg(test)]
 mod tests {
-    use tower_chat_history_core::{ExchangeId, Message, Revision, Seq};
+    use tower_chat_history_core::{CompactionVersion, Cut, ExchangeId, Message, Revision};
 
     use super::*;
 
     fn exchange(text: &str) -> Arc<Exchange> {
         Arc::new(Exchange::new(ExchangeId::new(text).unwrap(), [Message::user(text)]))
+    }
+
+    fn id() -> ConversationId {
+        ConversationId::new(["a"]).unwrap()
     }
 
     /// A window of these exchanges, and the append of the last one.
@@ -206,7 +228,8 @@ mod tests {
         let exchanges: Vec<_> = recorded.collect();
         let revision = Revision::new(Incarnation::from_bytes([7; 16]), texts.len() as u64);
         let appended = Appended::stored(revision, exchanges[texts.len() - 1].seq, None);
-        (Entry::loaded(None, &Load::new(), Window::new(revision, None, exchanges, false), u64::MAX), appended)
+        let window = Window::new(revision, None, exchanges, false);
+        (Entry::loaded(&id(), None, &Load::new(), window, u64::MAX), appended)
     }
 
     #[test]
@@ -233,8 +256,27 @@ mod tests {
         let (second, third) = (empty(1), empty(2));
         let window = Window::new(Revision::new(incarnation, 2), None, vec![empty(0), second.clone()], false);
         let appended = Appended::stored(Revision::new(incarnation, 3), third.seq, None);
-        let kept = Entry::loaded(None, &load, window, u64::MAX).appended(Arc::clone(&third.exchange), None, &appended);
-        let kept = kept.unwrap().window(&load).unwrap().clone();
+        let entry = Entry::loaded(&id(), None, &load, window, u64::MAX);
+        let entry = entry.appended(Arc::clone(&third.exchange), None, &appended).unwrap();
+        let kept = entry.window(&load).unwrap().clone();
         assert_eq!((kept.exchanges, kept.truncated), (vec![second, third], true));
+    }
+
+    #[test]
+    fn no_list_has_more_places_than_exchanges() {
+        let texts: Vec<String> = (0..100).map(|n| format!("e{n}")).collect();
+        let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+        let (entry, _) = loaded(&texts);
+        let revision = Revision::new(Incarnation::from_bytes([7; 16]), 101);
+        let appended = Appended::stored(revision, Seq::new(100), None);
+        let grown = entry.appended(exchange("e100"), None, &appended).unwrap();
+        let cut = Cut::window_from(Seq::new(99));
+        let compact = Compact { profile: Profile::default(), replaces: CompactionVersion::NONE, cut };
+        let stored = CompactOutcome::Stored(CompactionVersion::new(1));
+        let cut = grown.compacted(revision.incarnation(), &compact, &stored).unwrap();
+        for (entry, len) in [(entry, 100), (grown, 101), (cut, 2)] {
+            let exchanges = &entry.windows[0].window.exchanges;
+            assert_eq!((exchanges.len(), exchanges.capacity()), (len, len));
+        }
     }
 }

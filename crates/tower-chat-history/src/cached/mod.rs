@@ -1,6 +1,7 @@
 //! Windows that stay in the process between calls.
 
 mod entry;
+mod size;
 
 use std::{collections::hash_map::RandomState, fmt, sync::Arc};
 
@@ -40,8 +41,9 @@ use self::entry::Entry;
 /// another process's. A compaction that was lost so, and another one under its number, are not told apart.
 ///
 /// **The memory is bounded**, by an estimate of what the windows take: messages and what is copied out of them (the
-/// arguments of tool calls, for one), the other fields of exchanges, and summaries. A conversation is kept if it takes
-/// less than about 8 MiB, or than the limit if that is smaller; room is made by what has not been used for long.
+/// arguments of tool calls, for one), the other fields of exchanges, summaries, and what a conversation costs however
+/// little it says: its id and its places in the cache's tables. A conversation is kept if it takes less than about 8
+/// MiB, or than the limit if that is smaller; room is made by what has not been used for long.
 ///
 /// Messages that were read stay in memory until they make room for others, or their conversation is deleted, truncated or pruned
 /// through this store. (A load that is under way meanwhile can put them back; they are not used.) [`clear`](Self::clear)
@@ -63,7 +65,7 @@ struct Estimate;
 
 impl Weighter<ConversationId, Arc<Entry>> for Estimate {
     fn weight(&self, id: &ConversationId, entry: &Arc<Entry>) -> u64 {
-        entry.bytes() + id.as_str().len() as u64
+        entry.bytes(id)
     }
 }
 
@@ -148,7 +150,7 @@ impl<S: HistoryStore> HistoryStore for CachedStore<S> {
             (Loaded::Unchanged, Some(window)) => window.clone(),
             (Loaded::Window(window), _) => {
                 let most = self.windows.shard_capacity() / 100 * SHARE;
-                self.keep(id, Entry::loaded(entry.as_deref(), &load, window.clone(), most));
+                self.keep(id, Entry::loaded(id, entry.as_deref(), &load, window.clone(), most));
                 window
             }
             (Loaded::Absent, _) => {

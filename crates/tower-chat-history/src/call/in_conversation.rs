@@ -24,7 +24,7 @@ use crate::report::ReportHandle;
 #[derive(Clone)]
 pub struct InConversation<R> {
     scope: CallScope,
-    request: R,
+    pub(crate) request: R,
 }
 
 impl<R> InConversation<R> {

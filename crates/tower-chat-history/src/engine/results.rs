@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use tokio::runtime::Handle;
 use tower_chat_history_context::{
-    plan::{self, InputError, refuse_foreign},
+    plan::{InputError, refuse_foreign},
     view::OpenCalls,
 };
 use tower_chat_history_core::{
-    Append, Appended, ConversationId, Exchange, ExchangeId, Expect, Loaded, Message, Revision, Seq, StoreError, Window,
+    Append, Appended, ConversationId, Exchange, ExchangeId, Expect, Loaded, Message, NewestRound, Revision, Seq,
+    StoreError, Window,
 };
 use tracing::{Instrument as _, Span};
 
@@ -93,12 +94,13 @@ pub(super) async fn store(engine: &Engine, results: ToolResults) -> Result<Store
                 let Found::Window(Some(window)) = look_for(store, &conversation, None).await? else {
                     return Err(SaveError::Store(StoreError::Gone).into());
                 };
-                let open = plan::newest_round(&window).0;
+                let open = NewestRound::of(&window.exchanges).open().clone();
                 return Ok(StoredResults { revision: window.revision, seq, duplicate: true, open });
             }
             Found::Window(window) => window,
         };
-        let (mut open, asked) = window.as_ref().map(plan::newest_round).unwrap_or_default();
+        let newest = NewestRound::of(window.iter().flat_map(|window| &window.exchanges));
+        let (mut open, asked) = (newest.open().clone(), newest.asked());
         let unexpected = results.iter().position(|result| !open.answer(result));
         // Without a conversation no call is open.
         let (None, Some(window)) = (unexpected, window) else {

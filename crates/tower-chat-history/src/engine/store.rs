@@ -5,7 +5,7 @@ use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 use futures_util::FutureExt as _;
 use tower_chat_history_core::{
     Append, Appended, Compact, CompactOutcome, CompactionVersion, ConversationId, Cut, Exchange, ExchangeId,
-    HistoryStore, Incarnation, Load, Loaded, Message, Page, Seq, StoreError, Timestamp,
+    HistoryStore, Incarnation, Load, LoadLimit, Loaded, Message, Page, Seq, StoreError, Timestamp,
 };
 use tracing::{Instrument as _, Span};
 
@@ -18,6 +18,13 @@ use crate::{
 
 /// The pause before the first repetition; each further one is twice as long.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
+
+/// The number of times that one load is widened at most. A log of nothing but such openings must not be loaded whole.
+const MAX_WIDENED_LOADS: u32 = 4;
+
+fn twice(limit: LoadLimit) -> LoadLimit {
+    LoadLimit::new(limit.messages().saturating_mul(2), limit.bytes().saturating_mul(2)).unwrap_or(limit)
+}
 
 /// A store whose calls an engine's [options](HistoryOptions) bound. A clone shares it.
 #[derive(Clone)]
@@ -51,13 +58,39 @@ impl BoundedStore {
         conversation: &ConversationId,
         exchange: Option<&ExchangeId>,
         turn: &Span,
-    ) -> Result<Loaded, LoadFailure> {
+    ) -> Result<Loaded, StoreFailure> {
         let step = self.recorder.load(turn);
-        let loaded = self.store.load(conversation, self.window_or(exchange));
-        let loaded = timer::timeout(self.options.store_timeout, loaded).instrument(step.span().clone()).await;
-        let loaded = loaded.map_err(LoadFailure::Timeout).and_then(|loaded| loaded.map_err(LoadFailure::Store));
-        step.ended(loaded.as_ref().map_err(LoadFailure::kind));
+        let loaded = self.load_whole_rounds(conversation, exchange).instrument(step.span().clone()).await;
+        step.ended(loaded.as_ref().map_err(StoreFailure::kind));
         loaded
+    }
+
+    /// Loads a window. If the load limit lets it begin with messages that may belong to calls before it, it is loaded
+    /// again with twice the limit. Only an edited log has such an opening. Otherwise the open calls would depend on the
+    /// limit.
+    async fn load_whole_rounds(
+        &self,
+        conversation: &ConversationId,
+        exchange: Option<&ExchangeId>,
+    ) -> Result<Loaded, StoreFailure> {
+        let mut load = self.window_or(exchange);
+        let mut widened = 0;
+        loop {
+            let asked = load.clone();
+            let mut loaded = self.bounded(async { self.store.load(conversation, asked).await }).await?;
+            if let Loaded::Window(window) = &mut loaded {
+                let begins = window.exchanges.first();
+                let depends = window.truncated && begins.is_some_and(|first| !first.exchange.closes_open_calls());
+                if depends && widened < MAX_WIDENED_LOADS {
+                    widened += 1;
+                    load.limit = twice(load.limit);
+                    continue;
+                }
+                // The next load need not find that out again: the window's start moves, as after any load that was cut.
+                window.truncated |= widened > 0;
+            }
+            return Ok(loaded);
+        }
     }
 
     fn window_or(&self, exchange: Option<&ExchangeId>) -> Load {
@@ -92,7 +125,7 @@ impl BoundedStore {
     }
 
     async fn append_once(&self, conversation: &ConversationId, append: Append) -> Result<Appended, SaveError> {
-        Ok(self.bounded(self.store.append(conversation, append)).await?)
+        Ok(self.bounded(async { self.store.append(conversation, append).await }).await?)
     }
 
     /// Returns whether an exchange that the store found in the log already is this one: an attempt whose answer was lost
@@ -102,7 +135,8 @@ impl BoundedStore {
         if !own.has_caller_id || attempts < 2 {
             return !own.has_caller_id;
         }
-        match self.bounded(self.store.load(conversation, self.window_or(Some(&own.id)))).await {
+        let asked = self.window_or(Some(&own.id));
+        match self.bounded(async { self.store.load(conversation, asked).await }).await {
             Ok(Loaded::AlreadyRecorded(recorded)) => {
                 recorded.exchange.at == own.at && recorded.exchange.messages == own.messages
             }
@@ -118,7 +152,7 @@ impl BoundedStore {
         from: Seq,
         limit: usize,
     ) -> Result<Page, StoreError> {
-        Ok(without_panic(self.store.read(conversation, from, limit)).await?)
+        Ok(without_panic(async { self.store.read(conversation, from, limit).await }).await?)
     }
 
     /// Reads a page within the store timeout.
@@ -128,7 +162,7 @@ impl BoundedStore {
         from: Seq,
         limit: usize,
     ) -> Result<Page, StoreError> {
-        Ok(self.bounded(self.store.read(conversation, from, limit)).await?)
+        Ok(self.bounded(async { self.store.read(conversation, from, limit).await }).await?)
     }
 
     /// Stores a compaction of the profile, once.
@@ -140,11 +174,12 @@ impl BoundedStore {
         cut: Cut,
     ) -> Result<CompactOutcome, StoreError> {
         let compact = Compact { profile: self.options.profile.clone(), replaces, cut };
-        Ok(self.bounded(self.store.compact(conversation, incarnation, compact)).await?)
+        Ok(self.bounded(async { self.store.compact(conversation, incarnation, compact).await }).await?)
     }
 
     /// Returns the result of a call of the store, if it comes within the [store
-    /// timeout](crate::HistoryOptions::store_timeout).
+    /// timeout](crate::HistoryOptions::store_timeout). The call is made within the future, because a store may panic
+    /// before it returns one.
     pub(super) async fn bounded<T>(
         &self,
         call: impl Future<Output = Result<T, StoreError>>,
@@ -187,30 +222,6 @@ impl OwnExchange {
     }
 }
 
-/// A failed load, before policy.
-pub(super) enum LoadFailure {
-    Store(StoreError),
-    Timeout(Duration),
-}
-
-impl LoadFailure {
-    const fn kind(&self) -> &'static str {
-        match self {
-            Self::Store(error) => error.kind(),
-            Self::Timeout(_) => "timeout",
-        }
-    }
-}
-
-impl From<LoadFailure> for HistoryError {
-    fn from(failure: LoadFailure) -> Self {
-        match failure {
-            LoadFailure::Store(error) => Self::Load(error),
-            LoadFailure::Timeout(after) => Self::LoadTimeout(after),
-        }
-    }
-}
-
 /// A failed call of the store.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum StoreFailure {
@@ -229,6 +240,16 @@ impl StoreFailure {
             Self::Store(error) => error.kind(),
             Self::Timeout(_) => "timeout",
             Self::Panicked => "panicked",
+        }
+    }
+}
+
+impl From<StoreFailure> for HistoryError {
+    fn from(failure: StoreFailure) -> Self {
+        match failure {
+            StoreFailure::Store(error) => Self::Load(error),
+            StoreFailure::Timeout(after) => Self::LoadTimeout(after),
+            StoreFailure::Panicked => Self::LoadPanicked,
         }
     }
 }

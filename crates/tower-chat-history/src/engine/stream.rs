@@ -27,6 +27,7 @@ use futures_util::{
 use super::{Commit, Engine, Turn, idle::Idle, in_flight::Detached, timer};
 use crate::{
     call::{Flow, FoldReply},
+    discard::discard_item,
     error::StreamStalled,
     policy::OnInterruption,
     report::NotStored,
@@ -109,7 +110,10 @@ impl<T: Send + 'static, E: Send + 'static> RecordedStream<T, E> {
         let limit = engine.options().detach_limits.timeout;
         let task = async move {
             let _place = place;
-            let rest = self.by_ref().for_each(|_| std::future::ready(()));
+            let rest = self.by_ref().for_each(|item| {
+                discard_item(item);
+                std::future::ready(())
+            });
             if timer::timeout(limit, rest).await.is_err() {
                 self.give_up();
             }
@@ -315,6 +319,9 @@ impl<T: Send, E: Send> Stream for RecordedStream<T, E> {
 
 impl<T: Send + 'static, E: Send + 'static> Drop for RecordedStream<T, E> {
     fn drop(&mut self) {
+        if let Some(item) = self.held.take() {
+            discard_item(item);
+        }
         // What the fold does is an adapter's code, and must not panic out of a drop.
         if let Some(recording) = self.recording.take()
             && catch_unwind(AssertUnwindSafe(|| recording.leave())).is_err()

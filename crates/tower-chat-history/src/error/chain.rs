@@ -20,24 +20,23 @@ struct Chain<'a>(&'a (dyn Error + 'static));
 
 impl fmt::Display for Chain<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        without_id(self.0, f)?;
-        let mut next = self.0.source();
+        let mut next = Some(self.0);
+        let mut separator = "";
         while let Some(error) = next {
-            f.write_str(": ")?;
-            without_id(error, f)?;
+            f.write_str(separator)?;
+            match error.downcast_ref() {
+                Some(StoreError::Corrupt { seq, .. }) => write!(f, "exchange {seq} cannot be read")?,
+                Some(StoreError::CorruptCompaction { profile, .. }) => {
+                    write!(f, "the compaction of profile {profile} cannot be read")?;
+                }
+                // Any other store error shows its causes itself.
+                Some(error) => return write!(f, "{error}"),
+                None => write!(f, "{error}")?,
+            }
+            separator = ": ";
             next = error.source();
         }
         Ok(())
-    }
-}
-
-fn without_id(error: &(dyn Error + 'static), f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    match error.downcast_ref() {
-        Some(StoreError::Corrupt { seq, .. }) => write!(f, "exchange {seq} cannot be read"),
-        Some(StoreError::CorruptCompaction { profile, .. }) => {
-            write!(f, "the compaction of profile {profile} cannot be read")
-        }
-        Some(_) | None => write!(f, "{error}"),
     }
 }
 

@@ -44,6 +44,9 @@ pub enum HistoryError {
     /// The history did not come in time.
     #[error("the conversation's history did not come within {} ms", .0.as_millis())]
     LoadTimeout(Duration),
+    /// The store panicked.
+    #[error("the store panicked while the conversation's history was being loaded")]
+    LoadPanicked,
     /// Too many calls wait for their turn on this conversation.
     #[error("{max_waiting} calls already wait for their turn on this conversation")]
     QueueFull {
@@ -62,6 +65,11 @@ pub enum HistoryError {
 }
 
 impl HistoryError {
+    /// Tells whether it is the store's failure to load the history, in time or at all.
+    pub(crate) const fn is_load(&self) -> bool {
+        matches!(self, Self::Load(_) | Self::LoadTimeout(_) | Self::LoadPanicked)
+    }
+
     /// A short constant name of the kind of failure, for metrics and spans.
     #[must_use]
     pub const fn kind(&self) -> &'static str {
@@ -72,6 +80,7 @@ impl HistoryError {
             Self::AlreadyRecorded(_) => "already_recorded",
             Self::Load(error) => error.kind(),
             Self::LoadTimeout(_) => "timeout",
+            Self::LoadPanicked => "panicked",
             Self::QueueFull { .. } => "queue_full",
             Self::QueueTimeout(_) => "queue_timeout",
             Self::NoRuntime => "no_runtime",
@@ -128,9 +137,18 @@ impl From<StreamStalled> for std::io::Error {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreResultsError {
-    /// They do not fit the conversation, or it could not be loaded. Nothing was stored.
+    /// They do not fit the conversation, or it was busy. Nothing was stored.
     #[error(transparent)]
-    Refused(#[from] HistoryError),
+    Refused(HistoryError),
+    /// The conversation could not be loaded. Nothing was stored.
+    #[error("the conversation's history could not be loaded")]
+    Load(#[source] StoreError),
+    /// The conversation did not come in time. Nothing was stored.
+    #[error("the conversation's history did not come within {} ms", .0.as_millis())]
+    LoadTimeout(Duration),
+    /// The store panicked at load. Nothing was stored.
+    #[error("the store panicked while the conversation's history was being loaded")]
+    LoadPanicked,
     /// The store failed. They may be stored or not: repeating it with the same exchange id is safe.
     #[error("the tool results could not be stored")]
     Save(#[from] SaveError),
@@ -140,6 +158,17 @@ pub enum StoreResultsError {
         /// How often it was tried.
         checks: u32,
     },
+}
+
+impl From<HistoryError> for StoreResultsError {
+    fn from(error: HistoryError) -> Self {
+        match error {
+            HistoryError::Load(error) => Self::Load(error),
+            HistoryError::LoadTimeout(after) => Self::LoadTimeout(after),
+            HistoryError::LoadPanicked => Self::LoadPanicked,
+            refused => Self::Refused(refused),
+        }
+    }
 }
 
 /// The model answered, and the exchange could not be stored: the answer is in here.

@@ -1,5 +1,5 @@
 use std::{
-    future::poll_fn,
+    future::{pending, poll_fn},
     mem,
     task::{Context, Poll},
 };
@@ -10,6 +10,7 @@ use tracing::Instrument as _;
 use super::ResponseFuture;
 use crate::{
     adapt::{AdaptRequest, Draft, Opened, Prompt, ReadResponse},
+    discard::Kept,
     engine::{Engine, Step},
     error::BoxError,
 };
@@ -75,7 +76,10 @@ where
         let mut inner = mem::replace(&mut self.inner, clone);
         let engine = self.engine.clone();
         let adapter = self.adapter.clone();
+        let mut request = Kept::new(request);
         ResponseFuture::new(async move {
+            // It is there: nobody else takes it.
+            let Some(request) = request.take() else { return pending().await };
             let (input, draft) = match adapter.open(request).await? {
                 Opened::Turn(input, draft) => (input, draft),
                 Opened::PassThrough(request) => {

@@ -1,4 +1,4 @@
-//! Marks for delimiters: what does not stand in the text between them cannot close them.
+//! Watermarks for delimiters: what does not stand in the text between them cannot close them.
 
 use std::fmt::Write as _;
 

@@ -1,12 +1,13 @@
 //! A terminal chat that remembers: `cargo run -p examples --bin chat`.
 //!
-//! The history layer stands around the real async-openai client. Without `OPENAI_API_KEY` the client talks to a mock model
-//! in the same process, whose answers depend on nothing but the messages it receives: what it remembers, the layer sent.
+//! The history layer wraps the real async-openai client. Without `OPENAI_API_KEY`, the client talks to a mock model
+//! in the same process. The mock's answers depend only on the messages that it receives, so everything that it
+//! remembers was sent by the layer.
 //!
-//! With `--summarize`, what leaves the model's context window is summarized, and `--context 400` makes that window so small
-//! that it is soon to be seen: short notes on stderr say what was summarized or left out.
+//! With `--summarize`, messages that leave the model's context window are summarized. `--context 400` makes that
+//! window small enough to see it soon: notes on stderr say which messages were summarized or left out.
 //!
-//! Lines can be piped in, one a turn; then only the replies are printed, and the notes.
+//! Input can be piped in, one line per turn. Then only the replies and the notes are printed.
 
 mod memory;
 mod notes;
@@ -22,28 +23,28 @@ use tower_chat_history_test::Replies;
 
 use self::{
     memory::Memory,
-    session::{Answer, Door, Session},
+    session::{Answer, Integration, Session},
 };
 
-/// Chats with a model that remembers the conversation, also after a restart.
+/// Chat with a model that remembers the conversation, even after a restart.
 #[derive(Parser)]
 struct Args {
-    /// The conversation's name: another name is another conversation.
+    /// Name of the conversation
     #[arg(long, default_value = "main")]
     conversation: String,
-    /// Where history is kept: memory:, sqlite:PATH, postgres://…, redis://… or redis+cluster://host:port,host:port
+    /// URL of the store: memory:, sqlite:PATH, postgres://…, redis://… or redis+cluster://host:port,host:port
     #[arg(long, default_value = "sqlite:chat.db")]
     store: StoreUrl,
-    /// How history is put around the client.
-    #[arg(long, value_enum, default_value_t = Door::Typed)]
-    door: Door,
-    /// The model to ask for [default: OPENAI_MODEL, else gpt-4o-mini]
+    /// Integration of the history layer with async-openai
+    #[arg(long, value_enum, default_value_t = Integration::Typed)]
+    integration: Integration,
+    /// Name of the model [default: $OPENAI_MODEL, or gpt-4o-mini]
     #[arg(long)]
     model: Option<String>,
-    /// The context window in tokens, prompt and reply together [default: the model's]
+    /// Context window, for prompt and reply together [default: the model's]
     #[arg(long, value_name = "TOKENS")]
     context: Option<u32>,
-    /// Has what leaves the window summarized: by the model, or by extracts where that is the mock.
+    /// Summarize messages that leave the context window
     #[arg(long)]
     summarize: bool,
 }
@@ -66,11 +67,11 @@ async fn run(args: Args) -> Result<ExitCode, Box<dyn Error>> {
     let interactive = std::io::stdin().is_terminal();
     eprintln!("{}", provider.about);
     if interactive {
-        eprintln!("/history shows the conversation, /delete forgets it, /quit leaves.");
+        eprintln!("Commands: /history shows the conversation, /delete deletes it, /quit exits.");
     }
 
     let memory = Memory { context: args.context, summarizer: args.summarize.then(|| provider.summarizer()) };
-    let mut session = Session::new(args.door, store, &provider, id, memory);
+    let mut session = Session::new(args.integration, store, &provider, id, memory);
     let mut lines = BufReader::new(tokio::io::stdin()).lines();
     let mut code = ExitCode::SUCCESS;
     loop {
@@ -86,9 +87,9 @@ async fn run(args: Args) -> Result<ExitCode, Box<dyn Error>> {
             text => session.ask(text).await,
         };
         match done {
-            Ok(Answer::Whole) => {}
-            Ok(Answer::Broken(why)) => {
-                eprintln!("chat: {why}");
+            Ok(Answer::Complete) => {}
+            Ok(Answer::NotSaved(reason)) => {
+                eprintln!("chat: {reason}");
                 code = ExitCode::FAILURE;
             }
             Err(error) => {
@@ -97,20 +98,23 @@ async fn run(args: Args) -> Result<ExitCode, Box<dyn Error>> {
             }
         }
     }
-    // Saves whose caller has left, and summaries, are finished before the runtime goes.
+    // Finish pending saves and summaries before the runtime shuts down.
     session.engine().drain(Duration::from_secs(60)).await?;
     session.print_notes();
     provider.shutdown().await;
     Ok(code)
 }
 
-/// An error with what caused it.
+/// Returns the text of an error with its causes. A store's error contains its causes already.
 fn with_sources(error: &(dyn Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
+        let shown = cause.to_string();
+        if !text.ends_with(&shown) {
+            text.push_str(": ");
+            text.push_str(&shown);
+        }
         source = cause.source();
     }
     text

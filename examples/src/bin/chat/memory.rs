@@ -1,4 +1,4 @@
-//! What the model is told of the conversation's beginning.
+//! Options for the context window and for summaries.
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -7,20 +7,20 @@ use tower_chat_history_test::{Reply, rules::remembered_answer};
 
 use super::notes::Notes;
 
-/// The least and the most tokens of a summary; in between it is an eighth of the context window.
-const LEAST_SUMMARY: u32 = 20;
-const MOST_SUMMARY: u32 = 400;
+/// Bounds for the size of a summary in tokens. Between them, it is an eighth of the context window.
+const MIN_SUMMARY: u32 = 20;
+const MAX_SUMMARY: u32 = 400;
 
-/// How much of a conversation the model is shown.
+/// Limits of the history that the model receives.
 pub(crate) struct Memory {
-    /// The context window in tokens, else the model's.
+    /// The context window in tokens; by default the model's.
     pub(crate) context: Option<u32>,
-    /// What summarizes the rest, if it is not just left out.
+    /// Summarizes messages that leave the window. Without one they are just left out.
     pub(crate) summarizer: Option<Arc<dyn Summarizer>>,
 }
 
 impl Memory {
-    /// The options, with hooks that take notes: they work at every door.
+    /// Returns the options, with hooks that collect notes. Hooks work with every integration.
     pub(crate) fn options(self, notes: &Notes) -> HistoryOptions {
         let of_turns = notes.clone();
         let mut options = HistoryOptions::new().on_turn(move |report| of_turns.turn(report));
@@ -28,20 +28,20 @@ impl Memory {
             options = options.budget(ContextBudget::tokens(tokens));
         }
         let Some(summarizer) = self.summarizer else { return options };
-        let tokens = self.context.map_or(MOST_SUMMARY, |context| (context / 8).clamp(LEAST_SUMMARY, MOST_SUMMARY));
+        let tokens = self.context.map_or(MAX_SUMMARY, |context| (context / 8).clamp(MIN_SUMMARY, MAX_SUMMARY));
         let of_summaries = notes.clone();
         let summaries = Summaries::new(summarizer).max_tokens(tokens).least_room(tokens);
         options.summaries(summaries.on_summary(move |report| of_summaries.summary(report)))
     }
 }
 
-/// The mock model. Its rules look for facts in what users say only, so it is told a summary as that.
+/// The mock model. Its rules only look for facts in user messages, so summaries are converted to user messages.
 pub(crate) fn mock(messages: &[Message]) -> Reply {
-    let told: Vec<Message> = messages.iter().map(|message| as_told(message).into_owned()).collect();
-    Reply::text(remembered_answer(&told))
+    let messages: Vec<Message> = messages.iter().map(|message| with_user_role(message).into_owned()).collect();
+    Reply::text(remembered_answer(&messages))
 }
 
-fn as_told(message: &Message) -> Cow<'_, Message> {
+fn with_user_role(message: &Message) -> Cow<'_, Message> {
     let text = message.text();
     if *message.role() == Role::System && text.contains("<conversation_summary") {
         return Cow::Owned(Message::user(text));

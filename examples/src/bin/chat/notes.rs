@@ -1,4 +1,4 @@
-//! What happened besides the replies, from the hooks.
+//! Notes for the user about trimming and summaries, collected by hooks.
 
 use std::{
     mem,
@@ -10,36 +10,33 @@ use tower_chat_history::{
     summary::{SummaryOutcome, SummaryReport},
 };
 
-/// What is to be told, until it is. Clones share it.
+/// Notes that were not printed yet. Clones share them.
 #[derive(Clone, Default)]
-pub(crate) struct Notes(Arc<Mutex<Untold>>);
+pub(crate) struct Notes(Arc<Mutex<Pending>>);
 
 #[derive(Default)]
-struct Untold {
+struct Pending {
     lines: Vec<String>,
     outcome: Option<Outcome>,
 }
 
 impl Notes {
     pub(crate) fn turn(&self, report: &TurnReport) {
-        let mut untold = self.lock();
+        let mut pending = self.lock();
         if let Some(tokens) = report.tokens.filter(|tokens| tokens.evicted_messages > 0) {
             let (messages, of) = (tokens.evicted_messages, tokens.evicted_tokens);
-            untold.lines.push(format!("left out: {messages} messages, {of} tokens"));
+            pending.lines.push(format!("left out: {messages} messages ({of} tokens)"));
         }
-        untold.outcome = Some(report.outcome.clone());
+        pending.outcome = Some(report.outcome.clone());
     }
 
     pub(crate) fn summary(&self, report: &SummaryReport) {
         let line = match &report.outcome {
             SummaryOutcome::Stored | SummaryOutcome::Superseded => {
-                format!(
-                    "summarized: all before exchange {}, in {} tokens",
-                    report.to,
-                    report.tokens.unwrap_or_default()
-                )
+                let tokens = report.tokens.unwrap_or_default();
+                format!("summarized: all messages before exchange {}, in {tokens} tokens", report.to)
             }
-            SummaryOutcome::Part(error) => format!("summarized in part, before exchange {}: {error}", report.to),
+            SummaryOutcome::Part(error) => format!("partly summarized, up to exchange {}: {error}", report.to),
             SummaryOutcome::Rejected(error) => format!("not summarized: {error}"),
             SummaryOutcome::Failed(error) => format!("not summarized: {error}"),
             _ => return,
@@ -47,17 +44,17 @@ impl Notes {
         self.lock().lines.push(line);
     }
 
-    /// The lines since the last time.
+    /// Returns the lines since the last call.
     pub(crate) fn take_lines(&self) -> Vec<String> {
         mem::take(&mut self.lock().lines)
     }
 
-    /// What became of the last turn.
+    /// Returns the outcome of the last turn.
     pub(crate) fn take_outcome(&self) -> Option<Outcome> {
         self.lock().outcome.take()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Untold> {
+    fn lock(&self) -> MutexGuard<'_, Pending> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

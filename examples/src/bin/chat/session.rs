@@ -30,12 +30,12 @@ use super::{memory::Memory, notes::Notes};
 
 const INSTRUCTIONS: &str = "You are a friendly assistant. Answer in a sentence or two.";
 
-/// Which way history is put around the client.
+/// The integration of the history layer with async-openai.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
-pub(crate) enum Door {
-    /// As a layer around a service that takes async-openai's request.
+pub(crate) enum Integration {
+    /// A layer around a service that takes async-openai's request type
     Typed,
-    /// Inside of the client.
+    /// A layer inside the async-openai client
     Client,
 }
 
@@ -53,16 +53,17 @@ enum Chat {
     Client(Client<Arc<dyn Config>>),
 }
 
-/// How an answer came.
+/// The end of an answer.
 pub(crate) enum Answer {
-    Whole,
-    /// It was shown, but something is to be said about it.
-    Broken(String),
+    /// The answer is complete and stored.
+    Complete,
+    /// The answer was shown but not stored, for this reason.
+    NotSaved(String),
 }
 
 impl Session {
     pub(crate) fn new(
-        door: Door,
+        integration: Integration,
         store: Arc<dyn HistoryStore>,
         provider: &Provider,
         id: ConversationId,
@@ -70,12 +71,12 @@ impl Session {
     ) -> Self {
         let notes = Notes::default();
         let engine = Engine::with_options(Arc::clone(&store), memory.options(&notes));
-        let chat = match door {
-            Door::Typed => {
+        let chat = match integration {
+            Integration::Typed => {
                 let layer = ChatHistoryLayer::from_engine(engine.clone(), OpenAi::new());
                 Chat::Typed(layer.layer(ChatStreamService::new(provider.client())))
             }
-            Door::Client => {
+            Integration::Client => {
                 let history = OpenAiHistory::from_engine(engine.clone()).input_mode(InputMode::New);
                 Chat::Client(history.client(Arc::clone(&provider.config)))
             }
@@ -87,16 +88,16 @@ impl Session {
         &self.engine
     }
 
-    /// Prints what was noted since the last time.
+    /// Prints the notes since the last call.
     pub(crate) fn print_notes(&self) {
         for line in self.notes.take_lines() {
             eprintln!("[{line}]");
         }
     }
 
-    /// Sends one line and prints the reply as it comes. The history is the layer's affair.
+    /// Sends one line and prints the reply as it arrives. The request contains no history: the layer adds it.
     pub(crate) async fn ask(&mut self, text: &str) -> Result<Answer, BoxError> {
-        // Of a summary that was made after the last reply.
+        // There may be a note about a summary made after the last reply.
         self.print_notes();
         let system = ChatCompletionRequestSystemMessage { content: INSTRUCTIONS.into(), name: None };
         let user = ChatCompletionRequestUserMessage { content: text.into(), name: None };
@@ -122,23 +123,25 @@ impl Session {
 
         self.print_notes();
         Ok(match self.notes.take_outcome() {
-            Some(Outcome::NotStored(NotStored::Interrupted)) => Answer::Broken("the reply broke off; not saved".into()),
-            Some(Outcome::Failed(error)) => Answer::Broken(format!("not saved: {error}")),
-            _ => Answer::Whole,
+            Some(Outcome::NotStored(NotStored::Interrupted)) => {
+                Answer::NotSaved("the reply ended early; not saved".into())
+            }
+            Some(Outcome::Failed(error)) => Answer::NotSaved(format!("not saved: {error}")),
+            _ => Answer::Complete,
         })
     }
 
-    /// Prints the log: every message as it was stored.
+    /// Prints every message of the log as it was stored.
     pub(crate) async fn print_history(&self) -> Result<Answer, BoxError> {
         for message in self.store.conversation(&self.id).messages().await? {
             println!("{}: {}", message.role(), message.text());
         }
-        Ok(Answer::Whole)
+        Ok(Answer::Complete)
     }
 
     pub(crate) async fn delete(&self) -> Result<Answer, BoxError> {
         self.store.conversation(&self.id).clear().await?;
-        println!("Forgotten.");
-        Ok(Answer::Whole)
+        println!("Conversation deleted.");
+        Ok(Answer::Complete)
     }
 }

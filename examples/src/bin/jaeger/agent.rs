@@ -1,4 +1,4 @@
-//! The demo's agent: one request, several calls of the model, a tool in between.
+//! The demo's agent: one request with several model calls and tool calls.
 
 use std::sync::Arc;
 
@@ -17,10 +17,10 @@ use crate::{
     request::Request,
 };
 
-/// After so many rounds the model is going in circles.
-const MOST_ROUNDS: usize = 8;
+/// The maximum number of model calls per question.
+const MAX_ROUNDS: usize = 8;
 
-/// Answers a question with the help of the tool: the reports of all turns.
+/// Answers a question with the help of the tool. Returns the reports of all turns.
 pub(crate) async fn run(
     chat: &Chat,
     request: &Request,
@@ -29,14 +29,14 @@ pub(crate) async fn run(
     pace: Pace,
 ) -> Result<Vec<Arc<TurnReport>>, BoxError> {
     let (mut input, mut reports) = (vec![user(question)], Vec::new());
-    for _ in 0..MOST_ROUNDS {
+    for _ in 0..MAX_ROUNDS {
         let asked = CreateChatCompletionRequest { tools: Some(tools()), ..chat_request(std::mem::take(&mut input)) };
         let (answered, report) = chat.send(request, id, asked).await?;
         reports.push(report);
         let calls = answered.choices.into_iter().next().and_then(|choice| choice.message.tool_calls);
         for call in calls.into_iter().flatten() {
             let ChatCompletionMessageToolCalls::Function(call) = call else {
-                return Err("there is no such tool".into());
+                return Err("the model requested an unknown tool".into());
             };
             let span = info_span!(
                 parent: &request.span,
@@ -53,7 +53,7 @@ pub(crate) async fn run(
             return Ok(reports);
         }
     }
-    Err("the model went on asking for tools".into())
+    Err(format!("the model still requests tools after {MAX_ROUNDS} rounds").into())
 }
 
 async fn search(arguments: &str, pace: Pace) -> Result<String, BoxError> {
@@ -66,11 +66,11 @@ async fn search(arguments: &str, pace: Pace) -> Result<String, BoxError> {
     Ok(hotels(&town))
 }
 
-/// What the model may call.
+/// Returns the tools that the model may call.
 pub(crate) fn tools() -> Vec<ChatCompletionTools> {
     let function = FunctionObject {
         name: TOOL.to_owned(),
-        description: Some("Finds the hotels of a town.".to_owned()),
+        description: Some("Finds hotels in a town.".to_owned()),
         parameters: Some(json!({
             "type": "object",
             "properties": { "town": { "type": "string" } },

@@ -1,4 +1,4 @@
-//! The demo's chat service: whole answers and streams, over one engine.
+//! The demo's chat service: unary replies and streams, over one engine.
 
 use std::{fmt::Write as _, sync::Arc, time::Duration};
 
@@ -24,13 +24,13 @@ use crate::{
 
 const INSTRUCTIONS: &str = "You help people to plan their holidays. Answer in full sentences.";
 
-/// One process's worth of the service.
+/// One process of the service.
 pub(crate) struct Chat {
-    whole: ChatHistory<MockChat, OpenAi>,
+    unary: ChatHistory<MockChat, OpenAi>,
     streamed: ChatHistory<MockChatStream, OpenAi>,
 }
 
-/// A reply that is being streamed, within its request.
+/// A streamed reply in progress, with its request.
 pub(crate) struct Streaming {
     pub(crate) request: Request,
     stream: ChatCompletionResponseStream,
@@ -44,15 +44,15 @@ impl Chat {
 
     pub(crate) fn with_model(
         store: impl HistoryStore,
-        whole: &MockLlm,
+        unary: &MockLlm,
         streamed: &MockLlm,
         options: HistoryOptions,
     ) -> Self {
         let layer = ChatHistoryLayer::with_options(store, OpenAi::new(), options);
-        Self { whole: layer.layer(whole.unary()), streamed: layer.layer(streamed.stream()) }
+        Self { unary: layer.layer(unary.unary()), streamed: layer.layer(streamed.stream()) }
     }
 
-    /// Asks for a whole answer.
+    /// Asks a question and returns the report of the turn.
     pub(crate) async fn ask(
         &self,
         request: &Request,
@@ -63,7 +63,7 @@ impl Chat {
         Ok(report)
     }
 
-    /// Sends a request.
+    /// Sends a request and returns the response with the report.
     pub(crate) async fn send(
         &self,
         request: &Request,
@@ -71,13 +71,13 @@ impl Chat {
         chat: CreateChatCompletionRequest,
     ) -> Result<(CreateChatCompletionResponse, Arc<TurnReport>), BoxError> {
         let (call, report) = InConversation::new(id.clone(), chat).with_report();
-        let mut whole = self.whole.clone();
-        let answered = async { whole.ready().await?.call(call).await };
+        let mut unary = self.unary.clone();
+        let answered = async { unary.ready().await?.call(call).await };
         let answered = answered.instrument(request.span.clone()).await?;
         Ok((answered, report.await.ok_or("the turn has no report")?))
     }
 
-    /// Asks for a streamed answer and waits for its first chunk.
+    /// Asks for a streamed reply and waits for its first chunk.
     pub(crate) async fn stream(
         &self,
         request: Request,
@@ -85,7 +85,7 @@ impl Chat {
         question: &str,
     ) -> Result<Streaming, BoxError> {
         let mut chat = chat_request(vec![user(question)]);
-        // Without it, providers do not tell the usage of a stream.
+        // Providers report the usage of a stream only if asked to.
         chat.stream_options =
             Some(ChatCompletionStreamOptions { include_usage: Some(true), include_obfuscation: None });
         let (call, report) = InConversation::new(id.clone(), chat).with_report();
@@ -99,24 +99,24 @@ impl Chat {
         Ok(Streaming { request, stream, report })
     }
 
-    /// Waits until summaries are made.
-    pub(crate) async fn rests(&self) -> Result<(), BoxError> {
+    /// Waits for the summaries in progress.
+    pub(crate) async fn wait_for_summaries(&self) -> Result<(), BoxError> {
         Ok(self.engine().drain(Duration::from_secs(30)).await?)
     }
 
     fn engine(&self) -> &Engine {
-        self.whole.engine()
+        self.unary.engine()
     }
 }
 
 impl Streaming {
-    /// Reads the rest.
+    /// Reads the stream to its end.
     pub(crate) async fn read(mut self) -> Result<(Request, Arc<TurnReport>), BoxError> {
         let rest = async {
             while let Some(item) = self.stream.next().await {
                 item?;
             }
-            // The stream's end is the turn's.
+            // The turn ends with the stream.
             drop(self.stream);
             Ok::<_, BoxError>(())
         };
@@ -124,11 +124,11 @@ impl Streaming {
         Ok((self.request, self.report.await.ok_or("the turn has no report")?))
     }
 
-    /// Reads a few chunks more, and leaves.
-    pub(crate) async fn leave(mut self) -> Result<(Request, Arc<TurnReport>), BoxError> {
+    /// Reads a few more chunks, then drops the stream.
+    pub(crate) async fn abandon(mut self) -> Result<(Request, Arc<TurnReport>), BoxError> {
         let left = async {
             for _ in 0..4 {
-                self.stream.next().await.ok_or("the stream is too short to be left")??;
+                self.stream.next().await.ok_or("the stream ended before it could be dropped")??;
             }
             drop(self.stream);
             Ok::<_, BoxError>(())
@@ -142,24 +142,24 @@ pub(crate) fn user(question: &str) -> ChatCompletionRequestMessage {
     ChatCompletionRequestUserMessage { content: question.into(), name: None }.into()
 }
 
-/// A request of these new messages: the instructions stand before them in every call.
+/// Builds a request with these new messages. Every request begins with the instructions.
 pub(crate) fn chat_request(input: Vec<ChatCompletionRequestMessage>) -> CreateChatCompletionRequest {
     let mut messages = vec![ChatCompletionRequestSystemMessage { content: INSTRUCTIONS.into(), name: None }.into()];
     messages.extend(input);
     CreateChatCompletionRequest { model: MODEL.to_owned(), messages, ..CreateChatCompletionRequest::default() }
 }
 
-/// A report in short.
-pub(crate) fn told(report: &TurnReport) -> String {
-    let mut told = format!("{} messages sent, {}", report.messages_sent, report.outcome.kind());
+/// Describes a report in one line.
+pub(crate) fn describe(report: &TurnReport) -> String {
+    let mut line = format!("messages sent: {}, outcome: {}", report.messages_sent, report.outcome.kind());
     if let Some(tokens) = report.tokens.filter(|tokens| tokens.trimming.is_needed()) {
         let (before, after) = (tokens.before(), tokens.prompt.total());
-        let _ = write!(told, "; trimmed by {}: {before} → {after} tokens", tokens.trimming.strategy());
+        let _ = write!(line, "; trimmed ({}) from {before} to {after} tokens", tokens.trimming.strategy());
     }
     if let Some(summary) = &report.summary {
         let tokens = summary.tokens.unwrap_or_default();
         let (messages, before) = (summary.messages, summary.replaced_tokens);
-        let _ = write!(told, "; waited for a summary of {messages} messages: {before} → {tokens} tokens");
+        let _ = write!(line, "; waited for a summary of {messages} messages, from {before} to {tokens} tokens");
     }
-    told
+    line
 }

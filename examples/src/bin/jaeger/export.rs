@@ -1,6 +1,6 @@
-//! Where spans and metrics go: over OTLP, as OpenTelemetry's environment variables say.
+//! Exports spans and metrics over OTLP, as configured by OpenTelemetry's environment variables.
 //!
-//! Nothing of it knows of chat history: it is what any service has that exports by OpenTelemetry.
+//! Nothing here is specific to chat history: any service that exports to OpenTelemetry has this code.
 
 use std::{env, error::Error, fmt};
 
@@ -21,16 +21,16 @@ use tracing_subscriber::{
 
 use crate::watched::{Failure, Watched};
 
-/// Says that it failed, with the address.
+/// A failed export, with its address.
 #[derive(Debug)]
 pub(crate) struct NotExported {
     endpoint: String,
-    why: String,
+    reason: String,
 }
 
-/// The exporters, and where they send to.
+/// The exporters and their destination.
 pub(crate) struct Export {
-    /// Service name, protocol and address, for people.
+    /// Service name, protocol and address, as text.
     pub(crate) about: String,
     endpoint: String,
     traces: SdkTracerProvider,
@@ -40,14 +40,14 @@ pub(crate) struct Export {
 }
 
 impl Export {
-    /// Sends spans of this program and of the library, and the library's metrics, from now on. To be called in a runtime of
-    /// more than one thread: gRPC lives in it.
+    /// Starts to export the spans of this program and of the library, and the library's metrics. Call it in a
+    /// multi-threaded runtime, because the gRPC exporter runs in it.
     pub(crate) fn start() -> Result<Self, Box<dyn Error>> {
         let grpc = match var("OTEL_EXPORTER_OTLP_PROTOCOL").as_deref() {
             None | Some("grpc") => true,
             Some("http/protobuf") => false,
             Some(other) => {
-                return Err(format!("OTEL_EXPORTER_OTLP_PROTOCOL is {other}, not grpc or http/protobuf").into());
+                return Err(format!("OTEL_EXPORTER_OTLP_PROTOCOL must be grpc or http/protobuf, not {other}").into());
             }
         };
         let default = if grpc { "http://localhost:4317" } else { "http://localhost:4318" };
@@ -55,10 +55,10 @@ impl Export {
         let endpoint = endpoint.unwrap_or_else(|| default.to_owned());
         let service = var("OTEL_SERVICE_NAME").unwrap_or_else(|| "chat-history-demo".to_owned());
         let protocol = if grpc { "gRPC" } else { "HTTP" };
-        let about = format!("{service}, by OTLP over {protocol} to {endpoint}");
+        let about = format!("{service} to {endpoint} (OTLP over {protocol})");
         let resource = Resource::builder().with_service_name(service).build();
 
-        // The exporters read the address, and headers and timeouts, from the environment.
+        // The exporters themselves read the address, headers and timeouts from the environment.
         let spans = SpanExporter::builder();
         let exporter = if grpc { spans.with_tonic().build() } else { spans.with_http().build() }?;
         let (failed_traces, failed_metrics) = (Failure::default(), Failure::default());
@@ -71,7 +71,7 @@ impl Export {
             let exporter = if grpc { meters.with_tonic().build() } else { meters.with_http().build() }?;
             let exporter = Watched::new(exporter, &failed_metrics);
             let provider = SdkMeterProvider::builder().with_periodic_exporter(exporter).with_resource(resource).build();
-            // Engines that are made from here on count by it.
+            // Engines that are created after this use it.
             global::set_meter_provider(provider.clone());
             metrics = Some(provider);
         }
@@ -79,7 +79,7 @@ impl Export {
         let targets = Targets::new().with_targets(["jaeger", "tower_chat_history"].map(|of| (of, LevelFilter::INFO)));
         let layer = tracing_opentelemetry::layer()
             .with_tracer(traces.tracer("examples"))
-            // Else each span has where it stands in the source, and its thread.
+            // Leave out the source location and the thread of each span.
             .with_location(false)
             .with_target(false)
             .with_threads(false)
@@ -88,13 +88,14 @@ impl Export {
         Ok(Self { about, endpoint, traces, metrics, failed_traces, failed_metrics })
     }
 
-    /// Sends what there is.
+    /// Sends all finished spans.
     pub(crate) async fn flush(&self) -> Result<(), NotExported> {
         let traces = self.traces.clone();
         self.check(&self.failed_traces, blocking(move || traces.force_flush()).await)
     }
 
-    /// Sends what is left. The metrics' failure is told apart: many a receiver takes traces only.
+    /// Sends the remaining spans and metrics. The inner result is that of the metrics, because many receivers accept
+    /// only traces.
     pub(crate) async fn end(self) -> Result<Result<(), NotExported>, NotExported> {
         let traces = self.traces.clone();
         self.check(&self.failed_traces, blocking(move || traces.shutdown()).await)?;
@@ -105,13 +106,13 @@ impl Export {
 
     fn check(&self, failure: &Failure, sent: OTelSdkResult) -> Result<(), NotExported> {
         match failure.take().or_else(|| sent.err().map(|error| error.to_string())) {
-            Some(why) => Err(NotExported { endpoint: self.endpoint.clone(), why }),
+            Some(reason) => Err(NotExported { endpoint: self.endpoint.clone(), reason }),
             None => Ok(()),
         }
     }
 }
 
-/// Flushing waits for another thread, which may need this one's runtime.
+/// Runs blocking work on its own thread: a flush waits for another thread, which may need this runtime.
 async fn blocking(work: impl FnOnce() -> OTelSdkResult + Send + 'static) -> OTelSdkResult {
     let done = tokio::task::spawn_blocking(work).await;
     done.unwrap_or_else(|error| Err(OTelSdkError::InternalFailure(error.to_string())))
@@ -123,7 +124,7 @@ fn var(name: &str) -> Option<String> {
 
 impl fmt::Display for NotExported {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} did not take it: {}", self.endpoint, self.why)
+        write!(f, "{} did not accept them: {}", self.endpoint, self.reason)
     }
 }
 

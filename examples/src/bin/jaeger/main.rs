@@ -1,18 +1,19 @@
-//! What the library's spans look like in Jaeger: `cargo run -p examples --bin jaeger`.
+//! Exports traces to look at in Jaeger: `cargo run -p examples --bin jaeger`.
 //!
-//! A scripted service talks to mock models in this process and exports its traces over OTLP. It grows a conversation, trims
-//! it, clears tool results, has summaries made, is overtaken by another process, is left by its caller, and fails. Every
-//! request is one trace; the program prints which one shows what, and where to look.
+//! A scripted service talks to mock models in this process and exports its traces over OTLP. Its scenes show a
+//! conversation that grows and is trimmed, cleared tool results, summaries, a call that waits, a stream whose caller
+//! disconnects, a model that fails, and two processes in one conversation. Every request is one trace. The program
+//! prints what each trace shows and where to look.
 //!
 //! ```text
 //! docker run --rm -p 16686:16686 -p 4317:4317 -p 4318:4318 cr.jaegertracing.io/jaegertracing/jaeger:2.21.0
 //! cargo run -p examples --bin jaeger      then open http://localhost:16686
 //! ```
 //!
-//! Where it exports to is said by OpenTelemetry's environment variables: `OTEL_EXPORTER_OTLP_ENDPOINT`,
-//! `OTEL_EXPORTER_OTLP_PROTOCOL` (`grpc`, the default, or `http/protobuf`) and `OTEL_SERVICE_NAME`. The library's metrics go
-//! there too, unless `OTEL_METRICS_EXPORTER` is `none`. If the traces cannot be sent, the program says so, ends after its
-//! first scene, and its exit code is 1.
+//! OpenTelemetry's environment variables set the destination: `OTEL_EXPORTER_OTLP_ENDPOINT`,
+//! `OTEL_EXPORTER_OTLP_PROTOCOL` (`grpc`, the default, or `http/protobuf`) and `OTEL_SERVICE_NAME`. The library's
+//! metrics are exported too, unless `OTEL_METRICS_EXPORTER` is `none`. If the traces cannot be sent, the program
+//! prints an error after the first scene and exits with code 1.
 
 mod agent;
 mod chat;
@@ -33,13 +34,13 @@ use self::{
     scenes::Stage,
 };
 
-/// Exports traces of a scripted chat service by OTLP, to look at them in Jaeger.
+/// Export traces of a scripted chat service over OTLP, to look at them in Jaeger.
 #[derive(Parser)]
 struct Args {
-    /// Whether and how conversations are named in spans. Raw ids mostly name users.
+    /// Conversation ids in spans; raw ids often identify users
     #[arg(long, value_enum, default_value = "off")]
     conversation_ids: Ids,
-    /// How long the mock models take, in percent of the time that a model takes.
+    /// Response time of the mock models, in percent of a typical model's
     #[arg(long, value_name = "PERCENT", default_value_t = 100)]
     pace: u32,
 }
@@ -55,7 +56,7 @@ impl Ids {
     fn telemetry(self) -> Telemetry {
         match self {
             Self::Off => Telemetry::new(),
-            // A service would read its key from where its secrets are.
+            // A real service would read the key from its secret store.
             Self::Hashed => Telemetry::new().hashed_conversation_ids("the demo's key"),
             Self::Raw => Telemetry::new().raw_conversation_ids(),
         }
@@ -68,8 +69,8 @@ async fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             if error.is::<NotExported>() {
-                eprintln!("jaeger: no traces could be sent: {error}");
-                eprintln!("Is Jaeger running? The README says how to start it, with and without docker (\"See it\").");
+                eprintln!("jaeger: the traces could not be sent: {error}");
+                eprintln!("Is Jaeger running? The README describes how to start it, with and without Docker.");
             } else {
                 eprintln!("jaeger: {error}");
             }
@@ -80,10 +81,10 @@ async fn main() -> ExitCode {
 
 async fn run(args: Args) -> Result<(), BoxError> {
     let export = Export::start().map_err(|error| error.to_string())?;
-    println!("Derived of {}", export.about);
-    println!("In Jaeger, a trace's id finds it (\"Lookup by Trace ID\").");
+    println!("Sending traces of {}.", export.about);
+    println!("To find a trace in Jaeger, enter its id under \"Lookup by Trace ID\".");
     if matches!(args.conversation_ids, Ids::Off) {
-        println!("Spans do not say whose conversation it is: --conversation-ids hashed, or raw, has them say so.");
+        println!("Spans have no conversation ids; use --conversation-ids hashed (or raw) to add them.");
     }
     let directory = tempfile::tempdir()?;
     let stage = Stage {
@@ -93,20 +94,20 @@ async fn run(args: Args) -> Result<(), BoxError> {
         models: Models::new(Pace(args.pace)),
     };
     let played = play(&stage, &export).await;
-    // Whatever went wrong, what there is can be looked at.
+    // Send the finished traces even after an error.
     let sent = export.end().await;
     played?;
     match sent? {
         Ok(()) => println!("\nAll traces were sent."),
         Err(metrics) => {
-            println!("\nAll traces were sent. The metrics were not: {metrics}.");
-            println!("Jaeger takes traces only; with OTEL_METRICS_EXPORTER=none they are not sent.");
+            println!("\nAll traces were sent. The metrics could not be sent: {metrics}.");
+            println!("Jaeger accepts only traces. Set OTEL_METRICS_EXPORTER=none to export no metrics.");
         }
     }
     Ok(())
 }
 
-/// Each scene is sent when it is over: it can be looked at while the next one plays, and what is wrong shows at once.
+/// Plays all scenes. Sends the traces after each one, so that they can be viewed at once and an error is noticed early.
 async fn play(stage: &Stage, export: &Export) -> Result<(), BoxError> {
     stage.trims().await?;
     export.flush().await?;

@@ -1,4 +1,4 @@
-//! The models of the demo: mocks that take their time, as models do.
+//! The mock models of the demo, with the response times of real models.
 
 use std::{sync::Arc, time::Duration};
 
@@ -10,14 +10,14 @@ use tower_chat_history::{
 };
 use tower_chat_history_test::{ApiFailure, MockLlm, Reply};
 
-/// The model that is asked.
+/// The chat model.
 pub(crate) const MODEL: &str = "gpt-4o";
-/// The model that makes summaries.
+/// The summary model.
 pub(crate) const SUMMARY_MODEL: &str = "gpt-4.1-mini";
-/// The tool that the agent has.
+/// The tool of the agent.
 pub(crate) const TOOL: &str = "search_hotels";
 
-/// What the answers consist of.
+/// The sentences of the replies.
 const SENTENCES: [&str; 6] = [
     "The night train from Oslo is the calm way north, and the compartments are worth their price.",
     "In June the light stays until midnight, so plan the longer walks for the evenings.",
@@ -31,7 +31,7 @@ const SUMMARY: &str = "The user plans ten days in northern Norway in June, for t
 walks and quiet places, want to see the Lofoten islands, and do not want to rent a car before Bodø. Cabins are to be \
 booked by March; the budget is 3,000 euros. Still open: the days in Tromsø, and whether bicycles come along.";
 
-/// How fast the models are, in percent of the time that they would take.
+/// The response time of the models, in percent of the normal time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pace(pub(crate) u32);
 
@@ -52,20 +52,20 @@ impl Models {
         Self { pace, counter: Counter::O200k.make() }
     }
 
-    /// Answers whole, after 400 ms, some 850 tokens.
+    /// A model that returns about 850 tokens after 400 ms.
     pub(crate) fn answering(&self) -> MockLlm {
         let latency = self.pace.millis(400);
         self.model(move |messages| Answer::Text(answer(messages)), move |reply| reply.latency(latency))
     }
 
-    /// Answers in chunks: the first one after 120 ms, the others within another 600 ms.
+    /// A model that streams: the first chunk after 120 ms, the others within another 600 ms.
     pub(crate) fn streaming(&self) -> MockLlm {
         let (first, next) = (self.pace.millis(120), self.pace.millis(60));
         let time = move |reply: Reply| reply.latency(first).chunk_delay(next).chunk_chars(500);
         self.model(|messages| Answer::Text(answer(messages)), time)
     }
 
-    /// Searches three times and then answers. These tools, as JSON, are what it may call.
+    /// A model that searches three times and then answers. `tools` is the JSON of the request's tools.
     pub(crate) fn searching(&self, tools: &str) -> MockLlm {
         let latency = self.pace.millis(250);
         let decide = |messages: &[Message]| {
@@ -77,13 +77,13 @@ impl Models {
         self.model_with_tools(Some(tools), decide, move |reply| reply.latency(latency))
     }
 
-    /// Makes a summary, after 700 ms.
+    /// A model that returns a summary after 700 ms.
     pub(crate) fn summarizing(&self) -> MockLlm {
         let latency = self.pace.millis(700);
         self.model(|_| Answer::Text(SUMMARY.to_owned()), move |reply| reply.latency(latency))
     }
 
-    /// Is overloaded.
+    /// A model that is overloaded.
     pub(crate) fn failing(&self) -> MockLlm {
         let latency = self.pace.millis(150);
         MockLlm::rules(move |_| Reply::error(ApiFailure::new(503, "The model is overloaded.")).latency(latency))
@@ -97,7 +97,7 @@ impl Models {
         self.model_with_tools(None, decide, time)
     }
 
-    /// A model that reports what it read and wrote by its own tokenizer, as providers do.
+    /// A model that reports its token usage, counted by its own tokenizer.
     fn model_with_tools(
         &self,
         tools: Option<&str>,
@@ -105,10 +105,10 @@ impl Models {
         time: impl Fn(Reply) -> Reply + Send + Sync + 'static,
     ) -> MockLlm {
         let counter = Arc::clone(&self.counter);
-        let beside = tools.map_or_else(RequestTokens::new, |tools| RequestTokens::new().tools(tools)).count(&counter);
+        let tools = tools.map_or_else(RequestTokens::new, |tools| RequestTokens::new().tools(tools)).count(&counter);
         MockLlm::rules(move |messages| {
             let answer = decide(messages);
-            let read = counter.count(messages) + u64::from(beside);
+            let read = counter.count(messages) + u64::from(tools);
             let written = u64::from(counter.count_text(answer.text()));
             time(answer.reply(messages.len()).usage(Usage::new(read, written)))
         })
@@ -144,7 +144,7 @@ fn answer(messages: &[Message]) -> String {
     sentences.copied().collect::<Vec<_>>().join(" ")
 }
 
-/// What the tool finds: some 1,200 tokens.
+/// Returns the result of a search: about 1,200 tokens.
 pub(crate) fn hotels(town: &str) -> String {
     let hotel = |number: u32| {
         json!({

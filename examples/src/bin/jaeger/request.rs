@@ -1,10 +1,10 @@
-//! One request of the demo's service: the span that a turn stands within.
+//! One request to the demo's service: the parent span of its turns.
 
 use opentelemetry::trace::TraceContextExt as _;
 use tracing::{Span, field::Empty, info_span};
 use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 
-/// A request, as a web framework's middleware would have made a span of it. Each one is a trace.
+/// A request with its span, as a web framework's middleware would create it. Each request is one trace.
 pub(crate) struct Request {
     pub(crate) span: Span,
     route: &'static str,
@@ -26,8 +26,8 @@ impl Request {
         Self { span, route }
     }
 
-    /// Ends it with that status. What is not over yet goes on within the trace.
-    pub(crate) fn ends(self, status: u16) -> String {
+    /// Ends the request with this status and returns a line about it. Spans that are still open continue in the trace.
+    pub(crate) fn end(self, status: u16) -> String {
         self.span.record("http.response.status_code", status);
         if status >= 500 {
             self.span.record("otel.status_code", "ERROR");

@@ -1,4 +1,4 @@
-//! What is shown, one scene after the other.
+//! The scenes of the demo.
 
 use std::{path::PathBuf, sync::Arc};
 
@@ -13,18 +13,18 @@ use tower_chat_history_sqlite::SqliteStore;
 
 use crate::{
     agent,
-    chat::{Chat, told},
+    chat::{Chat, describe},
     model::{Models, Pace, SUMMARY_MODEL},
     request::Request,
 };
 
-/// A model with a small window, so that few questions fill it.
+/// A small context window, which a few questions fill.
 const WINDOW: u32 = 4_096;
 const REPLY: u32 = 1_024;
-/// No summary of the demo has more tokens.
+/// The maximum size of a summary.
 const SUMMARY: u32 = 400;
 
-/// More questions than the window takes.
+/// More questions than fit into the window.
 const QUESTIONS: [&str; 8] = [
     "We want to see the north of Norway in June. Where do we begin?",
     "How do we get from Oslo to Bodø without a plane?",
@@ -36,7 +36,7 @@ const QUESTIONS: [&str; 8] = [
     "What will all of it cost?",
 ];
 
-/// Where the scenes play.
+/// The resources that all scenes share.
 pub(crate) struct Stage {
     pub(crate) database: PathBuf,
     pub(crate) telemetry: Telemetry,
@@ -55,28 +55,27 @@ impl Stage {
         Summaries::new(summarizer(model.unary(), SUMMARY_MODEL)).max_tokens(SUMMARY).when(when)
     }
 
-    /// A process's worth of the service, on the database of all.
+    /// One process of the service. All of them use the same database.
     async fn chat(&self, options: HistoryOptions) -> Result<Chat, BoxError> {
         Ok(Chat::new(SqliteStore::open(&self.database).await?, &self.models, options))
     }
 
-    /// A conversation grows until it does not fit.
+    /// A conversation grows until it no longer fits.
     pub(crate) async fn trims(&self) -> Result<(), BoxError> {
-        println!("\nA conversation grows. Nothing is left out: see chat_history.messages.loaded on load.");
+        announce("A conversation grows and still fits.", "Look at chat_history.messages.loaded on load.");
         let (chat, id) = (self.chat(self.options()).await?, conversation("trims")?);
         for question in QUESTIONS {
             let request = Request::post("/chat", "a conversation grows until it is trimmed");
             let report = chat.ask(&request, &id, question).await?;
             let trimmed = is_trimmed(&report);
             if trimmed {
-                println!(
-                    "\nIt has outgrown the window of {WINDOW} tokens. See trim: what was too much, what was left out;"
-                );
-                println!(
-                    "and chat_history.prompt.cached_prefix_ratio on chat_history: what that does to the provider's cache."
+                announce(
+                    &format!("The conversation no longer fits into the context window of {WINDOW} tokens."),
+                    "Look at trim for the tokens that were left out, and at chat_history.prompt.cached_prefix_ratio on\n\
+                     chat_history for the effect on the provider's prefix cache.",
                 );
             }
-            shown(request, 200, &told(&report));
+            show(request, 200, &describe(&report));
             if trimmed {
                 return Ok(());
             }
@@ -84,12 +83,12 @@ impl Stage {
         Err("the conversation was not trimmed".into())
     }
 
-    /// Tool results are cleared before anything else goes.
+    /// Old tool results are cleared before anything else is left out.
     pub(crate) async fn clears(&self) -> Result<(), BoxError> {
-        println!(
-            "\nAn agent reads long results of its tool. Old ones are cleared: see chat_history.trim.strategy on the"
+        announce(
+            "An agent receives long tool results, and old ones are cleared.",
+            "Look at chat_history.trim.strategy on the last trim.",
         );
-        println!("last trim.");
         let options = self.options().clear_results(ClearResults::new().keep(1));
         let store = SqliteStore::open(&self.database).await?;
         let model = self.models.searching(&serde_json::to_string(&agent::tools())?);
@@ -97,45 +96,45 @@ impl Stage {
         let request = Request::post("/agent", "old tool results are cleared");
         let question = "Compare the hotels of three towns.";
         let reports = agent::run(&chat, &request, &conversation("clears")?, question, self.pace).await?;
-        let cleared = reports.iter().rev().find(|report| is_trimmed(report)).ok_or("no result was cleared")?;
-        shown(request, 200, &format!("{} calls of the model; {}", reports.len(), told(cleared)));
+        let cleared = reports.iter().rev().find(|report| is_trimmed(report)).ok_or("no tool result was cleared")?;
+        show(request, 200, &format!("{} model calls; {}", reports.len(), describe(cleared)));
         Ok(())
     }
 
-    /// A summary is made after the reply, and nobody waits for it.
+    /// A summary is made after the reply, and no call waits for it.
     pub(crate) async fn summarizes(&self) -> Result<(), BoxError> {
-        println!(
-            "\nA conversation comes near to its window: what will leave it is summarized. See summarize behind save"
+        announce(
+            "A conversation approaches the context window, and its oldest messages are summarized.",
+            "Look at summarize after save in the last of these traces: no call waits for it.",
         );
-        println!("in the last of these traces: nobody waits for it.");
         let when = SummarizeWhen::AfterReply { percent: 95 };
-        let (tell, told_of) = std::sync::mpsc::channel();
+        let (sender, receiver) = std::sync::mpsc::channel();
         let summaries = self.summaries(when).on_summary(move |report| {
-            // Whoever listens has left if the scene has failed.
-            let _ = tell.send((report.messages, report.replaced_tokens, report.tokens.unwrap_or_default()));
+            // The receiver is gone if the scene has failed.
+            let _ = sender.send((report.messages, report.replaced_tokens, report.tokens.unwrap_or_default()));
         });
         let (chat, id) = (self.chat(self.options().summaries(summaries)).await?, conversation("summarizes")?);
         for question in QUESTIONS {
             let request = Request::post("/chat", "a summary is made in the background");
             let report = chat.ask(&request, &id, question).await?;
-            chat.rests().await?;
-            let Ok((messages, before, after)) = told_of.try_recv() else {
-                shown(request, 200, &told(&report));
+            chat.wait_for_summaries().await?;
+            let Ok((messages, before, after)) = receiver.try_recv() else {
+                show(request, 200, &describe(&report));
                 continue;
             };
-            let summary = format!("then a summary of {messages} messages: {before} → {after} tokens");
-            shown(request, 200, &format!("{}; {summary}", told(&report)));
+            let summary = format!("then a summary of {messages} messages, from {before} to {after} tokens");
+            show(request, 200, &format!("{}; {summary}", describe(&report)));
             return Ok(());
         }
         Err("no summary was made".into())
     }
 
-    /// A call waits: for the call ahead of it, and for a summary.
+    /// A call waits for an earlier call, and then for a summary.
     pub(crate) async fn waits(&self) -> Result<(), BoxError> {
-        println!(
-            "\nTwo calls at once. The second one waits for the first (wait), and then for a summary, as otherwise its"
+        announce(
+            "Two calls at once. The second one waits for the first, and then for a summary, because it would not fit.",
+            "Look at wait and summarize in the last trace: load and trim run twice.",
         );
-        println!("prompt would not fit: load and trim come twice.");
         let options = self.options().on_conflict(OnConflict::Serialize(QueueLimits::default()));
         let options = options.summaries(self.summaries(SummarizeWhen::BeforeCall));
         let (chat, id) = (self.chat(options).await?, conversation("waits")?);
@@ -143,56 +142,63 @@ impl Stage {
         for question in questions.by_ref().take(3) {
             let request = Request::post("/chat", "a conversation grows");
             let report = chat.ask(&request, &id, question).await?;
-            shown(request, 200, &told(&report));
+            show(request, 200, &describe(&report));
         }
         let (Some(first), Some(second)) = (questions.next(), questions.next()) else {
-            return Err("too few questions".into());
+            return Err("there are too few questions".into());
         };
-        let ahead = chat.stream(Request::post("/chat/stream", "a call is ahead of another one"), &id, first).await?;
-        let request = Request::post("/chat", "a call waits for the one ahead, and for a summary");
-        let (ahead, report) = tokio::join!(ahead.read(), chat.ask(&request, &id, second));
-        let ((ahead, before), report) = (ahead?, report?);
-        shown(ahead, 200, &told(&before));
-        shown(request, 200, &told(&report));
+        let earlier = chat.stream(Request::post("/chat/stream", "another call waits for this one"), &id, first).await?;
+        let request = Request::post("/chat", "a call waits for an earlier one, and for a summary");
+        let (earlier, report) = tokio::join!(earlier.read(), chat.ask(&request, &id, second));
+        let ((earlier, before), report) = (earlier?, report?);
+        show(earlier, 200, &describe(&before));
+        show(request, 200, &describe(&report));
         report.summary.is_some().then_some(()).ok_or_else(|| "the call did not wait for a summary".into())
     }
 
-    /// Streams: one that is read to its end, one that is not, and a call that fails.
+    /// A stream that is read to its end, a stream that is dropped, and a call that fails.
     pub(crate) async fn streams(&self) -> Result<(), BoxError> {
         let (chat, id) = (self.chat(self.options()).await?, conversation("streams")?);
-        println!("\nA streamed reply. See chat: it ends with the last chunk, and gen_ai.response.time_to_first_chunk.");
+        announce(
+            "A streamed reply.",
+            "Look at chat: it ends with the last chunk and has gen_ai.response.time_to_first_chunk.",
+        );
         let stream = chat.stream(Request::post("/chat/stream", "a streamed reply"), &id, QUESTIONS[0]).await?;
         let (request, report) = stream.read().await?;
-        shown(request, 200, &told(&report));
+        show(request, 200, &describe(&report));
 
-        println!(
-            "\nThe caller leaves while the reply is streamed: chat_history.outcome is interrupted. There is no save."
+        announce(
+            "The caller disconnects during a stream.",
+            "Look at chat_history.outcome on chat_history: it is interrupted, and there is no save.",
         );
-        let stream = chat.stream(Request::post("/chat/stream", "the caller leaves"), &id, QUESTIONS[1]).await?;
-        let (request, report) = stream.leave().await?;
-        shown(request, 200, &told(&report));
+        let stream = chat.stream(Request::post("/chat/stream", "the caller disconnects"), &id, QUESTIONS[1]).await?;
+        let (request, report) = stream.abandon().await?;
+        show(request, 200, &describe(&report));
 
-        println!("\nThe model fails: error.type on chat and chat_history, and nothing is stored.");
+        announce("The model fails, and nothing is stored.", "Look at error.type on chat and chat_history.");
         let (store, model) = (SqliteStore::open(&self.database).await?, self.models.failing());
         let chat = Chat::with_model(store, &model, &model, self.options());
         let request = Request::post("/chat", "the model fails");
         let Err(error) = chat.ask(&request, &id, QUESTIONS[1]).await else {
             return Err("the model did not fail".into());
         };
-        shown(request, 502, &error.to_string());
+        show(request, 502, &error.to_string());
         Ok(())
     }
 
-    /// Two processes answer in one conversation at once.
+    /// Two processes answer in one conversation at the same time.
     pub(crate) async fn conflicts(&self) -> Result<(), BoxError> {
-        println!(
-            "\nTwo processes, one conversation. The one that is slower finds another exchange there, and its own is put"
+        announce(
+            "Two processes in one conversation. The slower one appends its exchange after the other one's.",
+            "Look at chat_history.save.conflict on save in the second trace.",
         );
-        println!("behind it: see chat_history.save.conflict on save in the second trace.");
         let report = self.conflict(OnConflict::Rebase, "rebases", "another process was faster: rebased").await?;
         report.revision().ok_or("the exchange was not rebased")?;
 
-        println!("\nThe same, with OnConflict::Reject: it is not stored, and the turn has failed.");
+        announce(
+            "The same with OnConflict::Reject. The slower exchange is not stored, and its turn fails.",
+            "Look at chat_history.save.conflict and error.type on save in the second trace.",
+        );
         let report = self.conflict(OnConflict::Reject, "rejects", "another process was faster: rejected").await?;
         report.save_error().map(|_| ()).ok_or_else(|| "the exchange was not rejected".into())
     }
@@ -201,12 +207,12 @@ impl Stage {
         let (slow, fast) = (self.chat(self.options().on_conflict(policy)).await?, self.chat(self.options()).await?);
         let id = conversation(name)?;
         let stream = slow.stream(Request::post("/chat/stream", shows), &id, QUESTIONS[0]).await?;
-        let request = Request::post("/chat", "is faster than another process");
-        // The other one answers whole while this one's stream is not read on.
+        let request = Request::post("/chat", "this process is faster than another one");
+        // The other process completes its turn before this stream is read to its end.
         let faster = fast.ask(&request, &id, QUESTIONS[1]).await?;
-        shown(request, 200, &told(&faster));
+        show(request, 200, &describe(&faster));
         let (request, report) = stream.read().await?;
-        shown(request, 200, &told(&report));
+        show(request, 200, &describe(&report));
         Ok(report)
     }
 }
@@ -219,7 +225,12 @@ fn is_trimmed(report: &TurnReport) -> bool {
     report.tokens.is_some_and(|tokens| tokens.trimming.is_needed())
 }
 
-/// Ends a request with that status, and prints it.
-fn shown(request: Request, status: u16, what: &str) {
-    println!("  {}  {what}", request.ends(status));
+/// Prints an introduction to a scene.
+fn announce(scene: &str, look_at: &str) {
+    println!("\n{scene}\n{look_at}");
+}
+
+/// Ends a request with this status and prints a line about it.
+fn show(request: Request, status: u16, result: &str) {
+    println!("  {}  {result}", request.end(status));
 }

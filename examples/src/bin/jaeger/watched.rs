@@ -1,4 +1,4 @@
-//! Exporters whose failures are seen.
+//! Exporters that remember their first failure.
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -12,17 +12,17 @@ use opentelemetry_sdk::{
     trace::{SpanData, SpanExporter},
 };
 
-/// The first failure. OpenTelemetry itself tells only its log of what it sends in the background.
+/// The first failure. OpenTelemetry itself only logs the failures of its background exports.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Failure(Arc<Mutex<Option<String>>>);
 
 impl Failure {
-    /// Takes it, if there is one.
+    /// Takes the failure, if there is one.
     pub(crate) fn take(&self) -> Option<String> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    fn look_at(&self, sent: OTelSdkResult) -> OTelSdkResult {
+    fn check(&self, sent: OTelSdkResult) -> OTelSdkResult {
         if let Err(error) = &sent {
             self.0.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_with(|| error.to_string());
         }
@@ -30,7 +30,7 @@ impl Failure {
     }
 }
 
-/// An exporter that keeps its first failure.
+/// An exporter that remembers its first failure.
 #[derive(Debug)]
 pub(crate) struct Watched<E> {
     exporter: E,
@@ -45,7 +45,7 @@ impl<E> Watched<E> {
 
 impl<E: SpanExporter> SpanExporter for Watched<E> {
     async fn export(&self, batch: Vec<SpanData>) -> OTelSdkResult {
-        self.failure.look_at(self.exporter.export(batch).await)
+        self.failure.check(self.exporter.export(batch).await)
     }
 
     fn shutdown_with_timeout(&self, timeout: Duration) -> OTelSdkResult {
@@ -63,7 +63,7 @@ impl<E: SpanExporter> SpanExporter for Watched<E> {
 
 impl<E: PushMetricExporter> PushMetricExporter for Watched<E> {
     async fn export(&self, metrics: &ResourceMetrics) -> OTelSdkResult {
-        self.failure.look_at(self.exporter.export(metrics).await)
+        self.failure.check(self.exporter.export(metrics).await)
     }
 
     fn force_flush(&self) -> OTelSdkResult {

@@ -1,4 +1,4 @@
-//! In place of the model: it answers what was recorded, and reports what its cache would have had.
+//! A stand-in for the model: returns the recorded replies and reports the cached prefix of each prompt.
 
 use std::{
     future::{Ready, ready},
@@ -20,10 +20,10 @@ use super::{
     recording::Call,
 };
 
-/// The field of a request in which its recorded reply stands. The layer leaves fields alone that it does not know.
+/// The field of a request that contains its recorded reply. The layer leaves unknown fields unchanged.
 const RECORDED: &str = "recorded";
 
-/// A model for one run. Clones share what has been sent.
+/// The model of one run. Clones share the prompts that were sent.
 #[derive(Clone)]
 pub(crate) struct Model {
     sent: Arc<Mutex<Prefixes>>,
@@ -37,13 +37,13 @@ impl Model {
         Self { sent: Arc::default(), counter: Arc::clone(counter), provider_cache: *provider_cache }
     }
 
-    /// A recorded call, as a program sends it.
+    /// Returns the request of a recorded call.
     pub(crate) fn request(call: &Call) -> Value {
         let messages: Vec<&Message> = call.head.iter().chain(&call.input).collect();
         json!({"model": "recorded", "messages": messages, RECORDED: call.reply})
     }
 
-    /// The tokens of a prompt, and the warm ones among them, as the response reports them.
+    /// Returns the tokens of a prompt and of its cached prefix, as the response reports them.
     pub(crate) fn usage(response: &Value) -> Option<(u64, u64)> {
         let tokens = |path| response.pointer(path).and_then(Value::as_u64);
         Some((tokens("/usage/prompt_tokens")?, tokens("/usage/prompt_tokens_details/cached_tokens").unwrap_or(0)))
@@ -52,20 +52,20 @@ impl Model {
     fn answer(&self, mut request: Value) -> Result<Value, BoxError> {
         let reply = request[RECORDED].take();
         let prompt: Vec<Message> = serde_json::from_str(&request["messages"].to_string())?;
-        // A provider refuses what breaks the rules. The layer has seen to that.
+        // A provider would refuse an invalid prompt. The layer never sends one.
         check_chat_rules(&prompt)?;
         let known = self.sent.lock().unwrap_or_else(PoisonError::into_inner).send(prompt.iter().map(Message::json));
         let tokens = |messages: &[Message]| -> u64 {
             messages.iter().map(|message| u64::from(tokens_of(&self.counter, message))).sum()
         };
-        let warm = tokens(&prompt[..known]);
-        let warm = if self.provider_cache { cached_by_provider(warm) } else { warm };
+        let cached = tokens(&prompt[..known]);
+        let cached = if self.provider_cache { cached_by_provider(cached) } else { cached };
         Ok(json!({
             "model": "recorded",
             "choices": [{"index": 0, "message": reply, "finish_reason": "stop"}],
             "usage": {
                 "prompt_tokens": tokens(&prompt) + u64::from(REPLY_PRIMING),
-                "prompt_tokens_details": {"cached_tokens": warm},
+                "prompt_tokens_details": {"cached_tokens": cached},
             },
         }))
     }

@@ -1,4 +1,4 @@
-//! What is printed: a line a call, and the totals.
+//! The output: one line per call, and the totals.
 
 use std::io::{self, Write};
 
@@ -9,17 +9,17 @@ use super::{
     summaries::{OUTPUT_PRICE, Spent},
 };
 
-/// Where lines go, for people or for programs.
+/// A writer of lines, as text or as JSON.
 pub(crate) struct Output<W> {
     json: bool,
     out: W,
 }
 
-/// The last line.
+/// The last line of JSON.
 #[derive(Serialize)]
 struct Last {
     totals: Compared,
-    /// Those of the window that slid.
+    /// The totals of the sliding window.
     sliding: Totals,
 }
 
@@ -29,7 +29,7 @@ struct Compared {
     totals: Totals,
     cached_prefix_ratio: f64,
     cached_price: f64,
-    /// What the input costs, and the summaries, as a share of what that of the sliding window costs.
+    /// The cost of input and summaries, relative to the cost of the sliding window's input.
     input_cost_of_sliding: f64,
 }
 
@@ -54,25 +54,25 @@ impl<W: Write> Output<W> {
     }
 
     fn tokens(&mut self, tokens: &Tokens) -> io::Result<()> {
-        let Tokens { before, sent, warm, limit, evicted, evicted_messages, reserve, .. } = tokens;
+        let Tokens { before, sent, cached, limit, evicted, evicted_messages, reserve, .. } = tokens;
         let notes = [
             (tokens.waited, ", waited for a summary"),
             (tokens.compacted, ", compacted"),
-            (tokens.for_this_call, ", more left out for this call"),
+            (tokens.for_this_call, ", more left out for this call only"),
         ];
         let notes: String = notes.iter().filter(|(is_so, _)| *is_so).map(|(_, note)| *note).collect();
-        let warm = 100.0 * share(*warm, *sent);
+        let cached = 100.0 * share(*cached, *sent);
         writeln!(
             self.out,
-            "{before} -> {sent} of {limit} tokens, evicted {evicted} in {evicted_messages} messages, \
-             reserve {reserve}, warm {warm:.1}%{notes}"
+            "{before} -> {sent} of {limit} tokens, evicted {evicted} tokens in {evicted_messages} messages, \
+             reply reserve {reserve}, cached prefix {cached:.1}%{notes}"
         )
     }
 
-    /// Ends the output.
+    /// Prints the totals and ends the output.
     pub(crate) fn totals(&mut self, totals: &Totals, sliding: &Totals, cached_price: f64) -> io::Result<()> {
         let cost = if sliding.requests == 0 { 1.0 } else { totals.cost(cached_price) / sliding.cost(cached_price) };
-        let cached_prefix_ratio = share(totals.warm_tokens, totals.input_tokens);
+        let cached_prefix_ratio = share(totals.cached_tokens, totals.input_tokens);
         if self.json {
             let totals = Compared { totals: *totals, cached_prefix_ratio, cached_price, input_cost_of_sliding: cost };
             self.line(&Last { totals, sliding: *sliding })?;
@@ -80,20 +80,25 @@ impl<W: Write> Output<W> {
         }
         let Totals { conversations, requests, infeasible, malformed, compactions, input_tokens, .. } = totals;
         writeln!(self.out, "\nconversations  {conversations}")?;
-        writeln!(self.out, "requests       {requests}, and {infeasible} infeasible, {malformed} malformed")?;
-        writeln!(self.out, "compactions    {compactions} (sliding: {})", sliding.compactions)?;
-        writeln!(self.out, "input tokens   {input_tokens} (sliding: {})", sliding.input_tokens)?;
-        let slid = share(sliding.warm_tokens, sliding.input_tokens);
-        writeln!(self.out, "warm           {:.1}% (sliding: {:.1}%)", 100.0 * cached_prefix_ratio, 100.0 * slid)?;
+        writeln!(self.out, "requests       {requests} sent, {infeasible} infeasible, {malformed} malformed")?;
+        writeln!(self.out, "compactions    {compactions} (sliding window: {})", sliding.compactions)?;
+        writeln!(self.out, "prompt tokens  {input_tokens} (sliding window: {})", sliding.input_tokens)?;
+        let slid = share(sliding.cached_tokens, sliding.input_tokens);
+        writeln!(
+            self.out,
+            "cached prefix  {:.1}% (sliding window: {:.1}%)",
+            100.0 * cached_prefix_ratio,
+            100.0 * slid
+        )?;
         self.summaries(totals)?;
         writeln!(
             self.out,
-            "input cost     {cost:.3} of sliding, where a warm token costs {cached_price} of a cold one"
+            "input cost     {cost:.3} times that of the sliding window (price of a cached token: {cached_price})"
         )?;
         self.out.flush()
     }
 
-    /// What summaries cost, if there are any.
+    /// Prints the cost of summaries, if there are any.
     fn summaries(&mut self, totals: &Totals) -> io::Result<()> {
         let Totals { summaries: Spent { stored, not_stored, calls, input_tokens, output_tokens }, waited, .. } = totals;
         if stored + not_stored == 0 {
@@ -101,8 +106,8 @@ impl<W: Write> Output<W> {
         }
         writeln!(
             self.out,
-            "summaries      {stored}, and {not_stored} not stored; {waited} calls waited; {calls} calls of the summarizer, \
-             {input_tokens} tokens in as cold input, {output_tokens} out at {OUTPUT_PRICE} times its price"
+            "summaries      {stored} stored, {not_stored} not stored; {waited} calls waited; {calls} summarizer calls \
+             with {input_tokens} uncached input tokens and {output_tokens} output tokens at {OUTPUT_PRICE} times their price"
         )
     }
 
@@ -112,7 +117,7 @@ impl<W: Write> Output<W> {
     }
 }
 
-#[allow(clippy::cast_precision_loss)] // Tokens are few.
+#[allow(clippy::cast_precision_loss)] // Token counts are far below 2^52.
 fn share(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }

@@ -1,4 +1,4 @@
-//! The policy that the command line asks for.
+//! The policy that the command line describes.
 
 use std::sync::Arc;
 
@@ -11,17 +11,22 @@ use tower_chat_history::{
 
 use super::{args::Args, summaries::Ledger};
 
-/// How a run's prompts are made to fit, and how they are measured.
+/// The name of the policy that every run is compared with.
+pub(crate) const SLIDING: &str = "sliding window";
+
+/// The rules that make the prompts of a run fit, and the measurement of the prompts.
 #[derive(Clone)]
 pub(crate) struct Policy {
+    /// A name for people.
+    pub(crate) name: String,
     window: Window,
     reserve: u32,
     shrink_reply_to: Option<u32>,
     watermarks: Watermarks,
     clear_results: Option<ClearResults>,
-    /// How large a summary may be.
+    /// The maximum size of a summary, in tokens.
     pub(crate) summarize: Option<u32>,
-    /// Whether calls are made at once, and not when the summary after the last reply is done.
+    /// Do not wait for the previous summary before the next call.
     pub(crate) back_to_back: bool,
     pub(crate) counter: Arc<dyn TokenCounter>,
     pub(crate) provider_cache: bool,
@@ -31,7 +36,7 @@ pub(crate) struct Policy {
 #[derive(Clone, Copy)]
 enum Window {
     Fixed(u32),
-    /// Beyond the conversation's own head.
+    /// In addition to the conversation's own head.
     HeadPlus(u32),
 }
 
@@ -42,6 +47,7 @@ impl Policy {
             (None, tokens) => Window::HeadPlus(tokens.unwrap_or_default()),
         };
         Self {
+            name: name(args),
             window,
             reserve: args.reserve,
             shrink_reply_to: args.shrink_reply_to,
@@ -54,12 +60,12 @@ impl Policy {
         }
     }
 
-    /// A window that slides, under the same limit. What leaves it is gone.
+    /// Returns the policy of a sliding window under the same limit, without summaries.
     pub(crate) fn sliding(&self) -> Self {
-        Self { watermarks: sliding(), clear_results: None, summarize: None, ..self.clone() }
+        Self { name: SLIDING.to_owned(), watermarks: sliding(), clear_results: None, summarize: None, ..self.clone() }
     }
 
-    /// The options for a conversation with that head. What summaries cost goes into the ledger.
+    /// Returns the options for a conversation with this head. The cost of summaries is added to the ledger.
     pub(crate) fn options(&self, head: &[Message], ledger: &Ledger) -> HistoryOptions {
         let window = match self.window {
             Window::Fixed(tokens) => tokens,
@@ -85,9 +91,22 @@ impl Policy {
     }
 }
 
+fn name(args: &Args) -> String {
+    let window = match (args.last_messages, args.last_turns, args.keep_recent) {
+        _ if args.sliding => SLIDING.to_owned(),
+        (Some(messages), ..) => format!("last {messages} messages"),
+        (_, Some(turns), _) => format!("last {turns} turns"),
+        (.., Some(messages)) => format!("{messages} recent messages"),
+        _ => format!("watermarks {}", args.watermarks.as_ref().map_or("100/75", |percentages| &percentages.text)),
+    };
+    let clear = args.clear_results.map_or("", |_| ", old tool results cleared");
+    let summarize = args.summarize.map_or("", |_| ", with summaries");
+    format!("{window}{clear}{summarize}")
+}
+
 fn watermarks(args: &Args) -> Watermarks {
     let chosen = [
-        args.watermarks,
+        args.watermarks.as_ref().map(|percentages| percentages.watermarks),
         args.last_messages.map(Watermarks::last_messages),
         args.last_turns.map(Watermarks::last_turns),
         args.keep_recent.map(Watermarks::keep_recent),
@@ -96,7 +115,7 @@ fn watermarks(args: &Args) -> Watermarks {
     chosen.into_iter().flatten().next().unwrap_or_default()
 }
 
-/// No further down than it must.
+/// Compacts with every call that exceeds the limit, down to the limit.
 fn sliding() -> Watermarks {
     Watermarks::new(Watermark::Percent(100), Watermark::Percent(100)).unwrap_or_default()
 }

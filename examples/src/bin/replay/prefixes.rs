@@ -1,16 +1,17 @@
-//! Which beginnings of prompts have been sent before.
+//! The prefixes of all prompts that were sent.
 
 use std::{
     collections::HashSet,
     hash::{DefaultHasher, Hash as _, Hasher as _},
 };
 
-/// The beginnings of all prompts of a run, in whole messages: a trie, whose nodes are known by the hash of their path.
+/// The prefixes of all prompts of a run, in whole messages: a trie whose nodes are identified by the hash of their
+/// path.
 #[derive(Default)]
 pub(crate) struct Prefixes(HashSet<u64>);
 
 impl Prefixes {
-    /// How many messages of this prompt are the beginning of an earlier one; and then it is an earlier one itself.
+    /// Returns how many messages of this prompt are a prefix of an earlier one, and adds the prompt.
     pub(crate) fn send<'a>(&mut self, prompt: impl IntoIterator<Item = &'a str>) -> usize {
         let (mut path, mut known, mut is_known) = (0, 0, true);
         for message in prompt {
@@ -24,7 +25,7 @@ impl Prefixes {
     }
 }
 
-/// What OpenAI's cache has of a beginning of so many tokens: from 1,024 on, in steps of 128.
+/// Returns the tokens of a prefix that OpenAI's cache would have: from 1,024 on, in steps of 128.
 pub(crate) const fn cached_by_provider(tokens: u64) -> u64 {
     if tokens < 1_024 { 0 } else { tokens / 128 * 128 }
 }
@@ -34,18 +35,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_beginning_is_known_once_it_was_sent() {
+    fn a_prefix_is_known_after_it_was_sent() {
         let mut prefixes = Prefixes::default();
         assert_eq!(prefixes.send(["s", "a", "b"]), 0);
         assert_eq!(prefixes.send(["s", "a", "b", "c"]), 3);
-        assert_eq!(prefixes.send(["s", "b", "c"]), 1, "what stands elsewhere is not known");
-        assert_eq!(prefixes.send(["s", "a", "b"]), 3, "nor forgotten");
+        assert_eq!(prefixes.send(["s", "b", "c"]), 1, "the same messages after another prefix are not known");
+        assert_eq!(prefixes.send(["s", "a", "b"]), 3, "known prefixes stay known");
         assert_eq!(prefixes.send(["a", "b"]), 0);
         assert_eq!(prefixes.send(["s", "b", "c", "d"]), 3);
     }
 
     #[test]
-    fn a_provider_caches_in_steps() {
+    fn the_provider_caches_in_steps_of_128_tokens() {
         assert_eq!([0, 1_023, 1_024, 1_151, 1_152].map(cached_by_provider), [0, 0, 1_024, 1_024, 1_152]);
     }
 }

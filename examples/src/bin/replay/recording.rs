@@ -1,4 +1,4 @@
-//! Conversations as they were recorded.
+//! Recorded conversations.
 
 use std::{
     fs::File,
@@ -10,19 +10,19 @@ use serde::Deserialize;
 use serde_json::{Deserializer, Value};
 use tower_chat_history::{BoxError, Message, Role};
 
-/// A recorded conversation, as the calls that made it.
+/// A recorded conversation, as a list of calls.
 #[derive(Debug)]
 pub(crate) struct Recording {
     pub(crate) id: String,
     pub(crate) calls: Vec<Call>,
 }
 
-/// What one call had, and what the model said.
+/// One call: its input and the model's reply.
 #[derive(Debug)]
 pub(crate) struct Call {
     /// The system and developer messages so far.
     pub(crate) head: Vec<Message>,
-    /// What came since the reply before. Where that is nothing, the reply was recorded without a call of its own.
+    /// The messages since the previous reply. If there are none, the reply was recorded without a call of its own.
     pub(crate) input: Vec<Message>,
     pub(crate) reply: Message,
 }
@@ -35,7 +35,7 @@ struct Conversation {
 }
 
 impl Recording {
-    /// The conversations in these files, or else on stdin.
+    /// Reads the conversations from these files, or from stdin if there are none.
     pub(crate) fn read_all(files: &[PathBuf]) -> Result<Vec<Self>, BoxError> {
         let mut recordings = Vec::new();
         for path in files {
@@ -48,7 +48,7 @@ impl Recording {
         Ok(recordings)
     }
 
-    /// The calls that made this list of messages. What came behind the last reply was never answered, and is left out.
+    /// Splits a list of messages into calls. Messages after the last reply were never answered and are left out.
     pub(crate) fn new(id: String, messages: impl IntoIterator<Item = Message>) -> Self {
         let (mut head, mut input, mut calls) = (Vec::new(), Vec::new(), Vec::new());
         for message in messages {
@@ -63,7 +63,7 @@ impl Recording {
         Self { id, calls }
     }
 
-    /// The head that the conversation begins with.
+    /// Returns the head of the first call.
     pub(crate) fn head(&self) -> &[Message] {
         self.calls.first().map_or(&[], |call| &call.head)
     }
@@ -72,9 +72,10 @@ impl Recording {
 fn read(input: impl Read, path: &Path, recordings: &mut Vec<Recording>) -> Result<(), BoxError> {
     let (path, mut others) = (path.display(), 0);
     for conversation in Deserializer::from_reader(input).into_iter() {
-        // Where it is says enough, and quotes nothing.
-        let Conversation { id, messages } = conversation
-            .map_err(|error| format!("{path}: no conversation, at line {} column {}", error.line(), error.column()))?;
+        // The position is enough to find the error; the text is private.
+        let Conversation { id, messages } = conversation.map_err(|error| {
+            format!("{path}: invalid conversation at line {} column {}", error.line(), error.column())
+        })?;
         let Some(messages) = messages else {
             others += 1;
             continue;
@@ -87,7 +88,7 @@ fn read(input: impl Read, path: &Path, recordings: &mut Vec<Recording>) -> Resul
         recordings.push(Recording::new(id, messages));
     }
     if others > 0 {
-        eprintln!("replay: {path}: {others} objects without messages are passed over");
+        eprintln!("replay: {path}: skipped {others} objects without messages");
     }
     Ok(())
 }
@@ -97,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_reply_is_a_call_with_what_came_before_it() {
+    fn each_reply_is_a_call_with_the_messages_before_it() {
         let [s, t] = ["s", "t"].map(Message::system);
         let [a, b] = ["a", "b"].map(Message::user);
         let [x, y] = ["x", "y"].map(Message::assistant);

@@ -1,4 +1,4 @@
-//! Recorded conversations, through the layer once more.
+//! Runs recorded conversations through the layer.
 
 use std::{io, time::Duration};
 
@@ -17,14 +17,14 @@ use super::{
     summaries::{Ledger, Spent},
 };
 
-/// The extracts take no time.
+/// Far more than extracts need.
 const DRAIN: Duration = Duration::from_secs(60);
 
-/// What became of one call.
+/// The result of one call.
 #[derive(Debug, Serialize)]
 pub(crate) struct Replayed<'a> {
     pub(crate) conversation: &'a str,
-    /// Which of the conversation's calls, from 1.
+    /// The number of the call in its conversation, from 1.
     pub(crate) call: usize,
     #[serde(flatten)]
     pub(crate) outcome: Outcome,
@@ -34,56 +34,56 @@ pub(crate) struct Replayed<'a> {
 #[serde(untagged)]
 pub(crate) enum Outcome {
     Sent(Tokens),
-    /// It was not made: no prompt of it fits, or it breaks the rules of the format.
+    /// The call was not made: no prompt of it fits, or the recording breaks the chat rules.
     Skipped {
         infeasible: bool,
         error: String,
     },
 }
 
-/// What was counted of one prompt, in tokens but where it says otherwise.
+/// The sizes of one prompt, in tokens unless stated otherwise.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct Tokens {
-    /// With all that earlier compactions left of the window.
+    /// The prompt before this call's trimming.
     pub(crate) before: u64,
-    /// What the model received.
+    /// The prompt that the model received.
     pub(crate) sent: u64,
-    /// What of it was the beginning of an earlier prompt.
-    pub(crate) warm: u64,
+    /// The part of it that is a prefix of an earlier prompt.
+    pub(crate) cached: u64,
     pub(crate) limit: u64,
-    /// What the layer counted for the summary.
+    /// The summary in the prompt, as counted by the layer.
     pub(crate) summary: u64,
-    /// Whether the call waited for a summary.
+    /// The call waited for a summary.
     pub(crate) waited: bool,
     pub(crate) evicted: u64,
     pub(crate) evicted_messages: usize,
-    /// What remains for the reply.
+    /// The room left for the reply.
     pub(crate) reserve: u64,
-    /// Whether the next calls begin with less.
+    /// The trimmed window is stored: later calls start from it.
     pub(crate) compacted: bool,
-    /// Whether the next calls begin with more than this one has.
+    /// This call left out more than later calls will.
     pub(crate) for_this_call: bool,
 }
 
-/// A run's sums.
+/// The sums of a run.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub(crate) struct Totals {
     pub(crate) conversations: usize,
     /// Calls that were made.
     pub(crate) requests: usize,
-    /// Calls of which no prompt fits.
+    /// Calls for which no prompt fits.
     pub(crate) infeasible: usize,
-    /// Calls that broke the rules of the format when they were recorded.
+    /// Calls whose recording breaks the chat rules.
     pub(crate) malformed: usize,
     pub(crate) compactions: usize,
     pub(crate) input_tokens: u64,
-    pub(crate) warm_tokens: u64,
+    pub(crate) cached_tokens: u64,
     /// Calls that waited for a summary.
     pub(crate) waited: usize,
     pub(crate) summaries: Spent,
 }
 
-/// Replays all of them in order, and shows what becomes of each call.
+/// Replays all recordings in order and passes the result of each call to `show`.
 pub(crate) async fn replay(
     recordings: &[Recording],
     policy: &Policy,
@@ -114,7 +114,7 @@ pub(crate) async fn replay(
     Ok(totals)
 }
 
-/// One conversation with the model.
+/// One conversation through the layer.
 struct Conversation {
     chat: ChatHistory<Model, Json>,
     id: ConversationId,
@@ -125,8 +125,8 @@ impl Conversation {
         let (request, report) = InConversation::new(self.id.clone(), Model::request(call)).with_report();
         let error = match self.chat.ready().await?.call(request).await {
             Ok(response) => {
-                let report = report.await.ok_or("a call without a report")?;
-                let tokens = report.tokens.ok_or("a call without a budget")?;
+                let report = report.await.ok_or("the call has no report")?;
+                let tokens = report.tokens.ok_or("the call has no budget")?;
                 let waited = report.summary.is_some();
                 return Ok(Outcome::Sent(Tokens { waited, ..Tokens::of(&tokens, &response)? }));
             }
@@ -141,12 +141,12 @@ impl Conversation {
         Ok(Outcome::Skipped { infeasible, error: error.to_string() })
     }
 
-    /// Finishes the summary that is being made.
+    /// Waits for the summary in progress.
     async fn drain(&self) -> Result<(), BoxError> {
         Ok(self.chat.engine().drain(DRAIN).await?)
     }
 
-    /// Stores what was recorded, as if the call had been made.
+    /// Stores the recorded exchange, as if the call had been made.
     async fn import(&self, call: &Call) -> Result<(), BoxError> {
         let exchange = call.input.iter().chain([&call.reply]).cloned();
         self.chat.engine().store().conversation(&self.id).import(exchange).await?;
@@ -156,11 +156,11 @@ impl Conversation {
 
 impl Tokens {
     fn of(counted: &TurnTokens, response: &Value) -> Result<Self, BoxError> {
-        let (sent, warm) = Model::usage(response).ok_or("a response without usage")?;
+        let (sent, cached) = Model::usage(response).ok_or("the response has no usage")?;
         Ok(Self {
             before: sent + counted.evicted_tokens,
             sent,
-            warm,
+            cached,
             limit: counted.limit,
             summary: counted.prompt.summary,
             waited: false,
@@ -174,7 +174,7 @@ impl Tokens {
 }
 
 impl Replayed<'_> {
-    /// What was counted, if the call was made.
+    /// Returns the sizes, if the call was made.
     pub(crate) const fn tokens(&self) -> Option<&Tokens> {
         match &self.outcome {
             Outcome::Sent(tokens) => Some(tokens),
@@ -190,7 +190,7 @@ impl Totals {
                 self.requests += 1;
                 self.compactions += usize::from(tokens.compacted);
                 self.input_tokens += tokens.sent;
-                self.warm_tokens += tokens.warm;
+                self.cached_tokens += tokens.cached;
                 self.waited += usize::from(tokens.waited);
             }
             Outcome::Skipped { infeasible: true, .. } => self.infeasible += 1,
@@ -198,9 +198,10 @@ impl Totals {
         }
     }
 
-    /// The price of the input and of all summaries, in cold tokens.
-    #[allow(clippy::cast_precision_loss)] // Tokens are few.
+    /// Returns the price of the input and of all summaries, in uncached input tokens.
+    #[allow(clippy::cast_precision_loss)] // Token counts are far below 2^52.
     pub(crate) fn cost(&self, cached_price: f64) -> f64 {
-        (self.input_tokens - self.warm_tokens + self.summaries.cost()) as f64 + cached_price * self.warm_tokens as f64
+        (self.input_tokens - self.cached_tokens + self.summaries.cost()) as f64
+            + cached_price * self.cached_tokens as f64
     }
 }

@@ -1,35 +1,35 @@
-//! What summaries cost.
+//! The cost of summaries.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::Serialize;
 use tower_chat_history::summary::SummaryReport;
 
-/// The price of a token that a summarizer writes, in cold tokens of input.
+/// The price of an output token of the summarizer, in uncached input tokens.
 pub(crate) const OUTPUT_PRICE: u64 = 4;
 
 /// The summaries of a run.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub(crate) struct Spent {
-    /// Those that stand in later prompts.
+    /// Summaries that later prompts contain.
     pub(crate) stored: usize,
-    /// Those that were tried in vain.
+    /// Attempts that produced no stored summary.
     pub(crate) not_stored: usize,
-    /// The summarizer's calls, for all of them.
+    /// The summarizer's calls, for stored and failed summaries.
     pub(crate) calls: u64,
-    /// What it was given, with the prompt around it.
+    /// The summarizer's input, including its instructions.
     pub(crate) input_tokens: u64,
     pub(crate) output_tokens: u64,
 }
 
 impl Spent {
-    /// The price in cold tokens of input: nothing that a summarizer is given is warm.
+    /// Returns the price in uncached input tokens: no input of the summarizer is cached.
     pub(crate) const fn cost(&self) -> u64 {
         self.input_tokens + OUTPUT_PRICE * self.output_tokens
     }
 }
 
-/// Adds up reports, from the hook. Clones share the sum.
+/// Adds up the reports of the summary hook. Clones share the sum.
 #[derive(Clone, Default)]
 pub(crate) struct Ledger(Arc<Mutex<Spent>>);
 

@@ -1,4 +1,4 @@
-//! A conversation that is made up: long, even, and the same for the same seed.
+//! Generates a long, even conversation. The same seed generates the same conversation.
 
 use std::f64::consts::TAU;
 
@@ -6,13 +6,13 @@ use tower_chat_history::Message;
 
 use super::recording::Recording;
 
-/// The mean tokens of what a user says and of what the model answers, without the 4 that each message costs besides.
+/// Mean tokens of a user's message and of a reply, without the 4 tokens of framing per message.
 const MEANS: (f64, f64) = (60.0, 180.0);
-/// How much they vary: the standard deviation of the length's logarithm.
+/// Standard deviation of the logarithm of the lengths.
 const SIGMA: f64 = 0.5;
 const FRAMING: u32 = 4;
 
-/// One token each in OpenAI's encodings, behind a space and at the beginning.
+/// Words that are one token each in OpenAI's encodings, both at the beginning and after a space.
 const WORDS: [&str; 32] = [
     "time",
     "year",
@@ -48,7 +48,7 @@ const WORDS: [&str; 32] = [
     "point",
 ];
 
-/// A system message of that many tokens, and so many turns of a question and an answer each.
+/// Generates a system message of `head` tokens, and `turns` turns of a question and an answer each.
 pub(crate) fn recording(turns: usize, head: u32, seed: u64) -> Recording {
     let mut random = Random(seed);
     let head = (head > FRAMING).then(|| Message::system(random.text(head - FRAMING)));
@@ -60,7 +60,7 @@ pub(crate) fn recording(turns: usize, head: u32, seed: u64) -> Recording {
     Recording::new("synthetic".to_owned(), messages)
 }
 
-/// SplitMix64.
+/// The SplitMix64 generator.
 struct Random(u64);
 
 impl Random {
@@ -72,14 +72,14 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// In (0, 1].
-    #[allow(clippy::cast_precision_loss)] // 53 bits are what it holds.
+    /// Returns a number in (0, 1].
+    #[allow(clippy::cast_precision_loss)] // An f64 holds 53 bits exactly.
     fn unit(&mut self) -> f64 {
         ((self.next() >> 11) + 1) as f64 / (1_u64 << 53) as f64
     }
 
-    /// A length around that mean: lognormal, and at least 8.
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // It is small and positive.
+    /// Returns a log-normal length with this mean, at least 8.
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // The length is small and positive.
     fn length(&mut self, mean: f64) -> u32 {
         let normal = (-2.0 * self.unit().ln()).sqrt() * (TAU * self.unit()).cos();
         let length = (SIGMA * normal - SIGMA * SIGMA / 2.0).exp() * mean;
@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_word_is_a_token() {
+    fn each_word_is_one_token() {
         for counter in [Tiktoken::o200k(), Tiktoken::cl100k()] {
             for head in [5, 2_000] {
                 assert_eq!(tokens_of(&counter, &recording(1, head, 7).head()[0]), head);
@@ -111,7 +111,7 @@ mod tests {
 
     #[test]
     #[allow(clippy::cast_precision_loss)]
-    fn lengths_are_around_their_means() {
+    fn lengths_have_the_stated_means() {
         let calls = recording(2_000, 0, 3).calls;
         let mean = |words: fn(&super::super::recording::Call) -> String| {
             calls.iter().map(|call| words(call).split(' ').count()).sum::<usize>() as f64 / calls.len() as f64
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_seed_makes_one_conversation() {
+    fn a_seed_determines_the_conversation() {
         let texts = |seed| recording(3, 10, seed).calls.into_iter().map(|call| call.reply).collect::<Vec<_>>();
         assert_eq!(texts(1), texts(1));
         assert_ne!(texts(1), texts(2));

@@ -1,4 +1,4 @@
-//! Errors as a client of this server sees them.
+//! Conversion of errors into HTTP responses.
 
 use axum::{
     Json,
@@ -8,7 +8,7 @@ use axum::{
 use serde_json::json;
 use tower_chat_history::{BoxError, ConversationIdError, ExchangeIdError, HistoryError, StoreError};
 
-/// What went wrong, and whose affair it is.
+/// An error for the client of this server.
 #[derive(Debug)]
 pub(crate) struct Failure {
     status: StatusCode,
@@ -35,7 +35,9 @@ impl From<ExchangeIdError> for Failure {
 
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
-        Self { status: StatusCode::SERVICE_UNAVAILABLE, message: error.to_string() }
+        // The error's text contains its causes, which clients should not see.
+        let message = format!("the conversation's store failed: {}", error.kind());
+        Self { status: StatusCode::SERVICE_UNAVAILABLE, message }
     }
 }
 
@@ -45,7 +47,7 @@ impl From<BoxError> for Failure {
             Some(HistoryError::Input(_)) => StatusCode::BAD_REQUEST,
             Some(HistoryError::QueueFull { .. } | HistoryError::QueueTimeout(_)) => StatusCode::TOO_MANY_REQUESTS,
             Some(_) => StatusCode::SERVICE_UNAVAILABLE,
-            // The model's own failure.
+            // The model failed.
             None => StatusCode::BAD_GATEWAY,
         };
         Self { status, message: error.to_string() }

@@ -1,14 +1,14 @@
 //! A chat server for several users: `cargo run -p examples --bin server`.
 //!
 //! ```text
-//! POST   /conversations/{name}/messages  {"text": "…"}   the reply, as server-sent events
-//! GET    /conversations/{name}/messages                  the whole log
-//! DELETE /conversations/{name}                           forgets it
+//! POST   /conversations/{name}/messages  {"text": "…"}   returns the reply, as server-sent events
+//! GET    /conversations/{name}/messages                  returns the whole log
+//! DELETE /conversations/{name}                           deletes the conversation
 //! ```
 //!
-//! Every request names its user in `x-user`, as a proxy that has authenticated it would. A conversation is known by user
-//! and name together: another user's conversation of the same name is another one. A `POST` may carry an
-//! `idempotency-key`: repeated under it, it is answered from the log.
+//! The header `x-user` names the user of a request; in production, an authenticating proxy would set it. A
+//! conversation is identified by user and name together, so users never share a conversation. A `POST` may have the
+//! header `idempotency-key`: if it is repeated with the same key, the reply comes from the log.
 //!
 //! ```text
 //! curl -N localhost:3000/conversations/demo/messages -H 'x-user: nemo' -H 'content-type: application/json' \
@@ -27,16 +27,16 @@ use examples::{Provider, StoreUrl};
 use tokio::net::TcpListener;
 use tower_chat_history_test::{Replies, rules};
 
-/// Serves a model that remembers each user's conversations.
+/// Serve a model that remembers each user's conversations.
 #[derive(Parser)]
 struct Args {
-    /// Where to listen.
+    /// Address to listen on
     #[arg(long, default_value = "127.0.0.1:3000")]
     listen: SocketAddr,
-    /// Where history is kept: memory:, sqlite:PATH, postgres://…, redis://… or redis+cluster://host:port,host:port
+    /// URL of the store: memory:, sqlite:PATH, postgres://…, redis://… or redis+cluster://host:port,host:port
     #[arg(long, default_value = "sqlite:server.db")]
     store: StoreUrl,
-    /// The model to ask for [default: OPENAI_MODEL, else gpt-4o-mini]
+    /// Name of the model [default: $OPENAI_MODEL, or gpt-4o-mini]
     #[arg(long)]
     model: Option<String>,
 }
@@ -54,16 +54,16 @@ async fn main() -> Result<(), Box<dyn Error>> {
     println!("listening on http://{}", listener.local_addr()?);
     axum::serve(listener, app)
         .with_graceful_shutdown(async {
-            // Without a signal to wait for, the server runs until it is killed.
+            // Without a signal handler, the server runs until it is killed.
             if tokio::signal::ctrl_c().await.is_err() {
                 std::future::pending::<()>().await;
             }
         })
         .await?;
 
-    // Whoever left while an answer was being made still finds it when they come back.
-    if let Err(left) = engine.drain(Duration::from_secs(30)).await {
-        eprintln!("server: {left}");
+    // Users who disconnected during an answer find it in the log later.
+    if let Err(error) = engine.drain(Duration::from_secs(30)).await {
+        eprintln!("server: {error}");
     }
     provider.shutdown().await;
     Ok(())

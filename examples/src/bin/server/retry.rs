@@ -1,11 +1,11 @@
-//! Which failures of the model are worth another attempt.
+//! The retry policy for model calls.
 
 use std::time::Duration;
 
 use tower::{BoxError, retry::Policy, timeout::error::Elapsed};
 
-/// Repeats attempts that took too long or lost their connection. Rate limits and server errors are repeated by the client
-/// itself, which knows how long to wait.
+/// Retries attempts that timed out or lost their connection. The client itself retries after rate limits and server
+/// errors, because it knows how long to wait.
 #[derive(Clone, Debug)]
 pub(crate) struct Transient {
     left: u32,

@@ -1,4 +1,4 @@
-//! The routes.
+//! The HTTP routes.
 
 use std::{convert::Infallible, sync::Arc};
 
@@ -36,7 +36,7 @@ pub(crate) struct App {
 pub(crate) fn router(app: App) -> Router {
     Router::new()
         .route("/conversations/{name}/messages", post(ask).get(read))
-        .route("/conversations/{name}", delete(forget))
+        .route("/conversations/{name}", delete(remove))
         .with_state(app)
 }
 
@@ -66,14 +66,14 @@ async fn ask(
     match chat.ready().await?.call(call).await {
         Ok(reply) => Ok(events(reply, report)),
         Err(error) => match error.downcast_ref() {
-            // The request was answered before: here is the answer again, and the model was not asked.
-            Some(HistoryError::AlreadyRecorded(recorded)) => Ok(repeated(recorded.exchange.messages.last())),
+            // The request was answered before: repeat the stored reply without calling the model.
+            Some(HistoryError::AlreadyRecorded(recorded)) => Ok(replay(recorded.exchange.messages.last())),
             _ => Err(error.into()),
         },
     }
 }
 
-/// The reply's text in pieces, then what became of it.
+/// Streams the text of the reply, then an event that says whether it was saved.
 fn events(reply: ChatCompletionResponseStream, report: ReportHandle) -> Response {
     let pieces = reply.map(|chunk| match chunk {
         Ok(chunk) => {
@@ -91,7 +91,7 @@ fn events(reply: ChatCompletionResponseStream, report: ReportHandle) -> Response
     sse(pieces.chain(end).map(Ok))
 }
 
-fn repeated(reply: Option<&Message>) -> Response {
+fn replay(reply: Option<&Message>) -> Response {
     let text = reply.map(|message| message.text().into_owned()).unwrap_or_default();
     sse(stream::iter([Ok(text_event(&text))]))
 }
@@ -121,17 +121,17 @@ async fn read(
     Ok(Json(app.store.conversation(&id).messages().await?))
 }
 
-async fn forget(State(app): State<App>, Path(name): Path<String>, headers: HeaderMap) -> Result<StatusCode, Failure> {
+async fn remove(State(app): State<App>, Path(name): Path<String>, headers: HeaderMap) -> Result<StatusCode, Failure> {
     let id = conversation(&headers, &name)?;
     app.store.conversation(&id).clear().await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// User and name are two parts of the id: whatever a name holds, it cannot reach into another user's conversations.
+/// User and name are separate parts of the id, so no name can refer to another user's conversation.
 fn conversation(headers: &HeaderMap, name: &str) -> Result<ConversationId, Failure> {
     let user = headers.get("x-user").and_then(|user| user.to_str().ok()).unwrap_or_default();
     if user.is_empty() {
-        return Err(Failure::bad_request("the header x-user is missing"));
+        return Err(Failure::bad_request("missing header x-user"));
     }
     Ok(ConversationId::new(["server", user, name])?)
 }

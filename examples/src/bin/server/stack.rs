@@ -1,4 +1,4 @@
-//! The stack: history > retry > timeout > concurrency limit > client.
+//! The stack of layers: history, retry, timeout, concurrency limit, client.
 
 use std::{sync::Arc, time::Duration};
 
@@ -19,15 +19,15 @@ pub(crate) type Chat =
     BoxCloneSyncService<InConversation<CreateChatCompletionRequest>, ChatCompletionResponseStream, BoxError>;
 
 pub(crate) fn build(store: Arc<dyn HistoryStore>, client: Client<Arc<dyn Config>>) -> (Chat, Engine) {
-    // A browser that goes away mid-answer should find the answer when it comes back.
+    // A browser that disconnects during an answer should find the answer when it reconnects.
     let options = HistoryOptions::new().on_interruption(OnInterruption::Detach);
     let history = ChatHistoryLayer::with_options(store, OpenAi::new(), options);
     let engine = history.engine().clone();
     let chat = ServiceBuilder::new()
         .layer(history)
-        // Inside of history: an attempt that is repeated is the same turn.
+        // Inside the history layer: all attempts belong to the same turn.
         .retry(Transient::attempts(3))
-        // For one attempt, until its stream begins.
+        // Bounds one attempt, until its stream begins.
         .timeout(Duration::from_secs(30))
         .concurrency_limit(64)
         .service(ChatStreamService::new(client));

@@ -1,4 +1,4 @@
-//! The loop: ask, run the tools the model wants, send their results, until it answers.
+//! The agent loop: call the model, run the tools that it requests, send the results, until it answers.
 
 use std::sync::Arc;
 
@@ -19,8 +19,8 @@ use tower_chat_history_openai::{ChatService, OpenAi};
 
 use crate::toolbox;
 
-/// After so many rounds the model is going in circles.
-const MOST_ROUNDS: usize = 8;
+/// The maximum number of model calls per question.
+const MAX_ROUNDS: usize = 8;
 
 pub(crate) struct Agent {
     chat: ChatHistory<ChatService<Arc<dyn Config>>, OpenAi>,
@@ -45,7 +45,7 @@ impl Agent {
         Self { chat, store, id, model: provider.model.clone() }
     }
 
-    /// The calls that a process before this one has not answered.
+    /// Returns the tool calls that an earlier process has not answered.
     pub(crate) async fn open_calls(&self) -> Result<Vec<ChatCompletionMessageToolCall>, BoxError> {
         let calls = self.store.conversation(&self.id).open_calls().await?;
         let call = |call: tower_chat_history::ToolCall| ChatCompletionMessageToolCall {
@@ -60,7 +60,7 @@ impl Agent {
         mut input: Vec<ChatCompletionRequestMessage>,
         crash: bool,
     ) -> Result<Ended, BoxError> {
-        for _ in 0..MOST_ROUNDS {
+        for _ in 0..MAX_ROUNDS {
             let request = CreateChatCompletionRequest {
                 model: self.model.clone(),
                 messages: input,
@@ -69,7 +69,9 @@ impl Agent {
             };
             let call = InConversation::new(self.id.clone(), request);
             let response = self.chat.ready().await?.call(call).await?;
-            let Some(choice) = response.choices.into_iter().next() else { return Err("the model said nothing".into()) };
+            let Some(choice) = response.choices.into_iter().next() else {
+                return Err("the model returned no choice".into());
+            };
             let calls: Vec<_> = choice.message.tool_calls.into_iter().flatten().filter_map(function).collect();
             if calls.is_empty() {
                 return Ok(Ended::Answered(choice.message.content.unwrap_or_default()));
@@ -79,7 +81,7 @@ impl Agent {
             }
             input = toolbox::run_all(&calls).await;
         }
-        Err("the model went on asking for tools".into())
+        Err(format!("the model still requests tools after {MAX_ROUNDS} rounds").into())
     }
 }
 

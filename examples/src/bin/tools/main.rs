@@ -1,8 +1,13 @@
-//! An agent with tools that survives a crash: `cargo run -p examples --bin tools -- "weather in Oslo, Lima and Atlantis?"`.
+//! A tool-calling agent that survives a crash.
 //!
-//! The model asks for several tools at once; one of them fails, which is a result like any other. The loop holds no state
-//! of its own: each call sends nothing but what is new, and the history layer knows the rest. So a process that dies in the
-//! middle is resumed by the next one, from what is stored:
+//! The model requests several tools at once. One of them fails, and its error is sent as its result.
+//!
+//! ```text
+//! cargo run -p examples --bin tools -- "weather in Oslo, Lima and Atlantis?"
+//! ```
+//!
+//! The loop has no state of its own: each call sends only the new messages, and the history layer adds the others. If the
+//! process crashes between two calls, the next process resumes from the stored messages:
 //!
 //! ```text
 //! cargo run -p examples --bin tools -- --crash "weather in Oslo and Lima?"
@@ -21,21 +26,21 @@ use tower_chat_history::{BoxError, ConversationId};
 
 use self::agent::{Agent, Ended};
 
-/// Answers a question with the help of tools.
+/// Answer a question with the help of tools.
 #[derive(Parser)]
 struct Args {
-    /// What to ask. Without a question, an interrupted conversation is resumed.
+    /// Question to ask; without one, resume an interrupted conversation
     question: Option<String>,
-    /// Dies when the model has asked for tools, before they are run.
+    /// Exit after the model has requested tools, before they run
     #[arg(long)]
     crash: bool,
-    /// The conversation's name.
+    /// Name of the conversation
     #[arg(long, default_value = "tools")]
     conversation: String,
-    /// Where history is kept: memory:, sqlite:PATH, postgres://…, redis://… or redis+cluster://host:port,host:port
+    /// URL of the store: memory:, sqlite:PATH, postgres://…, redis://… or redis+cluster://host:port,host:port
     #[arg(long, default_value = "sqlite:tools.db")]
     store: StoreUrl,
-    /// The model to ask for [default: OPENAI_MODEL, else gpt-4o-mini]
+    /// Name of the model [default: $OPENAI_MODEL, or gpt-4o-mini]
     #[arg(long)]
     model: Option<String>,
 }
@@ -51,14 +56,14 @@ async fn main() -> Result<ExitCode, BoxError> {
     let mut agent = Agent::new(store, &provider, id);
     let open = agent.open_calls().await?;
     let input = match (args.question, open.is_empty()) {
-        // A new question on open calls gives them up: the layer answers them as abandoned.
+        // If calls are open, a new question abandons them: the layer sends a constant result for each.
         (Some(question), _) => agent::question(&question),
         (None, false) => {
-            eprintln!("Resuming: {} tool calls are open.", open.len());
+            eprintln!("Resuming. Tool calls without a result: {}.", open.len());
             toolbox::run_all(&open).await
         }
         (None, true) => {
-            eprintln!("Nothing to resume: ask a question.");
+            eprintln!("There is nothing to resume. Ask a question.");
             return Ok(ExitCode::FAILURE);
         }
     };
@@ -68,7 +73,7 @@ async fn main() -> Result<ExitCode, BoxError> {
             Ok(ExitCode::SUCCESS)
         }
         Ended::Crashed => {
-            eprintln!("Crashed, with tools still to run.");
+            eprintln!("Exiting as if crashed, before running the tools.");
             Ok(ExitCode::FAILURE)
         }
     }

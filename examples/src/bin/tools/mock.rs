@@ -1,4 +1,4 @@
-//! The mock model: asks for the weather of every city it reads of, and then reports the results.
+//! The mock model: requests the weather of every city in the question, and then reports the results.
 
 use serde_json::json;
 use tower_chat_history::Message;

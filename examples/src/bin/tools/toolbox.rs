@@ -1,4 +1,4 @@
-//! The tools: one, to keep it short, and it fails for places that do not exist.
+//! The tools. There is only one, which fails for unknown cities.
 
 use async_openai::types::chat::{
     ChatCompletionMessageToolCall, ChatCompletionRequestMessage, ChatCompletionRequestToolMessage, ChatCompletionTool,
@@ -13,7 +13,7 @@ pub(crate) const WEATHER: &str = "weather";
 pub(crate) fn descriptions() -> Vec<ChatCompletionTools> {
     let function = FunctionObject {
         name: WEATHER.into(),
-        description: Some("Tells the weather of a city.".into()),
+        description: Some("Returns the weather in a city.".into()),
         parameters: Some(json!({
             "type": "object",
             "properties": { "city": { "type": "string" } },
@@ -24,7 +24,7 @@ pub(crate) fn descriptions() -> Vec<ChatCompletionTools> {
     vec![ChatCompletionTools::Function(ChatCompletionTool { function })]
 }
 
-/// Runs all calls at once. Each has a result, also the one that fails: the model can only go on if every call is answered.
+/// Runs all calls concurrently. A failed call has a result too, because providers require a result for every call.
 pub(crate) async fn run_all(calls: &[ChatCompletionMessageToolCall]) -> Vec<ChatCompletionRequestMessage> {
     future::join_all(calls.iter().map(|call| async {
         let result = run(&call.function.name, &call.function.arguments).await;
@@ -40,9 +40,9 @@ async fn run(name: &str, arguments: &str) -> Result<String, String> {
         city: String,
     }
     if name != WEATHER {
-        return Err(format!("there is no tool {name}"));
+        return Err(format!("unknown tool {name}"));
     }
-    // Models do not always write JSON.
+    // Models sometimes write invalid JSON.
     let Arguments { city } = serde_json::from_str(arguments).map_err(|error| error.to_string())?;
     tokio::task::yield_now().await;
     match city.as_str() {

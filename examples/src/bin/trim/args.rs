@@ -1,4 +1,4 @@
-//! The command line.
+//! Command-line arguments.
 
 use clap::{
     ArgAction, ArgMatches, CommandFactory as _, FromArgMatches as _, Parser, ValueEnum, error::ErrorKind,
@@ -7,14 +7,14 @@ use clap::{
 use examples::Counter;
 use tower_chat_history::trim::Speaker;
 
-/// Trims lists of messages to a budget of tokens: JSON lines in, JSON lines out.
+/// Trim lists of messages to a token budget: JSON lines in, JSON lines out.
 #[derive(Parser)]
 #[command(name = "trim")]
 pub(crate) struct Args {
-    /// By whose rules.
+    /// Rules for trimming
     #[arg(long, value_enum, default_value_t = Mode::Fit)]
     pub(crate) mode: Mode,
-    /// What counts tokens.
+    /// Token counter
     #[arg(long, value_enum, default_value_t = Counter::O200k)]
     pub(crate) counter: Counter,
     #[command(flatten)]
@@ -23,48 +23,48 @@ pub(crate) struct Args {
 
 /// The options of LangChain's rules.
 #[derive(clap::Args)]
-#[command(next_help_heading = "For --mode langchain only")]
+#[command(next_help_heading = "Options for --mode langchain")]
 pub(crate) struct LangChain {
-    /// Which messages to keep.
+    /// Messages to keep
     #[arg(long, value_enum, default_value_t = Strategy::Last)]
     pub(crate) strategy: Strategy,
-    /// Leave out what comes before the first message of these, such as human,ai
+    /// Leave out messages before the first one with one of these roles, for example human,ai
     #[arg(long, value_enum, value_delimiter = ',')]
     pub(crate) start_on: Vec<Name>,
-    /// Leave out what comes behind the last message of these, such as human,tool
+    /// Leave out messages after the last one with one of these roles, for example human,tool
     #[arg(long, value_enum, value_delimiter = ',')]
     pub(crate) end_on: Vec<Name>,
-    /// Keep the system message that the list starts with.
+    /// Keep a system message at the beginning of the list
     #[arg(long)]
     pub(crate) include_system: bool,
-    /// Keep a part of the message that fits no longer.
+    /// Keep part of the first message that does not fit
     #[arg(long)]
     pub(crate) allow_partial: bool,
-    /// Keep a tool call and its results together; LangChain does not.
+    /// Keep or drop a tool call together with its results, unlike LangChain
     #[arg(long, default_value_t = true, action = ArgAction::Set)]
     pub(crate) keep_pairs: bool,
 }
 
-/// By whose rules a list is trimmed.
+/// The rules for trimming.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Mode {
-    /// The layer's: system messages, question and newest calls stay, and what comes out is a valid prompt. A list that cannot
-    /// be made to fit is answered with an error.
+    /// The layer's rules: keep system messages, the question and the newest turns; the result is a valid prompt, or
+    /// an error if no valid prompt fits
     Fit,
-    /// Those of LangChain's trim_messages.
+    /// The rules of LangChain's trim_messages
     Langchain,
 }
 
-/// Which messages are kept.
+/// The end of the list that is kept.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Strategy {
-    /// The newest.
+    /// The newest messages
     Last,
-    /// The oldest.
+    /// The oldest messages
     First,
 }
 
-/// Who speaks, by LangChain's names and those of the wire.
+/// A role, by LangChain's name or by the name in the chat format.
 #[derive(Clone, Copy, ValueEnum)]
 pub(crate) enum Name {
     #[value(alias = "user")]
@@ -78,25 +78,25 @@ pub(crate) enum Name {
 }
 
 impl Args {
-    /// The arguments of this process. It ends here if they make no sense.
+    /// Parses the arguments of this process. Exits with a usage error if they are invalid.
     pub(crate) fn from_command_line() -> Self {
         let matches = Self::command().get_matches();
         let args = Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
-        if let Some(text) = args.nonsense(&matches) {
+        if let Some(text) = args.conflict(&matches) {
             Self::command().error(ErrorKind::ArgumentConflict, text).exit();
         }
         args
     }
 
-    /// The option that was given although the mode or the strategy has none such.
-    fn nonsense(&self, matches: &ArgMatches) -> Option<String> {
+    /// Returns an error for an option that does not exist in the chosen mode or strategy.
+    fn conflict(&self, matches: &ArgMatches) -> Option<String> {
         let given = |name: &&&str| matches.value_source(name) == Some(ValueSource::CommandLine);
         let (names, of) = match (self.mode, self.langchain.strategy) {
             (Mode::Fit, _) => (&LANGCHAIN[..], "--mode langchain"),
             (Mode::Langchain, Strategy::First) => (&LAST[..], "--strategy last"),
             (Mode::Langchain, Strategy::Last) => return None,
         };
-        names.iter().find(given).map(|name| format!("--{} is for {of} only", name.replace('_', "-")))
+        names.iter().find(given).map(|name| format!("--{} can only be used with {of}", name.replace('_', "-")))
     }
 }
 

@@ -1,4 +1,4 @@
-//! The fields of a line, as far as they can be read.
+//! Parses the fields of an input line.
 
 use std::{borrow::Cow, fmt};
 
@@ -10,7 +10,7 @@ use serde_json::{Deserializer, error::Category, value::RawValue};
 
 use super::request::RequestError;
 
-/// What stands in a line. Of a field that stands twice, the last one counts.
+/// The fields of a line. If a field occurs twice, the last one is used.
 #[derive(Default)]
 pub(crate) struct Line<'a> {
     pub(crate) id: Option<&'a RawValue>,
@@ -19,8 +19,8 @@ pub(crate) struct Line<'a> {
 }
 
 impl<'a> Line<'a> {
-    /// The fields, and what is wrong with the line as a whole. The fields before that are read all the same, so that the
-    /// answer can have the id.
+    /// Parses the fields, and returns an error if the line is invalid. The fields before the error are returned
+    /// anyway, so that the answer can have the id.
     pub(crate) fn read(json: &'a [u8]) -> (Self, Result<(), RequestError>) {
         let mut line = Self::default();
         let mut input = Deserializer::from_slice(json);
@@ -57,7 +57,7 @@ impl<'a> Visitor<'a> for Fields<'_, 'a> {
     }
 }
 
-/// A name as bytes: it may be no Unicode, and that is no reason to refuse the line.
+/// A field name as bytes: other fields are ignored, even if their names are not valid Unicode.
 struct FieldName;
 
 impl<'a> DeserializeSeed<'a> for FieldName {
@@ -72,7 +72,7 @@ impl<'a> Visitor<'a> for FieldName {
     type Value = Cow<'a, [u8]>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a name")
+        f.write_str("a field name")
     }
 
     fn visit_borrowed_bytes<E>(self, name: &'a [u8]) -> Result<Self::Value, E> {

@@ -1,15 +1,15 @@
 //! Trims lists of messages, as a filter: `cargo run -p examples --bin trim < requests.jsonl`.
 //!
-//! It trims as the layer does: what comes out is a valid prompt within its budget. `--mode langchain` trims as LangChain's
-//! `trim_messages` does.
+//! By default it trims as the layer does: the result is a valid prompt within its budget. With `--mode langchain` it
+//! trims as LangChain's `trim_messages` does.
 //!
-//! Each line in is a request, `{"id": …, "messages": […], "max_tokens": 1000}`; each line out its answer, in the same
-//! order: `{"id": …, "messages": […], "tokens": 987}`, or `{"id": …, "error": "…"}` where the line is no request or cannot
-//! be made to fit. Kept messages are printed as they came, byte for byte. Other fields of a request are ignored, and so are
-//! empty lines.
+//! Each input line is a request: `{"id": …, "messages": […], "max_tokens": 1000}`. Each output line is the answer to
+//! one request, in the same order: `{"id": …, "messages": […], "tokens": 987}`, or `{"id": …, "error": "…"}` if the
+//! line is not a request or its messages cannot be made to fit. Kept messages are printed byte for byte as they were
+//! read. Other fields of a request and empty lines are ignored.
 //!
-//! It needs the memory of the longest line, and a cache of counts that is bounded. `scripts/trim_against_langchain.py`
-//! compares it with LangChain.
+//! Memory use is bounded by the longest line and a cache of token counts. `scripts/trim_against_langchain.py`
+//! compares the results with LangChain's.
 
 mod args;
 mod line;
@@ -28,7 +28,7 @@ const BUFFER: usize = 1 << 16;
 fn main() -> ExitCode {
     match run(&Args::from_command_line()) {
         Ok(()) => ExitCode::SUCCESS,
-        // Whoever read the answers has enough of them.
+        // The reader of the answers has closed the pipe.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("trim: {error}");
@@ -47,7 +47,7 @@ fn run(args: &Args) -> io::Result<()> {
             trimmer.answer(&line, &mut output)?;
         }
         line.clear();
-        // Before it waits: one who sends a line and waits for the answer gets it.
+        // Flush before waiting for input: the sender may be waiting for this answer.
         if input.buffer().is_empty() {
             output.flush()?;
         }

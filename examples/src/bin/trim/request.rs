@@ -1,4 +1,4 @@
-//! What a line asks for.
+//! A request: one line of input.
 
 use std::fmt;
 
@@ -7,14 +7,14 @@ use tower_chat_history::{Message, MessageError};
 
 use super::line::Line;
 
-/// A list of messages, and the tokens that it may have.
+/// A list of messages and its token budget.
 pub(crate) struct Request {
     pub(crate) messages: Vec<Message>,
     pub(crate) max_tokens: u64,
 }
 
 impl Request {
-    /// The id of a line, if that can be read, and the request or what is wrong with it.
+    /// Parses a line. Returns its id if it has one, and the request or an error.
     pub(crate) fn read(json: &[u8]) -> (Option<&RawValue>, Result<Self, RequestError>) {
         let (line, read) = Line::read(json);
         (line.id, read.and_then(|()| Self::of(&line)))
@@ -32,7 +32,7 @@ impl Request {
     }
 }
 
-/// A line that is no request. It never quotes the line.
+/// An error in a line. Its text never quotes the line.
 #[derive(Debug)]
 pub(crate) enum RequestError {
     Syntax { column: usize },
@@ -45,11 +45,11 @@ pub(crate) enum RequestError {
 impl fmt::Display for RequestError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Syntax { column } => write!(f, "the line is no JSON (column {column})"),
-            Self::NotObject => f.write_str("the line is no JSON object"),
-            Self::Messages => f.write_str("messages is no array"),
-            Self::Message { position, source } => write!(f, "messages[{position}] is {source}"),
-            Self::MaxTokens => write!(f, "max_tokens is no whole number from 0 to {}", u64::MAX),
+            Self::Syntax { column } => write!(f, "invalid JSON at column {column}"),
+            Self::NotObject => f.write_str("the line is not a JSON object"),
+            Self::Messages => f.write_str("`messages` is missing or not an array"),
+            Self::Message { position, source } => write!(f, "messages[{position}]: {source}"),
+            Self::MaxTokens => write!(f, "`max_tokens` is missing or not an integer from 0 to {}", u64::MAX),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! From a request to its answer.
+//! Trims requests and writes the answers.
 
 use std::{
     io::{self, Write},
@@ -18,16 +18,16 @@ use super::{
     request::Request,
 };
 
-/// Answers requests, all of them by the same options.
+/// Answers requests with the same options.
 pub(crate) struct Trimmer<'a> {
     args: &'a Args,
     counter: Arc<dyn TokenCounter>,
 }
 
-/// A line out.
+/// An output line.
 #[derive(Serialize)]
 struct Answer<'a> {
-    /// As it came; null where there is none.
+    /// The id of the request, unchanged; null if it has none.
     id: Option<&'a RawValue>,
     #[serde(flatten)]
     outcome: Outcome,
@@ -75,7 +75,7 @@ impl<'a> Trimmer<'a> {
         }
     }
 
-    /// With the options that both strategies have.
+    /// Applies the options that both strategies have.
     fn apply<S>(&self, trim: Trim<S>, messages: &[Message]) -> Vec<Message> {
         let LangChain { end_on, allow_partial, keep_pairs, .. } = &self.args.langchain;
         let trim = trim.end_on(end_on.iter().copied().map(Speaker::from)).keep_tool_pairs(*keep_pairs);

@@ -4,7 +4,7 @@ use std::{net::SocketAddr, path::PathBuf};
 
 use rusqlite::Connection;
 use tempfile::TempDir;
-use tests::servers::{
+use test_servers::{
     cluster::{Cluster, NODES},
     postgres, redis,
 };

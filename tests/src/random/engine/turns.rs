@@ -427,7 +427,9 @@ impl Case {
         }
         // What this call stored, and nothing else, is what the next one is planned under.
         let compacted = report.tokens.is_some_and(|tokens| tokens.compacted);
-        let only_this = now.version == planned_under.version + u64::from(compacted);
+        // A summary that the call did not wait for to its end may have been stored in place of the call's own compaction.
+        let only_this =
+            now.version == planned_under.version + u64::from(compacted) && now.covers_to == planned_under.covers_to;
         let for_this_call =
             report.tokens.is_some_and(|tokens| tokens.for_this_call || tokens.trimming.left_out_summary);
         if only_this && !for_this_call && !report.truncated && report.summary.is_none() && asked.instead.is_none() {

@@ -1,26 +1,27 @@
--- The functions' names end in a number: another version of one gets another name, since replicas with the older library go on
--- calling the older one until they are replaced. Each statement in a volatile function sees what was committed before it, so
--- what is read after a conversation's row is locked is the newest state, and nobody else changes it meanwhile. A stable one
--- sees one state throughout.
+-- Names of functions end in a number. A changed function gets a new name, because replicas with an older library call
+-- the older one until they are replaced. In a volatile function, each statement sees everything committed before it:
+-- after a conversation's row is locked, the function reads the newest state, and no other call changes it. A stable
+-- function sees one state throughout.
 --
--- Every statement in them is a descent into an index or two, whatever the parameters are, so planning for each
--- parameter is never worth its time (`plan_cache_mode`). A plan may have been made when the tables were small, and must
--- be the right one all the same (`enable_seqscan`, `enable_bitmapscan`); both indexes of an exchange begin with its
--- conversation, and the order of what is looked for says which one is meant: the other would read the whole log. Nobody
--- else's operators are meant, whatever the role's search path is; and nobody else's functions, since each argument of a
--- call has the type that the function declares (a `null` too): PostgreSQL then takes no function of the same name with
--- other types, whoever put one into the schema. Who waits for a conversation's row does so for a time: whoever has it
--- may be frozen (`lock_timeout`). All of this together costs a call about three microseconds.
+-- Every statement in the functions descends into an index or two, whatever the parameters are, so a generic plan is
+-- always right (`plan_cache_mode`). A plan that was made when the tables were small must suit large ones as well
+-- (`enable_seqscan`, `enable_bitmapscan`). Both indexes of an exchange begin with its conversation, and the order of
+-- the rows selects one: the other would read the whole log. The search path contains only PostgreSQL's own operators.
+-- Each argument of a call has the type that the function declares, including `null`, so PostgreSQL never selects a
+-- function of the same name with other types that another role has created in the schema. Waiting for a conversation's
+-- row is limited, because the client that holds it may be frozen (`lock_timeout`). All these settings cost about three
+-- microseconds a call.
 
--- What a call needs: a row for the conversation, whose `r_seq` is null, and one for each exchange from `r_from` to before `r_to`
--- (null: nothing changed since what is known). In the former the body is the compaction's and `r_cut` has its positions;
--- `r_messages` and `r_bytes` are the sums of all exchanges, and in the rows of exchanges those up to that exchange and with it.
--- By these, by `r_id` and by the exchange before the log's first and after its last one, which are not there, the client sees
--- whether somebody else wrote here: that costs no further row.
+-- Loads a window. Returns a row for the conversation, whose `r_seq` is null, and a row for each exchange from `r_from`
+-- to before `r_to`. `r_to` is null if nothing has changed since the state that the caller knows. In the conversation's
+-- row, the body is that of the compaction, `r_cut` has its positions, and `r_messages` and `r_bytes` are the sums of
+-- all exchanges. In the row of an exchange, they are the sums up to and including it. With these sums, with `r_id`, and
+-- with the positions next to the log, which must be empty, the client detects changes by other programs without further
+-- rows.
 --
--- The walk back from the newest exchange ends at the first with which a limit is exceeded, unless it is in the newest turn,
--- which comes whole. The sums in each row make that a comparison. A window that is cut begins with a turn: the end of one whose
--- opening is beyond the limit is left out.
+-- The scan from the newest exchange ends at the first one that exceeds a limit. The newest turn is always returned
+-- whole. The sums in each row make the check a comparison. A window that a limit cuts begins with a turn: if the
+-- opening of a turn is beyond the limit, the rest of the turn is left out.
 create function @.load_1(
     a_key text, a_profile text, a_exchange text,
     a_incarnation uuid, a_version bigint, a_first bigint, a_compaction bigint, a_newest text,
@@ -68,7 +69,7 @@ begin
             where e.conversation = s_conversation and e.seq >= s_start and e.seq < r_opening
                 and (r_messages - e.messages_before > a_messages or r_bytes - e.bytes_before > a_bytes)
             order by e.seq desc limit 1;
-        -- Exchanges from the newest turn's opening on are not looked at.
+        -- Exchanges from the newest turn's opening on need no check.
         if not found then
             r_from := s_start;
         else
@@ -91,8 +92,7 @@ begin
 end
 $function$;
 
--- A page of the log: rows as those of `load_1`, forwards from a position, and as many exchanges as there is room for, but one in
--- any case.
+-- Reads a page of the log: rows as in `load_1`, forward from a position, as many exchanges as fit, but at least one.
 create function @.read_1(a_key text, a_from bigint, a_limit bigint, a_bytes bigint) returns table (
     r_seq bigint, r_id text, r_body text, r_messages bigint, r_bytes bigint,
     r_incarnation uuid, r_version bigint, r_first bigint, r_len bigint, r_opening bigint, r_from bigint, r_to bigint

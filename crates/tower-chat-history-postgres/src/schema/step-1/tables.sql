@@ -1,12 +1,12 @@
--- One row a conversation. `version` counts changes of the log within its incarnation, each of which adds one exchange; its
--- exchanges have the positions from `first` to before `len`, and `opening` is that of the newest one that opens a turn (-1 if
--- there is none). `messages` and `bytes` are those of all exchanges that were ever appended, so that a window's size is one
--- subtraction. An exchange without messages counts as one message, in all tables.
+-- One row for each conversation. `version` counts the changes of the log within its incarnation. Each change adds one
+-- exchange. The exchanges have the positions from `first` to before `len`. `opening` is the position of the newest one
+-- that opens a turn, or -1. `messages` and `bytes` are the sums of all exchanges ever appended, so the size of a window
+-- is one subtraction. In all tables, an exchange without messages counts as one message.
 --
--- `version` and `len` are the same number as long as nobody else writes here: a load that finds them different says so.
+-- `version` and `len` are equal unless another program writes here: a load reports an error if they differ.
 --
--- Keys are ASCII and compared byte by byte: collation "C" says so, and costs less than the database's own. Each append
--- updates its row, which leaves no trace in an index as long as the page has room.
+-- Keys are ASCII and compared byte by byte. Collation "C" states that, and costs less than the database's own. Each
+-- append updates the row. As long as the page has room, the update does not touch an index.
 create table @.conversation (
     id bigint generated always as identity primary key,
     key text collate "C" not null unique,
@@ -19,11 +19,12 @@ create table @.conversation (
     bytes bigint not null
 ) with (fillfactor = 70);
 
--- One row an exchange. `messages_before` and `bytes_before` are the sums of all exchanges before it: where a limit lets a window
--- begin is found without adding anything up. `call` names the append that stored it, which may ask again after its answer was
--- lost. The body is text and not jsonb, which reorders keys and refuses \u0000.
+-- One row for each exchange. `messages_before` and `bytes_before` are the sums of all exchanges before it, so the start
+-- of a limited window is found without adding anything up. `call` names the append that stored the exchange, so that
+-- its repetition after a lost response finds it. The body is text and not jsonb, which reorders keys and refuses
+-- \u0000.
 --
--- There are no foreign keys: deletion is one step, and appends pay for no look-up.
+-- There are no foreign keys: a deletion is one step, and appends need no look-up.
 create table @.exchange (
     conversation bigint not null,
     seq bigint not null,
@@ -39,9 +40,10 @@ create table @.exchange (
     unique (conversation, id)
 );
 
--- The stored compaction of each profile. The body has all of it; the positions are there to be compared, since no function
--- parses a body: PostgreSQL's functions for JSON refuse a text with \u0000. That both are of one compaction is checked by
--- the client, whenever it reads one. `call` names the call that stored it, which may ask again after its answer was lost.
+-- The stored compaction of each profile. The body is the complete record. The positions are separate columns for
+-- comparisons, because no function parses a body: PostgreSQL's functions for JSON refuse a text with \u0000. The client
+-- checks that columns and body match when it reads them. `call` names the call that stored the compaction, so that its
+-- repetition after a lost response finds it.
 create table @.compaction (
     conversation bigint not null,
     profile text collate "C" not null,

@@ -1,9 +1,9 @@
--- What is said of functions in `reading.sql` holds here too.
+-- The notes at the top of `reading.sql` apply here too.
 
--- Stores a compaction, or says why not: 0 stored, 1 another one is stored, 2 a position goes back, 3 the summary covers the
--- window, 4 beyond the log, 5 no opening. The conversation's row is locked by the caller. `a_opening` is the position of an
--- exchange that opens a turn and is about to be stored; `a_call` names the call, so that its repetition finds what it stored
--- itself. What is compared are the columns: a body is never parsed here.
+-- Stores a compaction. Returns a verdict: 0 stored, 1 another one is stored, 2 a position goes back, 3 the summary
+-- covers the window, 4 beyond the log, 5 not an opening. The caller has locked the conversation's row. `a_opening` is
+-- the position of an exchange that opens a turn and is about to be stored. `a_call` names the call, so that its
+-- repetition finds the compaction that it stored. Only columns are compared: a body is never parsed here.
 create function @.put_compaction_1(
     a_conversation bigint, a_first bigint, a_len bigint, a_opening bigint, a_call uuid,
     a_profile text, a_replaces bigint,
@@ -18,14 +18,15 @@ begin
         from @.compaction k where k.conversation = a_conversation and k.profile = a_profile;
     if found then
         if s_call = a_call then
-            -- This very call was made before, and its answer got lost.
+            -- This call has run before, and its response was lost.
             r_verdict := 0;
             r_body := null;
             return;
         end if;
         r_cut := array[s_window, s_rounds, s_cleared, s_covers];
     end if;
-    if coalesce(r_version, 0) <> a_replaces then
+    -- The largest number has no successor. The client reports it as out of range.
+    if coalesce(r_version, 0) <> a_replaces or r_version = 9223372036854775807 then
         r_verdict := 1;
         return;
     end if;
@@ -42,7 +43,7 @@ begin
         r_verdict := 4;
         return;
     end if;
-    -- What was pruned counts as an opening: a window from there starts with the log.
+    -- A pruned position counts as an opening: the window then starts with the log.
     if a_window <> 0 and a_window >= a_first and a_window is distinct from a_opening and not exists (
         select from (
             select e.seq, e.continues from @.exchange e
@@ -66,14 +67,16 @@ begin
 end
 $function$;
 
--- Adds an exchange, or says why not: 0 stored, 1 a duplicate, 2 not as expected, 3 it continues what is not there, 4 the
--- compaction is refused. `r_incarnation` is null where there is no conversation.
+-- Appends an exchange. Returns a verdict: 0 stored, 1 duplicate, 2 not as expected, 3 it continues an unknown position,
+-- 4 the compaction is refused, 5 the conversation's counters contradict each other or are out of range, so another
+-- program wrote them. `r_incarnation` is null if there is no conversation.
 --
--- `a_expect`: 0 absent, 1 exactly, 2 any revision of the incarnation, 3 anything. `a_call` is random and names this call, so that
--- its repetition finds what it stored itself. An incarnation is drawn here, where its row is made: the conversation may have been
--- deleted before the repetition comes, which then begins another life and must not bring the old one back. `a_patience` is when
--- it gives up waiting for the conversation's row, in milliseconds from the statement's beginning, if it is not to wait for the
--- time set below: where one statement adds several exchanges, it has the rows of the others locked meanwhile.
+-- `a_expect`: 0 absent, 1 exactly, 2 any revision of the incarnation, 3 anything. `a_call` is a random name of this
+-- call, so that its repetition finds the exchange that it stored. A new incarnation is generated here, together with
+-- its row. If the conversation is deleted before a repetition arrives, the repetition begins another incarnation and
+-- does not restore the deleted one. `a_patience` is the time to wait for the conversation's row, in milliseconds from
+-- the beginning of the statement. It is null for the time set below. A batch waits less, because it holds the rows of
+-- the other conversations.
 create function @.append_1(
     a_patience int, a_key text, a_expect int, a_incarnation uuid, a_version bigint, a_call uuid,
     a_id text, a_continues bigint, a_messages bigint, a_bytes bigint, a_body text,
@@ -86,19 +89,22 @@ create function @.append_1(
     set enable_seqscan = off set enable_bitmapscan = off
     set lock_timeout = '10s' as $function$
 declare
-    s_conversation bigint; s_messages bigint; s_bytes bigint; s_call uuid; s_created boolean := false; s_limit text;
+    s_conversation bigint; s_opening bigint; s_messages bigint; s_bytes bigint; s_call uuid;
+    s_created boolean := false; s_limit text;
 begin
     if a_patience is not null then
         s_limit := set_config('lock_timeout', greatest(
             1, a_patience - (extract(epoch from clock_timestamp() - statement_timestamp()) * 1000)::int)::text, true);
     end if;
-    -- Nearly always the log is as expected and the exchange a new one: that is two statements. What is found out later is undone.
+    -- Usually the log is as expected and the exchange is new: two statements. A later refusal undoes them.
     if a_profile is null then
         update @.conversation c set version = c.version + 1, len = c.len + 1,
                 opening = case when a_continues is null then c.len else c.opening end,
                 messages = c.messages + a_messages, bytes = c.bytes + a_bytes
             where c.key = a_key and a_expect <> 0 and (a_expect = 3 or c.incarnation = a_incarnation)
                 and (a_expect <> 1 or c.version = a_version) and (a_continues is null or a_continues < c.len)
+                and c.first >= 0 and c.opening >= c.first and c.len > c.opening and c.version = c.len
+                and c.messages >= c.len and c.messages < 1::bigint << 62 and c.bytes >= 0 and c.bytes < 1::bigint << 62
             returning c.id, c.incarnation, c.version, c.first, c.len, c.len - 1, c.messages - a_messages, c.bytes - a_bytes
             into s_conversation, r_incarnation, r_version, r_first, r_len, r_seq, s_messages, s_bytes;
         if found then
@@ -119,8 +125,8 @@ begin
         end if;
     end if;
     loop
-        select c.id, c.incarnation, c.version, c.first, c.len, c.messages, c.bytes
-            into s_conversation, r_incarnation, r_version, r_first, r_len, s_messages, s_bytes
+        select c.id, c.incarnation, c.version, c.first, c.len, c.opening, c.messages, c.bytes
+            into s_conversation, r_incarnation, r_version, r_first, r_len, s_opening, s_messages, s_bytes
             from @.conversation c where c.key = a_key for no key update;
         exit when found;
         r_len := 0;
@@ -140,15 +146,20 @@ begin
             r_version := 0; r_first := 0; s_messages := 0; s_bytes := 0;
             exit;
         end if;
-        -- Another first append was quicker: its row is there now.
+        -- Another first append was faster: its row exists now.
     end loop;
     if not s_created then
+        if r_first < 0 or s_opening < r_first or r_len <= s_opening or r_version <> r_len
+            or s_messages < r_len or s_messages >= 1::bigint << 62 or s_bytes < 0 or s_bytes >= 1::bigint << 62 then
+            r_verdict := 5;
+            return;
+        end if;
         select o.seq, o.call into r_seq, s_call from (
             select e.seq, e.id, e.call from @.exchange e
             where e.conversation = s_conversation and e.id >= a_id order by e.id limit 1
         ) o where o.id = a_id;
         if found and s_call = a_call then
-            -- This very call was made before, and its answer got lost. Whether its compaction was stored says the call's name.
+            -- This call has run before, and its response was lost. The call's name tells if its compaction was stored.
             r_verdict := 0;
             r_version := r_seq + 1;
             if a_profile is not null then
@@ -176,6 +187,11 @@ begin
     end if;
     r_seq := r_len;
     if a_profile is not null then
+        if a_patience is null then
+            -- A lock on the table of compactions does not delay the exchange for long: the client then appends it
+            -- alone, while its own caller still waits.
+            s_limit := set_config('lock_timeout', '2s', true);
+        end if;
         select p.r_verdict, p.r_version, p.r_cut, p.r_body
             into r_compaction, r_compaction_version, r_compaction_cut, r_compaction_body
             from @.put_compaction_1(
@@ -204,7 +220,8 @@ begin
 end
 $function$;
 
--- Stores a compaction by itself. The verdict is that of `put_compaction_1`, or null if the incarnation has ended.
+-- Stores a compaction by itself. Returns the verdict of `put_compaction_1`, null if the incarnation has ended, or 6 if
+-- the conversation's counters are damaged (see 5 above).
 create function @.compact_1(
     a_key text, a_incarnation uuid, a_call uuid, a_profile text, a_replaces bigint,
     a_window bigint, a_rounds bigint, a_cleared bigint, a_covers bigint, a_body text,
@@ -214,11 +231,15 @@ create function @.compact_1(
     set enable_seqscan = off set enable_bitmapscan = off
     set lock_timeout = '10s' as $function$
 declare
-    s_conversation bigint; s_first bigint; s_len bigint;
+    s_conversation bigint; s_first bigint; s_len bigint; s_whole boolean;
 begin
-    select c.id, c.first, c.len into s_conversation, s_first, s_len
+    select c.id, c.first, c.len, c.first >= 0 and c.opening >= c.first and c.len > c.opening and c.version = c.len
+            and c.messages >= c.len and c.messages < 1::bigint << 62 and c.bytes >= 0 and c.bytes < 1::bigint << 62
+        into s_conversation, s_first, s_len, s_whole
         from @.conversation c where c.key = a_key and c.incarnation = a_incarnation for no key update;
-    if found then
+    if not s_whole then
+        r_verdict := 6;
+    elsif found then
         select p.r_verdict, p.r_version, p.r_cut, p.r_body into r_verdict, r_version, r_cut, r_body
             from @.put_compaction_1(
                 s_conversation, s_first, s_len, null::bigint, a_call,
@@ -227,9 +248,9 @@ begin
 end
 $function$;
 
--- Removes a conversation with all that belongs to it, if it is in that incarnation: what is sent may arrive long after the call
--- was answered, when another one has begun. Returns the incarnation that it is in if that is another one, and null if there is
--- no conversation any more.
+-- Deletes all rows of a conversation if it is in the given incarnation. A late statement may arrive long after the call
+-- returned, when another incarnation has begun. Returns that other incarnation, or null if the conversation no longer
+-- exists.
 create function @.delete_1(a_key text, a_incarnation uuid) returns uuid
 language plpgsql volatile
     set search_path = pg_catalog set plan_cache_mode = force_generic_plan

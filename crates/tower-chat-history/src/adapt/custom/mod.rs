@@ -44,6 +44,10 @@
 //! an API maps its messages in these closures, in both directions; the fields of its own that a message carries along
 //! are kept.
 //!
+//! A request that is a `serde_json::Value` itself may have up to [128 levels](crate::nested::MAX_LEVELS), as with
+//! [`Json`](super::Json). A request with more is refused with
+//! [`JsonRequestError::TooDeep`](super::JsonRequestError::TooDeep).
+//!
 //! The closures are called from all of the service's clones: they are `Fn`, and have to be `Clone`, `Send` and `Sync`.
 
 mod reply;
@@ -61,11 +65,12 @@ pub use self::{
     shape::{AllMessages, CountedFilling, Filling, IntoInput, Parts, Shape, TryFilling},
 };
 use super::{
-    AdaptRequest, Completed, Draft, Opened, Prompt,
+    AdaptRequest, Completed, Draft, JsonRequestError, Opened, Prompt,
     extract::{CallScope, Envelope, ExtractScope, FromTask, IdFrom, IntoCallScope},
 };
 use crate::{
     call::{Reply, TurnInput},
+    discard::refuse_deep,
     error::BoxError,
 };
 
@@ -246,7 +251,7 @@ impl<R, S, P, X> Custom<R, S, P, X> {
 
 impl<R, S, P, X> AdaptRequest<X::Call> for Custom<R, S, P, X>
 where
-    R: Send,
+    R: Send + 'static,
     S: Shape<R, Request: Send> + Clone + Send + Sync,
     P: Sync,
     X: ExtractScope<R, Call: Send> + Sync,
@@ -255,10 +260,12 @@ where
     type Draft = CustomDraft<R, S>;
 
     async fn open(&self, call: X::Call) -> Result<Opened<CustomDraft<R, S>, S::Request>, BoxError> {
-        let (scope, mut request) = self.extract.extract(call)?;
+        let (scope, request) = self.extract.extract(call)?;
         let CallScope::Conversation(id, options) = scope else {
             return Ok(Opened::PassThrough(self.shape.fill(request, 0..0, &[])?.request));
         };
+        // From here on it may be dropped: the history may not come, or not fit.
+        let mut request = refuse_deep(request).ok_or(JsonRequestError::TooDeep)?;
         let split = self.shape.split(&mut request, options.few_shot_messages)?;
         let resent = split.transcript_range();
         let mut turn = TurnInput::new(id, split.input).transcript(split.transcript).options(options);

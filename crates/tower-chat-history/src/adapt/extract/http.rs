@@ -4,7 +4,7 @@ use http::{HeaderMap, HeaderName, Request};
 use tower_chat_history_core::{ConversationId, ConversationIdError};
 
 use super::{CallScope, ExtractScope, IntoCallScope as _, MissingConversation};
-use crate::{call::CallOptions, error::BoxError};
+use crate::{call::CallOptions, discard::discard, error::BoxError};
 
 /// The call is an [`http::Request`] whose extensions say where it belongs (feature `http`).
 ///
@@ -55,19 +55,33 @@ impl FromExtensions {
     }
 }
 
-impl<B> ExtractScope<Request<B>> for FromExtensions {
+impl<B: 'static> ExtractScope<Request<B>> for FromExtensions {
     type Call = Request<B>;
 
     fn extract(&self, call: Request<B>) -> Result<(CallScope, Request<B>), BoxError> {
         let extensions = call.extensions();
         let scope = if let Some(scope) = extensions.get::<CallScope>() {
-            scope.clone()
+            Ok(scope.clone())
         } else {
             let id = extensions.get::<ConversationId>().cloned();
             let options = extensions.get::<CallOptions>().cloned().unwrap_or_default();
-            id.map(|id| (id, options)).into_call_scope()?
+            id.map(|id| (id, options)).into_call_scope()
         };
-        Ok((scope, call))
+        located(scope, call)
+    }
+}
+
+/// Returns the request with its scope. Without a scope, the request is discarded.
+fn located<B: 'static>(
+    scope: Result<CallScope, BoxError>,
+    call: Request<B>,
+) -> Result<(CallScope, Request<B>), BoxError> {
+    match scope {
+        Ok(scope) => Ok((scope, call)),
+        Err(error) => {
+            discard(call.into_body());
+            Err(error)
+        }
     }
 }
 
@@ -136,13 +150,13 @@ impl FromHeader {
     }
 }
 
-impl<B> ExtractScope<Request<B>> for FromHeader {
+impl<B: 'static> ExtractScope<Request<B>> for FromHeader {
     type Call = Request<B>;
 
     fn extract(&self, mut call: Request<B>) -> Result<(CallScope, Request<B>), BoxError> {
-        let id = self.id(call.headers())?;
+        let scope = self.id(call.headers()).map(CallScope::from);
         call.headers_mut().remove(&self.name);
-        Ok((id.into(), call))
+        located(scope, call)
     }
 }
 

@@ -3,7 +3,7 @@
 use tower_chat_history_core::ConversationId;
 
 use super::{CallScope, ExtractScope, MissingConversation};
-use crate::error::BoxError;
+use crate::{discard::discard, error::BoxError};
 
 tokio::task_local! {
     /// `None` is explicitly stateless. Only the conversation stands here: an exchange id is one call's, not a scope's.
@@ -65,11 +65,14 @@ impl FromTask {
     }
 }
 
-impl<R> ExtractScope<R> for FromTask {
+impl<R: 'static> ExtractScope<R> for FromTask {
     type Call = R;
 
     fn extract(&self, call: R) -> Result<(CallScope, R), BoxError> {
-        let id = CONVERSATION.try_with(Clone::clone).map_err(|_| MissingConversation)?;
+        let Ok(id) = CONVERSATION.try_with(Clone::clone) else {
+            discard(call);
+            return Err(MissingConversation.into());
+        };
         Ok((id.map_or(CallScope::Stateless, CallScope::from), call))
     }
 }

@@ -9,7 +9,7 @@ use tracing::{Instrument as _, Span};
 use super::{
     super::{
         timer,
-        turn::{Call, LoadedHistory, PendingSummary, PlannedTurn},
+        turn::{Call, LoadedHistory, PlannedTurn},
     },
     Job, SummaryWorker, is_stored,
 };
@@ -79,8 +79,7 @@ impl SummaryWorker {
                 Err(error @ HistoryError::AlreadyRecorded(_)) => return Err(error),
                 Err(error) => {
                     // What else it may be (an input that does not fit) names ids.
-                    let names_ids = !matches!(error, HistoryError::Load(_) | HistoryError::LoadTimeout(_));
-                    let cause = if names_ids { error.kind().to_owned() } else { chain(&error).to_string() };
+                    let cause = if error.is_load() { chain(&error).to_string() } else { error.kind().to_owned() };
                     let kind = error.kind();
                     tracing::warn!(error.type = kind, error = cause, "a summary is stored, and the call goes on without it");
                 }
@@ -105,7 +104,7 @@ impl SummaryWorker {
             if let Ok(mut anew) = call.plan(&emptied).await {
                 anew.plan.superseded = planned.plan.superseded;
                 anew.plan.fit.cut = Some(cut.clone());
-                anew.pending = Some(PendingSummary { cut, base: job.cut.covers_to() });
+                anew.pending = Some(cut);
                 (*loaded, *planned) = (emptied, anew);
             }
         }

@@ -92,8 +92,7 @@ impl SummaryWorker {
         let (mut report, cut) = self.make(job).await;
         if let Some(cut) = cut {
             let (incarnation, replaces) = (job.window.revision.incarnation(), job.window.compaction_version());
-            let base = job.cut.covers_to();
-            match self.store_summary(&job.conversation, incarnation, replaces, base, cut).await {
+            match self.store_summary(&job.conversation, incarnation, replaces, cut).await {
                 Ok(true) => {}
                 Ok(false) => report.outcome = SummaryOutcome::Superseded,
                 Err(error) => report.outcome = SummaryOutcome::Failed(Arc::new(error)),
@@ -183,14 +182,13 @@ impl SummaryWorker {
         Ok(rolling.finish().await?)
     }
 
-    /// Stores a cut with a summary, onto whatever compaction there is by now if that still has the summary it was made from
-    /// (`base` is what that covers): it is paid for. `false` if another summary came first.
+    /// Stores a cut with a summary. If another compaction has been stored since, the two are merged. Returns `false` if
+    /// that one's summary covers as much as this one, or more.
     pub(super) async fn store_summary(
         &self,
         conversation: &ConversationId,
         incarnation: Incarnation,
         mut replaces: CompactionVersion,
-        base: Seq,
         made: Cut,
     ) -> Result<bool, StoreError> {
         let mut cut = made.clone();
@@ -200,7 +198,7 @@ impl SummaryWorker {
                 Ok(CompactOutcome::Stored(_)) => return Ok(true),
                 Ok(CompactOutcome::Kept(stored)) => {
                     let stored = stored.unwrap_or_default();
-                    let Some(merged) = made.merged_onto(base, &stored.cut) else { return Ok(false) };
+                    let Some(merged) = made.merged_onto(&stored.cut) else { return Ok(false) };
                     (cut, replaces) = (merged, stored.version);
                 }
                 Err(error) if error.is_retryable() && attempts > 1 => attempts -= 1,

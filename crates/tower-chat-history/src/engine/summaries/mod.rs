@@ -18,7 +18,7 @@ use self::{
     job::PAGE,
     running::{Running, RunningSummaries},
 };
-use super::{store::BoundedStore, turn::PendingSummary};
+use super::store::BoundedStore;
 use crate::{
     error::chain::chain,
     summary::{Summaries, SummaryReport},
@@ -58,23 +58,18 @@ impl SummaryWorker {
 
     /// Stores the summary that was to be stored with an exchange, if it was not, since another compaction was stored first.
     /// Returns the cut that it is stored with.
-    pub(super) async fn keep(
-        &self,
-        conversation: &ConversationId,
-        stored: &Appended,
-        pending: PendingSummary,
-    ) -> Option<Cut> {
+    pub(super) async fn keep(&self, conversation: &ConversationId, stored: &Appended, pending: Cut) -> Option<Cut> {
         if matches!(stored.compaction, Some(CompactOutcome::Stored(_))) {
             return None;
         }
         // Whatever is stored by now, the summary is put onto it.
         let (incarnation, none) = (stored.revision.incarnation(), CompactionVersion::NONE);
-        let PendingSummary { mut cut, base } = pending;
-        let mut kept = self.store_summary(conversation, incarnation, none, base, cut.clone()).await;
+        let mut cut = pending;
+        let mut kept = self.store_summary(conversation, incarnation, none, cut.clone()).await;
         if let Err(StoreError::Compaction(CompactionError::NotAnOpening { seq })) = kept {
             // Results of an earlier turn landed where the window was to start. The next summary tells of them.
             cut.window_start = self.opening_after(conversation, seq, stored.seq).await;
-            kept = self.store_summary(conversation, incarnation, none, base, cut.clone()).await;
+            kept = self.store_summary(conversation, incarnation, none, cut.clone()).await;
         }
         match kept {
             Ok(is_kept) => is_kept.then_some(cut),

@@ -21,13 +21,19 @@ pub(super) type Running = Shared<BoxFuture<'static, Option<Arc<SummaryReport>>>>
 
 /// The summaries that are being made, one a conversation.
 ///
-/// One that is done counts as absent: its task, which removes it, may lie in a runtime that is not driven.
+/// Each removes itself when it is made, whoever drives it: its task may belong to a runtime that is not driven.
 #[derive(Default)]
-pub(super) struct RunningSummaries(Mutex<HashMap<ConversationId, Running>>);
+pub(super) struct RunningSummaries(Mutex<ByConversation>);
+
+#[derive(Default)]
+struct ByConversation {
+    running: HashMap<ConversationId, (u64, Running)>,
+    next_key: u64,
+}
 
 impl RunningSummaries {
-    /// Begins a summary and hands it to the spawner, so that it is made whoever waits for it; `Err` is the one of the
-    /// conversation that is under way already.
+    /// Begins a summary and hands it to the spawner, so that it is made whoever waits for it. Returns `Err` with the
+    /// conversation's summary that is under way already.
     pub(super) fn run(
         self: &Arc<Self>,
         conversation: &ConversationId,
@@ -35,35 +41,39 @@ impl RunningSummaries {
         work: impl Future<Output = Option<Arc<SummaryReport>>> + Send + 'static,
     ) -> Result<Running, Running> {
         let mut all = self.lock();
-        if let Some(running) = all.get(conversation).filter(|running| !is_done(running)) {
+        if let Some((_, running)) = all.running.get(conversation) {
             return Err(running.clone());
         }
-        let running = AssertUnwindSafe(work).catch_unwind().map(|made| made.ok().flatten()).boxed().shared();
-        let done = all.insert(conversation.clone(), running.clone());
+        let key = all.next_key;
+        all.next_key += 1;
+        let entry = || Entry { summaries: Arc::downgrade(self), conversation: conversation.clone(), key };
+        let (of_work, of_task) = (entry(), entry());
+        let work = async move {
+            let _entry = of_work;
+            AssertUnwindSafe(work).catch_unwind().await.ok().flatten()
+        };
+        let running = work.boxed().shared();
+        all.running.insert(conversation.clone(), (key, running.clone()));
         drop(all);
-        drop(done);
-        // Where the task is dropped with its runtime, the summary is given up: it can be made again.
-        let entry =
-            Entry { summaries: Arc::downgrade(self), conversation: conversation.clone(), running: running.clone() };
-        let task = async move { entry.running.clone().map(drop).await };
+        let driven = running.clone();
+        let task = async move {
+            // If the task is dropped with its runtime, the summary is given up: it can be made again.
+            let _entry = of_task;
+            driven.await;
+        };
         spawn_guarded(spawner, task.boxed());
         Ok(running)
     }
 
-    /// Returns how many are under way.
+    /// Returns the number of summaries under way.
     pub(super) fn len(&self) -> usize {
-        self.lock().values().filter(|running| !is_done(running)).count()
+        self.lock().running.len()
     }
 
     /// Finishes all of them.
     pub(super) async fn drained(&self) {
         loop {
-            let done: Vec<Running> = {
-                let mut all = self.lock();
-                all.extract_if(|_, running| is_done(running)).map(|(_, running)| running).collect()
-            };
-            drop(done);
-            let running: Vec<Running> = self.lock().values().cloned().collect();
+            let running: Vec<Running> = self.lock().running.values().map(|(_, running)| running.clone()).collect();
             if running.is_empty() {
                 return;
             }
@@ -71,30 +81,69 @@ impl RunningSummaries {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<ConversationId, Running>> {
+    fn lock(&self) -> MutexGuard<'_, ByConversation> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn is_done(running: &Running) -> bool {
-    running.peek().is_some()
-}
-
-/// Removes a summary from those under way when its task ends.
+/// Removes a summary from those under way: when it is made, or when its task is dropped.
 struct Entry {
     summaries: Weak<RunningSummaries>,
     conversation: ConversationId,
-    running: Running,
+    key: u64,
 }
 
 impl Drop for Entry {
     fn drop(&mut self) {
         let Some(summaries) = self.summaries.upgrade() else { return };
         let mut all = summaries.lock();
-        // The next summary of the conversation may have begun since this one was done.
-        let is_this = all.get(&self.conversation).is_some_and(|running| running.ptr_eq(&self.running));
-        let removed = is_this.then(|| all.remove(&self.conversation));
+        // The next summary of the conversation may have begun since this one was made.
+        let is_this = all.running.get(&self.conversation).is_some_and(|(key, _)| *key == self.key);
+        let removed = is_this.then(|| all.running.remove(&self.conversation));
         drop(all);
         drop(removed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Keeps tasks and never drives them.
+    #[derive(Default)]
+    struct Idle(Mutex<Vec<BoxFuture<'static, ()>>>);
+
+    impl std::fmt::Debug for Idle {
+        fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str("Idle")
+        }
+    }
+
+    impl Spawn for Idle {
+        fn spawn(&self, task: BoxFuture<'static, ()>) {
+            self.0.lock().unwrap().push(task);
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_made_is_not_kept_for_a_task_that_nobody_drives() {
+        let (summaries, spawner) = (Arc::new(RunningSummaries::default()), Idle::default());
+        for number in 0..100 {
+            let id = ConversationId::new(["running", &number.to_string()]).unwrap();
+            let running = summaries.run(&id, &spawner, async { None }).unwrap_or_else(|running| running);
+            assert_eq!(summaries.len(), 1);
+            // A call that waits drives it.
+            running.await;
+            assert_eq!(summaries.len(), 0, "after {number}");
+        }
+    }
+
+    #[tokio::test]
+    async fn one_that_panics_is_not_kept_either() {
+        let (summaries, spawner) = (Arc::new(RunningSummaries::default()), Idle::default());
+        let id = ConversationId::new(["running"]).unwrap();
+        let running = summaries.run(&id, &spawner, async { panic!("no summary") }).unwrap_or_else(|running| running);
+        assert!(running.await.is_none());
+        assert_eq!(summaries.len(), 0);
     }
 }

@@ -25,7 +25,7 @@ use crate::{
 pub(super) use self::{
     call::Call,
     history::LoadedHistory,
-    planned::{PendingSummary, PlannedTurn, fit_budget},
+    planned::{PlannedTurn, fit_budget},
 };
 
 /// A turn that has begun: its context is ready to be sent, nothing is stored yet.

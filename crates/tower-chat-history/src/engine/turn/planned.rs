@@ -29,16 +29,8 @@ pub(in crate::engine) struct PlannedTurn {
     pub(in crate::engine) history: HistoryFacts,
     /// The summary that the call waited for.
     pub(in crate::engine) summary: Option<SummaryReport>,
-    /// The summary that is stored with the exchange.
-    pub(in crate::engine) pending: Option<PendingSummary>,
-}
-
-/// A summary that is stored with the exchange of the call that it was made for.
-#[derive(Clone, Debug)]
-pub(in crate::engine) struct PendingSummary {
-    pub(in crate::engine) cut: Cut,
-    /// The first exchange that the summary before it does not cover.
-    pub(in crate::engine) base: Seq,
+    /// The cut with the summary that is stored with the exchange.
+    pub(in crate::engine) pending: Option<Cut>,
 }
 
 /// What the append and the report need of a history that was planned from.

@@ -10,7 +10,7 @@ use tower_chat_history_core::{
 use tracing::Instrument as _;
 
 use super::super::{last_seen::Sighting, retention::Added, store::OwnExchange, summaries::FinishedTurn};
-use super::{PendingSummary, Turn, TurnState};
+use super::{Turn, TurnState};
 use crate::{
     call::{Reply, Stored},
     completion::assistant,
@@ -83,7 +83,7 @@ impl TurnState {
         &self,
         mut append: Append,
         said: Option<&Message>,
-        pending: Option<PendingSummary>,
+        pending: Option<Cut>,
         step: SaveStep<'_>,
     ) -> Outcome {
         let (engine, conversation) = (&self.call.engine, &self.call.conversation);

@@ -7,7 +7,8 @@ use std::{collections::HashMap, sync::Arc};
 
 use tower_chat_history_core::{
     Append, Appended, Compact, CompactOutcome, Compaction, CompactionVersion, ConversationId, Exchange, ExchangeId,
-    Expect, Incarnation, Load, Loaded, Page, Profile, Recorded, Revision, Scan, Seq, StoreError, Window, WindowScan,
+    Expect, Incarnation, Load, Loaded, Page, Profile, Recorded, Revision, Seq, StoreError, Window,
+    backend::{Scan, WindowScan},
 };
 
 use self::size::{of_a_compaction, of_a_conversation, of_an_entry};

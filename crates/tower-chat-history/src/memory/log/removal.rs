@@ -1,8 +1,8 @@
 //! Taking exchanges off a log, at its end or its beginning.
 
 use tower_chat_history_core::{
-    Compaction, Derived, Expect, Incarnation, Profile, PruneScan, PruneTo, Pruned, Revision, Scan, Seq, StoreError,
-    Truncated,
+    Compaction, Derived, Expect, Incarnation, Profile, PruneTo, Pruned, Revision, Seq, StoreError, Truncated,
+    backend::{PruneScan, Scan},
 };
 
 use super::{Entry, Log, of_a_compaction};

@@ -41,7 +41,7 @@ pub enum SummaryOutcome {
     Stored,
     /// It stands in the prompt of the call that it was made for, and is stored with that call's exchange.
     Made,
-    /// Another one was stored meanwhile, by another process, and stays.
+    /// Another one that covers as much or more was stored first, and stays.
     Superseded,
     /// A part of it is stored: up to [`to`](SummaryReport::to). Then the summarizer failed, or it was not sound; the rest is
     /// tried again later.

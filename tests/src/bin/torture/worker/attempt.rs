@@ -1,6 +1,6 @@
 //! One attempt to have an exchange stored, through the layer.
 
-use std::{error::Error as _, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use tests::{Asked, answer, request};
@@ -134,13 +134,7 @@ impl Worker {
         if error.is_retryable() || matches!(error, StoreError::Conflict { .. }) {
             return Ok(());
         }
-        let mut text = error.to_string();
-        let mut cause = error.source();
-        while let Some(error) = cause {
-            text = format!("{text}: {error}");
-            cause = error.source();
-        }
-        self.output.violation(format!("{} met an error that will not pass: {text}", task.name))?;
+        self.output.violation(format!("{} met an error that will not pass: {error}", task.name))?;
         Ok(())
     }
 

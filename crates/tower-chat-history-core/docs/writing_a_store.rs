@@ -1,0 +1,143 @@
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use async_trait::async_trait;
+use tower_chat_history_core::{
+    Append, Appended, Compact, CompactOutcome, Compaction, CompactionVersion, ConversationId, ExchangeId, HistoryStore,
+    Incarnation, Load, Loaded, Page, Profile, Recorded, Revision, Seq, StoreError, Window,
+    backend::{Scan, WindowScan},
+};
+
+/// Conversations in a map behind one lock.
+#[derive(Clone, Debug, Default)]
+pub struct MapStore(Arc<Mutex<HashMap<ConversationId, Log>>>);
+
+/// One conversation, which has at least one exchange.
+#[derive(Clone, Debug)]
+struct Log {
+    incarnation: Incarnation,
+    exchanges: Vec<Recorded>,
+    compactions: HashMap<Profile, Compaction>,
+}
+
+impl MapStore {
+    fn logs(&self) -> MutexGuard<'_, HashMap<ConversationId, Log>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Log {
+    fn new() -> Self {
+        Self { incarnation: Incarnation::random(), exchanges: Vec::new(), compactions: HashMap::new() }
+    }
+
+    fn revision(&self) -> Revision {
+        let first = self.exchanges.first().map_or(Seq::FIRST, |first| first.seq);
+        let next = self.exchanges.last().map_or(Seq::FIRST, |last| last.seq.next());
+        Revision::new(self.incarnation, next.get()).beginning_at(first)
+    }
+
+    fn find(&self, id: &ExchangeId) -> Option<&Recorded> {
+        self.exchanges.iter().find(|recorded| recorded.exchange.id == *id)
+    }
+
+    fn opens_turn(&self, seq: Seq) -> bool {
+        self.exchanges.iter().find(|recorded| recorded.seq == seq).is_none_or(|found| found.exchange.opens_turn())
+    }
+
+    fn since(&self, start: Seq) -> &[Recorded] {
+        &self.exchanges[self.exchanges.partition_point(|recorded| recorded.seq < start)..]
+    }
+
+    fn window(&self, load: &Load) -> Window {
+        let compaction = self.compactions.get(&load.profile).cloned();
+        let start = compaction.as_ref().map_or(Seq::FIRST, |compaction| compaction.cut.window_start);
+        let mut scan = WindowScan::new(load.limit);
+        for Recorded { seq, exchange, .. } in self.since(start).iter().rev() {
+            if scan.offer(*seq, exchange.opens_turn(), exchange.messages.len(), exchange.bytes()) == Scan::Stop {
+                break;
+            }
+        }
+        let exchanges = scan.start().map_or(Vec::new(), |start| self.since(start).to_vec());
+        Window::new(self.revision(), compaction, exchanges, scan.is_truncated())
+    }
+
+    fn compact(&mut self, compact: Compact) -> Result<CompactOutcome, StoreError> {
+        let stored = self.compactions.get(&compact.profile);
+        if stored.map_or(CompactionVersion::NONE, |stored| stored.version) != compact.replaces {
+            return Ok(CompactOutcome::Kept(stored.cloned()));
+        }
+        let len = self.revision().next().get();
+        compact.cut.check(stored.map(|stored| &stored.cut), len, |seq| self.opens_turn(seq))?;
+        let version = compact.replaces.next();
+        self.compactions.insert(compact.profile, Compaction::new(version, compact.cut));
+        Ok(CompactOutcome::Stored(version))
+    }
+}
+
+#[async_trait]
+impl HistoryStore for MapStore {
+    fn system(&self) -> &'static str {
+        "memory"
+    }
+
+    async fn load(&self, id: &ConversationId, load: Load) -> Result<Loaded, StoreError> {
+        let logs = self.logs();
+        let Some(log) = logs.get(id) else { return Ok(Loaded::Absent) };
+        if let Some(recorded) = load.exchange.as_ref().and_then(|id| log.find(id)) {
+            return Ok(Loaded::AlreadyRecorded(recorded.clone()));
+        }
+        let window = log.window(&load);
+        let unchanged = load.known.is_some_and(|known| window.is_known(&known));
+        Ok(if unchanged { Loaded::Unchanged } else { Loaded::Window(window) })
+    }
+
+    async fn append(&self, id: &ConversationId, append: Append) -> Result<Appended, StoreError> {
+        let Append { expect, exchange, compact, .. } = append;
+        let mut logs = self.logs();
+        let stored = logs.get(id);
+        if let Some(log) = stored
+            && let Some(recorded) = log.find(&exchange.id)
+        {
+            return Ok(Appended::duplicate(log.revision(), recorded.seq));
+        }
+        expect.check(stored.map(Log::revision))?;
+        // The changes are made to a copy, which replaces the log if nothing is refused.
+        let mut log = stored.cloned().unwrap_or_else(Log::new);
+        let seq = log.revision().next();
+        if let Some(continues) = exchange.continues.filter(|continues| *continues >= seq) {
+            return Err(StoreError::ContinuesUnknown { continues, len: seq.get() });
+        }
+        log.exchanges.push(Recorded::new(seq, exchange));
+        let compaction = compact.map(|compact| log.compact(compact)).transpose()?;
+        let appended = Appended::stored(log.revision(), seq, compaction);
+        logs.insert(id.clone(), log);
+        Ok(appended)
+    }
+
+    async fn compact(
+        &self,
+        id: &ConversationId,
+        incarnation: Incarnation,
+        compact: Compact,
+    ) -> Result<CompactOutcome, StoreError> {
+        let mut logs = self.logs();
+        let log = logs.get_mut(id).filter(|log| log.incarnation == incarnation).ok_or(StoreError::Gone)?;
+        log.compact(compact)
+    }
+
+    async fn read(&self, id: &ConversationId, from: Seq, limit: usize) -> Result<Page, StoreError> {
+        let logs = self.logs();
+        let Some(log) = logs.get(id) else { return Ok(Page::absent()) };
+        let rest = log.since(from);
+        let exchanges = rest.iter().take(limit).cloned().collect();
+        Ok(Page::new(log.revision(), exchanges, rest.len() > limit))
+    }
+
+    async fn delete(&self, id: &ConversationId) -> Result<(), StoreError> {
+        self.logs().remove(id);
+        Ok(())
+    }
+}

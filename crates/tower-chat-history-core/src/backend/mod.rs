@@ -1,0 +1,39 @@
+//! Tools for authors of stores.
+//!
+//! Applications do not need this module. The guide [writing a store](crate::writing_a_store) shows most of it in use.
+//!
+//! | Rule of the contract | Tool |
+//! | --- | --- |
+//! | An append is stored only if the log is as expected | [`Expect::check`](crate::Expect::check) |
+//! | A load returns the newest turns within its limit | [`WindowScan`] |
+//! | A load of a known state returns nothing | [`Window::is_known`](crate::Window::is_known) |
+//! | A compaction follows the rules | [`Cut::check`](crate::Cut::check) |
+//! | A prune removes whole turns | [`PruneScan`] |
+//! | A prune may remove derived data | [`Compaction::without_traces`](crate::Compaction::without_traces) |
+//! | A truncation lowers or removes compactions | [`Compaction::truncated_to`](crate::Compaction::truncated_to) |
+//! | Conversations begin a new incarnation | [`Incarnation::random`](crate::Incarnation::random) |
+//! | Every store writes the same bytes | [`Exchange::encode`](crate::Exchange::encode) and [`decode`](crate::Exchange::decode), [`Cut::encode`](crate::Cut::encode) and [`decode`](crate::Cut::decode), [`RecordError`] |
+//! | Stored token counts are used | [`Exchange::share_counts`](crate::Exchange::share_counts), which `decode` calls |
+//! | A limit in bytes counts memory | [`Exchange::memory`](crate::Exchange::memory), [`Compaction::memory`](crate::Compaction::memory) |
+
+mod prune_scan;
+mod record;
+mod window_scan;
+
+pub use self::{prune_scan::PruneScan, record::RecordError, window_scan::WindowScan};
+
+/// The answer of a [`WindowScan`] or a [`PruneScan`] to an offered exchange.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scan {
+    /// The exchange may be part of the result. Offer the one before it.
+    More,
+    /// The result starts after this exchange. Stop.
+    Stop,
+}
+
+/// Returns the number of messages that an exchange of `messages` counts as under a limit.
+///
+/// Without a lower bound, exchanges without messages would pass every limit, however many there are.
+const fn at_least_one(messages: usize) -> usize {
+    if messages == 0 { 1 } else { messages }
+}

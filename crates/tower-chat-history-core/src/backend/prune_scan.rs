@@ -1,0 +1,128 @@
+//! The position at which a pruned log begins.
+
+use super::{Scan, at_least_one};
+use crate::{seq::Seq, store::PruneTo};
+
+/// Walks a log backward from its newest exchange, and finds the position at which it begins after a prune.
+///
+/// A store offers one exchange after the other, from the one before [`end`](Self::end) back to the log's first, and
+/// stops at [`Scan::Stop`]. This way every store cuts at the same position.
+///
+/// ```
+/// use tower_chat_history_core::{PruneTo, Seq, backend::{PruneScan, Scan}};
+///
+/// // Four turns of two messages each. The newest four messages are to be kept.
+/// let mut scan = PruneScan::new(PruneTo::LastMessages(4), Seq::new(4));
+/// assert_eq!(scan.end(), Seq::new(4));
+/// assert_eq!(scan.offer(Seq::new(3), true, 2), Scan::More);
+/// assert_eq!(scan.offer(Seq::new(2), true, 2), Scan::More);
+/// assert_eq!(scan.offer(Seq::new(1), true, 2), Scan::Stop);
+/// assert_eq!(scan.start(), Some(Seq::new(2)));
+/// ```
+#[derive(Clone, Debug)]
+pub struct PruneScan {
+    keep: PruneTo,
+    end: Seq,
+    turns: usize,
+    messages: usize,
+    /// The earliest opening to keep.
+    opening: Option<Seq>,
+}
+
+impl PruneScan {
+    /// Starts a walk through a log whose next exchange gets the position `next`.
+    #[must_use]
+    pub fn new(keep: PruneTo, next: Seq) -> Self {
+        let end = match keep {
+            PruneTo::From(from) => from.next().min(next),
+            PruneTo::LastTurns(_) | PruneTo::LastMessages(_) => next,
+        };
+        Self { keep, end, turns: 0, messages: 0, opening: None }
+    }
+
+    /// Returns the position after the first exchange to offer. This and all later exchanges are kept without a
+    /// check.
+    #[must_use]
+    pub const fn end(&self) -> Seq {
+        self.end
+    }
+
+    /// Takes the next older exchange: its position, whether it opens a turn, and the number of its messages.
+    pub fn offer(&mut self, seq: Seq, opens_turn: bool, messages: usize) -> Scan {
+        self.messages = self.messages.saturating_add(at_least_one(messages));
+        let enough = match self.keep {
+            PruneTo::From(_) => true,
+            PruneTo::LastTurns(turns) => self.turns >= turns,
+            PruneTo::LastMessages(most) => self.messages > most,
+        };
+        if enough && self.opening.is_some() {
+            return Scan::Stop;
+        }
+        if opens_turn {
+            self.turns += 1;
+            self.opening = Some(seq);
+        }
+        Scan::More
+    }
+
+    /// Returns the position at which the log begins, after the last exchange was offered or the walk was stopped.
+    /// Returns `None` if no exchange that opens a turn was offered: then nothing is removed.
+    #[must_use]
+    pub const fn start(&self) -> Option<Seq> {
+        self.opening
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Offers a log, given in order as (opens a turn, messages). Returns where it begins and how many were offered.
+    fn walk(keep: PruneTo, log: &[(bool, usize)]) -> (Option<u64>, usize) {
+        let mut scan = PruneScan::new(keep, Seq::new(log.len() as u64));
+        let end = usize::try_from(scan.end().get()).unwrap();
+        for (offered, (seq, (opens, messages))) in log.iter().enumerate().take(end).rev().enumerate() {
+            if scan.offer(Seq::new(seq as u64), *opens, *messages) == Scan::Stop {
+                return (scan.start().map(Seq::get), offered + 1);
+            }
+        }
+        (scan.start().map(Seq::get), end)
+    }
+
+    /// Turns of one, three and two exchanges.
+    const LOG: [(bool, usize); 6] = [(true, 2), (true, 2), (false, 2), (false, 3), (true, 2), (false, 2)];
+
+    #[test]
+    fn turns_are_counted_by_their_openings() {
+        for (turns, begins, offered) in [(0, 4, 3), (1, 4, 3), (2, 1, 6), (3, 0, 6), (usize::MAX, 0, 6)] {
+            assert_eq!(walk(PruneTo::LastTurns(turns), &LOG), (Some(begins), offered), "{turns}");
+        }
+    }
+
+    #[test]
+    fn messages_are_counted_by_whole_turns() {
+        for (messages, begins) in [(0, 4), (3, 4), (4, 4), (10, 4), (11, 1), (12, 1), (13, 0), (usize::MAX, 0)] {
+            assert_eq!(walk(PruneTo::LastMessages(messages), &LOG).0, Some(begins), "{messages}");
+        }
+    }
+
+    #[test]
+    fn exchanges_without_messages_count_as_one_message_each() {
+        assert_eq!(walk(PruneTo::LastMessages(3), &[(true, 0); 100]), (Some(97), 4));
+    }
+
+    #[test]
+    fn a_position_within_a_turn_is_moved_back_to_the_opening() {
+        for (from, begins) in [(0, 0), (1, 1), (2, 1), (3, 1), (4, 4), (5, 4), (6, 4), (u64::MAX, 4)] {
+            let (begin, offered) = walk(PruneTo::From(Seq::new(from)), &LOG);
+            assert_eq!(begin, Some(begins), "{from}");
+            assert!(offered <= 5, "exchanges that are always kept are not offered");
+        }
+    }
+
+    #[test]
+    fn nothing_is_removed_if_nothing_opens_a_turn() {
+        assert_eq!(walk(PruneTo::LastTurns(1), &[(false, 1), (false, 1)]).0, None);
+        assert_eq!(walk(PruneTo::LastTurns(1), &[]).0, None);
+    }
+}

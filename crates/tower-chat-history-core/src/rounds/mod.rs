@@ -1,0 +1,225 @@
+//! The assignment of tool results to calls: one fold over a log, from first to last message.
+//!
+//! Its only state is the newest round: the last assistant message with calls, as long as only its results follow
+//! it. Everything that looks at a log's calls uses this fold: the view that is sent, the check of an input, the
+//! open calls, and the turns of imported messages.
+
+mod newest;
+mod open;
+
+use std::mem;
+
+pub use self::{newest::NewestRound, open::OpenCalls};
+use crate::{
+    exchange::Exchange,
+    message::{Message, Role},
+    seq::Seq,
+};
+
+/// The role of a message in the rounds of a log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// A blank reply. It changes nothing.
+    Blank,
+    /// A tool result that answers an open call.
+    Answer,
+    /// A tool result that answers no open call: it is late, repeated, or has no call. It changes nothing.
+    Orphan,
+    /// Any other message. It closes the calls that were open until then, which stay without a result. The message's
+    /// own calls, if any, are open now.
+    Closes(OpenCalls),
+}
+
+/// The rounds of a log, folded message by message. It counts the messages that are sent: results that answer a
+/// call, and messages that close calls.
+///
+/// The messages between [`begin`](Self::begin) and [`end`](Self::end) are those of one exchange. An exchange *gives
+/// way* to the next one if the next one answers the same calls again, and if its reply was
+/// [interrupted](Exchange::incomplete) after tool results or it has only tool results.
+#[derive(Clone, Debug, Default)]
+pub struct Rounds {
+    /// The number of messages: those that are sent, and a substitute result for each call that got none.
+    len: usize,
+    open: OpenCalls,
+    newest: Newest,
+}
+
+/// The state at the end of a log.
+#[derive(Clone, Debug, Default)]
+enum Newest {
+    /// Nothing can change any more.
+    #[default]
+    Settled,
+    /// A round, with only results after its calls.
+    Round(Asked),
+    /// A round, and an exchange after it that continues it and whose reply was interrupted.
+    Partial { asked: Asked, before: Mark, continues: Option<Seq> },
+}
+
+/// The message with the calls.
+#[derive(Clone, Debug)]
+struct Asked {
+    /// The number of messages up to and including it.
+    len: usize,
+    calls: OpenCalls,
+}
+
+/// A state to return to.
+#[derive(Clone, Debug)]
+struct Mark {
+    len: usize,
+    open: OpenCalls,
+}
+
+/// An exchange whose messages are being added.
+#[derive(Debug)]
+#[must_use = "the exchange has to be ended"]
+pub struct Begun {
+    /// The number of messages that remain of those before it, if an earlier attempt gave way to it.
+    pub back_to: Option<usize>,
+    partial: Option<Newest>,
+}
+
+impl Rounds {
+    /// Adds the log's next message.
+    pub fn push(&mut self, message: &Message) -> Part {
+        if !message.closes_open_calls() {
+            if message.is_blank_reply() {
+                return Part::Blank;
+            }
+            if !self.open.answer(message) {
+                return Part::Orphan;
+            }
+            self.len += 1;
+            return Part::Answer;
+        }
+        let left = self.close();
+        self.len += 1;
+        self.open = OpenCalls::of(message);
+        self.newest = if self.open.is_empty() {
+            Newest::Settled
+        } else {
+            Newest::Round(Asked { len: self.len, calls: self.open.clone() })
+        };
+        Part::Closes(left)
+    }
+
+    /// Closes the open calls, as the next message other than a tool result would, and returns them. Each counts as
+    /// a message: a substitute for the missing result.
+    pub fn close(&mut self) -> OpenCalls {
+        if !self.open.is_empty() {
+            self.newest = Newest::Settled;
+        }
+        self.len += self.open.len();
+        mem::take(&mut self.open)
+    }
+
+    /// Begins the log's next exchange. The exchange before it may give way to it.
+    pub fn begin(&mut self, exchange: &Exchange) -> Begun {
+        let back_to = self.make_way(&exchange.messages, |continues| {
+            exchange.messages.first().is_some_and(|first| *first.role() == Role::Assistant)
+                && continues.is_some_and(|seq| exchange.continues == Some(seq))
+        });
+        Begun { back_to, partial: self.partial_of(exchange) }
+    }
+
+    /// Ends the exchange.
+    pub fn end(&mut self, begun: Begun) {
+        if let (Newest::Settled, Some(partial)) = (&self.newest, begun.partial) {
+            self.newest = partial;
+        }
+    }
+
+    /// Adds the log's next exchange.
+    pub fn push_exchange(&mut self, exchange: &Exchange) {
+        let begun = self.begin(exchange);
+        for message in &exchange.messages {
+            self.push(message);
+        }
+        self.end(begun);
+    }
+
+    /// Gives way to a call's input, if it repeats an attempt. Returns the number of messages that remain.
+    pub fn make_way_for(&mut self, input: &[Message]) -> Option<usize> {
+        self.make_way(input, |_| input.is_empty())
+    }
+
+    /// Returns the calls of the newest round that have no result yet.
+    #[must_use]
+    pub const fn open(&self) -> &OpenCalls {
+        &self.open
+    }
+
+    /// Returns `true` if the log ends with a round: calls followed only by their results.
+    #[must_use]
+    pub const fn ends_with_round(&self) -> bool {
+        matches!(self.newest, Newest::Round(_))
+    }
+
+    /// Returns `true` if the end of the log cannot change any more: there is no round to be answered, or to be
+    /// answered again.
+    const fn is_settled(&self) -> bool {
+        matches!(self.newest, Newest::Settled)
+    }
+
+    /// Returns to the state before the attempt that the next messages repeat, if they do. `asks_again` returns
+    /// whether they repeat a call without input, of an exchange that continues the given position.
+    fn make_way(&mut self, next: &[Message], asks_again: impl Fn(Option<Seq>) -> bool) -> Option<usize> {
+        let (asked, partial) = match &self.newest {
+            Newest::Settled => return None,
+            Newest::Round(asked) => (asked, None),
+            Newest::Partial { asked, before, continues } => (asked, Some((before, *continues))),
+        };
+        let results = next.iter().take_while(|message| message.is_tool_result()).count();
+        let results = &next[..results];
+        let mark = if results.is_empty() {
+            partial
+                .filter(|(before, continues)| before.open.is_empty() && asks_again(*continues))
+                .map(|(before, _)| before.clone())
+        } else if self.open.are_answered_by(results) {
+            None
+        } else {
+            // An attempt is repeated as a whole: all calls that it answered are answered again.
+            let repeats = |open: &OpenCalls| open.len() == results.len() && open.are_answered_by(results);
+            let before = partial.map(|(before, _)| before).filter(|before| repeats(&before.open)).cloned();
+            before.or_else(|| repeats(&asked.calls).then(|| Mark { len: asked.len, open: asked.calls.clone() }))
+        }?;
+        self.newest = Newest::Round(asked.clone());
+        self.open = mark.open;
+        self.len = mark.len;
+        Some(mark.len)
+    }
+
+    /// Returns the state after this exchange, if its reply was interrupted and it continues the newest round.
+    fn partial_of(&self, exchange: &Exchange) -> Option<Newest> {
+        let Newest::Round(asked) = &self.newest else { return None };
+        let first = exchange.messages.first().filter(|_| exchange.incomplete)?;
+        let continues = if self.open.is_empty() {
+            *first.role() == Role::Assistant
+        } else {
+            self.open.are_answered_by(std::slice::from_ref(first))
+        };
+        let before = Mark { len: self.len, open: self.open.clone() };
+        continues.then(|| Newest::Partial { asked: asked.clone(), before, continues: exchange.continues })
+    }
+}
+
+impl Message {
+    /// Returns `true` if the message closes the calls that are open before it. All messages do, except tool results
+    /// and [blank replies](Self::is_blank_reply). Messages before such a message do not influence which calls are
+    /// open after it.
+    #[must_use]
+    pub fn closes_open_calls(&self) -> bool {
+        !self.is_tool_result() && !self.is_blank_reply()
+    }
+}
+
+impl Exchange {
+    /// Returns `true` if one of its messages [closes](Message::closes_open_calls) the calls that are open before
+    /// it. An exchange that opens a turn does, except in edited logs, where it may have only tool results and blank
+    /// replies.
+    #[must_use]
+    pub fn closes_open_calls(&self) -> bool {
+        self.messages.iter().any(Message::closes_open_calls)
+    }
+}

@@ -1,0 +1,83 @@
+//! The newest round of a log, and the exchange with its calls.
+
+use std::slice;
+
+use super::{OpenCalls, Part, Rounds};
+use crate::{
+    exchange::Recorded,
+    message::{Message, Role, ToolCall},
+    seq::Seq,
+};
+
+/// The newest round of a log: its last calls, as long as only their results follow them.
+///
+/// Build it by adding exchanges in the log's order. Start at the log's beginning, or at any exchange that [closes
+/// open calls](crate::Exchange::closes_open_calls): the exchanges before it do not change the result.
+#[derive(Clone, Debug, Default)]
+pub struct NewestRound {
+    rounds: Rounds,
+    /// The exchange with the last calls.
+    asked: Option<Seq>,
+}
+
+impl NewestRound {
+    /// Returns the newest round of these exchanges.
+    pub fn of<'a>(log: impl IntoIterator<Item = &'a Recorded>) -> Self {
+        let mut newest = Self::default();
+        log.into_iter().for_each(|recorded| newest.push(recorded));
+        newest
+    }
+
+    /// Adds the log's next exchange.
+    pub fn push(&mut self, recorded: &Recorded) {
+        // If an attempt gives way, the calls that it answered are the last ones again.
+        let begun = self.rounds.begin(&recorded.exchange);
+        for message in &recorded.exchange.messages {
+            if matches!(self.rounds.push(message), Part::Closes(_)) && !message.tool_calls().is_empty() {
+                self.asked = Some(recorded.seq);
+            }
+        }
+        self.rounds.end(begun);
+    }
+
+    /// Returns the calls that have no result yet.
+    #[must_use]
+    pub const fn open(&self) -> &OpenCalls {
+        self.rounds.open()
+    }
+
+    /// Returns the exchange whose calls the next messages may answer, or answer again. `None` if there is none.
+    #[must_use]
+    pub fn asked(&self) -> Option<Seq> {
+        self.asked.filter(|_| !self.rounds.is_settled())
+    }
+
+    /// Returns the exchange that these messages continue as the log's next ones, if they answer calls or reply to
+    /// results. An attempt that they would [repeat](Rounds) has given way.
+    pub(crate) fn continued_by(&self, messages: &[Message]) -> Option<Seq> {
+        let mut rounds = self.rounds.clone();
+        rounds.make_way(messages, |_| messages.first().is_some_and(|first| *first.role() == Role::Assistant));
+        let closing = messages.iter().position(Message::closes_open_calls);
+        let before = &messages[..closing.unwrap_or(messages.len())];
+        let answers = before.iter().any(|message| rounds.open().are_answered_by(slice::from_ref(message)));
+        let replies = closing.is_some_and(|at| *messages[at].role() == Role::Assistant);
+        let continues = rounds.ends_with_round() && (answers || rounds.open().is_empty() && replies);
+        self.asked.filter(|_| continues)
+    }
+
+    /// Returns the calls that have no result yet, with names and arguments. `log` must be the log that this was
+    /// built from.
+    #[must_use]
+    pub fn open_calls(&self, log: &[Recorded]) -> Vec<ToolCall> {
+        let asked = log.iter().rfind(|recorded| Some(recorded.seq) == self.asked);
+        let messages = asked.map(|recorded| recorded.exchange.messages.as_slice()).unwrap_or_default();
+        let asks = messages.iter().rfind(|message| !message.tool_calls().is_empty());
+        let mut open: Vec<&str> = self.open().ids().collect();
+        // Of several calls with the same id, the first ones were answered first.
+        let calls = asks.map(Message::tool_calls).unwrap_or_default().iter().rev();
+        let mut calls: Vec<ToolCall> =
+            calls.filter(|call| open.pop_if(|id| *id == call.id()).is_some()).cloned().collect();
+        calls.reverse();
+        calls
+    }
+}

@@ -1,0 +1,106 @@
+//! The behaviors as values, for harnesses that create their tests at run time.
+
+use std::{fmt, pin::Pin};
+
+use super::{Capability, Fixture};
+
+type Run = for<'a> fn(&'a dyn Fixture) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
+
+/// One behavior of the [suite](super), as a value.
+#[derive(Clone, Copy)]
+pub struct Behavior {
+    name: &'static str,
+    needs: &'static [Capability],
+    run: Run,
+}
+
+impl Behavior {
+    /// Returns its name, with the group's name before it: `append::the_first_append_creates_the_log`.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// Returns the optional abilities of the store that it needs.
+    #[must_use]
+    pub const fn needs(&self) -> &'static [Capability] {
+        self.needs
+    }
+
+    /// Returns `true` if the fixture's store has all abilities that it needs. A harness lists the others as ignored.
+    pub async fn can_run(&self, fixture: &dyn Fixture) -> bool {
+        for needed in self.needs {
+            if !needed.is_in(fixture).await {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Runs it. The future panics if the store breaks the contract, or lacks an ability that the behavior
+    /// [needs](Self::needs).
+    pub async fn run(&self, fixture: &dyn Fixture) {
+        (self.run)(fixture).await;
+    }
+}
+
+impl fmt::Debug for Behavior {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Behavior").field(&self.name).finish()
+    }
+}
+
+macro_rules! list {
+    ($($(#[needs($needs:ident)])? $group:ident $behaviors:tt)+) => {
+        [$(group! { [$($needs)?] $group $behaviors }),+].concat()
+    };
+}
+
+macro_rules! group {
+    ($needs:tt $group:ident { $($(#[needs($also:ident)])? $behavior:ident)+ }) => {
+        vec![$(Behavior {
+            name: concat!(stringify!($group), "::", stringify!($behavior)),
+            needs: needs!($needs [$($also)?]),
+            run: |fixture| Box::pin(super::$group::$behavior(fixture)),
+        }),+]
+    };
+}
+
+macro_rules! needs {
+    ([$($group:ident)?] [$($also:ident)?]) => { &[$(needs!($group),)? $(needs!($also),)?] };
+    (durable) => { Capability::Durable };
+    (truncate) => { Capability::Truncate };
+    (prune) => { Capability::Prune };
+}
+
+/// Returns every behavior, for a harness that creates its tests at run time, for example because they depend on a
+/// server that may not be installed. Run each on the store itself and [through an `Arc`](super::ThroughArc), as
+/// [`conformance_tests!`](crate::conformance_tests) does.
+#[must_use]
+pub fn behaviors() -> Vec<Behavior> {
+    crate::__conformance_list! { [list] }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn names_are_unique() {
+        let names: BTreeSet<_> = behaviors().iter().map(Behavior::name).collect();
+        assert_eq!(names.len(), behaviors().len());
+        assert!(names.contains("append::the_first_append_creates_the_log"));
+    }
+
+    #[test]
+    fn behaviors_say_what_they_need() {
+        let behaviors = behaviors();
+        let needs = |name| behaviors.iter().find(|behavior| behavior.name() == name).map(Behavior::needs);
+        assert_eq!(needs("append::the_first_append_creates_the_log"), Some(&[] as &[_]));
+        assert_eq!(needs("editing::the_last_exchange_is_taken"), Some(&[Capability::Truncate] as &[_]));
+        let both: &[_] = &[Capability::Prune, Capability::Truncate];
+        assert_eq!(needs("prune::a_pruned_log_is_truncated"), Some(both));
+    }
+}

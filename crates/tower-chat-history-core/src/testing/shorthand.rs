@@ -1,0 +1,69 @@
+//! Short forms for a store's own tests, beside the conformance suite. Each panics if it cannot do its work.
+//!
+//! ```
+//! use tower_chat_history_core::{HistoryStore, testing::shorthand::{conversation, say, texts, window}};
+//!
+//! async fn the_second_exchange_is_last(store: &impl HistoryStore) {
+//!     let id = conversation("a");
+//!     say(store, &id, "one").await;
+//!     say(store, &id, "two").await;
+//!     assert_eq!(texts(&window(store, &id).await), ["one", "two"]);
+//! }
+//! ```
+
+use crate::{
+    conversation_id::ConversationId,
+    exchange::{Exchange, Recorded},
+    exchange_id::ExchangeId,
+    message::Message,
+    seq::Seq,
+    store::{Append, Appended, Expect, HistoryStore, Load, Loaded, Window},
+};
+
+/// Returns the id of the conversation `test/NAME`.
+#[must_use]
+pub fn conversation(name: &str) -> ConversationId {
+    ConversationId::new(["test", name]).expect("a name is not empty and not too long")
+}
+
+/// Returns an exchange with a new id: that text by the user, and the answer "ok".
+#[must_use]
+pub fn exchange(text: &str) -> Exchange {
+    Exchange::new(ExchangeId::generate(), [Message::user(text), Message::assistant("ok")])
+}
+
+/// Returns an append of that [`exchange`], which expects nothing of the conversation.
+#[must_use]
+pub fn append(text: &str) -> Append {
+    Append::new(Expect::AnyOrCreate, exchange(text))
+}
+
+/// Appends that [`exchange`].
+pub async fn say<S: HistoryStore + ?Sized>(store: &S, id: &ConversationId, text: &str) -> Appended {
+    store.append(id, append(text)).await.expect("an append that expects nothing is stored")
+}
+
+/// Loads the window of a conversation, which must exist.
+pub async fn window<S: HistoryStore + ?Sized>(store: &S, id: &ConversationId) -> Window {
+    match store.load(id, Load::new()).await.expect("the window can be loaded") {
+        Loaded::Window(window) => window,
+        other => panic!("not a window: {other:?}"),
+    }
+}
+
+/// Returns the first message's text of each exchange in a window, in order.
+#[must_use]
+pub fn texts(window: &Window) -> Vec<String> {
+    first_texts(&window.exchanges)
+}
+
+/// Reads the whole log as one page, and returns the first message's text of each exchange, in order.
+pub async fn log_texts<S: HistoryStore + ?Sized>(store: &S, id: &ConversationId) -> Vec<String> {
+    let page = store.read(id, Seq::FIRST, usize::MAX).await.expect("the log can be read");
+    assert!(!page.more, "the log is too long for one page");
+    first_texts(&page.exchanges)
+}
+
+fn first_texts(exchanges: &[Recorded]) -> Vec<String> {
+    exchanges.iter().map(|recorded| recorded.exchange.messages[0].text().into_owned()).collect()
+}

@@ -1,0 +1,126 @@
+//! The store of the guide "Writing a store" passes the conformance suite, and so does the same store with truncation
+//! and pruning.
+
+use tower_chat_history_core::{
+    Derived, Expect, Prune, PruneTo, Pruned, Truncate, Truncated,
+    backend::PruneScan,
+    conformance_tests,
+    testing::{Capabilities, Fixture},
+};
+
+include!("../docs/writing_a_store.rs");
+
+impl Log {
+    /// Replaces each compaction by the given result for it, or removes it.
+    fn rewrite_compactions(&mut self, rewrite: impl Fn(&Compaction) -> Option<Compaction>) {
+        let compactions = std::mem::take(&mut self.compactions).into_iter();
+        self.compactions = compactions.filter_map(|(profile, stored)| Some((profile, rewrite(&stored)?))).collect();
+    }
+}
+
+#[async_trait]
+impl Truncate for MapStore {
+    async fn truncate(&self, id: &ConversationId, expect: Revision, from: Seq) -> Result<Truncated, StoreError> {
+        let mut logs = self.logs();
+        let log = logs.get_mut(id).ok_or(StoreError::Gone)?;
+        Expect::Exactly(expect).check(Some(log.revision()))?;
+        let removed = log.since(from).len();
+        if removed == 0 {
+            return Ok(Truncated::new(Some(log.revision()), 0));
+        }
+        log.exchanges.truncate(log.exchanges.len() - removed);
+        log.incarnation = Incarnation::random();
+        log.rewrite_compactions(|stored| stored.truncated_to(from.get()));
+        let revision = (!log.exchanges.is_empty()).then(|| log.revision());
+        if revision.is_none() {
+            logs.remove(id);
+        }
+        Ok(Truncated::new(revision, removed as u64))
+    }
+}
+
+#[async_trait]
+impl Prune for MapStore {
+    async fn prune(
+        &self,
+        id: &ConversationId,
+        incarnation: Incarnation,
+        keep: PruneTo,
+        derived: Derived,
+    ) -> Result<Pruned, StoreError> {
+        let mut logs = self.logs();
+        let log = logs.get_mut(id).filter(|log| log.incarnation == incarnation).ok_or(StoreError::Gone)?;
+        let mut scan = PruneScan::new(keep, log.revision().next());
+        let end = scan.end();
+        for Recorded { seq, exchange, .. } in log.exchanges.iter().rev().filter(|recorded| recorded.seq < end) {
+            if scan.offer(*seq, exchange.opens_turn(), exchange.messages.len()) == Scan::Stop {
+                break;
+            }
+        }
+        let before = log.exchanges.len();
+        if let Some(start) = scan.start() {
+            log.exchanges = log.since(start).to_vec();
+        }
+        if derived == Derived::Erase && log.revision().first() > Seq::FIRST {
+            log.incarnation = Incarnation::random();
+            log.rewrite_compactions(Compaction::without_traces);
+        }
+        Ok(Pruned::new(log.revision(), (before - log.exchanges.len()) as u64))
+    }
+}
+
+/// The store of the guide.
+struct Guide(MapStore);
+
+#[async_trait]
+impl Fixture for Guide {
+    async fn open(&self) -> Arc<dyn HistoryStore> {
+        Arc::new(self.0.clone())
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::new()
+    }
+}
+
+/// The same store, with truncation and pruning.
+struct Extended(MapStore);
+
+#[async_trait]
+impl Fixture for Extended {
+    async fn open(&self) -> Arc<dyn HistoryStore> {
+        Arc::new(self.0.clone())
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::new()
+    }
+
+    async fn open_truncate(&self) -> Option<Arc<dyn Truncate>> {
+        Some(Arc::new(self.0.clone()))
+    }
+
+    async fn open_prune(&self) -> Option<Arc<dyn Prune>> {
+        Some(Arc::new(self.0.clone()))
+    }
+}
+
+mod guide {
+    use super::*;
+
+    conformance_tests! {
+        #[tokio::test]
+        Guide(MapStore::default()),
+        without: [durable, truncate, prune]
+    }
+}
+
+mod extended {
+    use super::*;
+
+    conformance_tests! {
+        #[tokio::test]
+        Extended(MapStore::default()),
+        without: [durable]
+    }
+}

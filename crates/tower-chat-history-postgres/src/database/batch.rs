@@ -1,0 +1,289 @@
+//! Batching of calls that find every connection in use: the next free connection serves them in one statement.
+//!
+//! Under load, most of the cost of a call is not the look-up. It is sending, waking up, parsing, committing and
+//! replying, and a batch pays for these once. A call that finds a free connection never waits for others.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::{
+    runtime::Handle,
+    sync::oneshot,
+    task::yield_now,
+    time::{Instant, timeout, timeout_at},
+};
+use tokio_postgres::{Row, types::ToSql};
+
+use super::{CALL_TIMEOUT, Call, CallLimits, Database, Lease, redacted::Redacted};
+use crate::{
+    error::{Failure, PostgresError},
+    sql::{Sql, Statements},
+};
+
+/// The most calls in one batch. The server executes them one after the other.
+const MAX_BATCH: usize = 16;
+
+/// A call that can share a statement with others of its kind.
+pub(crate) trait Batchable: Send + Sync + Sized + 'static {
+    /// Is `true` if the call changes nothing, so that its rows can be returned before the rest of the batch is done.
+    const READS: bool;
+
+    /// Returns the key of the conversation that the call is about.
+    fn key(&self) -> &str;
+    /// Returns whether the call is small enough not to delay the others in a batch.
+    fn is_small(&self) -> bool;
+    /// Returns the parameters of the single statement, which are also the elements of the arrays of the batched one.
+    fn parameters(&self) -> Vec<Parameter<'_>>;
+    /// Returns the statements for this kind of call.
+    fn statements(sql: &Sql) -> &Statements;
+}
+
+/// A parameter of a statement.
+pub(crate) type Parameter<'a> = Box<dyn ToSql + Sync + Send + 'a>;
+
+/// The calls of one kind that wait for a connection. A clone is another handle on the same queue.
+#[derive(Debug)]
+pub(crate) struct BatchQueue<Q>(Arc<Mutex<Waiting<Q>>>);
+
+/// There is at least one task for every [`MAX_BATCH`] waiters. Joining the queue and ending a task both preserve that.
+#[derive(Debug)]
+struct Waiting<Q> {
+    waiters: Vec<Waiter<Q>>,
+    tasks: usize,
+}
+
+#[derive(Debug)]
+struct Waiter<Q> {
+    request: Arc<Q>,
+    /// Dropping it without a result means that the call must be made by itself, like a call repeated after a failure.
+    result: oneshot::Sender<Vec<Row>>,
+}
+
+/// Runs a call: by itself if a connection is free, and otherwise in a batch with the others that wait.
+pub(crate) async fn query_batched<Q: Batchable>(
+    database: &Arc<Database>,
+    queue: &BatchQueue<Q>,
+    request: Q,
+    limits: CallLimits,
+) -> Result<Vec<Row>, Failure> {
+    let request = Arc::new(request);
+    if database.is_busy()
+        && request.is_small()
+        && let Some(rows) = query_in_batch(database, queue, &request, limits.deadline).await?
+    {
+        return Ok(rows);
+    }
+    let single = |call: Call| async move {
+        let parameters = request.parameters();
+        let parameters: Vec<&(dyn ToSql + Sync)> = parameters.iter().map(|parameter| &**parameter as _).collect();
+        call.query(&Q::statements(&call.sql).single, &parameters).await
+    };
+    Call::make_within(limits, database, single).await
+}
+
+/// Waits in the queue for the call's rows. Returns `None` if the call must be made by itself.
+async fn query_in_batch<Q: Batchable>(
+    database: &Arc<Database>,
+    queue: &BatchQueue<Q>,
+    request: &Arc<Q>,
+    deadline: Instant,
+) -> Result<Option<Vec<Row>>, PostgresError> {
+    let runtime = Handle::try_current().map_err(|_| PostgresError::NoRuntime)?;
+    let (result, mut rows) = oneshot::channel();
+    if let Some(task) = BatchTask::join(database, queue, Waiter { request: Arc::clone(request), result }) {
+        runtime.spawn(lease_and_run(task));
+    }
+    let wait = database.pool.timeouts().wait.unwrap_or(CALL_TIMEOUT).min(CALL_TIMEOUT);
+    let result = match timeout(wait, &mut rows).await {
+        Ok(result) => result,
+        // The call has waited as long as a call may wait for a connection. The task that fetches one may belong to
+        // another caller's runtime, which may not be running it.
+        Err(_) if queue.leave(request) => {
+            return if database.is_busy() { Err(PostgresError::PoolTimeout) } else { Ok(None) };
+        }
+        // The request has been sent.
+        Err(_) => timeout_at(deadline, rows).await.map_err(|_| PostgresError::NoAnswer)?,
+    };
+    Ok(result.ok())
+}
+
+/// Waits for a connection, then serves the calls that wait by then.
+async fn lease_and_run<Q: Batchable>(task: BatchTask<Q>) {
+    let database = Arc::clone(&task.database);
+    let lease = loop {
+        match database.lease().await {
+            Ok(lease) => break Some(lease),
+            // The oldest waiters time out now as well. The pool may also be one that never waits.
+            Err(PostgresError::PoolTimeout) if task.has_waiters() => yield_now().await,
+            Err(_) => break None,
+        }
+    };
+    let waiters = task.take();
+    if let Some(mut lease) = lease
+        && !waiters.is_empty()
+    {
+        // No call fails because of another one: if the batch fails, each waiter without a result makes its call by
+        // itself. If it is unknown whether the batch was committed, a repeated append finds what it stored.
+        let _ = timeout(CALL_TIMEOUT, run_batch(&database, &mut lease, waiters)).await;
+    }
+}
+
+async fn run_batch<Q: Batchable>(
+    database: &Database,
+    lease: &mut Lease,
+    mut waiters: Vec<Waiter<Q>>,
+) -> Result<(), PostgresError> {
+    // Every batch locks its conversations in the same order, so no two batches deadlock.
+    waiters.sort_by(|one, other| one.request.key().cmp(other.request.key()));
+    let requests: Vec<Arc<Q>> = waiters.iter().map(|waiter| Arc::clone(&waiter.request)).collect();
+    let elements: Vec<Vec<Parameter<'_>>> = requests.iter().map(|request| request.parameters()).collect();
+    let statement = &Q::statements(&database.sql).batched;
+    let arrays: Vec<Vec<Redacted<'_>>> =
+        (0..statement.types.len()).map(|at| elements.iter().map(|of_one| Redacted(&*of_one[at])).collect()).collect();
+    let parameters: Vec<&(dyn ToSql + Sync)> = arrays.iter().map(|array| array as _).collect();
+    // With a transaction around the statement, rows count only after the transaction is known to have begun: a standby
+    // refuses to begin it.
+    let mut results = BatchResults::new(waiters, Q::READS && !database.defaults.differ());
+    database.query_each(lease, statement, &parameters, |row| results.add(row)).await?;
+    results.finish()
+}
+
+/// Splits the rows of a batched statement by waiter. Rows come in the order of the waiters, and the last column of each
+/// is the waiter's number.
+struct BatchResults<Q> {
+    waiters: std::vec::IntoIter<Waiter<Q>>,
+    /// The number of the waiter whose rows are being read, counted from one.
+    number: i64,
+    rows: Vec<Row>,
+    /// Is `true` if a complete result is returned before the others have come.
+    at_once: bool,
+    held: Vec<(Waiter<Q>, Vec<Row>)>,
+    misplaced: bool,
+}
+
+impl<Q> BatchResults<Q> {
+    fn new(waiters: Vec<Waiter<Q>>, at_once: bool) -> Self {
+        let waiters = waiters.into_iter();
+        Self { waiters, number: 1, rows: Vec::new(), at_once, held: Vec::new(), misplaced: false }
+    }
+
+    fn add(&mut self, row: Row) {
+        let number: i64 = row.try_get(row.len() - 1).unwrap_or_default();
+        self.misplaced |= number < self.number;
+        while !self.misplaced && self.number < number {
+            self.misplaced = !self.next();
+        }
+        self.rows.push(row);
+    }
+
+    /// Completes the result of one waiter. Returns `false` if there was no waiter left.
+    fn next(&mut self) -> bool {
+        self.number += 1;
+        let rows = std::mem::take(&mut self.rows);
+        let Some(waiter) = self.waiters.next() else { return false };
+        if self.at_once {
+            waiter.complete(rows);
+        } else {
+            self.held.push((waiter, rows));
+        }
+        true
+    }
+
+    /// Returns the remaining results. The statement has ended.
+    fn finish(mut self) -> Result<(), PostgresError> {
+        if self.misplaced {
+            return Err(PostgresError::Protocol);
+        }
+        while self.next() {}
+        for (waiter, rows) in self.held {
+            waiter.complete(rows);
+        }
+        Ok(())
+    }
+}
+
+impl<Q> Waiter<Q> {
+    fn complete(self, rows: Vec<Row>) {
+        // A caller that has left needs no result.
+        let _ = self.result.send(rows);
+    }
+}
+
+impl<Q> BatchQueue<Q> {
+    fn waiting(&self) -> MutexGuard<'_, Waiting<Q>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Removes a waiter from the queue. Returns whether it was still there.
+    fn leave(&self, request: &Arc<Q>) -> bool {
+        let mut waiting = self.waiting();
+        let position = waiting.waiters.iter().position(|waiter| Arc::ptr_eq(&waiter.request, request));
+        let left = position.map(|position| waiting.waiters.remove(position));
+        drop(waiting);
+        left.is_some()
+    }
+}
+
+impl<Q> Clone for BatchQueue<Q> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<Q> Default for BatchQueue<Q> {
+    fn default() -> Self {
+        Self(Arc::new(Mutex::new(Waiting { waiters: Vec::new(), tasks: 0 })))
+    }
+}
+
+/// A task that fetches a connection for the waiters of a queue.
+struct BatchTask<Q: Batchable> {
+    database: Arc<Database>,
+    queue: BatchQueue<Q>,
+    ended: bool,
+}
+
+impl<Q: Batchable> BatchTask<Q> {
+    /// Adds a waiter to the queue. Returns a new task to run if the existing ones do not suffice for it.
+    fn join(database: &Arc<Database>, queue: &BatchQueue<Q>, waiter: Waiter<Q>) -> Option<Self> {
+        let mut waiting = queue.waiting();
+        waiting.waiters.push(waiter);
+        if waiting.waiters.len() <= waiting.tasks * MAX_BATCH {
+            return None;
+        }
+        waiting.tasks += 1;
+        Some(Self { database: Arc::clone(database), queue: queue.clone(), ended: false })
+    }
+
+    fn has_waiters(&self) -> bool {
+        !self.queue.waiting().waiters.is_empty()
+    }
+
+    /// Ends the task. Returns the waiters that its connection serves: the oldest ones whose callers are still there.
+    fn take(mut self) -> Vec<Waiter<Q>> {
+        self.ended = true;
+        let mut waiting = self.queue.waiting();
+        waiting.tasks -= 1;
+        let (mut here, left): (Vec<_>, Vec<_>) =
+            waiting.waiters.drain(..).partition(|waiter| !waiter.result.is_closed());
+        waiting.waiters = here.split_off(MAX_BATCH.min(here.len()));
+        drop(waiting);
+        drop(left);
+        here
+    }
+}
+
+/// If a task is dropped before its end, as when its runtime shuts down, the waiters that the remaining tasks do not
+/// cover make their calls by themselves.
+impl<Q: Batchable> Drop for BatchTask<Q> {
+    fn drop(&mut self) {
+        if self.ended {
+            return;
+        }
+        let mut waiting = self.queue.waiting();
+        waiting.tasks -= 1;
+        let covered = waiting.waiters.len().min(waiting.tasks * MAX_BATCH);
+        let uncovered = waiting.waiters.split_off(covered);
+        drop(waiting);
+        drop(uncovered);
+    }
+}

@@ -1,0 +1,277 @@
+//! The rows of a conversation.
+
+use tokio::runtime::Handle;
+use tokio_postgres::Row;
+use tower_chat_history_core::{
+    Compaction, CompactionVersion, ConversationId, Cut, Exchange, Incarnation, Profile, Recorded, Revision, Seq,
+    StoreError,
+};
+use uuid::Uuid;
+
+use crate::error::{Failure, PostgresError};
+
+/// The size from which records are parsed on a blocking thread, because parsing takes milliseconds.
+const BLOCKING_THRESHOLD_BYTES: usize = 256 << 10;
+
+/// Converts a number for PostgreSQL. No stored number comes near the maximum.
+pub(crate) fn stored(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+/// Converts a number from PostgreSQL. It is negative only if another program wrote it.
+pub(crate) fn count(stored: i64) -> u64 {
+    u64::try_from(stored).unwrap_or_default()
+}
+
+pub(crate) const fn uuid(incarnation: Incarnation) -> Uuid {
+    Uuid::from_bytes(*incarnation.as_bytes())
+}
+
+pub(crate) fn revision(incarnation: Uuid, version: i64, first: i64) -> Revision {
+    Revision::new(Incarnation::from_bytes(*incarnation.as_bytes()), count(version)).beginning_at(Seq::new(count(first)))
+}
+
+/// Converts the version of a stored compaction. Versions count from 1, and the largest has no successor.
+pub(crate) fn compaction_version(stored: i64) -> Option<CompactionVersion> {
+    (1..i64::MAX).contains(&stored).then(|| CompactionVersion::new(count(stored)))
+}
+
+/// The numbers in a conversation's row.
+#[derive(Debug, Clone, Copy)]
+struct Counters {
+    version: i64,
+    first: i64,
+    len: i64,
+    opening: i64,
+    messages: i64,
+    bytes: i64,
+}
+
+impl Counters {
+    /// An upper limit for sums. No sum of this store comes near it, and adding to a smaller one cannot overflow.
+    const MAX_SUM: i64 = 1 << 62;
+
+    /// Checks that the numbers do not contradict each other, as the functions that write do.
+    ///
+    /// A log is never empty and begins with an opening. Each change of it added an exchange, which counts as at least
+    /// one message.
+    fn check(self, id: &ConversationId) -> Result<(), StoreError> {
+        let Self { version, first, len, opening, messages, bytes } = self;
+        let in_order = 0 <= first && first <= opening && opening < len && len == version && len <= messages;
+        if in_order && messages < Self::MAX_SUM && (0..Self::MAX_SUM).contains(&bytes) {
+            return Ok(());
+        }
+        Err(corrupt(id, count(first), Damaged::Counters))
+    }
+}
+
+/// A conversation's row, locked for a change.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Log {
+    pub(crate) id: i64,
+    pub(crate) revision: Revision,
+    /// The position of the next exchange.
+    pub(crate) len: u64,
+    /// The sums of messages and bytes over all exchanges.
+    pub(crate) sums: [i64; 2],
+}
+
+impl Log {
+    pub(crate) fn from_row(id: &ConversationId, row: &Row) -> Result<Self, Failure> {
+        let counters = Counters {
+            version: row.try_get(2)?,
+            first: row.try_get(3)?,
+            len: row.try_get(4)?,
+            opening: row.try_get(5)?,
+            messages: row.try_get(6)?,
+            bytes: row.try_get(7)?,
+        };
+        counters.check(id)?;
+        let Counters { version, first, len, messages, bytes, .. } = counters;
+        let revision = revision(row.try_get(1)?, version, first);
+        Ok(Self { id: row.try_get(0)?, revision, len: count(len), sums: [messages, bytes] })
+    }
+
+    pub(crate) const fn first(&self) -> u64 {
+        self.revision.first().get()
+    }
+}
+
+/// A conversation's row, as returned by the functions that read.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Head {
+    pub(crate) revision: Revision,
+    /// The position of the next exchange.
+    pub(crate) len: u64,
+    /// The position of the newest exchange that opens a turn.
+    opening: u64,
+    /// The sums of messages and bytes over all exchanges.
+    sums: [i64; 2],
+}
+
+/// The columns that both functions that read have in common. The first five are those of an exchange.
+mod column {
+    pub(super) const SEQ: usize = 0;
+    pub(super) const ID: usize = 1;
+    pub(super) const BODY: usize = 2;
+    pub(super) const MESSAGES: usize = 3;
+    pub(super) const BYTES: usize = 4;
+    pub(super) const INCARNATION: usize = 5;
+    pub(super) const VERSION: usize = 6;
+    pub(super) const FIRST: usize = 7;
+    pub(super) const LEN: usize = 8;
+    pub(super) const OPENING: usize = 9;
+}
+
+impl Head {
+    /// Reads a conversation's row and checks its counters.
+    pub(crate) fn from_row(id: &ConversationId, row: &Row) -> Result<Self, Failure> {
+        let counters = Counters {
+            version: row.try_get(column::VERSION)?,
+            first: row.try_get(column::FIRST)?,
+            len: row.try_get(column::LEN)?,
+            opening: row.try_get(column::OPENING)?,
+            messages: row.try_get(column::MESSAGES)?,
+            bytes: row.try_get(column::BYTES)?,
+        };
+        counters.check(id)?;
+        let Counters { version, first, len, opening, messages, bytes } = counters;
+        let revision = revision(row.try_get(column::INCARNATION)?, version, first);
+        Ok(Self { revision, len: count(len), opening: count(opening), sums: [messages, bytes] })
+    }
+
+    /// Returns whether a position is in the log.
+    pub(crate) fn has(&self, seq: i64) -> bool {
+        seq >= 0 && (self.revision.first().get()..self.len).contains(&count(seq))
+    }
+
+    /// Checks the row's position of the newest opening against the exchanges at the end of the log.
+    pub(crate) fn check_window(&self, id: &ConversationId, exchanges: &[Recorded]) -> Result<(), StoreError> {
+        let newest = exchanges.iter().rev().find(|recorded| recorded.exchange.opens_turn());
+        match newest {
+            Some(newest) if newest.seq.get() == self.opening => Ok(()),
+            _ => Err(corrupt(id, self.opening, Damaged::Counters)),
+        }
+    }
+}
+
+/// Decodes the exchanges from position `from` to before `to`, from their rows in any order.
+pub(crate) async fn exchanges(
+    id: &ConversationId,
+    head: Head,
+    mut rows: Vec<Row>,
+    from: u64,
+    to: u64,
+) -> Result<Vec<Recorded>, StoreError> {
+    rows.sort_by_key(|row| row.try_get::<_, i64>(column::SEQ).unwrap_or_default());
+    let large = rows.iter().map(|row| row.raw_size_bytes()).sum::<usize>() > BLOCKING_THRESHOLD_BYTES;
+    // A call may be finished on a thread that has no runtime.
+    let Some(runtime) = Handle::try_current().ok().filter(|_| large) else {
+        return decode(id, head, &rows, from, to);
+    };
+    let conversation = id.clone();
+    let decoding = runtime.spawn_blocking(move || decode(&conversation, head, &rows, from, to));
+    // This fails only if the runtime shuts down.
+    decoding.await.unwrap_or_else(|_| Err(StoreError::unavailable(PostgresError::NoRuntime)))
+}
+
+fn decode(id: &ConversationId, head: Head, rows: &[Row], from: u64, to: u64) -> Result<Vec<Recorded>, StoreError> {
+    let mut exchanges = Vec::with_capacity(rows.len());
+    let mut rows = rows.iter();
+    let mut before = (from == 0).then_some([0, 0]);
+    for expected in from..to {
+        let corrupt = |source| StoreError::Corrupt { conversation: id.clone(), seq: Seq::new(expected), source };
+        let unreadable = |error| corrupt(Box::new(PostgresError::from(error)));
+        // The log has no gaps: another program removed the missing row.
+        let row = rows.next().filter(|row| row.try_get::<_, i64>(column::SEQ).is_ok_and(|seq| count(seq) == expected));
+        let row = row.ok_or_else(|| corrupt(Damaged::Missing.into()))?;
+        let exchange = Exchange::decode(row.try_get(column::BODY).map_err(unreadable)?);
+        let exchange = exchange.map_err(|error| corrupt(error.into()))?;
+        if row.try_get::<_, &str>(column::ID).map_err(unreadable)? != exchange.id.as_str() {
+            return Err(corrupt(Damaged::OtherExchange.into()));
+        }
+        let sums = [
+            row.try_get::<_, i64>(column::MESSAGES).map_err(unreadable)?,
+            row.try_get(column::BYTES).map_err(unreadable)?,
+        ];
+        let own = [stored(exchange.counted_messages() as u64), stored(exchange.bytes() as u64)];
+        if before.is_some_and(|before| sums != sum(before, own)) || expected + 1 == head.len && sums != head.sums {
+            return Err(corrupt(Damaged::Counters.into()));
+        }
+        before = Some(sums);
+        exchanges.push(Recorded::new(Seq::new(expected), exchange));
+    }
+    // The query also covers the positions next to the log, which must be empty.
+    if let Some(row) = rows.next() {
+        let seq = row.try_get::<_, i64>(column::SEQ).map_or(to, count);
+        return Err(corrupt(id, seq, Damaged::Beyond));
+    }
+    Ok(exchanges)
+}
+
+fn sum(before: [i64; 2], own: [i64; 2]) -> [i64; 2] {
+    [before[0].saturating_add(own[0]), before[1].saturating_add(own[1])]
+}
+
+/// Decodes the compaction of a row. Its positions must match its record, and its window must begin within a log of
+/// length `len`.
+pub(crate) fn compaction(
+    id: &ConversationId,
+    len: u64,
+    profile: &Profile,
+    version: i64,
+    positions: &[i64],
+    body: &str,
+) -> Result<Compaction, StoreError> {
+    let corrupt = |source| StoreError::CorruptCompaction { conversation: id.clone(), profile: profile.clone(), source };
+    let cut = Cut::decode(body).map_err(|error| corrupt(error.into()))?;
+    let version = compaction_version(version).ok_or_else(|| corrupt(Damaged::CompactionVersion.into()))?;
+    if positions != positions_of(&cut) {
+        return Err(corrupt(Damaged::OtherCompaction.into()));
+    }
+    if cut.window_start.get() >= len {
+        return Err(corrupt(Damaged::WindowBeyondLog.into()));
+    }
+    Ok(Compaction::new(version, cut))
+}
+
+/// Returns the positions of a cut in the order of their columns.
+pub(crate) fn positions_of(cut: &Cut) -> [i64; 4] {
+    [cut.window_start, cut.rounds_start, cut.cleared_before, cut.covers_to()].map(|seq| stored(seq.get()))
+}
+
+/// Converts the failure of a statement that adds and subtracts counters: if they overflow, the counters are damaged.
+pub(crate) fn or_damaged_counters(id: &ConversationId, failure: Failure) -> Failure {
+    match failure {
+        Failure::Postgres(error) if error.is_out_of_range() => damaged_counters(id).into(),
+        failure => failure,
+    }
+}
+
+/// Returns the error of a conversation whose counters contradict each other or its exchanges.
+pub(crate) fn damaged_counters(id: &ConversationId) -> StoreError {
+    corrupt(id, 0, Damaged::Counters)
+}
+
+fn corrupt(id: &ConversationId, seq: u64, damaged: Damaged) -> StoreError {
+    StoreError::Corrupt { conversation: id.clone(), seq: Seq::new(seq), source: damaged.into() }
+}
+
+/// Damage to the rows of a conversation, done by another program.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Damaged {
+    #[error("the exchange is missing from the log")]
+    Missing,
+    #[error("the exchange's position is outside the log that the conversation's row describes")]
+    Beyond,
+    #[error("the record belongs to another exchange")]
+    OtherExchange,
+    #[error("the counters of the log contradict its exchanges, or each other")]
+    Counters,
+    #[error("the record belongs to another compaction")]
+    OtherCompaction,
+    #[error("the compaction's version is out of range")]
+    CompactionVersion,
+    #[error("the window starts after the end of the log")]
+    WindowBeyondLog,
+}

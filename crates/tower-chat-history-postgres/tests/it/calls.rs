@@ -1,0 +1,126 @@
+//! Calls and their callers: who leaves, waits or stops to listen costs nobody else a connection.
+
+use std::{pin::pin, time::Duration};
+
+use futures_util::FutureExt as _;
+use libtest_mimic::Trial;
+use test_servers::trials;
+use tokio::{runtime, task::yield_now};
+use tower_chat_history_core::{HistoryStore, Load, StoreError};
+use tower_chat_history_postgres::PostgresOptions;
+
+use crate::support::{append, connect, conversation, database, say, single, texts, waits_for_a_lock, window};
+
+pub(crate) fn tests() -> Vec<Trial> {
+    trials![
+        a_call_that_is_not_polled_keeps_no_connection,
+        a_call_that_was_left_is_finished_on_its_connection,
+        a_call_that_was_left_while_it_waited_for_a_connection_is_not_made,
+        a_call_that_waits_for_a_lock_can_be_left;
+        blocking: a_save_outlives_the_runtime_that_it_began_in, a_call_without_a_runtime_is_an_error,
+    ]
+}
+
+async fn a_call_that_is_not_polled_keeps_no_connection() {
+    let store = single(&database().await).await;
+    let id = conversation("a");
+    say(&store, &id, "one").await;
+    let mut parked = pin!(store.load(&id, Load::new()));
+    assert!((&mut parked).now_or_never().is_none());
+    let mut saved = pin!(store.append(&id, append("two")));
+    assert!((&mut saved).now_or_never().is_none());
+    // There is one connection, and it is free. (Tasks need not get it in the order in which they asked for it.)
+    window(&store, &id).await;
+    parked.await.unwrap();
+    assert!(!saved.await.unwrap().duplicate);
+    assert_eq!(texts(&store, &id).await, ["one", "two"]);
+}
+
+async fn a_call_that_was_left_is_finished_on_its_connection() {
+    let url = database().await;
+    let (store, admin, watcher) = (single(&url).await, connect(&url).await, connect(&url).await);
+    let id = conversation("a");
+    say(&store, &id, "one").await;
+    let session = "select pg_backend_pid()";
+    let before: i32 = store.pool().get().await.unwrap().query_one(session, &[]).await.unwrap().get(0);
+    admin.batch_execute("begin; select 1 from chat_history.conversation for update").await.unwrap();
+    {
+        let mut left = pin!(store.append(&id, append("left")));
+        assert!((&mut left).now_or_never().is_none());
+        waits_for_a_lock(&watcher, &[]).await;
+    }
+    admin.batch_execute("commit").await.unwrap();
+    assert_eq!(texts(&store, &id).await, ["one", "left"]);
+    let after: i32 = store.pool().get().await.unwrap().query_one(session, &[]).await.unwrap().get(0);
+    assert_eq!(before, after);
+}
+
+async fn a_call_that_was_left_while_it_waited_for_a_connection_is_not_made() {
+    let store = single(&database().await).await;
+    let id = conversation("a");
+    let held = store.pool().get().await.unwrap();
+    {
+        let mut left = pin!(store.append(&id, append("left")));
+        assert!((&mut left).now_or_never().is_none());
+        while store.pool().status().waiting == 0 {
+            yield_now().await;
+        }
+    }
+    drop(held);
+    say(&store, &id, "made").await;
+    assert_eq!(texts(&store, &id).await, ["made"]);
+}
+
+fn a_save_outlives_the_runtime_that_it_began_in() {
+    let runtime = || runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let (first, second) = (runtime(), runtime());
+    let id = conversation("a");
+    let (store, admin, watcher) = second.block_on(async {
+        let url = database().await;
+        let store = PostgresOptions::new().connect(&url).await.unwrap();
+        say(&store, &id, "one").await;
+        (store, connect(&url).await, connect(&url).await)
+    });
+    second.block_on(admin.batch_execute("begin; select 1 from chat_history.conversation for update")).unwrap();
+    let mut save = Box::pin(store.append(&id, append("two")));
+    first.block_on(async {
+        assert!((&mut save).now_or_never().is_none());
+        waits_for_a_lock(&watcher, &[]).await;
+    });
+    first.shutdown_timeout(Duration::from_secs(60));
+    second.block_on(async {
+        admin.batch_execute("commit").await.unwrap();
+        // The server had finished what it was asked first: the call finds its own exchange.
+        assert!(!save.await.unwrap().duplicate);
+        assert_eq!(texts(&store, &id).await, ["one", "two"]);
+    });
+}
+
+async fn a_call_that_waits_for_a_lock_can_be_left() {
+    let url = database().await;
+    let options = PostgresOptions::new().connections(2);
+    let (store, admin) = (options.connect(&url).await.unwrap(), connect(&url).await);
+    let (id, other) = (conversation("a"), conversation("b"));
+    say(&store, &id, "one").await;
+    admin.batch_execute("begin; select 1 from chat_history.conversation for update").await.unwrap();
+    let (left, watcher) = (append("left"), connect(&url).await);
+    {
+        let mut appending = store.append(&id, left.clone());
+        tokio::select! {
+            appended = &mut appending => panic!("the row is locked: {appended:?}"),
+            _ = waits_for_a_lock(&watcher, &[]) => {}
+        }
+    }
+    say(&store, &other, "another conversation goes on").await;
+    admin.batch_execute("commit").await.unwrap();
+    // What was left is done or not; a repetition settles it.
+    store.append(&id, left).await.unwrap();
+    assert_eq!(texts(&store, &id).await, ["one", "left"]);
+}
+
+fn a_call_without_a_runtime_is_an_error() {
+    let runtime = runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    let store = runtime.block_on(async { single(&database().await).await });
+    let outside = async { store.load(&conversation("a"), Load::new()).await }.now_or_never();
+    assert!(matches!(outside, Some(Err(StoreError::Unavailable { .. }))), "{outside:?}");
+}

@@ -1,0 +1,55 @@
+//! The contract of all stores.
+
+use std::{sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use libtest_mimic::Trial;
+use test_servers::postgres;
+use tokio::sync::OnceCell;
+use tower_chat_history_core::{
+    HistoryStore, Prune, Truncate,
+    testing::{Capabilities, Fixture},
+};
+use tower_chat_history_postgres::{PostgresOptions, PostgresStore};
+
+/// Handles have a pool of their own on one database, as other processes would have them.
+struct Database {
+    url: String,
+}
+
+impl Database {
+    /// All behaviors share a database: each has conversations of its own.
+    async fn shared() -> Self {
+        static URL: OnceCell<String> = OnceCell::const_new();
+        let url = URL.get_or_init(|| async { postgres::shared().database().await }).await.clone();
+        Self { url }
+    }
+
+    async fn store(&self) -> PostgresStore {
+        let options = PostgresOptions::new().connections(4).wait(Duration::from_secs(60));
+        options.connect(&self.url).await.unwrap()
+    }
+}
+
+#[async_trait]
+impl Fixture for Database {
+    async fn open(&self) -> Arc<dyn HistoryStore> {
+        Arc::new(self.store().await)
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::new().durable(true)
+    }
+
+    async fn open_truncate(&self) -> Option<Arc<dyn Truncate>> {
+        Some(Arc::new(self.store().await))
+    }
+
+    async fn open_prune(&self) -> Option<Arc<dyn Prune>> {
+        Some(Arc::new(self.store().await))
+    }
+}
+
+pub(crate) fn tests() -> Vec<Trial> {
+    test_servers::conformance(Database::shared)
+}

@@ -1,0 +1,188 @@
+//! What a call costs: one round trip, and rows as its window has them.
+
+use libtest_mimic::Trial;
+use test_servers::trials;
+use tower_chat_history_core::{
+    Append, CompactionVersion, Derived, Expect, HistoryStore, Load, LoadLimit, Loaded, Prune, PruneTo, Seq, Truncate,
+};
+
+use crate::{
+    proxy::Proxy,
+    support::{append, compact, connect, conversation, database, exchange, say, single, window},
+};
+
+pub(crate) fn tests() -> Vec<Trial> {
+    trials![
+        every_call_of_a_turn_is_one_round_trip,
+        a_long_log_is_read_no_further_than_the_limit,
+        a_page_is_read_no_further_than_its_limit,
+        pages_end_by_size_but_have_at_least_one_exchange,
+        a_window_after_editing_is_within_its_limit,
+    ]
+}
+
+async fn every_call_of_a_turn_is_one_round_trip() {
+    let (url, proxy) = (database().await, Proxy::new());
+    let store = single(&proxy.url(&url)).await;
+    let (id, other) = (conversation("a"), conversation("other"));
+    // Statements are prepared when a connection first has them.
+    let first = say(&store, &other, "one").await;
+    store.load(&other, Load::new()).await.unwrap();
+    store.read(&other, Seq::FIRST, 1).await.unwrap();
+    store.compact(&other, first.revision.incarnation(), compact(CompactionVersion::NONE, 0)).await.unwrap();
+    store.delete(&other).await.unwrap();
+    proxy.trips();
+
+    let absent = store.load(&id, Load::new()).await.unwrap();
+    assert_eq!((absent, proxy.trips()), (Loaded::Absent, 1));
+    let first = say(&store, &id, "one").await;
+    assert_eq!(proxy.trips(), 1, "the first append, which creates the conversation");
+    let incarnation = first.revision.incarnation();
+    let again = append("two");
+    store.append(&id, again.clone()).await.unwrap();
+    assert_eq!(proxy.trips(), 1, "a further one");
+    assert!(store.append(&id, again).await.unwrap().duplicate);
+    assert_eq!(proxy.trips(), 1, "a repeated one");
+    let stale = Append::new(Expect::Exactly(first.revision), exchange("stale"));
+    assert!(store.append(&id, stale).await.is_err());
+    assert_eq!(proxy.trips(), 1, "a refused one");
+    let compacting = append("three").compact(compact(CompactionVersion::NONE, 2));
+    assert!(store.append(&id, compacting).await.unwrap().compaction.is_some());
+    assert_eq!(proxy.trips(), 1, "one with a compaction");
+    assert_eq!(window(&store, &id).await.exchanges.len(), 1);
+    assert_eq!(proxy.trips(), 1, "a load");
+    store.compact(&id, incarnation, compact(CompactionVersion::new(1), 2)).await.unwrap();
+    assert_eq!(proxy.trips(), 1, "a compaction by itself");
+    assert_eq!(store.read(&id, Seq::FIRST, 10).await.unwrap().exchanges.len(), 3);
+    assert_eq!(proxy.trips(), 1, "a page");
+    store.delete(&id).await.unwrap();
+    assert_eq!(proxy.trips(), 2, "a deletion looks first which life of the conversation it ends");
+    store.delete(&id).await.unwrap();
+    assert_eq!(proxy.trips(), 1, "a deletion of what is not there");
+}
+
+const EXCHANGES: i64 = 100_000;
+
+/// Makes a log of 100,000 exchanges without asking the store, which would take its time, from one that it wrote.
+pub(crate) async fn long_log(client: &tokio_postgres::Client) {
+    client
+        .batch_execute(&format!(
+            "insert into chat_history.exchange \
+                select e.conversation, q, e.messages * q, e.bytes * q, e.messages, e.bytes, null, e.call, 'e' || q, \
+                    replace(e.body, e.id, 'e' || q) \
+                from chat_history.exchange e, generate_series(1, {EXCHANGES} - 1) q; \
+             update chat_history.conversation set version = {EXCHANGES}, len = {EXCHANGES}, opening = {EXCHANGES} - 1, \
+                messages = messages * {EXCHANGES}, bytes = bytes * {EXCHANGES}"
+        ))
+        .await
+        .unwrap();
+}
+
+/// How many rows of exchanges this connection has read, and how often it has scanned their table.
+async fn read_so_far(client: &tokio_postgres::Client) -> (i64, i64) {
+    let counts = "select idx_tup_fetch, seq_scan from pg_stat_xact_user_tables where relname = 'exchange'";
+    let row = client.query_one(counts, &[]).await.unwrap();
+    (row.get(0), row.get(1))
+}
+
+/// How many rows of exchanges a statement reads, all by an index.
+pub(crate) async fn rows(client: &tokio_postgres::Client, statement: &str) -> i64 {
+    // In one transaction, since what it counted moves elsewhere at its end.
+    client.batch_execute("begin").await.unwrap();
+    let before = read_so_far(client).await;
+    client.batch_execute(statement).await.unwrap();
+    let after = read_so_far(client).await;
+    client.batch_execute("commit").await.unwrap();
+    assert_eq!(after.1, before.1, "no scan of the table");
+    after.0 - before.0
+}
+
+async fn a_long_log_is_read_no_further_than_the_limit() {
+    let url = database().await;
+    let (store, client) = (single(&url).await, connect(&url).await);
+    let id = conversation("long");
+    let incarnation = say(&store, &id, "x").await.revision.incarnation();
+    long_log(&client).await;
+
+    let limit = LoadLimit::new(60, usize::MAX).unwrap();
+    let Loaded::Window(loaded) = store.load(&id, Load::new().limit(limit)).await.unwrap() else { unreachable!() };
+    let first = Seq::new(EXCHANGES.unsigned_abs() - 30);
+    assert_eq!((loaded.exchanges.len(), loaded.exchanges[0].seq, loaded.truncated), (30, first, true));
+
+    let load = "select * from chat_history.load_1('test/long', 'default', null, null, 0, 0, 0, null, 60, 4000000)";
+    // Those of the newest turn are not looked at to find where the window begins; one beyond the limit is, and the first within
+    // it, which opens a turn.
+    assert_eq!(rows(&client, load).await, 30 + 1 + 30);
+    // Whether tables were analyzed makes no difference.
+    client.batch_execute("analyze").await.unwrap();
+    assert_eq!(rows(&client, load).await, 30 + 1 + 30);
+    assert_eq!(window(&store, &id).await.exchanges.len(), 500, "a thousand messages by default");
+
+    store.compact(&id, incarnation, compact(CompactionVersion::NONE, EXCHANGES.unsigned_abs() - 7)).await.unwrap();
+    let compacted = window(&store, &id).await;
+    assert_eq!((compacted.exchanges.len(), compacted.truncated), (7, false));
+    assert_eq!(rows(&client, load).await, 6 + 7);
+    let recorded = load.replacen("null", "'e5'", 1);
+    assert_eq!(rows(&client, &recorded).await, 2, "what is recorded is found by its id");
+}
+
+async fn a_page_is_read_no_further_than_its_limit() {
+    let url = database().await;
+    let (store, client) = (single(&url).await, connect(&url).await);
+    let id = conversation("long");
+    say(&store, &id, "x").await;
+    long_log(&client).await;
+    let page = store.read(&id, Seq::new(10), 5).await.unwrap();
+    assert_eq!((page.exchanges.len(), page.exchanges[0].seq, page.more), (5, Seq::new(10), true));
+    let read = "select * from chat_history.read_1('test/long', 10, 5, 4000000)";
+    assert_eq!(rows(&client, read).await, 1 + 4 + 5);
+}
+
+async fn pages_end_by_size_but_have_at_least_one_exchange() {
+    let url = database().await;
+    let store = single(&url).await;
+    let id = conversation("large");
+    for _ in 0..5 {
+        say(&store, &id, &"x".repeat(1_500_000)).await;
+    }
+    say(&store, &id, &"y".repeat(6_000_000)).await;
+    let (mut from, mut pages) = (Seq::FIRST, Vec::new());
+    loop {
+        let page = store.read(&id, from, 100).await.unwrap();
+        pages.push(page.exchanges.len());
+        from = page.exchanges.last().unwrap().seq.next();
+        if !page.more {
+            break;
+        }
+    }
+    assert_eq!(pages, [2, 2, 1, 1]);
+    let beyond = store.read(&id, Seq::new(u64::MAX), 1).await.unwrap();
+    assert!(beyond.exchanges.is_empty() && !beyond.more && beyond.revision.is_some());
+}
+
+/// The sums in the rows go on being right.
+async fn a_window_after_editing_is_within_its_limit() {
+    let url = database().await;
+    let store = single(&url).await;
+    let id = conversation("a");
+    let mut last = say(&store, &id, "0").await;
+    for number in 1..12 {
+        last = say(&store, &id, &number.to_string()).await;
+    }
+    store.truncate(&id, last.revision, Seq::new(8)).await.unwrap();
+    let repeat = append("8");
+    last = store.append(&id, repeat.clone()).await.unwrap();
+    // A repeat is undone: it leaves no trace in the sums either.
+    assert!(store.append(&id, repeat).await.unwrap().duplicate);
+    let incarnation = last.revision.incarnation();
+    let late = exchange("late").continuing(Seq::new(8));
+    store.append(&id, Append::new(Expect::AnyIn(incarnation), late)).await.unwrap();
+    store.prune(&id, incarnation, PruneTo::From(Seq::new(3)), Derived::Erase).await.unwrap();
+    say(&store, &id, "10").await;
+    for (messages, begins) in [(1, 10), (2, 10), (3, 10), (5, 10), (6, 8), (7, 8), (8, 7), (16, 3), (99, 3)] {
+        let load = Load::new().limit(LoadLimit::new(messages, usize::MAX).unwrap());
+        let Loaded::Window(window) = store.load(&id, load).await.unwrap() else { unreachable!() };
+        let found = (window.exchanges[0].seq, window.exchanges.len(), window.truncated);
+        assert_eq!(found, (Seq::new(begins), usize::try_from(11 - begins).unwrap(), begins > 3), "{messages}");
+    }
+}

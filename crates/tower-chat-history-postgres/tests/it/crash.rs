@@ -1,0 +1,68 @@
+//! A server that crashes.
+
+use std::time::Duration;
+
+use libtest_mimic::Trial;
+use test_servers::{
+    postgres::{Durability, Server},
+    trials,
+};
+use tower_chat_history_core::{ExchangeId, HistoryStore, Load, Loaded, StoreError};
+use tower_chat_history_postgres::PostgresOptions;
+
+use crate::support::{append, conversation, say};
+
+pub(crate) fn tests() -> Vec<Trial> {
+    trials![what_was_acknowledged_survives_a_crash]
+}
+
+async fn what_was_acknowledged_survives_a_crash() {
+    let mut server = Server::start(Durability::Full);
+    let url = server.database().await;
+    let options = PostgresOptions::new().connections(4).retry_for(Duration::from_millis(100));
+    let store = options.connect(&url).await.unwrap();
+    let id = conversation("a");
+    say(&store, &id, "first").await;
+
+    // Writers go on until the server is gone, and keep what was acknowledged.
+    let writers: Vec<_> = (0..4)
+        .map(|_| {
+            let (store, id) = (store.clone(), id.clone());
+            tokio::spawn(async move {
+                let mut acknowledged: Vec<ExchangeId> = Vec::new();
+                loop {
+                    let next = append("x");
+                    let exchange = next.exchange.id.clone();
+                    match store.append(&id, next).await {
+                        Ok(_) => acknowledged.push(exchange),
+                        Err(error) => return (acknowledged, exchange, error),
+                    }
+                }
+            })
+        })
+        .collect();
+    let is_short = |loaded: Loaded| matches!(loaded, Loaded::Window(window) if window.exchanges.len() < 50);
+    while store.load(&id, Load::new()).await.is_ok_and(is_short) {}
+    tokio::task::block_in_place(|| server.crash());
+    let mut acknowledged = Vec::new();
+    let mut open = Vec::new();
+    for writer in writers {
+        let (mut ids, last, error) = writer.await.unwrap();
+        assert!(matches!(error, StoreError::Unavailable { .. }), "{error:?}");
+        acknowledged.append(&mut ids);
+        open.push(last);
+    }
+    assert!(store.load(&id, Load::new()).await.unwrap_err().is_retryable());
+
+    tokio::task::block_in_place(|| server.restart());
+    let page = store.read(&id, tower_chat_history_core::Seq::FIRST, usize::MAX).await.unwrap();
+    let stored: Vec<_> = page.exchanges.iter().map(|recorded| recorded.exchange.id.clone()).collect();
+    assert!(acknowledged.len() > 10);
+    for id in &acknowledged {
+        assert!(stored.contains(id), "an acknowledged exchange is lost");
+    }
+    // What was not acknowledged is there whole or not at all.
+    let more = stored.iter().filter(|id| !acknowledged.contains(id)).count();
+    assert!(more <= 1 + open.len(), "{more}");
+    assert!(!say(&store, &id, "and on").await.duplicate);
+}

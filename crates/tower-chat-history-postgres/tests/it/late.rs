@@ -1,0 +1,162 @@
+//! Requests that reach the server late, when their caller has left and the conversation's next life has begun.
+
+use futures_util::future::{BoxFuture, join_all};
+use libtest_mimic::Trial;
+use test_servers::trials;
+use tokio::runtime;
+use tower_chat_history_core::{
+    Append, CompactionVersion, ConversationId, Derived, Expect, HistoryStore, Load, Loaded, Prune, PruneTo, Revision,
+    Seq, Truncate,
+};
+use tower_chat_history_postgres::{PostgresOptions, PostgresStore};
+
+use crate::{
+    proxy::Proxy,
+    support::{compact, connect, conversation, database, exchange, say, single, texts, window},
+};
+
+pub(crate) fn tests() -> Vec<Trial> {
+    trials![
+        no_call_that_arrives_late_changes_the_next_life,
+        a_deletion_names_the_life_that_it_ends,
+        a_deletion_ends_the_life_that_began_while_it_was_made,
+        a_deletion_ends_though_others_begin_the_conversation_again_each_time,
+        deletions_among_first_turns_and_other_deletions_all_succeed,
+    ]
+}
+
+type Made = for<'a> fn(&'a PostgresStore, &'a ConversationId, Revision) -> BoxFuture<'a, bool>;
+
+async fn no_call_that_arrives_late_changes_the_next_life() {
+    let calls: [(&str, Made); 7] = [
+        ("delete_1", |store, id, _| Box::pin(async move { store.delete(id).await.is_ok() })),
+        ("for update", |store, id, last| Box::pin(async move { store.truncate(id, last, Seq::new(1)).await.is_ok() })),
+        ("for update", |store, id, last| Box::pin(async move { store.truncate(id, last, Seq::FIRST).await.is_ok() })),
+        ("for update", |store, id, last| {
+            let pruned =
+                async move { store.prune(id, last.incarnation(), PruneTo::LastTurns(1), Derived::Erase).await.is_ok() };
+            Box::pin(pruned)
+        }),
+        ("compact_1", |store, id, last| {
+            let compact = compact(CompactionVersion::NONE, 1);
+            Box::pin(async move { store.compact(id, last.incarnation(), compact).await.is_ok() })
+        }),
+        ("append_1", |store, id, last| {
+            let append = Append::new(Expect::AnyIn(last.incarnation()), exchange("late"));
+            Box::pin(async move { store.append(id, append).await.is_ok() })
+        }),
+        ("append_1", |store, id, last| {
+            let append = Append::new(Expect::Exactly(last), exchange("late"));
+            Box::pin(async move { store.append(id, append).await.is_ok() })
+        }),
+    ];
+    let url = database().await;
+    let other = single(&url).await;
+    for (number, (text, call)) in calls.into_iter().enumerate() {
+        let (id, proxy) = (conversation(&number.to_string()), Proxy::new());
+        say(&other, &id, "old").await;
+        let last = say(&other, &id, "old").await.revision;
+        // Its connection is gone with its runtime, and what was sent over it is not.
+        let runtime = runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let (behind, of_call) = (proxy.url(&url), id.clone());
+        proxy.hold(text);
+        runtime.spawn(async move {
+            // Statements that are not prepared before are sent with their texts.
+            let options = PostgresOptions::new().connections(1).prepare(false);
+            let store = options.connect(&behind).await.unwrap();
+            call(&store, &of_call, last).await
+        });
+        proxy.has_held().await;
+        other.delete(&id).await.unwrap();
+        for text in ["new", "newer"] {
+            say(&other, &id, text).await;
+        }
+        let before = window(&other, &id).await;
+        runtime.shutdown_background();
+        proxy.release().await;
+        assert_eq!(window(&other, &id).await, before, "call {number}: {text}");
+        assert_eq!(texts(&other, &id).await, ["new", "newer"], "call {number}: {text}");
+    }
+}
+
+async fn a_deletion_names_the_life_that_it_ends() {
+    let url = database().await;
+    let (store, client) = (single(&url).await, connect(&url).await);
+    let id = conversation("a");
+    let incarnation = async || {
+        let row = client.query_one("select incarnation::text from chat_history.conversation", &[]).await.unwrap();
+        row.get::<_, String>(0)
+    };
+    say(&store, &id, "one").await;
+    let first = incarnation().await;
+    let deletion = format!("select chat_history.delete_1('test/a', '{first}')::text");
+    let delete = async || client.query_one(&deletion, &[]).await.unwrap().get::<_, Option<String>>(0);
+    assert_eq!(delete().await, None);
+    assert_eq!(delete().await, None, "it is gone already");
+    say(&store, &id, "two").await;
+    assert_eq!(delete().await, Some(incarnation().await), "another life is named, and spared");
+    assert_eq!(texts(&store, &id).await, ["two"]);
+}
+
+/// Between the look at the life and its end another one begins: a deletion leaves nothing that was there when it was called.
+async fn a_deletion_ends_the_life_that_began_while_it_was_made() {
+    let url = database().await;
+    let (proxy, other) = (Proxy::new(), single(&url).await);
+    let id = conversation("a");
+    say(&other, &id, "old").await;
+    let options = PostgresOptions::new().connections(1).prepare(false);
+    let store = options.connect(&proxy.url(&url)).await.unwrap();
+    proxy.hold("delete_1");
+    let of_call = id.clone();
+    let deletion = tokio::spawn(async move { store.delete(&of_call).await });
+    proxy.has_held().await;
+    other.delete(&id).await.unwrap();
+    say(&other, &id, "new").await;
+    // The answer is lost on the way, and with it the connection: the call is made again.
+    proxy.release().await;
+    deletion.await.unwrap().unwrap();
+    assert!(texts(&other, &id).await.is_empty());
+}
+
+/// Whatever life a deletion names, it has ended when the deletion comes.
+async fn a_deletion_ends_though_others_begin_the_conversation_again_each_time() {
+    let url = database().await;
+    let (store, client) = (single(&url).await, connect(&url).await);
+    let ids = [conversation("a"), conversation("b")];
+    for id in &ids {
+        say(&store, id, "one").await;
+    }
+    let begins = "alter function chat_history.delete_1(text, uuid) rename to delete_0; \
+                  create function chat_history.delete_1(a_key text, a_incarnation uuid) \
+                  returns uuid language plpgsql as $$ begin \
+                    update chat_history.conversation set incarnation = gen_random_uuid() where key = a_key; \
+                    return chat_history.delete_0(a_key, a_incarnation); \
+                  end $$";
+    client.batch_execute(begins).await.unwrap();
+    store.delete(&ids[0]).await.unwrap();
+    assert_eq!(store.load(&ids[0], Load::new()).await.unwrap(), Loaded::Absent);
+    assert_eq!(texts(&store, &ids[1]).await, ["one"], "another conversation");
+    let left = "select count(*) from chat_history.exchange";
+    assert_eq!(client.query_one(left, &[]).await.unwrap().get::<_, i64>(0), 1);
+}
+
+async fn deletions_among_first_turns_and_other_deletions_all_succeed() {
+    const TASKS: usize = 8;
+    const ROUNDS: usize = 25;
+    let url = database().await;
+    let store = PostgresOptions::new().connections(TASKS).connect(&url).await.unwrap();
+    let id = conversation("a");
+    let churning = (0..TASKS).map(|_| {
+        let (store, id) = (store.clone(), id.clone());
+        tokio::spawn(async move {
+            for _ in 0..ROUNDS {
+                say(&store, &id, "again").await;
+                store.delete(&id).await.unwrap();
+            }
+        })
+    });
+    for churned in join_all(churning).await {
+        churned.unwrap();
+    }
+    assert!(texts(&store, &id).await.is_empty(), "each task ends with a deletion");
+}

@@ -1,0 +1,215 @@
+//! What takes too long, at the server or on the way to it, comes to an end.
+
+use std::{pin::pin, time::Duration};
+
+use futures_util::{FutureExt as _, future::join};
+use libtest_mimic::Trial;
+use test_servers::trials;
+use tokio::{
+    runtime::{self, Runtime},
+    task::yield_now,
+    time::{self, Instant},
+};
+use tokio_postgres::Client;
+use tower_chat_history_core::{CompactionVersion, HistoryStore, Load, Seq, StoreError, Truncate};
+use tower_chat_history_postgres::{OpenError, PostgresError, PostgresOptions};
+
+use crate::{
+    proxy::Proxy,
+    support::{append, compact, connect, conversation, database, say, single, texts, waits_for_a_lock, window},
+};
+
+pub(crate) fn tests() -> Vec<Trial> {
+    trials![
+        a_lock_is_waited_for_for_a_time,
+        a_statement_that_was_cancelled_is_not_tried_again,
+        a_replica_that_freezes_holds_a_conversation_for_seconds,
+        a_replica_that_freezes_while_it_migrates_is_waited_for_for_seconds,
+        a_full_pool_is_unavailable;
+        blocking: a_server_that_says_nothing_is_given_up_on, a_server_that_says_nothing_is_given_up_on_at_opening, what_fails_for_long_is_reported_as_what_it_is,
+    ]
+}
+
+/// How long a call may take, and opening a store. Tests see up to a second more: timers are coarse.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// The SQLSTATE of an error that may pass.
+fn state(error: &StoreError) -> &str {
+    let StoreError::Unavailable { source } = error else { panic!("{error:?}") };
+    let Some(PostgresError::Sql { code, .. }) = source.downcast_ref() else { panic!("{error:?}") };
+    code.code()
+}
+
+async fn locks(client: &Client) {
+    client.batch_execute("begin; select 1 from chat_history.conversation for update").await.unwrap();
+}
+
+async fn a_lock_is_waited_for_for_a_time() {
+    let url = database().await;
+    let proxy = Proxy::new();
+    let (store, other) = (single(&proxy.url(&url)).await, connect(&url).await);
+    let id = conversation("a");
+    let incarnation = say(&store, &id, "one").await.revision.incarnation();
+    let limited = "select count(*) from pg_proc where pronamespace = 'chat_history'::regnamespace \
+                   and provolatile = 'v' and proname <> 'put_compaction_1' and 'lock_timeout=10s' = any (proconfig)";
+    assert_eq!(other.query_one(limited, &[]).await.unwrap().get::<_, i64>(0), 3);
+    for (function, types) in [
+        (
+            "append_1",
+            "int, text, int, uuid, bigint, uuid, text, bigint, bigint, bigint, text, text, bigint, bigint, bigint, bigint, \
+                      bigint, text",
+        ),
+        ("compact_1", "text, uuid, uuid, text, bigint, bigint, bigint, bigint, bigint, text"),
+        ("delete_1", "text, uuid"),
+    ] {
+        let shorter = format!("alter function chat_history.{function}({types}) set lock_timeout = '20ms'");
+        other.batch_execute(&shorter).await.unwrap();
+    }
+    // What is asked below is prepared now.
+    store.compact(&id, incarnation, compact(CompactionVersion::NONE, 0)).await.unwrap();
+    say(&store, &conversation("other"), "one").await;
+    store.delete(&conversation("other")).await.unwrap();
+    locks(&other).await;
+    proxy.trips();
+    for error in [
+        store.append(&id, append("two")).await.unwrap_err(),
+        store.compact(&id, incarnation, compact(CompactionVersion::new(1), 0)).await.unwrap_err(),
+        store.delete(&id).await.unwrap_err(),
+    ] {
+        assert_eq!(state(&error), "55P03");
+    }
+    assert_eq!(proxy.trips(), 4, "none is tried again, and the deletion looks first which life it ends");
+    assert_eq!(window(&store, &id).await.exchanges.len(), 1, "reading waits for nobody");
+}
+
+async fn a_statement_that_was_cancelled_is_not_tried_again() {
+    let url = database().await;
+    let (store, other, watcher) = (single(&url).await, connect(&url).await, connect(&url).await);
+    let id = conversation("a");
+    say(&store, &id, "one").await;
+    locks(&other).await;
+    let cancelling = async {
+        let session = waits_for_a_lock(&watcher, &[]).await;
+        watcher.query("select pg_cancel_backend($1)", &[&session]).await.unwrap();
+    };
+    let (appended, ()) = join(store.append(&id, append("two")), cancelling).await;
+    assert_eq!(state(&appended.unwrap_err()), "57014");
+    other.batch_execute("commit").await.unwrap();
+    assert_eq!(texts(&store, &id).await, ["one"]);
+}
+
+async fn a_replica_that_freezes_holds_a_conversation_for_seconds() {
+    let (url, proxy) = (database().await, Proxy::new());
+    let (frozen, store) = (single(&proxy.url(&url)).await, single(&url).await);
+    let id = conversation("a");
+    let revision = say(&store, &id, "one").await.revision;
+    // What a truncation asks is prepared now; the row is locked by its second request then.
+    let elsewhere = conversation("b");
+    let other = say(&frozen, &elsewhere, "x").await.revision;
+    frozen.truncate(&elsewhere, other, Seq::new(1)).await.unwrap();
+    let locked = "select 1 from chat_history.conversation where key = 'test/a' for update nowait";
+    let watcher = connect(&url).await;
+    proxy.freeze(2);
+    let mut truncate = pin!(frozen.truncate(&id, revision, Seq::new(0)));
+    assert!((&mut truncate).now_or_never().is_none());
+    while watcher.query(locked, &[]).await.is_ok() {}
+    say(&store, &id, "two").await;
+    assert_eq!(texts(&store, &id).await, ["one", "two"]);
+}
+
+async fn a_replica_that_freezes_while_it_migrates_is_waited_for_for_seconds() {
+    let (url, proxy) = (database().await, Proxy::new());
+    let watcher = connect(&url).await;
+    // It connects, begins, looks twice, and ends (7 answers); it begins, and locks.
+    proxy.freeze(10);
+    let behind = proxy.url(&url);
+    let mut frozen = pin!(PostgresOptions::new().connect(&behind));
+    let locked = "select 1 from pg_locks where locktype = 'advisory' and granted \
+                  and database = (select oid from pg_database where datname = current_database())";
+    let locked = async { while watcher.query(locked, &[]).await.unwrap().is_empty() {} };
+    tokio::select! {
+        opened = &mut frozen => panic!("its answer is kept back: {opened:?}"),
+        () = locked => {}
+    }
+    // From here on nobody polls it: its own time limit does not end it either.
+    let store = single(&url).await;
+    say(&store, &conversation("a"), "one").await;
+}
+
+async fn a_full_pool_is_unavailable() {
+    let url = database().await;
+    let options = PostgresOptions::new().connections(1).wait(Duration::from_millis(500));
+    let store = options.connect(&url).await.unwrap();
+    let _held = store.pool().get().await.unwrap();
+    let error = store.load(&conversation("a"), Load::new()).await.unwrap_err();
+    assert!(matches!(error, StoreError::Unavailable { .. }), "{error:?}");
+}
+
+/// One thread, so that the clock can be stopped: it then goes on at once to when something happens.
+pub(crate) fn one_thread() -> Runtime {
+    runtime::Builder::new_current_thread().enable_all().build().unwrap()
+}
+
+fn a_server_that_says_nothing_is_given_up_on() {
+    one_thread().block_on(async {
+        let (url, proxy) = (database().await, Proxy::new());
+        let store = single(&proxy.url(&url)).await;
+        let id = conversation("a");
+        say(&store, &id, "one").await;
+        window(&store, &id).await;
+        proxy.freeze(1);
+        proxy.trips();
+        let began = Instant::now();
+        let mut load = pin!(store.load(&id, Load::new()));
+        assert!((&mut load).now_or_never().is_none());
+        while proxy.trips() == 0 {
+            yield_now().await;
+        }
+        time::pause();
+        let paused = Instant::now();
+        let error = load.await.unwrap_err();
+        let StoreError::Unavailable { source } = &error else { panic!("{error:?}") };
+        assert!(matches!(source.downcast_ref(), Some(PostgresError::NoAnswer)), "{error:?}");
+        assert!(began.elapsed() >= LIMIT && paused.elapsed() <= LIMIT + Duration::from_secs(1));
+        time::resume();
+        proxy.freeze(0);
+        assert_eq!(window(&store, &id).await.exchanges.len(), 1, "on another connection");
+    });
+}
+
+fn a_server_that_says_nothing_is_given_up_on_at_opening() {
+    one_thread().block_on(async {
+        let (url, proxy) = (database().await, Proxy::new());
+        let behind = proxy.url(&url);
+        // The first answer is that there is a connection.
+        proxy.freeze(2);
+        let began = Instant::now();
+        let opening = tokio::spawn(async move { PostgresOptions::new().connect(&behind).await });
+        while proxy.trips() == 0 {
+            yield_now().await;
+        }
+        time::pause();
+        let paused = Instant::now();
+        let error = opening.await.unwrap().unwrap_err();
+        assert!(began.elapsed() >= LIMIT && paused.elapsed() <= LIMIT + Duration::from_secs(1));
+        assert!(matches!(error, OpenError::Postgres { source: PostgresError::NoAnswer, .. }), "{error:?}");
+        assert!(error.is_retryable());
+    });
+}
+
+fn what_fails_for_long_is_reported_as_what_it_is() {
+    one_thread().block_on(async {
+        let (url, proxy) = (database().await, Proxy::new());
+        let options = PostgresOptions::new().connections(1).retry_for(Duration::from_secs(3600));
+        let store = options.connect(&proxy.url(&url)).await.unwrap();
+        // Nobody listens there any more.
+        drop(proxy);
+        drop(store.pool().retain(|_, _| false));
+        time::pause();
+        let began = Instant::now();
+        let error = store.load(&conversation("a"), Load::new()).await.unwrap_err();
+        let StoreError::Unavailable { source } = &error else { panic!("{error:?}") };
+        assert!(matches!(source.downcast_ref(), Some(PostgresError::Connection { .. })), "{error:?}");
+        assert!(began.elapsed() > Duration::from_secs(30), "it was tried for long");
+    });
+}

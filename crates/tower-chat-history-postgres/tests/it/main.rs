@@ -1,0 +1,47 @@
+//! The PostgreSQL store on a real server.
+#![allow(clippy::unwrap_used, clippy::panic)] // A test may.
+
+mod answers;
+mod calls;
+mod contract;
+mod cost;
+mod crash;
+mod damage;
+mod failures;
+mod late;
+mod limits;
+mod opening;
+mod proxy;
+mod quiet;
+mod refused;
+mod rules;
+mod settings;
+mod support;
+mod together;
+mod trust;
+
+use std::process::ExitCode;
+
+use test_servers::postgres;
+
+fn main() -> ExitCode {
+    let tests = [
+        answers::tests(),
+        calls::tests(),
+        contract::tests(),
+        cost::tests(),
+        crash::tests(),
+        damage::tests(),
+        failures::tests(),
+        late::tests(),
+        limits::tests(),
+        opening::tests(),
+        quiet::tests(),
+        refused::tests(),
+        rules::tests(),
+        settings::tests(),
+        together::tests(),
+        trust::tests(),
+    ];
+    test_servers::run(postgres::NAME, postgres::is_there(), tests.into_iter().flatten().collect())
+}

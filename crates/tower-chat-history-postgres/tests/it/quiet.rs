@@ -1,0 +1,215 @@
+//! Errors say what failed, and never what was said.
+
+use std::{error::Error, sync::Mutex};
+
+use libtest_mimic::Trial;
+use log::{LevelFilter, Log, Metadata, Record};
+use test_servers::trials;
+use tower_chat_history_core::{
+    Append, CompactOutcome, CompactionVersion, ConversationId, Expect, HistoryStore, Load, LoadLimit, Loaded, Seq,
+    StoreError, Summary,
+};
+use tower_chat_history_postgres::{OpenError, PostgresOptions, PostgresStore};
+
+use crate::support::{append, compact, connect, conversation, database, exchange, say, single, texts, window};
+
+pub(crate) fn tests() -> Vec<Trial> {
+    trials![
+        no_text_is_in_an_error_of_the_database,
+        no_text_is_logged_by_the_driver,
+        a_damaged_record_is_named_and_not_quoted,
+        a_damaged_compaction_is_reported_and_stops_no_append,
+        a_compaction_that_the_database_refuses_stops_no_append,
+        what_a_window_leaves_out_is_not_read,
+        a_row_that_was_taken_out_is_noticed,
+        no_password_is_in_an_error,
+    ]
+}
+
+/// All that an error shows: each message in its chain, and its `Debug`.
+fn shown(error: &(dyn Error + 'static)) -> String {
+    let mut text = format!("{error:?}");
+    let mut next = Some(error);
+    while let Some(error) = next {
+        text += &format!("\n{error}\n{error:?}");
+        next = error.source();
+    }
+    text
+}
+
+async fn no_text_is_in_an_error_of_the_database() {
+    let url = database().await;
+    let (store, client) = (single(&url).await, connect(&url).await);
+    let id = conversation("a");
+    say(&store, &id, "harmless").await;
+    // PostgreSQL quotes the whole row in what it says of a violated constraint.
+    let check = "alter table chat_history.exchange add constraint no_secrets check (body not like '%secret%')";
+    client.batch_execute(check).await.unwrap();
+    let error = store.append(&id, append("a secret")).await.unwrap_err();
+    assert!(matches!(error, StoreError::Backend { .. }), "{error:?}");
+    let shown = shown(&error);
+    assert!(shown.contains("23514") && shown.contains("no_secrets"), "{shown}");
+    assert!(!shown.contains("a secret"), "{shown}");
+    client.batch_execute("drop table chat_history.exchange").await.unwrap();
+    let error = store.append(&id, append("a secret")).await.unwrap_err();
+    assert!(!self::shown(&error).contains("a secret"), "{error:?}");
+}
+
+/// Keeps what is logged by way of the crate `log`, as the driver does.
+struct Logged(Mutex<Vec<String>>);
+
+static LOGGED: Logged = Logged(Mutex::new(Vec::new()));
+
+impl Log for Logged {
+    fn enabled(&self, _: &Metadata<'_>) -> bool {
+        true
+    }
+
+    fn log(&self, record: &Record<'_>) {
+        self.0.lock().unwrap().push(record.args().to_string());
+    }
+
+    fn flush(&self) {}
+}
+
+async fn no_text_is_logged_by_the_driver() {
+    log::set_logger(&LOGGED).unwrap();
+    log::set_max_level(LevelFilter::Trace);
+    let url = database().await;
+    for prepare in [true, false] {
+        let store = PostgresOptions::new().prepare(prepare).connect(&url).await.unwrap();
+        let id = ConversationId::new(["hidden-key", "a"]).unwrap();
+        say(&store, &id, "a hidden text").await;
+        store.load(&id, Load::new()).await.unwrap();
+    }
+    log::set_max_level(LevelFilter::Off);
+    let logged = LOGGED.0.lock().unwrap().join("\n");
+    assert!(logged.contains("append_1"), "the driver logs statements");
+    assert!(!logged.contains("hidden"), "{logged}");
+}
+
+async fn a_damaged_record_is_named_and_not_quoted() {
+    let url = database().await;
+    let (store, client) = (single(&url).await, connect(&url).await);
+    let (id, other) = (conversation("a"), conversation("b"));
+    say(&store, &id, "a secret").await;
+    say(&store, &other, "whole").await;
+    let damage = "update chat_history.exchange set body = left(body, 100) where body like '%secret%'";
+    client.batch_execute(damage).await.unwrap();
+    let error = store.load(&id, Load::new()).await.unwrap_err();
+    assert!(matches!(&error, StoreError::Corrupt { seq, .. } if seq.get() == 0), "{error:?}");
+    assert!(!shown(&error).contains("a secret"), "{error:?}");
+    store.load(&other, Load::new()).await.unwrap();
+}
+
+async fn a_damaged_compaction_is_reported_and_stops_no_append() {
+    let url = database().await;
+    let (store, client) = (single(&url).await, connect(&url).await);
+    let id = conversation("a");
+    for text in ["one", "two"] {
+        say(&store, &id, text).await;
+    }
+    let incarnation = window(&store, &id).await.revision.incarnation();
+    let whole = store.compact(&id, incarnation, compact(CompactionVersion::NONE, 1)).await.unwrap();
+    let CompactOutcome::Stored(mut version) = whole else { panic!("{whole:?}") };
+    let mut expected = vec!["one".to_owned(), "two".to_owned()];
+    for damage in [
+        "body = '{secret'",
+        "body = ''",
+        "body = '\"secret\"'",
+        "body = '{\"v\":9}'",
+        "body = '{\"v\":1,\"window_start\":\"secret\"}'",
+        "window_start = 0",
+        "rounds_start = 0",
+        "cleared_before = 0",
+        "covers_to = 1",
+    ] {
+        client.batch_execute(&format!("update chat_history.compaction set {damage}")).await.unwrap();
+        let other = CompactionVersion::new(77);
+        for error in [
+            store.load(&id, Load::new()).await.unwrap_err(),
+            store.compact(&id, incarnation, compact(other, 1)).await.unwrap_err(),
+        ] {
+            assert!(matches!(error, StoreError::CorruptCompaction { .. }), "{damage}: {error:?}");
+            assert!(!shown(&error).contains("secret"), "{error:?}");
+        }
+        // An exchange was paid for: it is stored whatever became of the compaction that is there.
+        let appended = store.append(&id, append("stale").compact(compact(other, 1))).await.unwrap();
+        assert_eq!(appended.compaction, Some(CompactOutcome::Kept(None)), "{damage}");
+        client.batch_execute("update chat_history.compaction set covers_to = 0").await.unwrap();
+        // One that takes the place of the damaged one mends it.
+        let appended = store.append(&id, append("next").compact(compact(version, 1))).await.unwrap();
+        version = version.next();
+        assert_eq!(appended.compaction, Some(CompactOutcome::Stored(version)), "{damage}");
+        assert_eq!(window(&store, &id).await.compaction.unwrap().version, version);
+        expected.extend(["stale".to_owned(), "next".to_owned()]);
+    }
+    assert_eq!(texts(&store, &id).await, expected);
+}
+
+/// What the database has against a compaction, and is no rule, stops no exchange.
+async fn a_compaction_that_the_database_refuses_stops_no_append() {
+    let url = database().await;
+    let (store, client) = (single(&url).await, connect(&url).await);
+    let id = conversation("a");
+    let incarnation = say(&store, &id, "one").await.revision.incarnation();
+    let check = "alter table chat_history.compaction add constraint no_secrets check (body not like '%secret%')";
+    client.batch_execute(check).await.unwrap();
+    let mut secret = compact(CompactionVersion::NONE, 0);
+    secret.cut.summary = Some(Summary::new("secret", Seq::FIRST));
+    let exchange = append("two").compact(secret.clone());
+    let appended = store.append(&id, exchange.clone()).await.unwrap();
+    assert_eq!((appended.duplicate, appended.compaction), (false, Some(CompactOutcome::Kept(None))));
+    assert!(store.append(&id, exchange).await.unwrap().duplicate);
+    let refused = store.compact(&id, incarnation, secret.clone()).await.unwrap_err();
+    assert!(matches!(refused, StoreError::Backend { .. }) && shown(&refused).contains("no_secrets"), "{refused:?}");
+    // What breaks a rule is refused with the exchange, as everywhere.
+    let beyond = store.append(&id, append("x").compact(compact(CompactionVersion::NONE, 99))).await.unwrap_err();
+    assert!(matches!(beyond, StoreError::Compaction(_)), "{beyond:?}");
+    // What is wrong with the exchange itself is told.
+    let check = "alter table chat_history.exchange add constraint no_third check (body not like '%three%')";
+    client.batch_execute(check).await.unwrap();
+    let refused = store.append(&id, append("three").compact(secret)).await.unwrap_err();
+    assert!(matches!(refused, StoreError::Backend { .. }), "{refused:?}");
+    assert_eq!(texts(&store, &id).await, ["one", "two"]);
+}
+
+async fn what_a_window_leaves_out_is_not_read() {
+    let url = database().await;
+    let (store, client) = (single(&url).await, connect(&url).await);
+    let id = conversation("a");
+    say(&store, &id, "0").await;
+    let incarnation = say(&store, &id, "1").await.revision.incarnation();
+    for position in [1, 2] {
+        let continues = exchange("x").continuing(Seq::new(position));
+        store.append(&id, Append::new(Expect::AnyIn(incarnation), continues)).await.unwrap();
+    }
+    say(&store, &id, "4").await;
+    // The limit lets in 2 to 4, of which 2 and 3 belong to the turn that 1 opens.
+    client.batch_execute("update chat_history.exchange set body = '' where seq in (2, 3)").await.unwrap();
+    let load = Load::new().limit(LoadLimit::new(6, usize::MAX).unwrap());
+    let Loaded::Window(window) = store.load(&id, load).await.unwrap() else { unreachable!() };
+    assert_eq!((window.exchanges.len(), window.exchanges[0].seq, window.truncated), (1, Seq::new(4), true));
+}
+
+async fn a_row_that_was_taken_out_is_noticed() {
+    let url = database().await;
+    let (store, client) = (single(&url).await, connect(&url).await);
+    let id = conversation("a");
+    for _ in 0..3 {
+        say(&store, &id, "x").await;
+    }
+    for missing in [1, 0, 2] {
+        client.batch_execute(&format!("delete from chat_history.exchange where seq = {missing}")).await.unwrap();
+        let error = store.load(&id, Load::new()).await.unwrap_err();
+        let first = u64::from(missing == 1);
+        assert!(matches!(&error, StoreError::Corrupt { seq, .. } if seq.get() == first), "{missing}: {error:?}");
+    }
+}
+
+async fn no_password_is_in_an_error() {
+    for url in ["postgres://user:hunter2@/x?host=%2Fnot%2Fthere", "postgres://user:hunter2@h:port/x", "hunter2"] {
+        let error: OpenError = PostgresStore::connect(url).await.unwrap_err();
+        assert!(!shown(&error).contains("hunter2"), "{error:?}");
+    }
+}

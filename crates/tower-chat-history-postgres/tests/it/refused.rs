@@ -1,0 +1,154 @@
+//! Compactions that the database refuses: the exchange that comes with one is stored without it.
+
+use std::time::Duration;
+
+use futures_util::future::join;
+use libtest_mimic::Trial;
+use test_servers::trials;
+use tokio::time::timeout;
+use tokio_postgres::Client;
+use tower_chat_history_core::{
+    Append, Appended, CompactOutcome, CompactionVersion, ConversationId, HistoryStore, Seq, StoreError,
+};
+use tower_chat_history_postgres::{PostgresError, PostgresOptions, PostgresStore};
+
+use crate::support::{append, compact, connect, conversation, database, say, single, texts, waits_for_a_lock, window};
+
+pub(crate) fn tests() -> Vec<Trial> {
+    trials![
+        a_refusal_that_may_pass_stops_no_exchange,
+        a_refusal_that_passes_stops_no_compaction,
+        a_lock_on_the_compactions_stops_no_exchange,
+        a_cancelled_compaction_stops_no_exchange,
+        what_refuses_the_exchange_too_fails_the_append,
+        a_server_that_only_reads_fails_the_append,
+    ]
+}
+
+const NONE: CompactionVersion = CompactionVersion::NONE;
+
+/// Has changes of a table fail with a state: the first ones, so many of them.
+async fn refuse(client: &Client, table: &str, state: &str, times: i64) {
+    let fails = format!(
+        "create sequence if not exists public.tries; \
+         create or replace function public.fails() returns trigger language plpgsql as $$ begin \
+            if nextval('public.tries') <= {times} then raise exception using errcode = '{state}'; end if; return new; \
+         end $$; \
+         create or replace trigger fails before insert or update on chat_history.{table} \
+            for each row execute function public.fails()"
+    );
+    client.batch_execute(&fails).await.unwrap();
+}
+
+/// A question with a compaction that no rule forbids.
+fn compacting(text: &str) -> Append {
+    append(text).compact(compact(NONE, 0))
+}
+
+/// A store that does not try for long, with a connection beside its own, and a conversation of one exchange.
+async fn place() -> (PostgresStore, Client, ConversationId) {
+    let url = database().await;
+    let options = PostgresOptions::new().connections(1).retry_for(Duration::ZERO);
+    let (store, client) = (options.connect(&url).await.unwrap(), connect(&url).await);
+    let id = conversation("a");
+    say(&store, &id, "one").await;
+    (store, client, id)
+}
+
+/// Asserts that an exchange was stored as the second one, that its compaction was not, and that this was said.
+async fn is_stored_alone(store: &PostgresStore, id: &ConversationId, appended: &Appended, what: &str) {
+    let said = (appended.seq, appended.duplicate, &appended.compaction);
+    assert_eq!(said, (Seq::new(1), false, &Some(CompactOutcome::Kept(None))), "{what}");
+    let window = window(store, id).await;
+    assert_eq!((window.compaction, window.exchanges.len()), (None, 2), "{what}");
+    assert_eq!(window.revision, appended.revision, "{what}");
+}
+
+/// The SQLSTATE of an error that may pass.
+fn state(error: &StoreError) -> &str {
+    let StoreError::Unavailable { source } = error else { panic!("{error:?}") };
+    let Some(PostgresError::Sql { code, .. }) = source.downcast_ref() else { panic!("{error:?}") };
+    code.code()
+}
+
+async fn a_refusal_that_may_pass_stops_no_exchange() {
+    for refusal in ["40001", "40P01", "40003", "57014", "25006", "55P03", "55006", "53200", "53000", "58030", "25P04"] {
+        let (store, client, id) = place().await;
+        refuse(&client, "compaction", refusal, i64::MAX).await;
+        let append = compacting("two");
+        let appended = store.append(&id, append.clone()).await.unwrap();
+        is_stored_alone(&store, &id, &appended, refusal).await;
+        assert!(store.append(&id, append).await.unwrap().duplicate, "{refusal}");
+        // The same for an append that begins a conversation.
+        let appended = store.append(&conversation("b"), compacting("one")).await.unwrap();
+        assert_eq!((appended.seq, appended.compaction), (Seq::FIRST, Some(CompactOutcome::Kept(None))), "{refusal}");
+        // By itself, a compaction has no exchange to store.
+        let incarnation = window(&store, &id).await.revision.incarnation();
+        let error = store.compact(&id, incarnation, compact(NONE, 0)).await.unwrap_err();
+        assert_eq!(state(&error), refusal);
+    }
+}
+
+/// It is tried again first, as every call is.
+async fn a_refusal_that_passes_stops_no_compaction() {
+    let (store, client, id) = place().await;
+    refuse(&client, "compaction", "40001", 1).await;
+    let appended = store.append(&id, compacting("two")).await.unwrap();
+    assert_eq!(appended.compaction, Some(CompactOutcome::Stored(NONE.next())));
+    assert_eq!(texts(&store, &id).await, ["one", "two"]);
+}
+
+/// The wait for the lock is shorter than the time that a caller has, which is ten seconds by default.
+async fn a_lock_on_the_compactions_stops_no_exchange() {
+    let (store, client, id) = place().await;
+    client.batch_execute("begin; lock table chat_history.compaction in access exclusive mode").await.unwrap();
+    let appended = timeout(Duration::from_secs(8), store.append(&id, compacting("two"))).await.unwrap().unwrap();
+    client.batch_execute("commit").await.unwrap();
+    is_stored_alone(&store, &id, &appended, "locked").await;
+}
+
+async fn a_cancelled_compaction_stops_no_exchange() {
+    let url = database().await;
+    let (store, other, watcher) = (single(&url).await, connect(&url).await, connect(&url).await);
+    let id = conversation("a");
+    say(&store, &id, "one").await;
+    other.batch_execute("begin; lock table chat_history.compaction in access exclusive mode").await.unwrap();
+    let cancelling = async {
+        let session = waits_for_a_lock(&watcher, &[]).await;
+        watcher.query("select pg_cancel_backend($1)", &[&session]).await.unwrap();
+    };
+    let (appended, ()) = join(store.append(&id, compacting("two")), cancelling).await;
+    other.batch_execute("commit").await.unwrap();
+    is_stored_alone(&store, &id, &appended.unwrap(), "cancelled").await;
+}
+
+async fn what_refuses_the_exchange_too_fails_the_append() {
+    for (of_compaction, of_exchange) in [("40001", "40001"), ("23514", "53200")] {
+        let (store, client, id) = place().await;
+        refuse(&client, "compaction", of_compaction, i64::MAX).await;
+        let of_exchanges = format!(
+            "create function public.refuses() returns trigger language plpgsql as \
+             $$ begin raise exception using errcode = '{of_exchange}'; end $$; \
+             create trigger refuses before insert on chat_history.exchange \
+                for each row execute function public.refuses()"
+        );
+        client.batch_execute(&of_exchanges).await.unwrap();
+        let error = store.append(&id, compacting("two")).await.unwrap_err();
+        assert_eq!(state(&error), of_exchange, "the exchange may be stored later, so its caller is told to ask again");
+        client.batch_execute("drop function public.refuses() cascade").await.unwrap();
+        assert_eq!(texts(&store, &id).await, ["one"]);
+    }
+}
+
+/// It refuses both, as a primary that has become a standby does.
+async fn a_server_that_only_reads_fails_the_append() {
+    let (store, client, id) = place().await;
+    let name: String = client.query_one("select current_database()::text", &[]).await.unwrap().get(0);
+    let only_reads = format!("alter database {name} set default_transaction_read_only = on");
+    client.batch_execute(&only_reads).await.unwrap();
+    // The store has a connection from before.
+    drop(store.pool().retain(|_, _| false));
+    let error = store.append(&id, compacting("two")).await.unwrap_err();
+    assert_eq!(state(&error), "25006");
+    assert_eq!(texts(&store, &id).await, ["one"]);
+}

@@ -1,0 +1,153 @@
+//! What the role, the database and other sessions do to their settings does not matter.
+
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use libtest_mimic::Trial;
+use test_servers::trials;
+use tower_chat_history_core::{
+    CompactionVersion, Derived, HistoryStore, Load, Prune, PruneTo, Seq, StoreError, Truncate,
+};
+use tower_chat_history_postgres::{PostgresError, PostgresOptions, PostgresStore};
+
+use crate::{
+    cost::{long_log, rows},
+    proxy::Proxy,
+    support::{append, compact, connect, conversation, database, say, single, texts, window},
+};
+
+pub(crate) fn tests() -> Vec<Trial> {
+    trials![
+        a_stricter_isolation_level_refuses_no_append,
+        a_role_that_only_reads_by_default_can_write,
+        a_standby_that_refuses_to_begin_is_left,
+        names_of_others_are_not_taken_for_postgresqls,
+        a_plan_made_for_small_tables_serves_large_ones,
+    ]
+}
+
+/// A database in which each session begins with that.
+async fn database_with(setting: &str) -> String {
+    let url = database().await;
+    let client = connect(&url).await;
+    let name: String = client.query_one("select current_database()::text", &[]).await.unwrap().get(0);
+    client.batch_execute(&format!("alter database {name} set {setting}")).await.unwrap();
+    url
+}
+
+/// Makes every call.
+pub(crate) async fn use_all(store: &PostgresStore) {
+    let id = conversation("all");
+    let first = say(store, &id, "one").await;
+    store.append(&id, append("two").compact(compact(CompactionVersion::NONE, 1))).await.unwrap();
+    let incarnation = first.revision.incarnation();
+    store.compact(&id, incarnation, compact(CompactionVersion::new(1), 1)).await.unwrap();
+    let last = say(store, &id, "three").await;
+    assert_eq!(texts(store, &id).await, ["one", "two", "three"]);
+    assert_eq!(window(store, &id).await.exchanges.len(), 2);
+    store.truncate(&id, last.revision, Seq::new(2)).await.unwrap();
+    let incarnation = window(store, &id).await.revision.incarnation();
+    store.prune(&id, incarnation, PruneTo::LastTurns(1), Derived::Erase).await.unwrap();
+    assert_eq!(texts(store, &id).await, ["two"]);
+    store.delete(&id).await.unwrap();
+}
+
+async fn a_stricter_isolation_level_refuses_no_append() {
+    const TASKS: usize = 4;
+    const TURNS: usize = 25;
+    for level in ["serializable", "repeatable read"] {
+        let url = database_with(&format!("default_transaction_isolation = '{level}'")).await;
+        let options = PostgresOptions::new().connections(TASKS).retry_for(Duration::ZERO);
+        let store = options.connect(&url).await.unwrap();
+        use_all(&store).await;
+        let id = conversation("a");
+        let talk = async |task| {
+            for turn in 0..TURNS {
+                say(&store, &id, &format!("{task}/{turn}")).await;
+            }
+        };
+        join_all((0..TASKS).map(talk)).await;
+        assert_eq!(texts(&store, &id).await.len(), TASKS * TURNS);
+        assert!(store.append(&id, append("x").compact(compact(CompactionVersion::NONE, 999))).await.is_err());
+        assert_eq!(texts(&store, &id).await.len(), TASKS * TURNS, "what is refused is undone");
+    }
+}
+
+async fn a_role_that_only_reads_by_default_can_write() {
+    let url = database_with("default_transaction_read_only = on").await;
+    use_all(&single(&url).await).await;
+    use_all(&PostgresOptions::new().schema("other").prepare(false).connect(&url).await.unwrap()).await;
+}
+
+/// A standby says 0A000 where a transaction is to write.
+async fn a_standby_that_refuses_to_begin_is_left() {
+    let url = database_with("default_transaction_read_only = on").await;
+    let proxy = Proxy::new();
+    let options = PostgresOptions::new().connections(1).retry_for(Duration::ZERO);
+    let store = options.connect(&proxy.url(&url)).await.unwrap();
+    let id = conversation("a");
+    let revision = say(&store, &id, "one").await.revision;
+    let session = "select pg_backend_pid()";
+    let before: i32 = store.pool().get().await.unwrap().query_one(session, &[]).await.unwrap().get(0);
+    proxy.refuse_to_begin(1);
+    assert_eq!(window(&store, &id).await.exchanges.len(), 1);
+    let after: i32 = store.pool().get().await.unwrap().query_one(session, &[]).await.unwrap().get(0);
+    assert_ne!(before, after, "another connection may lead to the primary");
+    proxy.refuse_to_begin(usize::MAX);
+    for error in
+        [store.load(&id, Load::new()).await.unwrap_err(), store.truncate(&id, revision, Seq::new(0)).await.unwrap_err()]
+    {
+        let StoreError::Unavailable { source } = &error else { panic!("{error:?}") };
+        let found = source.downcast_ref();
+        assert!(matches!(found, Some(PostgresError::Sql { code, .. }) if code.code() == "25006"), "{error:?}");
+    }
+}
+
+async fn names_of_others_are_not_taken_for_postgresqls() {
+    let url = database_with("search_path = evil, pg_catalog").await;
+    let evil = "create schema evil; create type evil.text as enum (); create type evil.uuid as enum (); \
+                create table evil.conversation (x int); create table evil.exchange (x int); \
+                create function evil.no(bigint, bigint) returns boolean language sql as 'select 1 / 0 = 0'; \
+                create function evil.no(pg_catalog.text, pg_catalog.text) returns boolean language sql as 'select 1 / 0 = 0'; \
+                create function evil.no(name, pg_catalog.text) returns boolean language sql as 'select 1 / 0 = 0'; \
+                create function evil.no(pg_catalog.uuid, pg_catalog.uuid) returns boolean language sql as 'select 1 / 0 = 0'; \
+                create operator evil.= (leftarg = pg_catalog.uuid, rightarg = pg_catalog.uuid, function = evil.no); \
+                create operator evil.<> (leftarg = pg_catalog.uuid, rightarg = pg_catalog.uuid, function = evil.no); \
+                create operator evil.= (leftarg = bigint, rightarg = bigint, function = evil.no); \
+                create operator evil.= (leftarg = pg_catalog.text, rightarg = pg_catalog.text, function = evil.no); \
+                create operator evil.= (leftarg = name, rightarg = pg_catalog.text, function = evil.no)";
+    connect(&url).await.batch_execute(evil).await.unwrap();
+    use_all(&single(&url).await).await;
+    use_all(&single(&url).await).await;
+}
+
+async fn a_plan_made_for_small_tables_serves_large_ones() {
+    let url = database().await;
+    let (store, other) = (single(&url).await, connect(&url).await);
+    let id = conversation("long");
+    say(&store, &id, "x").await;
+    // Nobody analyzes them later: plans stay as they are made now.
+    let small = "alter table chat_history.exchange set (autovacuum_enabled = off); analyze";
+    other.batch_execute(small).await.unwrap();
+    let load = "select * from chat_history.load_1('test/long', 'default', 'none', null, 0, 0, 0, null, 60, 4000000)";
+    let read = "select * from chat_history.read_1('test/long', 10, 5, 4000000)";
+    let append = |number: usize| {
+        format!(
+            "select * from chat_history.append_1(null, 'test/long', 3, null, null, gen_random_uuid(), 'n{number}', null, 2, 10, \
+             'x', null, 0, 0, 0, 0, 0, '')"
+        )
+    };
+    // The store's own connection, whose session keeps the plans.
+    let client = store.pool().get().await.unwrap();
+    let compact = "select r_verdict from chat_history.compact_1('test/long', (select incarnation from chat_history.conversation), \
+                   gen_random_uuid(), 'default', 0, 0, 0, 0, 0, '')";
+    for _ in 0..3 {
+        client.batch_execute(&format!("begin; {load}; {read}; {}; {compact}; rollback", append(0))).await.unwrap();
+    }
+    long_log(&other).await;
+    assert_eq!(rows(&client, load).await, 30 + 1 + 30);
+    assert_eq!(rows(&client, read).await, 1 + 4 + 5);
+    assert_eq!(rows(&client, &compact.replace("0, 0, 0, 0, ''", "50000, 0, 0, 0, ''")).await, 1);
+    assert_eq!(rows(&client, &append(1)).await, 0);
+    assert_eq!(rows(&client, &append(1)).await, 3, "a repetition: it is undone, and found");
+}

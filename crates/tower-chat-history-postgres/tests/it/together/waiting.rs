@@ -1,0 +1,132 @@
+//! Who waits, for how long, and on whom.
+
+use std::time::Duration;
+
+use deadpool_postgres::{Manager, Pool, Runtime};
+use futures_util::{FutureExt as _, future::join_all};
+use libtest_mimic::Trial;
+use test_servers::trials;
+use tokio::{
+    runtime,
+    time::{self, Instant},
+};
+use tokio_postgres::NoTls;
+use tower_chat_history_core::{HistoryStore, Load, Loaded, StoreError};
+use tower_chat_history_postgres::{PostgresOptions, PostgresStore};
+
+use super::{at_once, conversations};
+use crate::{
+    limits::one_thread,
+    proxy::Proxy,
+    support::{append, conversation, database, say, single, texts},
+};
+
+pub(crate) fn tests() -> Vec<Trial> {
+    trials![
+        who_has_left_is_not_served,
+        large_appends_go_alone;
+        blocking: nobody_waits_longer_for_a_connection_than_alone, a_pool_that_does_not_wait_is_not_asked_for_ever, who_waits_outlives_the_runtime_of_the_others, nobody_waits_for_ever_for_the_runtime_of_another,
+    ]
+}
+
+async fn who_has_left_is_not_served() {
+    let store = single(&database().await).await;
+    let ids = conversations(3);
+    let held = store.pool().get().await.unwrap();
+    let mut calls: Vec<_> = ids.iter().map(|id| store.append(id, append("one"))).collect();
+    for call in &mut calls {
+        assert!(call.now_or_never().is_none());
+    }
+    drop(calls.remove(0));
+    drop(held);
+    join_all(calls).await;
+    assert_eq!(store.load(&ids[0], Load::new()).await.unwrap(), Loaded::Absent);
+    for id in &ids[1..] {
+        assert_eq!(texts(&store, id).await, ["one"]);
+    }
+}
+
+async fn large_appends_go_alone() {
+    let (url, proxy) = (database().await, Proxy::new());
+    let store = single(&proxy.url(&url)).await;
+    let ids = conversations(4);
+    let large = "x".repeat(100_000);
+    say(&store, &conversation("prepares"), "one").await;
+    proxy.trips();
+    at_once(&store, ids.iter().map(|id| store.append(id, append(&large)))).await;
+    assert_eq!(proxy.trips(), 4);
+    for id in &ids {
+        assert_eq!(texts(&store, id).await, [&*large]);
+    }
+}
+
+fn nobody_waits_longer_for_a_connection_than_alone() {
+    const WAIT: Duration = Duration::from_secs(5);
+    one_thread().block_on(async {
+        let store = PostgresOptions::new().connections(1).wait(WAIT).connect(&database().await).await.unwrap();
+        let ids = conversations(20);
+        let held = store.pool().get().await.unwrap();
+        time::pause();
+        let began = Instant::now();
+        let failed = join_all(ids.iter().map(|id| store.load(id, Load::new()))).await;
+        assert!(failed.iter().all(|error| matches!(error, Err(StoreError::Unavailable { .. }))), "{failed:?}");
+        assert!(began.elapsed() < WAIT + Duration::from_secs(1), "{:?}", began.elapsed());
+        time::resume();
+        drop(held);
+        // Nobody is left in the line, and no place is.
+        for loaded in at_once(&store, ids.iter().map(|id| store.load(id, Load::new()))).await {
+            assert_eq!(loaded.unwrap(), Loaded::Absent);
+        }
+    });
+}
+
+/// On one thread, which whoever asks again and again would keep for itself.
+fn a_pool_that_does_not_wait_is_not_asked_for_ever() {
+    one_thread().block_on(async {
+        let url = database().await;
+        let manager = Manager::new(url.parse().unwrap(), NoTls);
+        let pool = Pool::builder(manager).max_size(1).wait_timeout(Some(Duration::ZERO)).runtime(Runtime::Tokio1);
+        let store = PostgresStore::with_pool(pool.build().unwrap()).await.unwrap();
+        let _held = store.pool().get().await.unwrap();
+        let ids = conversations(3);
+        let failed = join_all(ids.iter().map(|id| store.load(id, Load::new()))).await;
+        assert!(failed.iter().all(|error| matches!(error, Err(StoreError::Unavailable { .. }))), "{failed:?}");
+    });
+}
+
+fn who_waits_outlives_the_runtime_of_the_others() {
+    let runtime = || runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let (first, second) = (runtime(), runtime());
+    let ids = conversations(2);
+    let store = second.block_on(async { single(&database().await).await });
+    let held = second.block_on(store.pool().get()).unwrap();
+    // The one that came first waits for a connection on behalf of both.
+    let mut of_first = store.append(&ids[0], append("one"));
+    let mut of_second = store.append(&ids[1], append("one"));
+    first.block_on(async { assert!((&mut of_first).now_or_never().is_none()) });
+    second.block_on(async { assert!((&mut of_second).now_or_never().is_none()) });
+    first.shutdown_timeout(Duration::from_secs(60));
+    drop(held);
+    second.block_on(async {
+        assert_eq!(of_first.await.unwrap().seq.get(), 0);
+        assert_eq!(of_second.await.unwrap().seq.get(), 0);
+    });
+}
+
+fn nobody_waits_for_ever_for_the_runtime_of_another() {
+    let (idle, second) = (one_thread(), runtime::Builder::new_multi_thread().enable_all().build().unwrap());
+    let ids = conversations(2);
+    let store = second.block_on(async {
+        let options = PostgresOptions::new().connections(1).wait(Duration::from_millis(300));
+        options.connect(&database().await).await.unwrap()
+    });
+    let held = second.block_on(store.pool().get()).unwrap();
+    let mut of_idle = store.append(&ids[0], append("one"));
+    let mut of_second = store.append(&ids[1], append("one"));
+    idle.block_on(async { assert!((&mut of_idle).now_or_never().is_none()) });
+    second.block_on(async { assert!((&mut of_second).now_or_never().is_none()) });
+    drop(held);
+    // The connection is free, and the runtime that was to fetch it does nothing.
+    assert_eq!(second.block_on(of_second).unwrap().seq.get(), 0);
+    assert_eq!(idle.block_on(of_idle).unwrap().seq.get(), 0);
+}

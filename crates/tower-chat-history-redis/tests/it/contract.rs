@@ -1,0 +1,55 @@
+//! The contract of all stores, over a single server and over a cluster.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use libtest_mimic::Trial;
+use test_servers::conformance;
+use tower_chat_history_core::{
+    HistoryStore, Prune, Truncate,
+    testing::{Capabilities, Fixture},
+};
+use tower_chat_history_redis::RedisStore;
+
+use crate::support::{cluster, shared};
+
+/// Handles have a connection of their own, as other processes would have them.
+#[derive(Clone, Copy)]
+enum Servers {
+    Single,
+    Cluster,
+}
+
+impl Servers {
+    async fn connect(self) -> RedisStore {
+        match self {
+            Self::Single => RedisStore::connect(shared().url()).await.unwrap(),
+            Self::Cluster => RedisStore::connect_cluster(cluster().urls()).await.unwrap(),
+        }
+    }
+}
+
+#[async_trait]
+impl Fixture for Servers {
+    async fn open(&self) -> Arc<dyn HistoryStore> {
+        Arc::new(self.connect().await)
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::new().durable(true)
+    }
+
+    async fn open_truncate(&self) -> Option<Arc<dyn Truncate>> {
+        Some(Arc::new(self.connect().await))
+    }
+
+    async fn open_prune(&self) -> Option<Arc<dyn Prune>> {
+        Some(Arc::new(self.connect().await))
+    }
+}
+
+pub(crate) fn tests() -> Vec<Trial> {
+    let single = conformance(async || Servers::Single).into_iter().map(|test| test.with_kind("single"));
+    let cluster = conformance(async || Servers::Cluster).into_iter().map(|test| test.with_kind("cluster"));
+    single.chain(cluster).collect()
+}

@@ -1,0 +1,164 @@
+//! What a call costs the server.
+
+use libtest_mimic::Trial;
+use test_servers::trials;
+use tower_chat_history_core::{
+    Compact, CompactOutcome, CompactionVersion, ConversationId, Cut, HistoryStore, HistoryStoreExt, Load, LoadLimit,
+    Loaded, Profile, Seq, Summary,
+};
+use tower_chat_history_redis::RedisStore;
+
+use crate::support::{Place, append, cluster, command, conversation, say, texts, window};
+
+pub(crate) fn tests() -> Vec<Trial> {
+    trials![
+        a_turn_is_one_command_for_the_load_and_one_for_the_append,
+        a_deletion_is_two_commands,
+        what_is_known_already_costs_three_small_commands,
+        a_turn_reads_nothing_that_it_does_not_need,
+        a_long_log_is_read_no_further_than_the_limit,
+        pages_end_by_size_but_have_at_least_one_exchange,
+        scripts_that_are_gone_are_sent_again,
+        scripts_that_are_gone_from_a_cluster_are_sent_again,
+    ]
+}
+
+async fn a_turn_is_one_command_for_the_load_and_one_for_the_append() {
+    let mut place = Place::new().await;
+    let id = conversation("a");
+    say(&place.store, &id, "one").await;
+    say(&place.store, &id, "two").await;
+    place.store.load(&id, Load::new()).await.unwrap();
+    place.run::<()>(&["CONFIG", "RESETSTAT"]);
+    place.store.load(&id, Load::new()).await.unwrap();
+    let cut = Cut::window_from(Seq::new(1));
+    let compact = Compact { profile: Profile::default(), replaces: CompactionVersion::NONE, cut };
+    let appended = place.store.append(&id, append("three").compact(compact)).await.unwrap();
+    assert!(matches!(appended.compaction, Some(CompactOutcome::Stored(_))));
+    assert_eq!((place.calls("evalsha"), place.calls("eval")), (2, 0));
+}
+
+const READS: [&str; 7] = ["hmget", "exists", "hget", "llen", "hlen", "lindex", "lrange"];
+
+/// Three exchanges, with a summary that is large.
+async fn summarized() -> (Place, ConversationId) {
+    let place = Place::new().await;
+    let id = conversation("a");
+    for text in ["one", "two", "three"] {
+        say(&place.store, &id, text).await;
+    }
+    let mut cut = Cut::window_from(Seq::new(1));
+    cut.summary = Some(Summary::new("s".repeat(100_000), Seq::new(1)));
+    let compact = Compact { profile: Profile::default(), replaces: CompactionVersion::NONE, cut };
+    let incarnation = window(&place.store, &id).await.revision.incarnation();
+    place.store.compact(&id, incarnation, compact).await.unwrap();
+    (place, id)
+}
+
+async fn what_is_known_already_costs_three_small_commands() {
+    let (mut place, id) = summarized().await;
+    let known = window(&place.store, &id).await.known();
+    place.run::<()>(&["CONFIG", "RESETSTAT"]);
+    assert_eq!(place.store.load(&id, Load::new().known(known.clone())).await.unwrap(), Loaded::Unchanged);
+    assert_eq!(READS.map(|command| place.calls(command)), [1, 1, 0, 0, 0, 1, 0]);
+}
+
+/// The checks are what reads the lists' lengths.
+async fn a_turn_reads_nothing_that_it_does_not_need() {
+    let (mut place, id) = summarized().await;
+    place.run::<()>(&["CONFIG", "RESETSTAT"]);
+    assert_eq!(texts(&place.store, &id).await, ["two", "three"]);
+    assert_eq!(READS.map(|command| place.calls(command)), [1, 0, 1, 2, 1, 0, 2], "the summary is one of them");
+    place.run::<()>(&["CONFIG", "RESETSTAT"]);
+    say(&place.store, &id, "four").await;
+    assert_eq!(READS.map(|command| place.calls(command)), [1, 0, 1, 2, 1, 0, 0], "the exchange's id is one of them");
+}
+
+async fn a_long_log_is_read_no_further_than_the_limit() {
+    let mut place = Place::new().await;
+    let id = conversation("long");
+    for n in 0..1_000 {
+        say(&place.store, &id, &n.to_string()).await;
+    }
+    place.run::<()>(&["CONFIG", "RESETSTAT"]);
+    let limit = LoadLimit::new(60, usize::MAX).unwrap();
+    let Loaded::Window(window) = place.store.load(&id, Load::new().limit(limit)).await.unwrap() else { unreachable!() };
+    assert_eq!((window.exchanges.len(), window.exchanges[0].seq, window.truncated), (30, Seq::new(970), true));
+    assert_eq!(place.calls("lrange"), 2, "the window, and its part of the index");
+    assert!(place.calls("lindex") < 2 * 10 + 5, "where it begins is found by halving");
+    let output: String = place.run(&["INFO", "stats"]);
+    let sent = output.lines().find_map(|line| line.strip_prefix("total_net_output_bytes:")).unwrap();
+    assert!(sent.trim().parse::<u64>().unwrap() < 60 * 250, "{sent} bytes were sent");
+}
+
+async fn pages_end_by_size_but_have_at_least_one_exchange() {
+    let place = Place::new().await;
+    let id = conversation("large");
+    for _ in 0..5 {
+        say(&place.store, &id, &"x".repeat(1_500_000)).await;
+    }
+    say(&place.store, &id, &"y".repeat(6_000_000)).await;
+    let (mut from, mut pages) = (Seq::FIRST, Vec::new());
+    loop {
+        let page = place.store.read(&id, from, 100).await.unwrap();
+        pages.push(page.exchanges.len());
+        from = page.exchanges.last().unwrap().seq.next();
+        if !page.more {
+            break;
+        }
+    }
+    assert_eq!((pages, from), (vec![2, 2, 1, 1], Seq::new(6)));
+}
+
+async fn scripts_that_are_gone_are_sent_again() {
+    let mut place = Place::new().await;
+    let store = place.store.clone();
+    every_call(&store, || place.run::<()>(&["SCRIPT", "FLUSH"])).await;
+    assert!(place.calls("eval") >= 7, "the scripts were gone each time");
+}
+
+async fn scripts_that_are_gone_from_a_cluster_are_sent_again() {
+    let store = RedisStore::connect_cluster(cluster().urls()).await.unwrap();
+    let mut nodes: Vec<_> = cluster().connections();
+    every_call(&store, || {
+        for node in &mut nodes {
+            command(&["SCRIPT", "FLUSH"]).query::<()>(node).unwrap();
+        }
+    })
+    .await;
+}
+
+async fn a_deletion_is_two_commands() {
+    let mut place = Place::new().await;
+    let id = conversation("a");
+    for _ in 0..2 {
+        say(&place.store, &id, "one").await;
+        place.run::<()>(&["CONFIG", "RESETSTAT"]);
+        place.store.delete(&id).await.unwrap();
+    }
+    let calls = ["hget", "evalsha", "eval", "unlink"].map(|command| place.calls(command));
+    assert_eq!(calls, [2, 1, 0, 1], "the script looks once more");
+}
+
+/// Makes every call of the store, each after `before`.
+async fn every_call(store: &RedisStore, mut before: impl FnMut()) {
+    let id = conversation("every call");
+    store.delete(&id).await.unwrap();
+    for text in ["one", "two", "three", "four"] {
+        before();
+        say(store, &id, text).await;
+    }
+    before();
+    let cut = Cut::window_from(Seq::new(1));
+    let compact = Compact { profile: Profile::default(), replaces: CompactionVersion::NONE, cut };
+    let incarnation = store.read(&id, Seq::FIRST, 1).await.unwrap().revision.unwrap().incarnation();
+    store.compact(&id, incarnation, compact).await.unwrap();
+    before();
+    assert_eq!(texts(store, &id).await, ["two", "three", "four"]);
+    before();
+    store.conversation(&id).truncate(Seq::new(3)).await.unwrap();
+    before();
+    assert_eq!(store.conversation(&id).keep_last_turns(1).await.unwrap(), 2);
+    before();
+    assert_eq!(store.read(&id, Seq::FIRST, 9).await.unwrap().exchanges.len(), 1);
+}

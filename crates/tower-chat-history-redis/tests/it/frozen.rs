@@ -1,0 +1,116 @@
+//! A conversation as layout 1 has it, byte for byte. Where this fails, what is stored would be misread: that is another layout,
+//! with another number.
+
+use libtest_mimic::Trial;
+use test_servers::trials;
+use tower_chat_history_core::{
+    Append, Compaction, CompactionVersion, ConversationId, Cut, Exchange, ExchangeId, Expect, HistoryStore,
+    HistoryStoreExt, Incarnation, Load, LoadLimit, Loaded, Message, Revision, Seq, Summary, Window,
+};
+
+use crate::support::{Place, conversation, key, texts};
+
+pub(crate) fn tests() -> Vec<Trial> {
+    trials![a_conversation_of_layout_1_is_understood_and_written_as_it_was]
+}
+
+// Six exchanges were appended and four compactions stored; then the first two were pruned and the last one cut off, and neither
+// of these is swept yet. All numbers of the state differ.
+const INCARNATION: &str = "375b959c9d064a0dbbba56aa5a8971f3";
+const STATE: &str = "0100375b959c9d064a0dbbba56aa5a8971f3\
+    000000000005000000000002000000000000000000000001000000000004000000000009000000000000012e000000000003";
+const STATE_DIGITS: &[u8] = b"1b2c10c5";
+const INDEX: [(&str, &str); 6] = [
+    ("01000000000000000000000000000000000000000000000002000000000041", "4a7347c60b134b40zero"),
+    ("01000000000002000000000000004100000000000100000003000000000065", "b1de7d2c4e8f4342one"),
+    ("0100000000000500000000000000a60000000000020000000100000000001e", "fa82b58346a84973two"),
+    ("0000000000000600000000000000c400000000000300000002000000000047", "fdf95a63b202412dthree"),
+    ("00000000000008000000000000010b00000000000300000001000000000023", "56c1a5aa854d4307four"),
+    ("01000000000009000000000000012e00000000000300000002000000000041", "1058c23cda81499cfive"),
+];
+const LOG: [&str; 6] = [
+    r#"{"v":1,"id":"zero","at":1795289663384,"messages":[{"role":"user","content":"q0"},{"role":"assistant","content":"a0"}]}"#,
+    r#"{"v":1,"id":"one","at":1795289663384,"messages":[{"role":"user","content":"q1"},{"role":"assistant","content":"a1"},{"role":"assistant","content":"a1b"}]}"#,
+    r#"{"v":1,"id":"two","at":1795289663384,"messages":[{"role":"user","content":"q2"}]}"#,
+    r#"{"v":1,"id":"three","at":1795289663384,"continues":2,"messages":[{"role":"assistant","content":"a3"},{"role":"assistant","content":"a3b"}]}"#,
+    r#"{"v":1,"id":"four","at":1795289663384,"continues":3,"messages":[{"role":"assistant","content":"a4"}]}"#,
+    r#"{"v":1,"id":"five","at":1795289663384,"messages":[{"role":"user","content":"q5"},{"role":"assistant","content":"a5"}]}"#,
+];
+const IDS: [&str; 12] = ["zero", "0", "one", "1", "two", "2", "three", "3", "four", "4", "five", "5"];
+const POSITIONS: &str = "4 2 3 4 1 9abb75ff57374149";
+const CUT: &str =
+    r#"{"v":1,"window_start":2,"rounds_start":3,"cleared_before":4,"summary":{"text":"zero","covers_to":1}}"#;
+
+// What is written when another exchange is appended, and when the last two are cut off again.
+const APPENDED_STATE: &str = "0100375b959c9d064a0dbbba56aa5a8971f3\
+    00000000000600000000000200000000000200000000000000000000000400000000000b000000000000016f000000000004";
+const APPENDED_STATE_DIGITS: &[u8] = b"b1e8007f";
+const APPENDED_ENTRY: &str = "01000000000009000000000000012e00000000000300000002000000000041";
+const TRUNCATED_STATE: &str = "000000000004000000000002000000000002000000000000\
+    000000000005000000000008000000000000010b000000000003";
+
+fn bytes(hex: &str) -> Vec<u8> {
+    (0..hex.len()).step_by(2).map(|at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap()).collect()
+}
+
+fn write(place: &mut Place, id: &ConversationId) {
+    place.set_whole_state(id, &[&bytes(STATE)[..], STATE_DIGITS].concat());
+    place.run::<()>(&["HSET", &key(id, ""), "v:default", POSITIONS, "c:default", CUT]);
+    place.run::<()>(&[&["HSET", &key(id, ":ids")], IDS.as_slice()].concat());
+    place.run::<()>(&[&["RPUSH", &key(id, ":log")], LOG.as_slice()].concat());
+    for (numbers, names) in INDEX {
+        place.push(&key(id, ":index"), &[&bytes(numbers), names.as_bytes()].concat());
+    }
+}
+
+fn named(name: &str) -> Exchange {
+    Exchange::new(ExchangeId::new(name).unwrap(), [Message::user("q6"), Message::assistant("a6")])
+}
+
+async fn limited(place: &Place, id: &ConversationId, messages: usize, bytes: usize) -> (Seq, bool) {
+    let limit = LoadLimit::new(messages, bytes).unwrap();
+    let Loaded::Window(window) = place.store.load(id, Load::new().limit(limit)).await.unwrap() else { unreachable!() };
+    (window.exchanges[0].seq, window.truncated)
+}
+
+async fn a_conversation_of_layout_1_is_understood_and_written_as_it_was() {
+    let mut place = Place::new().await;
+    let id = conversation("frozen");
+    write(&mut place, &id);
+    let store = place.store.clone();
+
+    let incarnation = Incarnation::from_bytes(bytes(INCARNATION).try_into().unwrap());
+    let revision = Revision::new(incarnation, 5).beginning_at(Seq::new(2));
+    let mut cut = Cut::window_from(Seq::new(2));
+    (cut.rounds_start, cut.cleared_before) = (Seq::new(3), Seq::new(4));
+    cut.summary = Some(Summary::new("zero", Seq::new(1)));
+    let compaction = Compaction::new(CompactionVersion::new(4), cut);
+    let page = store.read(&id, Seq::FIRST, 9).await.unwrap();
+    let ids: Vec<_> = page.exchanges.iter().map(|recorded| (recorded.seq, recorded.exchange.id.as_str())).collect();
+    assert_eq!(ids, [(Seq::new(2), "two"), (Seq::new(3), "three"), (Seq::new(4), "four")]);
+    assert_eq!((page.revision, page.more), (Some(revision), false));
+    let window = Window::new(revision, Some(compaction), page.exchanges, false);
+    assert_eq!(store.load(&id, Load::new()).await.unwrap(), Loaded::Window(window));
+
+    let known = store.load(&id, Load::new().exchange(ExchangeId::new("three").unwrap())).await.unwrap();
+    assert!(matches!(&known, Loaded::AlreadyRecorded(recorded) if recorded.seq == Seq::new(3)), "{known:?}");
+    let again = store.append(&id, Append::new(Expect::AnyOrCreate, named("three"))).await.unwrap();
+    assert_eq!((again.duplicate, again.seq), (true, Seq::new(3)));
+
+    let appended = store.append(&id, Append::new(Expect::Exactly(revision), named("six"))).await.unwrap();
+    assert_eq!((appended.duplicate, appended.seq), (false, Seq::new(5)));
+    assert_eq!(place.whole_state(&id), [&bytes(APPENDED_STATE)[..], APPENDED_STATE_DIGITS].concat());
+    let entry: Vec<u8> = place.run(&["LINDEX", &key(&id, ":index"), "-1"]);
+    assert_eq!((&entry[..31], &entry[47..]), (&bytes(APPENDED_ENTRY)[..], &b"six"[..]));
+    // Six messages of 201 bytes, of which the last two are a turn.
+    for (messages, bytes, from, truncated) in
+        [(6, usize::MAX, 2, false), (5, usize::MAX, 5, true), (9, 201, 2, false), (9, 200, 5, true)]
+    {
+        assert_eq!(limited(&place, &id, messages, bytes).await, (Seq::new(from), truncated), "{messages} {bytes}");
+    }
+
+    assert_eq!(store.conversation(&id).truncate(Seq::new(4)).await.unwrap().removed, 2);
+    assert_eq!(texts(&store, &id).await, ["q2", "a3"]);
+    let state = place.state(&id);
+    assert_eq!((&state[..2], &state[18..]), (&[1, 0][..], &bytes(TRUNCATED_STATE)[..]));
+}

@@ -1,0 +1,43 @@
+//! The Redis store on real servers: a single one, and a cluster.
+#![allow(clippy::unwrap_used)] // A test may.
+
+mod contract;
+mod cost;
+mod credentials;
+mod damage;
+mod expiry;
+mod extremes;
+mod frozen;
+mod isolation;
+mod memory;
+mod proxy;
+mod reconnect;
+mod replaced;
+mod resent;
+mod rights;
+mod support;
+mod swept;
+
+use std::process::ExitCode;
+
+use test_servers::redis;
+
+fn main() -> ExitCode {
+    let tests = [
+        contract::tests(),
+        cost::tests(),
+        credentials::tests(),
+        damage::tests(),
+        expiry::tests(),
+        extremes::tests(),
+        frozen::tests(),
+        isolation::tests(),
+        memory::tests(),
+        reconnect::tests(),
+        replaced::tests(),
+        resent::tests(),
+        rights::tests(),
+        swept::tests(),
+    ];
+    test_servers::run(redis::NAME, redis::is_there(), tests.into_iter().flatten().collect())
+}

@@ -1,0 +1,226 @@
+//! Connections and servers that go away.
+
+use std::{
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed},
+    },
+    time::Duration,
+};
+
+use libtest_mimic::Trial;
+use test_servers::{redis::Server, trials};
+use tower_chat_history_core::{
+    Append, Compact, CompactOutcome, CompactionVersion, Cut, Expect, HistoryStore, HistoryStoreExt, Load, Profile, Seq,
+};
+use tower_chat_history_redis::{RedisOptions, RedisStore};
+
+use crate::support::{Place, append, conversation, exchange, key, say, texts};
+
+pub(crate) fn tests() -> Vec<Trial> {
+    trials![
+        a_connection_that_is_cut_is_made_anew,
+        calls_in_flight_are_settled_when_their_connection_is_cut,
+        an_answer_that_is_lost_makes_no_duplicate,
+        what_is_acknowledged_survives_a_crash,
+        a_server_that_is_gone_is_not_available,
+        a_server_that_is_no_master_any_more_is_left,
+        a_master_that_misses_replicas_is_not_read_either,
+        a_connection_can_be_given,
+    ]
+}
+
+const KILL: [&str; 6] = ["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"];
+
+async fn a_connection_that_is_cut_is_made_anew() {
+    let mut place = Place::new().await;
+    let id = conversation("a");
+    for n in 0..20 {
+        assert_eq!(place.run::<u64>(&KILL), 1);
+        let appended = say(&place.store, &id, "x").await;
+        assert_eq!((appended.seq, appended.duplicate), (Seq::new(n), false));
+        assert_eq!(place.run::<u64>(&KILL), 1);
+        place.store.load(&id, Load::new()).await.unwrap();
+    }
+}
+
+async fn calls_in_flight_are_settled_when_their_connection_is_cut() {
+    let mut place = Place::new().await;
+    let store = RedisOptions::new().retry_for(Duration::from_secs(60)).connect(place.server.url()).await.unwrap();
+    let id = conversation("a");
+    let writers: Vec<_> = (0..8)
+        .map(|_| {
+            let (store, id) = (store.clone(), id.clone());
+            tokio::spawn(async move {
+                for _ in 0..50 {
+                    assert!(!say(&store, &id, "x").await.duplicate);
+                }
+            })
+        })
+        .collect();
+    let log = key(&id, ":log");
+    let mut stored = 0;
+    while !writers.iter().all(tokio::task::JoinHandle::is_finished) {
+        // Something is to be stored in between, or nobody would come to an end.
+        let now = place.run::<u64>(&["LLEN", &log]);
+        if now > stored {
+            stored = now;
+            place.run::<u64>(&KILL);
+        }
+        tokio::task::yield_now().await;
+    }
+    for writer in writers {
+        writer.await.unwrap();
+    }
+    assert_eq!(place.store.conversation(&id).messages().await.unwrap().len(), 8 * 50 * 2);
+}
+
+/// The server holds writes back for longer than the store waits, and then carries all of them out.
+async fn an_answer_that_is_lost_makes_no_duplicate() {
+    let mut place = Place::new().await;
+    let options = RedisOptions::new().response_timeout(Duration::from_millis(50)).retry_for(Duration::from_secs(30));
+    let store = options.connect(place.server.url()).await.unwrap();
+    let id = conversation("a");
+    let first = say(&store, &id, "one").await;
+    let cut = Cut::window_from(Seq::new(1));
+    let compact =
+        |profile: &str, replaces| Compact { profile: Profile::new(profile).unwrap(), replaces, cut: cut.clone() };
+    place.run::<()>(&["CLIENT", "PAUSE", "300", "WRITE"]);
+    let append = Append::new(Expect::Exactly(first.revision), exchange("two"));
+    let appended = store.append(&id, append.compact(compact("a", CompactionVersion::NONE))).await.unwrap();
+    assert_eq!((appended.seq, appended.duplicate), (Seq::new(1), false));
+    assert!(matches!(appended.compaction, Some(CompactOutcome::Stored(_))), "{appended:?}");
+
+    place.run::<()>(&["CLIENT", "PAUSE", "300", "WRITE"]);
+    let incarnation = first.revision.incarnation();
+    let stored = store.compact(&id, incarnation, compact("b", CompactionVersion::NONE)).await.unwrap();
+    assert!(matches!(stored, CompactOutcome::Stored(_)), "{stored:?}");
+
+    say(&store, &id, "three").await;
+    place.run::<()>(&["CLIENT", "PAUSE", "300", "WRITE"]);
+    let truncated = store.conversation(&id).truncate(Seq::new(2)).await.unwrap();
+    assert_eq!(truncated.removed, 1);
+    assert_eq!(store.conversation(&id).messages().await.unwrap().len(), 4);
+}
+
+async fn what_is_acknowledged_survives_a_crash() {
+    let mut place = Place::on(Server::durable()).await;
+    let id = conversation("a");
+    let stop = Arc::new(AtomicBool::new(false));
+    let count = Arc::new(AtomicUsize::new(0));
+    let (store, writes_to) = (place.store.clone(), id.clone());
+    let (stopped, counted) = (Arc::clone(&stop), Arc::clone(&count));
+    let writer = tokio::spawn(async move {
+        let mut acknowledged = Vec::new();
+        while !stopped.load(Relaxed) {
+            let append = append(&acknowledged.len().to_string());
+            let exchange = append.exchange.id.clone();
+            // The server may be away for longer than the store tries.
+            let appended = loop {
+                match store.append(&writes_to, append.clone()).await {
+                    Ok(appended) => break appended,
+                    Err(error) => assert!(error.is_retryable(), "{error:?}"),
+                }
+            };
+            acknowledged.push((appended.seq, exchange));
+            counted.fetch_add(1, Relaxed);
+        }
+        acknowledged
+    });
+    for _ in 0..3 {
+        some_more(&count).await;
+        place.crash_and_restart();
+    }
+    some_more(&count).await;
+    stop.store(true, Relaxed);
+    let acknowledged = writer.await.unwrap();
+    let mut log = Vec::new();
+    loop {
+        let page = place.store.read(&id, Seq::new(log.len() as u64), 1_000).await.unwrap();
+        log.extend(page.exchanges.into_iter().map(|recorded| (recorded.seq, recorded.exchange.id.clone())));
+        if !page.more {
+            break;
+        }
+    }
+    assert_eq!(log, acknowledged, "each is there once, at the position that was told");
+}
+
+/// Waits until another twenty appends are acknowledged.
+async fn some_more(count: &AtomicUsize) {
+    let enough = count.load(Relaxed) + 20;
+    while count.load(Relaxed) < enough {
+        tokio::task::yield_now().await;
+    }
+}
+
+async fn a_server_that_is_gone_is_not_available() {
+    let mut place = Place::new().await;
+    let options = RedisOptions::new().retry_for(Duration::from_millis(100));
+    let store = options.connect(place.server.url()).await.unwrap();
+    let id = conversation("a");
+    say(&store, &id, "one").await;
+    place.server.crash();
+    for error in [
+        store.load(&id, Load::new()).await.unwrap_err(),
+        store.append(&id, append("secret")).await.unwrap_err(),
+        store.delete(&id).await.unwrap_err(),
+    ] {
+        assert!(error.is_retryable() && !format!("{error:?}").contains("secret"), "{error:?}");
+    }
+    let refused = RedisStore::connect(place.server.url()).await.unwrap_err();
+    assert!(std::error::Error::source(&refused).is_some(), "{refused:?}");
+}
+
+/// A load too: what a server knows that was the master once may be old.
+async fn a_server_that_is_no_master_any_more_is_left() {
+    let mut place = Place::new().await;
+    let store = RedisOptions::new().retry_for(Duration::from_secs(60)).connect(place.server.url()).await.unwrap();
+    let id = conversation("a");
+    say(&store, &id, "one").await;
+    let calls: [fn(RedisStore) -> Pin<Box<dyn Future<Output = ()> + Send>>; 3] = [
+        |store| Box::pin(async move { drop(say(&store, &conversation("a"), "two").await) }),
+        |store| Box::pin(async move { assert_eq!(texts(&store, &conversation("a")).await, ["one", "two"]) }),
+        |store| Box::pin(async move { drop(store.read(&conversation("a"), Seq::FIRST, 9).await.unwrap()) }),
+    ];
+    for call in calls {
+        place.run::<()>(&["REPLICAOF", "127.0.0.1", "1"]);
+        let before = place.accepted();
+        let call = tokio::spawn(call(store.clone()));
+        // It looks for another server at the address.
+        while place.accepted() == before {
+            assert!(!call.is_finished());
+            tokio::task::yield_now().await;
+        }
+        place.run::<()>(&["REPLICAOF", "NO", "ONE"]);
+        call.await.unwrap();
+    }
+    assert_eq!(texts(&store, &id).await, ["one", "two"]);
+}
+
+async fn a_master_that_misses_replicas_is_not_read_either() {
+    let mut place = Place::new().await;
+    let store = RedisOptions::new().retry_for(Duration::ZERO).connect(place.server.url()).await.unwrap();
+    let id = conversation("a");
+    say(&store, &id, "one").await;
+    place.run::<()>(&["CONFIG", "SET", "min-replicas-to-write", "1"]);
+    for error in [
+        store.load(&id, Load::new()).await.unwrap_err(),
+        store.read(&id, Seq::FIRST, 9).await.unwrap_err(),
+        store.append(&id, append("two")).await.unwrap_err(),
+    ] {
+        assert!(error.is_retryable(), "{error:?}");
+    }
+    place.run::<()>(&["CONFIG", "SET", "min-replicas-to-write", "0"]);
+    assert_eq!(texts(&store, &id).await, ["one"]);
+}
+
+async fn a_connection_can_be_given() {
+    let place = Place::new().await;
+    let client = redis::Client::open(place.server.url()).unwrap();
+    let manager = client.get_connection_manager().await.unwrap();
+    let store = RedisOptions::new().over(manager).await.unwrap();
+    let id = conversation("a");
+    say(&store, &id, "one").await;
+    assert_eq!(say(&place.store, &id, "two").await.seq, Seq::new(1));
+}

@@ -1,0 +1,254 @@
+//! Connections that send a command again on their own, as a Cluster's do, or that answer with what was so a while ago.
+
+use libtest_mimic::Trial;
+use redis::{
+    Cmd, Pipeline, RedisFuture, Value,
+    aio::{ConnectionLike, MultiplexedConnection},
+    cluster::ClusterClient,
+};
+use test_servers::trials;
+use tower_chat_history::CachedStore;
+use tower_chat_history_core::{
+    Compact, CompactOutcome, CompactionVersion, ConversationId, Cut, Derived, HistoryStore, HistoryStoreExt, Load,
+    Loaded, Profile, Prune, PruneTo, Seq, StoreError, Truncate, Truncated,
+};
+use tower_chat_history_redis::{RedisOptions, RedisStore};
+
+use crate::support::{Place, append, cluster, conversation, key, say, shared, texts, window};
+
+pub(crate) fn tests() -> Vec<Trial> {
+    trials![
+        every_call_may_be_sent_twice,
+        every_call_may_be_sent_twice_to_a_cluster,
+        what_a_failover_lost_is_not_kept,
+        a_deletion_that_saw_another_life_ends_the_present_one,
+        a_deletion_ends_though_others_begin_the_conversation_again_each_time,
+        a_deletion_does_not_take_a_truncation_for_a_deletion,
+        deletions_among_first_turns_and_other_deletions_all_succeed,
+    ]
+}
+
+async fn every_call_may_be_sent_twice() {
+    twice(multiplexed().await).await;
+}
+
+async fn every_call_may_be_sent_twice_to_a_cluster() {
+    let client = ClusterClient::new(cluster().urls()).unwrap();
+    twice(client.get_async_connection().await.unwrap()).await;
+}
+
+/// A failover to a replica that was behind: the newest exchange is gone, and another one has come to the same revision.
+async fn what_a_failover_lost_is_not_kept() {
+    let (mut place, id) = (Place::new().await, conversation("a"));
+    let replica = CachedStore::new(place.store.clone());
+    replica.append(&id, append("one")).await.unwrap();
+    assert!(matches!(replica.load(&id, Load::new()).await.unwrap(), Loaded::Window(_)));
+    let keys = ["", ":log", ":index", ":ids"].map(|part| (key(&id, part), format!("before:{{a}}{part}")));
+    for (key, before) in &keys {
+        place.run::<()>(&["COPY", key, before]);
+    }
+    let lost = replica.append(&id, append("lost")).await.unwrap();
+    for (key, before) in &keys {
+        place.run::<()>(&["COPY", before, key, "REPLACE"]);
+    }
+    let other = say(&place.store, &id, "two").await;
+    assert_eq!(other.revision, lost.revision);
+    assert_eq!(replica.load(&id, Load::new()).await.unwrap(), place.store.load(&id, Load::new()).await.unwrap());
+}
+
+async fn multiplexed() -> MultiplexedConnection {
+    redis::Client::open(shared().url()).unwrap().get_multiplexed_async_connection().await.unwrap()
+}
+
+/// Sends each command twice, as after an answer that got lost.
+#[derive(Clone)]
+struct Twice<C>(C);
+
+impl<C: ConnectionLike + Send> ConnectionLike for Twice<C> {
+    fn req_packed_command<'a>(&'a mut self, command: &'a Cmd) -> RedisFuture<'a, Value> {
+        Box::pin(async move {
+            self.0.req_packed_command(command).await?;
+            self.0.req_packed_command(command).await
+        })
+    }
+
+    fn req_packed_commands<'a>(
+        &'a mut self,
+        commands: &'a Pipeline,
+        offset: usize,
+        count: usize,
+    ) -> RedisFuture<'a, Vec<Value>> {
+        self.0.req_packed_commands(commands, offset, count)
+    }
+
+    fn get_db(&self) -> i64 {
+        self.0.get_db()
+    }
+}
+
+async fn twice<C: ConnectionLike + Clone + Send + Sync + 'static>(connection: C) {
+    let store = RedisOptions::new().over(Twice(connection)).await.unwrap();
+    let id = conversation("twice");
+    for n in 0..9 {
+        let appended = say(&store, &id, &n.to_string()).await;
+        assert_eq!((appended.seq, appended.duplicate), (Seq::new(n), false));
+    }
+    let incarnation = window(&store, &id).await.revision.incarnation();
+    let cut = Cut::window_from(Seq::new(1));
+    let compact = Compact { profile: Profile::default(), replaces: CompactionVersion::NONE, cut };
+    let stored = store.compact(&id, incarnation, compact).await.unwrap();
+    assert!(matches!(stored, CompactOutcome::Stored(_)), "{stored:?}");
+    assert_eq!(store.prune(&id, incarnation, PruneTo::LastTurns(7), Derived::Keep).await.unwrap().removed, 2);
+    assert_eq!(store.prune(&id, incarnation, PruneTo::LastTurns(4), Derived::Erase).await.unwrap().removed, 3);
+    assert_eq!(store.conversation(&id).truncate(Seq::new(8)).await.unwrap().removed, 1);
+
+    let revision = window(&store, &id).await.revision;
+    let truncated = store.truncate(&id, revision, revision.first()).await.unwrap();
+    assert_eq!(truncated, Truncated::new(None, 3));
+    let gone = store.truncate(&id, revision, revision.first()).await;
+    assert!(matches!(gone, Err(StoreError::Gone)), "{gone:?}");
+    say(&store, &id, "anew").await;
+    store.delete(&id).await.unwrap();
+    assert_eq!(store.load(&id, Load::new()).await.unwrap(), Loaded::Absent);
+}
+
+/// Answers `HGET` with one and the same, as a replica that is far behind.
+#[derive(Clone)]
+struct Stale(MultiplexedConnection, Value);
+
+impl ConnectionLike for Stale {
+    fn req_packed_command<'a>(&'a mut self, command: &'a Cmd) -> RedisFuture<'a, Value> {
+        if command.get_packed_command().windows(4).any(|part| part == b"HGET") {
+            return Box::pin(async { Ok(self.1.clone()) });
+        }
+        self.0.req_packed_command(command)
+    }
+
+    fn req_packed_commands<'a>(
+        &'a mut self,
+        commands: &'a Pipeline,
+        offset: usize,
+        count: usize,
+    ) -> RedisFuture<'a, Vec<Value>> {
+        self.0.req_packed_commands(commands, offset, count)
+    }
+
+    fn get_db(&self) -> i64 {
+        self.0.get_db()
+    }
+}
+
+async fn a_deletion_that_saw_another_life_ends_the_present_one() {
+    let mut place = Place::new().await;
+    let id = conversation("a");
+    say(&place.store, &id, "one").await;
+    let seen = place.state(&id);
+    for seen in [Value::BulkString(seen), Value::BulkString(b"\x02".to_vec()), Value::Nil] {
+        place.store.delete(&id).await.unwrap();
+        say(&place.store, &id, "two").await;
+        let client = redis::Client::open(place.server.url()).unwrap();
+        let connection = client.get_multiplexed_async_connection().await.unwrap();
+        let store: RedisStore = RedisOptions::new().over(Stale(connection, seen)).await.unwrap();
+        store.delete(&id).await.unwrap();
+        assert_eq!(place.run::<u64>(&["DBSIZE"]), 0);
+        store.append(&id, append("three")).await.unwrap();
+        assert_eq!(texts(&place.store, &id).await, ["three"]);
+    }
+}
+
+/// Has others change the conversation before each script, so that no look at it is right for long.
+#[derive(Clone)]
+struct Overtaken {
+    connection: MultiplexedConnection,
+    other: RedisStore,
+    id: ConversationId,
+    /// They delete it and begin it again; else they cut its end off and write another one.
+    begins: bool,
+}
+
+impl Overtaken {
+    async fn change(&self) {
+        if self.begins {
+            self.other.delete(&self.id).await.unwrap();
+        } else {
+            let last = window(&self.other, &self.id).await.revision;
+            self.other.truncate(&self.id, last, Seq::new(last.version() - 1)).await.unwrap();
+        }
+        say(&self.other, &self.id, "again").await;
+    }
+}
+
+impl ConnectionLike for Overtaken {
+    fn req_packed_command<'a>(&'a mut self, command: &'a Cmd) -> RedisFuture<'a, Value> {
+        Box::pin(async move {
+            if command.get_packed_command().windows(4).any(|part| part == b"EVAL") {
+                self.change().await;
+            }
+            self.connection.req_packed_command(command).await
+        })
+    }
+
+    fn req_packed_commands<'a>(
+        &'a mut self,
+        commands: &'a Pipeline,
+        offset: usize,
+        count: usize,
+    ) -> RedisFuture<'a, Vec<Value>> {
+        self.connection.req_packed_commands(commands, offset, count)
+    }
+
+    fn get_db(&self) -> i64 {
+        self.connection.get_db()
+    }
+}
+
+/// Deletes a conversation that others change all the time.
+async fn delete_overtaken(begins: bool) -> (Place, ConversationId, Result<(), StoreError>) {
+    let (place, id) = (Place::new().await, conversation("a"));
+    for text in ["one", "two"] {
+        say(&place.store, &id, text).await;
+    }
+    let client = redis::Client::open(place.server.url()).unwrap();
+    let connection = client.get_multiplexed_async_connection().await.unwrap();
+    let connection = Overtaken { connection, other: place.store.clone(), id: id.clone(), begins };
+    let deleted = RedisOptions::new().over(connection).await.unwrap().delete(&id).await;
+    (place, id, deleted)
+}
+
+async fn a_deletion_ends_though_others_begin_the_conversation_again_each_time() {
+    let (place, id, deleted) = delete_overtaken(true).await;
+    deleted.unwrap();
+    assert_eq!(texts(&place.store, &id).await, ["again"], "what was begun after the last look");
+}
+
+/// The log that a truncation leaves was there before the deletion.
+async fn a_deletion_does_not_take_a_truncation_for_a_deletion() {
+    let (place, id, deleted) = delete_overtaken(false).await;
+    let error = deleted.unwrap_err();
+    assert!(matches!(error, StoreError::Unavailable { .. }), "{error:?}");
+    assert_eq!(texts(&place.store, &id).await, ["one", "again"]);
+    place.store.delete(&id).await.unwrap();
+}
+
+async fn deletions_among_first_turns_and_other_deletions_all_succeed() {
+    const TASKS: usize = 8;
+    const ROUNDS: usize = 25;
+    let (place, id) = (Place::new().await, conversation("a"));
+    let churning: Vec<_> = (0..TASKS)
+        .map(|_| {
+            let (url, id) = (place.server.url(), id.clone());
+            tokio::spawn(async move {
+                let store = RedisStore::connect(url).await.unwrap();
+                for _ in 0..ROUNDS {
+                    say(&store, &id, "again").await;
+                    store.delete(&id).await.unwrap();
+                }
+            })
+        })
+        .collect();
+    for churned in churning {
+        churned.await.unwrap();
+    }
+    let loaded = place.store.load(&id, Load::new()).await.unwrap();
+    assert_eq!(loaded, Loaded::Absent, "each task ends with a deletion");
+}

@@ -1,0 +1,141 @@
+//! What the tests of the store share.
+
+use std::sync::OnceLock;
+
+use redis::{Client, Cmd, Connection, FromRedisValue};
+use test_servers::{cluster::Cluster, redis::Server};
+pub(crate) use tower_chat_history_core::testing::shorthand::{append, conversation, exchange, say, window};
+use tower_chat_history_core::{ConversationId, testing::shorthand};
+use tower_chat_history_redis::RedisStore;
+
+/// The server that tests share which change nothing about it.
+pub(crate) fn shared() -> &'static Server {
+    static SHARED: OnceLock<Server> = OnceLock::new();
+    SHARED.get_or_init(Server::start)
+}
+
+/// The cluster that tests share.
+pub(crate) fn cluster() -> &'static Cluster {
+    static SHARED: OnceLock<Cluster> = OnceLock::new();
+    SHARED.get_or_init(Cluster::start)
+}
+
+/// A server of one test's own, a store on it, and a connection beside the store's.
+pub(crate) struct Place {
+    pub(crate) server: Server,
+    pub(crate) store: RedisStore,
+    admin: Connection,
+}
+
+impl Place {
+    pub(crate) async fn new() -> Self {
+        Self::on(Server::start()).await
+    }
+
+    pub(crate) async fn on(server: Server) -> Self {
+        let store = RedisStore::connect(server.url()).await.unwrap();
+        let admin = connect(&server);
+        Self { server, store, admin }
+    }
+
+    /// Runs a command, given as words, as somebody else would.
+    pub(crate) fn run<T: FromRedisValue>(&mut self, words: &[&str]) -> T {
+        command(words).query(&mut self.admin).unwrap()
+    }
+
+    /// How often a command was carried out since the numbers were reset.
+    pub(crate) fn calls(&mut self, name: &str) -> u64 {
+        let info: String = self.run(&["INFO", "commandstats"]);
+        let line = info.lines().find_map(|line| line.strip_prefix(&format!("cmdstat_{name}:calls=")));
+        line.map_or(0, |line| line.split(',').next().unwrap().parse().unwrap())
+    }
+
+    /// A conversation's state, as it is stored: its numbers, and then the digits by which a change is noticed.
+    pub(crate) fn whole_state(&mut self, id: &ConversationId) -> Vec<u8> {
+        self.run(&["HGET", &key(id, ""), "s"])
+    }
+
+    /// Its numbers.
+    pub(crate) fn state(&mut self, id: &ConversationId) -> Vec<u8> {
+        let mut state = self.whole_state(id);
+        state.truncate(STATE);
+        state
+    }
+
+    /// Puts another state in its place.
+    pub(crate) fn set_whole_state(&mut self, id: &ConversationId, state: &[u8]) {
+        redis::cmd("HSET").arg(key(id, "")).arg("s").arg(state).query::<()>(&mut self.admin).unwrap();
+    }
+
+    /// Puts other numbers in their place, with the digits that belong to them.
+    pub(crate) fn set_state(&mut self, id: &ConversationId, numbers: &[u8]) {
+        let digits = "return string.sub(redis.sha1hex(ARGV[1]), 1, 8)";
+        let digits = redis::cmd("EVAL").arg(digits).arg(0).arg(numbers).query::<String>(&mut self.admin).unwrap();
+        self.set_whole_state(id, &[numbers, digits.as_bytes()].concat());
+    }
+
+    /// Puts other bytes in the place of an element of a list.
+    pub(crate) fn set_element(&mut self, list: &str, at: usize, bytes: &[u8]) {
+        redis::cmd("LSET").arg(list).arg(at).arg(bytes).query::<()>(&mut self.admin).unwrap();
+    }
+
+    /// Appends bytes to a list.
+    pub(crate) fn push(&mut self, list: &str, bytes: &[u8]) {
+        redis::cmd("RPUSH").arg(list).arg(bytes).query::<()>(&mut self.admin).unwrap();
+    }
+
+    /// How many connections the server has accepted.
+    pub(crate) fn accepted(&mut self) -> u64 {
+        let info: String = self.run(&["INFO", "stats"]);
+        let line = info.lines().find_map(|line| line.strip_prefix("total_connections_received:")).unwrap();
+        line.trim().parse().unwrap()
+    }
+
+    /// Changes numbers of the state, each told by where it stands.
+    pub(crate) fn change_state(&mut self, id: &ConversationId, numbers: &[(usize, u64)]) {
+        let mut state = self.state(id);
+        for (place, number) in numbers {
+            state[*place..place + 6].copy_from_slice(&number.to_be_bytes()[2..]);
+        }
+        self.set_state(id, &state);
+    }
+
+    pub(crate) fn crash_and_restart(&mut self) {
+        self.server.crash();
+        self.server.restart();
+        self.admin = connect(&self.server);
+    }
+}
+
+pub(crate) fn connect(server: &Server) -> Connection {
+    Client::open(server.url()).unwrap().get_connection().unwrap()
+}
+
+pub(crate) fn command(words: &[&str]) -> Cmd {
+    let mut command = redis::cmd(words[0]);
+    command.arg(&words[1..]);
+    command
+}
+
+/// One of a conversation's keys.
+pub(crate) fn key(id: &ConversationId, part: &str) -> String {
+    format!("chat:{{{id}}}{part}")
+}
+
+/// How many bytes the numbers of a state have.
+const STATE: usize = 68;
+/// Where a state has its numbers, of six bytes: the log's end and its beginning, the lists' first element, and how many there are
+/// behind the end.
+pub(crate) const END: usize = 18;
+pub(crate) const BEGINNING: usize = 24;
+pub(crate) const BASE: usize = 30;
+pub(crate) const BEHIND: usize = 36;
+/// Where it has the sums of what is before the end. An index entry has those of what is before it, in the same form, from 1 on.
+pub(crate) const SUMS: usize = 48;
+
+pub(crate) const PARTS: [&str; 4] = ["", ":log", ":index", ":ids"];
+
+/// What was said in a window, in order.
+pub(crate) async fn texts(store: &RedisStore, id: &ConversationId) -> Vec<String> {
+    shorthand::texts(&window(store, id).await)
+}

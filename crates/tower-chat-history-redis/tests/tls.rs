@@ -1,0 +1,111 @@
+//! TLS between the store and real servers, whose certificates this test makes.
+//!
+//! The tests do as users do: with the system's roots, with other roots, and where TLS must fail.
+//!
+//! This is a binary of its own, since its process has an environment of its own: see [`with_certificates`].
+#![allow(clippy::unwrap_used)] // A test may.
+
+use std::{fs, process::ExitCode};
+
+use test_servers::{
+    free_ports,
+    redis::{NAME, Server, is_there},
+    tls::{AUTHORITY, CERTIFICATE, KEY, KNOWN, UNKNOWN, file, said, stores_and_reads, with_certificates},
+    trials,
+};
+use tower_chat_history_redis::{OpenError, RedisOptions, RedisStore};
+
+/// A Redis server that can be reached with TLS only, and its port.
+fn redis_with(certificates: &str, settings: &[&str]) -> (Server, u16) {
+    let port = free_ports().next().unwrap();
+    let (of_port, files) = (port.to_string(), [AUTHORITY, CERTIFICATE, KEY].map(|name| file(certificates, name)));
+    let [authority, certificate, key] = files.each_ref().map(|file| file.to_str().unwrap());
+    let usual = ["--save", "", "--bind", "127.0.0.1", "--tls-port", &of_port];
+    let tls = ["--tls-ca-cert-file", authority, "--tls-cert-file", certificate, "--tls-key-file", key];
+    (Server::with(&[usual.as_slice(), &tls, settings].concat()), port)
+}
+
+/// It asks nobody for a certificate.
+const OPEN: [&str; 2] = ["--tls-auth-clients", "no"];
+
+fn trusting(authority: &str) -> RedisOptions {
+    RedisOptions::new().root_certificates(fs::read(file(authority, AUTHORITY)).unwrap())
+}
+
+async fn the_systems_roots_are_trusted() {
+    let (_server, port) = redis_with(KNOWN, &OPEN);
+    stores_and_reads(&RedisStore::connect(format!("rediss://127.0.0.1:{port}/")).await.unwrap(), "system").await;
+}
+
+async fn roots_of_ones_own_are_trusted() {
+    let (_server, port) = redis_with(UNKNOWN, &OPEN);
+    let store = trusting(UNKNOWN).connect(format!("rediss://127.0.0.1:{port}/")).await.unwrap();
+    stores_and_reads(&store, "own").await;
+}
+
+async fn a_server_that_asks_for_a_certificate_gets_it() {
+    let (_server, port) = redis_with(UNKNOWN, &["--tls-auth-clients", "yes"]);
+    let url = format!("rediss://127.0.0.1:{port}/");
+    let [certificate, key] = [CERTIFICATE, KEY].map(|name| fs::read(file(UNKNOWN, name)).unwrap());
+    let options = trusting(UNKNOWN).client_certificate(certificate, key);
+    // Neither as a text nor as bytes.
+    let shown = format!("{options:?}");
+    assert!(!shown.contains("BEGIN") && !shown.contains("45, 45"), "a key is not shown");
+    stores_and_reads(&options.connect(&url).await.unwrap(), "mutual").await;
+    let error = trusting(UNKNOWN).connect(&url).await.unwrap_err();
+    assert!(matches!(error, OpenError::Connect { .. }), "{}", said(&error));
+}
+
+async fn a_clusters_nodes_are_met_with_tls() {
+    let cluster = [
+        "--cluster-enabled",
+        "yes",
+        "--tls-cluster",
+        "yes",
+        "--cluster-announce-ip",
+        "127.0.0.1",
+        "--tls-auth-clients",
+        "no",
+    ];
+    let (server, port) = redis_with(UNKNOWN, &cluster);
+    let mut node = redis::Client::open(server.url()).unwrap().get_multiplexed_async_connection().await.unwrap();
+    let () = redis::cmd("CLUSTER").arg("ADDSLOTSRANGE").arg(0).arg(16_383).query_async(&mut node).await.unwrap();
+    loop {
+        let state: String = redis::cmd("CLUSTER").arg("INFO").query_async(&mut node).await.unwrap();
+        if state.contains("cluster_state:ok") {
+            break;
+        }
+        tokio::task::yield_now().await;
+    }
+    let urls = [format!("rediss://127.0.0.1:{port}/")];
+    stores_and_reads(&trusting(UNKNOWN).connect_cluster(&urls).await.unwrap(), "cluster").await;
+    assert!(RedisStore::connect_cluster(&urls).await.is_err(), "the system does not know that authority");
+}
+
+async fn an_unknown_authority_is_refused() {
+    let (_server, port) = redis_with(UNKNOWN, &OPEN);
+    let error = RedisStore::connect(format!("rediss://127.0.0.1:{port}/")).await.unwrap_err();
+    assert!(matches!(error, OpenError::Connect { .. }) && said(&error).contains("UnknownIssuer"), "{}", said(&error));
+}
+
+async fn a_connection_without_tls_is_refused() {
+    let (_server, port) = redis_with(KNOWN, &OPEN);
+    let error = RedisStore::connect(format!("redis://127.0.0.1:{port}/")).await.unwrap_err();
+    assert!(matches!(error, OpenError::Connect { .. }), "{}", said(&error));
+}
+
+fn main() -> ExitCode {
+    with_certificates(|| {
+        // If a program has several providers, rustls chooses none.
+        rustls::crypto::aws_lc_rs::default_provider().install_default().unwrap();
+        let tests = trials![
+            the_systems_roots_are_trusted,
+            roots_of_ones_own_are_trusted,
+            a_server_that_asks_for_a_certificate_gets_it,
+            a_clusters_nodes_are_met_with_tls,
+            an_unknown_authority_is_refused,
+            a_connection_without_tls_is_refused
+        ];
+        test_servers::run(NAME, is_there(), tests)
+    })
+}

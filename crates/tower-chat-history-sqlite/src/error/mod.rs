@@ -1,0 +1,172 @@
+//! Errors, and the classification of SQLite's failures.
+
+mod open;
+
+use std::{error::Error, fmt, path::PathBuf, sync::Arc};
+
+use rusqlite::ErrorCode;
+use tower_chat_history_core::StoreError;
+
+pub use self::open::OpenError;
+
+/// The source of the error of each call that begins after the store was closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the store is closed")]
+#[non_exhaustive]
+pub struct Closed;
+
+impl Closed {
+    pub(crate) fn error() -> StoreError {
+        StoreError::backend(Self)
+    }
+}
+
+/// The source of the error of each call after the database file was deleted, or replaced by another file, while the
+/// store had it open. The error is a [`Backend`](StoreError::Backend) error.
+///
+/// Open the store again. Earlier acknowledged writes are in the file that was open before. This is detected on Unix;
+/// other systems do not let an open file be replaced.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the database {path} was deleted or replaced while it was open: close this store and open it again")]
+#[non_exhaustive]
+pub struct Replaced {
+    /// The absolute path of the file.
+    pub path: PathBuf,
+}
+
+/// The source of the error of a call that panicked. Its writes were rolled back.
+#[derive(Debug, thiserror::Error)]
+#[error("a call to the store panicked")]
+pub(crate) struct Panicked;
+
+/// The error of a request: an error of the store's contract, or a failure of SQLite.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    Store(StoreError),
+    Sqlite(rusqlite::Error),
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl From<Replaced> for Failure {
+    fn from(replaced: Replaced) -> Self {
+        Self::Store(StoreError::backend(replaced))
+    }
+}
+
+impl From<rusqlite::Error> for Failure {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Sqlite(error)
+    }
+}
+
+impl From<Failure> for StoreError {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::Store(error) => error,
+            Failure::Sqlite(error) if is_transient(&error) => Self::unavailable(error),
+            Failure::Sqlite(error) => Self::backend(error),
+        }
+    }
+}
+
+/// Returns true if another process held a lock.
+pub(crate) fn is_lock(error: &rusqlite::Error) -> bool {
+    matches!(
+        error.sqlite_error_code(),
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked | ErrorCode::FileLockingProtocolFailed)
+    )
+}
+
+/// Returns true if a page could not be read, or if the file is malformed. SQLite reports both the same way: a read that
+/// fails with `EIO` can appear as "malformed". So a request that fails with it is run once more.
+pub(crate) fn is_unreadable(error: &rusqlite::Error) -> bool {
+    matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase))
+}
+
+/// Returns true if the same statement may succeed later.
+fn is_transient(error: &rusqlite::Error) -> bool {
+    let transient = matches!(
+        error.sqlite_error_code(),
+        Some(
+            ErrorCode::OperationInterrupted
+                | ErrorCode::OutOfMemory
+                | ErrorCode::SystemIoFailure
+                | ErrorCode::CannotOpen
+        )
+    );
+    transient || is_lock(error)
+}
+
+/// The failure of a transaction, shared by all calls in it.
+#[derive(Clone, Debug)]
+pub(crate) struct TransactionFailed(Arc<rusqlite::Error>);
+
+impl TransactionFailed {
+    pub(crate) fn new(error: rusqlite::Error) -> Self {
+        Self(Arc::new(error))
+    }
+
+    /// Returns true if a page could not be read, or if the file is malformed.
+    pub(crate) fn is_unreadable(&self) -> bool {
+        is_unreadable(&self.0)
+    }
+
+    pub(crate) fn to_store_error(&self) -> StoreError {
+        if is_transient(&self.0) { StoreError::unavailable(self.clone()) } else { StoreError::backend(self.clone()) }
+    }
+}
+
+impl fmt::Display for TransactionFailed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the transaction failed: {}", self.0)
+    }
+}
+
+// Not derived: the source is SQLite's error itself, not the `Arc` around it.
+impl Error for TransactionFailed {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        Some(&*self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::ffi;
+
+    use super::*;
+
+    fn sqlite(code: i32) -> rusqlite::Error {
+        rusqlite::Error::SqliteFailure(ffi::Error::new(code), None)
+    }
+
+    #[test]
+    fn locks_and_io_errors_are_retryable() {
+        for code in [ffi::SQLITE_BUSY, ffi::SQLITE_LOCKED, ffi::SQLITE_IOERR, ffi::SQLITE_PROTOCOL] {
+            let error = StoreError::from(Failure::from(sqlite(code)));
+            assert!(error.is_retryable(), "{error:?}");
+            assert!(TransactionFailed::new(sqlite(code)).to_store_error().is_retryable());
+        }
+    }
+
+    #[test]
+    fn full_disks_and_damaged_files_are_not_retryable() {
+        for code in [ffi::SQLITE_FULL, ffi::SQLITE_CORRUPT, ffi::SQLITE_READONLY, ffi::SQLITE_CONSTRAINT] {
+            let error = StoreError::from(Failure::from(sqlite(code)));
+            assert!(matches!(error, StoreError::Backend { .. }), "{error:?}");
+        }
+    }
+
+    #[test]
+    fn the_error_of_sqlite_is_displayed_and_is_the_source() {
+        let error = TransactionFailed::new(sqlite(ffi::SQLITE_FULL)).to_store_error();
+        let transaction = error.source().unwrap();
+        let sqlite = transaction.source().unwrap();
+        assert!(sqlite.is::<rusqlite::Error>());
+        assert_eq!(transaction.to_string(), format!("the transaction failed: {sqlite}"));
+    }
+}

@@ -1,0 +1,156 @@
+//! Damaged records and compactions.
+
+use tower_chat_history_core::{Derived, HistoryStore, HistoryStoreExt, Load, Loaded, PruneTo, Seq, StoreError};
+
+use crate::support::{TestDatabase, assert_corrupt_at, conversation, damaged, say, texts, window};
+
+#[tokio::test]
+async fn a_malformed_record_is_corrupt() {
+    let sql = "UPDATE exchange SET body = '{secret' WHERE seq = 1 AND conversation = 1";
+    let (_database, store, id) = damaged(sql).await;
+    assert_corrupt_at(&store, &id, 1).await;
+    // The rest of the log can still be read, and the conversation can be deleted.
+    assert_eq!(store.read(&id, Seq::new(2), 9).await.unwrap().exchanges.len(), 1);
+    store.delete(&id).await.unwrap();
+    assert_eq!(store.load(&id, Load::new()).await.unwrap(), Loaded::Absent);
+}
+
+#[tokio::test]
+async fn a_record_that_is_not_text_is_corrupt() {
+    let sql = "UPDATE exchange SET body = CAST(x'ff00ff' AS TEXT) WHERE seq = 2 AND conversation = 1";
+    let (_database, store, id) = damaged(sql).await;
+    assert_corrupt_at(&store, &id, 2).await;
+}
+
+#[tokio::test]
+async fn a_record_of_a_newer_version_is_reported_with_its_version() {
+    let sql = r#"UPDATE exchange SET body = '{"v":9}' WHERE seq = 0 AND conversation = 1"#;
+    let (_database, store, id) = damaged(sql).await;
+    let error = assert_corrupt_at(&store, &id, 0).await;
+    assert!(error.source().unwrap().to_string().contains("version 9"), "{error:?}");
+}
+
+#[tokio::test]
+async fn a_missing_record_is_corrupt() {
+    for position in [0, 1, 2] {
+        let sql = format!("DELETE FROM exchange WHERE seq = {position} AND conversation = 1");
+        let (_database, store, id) = damaged(&sql).await;
+        assert_corrupt_at(&store, &id, position).await;
+    }
+}
+
+#[tokio::test]
+async fn a_damaged_compaction_is_reported_without_its_text() {
+    let sql = r#"INSERT INTO compaction VALUES (1, 'default', 1, '"secret"')"#;
+    let (_database, store, id) = damaged(sql).await;
+    let error = store.load(&id, Load::new()).await.unwrap_err();
+    assert!(
+        matches!(error, StoreError::CorruptCompaction { .. }) && !format!("{error:?}").contains("secret"),
+        "{error:?}"
+    );
+    assert_eq!(store.conversation(&id).messages().await.unwrap().len(), 6);
+    window(&store, &conversation("whole")).await;
+}
+
+#[tokio::test]
+async fn appends_work_with_a_damaged_compaction() {
+    use tower_chat_history_core::{
+        Append, Compact, CompactOutcome, CompactionVersion, Cut, Exchange, ExchangeId, Expect, Message, Profile,
+    };
+
+    let sql = r#"INSERT INTO compaction VALUES (1, 'default', 1, '"secret"')"#;
+    for replaces in [0, 1, 77] {
+        let (_database, store, id) = damaged(sql).await;
+        let (replaces, cut) = (CompactionVersion::new(replaces), Cut::window_from(Seq::new(1)));
+        let compact = Compact { profile: Profile::default(), replaces, cut };
+        let exchange = Exchange::new(ExchangeId::generate(), [Message::user("four")]);
+        let append = Append::new(Expect::AnyOrCreate, exchange).compact(compact);
+        let appended = store.append(&id, append).await.unwrap();
+        assert_eq!((appended.duplicate, appended.compaction), (false, Some(CompactOutcome::Kept(None))));
+        assert_eq!(store.conversation(&id).messages().await.unwrap().len(), 7);
+    }
+}
+
+#[tokio::test]
+async fn a_truncation_removes_damaged_compactions() {
+    let sql = r#"INSERT INTO compaction VALUES (1, 'default', 1, '"secret"'), (1, 'newer', 1, '{"v":9}'),
+                 (1, 'bytes', 1, CAST(x'ff00ff' AS TEXT)), (2, 'default', 1, '"secret"');
+                 UPDATE exchange SET body = '{secret' WHERE seq = 2 AND conversation = 1"#;
+    let (database, store, id) = damaged(sql).await;
+    let truncated = store.conversation(&id).truncate(Seq::new(2)).await.unwrap();
+    assert_eq!(truncated.removed, 1);
+    assert_eq!(texts(&window(&store, &id).await), ["one", "two"]);
+    let left = "SELECT count(*), sum(conversation) FROM compaction";
+    let left: (i64, i64) = database.connect().query_row(left, [], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
+    assert_eq!(left, (1, 2), "the other conversation's compaction is kept");
+}
+
+#[tokio::test]
+async fn truncated_text_is_erased_from_the_files() {
+    let database = TestDatabase::new();
+    let (store, id) = (database.open().await, conversation("cut"));
+    for text in ["stays", "a-secret-that-was-said", "another-secret"] {
+        say(&store, &id, text).await;
+    }
+    store.checkpoint().await.unwrap();
+    assert!(database.contains("a-secret-that-was-said"));
+    store.conversation(&id).truncate(Seq::new(1)).await.unwrap();
+    store.checkpoint().await.unwrap();
+    assert!(
+        database.contains("stays")
+            && !database.contains("a-secret-that-was-said")
+            && !database.contains("another-secret")
+    );
+}
+
+#[tokio::test]
+async fn a_missing_record_of_a_pruned_log_is_corrupt() {
+    for position in [1, 2] {
+        let (database, store, id) = damaged("").await;
+        store.conversation(&id).keep_last_turns(2).await.unwrap();
+        let sql = format!("DELETE FROM exchange WHERE seq = {position} AND conversation = 1");
+        database.connect().execute_batch(&sql).unwrap();
+        assert_corrupt_at(&store, &id, position).await;
+    }
+}
+
+#[tokio::test]
+async fn a_prune_reads_no_records() {
+    let sql = "UPDATE exchange SET body = '{secret' WHERE seq < 2 AND conversation = 1";
+    let (_database, store, id) = damaged(sql).await;
+    assert_eq!(store.conversation(&id).keep_last_turns(1).await.unwrap(), 2);
+    assert_eq!(texts(&window(&store, &id).await), ["three"]);
+}
+
+#[tokio::test]
+async fn an_erasing_prune_removes_damaged_compactions() {
+    let sql = r#"INSERT INTO compaction VALUES (1, 'default', 1, '"secret"'), (2, 'default', 1, '"secret"')"#;
+    let (database, store, id) = damaged(sql).await;
+    let left = || {
+        let left = "SELECT count(*) FROM compaction";
+        database.connect().query_row(left, [], |row| row.get::<_, i64>(0)).unwrap()
+    };
+    store.conversation(&id).keep_last_turns(2).await.unwrap();
+    assert_eq!(left(), 2, "a prune that keeps derived data removes none");
+    store.conversation(&id).prune(PruneTo::LastTurns(2), Derived::Erase).await.unwrap();
+    assert_eq!(left(), 1, "the other conversation's compaction is kept");
+    assert_eq!(texts(&window(&store, &id).await), ["two", "three"]);
+}
+
+#[tokio::test]
+async fn pruned_text_is_erased_from_the_files() {
+    let database = TestDatabase::new();
+    let (store, id) = (database.open().await, conversation("pruned"));
+    for text in ["a-secret-that-was-said", "another-secret", "stays"] {
+        say(&store, &id, text).await;
+    }
+    store.checkpoint().await.unwrap();
+    assert!(database.contains("a-secret-that-was-said"));
+    store.conversation(&id).keep_last_turns(1).await.unwrap();
+    store.checkpoint().await.unwrap();
+    assert!(
+        database.contains("stays")
+            && !database.contains("a-secret-that-was-said")
+            && !database.contains("another-secret")
+    );
+}

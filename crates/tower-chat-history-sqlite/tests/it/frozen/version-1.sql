@@ -1,0 +1,51 @@
+-- A database as version 1 of the schema writes it. Before release 0.1.0, it changes with the schema. From 0.1.0 on,
+-- such files exist, and this one is never changed.
+PRAGMA application_id = 1950574664;
+PRAGMA user_version = 1;
+BEGIN;
+CREATE TABLE conversation (
+    id INTEGER PRIMARY KEY CHECK (id BETWEEN 1 AND 2147483647),
+    key TEXT NOT NULL UNIQUE,
+    incarnation BLOB NOT NULL,
+    version INTEGER NOT NULL,
+    first INTEGER NOT NULL,
+    len INTEGER NOT NULL
+) STRICT;
+
+CREATE TABLE exchange (
+    place INTEGER PRIMARY KEY,
+    id TEXT NOT NULL,
+    continues INTEGER,
+    messages INTEGER NOT NULL,
+    bytes INTEGER NOT NULL,
+    body TEXT NOT NULL,
+    conversation INTEGER NOT NULL GENERATED ALWAYS AS (place >> 32) VIRTUAL,
+    seq INTEGER NOT NULL GENERATED ALWAYS AS (place & 4294967295) VIRTUAL,
+    UNIQUE (conversation, id)
+) STRICT;
+
+CREATE TABLE compaction (
+    conversation INTEGER NOT NULL,
+    profile TEXT NOT NULL,
+    version INTEGER NOT NULL,
+    body TEXT NOT NULL,
+    PRIMARY KEY (conversation, profile)
+) STRICT, WITHOUT ROWID;
+INSERT INTO conversation VALUES (1, 'acme/user%2042', x'00112233445566778899aabbccddeeff', 3, 0, 3);
+INSERT INTO exchange (place, id, continues, messages, bytes, body) VALUES (4294967296, 'e0', NULL, 2, 163,
+    '{"v":1,"id":"e0","at":1700000000000,"messages":[{"role":"user","content":"Hi! I am Nemo."},{"role":"assistant","content":null,"tool_calls":[{"id":"c1","type":"function","function":{"name":"f","arguments":"{}"}}]}],"tokens":{"counter":"o200k_base","counts":[5,6]}}');
+INSERT INTO exchange (place, id, continues, messages, bytes, body) VALUES (4294967297, 'e1', 0, 2, 88,
+    '{"v":1,"id":"e1","at":1700000001000,"continues":0,"messages":[{"role":"tool","tool_call_id":"c1","content":"r"},{"role":"assistant","content":"Hello!"}]}');
+INSERT INTO exchange (place, id, continues, messages, bytes, body) VALUES (4294967298, 'e2', NULL, 2, 95,
+    '{"v":1,"id":"e2","at":1700000002000,"messages":[{ "role": "user", "content": "And \u0000 now?", "x": 1.0 },{"role":"assistant","content":"Bye."}],"model":"gpt-4o","finish_reason":"stop"}');
+INSERT INTO compaction VALUES (1, 'default', 1,
+    '{"v":1,"window_start":2,"rounds_start":2,"cleared_before":0,"summary":{"text":"They greeted each other.","covers_to":2}}');
+-- A pruned log, which begins at position 2.
+INSERT INTO conversation VALUES (2, 'acme/pruned', x'ffeeddccbbaa99887766554433221100', 4, 2, 4);
+INSERT INTO exchange (place, id, continues, messages, bytes, body) VALUES (8589934594, 'e2', NULL, 2, 95,
+    '{"v":1,"id":"e2","at":1700000002000,"messages":[{ "role": "user", "content": "And \u0000 now?", "x": 1.0 },{"role":"assistant","content":"Bye."}],"model":"gpt-4o","finish_reason":"stop"}');
+INSERT INTO exchange (place, id, continues, messages, bytes, body) VALUES (8589934595, 'e3', NULL, 1, 32,
+    '{"v":1,"id":"e3","at":1700000003000,"messages":[{"role":"user","content":"Bye."}]}');
+INSERT INTO compaction VALUES (2, 'default', 1,
+    '{"v":1,"window_start":1,"rounds_start":1,"cleared_before":0,"summary":{"text":"They greeted each other.","covers_to":1}}');
+COMMIT;

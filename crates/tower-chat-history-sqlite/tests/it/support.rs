@@ -1,0 +1,101 @@
+//! Support for the tests of the store.
+
+use std::{
+    future::Future,
+    path::PathBuf,
+    pin::Pin,
+    task::{Context, Poll, Waker},
+};
+
+use rusqlite::Connection;
+use tempfile::TempDir;
+pub(crate) use tower_chat_history_core::testing::shorthand::{append, conversation, exchange, say, texts, window};
+use tower_chat_history_core::{ConversationId, HistoryStore, HistoryStoreExt, Load, Seq, StoreError};
+use tower_chat_history_sqlite::SqliteStore;
+
+/// File names that SQLite would take for URIs.
+pub(crate) const URI_LIKE_NAMES: [&str; 7] = [
+    "file:x.db",
+    "file:a%20b.db",
+    "file:y.db?nolock=1",
+    "file::memory:?cache=shared",
+    "file:z.db?mode=memory",
+    "file:victim.db?",
+    "FILE:u.db#fragment",
+];
+
+/// A temporary directory, and the path of a database in it.
+pub(crate) struct TestDatabase {
+    pub(crate) directory: TempDir,
+    pub(crate) path: PathBuf,
+}
+
+impl TestDatabase {
+    pub(crate) fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("chat.db");
+        Self { directory, path }
+    }
+
+    pub(crate) async fn open(&self) -> SqliteStore {
+        SqliteStore::open(&self.path).await.unwrap()
+    }
+
+    /// Opens a connection of its own, as another process would.
+    pub(crate) fn connect(&self) -> Connection {
+        Connection::open(&self.path).unwrap()
+    }
+
+    /// Returns true if one of the files contains the text. (This drops the store's file locks, which no other process
+    /// needs here.)
+    pub(crate) fn contains(&self, text: &str) -> bool {
+        let files =
+            self.directory.path().read_dir().unwrap().map(|entry| std::fs::read(entry.unwrap().path()).unwrap());
+        files.into_iter().any(|bytes| bytes.windows(text.len()).any(|window| window == text.as_bytes()))
+    }
+}
+
+/// A call that is queued: it runs even if it is not polled again.
+pub(crate) type Queued<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
+
+/// Polls a call once, so that it is in the store's queue.
+pub(crate) fn enqueue<'a, T: Send + 'a>(
+    call: impl Future<Output = Result<T, StoreError>> + Send + 'a,
+) -> Queued<'a, T> {
+    let mut call: Queued<'a, T> = Box::pin(call);
+    match call.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Pending => call,
+        Poll::Ready(result) => Box::pin(std::future::ready(result)),
+    }
+}
+
+/// Creates two conversations of three exchanges, and damages the first one with `sql`.
+pub(crate) async fn damaged(sql: &str) -> (TestDatabase, SqliteStore, ConversationId) {
+    let database = TestDatabase::new();
+    let store = database.open().await;
+    for name in ["damaged", "whole"] {
+        for text in ["one", "two", "three"] {
+            say(&store, &conversation(name), text).await;
+        }
+    }
+    database.connect().execute_batch(sql).unwrap();
+    (database, store, conversation("damaged"))
+}
+
+/// Checks that loads and reads fail with an error that names the position and quotes no text.
+pub(crate) async fn assert_corrupt_at(
+    store: &SqliteStore,
+    id: &ConversationId,
+    position: u64,
+) -> Box<dyn std::error::Error> {
+    let read = store.conversation(id).messages().await.unwrap_err();
+    let load = store.load(id, Load::new()).await.unwrap_err();
+    for error in [&read, &load] {
+        let named = matches!(error, StoreError::Corrupt { conversation, seq, .. }
+            if conversation == id && *seq == Seq::new(position));
+        assert!(named, "{error:?}");
+        assert!(!format!("{error:?} {error}").contains("secret"), "{error:?}");
+    }
+    assert_eq!(texts(&window(store, &conversation("whole")).await), ["one", "two", "three"]);
+    load.into()
+}

@@ -1,0 +1,10 @@
+//! The test doubles.
+#![allow(clippy::unwrap_used)] // A test may.
+
+mod fault_store;
+#[cfg(feature = "openai")]
+mod llm;
+#[cfg(all(feature = "openai", feature = "server"))]
+mod server;
+#[cfg(feature = "server")]
+mod wire;

@@ -1,0 +1,461 @@
+//! The commit protocol of unary calls: when what is stored, and what becomes of it when something fails.
+
+#![allow(clippy::unwrap_used)] // A test may.
+
+use crate::support;
+
+use std::{sync::Arc, time::Duration};
+
+use support::{Plain, Reports, Request, ask, id, log, texts, unary};
+use tokio_test::{assert_pending, assert_ready_ok, task};
+use tower::{Layer as _, Service as _, ServiceExt as _, service_fn};
+use tower_chat_history::{
+    BoxError, ChatHistoryLayer, Engine, ExchangeId, HistoryError, HistoryOptions, HistoryStatus, HistoryStore as _,
+    HistoryStoreExt as _, InConversation, InputError, MemoryStore, Message, NotStored, OnConflict, OnLoadFailure,
+    OnSaveFailure, Outcome, Reply, SaveError, StoreError, TurnInput, Unsaved,
+};
+use tower_chat_history_test::{Fault, FaultStore, Op};
+
+fn faulty() -> FaultStore<MemoryStore> {
+    FaultStore::new(MemoryStore::new())
+}
+
+/// Asks a model that always says "a".
+async fn ask_once(store: &FaultStore<MemoryStore>, options: HistoryOptions, text: &str) -> Result<Message, BoxError> {
+    let llm = service_fn(|_: Request| async { Ok::<_, BoxError>(Message::assistant("a")) });
+    ChatHistoryLayer::with_options(store.clone(), Plain, options).layer(llm).oneshot(ask(text)).await
+}
+
+#[tokio::test]
+async fn a_caller_that_leaves_during_the_load_stores_nothing() {
+    let store = faulty();
+    let (mut chat, _llm) = unary(store.clone(), HistoryOptions::new());
+    let held = store.hold(Op::Load);
+    assert_ready_ok!(chat.poll_ready());
+    let mut call = task::spawn(chat.call(ask("u")));
+    assert_pending!(call.poll());
+    drop(call);
+    held.release();
+    assert!(log(&store).await.is_empty());
+    assert_eq!(store.calls(Op::Append), 0);
+}
+
+#[tokio::test]
+async fn a_caller_that_leaves_during_the_model_call_stores_nothing() {
+    let store = faulty();
+    let (mut chat, mut llm) = unary(store.clone(), HistoryOptions::new());
+    assert_ready_ok!(chat.poll_ready());
+    let mut call = task::spawn(chat.call(ask("u")));
+    assert_pending!(call.poll());
+    let (_, answer) = llm.next_request().await.unwrap();
+    drop(call);
+    answer.send_response(Message::assistant("too late"));
+    tokio::task::yield_now().await;
+    assert_eq!(store.calls(Op::Append), 0);
+}
+
+/// Invariant 6: the reply is paid for, so the save goes on without its caller, and the next turn sees it.
+#[tokio::test]
+async fn a_caller_that_leaves_during_the_save_has_it_stored() {
+    let store = faulty();
+    let (mut chat, mut llm) = unary(store.clone(), HistoryOptions::new());
+    let held = store.hold(Op::Append);
+    assert_ready_ok!(chat.poll_ready());
+    let mut call = task::spawn(chat.call(ask("u0")));
+    assert_pending!(call.poll());
+    llm.next_request().await.unwrap().1.send_response(Message::assistant("a0"));
+    assert_pending!(call.poll());
+    let engine = chat.get_ref().engine().clone();
+    assert_eq!(engine.pending_saves(), 1);
+    drop(call);
+
+    assert_ready_ok!(chat.poll_ready());
+    let mut next = task::spawn(chat.call(ask("u1")));
+    assert_pending!(next.poll());
+    assert_eq!(store.calls(Op::Load), 1, "the next turn waits for the save");
+    held.release();
+    // The spawned save, then the load, then the model.
+    let (request, _answer) = tokio::select! {
+        request = llm.next_request() => request.unwrap(),
+        _ = &mut next => unreachable!("the model has not answered"),
+    };
+    assert_eq!(texts(&request), ["u0", "a0", "u1"]);
+    assert_eq!(engine.pending_saves(), 0);
+}
+
+#[tokio::test]
+async fn a_failed_save_carries_the_response() {
+    let store = faulty();
+    store.fail(Op::Append, 1, Fault::Backend);
+    let error = ask_once(&store, HistoryOptions::new(), "u").await.unwrap_err();
+    let failed = error.downcast::<Unsaved<Message>>().unwrap();
+    assert!(matches!(failed.reason(), SaveError::Store(StoreError::Backend { .. })));
+    assert_eq!(failed.into_response(), Message::assistant("a"));
+}
+
+#[tokio::test]
+async fn a_failed_save_is_reported_if_policy_says_so() {
+    let (store, reports) = (faulty(), Reports::default());
+    store.fail(Op::Append, 1, Fault::Backend);
+    let options = HistoryOptions::new().on_save_failure(OnSaveFailure::Report).on_turn(reports.hook());
+    assert_eq!(ask_once(&store, options, "u").await.unwrap(), Message::assistant("a"));
+    assert!(reports.all()[0].save_error().is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_save_that_may_pass_is_tried_again_under_its_id() {
+    let store = faulty();
+    store.lose_answers(Op::Append, 2);
+    ask_once(&store, HistoryOptions::new(), "u").await.unwrap();
+    assert_eq!(store.calls(Op::Append), 3);
+    assert_eq!(log(&store).await, ["u", "a"], "stored once, whatever became of the answers");
+
+    store.fail(Op::Append, 3, Fault::Unavailable);
+    let error = ask_once(&store, HistoryOptions::new(), "u").await.unwrap_err();
+    assert!(error.is::<Unsaved<Message>>());
+    assert_eq!(store.calls(Op::Append), 6, "and not for ever");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slow_store_is_not_waited_for_for_ever() {
+    let store = faulty();
+    store.delay(Op::Load, Duration::from_secs(11));
+    let error = ask_once(&store, HistoryOptions::new(), "u").await.unwrap_err();
+    assert!(matches!(error.downcast_ref(), Some(HistoryError::LoadTimeout(after)) if after.as_secs() == 10));
+
+    store.mend();
+    store.delay(Op::Append, Duration::from_secs(11));
+    let error = ask_once(&store, HistoryOptions::new(), "u").await.unwrap_err();
+    let failed = error.downcast::<Unsaved<Message>>().unwrap();
+    assert!(matches!(failed.reason(), SaveError::Timeout(_)));
+}
+
+#[tokio::test]
+async fn a_store_that_is_down_stops_the_call_or_history_by_policy() {
+    let (store, reports) = (faulty(), Reports::default());
+    store.fail(Op::Load, 2, Fault::Unavailable);
+    let error = ask_once(&store, HistoryOptions::new(), "u").await.unwrap_err();
+    assert!(matches!(error.downcast_ref(), Some(HistoryError::Load(StoreError::Unavailable { .. }))));
+    assert!(log(&store).await.is_empty());
+
+    let options = HistoryOptions::new().on_load_failure(OnLoadFailure::CallWithoutHistory).on_turn(reports.hook());
+    ask_once(&store, options, "u").await.unwrap();
+    assert_eq!(reports.all()[0].history, HistoryStatus::Unavailable);
+    assert_eq!(log(&store).await, ["u", "a"], "the store is back, so the exchange is kept");
+}
+
+/// Runs one call whose model answers only after `meanwhile`.
+async fn overtaken(
+    store: &FaultStore<MemoryStore>,
+    options: HistoryOptions,
+    meanwhile: impl AsyncFnOnce(),
+) -> Result<Message, BoxError> {
+    let (mut chat, mut llm) = unary(store.clone(), options);
+    assert_ready_ok!(chat.poll_ready());
+    let mut call = task::spawn(chat.call(ask("slow")));
+    assert_pending!(call.poll());
+    let (_, answer) = llm.next_request().await.unwrap();
+    meanwhile().await;
+    answer.send_response(Message::assistant("late"));
+    call.await
+}
+
+#[tokio::test]
+async fn another_exchange_in_between_is_rebased_onto() {
+    let store = faulty();
+    for before in [&["fast", "a"] as &[&str], &["fast", "a", "slow", "late", "fast", "a"]] {
+        overtaken(&store, HistoryOptions::new(), async || {
+            ask_once(&store, HistoryOptions::new(), "fast").await.unwrap();
+        })
+        .await
+        .unwrap();
+        assert_eq!(log(&store).await, [before, &["slow", "late"]].concat());
+    }
+}
+
+#[tokio::test]
+async fn another_exchange_in_between_is_a_conflict_under_reject() {
+    let store = faulty();
+    let reject = || HistoryOptions::new().on_conflict(OnConflict::Reject);
+    // On a first turn, and on a later one.
+    for _ in 0..2 {
+        let meanwhile = async || drop(ask_once(&store, HistoryOptions::new(), "fast").await.unwrap());
+        let error = overtaken(&store, reject(), meanwhile).await.unwrap_err();
+        let failed = error.downcast::<Unsaved<Message>>().unwrap();
+        assert!(matches!(failed.reason(), SaveError::Store(StoreError::Conflict { .. })));
+        assert_eq!(failed.into_response(), Message::assistant("late"));
+    }
+    assert_eq!(log(&store).await, ["fast", "a", "fast", "a"]);
+}
+
+#[tokio::test]
+async fn what_was_deleted_meanwhile_stays_deleted() {
+    let store = faulty();
+    ask_once(&store, HistoryOptions::new(), "u").await.unwrap();
+    let error =
+        overtaken(&store, HistoryOptions::new(), async || store.delete(&id()).await.unwrap()).await.unwrap_err();
+    let failed = error.downcast::<Unsaved<Message>>().unwrap();
+    assert!(matches!(failed.reason(), SaveError::Store(StoreError::Gone)));
+    assert!(log(&store).await.is_empty());
+}
+
+#[tokio::test]
+async fn a_repeated_exchange_id_is_answered_from_the_log() {
+    let (store, reports) = (MemoryStore::new(), Reports::default());
+    let exchange = ExchangeId::new("e-1").unwrap();
+    let (mut chat, mut llm) = unary(store.clone(), HistoryOptions::new().on_turn(reports.hook()));
+    assert_ready_ok!(chat.poll_ready());
+    let mut call = task::spawn(chat.call(ask("u").exchange(exchange.clone())));
+    assert_pending!(call.poll());
+    assert_ready_ok!(chat.poll_ready());
+    let mut twin = task::spawn(chat.call(ask("u").exchange(exchange.clone())));
+    assert_pending!(twin.poll());
+    llm.next_request().await.unwrap().1.send_response(Message::assistant("first"));
+    llm.next_request().await.unwrap().1.send_response(Message::assistant("second"));
+    assert_eq!(call.await.unwrap(), Message::assistant("first"));
+    assert_eq!(twin.await.unwrap(), Message::assistant("second"), "both were under way: each has its reply");
+    assert!(matches!(reports.all()[1].outcome, Outcome::Duplicate { .. }));
+    assert_eq!(log(&store).await, ["u", "first"]);
+
+    assert_ready_ok!(chat.poll_ready());
+    let error = chat.call(ask("u").exchange(exchange)).await.unwrap_err();
+    let Some(HistoryError::AlreadyRecorded(recorded)) = error.downcast_ref() else { panic!("{error}") };
+    assert_eq!(texts(&recorded.exchange.messages), ["u", "first"]);
+}
+
+#[tokio::test]
+async fn a_call_can_leave_no_trace_or_another_input() {
+    let (store, reports) = (MemoryStore::new(), Reports::default());
+    let layer = ChatHistoryLayer::with_options(store.clone(), Plain, HistoryOptions::new().on_turn(reports.hook()));
+    let prompts = Arc::new(std::sync::Mutex::new(vec![]));
+    let seen = Arc::clone(&prompts);
+    let mut chat = layer.layer(service_fn(move |request: Request| {
+        seen.lock().unwrap().push(texts(&request));
+        async { Ok::<_, BoxError>(Message::assistant("a")) }
+    }));
+    chat.call(ask("the short question").store_instead([Message::user("short")])).await.unwrap();
+    chat.call(ask("forget this").dont_store()).await.unwrap();
+    chat.call(ask("u")).await.unwrap();
+    assert_eq!(
+        *prompts.lock().unwrap(),
+        [vec!["the short question"], vec!["short", "a", "forget this"], vec!["short", "a", "u"]]
+    );
+    assert_eq!(log(&store).await, ["short", "a", "u", "a"]);
+    assert!(matches!(reports.all()[1].outcome, Outcome::NotStored(NotStored::Asked)));
+}
+
+#[tokio::test]
+async fn the_report_reaches_the_caller() {
+    let store = MemoryStore::new();
+    let llm = service_fn(|_: Request| async { Ok::<_, BoxError>(Message::assistant("a")) });
+    let mut chat = ChatHistoryLayer::new(store, Plain).layer(llm);
+    chat.call(ask("u0")).await.unwrap();
+    let (call, report) = ask("u1").with_report();
+    chat.call(call).await.unwrap();
+    let report = report.await.unwrap();
+    assert_eq!((report.history, report.messages_loaded, report.messages_sent), (HistoryStatus::Loaded, 2, 3));
+    assert!(report.revision().is_some() && !report.is_moved() && report.save_error().is_none());
+
+    let (call, report) = ask("").with_report();
+    drop(chat.call(call));
+    assert!(report.await.is_none(), "no turn, no report");
+}
+
+#[tokio::test]
+async fn a_panicking_model_leaves_the_conversation_as_it_was() {
+    let store = MemoryStore::new();
+    let llm = service_fn(|request: Request| async move {
+        assert!(request[0].text() != "boom", "the model panics");
+        Ok::<_, BoxError>(Message::assistant("a"))
+    });
+    let queued = HistoryOptions::new().on_conflict(OnConflict::Serialize(tower_chat_history::QueueLimits::default()));
+    let mut chat = ChatHistoryLayer::with_options(store.clone(), Plain, queued).layer(llm);
+    assert!(tokio::spawn(chat.call(ask("boom"))).await.unwrap_err().is_panic());
+    chat.call(ask("u")).await.unwrap();
+    assert_eq!(log(&store).await, ["u", "a"]);
+}
+
+#[tokio::test]
+async fn a_panicking_hook_changes_nothing() {
+    let store = MemoryStore::new();
+    let llm = service_fn(|_: Request| async { Ok::<_, BoxError>(Message::assistant("a")) });
+    let options = HistoryOptions::new().on_turn(|_| panic!("the hook panics"));
+    let mut chat = ChatHistoryLayer::with_options(store.clone(), Plain, options).layer(llm);
+    for _ in 0..2 {
+        chat.call(ask("u")).await.unwrap();
+    }
+    assert_eq!(log(&store).await, ["u", "a", "u", "a"]);
+}
+
+#[tokio::test]
+async fn every_turn_that_began_is_told_to_the_hook() {
+    let (store, reports) = (MemoryStore::new(), Reports::default());
+    let llm = service_fn(|_: Request| async { Err::<Message, BoxError>("down".into()) });
+    let options = HistoryOptions::new().on_turn(reports.hook());
+    let mut chat = ChatHistoryLayer::with_options(store, Plain, options).layer(llm);
+    let (call, report) = ask("u").with_report();
+    chat.call(call).await.unwrap_err();
+    assert!(report.await.is_none(), "the caller has the error");
+    assert!(matches!(reports.all()[0].outcome, Outcome::NotStored(NotStored::CallFailed)));
+}
+
+/// A caller's own retry around the layer: the attempts share an exchange id and a handle.
+#[tokio::test]
+async fn a_call_can_be_cloned_and_tried_again() {
+    let store = MemoryStore::new();
+    let failures = Arc::new(std::sync::atomic::AtomicUsize::new(1));
+    let llm = service_fn(move |_: Request| {
+        let fails = failures.fetch_sub(1, std::sync::atomic::Ordering::Relaxed) == 1;
+        async move { if fails { Err::<Message, BoxError>("down".into()) } else { Ok(Message::assistant("a")) } }
+    });
+    let mut chat = ChatHistoryLayer::new(store.clone(), Plain).layer(llm);
+    let (call, report) = ask("u").exchange(ExchangeId::new("e-1").unwrap()).with_report();
+    chat.call(call.clone()).await.unwrap_err();
+    chat.call(call).await.unwrap();
+    assert!(report.await.unwrap().revision().is_some());
+    assert_eq!(log(&store).await, ["u", "a"]);
+}
+
+#[tokio::test]
+async fn a_commit_that_is_never_polled_is_stored_all_the_same() {
+    let store = MemoryStore::new();
+    let engine = Engine::new(store.clone());
+    let begin = || engine.begin(TurnInput::new(id(), [Message::user("u")]));
+    drop(begin().await.unwrap().commit(Reply::new(Message::assistant("a"))));
+    drop(begin().await.unwrap().commit(Reply::new(Message::assistant("b"))));
+    engine.drain(Duration::from_secs(5)).await.unwrap();
+    assert_eq!(log(&store).await, ["u", "a", "u", "b"]);
+}
+
+/// A reply whose caller has just left is in the log before the conversation is edited, if it is waited for.
+#[tokio::test]
+async fn saves_can_be_finished_before_a_conversation_is_edited() {
+    let store = MemoryStore::new();
+    let engine = Engine::new(store.clone());
+    for text in ["u0", "u1"] {
+        let turn = engine.begin(TurnInput::new(id(), [Message::user(text)])).await.unwrap();
+        drop(turn.commit(Reply::new(Message::assistant("a"))));
+    }
+    assert_eq!(log(&store).await, ["u0", "a"], "the last save is pending");
+    engine.saved(&id()).await;
+    let conversation = id();
+    let last = store.conversation(&conversation).take_last().await.unwrap().unwrap();
+    assert_eq!(texts(&last.exchange.messages), ["u1", "a"]);
+}
+
+/// The one case in which a deletion does not refuse what is in flight: there was no incarnation yet to tell it by.
+#[tokio::test]
+async fn a_first_turn_creates_its_conversation_whatever_was_deleted_meanwhile() {
+    let store = faulty();
+    overtaken(&store, HistoryOptions::new(), async || store.delete(&id()).await.unwrap()).await.unwrap();
+    assert_eq!(log(&store).await, ["slow", "late"]);
+}
+
+#[tokio::test]
+async fn a_failed_commit_carries_the_reply() {
+    let store = faulty();
+    store.fail(Op::Append, 1, Fault::Backend);
+    let turn = Engine::new(store).begin(TurnInput::new(id(), [Message::user("u")])).await.unwrap();
+    let failed = turn.commit(Reply::new(Message::assistant("a"))).await.unwrap_err();
+    assert_eq!(failed.into_response().message, Some(Message::assistant("a")));
+}
+
+/// Saves have timers, and a stream may be read on a thread that knows no runtime.
+#[test]
+fn a_save_can_be_polled_outside_of_its_runtime() {
+    for runtime_lives in [true, false] {
+        let store = faulty();
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let engine = runtime.block_on(async { Engine::new(store.clone()) });
+        let turn = runtime.block_on(engine.begin(TurnInput::new(id(), [Message::user("u")]))).unwrap();
+        let mut runtime = Some(runtime);
+        if !runtime_lives {
+            runtime.take();
+        }
+        let held = store.hold(Op::Append);
+        let mut commit = task::spawn(turn.commit(Reply::new(Message::assistant("a"))));
+        assert!(commit.poll().is_pending());
+        held.release();
+        assert!(tokio_test::block_on(commit).is_ok());
+        drop(runtime);
+        assert_eq!(tokio_test::block_on(log(&store)), ["u", "a"]);
+    }
+}
+
+#[tokio::test]
+async fn what_is_stored_instead_answers_calls_exactly_when_the_input_does() {
+    let store = MemoryStore::new();
+    let calls =
+        r#"{"role":"assistant","tool_calls":[{"id":"x","type":"function","function":{"name":"f","arguments":""}}]}"#;
+    let conversation = id();
+    store.conversation(&conversation).import([Message::user("u"), Message::from_json(calls).unwrap()]).await.unwrap();
+    let mut chat = ChatHistoryLayer::new(store.clone(), Plain)
+        .layer(service_fn(|_: Request| async { Ok::<_, BoxError>(Message::assistant("a")) }));
+    let error = chat.call(ask("u").store_instead([Message::tool("x", "r")])).await.unwrap_err();
+    assert!(matches!(error.downcast_ref(), Some(HistoryError::Input(InputError::InsteadDiffers))));
+    let result = InConversation::new(id(), vec![Message::tool("x", "a long result")]);
+    chat.call(result.store_instead([Message::tool("x", "short")])).await.unwrap();
+    assert!(log(&store).await.contains(&"short".to_owned()));
+}
+
+/// A busy conversation: what comes later is not waited for.
+#[tokio::test]
+async fn a_turn_waits_for_the_saves_before_it_and_no_more() {
+    let store = faulty();
+    let engine = Engine::new(store.clone());
+    let begin = || engine.begin(TurnInput::new(id(), [Message::user("u")]));
+    let (first, later) = (begin().await.unwrap(), begin().await.unwrap());
+    let held = store.hold(Op::Append);
+    let mut first = task::spawn(first.commit(Reply::new(Message::assistant("a"))));
+    assert!(first.poll().is_pending());
+    let mut next = task::spawn(begin());
+    assert!(next.poll().is_pending());
+    held.release();
+    let held = store.hold(Op::Append);
+    let mut later = task::spawn(later.commit(Reply::new(Message::assistant("b"))));
+    assert!(first.poll().is_ready());
+    assert!(later.poll().is_pending());
+    assert!(next.poll().is_ready());
+    held.release();
+    assert!(later.poll().is_ready());
+}
+
+/// The save outlives its runtime: the next runtime's drain finishes it.
+#[test]
+fn a_runtime_that_is_shut_down_with_saves_pending_does_not_lose_them() {
+    let store = faulty();
+    let options = HistoryOptions::new;
+    let first = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let held = store.hold(Op::Append);
+    let engine = first.block_on(async {
+        let (mut chat, mut llm) = unary(store.clone(), options());
+        assert_ready_ok!(chat.poll_ready());
+        let mut call = task::spawn(chat.call(ask("u")));
+        assert_pending!(call.poll());
+        llm.next_request().await.unwrap().1.send_response(Message::assistant("a"));
+        assert_pending!(call.poll());
+        chat.get_ref().engine().clone()
+    });
+    drop(first);
+    assert_eq!(engine.pending_saves(), 1);
+    held.release();
+    let second = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    second.block_on(async {
+        engine.drain(Duration::from_secs(5)).await.unwrap();
+        assert_eq!(log(&store).await, ["u", "a"]);
+    });
+}
+
+#[tokio::test(start_paused = true)]
+async fn draining_says_what_is_still_pending() {
+    let store = faulty();
+    let (mut chat, mut llm) = unary(store.clone(), HistoryOptions::new().store_timeout(None));
+    let _held = store.hold(Op::Append);
+    assert_ready_ok!(chat.poll_ready());
+    let mut call = task::spawn(chat.call(ask("u")));
+    assert_pending!(call.poll());
+    llm.next_request().await.unwrap().1.send_response(Message::assistant("a"));
+    assert_pending!(call.poll());
+    let error = chat.get_ref().engine().drain(Duration::from_secs(1)).await.unwrap_err();
+    assert_eq!((error.saves, error.streams), (1, 0));
+}

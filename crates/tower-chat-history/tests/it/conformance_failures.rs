@@ -1,0 +1,299 @@
+//! Stores that break the contract: the conformance suite says what was expected, what the store did, and which clause.
+#![allow(clippy::unwrap_used)] // A test may.
+
+use std::{
+    panic::AssertUnwindSafe,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
+};
+
+use async_trait::async_trait;
+use futures_util::FutureExt;
+use tower_chat_history::{
+    Append, Appended, Compact, CompactOutcome, ConversationId, Derived, ExchangeId, Expect, HistoryStore, Incarnation,
+    Load, LoadLimit, Loaded, MemoryStore, Message, Page, Prune, PruneTo, Pruned, Recorded, Revision, Seq, StoreError,
+    Truncate, Truncated, Window,
+};
+use tower_chat_history_core::testing::{Behavior, Capabilities, Fixture, behaviors};
+
+/// A fault of a store.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Fault {
+    /// Appends are stored whatever they expect.
+    Unconditional,
+    /// A load brings the older half of its window.
+    OldWindow,
+    /// Messages are read back with white space less.
+    Reformatted,
+    /// Positions are counted from 1.
+    CountsFromOne,
+    /// Nothing is ever deleted, truncated or pruned, and the answer is that it was.
+    NothingRemoved,
+    /// Every read fails.
+    Unreadable,
+    /// Exchange ids are known among the newest 100 exchanges only.
+    ForgetsIds,
+    /// A turn of more than 50 exchanges loses its first ones.
+    CutsTurns,
+    /// The message limit of a load is taken as a number of 16 bits.
+    NarrowLimit,
+    /// Messages are counted up to 65,535.
+    NarrowCount,
+    /// The store has another name once something was appended.
+    OtherName,
+}
+
+/// Tells how many exchanges a store keeps in mind that has a fault.
+const KNOWN: u64 = 100;
+const WHOLE: usize = 50;
+
+/// A store that has a fault.
+#[derive(Clone, Debug)]
+struct Faulty {
+    store: MemoryStore,
+    fault: Fault,
+    appended: Arc<AtomicBool>,
+}
+
+impl Faulty {
+    fn new(fault: Fault) -> Self {
+        Self { store: MemoryStore::new(), fault, appended: Arc::default() }
+    }
+
+    /// Tells whether the exchange is in the log, and too far back to be known.
+    async fn is_forgotten(&self, id: &ConversationId, exchange: &ExchangeId) -> Result<bool, StoreError> {
+        if self.fault != Fault::ForgetsIds {
+            return Ok(false);
+        }
+        let Loaded::AlreadyRecorded(recorded) = self.store.load(id, Load::new().exchange(exchange.clone())).await?
+        else {
+            return Ok(false);
+        };
+        let page = self.store.read(id, Seq::FIRST, 0).await?;
+        Ok(page.revision.is_some_and(|revision| recorded.seq.get() + KNOWN < revision.next().get()))
+    }
+
+    /// The limit as the fault takes it.
+    fn limit(&self, limit: LoadLimit) -> LoadLimit {
+        let messages = match self.fault {
+            Fault::NarrowLimit => (limit.messages() % (1 << 16)).max(1),
+            // A sum that stays at the largest number never passes this limit.
+            Fault::NarrowCount if limit.messages() >= (1 << 16) - 1 => usize::MAX,
+            _ => limit.messages(),
+        };
+        LoadLimit::new(messages, limit.bytes()).unwrap()
+    }
+
+    /// Shortens the window as the fault does.
+    fn shorten(&self, window: &mut Window) {
+        let exchanges = &mut window.exchanges;
+        if self.fault == Fault::OldWindow {
+            exchanges.truncate(exchanges.len() / 2);
+        }
+        if self.fault == Fault::CutsTurns {
+            let opening = exchanges.iter().rposition(|recorded| recorded.exchange.opens_turn()).unwrap_or_default();
+            if exchanges.len() - opening > WHOLE {
+                exchanges.drain(..exchanges.len() - WHOLE);
+                window.truncated = true;
+            }
+        }
+    }
+
+    /// The exchange as it is read back.
+    fn read_back(&self, mut recorded: Recorded) -> Recorded {
+        if self.fault == Fault::Reformatted {
+            let mut exchange = (*recorded.exchange).clone();
+            for message in &mut exchange.messages {
+                *message = Message::from_json(message.json().replace(' ', "")).unwrap();
+            }
+            recorded.exchange = Arc::new(exchange);
+        }
+        if self.fault == Fault::CountsFromOne {
+            recorded.seq = recorded.seq.next();
+        }
+        recorded
+    }
+}
+
+#[async_trait]
+impl HistoryStore for Faulty {
+    fn system(&self) -> &'static str {
+        if self.fault == Fault::OtherName && self.appended.load(Relaxed) { "other" } else { self.store.system() }
+    }
+
+    async fn load(&self, id: &ConversationId, mut load: Load) -> Result<Loaded, StoreError> {
+        load.limit = self.limit(load.limit);
+        if let Some(exchange) = &load.exchange
+            && self.is_forgotten(id, exchange).await?
+        {
+            load.exchange = None;
+        }
+        Ok(match self.store.load(id, load).await? {
+            Loaded::Window(mut window) => {
+                self.shorten(&mut window);
+                window.exchanges = window.exchanges.into_iter().map(|recorded| self.read_back(recorded)).collect();
+                Loaded::Window(window)
+            }
+            Loaded::AlreadyRecorded(recorded) => Loaded::AlreadyRecorded(self.read_back(recorded)),
+            loaded => loaded,
+        })
+    }
+
+    async fn append(&self, id: &ConversationId, mut append: Append) -> Result<Appended, StoreError> {
+        if self.fault == Fault::Unconditional {
+            append.expect = Expect::AnyOrCreate;
+        }
+        if self.is_forgotten(id, &append.exchange.id).await? {
+            append.exchange.id = ExchangeId::generate();
+        }
+        self.appended.store(true, Relaxed);
+        self.store.append(id, append).await
+    }
+
+    async fn compact(
+        &self,
+        id: &ConversationId,
+        incarnation: Incarnation,
+        compact: Compact,
+    ) -> Result<CompactOutcome, StoreError> {
+        self.store.compact(id, incarnation, compact).await
+    }
+
+    async fn read(&self, id: &ConversationId, from: Seq, limit: usize) -> Result<Page, StoreError> {
+        if self.fault == Fault::Unreadable {
+            return Err(StoreError::unavailable("the disk is on fire"));
+        }
+        let mut page = self.store.read(id, from, limit).await?;
+        page.exchanges = page.exchanges.into_iter().map(|recorded| self.read_back(recorded)).collect();
+        Ok(page)
+    }
+
+    async fn delete(&self, id: &ConversationId) -> Result<(), StoreError> {
+        if self.fault == Fault::NothingRemoved { Ok(()) } else { self.store.delete(id).await }
+    }
+}
+
+#[async_trait]
+impl Truncate for Faulty {
+    async fn truncate(&self, id: &ConversationId, expect: Revision, from: Seq) -> Result<Truncated, StoreError> {
+        if self.fault == Fault::NothingRemoved {
+            return Ok(Truncated::new(Some(expect), 1));
+        }
+        self.store.truncate(id, expect, from).await
+    }
+}
+
+#[async_trait]
+impl Prune for Faulty {
+    async fn prune(
+        &self,
+        id: &ConversationId,
+        incarnation: Incarnation,
+        keep: PruneTo,
+        traces: Derived,
+    ) -> Result<Pruned, StoreError> {
+        if self.fault == Fault::NothingRemoved {
+            return Ok(Pruned::new(Revision::new(incarnation, 1), 1));
+        }
+        self.store.prune(id, incarnation, keep, traces).await
+    }
+}
+
+#[async_trait]
+impl Fixture for Faulty {
+    async fn open(&self) -> Arc<dyn HistoryStore> {
+        Arc::new(self.clone())
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::new().durable(true)
+    }
+
+    async fn open_truncate(&self) -> Option<Arc<dyn Truncate>> {
+        Some(Arc::new(self.clone()))
+    }
+
+    async fn open_prune(&self) -> Option<Arc<dyn Prune>> {
+        Some(Arc::new(self.clone()))
+    }
+}
+
+/// The message of a behavior's failure, if the store with that fault fails it.
+async fn failure(fault: Fault, behavior: Behavior) -> Option<String> {
+    let fixture = Faulty::new(fault);
+    let panic = AssertUnwindSafe(behavior.run(&fixture)).catch_unwind().await.err()?;
+    let message = panic.downcast_ref::<String>().cloned();
+    message.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()))
+}
+
+async fn failure_of(fault: Fault, name: &str) -> String {
+    let behavior = behaviors().into_iter().find(|behavior| behavior.name() == name).unwrap();
+    failure(fault, behavior).await.unwrap()
+}
+
+/// Asserts that the fault is found, and that each failure says what was expected, what the store did and which clause.
+async fn assert_readable(fault: Fault) {
+    let mut found = 0;
+    for behavior in behaviors() {
+        let Some(message) = failure(fault, behavior).await else { continue };
+        found += 1;
+        let says = |part: &str| message.contains(part);
+        let readable = says("contract: ") && says("expected: ") && says("the store returned: ");
+        let name = behavior.name();
+        assert!(readable && message.len() < 2_500, "{fault:?}, {name}, {} bytes:\n{message}", message.len());
+    }
+    assert!(found > 0, "{fault:?} was not found");
+}
+
+macro_rules! failures_are_readable {
+    ($($test:ident: $fault:ident)+) => {
+        $(#[tokio::test]
+        async fn $test() {
+            assert_readable(Fault::$fault).await;
+        })+
+    };
+}
+
+failures_are_readable! {
+    a_store_that_ignores_expectations_is_told_so_readably: Unconditional
+    a_store_that_loads_an_old_window_is_told_so_readably: OldWindow
+    a_store_that_changes_bytes_is_told_so_readably: Reformatted
+    a_store_that_counts_from_one_is_told_so_readably: CountsFromOne
+    a_store_that_removes_nothing_is_told_so_readably: NothingRemoved
+    a_store_that_cannot_read_is_told_so_readably: Unreadable
+    a_store_that_forgets_old_ids_is_told_so_readably: ForgetsIds
+    a_store_that_cuts_long_turns_is_told_so_readably: CutsTurns
+    a_store_that_takes_limits_as_narrow_numbers_is_told_so_readably: NarrowLimit
+    a_store_that_counts_in_narrow_numbers_is_told_so_readably: NarrowCount
+    a_store_that_changes_its_name_is_told_so_readably: OtherName
+}
+
+#[tokio::test]
+async fn an_append_that_is_not_refused_is_told_with_the_clause_on_conditions() {
+    let message = failure_of(Fault::Unconditional, "expect::a_stale_revision_conflicts").await;
+    for part in [
+        "contract: StoreError::Conflict: \"The log is not at the revision that the append expects.\"",
+        "expected: the refusal `Conflict`",
+        "the store returned: Ok(Appended",
+    ] {
+        assert!(message.contains(part), "{message}");
+    }
+}
+
+#[tokio::test]
+async fn a_message_that_came_back_with_other_bytes_is_told_from_where_it_differs() {
+    let message = failure_of(Fault::Reformatted, "content::white_space_comes_back").await;
+    assert!(
+        message.contains("Messages are returned byte for byte.") && message.contains("from byte 1 on"),
+        "{message}"
+    );
+}
+
+#[tokio::test]
+#[should_panic(expected = "without: [truncate]")]
+async fn a_store_that_cannot_truncate_does_not_pass_a_test_of_truncation() {
+    let store: Arc<dyn HistoryStore> = Arc::new(MemoryStore::new());
+    tower_chat_history_core::testing::truncate::the_end_of_the_log_is_removed(&store).await;
+}

@@ -1,0 +1,123 @@
+//! Counts are stored with the exchange: each message is counted once in its life.
+
+#![allow(clippy::unwrap_used)] // A test may.
+
+use crate::support;
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicU32, Ordering},
+};
+
+use support::id;
+use tower_chat_history::{
+    Engine, Exchange, HistoryOptions, HistoryStore, HistoryStoreExt as _, MemoryStore, Message, Reply, TurnInput,
+    tokens::{CountCache, MessageCount, TokenCounter, tokens_of},
+};
+
+/// Counts how often it is asked; a text of `panic` makes it panic.
+#[derive(Clone, Debug)]
+struct Watched {
+    name: Arc<str>,
+    asked: Arc<AtomicU32>,
+}
+
+impl Watched {
+    fn new(name: &str) -> Self {
+        Self { name: name.into(), asked: Arc::default() }
+    }
+
+    fn asked(&self) -> u32 {
+        self.asked.load(Ordering::Relaxed)
+    }
+}
+
+impl TokenCounter for Watched {
+    fn name(&self) -> Option<&Arc<str>> {
+        Some(&self.name)
+    }
+
+    fn count_text(&self, text: &str) -> u32 {
+        assert_ne!(text, "panic");
+        self.asked.fetch_add(1, Ordering::Relaxed);
+        u32::try_from(text.len()).unwrap()
+    }
+}
+
+async fn turn(engine: &Engine, input: TurnInput, reply: &str) {
+    let turn = engine.begin(input).await.unwrap();
+    turn.commit(Reply::new(Message::assistant(reply))).await.unwrap();
+}
+
+fn ask(text: &str) -> TurnInput {
+    TurnInput::new(id(), [Message::user(text)])
+}
+
+/// The exchanges as a store has them that writes them down: made anew at each load.
+async fn reloaded(store: &impl HistoryStore) -> Vec<Exchange> {
+    let exchanges = store.conversation(&id()).exchanges().await.unwrap();
+    exchanges.iter().map(|recorded| Exchange::decode(&recorded.exchange.encode().unwrap()).unwrap()).collect()
+}
+
+#[tokio::test]
+async fn an_exchange_is_stored_with_its_counts() {
+    let (store, counter) = (MemoryStore::new(), Watched::new("watched"));
+    let engine = Engine::with_options(store.clone(), HistoryOptions::new().token_counter(counter.clone()));
+    turn(&engine, ask("four"), "eleven long").await;
+    turn(&engine, ask("four"), "").await;
+
+    let log = reloaded(&store).await;
+    let counts: Vec<_> = log.iter().map(|exchange| exchange.tokens.clone().unwrap()).collect();
+    assert!(counts.iter().all(|counts| counts.counter == "watched"));
+    assert_eq!(counts.iter().map(|counts| counts.counts.as_slice()).collect::<Vec<_>>(), [[8, 15], [8, 4]]);
+
+    // What was loaded knows its counts: nobody asks again.
+    assert_eq!(counter.asked(), 4);
+    let messages = log.iter().flat_map(|exchange| &exchange.messages);
+    assert_eq!(messages.map(|message| tokens_of(&counter, message)).sum::<u32>(), 35);
+    assert_eq!(counter.asked(), 4);
+}
+
+#[tokio::test]
+async fn a_second_counter_is_served_by_the_cache_at_every_load() {
+    let store = MemoryStore::new();
+    turn(&Engine::new(store.clone()), ask("four"), "a").await;
+    let (cache, second) = (CountCache::default(), Watched::new("second"));
+    for _ in 0..3 {
+        for message in reloaded(&store).await.iter().flat_map(|exchange| &exchange.messages) {
+            assert_eq!(cache.tokens_of(&second, message), 4 + u32::try_from(message.text().len()).unwrap());
+        }
+    }
+    assert_eq!(second.asked(), 2);
+}
+
+#[tokio::test]
+async fn bytes_are_counted_by_default_and_the_options_come_before_the_call() {
+    let store = MemoryStore::new();
+    turn(&Engine::new(store.clone()), ask("four"), "a").await;
+    let mut input = ask("four");
+    input.counter = Some(Arc::new(Watched::new("of the call")));
+    turn(&Engine::new(store.clone()), input.clone(), "a").await;
+    let options = HistoryOptions::new().token_counter(Watched::new("of the options"));
+    turn(&Engine::with_options(store.clone(), options), input, "a").await;
+
+    let names = reloaded(&store).await.into_iter().map(|exchange| exchange.tokens.unwrap().counter);
+    assert_eq!(names.collect::<Vec<_>>(), ["utf8-bytes", "of the call", "of the options"]);
+}
+
+#[tokio::test]
+async fn counts_without_a_name_are_not_stored() {
+    let store = MemoryStore::new();
+    let options = HistoryOptions::new().token_counter(MessageCount::new());
+    turn(&Engine::with_options(store.clone(), options), ask("four"), "a").await;
+    assert_eq!(reloaded(&store).await[0].tokens, None);
+}
+
+#[tokio::test]
+async fn a_counter_that_panics_loses_no_reply() {
+    let store = MemoryStore::new();
+    let options = HistoryOptions::new().token_counter(Watched::new("watched"));
+    turn(&Engine::with_options(store.clone(), options), ask("four"), "panic").await;
+    let log = reloaded(&store).await;
+    assert_eq!((log[0].messages.len(), &log[0].tokens), (2, &None));
+}

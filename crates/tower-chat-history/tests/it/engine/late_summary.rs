@@ -1,0 +1,86 @@
+//! A summary that is stored with its call's exchange, and another exchange lands in between.
+
+use tower_chat_history::{
+    ContextBudget, Engine, HistoryOptions, MemoryStore, Message, Reply, Seq, TurnInput,
+    summary::{Summaries, SummarizeWhen},
+};
+
+use super::{Says, conversation, turn, window};
+
+fn call(id: &str) -> Message {
+    Message::from_json(format!(
+        r#"{{"role":"assistant","content":null,"tool_calls":[{{"id":"{id}","type":"function","function":{{"name":"f","arguments":"{{}}"}}}}]}}"#
+    ))
+    .unwrap()
+}
+
+/// The window cannot start at the results that land first: it starts at the next question, and the paid summary stays.
+#[tokio::test(start_paused = true)]
+async fn a_paid_summary_is_stored_when_late_results_land_before_its_exchange() {
+    for rounds in 1..4 {
+        let store = MemoryStore::new();
+        let summaries = Summaries::new(Says::default()).least_room(1).max_tokens(50);
+        let budget = ContextBudget::tokens(4_000).reply_reserve(10);
+        let options = HistoryOptions::new().budget(budget);
+        let options = options.summaries(summaries.when(SummarizeWhen::BeforeEveryCall));
+        let (with, without) = (Engine::with_options(store.clone(), options), Engine::new(store.clone()));
+        for _ in 0..3 {
+            turn(&without, "c").await;
+        }
+        let begin = async |engine: &Engine, message: Message| {
+            engine.begin(TurnInput::new(conversation("c"), [message])).await.unwrap()
+        };
+        begin(&without, Message::user("u")).await.commit(Reply::new(call("x0"))).await.unwrap();
+        let late = begin(&without, Message::tool("x0", "r")).await;
+        let asked = begin(&with, Message::user("another question")).await;
+        assert_eq!(asked.context().len(), 2, "the summary and the question");
+        let mut late = late.commit(Reply::new(if rounds == 1 { Message::assistant("a") } else { call("x1") }));
+        for round in 1..rounds {
+            late.await.unwrap();
+            let last = round + 1 == rounds;
+            let results = begin(&without, Message::tool(format!("x{round}"), "r")).await;
+            let reply = if last { Message::assistant("a") } else { call(&format!("x{}", round + 1)) };
+            late = results.commit(Reply::new(reply));
+        }
+        late.await.unwrap();
+        let report = asked.commit(Reply::new(Message::assistant("a"))).await.unwrap();
+        assert_eq!(report.outcome.kind(), "stored");
+
+        let cut = window(&store, "c").await.compaction.map(|stored| stored.cut).unwrap_or_default();
+        assert_eq!(cut.summary.as_ref().map(|summary| summary.text.as_str()), Some("s"), "{rounds} rounds");
+        assert_eq!((cut.covers_to(), cut.window_start), (Seq::new(4), Seq::new(4 + rounds)), "{rounds} rounds");
+
+        // The results are read by the next summary.
+        begin(&with, Message::user("and now?")).await.commit(Reply::new(Message::assistant("a"))).await.unwrap();
+        let cut = window(&store, "c").await.compaction.unwrap().cut;
+        assert_eq!(cut.covers_to(), Seq::new(5 + rounds));
+    }
+}
+
+/// Two calls overlap, and a summary was made for each. The call that began first stores its own first, which covers less.
+#[tokio::test(start_paused = true)]
+async fn of_two_overlapping_summaries_the_one_that_covers_more_stays() {
+    for reversed in [false, true] {
+        let store = MemoryStore::new();
+        let summaries = Summaries::new(Says::default()).least_room(1).max_tokens(50);
+        let options = HistoryOptions::new().budget(ContextBudget::tokens(4_000).reply_reserve(10));
+        let options = options.summaries(summaries.when(SummarizeWhen::BeforeEveryCall));
+        let (with, without) = (Engine::with_options(store.clone(), options), Engine::new(store.clone()));
+        turn(&without, "c").await;
+        turn(&without, "c").await;
+        let begin = async || with.begin(TurnInput::new(conversation("c"), [Message::user("u")])).await.unwrap();
+        let first = begin().await;
+        turn(&without, "c").await;
+        let mut calls = vec![first, begin().await];
+        if reversed {
+            calls.reverse();
+        }
+        for call in calls {
+            assert_eq!(call.context().len(), 2, "the summary and the question");
+            let report = call.commit(Reply::new(Message::assistant("a"))).await.unwrap();
+            assert_eq!(report.outcome.kind(), "stored");
+        }
+        let cut = window(&store, "c").await.compaction.unwrap().cut;
+        assert_eq!((cut.covers_to(), cut.window_start), (Seq::new(3), Seq::new(3)), "reversed: {reversed}");
+    }
+}

@@ -1,0 +1,181 @@
+//! User code that panics where nobody can take a panic: in drops, and in tasks of the engine.
+
+use std::{panic::AssertUnwindSafe, pin::Pin, time::Duration};
+
+use async_trait::async_trait;
+use futures_util::{FutureExt as _, StreamExt as _, future::BoxFuture, stream};
+use tower::{Layer as _, ServiceExt as _, service_fn};
+use tower_chat_history::{
+    Append, Appended, BoxError, ChatHistoryLayer, Compact, CompactOutcome, ConversationId, Engine, HistoryError,
+    HistoryOptions, HistoryStatus, HistoryStore, Incarnation, Load, Loaded, MemoryStore, Message, OnInterruption,
+    OnLoadFailure, Page, Reply, Seq, Spawn, StoreError, StoreResultsError, ToolResults, TurnInput,
+    adapt::{Custom, Flow, FoldReply},
+    summary::{Summaries, SummarizeWhen},
+};
+
+use super::{Says, conversation, summarizing, turn};
+
+#[derive(Debug)]
+struct NoMoreTasks;
+
+impl Spawn for NoMoreTasks {
+    fn spawn(&self, _: BoxFuture<'static, ()>) {
+        panic!("no more tasks")
+    }
+}
+
+fn catches(work: impl FnOnce()) {
+    assert!(std::panic::catch_unwind(AssertUnwindSafe(work)).is_ok(), "the panic stays inside");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_commit_is_dropped_without_a_panic_of_the_spawner_and_stays_pending() {
+    let engine = Engine::with_options(MemoryStore::new(), HistoryOptions::new().spawn(NoMoreTasks));
+    let begun = engine.begin(TurnInput::new(conversation("c"), [Message::user("u")])).await.unwrap();
+    let commit = begun.commit(Reply::new(Message::assistant("a")));
+    catches(|| drop(commit));
+    assert_eq!(engine.pending_saves(), 1);
+    engine.drain(Duration::from_secs(1)).await.unwrap();
+    assert_eq!(engine.pending_saves(), 0);
+}
+
+#[derive(Default)]
+struct Fold {
+    panics: bool,
+}
+
+impl FoldReply<u8> for Fold {
+    fn push(&mut self, _: &u8) -> Flow {
+        Flow::Pass
+    }
+    fn is_complete(&self) -> bool {
+        false
+    }
+    fn is_whole(&self) -> bool {
+        false
+    }
+    fn reply(&self) -> Reply {
+        assert!(!self.panics, "the fold panics");
+        Reply::new(Message::assistant("a"))
+    }
+    fn partial(&self) -> Option<Reply> {
+        assert!(!self.panics, "the fold panics");
+        Some(Reply::new(Message::assistant("a")))
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_is_dropped_without_a_panic_of_spawner_or_fold() {
+    for policy in [OnInterruption::Discard, OnInterruption::KeepText, OnInterruption::Detach] {
+        for panics in [false, true] {
+            let options = HistoryOptions::new().spawn(NoMoreTasks).on_interruption(policy);
+            let engine = Engine::with_options(MemoryStore::new(), options);
+            let turn = engine.begin(TurnInput::new(conversation("c"), [Message::user("u")])).await.unwrap();
+            let upstream = stream::iter([Ok::<_, &str>(1)]).chain(stream::pending());
+            let mut stream = turn.record_stream(upstream, Fold { panics }, |_| "stalled");
+            stream.next().await;
+            catches(|| drop(stream));
+            engine.drain(Duration::from_secs(1)).await.unwrap();
+        }
+    }
+}
+
+/// A call of a store that panics.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum At {
+    /// The future of a load, when it is polled.
+    Load,
+    /// A load, before it returns a future.
+    LoadAtOnce,
+    Compact,
+}
+
+#[derive(Debug)]
+struct Panics {
+    store: MemoryStore,
+    at: At,
+}
+
+impl Panics {
+    fn at(at: At) -> Self {
+        Self { store: MemoryStore::new(), at }
+    }
+}
+
+type Loading<'a> = Pin<Box<dyn Future<Output = Result<Loaded, StoreError>> + Send + 'a>>;
+
+#[async_trait]
+impl HistoryStore for Panics {
+    fn system(&self) -> &'static str {
+        "memory"
+    }
+    // As the macro would write it, but for what comes before the future.
+    fn load<'store, 'id, 'call>(&'store self, id: &'id ConversationId, load: Load) -> Loading<'call>
+    where
+        'store: 'call,
+        'id: 'call,
+        Self: 'call,
+    {
+        assert_ne!(self.at, At::LoadAtOnce, "no loads here");
+        Box::pin(async move {
+            assert_ne!(self.at, At::Load, "no loads here");
+            self.store.load(id, load).await
+        })
+    }
+    async fn append(&self, id: &ConversationId, append: Append) -> Result<Appended, StoreError> {
+        // Without its compaction, which is then stored by itself.
+        self.store.append(id, Append::new(append.expect, append.exchange)).await
+    }
+    async fn compact(
+        &self,
+        id: &ConversationId,
+        incarnation: Incarnation,
+        compact: Compact,
+    ) -> Result<CompactOutcome, StoreError> {
+        assert_ne!(self.at, At::Compact, "no compactions here");
+        self.store.compact(id, incarnation, compact).await
+    }
+    async fn read(&self, id: &ConversationId, from: Seq, limit: usize) -> Result<Page, StoreError> {
+        self.store.read(id, from, limit).await
+    }
+    async fn delete(&self, id: &ConversationId) -> Result<(), StoreError> {
+        self.store.delete(id).await
+    }
+}
+
+/// The exchange is in the log, and its report must say so.
+#[tokio::test(start_paused = true)]
+async fn a_store_that_panics_at_the_summary_does_not_make_a_stored_exchange_a_failed_one() {
+    let summaries = Summaries::new(Says::default()).least_room(1).max_tokens(20);
+    let options = summarizing().summaries(summaries.when(SummarizeWhen::BeforeEveryCall));
+    let engine = Engine::with_options(Panics::at(At::Compact), options);
+    for _ in 0..3 {
+        assert_eq!(turn(&engine, "c").await.outcome.kind(), "stored");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_panics_at_load_is_an_error_to_the_caller_of_the_layer() {
+    for at in [At::Load, At::LoadAtOnce] {
+        let adapter = Custom::messages(|messages: &mut Vec<Message>| messages)
+            .reply(|answer: &Message| answer.clone())
+            .id_from(|_| conversation("c"));
+        let llm = service_fn(|_: Vec<Message>| async { Ok::<_, BoxError>(Message::assistant("a")) });
+        let layer = ChatHistoryLayer::new(Panics::at(at), adapter);
+        let call = layer.layer(llm).oneshot(vec![Message::user("u")]);
+        let error = AssertUnwindSafe(call).catch_unwind().await.expect("the panic stays inside").unwrap_err();
+        let error = error.downcast::<HistoryError>().unwrap();
+        assert!(matches!(*error, HistoryError::LoadPanicked), "{error}");
+        assert_eq!(error.kind(), "panicked");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_panics_at_load_is_called_without_history_or_refuses_results_like_one_that_is_down() {
+    let options = HistoryOptions::new().on_load_failure(OnLoadFailure::CallWithoutHistory);
+    let engine = Engine::with_options(Panics::at(At::Load), options);
+    let report = turn(&engine, "c").await;
+    assert_eq!((report.history, report.outcome.kind()), (HistoryStatus::Unavailable, "stored"));
+    let results = ToolResults::new(conversation("c"), [Message::tool("x", "r")]);
+    let Err(StoreResultsError::LoadPanicked) = engine.store_results(results).await else { panic!("it was loaded") };
+}

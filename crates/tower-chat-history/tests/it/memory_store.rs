@@ -1,0 +1,281 @@
+//! The store in memory: the conformance suite, its limit, and threads that really run at once.
+#![allow(clippy::unwrap_used)]
+
+use std::sync::Arc;
+
+use tower_chat_history::{
+    Append, Compact, CompactionVersion, ConversationId, Cut, Exchange, ExchangeId, Expect, HistoryStore,
+    HistoryStoreExt, Incarnation, MemoryStore, Message, Profile, Prune, Seq, StoreError, Summary, Truncate,
+};
+
+mod conformance {
+    use async_trait::async_trait;
+    use tower_chat_history_core::testing::{Capabilities, Fixture};
+
+    use super::*;
+
+    /// All handles are clones of one store.
+    struct Shared(MemoryStore);
+
+    #[async_trait]
+    impl Fixture for Shared {
+        async fn open(&self) -> Arc<dyn HistoryStore> {
+            Arc::new(self.0.clone())
+        }
+
+        fn capabilities(&self) -> Capabilities {
+            Capabilities::new()
+        }
+
+        async fn open_truncate(&self) -> Option<Arc<dyn Truncate>> {
+            Some(Arc::new(self.0.clone()))
+        }
+
+        async fn open_prune(&self) -> Option<Arc<dyn Prune>> {
+            Some(Arc::new(self.0.clone()))
+        }
+    }
+
+    tower_chat_history_core::conformance_tests! {
+        #[tokio::test]
+        Shared(MemoryStore::new()),
+        without: [durable]
+    }
+
+    #[tokio::test]
+    async fn all_behaviors_share_one_storage() {
+        let left_out = tower_chat_history_core::testing::all(&Shared(MemoryStore::new())).await;
+        let needs_opening = |name: &str| name.starts_with("reopen::") || name.ends_with("_persists");
+        assert!(!left_out.is_empty() && left_out.iter().all(|name| needs_opening(name)), "{left_out:?}");
+    }
+}
+
+fn id(name: impl AsRef<str>) -> ConversationId {
+    ConversationId::new(["memory", name.as_ref()]).unwrap()
+}
+
+/// An exchange whose message has that many bytes of JSON.
+fn sized(bytes: usize) -> Exchange {
+    let frame = Message::user("").bytes();
+    let exchange = Exchange::new(ExchangeId::generate(), [Message::user("x".repeat(bytes - frame))]);
+    assert_eq!(exchange.bytes(), bytes);
+    exchange
+}
+
+async fn append(store: &MemoryStore, id: &ConversationId, exchange: Exchange) -> Result<(), StoreError> {
+    store.append(id, Append::new(Expect::AnyOrCreate, exchange)).await.map(drop)
+}
+
+#[tokio::test]
+async fn clones_share_the_conversations() {
+    let (store, id) = (MemoryStore::new(), id("a"));
+    let clone = store.clone();
+    append(&store, &id, sized(100)).await.unwrap();
+    assert_eq!(clone.conversation(&id).messages().await.unwrap().len(), 1);
+    assert_eq!((clone.used(), clone.limit()), (store.used(), MemoryStore::DEFAULT_LIMIT));
+    assert!(MemoryStore::new().conversation(&id).messages().await.unwrap().is_empty());
+}
+
+/// What a store of one such exchange takes, and what one more exchange adds to it.
+async fn sizes(exchange: impl Fn() -> Exchange) -> (usize, usize) {
+    let store = MemoryStore::new();
+    append(&store, &id("a"), exchange()).await.unwrap();
+    let first = store.used();
+    append(&store, &id("a"), exchange()).await.unwrap();
+    (first, store.used() - first)
+}
+
+#[tokio::test]
+async fn a_full_store_refuses_and_forgets_nothing() {
+    let (first, more) = sizes(|| sized(400)).await;
+    let store = MemoryStore::with_limit(2 * first + more);
+    let (a, b, c) = (id("a"), id("b"), id("c"));
+    append(&store, &a, sized(400)).await.unwrap();
+    append(&store, &b, sized(400)).await.unwrap();
+    for id in [&a, &c] {
+        let full = append(&store, id, sized(100_000)).await.unwrap_err();
+        let StoreError::Full { used, requested, limit } = full else { panic!("{full:?}") };
+        assert_eq!((used, limit), (2 * first, store.limit()));
+        assert!(requested > 100_000, "{requested}");
+    }
+    assert!(store.conversation(&c).messages().await.unwrap().is_empty());
+    append(&store, &a, sized(400)).await.unwrap();
+    assert_eq!(store.used(), store.limit());
+    assert!(matches!(append(&store, &a, sized(400)).await, Err(StoreError::Full { .. })));
+    assert_eq!(store.conversation(&a).messages().await.unwrap().len(), 2);
+
+    store.delete(&b).await.unwrap();
+    assert_eq!(store.used(), first + more);
+    append(&store, &c, sized(400)).await.unwrap();
+    assert_eq!(store.used(), 2 * first + more);
+
+    // The end of a log makes room as well, and its first exchange with it.
+    store.conversation(&a).truncate(Seq::new(1)).await.unwrap();
+    assert_eq!(store.used(), 2 * first);
+    store.conversation(&a).take_last().await.unwrap();
+    assert_eq!(store.used(), first);
+
+    // So does the beginning.
+    for _ in 0..2 {
+        append(&store, &c, sized(400)).await.unwrap();
+    }
+    store.conversation(&c).keep_last_turns(2).await.unwrap();
+    assert_eq!(store.used(), first + more);
+}
+
+#[tokio::test]
+async fn a_full_store_still_tells_what_is_recorded_or_refused() {
+    let (first, _) = sizes(|| sized(100)).await;
+    let (store, id) = (MemoryStore::with_limit(first), id("a"));
+    let exchange = sized(100);
+    append(&store, &id, exchange.clone()).await.unwrap();
+    let again = store.append(&id, Append::new(Expect::Absent, exchange)).await.unwrap();
+    assert!(again.duplicate);
+    let conflict = store.append(&id, Append::new(Expect::Absent, sized(100))).await.unwrap_err();
+    assert!(matches!(conflict, StoreError::Conflict { .. }), "{conflict:?}");
+    let gone = store.append(&id, Append::new(Expect::AnyIn(Incarnation::random()), sized(100))).await.unwrap_err();
+    assert!(matches!(gone, StoreError::Gone), "{gone:?}");
+    assert_eq!(store.used(), first);
+}
+
+#[tokio::test]
+async fn a_limit_of_zero_refuses_every_message() {
+    let store = MemoryStore::with_limit(0);
+    let refused = append(&store, &id("a"), sized(100)).await.unwrap_err();
+    let StoreError::Full { used: 0, requested, limit: 0 } = refused else { panic!("{refused:?}") };
+    assert!(requested > 100);
+}
+
+fn compact(profile: usize, replaces: CompactionVersion, summary: usize) -> Compact {
+    let mut cut = Cut::default();
+    cut.summary = Some(Summary::new("s".repeat(summary), Seq::FIRST));
+    Compact { profile: Profile::new(format!("profile-{profile}")).unwrap(), replaces, cut }
+}
+
+#[tokio::test]
+async fn compactions_take_of_the_limit_and_give_back_what_they_replace() {
+    let (store, id) = (MemoryStore::with_limit(100_000), id("a"));
+    append(&store, &id, sized(100)).await.unwrap();
+    let bare = store.used();
+    let incarnation = store.conversation(&id).revision().await.unwrap().unwrap().incarnation();
+    let none = CompactionVersion::NONE;
+    store.compact(&id, incarnation, compact(0, none, 10_000)).await.unwrap();
+    let one = store.used();
+    assert!((10_000..11_000).contains(&(one - bare)), "{}", one - bare);
+    store.compact(&id, incarnation, compact(0, none.next(), 40_000)).await.unwrap();
+    assert_eq!(store.used(), one + 30_000);
+    store.compact(&id, incarnation, compact(0, none.next().next(), 10_000)).await.unwrap();
+    assert_eq!(store.used(), one);
+    // Profiles of one conversation are bounded by the limit, and so is the summary that comes with an append.
+    let mut profiles = 1;
+    let full = loop {
+        match store.compact(&id, incarnation, compact(profiles, none, 10_000)).await {
+            Ok(_) => profiles += 1,
+            Err(error) => break error,
+        }
+    };
+    assert!(matches!(full, StoreError::Full { .. }) && profiles == 9, "{profiles} {full}");
+    let with_append = Append::new(Expect::AnyOrCreate, sized(100)).compact(compact(100, none, 10_000));
+    assert!(matches!(store.append(&id, with_append).await, Err(StoreError::Full { .. })));
+    assert_eq!(store.conversation(&id).len().await.unwrap(), 1);
+    store.conversation(&id).clear().await.unwrap();
+    assert_eq!(store.used(), 0);
+}
+
+/// Runs as many tasks on threads of their own and waits for all of them.
+async fn on_threads<F: Future<Output = ()> + Send + 'static>(count: usize, task: impl Fn(usize) -> F) {
+    let tasks: Vec<_> = (0..count).map(|n| tokio::spawn(task(n))).collect();
+    for task in tasks {
+        task.await.unwrap();
+    }
+}
+
+const THREADS: usize = 8;
+const APPENDS: usize = 500;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 8)]
+async fn threads_that_append_to_one_conversation_lose_nothing() {
+    let (store, id) = (MemoryStore::new(), id("shared"));
+    on_threads(THREADS, |thread| {
+        let (store, id) = (store.clone(), id.clone());
+        async move {
+            for n in 0..APPENDS {
+                let messages = [Message::user(format!("{thread} {n}")), Message::assistant("ok")];
+                append(&store, &id, Exchange::new(ExchangeId::generate(), messages)).await.unwrap();
+            }
+        }
+    })
+    .await;
+    let log = store.conversation(&id).exchanges().await.unwrap();
+    assert_eq!(log.len(), THREADS * APPENDS);
+    assert!(log.iter().enumerate().all(|(at, recorded)| recorded.seq.get() == at as u64));
+    // Each thread's own appends stand in the order it made them.
+    let mut next = [0; THREADS];
+    for recorded in &log {
+        let text = recorded.exchange.messages[0].text();
+        let (thread, n) = text.split_once(' ').unwrap();
+        let thread: usize = thread.parse().unwrap();
+        assert_eq!(n.parse(), Ok(next[thread]));
+        next[thread] += 1;
+    }
+    store.delete(&id).await.unwrap();
+    assert_eq!(store.used(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 8)]
+async fn threads_that_expect_a_revision_land_once_each() {
+    let (store, id) = (MemoryStore::new(), id("strict"));
+    on_threads(THREADS, |_| {
+        let (store, id) = (store.clone(), id.clone());
+        async move {
+            let mut expect = Expect::Absent;
+            for _ in 0..APPENDS / 10 {
+                let exchange = sized(100);
+                loop {
+                    match store.append(&id, Append::new(expect, exchange.clone())).await {
+                        Ok(appended) => {
+                            assert!(!appended.duplicate);
+                            break expect = Expect::Exactly(appended.revision);
+                        }
+                        Err(StoreError::Conflict { current: Some(current) }) => expect = Expect::Exactly(current),
+                        Err(other) => panic!("expected a conflict, got {other:?}"),
+                    }
+                }
+            }
+        }
+    })
+    .await;
+    assert_eq!(store.conversation(&id).exchanges().await.unwrap().len(), THREADS * APPENDS / 10);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 8)]
+async fn threads_that_fill_and_delete_keep_the_count_and_the_limit() {
+    let store = MemoryStore::with_limit(10_000);
+    let ids: Arc<[ConversationId]> = (0..4).map(|n| id(n.to_string())).collect();
+    on_threads(THREADS, |thread| {
+        let (store, ids) = (store.clone(), Arc::clone(&ids));
+        async move {
+            for n in 0..APPENDS {
+                let id = &ids[(thread + n) % ids.len()];
+                match append(&store, id, sized(100 + n % 50)).await {
+                    Ok(()) => {}
+                    Err(StoreError::Full { used, requested, limit }) => assert!(used + requested > limit),
+                    Err(other) => panic!("expected it to be full, got {other:?}"),
+                }
+                assert!(store.used() <= store.limit());
+                if n % 7 == thread % 7 {
+                    store.delete(id).await.unwrap();
+                }
+            }
+        }
+    })
+    .await;
+    let mut stored = 0;
+    for id in ids.iter() {
+        let log = store.conversation(id).exchanges().await.unwrap();
+        stored += log.iter().map(|recorded| recorded.exchange.bytes()).sum::<usize>();
+        store.delete(id).await.unwrap();
+    }
+    assert!(stored <= store.limit());
+    assert_eq!(store.used(), 0);
+}

@@ -1,0 +1,99 @@
+//! Open calls can be answered, whatever was imported after them and however little of the log is loaded.
+
+#![allow(clippy::unwrap_used)] // A test may.
+
+use crate::support;
+
+use proptest::prelude::*;
+use support::{calls, id, texts};
+use tower_chat_history::{
+    Engine, HistoryError, HistoryOptions, HistoryStoreExt as _, LoadLimit, MemoryStore, Message, Reply, Seq, TurnInput,
+    View, budget::Watermarks,
+};
+
+fn engine(store: &MemoryStore) -> Engine {
+    let options =
+        HistoryOptions::new().load_limit(LoadLimit::new(2, 1 << 20).unwrap()).watermarks(Watermarks::last_turns(1));
+    Engine::with_options(store.clone(), options)
+}
+
+async fn asked(engine: &Engine, input: Message, reply: Message) {
+    let turn = engine.begin(TurnInput::new(id(), [input])).await.unwrap();
+    turn.commit(Reply::new(reply)).await.unwrap();
+}
+
+#[tokio::test]
+async fn orphaned_results_and_blank_replies_that_are_imported_over_open_calls_open_no_turn() {
+    let store = MemoryStore::new();
+    let engine = engine(&store);
+    asked(&engine, Message::user("u0"), calls(&["x"])).await;
+    let orphans = || [Message::tool("z", "late"), Message::assistant(""), Message::assistant("")];
+    store.conversation(&id()).import(orphans()).await.unwrap();
+    store.conversation(&id()).import(orphans()).await.unwrap();
+    let log = store.conversation(&id()).exchanges().await.unwrap();
+    assert!(log[1..].iter().all(|recorded| recorded.exchange.continues == Some(Seq::FIRST)), "{log:?}");
+    let turn = engine.begin(TurnInput::new(id(), [Message::tool("x", "r")])).await.unwrap();
+    assert_eq!(texts(turn.context()), ["u0", "", "r"]);
+    let report = turn.commit(Reply::new(Message::assistant("a0"))).await.unwrap();
+    assert!(!report.is_moved());
+}
+
+#[tokio::test]
+async fn results_that_are_imported_between_blank_replies_continue_the_turn() {
+    let store = MemoryStore::new();
+    let engine = engine(&store);
+    asked(&engine, Message::user("u0"), calls(&["x", "y"])).await;
+    store.conversation(&id()).import([Message::assistant(""), Message::tool("y", "1")]).await.unwrap();
+    let turn = engine.begin(TurnInput::new(id(), [Message::tool("x", "2")])).await.unwrap();
+    assert_eq!(texts(turn.context()), ["u0", "", "1", "2"]);
+}
+
+fn any_imported() -> impl Strategy<Value = Message> {
+    prop_oneof![
+        1 => Just(Message::user("u")),
+        1 => Just(Message::assistant("a")),
+        3 => Just(Message::assistant("")),
+        3 => prop::sample::select(vec!["x", "y", "z"]).prop_map(|id| Message::tool(id, "r")),
+        2 => prop::sample::subsequence(vec!["x", "y"], 1..=2).prop_map(|ids| calls(&ids)),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(
+        if std::env::var_os("PROPTEST_CASES").is_some() { ProptestConfig::default().cases } else { 400 }
+    ))]
+
+    /// Whatever is imported, and in how many pieces, and however often the end of the log is removed: the calls that are open by
+    /// the whole log can be answered, and a call goes on without input if only the reply is missing.
+    #[test]
+    fn open_calls_can_be_answered_after_any_import(
+        pieces in prop::collection::vec((prop::collection::vec(any_imported(), 1..8), any::<bool>(), any::<bool>()), 1..5),
+    ) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        runtime.block_on(async {
+            let store = MemoryStore::new();
+            let engine = engine(&store);
+            asked(&engine, Message::user("u0"), Message::assistant("a0")).await;
+            for (imported, taken, questioned) in pieces {
+                store.conversation(&id()).import(imported).await.unwrap();
+                if taken {
+                    store.conversation(&id()).take_last().await.unwrap();
+                }
+                let mut view = View::default();
+                for recorded in store.conversation(&id()).exchanges().await.unwrap() {
+                    view.push_exchange(&recorded.exchange);
+                }
+                let results: Vec<Message> = view.open().ids().map(|id| Message::tool(id, "r")).collect();
+                if !results.is_empty() || view.awaits_reply() {
+                    let turn = engine.begin(TurnInput::new(id(), results)).await;
+                    if let Err(error @ HistoryError::Input(_)) = turn {
+                        panic!("{error}");
+                    }
+                }
+                if questioned {
+                    asked(&engine, Message::user("u"), Message::assistant("a")).await;
+                }
+            }
+        });
+    }
+}

@@ -1,0 +1,241 @@
+//! Keeping the end of each conversation: when it is pruned, and what becomes of a turn when that fails.
+
+#![allow(clippy::unwrap_used)] // A test may.
+
+use crate::support;
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
+    time::Duration,
+};
+
+use support::{Plain, Request, ask, id, log};
+use tokio::time::Instant;
+use tokio_test::task;
+use tower::{Layer as _, ServiceExt as _, service_fn};
+use tower_chat_history::{
+    BoxError, ChatHistoryLayer, ContextBudget, ConversationId, Engine, HistoryOptions, HistoryStore as _,
+    HistoryStoreExt as _, MemoryStore, Message, OnConflict, Outcome, Prune as _, Reply, Retention, RoutedStore, Seq,
+    TurnInput, TurnReport,
+};
+use tower_chat_history_test::{Fault, FaultStore, Op};
+
+type Store = FaultStore<MemoryStore>;
+
+fn keeping(retention: Retention) -> (Store, Engine) {
+    let store = FaultStore::new(MemoryStore::new());
+    (store.clone(), Engine::with_retention(store, HistoryOptions::new(), retention))
+}
+
+/// One turn of a question and an answer.
+async fn turn(engine: &Engine, text: &str) -> Arc<TurnReport> {
+    let turn = engine.begin(TurnInput::new(id(), [Message::user(text)])).await.unwrap();
+    turn.commit(Reply::new(Message::assistant("a"))).await.unwrap()
+}
+
+/// One turn with a tool call: two exchanges of two messages.
+async fn tool_turn(engine: &Engine) {
+    let call = r#"{"role":"assistant","content":null,"tool_calls":[{"id":"x","type":"function","function":{"name":"f","arguments":"{}"}}]}"#;
+    let asked = engine.begin(TurnInput::new(id(), [Message::user("u")])).await.unwrap();
+    asked.commit(Reply::new(Message::from_json(call).unwrap())).await.unwrap();
+    let answered = engine.begin(TurnInput::new(id(), [Message::tool("x", "r")])).await.unwrap();
+    answered.commit(Reply::new(Message::assistant("a"))).await.unwrap();
+}
+
+async fn standing(store: &Store) -> (u64, usize) {
+    let page = store.get_ref().read(&id(), Seq::FIRST, 1_000).await.unwrap();
+    (page.revision.unwrap().first().get(), page.exchanges.len())
+}
+
+#[tokio::test]
+async fn the_last_turns_stay() {
+    let (store, engine) = keeping(Retention::LastTurns(3));
+    for n in 0..8_u64 {
+        let report = turn(&engine, "u").await;
+        let kept = (n + 1).min(3);
+        assert_eq!(standing(&store).await, (n + 1 - kept, usize::try_from(kept).unwrap()));
+        assert!(matches!(report.outcome, Outcome::Stored { seq, .. } if seq == Seq::new(n)));
+        // The report says what the log is at, as a caller needs to go on from there.
+        let page = store.read(&id(), Seq::FIRST, 0).await.unwrap();
+        assert_eq!(report.revision(), page.revision);
+    }
+}
+
+#[tokio::test]
+async fn a_quarter_more_may_stand_so_that_not_every_turn_prunes() {
+    let (store, engine) = keeping(Retention::LastTurns(20));
+    let mut most = 0;
+    for _ in 0..200 {
+        turn(&engine, "u").await;
+        let (_, stand) = standing(&store).await;
+        most = most.max(stand);
+        assert!(store.calls(Op::Append) < 20 || stand >= 20, "{stand}");
+    }
+    assert_eq!((most, store.calls(Op::Prune)), (25, 180 / 6));
+}
+
+#[tokio::test]
+async fn turns_are_counted_and_not_their_exchanges() {
+    let (store, engine) = keeping(Retention::LastTurns(8));
+    for n in 1..=40 {
+        tool_turn(&engine).await;
+        let (_, stand) = standing(&store).await;
+        assert!(stand >= 2 * n.min(8) && stand <= 20, "{stand}");
+    }
+    assert!(store.calls(Op::Prune) <= 40 / 3, "{}", store.calls(Op::Prune));
+}
+
+#[tokio::test]
+async fn the_last_messages_stay() {
+    let (store, engine) = keeping(Retention::LastMessages(16));
+    for n in 1..=40 {
+        tool_turn(&engine).await;
+        let messages = 2 * standing(&store).await.1;
+        assert!(messages >= (4 * n).min(16) && messages <= 20, "{messages}");
+    }
+    assert!(store.calls(Op::Prune) <= 80 / 3, "{}", store.calls(Op::Prune));
+}
+
+#[tokio::test]
+async fn what_an_earlier_process_left_is_pruned_at_the_first_turn() {
+    let store = FaultStore::new(MemoryStore::new());
+    for _ in 0..50 {
+        turn(&Engine::new(store.clone()), "u").await;
+    }
+    let engine = Engine::with_retention(store.clone(), HistoryOptions::new(), Retention::LastTurns(8));
+    turn(&engine, "u").await;
+    assert_eq!((standing(&store).await, store.calls(Op::Prune)), ((43, 8), 1));
+}
+
+#[tokio::test]
+async fn conversations_that_are_short_are_never_pruned() {
+    let (store, engine) = keeping(Retention::LastTurns(8));
+    for n in 0..20 {
+        let id = ConversationId::new(["short".to_owned(), n.to_string()]).unwrap();
+        for _ in 0..8 {
+            let turn = engine.begin(TurnInput::new(id.clone(), [Message::user("u")])).await.unwrap();
+            turn.commit(Reply::new(Message::assistant("a"))).await.unwrap();
+        }
+    }
+    assert_eq!(store.calls(Op::Prune), 0);
+}
+
+#[tokio::test]
+async fn a_prune_that_fails_is_tried_again_at_the_next_turn() {
+    for fault in [Fault::Unavailable, Fault::Backend, Fault::Gone] {
+        let (store, engine) = keeping(Retention::LastTurns(8));
+        store.fail(Op::Prune, 2, fault);
+        for _ in 0..10 {
+            turn(&engine, "u").await;
+        }
+        assert_eq!((standing(&store).await.1, store.calls(Op::Prune)), (10, 2), "the turns went on");
+        turn(&engine, "u").await;
+        assert_eq!(standing(&store).await, (3, 8));
+    }
+}
+
+#[tokio::test]
+async fn a_lost_answer_is_settled_by_the_next_turn() {
+    let (store, engine) = keeping(Retention::LastTurns(2));
+    store.lose_answers(Op::Prune, 1);
+    for n in 0..4 {
+        let report = turn(&engine, "u").await;
+        assert!(matches!(report.outcome, Outcome::Stored { .. }), "{n}");
+    }
+    assert_eq!(standing(&store).await, (2, 2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slow_prune_is_given_up() {
+    let (store, engine) = keeping(Retention::LastTurns(1));
+    turn(&engine, "u").await;
+    store.delay(Op::Prune, Duration::from_secs(60));
+    let before = Instant::now();
+    turn(&engine, "u").await;
+    assert_eq!(before.elapsed().as_secs(), 10, "the store timeout");
+    store.mend();
+    turn(&engine, "u").await;
+    assert_eq!(standing(&store).await, (2, 1));
+}
+
+#[tokio::test]
+async fn a_prune_that_panics_fails_no_turn() {
+    let (store, asked) = (MemoryStore::new(), AtomicUsize::new(0));
+    let inner = store.clone();
+    let routed = RoutedStore::new(move |_: &ConversationId| {
+        // Load and append, then load, append and prune.
+        assert_ne!(asked.fetch_add(1, Relaxed), 4, "the fifth call");
+        inner.clone()
+    });
+    let engine = Engine::with_retention(routed, HistoryOptions::new(), Retention::LastTurns(1));
+    for _ in 0..2 {
+        assert!(turn(&engine, "u").await.revision().is_some());
+    }
+    assert_eq!(log(&store).await.len(), 4);
+    turn(&engine, "u").await;
+    assert_eq!(log(&store).await.len(), 2);
+}
+
+/// It is a part of the save: who leaves does not stop it, and the next turn waits for it.
+#[tokio::test]
+async fn a_caller_that_leaves_during_the_prune_has_it_done() {
+    let (store, engine) = keeping(Retention::LastTurns(1));
+    turn(&engine, "u").await;
+    let held = store.hold(Op::Prune);
+    let begun = engine.begin(TurnInput::new(id(), [Message::user("u")])).await.unwrap();
+    let mut commit = task::spawn(begun.commit(Reply::new(Message::assistant("a"))));
+    assert!(commit.poll().is_pending());
+    assert_eq!((held.waiting(), engine.pending_saves()), (1, 1));
+    drop(commit);
+    let mut next = task::spawn(engine.begin(TurnInput::new(id(), [Message::user("u")])));
+    assert!(next.poll().is_pending());
+    held.release();
+    let turn = next.await.unwrap();
+    assert_eq!(turn.window().len(), 2);
+    assert_eq!(standing(&store).await, (1, 1));
+}
+
+/// A turn that was begun before a prune lands after it, also where it expects the log as it was.
+#[tokio::test]
+async fn a_turn_in_flight_survives_a_prune() {
+    let store = FaultStore::new(MemoryStore::new());
+    let options = HistoryOptions::new().on_conflict(OnConflict::Reject);
+    let engine = Engine::with_options(store.clone(), options);
+    for _ in 0..3 {
+        turn(&engine, "u").await;
+    }
+    let begun = engine.begin(TurnInput::new(id(), [Message::user("late")])).await.unwrap();
+    store.conversation(&id()).keep_last_turns(1).await.unwrap();
+    begun.commit(Reply::new(Message::assistant("a"))).await.unwrap();
+    assert_eq!(log(&store).await, ["u", "a", "late", "a"]);
+}
+
+#[tokio::test]
+async fn a_layer_keeps_the_retention_of_its_engine_when_its_budget_is_set() {
+    let (store, engine) = keeping(Retention::LastTurns(2));
+    let llm = service_fn(|_: Request| async { Ok::<_, BoxError>(Message::assistant("a")) });
+    let layer = ChatHistoryLayer::from_engine(engine, Plain).budget(ContextBudget::tokens(10_000));
+    for n in 0..4 {
+        layer.layer(llm).oneshot(ask(&format!("u{n}"))).await.unwrap();
+    }
+    assert_eq!(log(&store).await, ["u2", "a", "u3", "a"]);
+    assert_eq!(store.calls(Op::Prune), 2);
+}
+
+/// By hand, and through the store with faults.
+#[tokio::test]
+async fn an_outcome_that_is_open_is_settled_by_asking_again() {
+    let (store, engine) = keeping(Retention::LastTurns(100));
+    for _ in 0..5 {
+        turn(&engine, "u").await;
+    }
+    let incarnation = store.read(&id(), Seq::FIRST, 0).await.unwrap().revision.unwrap().incarnation();
+    let (keep, traces) = (tower_chat_history::PruneTo::LastTurns(2), tower_chat_history::Derived::Keep);
+    store.lose_answers(Op::Prune, 1);
+    assert!(store.prune(&id(), incarnation, keep, traces).await.unwrap_err().is_retryable());
+    assert_eq!(store.prune(&id(), incarnation, keep, traces).await.unwrap().removed, 0);
+    assert_eq!(standing(&store).await, (3, 2));
+}

@@ -1,0 +1,89 @@
+//! A failed summary costs nothing but itself.
+
+use std::time::Duration;
+
+use tower_chat_history::{
+    Engine, MemoryStore,
+    summary::{Summaries, SummarizeWhen, SummaryError, SummaryOutcome},
+};
+
+use super::support::{Facts, Fault, Told, log_len, options, says, turn};
+
+/// With 30% errors, 10% timeouts, 10% empty and 10% longer answers no turn fails, and the fact returns with the next summary.
+#[tokio::test(start_paused = true)]
+async fn no_turn_fails_and_the_fact_returns() {
+    let faults = |call: usize| match call * 7 % 10 {
+        0..3 => Fault::Error,
+        3 => Fault::Hang,
+        4 => Fault::Empty,
+        5 => Fault::Longer,
+        _ => Fault::None,
+    };
+    for when in [SummarizeWhen::AfterReply { percent: 90 }, SummarizeWhen::BeforeCall] {
+        let (store, facts, told) = (MemoryStore::new(), Facts::new().failing(faults), Told::default());
+        let summaries = Summaries::new(facts).when(when).timeout(Duration::from_secs(20)).on_summary(told.hook());
+        let engine = Engine::with_options(store.clone(), options(summaries));
+        turn(&engine, "fact-nemo").await;
+        let (mut present, mut summarized) = (0, 0);
+        for number in 1..500 {
+            let (context, report) = turn(&engine, &format!("question {number}")).await;
+            let tokens = report.tokens.unwrap();
+            assert!(tokens.prompt.total() <= tokens.limit, "turn {number}");
+            present += usize::from(says(&context, "fact-nemo"));
+            engine.drain(Duration::from_secs(100)).await.unwrap();
+            // Where the last thing that was told is a summary, the next context says what it says.
+            if told.all().len() > summarized && told.all().last().unwrap().is_summarized() {
+                let (context, _) = turn(&engine, "and now?").await;
+                assert!(says(&context, "fact-nemo"), "turn {number}");
+            }
+            summarized = told.all().len();
+            tokio::time::advance(Duration::from_secs(30)).await;
+        }
+        assert!(log_len(&store).await >= 500);
+        assert!(present > 250, "{present} of 499");
+        let told = told.all();
+        let rejected = told.iter().filter(|report| matches!(report.outcome, SummaryOutcome::Rejected(_))).count();
+        assert!(rejected > 10 && told.len() - rejected > 10, "{rejected} of {}", told.len());
+    }
+}
+
+/// What is not sound is not accepted, and the reason is told.
+#[tokio::test(start_paused = true)]
+async fn the_reason_is_told() {
+    for (fault, kind) in [
+        (Fault::Error, "failed"),
+        (Fault::Hang, "timed_out"),
+        (Fault::Empty, "empty"),
+        (Fault::Longer, "too_long"),
+        (Fault::CutOff, "cut_off"),
+    ] {
+        let facts = Facts::new().failing(move |_| fault);
+        let summaries = Summaries::new(facts.clone()).when(SummarizeWhen::BeforeCall);
+        let engine = Engine::with_options(MemoryStore::new(), options(summaries));
+        let mut reports = Vec::new();
+        for number in 0..12 {
+            reports.push(turn(&engine, &format!("question {number}")).await.1);
+        }
+        let report = reports.iter().find_map(|report| report.summary.clone()).expect("one was tried");
+        let SummaryOutcome::Rejected(error) = &report.outcome else { unreachable!("{report:?}") };
+        assert_eq!(error.kind(), kind);
+        assert!(report.waited_for && report.cost.calls > 0 || matches!(**error, SummaryError::TimedOut(_)));
+        // It is cut off by its length once more, shorter.
+        assert_eq!(facts.calls(), if fault == Fault::CutOff { 2 } else { 1 }, "{fault:?}");
+        assert!(reports.iter().any(|report| report.tokens.unwrap().compacted), "the window is trimmed without it");
+    }
+}
+
+/// A summarizer that is down is left alone for a while, longer each time.
+#[tokio::test(start_paused = true)]
+async fn a_summarizer_that_is_down_is_not_asked_with_every_turn() {
+    let facts = Facts::new().failing(|_| Fault::Error);
+    let summaries = Summaries::new(facts.clone());
+    let engine = Engine::with_options(MemoryStore::new(), options(summaries));
+    for number in 0..200 {
+        turn(&engine, &format!("question {number}")).await;
+        engine.drain(Duration::from_secs(10)).await.unwrap();
+        tokio::time::advance(Duration::from_secs(1)).await;
+    }
+    assert!((4..10).contains(&facts.calls()), "{}", facts.calls());
+}

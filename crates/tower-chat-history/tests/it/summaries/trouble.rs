@@ -1,0 +1,201 @@
+//! Summaries while something else goes wrong, or goes on: the turn comes first.
+
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
+use tower::{
+    Layer as _, Service as _, ServiceBuilder, ServiceExt as _, limit::GlobalConcurrencyLimitLayer, service_fn,
+};
+use tower_chat_history::{
+    BoxError, ChatHistoryLayer, Compact, CompactionVersion, ContextBudget, Cut, Engine, HistoryOptions,
+    HistoryStore as _, InConversation, Load, Loaded, MemoryStore, Message, OnConflict, Profile, QueueLimits, Reply,
+    Retention, Seq, TurnInput,
+    adapt::Custom,
+    budget::Watermarks,
+    summary::{Summaries, SummarizeWhen, SummaryFormat, SummaryOutcome},
+};
+use tower_chat_history_test::{Fault as StoreFault, FaultStore, Op};
+
+use super::support::{Facts, Fault, Told, id, options, says, turn};
+
+/// Calls that wait for their turn let go of what the one in front needs.
+#[tokio::test(start_paused = true)]
+async fn serialized_calls_over_a_limit_of_one_do_not_deadlock() {
+    let model = service_fn(|_: Vec<Message>| async {
+        sleep(Duration::from_millis(50)).await;
+        Ok::<_, BoxError>(Message::assistant("a".repeat(80)))
+    });
+    let adapter = Custom::messages(|messages: &mut Vec<Message>| messages).reply(|reply: &Message| reply.clone());
+    let summaries = Summaries::new(Facts::new().taking(Duration::from_secs(1))).when(SummarizeWhen::BeforeCall);
+    let options = options(summaries).on_conflict(OnConflict::Serialize(QueueLimits::default()));
+    let limited = ServiceBuilder::new().layer(GlobalConcurrencyLimitLayer::new(1)).service(model);
+    let chat = ChatHistoryLayer::with_options(MemoryStore::new(), adapter, options).layer(limited);
+    let calls = (0..16).map(|number| {
+        let mut chat = chat.clone();
+        tokio::spawn(async move {
+            sleep(Duration::from_millis(10 * number)).await;
+            let request = vec![Message::user(format!("{number} {}", "u".repeat(80)))];
+            chat.ready().await.unwrap().call(InConversation::new(id(), request)).await.map(drop)
+        })
+    });
+    for call in calls.collect::<Vec<_>>() {
+        call.await.unwrap().unwrap();
+    }
+}
+
+/// Parallel calls over the limit wait for one summary.
+#[tokio::test(start_paused = true)]
+async fn parallel_calls_have_one_summary_made() {
+    let facts = Facts::new().taking(Duration::from_secs(1));
+    let summaries = Summaries::new(facts.clone()).when(SummarizeWhen::BeforeCall);
+    let engine = Engine::with_options(MemoryStore::new(), options(summaries).summary_format(SummaryFormat::beluga()));
+    for _ in 0..6 {
+        turn(&engine, "question").await;
+    }
+    assert_eq!(facts.calls(), 0);
+    let asked = (0..8).map(|_| engine.begin(TurnInput::new(id(), [Message::user("x".repeat(700))])));
+    for begun in futures_util::future::join_all(asked).await {
+        begun.unwrap();
+    }
+    assert_eq!(facts.calls(), 1);
+}
+
+/// A store that hangs, or fails when it is asked again, costs the summary and not the turn.
+#[tokio::test(start_paused = true)]
+async fn a_store_that_fails_the_summary_does_not_fail_the_turn() {
+    for hang in [true, false] {
+        let store = FaultStore::new(MemoryStore::new());
+        let (facts, told) = (Facts::new(), Told::default());
+        let summaries = Summaries::new(facts.clone()).when(SummarizeWhen::BeforeCall).on_summary(told.hook());
+        let engine = Engine::with_options(store.clone(), options(summaries));
+        if hang {
+            store.delay(Op::Compact, Duration::from_secs(1_000_000));
+        }
+        let mut held = 0;
+        while facts.calls() == 0 {
+            // The load that comes once the summary is stored.
+            if !hang {
+                store.mend();
+                store.pass(Op::Load, 1);
+                store.fail(Op::Load, 1, StoreFault::Backend);
+            }
+            let before = Instant::now();
+            turn(&engine, "question").await;
+            assert!(before.elapsed() <= Duration::from_secs(61), "{:?}", before.elapsed());
+            held += 1;
+            assert!(held < 20);
+        }
+        store.mend();
+        turn(&engine, "and now?").await;
+        engine.drain(Duration::from_secs(100)).await.unwrap();
+        let outcome = &told.all()[0].outcome;
+        assert_eq!(matches!(outcome, SummaryOutcome::Failed(_)), hang, "{outcome:?}");
+    }
+}
+
+/// Watermarks that count are looked ahead of as well.
+#[tokio::test(start_paused = true)]
+async fn nobody_waits_under_marks_that_count() {
+    for watermarks in [Watermarks::last_messages(8), Watermarks::last_turns(6)] {
+        let facts = Facts::new().taking(Duration::from_secs(2));
+        let options = HistoryOptions::new().watermarks(watermarks).summaries(Summaries::new(facts.clone()));
+        let engine = Engine::with_options(MemoryStore::new(), options);
+        turn(&engine, "fact-nemo").await;
+        for number in 0..60 {
+            sleep(Duration::from_secs(5)).await;
+            let before = Instant::now();
+            let (context, report) = turn(&engine, &format!("question {number}")).await;
+            assert!(report.summary.is_none() && before.elapsed().is_zero(), "turn {number}, {watermarks:?}");
+            assert!(says(&context, "fact-nemo"), "turn {number}, {watermarks:?}");
+        }
+        assert!(facts.calls() > 5, "{}", facts.calls());
+    }
+}
+
+/// What a summary came to before it failed is kept, and no more leaves the window than it covers.
+#[tokio::test(start_paused = true)]
+async fn a_summary_that_fails_half_way_is_kept_so_far() {
+    let facts = Facts::new().failing(|call| if call == 1 { Fault::Error } else { Fault::None });
+    let told = Told::default();
+    let summaries = Summaries::new(facts).max_tokens(100).chunk_tokens(400).on_summary(told.hook());
+    let budget = ContextBudget::tokens(1_500).reply_reserve(100);
+    let options = HistoryOptions::new().budget(budget).summaries(summaries).watermarks(Watermarks::keep_recent(2));
+    let store = MemoryStore::new();
+    let engine = Engine::with_options(store.clone(), options);
+    let mut part = None;
+    for number in 0..40 {
+        turn(&engine, &format!("fact-{number}")).await;
+        engine.drain(Duration::from_secs(10)).await.unwrap();
+        part = told.all().into_iter().find(|report| matches!(report.outcome, SummaryOutcome::Part(_)));
+        if part.is_some() {
+            break;
+        }
+    }
+    let part = part.expect("the second chunk failed");
+    let Loaded::Window(window) = store.load(&id(), Load::new()).await.unwrap() else { unreachable!() };
+    let cut = window.compaction.unwrap().cut;
+    assert_eq!((cut.covers_to(), cut.window_start), (part.to, part.to), "nothing leaves uncovered");
+    let (context, _) = turn(&engine, "and now?").await;
+    let known = context.iter().map(|message| message.text().into_owned()).collect::<String>();
+    assert!((0..part.to.get()).all(|number| known.contains(&format!("fact-{number}"))));
+}
+
+/// What retention removed is in no summary, and is no reason to fail for ever.
+#[tokio::test(start_paused = true)]
+async fn what_was_pruned_is_not_waited_for() {
+    let facts = Facts::new().failing(|call| if call == 0 { Fault::Error } else { Fault::None });
+    let told = Told::default();
+    let options = options(Summaries::new(facts).on_summary(told.hook()));
+    let engine = Engine::with_retention(MemoryStore::new(), options, Retention::LastTurns(2));
+    for number in 0..40 {
+        turn(&engine, &format!("question {number} {}", "w".repeat(300))).await;
+        engine.drain(Duration::from_secs(10)).await.unwrap();
+        sleep(Duration::from_secs(10)).await;
+    }
+    let failed = told.all().into_iter().filter(|report| !report.is_summarized()).count();
+    assert!(failed <= 1, "{:?}", told.all());
+}
+
+/// A summary gives way to a question that is large.
+#[tokio::test(start_paused = true)]
+async fn a_question_that_fits_without_the_summary_is_not_refused() {
+    let facts = Facts::new();
+    let summaries = Summaries::new(facts.clone()).max_tokens(400).when(SummarizeWhen::BeforeCall);
+    let options = HistoryOptions::new().budget(ContextBudget::tokens(1_000).reply_reserve(250)).summaries(summaries);
+    let engine = Engine::with_options(MemoryStore::new(), options);
+    for number in 0..12 {
+        let words: String = (0..40).map(|word| format!("fact-{number}-{word} ")).collect();
+        turn(&engine, &words).await;
+    }
+    assert!(facts.calls() > 0);
+    let input = TurnInput::new(id(), [Message::user("x".repeat(2_950))]);
+    let large = engine.begin(input).await.unwrap();
+    assert_eq!(large.context().len(), 1, "the summary is left out of this call");
+    large.commit(Reply::new(Message::assistant("a"))).await.unwrap();
+}
+
+/// A summary that was to be stored with an exchange is put onto the compaction that came first.
+#[tokio::test]
+async fn a_summary_that_comes_second_is_put_onto_what_came_first() {
+    let store = MemoryStore::new();
+    let summaries = Summaries::new(Facts::new()).when(SummarizeWhen::BeforeEveryCall);
+    let engine = Engine::with_options(store.clone(), options(summaries));
+    for number in 0..3 {
+        let input = TurnInput::new(id(), [Message::user(format!("fact-{number} {}", "u".repeat(80)))]);
+        let turn = Engine::new(store.clone()).begin(input).await.unwrap();
+        turn.commit(Reply::new(Message::assistant("a"))).await.unwrap();
+    }
+    let Loaded::Window(window) = store.load(&id(), Load::new()).await.unwrap() else { unreachable!() };
+    let turn = engine.begin(TurnInput::new(id(), [Message::user("and now?")])).await.unwrap();
+
+    let (profile, mut cut) = (Profile::default(), Cut::window_from(Seq::new(2)));
+    cut.cleared_before = Seq::new(3);
+    let first = Compact { profile, replaces: CompactionVersion::NONE, cut };
+    store.compact(&id(), window.revision.incarnation(), first).await.unwrap();
+    turn.commit(Reply::new(Message::assistant("a"))).await.unwrap();
+
+    let Loaded::Window(window) = store.load(&id(), Load::new()).await.unwrap() else { unreachable!() };
+    let cut = window.compaction.unwrap().cut;
+    assert_eq!((cut.window_start, cut.covers_to(), cut.cleared_before), (Seq::new(3), Seq::new(3), Seq::new(3)));
+    assert!(cut.summary.unwrap().text.contains("fact-0"));
+}

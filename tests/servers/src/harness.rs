@@ -1,0 +1,133 @@
+//! Tests that are listed at run time, since they depend on a server.
+
+use std::{env, panic::AssertUnwindSafe, process::ExitCode, sync::Arc};
+
+use libtest_mimic::{Arguments, Trial};
+use tower_chat_history_core::testing::{Fixture, ThroughArc, behaviors};
+
+/// Lists tests by their functions. The name of a test is its function's, after the path of its module.
+///
+/// The functions are asynchronous, and [`test`](crate::test) runs each in a runtime. Those after `blocking:` are plain
+/// functions that run without one.
+///
+/// ```
+/// use test_servers::trials;
+///
+/// async fn an_answer_comes() {}
+/// fn no_runtime_is_needed() {}
+///
+/// let tests = trials![an_answer_comes; blocking: no_runtime_is_needed];
+/// # let last = |name: &str| name.rsplit("::").next().map(str::to_owned);
+/// # let names: Vec<_> = tests.iter().filter_map(|test| last(test.name())).collect();
+/// assert_eq!(names, ["an_answer_comes", "no_runtime_is_needed"]);
+/// ```
+#[macro_export]
+macro_rules! trials {
+    ($($name:ident),* $(,)? $(; blocking: $($blocking:ident),+ $(,)?)?) => {
+        ::std::vec![
+            $($crate::test($crate::name(::std::module_path!(), ::std::stringify!($name)), $name),)*
+            $($($crate::blocking_test($crate::name(::std::module_path!(), ::std::stringify!($blocking)), $blocking),)+)?
+        ]
+    };
+}
+
+/// Returns the name of a test: the path of its module in the crate, and the name of its function.
+#[doc(hidden)]
+#[must_use]
+pub fn name(module: &str, function: &str) -> String {
+    match module.split_once("::") {
+        Some((_, module)) => format!("{module}::{function}"),
+        None => function.to_owned(),
+    }
+}
+
+fn is_set(variable: &str) -> bool {
+    env::var_os(variable).is_some_and(|value| value == "1")
+}
+
+/// Returns whether servers are not to be used, even if they are installed.
+pub(crate) fn is_without_servers() -> bool {
+    is_set("WITHOUT_SERVERS")
+}
+
+/// Reports that tests are left out, because a server was not found or is not to be used.
+///
+/// # Panics
+///
+/// If the environment has `REQUIRE_SERVERS=1`.
+pub fn left_out(server: &str) {
+    let why = if is_without_servers() { "is not used: WITHOUT_SERVERS=1" } else { "was not found" };
+    assert!(!is_set("REQUIRE_SERVERS"), "{server} {why}, but REQUIRE_SERVERS=1 demands it");
+    eprintln!("left out: {server} {why}");
+}
+
+/// The main function of a test file whose tests need a server: runs them, or lists them as ignored if it was not found.
+#[must_use]
+pub fn run(server: &str, found: bool, tests: Vec<Trial>) -> ExitCode {
+    run_groups([(Some((server, found)), tests)])
+}
+
+/// The same, where groups of tests need different servers, or none.
+#[must_use]
+pub fn run_groups<'a>(groups: impl IntoIterator<Item = (Option<(&'a str, bool)>, Vec<Trial>)>) -> ExitCode {
+    let arguments = Arguments::from_args();
+    let mut tests = Vec::new();
+    for (server, group) in groups {
+        let found = server.is_none_or(|(_, found)| found);
+        if let Some((server, false)) = server
+            && !arguments.list
+        {
+            // Listing is not running: a list is read by a program.
+            left_out(server);
+        }
+        tests.extend(group.into_iter().map(|test| test.with_ignored_flag(!found)));
+    }
+    libtest_mimic::run(&arguments, tests).exit_code()
+}
+
+/// A test of that name: an async function, in a tokio runtime with two threads.
+pub fn test<F>(name: impl Into<String>, body: impl FnOnce() -> F + Send + 'static) -> Trial
+where
+    F: Future<Output = ()>,
+{
+    Trial::test(name, move || {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+        // The runtime must outlive a panic, so that what its tasks hold is dropped in it.
+        let ended = std::panic::catch_unwind(AssertUnwindSafe(|| runtime.block_on(body())));
+        drop(runtime);
+        ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        Ok(())
+    })
+}
+
+/// A test of that name: a plain function, without a runtime.
+#[doc(hidden)]
+pub fn blocking_test(name: impl Into<String>, body: impl FnOnce() + Send + 'static) -> Trial {
+    Trial::test(name, move || {
+        body();
+        Ok(())
+    })
+}
+
+/// Tests of every behaviour of the conformance suite, on the store itself and through an `Arc<dyn HistoryStore>`.
+///
+/// The fixture is made anew for each test, within its runtime.
+pub fn conformance<F, M>(fixture: M) -> Vec<Trial>
+where
+    F: Fixture,
+    M: AsyncFn() -> F + Send + Sync + 'static,
+{
+    let fixture = Arc::new(fixture);
+    let mut tests = Vec::new();
+    for behaviour in behaviors() {
+        let make = Arc::clone(&fixture);
+        tests.push(test(format!("store::{}", behaviour.name()), move || async move {
+            behaviour.run(&make().await).await;
+        }));
+        let make = Arc::clone(&fixture);
+        tests.push(test(format!("through_arc::{}", behaviour.name()), move || async move {
+            behaviour.run(&ThroughArc(make().await)).await;
+        }));
+    }
+    tests
+}

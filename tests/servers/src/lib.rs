@@ -1,0 +1,23 @@
+//! Throw-away servers for tests: started from installed binaries when a test first asks for one, and ended with the test
+//! process, however that ends.
+//!
+//! Test files that need one have `harness = false` and call [`run`]. If the server is not installed, their tests are listed
+//! as ignored, and a line reports it. With `REQUIRE_SERVERS=1` in the environment that is a failure. With
+//! `WITHOUT_SERVERS=1` no server is used, installed or not.
+
+// Assertions are the purpose of this crate.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::missing_panics_doc)]
+
+pub mod cluster;
+mod harness;
+pub mod postgres;
+mod process;
+pub mod redis;
+pub mod tls;
+
+#[doc(hidden)]
+pub use self::harness::{blocking_test, name};
+pub use self::{
+    harness::{conformance, left_out, run, run_groups, test},
+    process::{Process, directory, find, free_ports},
+};

@@ -1,0 +1,46 @@
+//! Tool results that are stored without a turn.
+
+use serde_json::json;
+use tests::{Storage, over_every_store};
+use tower_chat_history::{ConversationId, Engine, Message, Reply, ToolResults, TurnInput};
+use tower_chat_history_test::{Fault, Op};
+
+use crate::trace::traced;
+
+over_every_store! {
+    #[tokio::test(start_paused = true)]
+    results_are_stored_within_the_span_of_the_caller,
+    results_are_checked_again_after_a_conflict,
+}
+
+/// A conversation whose last reply has one open call.
+async fn open_call(storage: &Storage) -> (Engine, ConversationId) {
+    let (engine, id) = (Engine::new(storage.store.clone()), storage.conversation());
+    let turn = engine.begin(TurnInput::new(id.clone(), [Message::user("u")])).await.unwrap();
+    let call = r#"{"role":"assistant","content":null,"tool_calls":[
+        {"id":"c","type":"function","function":{"name":"f","arguments":"{}"}}]}"#;
+    turn.commit(Reply::new(Message::from_json(call).unwrap())).await.unwrap();
+    (engine, id)
+}
+
+fn results(id: &ConversationId) -> ToolResults {
+    ToolResults::new(id.clone(), [Message::tool("c", "r")])
+}
+
+async fn results_are_stored_within_the_span_of_the_caller(storage: Storage) {
+    let (engine, id) = open_call(&storage).await;
+    let (stored, trace) = traced(engine.store_results(results(&id))).await;
+    assert!(stored.unwrap().open.is_empty());
+    assert_eq!(trace.tree(), ["load", "save"]);
+    trace.one("load").says([("gen_ai.memory.record.count", json!(1))]);
+    trace.one("save").says([("chat_history.messages.saved", json!(1)), ("chat_history.version", json!(2))]);
+}
+
+async fn results_are_checked_again_after_a_conflict(storage: Storage) {
+    let (engine, id) = open_call(&storage).await;
+    storage.store.fail(Op::Append, 1, Fault::Conflict);
+    let (stored, trace) = traced(engine.store_results(results(&id))).await;
+    stored.unwrap();
+    assert_eq!(trace.tree(), ["load", "save !conflict", "load", "save"]);
+    trace.all("save")[0].says([("chat_history.save.conflict", json!("rejected"))]);
+}
