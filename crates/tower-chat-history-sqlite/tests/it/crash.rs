@@ -31,7 +31,7 @@ async fn acknowledged_appends_survive_a_killed_process() {
     let mut acknowledged: Vec<String> = Vec::new();
     for enough in [1, 20, 150, 400] {
         let mut victim = Command::new(env::current_exe().unwrap())
-            .args(["--exact", "acknowledged_appends_survive_a_killed_process", "--nocapture"])
+            .args(["--exact", "crash::acknowledged_appends_survive_a_killed_process", "--nocapture"])
             .env(VICTIM, &database.path)
             .stdout(Stdio::piped())
             .spawn()

@@ -129,7 +129,7 @@ async fn processes_on_one_new_file_do_not_lose_or_mix_appends() {
         .iter()
         .map(|name| {
             Command::new(env::current_exe().unwrap())
-                .args(["--exact", "processes_on_one_new_file_do_not_lose_or_mix_appends", "--nocapture"])
+                .args(["--exact", "racing::processes_on_one_new_file_do_not_lose_or_mix_appends", "--nocapture"])
                 .env(RACE, format!("{name} {}", database.path.display()))
                 .spawn()
                 .unwrap()
