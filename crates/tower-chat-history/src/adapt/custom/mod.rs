@@ -46,7 +46,7 @@
 //!
 //! A request that is a `serde_json::Value` itself may have up to [128 levels](crate::nested::MAX_LEVELS), as with
 //! [`Json`](super::Json). A request with more is refused with
-//! [`JsonRequestError::TooDeep`](super::JsonRequestError::TooDeep).
+//! [`JsonRequestError::TooDeep`].
 //!
 //! The closures are called from all of the service's clones: they are `Fn`, and have to be `Clone`, `Send` and `Sync`.
 
