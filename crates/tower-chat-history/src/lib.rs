@@ -1,61 +1,68 @@
 //! Conversation memory for LLM services, as a tower layer.
 //!
-//! A service wraps its LLM client in one [layer](ChatHistoryLayer). Every call then carries its conversation, valid and
-//! within bounds, and is saved back exactly once when the reply is complete.
+//! A service wraps its LLM client in one [layer](ChatHistoryLayer). The layer loads the conversation's history, fits it
+//! to the model's context window, calls the model with it, and saves the exchange once the reply is complete.
 //!
 //! ```
-//! use tower::{Service, ServiceBuilder, ServiceExt};
-//! use tower_chat_history::{ChatHistoryLayer, ConversationId, InConversation, MemoryStore};
-//! # use tower_chat_history::{adapt::*, BoxError, Message, Reply, TurnInput};
-//! # #[derive(Clone)] struct MyAdapter;
-//! # struct Asked(Message);
-//! # impl Draft for Asked {
-//! #     type Request = Vec<Message>;
-//! #     fn complete(self, prompt: Prompt<'_>) -> Result<Completed<Vec<Message>>, BoxError> {
-//! #         Ok(Completed::new(prompt.window.iter().cloned().chain([self.0]).collect(), 0))
-//! #     }
-//! # }
-//! # impl AdaptRequest<InConversation<&'static str>> for MyAdapter {
-//! #     type Request = Vec<Message>;
-//! #     type Draft = Asked;
-//! #     async fn open(&self, call: InConversation<&'static str>) -> Result<Opened<Asked, Vec<Message>>, BoxError> {
-//! #         let (scope, text) = call.into_parts();
-//! #         let asked = Message::user(text);
-//! #         Ok(match scope {
-//! #             CallScope::Conversation(id, _) => Opened::Turn(TurnInput::new(id, [asked.clone()]), Asked(asked)),
-//! #             CallScope::Stateless => Opened::PassThrough(vec![asked]),
-//! #         })
-//! #     }
-//! # }
-//! # impl ReadResponse<String> for MyAdapter {
-//! #     type Response = String;
-//! #     fn pass(&self, response: String) -> String { response }
-//! #     async fn read(&self, response: String, _: usize) -> Result<Read<String>, BoxError> {
-//! #         let reply = Reply::new(Message::assistant(&response));
-//! #         Ok(Read::whole(response, reply))
-//! #     }
-//! # }
-//! # #[tokio::main(flavor = "current_thread")]
-//! # async fn main() -> Result<(), BoxError> {
-//! # let my_llm = tower::service_fn(|messages: Vec<Message>| async move {
-//! #     Ok::<_, std::io::Error>(format!("I got {} messages", messages.len()))
-//! # });
-//! let mut chat = ServiceBuilder::new().layer(ChatHistoryLayer::new(MemoryStore::new(), MyAdapter)).service(my_llm);
+//! use serde_json::{Value, json};
+//! use tower::{BoxError, Service, ServiceBuilder, ServiceExt, service_fn};
+//! use tower_chat_history::{ChatHistoryLayer, ConversationId, InConversation, MemoryStore, adapt::Json};
 //!
-//! let id = ConversationId::new(["acme", "user-42", "support-7"])?;
-//! let first = chat.ready().await?.call(InConversation::new(id.clone(), "Hi")).await?;
-//! let second = chat.ready().await?.call(InConversation::new(id, "And again")).await?;
-//! assert_eq!([first, second], ["I got 1 messages", "I got 3 messages"]);
-//! # Ok(())
-//! # }
+//! #[tokio::main(flavor = "current_thread")]
+//! async fn main() -> Result<(), BoxError> {
+//!     // A model that answers with the number of messages it receives.
+//!     let model = service_fn(|request: Value| async move {
+//!         let count = request["messages"].as_array().map_or(0, Vec::len);
+//!         let message = json!({"role": "assistant", "content": format!("{count} received")});
+//!         Ok::<_, BoxError>(json!({"choices": [{"message": message, "finish_reason": "stop"}]}))
+//!     });
+//!     let history = ChatHistoryLayer::new(MemoryStore::new(), Json::new());
+//!     let mut chat = ServiceBuilder::new().layer(history).service(model);
+//!
+//!     let id = ConversationId::new(["acme", "user-42", "support-7"])?;
+//!     for answer in ["1 received", "3 received"] {
+//!         let request = json!({"messages": [{"role": "user", "content": "Hi"}]});
+//!         let call = InConversation::new(id.clone(), request);
+//!         let response = chat.ready().await?.call(call).await?;
+//!         assert_eq!(response["choices"][0]["message"]["content"], answer);
+//!     }
+//!     Ok(())
+//! }
 //! ```
 //!
-//! `tower-chat-history-openai` has the adapter for async-openai, `tower-chat-history-sqlite` a store that survives,
-//! `tower-chat-history-postgres` and `tower-chat-history-redis` stores for many processes: put a [`CachedStore`] around these.
+//! # Next steps
 //!
-//! Where to read on: [the layer and its place in the stack](middleware), [the defaults](HistoryOptions),
-//! [what is guaranteed](guarantees), [the terms](glossary), [what happens in every case](cases), [what is sent](view),
-//! [spans and metrics](telemetry), [writing an adapter](adapt), [the engine without tower](engine).
+//! | page | contents |
+//! |---|---|
+//! | [middleware] | the layer and its place in the stack |
+//! | [adapt] | adapters for request types: `Json`, closures, or your own |
+//! | [`HistoryOptions`] | all options with their defaults |
+//! | [budget], [tokens] | limits of the prompt, and token counters |
+//! | [summary] | summaries by a second model |
+//! | [telemetry] | spans, attributes and metrics |
+//! | [engine] | the same without tower |
+//! | [trim] | trimming lists of messages by hand |
+//! | [guarantees], [cases] | the promises, and the outcome of every case |
+//! | [glossary] | the terms |
+//!
+//! # Other crates
+//!
+//! | crate | contents |
+//! |---|---|
+//! | `tower-chat-history-openai` | the integration with async-openai |
+//! | `tower-chat-history-sqlite` | a store in one file |
+//! | `tower-chat-history-postgres`, `tower-chat-history-redis` | stores for many processes; put a [`CachedStore`] around them |
+//! | `tower-chat-history-test` | a mock model and a store that fails on demand |
+//!
+//! # Features
+//!
+//! No feature is enabled by default.
+//!
+//! | feature | adds |
+//! |---|---|
+//! | `http` | extractors for the conversation id of an `http::Request` (`adapt::extract`) |
+//! | `otel` | metrics, and the trace context in the model's call |
+//! | `testing` | the conformance suite for stores (`testing`) |
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
