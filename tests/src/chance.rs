@@ -52,7 +52,7 @@ impl Chance {
         &all[self.index(all.len())]
     }
 
-    /// Whether something happens that happens once in so many times.
+    /// Returns whether something happens that happens once in so many times.
     pub const fn once_in(&mut self, times: u64) -> bool {
         self.below(times) == 0
     }

@@ -25,7 +25,7 @@ use tower_chat_history::{Content, Message, Role, ToolCall};
 pub(crate) struct Converted {
     /// `None` for a role that the types do not know, and for a reply of which they carry nothing.
     pub(crate) message: Option<ChatCompletionRequestMessage>,
-    /// Whether something was left out.
+    /// True if something was left out.
     pub(crate) downgraded: bool,
 }
 
@@ -232,7 +232,7 @@ struct Audio {
 }
 
 impl Audio {
-    /// Whether it is a reply's own, which a request may only name.
+    /// Returns whether it is a reply's own, which a request may only name.
     const fn has_more(&self) -> bool {
         self.data.is_some() || self.transcript.is_some()
     }

@@ -1,7 +1,8 @@
-//! Dropping what others made: it may be a [`Value`] of any number of levels, whose own drop recurses.
+//! Dropping values of callers and of models. Such a value may be a [`Value`] of any number of levels, whose own drop
+//! recurses.
 //!
-//! Tells what is handed on is dropped by whoever has it then. This is for what ends here: items of a stream that nobody
-//! reads, a response whose caller has left, a request that cannot be placed.
+//! A value that is handed on is dropped by its new owner. This module is for values that end here: items of a stream that
+//! nobody reads, a response whose caller has left, a request without a conversation.
 
 use std::{any::Any, mem};
 

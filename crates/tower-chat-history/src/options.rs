@@ -36,7 +36,7 @@ pub struct HistoryOptions {
     pub(crate) store_timeout: Option<Duration>,
     pub(crate) save_attempts: u32,
     pub(crate) budget: ContextBudget,
-    /// Whether the budget was set, and is not the default.
+    /// True if the budget was set, and is not the default.
     has_budget: bool,
     pub(crate) watermarks: Watermarks,
     pub(crate) clear_results: Option<ClearResults>,
@@ -251,7 +251,7 @@ impl HistoryOptions {
         self
     }
 
-    /// Whether calls need a timer, and with it a tokio runtime.
+    /// Returns whether calls need a timer, and with it a tokio runtime.
     pub(crate) const fn measures_time(&self) -> bool {
         self.store_timeout.is_some()
             || self.stream_idle_timeout.is_some()

@@ -140,7 +140,7 @@ impl Cluster {
     }
 }
 
-/// Whether a node knows of all others, finds the cluster whole, and misses nobody.
+/// Returns whether a node knows of all others, finds the cluster whole, and misses nobody.
 fn is_whole(node: &mut Connection) -> bool {
     let info: String = ::redis::cmd("CLUSTER").arg("INFO").query(node).unwrap();
     let is_known = info.contains("cluster_state:ok") && info.contains(&format!("cluster_known_nodes:{NODES}"));

@@ -109,7 +109,7 @@ pub fn blocking_test(name: impl Into<String>, body: impl FnOnce() + Send + 'stat
     })
 }
 
-/// Tests of every behaviour of the conformance suite, on the store itself and through an `Arc<dyn HistoryStore>`.
+/// Tests of every behavior of the conformance suite, on the store itself and through an `Arc<dyn HistoryStore>`.
 ///
 /// The fixture is made anew for each test, within its runtime.
 pub fn conformance<F, M>(fixture: M) -> Vec<Trial>
@@ -119,14 +119,14 @@ where
 {
     let fixture = Arc::new(fixture);
     let mut tests = Vec::new();
-    for behaviour in behaviors() {
+    for behavior in behaviors() {
         let make = Arc::clone(&fixture);
-        tests.push(test(format!("store::{}", behaviour.name()), move || async move {
-            behaviour.run(&make().await).await;
+        tests.push(test(format!("store::{}", behavior.name()), move || async move {
+            behavior.run(&make().await).await;
         }));
         let make = Arc::clone(&fixture);
-        tests.push(test(format!("through_arc::{}", behaviour.name()), move || async move {
-            behaviour.run(&ThroughArc(make().await)).await;
+        tests.push(test(format!("through_arc::{}", behavior.name()), move || async move {
+            behavior.run(&ThroughArc(make().await)).await;
         }));
     }
     tests

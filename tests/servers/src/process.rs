@@ -109,7 +109,7 @@ pub fn free_ports() -> impl Iterator<Item = u16> {
     (0..PORTS).map(move |step| FIRST + (begin + step) % PORTS).filter(|port| is_free(*port))
 }
 
-/// Whether nobody uses that port of the loopback interface.
+/// Returns whether nobody uses that port of the loopback interface.
 pub(super) fn is_free(port: u16) -> bool {
     TcpListener::bind(("127.0.0.1", port)).is_ok()
 }

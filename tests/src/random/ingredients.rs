@@ -118,7 +118,7 @@ impl Ingredients {
         self
     }
 
-    /// Whether one is among them.
+    /// Returns whether one is among them.
     #[must_use]
     pub fn has(&self, one: Ingredient) -> bool {
         self.0.contains(&one)

@@ -77,7 +77,7 @@ impl<'a> Paths<'a> {
         Chat::with_options(self.storage, replies, options.telemetry(self.telemetry.clone()))
     }
 
-    /// Whether it was answered. What it comes to is waited for.
+    /// Returns whether it was answered. What it comes to is waited for.
     async fn call(&self, chat: &Chat, call: Asked) -> bool {
         let answered = chat.call(self.door, call).await.is_ok();
         drain(chat).await;

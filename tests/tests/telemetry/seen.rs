@@ -34,7 +34,7 @@ pub(crate) struct Event {
 }
 
 impl Seen {
-    /// Whether it has such an attribute.
+    /// Returns whether it has such an attribute.
     pub(crate) fn has(&self, attribute: &str) -> bool {
         self.attributes.contains_key(attribute)
     }

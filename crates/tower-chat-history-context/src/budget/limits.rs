@@ -30,7 +30,7 @@ pub enum WindowSource {
 }
 
 impl WindowSource {
-    /// Whether the prompt had to fit a context window.
+    /// Returns whether the prompt had to fit a context window.
     #[must_use]
     pub const fn is_limited(self) -> bool {
         matches!(self, Self::Stated | Self::Model | Self::UnknownModel)

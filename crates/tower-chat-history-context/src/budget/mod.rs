@@ -175,7 +175,7 @@ impl ContextBudget {
 
 impl ContextBudget {
     #[doc(hidden)]
-    /// Whether counts are corrected.
+    /// Returns whether counts are corrected.
     #[must_use]
     pub const fn is_calibrated(&self) -> bool {
         self.calibrate

@@ -6,19 +6,19 @@
 pub struct Trimming {
     /// What there was too much of; `None` if the window could stay as it was.
     pub reason: Option<TrimReason>,
-    /// Whether results were cleared that had not been.
+    /// True if results were cleared that had not been.
     pub cleared_results: bool,
-    /// Whether rounds of tool calls were left out.
+    /// True if rounds of tool calls were left out.
     pub left_out_rounds: bool,
-    /// Whether turns were left out.
+    /// True if turns were left out.
     pub left_out_turns: bool,
-    /// Whether a [`Trimmer`](super::Trimmer) decided.
+    /// True if a [`Trimmer`](super::Trimmer) decided.
     pub by_trimmer: bool,
-    /// Whether a [`Trimmer`](super::Trimmer) was asked, and what it said could not be used.
+    /// True if a [`Trimmer`](super::Trimmer) was asked, and what it said could not be used.
     pub trimmer_failed: bool,
-    /// Whether the reply's limit was lowered.
+    /// True if the reply's limit was lowered.
     pub shrunk_reply: bool,
-    /// Whether the stored summary was left out, since there was no room for it.
+    /// True if the stored summary was left out, since there was no room for it.
     pub left_out_summary: bool,
 }
 
@@ -47,13 +47,13 @@ impl TrimReason {
 }
 
 impl Trimming {
-    /// Whether the window had to be made smaller.
+    /// Returns whether the window had to be made smaller.
     #[must_use]
     pub const fn is_needed(&self) -> bool {
         self.reason.is_some()
     }
 
-    /// Whether the model sees less of the conversation for it.
+    /// Returns whether the model sees less of the conversation for it.
     #[must_use]
     pub const fn is_shortened(&self) -> bool {
         self.cleared_results || self.left_out_rounds || self.left_out_turns || self.by_trimmer || self.left_out_summary

@@ -82,7 +82,7 @@ impl Watermarks {
     }
 
     #[doc(hidden)]
-    /// Whether it starts by something that needs no budget.
+    /// Returns whether it starts by something that needs no budget.
     #[must_use]
     pub const fn count_messages_or_turns(self) -> bool {
         matches!(self.high, Watermark::Messages(_) | Watermark::Turns(_))

@@ -54,7 +54,7 @@ impl CutoffSearch<'_> {
         }
     }
 
-    /// Whether there are more messages or turns than the marks let through.
+    /// Returns whether there are more messages or turns than the marks let through.
     pub(super) fn has_too_many(&self, at: Cutoffs) -> bool {
         match self.budget.watermarks.high {
             Watermark::Percent(_) => false,

@@ -27,7 +27,7 @@ pub struct FitBudget<'a> {
     pub watermarks: Watermarks,
     pub clear: Option<&'a ClearResults>,
     pub trimmer: Option<&'a dyn Trimmer>,
-    /// Whether a compaction is stored: otherwise there is no next call, and nothing is left out for its sake.
+    /// True if a compaction is stored: otherwise there is no next call, and nothing is left out for its sake.
     pub stores: bool,
     /// The sizes of everything but the window, with the room that is reserved for a summary.
     pub parts: PromptTokens,
@@ -52,7 +52,7 @@ pub struct Fit {
     pub evicted: Size,
     /// Why it was made smaller, and how.
     pub trimming: Trimming,
-    /// Whether more was left out for this call than the next ones will leave out.
+    /// True if more was left out for this call than the next ones will leave out.
     pub for_this_call: bool,
 }
 

@@ -72,7 +72,7 @@ fn may_be_unknown(exchange: &Exchange) -> bool {
     exchange.incomplete || exchange.messages.iter().all(Message::is_tool_result)
 }
 
-/// Whether the log has exchanges before those that were loaded, or had them before it was pruned.
+/// Returns whether the log has exchanges before those that were loaded, or had them before it was pruned.
 fn goes_on_before(window: &Window) -> bool {
     window.exchanges.first().is_some_and(|first| first.seq > Seq::FIRST)
 }
@@ -85,7 +85,7 @@ fn says_the_same(one: &Message, other: &Message) -> bool {
             && has_same_text(one, other)
 }
 
-/// Whether two messages have the same text, apart from white space around it or around its parts.
+/// Returns whether two messages have the same text, apart from white space around it or around its parts.
 fn has_same_text(one: &Message, other: &Message) -> bool {
     let (ones, others) = (one.texts(), other.texts());
     let said = |texts: &[Cow<'_, str>]| {

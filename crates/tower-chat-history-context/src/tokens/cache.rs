@@ -47,14 +47,14 @@ impl CountCache {
     }
 
     #[doc(hidden)]
-    /// Whether a message need not be counted any more.
+    /// Returns whether a message need not be counted any more.
     pub fn knows<C: TokenCounter + ?Sized>(&self, counter: &C, message: &Message) -> bool {
         let remembers = counter.name().is_some_and(|name| message.tokens_by(name).is_some());
         remembers || self.counts.peek(&self.message_key(counter, message)).is_some()
     }
 
     #[doc(hidden)]
-    /// Whether a text need not be counted any more.
+    /// Returns whether a text need not be counted any more.
     pub fn knows_text<C: TokenCounter + ?Sized>(&self, counter: &C, text: &str) -> bool {
         self.counts.peek(&self.text_key(counter, text)).is_some()
     }

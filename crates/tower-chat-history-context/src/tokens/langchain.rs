@@ -57,7 +57,7 @@ impl LangChainEstimate {
         self
     }
 
-    /// Whether names count. The default is that they do.
+    /// Returns whether names count. The default is that they do.
     #[must_use]
     pub const fn count_name(mut self, count: bool) -> Self {
         self.count_name = count;

@@ -180,7 +180,7 @@ fn str_dumps_len(text: &str) -> usize {
     "\"\"".len() + text.chars().map(char_len).sum::<usize>()
 }
 
-/// Whether Python prints the character as it is. Rust escapes the same categories in the middle of a string.
+/// Returns whether Python prints the character as it is. Rust escapes the same categories in the middle of a string.
 fn is_printable(c: char) -> bool {
     if c.is_ascii() {
         return matches!(c, ' '..='~');

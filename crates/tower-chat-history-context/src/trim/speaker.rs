@@ -51,7 +51,7 @@ impl Speakers {
         Speaker::of(role).is_some_and(|speaker| self.0.contains(&speaker))
     }
 
-    /// Whether a list may begin or end with a message of that role. None at all is no condition.
+    /// Returns whether a list may begin or end with a message of that role. None at all is no condition.
     pub(super) fn admit(&self, role: &Role) -> bool {
         self.is_empty() || self.contain(role)
     }

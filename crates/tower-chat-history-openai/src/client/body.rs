@@ -13,11 +13,11 @@ pub(super) struct ChatBody {
     bytes: Bytes,
     /// Where the caller's head ends: behind its last message, or behind the `[`.
     head_end: usize,
-    /// Whether there is a head.
+    /// True if there is a head.
     has_head: bool,
     /// Where the input begins, at its first message or at the `]`.
     input_start: usize,
-    /// Whether messages stand between head and input, which the window replaces.
+    /// True if messages stand between head and input, which the window replaces.
     has_transcript: bool,
     /// Where the limit of the reply stands, if it is a number.
     reply_limit: Option<Range<usize>>,

@@ -13,7 +13,7 @@ use super::sse::{Event, Events};
 pub(super) struct SseFold {
     events: Events,
     fold: ChunkFold,
-    /// Whether `[DONE]` has come.
+    /// True if `[DONE]` has come.
     done: bool,
 }
 

@@ -60,7 +60,7 @@ pub(super) fn is_stateless(headers: &HeaderMap) -> bool {
     flag(headers, STATELESS, CallError::Stateless).unwrap_or(false)
 }
 
-/// Whether the header says `true`. Without it, it is `false`.
+/// Returns whether the header says `true`. Without it, it is `false`.
 fn flag(headers: &HeaderMap, name: &'static str, neither: CallError) -> Result<bool, CallError> {
     match one(headers, name)? {
         Some("true") => Ok(true),

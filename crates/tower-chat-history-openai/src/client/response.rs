@@ -84,7 +84,7 @@ fn events(shell: Shell, upstream: Upstream, choices: usize) -> Read<Response> {
     })
 }
 
-/// Whether the body is compressed and the HTTP client has not undone it: one that does removes the header.
+/// Returns whether the body is compressed and the HTTP client has not undone it: one that does removes the header.
 fn is_encoded(response: &Response) -> bool {
     let codings = response.headers().get_all(CONTENT_ENCODING).iter();
     codings.flat_map(|codings| codings.as_bytes().split(|byte| *byte == b',')).any(|coding| {

@@ -18,11 +18,11 @@ pub(super) struct Events {
     line: Vec<u8>,
     event: Event,
     has_data: bool,
-    /// Whether the first line, which may begin with a byte order mark, is over.
+    /// True if the first line, which may begin with a byte order mark, is over.
     begun: bool,
-    /// Whether the byte before was a CR: an LF after it belongs to it.
+    /// True if the byte before was a CR: an LF after it belongs to it.
     after_cr: bool,
-    /// Whether an event was too large: from there on nothing is read.
+    /// True if an event was too large: from there on nothing is read.
     gave_up: bool,
 }
 

@@ -55,7 +55,7 @@ impl Encoding {
     }
 }
 
-/// Whether the model is noted now, for the first time.
+/// Returns whether the model is noted now, for the first time.
 fn note(noted: &mut BTreeSet<String>, model: &str) -> bool {
     noted.len() < MAX_NOTED && noted.insert(model.to_owned())
 }

@@ -50,7 +50,7 @@ fn last_boundary(text: &str, end: usize) -> Option<usize> {
     None
 }
 
-/// Whether a token always ends between these two characters, in `o200k_base` and in `cl100k_base`.
+/// Returns whether a token always ends between these two characters, in `o200k_base` and in `cl100k_base`.
 ///
 /// Both encodings first split a text by a regular expression, and no token goes across such a split. The alternatives of the
 /// two expressions match:

@@ -130,7 +130,7 @@ impl Proxy {
         self.wire.held.subscribe().wait_for(|held| *held == Hold::Answered).await.unwrap();
     }
 
-    /// Whether the answer that was to be lost is.
+    /// Returns whether the answer that was to be lost is.
     pub(crate) fn has_lost(&self) -> bool {
         self.wire.lost.load(SeqCst) <= 0
     }

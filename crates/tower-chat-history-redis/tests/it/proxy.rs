@@ -87,7 +87,7 @@ impl Proxy {
         assert!(server.read(&mut [0; 4_096]).await.unwrap() > 0);
     }
 
-    /// Whether that answer came, and was lost.
+    /// Returns whether that answer came, and was lost.
     pub(crate) fn has_lost(&self) -> bool {
         self.network.lost.lock().unwrap().is_none()
     }

@@ -116,7 +116,7 @@ fn ask<T: redis::FromRedisValue>(node: &mut Connection, words: &[&str]) -> T {
     command(words).query(node).unwrap()
 }
 
-/// Whether a node has answered anything with that error.
+/// Returns whether a node has answered anything with that error.
 fn has_answered(node: &mut Connection, error: &str) -> bool {
     ask::<String>(node, &["INFO", "errorstats"]).contains(&format!("errorstat_{error}:"))
 }

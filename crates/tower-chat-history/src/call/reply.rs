@@ -16,7 +16,7 @@ pub struct Reply {
     pub finish_reason: Option<String>,
     /// What the provider reported.
     pub usage: Option<Usage>,
-    /// Whether the reply broke off and only its text is here.
+    /// True if the reply broke off and only its text is here.
     pub incomplete: bool,
     /// What the response looks like, if there is no message because it could not be read.
     pub unreadable: Option<ResponseShape>,

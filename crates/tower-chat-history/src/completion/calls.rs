@@ -136,7 +136,7 @@ impl Call {
         self.named_in == chunk || self.name != piece.name || (adds && self.arguments.are_complete())
     }
 
-    /// Whether nothing came but what goes with a call.
+    /// Returns whether nothing came but what goes with a call.
     fn says_nothing(&self) -> bool {
         self.fields.names().all(|name| matches!(name, "type" | "index"))
     }

@@ -55,7 +55,7 @@ pub struct ChunkFold {
     usage: Option<Usage>,
     /// What a chunk without choices looks like.
     shape: Option<ResponseShape>,
-    /// Whether a chunk was an error or could not be read, or too much came: what there is, is not the whole reply.
+    /// True if a chunk was an error or could not be read, or too much came: what there is, is not the whole reply.
     broken: bool,
     has_other_role: bool,
     /// Where chunks are written that are no text.
@@ -116,7 +116,7 @@ impl ChunkFold {
         (self.fields, self.calls) = (Fields::default(), Calls::default());
     }
 
-    /// Whether the kept choice has ended, and as many as were asked for.
+    /// Returns whether the kept choice has ended, and as many as were asked for.
     fn is_over(&self) -> bool {
         self.has_kept_ended() && self.ended.len() >= self.choices
     }
@@ -175,7 +175,7 @@ impl ChunkFold {
         Ok(())
     }
 
-    /// Whether the choice with that index is the reply: the first one, until there is one before it.
+    /// Returns whether the choice with that index is the reply: the first one, until there is one before it.
     fn keeps(&mut self, index: u64) -> bool {
         match self.kept {
             Some(kept) if kept == index => true,

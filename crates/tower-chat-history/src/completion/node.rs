@@ -85,7 +85,7 @@ impl Node {
         matches!(self, Self::Text(_))
     }
 
-    /// Whether it has any text or any element.
+    /// Returns whether it has any text or any element.
     pub(super) fn says_something(&self) -> bool {
         match self {
             Self::Text(text) => !text.is_empty(),

@@ -103,7 +103,7 @@ impl InFlight {
         }
     }
 
-    /// Whether a save of the conversation is pending.
+    /// Returns whether a save of the conversation is pending.
     pub(super) fn has(&self, conversation: &ConversationId) -> bool {
         self.lock().by_conversation.contains_key(conversation)
     }

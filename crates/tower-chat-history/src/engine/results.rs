@@ -65,7 +65,7 @@ pub struct StoredResults {
     pub revision: Revision,
     /// Where the exchange of the results stands.
     pub seq: Seq,
-    /// Whether the exchange id was in the log already: nothing was stored now.
+    /// True if the exchange id was in the log already: nothing was stored now.
     pub duplicate: bool,
     /// The calls that still wait for a result. If there are none, the model can be called, without input.
     pub open: OpenCalls,

@@ -52,7 +52,7 @@ impl Retention {
         }
     }
 
-    /// Whether a log of so many exchanges may have more than is to be kept.
+    /// Returns whether a log of so many exchanges may have more than is to be kept.
     fn may_exceed(self, exchanges: u64) -> bool {
         match self {
             // A turn has one exchange at least.

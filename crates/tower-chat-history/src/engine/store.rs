@@ -209,7 +209,7 @@ fn is_transient(error: &SaveError) -> bool {
 /// The parts of an exchange that differ from another one's under the same id.
 pub(super) struct OwnExchange {
     id: ExchangeId,
-    /// Whether the caller chose the id.
+    /// True if the caller chose the id.
     has_caller_id: bool,
     at: Timestamp,
     messages: Vec<Message>,

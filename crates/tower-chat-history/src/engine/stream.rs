@@ -59,7 +59,7 @@ struct Recording<T: Send + 'static, E: Send + 'static> {
     stalled: Option<Stalled<E>>,
     /// Measures how long the next item is waited for, if there is a limit.
     idle: Option<Idle>,
-    /// Whether the caller has left and the stream is read in the background.
+    /// True if the caller has left and the stream is read in the background.
     detached: bool,
 }
 
@@ -97,7 +97,7 @@ impl<T: Send + 'static, E: Send + 'static> RecordedStream<T, E> {
         Self { recording: Some(recording), held: None, is_stalled: false }
     }
 
-    /// Whether the stream was ended since it brought no item for as long as the [idle
+    /// Returns whether the stream was ended since it brought no item for as long as the [idle
     /// timeout](crate::HistoryOptions::stream_idle_timeout). Where its reply was not complete, its last item is an
     /// error.
     #[must_use]

@@ -65,7 +65,7 @@ pub enum HistoryError {
 }
 
 impl HistoryError {
-    /// Tells whether it is the store's failure to load the history, in time or at all.
+    /// Returns whether it is the store's failure to load the history, in time or at all.
     pub(crate) const fn is_load(&self) -> bool {
         matches!(self, Self::Load(_) | Self::LoadTimeout(_) | Self::LoadPanicked)
     }

@@ -33,7 +33,7 @@ pub struct TurnReport {
     pub messages_loaded: usize,
     /// Messages of window and input, as planned: without the caller's own head, with what an adapter then left out.
     pub messages_sent: usize,
-    /// Whether the load limit cut off exchanges of the window.
+    /// True if the load limit cut off exchanges of the window.
     pub truncated: bool,
     /// Where what the caller resent differs from the log, if it does and the
     /// [log was trusted](crate::OnTranscriptMismatch::TrustLog). The default policy refuses such a call.
@@ -43,7 +43,7 @@ pub struct TurnReport {
     /// Whether the model saw less than the whole conversation: a compaction, a summary, a pruned log or the load limit stand
     /// before what was sent.
     pub abridged: bool,
-    /// Whether the reply is a stream.
+    /// True if the reply is a stream.
     pub streamed: bool,
     /// Loaded messages that the request's types could not carry whole. The log keeps them as they are.
     pub downgraded: usize,
@@ -89,7 +89,7 @@ impl TurnReport {
         }
     }
 
-    /// Whether the exchange answers calls and another one was stored after the conversation was loaded for it.
+    /// Returns whether the exchange answers calls and another one was stored after the conversation was loaded for it.
     #[must_use]
     pub const fn is_moved(&self) -> bool {
         matches!(self.outcome, Outcome::Stored { moved: true, .. })
@@ -181,9 +181,9 @@ pub enum Outcome {
         revision: Revision,
         /// Where it stands.
         seq: Seq,
-        /// Whether it answers calls and another exchange was stored after the conversation was loaded for it.
+        /// True if it answers calls and another exchange was stored after the conversation was loaded for it.
         moved: bool,
-        /// Whether the reply broke off and only its text was kept. It then stands under a generated id.
+        /// True if the reply broke off and only its text was kept. It then stands under a generated id.
         incomplete: bool,
     },
     /// The caller's exchange id was recorded by another call meanwhile: the log has that call's reply, not this one's.

@@ -24,11 +24,11 @@ pub struct TurnTokens {
     /// How many of the prompt's tokens the prompt began with that this process sent before in the conversation: what a provider's
     /// cache of prefixes can serve. None for the first one, and where nobody listens: no subscriber, hook, handle or meter.
     pub cached_prefix: Option<u64>,
-    /// Whether a compaction was decided on, which the next calls will begin with. It is stored with the exchange. One
+    /// True if a compaction was decided on, which the next calls will begin with. It is stored with the exchange. One
     /// that was stored with a [summary](super::TurnReport::summary) before is not told here. One that was stored after
     /// the reply is told by the [next report](super::TurnReport::since_last).
     pub compacted: bool,
-    /// Whether more was left out than the next calls will leave out.
+    /// True if more was left out than the next calls will leave out.
     pub for_this_call: bool,
     /// How many of the provider's tokens a counted one was taken for: from 1 to 1.5, learned from this conversation's
     /// own [reports](crate::ContextBudget::calibrate). It is 1 where nothing is known, and where the call fits only as

@@ -104,7 +104,7 @@ pub(super) fn folded(c: char) -> Option<char> {
     Some(plain.to_ascii_lowercase())
 }
 
-/// Whether nothing is shown for the character. Source: `Default_Ignorable_Code_Point` of Unicode 16.
+/// Returns whether nothing is shown for the character. Source: `Default_Ignorable_Code_Point` of Unicode 16.
 const fn is_ignorable(c: char) -> bool {
     matches!(
         c,

@@ -44,7 +44,7 @@ struct SummarySoFar {
     text: String,
     tokens: u32,
     model: Option<String>,
-    /// Whether it was made here, and is not the previous one.
+    /// True if it was made here, and is not the previous one.
     new: bool,
 }
 

@@ -22,7 +22,7 @@ pub(crate) struct ModelCall {
     /// Where the model is called: the call's span, or the one that stands for it.
     called_in: Span,
     begun: Option<Instant>,
-    /// Whether the first item of a stream has come.
+    /// True if the first item of a stream has come.
     has_chunk: bool,
     content: CaptureContent,
     ended: bool,
@@ -39,7 +39,7 @@ pub(crate) struct CallOf<'a> {
     pub(crate) reply_limit: Option<u32>,
     /// What is sent behind the request's head.
     pub(crate) context: &'a [Message],
-    /// Whether the model sees a compacted view of the conversation.
+    /// True if the model sees a compacted view of the conversation.
     pub(crate) is_abridged: bool,
 }
 

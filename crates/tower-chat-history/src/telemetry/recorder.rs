@@ -43,7 +43,7 @@ impl Recorder {
         Some(self.store).filter(|store| !["memory", "routed"].contains(store))
     }
 
-    /// Whether the store is this process's memory.
+    /// Returns whether the store is this process's memory.
     pub(super) fn is_in_process(&self) -> bool {
         self.store == "memory"
     }

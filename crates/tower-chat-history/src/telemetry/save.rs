@@ -16,7 +16,7 @@ use crate::error::SaveError;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Saved<'a> {
     pub(super) appended: Result<&'a Appended, &'a SaveError>,
-    /// Whether another call has recorded an exchange with this id.
+    /// True if another call has recorded an exchange with this id.
     pub(super) is_duplicate: bool,
     /// The position that was next when the conversation was loaded, if it was.
     pub(super) next: Option<Seq>,

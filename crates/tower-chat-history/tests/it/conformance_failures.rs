@@ -45,7 +45,7 @@ enum Fault {
     OtherName,
 }
 
-/// Tells how many exchanges a store keeps in mind that has a fault.
+/// Returns how many exchanges a store keeps in mind that has a fault.
 const KNOWN: u64 = 100;
 const WHOLE: usize = 50;
 
@@ -62,7 +62,7 @@ impl Faulty {
         Self { store: MemoryStore::new(), fault, appended: Arc::default() }
     }
 
-    /// Tells whether the exchange is in the log, and too far back to be known.
+    /// Returns whether the exchange is in the log, and too far back to be known.
     async fn is_forgotten(&self, id: &ConversationId, exchange: &ExchangeId) -> Result<bool, StoreError> {
         if self.fault != Fault::ForgetsIds {
             return Ok(false);

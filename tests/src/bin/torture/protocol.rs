@@ -39,7 +39,7 @@ pub(crate) enum How {
 pub(crate) struct Positions(pub(crate) [u64; 4]);
 
 impl Positions {
-    /// Whether any of them is before the other's.
+    /// Returns whether any of them is before the other's.
     pub(crate) fn goes_back_from(self, other: Self) -> bool {
         self.0.iter().zip(other.0).any(|(now, before)| *now < before)
     }

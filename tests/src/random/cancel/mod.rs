@@ -324,7 +324,7 @@ impl Case {
         exchanges.iter().map(|one| (one.exchange.id.to_string(), reply(&one.exchange).unwrap_or_default())).collect()
     }
 
-    /// Whether what a report says is what the log has.
+    /// Returns whether what a report says is what the log has.
     fn check(&self, told: &Told, log: &[(String, String)]) -> Checked {
         let is_there = log.iter().any(|(id, _)| *id == told.exchange);
         let right = match told.kind {

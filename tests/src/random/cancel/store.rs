@@ -47,7 +47,7 @@ impl Moody {
         Self { inner, moods: Arc::new(Mutex::new(moods)), ingredients: ingredients.clone() }
     }
 
-    /// Whether the append of that exchange panicked.
+    /// Returns whether the append of that exchange panicked.
     pub(super) fn panicked(&self, exchange: &str) -> bool {
         self.moods.lock().unwrap().panicked.contains(exchange)
     }

@@ -32,7 +32,7 @@ pub(super) struct Entry {
     pub(super) id: ExchangeId,
     pub(super) messages: Vec<Message>,
     pub(super) incomplete: bool,
-    /// Whether it opens a turn, as the store has it.
+    /// True if it opens a turn, as the store has it.
     pub(super) opens: bool,
 }
 
@@ -48,7 +48,7 @@ impl Entry {
         }
     }
 
-    /// Whether it opens a turn with a question.
+    /// Returns whether it opens a turn with a question.
     pub(super) fn asks(&self) -> bool {
         self.opens && self.messages.iter().any(|message| *message.role() == Role::User)
     }

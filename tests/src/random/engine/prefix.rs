@@ -19,7 +19,7 @@ pub(super) struct Sent {
     pub(super) positions: Positions,
 }
 
-/// Whether nothing was left out of a prompt for this call alone, or cut by the load limit.
+/// Returns whether nothing was left out of a prompt for this call alone, or cut by the load limit.
 pub(super) fn is_plain(report: &TurnReport) -> bool {
     let trimmed = report.tokens.is_some_and(|tokens| {
         tokens.for_this_call || tokens.evicted_messages > 0 || tokens.trimming.reason.is_some() || tokens.compacted

@@ -209,7 +209,7 @@ impl Case {
         self.commit(talk, slow, None).await
     }
 
-    /// Whether a refusal is right.
+    /// Returns whether a refusal is right.
     fn refused(&self, talk: usize, asked: &Asked, error: &HistoryError) -> Checked {
         let policy = &self.policies[self.engines[asked.engine].1];
         let is_right = match (error, asked.expected) {
@@ -343,7 +343,7 @@ impl Case {
         reply
     }
 
-    /// Whether what is told is what has to become of the exchange, which the test's log then has too.
+    /// Returns whether what is told is what has to become of the exchange, which the test's log then has too.
     fn outcome(
         &mut self,
         talk: usize,

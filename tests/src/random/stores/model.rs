@@ -62,7 +62,7 @@ impl Life {
         self.entries.iter().position(|exchange| exchange.id == *id).map(|at| self.first + at as u64)
     }
 
-    /// Whether a compaction may be stored in a log of that length, and what becomes of it.
+    /// Returns whether a compaction may be stored in a log of that length, and what becomes of it.
     pub(super) fn compact(&self, compact: &Compact, log: &[Exchange]) -> Result<Compacted, Refused> {
         if compact.replaces != self.version(&compact.profile) {
             return Ok(Compacted::Kept);
@@ -170,7 +170,7 @@ impl Life {
     }
 }
 
-/// Whether a log is what is expected of it.
+/// Returns whether a log is what is expected of it.
 pub(super) fn expected(expect: Expect, life: Option<&Life>) -> Result<(), Refused> {
     match (expect, life) {
         (Expect::AnyOrCreate, _) | (Expect::Absent, None) => Ok(()),

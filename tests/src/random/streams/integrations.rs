@@ -38,7 +38,7 @@ pub(super) enum Integration {
 impl Integration {
     pub(super) const ALL: [Self; 3] = [Self::Client, Self::Json, Self::Typed];
 
-    /// Whether its types can express what is odd.
+    /// Returns whether its types can express what is odd.
     pub(super) const fn can_have(self, oddity: Oddity) -> bool {
         match self {
             Self::Client => true,

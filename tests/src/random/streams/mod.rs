@@ -75,7 +75,7 @@ fn id() -> ConversationId {
     ConversationId::new(["c"]).unwrap()
 }
 
-/// Whether what is stored is what was said, and whether the conversation can go on.
+/// Returns whether what is stored is what was said, and whether the conversation can go on.
 async fn check(integration: Integration, said: &Said, store: &MemoryStore, came: &Came, whole: bool) -> Checked {
     holds(came.unchanged, "what passes is not changed", String::new)?;
     let stored = messages(store).await;

@@ -22,7 +22,7 @@ pub(crate) struct Policy {
     watermarks: Watermarks,
     clear: Option<(usize, u64, bool)>,
     rule: Rule,
-    /// Whether bytes are counted, or what the door counts by itself.
+    /// True if bytes are counted, or what the door counts by itself.
     bytes: bool,
 }
 

@@ -61,7 +61,7 @@ async fn dropped_everywhere(storage: &Storage, door: Door, options: HistoryOptio
     unreachable!()
 }
 
-/// Whether the second exchange is in the log, and that the next call goes on from there.
+/// Returns whether the second exchange is in the log, and that the next call goes on from there.
 async fn whole_or_not_at_all(storage: &Storage, chat: &Chat, door: Door, id: &ConversationId) -> bool {
     let mut expected = vec!["user: u0", "assistant: a0"];
     let found = log(&storage.store, id).await;

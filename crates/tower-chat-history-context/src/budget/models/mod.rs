@@ -59,7 +59,7 @@ pub struct ModelTable(BTreeMap<String, Entry>);
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     limits: ModelLimits,
-    /// Whether it was added, and stands for names with any tag behind it too.
+    /// True if it was added, and stands for names with any tag behind it too.
     added: bool,
 }
 

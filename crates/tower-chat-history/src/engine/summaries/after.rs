@@ -21,7 +21,7 @@ pub(in crate::engine) struct FinishedTurn {
     pub(in crate::engine) budget: CallBudget,
     pub(in crate::engine) counting: Counting,
     pub(in crate::engine) window: GrownWindow,
-    /// Whether the window starts behind what the summary covers.
+    /// True if the window starts behind what the summary covers.
     pub(in crate::engine) has_gap: bool,
     /// The turn's.
     pub(in crate::engine) span: Span,

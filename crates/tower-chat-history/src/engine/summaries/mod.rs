@@ -88,7 +88,7 @@ impl SummaryWorker {
     }
 }
 
-/// Whether a cut's window starts at an exchange that is stored.
+/// Returns whether a cut's window starts at an exchange that is stored.
 fn is_stored(cut: &Cut, window: &Window) -> bool {
     window.exchanges.last().is_some_and(|last| cut.window_start <= last.seq)
 }

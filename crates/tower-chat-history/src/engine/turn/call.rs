@@ -66,7 +66,7 @@ impl Call {
         })
     }
 
-    /// Whether the turn's report, span or metrics reach anybody.
+    /// Returns whether the turn's report, span or metrics reach anybody.
     pub(super) fn is_observed(&self) -> bool {
         let has_hook = self.engine.options().on_turn.is_some();
         !self.span.is_disabled() || self.report.is_some() || has_hook || cfg!(feature = "otel")

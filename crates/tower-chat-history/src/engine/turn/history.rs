@@ -68,7 +68,7 @@ impl LoadedHistory {
         }
     }
 
-    /// Whether there is no such conversation.
+    /// Returns whether there is no such conversation.
     pub(in crate::engine) fn is_absent(&self) -> bool {
         self.status == HistoryStatus::Absent
     }

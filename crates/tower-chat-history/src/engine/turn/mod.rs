@@ -42,7 +42,7 @@ struct TurnState {
     window_len: usize,
     /// The id under which the exchange is stored.
     exchange: ExchangeId,
-    /// Whether the caller chose that id.
+    /// True if the caller chose that id.
     has_caller_id: bool,
     /// The call of the model, while it is under way.
     model_call: Option<ModelCall>,

@@ -39,9 +39,9 @@ pub(in crate::engine) struct HistoryFacts {
     /// The number of messages that were loaded.
     pub(super) messages: usize,
     pub(super) is_truncated: bool,
-    /// Whether the window is less than the whole conversation.
+    /// True if the window is less than the whole conversation.
     pub(super) is_abridged: bool,
-    /// Whether exchanges left the window that no summary covers.
+    /// True if exchanges left the window that no summary covers.
     pub(super) has_gap: bool,
     /// The number of turns, including the one under way.
     pub(super) turns: usize,

@@ -19,7 +19,7 @@ pub struct SummaryReport {
     pub from: Seq,
     /// The first exchange that it does not cover, or was not to cover.
     pub to: Seq,
-    /// Whether a call waited for it.
+    /// True if a call waited for it.
     pub waited_for: bool,
     /// How many messages were given to the summarizer.
     pub messages: usize,
@@ -81,7 +81,7 @@ impl SummaryOutcome {
 }
 
 impl SummaryReport {
-    /// Whether there is another summary now than before, by this one or another.
+    /// Returns whether there is another summary now than before, by this one or another.
     #[must_use]
     pub const fn is_summarized(&self) -> bool {
         matches!(

@@ -124,7 +124,7 @@ pub async fn begin(engine: &Engine, text: &str) -> Turn {
     turn
 }
 
-/// Whether a prompt says it.
+/// Returns whether a prompt says it.
 pub fn says(context: &[Message], word: &str) -> bool {
     context.iter().any(|message| message.text().split_whitespace().any(|other| other == word))
 }

@@ -43,7 +43,7 @@ impl Plan {
         Some(blow)
     }
 
-    /// Whether all is over.
+    /// Returns whether all is over.
     pub(crate) fn is_done(&self) -> bool {
         self.0.is_empty()
     }

@@ -44,7 +44,7 @@ fn answer(prompt: &[Message]) -> Result<Reply, String> {
     })
 }
 
-/// Whether a message belongs into that conversation.
+/// Returns whether a message belongs into that conversation.
 fn is_of(message: &Message, conversation: Conversation) -> bool {
     let text = whole::text(message).unwrap_or_default();
     if *message.role() == Role::System {
