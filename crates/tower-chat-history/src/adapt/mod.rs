@@ -1,20 +1,34 @@
-//! What history needs to know of a request and a response: three small traits for adapters.
+//! Adapters: the traits that tell the layer about request and response types.
 //!
-//! An adapter is a value that knows one provider's (or one program's) types. It is given to the
-//! [layer](crate::ChatHistoryLayer) beside the store. [`AdaptRequest`] opens a request into what the engine needs and a
-//! [`Draft`] that can still be completed; [`ReadResponse`] finds the reply in a response, or folds it from a stream by
-//! [`FoldReply`]. Which of its `ReadResponse` impls is used follows from the inner service's response type, so one
-//! adapter serves unary and streaming services.
+//! An adapter is a value that knows the types of one client. The [layer](crate::ChatHistoryLayer) takes one,
+//! together with a store. Most programs need not write one:
 //!
-//! Most programs need not write one: [`Json`] adapts requests in the chat-completions format as `serde_json::Value`, and
-//! [`custom`] makes an adapter for a program's own types from closures. Where a call belongs is found by an extractor, the
-//! same for all adapters of values and structs: see [`extract`].
+//! - [`Json`] adapts requests in the chat-completions format that are `serde_json::Value`s.
+//! - [`custom`] makes an adapter for a program's own types from closures.
+//! - The guide [writing an adapter](writing_an_adapter) shows a complete adapter for types of your own.
+//!
+//! [`AdaptRequest`] takes a request apart into the turn's input and a [`Draft`], which is completed once the
+//! history is loaded. [`ReadResponse`] finds the reply in a response, or folds it from a stream with
+//! [`FoldReply`]. An adapter can implement `ReadResponse` for several response types. The inner service's
+//! response type selects the implementation, so one adapter serves unary and streaming services.
+//!
+//! An [extractor](extract) finds the conversation of a call. The extractors are the same for all adapters.
 
 pub mod custom;
 pub mod extract;
 mod json;
 mod read;
 mod recorded;
+
+#[doc = include_str!("../../docs/writing-an-adapter.md")]
+#[doc = "```"]
+#[doc = include_str!("../../docs/writing_an_adapter.rs")]
+#[doc = "```"]
+#[doc = include_str!("../../docs/writing-an-adapter-steps.md")]
+#[doc = "```rust,ignore"]
+#[doc = include_str!("../../docs/writing_an_adapter_test.rs")]
+#[doc = "```"]
+pub mod writing_an_adapter {}
 
 use std::fmt;
 
@@ -33,92 +47,95 @@ pub use crate::completion;
 use crate::{call::TurnInput, engine::Turn, error::BoxError};
 pub use tower_chat_history_context::request::RequestMessages;
 
-/// Opens requests of type `R`.
+/// Takes requests of type `R` apart.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot adapt requests of type `{R}`",
-    note = "adapters say what they adapt in their docs; the OpenAI adapter takes `InConversation<CreateChatCompletionRequest>`"
+    note = "the documentation of an adapter names its request type; \
+            the OpenAI adapter takes `InConversation<CreateChatCompletionRequest>`"
 )]
 pub trait AdaptRequest<R> {
-    /// What the inner service takes.
+    /// The request type of the inner service.
     type Request;
     /// A request that waits for its history.
     type Draft: Draft<Request = Self::Request>;
 
-    /// Says whether a request belongs to a conversation, and takes it apart if so.
+    /// Checks whether a request belongs to a conversation, and takes it apart if it does.
     ///
     /// # Errors
     ///
-    /// Any error is handed to the caller; neither store nor model have been called.
+    /// Any error. The caller gets it. Neither the store nor the model has been called.
     fn open(&self, request: R) -> impl Future<Output = Result<Opened<Self::Draft, Self::Request>, BoxError>> + Send;
 }
 
-/// An opened request. `Debug` shows no request.
+/// An opened request. Its `Debug` output does not contain the request.
 #[allow(clippy::large_enum_variant)] // It is taken apart where it is returned.
 pub enum Opened<D, R> {
     /// A call in a conversation.
     Turn(TurnInput, D),
-    /// Anything else: it is passed on untouched, and so is its response.
+    /// A stateless call. The request is passed on unchanged, and so is its response.
     PassThrough(R),
 }
 
 /// A request that waits for its history.
 pub trait Draft {
-    /// What the inner service takes.
+    /// The request type of the inner service.
     type Request;
 
-    /// Completes the request: its own head, then the window, then its own input. Nothing else of it changes, but its own limit
-    /// of the reply if the prompt [says so](Prompt::reply_limit).
+    /// Completes the request: its own head, then the window, then its own input. If [`Prompt::reply_limit`] is
+    /// set, the request's own limit of the reply is lowered to it. Nothing else changes.
     ///
     /// # Errors
     ///
-    /// Any error is handed to the caller, and the model is not called. What the request's types cannot carry is no error:
-    /// it is left out and counted in [`Completed::downgraded`].
+    /// Any error. The caller gets it, and the model is not called. A message that the request's types cannot
+    /// carry whole is no error: what they cannot carry is left out, and [`Completed::downgraded`] counts the
+    /// message.
     fn complete(self, prompt: Prompt<'_>) -> Result<Completed<Self::Request>, BoxError>;
 }
 
-/// What history adds to a request.
+/// The history to add to a request.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Prompt<'a> {
     /// The messages of the log to send, between the request's own head and input.
     pub window: &'a [Message],
-    /// What the request's own limit of the reply has to be lowered to, in tokens, so that the reply fits behind the prompt.
-    /// `None` leaves it as it is.
+    /// The value, in tokens, to which the request's own limit of the reply must be lowered, so that prompt and
+    /// reply fit the context window. `None` leaves the limit unchanged.
     pub reply_limit: Option<u32>,
 }
 
 impl<'a> Prompt<'a> {
-    /// These messages of the log, and nothing else.
+    /// Returns a prompt with this window and without a limit of the reply.
     #[must_use]
     pub const fn new(window: &'a [Message]) -> Self {
         Self { window, reply_limit: None }
     }
 
-    /// What a turn sends.
+    /// Returns the prompt that a turn sends.
     #[must_use]
     pub fn of(turn: &'a Turn) -> Self {
         Self { window: turn.window(), reply_limit: turn.reply_limit() }
     }
 }
 
-/// A request as the inner service takes it. `Debug` does not show it.
+/// A request for the inner service. Its `Debug` output does not contain the request.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct Completed<R> {
     /// The request.
     pub request: R,
-    /// How many of the window's messages could not be carried whole.
+    /// The number of messages in the window that the request does not carry whole.
     pub downgraded: usize,
 }
 
 impl<R> Completed<R> {
-    /// A request that carries the window whole, but for `downgraded` of its messages.
+    /// Returns a completed request. It carries all messages of the window whole, except for `downgraded` of
+    /// them.
     pub const fn new(request: R, downgraded: usize) -> Self {
         Self { request, downgraded }
     }
 }
 
-// By hand: most request types show their text.
+// Not derived, because most request types show their text.
 impl<D: fmt::Debug, R> fmt::Debug for Opened<D, R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -12,30 +12,30 @@ use crate::{
     policy::OnSaveFailure,
 };
 
-/// Finds the reply in responses of type `Res`. The layer does the rest: it stores the exchange, or records the stream.
+/// Finds the reply in responses of type `Res`. The layer then stores the exchange, or records the stream.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` does not know how to remember responses of type `{Res}`",
-    note = "the inner service's response decides between a unary reply and a stream"
+    message = "`{Self}` cannot read responses of type `{Res}`",
+    note = "the adapter must implement `ReadResponse` for the inner service's response type, unary or stream"
 )]
 pub trait ReadResponse<Res> {
-    /// What the caller gets.
+    /// The response type that the caller gets.
     type Response;
 
-    /// Hands on the response to a request that belongs to no conversation.
+    /// Passes on the response to a stateless call.
     fn pass(&self, response: Res) -> Self::Response;
 
-    /// The name of a failed call in spans (`error.type`): a constant name, or a status code. Whatever it is, it must not be
-    /// text that came from the provider: that may repeat the request.
+    /// Returns the name of a failed call's error for spans (`error.type`): a constant name, or a status code.
+    /// It must not contain text from the provider, because that text may repeat the request.
     fn error_type(&self, error: &(dyn Error + 'static)) -> Cow<'static, str> {
         error_type(error)
     }
 
-    /// Reads a response: [whole](Read::whole), or as a [stream](Read::stream). `choices` is how many choices the request
-    /// [asked for](crate::TurnInput::choices).
+    /// Reads a response: [whole](Read::whole), or as a [stream](Read::stream). `choices` is the number of
+    /// choices that the request [asked for](crate::TurnInput::choices).
     ///
     /// # Errors
     ///
-    /// Any error: the call has failed, nothing is stored, and the caller gets the error.
+    /// Any error. The call has failed, nothing is stored, and the caller gets the error.
     fn read(
         &self,
         response: Res,
@@ -43,7 +43,8 @@ pub trait ReadResponse<Res> {
     ) -> impl Future<Output = Result<Read<Self::Response>, BoxError>> + Send;
 }
 
-/// A response that was read: what the caller gets, and where the reply is. `Debug` shows no response.
+/// A response that was read: the response for the caller, and its reply. Its `Debug` output does not contain
+/// the response.
 pub struct Read<R>(Kind<R>);
 
 enum Kind<R> {
@@ -53,8 +54,8 @@ enum Kind<R> {
 }
 
 impl<R> Read<R> {
-    /// A whole response with its reply. The caller gets it once the exchange is stored. If the save fails, the caller gets
-    /// [`Unsaved`] with the response in it, by the default [policy](OnSaveFailure).
+    /// Returns a whole response with its reply. The caller gets it after the exchange is stored. If the save
+    /// fails, the default [policy](OnSaveFailure) gives the caller [`Unsaved`], which contains the response.
     pub fn whole(response: R, reply: Reply) -> Self
     where
         R: Send + Sync + 'static,
@@ -62,11 +63,11 @@ impl<R> Read<R> {
         Self(Kind::Whole { response, reply, unsaved: |failed, response| failed.with_response(response).into() })
     }
 
-    /// A stream whose items `fold` puts together. The caller gets the response that `wrap` makes of the recorded stream,
-    /// through which all items pass untouched.
+    /// Returns a stream whose items `fold` combines into the reply. The caller gets the response that `wrap`
+    /// makes of the recorded stream. All items pass through it unchanged.
     ///
-    /// `stalled` makes the last item of a stream that the [idle timeout](crate::HistoryOptions::stream_idle_timeout) ends
-    /// before its reply is complete: without an error the stream would look as if it were.
+    /// If the [idle timeout](crate::HistoryOptions::stream_idle_timeout) ends the stream before its reply is
+    /// complete, `stalled` makes the stream's last item. Without this error, the stream would look complete.
     pub fn stream<T, E>(
         stream: impl Stream<Item = Result<T, E>> + Send + 'static,
         fold: impl FoldReply<T>,
@@ -80,14 +81,14 @@ impl<R> Read<R> {
         Self(Kind::Stream(Box::new(move |turn| wrap(turn.record_stream(stream, fold, stalled)))))
     }
 
-    /// A response that tells of a failure, as HTTP services answer: the call has failed and nothing is stored, and the
-    /// caller gets the response as it is. Spans name the failure as `error_type` does, see
-    /// [`ReadResponse::error_type`].
+    /// Returns a response that reports a failure, as those of HTTP services do. The call has failed, nothing is
+    /// stored, and the caller gets the response unchanged. Spans show `error_type`, for which the rules of
+    /// [`ReadResponse::error_type`] hold.
     pub fn failed(response: R, error_type: impl Into<Cow<'static, str>>) -> Self {
         Self(Kind::Failed { response, error_type: error_type.into() })
     }
 
-    /// Stores the exchange, or sees to it that it will be, and returns what the caller gets.
+    /// Stores the exchange, or arranges that it is stored, and returns the response for the caller.
     pub(crate) async fn finish(self, turn: Turn) -> Result<R, BoxError>
     where
         R: 'static,
@@ -97,7 +98,7 @@ impl<R> Read<R> {
                 let policy = turn.on_save_failure();
                 let mut response = Kept::new(response);
                 let committed = turn.commit(reply).await;
-                // It is there: nobody else takes it.
+                // Always `Some`: only this function takes the response.
                 let Some(response) = response.take() else { return pending().await };
                 match committed {
                     Err(failed) if policy == OnSaveFailure::Fail => Err(unsaved(failed, response)),
@@ -113,7 +114,7 @@ impl<R> Read<R> {
     }
 }
 
-// By hand: most response types show their text.
+// Not derived, because most response types show their text.
 impl<R> fmt::Debug for Read<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = match self.0 {

@@ -1,4 +1,4 @@
-//! Recorded exchanges as the responses that they were: the answer to a call that is repeated.
+//! Responses made from recorded exchanges, for calls that are repeated.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -6,15 +6,16 @@ use tower_chat_history_core::{Message, Recorded, Role, Usage};
 
 use crate::call::Reply;
 
-/// Makes the response in the chat-completions format that a recorded exchange was, for a call that was answered before
-/// ([`AlreadyRecorded`](crate::HistoryError::AlreadyRecorded)). `None` if the exchange has no reply: it was imported
-/// without one, or holds tool results alone.
+/// Makes a response in the chat-completions format from a recorded exchange, for a call that was answered
+/// before ([`AlreadyRecorded`](crate::HistoryError::AlreadyRecorded)). Returns `None` if the exchange has no
+/// reply: it was imported without one, or contains only tool results.
 ///
-/// The response has one choice, whose message is the recorded one with all its fields. `id` is the exchange's id,
-/// `created` the time at which it was made, in seconds since 1970. `model` (empty if it is not known), `finish_reason`
-/// and `usage` are the recorded ones. Everything else that the provider's response had was not stored.
+/// The response has one choice, whose message is the recorded one with all its fields. `id` is the exchange's
+/// id, and `created` is the time of the exchange, in seconds since 1970. `model` (empty if unknown),
+/// `finish_reason` and `usage` are the recorded ones. The other fields of the provider's response were not
+/// stored.
 ///
-/// Services of async-openai's types have `to_response` of the crate `tower-chat-history-openai`.
+/// For async-openai's types, use `to_response` of the crate `tower-chat-history-openai`.
 ///
 /// ```
 /// use serde_json::{Value, json};
@@ -24,7 +25,7 @@ use crate::call::Reply;
 ///     adapt::{Json, to_json_response},
 /// };
 ///
-/// /// The answer, also to a request that comes again.
+/// /// Returns the answer, also if the request is repeated.
 /// async fn idempotent<S>(chat: &mut S, call: InConversation<Value>) -> Result<Value, BoxError>
 /// where
 ///     S: Service<InConversation<Value>, Response = Value, Error = BoxError>,
@@ -60,16 +61,16 @@ pub fn to_json_response(recorded: &Recorded) -> Option<Value> {
     serde_json::to_value(Response::of(recorded)?).ok()
 }
 
-/// Makes the same response as [`to_json_response`], as the text of an HTTP response's body. In it, the message stands
-/// byte for byte as it is recorded.
+/// Makes the same response as [`to_json_response`], as the body text of an HTTP response. Its message is byte
+/// for byte the recorded one.
 #[must_use]
 pub fn to_json_body(recorded: &Recorded) -> Option<String> {
     serde_json::to_string(&Response::of(recorded)?).ok()
 }
 
 impl Reply {
-    /// Returns the reply of a recorded exchange, as an adapter found it in the response: for a program that makes its
-    /// own type of response of it. `None` if the exchange has no reply.
+    /// Returns the reply of a recorded exchange, as an adapter found it in the response. Programs can make a
+    /// response of their own type from it. Returns `None` if the exchange has no reply.
     #[must_use]
     pub fn recorded(recorded: &Recorded) -> Option<Self> {
         let exchange = &recorded.exchange;
@@ -83,7 +84,7 @@ impl Reply {
     }
 }
 
-/// The fields that are recorded.
+/// The recorded parts of a response.
 #[derive(Serialize)]
 struct Response<'a> {
     id: &'a str,
@@ -155,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_recorded_exchange_is_the_response_that_it_was() {
+    fn a_response_is_made_from_a_recorded_exchange() {
         let message = r#"{"role":"assistant", "content":"Hello!", "logits": [1.50, 1e400]}"#;
         let mut exchange = exchange([Message::user("Hi"), Message::from_json(message).unwrap()]);
         exchange.model = Some("gpt-4o".into());

@@ -1,25 +1,25 @@
-//! Texts within delimiters that they do not repeat.
+//! Delimited texts that cannot contain their own delimiter.
 
 use std::{borrow::Cow, collections::VecDeque};
 
-/// What takes the place of a delimiter's first character: the first of them that the delimiter does not have itself, so that
-/// none can come about anew.
-const STAND_INS: [char; 3] = ['\u{2039}', '\u{fffd}', '?'];
+/// The candidates for the replacement of a delimiter's first character. The first one that does not occur in
+/// the delimiter is used, so that a replacement cannot form a new delimiter.
+const REPLACEMENTS: [char; 3] = ['\u{2039}', '\u{fffd}', '?'];
 
-/// The text with every occurrence of the delimiter broken: the first character is another one. `</data>` becomes `‹/data>`.
+/// Replaces the first character of every occurrence of the delimiter in the text. `</data>` becomes `‹/data>`.
 ///
-/// Models read loosely, so this does: case, white space and characters that are not seen do not matter, nor what comes
-/// between a tag's name and its end; and full-width and other forms of `<`, `>` and `/` count as these. No list of such
-/// forms is complete, so a delimiter that no text can close has a [mark](super::mark). A blank delimiter does not
-/// occur.
+/// The comparison is loose, because models read loosely. It ignores case, white space, invisible characters,
+/// and the text between a tag's name and its end. Full-width and other forms of `<`, `>` and `/` count as
+/// these. No list of such forms is complete, so delimiters also have a [mark](super::mark). A blank delimiter
+/// has no occurrences.
 pub(super) fn defuse<'a>(text: &'a str, delimiter: &str) -> Cow<'a, str> {
     let sought = sought(delimiter);
-    let stand_in = STAND_INS.into_iter().find(|c| !sought.contains(c)).unwrap_or('_');
+    let replacement = REPLACEMENTS.into_iter().find(|c| !sought.contains(c)).unwrap_or('_');
     let mut defused = String::new();
     let mut copied = 0;
     for at in occurrences(text, &sought) {
         defused.push_str(&text[copied..at]);
-        defused.push(stand_in);
+        defused.push(replacement);
         copied = at + text[at..].chars().next().map_or(0, char::len_utf8);
     }
     if defused.is_empty() {
@@ -29,53 +29,54 @@ pub(super) fn defuse<'a>(text: &'a str, delimiter: &str) -> Cow<'a, str> {
     Cow::Owned(defused)
 }
 
-/// Where what is looked for begins in the text, also where two of them overlap. The time is that of one walk over both
-/// (the algorithm of Knuth, Morris and Pratt).
+/// Returns the positions at which an occurrence of `sought` begins, also of those that overlap. The time is
+/// linear in both lengths (the algorithm of Knuth, Morris and Pratt).
 fn occurrences(text: &str, sought: &[char]) -> Vec<usize> {
     if sought.is_empty() {
         return Vec::new();
     }
-    let shorter = shorter(sought);
+    let fallback = fallbacks(sought);
     let (mut found, mut matched) = (Vec::new(), 0);
-    // Where the last characters stand that were seen, as many as are looked for.
-    let mut places = VecDeque::with_capacity(sought.len());
+    // The positions of the last visible characters, at most as many as are sought.
+    let mut positions = VecDeque::with_capacity(sought.len());
     for (at, c) in text.char_indices() {
         let Some(c) = visible_char(c) else { continue };
-        if places.len() == sought.len() {
-            places.pop_front();
+        if positions.len() == sought.len() {
+            positions.pop_front();
         }
-        places.push_back(at);
-        matched = next(sought, &shorter, matched, c);
+        positions.push_back(at);
+        matched = next(sought, &fallback, matched, c);
         if matched == sought.len() {
-            found.extend(places.front());
-            matched = shorter[matched - 1];
+            found.extend(positions.front());
+            matched = fallback[matched - 1];
         }
     }
     found
 }
 
-/// For each length of a beginning: the length of the longest shorter beginning that it ends with.
-fn shorter(sought: &[char]) -> Vec<usize> {
-    let (mut shorter, mut matched) = (vec![0], 0);
+/// For each prefix of `sought`, returns the length of its longest proper prefix that is also its suffix.
+fn fallbacks(sought: &[char]) -> Vec<usize> {
+    let (mut fallback, mut matched) = (vec![0], 0);
     for c in &sought[1..] {
-        matched = next(sought, &shorter, matched, *c);
-        shorter.push(matched);
+        matched = next(sought, &fallback, matched, *c);
+        fallback.push(matched);
     }
-    shorter
+    fallback
 }
 
-/// How much of a beginning is there with one character more. Less than all of it was there before.
-fn next(sought: &[char], shorter: &[usize], mut matched: usize, c: char) -> usize {
+/// Returns the length of the longest prefix of `sought` that is matched after one more character. Before it,
+/// `matched` characters were matched, less than all.
+fn next(sought: &[char], fallback: &[usize], mut matched: usize, c: char) -> usize {
     while sought[matched] != c {
         if matched == 0 {
             return 0;
         }
-        matched = shorter[matched - 1];
+        matched = fallback[matched - 1];
     }
     matched + 1
 }
 
-/// What is looked for: the delimiter as it is compared, of a tag all but its end.
+/// Returns the normalized characters to look for: those of the delimiter, and of a tag all but its closing `>`.
 fn sought(delimiter: &str) -> Vec<char> {
     let delimiter = delimiter.trim();
     visible(if delimiter.starts_with('<') { delimiter.trim_end_matches('>') } else { delimiter }).collect()
@@ -85,12 +86,13 @@ fn visible(text: &str) -> impl Iterator<Item = char> {
     text.chars().filter_map(visible_char)
 }
 
-/// The character as it is compared, if it is seen.
+/// Returns the normalized character, or `None` if it is invisible, white space or a control character.
 fn visible_char(c: char) -> Option<char> {
     if c.is_whitespace() || c.is_control() { None } else { folded(c) }
 }
 
-/// The character in its plain form, if it has any form: in lower case, and of ASCII where it is another form of that.
+/// Returns the plain form of a character: in lower case, and as ASCII if it is another form of an ASCII
+/// character. Returns `None` if it is invisible.
 pub(super) fn folded(c: char) -> Option<char> {
     let plain = match c {
         // Full width.
@@ -156,12 +158,12 @@ mod tests {
     fn any_delimiter_can_be_broken() {
         assert_eq!(defuse("a\"\"\"\"b", "\"\"\""), "a‹‹\"\"b");
         assert_eq!(defuse("a‹b", "‹"), "a\u{fffd}b");
-        assert_eq!(defuse("a b", " \n"), "a b", "a blank one is none");
+        assert_eq!(defuse("a b", " \n"), "a b", "a blank delimiter has no occurrences");
         assert_eq!(defuse("a>b", ">"), "a‹b");
     }
 
     #[test]
-    fn white_space_without_end_takes_no_time() {
+    fn much_white_space_takes_no_time() {
         let text = "</da".to_owned() + &"< \u{200b}".repeat(200_000) + &" ".repeat(1_000_000);
         assert_eq!(defuse(&text, "</data>"), text);
     }
@@ -175,7 +177,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn none_is_left(
+        fn no_delimiter_is_left(
             text in "[<>/aA \n‹\u{fffd}\u{ff1c}\u{2066}\u{2215}]{0,40}",
             delimiter in "[<>/a ‹\u{fffd}]{1,4}",
         ) {

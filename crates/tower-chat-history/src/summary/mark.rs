@@ -1,4 +1,4 @@
-//! Watermarks for delimiters: what does not stand in the text between them cannot close them.
+//! Marks that make a delimiter unforgeable: a text without the mark cannot close the delimiter.
 
 use std::fmt::Write as _;
 
@@ -6,20 +6,20 @@ use sha2::{Digest as _, Sha256};
 
 use super::delimit::folded;
 
-/// The place of the mark in the text around a summary.
-pub(super) const PLACE: &str = "{mark}";
+/// The placeholder of the mark, in the text around a summary.
+pub(super) const PLACEHOLDER: &str = "{mark}";
 
-/// Sixteen hexadecimal digits that do not stand in any of the texts: neither as they are, nor in other case, nor with
-/// anything in between that is no letter or digit.
+/// Returns sixteen hexadecimal digits that occur in none of the texts: neither literally, nor in another case,
+/// nor with other characters than letters and digits between them.
 ///
-/// They are the beginning of a hash of the texts, so the same texts have the same mark in every process, and nobody can
-/// write a text with the mark that it will get. If a text has it all the same, the next hash is taken.
+/// They are the beginning of a hash of the texts. So the same texts have the same mark in every process, and no
+/// author can write a text that contains its own mark. If a text contains it by chance, the next hash is used.
 pub(super) fn mark(texts: &[&str]) -> String {
-    first_that_is_missing(texts, |number| hash(texts, number))
+    first_unused(texts, |number| hash(texts, number))
 }
 
-/// The first of the marks that stands in no text.
-fn first_that_is_missing(texts: &[&str], mark: impl Fn(u64) -> String) -> String {
+/// Returns the first of the marks that occurs in no text.
+fn first_unused(texts: &[&str], mark: impl Fn(u64) -> String) -> String {
     let squeezed: Vec<String> = texts.iter().map(|text| squeezed(text)).collect();
     let mut number = 0;
     loop {
@@ -27,7 +27,7 @@ fn first_that_is_missing(texts: &[&str], mark: impl Fn(u64) -> String) -> String
         if !squeezed.iter().any(|text| text.contains(&mark)) {
             return mark;
         }
-        // A text has fewer places for a mark than there are marks, so this ends; in practice with the first one.
+        // A text is too short to contain all marks, so this loop ends. In practice, the first mark fits.
         number += 1;
     }
 }
@@ -46,7 +46,7 @@ fn hash(texts: &[&str], number: u64) -> String {
     })
 }
 
-/// What a loose reader sees of a text: its letters and digits of ASCII, in lower case.
+/// Returns a text as a loose reader sees it: its ASCII letters and digits, in lower case.
 fn squeezed(text: &str) -> String {
     text.chars().filter_map(folded).filter(char::is_ascii_alphanumeric).collect()
 }
@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mark_depends_on_the_texts_alone() {
+    fn a_mark_depends_only_on_the_texts() {
         assert_eq!(mark(&["a", "b"]), mark(&["a", "b"]));
         assert_eq!(mark(&["a", "b"]).len(), 16);
         for other in [["ab", ""], ["b", "a"], ["a", "b "]] {
@@ -67,15 +67,15 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_that_stands_in_a_text_is_passed_over() {
+    fn a_mark_that_occurs_in_a_text_is_skipped() {
         let marks = |number: u64| format!("{number:016x}");
         let text = "0000 0000-0000_0000 \u{ff10}000\u{200b}0000 0000 0001";
-        assert_eq!(first_that_is_missing(&["a", text], marks), "0000000000000002");
+        assert_eq!(first_unused(&["a", text], marks), "0000000000000002");
     }
 
     proptest! {
         #[test]
-        fn a_mark_stands_in_no_text(text in "\\PC{0,200}", other in "[0-9a-f]{0,400}") {
+        fn a_mark_occurs_in_no_text(text in "\\PC{0,200}", other in "[0-9a-f]{0,400}") {
             let mark = mark(&[&text, &other]);
             prop_assert!(!squeezed(&text).contains(&mark) && !squeezed(&other).contains(&mark));
         }

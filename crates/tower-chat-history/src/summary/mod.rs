@@ -1,8 +1,9 @@
-//! Summaries: what leaves the window leaves its facts behind.
+//! Summaries of the messages that leave the window.
 //!
-//! A [`Summarizer`] makes one text of the summary so far and of the messages that came next: mostly by another model,
-//! called through any tower service ([`ServiceSummarizer`], [`json_summarizer`]), with its own timeout, limit and retries. The
-//! old messages stay in the log; the summary stands for them in the prompt, as a [`SummaryFormat`] says.
+//! A [`Summarizer`] makes one text of the previous summary and the messages after it. Usually another model
+//! does this, called through any tower service ([`ServiceSummarizer`], [`json_summarizer`]) with its own
+//! timeout, limit and retries. The old messages stay in the log. In the prompt, the summary replaces them, in
+//! the form that a [`SummaryFormat`] sets.
 //!
 //! ```
 //! use serde_json::{Value, json};
@@ -33,24 +34,25 @@
 //!
 //! # Rolling and complete
 //!
-//! A summary is made of the one before and of every message since, oldest first, none skipped and none twice. What is too
-//! much for one call is given in chunks, each with the outcome of the one before. A message that is larger than a chunk is
-//! shortened in its middle.
+//! A summary is made of the previous one and of every message since then: oldest first, none skipped and none
+//! repeated. Messages that are too many for one call are passed in chunks, each with the summary of the chunks
+//! before it. A message that is larger than a chunk is shortened in its middle.
 //!
-//! # Accepted only if sound
+//! # Checks
 //!
-//! Control characters but line ends and tabs are dropped. After each call the text must be there, be finished, and have
-//! no more tokens than it may have; at the end it must have fewer than what it replaces. A text that was cut off by its
-//! length is asked for once more, shorter. [`SummaryError`] lists what is not accepted. [`SummaryCost`] says what was
-//! spent, also for nothing.
+//! Control characters are removed, except for line ends and tabs. After each call, the summary must not be
+//! empty, must be finished, and must not exceed its limit of tokens. At the end, it must have fewer tokens than
+//! the messages that it replaces. If the limit on the answer cut a summary off, a shorter one is requested
+//! once. [`SummaryError`] lists the reasons for which a summary is refused. [`SummaryCost`] counts the tokens
+//! spent, also for refused summaries.
 //!
 //! # Old messages are data
 //!
-//! A summary carries text of users and tools to a place where instructions stand. The default [`SummaryPrompt`]
-//! delimits the messages and says that nothing in them is to be followed; the default [`SummaryFormat`] says the same
-//! of the summary. Both delimiters have a mark that does not stand in the text between them, so no text can close its
-//! own delimiter, however it spells it. What a model makes of it is no guarantee: do not let a summary decide what is
-//! allowed.
+//! A summary carries text of users and tools to a place where models expect instructions. The default
+//! [`SummaryPrompt`] therefore delimits the messages and says that instructions in them must not be followed.
+//! The default [`SummaryFormat`] says the same of the summary. Both delimiters contain a mark that does not
+//! occur in the text between them, so no text can close its own delimiter, in any spelling. This is no
+//! guarantee of how a model reads the text: do not base permissions on a summary.
 
 mod delimit;
 mod format;
@@ -79,24 +81,27 @@ pub use self::{
 use crate::error::{BoxError, error_type};
 pub use crate::report::{SummaryCost, SummaryError, SummaryOutcome, SummaryReport};
 
-/// Makes summaries. Mostly a model does it, see [`ServiceSummarizer`]; any function of a text will do.
+/// Makes summaries. Usually a model does it, see [`ServiceSummarizer`]. Any function that returns a text can do
+/// it.
 ///
-/// It may be called several times for one summary and for many conversations at once. Its time is limited by whoever calls it:
-/// it may be dropped at any await.
+/// It may be called several times for one summary, and for many conversations at once. The caller limits its
+/// time and may drop its future at any await.
 #[async_trait]
 pub trait Summarizer: fmt::Debug + Send + Sync + 'static {
-    /// The model that it asks, for spans. The default is that nobody knows.
+    /// Returns the name of its model, for spans. The default is `None`.
     fn model(&self) -> Option<&str> {
         None
     }
 
-    /// Who serves that model, by OpenTelemetry's name (`gen_ai.provider.name`). The default is that nobody knows.
+    /// Returns the provider of that model, by its OpenTelemetry name (`gen_ai.provider.name`). The default is
+    /// `None`.
     fn provider(&self) -> Option<&'static str> {
         None
     }
 
-    /// What one of its errors is called in spans (`error.type`): a constant name, or a status code, and no text that came from a
-    /// provider. The default is [`telemetry::error_type`](crate::telemetry::error_type).
+    /// Returns the name of one of its errors for spans (`error.type`): a constant name, or a status code. It
+    /// must not contain text from a provider. The default is
+    /// [`telemetry::error_type`](crate::telemetry::error_type).
     fn error_type(&self, error: &(dyn Error + 'static)) -> Cow<'static, str> {
         error_type(error)
     }
@@ -105,8 +110,8 @@ pub trait Summarizer: fmt::Debug + Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// Any error; the summary is then not made, and what it was to replace stays in the log. A summary that is not sound need
-    /// not be an error: it is found out.
+    /// Any error. No summary is then made, and the messages that it was to replace stay in the log. A
+    /// summarizer need not check its own summaries: the caller checks them.
     async fn summarize(&self, request: SummaryRequest) -> Result<Summarized, BoxError>;
 }
 
@@ -129,21 +134,23 @@ impl<S: Summarizer + ?Sized> Summarizer for Arc<S> {
     }
 }
 
-/// What is to be summarized. `Debug` shows sizes, not text.
+/// The input of a summarizer. Its `Debug` output shows sizes, not text.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct SummaryRequest {
-    /// The summary of everything before these messages, if there is something before them. What it says has to be kept.
+    /// The summary of everything before these messages, if there is anything before them. Its content must be
+    /// kept.
     pub previous: Option<String>,
-    /// The messages, oldest first, as the log has them. They need not be a prompt that a provider accepts: a chunk may end
-    /// between a tool call and its result, and what was too large is shortened, also the arguments of calls.
+    /// The messages, oldest first, as they are in the log. They need not form a prompt that a provider accepts:
+    /// a chunk can end between a tool call and its result, and large messages are shortened, including the
+    /// arguments of tool calls.
     pub messages: Vec<Message>,
-    /// How many tokens the summary may have.
+    /// The largest number of tokens that the summary may have.
     pub max_tokens: u32,
 }
 
 impl SummaryRequest {
-    /// The summary of `previous` and these messages, in at most `max_tokens` tokens.
+    /// Returns a request for a summary of `previous` and these messages, in at most `max_tokens` tokens.
     #[must_use]
     pub const fn new(previous: Option<String>, messages: Vec<Message>, max_tokens: u32) -> Self {
         Self { previous, messages, max_tokens }
@@ -160,23 +167,23 @@ impl fmt::Debug for SummaryRequest {
     }
 }
 
-/// What a summarizer made. `Debug` shows sizes, not text.
+/// The output of a summarizer. Its `Debug` output shows sizes, not text.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct Summarized {
     /// The summary.
     pub text: String,
-    /// Whether it ends where it was meant to; `false` where it was cut off by its length. It is then asked for once more,
-    /// shorter. The default is `true`.
+    /// True if the text is complete. If it is false, the limit on the answer cut the text off, and a shorter
+    /// one is requested once. The default is `true`.
     pub finished: bool,
-    /// The model that wrote it. The default is none.
+    /// The model that wrote it. The default is `None`.
     pub model: Option<String>,
-    /// What the provider reported. The default is nothing: the tokens are counted.
+    /// The usage that the provider reported. The default is `None`: the tokens are then counted.
     pub usage: Option<Usage>,
 }
 
 impl Summarized {
-    /// A finished summary.
+    /// Returns a finished summary.
     #[must_use]
     pub fn new(text: impl Into<String>) -> Self {
         Self { text: text.into(), finished: true, model: None, usage: None }

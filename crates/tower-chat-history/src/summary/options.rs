@@ -1,4 +1,4 @@
-//! When summaries are made, and how large they are.
+//! Options of summaries.
 
 use std::{
     fmt,
@@ -12,7 +12,8 @@ use crate::error::chain::chain;
 
 type Hook = Arc<dyn Fn(&SummaryReport) + Send + Sync>;
 
-/// Has what leaves the window summarized. Given to [`HistoryOptions::summaries`](crate::HistoryOptions::summaries).
+/// Enables summaries of the messages that leave the window. Passed to
+/// [`HistoryOptions::summaries`](crate::HistoryOptions::summaries).
 #[derive(Clone)]
 pub struct Summaries {
     pub(crate) summarizer: Arc<dyn Summarizer>,
@@ -24,26 +25,28 @@ pub struct Summaries {
     pub(crate) on_summary: Option<Hook>,
 }
 
-/// When a summary is made.
+/// The time at which a summary is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SummarizeWhen {
-    /// After a reply, when prompt and reply together come near to where a compaction [starts](crate::budget::Watermarks): nobody
-    /// waits for it. Only a call that gets there before a summary is made waits, or has one made.
+    /// After a reply, if the size of prompt and reply is close to the size at which a compaction
+    /// [starts](crate::budget::Watermarks). No caller waits for it, except for a call that reaches that size
+    /// before a summary has been made: it waits for the summary, or makes one.
     AfterReply {
-        /// How near: that share of the mark, in percent; or so near that another turn of the same size would get there. More than 100 counts as 100, and 0 as 1.
+        /// The threshold, as a percentage of the high watermark. A summary is also made if another turn of the
+        /// same size would reach the watermark. Values above 100 count as 100, and 0 counts as 1.
         percent: u8,
     },
-    /// Before a call, when the window has to be compacted for it: the call waits.
+    /// Before a call that needs a compaction of the window. The call waits.
     BeforeCall,
-    /// Before every call that opens a turn: a summary of everything stored stands in place of it. The call waits, and each
-    /// turn pays for a second call of a model; if the turn is not stored, its summary is not either. No provider can cache
-    /// such prompts.
+    /// Before every call that opens a turn. The summary covers everything stored and replaces it in the prompt.
+    /// The call waits, and each turn costs a second model call. If the turn is not stored, neither is its
+    /// summary. Providers cannot cache such prompts.
     BeforeEveryCall,
 }
 
 impl Summaries {
-    /// Summaries by that summarizer, with the defaults.
+    /// Returns the default options, with this summarizer.
     pub fn new(summarizer: impl Summarizer) -> Self {
         Self {
             summarizer: Arc::new(summarizer),
@@ -56,48 +59,49 @@ impl Summaries {
         }
     }
 
-    /// When they are made. The default is after a reply, at 95% of where a compaction starts.
+    /// Sets when summaries are made. The default is after a reply, at 95% of the high watermark.
     #[must_use]
     pub const fn when(mut self, when: SummarizeWhen) -> Self {
         self.when = when;
         self
     }
 
-    /// How large a summary may be, in tokens; 0 counts as 1. So much room is kept for it in every prompt, and that of what stands around it.
-    /// The default is 400.
+    /// Sets the maximum size of a summary, in tokens. 0 counts as 1. Every prompt reserves this many tokens,
+    /// and those of the text around the summary. The default is 400.
     #[must_use]
     pub const fn max_tokens(mut self, tokens: u32) -> Self {
         self.max_tokens = if tokens == 0 { 1 } else { tokens };
         self
     }
 
-    /// Makes no summary where less room than that would be left for it beside what has to be sent, in tokens. The default is
-    /// 100.
+    /// Sets the minimum room for a summary, in tokens, next to the parts of the prompt that must be sent. If
+    /// less room is left, no summary is made. The default is 100.
     #[must_use]
     pub const fn least_room(mut self, tokens: u32) -> Self {
         self.least_room = tokens;
         self
     }
 
-    /// How much one call of the summarizer is given at most, in tokens, with the summary so far: what is to be summarized comes
-    /// in as many calls as that takes. Less than four times the summary's size counts as that. What the prompt says around
-    /// it, some 350 tokens, and the answer come on top. The default is 8,000.
+    /// Sets the maximum input of one call of the summarizer, in tokens, including the previous summary. Larger
+    /// inputs take several calls. Values below four times [`max_tokens`](Self::max_tokens) count as that. The
+    /// prompt's instructions, about 350 tokens, and the answer are not included. The default is 8,000.
     #[must_use]
     pub const fn chunk_tokens(mut self, tokens: u32) -> Self {
         self.chunk_tokens = tokens;
         self
     }
 
-    /// How long one summary may take, with all its calls; none is made in no time. A call that waits for one goes on without it
-    /// then. The default is 60 seconds.
+    /// Sets the timeout of one summary, including all its model calls. A call that waits for a summary proceeds
+    /// without it after the timeout. With a timeout of zero, no summary is made. The default is 60 seconds.
     #[must_use]
     pub const fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
     }
 
-    /// Is called with the report of every summary that was tried: a turn's own report has only those that the turn waited
-    /// for. It runs where the summary ends and must not block. The default is none.
+    /// Sets a function that is called with the report of every attempted summary. A turn's own report contains
+    /// only the summaries that the turn waited for. The function runs where the summary ends and must not
+    /// block. The default is none.
     #[must_use]
     pub fn on_summary(mut self, hook: impl Fn(&SummaryReport) + Send + Sync + 'static) -> Self {
         self.on_summary = Some(Arc::new(hook));
@@ -109,8 +113,8 @@ impl Summaries {
         if self.chunk_tokens < least { least } else { self.chunk_tokens }
     }
 
-    /// Returns what a log event says of a failure. A summarizer's own error may quote what it was given: it is told by
-    /// the name that the summarizer [has for it](Summarizer::error_type).
+    /// Returns the text of a failure for a log event. A summarizer's own error may quote its input, so only the
+    /// [name](Summarizer::error_type) of that error is used.
     pub(crate) fn cause(&self, error: &SummaryError) -> String {
         let SummaryError::Failed(source) = error else { return chain(error).to_string() };
         let name = catch_unwind(AssertUnwindSafe(|| self.summarizer.error_type(&**source)));

@@ -1,4 +1,4 @@
-//! One summary of any number of messages, by calls of bounded size.
+//! Makes one summary of any number of messages, with calls of bounded size.
 
 use std::{mem, panic::AssertUnwindSafe};
 
@@ -8,10 +8,10 @@ use tower_chat_history_core::Message;
 
 use super::{Summarized, Summarizer, SummaryCost, SummaryError, SummaryRequest, shorten::shorten_message};
 
-/// What a text that was cut off is asked for again in, as a part of what it may have, in percent.
+/// The length limit of the second attempt at a summary that was cut off, as a percentage of the first limit.
 const RETRY_PERCENT: u64 = 60;
 
-/// A sound summary.
+/// A summary that passed all checks.
 #[derive(Debug)]
 pub(crate) struct Rolled {
     pub(crate) text: String,
@@ -21,20 +21,20 @@ pub(crate) struct Rolled {
 
 /// Makes a summary of the previous one and of messages that are pushed in the order of the log.
 ///
-/// It holds one chunk of messages at a time. It knows no time: whoever drives it limits that by dropping what it polls, and
-/// then asks for the cost. After an error, or a push that was dropped, only the cost is of use.
+/// It holds one chunk of messages at a time. It has no timeout: its caller limits the time by dropping the
+/// future that it polls, and then reads the cost. After an error or a dropped push, only the cost is valid.
 pub(crate) struct Rolling<'a> {
     summarizer: &'a dyn Summarizer,
     counter: &'a dyn TokenCounter,
-    /// How many tokens the summary may have.
+    /// The largest number of tokens that the summary may have.
     max_tokens: u32,
-    /// How many tokens a call may be given, without the prompt around them.
+    /// The largest input of one call in tokens, without the prompt around it.
     chunk_tokens: u32,
-    /// The outcome so far.
+    /// The summary so far.
     summary: Option<SummarySoFar>,
     chunk: Vec<Message>,
     chunk_size: u32,
-    /// The tokens of the previous summary and of all messages, as the log has them.
+    /// The tokens of the previous summary and of all messages, as they are in the log.
     replaces: u64,
     messages: usize,
     cost: SummaryCost,
@@ -44,7 +44,7 @@ struct SummarySoFar {
     text: String,
     tokens: u32,
     model: Option<String>,
-    /// True if it was made here, and is not the previous one.
+    /// False for the previous summary.
     new: bool,
 }
 
@@ -57,8 +57,9 @@ impl SummarySoFar {
 impl<'a> Rolling<'a> {
     /// Begins with the stored summary and its tokens, if there is one.
     ///
-    /// A call is given the summary so far and messages, in at most `chunk_tokens` tokens together. A quarter of them at least
-    /// is for messages, even if the summary leaves less, so they should be several times `max_tokens`.
+    /// The input of a call is the summary so far and messages, in at most `chunk_tokens` tokens together. At
+    /// least a quarter of them is for messages, even if the summary leaves less. So `chunk_tokens` should be
+    /// several times `max_tokens`.
     pub(crate) fn new(
         previous: Option<(String, u32)>,
         summarizer: &'a dyn Summarizer,
@@ -81,23 +82,23 @@ impl<'a> Rolling<'a> {
         }
     }
 
-    /// What was spent so far, also after an error.
+    /// Returns the cost so far, also after an error.
     pub(crate) const fn cost(&self) -> SummaryCost {
         self.cost
     }
 
-    /// How many messages were taken so far, also after an error.
+    /// Returns the number of messages taken so far, also after an error.
     pub(crate) const fn messages(&self) -> usize {
         self.messages
     }
 
-    /// The tokens of the previous summary and of the messages that were taken so far.
+    /// Returns the tokens of the previous summary and of the messages taken so far.
     pub(crate) const fn replaces(&self) -> u64 {
         self.replaces
     }
 
-    /// Summarizes what was collected, if the next messages do not fit beside it. The outcome is then a summary of everything
-    /// before them: what there is to keep, should a later call fail.
+    /// Summarizes the collected messages if the next ones do not fit into the same call. Then it returns a
+    /// summary of everything before the next messages, which the caller can keep if a later call fails.
     ///
     /// # Errors
     ///
@@ -112,11 +113,11 @@ impl<'a> Rolling<'a> {
         Ok(made.map(SummarySoFar::rolled))
     }
 
-    /// Takes the next messages. Where they do not fit one call any more, what was collected is summarized.
+    /// Takes the next messages. If they do not fit into the current call, summarizes the collected ones first.
     ///
     /// # Errors
     ///
-    /// When a chunk's summary failed or is not sound.
+    /// If a chunk's summary fails or does not pass the checks.
     pub(crate) async fn push(&mut self, messages: &[Message]) -> Result<(), SummaryError> {
         for message in messages {
             let tokens = tokens_of(self.counter, message);
@@ -125,7 +126,7 @@ impl<'a> Rolling<'a> {
             if !self.chunk.is_empty() && self.chunk_size.saturating_add(tokens) > self.room() {
                 self.summarize_chunk().await?;
             }
-            // By the room there is now, beside the new outcome.
+            // The new summary may leave more or less room than the old one.
             let room = self.room();
             if tokens > room {
                 let shorter = shorten_message(message, room, self.counter);
@@ -137,11 +138,11 @@ impl<'a> Rolling<'a> {
         Ok(())
     }
 
-    /// Summarizes what is left. Nothing is to be pushed afterwards.
+    /// Summarizes the remaining messages. Nothing may be pushed afterwards.
     ///
     /// # Errors
     ///
-    /// As [`push`](Self::push), and when the summary is not smaller than what it replaces.
+    /// As [`push`](Self::push), and if the summary is not smaller than what it replaces.
     pub(crate) async fn finish(&mut self) -> Result<Rolled, SummaryError> {
         if !self.chunk.is_empty() {
             self.summarize_chunk().await?;
@@ -153,7 +154,7 @@ impl<'a> Rolling<'a> {
         }
     }
 
-    /// How many tokens of messages a call may be given beside the summary so far.
+    /// Returns the number of tokens that a call has for messages, next to the summary so far.
     fn room(&self) -> u32 {
         let summary = self.summary.as_ref().map_or(0, |summary| summary.tokens);
         self.chunk_tokens.saturating_sub(summary).max(self.chunk_tokens / 4).max(1)
@@ -181,7 +182,7 @@ impl<'a> Rolling<'a> {
 
     async fn call(&mut self, request: SummaryRequest, given: u64) -> Result<Summarized, SummaryError> {
         self.cost.calls = self.cost.calls.saturating_add(1);
-        // In a block of its own: the future may be made by a function that panics before there is one.
+        // The block also catches a panic of a function that panics before it returns a future.
         let call = async { self.summarizer.summarize(request).await };
         let answer = AssertUnwindSafe(call).catch_unwind().await.map_err(|_| SummaryError::Panicked)?;
         let made = answer.map_err(SummaryError::Failed)?;
@@ -212,7 +213,7 @@ impl<'a> Rolling<'a> {
     }
 }
 
-/// The text without control characters, which databases and providers refuse, but for those that are `kept`.
+/// Removes control characters, which databases and providers refuse, except for those that are `kept`.
 fn printable(text: &str, kept: fn(char) -> bool) -> String {
     text.chars().filter(|c| !c.is_control() || kept(*c)).collect()
 }

@@ -1,4 +1,4 @@
-//! Summaries by a tower service.
+//! Summaries made by a tower service.
 
 use std::{
     borrow::Cow,
@@ -21,16 +21,16 @@ use crate::{
     error::{BoxError, error_type},
 };
 
-/// Makes summaries by a tower service: mostly a smaller model, with its own timeout, limit and retries around it.
+/// Makes summaries with a tower service: usually a smaller model with its own timeout, limit and retries.
 ///
-/// Two closures know the service's types: `request` makes a request of a prompt and of how many tokens the answer may have,
-/// `reply` finds the reply in a response. [`json_summarizer`] has them for the chat-completions format,
-/// `tower-chat-history-openai` for async-openai's types.
+/// Two closures know the service's types. `request` makes a request from a prompt and the maximum number of
+/// tokens of the answer. `reply` finds the reply in a response. [`json_summarizer`] provides them for the
+/// chat-completions format, and `tower-chat-history-openai` for async-openai's types.
 ///
-/// For each summary the service is cloned, and the clone is made ready and called. The one that is kept is never made ready, so
-/// it holds no permit between summaries. Errors are kept as they are.
+/// For each summary, the service is cloned, and the clone is made ready and called. The original is never made
+/// ready, so it holds no permit between summaries. Errors are passed on unchanged.
 ///
-/// A model that thinks needs room for that: let `request` add it to the tokens of the answer.
+/// A reasoning model needs additional tokens for its reasoning: let `request` add them to the maximum.
 ///
 /// ```
 /// use tower_chat_history::{BoxError, Message, Reply, summary::ServiceSummarizer};
@@ -45,7 +45,7 @@ use crate::{
 /// # let _ = summarizer;
 /// ```
 pub struct ServiceSummarizer<S, M, R> {
-    /// In a mutex only so that it need not be `Sync`. It is locked for cloning.
+    /// The mutex makes the struct `Sync` even if the service is not. It is locked only for cloning.
     service: Mutex<S>,
     request: M,
     reply: R,
@@ -55,11 +55,11 @@ pub struct ServiceSummarizer<S, M, R> {
     error_type: ErrorType,
 }
 
-/// What an error is called in spans.
+/// Returns the name of an error for spans.
 type ErrorType = fn(&(dyn Error + 'static)) -> Cow<'static, str>;
 
 impl<S, M, R> ServiceSummarizer<S, M, R> {
-    /// Makes summaries by that service, with the default [prompt](SummaryPrompt).
+    /// Returns a summarizer that calls this service, with the default [prompt](SummaryPrompt).
     pub fn new<Request>(service: S, request: M, reply: R) -> Self
     where
         S: Service<Request>,
@@ -77,28 +77,30 @@ impl<S, M, R> ServiceSummarizer<S, M, R> {
         }
     }
 
-    /// Asks by that prompt.
+    /// Sets the prompt. The default is [`SummaryPrompt::default`].
     #[must_use]
     pub fn prompt(mut self, prompt: SummaryPrompt) -> Self {
         self.prompt = prompt;
         self
     }
 
-    /// Says which model it asks, for spans. The requests are made by the closure.
+    /// Sets the model's name for spans. It does not change the requests, which the closure makes. The default
+    /// is none.
     #[must_use]
     pub fn model(mut self, name: impl Into<String>) -> Self {
         self.model = Some(name.into());
         self
     }
 
-    /// Says who serves that model, by OpenTelemetry's name, for spans.
+    /// Sets the model's provider for spans, by its OpenTelemetry name. The default is none.
     #[must_use]
     pub const fn provider(mut self, name: &'static str) -> Self {
         self.provider = Some(name);
         self
     }
 
-    /// Says what the service's errors are called in spans. The default is [`telemetry::error_type`](crate::telemetry::error_type).
+    /// Sets a function that returns the names of the service's errors in spans. The default is
+    /// [`telemetry::error_type`](crate::telemetry::error_type).
     #[must_use]
     pub fn error_type(mut self, name: fn(&(dyn Error + 'static)) -> Cow<'static, str>) -> Self {
         self.error_type = name;
@@ -106,9 +108,10 @@ impl<S, M, R> ServiceSummarizer<S, M, R> {
     }
 }
 
-/// Makes summaries by a service of JSON in the chat-completions format, such as one under [`adapt::Json`](crate::adapt::Json).
+/// Makes summaries with a service of JSON in the chat-completions format, like the inner service of
+/// [`adapt::Json`](crate::adapt::Json).
 ///
-/// A request has `model`, `messages` and `max_completion_tokens`. Where the provider wants it otherwise, use
+/// A request has `model`, `messages` and `max_completion_tokens`. If the provider needs other fields, use
 /// [`ServiceSummarizer::new`].
 pub fn json_summarizer<S>(
     service: S,
@@ -131,7 +134,8 @@ where
     ServiceSummarizer::new(service, request, completion::reply_of_value).model(name)
 }
 
-/// An answer that stops for another reason than that it is said. One that is too long is not among them.
+/// The provider's content filter stopped the answer. An answer that was cut off at its length limit is no such
+/// error.
 #[derive(Debug, thiserror::Error)]
 #[error("the summary was stopped by the provider's content filter")]
 struct Filtered;
@@ -157,9 +161,9 @@ where
 
     /// # Errors
     ///
-    /// Those of the service, and when a content filter stopped the answer.
+    /// Those of the service, and an error if a content filter stopped the answer.
     async fn summarize(&self, request: SummaryRequest) -> Result<Summarized, BoxError> {
-        // Cloning cannot leave a service half done: a poisoned one is as good as before.
+        // A panic in `clone` cannot leave the service half changed, so a poisoned lock is safe to use.
         let mut service = self.service.lock().unwrap_or_else(PoisonError::into_inner).clone();
         poll_fn(|context| service.poll_ready(context)).await.map_err(Into::into)?;
         let messages = self.prompt.messages(&request);
@@ -211,7 +215,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_service_is_called_when_it_is_ready_and_not_before() {
+    async fn the_service_is_not_called_before_it_is_ready() {
         let (service, mut handle) = mock::pair::<Value, Value>();
         let summarizer: Arc<dyn Summarizer> = Arc::new(json_summarizer(service, "small"));
         handle.allow(0);
@@ -234,7 +238,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn errors_are_kept_as_they_are() {
+    async fn errors_are_passed_on_unchanged() {
         let (service, mut handle) = mock::pair::<Value, Value>();
         let summarizer = json_summarizer(service, "small");
         let mut summary = tokio_test::task::spawn(summarizer.summarize(request()));
@@ -243,11 +247,11 @@ mod tests {
         assert!(assert_ready!(summary.poll()).unwrap_err().is::<std::fmt::Error>());
         handle.send_error(std::fmt::Error);
         let closed = summarizer.summarize(request()).await.unwrap_err();
-        assert!(closed.to_string().contains("an error occurred"), "of readiness: {closed}");
+        assert!(closed.to_string().contains("an error occurred"), "error of readiness: {closed}");
     }
 
     #[tokio::test]
-    async fn two_summaries_are_made_at_once() {
+    async fn summaries_are_made_concurrently() {
         let (service, mut handle) = mock::pair::<Value, Value>();
         let summarizer = json_summarizer(service, "small").prompt(SummaryPrompt::new("Distill."));
         let mut one = tokio_test::task::spawn(summarizer.summarize(request()));
@@ -265,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn only_an_answer_that_was_said_to_its_end_is_finished() {
+    fn only_a_complete_answer_is_finished() {
         let of = |reason: Option<&str>| {
             let mut reply = Reply::new(Message::assistant("a"));
             reply.finish_reason = reason.map(str::to_owned);

@@ -1,4 +1,4 @@
-//! What is too large, without its middle.
+//! Shortens texts and messages by leaving out their middle.
 
 use std::borrow::Cow;
 
@@ -8,14 +8,15 @@ use tower_chat_history_core::{Message, ToolCall};
 
 use super::transcript;
 
-/// Below that many characters a text is cut at its end: saying what is missing would take what is left.
-const LEAST_WITH_MIDDLE: usize = 80;
+/// Texts with a smaller limit than this, in characters, are cut at their end: a note about the gap would fill
+/// the limit.
+const MIN_CHARS_FOR_NOTE: usize = 80;
 
-/// How often a text is cut anew before it is given up. Each time it gets shorter by a tenth at least.
+/// The number of attempts at shortening a message. Each one is shorter than the one before by a tenth at least.
 const ATTEMPTS: usize = 24;
 
-/// The text in at most that many characters. What is left out is its middle: what a text is about stands at its beginning, and
-/// what came of it at its end.
+/// Shortens a text to at most `max_chars` characters by leaving out its middle: the beginning of a text shows
+/// its topic, and the end its result.
 pub(super) fn shorten(text: &str, max_chars: usize) -> Cow<'_, str> {
     // No text has more characters than bytes.
     if text.len() <= max_chars {
@@ -25,7 +26,7 @@ pub(super) fn shorten(text: &str, max_chars: usize) -> Cow<'_, str> {
     if chars <= max_chars {
         return Cow::Borrowed(text);
     }
-    if max_chars < LEAST_WITH_MIDDLE {
+    if max_chars < MIN_CHARS_FOR_NOTE {
         return Cow::Borrowed(&text[..byte_at(text, max_chars)]);
     }
     let note = |left_out: usize| format!(" [… {left_out} characters left out …] ");
@@ -35,20 +36,20 @@ pub(super) fn shorten(text: &str, max_chars: usize) -> Cow<'_, str> {
     Cow::Owned([head, &note(chars - kept), tail].concat())
 }
 
-/// Where the character of that number begins.
+/// Returns the byte position of the character with that index.
 fn byte_at(text: &str, char: usize) -> usize {
     text.char_indices().nth(char).map_or(text.len(), |(byte, _)| byte)
 }
 
-/// The message in at most `room` tokens: its text and its calls' arguments are shortened, and what is neither (pictures, fields
-/// that the format does not know) is left out. Where even that is too much, only a note stays, which may be more than `room`
-/// if that is less than some 20 tokens.
+/// Shortens a message to at most `room` tokens. Its text and the arguments of its calls are shortened. All else
+/// (pictures, unknown fields) is left out. If even that is too large, the message becomes a note, which may be
+/// larger than `room` if `room` is less than about 20 tokens.
 pub(super) fn shorten_message(message: &Message, room: u32, counter: &dyn TokenCounter) -> Message {
     let text = transcript::body(message);
-    // Most tokens have up to four characters. One that has more leaves room unused.
+    // Most tokens have up to four characters. With longer tokens, some of the room stays unused.
     let mut max_chars = usize::try_from(room).unwrap_or(usize::MAX).saturating_mul(4);
     for _ in 0..ATTEMPTS {
-        let shorter = with_pieces(message, &text, max_chars);
+        let shorter = with_short_texts(message, &text, max_chars);
         let tokens = counter.count_message(&shorter);
         if tokens <= room {
             return shorter;
@@ -61,8 +62,8 @@ pub(super) fn shorten_message(message: &Message, room: u32, counter: &dyn TokenC
     Message::from_serialize(&note).unwrap_or_else(|_| message.clone())
 }
 
-/// What history knows of the message, with no piece longer than that.
-fn with_pieces(message: &Message, text: &str, max_chars: usize) -> Message {
+/// Returns a message with the known fields, in which no text is longer than `max_chars` characters.
+fn with_short_texts(message: &Message, text: &str, max_chars: usize) -> Message {
     let mut fields = Map::new();
     fields.insert("role".to_owned(), message.role().as_str().into());
     fields.insert("content".to_owned(), shorten(text, max_chars).into());
@@ -107,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_and_results_are_shortened_too() {
+    fn arguments_and_results_are_shortened() {
         let long = "word ".repeat(10_000);
         let call =
             |id: &str| serde_json::json!({"id": id, "type": "function", "function": {"name": "f", "arguments": long}});
@@ -130,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn of_what_cannot_be_shortened_a_note_is_left() {
+    fn a_message_that_cannot_be_shortened_becomes_a_note() {
         let call = |id: usize| serde_json::json!({"id": id.to_string(), "function": {"name": "f", "arguments": ""}});
         let calls: Vec<_> = (0..1_000).map(call).collect();
         let calls = Message::try_from(serde_json::json!({"role": "assistant", "tool_calls": calls})).unwrap();

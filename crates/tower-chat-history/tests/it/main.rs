@@ -17,6 +17,7 @@ mod memory_store;
 mod middleware;
 mod open_calls;
 mod openings;
+mod own_adapter;
 #[cfg(feature = "testing")]
 mod queue;
 mod repeated;

@@ -1,7 +1,8 @@
 //! Adapters for a program's own request and response types, made from closures.
 //!
-//! [`Custom`] asks three things: what of a request is new, how a request takes up its history, and what of a response is the
-//! reply. Here a prompt has a question and a separate place for the history, and the answer is a message:
+//! [`Custom`] takes closures for three tasks: to find the new messages in a request, to put the history into
+//! it, and to find the reply in a response. In this example, a prompt has a question and a separate field for
+//! the history, and the answer is a message:
 //!
 //! ```
 //! use tower::{Service, ServiceBuilder, ServiceExt};
@@ -33,22 +34,22 @@
 //! # }
 //! ```
 //!
-//! What the inner service takes may be another type than what the caller sends: `fill` makes the one from the other. Where
-//! one field has all messages, [`Custom::messages`] needs no `fill`, and serves callers that resend the conversation as well
-//! ([`Custom::input_mode`]). A stream's reply is put together by a [`FoldReply`](super::FoldReply), see [`Custom::fold`].
+//! The inner service may take another type than the caller sends: `fill` converts one into the other. If one
+//! field has all messages, use [`Custom::messages`], which needs no `fill`. It also serves callers that resend
+//! the conversation ([`Custom::input_mode`]). For streams, a [`FoldReply`](super::FoldReply) combines the items
+//! into the reply ([`Custom::fold`]).
 //!
-//! Messages are in the chat-completions format: `role`, `content`, `tool_calls` and `tool_call_id`, with whatever else
-//! a provider adds. An input in another API's shape (content blocks of Anthropic's Messages API such as `tool_use` and
-//! `tool_result`, items of OpenAI's Responses API, Gemini's `parts`) is refused with
-//! [`InputError::Foreign`](crate::InputError::Foreign), before anything is stored or sent. A program that talks to such
-//! an API maps its messages in these closures, in both directions; the fields of its own that a message carries along
-//! are kept.
+//! Messages are in the chat-completions format: `role`, `content`, `tool_calls` and `tool_call_id`, and any
+//! other field that a provider adds. An input in another API's format (content blocks of Anthropic's Messages
+//! API such as `tool_use` and `tool_result`, items of OpenAI's Responses API, Gemini's `parts`) is refused with
+//! [`InputError::Foreign`](crate::InputError::Foreign), before anything is stored or sent. A program that calls
+//! such an API converts its messages in these closures, in both directions. Additional fields of a message are
+//! kept.
 //!
-//! A request that is a `serde_json::Value` itself may have up to [128 levels](crate::nested::MAX_LEVELS), as with
-//! [`Json`](super::Json). A request with more is refused with
-//! [`JsonRequestError::TooDeep`].
+//! A request that is itself a `serde_json::Value` may have up to [128 levels](crate::nested::MAX_LEVELS), as
+//! with [`Json`](super::Json). A request with more levels is refused with [`JsonRequestError::TooDeep`].
 //!
-//! The closures are called from all of the service's clones: they are `Fn`, and have to be `Clone`, `Send` and `Sync`.
+//! All clones of the service call the same closures, so these must be `Fn`, `Clone`, `Send` and `Sync`.
 
 mod reply;
 mod shape;
@@ -58,7 +59,7 @@ use std::{fmt, ops::Range, sync::Arc};
 use tower_chat_history_context::request::{InputMode, RequestInfo};
 use tower_chat_history_core::Message;
 
-// A program does not name these: it makes a `Custom` by its methods, and gives it to a layer.
+// Programs do not name these types: they build a `Custom` with its methods and pass it to a layer.
 #[doc(hidden)]
 pub use self::{
     reply::{Folded, Whole},
@@ -76,8 +77,8 @@ use crate::{
 
 /// An adapter of requests of type `R`, made from closures. See the [module docs](self).
 ///
-/// `S` and `P` are what the methods make of the closures: how a request is split and filled, and how a response is read.
-/// `X` is the [extractor](super::extract).
+/// `S` and `P` hold the closures: `S` splits and fills a request, and `P` reads a response. `X` is the
+/// [extractor](super::extract).
 pub struct Custom<R, S, P = (), X = Envelope> {
     shape: S,
     reply: P,
@@ -88,9 +89,9 @@ pub struct Custom<R, S, P = (), X = Envelope> {
 type Info<R> = Arc<dyn Fn(&R) -> RequestInfo + Send + Sync>;
 
 impl<R, I> Custom<R, Parts<I, ()>> {
-    /// An adapter that finds a request's input by this closure: a message, a list of them, or a `Result` of these. All of
-    /// it is stored, so instructions and examples do not belong to it. How the request takes up its history is said by
-    /// [`fill`](Self::fill), which comes next.
+    /// Returns an adapter whose closure finds a request's input: a message, a list of messages, or a `Result`
+    /// of one of these. All of the input is stored, so it must not contain instructions or examples. Call
+    /// [`fill`](Self::fill) next, which sets how the history is put into the request.
     pub fn new<T>(input: I) -> Self
     where
         I: Fn(&R) -> T,
@@ -99,8 +100,9 @@ impl<R, I> Custom<R, Parts<I, ()>> {
         Self { shape: Parts { input, fill: () }, reply: (), extract: Envelope::new(), info: None }
     }
 
-    /// Makes of a request and its history, which is empty for a stateless call, what the inner service takes. The input is
-    /// still in the request, and where it goes is the closure's choice; so is the place of instructions and examples.
+    /// Sets the closure that makes the inner service's request from the caller's request and the history. For a
+    /// stateless call, the history is empty. The request still contains its input, instructions and examples.
+    /// The closure decides where they go.
     pub fn fill<F, Q>(self, fill: F) -> Custom<R, Parts<I, Filling<F>>>
     where
         F: Fn(R, &[Message]) -> Q,
@@ -108,7 +110,7 @@ impl<R, I> Custom<R, Parts<I, ()>> {
         self.filled_by(Filling(fill))
     }
 
-    /// Fills in the history as [`fill`](Self::fill) does, by a closure that may fail: for types that cannot carry every
+    /// Sets a closure like that of [`fill`](Self::fill) which can fail: for types that cannot carry every
     /// message. The call then fails with the closure's error, and nothing is sent.
     pub fn try_fill<F, Q, E>(self, fill: F) -> Custom<R, Parts<I, TryFilling<F>>>
     where
@@ -118,7 +120,7 @@ impl<R, I> Custom<R, Parts<I, ()>> {
         self.filled_by(TryFilling(fill))
     }
 
-    /// Fills in the history as [`try_fill`](Self::try_fill) does, by a closure that [counts](Completed::downgraded) the
+    /// Sets a closure like that of [`try_fill`](Self::try_fill) which also [counts](Completed::downgraded) the
     /// messages that are not carried whole.
     pub fn try_fill_counted<F, Q, E>(self, fill: F) -> Custom<R, Parts<I, CountedFilling<F>>>
     where
@@ -135,9 +137,10 @@ impl<R, I> Custom<R, Parts<I, ()>> {
 }
 
 impl<R, F> Custom<R, AllMessages<F>> {
-    /// An adapter of requests in which one field has all messages: leading system and developer messages, and as many
-    /// behind them as few_shot_messages says, are head, all others input (see [`input_mode`](Custom::input_mode)). The history
-    /// is put between them.
+    /// Returns an adapter for requests in which one field has all messages. The head is the leading system and
+    /// developer messages, and as many messages after them as
+    /// [`few_shot_messages`](crate::CallOptions::few_shot_messages) says. All other messages are input (see
+    /// [`input_mode`](Custom::input_mode)). The history is inserted between the two.
     pub fn messages(field: F) -> Self
     where
         F: Fn(&mut R) -> &mut Vec<Message>,
@@ -148,10 +151,11 @@ impl<R, F> Custom<R, AllMessages<F>> {
 }
 
 impl<R, F, P, X> Custom<R, AllMessages<F>, P, X> {
-    /// What of a request is new. The default is [`InputMode::New`]: everything behind the head.
+    /// Sets which messages of a request are new. The default is [`InputMode::New`]: all messages after the
+    /// head.
     ///
-    /// With [`InputMode::Transcript`] the history is sent in place of what the request resends of it, so code that keeps its
-    /// own list stays as it is:
+    /// With [`InputMode::Transcript`], the request may resend the conversation. The history is sent in place of
+    /// the resent messages, so code that keeps its own list of messages needs no change:
     ///
     /// ```
     /// use tower::{Service, ServiceBuilder, ServiceExt};
@@ -190,12 +194,13 @@ impl<R, F, P, X> Custom<R, AllMessages<F>, P, X> {
 }
 
 impl<R, S, X> Custom<R, S, (), X> {
-    /// Finds the reply in a response: a message, a whole [`Reply`], or an `Option` of one of them. Without one, nothing
-    /// is stored.
+    /// Sets the closure that finds the reply in a response: a message, a whole [`Reply`], or an `Option` of one
+    /// of them. Without a reply, nothing is stored.
     ///
-    /// The message is in the chat-completions format. One in another API's shape (Anthropic's `tool_use` blocks, say)
-    /// is not stored: the report says [`UnreadableReply`](crate::NotStored::UnreadableReply). One with another role is
-    /// stored as the assistant's.
+    /// The message is in the chat-completions format. A message in another API's format (for example
+    /// Anthropic's `tool_use` blocks) is not stored: the report says
+    /// [`UnreadableReply`](crate::NotStored::UnreadableReply). A message with another role is stored as the
+    /// assistant's.
     pub fn reply<F, Res, T>(self, reply: F) -> Custom<R, S, Whole<F>, X>
     where
         F: Fn(&Res) -> T,
@@ -204,8 +209,8 @@ impl<R, S, X> Custom<R, S, (), X> {
         self.replied_by(Whole(reply))
     }
 
-    /// Puts the reply together from a `BoxStream<'static, Result<T, E>>`: the closure is told how many choices there will
-    /// be, and returns what folds them.
+    /// Sets the closure that makes a [`FoldReply`](super::FoldReply) for a `BoxStream<'static, Result<T, E>>`. Its argument is
+    /// the number of choices that the request asked for.
     pub fn fold<F, W>(self, fold: F) -> Custom<R, S, Folded<F>, X>
     where
         F: Fn(usize) -> W,
@@ -219,7 +224,7 @@ impl<R, S, X> Custom<R, S, (), X> {
 }
 
 impl<R, S, P, X> Custom<R, S, P, X> {
-    /// The adapter of `R` itself, whose conversation a closure finds. See [`IdFrom`].
+    /// Returns the adapter for calls that are `R` itself. The closure finds the conversation. See [`IdFrom`].
     pub fn id_from<F, T>(self, find: F) -> Custom<R, S, P, IdFrom<F>>
     where
         F: Fn(&R) -> T,
@@ -228,22 +233,24 @@ impl<R, S, P, X> Custom<R, S, P, X> {
         self.extract_by(IdFrom::new(find))
     }
 
-    /// The adapter of `R` itself, in the conversation of the [running task](super::extract::in_conversation).
+    /// Returns the adapter for calls that are `R` itself, in the conversation of the [running
+    /// task](super::extract::in_conversation).
     pub fn id_from_task(self) -> Custom<R, S, P, FromTask> {
         self.extract_by(FromTask::new())
     }
 
-    /// Says what a request has besides its messages: its model, its tools, the limit of its reply, instructions and examples
-    /// that are no messages. All this counts for the [budget](crate::budget); without it only messages count, and there is a
-    /// budget only where it is the same for [every model](crate::ContextBudget::tokens). A limit of the reply that is stated
-    /// here is not lowered. Spans tell its model, its [provider](RequestInfo::provider), its temperature and `top_p`.
+    /// Sets a closure that describes the other parts of a request: its model, its tools, the limit of its
+    /// reply, and the instructions and examples that are no messages. All of this counts for the
+    /// [budget](crate::budget). Without this closure, only messages count, and there is a budget only if it is
+    /// the same for [every model](crate::ContextBudget::tokens). A limit of the reply that is stated here is
+    /// not lowered. Spans show the model, the [provider](RequestInfo::provider), the temperature and `top_p`.
     #[must_use]
     pub fn request_info(mut self, info: impl Fn(&R) -> RequestInfo + Send + Sync + 'static) -> Self {
         self.info = Some(Arc::new(info));
         self
     }
 
-    /// The adapter with that extractor.
+    /// Returns the adapter with the given extractor.
     pub fn extract_by<Y>(self, extract: Y) -> Custom<R, S, P, Y> {
         Custom { shape: self.shape, reply: self.reply, extract, info: self.info }
     }
@@ -264,7 +271,7 @@ where
         let CallScope::Conversation(id, options) = scope else {
             return Ok(Opened::PassThrough(self.shape.fill(request, 0..0, &[])?.request));
         };
-        // From here on it may be dropped: the history may not come, or not fit.
+        // From here on, the request may be dropped here: loading the history may fail, or it may not fit.
         let mut request = refuse_deep(request).ok_or(JsonRequestError::TooDeep)?;
         let split = self.shape.split(&mut request, options.few_shot_messages)?;
         let resent = split.transcript_range();
@@ -280,7 +287,7 @@ where
 #[doc(hidden)]
 pub struct CustomDraft<R, S> {
     request: R,
-    /// Which of its messages the window stands for, if it has a list of all.
+    /// The range of the request's messages that the window replaces, if one field has all messages.
     resent: Range<usize>,
     shape: S,
 }
@@ -293,7 +300,7 @@ impl<R, S: Shape<R>> Draft for CustomDraft<R, S> {
     }
 }
 
-// By hand: derived, they would ask the same of `R`.
+// Not derived, because a derived impl would require `R: Clone`.
 impl<R, S: Clone, P: Clone, X: Clone> Clone for Custom<R, S, P, X> {
     fn clone(&self) -> Self {
         Self {

@@ -1,4 +1,4 @@
-//! How a response is read.
+//! The closures of a [`Custom`] adapter that read responses.
 
 use std::{fmt, future};
 
@@ -13,11 +13,11 @@ use crate::{
     report::ResponseShape,
 };
 
-/// A closure finds the reply in a whole response.
+/// A closure that finds the reply in a whole response.
 #[derive(Clone, Copy)]
 pub struct Whole<F>(pub(super) F);
 
-/// A closure makes what puts a stream's reply together.
+/// A closure that makes the fold of a stream's reply.
 #[derive(Clone, Copy)]
 pub struct Folded<F>(pub(super) F);
 
@@ -62,8 +62,8 @@ where
     }
 }
 
-/// The reply, unless its message is in the shape of another API: the rules that keep a prompt valid do not see the
-/// calls in it, and the input that answers them is refused.
+/// Returns the reply, without its message if that is in another API's format: the rules that keep a prompt
+/// valid would not find the tool calls in it, and the input that answers these calls would be refused.
 fn checked(mut reply: Reply) -> Reply {
     if let Some(shape) = reply.message.as_ref().and_then(Message::foreign_shape) {
         reply.message = None;
@@ -78,7 +78,7 @@ fn checked(mut reply: Reply) -> Reply {
     reply
 }
 
-/// A fold whose replies are checked.
+/// A fold that applies [`checked`] to its replies.
 struct Checked<W>(W);
 
 impl<T, W: FoldReply<T>> FoldReply<T> for Checked<W> {
@@ -98,7 +98,7 @@ impl<T, W: FoldReply<T>> FoldReply<T> for Checked<W> {
         checked(self.0.reply())
     }
 
-    /// Without a message there is no partial reply.
+    /// Returns `None` if `checked` removes the message.
     fn partial(&self) -> Option<Reply> {
         self.0.partial().map(checked).filter(|reply| reply.message.is_some())
     }
@@ -110,7 +110,7 @@ impl From<Message> for Reply {
     }
 }
 
-/// Without a message, nothing is stored: the report says [`NoReply`](crate::NotStored::NoReply).
+/// Without a message, nothing is stored, and the report says [`NoReply`](crate::NotStored::NoReply).
 impl From<Option<Message>> for Reply {
     fn from(message: Option<Message>) -> Self {
         message.map_or_else(Self::default, Self::new)

@@ -1,4 +1,4 @@
-//! How a request is taken apart and filled.
+//! The closures of a [`Custom`](super::Custom) adapter that split and fill requests.
 
 use std::{fmt, ops::Range};
 
@@ -10,27 +10,29 @@ use crate::{
     error::BoxError,
 };
 
-/// How a request of type `R` is taken apart and filled, as a [`Custom`](super::Custom) adapter was told.
+/// Splits and fills requests of type `R`, with the closures of a [`Custom`](super::Custom) adapter.
 #[diagnostic::on_unimplemented(
-    message = "it is not said how a request of type `{R}` takes up its history",
-    note = "call `fill` or `try_fill` behind `Custom::new`"
+    message = "the adapter does not say how to put the history into a request of type `{R}`",
+    note = "call `fill` or `try_fill` after `Custom::new`"
 )]
 pub trait Shape<R> {
-    /// What the inner service takes.
+    /// The request type of the inner service.
     type Request;
 
-    /// What the request says. Of a list of all messages, as many behind the instructions are head as few_shot_messages says.
+    /// Returns the messages of the request. In a list of all messages, `few_shot_messages` messages after the
+    /// instructions belong to the head.
     ///
     /// # Errors
     ///
-    /// When the input cannot be told as messages.
+    /// If the input cannot be converted to messages.
     fn split(&self, request: &mut R, few_shot_messages: usize) -> Result<RequestMessages, BoxError>;
 
-    /// The request with its history, which stands in place of what the request [resends](RequestMessages::transcript_range).
+    /// Returns the request with its history, which replaces the messages that the request
+    /// [resends](RequestMessages::transcript_range).
     ///
     /// # Errors
     ///
-    /// When the request cannot take it up.
+    /// If the request cannot carry the history.
     fn fill(&self, request: R, resent: Range<usize>, window: &[Message]) -> Result<Completed<Self::Request>, BoxError>;
 }
 
@@ -41,7 +43,7 @@ pub struct Parts<I, F> {
     pub(super) fill: F,
 }
 
-/// Fills in the history whole.
+/// Fills in the whole history.
 #[derive(Clone, Copy)]
 pub struct Filling<F>(pub(super) F);
 
@@ -49,11 +51,11 @@ pub struct Filling<F>(pub(super) F);
 #[derive(Clone, Copy)]
 pub struct TryFilling<F>(pub(super) F);
 
-/// Fills in the history as far as it can, and counts what it leaves out.
+/// Fills in as much of the history as it can, and counts the messages that are not carried whole.
 #[derive(Clone, Copy)]
 pub struct CountedFilling<F>(pub(super) F);
 
-/// One field has head, history and input.
+/// One field contains head, history and input.
 #[derive(Clone, Copy)]
 pub struct AllMessages<F> {
     pub(super) field: F,
@@ -125,24 +127,24 @@ where
 
     fn fill(&self, mut request: R, resent: Range<usize>, window: &[Message]) -> Result<Completed<R>, BoxError> {
         let messages = (self.field)(&mut request);
-        // A field that is another one at every look must not make this panic.
+        // The closure may return another field than before. That must not cause a panic.
         let resent = resent.start.min(messages.len())..resent.end.min(messages.len());
         messages.splice(resent, window.iter().cloned());
         Ok(Completed::new(request, 0))
     }
 }
 
-/// What is the input of a call, as closures return it.
+/// The input of a call, as closures return it.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is no input",
+    message = "`{Self}` cannot be used as the input of a call",
     note = "return a `Message`, a `Vec` or an array of them, or a `Result` of one of these"
 )]
 pub trait IntoInput {
-    /// The messages.
+    /// Returns the messages.
     ///
     /// # Errors
     ///
-    /// The error that stands in place of them.
+    /// The error that the closure returned instead of messages.
     fn into_input(self) -> Result<Vec<Message>, BoxError>;
 }
 

@@ -21,7 +21,8 @@ use crate::{
 
 /// Adapts requests and responses that are [`serde_json::Value`]s in the chat-completions format.
 ///
-/// Every provider field survives: of a request only `"messages"` changes, a reply is stored with all that it has.
+/// All fields of the provider are kept: only `"messages"` and, if the budget lowers it, the limit of the reply
+/// change in a request, and a reply is stored with all its fields.
 ///
 /// ```
 /// use serde_json::{Value, json};
@@ -47,22 +48,24 @@ use crate::{
 ///
 /// # Requests
 ///
-/// The call is an [`InConversation<Value>`](crate::InConversation), unless another [extractor](super::extract) is
-/// chosen. Leading system and developer messages, and as many behind them as few_shot_messages says, are the caller's head:
-/// sent first and never stored. All others are the input. The window is put between them. Messages of other APIs
-/// (Anthropic's blocks, items of the Responses API) are refused: see
+/// A call is an [`InConversation<Value>`](crate::InConversation), unless another [extractor](super::extract) is
+/// set. The head is the leading system and developer messages, and as many messages after them as
+/// [`few_shot_messages`](crate::CallOptions::few_shot_messages) says. It is sent first and never stored. All
+/// other messages are the input. The window is inserted between the two. Messages in the formats of other APIs
+/// (Anthropic's blocks, items of the Responses API) are refused with
 /// [`InputError::Foreign`](crate::InputError::Foreign).
 ///
 /// # Responses
 ///
-/// A `Value`, or a `BoxStream<'static, Result<Value, E>>` of chunks, as the inner service answers. Both are read by the
-/// rules of [`completion`]. A response in another shape is handed on, and nothing is stored: the report says
+/// The inner service returns a `Value`, or a `BoxStream<'static, Result<Value, E>>` of chunks. Both are read by
+/// the rules of [`completion`]. A response in another format is passed on and not stored: the report says
 /// [`UnreadableReply`](crate::NotStored::UnreadableReply).
 ///
-/// # What a `Value` cannot carry
+/// # Messages that a `Value` cannot carry
 ///
-/// A message of the log that `serde_json` cannot read as a `Value` (a lone surrogate, a number out of range) is sent with
-/// its text and calls only, and counted as downgraded. The order of keys and the spelling of numbers are `serde_json`'s.
+/// `serde_json` cannot read every stored message as a `Value`, for example not one with a lone surrogate or a
+/// number out of range. Such a message is sent with its text and tool calls only, and counted as downgraded.
+/// `serde_json` determines the order of keys and the format of numbers.
 #[derive(Clone, Debug, Default)]
 pub struct Json<X = Envelope> {
     extract: X,
@@ -71,7 +74,7 @@ pub struct Json<X = Envelope> {
 }
 
 impl Json {
-    /// The adapter of `InConversation<Value>`.
+    /// Returns the adapter for calls that are `InConversation<Value>`.
     #[must_use]
     pub const fn new() -> Self {
         Self { extract: Envelope::new(), mode: InputMode::New, provider: None }
@@ -79,7 +82,8 @@ impl Json {
 }
 
 impl<X> Json<X> {
-    /// The adapter of `Value` itself, whose conversation a closure finds. See [`IdFrom`].
+    /// Returns the adapter for calls that are `Value` itself. The closure finds the conversation. See
+    /// [`IdFrom`].
     pub fn id_from<F, T>(self, find: F) -> Json<IdFrom<F>>
     where
         F: Fn(&Value) -> T,
@@ -88,25 +92,28 @@ impl<X> Json<X> {
         self.extract_by(IdFrom::new(find))
     }
 
-    /// The adapter of `Value` itself, in the conversation of the [running task](super::extract::in_conversation).
+    /// Returns the adapter for calls that are `Value` itself, in the conversation of the [running
+    /// task](super::extract::in_conversation).
     pub fn id_from_task(self) -> Json<FromTask> {
         self.extract_by(FromTask::new())
     }
 
-    /// The adapter with that extractor.
+    /// Returns the adapter with the given extractor.
     pub fn extract_by<Y>(self, extract: Y) -> Json<Y> {
         Json { extract, mode: self.mode, provider: self.provider }
     }
 
-    /// What of a request is new. The default is [`InputMode::New`]: everything behind the head.
+    /// Sets which messages of a request are new. The default is [`InputMode::New`]: all messages after the
+    /// head.
     #[must_use]
     pub fn input_mode(mut self, mode: InputMode) -> Self {
         self.mode = mode;
         self
     }
 
-    /// Who serves the model, by OpenTelemetry's name for that (`gen_ai.provider.name`): `openai`, `azure.ai.openai`, `anthropic`,
-    /// `groq`, `mistral_ai`, `deepseek`, `x_ai`. It is told in spans and counts for nothing else. The default is not to say it.
+    /// Sets the provider of the model, by its OpenTelemetry name (`gen_ai.provider.name`): `openai`,
+    /// `azure.ai.openai`, `anthropic`, `groq`, `mistral_ai`, `deepseek`, `x_ai`. It appears in spans and has no
+    /// other effect. The default is none.
     #[must_use]
     pub fn provider(mut self, name: &'static str) -> Self {
         self.provider = Some(name);
@@ -114,28 +121,28 @@ impl<X> Json<X> {
     }
 }
 
-/// A request in which the conversation cannot be placed.
+/// A request whose messages cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum JsonRequestError {
-    /// There are no messages.
+    /// The request has no messages.
     #[error("the request has no \"messages\"")]
     NoMessages,
-    /// The messages are no list.
+    /// The messages are not an array.
     #[error("the request's \"messages\" is {found}, not an array")]
     MessagesNotArray {
-        /// What it is instead.
+        /// The kind of value that was found.
         found: &'static str,
     },
-    /// It has more than [128 levels](crate::nested::MAX_LEVELS) of lists and objects.
+    /// The request has more than [128 levels](crate::nested::MAX_LEVELS) of lists and objects.
     #[error("the request has more than {} levels", nested::MAX_LEVELS)]
     TooDeep,
-    /// A message is none.
+    /// A message cannot be stored.
     #[error("messages[{position}] of the request cannot be stored")]
     Message {
-        /// Its place in `"messages"`, counted from 0.
+        /// The index of the message in `"messages"`, counted from 0.
         position: usize,
-        /// Why.
+        /// The cause.
         #[source]
         source: MessageError,
     },
@@ -171,7 +178,7 @@ where
     }
 }
 
-/// The fields that limit the reply, the one that counts first.
+/// The fields that limit the reply. The first one that the request has counts.
 const REPLY_LIMITS: [&str; 2] = ["max_completion_tokens", "max_tokens"];
 
 fn info(request: &Value, head: Vec<Message>) -> RequestInfo {
@@ -204,7 +211,7 @@ fn messages(request: &Value) -> Result<&Vec<Value>, JsonRequestError> {
 /// A JSON request that waits for its history.
 pub struct JsonDraft {
     request: Value,
-    /// Where in its messages the transcript stands: the window replaces it.
+    /// The range of the request's messages that is the transcript. The window replaces it.
     resent: Range<usize>,
 }
 
@@ -221,7 +228,7 @@ impl Draft for JsonDraft {
         let Some(Value::Array(messages)) = self.request.get_mut("messages") else {
             return Err(JsonRequestError::NoMessages.into());
         };
-        // As many as were there when the request was opened.
+        // The list is as long as when the request was opened.
         let resent = self.resent.start..self.resent.end.min(messages.len());
         messages.splice(resent, window);
         if let Some(tokens) = prompt.reply_limit {
@@ -283,12 +290,12 @@ mod tests {
 
     async fn opened(adapter: &Json, request: Value) -> RequestInfo {
         let call = InConversation::new(ConversationId::new(["tests"]).unwrap(), request);
-        let Opened::Turn(turn, _) = adapter.open(call).await.unwrap() else { panic!("no chat") };
+        let Opened::Turn(turn, _) = adapter.open(call).await.unwrap() else { panic!("not a turn") };
         turn.request
     }
 
     #[tokio::test]
-    async fn what_a_request_asks_for_is_told() {
+    async fn request_parameters_and_provider_are_read() {
         let request = json!({"model": "m", "messages": [], "max_tokens": 7, "temperature": 0.7, "top_p": 1});
         let info = opened(&Json::new().input_mode(InputMode::New).provider("groq"), request).await;
         assert_eq!((info.model.as_deref(), info.provider, info.max_output), (Some("m"), Some("groq"), Some(7)));
@@ -301,7 +308,7 @@ mod tests {
     #[tokio::test]
     async fn another_extractor_keeps_the_provider() {
         let adapter = Json::new().provider("groq").id_from(|_: &Value| ConversationId::new(["tests"]));
-        let Opened::Turn(turn, _) = adapter.open(json!({"messages": []})).await.unwrap() else { panic!("no chat") };
+        let Opened::Turn(turn, _) = adapter.open(json!({"messages": []})).await.unwrap() else { panic!("not a turn") };
         assert_eq!(turn.request.provider, Some("groq"));
     }
 }

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 use tower_chat_history_core::{Message, ToolCall};
 
-/// What the log's index knows of a message: its text, and all that keeps calls and results together.
+/// Makes a message of its indexed fields: its text, and all that links tool calls to their results.
 pub(super) fn from_index(message: &Message) -> Value {
     let mut fields = Map::new();
     let mut set = |name: &str, value: Value| fields.insert(name.to_owned(), value);
@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_value_cannot_hold_keeps_its_text_and_its_calls() {
+    fn an_unreadable_message_keeps_its_text_and_tool_calls() {
         let json = r#"{"role":"assistant","content":"a \ud800 b","tool_calls":[{"id":"x","type":"function","function":{"name":"f","arguments":"{}"}}]}"#;
         assert!(serde_json::from_str::<Value>(json).is_err());
         let message = Message::from_json(json).unwrap();
