@@ -4,7 +4,7 @@
 //! bound for any kind of history: a caller that has 60 messages in the client's types and copies them for each call.
 //!
 //! Run it with `cargo bench -p benches --bench layer`.
-#![allow(clippy::unwrap_used)] // A bench that cannot be set up has nothing to measure.
+#![allow(clippy::unwrap_used)] // Benches may panic.
 
 use std::{
     hint::black_box,
@@ -26,7 +26,7 @@ use tower_chat_history_openai::OpenAi;
 const TURNS: usize = WINDOW / 2;
 
 /// A conversation in memory with a constant window.
-struct Kept {
+struct FixedWindow {
     store: MemoryStore,
     id: ConversationId,
     turn: [Message; 2],
@@ -34,7 +34,7 @@ struct Kept {
     more: usize,
 }
 
-impl Kept {
+impl FixedWindow {
     async fn new(turns: usize, text: &str) -> Self {
         let kept = Self { store: MemoryStore::new(), id: conversation(0), turn: turn(text), turns, more: 0 };
         kept.begin().await;
@@ -83,7 +83,7 @@ async fn bare(calls: u64, request: CreateChatCompletionRequest) -> Duration {
 }
 
 async fn unstored(calls: u64) -> Duration {
-    let (kept, question) = (Kept::new(TURNS, &text()).await, question());
+    let (kept, question) = (FixedWindow::new(TURNS, &text()).await, question());
     let mut chat: ChatHistory<Llm, OpenAi> = ChatHistoryLayer::new(kept.store.clone(), OpenAi::new()).layer(llm());
     let start = Instant::now();
     for _ in 0..calls {
@@ -94,7 +94,7 @@ async fn unstored(calls: u64) -> Duration {
 }
 
 async fn stored(calls: u64, turns: usize, text: String) -> Duration {
-    let (mut kept, question) = (Kept::new(turns, &text).await, question());
+    let (mut kept, question) = (FixedWindow::new(turns, &text).await, question());
     let mut chat: ChatHistory<Llm, OpenAi> = ChatHistoryLayer::new(kept.store.clone(), OpenAi::new()).layer(llm());
     let mut taken = Duration::ZERO;
     for _ in 0..calls {
@@ -109,7 +109,7 @@ async fn stored(calls: u64, turns: usize, text: String) -> Duration {
 
 /// Measures the engine and the store, without a service and without the client's types.
 async fn engine(calls: u64, turns: usize) -> Duration {
-    let mut kept = Kept::new(turns, &text()).await;
+    let mut kept = FixedWindow::new(turns, &text()).await;
     let engine = Engine::new(kept.store.clone());
     let [question, answer] = kept.turn.clone();
     let mut taken = Duration::ZERO;

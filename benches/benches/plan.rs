@@ -5,7 +5,7 @@
 //! large. `flat` is a whole turn on logs of 100 to 1,000,000 messages, with a budget for 50 to 60 messages.
 //!
 //! Run it with `cargo bench -p benches --bench plan`.
-#![allow(clippy::unwrap_used)] // A bench that cannot be set up has nothing to measure.
+#![allow(clippy::unwrap_used)] // Benches may panic.
 
 use std::{
     cell::RefCell,
@@ -47,7 +47,7 @@ fn ask(id: &ConversationId) -> TurnInput {
 }
 
 /// Measures turns that begin and are dropped.
-async fn begun(calls: u64, engine: &Engine, id: &ConversationId) -> Duration {
+async fn begin_turns(calls: u64, engine: &Engine, id: &ConversationId) -> Duration {
     let start = Instant::now();
     for _ in 0..calls {
         black_box(engine.begin(ask(id)).await.unwrap());
@@ -66,7 +66,7 @@ fn plan(criterion: &mut Criterion) {
         {
             let engine = engine(&store, budget);
             group.bench_function(BenchmarkId::new(name, messages), |b| {
-                b.to_async(&runtime).iter_custom(|calls| begun(calls, &engine, &id));
+                b.to_async(&runtime).iter_custom(|calls| begin_turns(calls, &engine, &id));
             });
         }
     }

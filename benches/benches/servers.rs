@@ -14,7 +14,7 @@
 //!
 //! Run it with `cargo bench -p benches --bench servers`. It starts the servers from the installed programs; if one is
 //! not installed, a line says so and it is left out. A name (`-- redis`) selects one.
-#![allow(clippy::unwrap_used)] // A bench that cannot be set up has nothing to measure.
+#![allow(clippy::unwrap_used)] // Benches may panic.
 
 use std::{
     hint::black_box,
@@ -49,7 +49,7 @@ use tower_chat_history_postgres::PostgresStore;
 use tower_chat_history_redis::RedisStore;
 
 const CONVERSATIONS: usize = 1_000;
-/// Connections of PostgreSQL's raw turns, as many as the store's pool has.
+/// The number of connections of PostgreSQL's raw turns: as many as the store's pool has.
 const CONNECTIONS: usize = 10;
 const ROUNDS: usize = 1_000;
 const CROWDS: usize = 15;
@@ -146,26 +146,25 @@ fn limit(messages: usize) -> LoadLimit {
 }
 
 /// A turn with the driver alone.
-async fn raw_turn(by_hand: Arc<impl Raw>, circle: Arc<Circle>) {
+async fn raw_turn(raw: Arc<impl Raw>, circle: Arc<Circle>) {
     let session = circle.next();
-    assert_eq!(black_box(by_hand.read(session).await).len(), WINDOW);
-    by_hand.write(session).await;
+    assert_eq!(black_box(raw.read(session).await).len(), WINDOW);
+    raw.write(session).await;
 }
 
 /// A turn with the driver, and a model call with the messages read, as in a service that stores only texts.
-async fn turn_by_hand(by_hand: Arc<impl Raw>, mut llm: Llm, circle: Arc<Circle>) {
+async fn turn_by_hand(raw: Arc<impl Raw>, mut llm: Llm, circle: Arc<Circle>) {
     let session = circle.next();
     let mut request = question();
-    let window =
-        by_hand.read(session).await.into_iter().enumerate().map(|(at, text)| -> ChatCompletionRequestMessage {
-            match at % 2 {
-                0 => ChatCompletionRequestUserMessage::from(text).into(),
-                _ => ChatCompletionRequestAssistantMessage::from(text).into(),
-            }
-        });
+    let window = raw.read(session).await.into_iter().enumerate().map(|(at, text)| -> ChatCompletionRequestMessage {
+        match at % 2 {
+            0 => ChatCompletionRequestUserMessage::from(text).into(),
+            _ => ChatCompletionRequestAssistantMessage::from(text).into(),
+        }
+    });
     request.messages.splice(0..0, window);
     black_box(llm.ready().await.unwrap().call(request).await.unwrap());
-    by_hand.write(session).await;
+    raw.write(session).await;
 }
 
 /// A load and an append, without the layer.

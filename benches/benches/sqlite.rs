@@ -14,7 +14,7 @@
 //! Run it with `cargo bench -p benches --bench sqlite`. The databases are on the disk of the target directory. With
 //! `PAIRED=1` in the environment, the contestants take turns and the medians are printed, without statistics. Use
 //! this on a busy machine or with a disk of varying speed, where other figures cannot be compared.
-#![allow(clippy::unwrap_used)] // A bench that cannot be set up has nothing to measure.
+#![allow(clippy::unwrap_used)] // Benches may panic.
 
 use std::{
     fs::File,
@@ -41,7 +41,7 @@ use tower_chat_history_sqlite::{SqliteOptions, Synchronous};
 const CONVERSATIONS: usize = 10_000;
 const READERS: usize = 4;
 /// The size of the cache in bytes, enough for the windows of all conversations.
-const CACHED: usize = 1 << 30;
+const CACHE_BYTES: usize = 1 << 30;
 
 /// A table of messages, without this library.
 struct Table {
@@ -127,7 +127,7 @@ fn turns(criterion: &mut Criterion) {
         store.close().await.unwrap();
     });
     Table::open(&by_hand, "OFF").fill();
-    // The two contestants with the layer use one half of the conversations each; the table uses as many.
+    // The two contestants with the layer use one half of the conversations each. The other ones use half of the table's.
     let circle = |half: usize| Arc::new(Circle::new(half * CONVERSATIONS / 2, CONVERSATIONS / 2));
     let (of_table, of_layer, of_cached_layer) = (circle(0), circle(0), circle(1));
 
@@ -136,7 +136,8 @@ fn turns(criterion: &mut Criterion) {
         let store = runtime.block_on(SqliteOptions::new().synchronous(synchronous).open(&history)).unwrap();
         let _guard = runtime.enter();
         let chat = ChatHistoryLayer::new(store.clone(), OpenAi::new()).layer(llm());
-        let cached = ChatHistoryLayer::new(CachedStore::with_limit(store.clone(), CACHED), OpenAi::new()).layer(llm());
+        let cached =
+            ChatHistoryLayer::new(CachedStore::with_limit(store.clone(), CACHE_BYTES), OpenAi::new()).layer(llm());
 
         // Warm up: use each conversation once, because the first use costs more and fills the caches.
         runtime.block_on(async {
@@ -170,12 +171,12 @@ fn turns(criterion: &mut Criterion) {
             let mut blocking =
                 || runtime.block_on(timed(1, || blocking_turn(Arc::clone(&table), Arc::clone(&of_table))));
             let mut layer = || runtime.block_on(timed(1, || layer_turn(chat.clone(), Arc::clone(&of_layer))));
-            let mut keeping =
+            let mut cached_layer =
                 || runtime.block_on(timed(1, || layer_turn(cached.clone(), Arc::clone(&of_cached_layer))));
             let contest: &mut Contest<'_> = &mut [
                 ("spawn_blocking", &mut blocking),
                 ("layer", &mut layer),
-                ("layer, cached", &mut keeping),
+                ("layer, cached", &mut cached_layer),
                 ("rusqlite", &mut direct),
                 ("fdatasync", &mut flush),
             ];
@@ -183,10 +184,10 @@ fn turns(criterion: &mut Criterion) {
             let mut blocking =
                 || runtime.block_on(timed(1, || crowd(|| blocking_turn(Arc::clone(&table), Arc::clone(&of_table)))));
             let mut layer = || runtime.block_on(timed(1, || crowd(|| layer_turn(chat.clone(), Arc::clone(&of_layer)))));
-            let mut keeping =
+            let mut cached_layer =
                 || runtime.block_on(timed(1, || crowd(|| layer_turn(cached.clone(), Arc::clone(&of_cached_layer)))));
             let contest: &mut Contest<'_> =
-                &mut [("spawn_blocking", &mut blocking), ("layer", &mut layer), ("layer, cached", &mut keeping)];
+                &mut [("spawn_blocking", &mut blocking), ("layer", &mut layer), ("layer, cached", &mut cached_layer)];
             paired(&format!("64 tasks/{name}"), 20, contest);
             runtime.block_on(store.close()).unwrap();
             continue;

@@ -5,7 +5,7 @@
 //! machine affects both.
 //!
 //! Run it with `cargo bench -p benches --bench telemetry`.
-#![allow(clippy::unwrap_used)] // A bench that cannot be set up has nothing to measure.
+#![allow(clippy::unwrap_used)] // Benches may panic.
 
 use std::{
     hint::black_box,
@@ -33,9 +33,9 @@ const PAIRS: usize = 400;
 
 /// An exporter that drops all spans.
 #[derive(Debug)]
-struct Nowhere;
+struct DroppingExporter;
 
-impl SpanExporter for Nowhere {
+impl SpanExporter for DroppingExporter {
     async fn export(&self, batch: Vec<SpanData>) -> OTelSdkResult {
         black_box(batch);
         Ok(())
@@ -44,7 +44,7 @@ impl SpanExporter for Nowhere {
 
 /// Returns a subscriber that exports spans to OpenTelemetry, configured as its documentation recommends.
 fn exporting() -> Dispatch {
-    let provider = SdkTracerProvider::builder().with_batch_exporter(Nowhere).build();
+    let provider = SdkTracerProvider::builder().with_batch_exporter(DroppingExporter).build();
     let layer = tracing_opentelemetry::layer()
         .with_tracer(provider.tracer("bench"))
         .with_location(false)

@@ -5,7 +5,7 @@
 //! LangChain's `trim_messages` with the same messages.
 //!
 //! Run it with `cargo bench -p benches --bench trim`.
-#![allow(clippy::unwrap_used)] // A bench that cannot be set up has nothing to measure.
+#![allow(clippy::unwrap_used)] // Benches may panic.
 
 use std::{env, fs, hint::black_box, time::Duration};
 

@@ -1,5 +1,5 @@
 //! Shared parts of the benches: a model that costs almost nothing, messages of a typical size, and filled stores.
-#![allow(clippy::unwrap_used, clippy::missing_panics_doc)] // A bench that cannot be set up has nothing to measure.
+#![allow(clippy::unwrap_used, clippy::missing_panics_doc)] // Benches may panic.
 
 pub mod contest;
 

@@ -1,7 +1,7 @@
 //! Test doubles for services with conversation memory: a mock LLM, as a tower service and as an HTTP server, and a
 //! store that fails on demand.
 //!
-//! | double | takes the place of | checks |
+//! | double | replaces | checks |
 //! |---|---|---|
 //! | [`MockLlm`] | the model at the bottom of a tower stack, unary or streaming | each prompt obeys the chat rules |
 //! | [`MockServer`] | an OpenAI-compatible API over HTTP, with server-sent events | the same, down to the bytes |

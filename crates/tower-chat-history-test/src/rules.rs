@@ -4,13 +4,13 @@ use tower_chat_history_core::{Message, Role};
 
 use crate::reply::Reply;
 
-/// Returns a rule for a model that knows exactly the messages that it receives: a program can show with it that its
+/// Returns a rule for a model that knows exactly the messages that it receives. With it, a program can show that its
 /// history works.
 ///
 /// It takes the user's name from any user message ("my name is X", "I'm X", "I am X" or "call me X"; the last one
 /// counts). It answers "what is my name?" and "who am I?" with the name, or says that it does not know it. It answers
-/// "how many messages" with the number of messages received, and returns greetings. It repeats any other text in
-/// short, with the number of messages received. The answer depends only on these messages.
+/// "how many messages" with the number of messages received, and returns greetings. It repeats
+/// any other text, shortened, with the number of messages received. The answer depends only on these messages.
 ///
 /// ```
 /// use tower_chat_history_core::Message;
@@ -63,7 +63,7 @@ pub fn remembered_answer(messages: &[Message]) -> String {
     format!("You said: {} (I received {received}.)", shortened(&text))
 }
 
-/// Returns the name by which the author of a text introduces himself or herself.
+/// Returns the name that the author of a text states as their own.
 fn introduced(text: &str) -> Option<String> {
     let words: Vec<&str> = text.split_whitespace().collect();
     let plain: Vec<String> = words.iter().map(|word| bare(word).to_lowercase().replace('’', "'")).collect();

@@ -90,7 +90,7 @@ struct OpFaults {
 
 impl OpFaults {
     /// Runs one call through its stages.
-    async fn through<T: Send>(
+    async fn run_stages<T: Send>(
         &self,
         id: &ConversationId,
         inner: impl Future<Output = Result<T, StoreError>> + Send,
@@ -211,13 +211,13 @@ impl<S: HistoryStore> HistoryStore for FaultStore<S> {
     }
 
     async fn load(&self, id: &ConversationId, load: Load) -> Result<Loaded, StoreError> {
-        let loaded = self.of(Op::Load).through(id, self.inner.load(id, load)).await?;
+        let loaded = self.of(Op::Load).run_stages(id, self.inner.load(id, load)).await?;
         self.count(&loaded);
         Ok(loaded)
     }
 
     async fn append(&self, id: &ConversationId, append: Append) -> Result<Appended, StoreError> {
-        self.of(Op::Append).through(id, self.inner.append(id, append)).await
+        self.of(Op::Append).run_stages(id, self.inner.append(id, append)).await
     }
 
     async fn compact(
@@ -226,15 +226,15 @@ impl<S: HistoryStore> HistoryStore for FaultStore<S> {
         incarnation: Incarnation,
         compact: Compact,
     ) -> Result<CompactOutcome, StoreError> {
-        self.of(Op::Compact).through(id, self.inner.compact(id, incarnation, compact)).await
+        self.of(Op::Compact).run_stages(id, self.inner.compact(id, incarnation, compact)).await
     }
 
     async fn read(&self, id: &ConversationId, from: Seq, limit: usize) -> Result<Page, StoreError> {
-        self.of(Op::Read).through(id, self.inner.read(id, from, limit)).await
+        self.of(Op::Read).run_stages(id, self.inner.read(id, from, limit)).await
     }
 
     async fn delete(&self, id: &ConversationId) -> Result<(), StoreError> {
-        self.of(Op::Delete).through(id, self.inner.delete(id)).await
+        self.of(Op::Delete).run_stages(id, self.inner.delete(id)).await
     }
 }
 
@@ -242,7 +242,7 @@ impl<S: HistoryStore> HistoryStore for FaultStore<S> {
 #[deny(clippy::missing_trait_methods)]
 impl<S: Truncate> Truncate for FaultStore<S> {
     async fn truncate(&self, id: &ConversationId, expect: Revision, from: Seq) -> Result<Truncated, StoreError> {
-        self.of(Op::Truncate).through(id, self.inner.truncate(id, expect, from)).await
+        self.of(Op::Truncate).run_stages(id, self.inner.truncate(id, expect, from)).await
     }
 }
 
@@ -256,7 +256,7 @@ impl<S: Prune> Prune for FaultStore<S> {
         keep: PruneTo,
         derived: Derived,
     ) -> Result<Pruned, StoreError> {
-        self.of(Op::Prune).through(id, self.inner.prune(id, incarnation, keep, derived)).await
+        self.of(Op::Prune).run_stages(id, self.inner.prune(id, incarnation, keep, derived)).await
     }
 }
 

@@ -24,7 +24,7 @@ pub(super) async fn serve(listener: TcpListener, router: Router, stop: watch::Re
                 Ok((stream, _)) => {
                     connections.spawn(connection(stream, router.clone(), stop.clone()));
                 }
-                // Out of file descriptors, or a client that left at once: neither ends a server.
+                // Too many open files, or a client that left at once. The server continues.
                 Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
             },
             Some(_) = connections.join_next() => {}

@@ -105,8 +105,8 @@ async fn messages_that_fit_one_call_take_one_call() {
     let rolled = rolling.finish().await.unwrap();
     assert_eq!((&*rolled.text, rolled.tokens, rolled.model.as_deref()), ("short", 2, Some("m")));
     assert_eq!(rolling.cost(), SummaryCost { calls: 1, input_tokens: 50, output_tokens: 3 });
-    let requests = &summarizer.requests()[0];
-    assert_eq!((requests.previous.as_deref(), requests.messages.len(), requests.max_tokens), (Some("before"), 7, 10));
+    let request = &summarizer.requests()[0];
+    assert_eq!((request.previous.as_deref(), request.messages.len(), request.max_tokens), (Some("before"), 7, 10));
 }
 
 #[tokio::test]

@@ -21,7 +21,7 @@ pub(crate) const TOOL: &str = "search_hotels";
 const SENTENCES: [&str; 6] = [
     "The night train from Oslo is the calm way north, and the compartments are worth their price.",
     "In June the light stays until midnight, so plan the longer walks for the evenings.",
-    "A car pays off only behind Bodø; before that the bus goes as often as you want it to.",
+    "A car pays off only beyond Bodø; before that the bus goes as often as you want it to.",
     "Book the cabins early, since the better ones are gone by the end of March.",
     "The ferry takes bicycles without a ticket, and the crossing itself is half of the trip.",
     "Bring a warm layer even for July: the wind at the water does not read the calendar.",
@@ -138,7 +138,7 @@ impl Answer {
     }
 }
 
-/// Another one for each question, and of one size.
+/// Returns a different answer for each question, always of the same size.
 fn answer(messages: &[Message]) -> String {
     let sentences = SENTENCES.iter().cycle().skip(messages.len() % SENTENCES.len()).take(42);
     sentences.copied().collect::<Vec<_>>().join(" ")

@@ -1,4 +1,4 @@
-//! Exporters that remember their first failure.
+//! Exporters that record their first failure.
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -30,7 +30,7 @@ impl Failure {
     }
 }
 
-/// An exporter that remembers its first failure.
+/// An exporter that records its first failure.
 #[derive(Debug)]
 pub(crate) struct Watched<E> {
     exporter: E,
