@@ -1,5 +1,5 @@
-//! The limit of the cache is one of memory, also where windows are tiny: what the allocator hands out is compared with
-//! it.
+//! The cache keeps its limit on memory, even if windows are tiny. The tests compare the limit with the bytes
+//! that the allocator hands out.
 #![allow(clippy::unwrap_used)] // A test may.
 
 use std::alloc::System;
@@ -20,7 +20,7 @@ const LIMIT: usize = 4 << 20;
 
 const LIFE: Incarnation = Incarnation::from_bytes([7; 16]);
 
-/// Answers each load with a window that it makes for the conversation of that number, and keeps nothing.
+/// Returns a window made for the number in the conversation's id. Stores nothing.
 #[derive(Debug)]
 struct Made(fn(usize) -> Window);
 
@@ -65,7 +65,7 @@ fn empty(_: usize) -> Window {
     window_of(Vec::new())
 }
 
-/// That many exchanges of a tiny message.
+/// Returns a window of that many exchanges with one tiny message each.
 fn tiny(len: u64) -> Window {
     window_of((0..len).map(|seq| Recorded::new(Seq::new(seq), exchange([Message::user("x")]))).collect())
 }
@@ -76,19 +76,19 @@ fn long(_: usize) -> Window {
 
 const NAMES: [&str; 6] = ["default", "a", "b", "c", "d", "e"];
 
-/// The use of a conversation once it was loaded.
+/// The use of a conversation after it was loaded.
 #[derive(Clone, Copy)]
 enum Then {
     Nothing,
-    /// It is loaded under other profiles too.
+    /// It is also loaded under other profiles.
     Profiles,
-    /// That many exchanges are appended.
+    /// This many exchanges are appended.
     Append(u64),
-    /// All of it is left out of the window.
+    /// A compaction removes everything from its window.
     Compact,
 }
 
-/// Windows, and what is done with them.
+/// A kind of windows: its name, the windows, and their use.
 type Kind = (&'static str, fn(usize) -> Window, Then);
 
 const KINDS: &[Kind] = &[
@@ -119,7 +119,7 @@ const KINDS: &[Kind] = &[
     ("windows that grow by some exchanges", |_| tiny(4), Then::Append(5)),
     ("windows that are compacted to nothing", |_| tiny(20), Then::Compact),
     ("long messages", long, Then::Nothing),
-    // The tables do not shrink when few large windows take the place of many small ones.
+    // The tables do not shrink when few large windows replace many small ones.
     ("tiny windows, and then long messages", |n| if n < 9_500 { empty(n) } else { long(n) }, Then::Nothing),
 ];
 
@@ -151,7 +151,7 @@ async fn touch(cache: &CachedStore<Made>, id: &ConversationId, then: Then) {
     }
 }
 
-/// One test: others would allocate at the same time.
+/// Only one test, because another one would allocate at the same time.
 #[tokio::test]
 async fn the_heap_is_within_the_limit_however_small_the_windows_are() {
     for (name, make, then) in KINDS {
@@ -160,7 +160,7 @@ async fn the_heap_is_within_the_limit_however_small_the_windows_are() {
         let cache = CachedStore::with_limit(Made(*make), LIMIT);
         let mut most = 0;
         for n in 0..12_000 {
-            // Some are read again, so that they stay for longer than others.
+            // Some conversations are read again, so that they stay in the cache longer than others.
             touch(&cache, &id(n), *then).await;
             touch(&cache, &id(n / 2), Then::Nothing).await;
             if n % 64 == 0 {

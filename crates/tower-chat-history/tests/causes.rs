@@ -1,5 +1,5 @@
-//! Log events of what failed: they name the causes, and contain no message text. The test is alone in its process, since a
-//! subscriber of one thread and calls on others get in each other's way.
+//! Log events of failures name the causes and contain no message text. The test has its own process, because a
+//! subscriber of one thread and calls on other threads would disturb each other.
 
 #![allow(clippy::unwrap_used)] // A test may.
 
@@ -26,7 +26,7 @@ use tracing::{
 
 const SECRET: &str = "hush-hush";
 
-/// Collects events, a line each.
+/// Collects events, one line for each.
 #[derive(Clone, Default)]
 struct Events(Arc<Mutex<Vec<String>>>);
 
@@ -73,7 +73,7 @@ impl Events {
         lines
     }
 
-    /// Asserts that an event with that message names that cause.
+    /// Asserts that an event with this message names this cause.
     #[track_caller]
     fn name(&self, message: &str, cause: &str) {
         let lines = self.take();
@@ -82,7 +82,7 @@ impl Events {
     }
 }
 
-/// A provider's error, which quotes what it was asked.
+/// A provider's error, which quotes the request.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot summarize {SECRET:?}")]
 struct Quotes(#[source] BoxError);
@@ -129,7 +129,7 @@ fn summarizing(answer: Answer, when: SummarizeWhen) -> HistoryOptions {
     HistoryOptions::new().budget(ContextBudget::tokens(400).reply_reserve(10)).summaries(summaries)
 }
 
-/// A turn full of secrets. Whether it succeeds does not matter here.
+/// Runs a turn full of secrets. It may fail.
 async fn turn(engine: &Engine) {
     let id = ConversationId::new(["tests", "causes"]).unwrap();
     let question = Message::user(format!("{SECRET} {}", "word ".repeat(30)));
@@ -189,7 +189,7 @@ async fn events_of_failures_name_the_causes_and_no_text() {
                 events.name("what a summary covers could not be read, or it could not be stored", cause);
             }
         }
-        // The load that comes before a background summary.
+        // The load before a background summary.
         let store = FaultStore::new(MemoryStore::new());
         let after = SummarizeWhen::AfterReply { percent: 10 };
         let engine = Engine::with_options(store.clone(), summarizing(Answer::Good, after));

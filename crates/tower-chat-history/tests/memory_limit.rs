@@ -1,4 +1,5 @@
-//! The limit of the store in memory is one of memory: what the allocator hands out is compared with it.
+//! `MemoryStore` keeps its limit on memory. The test compares the limit with the bytes that the allocator hands
+//! out.
 #![allow(clippy::unwrap_used)] // A test may.
 
 use std::alloc::System;
@@ -15,12 +16,12 @@ static ALLOCATOR: Cap<System> = Cap::new(System, usize::MAX);
 
 const LIMIT: usize = 4 << 20;
 
-/// A conversation of that number.
+/// Returns the id of the conversation with this number.
 fn id(number: usize) -> ConversationId {
     ConversationId::new(["acme", "user", &number.to_string()]).unwrap()
 }
 
-/// A kind of content: the nth append.
+/// A kind of content: returns the nth append.
 type Kind = fn(usize) -> (ConversationId, Append);
 
 fn exchange(messages: impl IntoIterator<Item = Message>) -> Append {
@@ -72,7 +73,7 @@ const KINDS: &[(&str, Kind)] = &[
     }),
 ];
 
-/// Appends until the store is full, and returns how many appends there were.
+/// Appends until the store is full, and returns the number of appends.
 async fn fill(store: &MemoryStore, kind: Kind) -> usize {
     for n in 0.. {
         let (id, append) = kind(n);
@@ -85,7 +86,7 @@ async fn fill(store: &MemoryStore, kind: Kind) -> usize {
     unreachable!()
 }
 
-/// One test: others would allocate at the same time.
+/// Only one test, because another one would allocate at the same time.
 #[tokio::test]
 async fn the_heap_is_within_the_limit_whatever_is_stored_and_is_given_back() {
     for (name, kind) in KINDS {
@@ -98,7 +99,7 @@ async fn the_heap_is_within_the_limit_whatever_is_stored_and_is_given_back() {
         assert!(full <= LIMIT + LIMIT / 4, "{name}: {full} bytes for a limit of {LIMIT}");
         assert!(full >= LIMIT / 3, "{name}: {full} bytes, and the store says that {LIMIT} are used");
 
-        // What is removed is given back, whichever way: only the exchanges that are left take memory.
+        // Every kind of removal frees memory: only the remaining exchanges take memory.
         for n in 0..appends.min(200_000) {
             let id = kind(n).0;
             let conversation = store.conversation(&id);
@@ -114,7 +115,7 @@ async fn the_heap_is_within_the_limit_whatever_is_stored_and_is_given_back() {
         }
         assert_eq!(store.used(), 0, "{name}");
         assert!(heap() <= LIMIT / 20, "{name}: {} bytes of an empty store", heap());
-        // An emptied store holds as much as a new one.
+        // An emptied store has room for as much as a new one.
         let again = fill(&store, *kind).await;
         assert!(again.abs_diff(appends) <= appends / 100 + 1, "{name}: {again} appends after {appends}");
         assert!(heap() <= LIMIT + LIMIT / 4, "{name}");

@@ -1,5 +1,5 @@
-//! What is logged of summaries: a span with sizes and kinds, and no text. It is alone in its process, since a subscriber
-//! of one thread and calls on others get in each other's way.
+//! The span of a summary contains sizes and kinds, and no text. The test has its own process, because a
+//! subscriber of one thread and calls on other threads would disturb each other.
 
 #![allow(clippy::unwrap_used)] // A test may.
 

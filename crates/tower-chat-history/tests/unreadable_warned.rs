@@ -1,5 +1,5 @@
-//! The warning that responses are not stored because they cannot be read. A test binary of its own: what is of interest to
-//! a subscriber is decided once for all threads of a process.
+//! The warning about responses that are not stored because they cannot be read. The test has its own process,
+//! because `tracing` decides once for all threads which events a subscriber receives.
 
 #![allow(clippy::unwrap_used)] // A test may.
 
@@ -33,7 +33,7 @@ async fn answered(engine: &Engine, answer: Value) {
     chat.oneshot(InConversation::new(ConversationId::new(["tests"]).unwrap(), ask)).await.unwrap();
 }
 
-/// Collects what is logged.
+/// Collects log events.
 #[derive(Clone, Default)]
 struct Events(Arc<Mutex<Vec<String>>>);
 

@@ -1,4 +1,4 @@
-//! The commit protocol of unary calls: when what is stored, and what becomes of it when something fails.
+//! The commit protocol of unary calls: the time of the save, and the effects of failures.
 
 #![allow(clippy::unwrap_used)] // A test may.
 
@@ -20,7 +20,7 @@ fn faulty() -> FaultStore<MemoryStore> {
     FaultStore::new(MemoryStore::new())
 }
 
-/// Asks a model that always says "a".
+/// Calls a model that always answers "a".
 async fn ask_once(store: &FaultStore<MemoryStore>, options: HistoryOptions, text: &str) -> Result<Message, BoxError> {
     let llm = service_fn(|_: Request| async { Ok::<_, BoxError>(Message::assistant("a")) });
     ChatHistoryLayer::with_options(store.clone(), Plain, options).layer(llm).oneshot(ask(text)).await
@@ -54,7 +54,8 @@ async fn a_caller_that_leaves_during_the_model_call_stores_nothing() {
     assert_eq!(store.calls(Op::Append), 0);
 }
 
-/// Invariant 6: the reply is paid for, so the save goes on without its caller, and the next turn sees it.
+/// Invariant 6: the reply has been paid for, so the save continues without its caller, and the next turn sees
+/// it.
 #[tokio::test]
 async fn a_caller_that_leaves_during_the_save_has_it_stored() {
     let store = faulty();
@@ -74,7 +75,7 @@ async fn a_caller_that_leaves_during_the_save_has_it_stored() {
     assert_pending!(next.poll());
     assert_eq!(store.calls(Op::Load), 1, "the next turn waits for the save");
     held.release();
-    // The spawned save, then the load, then the model.
+    // First the spawned save, then the load, then the model.
     let (request, _answer) = tokio::select! {
         request = llm.next_request() => request.unwrap(),
         _ = &mut next => unreachable!("the model has not answered"),
@@ -144,7 +145,7 @@ async fn a_store_that_is_down_stops_the_call_or_history_by_policy() {
     assert_eq!(log(&store).await, ["u", "a"], "the store is back, so the exchange is kept");
 }
 
-/// Runs one call whose model answers only after `meanwhile`.
+/// Runs one call. Its model answers after `meanwhile` has completed.
 async fn overtaken(
     store: &FaultStore<MemoryStore>,
     options: HistoryOptions,
@@ -299,7 +300,7 @@ async fn every_turn_that_began_is_told_to_the_hook() {
     assert!(matches!(reports.all()[0].outcome, Outcome::NotStored(NotStored::CallFailed)));
 }
 
-/// A caller's own retry around the layer: the attempts share an exchange id and a handle.
+/// The caller's own retry, outside of the layer: the attempts share an exchange id and a report handle.
 #[tokio::test]
 async fn a_call_can_be_cloned_and_tried_again() {
     let store = MemoryStore::new();
@@ -327,7 +328,8 @@ async fn a_commit_that_is_never_polled_is_stored_all_the_same() {
     assert_eq!(log(&store).await, ["u", "a", "u", "b"]);
 }
 
-/// A reply whose caller has just left is in the log before the conversation is edited, if it is waited for.
+/// A caller that waits for pending saves before it edits a conversation finds the reply of a call whose caller
+/// has left.
 #[tokio::test]
 async fn saves_can_be_finished_before_a_conversation_is_edited() {
     let store = MemoryStore::new();
@@ -343,7 +345,7 @@ async fn saves_can_be_finished_before_a_conversation_is_edited() {
     assert_eq!(texts(&last.exchange.messages), ["u1", "a"]);
 }
 
-/// The one case in which a deletion does not refuse what is in flight: there was no incarnation yet to tell it by.
+/// The only case in which a deletion does not refuse a call in flight: there was no incarnation yet.
 #[tokio::test]
 async fn a_first_turn_creates_its_conversation_whatever_was_deleted_meanwhile() {
     let store = faulty();
@@ -360,7 +362,7 @@ async fn a_failed_commit_carries_the_reply() {
     assert_eq!(failed.into_response().message, Some(Message::assistant("a")));
 }
 
-/// Saves have timers, and a stream may be read on a thread that knows no runtime.
+/// Saves have timers, and a stream may be read on a thread without a runtime.
 #[test]
 fn a_save_can_be_polled_outside_of_its_runtime() {
     for runtime_lives in [true, false] {
@@ -398,7 +400,7 @@ async fn what_is_stored_instead_answers_calls_exactly_when_the_input_does() {
     assert!(log(&store).await.contains(&"short".to_owned()));
 }
 
-/// A busy conversation: what comes later is not waited for.
+/// In a busy conversation, a turn does not wait for saves that begin after it.
 #[tokio::test]
 async fn a_turn_waits_for_the_saves_before_it_and_no_more() {
     let store = faulty();

@@ -1,4 +1,5 @@
-//! Stores that break the contract: the conformance suite says what was expected, what the store did, and which clause.
+//! Stores that break the contract: the conformance suite reports the expectation, the store's answer and the
+//! clause.
 #![allow(clippy::unwrap_used)] // A test may.
 
 use std::{
@@ -21,35 +22,35 @@ use tower_chat_history_core::testing::{Behavior, Capabilities, Fixture, behavior
 /// A fault of a store.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Fault {
-    /// Appends are stored whatever they expect.
+    /// Appends are stored, whatever they expect.
     Unconditional,
-    /// A load brings the older half of its window.
+    /// A load returns the older half of its window.
     OldWindow,
-    /// Messages are read back with white space less.
+    /// Messages lose white space when they are read back.
     Reformatted,
     /// Positions are counted from 1.
     CountsFromOne,
-    /// Nothing is ever deleted, truncated or pruned, and the answer is that it was.
+    /// Delete, truncate and prune report success and remove nothing.
     NothingRemoved,
     /// Every read fails.
     Unreadable,
-    /// Exchange ids are known among the newest 100 exchanges only.
+    /// Exchange ids are known only among the newest 100 exchanges.
     ForgetsIds,
-    /// A turn of more than 50 exchanges loses its first ones.
+    /// The first exchanges of a turn with more than 50 exchanges are lost.
     CutsTurns,
-    /// The message limit of a load is taken as a number of 16 bits.
+    /// The message limit of a load is truncated to 16 bits.
     NarrowLimit,
     /// Messages are counted up to 65,535.
     NarrowCount,
-    /// The store has another name once something was appended.
+    /// The store has another name after the first append.
     OtherName,
 }
 
-/// Returns how many exchanges a store keeps in mind that has a fault.
+/// The number of newest exchanges whose ids the fault [`Fault::ForgetsIds`] keeps.
 const KNOWN: u64 = 100;
 const WHOLE: usize = 50;
 
-/// A store that has a fault.
+/// A store with a fault.
 #[derive(Clone, Debug)]
 struct Faulty {
     store: MemoryStore,
@@ -62,7 +63,7 @@ impl Faulty {
         Self { store: MemoryStore::new(), fault, appended: Arc::default() }
     }
 
-    /// Returns whether the exchange is in the log, and too far back to be known.
+    /// Returns whether the exchange is in the log, but so far back that the fault forgets its id.
     async fn is_forgotten(&self, id: &ConversationId, exchange: &ExchangeId) -> Result<bool, StoreError> {
         if self.fault != Fault::ForgetsIds {
             return Ok(false);
@@ -75,11 +76,11 @@ impl Faulty {
         Ok(page.revision.is_some_and(|revision| recorded.seq.get() + KNOWN < revision.next().get()))
     }
 
-    /// The limit as the fault takes it.
+    /// Returns the limit as the fault changes it.
     fn limit(&self, limit: LoadLimit) -> LoadLimit {
         let messages = match self.fault {
             Fault::NarrowLimit => (limit.messages() % (1 << 16)).max(1),
-            // A sum that stays at the largest number never passes this limit.
+            // A saturating sum never exceeds this limit.
             Fault::NarrowCount if limit.messages() >= (1 << 16) - 1 => usize::MAX,
             _ => limit.messages(),
         };
@@ -101,7 +102,7 @@ impl Faulty {
         }
     }
 
-    /// The exchange as it is read back.
+    /// Returns the exchange as the fault changes it when it is read back.
     fn read_back(&self, mut recorded: Recorded) -> Recorded {
         if self.fault == Fault::Reformatted {
             let mut exchange = (*recorded.exchange).clone();
@@ -220,7 +221,7 @@ impl Fixture for Faulty {
     }
 }
 
-/// The message of a behavior's failure, if the store with that fault fails it.
+/// Returns the failure message of a behavior, if a store with this fault fails it.
 async fn failure(fault: Fault, behavior: Behavior) -> Option<String> {
     let fixture = Faulty::new(fault);
     let panic = AssertUnwindSafe(behavior.run(&fixture)).catch_unwind().await.err()?;
@@ -233,7 +234,8 @@ async fn failure_of(fault: Fault, name: &str) -> String {
     failure(fault, behavior).await.unwrap()
 }
 
-/// Asserts that the fault is found, and that each failure says what was expected, what the store did and which clause.
+/// Asserts that the suite finds the fault, and that each failure message has the expectation, the answer and
+/// the clause.
 async fn assert_readable(fault: Fault) {
     let mut found = 0;
     for behavior in behaviors() {

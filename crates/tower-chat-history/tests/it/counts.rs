@@ -1,4 +1,4 @@
-//! Counts are stored with the exchange: each message is counted once in its life.
+//! Token counts are stored with the exchange, so each message is counted once.
 
 #![allow(clippy::unwrap_used)] // A test may.
 
@@ -15,7 +15,7 @@ use tower_chat_history::{
     tokens::{CountCache, MessageCount, TokenCounter, tokens_of},
 };
 
-/// Counts how often it is asked; a text of `panic` makes it panic.
+/// Records how often it is called. It panics if the text is `panic`.
 #[derive(Clone, Debug)]
 struct Watched {
     name: Arc<str>,
@@ -53,7 +53,7 @@ fn ask(text: &str) -> TurnInput {
     TurnInput::new(id(), [Message::user(text)])
 }
 
-/// The exchanges as a store has them that writes them down: made anew at each load.
+/// Returns the exchanges as a database store does: new messages at each load.
 async fn reloaded(store: &impl HistoryStore) -> Vec<Exchange> {
     let exchanges = store.conversation(&id()).exchanges().await.unwrap();
     exchanges.iter().map(|recorded| Exchange::decode(&recorded.exchange.encode().unwrap()).unwrap()).collect()
@@ -71,7 +71,7 @@ async fn an_exchange_is_stored_with_its_counts() {
     assert!(counts.iter().all(|counts| counts.counter == "watched"));
     assert_eq!(counts.iter().map(|counts| counts.counts.as_slice()).collect::<Vec<_>>(), [[8, 15], [8, 4]]);
 
-    // What was loaded knows its counts: nobody asks again.
+    // Loaded messages have their counts and are not counted again.
     assert_eq!(counter.asked(), 4);
     let messages = log.iter().flat_map(|exchange| &exchange.messages);
     assert_eq!(messages.map(|message| tokens_of(&counter, message)).sum::<u32>(), 35);

@@ -1,4 +1,4 @@
-//! Editing a conversation over a store that fails.
+//! Edits of a conversation in a store that fails.
 #![allow(clippy::unwrap_used)]
 
 use std::error::Error;
@@ -17,7 +17,7 @@ fn turn() -> Exchange {
     Exchange::new(ExchangeId::generate(), [Message::user("secret"), Message::assistant("re")])
 }
 
-/// A store with a log of so many exchanges.
+/// Returns a store with a log of this many exchanges.
 async fn filled(count: usize) -> (FaultStore<MemoryStore>, ConversationId) {
     let (store, id) = (FaultStore::new(MemoryStore::new()), id("log"));
     for _ in 0..count {
@@ -42,7 +42,7 @@ async fn a_fork_that_fails_says_how_much_is_in() {
         assert_eq!(failed.copied(), written);
         assert!(failed.source().is_some() && !format!("{failed:?} {failed}").contains("secret"));
         assert_eq!(log(&store, &to).await, log(&store, &from).await[..written]);
-        // Cleared, it can be made again.
+        // After `clear`, the fork succeeds.
         store.conversation(&to).clear().await.unwrap();
         assert_eq!(store.conversation(&from).fork(Seq::new(4), &to).await.unwrap(), 4);
     }
@@ -70,7 +70,7 @@ async fn a_fork_that_meets_a_writer_stops() {
     let failed = store.conversation(&from).fork(Seq::new(4), &to).await.unwrap_err();
     let right = matches!(&failed, ForkError::Write { copied: 2, source: StoreError::Conflict { .. } });
     assert!(right, "{failed:?}");
-    // A conflict at the first exchange is a conversation that came between.
+    // A conflict at the first exchange means that another conversation was created in between.
     store.fail(Op::Append, 1, Fault::Conflict);
     let failed = store.conversation(&from).fork(Seq::new(4), &id("other")).await.unwrap_err();
     assert!(matches!(failed, ForkError::Exists), "{failed:?}");
@@ -95,7 +95,8 @@ async fn a_taken_exchange_is_not_taken_twice() {
     store.fail(Op::Truncate, 1, Fault::Unavailable);
     assert!(store.conversation(&id).take_last().await.unwrap_err().is_retryable());
     assert_eq!(log(&store, &id).await, before);
-    // The outcome is open, so nothing is repeated: a repeat by the handle could take the one before.
+    // The outcome is unknown, so the handle does not repeat the call: a repeat could remove the exchange
+    // before.
     store.lose_answers(Op::Truncate, 1);
     assert!(store.conversation(&id).take_last().await.unwrap_err().is_retryable());
     assert_eq!(store.calls(Op::Truncate), 2);

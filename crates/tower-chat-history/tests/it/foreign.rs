@@ -1,4 +1,4 @@
-//! Messages that are in another API's shape.
+//! Messages in another API's format.
 
 #![allow(clippy::unwrap_used)] // A test may.
 
@@ -18,7 +18,7 @@ fn message(value: Value) -> Message {
     Message::try_from(value).unwrap()
 }
 
-/// A question, Anthropic's call, and its result.
+/// Returns a question, a call in Anthropic's format, and its result.
 fn anthropic() -> [Value; 3] {
     [
         json!({"role": "user", "content": "secret"}),
@@ -40,7 +40,7 @@ const fn foreign(position: usize, name: &'static str) -> InputError {
     InputError::Foreign { position, shape: ForeignShape::AnthropicBlock(name) }
 }
 
-/// Sends a call through a layer whose model must not be called.
+/// Sends a call through a layer whose model must not be called, and returns the error.
 async fn refused<A, C>(store: &MemoryStore, adapter: A, call: C) -> InputError
 where
     A: AdaptRequest<C, Request: Send + 'static, Draft: Send>

@@ -1,4 +1,4 @@
-//! Conversations of `http` requests: in their extensions, or in a header.
+//! Conversation ids of `http` requests: in their extensions, or in a header.
 
 #![allow(clippy::unwrap_used)] // A test may.
 
@@ -25,7 +25,7 @@ fn id(part: &str) -> ConversationId {
     ConversationId::new(["tests", part]).unwrap()
 }
 
-/// A service that says which headers it got, and what the messages were.
+/// A service whose response has the names of the received headers and the texts of the messages.
 fn chat<X>(store: impl HistoryStore, extract: X) -> Chat
 where
     X: ExtractScope<Ask, Call = Ask> + Clone + Send + Sync + 'static,
@@ -48,7 +48,7 @@ fn ask(text: &str) -> Ask {
     Request::new(vec![Message::user(text)])
 }
 
-/// Dropping this as usual overflows the stack, which ends the process.
+/// Returns a value whose derived drop overflows the stack, which ends the process.
 fn deep() -> serde_json::Value {
     (0..1_000_000).fold(serde_json::Value::Null, |inner, _| serde_json::Value::Array(vec![inner]))
 }
@@ -79,7 +79,7 @@ async fn failed(chat: &mut Chat, request: Ask) -> BoxError {
     chat.ready().await.unwrap().call(request).await.unwrap_err()
 }
 
-/// A store at which every access fails, and says so.
+/// Returns a store on which every call fails.
 fn untouchable() -> FaultStore<MemoryStore> {
     let store = FaultStore::new(MemoryStore::new());
     store.fail(Op::Load, usize::MAX, Fault::Unavailable);
@@ -106,7 +106,7 @@ async fn options_in_the_extensions_say_all_that_a_call_can() {
     let (options, report) = options.with_report();
 
     let request = Request::new(vec![Message::user("shown"), Message::user("a")]);
-    // A scope counts, not the id that stood there before.
+    // The scope takes precedence over the id that was there before.
     let scope = CallScope::Conversation(id("one"), options.clone());
     let repeated = extended(extended(request.clone(), id("two")), scope);
     assert_eq!(said(&mut chat, repeated.clone()).await, "shown|a");
@@ -118,7 +118,7 @@ async fn options_in_the_extensions_say_all_that_a_call_can() {
     let error = failed(&mut chat, repeated).await;
     assert!(matches!(error.downcast_ref(), Some(HistoryError::AlreadyRecorded(_))), "a request sent again is one call");
 
-    // Without a scope, they are those of the call in the conversation of the id.
+    // Without a scope, the id is used with the options of the call.
     let beside = extended(extended(request, id("three")), options);
     assert_eq!(said(&mut chat, beside.clone()).await, "shown|a");
     let error = failed(&mut chat, beside).await;

@@ -1,4 +1,4 @@
-//! The store in memory: the conformance suite, its limit, and threads that really run at once.
+//! `MemoryStore`: the conformance suite, its limit, and parallel threads.
 #![allow(clippy::unwrap_used)]
 
 use std::sync::Arc;
@@ -54,7 +54,7 @@ fn id(name: impl AsRef<str>) -> ConversationId {
     ConversationId::new(["memory", name.as_ref()]).unwrap()
 }
 
-/// An exchange whose message has that many bytes of JSON.
+/// Returns an exchange whose message has this many bytes of JSON.
 fn sized(bytes: usize) -> Exchange {
     let frame = Message::user("").bytes();
     let exchange = Exchange::new(ExchangeId::generate(), [Message::user("x".repeat(bytes - frame))]);
@@ -76,7 +76,7 @@ async fn clones_share_the_conversations() {
     assert!(MemoryStore::new().conversation(&id).messages().await.unwrap().is_empty());
 }
 
-/// What a store of one such exchange takes, and what one more exchange adds to it.
+/// Returns the size of a store with one such exchange, and the size that one more exchange adds.
 async fn sizes(exchange: impl Fn() -> Exchange) -> (usize, usize) {
     let store = MemoryStore::new();
     append(&store, &id("a"), exchange()).await.unwrap();
@@ -109,13 +109,13 @@ async fn a_full_store_refuses_and_forgets_nothing() {
     append(&store, &c, sized(400)).await.unwrap();
     assert_eq!(store.used(), 2 * first + more);
 
-    // The end of a log makes room as well, and its first exchange with it.
+    // Truncation also frees memory, including the first exchange.
     store.conversation(&a).truncate(Seq::new(1)).await.unwrap();
     assert_eq!(store.used(), 2 * first);
     store.conversation(&a).take_last().await.unwrap();
     assert_eq!(store.used(), first);
 
-    // So does the beginning.
+    // Pruning also frees memory.
     for _ in 0..2 {
         append(&store, &c, sized(400)).await.unwrap();
     }
@@ -166,7 +166,7 @@ async fn compactions_take_of_the_limit_and_give_back_what_they_replace() {
     assert_eq!(store.used(), one + 30_000);
     store.compact(&id, incarnation, compact(0, none.next().next(), 10_000)).await.unwrap();
     assert_eq!(store.used(), one);
-    // Profiles of one conversation are bounded by the limit, and so is the summary that comes with an append.
+    // The limit also bounds the profiles of one conversation, and the summary of an append.
     let mut profiles = 1;
     let full = loop {
         match store.compact(&id, incarnation, compact(profiles, none, 10_000)).await {
@@ -182,7 +182,7 @@ async fn compactions_take_of_the_limit_and_give_back_what_they_replace() {
     assert_eq!(store.used(), 0);
 }
 
-/// Runs as many tasks on threads of their own and waits for all of them.
+/// Runs this many tasks on their own threads, and waits for all of them.
 async fn on_threads<F: Future<Output = ()> + Send + 'static>(count: usize, task: impl Fn(usize) -> F) {
     let tasks: Vec<_> = (0..count).map(|n| tokio::spawn(task(n))).collect();
     for task in tasks {
@@ -209,7 +209,7 @@ async fn threads_that_append_to_one_conversation_lose_nothing() {
     let log = store.conversation(&id).exchanges().await.unwrap();
     assert_eq!(log.len(), THREADS * APPENDS);
     assert!(log.iter().enumerate().all(|(at, recorded)| recorded.seq.get() == at as u64));
-    // Each thread's own appends stand in the order it made them.
+    // Each thread's own appends are in the order in which it made them.
     let mut next = [0; THREADS];
     for recorded in &log {
         let text = recorded.exchange.messages[0].text();

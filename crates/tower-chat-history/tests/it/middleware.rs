@@ -32,13 +32,13 @@ async fn a_failed_readiness_is_handed_on() {
     assert_eq!(error.to_string(), "not today");
 }
 
-/// Becomes ready once, and only then may be called once.
+/// A service that becomes ready once, and may then be called once.
 #[derive(Default)]
 struct OnceReady {
     ready: bool,
 }
 
-// A clone has not been made ready, like one of a service that holds a permit.
+// A clone is not ready, as with a service that holds a permit.
 impl Clone for OnceReady {
     fn clone(&self) -> Self {
         Self::default()
@@ -131,7 +131,8 @@ async fn an_explicitly_stateless_call_passes_untouched() {
     assert!(log(&store).await.is_empty());
 }
 
-/// A concurrency limit of 1 inside does not stop a caller from asking again and again: a permit is held across load and
+/// With a concurrency limit of 1 inside the layer, a caller can make one call after another: the permit is held
+/// during load and save, and then released.
 /// save, and given back.
 #[tokio::test]
 async fn an_inner_limit_of_one_is_given_back() {
@@ -143,7 +144,7 @@ async fn an_inner_limit_of_one_is_given_back() {
     }
 }
 
-/// A closure whose error is a `BoxError` keeps `oneshot` from being spawned as it is; boxed it can be.
+/// If the closure's error is a `BoxError`, `oneshot` can be spawned only if it is boxed.
 #[tokio::test]
 async fn a_boxed_oneshot_over_a_closure_with_any_error_can_be_spawned() {
     let llm = service_fn(|_: Request| async { Ok::<_, BoxError>(Message::assistant("a")) });

@@ -1,4 +1,4 @@
-//! The tool calls that a conversation waits for, and the end of its log: read without the rest of it.
+//! The open tool calls of a conversation and the end of its log, read without the rest of the log.
 #![allow(clippy::unwrap_used)] // A test may.
 
 use std::sync::{
@@ -18,7 +18,7 @@ fn id() -> ConversationId {
     ConversationId::new(["agent"]).unwrap()
 }
 
-/// An assistant message with calls: id and arguments of each.
+/// Returns an assistant message with these calls, given by id and arguments.
 fn calls(calls: &[(&str, &str)]) -> Message {
     let call = |(id, arguments): &(&str, &str)| serde_json::json!({"id": id, "type": "function", "function": {"name": format!("f_{id}"), "arguments": arguments}});
     let calls: Vec<_> = calls.iter().map(call).collect();
@@ -31,7 +31,7 @@ async fn append(store: &impl HistoryStore, messages: impl IntoIterator<Item = Me
     store.append(&id(), Append::new(Expect::AnyOrCreate, exchange)).await.unwrap();
 }
 
-/// The open calls: id, name and arguments of each.
+/// Returns the id, name and arguments of each open call.
 async fn open(store: &impl HistoryStore) -> Vec<(String, String, String)> {
     let calls = store.conversation(&id()).open_calls().await.unwrap();
     calls.iter().map(|call| (call.id().into(), call.name().into(), call.arguments().into())).collect()
@@ -84,7 +84,7 @@ async fn a_question_over_open_calls_abandons_them() {
     assert_eq!(open(&store).await, []);
 }
 
-/// Counts the exchanges that are read.
+/// A store that counts the exchanges that are read.
 #[derive(Clone, Debug, Default)]
 struct Counting {
     store: MemoryStore,
@@ -163,7 +163,7 @@ fn any_message() -> impl Strategy<Value = Message> {
 }
 
 proptest! {
-    /// However a log came about, in whatever exchanges: what is open is what the view of the whole log has open.
+    /// For any log, in any exchanges: the open calls are those of the view of the whole log.
     #[test]
     fn open_calls_are_those_of_the_view_of_the_whole_log(
         log in prop::collection::vec((prop::collection::vec(any_message(), 0..4), any::<bool>()), 0..12),
@@ -184,7 +184,7 @@ proptest! {
     }
 }
 
-/// An exchange of a log that was edited: what it continues may be anything, and its reply may have broken off.
+/// An exchange of an edited log: it may continue any position, and its reply may have broken off.
 #[derive(Clone, Debug)]
 struct Edited {
     messages: Vec<Message>,
@@ -209,7 +209,8 @@ async fn stored(log: &[Edited]) -> MemoryStore {
     store
 }
 
-/// Tells what the log's next exchange continues if it answers these calls, by all that decide about that.
+/// Returns which exchange the next one continues if it answers these calls, according to each of the three
+/// parts that decide this.
 async fn continued(log: &[Edited], limit: usize, open: &[String]) -> [Option<Seq>; 3] {
     let options = || HistoryOptions::new().load_limit(LoadLimit::new(limit, usize::MAX).unwrap());
     let results = || open.iter().map(|id| Message::tool(id, "r"));
@@ -232,8 +233,8 @@ async fn continued(log: &[Edited], limit: usize, open: &[String]) -> [Option<Seq
 }
 
 proptest! {
-    /// However a log was edited, and wherever a limit cuts it: what is told to be open is what the next turn must
-    /// answer, what results can be stored for, and what an import goes on with.
+    /// For any edited log and any limit, these agree on the open calls: the report of open calls, the next
+    /// turn, the storing of results, and an import.
     #[test]
     fn all_agree_on_the_newest_round_of_an_edited_log(log in edited_log(), limit in 4_usize..40) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

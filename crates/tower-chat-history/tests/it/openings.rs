@@ -1,4 +1,4 @@
-//! Open calls can be answered, whatever was imported after them and however little of the log is loaded.
+//! Open calls can be answered after any import, even if little of the log is loaded.
 
 #![allow(clippy::unwrap_used)] // A test may.
 
@@ -63,8 +63,8 @@ proptest! {
         if std::env::var_os("PROPTEST_CASES").is_some() { ProptestConfig::default().cases } else { 400 }
     ))]
 
-    /// Whatever is imported, and in how many pieces, and however often the end of the log is removed: the calls that are open by
-    /// the whole log can be answered, and a call goes on without input if only the reply is missing.
+    /// After any import in any number of pieces, and after any truncation, the open calls of the whole log can
+    /// be answered, and a call without input continues if only the reply is missing.
     #[test]
     fn open_calls_can_be_answered_after_any_import(
         pieces in prop::collection::vec((prop::collection::vec(any_imported(), 1..8), any::<bool>(), any::<bool>()), 1..5),

@@ -1,4 +1,4 @@
-//! One call of a conversation at a time.
+//! Calls of one conversation, one after another.
 
 #![allow(clippy::unwrap_used)] // A test may.
 
@@ -72,7 +72,7 @@ async fn a_call_that_leaves_gives_its_place_up() {
     }
 }
 
-/// A stream that is complete and kept, but no longer read, holds the queue: the next call gets its save done.
+/// A complete stream that is not dropped and no longer read holds the queue. The next call finishes its save.
 #[tokio::test]
 async fn a_kept_stream_does_not_block_the_next_call() {
     let store = MemoryStore::new();

@@ -1,4 +1,4 @@
-//! Calls that are repeated after their reply broke off and its text was kept.
+//! Calls that are repeated after their reply broke off and its text was stored.
 
 #![allow(clippy::unwrap_used)] // A test may.
 
@@ -19,7 +19,7 @@ fn keeping_text() -> HistoryOptions {
     HistoryOptions::new().on_interruption(OnInterruption::KeepText)
 }
 
-/// Sends the messages at once, and breaks the stream off after a text.
+/// Sends the messages in one call, and breaks the stream off after a text.
 async fn broken_off(engine: &Engine, mode: InputMode, messages: &[Message]) -> Result<(), BoxError> {
     let llm = service_fn(|_: Value| async {
         let chunk = json!({"choices": [{"index": 0, "delta": {"content": "Let me"}}]});

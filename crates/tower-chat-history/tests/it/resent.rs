@@ -1,4 +1,4 @@
-//! Callers that resend their list of messages where only new ones are expected.
+//! Callers that resend their list of messages where only new messages are expected.
 
 #![allow(clippy::unwrap_used)] // A test may.
 

@@ -1,4 +1,4 @@
-//! Tool results that come one by one.
+//! Tool results that are stored one by one.
 
 #![allow(clippy::unwrap_used)] // A test may.
 
@@ -33,7 +33,7 @@ async fn refused(engine: &Engine, input: impl IntoIterator<Item = Message>) -> I
     }
 }
 
-/// A conversation whose newest reply calls these.
+/// Stores a reply with these calls.
 async fn asked(engine: &Engine, ids: &[&str]) {
     begin(engine, [Message::user("u0")]).await.commit(Reply::new(calls(ids))).await.unwrap();
 }
@@ -42,7 +42,7 @@ async fn store(engine: &Engine, ids: &[&str]) -> Result<StoredResults, StoreResu
     engine.store_results(ToolResults::new(id(), ids.iter().map(|id| result(id)))).await
 }
 
-/// The calls that are open after these results were stored.
+/// Stores these results, and returns the calls that are still open.
 async fn stored(engine: &Engine, ids: &[&str]) -> Vec<String> {
     store(engine, ids).await.unwrap().open.ids().map(str::to_owned).collect()
 }
@@ -85,7 +85,7 @@ async fn when_all_results_are_stored_the_call_has_no_input() {
     assert_eq!(stored(&engine, &["x"]).await, ["y"]);
     assert!(stored(&engine, &["y"]).await.is_empty());
     for _ in 0..2 {
-        // A reply that breaks off is asked for again.
+        // After a reply that broke off, another reply is requested.
         let turn = begin(&engine, []).await;
         assert_eq!(texts(turn.context()), ["u0", "", "rx", "ry"]);
         let mut reply = Reply::new(Message::assistant("Let me"));
@@ -137,7 +137,7 @@ async fn of_two_results_for_one_call_one_is_stored_and_of_two_calls_both() {
     let faults = FaultStore::new(MemoryStore::new());
     asked(&Engine::new(faults.clone()), &["x", "y"]).await;
     let together = async |ids: [&'static str; 2]| {
-        // Both were checked before either is appended.
+        // Both are checked before either is appended.
         let hold = faults.hold(Op::Append);
         let each = ids.map(|call| {
             let engine = Engine::new(faults.clone());

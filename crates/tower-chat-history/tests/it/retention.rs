@@ -1,4 +1,4 @@
-//! Keeping the end of each conversation: when it is pruned, and what becomes of a turn when that fails.
+//! Retention: the time of a prune, and the effect of a failed prune on its turn.
 
 #![allow(clippy::unwrap_used)] // A test may.
 
@@ -30,13 +30,13 @@ fn keeping(retention: Retention) -> (Store, Engine) {
     (store.clone(), Engine::with_retention(store, HistoryOptions::new(), retention))
 }
 
-/// One turn of a question and an answer.
+/// Runs one turn of a question and an answer.
 async fn turn(engine: &Engine, text: &str) -> Arc<TurnReport> {
     let turn = engine.begin(TurnInput::new(id(), [Message::user(text)])).await.unwrap();
     turn.commit(Reply::new(Message::assistant("a"))).await.unwrap()
 }
 
-/// One turn with a tool call: two exchanges of two messages.
+/// Runs one turn with a tool call: two exchanges of two messages each.
 async fn tool_turn(engine: &Engine) {
     let call = r#"{"role":"assistant","content":null,"tool_calls":[{"id":"x","type":"function","function":{"name":"f","arguments":"{}"}}]}"#;
     let asked = engine.begin(TurnInput::new(id(), [Message::user("u")])).await.unwrap();
@@ -58,7 +58,7 @@ async fn the_last_turns_stay() {
         let kept = (n + 1).min(3);
         assert_eq!(standing(&store).await, (n + 1 - kept, usize::try_from(kept).unwrap()));
         assert!(matches!(report.outcome, Outcome::Stored { seq, .. } if seq == Seq::new(n)));
-        // The report says what the log is at, as a caller needs to go on from there.
+        // The report has the revision after the prune, which a caller needs to continue.
         let page = store.read(&id(), Seq::FIRST, 0).await.unwrap();
         assert_eq!(report.revision(), page.revision);
     }
@@ -166,7 +166,7 @@ async fn a_prune_that_panics_fails_no_turn() {
     let (store, asked) = (MemoryStore::new(), AtomicUsize::new(0));
     let inner = store.clone();
     let routed = RoutedStore::new(move |_: &ConversationId| {
-        // Load and append, then load, append and prune.
+        // The calls are load, append, load, append, prune.
         assert_ne!(asked.fetch_add(1, Relaxed), 4, "the fifth call");
         inner.clone()
     });
@@ -179,7 +179,7 @@ async fn a_prune_that_panics_fails_no_turn() {
     assert_eq!(log(&store).await.len(), 2);
 }
 
-/// It is a part of the save: who leaves does not stop it, and the next turn waits for it.
+/// The prune is part of the save: if the caller leaves, it still completes, and the next turn waits for it.
 #[tokio::test]
 async fn a_caller_that_leaves_during_the_prune_has_it_done() {
     let (store, engine) = keeping(Retention::LastTurns(1));
@@ -198,7 +198,7 @@ async fn a_caller_that_leaves_during_the_prune_has_it_done() {
     assert_eq!(standing(&store).await, (1, 1));
 }
 
-/// A turn that was begun before a prune lands after it, also where it expects the log as it was.
+/// A turn that began before a prune is stored after it, even if it expects the revision before the prune.
 #[tokio::test]
 async fn a_turn_in_flight_survives_a_prune() {
     let store = FaultStore::new(MemoryStore::new());
@@ -225,7 +225,7 @@ async fn a_layer_keeps_the_retention_of_its_engine_when_its_budget_is_set() {
     assert_eq!(store.calls(Op::Prune), 2);
 }
 
-/// By hand, and through the store with faults.
+/// By a direct call to the store with faults.
 #[tokio::test]
 async fn an_outcome_that_is_open_is_settled_by_asking_again() {
     let (store, engine) = keeping(Retention::LastTurns(100));

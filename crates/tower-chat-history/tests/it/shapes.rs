@@ -1,4 +1,4 @@
-//! Every shape of requests and responses, and every way to say where a call belongs.
+//! Every form of requests and responses, and every extractor.
 
 #![allow(clippy::unwrap_used)] // A test may.
 
@@ -36,12 +36,12 @@ async fn log(store: &impl HistoryStore, id: &ConversationId) -> Vec<String> {
     messages.iter().map(|message| message.text().into_owned()).collect()
 }
 
-/// What a model would say to these messages, for tests that look at what was sent.
+/// Returns a model's reply that repeats the texts of these messages, for tests of the prompt.
 fn echo(messages: &[Message]) -> Message {
     Message::assistant(messages.iter().map(|message| message.text().into_owned()).collect::<Vec<_>>().join("|"))
 }
 
-/// The same over JSON.
+/// Returns the same reply as JSON.
 fn echo_json(request: &Value) -> Value {
     let texts =
         request["messages"].as_array().unwrap().iter().map(|message| message["content"].as_str().unwrap_or("-"));
@@ -80,7 +80,7 @@ async fn struct_with_input_and_separate_history_field_message_out() {
     let adapter = Custom::new(|prompt: &Prompt| Message::user(&prompt.question))
         .fill(|prompt, window| Prompt { history: window.to_vec(), ..prompt })
         .reply(|answer: &Message| answer.clone());
-    // The template: few-shots, the placeholder, the question.
+    // The template: few-shot messages, the placeholder, the question.
     let llm = service_fn(|prompt: Prompt| async move {
         let question = Message::user(format!("Q: {}", prompt.question));
         Ok::<_, BoxError>(echo(&[prompt.examples, vec![Message::user("->")], prompt.history, vec![question]].concat()))
@@ -149,7 +149,7 @@ async fn struct_with_one_field_for_all_messages() {
 
 #[tokio::test]
 async fn text_in_text_out() {
-    // What the model takes is another type than what the caller sends.
+    // The model's request type differs from the caller's.
     let adapter = Custom::new(|text: &String| Message::user(text))
         .fill(|text, window| [window, &[Message::user(text)]].concat())
         .reply(|answer: &String| Message::assistant(answer));
@@ -186,7 +186,7 @@ async fn key_of_several_parts_another_user_with_the_same_conversation_part_start
 async fn explicit_stateless_call() {
     let llm = service_fn(|request: Value| async move { Ok::<_, BoxError>(request) });
     let mut chat = ChatHistoryLayer::new(MemoryStore::with_limit(0), Json::new()).layer(llm);
-    // Passed on as it is, whatever it is.
+    // Passed on unchanged, in any format.
     let odd = json!({"messages": 7});
     assert_eq!(chat.ready().await.unwrap().call(InConversation::stateless(odd.clone())).await.unwrap(), odd);
 

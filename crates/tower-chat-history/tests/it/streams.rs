@@ -1,4 +1,4 @@
-//! Streams: complete is not interrupted, and what becomes of those that are.
+//! Complete and interrupted streams.
 
 #![allow(clippy::unwrap_used)] // A test may.
 
@@ -22,7 +22,8 @@ const MODEL: Item = Ok(Piece::Model("m"));
 const DONE: Item = Ok(Piece::Done);
 const ERROR: Item = Err("cut");
 
-/// Asks "u", and is answered by these items and then, unless `ends`, by silence.
+/// Sends "u". The answer is these items, and then the end of the stream, or if `ends` is false, a stream that
+/// never ends.
 async fn answered(store: impl HistoryStore, options: HistoryOptions, items: &[Item], ends: bool) -> Pieces {
     let (mut chat, mut llm) = streaming(store, options);
     assert_ready_ok!(chat.poll_ready());
@@ -77,7 +78,7 @@ async fn the_last_item_and_the_end_are_held_until_the_exchange_is_stored() {
     }
 }
 
-/// Invariant 7: from the last finish reason on the exchange will be stored, whatever its caller does.
+/// Invariant 7: after the last finish reason, the exchange is stored, whatever the caller does.
 #[tokio::test]
 async fn a_stream_that_is_dropped_after_its_finish_is_stored() {
     let store = MemoryStore::new();
@@ -168,7 +169,7 @@ async fn draining_waits_for_detached_streams() {
     assert_eq!(log(&store).await, ["u", "a"]);
 }
 
-/// A runtime that shuts down drops detached streams; they must not detach themselves over and over.
+/// A runtime that shuts down drops detached streams. These must not detach themselves again.
 #[test]
 fn a_detached_stream_ends_with_its_runtime() {
     let (store, reports) = (MemoryStore::new(), Reports::default());

@@ -1,4 +1,4 @@
-//! What leaves the window leaves its facts behind: summaries through the engine and through the layer.
+//! Summaries of messages that leave the window, through the engine and through the layer.
 
 #![allow(clippy::unwrap_used)] // A test may.
 

@@ -1,4 +1,4 @@
-//! Callers that resend what they have, at the engine.
+//! Callers that resend their list of messages, at the engine.
 
 #![allow(clippy::unwrap_used)] // A test may.
 
@@ -8,7 +8,7 @@ use tower_chat_history::{
 };
 use tower_chat_history_test::{Fault, FaultStore, Op};
 
-/// A caller that keeps its own list and sends all of it each time.
+/// A caller that keeps its own list of messages and sends all of it with each call.
 struct Caller {
     engine: Engine,
     messages: Vec<Message>,
@@ -25,7 +25,7 @@ impl Caller {
         self.engine.begin(TurnInput::new(id(), input.to_vec()).transcript(transcript.to_vec())).await
     }
 
-    /// Says something and takes the reply into its list, less a field that its types do not know.
+    /// Sends messages and adds the reply to the caller's list, without a field that its types do not have.
     async fn say(&mut self, input: &[Message], reply: &str) {
         self.messages.extend_from_slice(input);
         let turn = self.begin().await.unwrap();

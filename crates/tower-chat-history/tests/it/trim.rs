@@ -1,5 +1,5 @@
-//! Lists trimmed, filtered and merged by hand, and LangChain's estimate of tokens: what LangChain's own tests ask for, by the
-//! names of their subjects, and what they do not ask for.
+//! `trim_messages`, `filter_messages`, `merge_message_runs` and LangChain's estimate of tokens: LangChain's own
+//! tests, by their names and numbers, and further tests.
 
 #![allow(clippy::unwrap_used)] // A test may.
 
@@ -35,7 +35,7 @@ fn message(fields: Value) -> Message {
     Message::try_from(fields).unwrap()
 }
 
-/// Calls of the tool `f`, with these ids.
+/// Returns calls of the tool `f` with these ids.
 fn calls(ids: &[&str]) -> Message {
     let call = |id: &&str| json!({"id": id, "type": "function", "function": {"name": "f", "arguments": "{}"}});
     message(json!({"role": "assistant", "content": null, "tool_calls": ids.iter().map(call).collect::<Vec<_>>()}))
@@ -45,7 +45,7 @@ fn json_of(messages: &[Message]) -> Vec<String> {
     messages.iter().map(|message| message.json().to_owned()).collect()
 }
 
-/// What comes of a list, which must come out of this as it went in.
+/// Returns the result of `act`, and asserts that `act` does not change the list.
 fn unmutated<T>(messages: &[Message], act: impl FnOnce(&[Message]) -> T) -> T {
     let before = json_of(messages);
     let result = act(messages);
@@ -53,19 +53,19 @@ fn unmutated<T>(messages: &[Message], act: impl FnOnce(&[Message]) -> T) -> T {
     result
 }
 
-/// Trimmed as LangChain does it.
+/// Trims as LangChain does.
 fn as_langchain<S: Clone>(messages: &[Message], trim: &Trim<S>, counter: &dyn CountMessages) -> Vec<Message> {
     unmutated(messages, |messages| trim.clone().keep_tool_pairs(false).apply(messages, counter))
 }
 
-/// Trimmed as LangChain does it, and by default: without tools there is no difference.
+/// Trims as LangChain does, and by default: without tools there is no difference.
 fn both_ways<S: Clone>(messages: &[Message], trim: &Trim<S>, counter: &dyn CountMessages) -> Vec<Message> {
     let kept = as_langchain(messages, trim, counter);
     assert_eq!(unmutated(messages, |messages| trim.apply(messages, counter)), kept);
     kept
 }
 
-/// 10 tokens for a text; for parts 6, and 4 for each of them.
+/// Counts 10 tokens for a text; for parts, 6, and 4 for each of them.
 fn dummy_count(message: &Message) -> u32 {
     match message.content() {
         Content::Parts(parts) => 6 + 4 * u32::try_from(parts.len()).unwrap(),
@@ -73,7 +73,7 @@ fn dummy_count(message: &Message) -> u32 {
     }
 }
 
-/// [`both_ways`], by [`dummy_count`], message by message and for the whole list.
+/// Trims as [`both_ways`] by [`dummy_count`], message by message and for the whole list.
 fn by_dummy_count<S: Clone>(messages: &[Message], trim: &Trim<S>) -> Vec<Message> {
     let kept = both_ways(messages, trim, &PerMessage::new(dummy_count));
     let whole = |messages: &[Message]| messages.iter().map(|message| u64::from(dummy_count(message))).sum();

@@ -1,4 +1,4 @@
-//! Responses that an adapter cannot read: the caller gets them, and the report says what they look like.
+//! Responses that an adapter cannot read: the caller gets them, and the report describes their format.
 
 #![allow(clippy::unwrap_used)] // A test may.
 
@@ -85,7 +85,7 @@ async fn the_report_of_a_stream_in_another_shape_names_the_shape() {
 #[derive(Clone)]
 struct Answer(Message);
 
-/// A fold of a program's own, of one item.
+/// A fold of a program's own types, for one item.
 struct Whole(Option<Message>);
 
 impl FoldReply<Message> for Whole {

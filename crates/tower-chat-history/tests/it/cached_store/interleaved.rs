@@ -1,4 +1,4 @@
-//! Calls that overlap: a load is answered while others write, and what is kept is never taken for what is newer.
+//! Calls that overlap: while a load runs, others write. A cached window must never replace a newer one.
 
 use std::sync::{Arc, Mutex};
 
@@ -14,7 +14,7 @@ const SEEDS: u64 = 300;
 const TASKS: usize = 5;
 const STEPS: usize = 25;
 
-/// Numbers that look random and are the same in each run (xorshift).
+/// A pseudorandom generator (xorshift). A seed determines its numbers.
 #[derive(Clone, Debug)]
 struct Chance(Arc<Mutex<u64>>);
 
@@ -31,7 +31,7 @@ impl Chance {
         (*state >> 11) as usize % bound
     }
 
-    /// Lets others go first, for a while or a long while.
+    /// Lets other tasks run, for a short or a long time.
     async fn pause(&self) {
         let turns = if self.below(10) == 0 { 40 } else { 4 };
         for _ in 0..self.below(turns) {
@@ -40,7 +40,7 @@ impl Chance {
     }
 }
 
-/// A store whose calls take time before and after they are done.
+/// A store whose calls take time before and after they reach the inner store.
 #[derive(Clone, Debug)]
 struct Slow(MemoryStore, Chance);
 
@@ -105,7 +105,7 @@ impl Prune for Slow {
     }
 }
 
-/// One of those who use the conversation at once.
+/// One of several concurrent users of the conversation.
 struct User {
     store: CachedStore<Slow>,
     behind: MemoryStore,
@@ -120,7 +120,7 @@ impl User {
         Load::new().profile(profile).limit(limit)
     }
 
-    /// The whole window of a profile, past every cache.
+    /// Returns the whole window of a profile, without a cache.
     async fn now(&self, profile: &Profile) -> Option<Window> {
         match self.behind.load(&self.id, Load::new().profile(profile.clone())).await.unwrap() {
             Loaded::Window(window) => Some(window),
@@ -128,7 +128,7 @@ impl User {
         }
     }
 
-    /// A compaction that starts at one of the window's turns.
+    /// Returns a compaction whose window starts at one of the turns of `window`.
     fn compact(&self, profile: &Profile, window: &Window) -> Option<Compact> {
         let openings = window.exchanges.iter().filter(|recorded| recorded.exchange.opens_turn());
         let openings: Vec<Seq> = openings.map(|recorded| recorded.seq).collect();
@@ -138,7 +138,7 @@ impl User {
         Some(Compact { profile: profile.clone(), replaces: window.compaction_version(), cut })
     }
 
-    /// Does something. What is refused since others were first is refused.
+    /// Makes a random call. It may be refused because another user was first.
     async fn act(&self) {
         let profile = self.load().profile;
         let now = self.now(&profile).await;
@@ -173,13 +173,14 @@ impl User {
         }
     }
 
-    /// Loads, and compares with the store if nothing changed while it did. Whether it could.
+    /// Loads, and compares the result with the store if nothing changed during the load. Returns whether it
+    /// compared.
     async fn compare(&self) -> bool {
         let load = self.load();
         let before = self.behind.load(&self.id, load.clone()).await.unwrap();
         let loaded = self.store.load(&self.id, load.clone()).await.unwrap();
         let after = self.behind.load(&self.id, load).await.unwrap();
-        // (It may be absent, be there, and be absent again.)
+        // (In between, the conversation may have existed and been deleted again.)
         let unchanged = before == after && before != Loaded::Absent;
         if unchanged {
             assert_eq!(loaded, before);
@@ -188,7 +189,7 @@ impl User {
     }
 }
 
-/// Each seed is another order of the same kind of calls, on two replicas.
+/// Each seed is another order of the same kinds of calls, on two replicas.
 #[tokio::test]
 async fn calls_that_overlap_never_see_less_than_the_store_has() {
     let mut compared = 0;
@@ -208,7 +209,7 @@ async fn calls_that_overlap_never_see_less_than_the_store_has() {
                         user.act().await;
                         compared += usize::from(user.chance.below(4) == 0 && user.compare().await);
                     }
-                    // Now that others may be done, too.
+                    // Other users may have finished since.
                     compared + usize::from(user.compare().await)
                 })
             })

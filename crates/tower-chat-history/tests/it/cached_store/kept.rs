@@ -1,4 +1,4 @@
-//! What is kept: how often the store has to bring a window.
+//! The number of windows that the inner store has to return.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ async fn a_conversation_is_brought_once() {
     assert_eq!(behind.windows(), 1);
 }
 
-/// Two models over one log, with windows of their own.
+/// Two models use one log, each with its own windows.
 #[tokio::test]
 async fn profiles_and_limits_are_kept_beside_each_other() {
     let (behind, id) = (Counted::default(), id("a"));
@@ -47,7 +47,7 @@ async fn a_compaction_of_ones_own_brings_nothing_anew() {
         replaces: CompactionVersion::new(version),
         cut: Cut::window_from(Seq::new(start)),
     };
-    // With an exchange, and by itself.
+    // With an exchange, and alone.
     store.append(&id, turn().compact(cut(0, 1))).await.unwrap();
     assert_eq!(len(&store, &id, Load::new()).await, 1);
     store.append(&id, turn()).await.unwrap();
@@ -55,7 +55,7 @@ async fn a_compaction_of_ones_own_brings_nothing_anew() {
     store.compact(&id, appended.revision.incarnation(), cut(1, 2)).await.unwrap();
     assert_eq!(len(&store, &id, Load::new()).await, 1);
     assert_eq!(behind.windows(), 1);
-    // Another replica's is met where this one comes second.
+    // The other replica's compaction is first, and this one is refused.
     behind.compact(&id, appended.revision.incarnation(), cut(2, 2)).await.unwrap();
     let late = store.compact(&id, appended.revision.incarnation(), cut(2, 2)).await.unwrap();
     assert!(matches!(late, CompactOutcome::Kept(Some(_))), "{late:?}");
@@ -75,7 +75,8 @@ async fn what_another_replica_appends_is_brought() {
     assert_eq!(behind.windows(), 19);
 }
 
-/// A window that was cut by its limit is whole again, once a compaction starts it within what was let through.
+/// A window that was cut by its limit is complete again after a compaction that starts it at a message within
+/// the limit.
 #[tokio::test]
 async fn a_compaction_makes_a_truncated_window_whole() {
     let (behind, id) = (Counted::default(), id("a"));
@@ -97,7 +98,7 @@ async fn a_compaction_makes_a_truncated_window_whole() {
     assert_eq!(behind.windows(), 1);
 }
 
-/// Another conversation of the same id and the same length took the place of the one that is kept.
+/// Another conversation with the same id and the same length replaced the cached one.
 #[tokio::test]
 async fn what_is_kept_of_a_past_life_is_not_continued() {
     let (behind, id) = (Counted::default(), id("a"));
@@ -110,7 +111,7 @@ async fn what_is_kept_of_a_past_life_is_not_continued() {
     assert_eq!(store.load(&id, Load::new()).await.unwrap(), behind.inner.load(&id, Load::new()).await.unwrap());
 }
 
-/// A server that lost its newest exchange in a failover has another one at the same revision.
+/// After a failover that lost its newest exchange, a server has another exchange at the same revision.
 #[tokio::test]
 async fn the_store_is_asked_by_the_newest_exchange_too() {
     let (behind, id) = (Counted::default(), id("a"));
@@ -124,7 +125,7 @@ async fn the_store_is_asked_by_the_newest_exchange_too() {
     assert_eq!(behind.known.lock().unwrap().take().unwrap().newest, Some(newest));
 }
 
-/// As if they had been decoded.
+/// As if the messages had been decoded from records.
 #[tokio::test]
 async fn messages_know_the_counts_that_came_with_their_exchange() {
     let (store, id) = (CachedStore::new(MemoryStore::new()), id("a"));
@@ -138,7 +139,7 @@ async fn messages_know_the_counts_that_came_with_their_exchange() {
     assert_eq!(window.exchanges[1].exchange.messages[0].tokens_by(&counter), Some(4));
 }
 
-/// An append whose outcome is unknown leaves the window to be compared with the store's next answer.
+/// An append with an unknown outcome: the window is compared with the store's next answer.
 #[tokio::test]
 async fn a_duplicate_changes_nothing() {
     let (behind, id) = (Counted::default(), id("a"));

@@ -1,4 +1,4 @@
-//! Calls whose answers come late, or whose callers leave before.
+//! Calls whose answers arrive late, or whose callers leave early.
 
 use tower_chat_history::{
     CachedStore, Compact, CompactionVersion, ConversationId, Cut, Derived, HistoryStore, Incarnation, Load, Loaded,
@@ -8,13 +8,13 @@ use tower_chat_history_test::{FaultStore, Op};
 
 use super::support::{id, len, turn};
 
-/// A cache over a store that can be held, and the store.
+/// Returns a cache over a store whose calls can be held, and that store.
 fn held() -> (CachedStore<FaultStore<MemoryStore>>, FaultStore<MemoryStore>) {
     let behind = FaultStore::new(MemoryStore::new());
     (CachedStore::new(behind.clone()), behind)
 }
 
-/// Two turns of a new life.
+/// Stores two turns of a new incarnation, and returns the incarnation.
 async fn two_turns(store: &impl HistoryStore, id: &ConversationId) -> Incarnation {
     store.append(id, turn()).await.unwrap();
     store.append(id, turn()).await.unwrap().revision.incarnation()
@@ -26,7 +26,7 @@ fn summarized(text: &str) -> Compact {
     Compact { profile: Profile::default(), replaces: CompactionVersion::NONE, cut }
 }
 
-/// The summary of a conversation that was deleted is not that of the one that took its place.
+/// The summary of a deleted conversation does not become the summary of its successor.
 #[tokio::test]
 async fn a_compaction_of_a_past_life_is_not_taken_for_this_ones() {
     let ((store, behind), id) = (held(), id("a"));
@@ -49,7 +49,8 @@ async fn a_compaction_of_a_past_life_is_not_taken_for_this_ones() {
     assert_eq!(store.load(&id, Load::new()).await.unwrap(), elsewhere.load(&id, Load::new()).await.unwrap());
 }
 
-/// Whoever leaves a call that removes something has it done all the same, and wants it gone from here too.
+/// If a caller leaves a call that removes something, the call still completes, and the cache forgets the
+/// window.
 #[tokio::test]
 async fn what_is_removed_is_forgotten_though_the_caller_left() {
     for op in [Op::Delete, Op::Truncate, Op::Prune] {

@@ -1,4 +1,4 @@
-//! How much memory what is kept takes, and when it is forgotten.
+//! The memory of cached windows, and the order in which they are forgotten.
 
 use tower_chat_history::{
     Append, CachedStore, Exchange, ExchangeId, Expect, HistoryStore, Load, Loaded, MemoryStore, Message, Profile,
@@ -6,7 +6,7 @@ use tower_chat_history::{
 
 use super::support::{Counted, id, len, of, turn};
 
-/// More kinds of loads than are kept push each other out, and the memory of one conversation stays bounded.
+/// A conversation's windows of more kinds than the cache keeps replace each other, so its memory is bounded.
 #[tokio::test]
 async fn only_so_many_kinds_of_a_conversations_windows_are_kept() {
     let (behind, id) = (Counted::default(), id("a"));
@@ -22,12 +22,12 @@ async fn only_so_many_kinds_of_a_conversations_windows_are_kept() {
         assert_eq!(len(&store, &id, of(&format!("p{number:03}"), 1_000)).await, 50);
     }
     assert_eq!(behind.windows(), 102);
-    // The conversation's own costs are there once.
+    // The conversation's own costs are counted once.
     assert!(each < one);
     assert_eq!(store.used(), one + 3 * each);
 }
 
-/// Whatever the limit, and however many processors there are: room for a window of the default load limit.
+/// With any limit and any number of processors, the cache has room for a window of the default load limit.
 #[tokio::test]
 async fn long_windows_are_kept_and_make_room_for_each_other() {
     let (behind, id) = (Counted::default(), id("a"));
@@ -49,7 +49,7 @@ async fn long_windows_are_kept_and_make_room_for_each_other() {
     assert_eq!((len(&small, &id, Load::new()).await, small.used()), (400, 0));
 }
 
-/// What a message's index copies out of its JSON takes memory too.
+/// The index of a message copies parts of its JSON, which also takes memory.
 #[tokio::test]
 async fn arguments_of_tool_calls_count_twice() {
     let used = |arguments: usize| async move {
@@ -66,7 +66,7 @@ async fn arguments_of_tool_calls_count_twice() {
     assert_eq!(used(10_000).await - used(1_000).await, 18_000);
 }
 
-/// A window grows by what is appended, but not beyond its limit.
+/// A window grows with each append, up to its limit.
 #[tokio::test]
 async fn a_long_conversation_takes_no_more_than_its_window() {
     let (store, id) = (CachedStore::new(MemoryStore::new()), id("a"));
@@ -91,12 +91,12 @@ async fn memory_is_bounded_by_forgetting_what_is_used_least() {
             behind.append(&id, turn()).await.unwrap();
         }
         len(&store, &id, Load::new()).await;
-        // This one is in use all the time.
+        // This conversation is used all the time.
         len(&store, &self::id("0"), Load::new()).await;
         assert!(store.used() <= 1 << 20);
     }
     assert!(store.used() > 1 << 19, "{}", store.used());
-    // Each conversation once, and hardly one of them a second time for the one in use.
+    // Each conversation is loaded once, and hardly any a second time because of the one in constant use.
     let windows = behind.windows();
     assert!((1_000..1_010).contains(&windows), "{windows}");
 }
@@ -111,7 +111,7 @@ async fn what_is_deleted_or_cleared_is_forgotten() {
     let both = store.used();
     store.delete(&id("a")).await.unwrap();
     assert_eq!(store.used(), both / 2);
-    // One that was deleted elsewhere is forgotten when it is asked for.
+    // A conversation that another replica deleted is forgotten at its next load.
     store.inner().delete(&id("b")).await.unwrap();
     assert_eq!(store.load(&id("b"), Load::new()).await.unwrap(), Loaded::Absent);
     assert_eq!(store.used(), 0);
@@ -123,7 +123,8 @@ async fn what_is_deleted_or_cleared_is_forgotten() {
     assert_eq!(len(&store, &id("c"), Load::new()).await, 1);
 }
 
-/// Another profile's window of a past life goes with it.
+/// If the window of one profile turns out to be of an earlier incarnation, the other profiles' windows are
+/// forgotten too.
 #[tokio::test]
 async fn what_is_kept_of_a_past_life_is_forgotten() {
     let (behind, id) = (Counted::default(), id("a"));

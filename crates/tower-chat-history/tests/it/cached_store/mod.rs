@@ -1,4 +1,5 @@
-//! The store that keeps windows: the conformance suite, and that it answers as the store behind it, whoever else writes.
+//! `CachedStore`: it passes the conformance suite, and it answers like its inner store, even if others write to
+//! that store.
 #![allow(clippy::unwrap_used)] // A test may.
 
 mod interleaved;
@@ -14,7 +15,7 @@ use async_trait::async_trait;
 use tower_chat_history::{CachedStore, HistoryStore, MemoryStore, Prune, Truncate};
 use tower_chat_history_core::testing::{Capabilities, Fixture};
 
-/// Opens a handle in that way.
+/// Opens a handle with this function.
 struct Opened<F>(F);
 
 #[async_trait]
@@ -36,13 +37,13 @@ impl<F: Fn() -> CachedStore<MemoryStore> + Send + Sync> Fixture for Opened<F> {
     }
 }
 
-/// Each handle keeps windows of its own, as another process does.
+/// Each handle has its own cache, like another process.
 fn replicas() -> impl Fixture {
     let behind = MemoryStore::new();
     Opened(move || CachedStore::new(behind.clone()))
 }
 
-/// All handles share what is kept, as the tasks of one process do.
+/// All handles share one cache, like the tasks of one process.
 fn handles(store: CachedStore<MemoryStore>) -> impl Fixture {
     Opened(move || store.clone())
 }
@@ -67,7 +68,7 @@ mod between_handles {
     }
 }
 
-/// What does not fit is not kept, and everything works as before.
+/// Windows that do not fit are not cached, and everything else works as before.
 mod without_room {
     use super::*;
 

@@ -1,4 +1,4 @@
-//! Whatever is done through whichever replica: a load says what the store says.
+//! A load through any replica returns what the store returns, after any sequence of calls.
 
 use proptest::prelude::*;
 use tower_chat_history::{
@@ -17,7 +17,8 @@ enum Step {
     Load(Asked),
 }
 
-/// A compaction: of which profile, how far back from the log's end its window is to start, whether it names the stored version.
+/// A compaction: its profile, the distance of its window's start from the log's end, and whether it names the
+/// stored version.
 #[derive(Clone, Debug)]
 struct Wish {
     profile: usize,
@@ -44,7 +45,7 @@ fn wishes() -> impl Strategy<Value = Wish> {
     })
 }
 
-/// Each step is done by one of two replicas, or past both.
+/// Each step runs on one of two replicas, or directly on the store.
 fn steps() -> impl Strategy<Value = Vec<(usize, Step)>> {
     let append = (prop::bool::weighted(0.7), 1..5_usize, prop::option::weighted(0.3, wishes()))
         .prop_map(|(opens, messages, cut)| Step::Append { opens, messages, cut });
@@ -69,7 +70,7 @@ fn profile(number: usize) -> Profile {
     Profile::new(["small", "large"][number]).unwrap()
 }
 
-/// The log as it is, looked at past every cache.
+/// The current log, read without a cache.
 struct Now {
     window: Option<tower_chat_history::Window>,
     openings: Vec<Seq>,
@@ -84,7 +85,7 @@ async fn now(store: &MemoryStore, id: &ConversationId, number: usize) -> Now {
     Now { openings: openings.collect(), window: Some(window) }
 }
 
-/// A compaction that the log may accept, if there is one.
+/// Returns a compaction that the log may accept, if there is one.
 async fn compact(store: &MemoryStore, id: &ConversationId, wish: &Wish) -> Option<Compact> {
     let now = now(store, id, wish.profile).await;
     let stored = now.window.as_ref()?.compaction.clone().unwrap_or_default();
@@ -151,7 +152,7 @@ proptest! {
     }
 }
 
-/// What is known of an earlier state is as good as nothing.
+/// A caller that knows only an earlier state gets the whole window.
 #[tokio::test]
 async fn a_caller_that_knows_what_is_past_gets_the_window() {
     let (behind, id) = (MemoryStore::new(), ConversationId::new(["a"]).unwrap());
@@ -166,7 +167,7 @@ async fn a_caller_that_knows_what_is_past_gets_the_window() {
         panic!("it changed")
     };
     assert_eq!(second.exchanges.len(), 2);
-    // And one who knows more than is kept here.
+    // And a caller that knows a newer state than this cache.
     behind.append(&id, append()).await.unwrap();
     let Loaded::Window(third) = behind.load(&id, Load::new()).await.unwrap() else { panic!("it is there") };
     assert_eq!(store.load(&id, Load::new().known(third.known())).await.unwrap(), Loaded::Unchanged);

@@ -1,4 +1,4 @@
-//! What the tests of what is kept share.
+//! Shared parts of the tests of `CachedStore`.
 
 use std::sync::{
     Arc, Mutex,
@@ -11,17 +11,17 @@ use tower_chat_history::{
     KnownState, Load, LoadLimit, Loaded, MemoryStore, Message, Page, Profile, Seq, StoreError,
 };
 
-/// A store that counts the windows it brings.
+/// A store that counts the windows that it returns.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Counted {
     pub(crate) inner: MemoryStore,
     windows: Arc<AtomicUsize>,
-    /// What it was last told to be known.
+    /// The known state of the last load.
     pub(crate) known: Arc<Mutex<Option<KnownState>>>,
 }
 
 impl Counted {
-    /// How many windows it has brought since this was asked last.
+    /// Returns the number of windows since the last call of this function.
     pub(crate) fn windows(&self) -> usize {
         self.windows.swap(0, Relaxed)
     }
@@ -74,12 +74,12 @@ pub(crate) fn turn() -> Append {
     Append::new(Expect::AnyOrCreate, Exchange::new(ExchangeId::generate(), messages))
 }
 
-/// A load of that profile, of at most so many messages and a mebibyte.
+/// Returns a load of this profile, of at most this many messages and one mebibyte.
 pub(crate) fn of(profile: &str, messages: usize) -> Load {
     Load::new().profile(Profile::new(profile).unwrap()).limit(LoadLimit::new(messages, 1 << 20).unwrap())
 }
 
-/// How many exchanges the window has.
+/// Returns the number of exchanges in the window.
 pub(crate) async fn len(store: &impl HistoryStore, id: &ConversationId, load: Load) -> usize {
     let Loaded::Window(window) = store.load(id, load).await.unwrap() else { panic!("it is there") };
     window.exchanges.len()

@@ -1,6 +1,7 @@
-//! Saves that are finished after their runtime was shut down. No path there may panic: a program may abort on panics.
+//! Saves that are finished after their runtime was shut down. No path may panic, because programs may abort on
+//! panics.
 
-#![allow(clippy::async_yields_async)] // A commit is what the tests want from a runtime.
+#![allow(clippy::async_yields_async)] // The tests return a commit from a runtime.
 
 use std::{cell::Cell, panic, sync::Once, time::Duration};
 
@@ -18,7 +19,7 @@ thread_local! {
     static PANICS: Cell<usize> = const { Cell::new(0) };
 }
 
-/// How many panics of this thread the process's hook hears of.
+/// Returns the number of panics of this thread during `work`, as counted by the panic hook.
 fn panics_of(work: impl FnOnce()) -> usize {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
@@ -33,7 +34,7 @@ fn panics_of(work: impl FnOnce()) -> usize {
     PANICS.get() - before
 }
 
-/// Is pending a few times in each append, and answers the first ones as it is told.
+/// A store whose appends are pending a few times. The first ones fail or panic, as often as the fields say.
 #[derive(Debug, Default)]
 struct Slow {
     inner: MemoryStore,
@@ -130,7 +131,7 @@ fn a_save_is_handed_to_a_dead_runtime_without_a_panic_and_stays_pending() {
     assert_eq!((panics, engine.pending_saves()), (0, 0));
 }
 
-/// A large exchange is counted on a blocking thread, and that runtime has none any more.
+/// A large exchange is counted on a blocking thread, and the runtime that was shut down has none.
 #[test]
 fn a_large_exchange_is_saved_outside_of_a_runtime_without_a_panic() {
     let runtime = current_thread();
@@ -144,7 +145,7 @@ fn a_large_exchange_is_saved_outside_of_a_runtime_without_a_panic() {
     assert_eq!(panics, 0);
 }
 
-/// The task's drop polls what is pending while its runtime goes.
+/// The drop of a task polls the pending save while its runtime shuts down.
 #[test]
 fn a_save_is_polled_while_its_runtime_shuts_down_without_a_panic() {
     struct Polls(Engine);
@@ -177,7 +178,8 @@ fn a_save_is_polled_while_its_runtime_shuts_down_without_a_panic() {
     }
 }
 
-/// A store may panic where its own runtime is gone. The exchange id makes a repetition harmless, so the reply is not given up.
+/// A store may panic if its own runtime is gone. The exchange id makes a repetition harmless, so the save is
+/// repeated.
 #[tokio::test(start_paused = true)]
 async fn a_save_whose_store_panicked_is_tried_again() {
     let engine = Engine::with_options(Slow { panics: 2.into(), ..Slow::default() }, HistoryOptions::new());

@@ -1,4 +1,4 @@
-//! Streams that are read on without their callers, within limits.
+//! Streams that are read to their end without their callers, within limits.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ fn engine(reports: &Reports, limits: DetachLimits) -> Engine {
     Engine::with_options(MemoryStore::new(), options.on_turn(reports.hook()))
 }
 
-/// Leaves a stream that ends after that time, or never.
+/// Drops a stream that ends after this time, or never.
 async fn leave(engine: &Engine, conversation: ConversationId, ends_after: Option<Duration>) {
     let turn = engine.begin(TurnInput::new(conversation, [Message::user("u")])).await.unwrap();
     let rest = stream::once(async move {

@@ -1,4 +1,4 @@
-//! Summaries whose task lies in a runtime that lives and is not driven.
+//! Summaries whose task is in a runtime that exists but is not driven.
 
 use std::{
     fmt,
@@ -12,7 +12,7 @@ use tower_chat_history::{Engine, HistoryOptions, MemoryStore, Seq, Spawn};
 
 use super::{block_on, current_thread, summarizing, turn, window};
 
-/// Makes no progress with anything, as a runtime between two `block_on`s.
+/// A spawner that never polls its tasks, like a runtime between two calls of `block_on`.
 #[derive(Clone, Default)]
 struct Idle(Arc<Mutex<Vec<BoxFuture<'static, ()>>>>);
 
@@ -77,7 +77,8 @@ async fn a_summary_that_is_made_does_not_stop_the_next_one() {
     assert!(covered.windows(2).all(|pair| pair[0] < pair[1]), "{covered:?}");
 }
 
-/// The task of a summary that was made elsewhere comes late: it must not remove the entry of the one after.
+/// If the task of a summary runs after another task has made that summary, it must not remove the next
+/// summary's entry.
 #[tokio::test(start_paused = true)]
 async fn a_late_task_leaves_the_next_summary_s_entry_alone() {
     let idle = Idle::default();

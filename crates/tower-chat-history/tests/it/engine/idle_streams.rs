@@ -1,4 +1,4 @@
-//! Streams that bring nothing any more.
+//! Streams that stop yielding items.
 
 use std::{pin::Pin, time::Duration};
 
@@ -33,7 +33,7 @@ async fn begin(
     turn.record_stream(upstream, PieceFold::default(), BoxError::from)
 }
 
-/// These pieces, each after that time, and then silence.
+/// Returns a stream of these pieces, each after this time, that then never ends.
 fn pieces(pieces: &'static [Piece], every: Duration) -> Pin<Box<dyn Stream<Item = Item> + Send>> {
     let timed = stream::iter(pieces).then(move |piece| async move {
         sleep(every).await;
@@ -103,7 +103,7 @@ async fn time_in_which_nobody_reads_does_not_count() {
     assert_eq!(reports.all()[0].outcome.kind(), "stored");
 }
 
-/// Slow as it is, it brings something.
+/// The stream is slow, but it yields items.
 #[tokio::test(start_paused = true)]
 async fn a_slow_stream_is_not_ended() {
     let (store, reports) = (MemoryStore::new(), Reports::default());
@@ -122,7 +122,7 @@ async fn without_the_option_a_stream_is_waited_for() {
     assert!(waited.is_err() && reports.all().is_empty());
 }
 
-/// A detached stream is read by the engine itself, and an upstream that hangs does not keep it forever.
+/// The engine itself reads a detached stream. A hanging upstream does not keep that stream open forever.
 #[tokio::test(start_paused = true)]
 async fn a_detached_stream_that_stalls_ends_too() {
     let (store, reports) = (MemoryStore::new(), Reports::default());
@@ -144,7 +144,7 @@ fn an_idle_timeout_needs_a_clock() {
 async fn a_reader_that_is_away_ends_no_stream() {
     let (store, reports) = (MemoryStore::new(), Reports::default());
     let mut stream = begin(&store, options(&reports), pieces(&[Piece::Text("a"), Piece::Finish], IDLE / 2)).await;
-    // The reader waits for a moment, is busy with other things for long, and comes back.
+    // The reader polls once, does other things for a long time, and comes back.
     assert!(stream.next().now_or_never().is_none());
     sleep(10 * IDLE).await;
     assert_eq!(stream.next().await.unwrap().unwrap(), Piece::Text("a"));

@@ -1,4 +1,4 @@
-//! A summary that is stored with its call's exchange, and another exchange lands in between.
+//! A summary is stored with its call's exchange, and another exchange is stored in between.
 
 use tower_chat_history::{
     ContextBudget, Engine, HistoryOptions, MemoryStore, Message, Reply, Seq, TurnInput,
@@ -14,7 +14,8 @@ fn call(id: &str) -> Message {
     .unwrap()
 }
 
-/// The window cannot start at the results that land first: it starts at the next question, and the paid summary stays.
+/// The window cannot start at the results that were stored first, so it starts at the next question. The
+/// summary is kept.
 #[tokio::test(start_paused = true)]
 async fn a_paid_summary_is_stored_when_late_results_land_before_its_exchange() {
     for rounds in 1..4 {
@@ -50,14 +51,15 @@ async fn a_paid_summary_is_stored_when_late_results_land_before_its_exchange() {
         assert_eq!(cut.summary.as_ref().map(|summary| summary.text.as_str()), Some("s"), "{rounds} rounds");
         assert_eq!((cut.covers_to(), cut.window_start), (Seq::new(4), Seq::new(4 + rounds)), "{rounds} rounds");
 
-        // The results are read by the next summary.
+        // The next summary covers the results.
         begin(&with, Message::user("and now?")).await.commit(Reply::new(Message::assistant("a"))).await.unwrap();
         let cut = window(&store, "c").await.compaction.unwrap().cut;
         assert_eq!(cut.covers_to(), Seq::new(5 + rounds));
     }
 }
 
-/// Two calls overlap, and a summary was made for each. The call that began first stores its own first, which covers less.
+/// Two calls overlap, and each has its summary. The call that began first stores its summary first, and it
+/// covers less.
 #[tokio::test(start_paused = true)]
 async fn of_two_overlapping_summaries_the_one_that_covers_more_stays() {
     for reversed in [false, true] {

@@ -1,4 +1,5 @@
-//! The engine around a turn: what calls hold while they wait, which runtime drives their work, and what user code may do.
+//! The engine around a turn: resources that waiting calls hold, runtimes that drive its work, and panics of
+//! user code.
 
 #![allow(clippy::unwrap_used)] // A test may.
 
@@ -22,7 +23,7 @@ use tower_chat_history::{
     summary::{Summaries, SummarizeWhen, Summarized, Summarizer, SummaryRequest},
 };
 
-/// Says "s" after a while.
+/// A summarizer that answers "s" after this time.
 #[derive(Clone, Debug, Default)]
 struct Says(Duration);
 
@@ -36,7 +37,7 @@ impl Summarizer for Says {
     }
 }
 
-/// A summary after nearly every reply.
+/// Options that summarize after nearly every reply.
 fn summarizing() -> HistoryOptions {
     let summaries = Summaries::new(Says::default()).max_tokens(20).least_room(1);
     HistoryOptions::new()
@@ -48,7 +49,7 @@ fn conversation(name: &str) -> ConversationId {
     ConversationId::new(["engine", name]).unwrap()
 }
 
-/// A turn of some 70 tokens.
+/// Runs a turn of about 70 tokens.
 async fn turn(engine: &Engine, name: &str) -> std::sync::Arc<TurnReport> {
     let question = Message::user(format!("u {}", "word ".repeat(30)));
     let turn = engine.begin(TurnInput::new(conversation(name), [question])).await.unwrap();

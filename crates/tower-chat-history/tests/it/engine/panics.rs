@@ -1,4 +1,4 @@
-//! User code that panics where nobody can take a panic: in drops, and in tasks of the engine.
+//! User code that panics in drops and in tasks of the engine, where no caller can catch the panic.
 
 use std::{panic::AssertUnwindSafe, pin::Pin, time::Duration};
 
@@ -80,12 +80,12 @@ async fn a_stream_is_dropped_without_a_panic_of_spawner_or_fold() {
     }
 }
 
-/// A call of a store that panics.
+/// The call of a store that panics.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum At {
-    /// The future of a load, when it is polled.
+    /// A load, when its future is polled.
     Load,
-    /// A load, before it returns a future.
+    /// A load, before it returns its future.
     LoadAtOnce,
     Compact,
 }
@@ -109,7 +109,7 @@ impl HistoryStore for Panics {
     fn system(&self) -> &'static str {
         "memory"
     }
-    // As the macro would write it, but for what comes before the future.
+    // As the macro expands it, with an assertion before the future.
     fn load<'store, 'id, 'call>(&'store self, id: &'id ConversationId, load: Load) -> Loading<'call>
     where
         'store: 'call,
@@ -123,7 +123,7 @@ impl HistoryStore for Panics {
         })
     }
     async fn append(&self, id: &ConversationId, append: Append) -> Result<Appended, StoreError> {
-        // Without its compaction, which is then stored by itself.
+        // Without the compaction, which is then stored by itself.
         self.store.append(id, Append::new(append.expect, append.exchange)).await
     }
     async fn compact(

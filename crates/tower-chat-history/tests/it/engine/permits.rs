@@ -1,4 +1,4 @@
-//! A call that waits holds nothing of the inner service.
+//! A call that waits holds no permit of the inner service.
 
 use std::time::Duration;
 
@@ -42,7 +42,8 @@ async fn calls_that_wait_in_one_conversation_s_queue_leave_the_permits_to_others
     drop(open);
 }
 
-/// Whoever reads a stream and needs the same limit to go on must not wait for a call that waits for that stream.
+/// A stream's reader may need the same limit to continue. It must not wait for a call that waits for that
+/// stream.
 #[tokio::test(start_paused = true)]
 async fn a_reader_gets_the_permit_that_a_call_behind_it_does_not_hold() {
     let model = service_fn(|_: Request| async {
@@ -56,7 +57,7 @@ async fn a_reader_gets_the_permit_that_a_call_behind_it_does_not_hold() {
     let behind = tokio::spawn(async move { behind.ready().await.unwrap().call(ask("c")).await.map(drop) });
     tokio::task::yield_now().await;
 
-    // A tool or a guard of the reader asks the limited service itself.
+    // A tool or a guard of the reader calls the limited service directly.
     let guard = timeout(Duration::from_secs(1), limited.oneshot(vec![Message::user("is it safe?")])).await;
     assert!(guard.is_ok(), "the permit is free while the second call waits");
     assert_eq!(open.count().await, 2);

@@ -1,4 +1,4 @@
-//! An append whose answer was lost is repeated, and the store calls it a duplicate: of itself.
+//! An append whose answer was lost is repeated, and the store reports it as a duplicate of itself.
 
 use std::{sync::Arc, time::Duration};
 
@@ -45,7 +45,8 @@ async fn a_repeated_append_under_the_caller_s_own_id_is_told_as_stored() {
     assert_eq!(commit(&engine, Some("mine"), "a").await.outcome.kind(), "stored");
 }
 
-/// Another process's call with the same id comes between: whether this one's appends were repeated or not.
+/// Another process's call with the same id is stored first. The outcome is the same whether or not this append
+/// is repeated.
 #[tokio::test(start_paused = true)]
 async fn an_exchange_that_another_call_recorded_is_a_duplicate() {
     for fails_first in [false, true] {
@@ -64,7 +65,7 @@ async fn an_exchange_that_another_call_recorded_is_a_duplicate() {
     }
 }
 
-/// The turn is over in both cases: its conversation is pruned although another call recorded the last exchange.
+/// A duplicate ends its turn too: the conversation is pruned even if another call recorded the last exchange.
 #[tokio::test(start_paused = true)]
 async fn a_duplicate_ends_its_turn_too() {
     let store = FaultStore::new(MemoryStore::new());

@@ -1,4 +1,4 @@
-//! What happened to a conversation between two turns, told by the second one's report.
+//! Changes of a conversation between two turns, as reported by the second turn.
 
 use std::time::Duration;
 
@@ -33,7 +33,7 @@ async fn summaries_made_between_turns_are_told_once_and_completely() {
     assert_eq!(summarized + last.summarized_exchanges, cut.covers_to().get());
 }
 
-/// Each of these is told by the report of the turn that did it.
+/// Each of these changes is in the report of the turn that made it.
 #[tokio::test(start_paused = true)]
 async fn what_a_turn_did_itself_is_not_told_by_the_next_one() {
     let budget = || HistoryOptions::new().budget(ContextBudget::tokens(400).reply_reserve(10));

@@ -1,4 +1,4 @@
-//! What closures can do beside the shapes.
+//! Closures that fold streams, fail, or count downgraded messages.
 
 use futures_util::{StreamExt as _, TryStreamExt as _, stream, stream::BoxStream};
 use tower::{Layer as _, Service as _, ServiceExt as _, service_fn};

@@ -1,4 +1,4 @@
-//! Every way to say where a call belongs.
+//! Every extractor.
 
 use serde_json::{Value, json};
 use tower::{Layer as _, Service as _, ServiceExt as _, service_fn};

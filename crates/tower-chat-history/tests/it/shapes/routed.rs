@@ -1,4 +1,4 @@
-//! A routed store keeps the contract that the stores behind it keep.
+//! A routed store keeps the contract if its inner stores do.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use tower_chat_history::{
 
 use super::{id, log};
 
-/// One of two stores, which share the conversations about evenly.
+/// Returns one of two stores. Each gets about half of the conversations.
 fn pick<S: Clone>(stores: &[S; 2], id: &ConversationId) -> S {
     let sum: usize = id.as_str().bytes().map(usize::from).sum();
     stores[sum % stores.len()].clone()
@@ -61,7 +61,7 @@ async fn the_end_is_taken_off_in_the_store_that_has_the_conversation() {
         Arc::clone(&stores[at])
     });
 
-    // The same conversation in both: only one of them is the routed store's.
+    // Both stores have this conversation; only one of them is the routed store's.
     let id = id(&["acme", "1"]);
     for store in [&acme, &other] {
         let turns = ["a", "b"].map(|text| [Message::user(text), Message::assistant(text)]);

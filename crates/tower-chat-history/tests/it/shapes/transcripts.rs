@@ -1,4 +1,4 @@
-//! Callers that resend what they have, through closures.
+//! Callers that resend their list of messages, with adapters made of closures.
 
 use std::sync::{
     Arc,
@@ -15,8 +15,8 @@ use super::{Chat, echo, log, one};
 
 type Service = BoxCloneService<InConversation<Chat>, Message, BoxError>;
 
-/// The layer over a model that calls a tool as long as a question asks for it, and else says what it got; and how often the
-/// model was called.
+/// Returns the layer over a model, and the number of the model's calls. If a question asks for tools, the model
+/// makes three rounds of calls. Then it repeats the prompt.
 fn chat(store: &MemoryStore) -> (Service, Arc<AtomicUsize>) {
     let adapter = Custom::messages(|chat: &mut Chat| &mut chat.messages)
         .reply(|answer: &Message| answer.clone())
@@ -36,7 +36,7 @@ fn answer(messages: &[Message]) -> Message {
         return echo(messages);
     }
     let call = format!(r#"{{"id":"c{results}","type":"function","function":{{"name":"f","arguments":"{{}}"}}}}"#);
-    // The caller's types do not know of the reasoning, see below.
+    // The caller's types do not have the field `reasoning`, see below.
     let json = format!(r#"{{"role":"assistant","content":null,"tool_calls":[{call}],"reasoning":"r"}}"#);
     Message::from_json(json).unwrap()
 }

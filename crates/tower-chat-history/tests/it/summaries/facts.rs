@@ -1,4 +1,4 @@
-//! Facts survive.
+//! Facts stay in the context.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use tower_chat_history::{
 
 use super::support::{Facts, Told, log_len, options, says, turn};
 
-/// 500 turns, a fact in the first: after every compaction the context holds it.
+/// In 500 turns, the context contains a fact of the first turn after every compaction.
 #[tokio::test(start_paused = true)]
 async fn a_fact_of_the_first_turn_is_there_after_five_hundred() {
     for when in [SummarizeWhen::AfterReply { percent: 90 }, SummarizeWhen::BeforeCall] {
@@ -27,7 +27,7 @@ async fn a_fact_of_the_first_turn_is_there_after_five_hundred() {
         assert_eq!(log_len(&store).await, 500);
         let told = told.all();
         assert!(told.len() > 50, "{}", told.len());
-        // Coverage is contiguous: each summary begins where the one before ends.
+        // Coverage is contiguous: each summary begins where the previous one ends.
         assert!(told.windows(2).all(|pair| pair[0].to == pair[1].from));
         assert!(told.iter().all(|report| report.is_summarized() && report.cost.calls > 0));
     }

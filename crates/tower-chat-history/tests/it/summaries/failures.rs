@@ -1,4 +1,4 @@
-//! A failed summary costs nothing but itself.
+//! A failed summary fails no turn.
 
 use std::time::Duration;
 
@@ -9,7 +9,8 @@ use tower_chat_history::{
 
 use super::support::{Facts, Fault, Told, log_len, options, says, turn};
 
-/// With 30% errors, 10% timeouts, 10% empty and 10% longer answers no turn fails, and the fact returns with the next summary.
+/// With 30% errors, 10% timeouts, 10% empty and 10% oversized answers, no turn fails, and the fact returns with
+/// the next summary.
 #[tokio::test(start_paused = true)]
 async fn no_turn_fails_and_the_fact_returns() {
     let faults = |call: usize| match call * 7 % 10 {
@@ -31,7 +32,7 @@ async fn no_turn_fails_and_the_fact_returns() {
             assert!(tokens.prompt.total() <= tokens.limit, "turn {number}");
             present += usize::from(says(&context, "fact-nemo"));
             engine.drain(Duration::from_secs(100)).await.unwrap();
-            // Where the last thing that was told is a summary, the next context says what it says.
+            // If the last report is a summary, the next context contains it.
             if told.all().len() > summarized && told.all().last().unwrap().is_summarized() {
                 let (context, _) = turn(&engine, "and now?").await;
                 assert!(says(&context, "fact-nemo"), "turn {number}");
@@ -47,7 +48,7 @@ async fn no_turn_fails_and_the_fact_returns() {
     }
 }
 
-/// What is not sound is not accepted, and the reason is told.
+/// A summary that fails a check is not accepted, and the reason is reported.
 #[tokio::test(start_paused = true)]
 async fn the_reason_is_told() {
     for (fault, kind) in [
@@ -68,13 +69,13 @@ async fn the_reason_is_told() {
         let SummaryOutcome::Rejected(error) = &report.outcome else { unreachable!("{report:?}") };
         assert_eq!(error.kind(), kind);
         assert!(report.waited_for && report.cost.calls > 0 || matches!(**error, SummaryError::TimedOut(_)));
-        // It is cut off by its length once more, shorter.
+        // The shorter summary is cut off as well.
         assert_eq!(facts.calls(), if fault == Fault::CutOff { 2 } else { 1 }, "{fault:?}");
         assert!(reports.iter().any(|report| report.tokens.unwrap().compacted), "the window is trimmed without it");
     }
 }
 
-/// A summarizer that is down is left alone for a while, longer each time.
+/// After failures, a summarizer is not called for a while, which gets longer each time.
 #[tokio::test(start_paused = true)]
 async fn a_summarizer_that_is_down_is_not_asked_with_every_turn() {
     let facts = Facts::new().failing(|_| Fault::Error);

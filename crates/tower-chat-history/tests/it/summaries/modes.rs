@@ -1,4 +1,4 @@
-//! The modes of other libraries.
+//! The summary modes of other libraries.
 
 use tower_chat_history::{
     Engine, HistoryStoreExt as _, MemoryStore, Message, Role,
@@ -8,7 +8,8 @@ use tower_chat_history::{
 
 use super::support::{Facts, begin, id, options, says, turn};
 
-/// LangChain's how-to on memory: before each call everything stored is replaced by one summary. Here the log stays.
+/// LangChain's how-to on memory: before each call, one summary replaces everything stored. Here the log is not
+/// changed.
 #[tokio::test]
 async fn summary_memory() {
     let store = MemoryStore::new();
@@ -27,7 +28,7 @@ async fn summary_memory() {
     assert_eq!(context.len(), 2, "a summary and the question");
     assert_eq!(context[0].text(), "Here is a summary of the conversation to date:\n\nknown: fact-Nemo");
     assert_eq!(report.summary.as_ref().unwrap().to.get(), 2);
-    // The next one summarizes the summary and what is new.
+    // The next summary is made of the previous one and the new messages.
     let (context, report) = turn(&engine, "And now? fact-two").await;
     assert!(context.len() == 2 && says(&context, "fact-Nemo"));
     assert_eq!((report.summary.as_ref().unwrap().from.get(), report.summary.as_ref().unwrap().to.get()), (2, 3));
@@ -36,7 +37,8 @@ async fn summary_memory() {
     assert_eq!(store.conversation(&id()).messages().await.unwrap()[..4], said);
 }
 
-/// The last messages are kept, and the rest is summarized: the how-to's suggestion, and beluga's keep_recent.
+/// The last messages are kept and the others are summarized: as the how-to suggests, and as beluga's
+/// keep_recent.
 #[tokio::test]
 async fn hybrid_keep_recent() {
     let summaries = Summaries::new(Facts::new()).when(SummarizeWhen::BeforeCall);
@@ -57,8 +59,8 @@ async fn hybrid_keep_recent() {
     assert!(compacted > 3, "{compacted}");
 }
 
-/// beluga's three tiers: system messages stay, recent messages stay, the rest becomes a summary if there is room for one; and
-/// if that is still too much, the newest messages come first.
+/// beluga's three tiers: system messages are kept, recent messages are kept, and the others become a summary if
+/// there is room for one. If that is still too large, older messages are left out.
 #[tokio::test]
 async fn three_tiers_with_a_safety_net() {
     let facts = Facts::new();
@@ -69,7 +71,7 @@ async fn three_tiers_with_a_safety_net() {
         turn(&engine, &format!("question {number}")).await;
     }
     assert_eq!(facts.calls(), 0, "nothing happens at or under the limit");
-    // There is no room for a summary beside so large a question: none is paid for, and what is sent fits.
+    // A question this large leaves no room for a summary. None is made, and the prompt fits.
     let large = begin(&engine, &"word ".repeat(310)).await;
     assert_eq!(facts.calls(), 0);
     assert!(large.context().len() < 5);
@@ -80,7 +82,7 @@ async fn three_tiers_with_a_safety_net() {
     assert!(facts.calls() > 0);
 }
 
-/// The default: by watermark, after the reply.
+/// The default: after the reply, at a percentage of the watermark.
 #[tokio::test]
 async fn by_watermark() {
     let facts = Facts::new();

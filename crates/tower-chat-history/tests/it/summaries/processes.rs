@@ -1,4 +1,4 @@
-//! Two processes on one conversation: two engines over one store.
+//! Two processes in one conversation: two engines over one store.
 
 use std::time::Duration;
 
@@ -35,7 +35,7 @@ async fn coverage_is_contiguous_and_no_older_summary_replaces_a_newer_one() {
     }
     assert!(says(&turn(&engines[0], "and now?").await.0, "fact-nemo"));
     assert!(covered > 200, "{covered}");
-    // Every stored summary begins where a stored one ended; what was made of an older one is not stored.
+    // Every stored summary begins where a stored one ended. A summary based on an older one is not stored.
     let stored: Vec<_> =
         told.all().into_iter().filter(|report| matches!(report.outcome, SummaryOutcome::Stored)).collect();
     assert!(stored.len() > 20, "{}", stored.len());

@@ -1,4 +1,4 @@
-//! What holds of every prompt holds with summaries too.
+//! Properties of all prompts also hold with summaries.
 
 use std::time::Duration;
 
@@ -19,9 +19,9 @@ struct Turn {
     /// The sizes of the question and of the answer, in words.
     question: usize,
     answer: usize,
-    /// Of each round: how many calls, and the size of each result.
+    /// For each round, the number of calls and the size of each result.
     rounds: Vec<(usize, usize)>,
-    /// How long the user takes for the next one.
+    /// The time until the user's next turn.
     pause: u64,
 }
 
@@ -53,7 +53,7 @@ fn calls(count: usize) -> Message {
     Message::from_json(json).unwrap()
 }
 
-/// One call: `None` if it cannot fit.
+/// Makes one call. Returns `None` if it cannot fit.
 async fn call(engine: &Engine, context: u32, input: Vec<Message>, reply: Message) -> Option<()> {
     let turn = match engine.begin(TurnInput::new(id(), input)).await {
         Ok(turn) => turn,
@@ -111,7 +111,7 @@ proptest! {
                 logged += usize::from(open && call(&engine, context, input, reply).await.is_some());
                 tokio::time::sleep(Duration::from_secs(pause)).await;
 
-                // Invariant 13: coverage and windows only go forward, and the log is whole.
+                // Invariant 13: coverage and windows only move forward, and the log is complete.
                 let Loaded::Window(window) = store.load(&id(), Load::new()).await.unwrap() else { continue };
                 if let Some(compaction) = window.compaction {
                     let covers = compaction.cut.covers_to();

@@ -1,6 +1,6 @@
-//! A summarizer that keeps facts, and a conversation to try it on.
+//! A summarizer that keeps facts, and a conversation for it.
 
-#![allow(unreachable_pub)] // Each module of the tests uses a part of it.
+#![allow(unreachable_pub)] // Each test module uses a part of it.
 
 use std::{
     fmt,
@@ -19,7 +19,7 @@ use tower_chat_history::{
 };
 use tower_chat_history_test::check_chat_rules;
 
-/// What goes wrong with a summary.
+/// The failure of a summary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     None,
@@ -30,7 +30,7 @@ pub enum Fault {
     CutOff,
 }
 
-/// Keeps the words that begin with `fact-`, and no others: what it says comes from what it is given alone.
+/// Keeps only the words that begin with `fact-`, so its answer depends only on its input.
 #[derive(Clone, Default)]
 pub struct Facts {
     calls: Arc<AtomicUsize>,
@@ -49,7 +49,7 @@ impl Facts {
         self
     }
 
-    /// What goes wrong, by the number of the call.
+    /// Sets the failures, by the number of the call.
     pub fn failing(mut self, fault: impl Fn(usize) -> Fault + Send + Sync + 'static) -> Self {
         self.fault = Some(Arc::new(fault));
         self
@@ -103,14 +103,14 @@ pub fn id() -> ConversationId {
     ConversationId::new(["tests", "summaries"]).unwrap()
 }
 
-/// A budget of 600 tokens by bytes, with room for a summary of 60.
+/// Returns options with a budget of 600 tokens, counted by bytes, and room for a summary of 60.
 pub fn options(summaries: Summaries) -> HistoryOptions {
     HistoryOptions::new()
         .budget(ContextBudget::tokens(600).reply_reserve(100).calibrate(false))
         .summaries(summaries.max_tokens(60).chunk_tokens(400))
 }
 
-/// A turn of some 50 tokens: asserts that its context is valid and within the budget.
+/// Runs a turn of about 50 tokens. Asserts that its context is valid and within the budget.
 pub async fn turn(engine: &Engine, text: &str) -> (Vec<Message>, Arc<TurnReport>) {
     let turn = begin(engine, text).await;
     let context = turn.context().to_vec();
@@ -124,7 +124,7 @@ pub async fn begin(engine: &Engine, text: &str) -> Turn {
     turn
 }
 
-/// Returns whether a prompt says it.
+/// Returns whether a prompt contains the word.
 pub fn says(context: &[Message], word: &str) -> bool {
     context.iter().any(|message| message.text().split_whitespace().any(|other| other == word))
 }
@@ -133,7 +133,7 @@ pub async fn log_len(store: &dyn HistoryStore) -> usize {
     store.conversation(&id()).exchanges().await.unwrap().len()
 }
 
-/// Collects what is told of summaries.
+/// Collects the reports of summaries.
 #[derive(Clone, Default)]
 pub struct Told(Arc<Mutex<Vec<SummaryReport>>>);
 

@@ -1,4 +1,4 @@
-//! Summaries while something else goes wrong, or goes on: the turn comes first.
+//! Summaries during failures and concurrent calls: the turn takes precedence.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use tower_chat_history_test::{Fault as StoreFault, FaultStore, Op};
 
 use super::support::{Facts, Fault, Told, id, options, says, turn};
 
-/// Calls that wait for their turn let go of what the one in front needs.
+/// A queued call holds no permit that the call before it needs.
 #[tokio::test(start_paused = true)]
 async fn serialized_calls_over_a_limit_of_one_do_not_deadlock() {
     let model = service_fn(|_: Vec<Message>| async {
@@ -60,7 +60,7 @@ async fn parallel_calls_have_one_summary_made() {
     assert_eq!(facts.calls(), 1);
 }
 
-/// A store that hangs, or fails when it is asked again, costs the summary and not the turn.
+/// A store that hangs or fails while a summary is made fails the summary, and not the turn.
 #[tokio::test(start_paused = true)]
 async fn a_store_that_fails_the_summary_does_not_fail_the_turn() {
     for hang in [true, false] {
@@ -73,7 +73,7 @@ async fn a_store_that_fails_the_summary_does_not_fail_the_turn() {
         }
         let mut held = 0;
         while facts.calls() == 0 {
-            // The load that comes once the summary is stored.
+            // The load after the summary is stored.
             if !hang {
                 store.mend();
                 store.pass(Op::Load, 1);
@@ -93,7 +93,7 @@ async fn a_store_that_fails_the_summary_does_not_fail_the_turn() {
     }
 }
 
-/// Watermarks that count are looked ahead of as well.
+/// Summaries are also made early under watermarks that count messages or turns.
 #[tokio::test(start_paused = true)]
 async fn nobody_waits_under_marks_that_count() {
     for watermarks in [Watermarks::last_messages(8), Watermarks::last_turns(6)] {
@@ -112,7 +112,8 @@ async fn nobody_waits_under_marks_that_count() {
     }
 }
 
-/// What a summary came to before it failed is kept, and no more leaves the window than it covers.
+/// The part that was summarized before a failure is kept, and only the messages that it covers leave the
+/// window.
 #[tokio::test(start_paused = true)]
 async fn a_summary_that_fails_half_way_is_kept_so_far() {
     let facts = Facts::new().failing(|call| if call == 1 { Fault::Error } else { Fault::None });
@@ -140,7 +141,7 @@ async fn a_summary_that_fails_half_way_is_kept_so_far() {
     assert!((0..part.to.get()).all(|number| known.contains(&format!("fact-{number}"))));
 }
 
-/// What retention removed is in no summary, and is no reason to fail for ever.
+/// Pruned exchanges are in no summary, and do not make later summaries fail.
 #[tokio::test(start_paused = true)]
 async fn what_was_pruned_is_not_waited_for() {
     let facts = Facts::new().failing(|call| if call == 0 { Fault::Error } else { Fault::None });
@@ -156,7 +157,7 @@ async fn what_was_pruned_is_not_waited_for() {
     assert!(failed <= 1, "{:?}", told.all());
 }
 
-/// A summary gives way to a question that is large.
+/// A large question leaves out the summary.
 #[tokio::test(start_paused = true)]
 async fn a_question_that_fits_without_the_summary_is_not_refused() {
     let facts = Facts::new();
@@ -174,7 +175,8 @@ async fn a_question_that_fits_without_the_summary_is_not_refused() {
     large.commit(Reply::new(Message::assistant("a"))).await.unwrap();
 }
 
-/// A summary that was to be stored with an exchange is put onto the compaction that came first.
+/// If another compaction is stored first, a summary that is stored with an exchange is added to that
+/// compaction.
 #[tokio::test]
 async fn a_summary_that_comes_second_is_put_onto_what_came_first() {
     let store = MemoryStore::new();

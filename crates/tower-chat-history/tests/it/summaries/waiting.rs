@@ -1,4 +1,4 @@
-//! Who waits for a summary.
+//! Calls that wait for a summary.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use tower_chat_history::{
 
 use super::support::{Facts, id, options, turn};
 
-/// Turns five seconds apart, a summarizer that takes two: nobody waits.
+/// With turns five seconds apart and a summarizer that takes two seconds, no turn waits.
 #[tokio::test(start_paused = true)]
 async fn no_turn_waits_where_there_is_time_between_them() {
     let facts = Facts::new().taking(Duration::from_secs(2));
@@ -27,7 +27,7 @@ async fn no_turn_waits_where_there_is_time_between_them() {
     assert!(facts.calls() > 20, "{}", facts.calls());
 }
 
-/// Turns back to back: none waits longer than the summary takes.
+/// With turns one after another, none waits longer than the summary takes.
 #[tokio::test(start_paused = true)]
 async fn turns_back_to_back_wait_no_longer_than_the_summary_takes() {
     let facts = Facts::new().taking(Duration::from_secs(2));
@@ -42,7 +42,7 @@ async fn turns_back_to_back_wait_no_longer_than_the_summary_takes() {
     assert!(waited > 10 && waited < 100, "{waited}");
 }
 
-/// A model and its summarizer that share a limit of one call at a time do not wait for each other.
+/// A model and its summarizer that share a limit of one concurrent call do not wait for each other.
 #[tokio::test(start_paused = true)]
 async fn a_shared_limit_of_one_does_not_deadlock() {
     for when in [SummarizeWhen::BeforeCall, SummarizeWhen::AfterReply { percent: 90 }, SummarizeWhen::BeforeEveryCall] {

@@ -1,4 +1,4 @@
-//! A small program's own types and their adapter, and what the tests here say often.
+//! A program's own types with their adapter, and shared helpers of the tests.
 
 #![allow(dead_code, unreachable_pub)] // Each test binary uses a part of it.
 
@@ -13,7 +13,7 @@ use tower_chat_history::{
 };
 use tower_test::mock::{Handle, Mock, Spawn};
 
-/// Messages in; a message, or a stream of pieces, out.
+/// The adapter of a model that takes messages, and returns a message or a stream of pieces.
 #[derive(Clone, Copy, Debug)]
 pub struct Plain;
 
@@ -27,11 +27,11 @@ pub type Pieces = BoxStream<'static, Result<Piece, &'static str>>;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Piece {
     Text(&'static str),
-    /// The choice ends.
+    /// The end of the choice.
     Finish,
-    /// Comes after the last choice.
+    /// Follows the last choice.
     Model(&'static str),
-    /// The last item, on which callers let go.
+    /// The last item. Callers may drop the stream after it.
     Done,
 }
 
@@ -121,12 +121,12 @@ impl FoldReply<Piece> for PieceFold {
 pub type Unary = Spawn<ChatHistory<Mock<Request, Message>, Plain>>;
 pub type Streaming = Spawn<ChatHistory<Mock<Request, Pieces>, Plain>>;
 
-/// The layer over a mock whose readiness is in the test's hand.
+/// Returns the layer over a mock model, whose readiness the test controls.
 pub fn unary(store: impl HistoryStore, options: HistoryOptions) -> (Unary, Handle<Request, Message>) {
     tower_test::mock::spawn_layer(ChatHistoryLayer::with_options(store, Plain, options))
 }
 
-/// The same with a streaming model.
+/// Returns the same layer over a streaming model.
 pub fn streaming(store: impl HistoryStore, options: HistoryOptions) -> (Streaming, Handle<Request, Pieces>) {
     tower_test::mock::spawn_layer(ChatHistoryLayer::with_options(store, Plain, options))
 }
@@ -139,7 +139,7 @@ pub fn ask(text: &str) -> InConversation<Request> {
     InConversation::new(id(), vec![Message::user(text)])
 }
 
-/// The texts of the log.
+/// Returns the texts of the log.
 pub async fn log(store: &dyn HistoryStore) -> Vec<String> {
     let messages = store.conversation(&id()).messages().await.unwrap();
     messages.iter().map(|message| message.text().into_owned()).collect()
@@ -149,7 +149,7 @@ pub fn texts(messages: &[Message]) -> Vec<String> {
     messages.iter().map(|message| message.text().into_owned()).collect()
 }
 
-/// A reply that makes a call under each of these ids.
+/// Returns a reply that makes a call with each of these ids.
 pub fn calls(ids: &[&str]) -> Message {
     let call = |id: &&str| json!({"id": id, "type": "function", "function": {"name": "f", "arguments": "{}"}});
     let calls: Vec<Value> = ids.iter().map(call).collect();

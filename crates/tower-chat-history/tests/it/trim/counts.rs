@@ -1,4 +1,4 @@
-//! What is counted, and how often.
+//! The messages that are counted, and the number of times.
 
 use std::{
     collections::HashMap,
@@ -14,7 +14,7 @@ use tower_chat_history::{
 
 use super::{lists::any_list, unmutated};
 
-/// Counts one token a message, and how often it is asked for each.
+/// Counts one token for each message, and records the number of its calls for each text.
 #[derive(Debug, Default)]
 struct Counting {
     name: Option<Arc<str>>,

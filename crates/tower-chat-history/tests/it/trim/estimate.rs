@@ -1,7 +1,7 @@
-//! LangChain's tests of `count_tokens_approximately`; the numbers are those of that list. Where LangChain's test asks for a
-//! range, this asks for what LangChain counts.
+//! LangChain's tests of `count_tokens_approximately`, with their numbers. If LangChain's test accepts a range,
+//! the test here requires LangChain's exact count.
 //!
-//! Left out are 41 to 44: messages here have no usage that counts could be scaled by.
+//! Tests 41 to 44 are left out: messages here have no usage by which counts could be scaled.
 
 use serde_json::{Value, json};
 use tower_chat_history::{
@@ -151,7 +151,7 @@ fn t52_count_name_flag() {
     assert_eq!(count_by(LangChainEstimate::new().count_name(false), &messages), 6);
 }
 
-/// A tool as LangChain describes its own ones.
+/// Returns a tool as LangChain describes its own tools.
 fn tool(name: &str, description: &str, parameter: &str, title: &str) -> String {
     let parameters = json!({"properties": {parameter: {"title": title, "type": "string"}}, "required": [parameter], "type": "object"});
     json!({"name": name, "description": description, "parameters": parameters}).to_string()

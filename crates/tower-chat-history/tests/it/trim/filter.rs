@@ -1,4 +1,4 @@
-//! LangChain's tests of `filter_messages`; the numbers are those of that list.
+//! LangChain's tests of `filter_messages`, with their numbers.
 
 use serde_json::{Value, json};
 use tower_chat_history::{
@@ -18,7 +18,7 @@ fn t28_names_ids_and_speakers_include_and_exclude() {
         message(json!({"role": "system", "content": "foo", "name": "blah", "id": "1"})),
         message(json!({"role": "user", "content": "bar", "name": "blur", "id": "2"})),
     ];
-    // LangChain's thirteen cases write the same as a string, a class and lists of those.
+    // LangChain's thirteen cases are variants of these, with a string, a class, or lists of these.
     let filter = MessageFilter::new;
     for filter in [
         filter().include_names(["blur"]),
@@ -33,7 +33,7 @@ fn t28_names_ids_and_speakers_include_and_exclude() {
     }
 }
 
-/// A conversation whose fourth message makes the calls 1 and 2, and has this content.
+/// Returns a conversation whose fourth message makes the calls with these ids and has this content.
 fn with_calls(content: &Value, ids: &[&str]) -> [Message; 6] {
     let call = |id: &&str| {
         let name = if *id == "1" { "foo" } else { "bar" };
@@ -73,7 +73,7 @@ fn t30_calls_in_the_content_are_left_out_too() {
     assert_same(&filtered(&messages, &MessageFilter::new().exclude_tool_call_ids(["1"])), &expected);
 }
 
-/// The same whatever the order of the fields.
+/// Asserts equality, regardless of the order of the fields.
 fn assert_same(filtered: &[Message], expected: &[Message]) {
     assert_eq!(serde_json::to_value(filtered).unwrap(), serde_json::to_value(expected).unwrap());
 }

@@ -1,8 +1,8 @@
-//! LangChain's tests of `trim_messages`, in their order; the numbers are those of that list.
+//! LangChain's tests of `trim_messages`, in their order and with their numbers.
 //!
-//! Two of them cannot be written down here. A counter that is none (14) and an unknown name of one (20) are errors at run time
-//! there and do not compile here. The same holds for options that a strategy does not have, and for unknown speakers: see the
-//! examples at `Trim` that must not compile.
+//! Two of them cannot be written here. An invalid counter (14) and an unknown name of a counter (20) are errors
+//! at run time in LangChain, and do not compile here. The same holds for options that a strategy does not have,
+//! and for unknown speakers: see the examples at `Trim` that must not compile.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use super::{as_langchain, both_ways, by_dummy_count, dummy_count, message, unmut
 
 const TEXT: &str = "This is a 4 token text.";
 
-/// System, first, second with two parts, third, fourth.
+/// Returns a system message, a first one, a second one with two parts, a third and a fourth one.
 fn fixture() -> [Message; 5] {
     [
         Message::system(TEXT),
@@ -91,7 +91,7 @@ fn t07_last_30_include_system_allow_partial_start_on_user() {
     let [system, _, _, third, fourth] = fixture();
     let trim = Trim::last(30).include_system().allow_partial().start_on([Speaker::User]);
     assert_eq!(by_dummy_count(&fixture(), &trim), [system, third, fourth]);
-    // The same with the budget that the name of LangChain's test speaks of, where the part is counted and then left out.
+    // The same with the budget in the name of LangChain's test: the part is counted and then left out.
     let trim = Trim::last(40).include_system().allow_partial().start_on([Speaker::User]);
     assert_eq!(by_dummy_count(&fixture(), &trim), [fixture()[0].clone(), fixture()[3].clone(), fixture()[4].clone()]);
 }
@@ -178,7 +178,7 @@ fn t18_start_on_with_allow_partial() {
 
 #[test]
 fn t19_token_counter_shortcut_approximate() {
-    // 10, 9 and 10 tokens. The name of the shortcut is a type here.
+    // 10, 9 and 10 tokens. Here the shortcut is a type, not a name.
     let messages = [
         Message::system("This is a test message"),
         Message::user("Another test message"),

@@ -28,7 +28,7 @@ fn content() -> impl Strategy<Value = Value> {
     prop_oneof![3 => text().prop_map(Value::from), 2 => vec(part(), 0..4).prop_map(Value::from)]
 }
 
-/// Ids are reused, and some results come twice.
+/// Ids are reused, and some results occur twice.
 fn id() -> impl Strategy<Value = &'static str> {
     sample::select(vec!["x", "y", "z"])
 }
@@ -66,7 +66,7 @@ fn step() -> impl Strategy<Value = Vec<Value>> {
     ]
 }
 
-/// Messages that have their position in the field `n`.
+/// Messages with their position in the field `n`.
 pub(super) fn any_list() -> impl Strategy<Value = Vec<Message>> {
     let system = proptest::option::of(text().prop_map(|text| vec![json!({"role": "system", "content": text})]));
     (system, vec(step(), 0..8)).prop_map(|(system, steps)| {
@@ -80,7 +80,7 @@ pub(super) fn any_list() -> impl Strategy<Value = Vec<Message>> {
     })
 }
 
-/// Whatever can be asked of a trim.
+/// All options of a trim.
 #[derive(Clone, Debug)]
 pub(super) struct Asked {
     pub(super) first: bool,
@@ -88,7 +88,7 @@ pub(super) struct Asked {
     pub(super) start_on: Vec<Speaker>,
     pub(super) end_on: Vec<Speaker>,
     pub(super) include_system: bool,
-    /// By lines, or by words.
+    /// True for pieces of lines, false for pieces of words.
     pub(super) partial: Option<bool>,
     pub(super) pairs: bool,
 }
@@ -141,7 +141,8 @@ fn by_characters(message: &Message) -> u32 {
     u32::try_from(message.text().chars().count()).unwrap()
 }
 
-/// Counters whose counts add up, each with one for whole lists that counts the same. The last one finds empty texts free.
+/// Additive counters, each with a counter of whole lists that returns the same counts. The last one counts 0
+/// for empty texts.
 pub(super) fn counters() -> Vec<(Counter, Counter)> {
     fn both(counter: impl CountMessages + Clone + 'static) -> (Counter, Counter) {
         let sum = counter.clone();

@@ -1,4 +1,4 @@
-//! LangChain's tests of `merge_message_runs`; the numbers are those of that list.
+//! LangChain's tests of `merge_message_runs`, with their numbers.
 
 use serde_json::json;
 use tower_chat_history::{Message, trim::merge_message_runs};
@@ -13,7 +13,7 @@ fn call(id: &str, arguments: &str) -> serde_json::Value {
     json!({"id": id, "type": "function", "function": {"name": "foo_tool", "arguments": arguments}})
 }
 
-/// The same whatever the order of the fields.
+/// Asserts equality, regardless of the order of the fields.
 fn assert_same(merged: &[Message], expected: &serde_json::Value) {
     assert_eq!(&serde_json::to_value(merged).unwrap(), expected);
 }
@@ -57,7 +57,7 @@ fn t26_texts_and_parts_become_parts_and_calls_are_put_one_behind_the_other() {
         &merged(&messages, "\n"),
         &json!([{
             "role": "assistant",
-            // LangChain's bare strings are parts, which providers know.
+            // LangChain's plain strings become text parts, which providers accept.
             "content": [text("foo"), bar, image, text("baz")],
             "tool_calls": [call("tool1", "{\"x\":1}"), call("tool2", "{\"x\":5}")],
             "id": "1",

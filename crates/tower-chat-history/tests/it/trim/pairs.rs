@@ -1,4 +1,4 @@
-//! Calls and their results.
+//! Tool calls and their results.
 
 use serde_json::json;
 use tower_chat_history::{
@@ -13,7 +13,7 @@ fn by_default<S>(messages: &[Message], trim: &Trim<S>) -> Vec<Message> {
     unmutated(messages, |messages| trim.apply(messages, &MessageCount::new()))
 }
 
-/// A question, two calls at once, both results, an answer and the next question.
+/// Returns a question, two parallel calls, both results, an answer and the next question.
 fn parallel() -> [Message; 6] {
     [
         Message::user("q1"),
@@ -112,7 +112,7 @@ fn no_part_is_kept_of_a_call_or_of_a_result() {
         message(json!({"role": "tool", "content": content, "tool_call_id": "x"})),
     ];
     let counter = tower_chat_history::tokens::PerMessage::new(dummy_count);
-    // Each has 14 tokens, and a part of it 10.
+    // Each has 14 tokens, and a part of it has 10.
     for (max_tokens, kept) in [(10, 0), (24, 0), (27, 0), (28, 2)] {
         let first = Trim::first(max_tokens).allow_partial();
         assert_eq!(unmutated(&messages, |messages| first.apply(messages, &counter)), messages[..kept]);

@@ -1,5 +1,5 @@
-//! Parts of the message that fits no longer, and what else LangChain's tests do not ask for. Expected values are what LangChain
-//! itself returns.
+//! Parts of the first message that does not fit, and further cases that LangChain's tests do not cover. The
+//! expected values are LangChain's results.
 
 use std::cell::RefCell;
 
@@ -12,7 +12,7 @@ use tower_chat_history::{
 
 use super::{as_langchain, both_ways, by_dummy_count, calls, json_of, message, unmutated};
 
-/// Characters of a text, 10 for an image.
+/// Counts the characters of a text, and 10 for an image.
 fn size(message: &Message) -> u32 {
     let images = match message.content() {
         Content::Parts(parts) => parts.iter().filter(|part| part.contains("image_url")).count(),
@@ -36,7 +36,7 @@ fn a_text_is_split_behind_its_line_ends() {
         assert_eq!(kept, expected(first), "first {max_tokens}");
         let trim = Trim::last(max_tokens).allow_partial();
         assert_eq!(as_langchain(&messages, &trim, &counter), expected(last), "last {max_tokens}");
-        // A message without a text is what providers refuse.
+        // Providers refuse a message without text.
         let kept = unmutated(&messages, |messages| trim.apply(messages, &counter));
         assert_eq!(kept, expected(last.filter(|text| !text.is_empty())), "last {max_tokens}");
     }
@@ -114,14 +114,14 @@ fn start_and_end_count_even_if_everything_fits() {
 
 #[test]
 fn a_list_that_costs_more_than_its_messages_is_counted_as_a_list() {
-    // As where the reply is primed.
+    // For example, if the start of the reply is counted.
     let primed = |messages: &[Message]| 3 + messages.iter().map(|message| u64::from(size(message))).sum::<u64>();
     let messages = ["1234", "abcd"].map(Message::user);
     let counter = PerList::new(primed);
     for (max_tokens, start) in [(6, 2), (7, 1), (10, 1), (11, 0)] {
         assert_eq!(both_ways(&messages, &Trim::last(max_tokens), &counter), messages[start..], "{max_tokens}");
     }
-    // Beside a part, what the list costs is counted with both, as LangChain counts it.
+    // Next to a part, the cost of the list is counted for both, as LangChain does.
     let by_char = |text: &str| text.chars().map(String::from).collect();
     assert_eq!(both_ways(&messages[..1], &Trim::first(6).allow_partial_by(by_char), &counter), []);
 }

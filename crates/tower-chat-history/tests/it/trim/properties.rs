@@ -1,4 +1,4 @@
-//! What holds for every list, every option and every counter whose counts add up.
+//! Properties of every list, all options and every additive counter.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use super::{
     lists::{Asked, any_asked, any_list, counters, pieces},
 };
 
-/// The position that a message has in the list that was given.
+/// Returns the position of a message in the original list.
 fn position(message: &Message) -> usize {
     message.fields().unwrap()["n"].get().parse().unwrap()
 }
@@ -23,13 +23,14 @@ fn admit(speakers: &[Speaker], message: &Message) -> bool {
     speakers.is_empty() || Speaker::of(message.role()).is_some_and(|speaker| speakers.contains(&speaker))
 }
 
-/// The system message that is kept whatever it costs. Where results without a call are left out, they are not the first.
+/// Returns the system message that is kept at any cost. If results without a call are left out, they do not
+/// count as the first message.
 fn held<'a>(asked: &Asked, messages: &'a [Message]) -> Option<&'a Message> {
     let first = messages.iter().find(|message| !asked.pairs || !message.is_tool_result());
     first.filter(|first| asked.include_system && is_system(first))
 }
 
-/// Texts that a text may be cut to.
+/// Returns the texts to which a text may be cut.
 fn cut(text: &str, by_words: bool, first: bool) -> Vec<String> {
     let mut pieces = pieces(text, by_words);
     if !by_words && text.ends_with('\n') {
@@ -71,7 +72,7 @@ fn is_part(part: &Message, whole: &Message, by_words: bool, first: bool) -> bool
     }
 }
 
-/// The positions of results that do not follow their call, and of calls that lack results.
+/// Returns the positions of results that do not follow their call, and of calls that lack results.
 fn broken(messages: &[Message]) -> (BTreeSet<usize>, BTreeSet<usize>) {
     let (mut orphans, mut unanswered) = (BTreeSet::new(), BTreeSet::new());
     let (mut open, mut caller) = (OpenCalls::default(), 0);
@@ -169,14 +170,15 @@ proptest! {
             messages.into_iter().filter(|message| !message.is_tool_result() && message.tool_calls().is_empty()).collect();
         for (counter, _) in counters() {
             let [langchain, default] = [false, true].map(|pairs| Asked { pairs, ..asked.clone() }.of(&spoken, &*counter));
-            // But for a part that says nothing.
+            // Except for a part without text.
             let blank = langchain.iter().find(|part| !spoken.contains(part) && part.text().is_empty());
             prop_assert!(langchain == default || blank.is_some());
         }
     }
 
-    /// But for two cases, in which LangChain's are not either: a system message that was kept alone where the list may not end
-    /// on it, and one that was not the first message and is it now, so that the list has to start behind it.
+    /// There are two exceptions, as in LangChain: a system message that was kept alone although the list may
+    /// not end with it, and a system message that became the first message, so that the list must start after
+    /// it.
     #[test]
     fn a_list_that_was_trimmed_stays_as_it_is(messages in any_list(), asked in any_asked()) {
         for (counter, _) in counters() {

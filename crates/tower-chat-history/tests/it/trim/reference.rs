@@ -1,4 +1,4 @@
-//! The examples of LangChain's reference page on `trim_messages`.
+//! The examples of LangChain's reference page for `trim_messages`.
 
 use serde_json::json;
 use tower_chat_history::{
@@ -9,7 +9,7 @@ use tower_chat_history::{
 
 use super::{both_ways, by_dummy_count, message};
 
-/// Six messages, with the tokens that gpt-4o has for their texts.
+/// Returns six messages, with the tokens of their texts for gpt-4o.
 fn parrot() -> [(Message, u32); 6] {
     [
         (Message::system("you're a good assistant, you always respond with a joke."), 12),
@@ -35,7 +35,7 @@ fn messages() -> [Message; 6] {
     parrot().map(|(message, _)| message)
 }
 
-/// As chat models count: a frame of 3, the role and the text.
+/// Counts as chat models do: 3 tokens of framing, the role and the text.
 fn exact(message: &Message) -> u32 {
     let text = parrot().iter().find(|(known, _)| known == message).map(|(_, tokens)| *tokens);
     3 + 1 + text.unwrap()
