@@ -127,7 +127,7 @@ fn turns(criterion: &mut Criterion) {
         store.close().await.unwrap();
     });
     Table::open(&by_hand, "OFF").fill();
-    // The two contestants with the layer use one half of the conversations each. The other ones use half of the table's.
+    // The two contestants with the layer use one half of the conversations each. The others use half of the table's.
     let circle = |half: usize| Arc::new(Circle::new(half * CONVERSATIONS / 2, CONVERSATIONS / 2));
     let (of_table, of_layer, of_cached_layer) = (circle(0), circle(0), circle(1));
 

@@ -1,6 +1,6 @@
 //! Tests of the program `jaeger`: the traces that it sends over OTLP.
 
-#![allow(clippy::unwrap_used)] // A test may.
+#![allow(clippy::unwrap_used)] // Tests may unwrap.
 
 use std::{
     collections::{HashMap, HashSet},

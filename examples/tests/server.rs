@@ -1,6 +1,6 @@
 //! Tests of the program `server`, over HTTP.
 
-#![allow(clippy::unwrap_used)] // A test may.
+#![allow(clippy::unwrap_used)] // Tests may unwrap.
 
 use std::{
     io::{BufRead as _, BufReader},

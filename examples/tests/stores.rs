@@ -1,7 +1,7 @@
 //! The programs over every store that `--store` accepts. If a server is not installed, its test is listed as ignored
 //! and a line says so; with `REQUIRE_SERVERS=1` that is a failure.
 
-#![allow(clippy::unwrap_used)] // A test may.
+#![allow(clippy::unwrap_used)] // Tests may unwrap.
 
 use std::{
     io::{BufRead as _, BufReader, Write as _},

@@ -1,6 +1,6 @@
 //! Tests of the program `tools`.
 
-#![allow(clippy::unwrap_used)] // A test may.
+#![allow(clippy::unwrap_used)] // Tests may unwrap.
 
 use std::{path::Path, process::Command};
 

@@ -1,6 +1,6 @@
 //! Tests of the program `trim`, through its pipes.
 
-#![allow(clippy::unwrap_used)] // A test may.
+#![allow(clippy::unwrap_used)] // Tests may unwrap.
 
 use std::{
     io::{BufRead as _, BufReader, Read as _, Write as _},

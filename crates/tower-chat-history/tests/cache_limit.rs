@@ -1,6 +1,6 @@
 //! The cache keeps its limit on memory, even if windows are tiny. The tests compare the limit with the bytes
 //! that the allocator hands out.
-#![allow(clippy::unwrap_used)] // A test may.
+#![allow(clippy::unwrap_used)] // Tests may unwrap.
 
 use std::alloc::System;
 
@@ -18,16 +18,16 @@ static ALLOCATOR: Cap<System> = Cap::new(System, usize::MAX);
 
 const LIMIT: usize = 4 << 20;
 
-const LIFE: Incarnation = Incarnation::from_bytes([7; 16]);
+const INCARNATION: Incarnation = Incarnation::from_bytes([7; 16]);
 
 /// Returns a window made for the number in the conversation's id. Stores nothing.
 #[derive(Debug)]
-struct Made(fn(usize) -> Window);
+struct WindowPerId(fn(usize) -> Window);
 
 #[async_trait]
-impl HistoryStore for Made {
+impl HistoryStore for WindowPerId {
     fn system(&self) -> &'static str {
-        "made"
+        "window-per-id"
     }
 
     async fn load(&self, id: &ConversationId, _: Load) -> Result<Loaded, StoreError> {
@@ -37,7 +37,7 @@ impl HistoryStore for Made {
     async fn append(&self, _: &ConversationId, append: Append) -> Result<Appended, StoreError> {
         let Expect::Exactly(before) = append.expect else { panic!("{:?}", append.expect) };
         let seq = Seq::new(before.len());
-        Ok(Appended::stored(Revision::new(LIFE, before.len() + 1), seq, None))
+        Ok(Appended::stored(Revision::new(INCARNATION, before.len() + 1), seq, None))
     }
 
     async fn compact(&self, _: &ConversationId, _: Incarnation, _: Compact) -> Result<CompactOutcome, StoreError> {
@@ -58,7 +58,7 @@ fn exchange(messages: impl IntoIterator<Item = Message>) -> Exchange {
 }
 
 fn window_of(exchanges: Vec<Recorded>) -> Window {
-    Window::new(Revision::new(LIFE, exchanges.len() as u64), None, exchanges, false)
+    Window::new(Revision::new(INCARNATION, exchanges.len() as u64), None, exchanges, false)
 }
 
 fn empty(_: usize) -> Window {
@@ -78,7 +78,7 @@ const NAMES: [&str; 6] = ["default", "a", "b", "c", "d", "e"];
 
 /// The use of a conversation after it was loaded.
 #[derive(Clone, Copy)]
-enum Then {
+enum Use {
     Nothing,
     /// It is also loaded under other profiles.
     Profiles,
@@ -89,14 +89,14 @@ enum Then {
 }
 
 /// A kind of windows: its name, the windows, and their use.
-type Kind = (&'static str, fn(usize) -> Window, Then);
+type Kind = (&'static str, fn(usize) -> Window, Use);
 
 const KINDS: &[Kind] = &[
-    ("empty windows", empty, Then::Nothing),
-    ("empty windows of several profiles", empty, Then::Profiles),
-    ("a message of a letter", |_| tiny(1), Then::Nothing),
-    ("a message of a letter, under several profiles", |_| tiny(1), Then::Profiles),
-    ("an exchange without messages", |_| window_of(vec![Recorded::new(Seq::FIRST, exchange([]))]), Then::Nothing),
+    ("empty windows", empty, Use::Nothing),
+    ("empty windows of several profiles", empty, Use::Profiles),
+    ("a message of a letter", |_| tiny(1), Use::Nothing),
+    ("a message of a letter, under several profiles", |_| tiny(1), Use::Profiles),
+    ("an exchange without messages", |_| window_of(vec![Recorded::new(Seq::FIRST, exchange([]))]), Use::Nothing),
     (
         "lists with room for more",
         |_| {
@@ -104,65 +104,70 @@ const KINDS: &[Kind] = &[
             exchanges.push(Recorded::new(Seq::FIRST, exchange([])));
             window_of(exchanges)
         },
-        Then::Nothing,
+        Use::Nothing,
     ),
     (
         "a short summary",
         |_| {
             let mut cut = Cut::default();
             cut.summary = Some(Summary::new("s", Seq::FIRST));
-            Window::new(Revision::new(LIFE, 1), Some(Compaction::new(CompactionVersion::new(1), cut)), vec![], false)
+            Window::new(
+                Revision::new(INCARNATION, 1),
+                Some(Compaction::new(CompactionVersion::new(1), cut)),
+                vec![],
+                false,
+            )
         },
-        Then::Nothing,
+        Use::Nothing,
     ),
-    ("windows that grow by one exchange", |_| tiny(1), Then::Append(1)),
-    ("windows that grow by some exchanges", |_| tiny(4), Then::Append(5)),
-    ("windows that are compacted to nothing", |_| tiny(20), Then::Compact),
-    ("long messages", long, Then::Nothing),
+    ("windows that grow by one exchange", |_| tiny(1), Use::Append(1)),
+    ("windows that grow by some exchanges", |_| tiny(4), Use::Append(5)),
+    ("windows that are compacted to nothing", |_| tiny(20), Use::Compact),
+    ("long messages", long, Use::Nothing),
     // The tables do not shrink when few large windows replace many small ones.
-    ("tiny windows, and then long messages", |n| if n < 9_500 { empty(n) } else { long(n) }, Then::Nothing),
+    ("tiny windows, and then long messages", |n| if n < 9_500 { empty(n) } else { long(n) }, Use::Nothing),
 ];
 
 fn id(number: usize) -> ConversationId {
     ConversationId::new([number.to_string()]).unwrap()
 }
 
-async fn touch(cache: &CachedStore<Made>, id: &ConversationId, then: Then) {
+async fn touch(cache: &CachedStore<WindowPerId>, id: &ConversationId, after_load: Use) {
     let Loaded::Window(window) = cache.load(id, Load::new()).await.unwrap() else { panic!("no window") };
-    match then {
-        Then::Nothing => {}
-        Then::Profiles => {
+    match after_load {
+        Use::Nothing => {}
+        Use::Profiles => {
             for name in NAMES {
                 cache.load(id, Load::new().profile(Profile::new(name).unwrap())).await.unwrap();
             }
         }
-        Then::Append(more) => {
+        Use::Append(more) => {
             let before = window.revision.len();
             for len in before..before + more {
-                let expect = Expect::Exactly(Revision::new(LIFE, len));
+                let expect = Expect::Exactly(Revision::new(INCARNATION, len));
                 cache.append(id, Append::new(expect, exchange([Message::user("y")]))).await.unwrap();
             }
         }
-        Then::Compact => {
+        Use::Compact => {
             let cut = Cut::window_from(Seq::new(window.revision.len()));
             let compact = Compact { profile: Profile::default(), replaces: CompactionVersion::NONE, cut };
-            cache.compact(id, LIFE, compact).await.unwrap();
+            cache.compact(id, INCARNATION, compact).await.unwrap();
         }
     }
 }
 
 /// Only one test, because another one would allocate at the same time.
 #[tokio::test]
-async fn the_heap_is_within_the_limit_however_small_the_windows_are() {
-    for (name, make, then) in KINDS {
+async fn the_heap_stays_within_the_limit_for_windows_of_any_size() {
+    for (name, make, after_load) in KINDS {
         let before = ALLOCATOR.allocated();
         let heap = || ALLOCATOR.allocated().saturating_sub(before);
-        let cache = CachedStore::with_limit(Made(*make), LIMIT);
+        let cache = CachedStore::with_limit(WindowPerId(*make), LIMIT);
         let mut most = 0;
         for n in 0..12_000 {
             // Some conversations are read again, so that they stay in the cache longer than others.
-            touch(&cache, &id(n), *then).await;
-            touch(&cache, &id(n / 2), Then::Nothing).await;
+            touch(&cache, &id(n), *after_load).await;
+            touch(&cache, &id(n / 2), Use::Nothing).await;
             if n % 64 == 0 {
                 most = most.max(heap());
             }

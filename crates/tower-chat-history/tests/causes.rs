@@ -1,7 +1,7 @@
 //! Log events of failures name the causes and contain no message text. The test has its own process, because a
 //! subscriber of one thread and calls on other threads would disturb each other.
 
-#![allow(clippy::unwrap_used)] // A test may.
+#![allow(clippy::unwrap_used)] // Tests may unwrap.
 
 use std::{
     borrow::Cow,
@@ -85,7 +85,7 @@ impl Events {
 /// A provider's error, which quotes the request.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot summarize {SECRET:?}")]
-struct Quotes(#[source] BoxError);
+struct QuotingError(#[source] BoxError);
 
 #[derive(Clone, Copy, Debug)]
 enum Answer {
@@ -109,7 +109,7 @@ impl Summarizer for Answers {
 
     async fn summarize(&self, _: SummaryRequest) -> Result<Summarized, BoxError> {
         match self.0 {
-            Answer::Fails => Err(Quotes(SECRET.into()).into()),
+            Answer::Fails => Err(QuotingError(SECRET.into()).into()),
             Answer::Panics => panic!("{SECRET}"),
             Answer::Empty => Ok(Summarized::new(" ")),
             Answer::TooLong => Ok(Summarized::new(SECRET.repeat(1_000))),
@@ -147,7 +147,7 @@ const EVERY_FAULT: [(Fault, &str); 5] = [
 ];
 
 #[tokio::test(start_paused = true)]
-async fn events_of_failures_name_the_causes_and_no_text() {
+async fn failure_events_name_causes_and_contain_no_text() {
     let events = Events::default();
     let _listening = tracing::subscriber::set_default(events.clone());
 

@@ -1,6 +1,6 @@
 //! `MemoryStore` keeps its limit on memory. The test compares the limit with the bytes that the allocator hands
 //! out.
-#![allow(clippy::unwrap_used)] // A test may.
+#![allow(clippy::unwrap_used)] // Tests may unwrap.
 
 use std::alloc::System;
 
@@ -88,7 +88,7 @@ async fn fill(store: &MemoryStore, kind: Kind) -> usize {
 
 /// Only one test, because another one would allocate at the same time.
 #[tokio::test]
-async fn the_heap_is_within_the_limit_whatever_is_stored_and_is_given_back() {
+async fn the_heap_stays_within_the_limit_and_removals_free_memory() {
     for (name, kind) in KINDS {
         let before = ALLOCATOR.allocated();
         let heap = || ALLOCATOR.allocated().saturating_sub(before);

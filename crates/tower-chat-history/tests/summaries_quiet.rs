@@ -1,7 +1,7 @@
 //! The span of a summary contains sizes and kinds, and no text. The test has its own process, because a
 //! subscriber of one thread and calls on other threads would disturb each other.
 
-#![allow(clippy::unwrap_used)] // A test may.
+#![allow(clippy::unwrap_used)] // Tests may unwrap.
 
 #[allow(dead_code)] // The tests of summaries need the rest of it.
 #[path = "it/summaries/support.rs"]
@@ -28,15 +28,15 @@ use self::support::{Facts, Fault, options, turn};
 const SECRET: &str = "fact-hush";
 
 #[derive(Clone, Default)]
-struct Shown(Arc<Mutex<Vec<String>>>);
+struct Logged(Arc<Mutex<Vec<String>>>);
 
-impl Visit for Shown {
+impl Visit for Logged {
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
         self.0.lock().unwrap().push(format!("{field}={value:?}"));
     }
 }
 
-impl Subscriber for Shown {
+impl Subscriber for Logged {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
         metadata.target().starts_with("tower_chat_history")
     }
@@ -64,7 +64,7 @@ impl Subscriber for Shown {
 
 #[tokio::test(start_paused = true)]
 async fn a_summary_has_a_span_with_its_cost_and_no_text() {
-    let shown = Shown::default();
+    let shown = Logged::default();
     let _listening = tracing::subscriber::set_default(shown.clone());
     let facts = Facts::new().failing(|call| if call == 0 { Fault::Error } else { Fault::None });
     for when in [SummarizeWhen::AfterReply { percent: 90 }, SummarizeWhen::BeforeCall] {
@@ -84,6 +84,6 @@ async fn a_summary_has_a_span_with_its_cost_and_no_text() {
     assert!(has("summarize") && has(r#"chat_history.summary.outcome="stored""#));
     assert!(has(r#"chat_history.summary.outcome="rejected""#) && has(r#"error.type="failed""#));
     assert!(has("chat_history.summary.calls=1"));
-    let told = shown.iter().find(|line| line.contains(SECRET));
-    assert!(told.is_none(), "{told:?}");
+    let leaked = shown.iter().find(|line| line.contains(SECRET));
+    assert!(leaked.is_none(), "{leaked:?}");
 }

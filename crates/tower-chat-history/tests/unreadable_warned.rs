@@ -1,7 +1,7 @@
 //! The warning about responses that are not stored because they cannot be read. The test has its own process,
 //! because `tracing` decides once for all threads which events a subscriber receives.
 
-#![allow(clippy::unwrap_used)] // A test may.
+#![allow(clippy::unwrap_used)] // Tests may unwrap.
 
 use std::{
     fmt,
@@ -68,7 +68,7 @@ impl Subscriber for Events {
 }
 
 #[tokio::test]
-async fn a_warning_is_logged_once_for_each_shape_and_engine_without_any_text() {
+async fn a_warning_without_text_is_logged_once_for_each_format_and_engine() {
     let events = Events::default();
     let _logging = tracing::subscriber::set_default(events.clone());
     for engine in [Engine::new(MemoryStore::new()), Engine::new(MemoryStore::new())] {

@@ -1,5 +1,5 @@
 //! The test doubles.
-#![allow(clippy::unwrap_used)] // A test may.
+#![allow(clippy::unwrap_used)] // Tests may unwrap.
 
 mod fault_store;
 #[cfg(feature = "openai")]

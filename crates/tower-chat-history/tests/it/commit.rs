@@ -1,6 +1,6 @@
 //! The commit protocol of unary calls: the time of the save, and the effects of failures.
 
-#![allow(clippy::unwrap_used)] // A test may.
+#![allow(clippy::unwrap_used)] // Tests may unwrap.
 
 use crate::support;
 
@@ -57,7 +57,7 @@ async fn a_caller_that_leaves_during_the_model_call_stores_nothing() {
 /// Invariant 6: the reply has been paid for, so the save continues without its caller, and the next turn sees
 /// it.
 #[tokio::test]
-async fn a_caller_that_leaves_during_the_save_has_it_stored() {
+async fn the_exchange_is_stored_if_the_caller_leaves_during_the_save() {
     let store = faulty();
     let (mut chat, mut llm) = unary(store.clone(), HistoryOptions::new());
     let held = store.hold(Op::Append);
@@ -95,7 +95,7 @@ async fn a_failed_save_carries_the_response() {
 }
 
 #[tokio::test]
-async fn a_failed_save_is_reported_if_policy_says_so() {
+async fn a_failed_save_is_only_reported_with_the_report_policy() {
     let (store, reports) = (faulty(), Reports::default());
     store.fail(Op::Append, 1, Fault::Backend);
     let options = HistoryOptions::new().on_save_failure(OnSaveFailure::Report).on_turn(reports.hook());
@@ -104,21 +104,21 @@ async fn a_failed_save_is_reported_if_policy_says_so() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_save_that_may_pass_is_tried_again_under_its_id() {
+async fn a_transient_save_failure_is_retried_with_the_same_id() {
     let store = faulty();
     store.lose_answers(Op::Append, 2);
     ask_once(&store, HistoryOptions::new(), "u").await.unwrap();
     assert_eq!(store.calls(Op::Append), 3);
-    assert_eq!(log(&store).await, ["u", "a"], "stored once, whatever became of the answers");
+    assert_eq!(log(&store).await, ["u", "a"], "stored once, although answers were lost");
 
     store.fail(Op::Append, 3, Fault::Unavailable);
     let error = ask_once(&store, HistoryOptions::new(), "u").await.unwrap_err();
     assert!(error.is::<Unsaved<Message>>());
-    assert_eq!(store.calls(Op::Append), 6, "and not for ever");
+    assert_eq!(store.calls(Op::Append), 6, "attempts are limited");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_slow_store_is_not_waited_for_for_ever() {
+async fn a_slow_store_times_out() {
     let store = faulty();
     store.delay(Op::Load, Duration::from_secs(11));
     let error = ask_once(&store, HistoryOptions::new(), "u").await.unwrap_err();
@@ -132,7 +132,7 @@ async fn a_slow_store_is_not_waited_for_for_ever() {
 }
 
 #[tokio::test]
-async fn a_store_that_is_down_stops_the_call_or_history_by_policy() {
+async fn a_failed_load_fails_the_call_or_leaves_out_the_history_by_policy() {
     let (store, reports) = (faulty(), Reports::default());
     store.fail(Op::Load, 2, Fault::Unavailable);
     let error = ask_once(&store, HistoryOptions::new(), "u").await.unwrap_err();
@@ -142,27 +142,27 @@ async fn a_store_that_is_down_stops_the_call_or_history_by_policy() {
     let options = HistoryOptions::new().on_load_failure(OnLoadFailure::CallWithoutHistory).on_turn(reports.hook());
     ask_once(&store, options, "u").await.unwrap();
     assert_eq!(reports.all()[0].history, HistoryStatus::Unavailable);
-    assert_eq!(log(&store).await, ["u", "a"], "the store is back, so the exchange is kept");
+    assert_eq!(log(&store).await, ["u", "a"], "the exchange is stored because the store works again");
 }
 
-/// Runs one call. Its model answers after `meanwhile` has completed.
+/// Runs one call. Its model answers after `in_between` has completed.
 async fn overtaken(
     store: &FaultStore<MemoryStore>,
     options: HistoryOptions,
-    meanwhile: impl AsyncFnOnce(),
+    in_between: impl AsyncFnOnce(),
 ) -> Result<Message, BoxError> {
     let (mut chat, mut llm) = unary(store.clone(), options);
     assert_ready_ok!(chat.poll_ready());
     let mut call = task::spawn(chat.call(ask("slow")));
     assert_pending!(call.poll());
     let (_, answer) = llm.next_request().await.unwrap();
-    meanwhile().await;
+    in_between().await;
     answer.send_response(Message::assistant("late"));
     call.await
 }
 
 #[tokio::test]
-async fn another_exchange_in_between_is_rebased_onto() {
+async fn an_exchange_is_appended_after_one_stored_in_between() {
     let store = faulty();
     for before in [&["fast", "a"] as &[&str], &["fast", "a", "slow", "late", "fast", "a"]] {
         overtaken(&store, HistoryOptions::new(), async || {
@@ -180,8 +180,8 @@ async fn another_exchange_in_between_is_a_conflict_under_reject() {
     let reject = || HistoryOptions::new().on_conflict(OnConflict::Reject);
     // On a first turn, and on a later one.
     for _ in 0..2 {
-        let meanwhile = async || drop(ask_once(&store, HistoryOptions::new(), "fast").await.unwrap());
-        let error = overtaken(&store, reject(), meanwhile).await.unwrap_err();
+        let in_between = async || drop(ask_once(&store, HistoryOptions::new(), "fast").await.unwrap());
+        let error = overtaken(&store, reject(), in_between).await.unwrap_err();
         let failed = error.downcast::<Unsaved<Message>>().unwrap();
         assert!(matches!(failed.reason(), SaveError::Store(StoreError::Conflict { .. })));
         assert_eq!(failed.into_response(), Message::assistant("late"));
@@ -190,7 +190,7 @@ async fn another_exchange_in_between_is_a_conflict_under_reject() {
 }
 
 #[tokio::test]
-async fn what_was_deleted_meanwhile_stays_deleted() {
+async fn a_conversation_deleted_during_a_call_stays_deleted() {
     let store = faulty();
     ask_once(&store, HistoryOptions::new(), "u").await.unwrap();
     let error =
@@ -214,7 +214,7 @@ async fn a_repeated_exchange_id_is_answered_from_the_log() {
     llm.next_request().await.unwrap().1.send_response(Message::assistant("first"));
     llm.next_request().await.unwrap().1.send_response(Message::assistant("second"));
     assert_eq!(call.await.unwrap(), Message::assistant("first"));
-    assert_eq!(twin.await.unwrap(), Message::assistant("second"), "both were under way: each has its reply");
+    assert_eq!(twin.await.unwrap(), Message::assistant("second"), "both calls were running, so each gets its reply");
     assert!(matches!(reports.all()[1].outcome, Outcome::Duplicate { .. }));
     assert_eq!(log(&store).await, ["u", "first"]);
 
@@ -225,7 +225,7 @@ async fn a_repeated_exchange_id_is_answered_from_the_log() {
 }
 
 #[tokio::test]
-async fn a_call_can_leave_no_trace_or_another_input() {
+async fn a_call_can_store_nothing_or_another_input() {
     let (store, reports) = (MemoryStore::new(), Reports::default());
     let layer = ChatHistoryLayer::with_options(store.clone(), Plain, HistoryOptions::new().on_turn(reports.hook()));
     let prompts = Arc::new(std::sync::Mutex::new(vec![]));
@@ -259,7 +259,7 @@ async fn the_report_reaches_the_caller() {
 
     let (call, report) = ask("").with_report();
     drop(chat.call(call));
-    assert!(report.await.is_none(), "no turn, no report");
+    assert!(report.await.is_none(), "without a turn there is no report");
 }
 
 #[tokio::test]
@@ -289,20 +289,20 @@ async fn a_panicking_hook_changes_nothing() {
 }
 
 #[tokio::test]
-async fn every_turn_that_began_is_told_to_the_hook() {
+async fn the_hook_is_called_for_every_turn_that_began() {
     let (store, reports) = (MemoryStore::new(), Reports::default());
     let llm = service_fn(|_: Request| async { Err::<Message, BoxError>("down".into()) });
     let options = HistoryOptions::new().on_turn(reports.hook());
     let mut chat = ChatHistoryLayer::with_options(store, Plain, options).layer(llm);
     let (call, report) = ask("u").with_report();
     chat.call(call).await.unwrap_err();
-    assert!(report.await.is_none(), "the caller has the error");
+    assert!(report.await.is_none(), "the caller gets the error");
     assert!(matches!(reports.all()[0].outcome, Outcome::NotStored(NotStored::CallFailed)));
 }
 
 /// The caller's own retry, outside of the layer: the attempts share an exchange id and a report handle.
 #[tokio::test]
-async fn a_call_can_be_cloned_and_tried_again() {
+async fn a_call_can_be_cloned_and_retried() {
     let store = MemoryStore::new();
     let failures = Arc::new(std::sync::atomic::AtomicUsize::new(1));
     let llm = service_fn(move |_: Request| {
@@ -318,7 +318,7 @@ async fn a_call_can_be_cloned_and_tried_again() {
 }
 
 #[tokio::test]
-async fn a_commit_that_is_never_polled_is_stored_all_the_same() {
+async fn a_commit_that_is_never_polled_is_stored() {
     let store = MemoryStore::new();
     let engine = Engine::new(store.clone());
     let begin = || engine.begin(TurnInput::new(id(), [Message::user("u")]));
@@ -347,7 +347,7 @@ async fn saves_can_be_finished_before_a_conversation_is_edited() {
 
 /// The only case in which a deletion does not refuse a call in flight: there was no incarnation yet.
 #[tokio::test]
-async fn a_first_turn_creates_its_conversation_whatever_was_deleted_meanwhile() {
+async fn a_first_turn_is_stored_even_if_the_conversation_was_deleted() {
     let store = faulty();
     overtaken(&store, HistoryOptions::new(), async || store.delete(&id()).await.unwrap()).await.unwrap();
     assert_eq!(log(&store).await, ["slow", "late"]);
@@ -385,7 +385,7 @@ fn a_save_can_be_polled_outside_of_its_runtime() {
 }
 
 #[tokio::test]
-async fn what_is_stored_instead_answers_calls_exactly_when_the_input_does() {
+async fn stored_instead_messages_answer_calls_exactly_if_the_input_does() {
     let store = MemoryStore::new();
     let calls =
         r#"{"role":"assistant","tool_calls":[{"id":"x","type":"function","function":{"name":"f","arguments":""}}]}"#;
@@ -402,7 +402,7 @@ async fn what_is_stored_instead_answers_calls_exactly_when_the_input_does() {
 
 /// In a busy conversation, a turn does not wait for saves that begin after it.
 #[tokio::test]
-async fn a_turn_waits_for_the_saves_before_it_and_no_more() {
+async fn a_turn_waits_only_for_earlier_saves() {
     let store = faulty();
     let engine = Engine::new(store.clone());
     let begin = || engine.begin(TurnInput::new(id(), [Message::user("u")]));
@@ -424,7 +424,7 @@ async fn a_turn_waits_for_the_saves_before_it_and_no_more() {
 
 /// The save outlives its runtime: the next runtime's drain finishes it.
 #[test]
-fn a_runtime_that_is_shut_down_with_saves_pending_does_not_lose_them() {
+fn saves_pending_at_a_shutdown_are_not_lost() {
     let store = faulty();
     let options = HistoryOptions::new;
     let first = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -449,7 +449,7 @@ fn a_runtime_that_is_shut_down_with_saves_pending_does_not_lose_them() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn draining_says_what_is_still_pending() {
+async fn drain_reports_pending_saves() {
     let store = faulty();
     let (mut chat, mut llm) = unary(store.clone(), HistoryOptions::new().store_timeout(None));
     let _held = store.hold(Op::Append);

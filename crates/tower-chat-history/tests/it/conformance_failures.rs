@@ -1,6 +1,6 @@
 //! Stores that break the contract: the conformance suite reports the expectation, the store's answer and the
 //! clause.
-#![allow(clippy::unwrap_used)] // A test may.
+#![allow(clippy::unwrap_used)] // Tests may unwrap.
 
 use std::{
     panic::AssertUnwindSafe,
@@ -47,8 +47,9 @@ enum Fault {
 }
 
 /// The number of newest exchanges whose ids the fault [`Fault::ForgetsIds`] keeps.
-const KNOWN: u64 = 100;
-const WHOLE: usize = 50;
+const KNOWN_IDS: u64 = 100;
+/// The number of newest exchanges of a turn that the fault [`Fault::CutsTurns`] keeps.
+const KEPT_EXCHANGES: usize = 50;
 
 /// A store with a fault.
 #[derive(Clone, Debug)]
@@ -73,7 +74,7 @@ impl Faulty {
             return Ok(false);
         };
         let page = self.store.read(id, Seq::FIRST, 0).await?;
-        Ok(page.revision.is_some_and(|revision| recorded.seq.get() + KNOWN < revision.next().get()))
+        Ok(page.revision.is_some_and(|revision| recorded.seq.get() + KNOWN_IDS < revision.next().get()))
     }
 
     /// Returns the limit as the fault changes it.
@@ -95,8 +96,8 @@ impl Faulty {
         }
         if self.fault == Fault::CutsTurns {
             let opening = exchanges.iter().rposition(|recorded| recorded.exchange.opens_turn()).unwrap_or_default();
-            if exchanges.len() - opening > WHOLE {
-                exchanges.drain(..exchanges.len() - WHOLE);
+            if exchanges.len() - opening > KEPT_EXCHANGES {
+                exchanges.drain(..exchanges.len() - KEPT_EXCHANGES);
                 window.truncated = true;
             }
         }
@@ -273,7 +274,7 @@ failures_are_readable! {
 }
 
 #[tokio::test]
-async fn an_append_that_is_not_refused_is_told_with_the_clause_on_conditions() {
+async fn an_append_that_is_not_refused_fails_with_the_clause_on_conditions() {
     let message = failure_of(Fault::Unconditional, "expect::a_stale_revision_conflicts").await;
     for part in [
         "contract: StoreError::Conflict: \"The log is not at the revision that the append expects.\"",
@@ -285,7 +286,7 @@ async fn an_append_that_is_not_refused_is_told_with_the_clause_on_conditions() {
 }
 
 #[tokio::test]
-async fn a_message_that_came_back_with_other_bytes_is_told_from_where_it_differs() {
+async fn a_message_with_other_bytes_fails_with_the_first_difference() {
     let message = failure_of(Fault::Reformatted, "content::white_space_comes_back").await;
     assert!(
         message.contains("Messages are returned byte for byte.") && message.contains("from byte 1 on"),

@@ -1,6 +1,6 @@
 //! Token counts are stored with the exchange, so each message is counted once.
 
-#![allow(clippy::unwrap_used)] // A test may.
+#![allow(clippy::unwrap_used)] // Tests may unwrap.
 
 use crate::support;
 
@@ -17,12 +17,12 @@ use tower_chat_history::{
 
 /// Records how often it is called. It panics if the text is `panic`.
 #[derive(Clone, Debug)]
-struct Watched {
+struct RecordingCounter {
     name: Arc<str>,
     asked: Arc<AtomicU32>,
 }
 
-impl Watched {
+impl RecordingCounter {
     fn new(name: &str) -> Self {
         Self { name: name.into(), asked: Arc::default() }
     }
@@ -32,7 +32,7 @@ impl Watched {
     }
 }
 
-impl TokenCounter for Watched {
+impl TokenCounter for RecordingCounter {
     fn name(&self) -> Option<&Arc<str>> {
         Some(&self.name)
     }
@@ -61,7 +61,7 @@ async fn reloaded(store: &impl HistoryStore) -> Vec<Exchange> {
 
 #[tokio::test]
 async fn an_exchange_is_stored_with_its_counts() {
-    let (store, counter) = (MemoryStore::new(), Watched::new("watched"));
+    let (store, counter) = (MemoryStore::new(), RecordingCounter::new("watched"));
     let engine = Engine::with_options(store.clone(), HistoryOptions::new().token_counter(counter.clone()));
     turn(&engine, ask("four"), "eleven long").await;
     turn(&engine, ask("four"), "").await;
@@ -79,10 +79,10 @@ async fn an_exchange_is_stored_with_its_counts() {
 }
 
 #[tokio::test]
-async fn a_second_counter_is_served_by_the_cache_at_every_load() {
+async fn counts_of_a_second_counter_are_cached_between_loads() {
     let store = MemoryStore::new();
     turn(&Engine::new(store.clone()), ask("four"), "a").await;
-    let (cache, second) = (CountCache::default(), Watched::new("second"));
+    let (cache, second) = (CountCache::default(), RecordingCounter::new("second"));
     for _ in 0..3 {
         for message in reloaded(&store).await.iter().flat_map(|exchange| &exchange.messages) {
             assert_eq!(cache.tokens_of(&second, message), 4 + u32::try_from(message.text().len()).unwrap());
@@ -92,13 +92,13 @@ async fn a_second_counter_is_served_by_the_cache_at_every_load() {
 }
 
 #[tokio::test]
-async fn bytes_are_counted_by_default_and_the_options_come_before_the_call() {
+async fn the_counter_of_the_options_precedes_the_calls_counter() {
     let store = MemoryStore::new();
     turn(&Engine::new(store.clone()), ask("four"), "a").await;
     let mut input = ask("four");
-    input.counter = Some(Arc::new(Watched::new("of the call")));
+    input.counter = Some(Arc::new(RecordingCounter::new("of the call")));
     turn(&Engine::new(store.clone()), input.clone(), "a").await;
-    let options = HistoryOptions::new().token_counter(Watched::new("of the options"));
+    let options = HistoryOptions::new().token_counter(RecordingCounter::new("of the options"));
     turn(&Engine::with_options(store.clone(), options), input, "a").await;
 
     let names = reloaded(&store).await.into_iter().map(|exchange| exchange.tokens.unwrap().counter);
@@ -114,9 +114,9 @@ async fn counts_without_a_name_are_not_stored() {
 }
 
 #[tokio::test]
-async fn a_counter_that_panics_loses_no_reply() {
+async fn a_reply_is_stored_even_if_the_counter_panics() {
     let store = MemoryStore::new();
-    let options = HistoryOptions::new().token_counter(Watched::new("watched"));
+    let options = HistoryOptions::new().token_counter(RecordingCounter::new("watched"));
     turn(&Engine::with_options(store.clone(), options), ask("four"), "panic").await;
     let log = reloaded(&store).await;
     assert_eq!((log[0].messages.len(), &log[0].tokens), (2, &None));

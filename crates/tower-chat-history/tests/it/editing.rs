@@ -31,7 +31,7 @@ async fn log(store: &FaultStore<MemoryStore>, id: &ConversationId) -> Vec<Record
 }
 
 #[tokio::test]
-async fn a_fork_that_fails_says_how_much_is_in() {
+async fn a_failed_fork_reports_how_much_it_copied() {
     for written in 0..4 {
         let (store, from) = filled(4).await;
         let to = id("copy");
@@ -62,7 +62,7 @@ async fn a_fork_survives_lost_answers() {
 }
 
 #[tokio::test]
-async fn a_fork_that_meets_a_writer_stops() {
+async fn a_fork_stops_if_another_writer_appends() {
     let (store, from) = filled(4).await;
     let to = id("copy");
     store.pass(Op::Append, 2);
@@ -77,7 +77,7 @@ async fn a_fork_that_meets_a_writer_stops() {
 }
 
 #[tokio::test]
-async fn a_fork_of_a_log_that_cannot_be_read_says_so() {
+async fn a_fork_of_an_unreadable_log_fails() {
     let (store, from) = filled(2).await;
     for reads in 0..2 {
         store.pass(Op::Read, reads);
@@ -89,7 +89,7 @@ async fn a_fork_of_a_log_that_cannot_be_read_says_so() {
 }
 
 #[tokio::test]
-async fn a_taken_exchange_is_not_taken_twice() {
+async fn a_truncation_is_not_repeated() {
     let (store, id) = filled(3).await;
     let before = log(&store, &id).await;
     store.fail(Op::Truncate, 1, Fault::Unavailable);
@@ -104,7 +104,7 @@ async fn a_taken_exchange_is_not_taken_twice() {
 }
 
 #[tokio::test]
-async fn a_log_that_changes_meanwhile_is_not_cut() {
+async fn a_log_that_changes_in_between_is_not_truncated() {
     let (store, id) = filled(2).await;
     let hold = store.hold(Op::Truncate);
     let taking = async { store.conversation(&id).take_last().await };

@@ -1,6 +1,6 @@
 //! Messages in another API's format.
 
-#![allow(clippy::unwrap_used)] // A test may.
+#![allow(clippy::unwrap_used)] // Tests may unwrap.
 
 use serde_json::{Value, json};
 use tower::{Layer as _, Service as _, ServiceExt as _, service_fn};
@@ -28,11 +28,11 @@ fn anthropic() -> [Value; 3] {
 }
 
 fn refused_with(error: &BoxError) -> InputError {
-    let told = format!("{error} {error:?}");
-    assert!(!told.contains("secret"), "{told}");
+    let text = format!("{error} {error:?}");
+    assert!(!text.contains("secret"), "{text}");
     match error.downcast_ref() {
         Some(HistoryError::Input(error)) => error.clone(),
-        _ => panic!("{told}"),
+        _ => panic!("{text}"),
     }
 }
 
@@ -86,19 +86,19 @@ async fn anthropic_blocks_through_json_are_refused() {
 }
 
 #[tokio::test]
-async fn an_item_without_a_role_is_told_from_a_message() {
+async fn an_item_without_a_role_is_recognized() {
     let never = service_fn(|_: Value| async { Err::<Value, BoxError>("the model was called".into()) });
     let mut chat = ChatHistoryLayer::new(MemoryStore::new(), Json::new()).layer(never);
     let item = json!({"type": "function_call_output", "call_id": "x", "output": "secret"});
     let call = InConversation::new(id(), json!({"messages": [{"role": "user", "content": "u"}, item]}));
     let error = chat.ready().await.unwrap().call(call).await.unwrap_err();
-    let told = format!("{error}: {}", error.source().unwrap());
-    assert!(told.starts_with("messages[1]") && told.contains("Responses"), "{told}");
-    assert!(!told.contains("secret"), "{told}");
+    let text = format!("{error}: {}", error.source().unwrap());
+    assert!(text.starts_with("messages[1]") && text.contains("Responses"), "{text}");
+    assert!(!text.contains("secret"), "{text}");
 }
 
 #[tokio::test]
-async fn by_hand_neither_input_nor_transcript_nor_what_is_stored_instead_may_be_foreign() {
+async fn the_engine_refuses_foreign_messages_in_every_part_of_the_input() {
     let engine = Engine::new(MemoryStore::new());
     let [question, call, result] = anthropic().map(message);
     let refused = async |input: TurnInput| match engine.begin(input).await {
@@ -113,7 +113,7 @@ async fn by_hand_neither_input_nor_transcript_nor_what_is_stored_instead_may_be_
 }
 
 #[tokio::test]
-async fn an_import_of_another_apis_log_imports_nothing() {
+async fn importing_a_foreign_log_imports_nothing() {
     let store = MemoryStore::new();
     let error = store.conversation(&id()).import(anthropic().map(message)).await.unwrap_err();
     let ImportError::Foreign { position, shape } = &error else { panic!("{error}") };
@@ -123,7 +123,7 @@ async fn an_import_of_another_apis_log_imports_nothing() {
 }
 
 #[tokio::test]
-async fn a_reply_that_was_stored_can_be_resent_in_its_shape() {
+async fn a_stored_foreign_reply_can_be_resent() {
     let thinking = json!({"role": "assistant", "content": [
         {"type": "thinking", "thinking": "t", "signature": "s"}, {"type": "text", "text": "Hi"}]});
     let answer = json!({"choices": [{"index": 0, "message": thinking, "finish_reason": "stop"}]});

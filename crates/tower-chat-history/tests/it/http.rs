@@ -1,6 +1,6 @@
 //! Conversation ids of `http` requests: in their extensions, or in a header.
 
-#![allow(clippy::unwrap_used)] // A test may.
+#![allow(clippy::unwrap_used)] // Tests may unwrap.
 
 use std::error::Error as _;
 
@@ -54,7 +54,7 @@ fn deep() -> serde_json::Value {
 }
 
 #[test]
-fn a_body_of_any_depth_is_dropped_if_the_request_has_no_conversation() {
+fn a_deep_body_without_a_conversation_is_dropped_safely() {
     let refused = FromExtensions::new().extract(Request::new(deep())).unwrap_err();
     assert!(refused.is::<MissingConversation>());
     let refused = FromHeader::new(NAME).extract(Request::new(deep())).unwrap_err();
@@ -71,16 +71,16 @@ fn named(mut request: Ask, value: &[u8]) -> Ask {
     request
 }
 
-async fn said(chat: &mut Chat, request: Ask) -> String {
+async fn answer(chat: &mut Chat, request: Ask) -> String {
     chat.ready().await.unwrap().call(request).await.unwrap().into_body()
 }
 
-async fn failed(chat: &mut Chat, request: Ask) -> BoxError {
+async fn error_of(chat: &mut Chat, request: Ask) -> BoxError {
     chat.ready().await.unwrap().call(request).await.unwrap_err()
 }
 
 /// Returns a store on which every call fails.
-fn untouchable() -> FaultStore<MemoryStore> {
+fn failing_store() -> FaultStore<MemoryStore> {
     let store = FaultStore::new(MemoryStore::new());
     store.fail(Op::Load, usize::MAX, Fault::Unavailable);
     store
@@ -90,16 +90,16 @@ fn untouchable() -> FaultStore<MemoryStore> {
 async fn an_id_in_the_extensions_names_the_conversation() {
     let store = MemoryStore::new();
     let mut chat = chat(store.clone(), FromExtensions::new());
-    assert_eq!(said(&mut chat, extended(ask("a"), id("one"))).await, "a");
-    assert_eq!(said(&mut chat, extended(ask("b"), id("one"))).await, "a|a|b");
-    assert_eq!(said(&mut chat, extended(ask("c"), id("two"))).await, "c");
+    assert_eq!(answer(&mut chat, extended(ask("a"), id("one"))).await, "a");
+    assert_eq!(answer(&mut chat, extended(ask("b"), id("one"))).await, "a|a|b");
+    assert_eq!(answer(&mut chat, extended(ask("c"), id("two"))).await, "c");
     let response = chat.ready().await.unwrap().call(extended(ask("d"), id("two"))).await.unwrap();
-    assert_eq!(response.extensions().get(), Some(&id("two")), "the inner service may know it");
+    assert_eq!(response.extensions().get(), Some(&id("two")), "the extension is passed on to the inner service");
     assert_eq!(store.conversation(&id("one")).messages().await.unwrap().len(), 4);
 }
 
 #[tokio::test]
-async fn options_in_the_extensions_say_all_that_a_call_can() {
+async fn options_in_the_extensions_apply_to_the_call() {
     let store = MemoryStore::new();
     let mut chat = chat(store.clone(), FromExtensions::new());
     let options = CallOptions::new().exchange(ExchangeId::new("fixed").unwrap()).few_shot_messages(1);
@@ -109,34 +109,37 @@ async fn options_in_the_extensions_say_all_that_a_call_can() {
     // The scope takes precedence over the id that was there before.
     let scope = CallScope::Conversation(id("one"), options.clone());
     let repeated = extended(extended(request.clone(), id("two")), scope);
-    assert_eq!(said(&mut chat, repeated.clone()).await, "shown|a");
+    assert_eq!(answer(&mut chat, repeated.clone()).await, "shown|a");
     assert_eq!(report.await.unwrap().exchange, ExchangeId::new("fixed").unwrap());
     let texts = store.conversation(&id("one")).messages().await.unwrap();
     assert_eq!(texts.iter().map(Message::text).collect::<Vec<_>>(), ["a", "shown|a"]);
     assert!(store.conversation(&id("two")).messages().await.unwrap().is_empty());
 
-    let error = failed(&mut chat, repeated).await;
-    assert!(matches!(error.downcast_ref(), Some(HistoryError::AlreadyRecorded(_))), "a request sent again is one call");
+    let error = error_of(&mut chat, repeated).await;
+    assert!(
+        matches!(error.downcast_ref(), Some(HistoryError::AlreadyRecorded(_))),
+        "a repeated request is the same call"
+    );
 
     // Without a scope, the id is used with the options of the call.
-    let beside = extended(extended(request, id("three")), options);
-    assert_eq!(said(&mut chat, beside.clone()).await, "shown|a");
-    let error = failed(&mut chat, beside).await;
+    let without_scope = extended(extended(request, id("three")), options);
+    assert_eq!(answer(&mut chat, without_scope.clone()).await, "shown|a");
+    let error = error_of(&mut chat, without_scope).await;
     assert!(matches!(error.downcast_ref(), Some(HistoryError::AlreadyRecorded(_))), "{error}");
 }
 
 #[tokio::test]
-async fn a_scope_in_the_extensions_counts_before_the_id() {
+async fn a_scope_in_the_extensions_precedes_the_id() {
     let store = MemoryStore::new();
     let mut chat = chat(store.clone(), FromExtensions::new());
     let request = || extended(extended(ask("a"), id("one")), CallScope::from(id("two")));
-    said(&mut chat, extended(request(), CallScope::Stateless)).await;
-    said(&mut chat, request()).await;
+    answer(&mut chat, extended(request(), CallScope::Stateless)).await;
+    answer(&mut chat, request()).await;
     for (part, stored) in [("one", 0), ("two", 2)] {
         assert_eq!(store.conversation(&id(part)).messages().await.unwrap().len(), stored, "{part}");
     }
-    let mut without_store = self::chat(untouchable(), FromExtensions::new());
-    assert_eq!(said(&mut without_store, extended(request(), CallScope::Stateless)).await, "a");
+    let mut without_store = self::chat(failing_store(), FromExtensions::new());
+    assert_eq!(answer(&mut without_store, extended(request(), CallScope::Stateless)).await, "a");
 }
 
 #[tokio::test]
@@ -148,27 +151,27 @@ async fn a_header_names_the_conversation_and_is_removed() {
         request.headers_mut().insert("x-other", HeaderValue::from_static("kept"));
         request
     };
-    assert_eq!(said(&mut chat, request("a")).await, "a");
+    assert_eq!(answer(&mut chat, request("a")).await, "a");
     let response = chat.ready().await.unwrap().call(request("b")).await.unwrap();
-    assert_eq!(response.headers()["x-got"], "x-other", "ids are not the provider's business");
+    assert_eq!(response.headers()["x-got"], "x-other", "the provider does not get the id");
     assert_eq!(response.body(), "a|a|b");
     assert_eq!(store.conversation(&id("user 42")).messages().await.unwrap().len(), 4);
 }
 
 #[tokio::test]
 async fn a_request_that_names_no_conversation_reaches_neither_store_nor_model() {
-    let mut by_extension = chat(untouchable(), FromExtensions::new());
-    assert!(failed(&mut by_extension, named(ask("a"), b"tests/one")).await.is::<MissingConversation>());
-    let mut by_header = chat(untouchable(), FromHeader::new(NAME));
-    assert!(failed(&mut by_header, extended(ask("a"), id("one"))).await.is::<MissingConversation>());
+    let mut by_extension = chat(failing_store(), FromExtensions::new());
+    assert!(error_of(&mut by_extension, named(ask("a"), b"tests/one")).await.is::<MissingConversation>());
+    let mut by_header = chat(failing_store(), FromHeader::new(NAME));
+    assert!(error_of(&mut by_header, extended(ask("a"), id("one"))).await.is::<MissingConversation>());
 }
 
 #[tokio::test]
-async fn a_header_that_does_not_name_one_conversation_is_no_guess() {
+async fn an_ambiguous_or_invalid_header_is_refused() {
     use ConversationHeaderError::{NoId, NotAscii, Repeated};
-    let mut chat = chat(untouchable(), FromHeader::new(NAME));
+    let mut chat = chat(failing_store(), FromHeader::new(NAME));
     let mut refused = async |request: Ask| {
-        let error = failed(&mut chat, request).await.downcast::<ConversationHeaderError>().unwrap();
+        let error = error_of(&mut chat, request).await.downcast::<ConversationHeaderError>().unwrap();
         let shown = format!("{error} {error:?} {:?}", error.source());
         assert!(!shown.contains("secret"), "{shown}");
         *error

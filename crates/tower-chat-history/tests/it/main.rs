@@ -1,8 +1,8 @@
 //! The layer, the engine and the stores of this crate.
 //!
-//! Binaries of their own, beside this folder: `cache_limit` and `memory_limit` have an allocator of their own.
-//! `causes`, `summaries_quiet` and `unreadable_warned` have a subscriber, which calls on other threads would disturb.
-#![allow(clippy::unwrap_used)] // A test may.
+//! The files next to this folder are separate test binaries. `cache_limit` and `memory_limit` set a global allocator.
+//! `causes`, `summaries_quiet` and `unreadable_warned` set a subscriber, which calls on other threads would disturb.
+#![allow(clippy::unwrap_used)] // Tests may unwrap.
 
 mod cached_store;
 mod commit;

@@ -86,7 +86,7 @@ async fn sizes(exchange: impl Fn() -> Exchange) -> (usize, usize) {
 }
 
 #[tokio::test]
-async fn a_full_store_refuses_and_forgets_nothing() {
+async fn a_full_store_refuses_appends_and_keeps_everything() {
     let (first, more) = sizes(|| sized(400)).await;
     let store = MemoryStore::with_limit(2 * first + more);
     let (a, b, c) = (id("a"), id("b"), id("c"));
@@ -124,7 +124,7 @@ async fn a_full_store_refuses_and_forgets_nothing() {
 }
 
 #[tokio::test]
-async fn a_full_store_still_tells_what_is_recorded_or_refused() {
+async fn a_full_store_still_reports_duplicates_and_conflicts() {
     let (first, _) = sizes(|| sized(100)).await;
     let (store, id) = (MemoryStore::with_limit(first), id("a"));
     let exchange = sized(100);
@@ -153,7 +153,7 @@ fn compact(profile: usize, replaces: CompactionVersion, summary: usize) -> Compa
 }
 
 #[tokio::test]
-async fn compactions_take_of_the_limit_and_give_back_what_they_replace() {
+async fn compactions_count_for_the_limit_until_they_are_replaced() {
     let (store, id) = (MemoryStore::with_limit(100_000), id("a"));
     append(&store, &id, sized(100)).await.unwrap();
     let bare = store.used();
@@ -194,7 +194,7 @@ const THREADS: usize = 8;
 const APPENDS: usize = 500;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 8)]
-async fn threads_that_append_to_one_conversation_lose_nothing() {
+async fn parallel_appends_to_one_conversation_are_all_stored() {
     let (store, id) = (MemoryStore::new(), id("shared"));
     on_threads(THREADS, |thread| {
         let (store, id) = (store.clone(), id.clone());
@@ -223,7 +223,7 @@ async fn threads_that_append_to_one_conversation_lose_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 8)]
-async fn threads_that_expect_a_revision_land_once_each() {
+async fn parallel_appends_at_a_revision_are_stored_once_each() {
     let (store, id) = (MemoryStore::new(), id("strict"));
     on_threads(THREADS, |_| {
         let (store, id) = (store.clone(), id.clone());
@@ -249,7 +249,7 @@ async fn threads_that_expect_a_revision_land_once_each() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 8)]
-async fn threads_that_fill_and_delete_keep_the_count_and_the_limit() {
+async fn parallel_fills_and_deletions_keep_count_and_limit() {
     let store = MemoryStore::with_limit(10_000);
     let ids: Arc<[ConversationId]> = (0..4).map(|n| id(n.to_string())).collect();
     on_threads(THREADS, |thread| {

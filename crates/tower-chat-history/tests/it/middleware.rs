@@ -1,6 +1,6 @@
 //! The tower contract, with a mock service whose readiness is withheld.
 
-#![allow(clippy::unwrap_used)] // A test may.
+#![allow(clippy::unwrap_used)] // Tests may unwrap.
 
 use crate::support;
 
@@ -16,7 +16,7 @@ use tower_chat_history::{
 use tower_test::assert_request_eq;
 
 #[tokio::test]
-async fn readiness_is_the_inner_service_s() {
+async fn readiness_is_that_of_the_inner_service() {
     let (mut chat, mut llm) = unary(MemoryStore::new(), HistoryOptions::new());
     llm.allow(0);
     assert_pending!(chat.poll_ready());
@@ -25,7 +25,7 @@ async fn readiness_is_the_inner_service_s() {
 }
 
 #[tokio::test]
-async fn a_failed_readiness_is_handed_on() {
+async fn a_readiness_error_is_passed_on() {
     let (mut chat, mut llm) = unary(MemoryStore::new(), HistoryOptions::new());
     llm.send_error("not today");
     let Poll::Ready(Err(error)) = chat.poll_ready() else { panic!("ready") };
@@ -56,13 +56,13 @@ impl Service<Request> for OnceReady {
     }
 
     fn call(&mut self, _: Request) -> Self::Future {
-        assert!(std::mem::take(&mut self.ready), "called without having been ready");
+        assert!(std::mem::take(&mut self.ready), "called before it was ready");
         std::future::ready(Ok(Message::assistant("a")))
     }
 }
 
 #[tokio::test]
-async fn the_very_instance_that_was_ready_is_called() {
+async fn the_instance_that_became_ready_is_called() {
     let mut chat = ChatHistoryLayer::new(MemoryStore::new(), Plain).layer(OnceReady::default());
     for _ in 0..3 {
         chat.ready().await.unwrap().call(ask("u")).await.unwrap();
@@ -91,7 +91,7 @@ async fn each_call_carries_its_history_and_is_saved() {
 }
 
 #[tokio::test]
-async fn inner_errors_come_out_as_they_are_and_store_nothing() {
+async fn inner_errors_are_passed_on_and_nothing_is_stored() {
     #[derive(Debug, PartialEq, thiserror::Error)]
     #[error("overloaded")]
     struct Overloaded;
@@ -105,7 +105,7 @@ async fn inner_errors_come_out_as_they_are_and_store_nothing() {
 }
 
 #[tokio::test]
-async fn what_does_not_fit_the_conversation_never_reaches_the_model() {
+async fn invalid_input_never_reaches_the_model() {
     let (mut chat, mut llm) = unary(MemoryStore::new(), HistoryOptions::new());
     for (input, expected) in [
         (vec![], InputError::Empty),
@@ -120,7 +120,7 @@ async fn what_does_not_fit_the_conversation_never_reaches_the_model() {
 }
 
 #[tokio::test]
-async fn an_explicitly_stateless_call_passes_untouched() {
+async fn a_stateless_call_passes_through_unchanged() {
     let store = MemoryStore::new();
     let (mut chat, mut llm) = unary(store.clone(), HistoryOptions::new());
     assert_ready_ok!(chat.poll_ready());
@@ -135,7 +135,7 @@ async fn an_explicitly_stateless_call_passes_untouched() {
 /// during load and save, and then released.
 /// save, and given back.
 #[tokio::test]
-async fn an_inner_limit_of_one_is_given_back() {
+async fn the_permit_of_an_inner_limit_is_released() {
     let llm = service_fn(|_: Request| async { Ok::<_, BoxError>(Message::assistant("a")) });
     let limited = tower::ServiceBuilder::new().concurrency_limit(1).service(llm);
     let mut chat = ChatHistoryLayer::new(MemoryStore::new(), Plain).layer(limited);

@@ -1,5 +1,5 @@
 //! The open tool calls of a conversation and the end of its log, read without the rest of the log.
-#![allow(clippy::unwrap_used)] // A test may.
+#![allow(clippy::unwrap_used)] // Tests may unwrap.
 
 use std::sync::{
     Arc,
@@ -37,7 +37,7 @@ async fn open(store: &impl HistoryStore) -> Vec<(String, String, String)> {
     calls.iter().map(|call| (call.id().into(), call.name().into(), call.arguments().into())).collect()
 }
 
-fn told(calls: &[(&str, &str)]) -> Vec<(String, String, String)> {
+fn expected(calls: &[(&str, &str)]) -> Vec<(String, String, String)> {
     calls.iter().map(|(id, arguments)| ((*id).into(), format!("f_{id}"), (*arguments).into())).collect()
 }
 
@@ -48,31 +48,31 @@ async fn the_calls_of_the_last_round_are_open_until_they_have_results() {
     append(&store, [Message::user("u"), Message::assistant("a")], None).await;
     assert_eq!(open(&store).await, []);
     append(&store, [Message::user("u"), calls(&[("x", "{}"), ("y", "1")])], None).await;
-    assert_eq!(open(&store).await, told(&[("x", "{}"), ("y", "1")]));
+    assert_eq!(open(&store).await, expected(&[("x", "{}"), ("y", "1")]));
     append(&store, [Message::tool("y", "r"), Message::tool("x", "r"), calls(&[("z", "2")])], Some(1)).await;
-    assert_eq!(open(&store).await, told(&[("z", "2")]));
+    assert_eq!(open(&store).await, expected(&[("z", "2")]));
     append(&store, [Message::tool("z", "r"), Message::assistant("a")], Some(2)).await;
     assert_eq!(open(&store).await, []);
 }
 
 #[tokio::test]
-async fn results_that_come_one_by_one_leave_the_other_calls_open() {
+async fn results_stored_one_by_one_leave_the_other_calls_open() {
     let store = MemoryStore::new();
     append(&store, [Message::user("u"), calls(&[("x", "0"), ("y", "1"), ("z", "2")])], None).await;
     append(&store, [Message::tool("y", "r")], Some(0)).await;
-    assert_eq!(open(&store).await, told(&[("x", "0"), ("z", "2")]));
+    assert_eq!(open(&store).await, expected(&[("x", "0"), ("z", "2")]));
     append(&store, [Message::tool("z", "r")], Some(0)).await;
-    assert_eq!(open(&store).await, told(&[("x", "0")]));
+    assert_eq!(open(&store).await, expected(&[("x", "0")]));
     append(&store, [Message::tool("x", "r")], Some(0)).await;
     assert_eq!(open(&store).await, []);
 }
 
 #[tokio::test]
-async fn of_calls_with_one_id_the_later_one_stays_open() {
+async fn the_later_of_two_calls_with_one_id_stays_open() {
     let store = MemoryStore::new();
     append(&store, [Message::user("u"), calls(&[("x", "first"), ("y", "1"), ("x", "second")])], None).await;
     append(&store, [Message::tool("x", "r")], Some(0)).await;
-    assert_eq!(open(&store).await, told(&[("y", "1"), ("x", "second")]));
+    assert_eq!(open(&store).await, expected(&[("y", "1"), ("x", "second")]));
 }
 
 #[tokio::test]
@@ -141,7 +141,7 @@ async fn the_end_of_a_long_log_is_read_without_the_rest() {
     let conversation = store.conversation(&id);
     let read = || store.read.swap(0, Relaxed);
     assert_eq!((conversation.len().await.unwrap(), read()), (2_002, 0));
-    assert_eq!((open(&store).await, read()), (told(&[("y", "1")]), 2));
+    assert_eq!((open(&store).await, read()), (expected(&[("y", "1")]), 2));
     assert_eq!((conversation.last(20).await.unwrap().len(), read()), (20, 20));
     let newest = conversation.read_back(None, 20).await.unwrap();
     assert_eq!(read(), 20);
@@ -236,7 +236,7 @@ proptest! {
     /// For any edited log and any limit, these agree on the open calls: the report of open calls, the next
     /// turn, the storing of results, and an import.
     #[test]
-    fn all_agree_on_the_newest_round_of_an_edited_log(log in edited_log(), limit in 4_usize..40) {
+    fn all_parts_agree_on_the_open_calls_of_an_edited_log(log in edited_log(), limit in 4_usize..40) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             let store = stored(&log).await;

@@ -1,6 +1,6 @@
 //! Open calls can be answered after any import, even if little of the log is loaded.
 
-#![allow(clippy::unwrap_used)] // A test may.
+#![allow(clippy::unwrap_used)] // Tests may unwrap.
 
 use crate::support;
 
@@ -23,7 +23,7 @@ async fn asked(engine: &Engine, input: Message, reply: Message) {
 }
 
 #[tokio::test]
-async fn orphaned_results_and_blank_replies_that_are_imported_over_open_calls_open_no_turn() {
+async fn imported_orphaned_results_and_blank_replies_open_no_turn() {
     let store = MemoryStore::new();
     let engine = engine(&store);
     asked(&engine, Message::user("u0"), calls(&["x"])).await;
@@ -39,7 +39,7 @@ async fn orphaned_results_and_blank_replies_that_are_imported_over_open_calls_op
 }
 
 #[tokio::test]
-async fn results_that_are_imported_between_blank_replies_continue_the_turn() {
+async fn results_imported_between_blank_replies_continue_the_turn() {
     let store = MemoryStore::new();
     let engine = engine(&store);
     asked(&engine, Message::user("u0"), calls(&["x", "y"])).await;

@@ -1,6 +1,6 @@
 //! Calls of one conversation, one after another.
 
-#![allow(clippy::unwrap_used)] // A test may.
+#![allow(clippy::unwrap_used)] // Tests may unwrap.
 
 use crate::support;
 
@@ -27,7 +27,7 @@ async fn calls_of_one_conversation_wait_for_each_other() {
     assert_pending!(second.poll());
 
     llm.next_request().await.unwrap().1.send_response(Message::assistant("a0"));
-    assert!(llm.next_request().now_or_never_is_none(), "the second waits");
+    assert!(llm.next_request().is_pending_now(), "the second call waits");
     first.await.unwrap();
     assert_pending!(second.poll());
     let (request, answer) = llm.next_request().await.unwrap();
@@ -38,7 +38,7 @@ async fn calls_of_one_conversation_wait_for_each_other() {
 }
 
 trait NowOrNever: Future + Sized {
-    fn now_or_never_is_none(self) -> bool {
+    fn is_pending_now(self) -> bool {
         futures_util::FutureExt::now_or_never(self).is_none()
     }
 }
@@ -62,7 +62,7 @@ async fn the_queue_is_bounded_in_length_and_time() {
 }
 
 #[tokio::test]
-async fn a_call_that_leaves_gives_its_place_up() {
+async fn a_dropped_call_leaves_the_queue() {
     let (mut chat, mut llm) = unary(MemoryStore::new(), queued(1));
     for _ in 0..3 {
         assert_ready_ok!(chat.poll_ready());
@@ -74,7 +74,7 @@ async fn a_call_that_leaves_gives_its_place_up() {
 
 /// A complete stream that is not dropped and no longer read holds the queue. The next call finishes its save.
 #[tokio::test]
-async fn a_kept_stream_does_not_block_the_next_call() {
+async fn a_complete_unread_stream_does_not_block_the_next_call() {
     let store = MemoryStore::new();
     let (mut chat, mut llm) = streaming(store.clone(), queued(1));
     let pieces = || -> Pieces { stream::iter([Ok(Piece::Text("a")), Ok(Piece::Finish)]).boxed() };
@@ -88,8 +88,8 @@ async fn a_kept_stream_does_not_block_the_next_call() {
 
     assert_ready_ok!(chat.poll_ready());
     let mut next = task::spawn(chat.call(ask("u1")));
-    assert!(next.poll().is_pending(), "finishes the save, which frees the queue");
-    assert!(next.poll().is_pending(), "and is now at the model");
+    assert!(next.poll().is_pending(), "the call finishes the save, which frees the queue");
+    assert!(next.poll().is_pending(), "the call waits for the model");
     let (request, _) = llm.next_request().await.unwrap();
     assert_eq!(texts(&request), ["u0", "a", "u1"]);
     drop(kept);

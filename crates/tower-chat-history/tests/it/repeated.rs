@@ -1,6 +1,6 @@
 //! Calls that are repeated after their reply broke off and its text was stored.
 
-#![allow(clippy::unwrap_used)] // A test may.
+#![allow(clippy::unwrap_used)] // Tests may unwrap.
 
 use crate::support;
 
@@ -15,12 +15,12 @@ use tower_chat_history::{
 
 type Chunks = stream::BoxStream<'static, Result<Value, BoxError>>;
 
-fn keeping_text() -> HistoryOptions {
+fn keep_text_options() -> HistoryOptions {
     HistoryOptions::new().on_interruption(OnInterruption::KeepText)
 }
 
 /// Sends the messages in one call, and breaks the stream off after a text.
-async fn broken_off(engine: &Engine, mode: InputMode, messages: &[Message]) -> Result<(), BoxError> {
+async fn send_and_break_off(engine: &Engine, mode: InputMode, messages: &[Message]) -> Result<(), BoxError> {
     let llm = service_fn(|_: Value| async {
         let chunk = json!({"choices": [{"index": 0, "delta": {"content": "Let me"}}]});
         Ok::<Chunks, BoxError>(stream::iter([Ok(chunk)]).boxed())
@@ -37,50 +37,50 @@ async fn begin(engine: &Engine, input: impl IntoIterator<Item = Message>) -> Tur
     engine.begin(TurnInput::new(id(), input)).await.unwrap()
 }
 
-async fn say(engine: &Engine, input: impl IntoIterator<Item = Message>, reply: Message) {
+async fn complete_turn(engine: &Engine, input: impl IntoIterator<Item = Message>, reply: Message) {
     begin(engine, input).await.commit(Reply::new(reply)).await.unwrap();
 }
 
 #[tokio::test]
-async fn results_whose_reply_broke_off_can_be_sent_again_and_again() {
+async fn results_can_be_resent_repeatedly_after_replies_that_broke_off() {
     let store = MemoryStore::new();
-    let engine = Engine::with_options(store.clone(), keeping_text());
-    say(&engine, [Message::user("u0")], calls(&["x", "y"])).await;
+    let engine = Engine::with_options(store.clone(), keep_text_options());
+    complete_turn(&engine, [Message::user("u0")], calls(&["x", "y"])).await;
     let results = [Message::tool("x", "1"), Message::tool("y", "2")];
     for _ in 0..3 {
-        broken_off(&engine, InputMode::New, &results).await.unwrap();
+        send_and_break_off(&engine, InputMode::New, &results).await.unwrap();
     }
     let turn = begin(&engine, results.clone()).await;
-    assert_eq!(texts(turn.context()), ["u0", "", "1", "2"], "the attempts have given way");
+    assert_eq!(texts(turn.context()), ["u0", "", "1", "2"], "the earlier attempts are left out");
     let report = turn.commit(Reply::new(Message::assistant("a0"))).await.unwrap();
-    assert!(matches!(report.outcome, Outcome::Stored { moved: false, .. }), "nothing of others came between");
+    assert!(matches!(report.outcome, Outcome::Stored { moved: false, .. }), "no other exchange was stored in between");
     let log = store.conversation(&id()).exchanges().await.unwrap();
-    assert_eq!(log.len(), 5, "the log keeps all attempts");
+    assert_eq!(log.len(), 5, "the log contains all attempts");
     assert!(log[1..].iter().all(|recorded| recorded.exchange.continues.is_some_and(|seq| seq.get() == 0)));
     let turn = begin(&engine, [Message::user("u1")]).await;
     assert_eq!(texts(turn.context()), ["u0", "", "1", "2", "a0", "u1"]);
 }
 
 #[tokio::test]
-async fn a_question_after_a_reply_that_broke_off_sees_the_results_and_the_text() {
-    let engine = Engine::with_options(MemoryStore::new(), keeping_text());
-    say(&engine, [Message::user("u0")], calls(&["x"])).await;
-    broken_off(&engine, InputMode::New, &[Message::tool("x", "1")]).await.unwrap();
+async fn a_question_after_a_partial_reply_sees_the_results_and_the_text() {
+    let engine = Engine::with_options(MemoryStore::new(), keep_text_options());
+    complete_turn(&engine, [Message::user("u0")], calls(&["x"])).await;
+    send_and_break_off(&engine, InputMode::New, &[Message::tool("x", "1")]).await.unwrap();
     let turn = begin(&engine, [Message::user("u1")]).await;
     assert_eq!(texts(turn.context()), ["u0", "", "1", "Let me", "u1"]);
     turn.commit(Reply::new(Message::assistant("a1"))).await.unwrap();
     let Err(HistoryError::Input(_)) = engine.begin(TurnInput::new(id(), [Message::tool("x", "1")])).await else {
-        panic!("the turn went on")
+        panic!("the turn was continued")
     };
 }
 
 #[tokio::test]
-async fn a_caller_that_resends_its_list_may_repeat_a_call_whose_reply_broke_off() {
-    let engine = Engine::with_options(MemoryStore::new(), keeping_text());
-    say(&engine, [Message::user("u0")], Message::assistant("a0")).await;
+async fn a_resent_list_may_repeat_a_call_whose_reply_broke_off() {
+    let engine = Engine::with_options(MemoryStore::new(), keep_text_options());
+    complete_turn(&engine, [Message::user("u0")], Message::assistant("a0")).await;
     let list = [Message::user("u0"), Message::assistant("a0"), Message::user("u1")];
     for _ in 0..3 {
-        broken_off(&engine, InputMode::Transcript, &list).await.unwrap();
+        send_and_break_off(&engine, InputMode::Transcript, &list).await.unwrap();
     }
     let (transcript, input) = list.split_at(2);
     let again = TurnInput::new(id(), input.to_vec()).transcript(transcript.to_vec());
@@ -92,27 +92,27 @@ async fn a_caller_that_resends_its_list_may_repeat_a_call_whose_reply_broke_off(
     );
     turn.commit(Reply::new(Message::assistant("a1"))).await.unwrap();
     let whole = [&list[..], &[Message::assistant("a1"), Message::user("u2")]].concat();
-    broken_off(&engine, InputMode::Transcript, &whole).await.unwrap();
+    send_and_break_off(&engine, InputMode::Transcript, &whole).await.unwrap();
     let shown = [&whole[..], &[Message::assistant("Let me"), Message::user("u3")]].concat();
-    broken_off(&engine, InputMode::Transcript, &shown).await.unwrap();
+    send_and_break_off(&engine, InputMode::Transcript, &shown).await.unwrap();
 }
 
 #[tokio::test]
-async fn a_caller_that_resends_its_list_may_repeat_results() {
-    let engine = Engine::with_options(MemoryStore::new(), keeping_text());
-    say(&engine, [Message::user("u0")], calls(&["x"])).await;
+async fn a_resent_list_may_repeat_results() {
+    let engine = Engine::with_options(MemoryStore::new(), keep_text_options());
+    complete_turn(&engine, [Message::user("u0")], calls(&["x"])).await;
     let list = [Message::user("u0"), calls(&["x"]), Message::tool("x", "1")];
     for _ in 0..3 {
-        broken_off(&engine, InputMode::Transcript, &list).await.unwrap();
+        send_and_break_off(&engine, InputMode::Transcript, &list).await.unwrap();
     }
     let again = TurnInput::new(id(), list[2..].to_vec()).transcript(list[..2].to_vec());
     assert_eq!(texts(engine.begin(again).await.unwrap().context()), ["u0", "", "1"]);
 }
 
 #[tokio::test]
-async fn what_is_stored_instead_of_results_can_be_repeated_too() {
+async fn messages_stored_instead_of_results_can_be_repeated() {
     let engine = Engine::new(MemoryStore::new());
-    say(&engine, [Message::user("u0")], calls(&["x"])).await;
+    complete_turn(&engine, [Message::user("u0")], calls(&["x"])).await;
     for _ in 0..2 {
         let instead = tower_chat_history::CallOptions::new().store_instead([Message::tool("x", "short")]);
         let long = TurnInput::new(id(), [Message::tool("x", "long")]).options(instead);

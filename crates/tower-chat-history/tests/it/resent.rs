@@ -1,6 +1,6 @@
 //! Callers that resend their list of messages where only new messages are expected.
 
-#![allow(clippy::unwrap_used)] // A test may.
+#![allow(clippy::unwrap_used)] // Tests may unwrap.
 
 use crate::support;
 
@@ -21,15 +21,15 @@ async fn refused(engine: &Engine, input: &[Message]) -> InputError {
 }
 
 #[tokio::test]
-async fn a_reply_among_the_new_messages_is_refused_and_the_error_says_what_to_do() {
+async fn a_reply_among_new_messages_is_refused_with_advice() {
     let engine = Engine::new(MemoryStore::new());
     let list = [Message::user("u0"), Message::assistant("secret"), Message::user("u1")];
     let error = refused(&engine, &list).await;
     assert_eq!(error, InputError::Resent { position: 1 });
-    let told = error.to_string();
+    let text = error.to_string();
     assert!(
-        told.contains("InputMode::Transcript") && told.contains("few_shot_messages") && !told.contains("secret"),
-        "{told}"
+        text.contains("InputMode::Transcript") && text.contains("few_shot_messages") && !text.contains("secret"),
+        "{text}"
     );
     assert_eq!(refused(&engine, &list[1..2]).await, InputError::Resent { position: 0 });
 }
@@ -62,7 +62,7 @@ async fn json_and_custom_adapters_refuse_a_resent_list_unless_it_is_expected() {
     let mut chat = ChatHistoryLayer::new(store.clone(), adapter.clone()).layer(echo);
     let answer =
         chat.ready().await.unwrap().call(InConversation::new(id(), list.to_vec()).few_shot_messages(2)).await.unwrap();
-    assert_eq!(answer.text(), "I got 3", "few-shot examples are head");
+    assert_eq!(answer.text(), "I got 3", "few-shot messages are head");
     let mut chat = ChatHistoryLayer::new(store, adapter.input_mode(InputMode::Transcript)).layer(echo);
     let list = vec![Message::user("u1"), answer, Message::user("u2")];
     assert_eq!(chat.ready().await.unwrap().call(InConversation::new(id(), list)).await.unwrap().text(), "I got 3");
@@ -79,7 +79,7 @@ async fn open_calls_that_an_agent_resends_with_their_results_are_refused() {
 }
 
 #[tokio::test]
-async fn a_whole_round_of_the_callers_own_is_input() {
+async fn a_complete_round_made_by_the_caller_is_input() {
     let engine = Engine::new(MemoryStore::new());
     let round = [Message::user("u0"), calls(&["own"]), Message::tool("own", "r"), Message::user("and?")];
     let turn = engine.begin(TurnInput::new(id(), round.clone())).await.unwrap();

@@ -1,6 +1,6 @@
 //! Tool results that are stored one by one.
 
-#![allow(clippy::unwrap_used)] // A test may.
+#![allow(clippy::unwrap_used)] // Tests may unwrap.
 
 use crate::support;
 
@@ -34,7 +34,7 @@ async fn refused(engine: &Engine, input: impl IntoIterator<Item = Message>) -> I
 }
 
 /// Stores a reply with these calls.
-async fn asked(engine: &Engine, ids: &[&str]) {
+async fn reply_with_calls(engine: &Engine, ids: &[&str]) {
     begin(engine, [Message::user("u0")]).await.commit(Reply::new(calls(ids))).await.unwrap();
 }
 
@@ -43,7 +43,7 @@ async fn store(engine: &Engine, ids: &[&str]) -> Result<StoredResults, StoreResu
 }
 
 /// Stores these results, and returns the calls that are still open.
-async fn stored(engine: &Engine, ids: &[&str]) -> Vec<String> {
+async fn store_and_list_open_calls(engine: &Engine, ids: &[&str]) -> Vec<String> {
     store(engine, ids).await.unwrap().open.ids().map(str::to_owned).collect()
 }
 
@@ -59,11 +59,11 @@ fn not_open(position: usize, id: &str) -> InputError {
 }
 
 #[tokio::test]
-async fn the_call_brings_the_results_that_are_missing() {
+async fn a_call_can_add_the_missing_results() {
     let memory = MemoryStore::new();
     let engine = Engine::new(memory.clone());
-    asked(&engine, &["x", "y", "z"]).await;
-    assert_eq!(stored(&engine, &["y"]).await, ["x", "z"]);
+    reply_with_calls(&engine, &["x", "y", "z"]).await;
+    assert_eq!(store_and_list_open_calls(&engine, &["y"]).await, ["x", "z"]);
     assert_eq!(refused(&engine, [result("x")]).await, InputError::Unanswered { call_ids: vec!["z".into()] });
     assert_eq!(refused(&engine, []).await, InputError::Empty);
     let turn = begin(&engine, [result("z"), result("x")]).await;
@@ -77,13 +77,13 @@ async fn the_call_brings_the_results_that_are_missing() {
 }
 
 #[tokio::test]
-async fn when_all_results_are_stored_the_call_has_no_input() {
+async fn after_all_results_are_stored_the_call_has_no_input() {
     let engine = Engine::new(MemoryStore::new());
     assert_eq!(refused(&engine, []).await, InputError::Empty, "there is no conversation");
-    asked(&engine, &["x", "y"]).await;
+    reply_with_calls(&engine, &["x", "y"]).await;
     assert_eq!(refused(&engine, []).await, InputError::Empty, "no call is answered");
-    assert_eq!(stored(&engine, &["x"]).await, ["y"]);
-    assert!(stored(&engine, &["y"]).await.is_empty());
+    assert_eq!(store_and_list_open_calls(&engine, &["x"]).await, ["y"]);
+    assert!(store_and_list_open_calls(&engine, &["y"]).await.is_empty());
     for _ in 0..2 {
         // After a reply that broke off, another reply is requested.
         let turn = begin(&engine, []).await;
@@ -101,10 +101,10 @@ async fn when_all_results_are_stored_the_call_has_no_input() {
 }
 
 #[tokio::test]
-async fn what_answers_no_open_call_is_not_stored() {
+async fn results_without_an_open_call_are_not_stored() {
     let engine = Engine::new(MemoryStore::new());
     assert_eq!(unexpected(store(&engine, &["x"]).await.unwrap_err()), not_open(0, "x"), "there is no conversation");
-    asked(&engine, &["x", "y"]).await;
+    reply_with_calls(&engine, &["x", "y"]).await;
     store(&engine, &["x"]).await.unwrap();
     for (ids, error) in [
         (&["x"][..], not_open(0, "x")),
@@ -116,14 +116,14 @@ async fn what_answers_no_open_call_is_not_stored() {
     }
     let other = ToolResults::new(id(), [result("y"), Message::user("and?")]);
     assert_eq!(unexpected(engine.store_results(other).await.unwrap_err()), InputError::NotAResult { position: 1 });
-    assert!(stored(&engine, &["y"]).await.is_empty());
+    assert!(store_and_list_open_calls(&engine, &["y"]).await.is_empty());
 }
 
 #[tokio::test]
 async fn a_named_exchange_is_stored_once() {
     let memory = MemoryStore::new();
     let engine = Engine::new(memory.clone());
-    asked(&engine, &["x", "y"]).await;
+    reply_with_calls(&engine, &["x", "y"]).await;
     let named = || ToolResults::new(id(), [result("x")]).exchange(ExchangeId::new("approval-7").unwrap());
     let first = engine.store_results(named()).await.unwrap();
     let again = engine.store_results(named()).await.unwrap();
@@ -133,9 +133,9 @@ async fn a_named_exchange_is_stored_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_two_results_for_one_call_one_is_stored_and_of_two_calls_both() {
+async fn concurrent_results_are_stored_once_per_call() {
     let faults = FaultStore::new(MemoryStore::new());
-    asked(&Engine::new(faults.clone()), &["x", "y"]).await;
+    reply_with_calls(&Engine::new(faults.clone()), &["x", "y"]).await;
     let together = async |ids: [&'static str; 2]| {
         // Both are checked before either is appended.
         let hold = faults.hold(Op::Append);
@@ -153,24 +153,24 @@ async fn of_two_results_for_one_call_one_is_stored_and_of_two_calls_both() {
     let refused = outcomes.into_iter().find_map(Result::err).unwrap();
     assert_eq!(unexpected(refused), not_open(0, "x"));
 
-    asked(&Engine::new(faults.clone()), &["x", "y"]).await;
+    reply_with_calls(&Engine::new(faults.clone()), &["x", "y"]).await;
     let outcomes = together(["x", "y"]).await;
     let mut open: Vec<usize> = outcomes.into_iter().map(|outcome| outcome.unwrap().open.len()).collect();
     open.sort_unstable();
-    assert_eq!(open, [0, 1], "the later one sees the other");
+    assert_eq!(open, [0, 1], "the later result sees the earlier one");
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_append_whose_answer_is_lost_is_repeated_and_stored_once() {
     let faults = FaultStore::new(MemoryStore::new());
     let engine = Engine::new(faults.clone());
-    asked(&engine, &["x", "y"]).await;
+    reply_with_calls(&engine, &["x", "y"]).await;
     faults.lose_answers(Op::Append, 1);
     let first = store(&engine, &["x"]).await.unwrap();
     assert!(!first.duplicate);
     faults.fail(Op::Append, 3, Fault::Unavailable);
     let Err(StoreResultsError::Save(_)) = store(&engine, &["y"]).await else { panic!("it was stored") };
-    assert!(stored(&engine, &["y"]).await.is_empty());
+    assert!(store_and_list_open_calls(&engine, &["y"]).await.is_empty());
     assert_eq!(faults.get_ref().conversation(&id()).exchanges().await.unwrap().len(), 3);
     faults.fail(Op::Load, 1, Fault::Unavailable);
     let Err(StoreResultsError::Load(StoreError::Unavailable { .. })) = store(&engine, &["x"]).await else {
@@ -185,7 +185,7 @@ async fn an_append_whose_answer_is_lost_is_repeated_and_stored_once() {
 async fn a_question_supersedes_only_the_calls_that_are_open() {
     let memory = MemoryStore::new();
     let engine = Engine::new(memory.clone());
-    asked(&engine, &["x", "y"]).await;
+    reply_with_calls(&engine, &["x", "y"]).await;
     store(&engine, &["x"]).await.unwrap();
     let reject = Engine::with_options(memory, HistoryOptions::new().on_open_turn(OnOpenTurn::Reject));
     assert_eq!(refused(&reject, [Message::user("u1")]).await, InputError::TurnOpen { calls: 1 });
@@ -193,13 +193,13 @@ async fn a_question_supersedes_only_the_calls_that_are_open() {
     assert_eq!(texts(turn.context()), ["u0", "", "rx", "[no result: this call was abandoned]", "u1"]);
     let report = turn.commit(Reply::new(Message::assistant("a1"))).await.unwrap();
     assert_eq!(report.superseded_calls, 1);
-    assert_eq!(unexpected(store(&engine, &["y"]).await.unwrap_err()), not_open(0, "y"), "it is late");
+    assert_eq!(unexpected(store(&engine, &["y"]).await.unwrap_err()), not_open(0, "y"), "the call was superseded");
 }
 
 #[tokio::test]
-async fn a_question_after_all_results_were_stored_sees_them() {
+async fn a_question_sees_all_stored_results() {
     let engine = Engine::new(MemoryStore::new());
-    asked(&engine, &["x"]).await;
+    reply_with_calls(&engine, &["x"]).await;
     store(&engine, &["x"]).await.unwrap();
     let turn = begin(&engine, [Message::user("u1")]).await;
     assert_eq!(texts(turn.context()), ["u0", "", "rx", "u1"]);
@@ -207,14 +207,14 @@ async fn a_question_after_all_results_were_stored_sees_them() {
 }
 
 #[tokio::test]
-async fn a_caller_that_resends_its_list_brings_all_results() {
+async fn a_resent_list_contains_all_results() {
     let engine = Engine::new(MemoryStore::new());
-    asked(&engine, &["x", "y"]).await;
+    reply_with_calls(&engine, &["x", "y"]).await;
     store(&engine, &["x"]).await.unwrap();
     let transcript = [Message::user("u0"), calls(&["x", "y"])];
     let resent = |input: &[Message]| TurnInput::new(id(), input.to_vec()).transcript(transcript.clone());
     let turn = engine.begin(resent(&[result("y"), result("x")])).await.unwrap();
-    assert_eq!(texts(turn.context()), ["u0", "", "ry", "rx"], "as it stands in the list");
+    assert_eq!(texts(turn.context()), ["u0", "", "ry", "rx"], "in the order of the list");
     turn.commit(Reply::new(Message::assistant("a0"))).await.unwrap();
     let list = [&transcript[..], &[result("y"), result("x"), Message::assistant("a0")]].concat();
     let next = TurnInput::new(id(), [Message::user("u1")]).transcript(list.clone());
@@ -223,17 +223,17 @@ async fn a_caller_that_resends_its_list_brings_all_results() {
 }
 
 #[tokio::test]
-async fn an_agent_may_forget_a_stored_result_and_give_it_again() {
+async fn a_stored_result_can_be_sent_again() {
     let memory = MemoryStore::new();
     let engine = Engine::new(memory.clone());
-    asked(&engine, &["x", "y"]).await;
+    reply_with_calls(&engine, &["x", "y"]).await;
     store(&engine, &["x"]).await.unwrap();
     memory.conversation(&id()).take_last().await.unwrap();
-    assert_eq!(stored(&engine, &["x"]).await, ["y"]);
+    assert_eq!(store_and_list_open_calls(&engine, &["x"]).await, ["y"]);
 }
 
 #[tokio::test]
-async fn every_door_takes_a_request_without_messages_when_the_model_has_to_answer_results() {
+async fn every_integration_accepts_no_messages_if_results_await_a_reply() {
     let memory = MemoryStore::new();
     let engine = Engine::new(memory.clone());
     let llm = service_fn(|request: Value| async move {
@@ -242,7 +242,7 @@ async fn every_door_takes_a_request_without_messages_when_the_model_has_to_answe
         Ok::<_, BoxError>(json!({"choices": [{"message": {"role": "assistant", "content": roles.join(" ")}}]}))
     });
     let mut chat = ChatHistoryLayer::from_engine(engine.clone(), Json::new()).layer(llm);
-    asked(&engine, &["x"]).await;
+    reply_with_calls(&engine, &["x"]).await;
     let request = json!({"model": "m", "messages": [{"role": "system", "content": "S"}]});
     let call = InConversation::new(id(), request.clone());
     let error = chat.ready().await.unwrap().call(call).await.unwrap_err();
@@ -251,7 +251,7 @@ async fn every_door_takes_a_request_without_messages_when_the_model_has_to_answe
     let answer = chat.ready().await.unwrap().call(InConversation::new(id(), request)).await.unwrap();
     assert_eq!(answer["choices"][0]["message"]["content"], "system user assistant tool");
 
-    asked(&engine, &["y"]).await;
+    reply_with_calls(&engine, &["y"]).await;
     store(&engine, &["y"]).await.unwrap();
     let adapter = Custom::messages(|messages: &mut Vec<Message>| messages).reply(|answer: &Message| answer.clone());
     let llm = service_fn(|messages: Vec<Message>| async move {
@@ -271,19 +271,19 @@ async fn a_round_that_is_partly_answered_is_one_unit_within_a_budget() {
         let turn = begin(&engine, [Message::user(question.repeat(20))]).await;
         turn.commit(Reply::new(Message::assistant("a".repeat(40)))).await.unwrap();
     }
-    asked(&engine, &["x", "y"]).await;
+    reply_with_calls(&engine, &["x", "y"]).await;
     store(&engine, &["x"]).await.unwrap();
     let turn = begin(&engine, [result("y")]).await;
     let end = turn.context().len() - 3;
-    assert_eq!(texts(&turn.context()[end..]), ["", "rx", "ry"], "what is answered is neither cleared nor left out");
-    assert!(turn.context().len() < 10, "older turns are left out for it");
+    assert_eq!(texts(&turn.context()[end..]), ["", "rx", "ry"], "the open round is neither cleared nor left out");
+    assert!(turn.context().len() < 10, "older turns are left out");
 }
 
 #[tokio::test(start_paused = true)]
-async fn results_wait_for_a_call_that_is_under_way_where_calls_wait_for_each_other() {
+async fn results_wait_for_a_running_call_under_serialize() {
     let options = HistoryOptions::new().on_conflict(OnConflict::Serialize(QueueLimits::default()));
     let engine = Engine::with_options(MemoryStore::new(), options);
-    asked(&engine, &["x"]).await;
+    reply_with_calls(&engine, &["x"]).await;
     let turn = begin(&engine, [Message::user("never mind")]).await;
     let waiting = tokio::spawn({
         let engine = engine.clone();
@@ -292,23 +292,23 @@ async fn results_wait_for_a_call_that_is_under_way_where_calls_wait_for_each_oth
     tokio::task::yield_now().await;
     assert!(!waiting.is_finished());
     turn.commit(Reply::new(Message::assistant("a1"))).await.unwrap();
-    assert_eq!(unexpected(waiting.await.unwrap().unwrap_err()), not_open(0, "x"), "the question has closed it");
+    assert_eq!(unexpected(waiting.await.unwrap().unwrap_err()), not_open(0, "x"), "the question has closed the call");
 }
 
 #[tokio::test(start_paused = true)]
-async fn any_number_of_results_is_stored_at_once() {
+async fn concurrent_calls_can_store_any_number_of_results() {
     let faults = FaultStore::new(MemoryStore::new());
     for op in [Op::Load, Op::Append] {
         faults.delay(op, Duration::from_millis(1));
     }
     let engine = Engine::new(faults);
     let ids: Vec<String> = (0..100).map(|number| format!("call-{number}")).collect();
-    let asked: Vec<&str> = ids.iter().map(String::as_str).collect();
+    let call_ids: Vec<&str> = ids.iter().map(String::as_str).collect();
     let turn = engine.begin(TurnInput::new(id(), [Message::user("u")])).await.unwrap();
-    turn.commit(Reply::new(calls(&asked))).await.unwrap();
-    let stored = ids.iter().map(|call| engine.store_results(ToolResults::new(id(), [Message::tool(call, "r")])));
-    for stored in futures_util::future::join_all(stored).await {
-        stored.unwrap();
+    turn.commit(Reply::new(calls(&call_ids))).await.unwrap();
+    let results = ids.iter().map(|call| engine.store_results(ToolResults::new(id(), [Message::tool(call, "r")])));
+    for result in futures_util::future::join_all(results).await {
+        result.unwrap();
     }
     assert_eq!(engine.begin(TurnInput::new(id(), [])).await.unwrap().context().len(), 102);
 }

@@ -1,6 +1,6 @@
 //! Retention: the time of a prune, and the effect of a failed prune on its turn.
 
-#![allow(clippy::unwrap_used)] // A test may.
+#![allow(clippy::unwrap_used)] // Tests may unwrap.
 
 use crate::support;
 
@@ -25,7 +25,7 @@ use tower_chat_history_test::{Fault, FaultStore, Op};
 
 type Store = FaultStore<MemoryStore>;
 
-fn keeping(retention: Retention) -> (Store, Engine) {
+fn store_and_engine(retention: Retention) -> (Store, Engine) {
     let store = FaultStore::new(MemoryStore::new());
     (store.clone(), Engine::with_retention(store, HistoryOptions::new(), retention))
 }
@@ -45,18 +45,18 @@ async fn tool_turn(engine: &Engine) {
     answered.commit(Reply::new(Message::assistant("a"))).await.unwrap();
 }
 
-async fn standing(store: &Store) -> (u64, usize) {
+async fn first_and_len(store: &Store) -> (u64, usize) {
     let page = store.get_ref().read(&id(), Seq::FIRST, 1_000).await.unwrap();
     (page.revision.unwrap().first().get(), page.exchanges.len())
 }
 
 #[tokio::test]
-async fn the_last_turns_stay() {
-    let (store, engine) = keeping(Retention::LastTurns(3));
+async fn the_last_turns_are_kept() {
+    let (store, engine) = store_and_engine(Retention::LastTurns(3));
     for n in 0..8_u64 {
         let report = turn(&engine, "u").await;
         let kept = (n + 1).min(3);
-        assert_eq!(standing(&store).await, (n + 1 - kept, usize::try_from(kept).unwrap()));
+        assert_eq!(first_and_len(&store).await, (n + 1 - kept, usize::try_from(kept).unwrap()));
         assert!(matches!(report.outcome, Outcome::Stored { seq, .. } if seq == Seq::new(n)));
         // The report has the revision after the prune, which a caller needs to continue.
         let page = store.read(&id(), Seq::FIRST, 0).await.unwrap();
@@ -65,54 +65,54 @@ async fn the_last_turns_stay() {
 }
 
 #[tokio::test]
-async fn a_quarter_more_may_stand_so_that_not_every_turn_prunes() {
-    let (store, engine) = keeping(Retention::LastTurns(20));
+async fn a_log_may_exceed_the_retention_by_a_quarter() {
+    let (store, engine) = store_and_engine(Retention::LastTurns(20));
     let mut most = 0;
     for _ in 0..200 {
         turn(&engine, "u").await;
-        let (_, stand) = standing(&store).await;
-        most = most.max(stand);
-        assert!(store.calls(Op::Append) < 20 || stand >= 20, "{stand}");
+        let (_, len) = first_and_len(&store).await;
+        most = most.max(len);
+        assert!(store.calls(Op::Append) < 20 || len >= 20, "{len}");
     }
     assert_eq!((most, store.calls(Op::Prune)), (25, 180 / 6));
 }
 
 #[tokio::test]
-async fn turns_are_counted_and_not_their_exchanges() {
-    let (store, engine) = keeping(Retention::LastTurns(8));
+async fn turns_are_counted_instead_of_exchanges() {
+    let (store, engine) = store_and_engine(Retention::LastTurns(8));
     for n in 1..=40 {
         tool_turn(&engine).await;
-        let (_, stand) = standing(&store).await;
-        assert!(stand >= 2 * n.min(8) && stand <= 20, "{stand}");
+        let (_, len) = first_and_len(&store).await;
+        assert!(len >= 2 * n.min(8) && len <= 20, "{len}");
     }
     assert!(store.calls(Op::Prune) <= 40 / 3, "{}", store.calls(Op::Prune));
 }
 
 #[tokio::test]
-async fn the_last_messages_stay() {
-    let (store, engine) = keeping(Retention::LastMessages(16));
+async fn the_last_messages_are_kept() {
+    let (store, engine) = store_and_engine(Retention::LastMessages(16));
     for n in 1..=40 {
         tool_turn(&engine).await;
-        let messages = 2 * standing(&store).await.1;
+        let messages = 2 * first_and_len(&store).await.1;
         assert!(messages >= (4 * n).min(16) && messages <= 20, "{messages}");
     }
     assert!(store.calls(Op::Prune) <= 80 / 3, "{}", store.calls(Op::Prune));
 }
 
 #[tokio::test]
-async fn what_an_earlier_process_left_is_pruned_at_the_first_turn() {
+async fn the_first_turn_of_a_process_prunes_an_earlier_log() {
     let store = FaultStore::new(MemoryStore::new());
     for _ in 0..50 {
         turn(&Engine::new(store.clone()), "u").await;
     }
     let engine = Engine::with_retention(store.clone(), HistoryOptions::new(), Retention::LastTurns(8));
     turn(&engine, "u").await;
-    assert_eq!((standing(&store).await, store.calls(Op::Prune)), ((43, 8), 1));
+    assert_eq!((first_and_len(&store).await, store.calls(Op::Prune)), ((43, 8), 1));
 }
 
 #[tokio::test]
 async fn conversations_that_are_short_are_never_pruned() {
-    let (store, engine) = keeping(Retention::LastTurns(8));
+    let (store, engine) = store_and_engine(Retention::LastTurns(8));
     for n in 0..20 {
         let id = ConversationId::new(["short".to_owned(), n.to_string()]).unwrap();
         for _ in 0..8 {
@@ -124,33 +124,33 @@ async fn conversations_that_are_short_are_never_pruned() {
 }
 
 #[tokio::test]
-async fn a_prune_that_fails_is_tried_again_at_the_next_turn() {
+async fn a_failed_prune_is_retried_by_the_next_turn() {
     for fault in [Fault::Unavailable, Fault::Backend, Fault::Gone] {
-        let (store, engine) = keeping(Retention::LastTurns(8));
+        let (store, engine) = store_and_engine(Retention::LastTurns(8));
         store.fail(Op::Prune, 2, fault);
         for _ in 0..10 {
             turn(&engine, "u").await;
         }
-        assert_eq!((standing(&store).await.1, store.calls(Op::Prune)), (10, 2), "the turns went on");
+        assert_eq!((first_and_len(&store).await.1, store.calls(Op::Prune)), (10, 2), "no turn failed");
         turn(&engine, "u").await;
-        assert_eq!(standing(&store).await, (3, 8));
+        assert_eq!(first_and_len(&store).await, (3, 8));
     }
 }
 
 #[tokio::test]
-async fn a_lost_answer_is_settled_by_the_next_turn() {
-    let (store, engine) = keeping(Retention::LastTurns(2));
+async fn a_lost_answer_of_a_prune_is_repeated_by_the_next_turn() {
+    let (store, engine) = store_and_engine(Retention::LastTurns(2));
     store.lose_answers(Op::Prune, 1);
     for n in 0..4 {
         let report = turn(&engine, "u").await;
         assert!(matches!(report.outcome, Outcome::Stored { .. }), "{n}");
     }
-    assert_eq!(standing(&store).await, (2, 2));
+    assert_eq!(first_and_len(&store).await, (2, 2));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_slow_prune_is_given_up() {
-    let (store, engine) = keeping(Retention::LastTurns(1));
+async fn a_slow_prune_times_out() {
+    let (store, engine) = store_and_engine(Retention::LastTurns(1));
     turn(&engine, "u").await;
     store.delay(Op::Prune, Duration::from_secs(60));
     let before = Instant::now();
@@ -158,7 +158,7 @@ async fn a_slow_prune_is_given_up() {
     assert_eq!(before.elapsed().as_secs(), 10, "the store timeout");
     store.mend();
     turn(&engine, "u").await;
-    assert_eq!(standing(&store).await, (2, 1));
+    assert_eq!(first_and_len(&store).await, (2, 1));
 }
 
 #[tokio::test]
@@ -181,8 +181,8 @@ async fn a_prune_that_panics_fails_no_turn() {
 
 /// The prune is part of the save: if the caller leaves, it still completes, and the next turn waits for it.
 #[tokio::test]
-async fn a_caller_that_leaves_during_the_prune_has_it_done() {
-    let (store, engine) = keeping(Retention::LastTurns(1));
+async fn a_prune_completes_if_the_caller_leaves() {
+    let (store, engine) = store_and_engine(Retention::LastTurns(1));
     turn(&engine, "u").await;
     let held = store.hold(Op::Prune);
     let begun = engine.begin(TurnInput::new(id(), [Message::user("u")])).await.unwrap();
@@ -195,7 +195,7 @@ async fn a_caller_that_leaves_during_the_prune_has_it_done() {
     held.release();
     let turn = next.await.unwrap();
     assert_eq!(turn.window().len(), 2);
-    assert_eq!(standing(&store).await, (1, 1));
+    assert_eq!(first_and_len(&store).await, (1, 1));
 }
 
 /// A turn that began before a prune is stored after it, even if it expects the revision before the prune.
@@ -215,7 +215,7 @@ async fn a_turn_in_flight_survives_a_prune() {
 
 #[tokio::test]
 async fn a_layer_keeps_the_retention_of_its_engine_when_its_budget_is_set() {
-    let (store, engine) = keeping(Retention::LastTurns(2));
+    let (store, engine) = store_and_engine(Retention::LastTurns(2));
     let llm = service_fn(|_: Request| async { Ok::<_, BoxError>(Message::assistant("a")) });
     let layer = ChatHistoryLayer::from_engine(engine, Plain).budget(ContextBudget::tokens(10_000));
     for n in 0..4 {
@@ -227,8 +227,8 @@ async fn a_layer_keeps_the_retention_of_its_engine_when_its_budget_is_set() {
 
 /// By a direct call to the store with faults.
 #[tokio::test]
-async fn an_outcome_that_is_open_is_settled_by_asking_again() {
-    let (store, engine) = keeping(Retention::LastTurns(100));
+async fn a_prune_with_an_unknown_outcome_can_be_repeated() {
+    let (store, engine) = store_and_engine(Retention::LastTurns(100));
     for _ in 0..5 {
         turn(&engine, "u").await;
     }
@@ -237,5 +237,5 @@ async fn an_outcome_that_is_open_is_settled_by_asking_again() {
     store.lose_answers(Op::Prune, 1);
     assert!(store.prune(&id(), incarnation, keep, traces).await.unwrap_err().is_retryable());
     assert_eq!(store.prune(&id(), incarnation, keep, traces).await.unwrap().removed, 0);
-    assert_eq!(standing(&store).await, (3, 2));
+    assert_eq!(first_and_len(&store).await, (3, 2));
 }

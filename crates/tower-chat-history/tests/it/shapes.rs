@@ -1,6 +1,6 @@
 //! Every form of requests and responses, and every extractor.
 
-#![allow(clippy::unwrap_used)] // A test may.
+#![allow(clippy::unwrap_used)] // Tests may unwrap.
 
 #[path = "shapes/closures.rs"]
 mod closures;
@@ -49,7 +49,7 @@ fn echo_json(request: &Value) -> Value {
     json!({"choices": [{"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}]})
 }
 
-fn said(response: &Value) -> &str {
+fn text_of(response: &Value) -> &str {
     response["choices"][0]["message"]["content"].as_str().unwrap()
 }
 
@@ -58,7 +58,7 @@ fn user(text: &str) -> Value {
 }
 
 #[tokio::test]
-async fn messages_in_message_out() {
+async fn an_adapter_takes_messages_and_returns_a_message() {
     let adapter = Custom::messages(|messages: &mut Vec<Message>| messages).reply(|answer: &Message| answer.clone());
     let llm = service_fn(|messages: Vec<Message>| async move { Ok::<_, BoxError>(echo(&messages)) });
     let mut chat = ChatHistoryLayer::new(MemoryStore::new(), adapter).layer(llm);
@@ -76,7 +76,7 @@ struct Prompt {
 }
 
 #[tokio::test]
-async fn struct_with_input_and_separate_history_field_message_out() {
+async fn an_adapter_takes_a_struct_with_a_history_field() {
     let adapter = Custom::new(|prompt: &Prompt| Message::user(&prompt.question))
         .fill(|prompt, window| Prompt { history: window.to_vec(), ..prompt })
         .reply(|answer: &Message| answer.clone());
@@ -105,7 +105,7 @@ struct Answer {
 }
 
 #[tokio::test]
-async fn messages_in_struct_with_output_field_out() {
+async fn an_adapter_returns_a_struct_with_an_output_field() {
     let adapter = Custom::messages(|messages: &mut Vec<Message>| messages)
         .reply(|answer: &Answer| Message::assistant(&answer.output));
     let llm = service_fn(|messages: Vec<Message>| async move {
@@ -127,7 +127,7 @@ struct Chat {
 }
 
 #[tokio::test]
-async fn struct_with_one_field_for_all_messages() {
+async fn an_adapter_takes_a_struct_with_all_messages() {
     let adapter = Custom::messages(|chat: &mut Chat| &mut chat.messages).reply(|answer: &Message| answer.clone());
     let llm = service_fn(|chat: Chat| async move {
         assert!(chat.temperature > 0.4);
@@ -148,7 +148,7 @@ async fn struct_with_one_field_for_all_messages() {
 }
 
 #[tokio::test]
-async fn text_in_text_out() {
+async fn an_adapter_takes_and_returns_text() {
     // The model's request type differs from the caller's.
     let adapter = Custom::new(|text: &String| Message::user(text))
         .fill(|text, window| [window, &[Message::user(text)]].concat())
@@ -163,7 +163,7 @@ async fn text_in_text_out() {
 }
 
 #[tokio::test]
-async fn key_of_several_parts_another_user_with_the_same_conversation_part_starts_empty() {
+async fn another_user_with_the_same_conversation_part_starts_empty() {
     let adapter = Json::new().id_from(|request: &Value| {
         let part = |name: &str| request[name].as_str().ok_or(MissingConversation);
         Ok::<_, BoxError>(ConversationId::new([part("user_id")?, part("conversation_id")?])?)
@@ -175,7 +175,7 @@ async fn key_of_several_parts_another_user_with_the_same_conversation_part_start
         let mut request = user(text);
         request["user_id"] = user_id.into();
         request["conversation_id"] = "1".into();
-        said(&chat.ready().await.unwrap().call(request).await.unwrap()).to_owned()
+        text_of(&chat.ready().await.unwrap().call(request).await.unwrap()).to_owned()
     };
     assert_eq!(ask("ann", "a").await, "a");
     assert_eq!(ask("ann", "b").await, "a|a|b");
@@ -183,7 +183,7 @@ async fn key_of_several_parts_another_user_with_the_same_conversation_part_start
 }
 
 #[tokio::test]
-async fn explicit_stateless_call() {
+async fn an_explicitly_stateless_call_is_passed_on() {
     let llm = service_fn(|request: Value| async move { Ok::<_, BoxError>(request) });
     let mut chat = ChatHistoryLayer::new(MemoryStore::with_limit(0), Json::new()).layer(llm);
     // Passed on unchanged, in any format.
@@ -199,7 +199,7 @@ async fn explicit_stateless_call() {
 }
 
 #[tokio::test]
-async fn a_resolver_picks_the_store_by_conversation() {
+async fn a_routed_store_picks_the_store_by_conversation() {
     let stores: HashMap<_, _> = ["acme", "umbrella"].map(|tenant| (tenant, Arc::new(MemoryStore::new()))).into();
     let known = stores.clone();
     let fallback = Arc::new(MemoryStore::new());

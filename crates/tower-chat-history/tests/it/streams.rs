@@ -1,6 +1,6 @@
 //! Complete and interrupted streams.
 
-#![allow(clippy::unwrap_used)] // A test may.
+#![allow(clippy::unwrap_used)] // Tests may unwrap.
 
 use crate::support;
 
@@ -47,11 +47,11 @@ async fn items_pass_untouched_and_the_exchange_is_stored_at_the_end() {
     assert_eq!(stream.collect::<Vec<_>>().await, items);
     assert_eq!(log(&store).await, ["u", "aa"]);
     let exchanges = store.conversation(&id()).exchanges().await.unwrap();
-    assert_eq!(exchanges[0].exchange.model.as_deref(), Some("m"), "what comes after the last choice is kept too");
+    assert_eq!(exchanges[0].exchange.model.as_deref(), Some("m"), "fields after the last choice are stored");
 }
 
 #[tokio::test]
-async fn items_pass_at_once() {
+async fn items_pass_without_delay() {
     let mut stream = answered(MemoryStore::new(), HistoryOptions::new(), &[TEXT, FINISH], false).await;
     assert_eq!(stream.next().now_or_never(), Some(Some(TEXT)));
     assert_eq!(stream.next().now_or_never(), Some(Some(FINISH)));
@@ -106,14 +106,14 @@ async fn an_interrupted_stream_is_discarded_by_default() {
         let (store, reports) = (MemoryStore::new(), Reports::default());
         let stream = answered(store.clone(), interrupted(OnInterruption::Discard, &reports), &items, ends).await;
         let seen: Vec<Item> = stream.take(read).collect().await;
-        assert_eq!(seen, items[..read.min(items.len())], "items come as they came");
+        assert_eq!(seen, items[..read.min(items.len())], "items are passed on unchanged");
         assert!(log(&store).await.is_empty(), "{items:?}");
         assert!(matches!(reports.all()[0].outcome, Outcome::NotStored(NotStored::Interrupted)));
     }
 }
 
 #[tokio::test]
-async fn an_interrupted_stream_s_text_is_kept_if_policy_says_so() {
+async fn the_text_of_an_interrupted_stream_is_kept_with_keep_text() {
     for (items, ends, read) in [(vec![TEXT], true, 2), (vec![TEXT], false, 1), (vec![TEXT, ERROR], true, 3)] {
         let (store, reports) = (MemoryStore::new(), Reports::default());
         let options = interrupted(OnInterruption::KeepText, &reports);
@@ -128,7 +128,7 @@ async fn an_interrupted_stream_s_text_is_kept_if_policy_says_so() {
 }
 
 #[tokio::test]
-async fn without_text_there_is_nothing_to_keep() {
+async fn an_interrupted_stream_without_text_is_not_stored() {
     let (store, reports) = (MemoryStore::new(), Reports::default());
     drop(answered(store.clone(), interrupted(OnInterruption::KeepText, &reports), &[], false).await);
     assert!(log(&store).await.is_empty());
@@ -136,7 +136,7 @@ async fn without_text_there_is_nothing_to_keep() {
 }
 
 #[tokio::test]
-async fn a_dropped_stream_is_read_to_its_end_if_policy_says_so() {
+async fn a_dropped_stream_is_read_to_its_end_with_detach() {
     let (store, reports) = (MemoryStore::new(), Reports::default());
     let items = [TEXT, TEXT, FINISH, MODEL];
     let mut stream = answered(store.clone(), interrupted(OnInterruption::Detach, &reports), &items, true).await;
@@ -149,7 +149,7 @@ async fn a_dropped_stream_is_read_to_its_end_if_policy_says_so() {
 }
 
 #[tokio::test]
-async fn draining_waits_for_detached_streams() {
+async fn drain_waits_for_detached_streams() {
     let store = MemoryStore::new();
     let options = HistoryOptions::new().on_interruption(OnInterruption::Detach);
     let (mut chat, mut llm) = streaming(store.clone(), options);
@@ -182,12 +182,12 @@ fn a_detached_stream_ends_with_its_runtime() {
 }
 
 #[tokio::test]
-async fn a_stream_s_failed_save_is_in_the_report() {
+async fn the_failed_save_of_a_stream_is_in_the_report() {
     let (store, reports) = (FaultStore::new(MemoryStore::new()), Reports::default());
     store.fail(Op::Append, 1, tower_chat_history_test::Fault::Gone);
     let options = HistoryOptions::new().on_turn(reports.hook());
     let stream = answered(store.clone(), options, &[TEXT, FINISH], true).await;
-    assert_eq!(stream.collect::<Vec<_>>().await, [TEXT, FINISH], "the items are out already");
+    assert_eq!(stream.collect::<Vec<_>>().await, [TEXT, FINISH], "the items were already delivered");
     let all = reports.all();
     let Some(tower_chat_history::SaveError::Store(StoreError::Gone)) = all[0].save_error() else { panic!() };
 }

@@ -1,6 +1,6 @@
 //! Summaries of messages that leave the window, through the engine and through the layer.
 
-#![allow(clippy::unwrap_used)] // A test may.
+#![allow(clippy::unwrap_used)] // Tests may unwrap.
 
 #[path = "summaries/facts.rs"]
 mod facts;

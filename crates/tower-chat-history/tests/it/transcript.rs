@@ -1,6 +1,6 @@
 //! Callers that resend their list of messages, at the engine.
 
-#![allow(clippy::unwrap_used)] // A test may.
+#![allow(clippy::unwrap_used)] // Tests may unwrap.
 
 use tower_chat_history::{
     ConversationId, Engine, HistoryError, HistoryOptions, HistoryStoreExt as _, InputMode, MemoryStore, Message,
@@ -29,7 +29,7 @@ impl Caller {
     async fn say(&mut self, input: &[Message], reply: &str) {
         self.messages.extend_from_slice(input);
         let turn = self.begin().await.unwrap();
-        assert_eq!(turn.context(), self.messages, "what the caller has is what is sent");
+        assert_eq!(turn.context(), self.messages, "the context equals the caller's list");
         self.messages.push(Message::from_json(reply.replace(r#","reasoning_content":"r""#, "")).unwrap());
         turn.commit(Reply::new(Message::from_json(reply).unwrap())).await.unwrap();
     }
@@ -42,7 +42,7 @@ fn calls(id: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_tool_loop_that_resends_everything_is_stored_once() {
+async fn a_tool_loop_that_resends_its_list_is_stored_once() {
     let store = MemoryStore::new();
     let mut caller = Caller { engine: Engine::new(store.clone()), messages: vec![] };
     caller.say(&[Message::user("u")], &calls("x")).await;
@@ -54,7 +54,7 @@ async fn a_tool_loop_that_resends_everything_is_stored_once() {
 }
 
 #[tokio::test]
-async fn fields_that_the_caller_has_dropped_stay_in_what_is_sent() {
+async fn fields_dropped_by_the_caller_are_still_sent() {
     let store = MemoryStore::new();
     let mut caller = Caller { engine: Engine::new(store), messages: vec![] };
     caller.say(&[Message::user("u0")], r#"{"role":"assistant","content":"a0","reasoning_content":"r"}"#).await;
@@ -69,23 +69,23 @@ async fn a_transcript_of_another_conversation_never_reaches_the_model() {
     let mut caller = Caller { engine: Engine::new(store), messages: vec![] };
     caller.say(&[Message::user("u0")], r#"{"role":"assistant","content":"a0"}"#).await;
     caller.messages = vec![Message::user("other"), Message::assistant("a0"), Message::user("u1")];
-    let Err(HistoryError::Transcript(parted)) = caller.begin().await else { panic!("it began") };
-    assert_eq!((parted.position, parted.seq.map(|seq| seq.get())), (0, Some(0)));
+    let Err(HistoryError::Transcript(mismatch)) = caller.begin().await else { panic!("it began") };
+    assert_eq!((mismatch.position, mismatch.seq.map(|seq| seq.get())), (0, Some(0)));
 }
 
 #[tokio::test]
-async fn a_transcript_stands_for_a_history_that_cannot_be_loaded() {
+async fn a_transcript_replaces_a_history_that_cannot_be_loaded() {
     let store = FaultStore::new(MemoryStore::new());
     let options = HistoryOptions::new().on_load_failure(OnLoadFailure::CallWithoutHistory);
     let mut caller = Caller { engine: Engine::with_options(store.clone(), options), messages: vec![] };
     caller.say(&[Message::user("u0")], &calls("x")).await;
     store.fail(Op::Load, 1, Fault::Unavailable);
     caller.say(&[Message::tool("x", "r")], r#"{"role":"assistant","content":"a"}"#).await;
-    assert_eq!(store.conversation(&id()).messages().await.unwrap(), caller.messages, "only what is new is stored");
+    assert_eq!(store.conversation(&id()).messages().await.unwrap(), caller.messages, "only new messages are stored");
 }
 
 #[tokio::test]
-async fn a_caller_that_trims_its_replies_goes_on_and_the_log_keeps_them_as_they_were() {
+async fn a_caller_may_trim_white_space_and_the_log_is_unchanged() {
     let store = MemoryStore::new();
     let mut caller = Caller { engine: Engine::new(store.clone()), messages: vec![] };
     caller.say(&[Message::user("u0")], r#"{"role":"assistant","content":"\n a0 \n"}"#).await;
@@ -96,7 +96,7 @@ async fn a_caller_that_trims_its_replies_goes_on_and_the_log_keeps_them_as_they_
 }
 
 #[tokio::test]
-async fn where_the_log_is_trusted_only_what_is_new_is_sent_and_the_report_says_so() {
+async fn with_a_trusted_log_only_new_messages_are_sent_and_the_mismatch_is_reported() {
     let options = HistoryOptions::new().on_transcript_mismatch(OnTranscriptMismatch::TrustLog);
     let mut caller = Caller { engine: Engine::with_options(MemoryStore::new(), options), messages: vec![] };
     caller.say(&[Message::user("u0")], r#"{"role":"assistant","content":"a0"}"#).await;
@@ -104,7 +104,7 @@ async fn where_the_log_is_trusted_only_what_is_new_is_sent_and_the_report_says_s
     let turn = caller.begin().await.unwrap();
     assert_eq!(turn.context(), [Message::user("u0"), Message::assistant("a0"), Message::user("u1")]);
     let report = turn.commit(Reply::new(Message::assistant("a1"))).await.unwrap();
-    assert_eq!(report.transcript_mismatch.map(|parted| parted.position), Some(1));
+    assert_eq!(report.transcript_mismatch.map(|mismatch| mismatch.position), Some(1));
 
     let sound = [Message::user("u0"), Message::assistant("a0"), Message::user("u1"), Message::assistant("a1")];
     caller.messages = [&sound[..], &[Message::user("u2")]].concat();
@@ -115,7 +115,7 @@ async fn where_the_log_is_trusted_only_what_is_new_is_sent_and_the_report_says_s
 }
 
 #[tokio::test]
-async fn results_for_calls_that_a_trusted_log_does_not_have_are_refused() {
+async fn with_a_trusted_log_results_of_unknown_calls_are_refused() {
     let options = HistoryOptions::new().on_transcript_mismatch(OnTranscriptMismatch::TrustLog);
     let mut caller = Caller { engine: Engine::with_options(MemoryStore::new(), options), messages: vec![] };
     caller.say(&[Message::user("u0")], r#"{"role":"assistant","content":"a0"}"#).await;

@@ -1,7 +1,7 @@
 //! `trim_messages`, `filter_messages`, `merge_message_runs` and LangChain's estimate of tokens: LangChain's own
 //! tests, by their names and numbers, and further tests.
 
-#![allow(clippy::unwrap_used)] // A test may.
+#![allow(clippy::unwrap_used)] // Tests may unwrap.
 
 #[path = "trim/counts.rs"]
 mod counts;
@@ -49,7 +49,7 @@ fn json_of(messages: &[Message]) -> Vec<String> {
 fn unmutated<T>(messages: &[Message], act: impl FnOnce(&[Message]) -> T) -> T {
     let before = json_of(messages);
     let result = act(messages);
-    assert_eq!(json_of(messages), before, "the list itself is never changed");
+    assert_eq!(json_of(messages), before, "the list is not changed");
     result
 }
 

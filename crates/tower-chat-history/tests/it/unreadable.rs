@@ -1,6 +1,6 @@
 //! Responses that an adapter cannot read: the caller gets them, and the report describes their format.
 
-#![allow(clippy::unwrap_used)] // A test may.
+#![allow(clippy::unwrap_used)] // Tests may unwrap.
 
 use futures_util::{StreamExt as _, stream::BoxStream};
 use serde_json::{Value, json};
@@ -56,7 +56,7 @@ fn shape(outcome: &Outcome) -> Option<ResponseShape> {
 }
 
 #[tokio::test]
-async fn the_report_of_a_value_in_another_shape_names_the_shape() {
+async fn the_report_names_the_format_of_an_unreadable_value() {
     let store = MemoryStore::new();
     let engine = Engine::new(store.clone());
     let outcome = answered(&engine, anthropic()).await;
@@ -70,7 +70,7 @@ async fn the_report_of_a_value_in_another_shape_names_the_shape() {
 }
 
 #[tokio::test]
-async fn the_report_of_a_stream_in_another_shape_names_the_shape() {
+async fn the_report_names_the_format_of_an_unreadable_stream() {
     let engine = Engine::new(MemoryStore::new());
     let events = vec![
         json!({"type": "message_start", "message": anthropic()}),
@@ -112,7 +112,7 @@ impl FoldReply<Message> for Whole {
 }
 
 #[tokio::test]
-async fn a_custom_reply_in_another_shape_is_not_stored_and_the_report_names_the_shape() {
+async fn an_unreadable_custom_reply_is_not_stored_and_its_format_is_reported() {
     let blocks = json!({"role": "assistant", "content": [{"type": "tool_use", "id": "x", "name": "f", "input": {}}]});
     let message = Message::try_from(blocks).unwrap();
     let asked = || InConversation::new(id(), "u").with_report();
@@ -139,7 +139,7 @@ async fn a_custom_reply_in_another_shape_is_not_stored_and_the_report_names_the_
 }
 
 #[tokio::test]
-async fn a_reply_with_another_role_is_stored_as_the_assistants() {
+async fn a_reply_with_another_role_is_stored_with_the_role_assistant() {
     let store = MemoryStore::new();
     let model = service_fn(|_: &'static str| std::future::ready(Ok::<_, BoxError>(Message::tool("x", "Hi"))));
     let adapter = Custom::new(|text: &&'static str| Message::user(text)).fill(|text, _| text).reply(Message::clone);

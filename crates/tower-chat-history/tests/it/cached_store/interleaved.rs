@@ -16,9 +16,9 @@ const STEPS: usize = 25;
 
 /// A pseudorandom generator (xorshift). A seed determines its numbers.
 #[derive(Clone, Debug)]
-struct Chance(Arc<Mutex<u64>>);
+struct Random(Arc<Mutex<u64>>);
 
-impl Chance {
+impl Random {
     fn new(seed: u64) -> Self {
         Self(Arc::new(Mutex::new(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)))
     }
@@ -42,7 +42,7 @@ impl Chance {
 
 /// A store whose calls take time before and after they reach the inner store.
 #[derive(Clone, Debug)]
-struct Slow(MemoryStore, Chance);
+struct Slow(MemoryStore, Random);
 
 impl Slow {
     async fn slowly<T>(&self, call: impl Future<Output = T> + Send) -> T {
@@ -108,21 +108,21 @@ impl Prune for Slow {
 /// One of several concurrent users of the conversation.
 struct User {
     store: CachedStore<Slow>,
-    behind: MemoryStore,
+    inner_store: MemoryStore,
     id: ConversationId,
-    chance: Chance,
+    random: Random,
 }
 
 impl User {
     fn load(&self) -> Load {
-        let profile = Profile::new(["small", "large"][self.chance.below(2)]).unwrap();
-        let limit = LoadLimit::new([5, 9, 1_000][self.chance.below(3)], 1 << 20).unwrap();
+        let profile = Profile::new(["small", "large"][self.random.below(2)]).unwrap();
+        let limit = LoadLimit::new([5, 9, 1_000][self.random.below(3)], 1 << 20).unwrap();
         Load::new().profile(profile).limit(limit)
     }
 
     /// Returns the whole window of a profile, without a cache.
-    async fn now(&self, profile: &Profile) -> Option<Window> {
-        match self.behind.load(&self.id, Load::new().profile(profile.clone())).await.unwrap() {
+    async fn window_in_store(&self, profile: &Profile) -> Option<Window> {
+        match self.inner_store.load(&self.id, Load::new().profile(profile.clone())).await.unwrap() {
             Loaded::Window(window) => Some(window),
             _ => None,
         }
@@ -132,7 +132,7 @@ impl User {
     fn compact(&self, profile: &Profile, window: &Window) -> Option<Compact> {
         let openings = window.exchanges.iter().filter(|recorded| recorded.exchange.opens_turn());
         let openings: Vec<Seq> = openings.map(|recorded| recorded.seq).collect();
-        let start = *openings.get(self.chance.below(openings.len().max(1)))?;
+        let start = *openings.get(self.random.below(openings.len().max(1)))?;
         let mut cut = Cut::window_from(start);
         cut.summary = (start > Seq::FIRST).then(|| Summary::new(format!("up to {start}"), start));
         Some(Compact { profile: profile.clone(), replaces: window.compaction_version(), cut })
@@ -141,31 +141,31 @@ impl User {
     /// Makes a random call. It may be refused because another user was first.
     async fn act(&self) {
         let profile = self.load().profile;
-        let now = self.now(&profile).await;
-        self.chance.pause().await;
-        match (self.chance.below(24), &now) {
+        let current = self.window_in_store(&profile).await;
+        self.random.pause().await;
+        match (self.random.below(24), &current) {
             (0, _) => drop(self.store.delete(&self.id).await),
-            (1, Some(now)) => {
-                let from = Seq::new(now.revision.version().saturating_sub(self.chance.below(3) as u64));
-                drop(self.store.truncate(&self.id, now.revision, from).await);
+            (1, Some(current)) => {
+                let from = Seq::new(current.revision.version().saturating_sub(self.random.below(3) as u64));
+                drop(self.store.truncate(&self.id, current.revision, from).await);
             }
-            (2, Some(now)) => {
-                let traces = [Derived::Keep, Derived::Erase][self.chance.below(2)];
-                let keep = PruneTo::LastTurns(1 + self.chance.below(4));
-                drop(self.store.prune(&self.id, now.revision.incarnation(), keep, traces).await);
+            (2, Some(current)) => {
+                let traces = [Derived::Keep, Derived::Erase][self.random.below(2)];
+                let keep = PruneTo::LastTurns(1 + self.random.below(4));
+                drop(self.store.prune(&self.id, current.revision.incarnation(), keep, traces).await);
             }
-            (3..=5, Some(now)) => {
-                if let Some(compact) = self.compact(&profile, now) {
-                    drop(self.store.compact(&self.id, now.revision.incarnation(), compact).await);
+            (3..=5, Some(current)) => {
+                if let Some(compact) = self.compact(&profile, current) {
+                    drop(self.store.compact(&self.id, current.revision.incarnation(), compact).await);
                 }
             }
             (6..=13, _) => {
-                let messages = vec![Message::user("Hi"); 1 + self.chance.below(4)];
+                let messages = vec![Message::user("Hi"); 1 + self.random.below(4)];
                 let mut append = Append::new(Expect::AnyOrCreate, Exchange::new(ExchangeId::generate(), messages));
-                if let Some(now) = &now {
-                    let last = now.exchanges.last().filter(|_| self.chance.below(3) == 0);
+                if let Some(current) = &current {
+                    let last = current.exchanges.last().filter(|_| self.random.below(3) == 0);
                     append.exchange.continues = last.map(|last| last.seq);
-                    append.compact = self.compact(&profile, now).filter(|_| self.chance.below(4) == 0);
+                    append.compact = self.compact(&profile, current).filter(|_| self.random.below(4) == 0);
                 }
                 drop(self.store.append(&self.id, append).await);
             }
@@ -177,9 +177,9 @@ impl User {
     /// compared.
     async fn compare(&self) -> bool {
         let load = self.load();
-        let before = self.behind.load(&self.id, load.clone()).await.unwrap();
+        let before = self.inner_store.load(&self.id, load.clone()).await.unwrap();
         let loaded = self.store.load(&self.id, load.clone()).await.unwrap();
-        let after = self.behind.load(&self.id, load).await.unwrap();
+        let after = self.inner_store.load(&self.id, load).await.unwrap();
         // (In between, the conversation may have existed and been deleted again.)
         let unchanged = before == after && before != Loaded::Absent;
         if unchanged {
@@ -191,23 +191,23 @@ impl User {
 
 /// Each seed is another order of the same kinds of calls, on two replicas.
 #[tokio::test]
-async fn calls_that_overlap_never_see_less_than_the_store_has() {
+async fn overlapping_calls_never_see_an_outdated_window() {
     let mut compared = 0;
     for seed in 1..=SEEDS {
-        let (behind, chance) = (MemoryStore::new(), Chance::new(seed));
-        let replica = || CachedStore::new(Slow(behind.clone(), chance.clone()));
+        let (inner_store, random) = (MemoryStore::new(), Random::new(seed));
+        let replica = || CachedStore::new(Slow(inner_store.clone(), random.clone()));
         let (one, other) = (replica(), replica());
         let users = LocalSet::new();
         let tasks: Vec<_> = (0..TASKS)
             .map(|task| {
                 let store = if task < 3 { one.clone() } else { other.clone() };
                 let id = ConversationId::new(["a"]).unwrap();
-                let user = User { store, behind: behind.clone(), id, chance: chance.clone() };
+                let user = User { store, inner_store: inner_store.clone(), id, random: random.clone() };
                 users.spawn_local(async move {
                     let mut compared = 0;
                     for _ in 0..STEPS {
                         user.act().await;
-                        compared += usize::from(user.chance.below(4) == 0 && user.compare().await);
+                        compared += usize::from(user.random.below(4) == 0 && user.compare().await);
                     }
                     // Other users may have finished since.
                     compared + usize::from(user.compare().await)

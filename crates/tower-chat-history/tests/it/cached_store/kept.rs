@@ -10,22 +10,22 @@ use tower_chat_history::{
 use super::support::{Counted, id, len, of, turn};
 
 #[tokio::test]
-async fn a_conversation_is_brought_once() {
-    let (behind, id) = (Counted::default(), id("a"));
-    let store = CachedStore::new(behind.clone());
+async fn a_window_is_loaded_once() {
+    let (inner_store, id) = (Counted::default(), id("a"));
+    let store = CachedStore::new(inner_store.clone());
     store.append(&id, turn()).await.unwrap();
     for turns in 1..50 {
         assert_eq!(len(&store, &id, Load::new()).await, turns);
         store.append(&id, turn()).await.unwrap();
     }
-    assert_eq!(behind.windows(), 1);
+    assert_eq!(inner_store.windows(), 1);
 }
 
 /// Two models use one log, each with its own windows.
 #[tokio::test]
-async fn profiles_and_limits_are_kept_beside_each_other() {
-    let (behind, id) = (Counted::default(), id("a"));
-    let store = CachedStore::new(behind.clone());
+async fn windows_of_several_profiles_and_limits_are_cached() {
+    let (inner_store, id) = (Counted::default(), id("a"));
+    let store = CachedStore::new(inner_store.clone());
     store.append(&id, turn()).await.unwrap();
     for turns in 1..20 {
         assert_eq!(len(&store, &id, of("small", 8)).await, turns.min(4));
@@ -33,13 +33,13 @@ async fn profiles_and_limits_are_kept_beside_each_other() {
         assert_eq!(len(&store, &id, of("large", 2)).await, 1);
         store.append(&id, turn()).await.unwrap();
     }
-    assert_eq!(behind.windows(), 3);
+    assert_eq!(inner_store.windows(), 3);
 }
 
 #[tokio::test]
-async fn a_compaction_of_ones_own_brings_nothing_anew() {
-    let (behind, id) = (Counted::default(), id("a"));
-    let store = CachedStore::new(behind.clone());
+async fn a_compaction_through_the_cache_reloads_nothing() {
+    let (inner_store, id) = (Counted::default(), id("a"));
+    let store = CachedStore::new(inner_store.clone());
     let appended = store.append(&id, turn()).await.unwrap();
     assert_eq!(len(&store, &id, Load::new()).await, 1);
     let cut = |version, start| Compact {
@@ -54,99 +54,99 @@ async fn a_compaction_of_ones_own_brings_nothing_anew() {
     assert_eq!(len(&store, &id, Load::new()).await, 2);
     store.compact(&id, appended.revision.incarnation(), cut(1, 2)).await.unwrap();
     assert_eq!(len(&store, &id, Load::new()).await, 1);
-    assert_eq!(behind.windows(), 1);
+    assert_eq!(inner_store.windows(), 1);
     // The other replica's compaction is first, and this one is refused.
-    behind.compact(&id, appended.revision.incarnation(), cut(2, 2)).await.unwrap();
+    inner_store.compact(&id, appended.revision.incarnation(), cut(2, 2)).await.unwrap();
     let late = store.compact(&id, appended.revision.incarnation(), cut(2, 2)).await.unwrap();
     assert!(matches!(late, CompactOutcome::Kept(Some(_))), "{late:?}");
-    assert_eq!((len(&store, &id, Load::new()).await, behind.windows()), (1, 1));
+    assert_eq!((len(&store, &id, Load::new()).await, inner_store.windows()), (1, 1));
 }
 
 #[tokio::test]
-async fn what_another_replica_appends_is_brought() {
-    let (behind, id) = (Counted::default(), id("a"));
-    let replicas = [CachedStore::new(behind.clone()), CachedStore::new(behind.clone())];
+async fn appends_of_another_replica_are_loaded() {
+    let (inner_store, id) = (Counted::default(), id("a"));
+    let replicas = [CachedStore::new(inner_store.clone()), CachedStore::new(inner_store.clone())];
     replicas[0].append(&id, turn()).await.unwrap();
     for turns in 1..20 {
         let store = &replicas[turns % 2];
         assert_eq!(len(store, &id, Load::new()).await, turns);
         store.append(&id, turn()).await.unwrap();
     }
-    assert_eq!(behind.windows(), 19);
+    assert_eq!(inner_store.windows(), 19);
 }
 
 /// A window that was cut by its limit is complete again after a compaction that starts it at a message within
 /// the limit.
 #[tokio::test]
-async fn a_compaction_makes_a_truncated_window_whole() {
-    let (behind, id) = (Counted::default(), id("a"));
-    let store = CachedStore::new(behind.clone());
+async fn a_compaction_completes_a_truncated_window() {
+    let (inner_store, id) = (Counted::default(), id("a"));
+    let store = CachedStore::new(inner_store.clone());
     let mut last = store.append(&id, turn()).await.unwrap();
     for _ in 0..4 {
         last = store.append(&id, turn()).await.unwrap();
     }
     let load = of("p", 6);
     for (start, truncated) in [(1, true), (2, false), (4, false)] {
-        let Loaded::Window(window) = store.load(&id, load.clone()).await.unwrap() else { panic!("it is there") };
+        let Loaded::Window(window) = store.load(&id, load.clone()).await.unwrap() else { panic!("no window") };
         let (profile, replaces) = (load.profile.clone(), window.compaction_version());
         let compact = Compact { profile, replaces, cut: Cut::window_from(Seq::new(start)) };
         store.compact(&id, last.revision.incarnation(), compact).await.unwrap();
-        let Loaded::Window(window) = store.load(&id, load.clone()).await.unwrap() else { panic!("it is there") };
-        assert_eq!(Loaded::Window(window.clone()), behind.inner.load(&id, load.clone()).await.unwrap());
+        let Loaded::Window(window) = store.load(&id, load.clone()).await.unwrap() else { panic!("no window") };
+        assert_eq!(Loaded::Window(window.clone()), inner_store.inner.load(&id, load.clone()).await.unwrap());
         assert_eq!(window.truncated, truncated, "from {start}");
     }
-    assert_eq!(behind.windows(), 1);
+    assert_eq!(inner_store.windows(), 1);
 }
 
 /// Another conversation with the same id and the same length replaced the cached one.
 #[tokio::test]
-async fn what_is_kept_of_a_past_life_is_not_continued() {
-    let (behind, id) = (Counted::default(), id("a"));
-    let store = CachedStore::new(behind.clone());
+async fn a_window_of_an_earlier_incarnation_is_not_continued() {
+    let (inner_store, id) = (Counted::default(), id("a"));
+    let store = CachedStore::new(inner_store.clone());
     store.append(&id, turn()).await.unwrap();
     len(&store, &id, Load::new()).await;
-    behind.delete(&id).await.unwrap();
-    behind.append(&id, turn()).await.unwrap();
+    inner_store.delete(&id).await.unwrap();
+    inner_store.append(&id, turn()).await.unwrap();
     store.append(&id, turn()).await.unwrap();
-    assert_eq!(store.load(&id, Load::new()).await.unwrap(), behind.inner.load(&id, Load::new()).await.unwrap());
+    assert_eq!(store.load(&id, Load::new()).await.unwrap(), inner_store.inner.load(&id, Load::new()).await.unwrap());
 }
 
 /// After a failover that lost its newest exchange, a server has another exchange at the same revision.
 #[tokio::test]
-async fn the_store_is_asked_by_the_newest_exchange_too() {
-    let (behind, id) = (Counted::default(), id("a"));
-    let store = CachedStore::new(behind.clone());
+async fn a_window_is_revalidated_by_its_newest_exchange() {
+    let (inner_store, id) = (Counted::default(), id("a"));
+    let store = CachedStore::new(inner_store.clone());
     store.append(&id, turn()).await.unwrap();
     len(&store, &id, Load::new()).await;
     let append = turn();
     let newest = append.exchange.id.clone();
     store.append(&id, append).await.unwrap();
     len(&store, &id, Load::new()).await;
-    assert_eq!(behind.known.lock().unwrap().take().unwrap().newest, Some(newest));
+    assert_eq!(inner_store.known.lock().unwrap().take().unwrap().newest, Some(newest));
 }
 
 /// As if the messages had been decoded from records.
 #[tokio::test]
-async fn messages_know_the_counts_that_came_with_their_exchange() {
+async fn cached_messages_have_the_token_counts_of_their_exchange() {
     let (store, id) = (CachedStore::new(MemoryStore::new()), id("a"));
     store.append(&id, turn()).await.unwrap();
     len(&store, &id, Load::new()).await;
     let mut append = turn();
     append.exchange.tokens = Some(TokenCounts { counter: "words".into(), counts: vec![4, 1] });
     store.append(&id, append).await.unwrap();
-    let Loaded::Window(window) = store.load(&id, Load::new()).await.unwrap() else { panic!("it is there") };
+    let Loaded::Window(window) = store.load(&id, Load::new()).await.unwrap() else { panic!("no window") };
     let counter = Arc::from("words");
     assert_eq!(window.exchanges[1].exchange.messages[0].tokens_by(&counter), Some(4));
 }
 
 /// An append with an unknown outcome: the window is compared with the store's next answer.
 #[tokio::test]
-async fn a_duplicate_changes_nothing() {
-    let (behind, id) = (Counted::default(), id("a"));
-    let store = CachedStore::new(behind.clone());
+async fn a_duplicate_does_not_change_the_window() {
+    let (inner_store, id) = (Counted::default(), id("a"));
+    let store = CachedStore::new(inner_store.clone());
     let append = turn();
     store.append(&id, append.clone()).await.unwrap();
     len(&store, &id, Load::new()).await;
     assert!(store.append(&id, append).await.unwrap().duplicate);
-    assert_eq!((len(&store, &id, Load::new()).await, behind.windows()), (1, 1));
+    assert_eq!((len(&store, &id, Load::new()).await, inner_store.windows()), (1, 1));
 }

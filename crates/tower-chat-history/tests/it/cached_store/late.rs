@@ -10,8 +10,8 @@ use super::support::{id, len, turn};
 
 /// Returns a cache over a store whose calls can be held, and that store.
 fn held() -> (CachedStore<FaultStore<MemoryStore>>, FaultStore<MemoryStore>) {
-    let behind = FaultStore::new(MemoryStore::new());
-    (CachedStore::new(behind.clone()), behind)
+    let inner_store = FaultStore::new(MemoryStore::new());
+    (CachedStore::new(inner_store.clone()), inner_store)
 }
 
 /// Stores two turns of a new incarnation, and returns the incarnation.
@@ -28,18 +28,18 @@ fn summarized(text: &str) -> Compact {
 
 /// The summary of a deleted conversation does not become the summary of its successor.
 #[tokio::test]
-async fn a_compaction_of_a_past_life_is_not_taken_for_this_ones() {
-    let ((store, behind), id) = (held(), id("a"));
+async fn a_compaction_of_an_earlier_incarnation_is_not_cached() {
+    let ((store, inner_store), id) = (held(), id("a"));
     let first = two_turns(&store, &id).await;
     len(&store, &id, Load::new()).await;
-    let hold = behind.hold_answers(Op::Compact);
+    let hold = inner_store.hold_answers(Op::Compact);
     let late = tokio::spawn({
         let (store, id) = (store.clone(), id.clone());
         async move { store.compact(&id, first, summarized("of the first life")).await }
     });
     hold.reached(1).await;
 
-    let elsewhere = behind.get_ref();
+    let elsewhere = inner_store.get_ref();
     elsewhere.delete(&id).await.unwrap();
     let second = two_turns(elsewhere, &id).await;
     elsewhere.compact(&id, second, summarized("of the second life")).await.unwrap();
@@ -52,13 +52,13 @@ async fn a_compaction_of_a_past_life_is_not_taken_for_this_ones() {
 /// If a caller leaves a call that removes something, the call still completes, and the cache forgets the
 /// window.
 #[tokio::test]
-async fn what_is_removed_is_forgotten_though_the_caller_left() {
+async fn a_removed_window_is_forgotten_even_if_the_caller_left() {
     for op in [Op::Delete, Op::Truncate, Op::Prune] {
-        let ((store, behind), id) = (held(), id("a"));
+        let ((store, inner_store), id) = (held(), id("a"));
         let incarnation = two_turns(&store, &id).await;
-        let Loaded::Window(window) = store.load(&id, Load::new()).await.unwrap() else { panic!("it is there") };
+        let Loaded::Window(window) = store.load(&id, Load::new()).await.unwrap() else { panic!("no window") };
         assert!(store.used() > 0);
-        let hold = behind.hold_answers(op);
+        let hold = inner_store.hold_answers(op);
         let call = tokio::spawn({
             let (store, id) = (store.clone(), id.clone());
             async move {

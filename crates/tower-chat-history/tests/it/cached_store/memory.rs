@@ -8,9 +8,9 @@ use super::support::{Counted, id, len, of, turn};
 
 /// A conversation's windows of more kinds than the cache keeps replace each other, so its memory is bounded.
 #[tokio::test]
-async fn only_so_many_kinds_of_a_conversations_windows_are_kept() {
-    let (behind, id) = (Counted::default(), id("a"));
-    let store = CachedStore::new(behind.clone());
+async fn the_number_of_cached_windows_per_conversation_is_bounded() {
+    let (inner_store, id) = (Counted::default(), id("a"));
+    let store = CachedStore::new(inner_store.clone());
     for _ in 0..50 {
         store.append(&id, turn()).await.unwrap();
     }
@@ -21,7 +21,7 @@ async fn only_so_many_kinds_of_a_conversations_windows_are_kept() {
     for number in 0..100 {
         assert_eq!(len(&store, &id, of(&format!("p{number:03}"), 1_000)).await, 50);
     }
-    assert_eq!(behind.windows(), 102);
+    assert_eq!(inner_store.windows(), 102);
     // The conversation's own costs are counted once.
     assert!(each < one);
     assert_eq!(store.used(), one + 3 * each);
@@ -29,23 +29,23 @@ async fn only_so_many_kinds_of_a_conversations_windows_are_kept() {
 
 /// With any limit and any number of processors, the cache has room for a window of the default load limit.
 #[tokio::test]
-async fn long_windows_are_kept_and_make_room_for_each_other() {
-    let (behind, id) = (Counted::default(), id("a"));
+async fn long_windows_are_cached_and_replace_each_other() {
+    let (inner_store, id) = (Counted::default(), id("a"));
     for _ in 0..400 {
         let long = Exchange::new(ExchangeId::generate(), [Message::user("x".repeat(10_000))]);
-        behind.append(&id, Append::new(Expect::AnyOrCreate, long)).await.unwrap();
+        inner_store.append(&id, Append::new(Expect::AnyOrCreate, long)).await.unwrap();
     }
     for limit in [8 << 20, CachedStore::<Counted>::DEFAULT_LIMIT, 1 << 30] {
-        let store = CachedStore::with_limit(behind.clone(), limit);
+        let store = CachedStore::with_limit(inner_store.clone(), limit);
         for profile in ["a", "b", "c", "c", "b"] {
             let load = Load::new().profile(Profile::new(profile).unwrap());
             assert_eq!(len(&store, &id, load).await, 400);
             assert!(store.used() > 4_000_000, "{limit}");
         }
-        let windows = behind.windows();
+        let windows = inner_store.windows();
         assert!((3..=4).contains(&windows), "at least the newest of them is kept: {limit} {windows}");
     }
-    let small = CachedStore::with_limit(behind.clone(), 1 << 20);
+    let small = CachedStore::with_limit(inner_store.clone(), 1 << 20);
     assert_eq!((len(&small, &id, Load::new()).await, small.used()), (400, 0));
 }
 
@@ -68,7 +68,7 @@ async fn arguments_of_tool_calls_count_twice() {
 
 /// A window grows with each append, up to its limit.
 #[tokio::test]
-async fn a_long_conversation_takes_no_more_than_its_window() {
+async fn the_memory_of_a_long_conversation_is_that_of_its_window() {
     let (store, id) = (CachedStore::new(MemoryStore::new()), id("a"));
     store.append(&id, turn()).await.unwrap();
     len(&store, &id, of("p", 20)).await;
@@ -82,13 +82,13 @@ async fn a_long_conversation_takes_no_more_than_its_window() {
 }
 
 #[tokio::test]
-async fn memory_is_bounded_by_forgetting_what_is_used_least() {
-    let behind = Counted::default();
-    let store = CachedStore::with_limit(behind.clone(), 1 << 20);
+async fn the_least_used_windows_are_forgotten_at_the_limit() {
+    let inner_store = Counted::default();
+    let store = CachedStore::with_limit(inner_store.clone(), 1 << 20);
     for number in 0..1_000 {
         let id = id(number.to_string());
         for _ in 0..5 {
-            behind.append(&id, turn()).await.unwrap();
+            inner_store.append(&id, turn()).await.unwrap();
         }
         len(&store, &id, Load::new()).await;
         // This conversation is used all the time.
@@ -97,12 +97,12 @@ async fn memory_is_bounded_by_forgetting_what_is_used_least() {
     }
     assert!(store.used() > 1 << 19, "{}", store.used());
     // Each conversation is loaded once, and hardly any a second time because of the one in constant use.
-    let windows = behind.windows();
+    let windows = inner_store.windows();
     assert!((1_000..1_010).contains(&windows), "{windows}");
 }
 
 #[tokio::test]
-async fn what_is_deleted_or_cleared_is_forgotten() {
+async fn deleted_and_cleared_windows_are_forgotten() {
     let store = CachedStore::new(MemoryStore::new());
     for name in ["a", "b"] {
         store.append(&id(name), turn()).await.unwrap();
@@ -126,16 +126,16 @@ async fn what_is_deleted_or_cleared_is_forgotten() {
 /// If the window of one profile turns out to be of an earlier incarnation, the other profiles' windows are
 /// forgotten too.
 #[tokio::test]
-async fn what_is_kept_of_a_past_life_is_forgotten() {
-    let (behind, id) = (Counted::default(), id("a"));
-    let store = CachedStore::new(behind.clone());
+async fn windows_of_an_earlier_incarnation_are_forgotten() {
+    let (inner_store, id) = (Counted::default(), id("a"));
+    let store = CachedStore::new(inner_store.clone());
     store.append(&id, turn()).await.unwrap();
     len(&store, &id, of("a", 1_000)).await;
     let one = store.used();
     len(&store, &id, of("b", 1_000)).await;
     assert!(store.used() > one);
-    behind.delete(&id).await.unwrap();
-    behind.append(&id, turn()).await.unwrap();
+    inner_store.delete(&id).await.unwrap();
+    inner_store.append(&id, turn()).await.unwrap();
     len(&store, &id, of("b", 1_000)).await;
     assert_eq!(store.used(), one);
 }

@@ -1,6 +1,6 @@
 //! `CachedStore`: it passes the conformance suite, and it answers like its inner store, even if others write to
 //! that store.
-#![allow(clippy::unwrap_used)] // A test may.
+#![allow(clippy::unwrap_used)] // Tests may unwrap.
 
 mod interleaved;
 mod kept;
@@ -39,8 +39,8 @@ impl<F: Fn() -> CachedStore<MemoryStore> + Send + Sync> Fixture for Opened<F> {
 
 /// Each handle has its own cache, like another process.
 fn replicas() -> impl Fixture {
-    let behind = MemoryStore::new();
-    Opened(move || CachedStore::new(behind.clone()))
+    let inner_store = MemoryStore::new();
+    Opened(move || CachedStore::new(inner_store.clone()))
 }
 
 /// All handles share one cache, like the tasks of one process.

@@ -9,25 +9,25 @@ use tower_chat_history::{
 
 #[derive(Clone, Debug)]
 enum Step {
-    Append { opens: bool, messages: usize, cut: Option<Wish> },
-    Compact(Wish),
+    Append { opens: bool, messages: usize, cut: Option<CompactionStep> },
+    Compact(CompactionStep),
     Truncate { back: u64 },
     Prune { turns: usize, traces: Derived },
     Delete,
-    Load(Asked),
+    Load(LoadStep),
 }
 
 /// A compaction: its profile, the distance of its window's start from the log's end, and whether it names the
 /// stored version.
 #[derive(Clone, Debug)]
-struct Wish {
+struct CompactionStep {
     profile: usize,
     back: u64,
-    current: bool,
+    names_stored: bool,
 }
 
 #[derive(Clone, Debug)]
-struct Asked {
+struct LoadStep {
     profile: usize,
     limit: usize,
     known: bool,
@@ -37,24 +37,24 @@ fn profiles() -> impl Strategy<Value = usize> {
     prop_oneof![4 => Just(0), 1 => Just(1)]
 }
 
-fn wishes() -> impl Strategy<Value = Wish> {
-    (profiles(), 0..6_u64, prop::bool::weighted(0.9)).prop_map(|(profile, back, current)| Wish {
+fn compaction_steps() -> impl Strategy<Value = CompactionStep> {
+    (profiles(), 0..6_u64, prop::bool::weighted(0.9)).prop_map(|(profile, back, names_stored)| CompactionStep {
         profile,
         back,
-        current,
+        names_stored,
     })
 }
 
 /// Each step runs on one of two replicas, or directly on the store.
 fn steps() -> impl Strategy<Value = Vec<(usize, Step)>> {
-    let append = (prop::bool::weighted(0.7), 1..5_usize, prop::option::weighted(0.3, wishes()))
+    let append = (prop::bool::weighted(0.7), 1..5_usize, prop::option::weighted(0.3, compaction_steps()))
         .prop_map(|(opens, messages, cut)| Step::Append { opens, messages, cut });
-    let asked = (profiles(), prop::sample::select(vec![6, 1_000]), prop::bool::weighted(0.2));
-    let load = asked.prop_map(|(profile, limit, known)| Step::Load(Asked { profile, limit, known }));
+    let load_step = (profiles(), prop::sample::select(vec![6, 1_000]), prop::bool::weighted(0.2));
+    let load = load_step.prop_map(|(profile, limit, known)| Step::Load(LoadStep { profile, limit, known }));
     let step = prop_oneof![
         8 => append,
         12 => load,
-        2 => wishes().prop_map(Step::Compact),
+        2 => compaction_steps().prop_map(Step::Compact),
         1 => (0..4_u64).prop_map(|back| Step::Truncate { back }),
         1 => (1..5_usize, any::<bool>()).prop_map(|(turns, remove)| Step::Prune {
             turns,
@@ -71,39 +71,39 @@ fn profile(number: usize) -> Profile {
 }
 
 /// The current log, read without a cache.
-struct Now {
+struct CurrentLog {
     window: Option<tower_chat_history::Window>,
     openings: Vec<Seq>,
 }
 
-async fn now(store: &MemoryStore, id: &ConversationId, number: usize) -> Now {
+async fn current_log(store: &MemoryStore, id: &ConversationId, number: usize) -> CurrentLog {
     let Loaded::Window(window) = store.load(id, Load::new().profile(profile(number))).await.unwrap() else {
-        return Now { window: None, openings: Vec::new() };
+        return CurrentLog { window: None, openings: Vec::new() };
     };
     let log = store.conversation(id).exchanges().await.unwrap();
     let openings = log.iter().filter(|recorded| recorded.exchange.opens_turn()).map(|recorded| recorded.seq);
-    Now { openings: openings.collect(), window: Some(window) }
+    CurrentLog { openings: openings.collect(), window: Some(window) }
 }
 
 /// Returns a compaction that the log may accept, if there is one.
-async fn compact(store: &MemoryStore, id: &ConversationId, wish: &Wish) -> Option<Compact> {
-    let now = now(store, id, wish.profile).await;
-    let stored = now.window.as_ref()?.compaction.clone().unwrap_or_default();
-    let at = now.openings.len().checked_sub(1 + usize::try_from(wish.back).unwrap())?;
-    let start = now.openings[at].max(stored.cut.window_start);
+async fn compact(store: &MemoryStore, id: &ConversationId, compaction_step: &CompactionStep) -> Option<Compact> {
+    let current = current_log(store, id, compaction_step.profile).await;
+    let stored = current.window.as_ref()?.compaction.clone().unwrap_or_default();
+    let at = current.openings.len().checked_sub(1 + usize::try_from(compaction_step.back).unwrap())?;
+    let start = current.openings[at].max(stored.cut.window_start);
     let mut cut = Cut::window_from(start);
     cut.summary = (start > Seq::FIRST).then(|| Summary::new("what was said", start));
-    let replaces = if wish.current { stored.version } else { CompactionVersion::new(77) };
-    Some(Compact { profile: profile(wish.profile), replaces, cut })
+    let replaces = if compaction_step.names_stored { stored.version } else { CompactionVersion::new(77) };
+    Some(Compact { profile: profile(compaction_step.profile), replaces, cut })
 }
 
 async fn run(steps: Vec<(usize, Step)>) {
-    let (behind, id) = (MemoryStore::new(), ConversationId::new(["a"]).unwrap());
-    let replicas = [CachedStore::new(behind.clone()), CachedStore::new(behind.clone())];
+    let (inner_store, id) = (MemoryStore::new(), ConversationId::new(["a"]).unwrap());
+    let replicas = [CachedStore::new(inner_store.clone()), CachedStore::new(inner_store.clone())];
     for (by, step) in steps {
         // The third one has a cache that is always empty.
-        let store = replicas.get(by).cloned().unwrap_or_else(|| CachedStore::new(behind.clone()));
-        let window = now(&behind, &id, 0).await.window;
+        let store = replicas.get(by).cloned().unwrap_or_else(|| CachedStore::new(inner_store.clone()));
+        let window = current_log(&inner_store, &id, 0).await.window;
         match step {
             Step::Append { opens, messages, cut } => {
                 let mut exchange = Exchange::new(ExchangeId::generate(), vec![Message::user("Hi"); messages]);
@@ -111,13 +111,13 @@ async fn run(steps: Vec<(usize, Step)>) {
                     exchange = exchange.continuing(last.seq);
                 }
                 let mut append = Append::new(Expect::AnyOrCreate, exchange);
-                if let Some(wish) = cut {
-                    append.compact = compact(&behind, &id, &wish).await;
+                if let Some(compaction_step) = cut {
+                    append.compact = compact(&inner_store, &id, &compaction_step).await;
                 }
                 store.append(&id, append).await.unwrap();
             }
-            Step::Compact(wish) => {
-                if let (Some(compact), Some(window)) = (compact(&behind, &id, &wish).await, window) {
+            Step::Compact(compaction_step) => {
+                if let (Some(compact), Some(window)) = (compact(&inner_store, &id, &compaction_step).await, window) {
                     store.compact(&id, window.revision.incarnation(), compact).await.unwrap();
                 }
             }
@@ -133,12 +133,15 @@ async fn run(steps: Vec<(usize, Step)>) {
                 }
             }
             Step::Delete => store.delete(&id).await.unwrap(),
-            Step::Load(asked) => {
-                let mut load = Load::new().profile(profile(asked.profile));
-                load = load.limit(LoadLimit::new(asked.limit, 1 << 20).unwrap());
-                load.known =
-                    now(&behind, &id, asked.profile).await.window.filter(|_| asked.known).map(|now| now.known());
-                assert_eq!(store.load(&id, load.clone()).await.unwrap(), behind.load(&id, load).await.unwrap());
+            Step::Load(load_step) => {
+                let mut load = Load::new().profile(profile(load_step.profile));
+                load = load.limit(LoadLimit::new(load_step.limit, 1 << 20).unwrap());
+                load.known = current_log(&inner_store, &id, load_step.profile)
+                    .await
+                    .window
+                    .filter(|_| load_step.known)
+                    .map(|current| current.known());
+                assert_eq!(store.load(&id, load.clone()).await.unwrap(), inner_store.load(&id, load).await.unwrap());
             }
         }
     }
@@ -146,7 +149,7 @@ async fn run(steps: Vec<(usize, Step)>) {
 
 proptest! {
     #[test]
-    fn a_load_through_any_replica_says_what_the_store_says(steps in steps()) {
+    fn a_load_through_any_replica_equals_a_load_from_the_store(steps in steps()) {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         runtime.block_on(run(steps));
     }
@@ -154,12 +157,12 @@ proptest! {
 
 /// A caller that knows only an earlier state gets the whole window.
 #[tokio::test]
-async fn a_caller_that_knows_what_is_past_gets_the_window() {
-    let (behind, id) = (MemoryStore::new(), ConversationId::new(["a"]).unwrap());
-    let store = CachedStore::new(behind.clone());
+async fn a_caller_with_an_outdated_known_state_gets_the_window() {
+    let (inner_store, id) = (MemoryStore::new(), ConversationId::new(["a"]).unwrap());
+    let store = CachedStore::new(inner_store.clone());
     let append = || Append::new(Expect::AnyOrCreate, Exchange::new(ExchangeId::generate(), [Message::user("Hi")]));
     store.append(&id, append()).await.unwrap();
-    let Loaded::Window(first) = store.load(&id, Load::new()).await.unwrap() else { panic!("it is there") };
+    let Loaded::Window(first) = store.load(&id, Load::new()).await.unwrap() else { panic!("no window") };
     let known: KnownState = first.known();
     assert_eq!(store.load(&id, Load::new().known(known.clone())).await.unwrap(), Loaded::Unchanged);
     store.append(&id, append()).await.unwrap();
@@ -168,7 +171,7 @@ async fn a_caller_that_knows_what_is_past_gets_the_window() {
     };
     assert_eq!(second.exchanges.len(), 2);
     // And a caller that knows a newer state than this cache.
-    behind.append(&id, append()).await.unwrap();
-    let Loaded::Window(third) = behind.load(&id, Load::new()).await.unwrap() else { panic!("it is there") };
+    inner_store.append(&id, append()).await.unwrap();
+    let Loaded::Window(third) = inner_store.load(&id, Load::new()).await.unwrap() else { panic!("no window") };
     assert_eq!(store.load(&id, Load::new().known(third.known())).await.unwrap(), Loaded::Unchanged);
 }

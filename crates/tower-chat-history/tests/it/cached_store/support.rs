@@ -81,6 +81,6 @@ pub(crate) fn of(profile: &str, messages: usize) -> Load {
 
 /// Returns the number of exchanges in the window.
 pub(crate) async fn len(store: &impl HistoryStore, id: &ConversationId, load: Load) -> usize {
-    let Loaded::Window(window) = store.load(id, load).await.unwrap() else { panic!("it is there") };
+    let Loaded::Window(window) = store.load(id, load).await.unwrap() else { panic!("no window") };
     window.exchanges.len()
 }

@@ -43,7 +43,7 @@ struct Slow {
 }
 
 impl Slow {
-    fn takes(counter: &std::sync::atomic::AtomicUsize) -> bool {
+    fn take_one(counter: &std::sync::atomic::AtomicUsize) -> bool {
         use std::sync::atomic::Ordering::Relaxed;
         counter.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_ok()
     }
@@ -69,8 +69,8 @@ impl HistoryStore for Slow {
     }
     async fn append(&self, id: &ConversationId, append: Append) -> Result<Appended, StoreError> {
         pending_thrice().await;
-        assert!(!Self::takes(&self.panics), "no reactor running");
-        if Self::takes(&self.failures) {
+        assert!(!Self::take_one(&self.panics), "no reactor running");
+        if Self::take_one(&self.failures) {
             return Err(StoreError::unavailable("the connection was closed"));
         }
         self.inner.append(id, append).await
@@ -101,7 +101,7 @@ fn a_save_is_finished_outside_of_a_runtime_without_a_panic() {
             let mut commit = runtime.block_on(async {
                 let mut commit = commit(&engine).await;
                 if begun {
-                    assert!((&mut commit).now_or_never().is_none(), "its timer is armed");
+                    assert!((&mut commit).now_or_never().is_none(), "the timer is set");
                 }
                 commit
             });
@@ -117,7 +117,7 @@ fn a_save_is_finished_outside_of_a_runtime_without_a_panic() {
 }
 
 #[test]
-fn a_save_is_handed_to_a_dead_runtime_without_a_panic_and_stays_pending() {
+fn a_save_spawned_on_a_dead_runtime_stays_pending_without_a_panic() {
     let dead = current_thread();
     let spawn = TokioSpawn::from(dead.handle().clone());
     let engine = Engine::with_options(Slow::default(), HistoryOptions::new().spawn(spawn));
@@ -181,12 +181,12 @@ fn a_save_is_polled_while_its_runtime_shuts_down_without_a_panic() {
 /// A store may panic if its own runtime is gone. The exchange id makes a repetition harmless, so the save is
 /// repeated.
 #[tokio::test(start_paused = true)]
-async fn a_save_whose_store_panicked_is_tried_again() {
+async fn a_save_whose_store_panicked_is_retried() {
     let engine = Engine::with_options(Slow { panics: 2.into(), ..Slow::default() }, HistoryOptions::new());
     let report = commit(&engine).await.await.unwrap();
     assert_eq!(report.outcome.kind(), "stored");
 
     let engine = Engine::with_options(Slow { panics: 3.into(), ..Slow::default() }, HistoryOptions::new());
     let failed = commit(&engine).await.await.unwrap_err();
-    assert!(matches!(failed.reason(), tower_chat_history::SaveError::Panicked), "and not for ever");
+    assert!(matches!(failed.reason(), tower_chat_history::SaveError::Panicked), "attempts are limited");
 }

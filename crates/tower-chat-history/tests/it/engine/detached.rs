@@ -37,7 +37,7 @@ fn kinds(reports: &Reports) -> Vec<&'static str> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stream_that_never_ends_is_given_up_and_draining_ends_by_itself() {
+async fn an_endless_detached_stream_is_dropped_and_drain_returns() {
     let reports = Reports::default();
     let engine = engine(&reports, DetachLimits::default());
     leave(&engine, conversation("c"), None).await;
@@ -48,13 +48,13 @@ async fn a_stream_that_never_ends_is_given_up_and_draining_ends_by_itself() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_conversation_does_not_take_the_places_of_others() {
+async fn one_conversation_does_not_use_up_all_detached_streams() {
     let reports = Reports::default();
     let engine = engine(&reports, DetachLimits::new().max_streams(5).max_per_conversation(3));
     for _ in 0..10 {
         leave(&engine, conversation("greedy"), Some(Duration::from_secs(1))).await;
     }
-    assert_eq!(kinds(&reports), ["detach_limit"; 7], "told at once");
+    assert_eq!(kinds(&reports), ["detach_limit"; 7], "reported at once");
     leave(&engine, conversation("other"), Some(Duration::from_secs(1))).await;
     leave(&engine, conversation("third"), Some(Duration::from_secs(1))).await;
     assert_eq!(reports.all().len(), 7);
@@ -65,11 +65,11 @@ async fn one_conversation_does_not_take_the_places_of_others() {
     assert_eq!(kinds(&reports)[8..], ["stored"; 5]);
     leave(&engine, conversation("greedy"), Some(Duration::ZERO)).await;
     engine.drain(Duration::from_secs(10)).await.unwrap();
-    assert_eq!(kinds(&reports)[13], "stored", "places are given back");
+    assert_eq!(kinds(&reports)[13], "stored", "ended streams free their places");
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_a_time_limit_a_stream_is_read_on() {
+async fn without_a_time_limit_a_detached_stream_is_read_to_its_end() {
     let reports = Reports::default();
     let engine = engine(&reports, DetachLimits::new().timeout(None));
     leave(&engine, conversation("c"), Some(Duration::from_secs(100_000))).await;
@@ -78,7 +78,7 @@ async fn without_a_time_limit_a_stream_is_read_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_place_at_all_discards_as_if_it_were_the_policy() {
+async fn a_limit_of_zero_detached_streams_discards() {
     let reports = Reports::default();
     let engine = engine(&reports, DetachLimits::new().max_streams(0));
     leave(&engine, conversation("c"), Some(Duration::ZERO)).await;

@@ -33,7 +33,7 @@ fn idle() -> HistoryOptions {
 }
 
 #[tokio::test(start_paused = true)]
-async fn draining_makes_the_summaries_that_nobody_drives_and_ends() {
+async fn drain_completes_undriven_summaries() {
     let store = MemoryStore::new();
     let engine = Engine::with_options(store.clone(), idle());
     for _ in 0..6 {
@@ -47,7 +47,7 @@ async fn draining_makes_the_summaries_that_nobody_drives_and_ends() {
 }
 
 #[test]
-fn draining_outside_of_a_runtime_ends() {
+fn drain_outside_of_a_runtime_returns() {
     let runtime = current_thread();
     let engine = runtime.block_on(async {
         let engine = Engine::with_options(MemoryStore::new(), summarizing());
@@ -56,14 +56,14 @@ fn draining_outside_of_a_runtime_ends() {
         }
         engine
     });
-    let (tell, told) = mpsc::channel();
-    thread::spawn(move || tell.send(block_on(engine.drain(Duration::from_secs(1)))));
-    assert_eq!(told.recv_timeout(Duration::from_secs(30)), Ok(Ok(())));
+    let (sender, receiver) = mpsc::channel();
+    thread::spawn(move || sender.send(block_on(engine.drain(Duration::from_secs(1)))));
+    assert_eq!(receiver.recv_timeout(Duration::from_secs(30)), Ok(Ok(())));
     drop(runtime);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_summary_that_is_made_does_not_stop_the_next_one() {
+async fn a_completed_summary_does_not_block_the_next_one() {
     let store = MemoryStore::new();
     let engine = Engine::with_options(store.clone(), idle());
     let mut covered = Vec::new();
@@ -80,7 +80,7 @@ async fn a_summary_that_is_made_does_not_stop_the_next_one() {
 /// If the task of a summary runs after another task has made that summary, it must not remove the next
 /// summary's entry.
 #[tokio::test(start_paused = true)]
-async fn a_late_task_leaves_the_next_summary_s_entry_alone() {
+async fn a_late_task_does_not_remove_the_next_summarys_entry() {
     let idle = Idle::default();
     let engine = Engine::with_options(MemoryStore::new(), summarizing().spawn(idle.clone()));
     for _ in 0..6 {
@@ -93,5 +93,5 @@ async fn a_late_task_leaves_the_next_summary_s_entry_alone() {
     }
     futures_util::future::join_all(late).await;
     turn(&engine, "c").await;
-    assert_eq!(idle.0.lock().unwrap().len(), 1, "and counts as that");
+    assert_eq!(idle.0.lock().unwrap().len(), 1, "the task counts as pending");
 }

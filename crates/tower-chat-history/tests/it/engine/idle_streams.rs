@@ -74,11 +74,11 @@ async fn a_stream_that_stalls_before_its_first_item_ends_too() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_text_of_a_stalled_stream_is_kept_if_policy_says_so() {
+async fn the_text_of_a_stalled_stream_is_kept_with_keep_text() {
     let (store, reports) = (MemoryStore::new(), Reports::default());
     let options = options(&reports).on_interruption(OnInterruption::KeepText);
     let items: Vec<Item> = begin(&store, options, pieces(HALF, Duration::ZERO)).await.collect().await;
-    assert!(items.len() == 3 && items[2].is_err(), "the caller still learns that it is not all");
+    assert!(items.len() == 3 && items[2].is_err(), "the caller still gets the error");
     assert_eq!(reports.all()[0].outcome.kind(), "stored_incomplete");
 }
 
@@ -92,7 +92,7 @@ async fn a_complete_stream_that_stalls_ends_without_an_error_and_is_stored() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn time_in_which_nobody_reads_does_not_count() {
+async fn time_without_a_reader_does_not_count() {
     let (store, reports) = (MemoryStore::new(), Reports::default());
     let all = pieces(&[Piece::Text("a"), Piece::Text("b"), Piece::Finish], Duration::from_secs(1));
     let mut stream = begin(&store, options(&reports), all.take(3)).await;
@@ -105,7 +105,7 @@ async fn time_in_which_nobody_reads_does_not_count() {
 
 /// The stream is slow, but it yields items.
 #[tokio::test(start_paused = true)]
-async fn a_slow_stream_is_not_ended() {
+async fn a_slow_stream_does_not_stall() {
     let (store, reports) = (MemoryStore::new(), Reports::default());
     let all = pieces(&[Piece::Text("a"), Piece::Text("b"), Piece::Finish], IDLE - Duration::from_secs(1));
     let items: Vec<Item> = begin(&store, options(&reports), all.take(3)).await.collect().await;
@@ -114,7 +114,7 @@ async fn a_slow_stream_is_not_ended() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_the_option_a_stream_is_waited_for() {
+async fn without_the_option_a_silent_stream_does_not_end() {
     let (store, reports) = (MemoryStore::new(), Reports::default());
     let options = HistoryOptions::new().on_turn(reports.hook());
     let mut stream = begin(&store, options, pieces(HALF, Duration::ZERO)).await;
@@ -133,7 +133,7 @@ async fn a_detached_stream_that_stalls_ends_too() {
 }
 
 #[test]
-fn an_idle_timeout_needs_a_clock() {
+fn an_idle_timeout_needs_a_timer() {
     let options = HistoryOptions::new().store_timeout(None).stream_idle_timeout(IDLE);
     let engine = Engine::with_options(MemoryStore::new(), options);
     let begun = block_on(engine.begin(TurnInput::new(conversation("c"), [tower_chat_history::Message::user("u")])));
@@ -141,20 +141,20 @@ fn an_idle_timeout_needs_a_clock() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_reader_that_is_away_ends_no_stream() {
+async fn a_pause_of_the_reader_does_not_end_the_stream() {
     let (store, reports) = (MemoryStore::new(), Reports::default());
     let mut stream = begin(&store, options(&reports), pieces(&[Piece::Text("a"), Piece::Finish], IDLE / 2)).await;
     // The reader polls once, does other things for a long time, and comes back.
     assert!(stream.next().now_or_never().is_none());
     sleep(10 * IDLE).await;
     assert_eq!(stream.next().await.unwrap().unwrap(), Piece::Text("a"));
-    assert!(stream.next().now_or_never().is_none(), "the next piece is on its way");
+    assert!(stream.next().now_or_never().is_none(), "the next piece has not arrived yet");
     sleep(IDLE / 4).await;
     assert_eq!(stream.next().await.unwrap().unwrap(), Piece::Finish);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_reader_that_comes_back_to_a_silent_stream_waits_as_long_as_others() {
+async fn the_idle_timeout_restarts_after_a_pause_of_the_reader() {
     let (store, reports) = (MemoryStore::new(), Reports::default());
     let mut stream = begin(&store, options(&reports), pieces(&[], IDLE)).await;
     assert!(stream.next().now_or_never().is_none());

@@ -17,7 +17,7 @@ fn call(id: &str) -> Message {
 /// The window cannot start at the results that were stored first, so it starts at the next question. The
 /// summary is kept.
 #[tokio::test(start_paused = true)]
-async fn a_paid_summary_is_stored_when_late_results_land_before_its_exchange() {
+async fn a_summary_is_stored_if_results_are_stored_before_its_exchange() {
     for rounds in 1..4 {
         let store = MemoryStore::new();
         let summaries = Summaries::new(Says::default()).least_room(1).max_tokens(50);
@@ -61,7 +61,7 @@ async fn a_paid_summary_is_stored_when_late_results_land_before_its_exchange() {
 /// Two calls overlap, and each has its summary. The call that began first stores its summary first, and it
 /// covers less.
 #[tokio::test(start_paused = true)]
-async fn of_two_overlapping_summaries_the_one_that_covers_more_stays() {
+async fn the_overlapping_summary_that_covers_more_is_kept() {
     for reversed in [false, true] {
         let store = MemoryStore::new();
         let summaries = Summaries::new(Says::default()).least_room(1).max_tokens(50);

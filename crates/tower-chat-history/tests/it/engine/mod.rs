@@ -1,7 +1,7 @@
 //! The engine around a turn: resources that waiting calls hold, runtimes that drive its work, and panics of
 //! user code.
 
-#![allow(clippy::unwrap_used)] // A test may.
+#![allow(clippy::unwrap_used)] // Tests may unwrap.
 
 mod dead_runtime;
 mod detached;
@@ -25,10 +25,10 @@ use tower_chat_history::{
 
 /// A summarizer that answers "s" after this time.
 #[derive(Clone, Debug, Default)]
-struct Says(Duration);
+struct FixedSummarizer(Duration);
 
 #[async_trait]
-impl Summarizer for Says {
+impl Summarizer for FixedSummarizer {
     async fn summarize(&self, _: SummaryRequest) -> Result<Summarized, BoxError> {
         if !self.0.is_zero() {
             tokio::time::sleep(self.0).await;
@@ -39,7 +39,7 @@ impl Summarizer for Says {
 
 /// Options that summarize after nearly every reply.
 fn summarizing() -> HistoryOptions {
-    let summaries = Summaries::new(Says::default()).max_tokens(20).least_room(1);
+    let summaries = Summaries::new(FixedSummarizer::default()).max_tokens(20).least_room(1);
     HistoryOptions::new()
         .budget(ContextBudget::tokens(400).reply_reserve(10))
         .summaries(summaries.when(SummarizeWhen::AfterReply { percent: 10 }))

@@ -13,7 +13,7 @@ use tower_chat_history::{
     summary::{Summaries, SummarizeWhen},
 };
 
-use super::{Says, conversation, summarizing, turn};
+use super::{FixedSummarizer, conversation, summarizing, turn};
 
 #[derive(Debug)]
 struct NoMoreTasks;
@@ -24,16 +24,16 @@ impl Spawn for NoMoreTasks {
     }
 }
 
-fn catches(work: impl FnOnce()) {
-    assert!(std::panic::catch_unwind(AssertUnwindSafe(work)).is_ok(), "the panic stays inside");
+fn assert_no_panic(work: impl FnOnce()) {
+    assert!(std::panic::catch_unwind(AssertUnwindSafe(work)).is_ok(), "the panic is caught");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_commit_is_dropped_without_a_panic_of_the_spawner_and_stays_pending() {
+async fn a_panicking_spawner_leaves_the_dropped_commit_pending() {
     let engine = Engine::with_options(MemoryStore::new(), HistoryOptions::new().spawn(NoMoreTasks));
     let begun = engine.begin(TurnInput::new(conversation("c"), [Message::user("u")])).await.unwrap();
     let commit = begun.commit(Reply::new(Message::assistant("a")));
-    catches(|| drop(commit));
+    assert_no_panic(|| drop(commit));
     assert_eq!(engine.pending_saves(), 1);
     engine.drain(Duration::from_secs(1)).await.unwrap();
     assert_eq!(engine.pending_saves(), 0);
@@ -65,7 +65,7 @@ impl FoldReply<u8> for Fold {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stream_is_dropped_without_a_panic_of_spawner_or_fold() {
+async fn dropping_a_stream_catches_panics_of_spawner_and_fold() {
     for policy in [OnInterruption::Discard, OnInterruption::KeepText, OnInterruption::Detach] {
         for panics in [false, true] {
             let options = HistoryOptions::new().spawn(NoMoreTasks).on_interruption(policy);
@@ -74,7 +74,7 @@ async fn a_stream_is_dropped_without_a_panic_of_spawner_or_fold() {
             let upstream = stream::iter([Ok::<_, &str>(1)]).chain(stream::pending());
             let mut stream = turn.record_stream(upstream, Fold { panics }, |_| "stalled");
             stream.next().await;
-            catches(|| drop(stream));
+            assert_no_panic(|| drop(stream));
             engine.drain(Duration::from_secs(1)).await.unwrap();
         }
     }
@@ -82,7 +82,7 @@ async fn a_stream_is_dropped_without_a_panic_of_spawner_or_fold() {
 
 /// The call of a store that panics.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum At {
+enum PanicPoint {
     /// A load, when its future is polled.
     Load,
     /// A load, before it returns its future.
@@ -93,11 +93,11 @@ enum At {
 #[derive(Debug)]
 struct Panics {
     store: MemoryStore,
-    at: At,
+    at: PanicPoint,
 }
 
 impl Panics {
-    fn at(at: At) -> Self {
+    fn at(at: PanicPoint) -> Self {
         Self { store: MemoryStore::new(), at }
     }
 }
@@ -116,9 +116,9 @@ impl HistoryStore for Panics {
         'id: 'call,
         Self: 'call,
     {
-        assert_ne!(self.at, At::LoadAtOnce, "no loads here");
+        assert_ne!(self.at, PanicPoint::LoadAtOnce, "no loads here");
         Box::pin(async move {
-            assert_ne!(self.at, At::Load, "no loads here");
+            assert_ne!(self.at, PanicPoint::Load, "no loads here");
             self.store.load(id, load).await
         })
     }
@@ -132,7 +132,7 @@ impl HistoryStore for Panics {
         incarnation: Incarnation,
         compact: Compact,
     ) -> Result<CompactOutcome, StoreError> {
-        assert_ne!(self.at, At::Compact, "no compactions here");
+        assert_ne!(self.at, PanicPoint::Compact, "no compactions here");
         self.store.compact(id, incarnation, compact).await
     }
     async fn read(&self, id: &ConversationId, from: Seq, limit: usize) -> Result<Page, StoreError> {
@@ -145,25 +145,25 @@ impl HistoryStore for Panics {
 
 /// The exchange is in the log, and its report must say so.
 #[tokio::test(start_paused = true)]
-async fn a_store_that_panics_at_the_summary_does_not_make_a_stored_exchange_a_failed_one() {
-    let summaries = Summaries::new(Says::default()).least_room(1).max_tokens(20);
+async fn a_panic_while_storing_the_summary_does_not_fail_the_turn() {
+    let summaries = Summaries::new(FixedSummarizer::default()).least_room(1).max_tokens(20);
     let options = summarizing().summaries(summaries.when(SummarizeWhen::BeforeEveryCall));
-    let engine = Engine::with_options(Panics::at(At::Compact), options);
+    let engine = Engine::with_options(Panics::at(PanicPoint::Compact), options);
     for _ in 0..3 {
         assert_eq!(turn(&engine, "c").await.outcome.kind(), "stored");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_store_that_panics_at_load_is_an_error_to_the_caller_of_the_layer() {
-    for at in [At::Load, At::LoadAtOnce] {
+async fn a_panic_at_load_is_an_error_for_the_caller() {
+    for at in [PanicPoint::Load, PanicPoint::LoadAtOnce] {
         let adapter = Custom::messages(|messages: &mut Vec<Message>| messages)
             .reply(|answer: &Message| answer.clone())
             .id_from(|_| conversation("c"));
         let llm = service_fn(|_: Vec<Message>| async { Ok::<_, BoxError>(Message::assistant("a")) });
         let layer = ChatHistoryLayer::new(Panics::at(at), adapter);
         let call = layer.layer(llm).oneshot(vec![Message::user("u")]);
-        let error = AssertUnwindSafe(call).catch_unwind().await.expect("the panic stays inside").unwrap_err();
+        let error = AssertUnwindSafe(call).catch_unwind().await.expect("the panic is caught").unwrap_err();
         let error = error.downcast::<HistoryError>().unwrap();
         assert!(matches!(*error, HistoryError::LoadPanicked), "{error}");
         assert_eq!(error.kind(), "panicked");
@@ -171,9 +171,9 @@ async fn a_store_that_panics_at_load_is_an_error_to_the_caller_of_the_layer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_store_that_panics_at_load_is_called_without_history_or_refuses_results_like_one_that_is_down() {
+async fn a_panic_at_load_is_handled_like_a_failed_load() {
     let options = HistoryOptions::new().on_load_failure(OnLoadFailure::CallWithoutHistory);
-    let engine = Engine::with_options(Panics::at(At::Load), options);
+    let engine = Engine::with_options(Panics::at(PanicPoint::Load), options);
     let report = turn(&engine, "c").await;
     assert_eq!((report.history, report.outcome.kind()), (HistoryStatus::Unavailable, "stored"));
     let results = ToolResults::new(conversation("c"), [Message::tool("x", "r")]);

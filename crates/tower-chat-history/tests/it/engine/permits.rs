@@ -20,7 +20,7 @@ fn ask(name: &str) -> InConversation<Request> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn calls_that_wait_in_one_conversation_s_queue_leave_the_permits_to_others() {
+async fn queued_calls_hold_no_permits() {
     let model = service_fn(|_: Request| async {
         Ok::<Pieces, BoxError>(stream::iter([Ok(Piece::Text("a"))]).chain(stream::pending()).boxed())
     });
@@ -45,7 +45,7 @@ async fn calls_that_wait_in_one_conversation_s_queue_leave_the_permits_to_others
 /// A stream's reader may need the same limit to continue. It must not wait for a call that waits for that
 /// stream.
 #[tokio::test(start_paused = true)]
-async fn a_reader_gets_the_permit_that_a_call_behind_it_does_not_hold() {
+async fn a_reader_gets_the_permit_while_a_queued_call_waits() {
     let model = service_fn(|_: Request| async {
         Ok::<Pieces, BoxError>(stream::iter([Ok(Piece::Text("a")), Ok(Piece::Finish)]).boxed())
     });
@@ -53,19 +53,19 @@ async fn a_reader_gets_the_permit_that_a_call_behind_it_does_not_hold() {
     let options = HistoryOptions::new().on_conflict(OnConflict::Serialize(QueueLimits::default()));
     let mut chat = ChatHistoryLayer::with_options(MemoryStore::new(), Plain, options).layer(limited.clone());
     let open = chat.ready().await.unwrap().call(ask("c")).await.unwrap();
-    let mut behind = chat.clone();
-    let behind = tokio::spawn(async move { behind.ready().await.unwrap().call(ask("c")).await.map(drop) });
+    let mut queued = chat.clone();
+    let queued = tokio::spawn(async move { queued.ready().await.unwrap().call(ask("c")).await.map(drop) });
     tokio::task::yield_now().await;
 
     // A tool or a guard of the reader calls the limited service directly.
     let guard = timeout(Duration::from_secs(1), limited.oneshot(vec![Message::user("is it safe?")])).await;
     assert!(guard.is_ok(), "the permit is free while the second call waits");
     assert_eq!(open.count().await, 2);
-    behind.await.unwrap().unwrap();
+    queued.await.unwrap().unwrap();
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_waits_for_a_save_of_its_conversation_leaves_the_permit_to_others() {
+async fn a_call_that_waits_for_a_save_holds_no_permit() {
     for policy in [OnConflict::Rebase, OnConflict::Serialize(QueueLimits::default())] {
         let store = FaultStore::new(MemoryStore::new());
         let model = service_fn(|_: Request| async { Ok::<_, BoxError>(Message::assistant("a")) });

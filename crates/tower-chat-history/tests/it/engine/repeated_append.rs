@@ -15,7 +15,7 @@ async fn stored(store: &dyn HistoryStore) -> usize {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_repeated_append_is_told_as_stored_and_ends_its_turn() {
+async fn a_repeated_append_is_reported_as_stored_and_ends_its_turn() {
     let store = FaultStore::new(MemoryStore::new());
     let engine = Engine::with_retention(store.clone(), summarizing(), Retention::LastTurns(4));
     for number in 0..12 {
@@ -38,7 +38,7 @@ async fn commit(engine: &Engine, id: Option<&str>, reply: &str) -> Arc<TurnRepor
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_repeated_append_under_the_caller_s_own_id_is_told_as_stored() {
+async fn a_repeated_append_with_the_callers_id_is_reported_as_stored() {
     let store = FaultStore::new(MemoryStore::new());
     let engine = Engine::new(store.clone());
     store.lose_answers(Op::Append, 1);

@@ -8,36 +8,40 @@ use tower_chat_history::{
     summary::{Summaries, SummarizeWhen},
 };
 
-use super::{Says, conversation, summarizing, turn, window};
+use super::{FixedSummarizer, conversation, summarizing, turn, window};
 
 #[tokio::test(start_paused = true)]
-async fn summaries_made_between_turns_are_told_once_and_completely() {
+async fn summaries_between_turns_are_reported_once_and_completely() {
     let store = MemoryStore::new();
     let engine = Engine::with_options(store.clone(), summarizing());
-    let (mut evicted, mut summarized, mut told) = (0, 0, 0);
+    let (mut evicted, mut summarized, mut reported) = (0, 0, 0);
     for _ in 0..40 {
         let report = turn(&engine, "c").await;
-        assert!(report.summary.is_none() && report.tokens.is_none_or(|tokens| !tokens.compacted), "in the background");
+        assert!(
+            report.summary.is_none() && report.tokens.is_none_or(|tokens| !tokens.compacted),
+            "the summary was made in the background"
+        );
         if let Some(since) = report.since_last {
             evicted += since.evicted_exchanges;
             summarized += since.summarized_exchanges;
-            told += 1;
+            reported += 1;
         }
         let _ = turn(&engine, "another").await;
         engine.drain(Duration::from_secs(10)).await.unwrap();
     }
     let last = turn(&engine, "c").await.since_last.unwrap_or_default();
     let cut = window(&store, "c").await.compaction.unwrap().cut;
-    assert!(told > 3);
+    assert!(reported > 3);
     assert_eq!(evicted + last.evicted_exchanges, cut.window_start.get());
     assert_eq!(summarized + last.summarized_exchanges, cut.covers_to().get());
 }
 
 /// Each of these changes is in the report of the turn that made it.
 #[tokio::test(start_paused = true)]
-async fn what_a_turn_did_itself_is_not_told_by_the_next_one() {
+async fn changes_made_by_a_turn_are_not_reported_by_the_next_one() {
     let budget = || HistoryOptions::new().budget(ContextBudget::tokens(400).reply_reserve(10));
-    let summaries = |when| budget().summaries(Summaries::new(Says::default()).max_tokens(20).least_room(1).when(when));
+    let summaries =
+        |when| budget().summaries(Summaries::new(FixedSummarizer::default()).max_tokens(20).least_room(1).when(when));
     for options in [budget(), summaries(SummarizeWhen::BeforeCall), summaries(SummarizeWhen::BeforeEveryCall)] {
         let store = MemoryStore::new();
         let engine = Engine::with_options(store.clone(), options);
@@ -49,7 +53,7 @@ async fn what_a_turn_did_itself_is_not_told_by_the_next_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn another_process_s_compaction_is_told_and_another_life_is_not() {
+async fn another_processes_compaction_is_reported_and_a_new_incarnation_is_not() {
     let store = MemoryStore::new();
     let engine = Engine::new(store.clone());
     for _ in 0..4 {
@@ -60,7 +64,7 @@ async fn another_process_s_compaction_is_told_and_another_life_is_not() {
         Compact { profile: Profile::default(), replaces: CompactionVersion::NONE, cut: Cut::window_from(Seq::new(3)) };
     store.compact(&conversation("c"), incarnation, compact).await.unwrap();
     let unaware = Engine::new(store.clone());
-    assert_eq!(turn(&unaware, "c").await.since_last, None, "an engine that sees it for the first time");
+    assert_eq!(turn(&unaware, "c").await.since_last, None, "the engine's first turn in the conversation");
     let since = turn(&engine, "c").await.since_last.unwrap();
     assert_eq!((since.evicted_exchanges, since.summarized_exchanges), (3, 0));
     assert_eq!(turn(&engine, "c").await.since_last, None, "once");

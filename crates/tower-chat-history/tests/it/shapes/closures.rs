@@ -39,7 +39,7 @@ impl FoldReply<&'static str> for Words {
 }
 
 #[tokio::test]
-async fn closures_remember_streams() {
+async fn closures_fold_streams() {
     let store = MemoryStore::new();
     let adapter = Custom::messages(|messages: &mut Vec<Message>| messages).fold(|_| Words::default());
     let llm = service_fn(|_: Vec<Message>| async {
@@ -53,7 +53,7 @@ async fn closures_remember_streams() {
 }
 
 #[tokio::test]
-async fn a_closure_that_may_fail_returns_what_one_that_never_fails_returns() {
+async fn a_closure_may_return_a_result() {
     let store = MemoryStore::new();
     let adapter = Custom::new(|text: &&'static str| Message::user(text))
         .try_fill(|text, window| if window.is_empty() { Ok(text) } else { Err("too long") })
@@ -70,7 +70,7 @@ async fn a_closure_that_may_fail_returns_what_one_that_never_fails_returns() {
 }
 
 #[tokio::test]
-async fn closures_may_fail_and_count_what_they_leave_out() {
+async fn closures_may_fail_and_count_downgraded_messages() {
     let store = MemoryStore::new();
     let adapter = Custom::new(|text: &&'static str| Message::from_json(*text))
         .try_fill_counted(

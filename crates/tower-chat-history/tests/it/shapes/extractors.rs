@@ -39,7 +39,7 @@ async fn a_closure_finds_the_scope_in_the_request() {
 }
 
 #[tokio::test]
-async fn an_extractors_own_error_comes_out_as_it_is() {
+async fn an_extractors_error_is_passed_on() {
     let adapter = Json::new().id_from(|request: &Value| ConversationId::new([request["user"].as_str().unwrap_or("")]));
     let llm = service_fn(|_: Value| async { Err::<Value, BoxError>("the model was called".into()) });
     let chat = ChatHistoryLayer::new(MemoryStore::new(), adapter).layer(llm);
@@ -47,7 +47,7 @@ async fn an_extractors_own_error_comes_out_as_it_is() {
 }
 
 #[tokio::test]
-async fn the_running_task_says_where_its_calls_belong() {
+async fn the_running_task_determines_the_conversation() {
     let store = MemoryStore::new();
     let llm = service_fn(|request: Value| async move { Ok::<_, BoxError>(echo_json(&request)) });
     let chat = ChatHistoryLayer::new(store.clone(), Json::new().id_from_task()).layer(llm);
@@ -61,7 +61,7 @@ async fn the_running_task_says_where_its_calls_belong() {
         in_conversation(other.clone(), chat.clone().oneshot(user("c"))).await.unwrap();
         chat.clone().oneshot(user("d")).await.unwrap();
         let spawned = tokio::spawn(chat.clone().oneshot(user("e"))).await.unwrap();
-        assert!(spawned.unwrap_err().is::<MissingConversation>(), "a spawned task stands outside");
+        assert!(spawned.unwrap_err().is::<MissingConversation>(), "a spawned task is outside of the scope");
     })
     .await;
     assert_eq!(log(&store, &one()).await, ["a", "a", "d", "a|a|d"]);
@@ -69,7 +69,7 @@ async fn the_running_task_says_where_its_calls_belong() {
 }
 
 #[tokio::test]
-async fn extractors_fit_every_adapter() {
+async fn extractors_work_with_every_adapter() {
     let store = MemoryStore::new();
     let adapter = Custom::messages(|chat: &mut Chat| &mut chat.messages)
         .reply(|answer: &Message| answer.clone())

@@ -11,7 +11,7 @@ use tower_chat_history::{
     adapt::{Json, JsonRequestError},
 };
 
-use super::{echo_json, log, one, said, user};
+use super::{echo_json, log, one, text_of, user};
 
 type Chunks = BoxStream<'static, Result<Value, BoxError>>;
 
@@ -48,7 +48,7 @@ async fn json_keeps_every_field_of_request_reply_and_log() {
 }
 
 #[tokio::test]
-async fn json_streams_are_folded_with_what_nobody_knows() {
+async fn json_streams_are_folded_with_unknown_fields() {
     let store = MemoryStore::new();
     let chunks = [
         json!({"model": "m", "choices": [{"index": 0, "delta": {"role": "assistant", "reasoning_content": "Let "}}]}),
@@ -63,7 +63,7 @@ async fn json_streams_are_folded_with_what_nobody_knows() {
     });
     let chat = ChatHistoryLayer::new(store.clone(), Json::new()).layer(llm);
     let stream = chat.oneshot(InConversation::new(one(), user("u"))).await.unwrap();
-    assert_eq!(stream.try_collect::<Vec<_>>().await.unwrap(), chunks, "items pass untouched");
+    assert_eq!(stream.try_collect::<Vec<_>>().await.unwrap(), chunks, "items are passed on unchanged");
 
     let exchanges = store.conversation(&one()).exchanges().await.unwrap();
     let exchange = &exchanges[0].exchange;
@@ -87,7 +87,7 @@ async fn json_streams_wait_for_every_choice_that_was_asked_for() {
     let request = json!({"n": 2, "messages": [{"role": "user", "content": "u"}]});
     let stream = chat.oneshot(InConversation::new(one(), request)).await.unwrap();
     assert_eq!(stream.collect::<Vec<_>>().await.len(), 3);
-    assert!(log(&store, &one()).await.is_empty(), "an error before the second choice ended makes the reply suspect");
+    assert!(log(&store, &one()).await.is_empty(), "the stream failed before the second choice ended");
 }
 
 #[tokio::test(start_paused = true)]
@@ -125,14 +125,14 @@ async fn json_carries_tool_rounds() {
     let error = chat.ready().await.unwrap().call(wrong).await.unwrap_err();
     assert!(matches!(error.downcast_ref(), Some(HistoryError::Input(InputError::Unanswered { .. }))));
     let right = InConversation::new(one(), results(&["y", "x"]));
-    assert_eq!(said(&chat.ready().await.unwrap().call(right).await.unwrap()), "u|-|y|x");
+    assert_eq!(text_of(&chat.ready().await.unwrap().call(right).await.unwrap()), "u|-|y|x");
     let stored = store.conversation(&one()).messages().await.unwrap();
     assert!(stored[1].json().contains(r#""sig":"x""#));
     assert_eq!(stored.len(), 5);
 }
 
 #[tokio::test]
-async fn json_requests_without_messages_are_refused_in_the_callers_words() {
+async fn json_requests_without_messages_are_refused_with_the_callers_field_names() {
     let llm = service_fn(|_: Value| async { Err::<Value, BoxError>("the model was called".into()) });
     let mut chat = ChatHistoryLayer::new(MemoryStore::new(), Json::new()).layer(llm);
     let mut refused = async |request: Value| {
@@ -147,7 +147,7 @@ async fn json_requests_without_messages_are_refused_in_the_callers_words() {
 }
 
 #[tokio::test]
-async fn json_hands_on_a_response_in_another_shape_and_stores_nothing() {
+async fn a_json_response_in_another_format_is_passed_on_and_not_stored() {
     let store = MemoryStore::new();
     let llm = service_fn(|_: Value| async { Ok::<_, BoxError>(json!({"error": {"message": "busy"}})) });
     let chat = ChatHistoryLayer::new(store.clone(), Json::new()).layer(llm);
@@ -157,7 +157,7 @@ async fn json_hands_on_a_response_in_another_shape_and_stores_nothing() {
 }
 
 #[tokio::test]
-async fn json_counts_what_a_value_cannot_hold() {
+async fn json_counts_messages_that_a_value_cannot_carry() {
     let store = MemoryStore::new();
     let odd = Message::from_json(r#"{"role":"user","content":"a \ud800 b"}"#).unwrap();
     let llm = service_fn(|request: Value| async move { Ok::<_, BoxError>(echo_json(&request)) });
@@ -166,6 +166,6 @@ async fn json_counts_what_a_value_cannot_hold() {
     chat.ready().await.unwrap().call(first).await.unwrap();
     let (second, report) = InConversation::new(one(), user("u")).with_report();
     let response = chat.ready().await.unwrap().call(second).await.unwrap();
-    assert_eq!(said(&response).replace('\u{fffd}', ""), "a  b|short|u", "the rest of the text is sent");
+    assert_eq!(text_of(&response).replace('\u{fffd}', ""), "a  b|short|u", "the rest of the text is sent");
     assert_eq!(report.await.unwrap().downgraded, 1);
 }

@@ -53,7 +53,7 @@ async fn stores_that_can_prune_are_pruned() {
 }
 
 #[tokio::test]
-async fn the_end_is_taken_off_in_the_store_that_has_the_conversation() {
+async fn truncation_reaches_the_store_that_has_the_conversation() {
     let (acme, other) = (MemoryStore::new(), MemoryStore::new());
     let stores: [Arc<dyn Truncate>; 2] = [Arc::new(acme.clone()), Arc::new(other.clone())];
     let routed = RoutedStore::new(move |id: &ConversationId| {

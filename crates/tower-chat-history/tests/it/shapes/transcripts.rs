@@ -50,7 +50,7 @@ async fn an_unmodified_tool_loop_stores_each_message_once() {
     let store = MemoryStore::new();
     let (mut chat, _) = chat(&store);
     let mut messages = vec![Message::system("S"), Message::user("tools")];
-    let said = loop {
+    let reply = loop {
         let reply = chat.ready().await.unwrap().call(ask(&messages)).await.unwrap();
         let call = reply.tool_calls().first().map(|call| call.id().to_owned());
         messages.push(Message::from_json(reply.json().replace(r#","reasoning":"r""#, "")).unwrap());
@@ -58,34 +58,37 @@ async fn an_unmodified_tool_loop_stores_each_message_once() {
         messages.push(Message::tool(&call, format!("result of {call}")));
     };
     assert_eq!(
-        said.text(),
+        reply.text(),
         "S|tools||result of c0||result of c1||result of c2",
-        "the window stands for what is resent"
+        "the window replaces the resent messages"
     );
     let results = ["result of c0", "result of c1", "result of c2"];
     let [first, second, third] = results;
-    assert_eq!(log(&store, &one()).await, ["tools", "", first, "", second, "", third, &said.text()]);
+    assert_eq!(log(&store, &one()).await, ["tools", "", first, "", second, "", third, &reply.text()]);
     let stored = store.conversation(&one()).messages().await.unwrap();
-    assert_eq!(stored.iter().filter(|message| message.json().contains("reasoning")).count(), 3, "nothing is lost");
+    assert_eq!(
+        stored.iter().filter(|message| message.json().contains("reasoning")).count(),
+        3,
+        "the log has all fields"
+    );
     assert_eq!(store.conversation(&one()).exchanges().await.unwrap().len(), 4);
 }
 
 #[tokio::test]
-async fn a_transcript_that_parts_from_the_log_never_reaches_the_model() {
+async fn a_transcript_that_differs_from_the_log_never_reaches_the_model() {
     let store = MemoryStore::new();
     let (mut chat, calls) = chat(&store);
     chat.ready().await.unwrap().call(ask(&[Message::system("S"), Message::user("a")])).await.unwrap();
 
-    let edited =
-        [Message::system("S"), Message::user("a"), Message::assistant("not what was said"), Message::user("b")];
+    let edited = [Message::system("S"), Message::user("a"), Message::assistant("another reply"), Message::user("b")];
     let error = chat.ready().await.unwrap().call(ask(&edited)).await.unwrap_err();
-    let Some(HistoryError::Transcript(parted)) = error.downcast_ref() else { panic!("{error}") };
-    assert_eq!((parted.position, parted.seq.map(|seq| seq.get())), (1, Some(0)));
+    let Some(HistoryError::Transcript(mismatch)) = error.downcast_ref() else { panic!("{error}") };
+    assert_eq!((mismatch.position, mismatch.seq.map(|seq| seq.get())), (1, Some(0)));
     assert_eq!((calls.load(Ordering::Relaxed), log(&store, &one()).await.len()), (1, 2));
 }
 
 #[tokio::test]
-async fn few_shots_in_a_preamble_are_head_and_no_transcript() {
+async fn few_shot_messages_are_head_and_not_transcript() {
     let store = MemoryStore::new();
     let (mut chat, _) = chat(&store);
     let mut messages = vec![Message::system("S"), Message::user("shown"), Message::assistant("so")];
@@ -99,7 +102,7 @@ async fn few_shots_in_a_preamble_are_head_and_no_transcript() {
 }
 
 #[tokio::test]
-async fn stateless_calls_keep_what_they_resend() {
+async fn stateless_calls_keep_resent_messages() {
     let (mut chat, _) = chat(&MemoryStore::with_limit(0));
     let messages = vec![Message::user("a"), Message::assistant("b"), Message::user("c")];
     let call = InConversation::stateless(Chat { temperature: 0.5, messages });

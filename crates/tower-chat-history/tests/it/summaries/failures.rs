@@ -7,7 +7,7 @@ use tower_chat_history::{
     summary::{Summaries, SummarizeWhen, SummaryError, SummaryOutcome},
 };
 
-use super::support::{Facts, Fault, Told, log_len, options, says, turn};
+use super::support::{CollectedReports, Facts, Fault, log_len, options, says, turn};
 
 /// With 30% errors, 10% timeouts, 10% empty and 10% oversized answers, no turn fails, and the fact returns with
 /// the next summary.
@@ -21,8 +21,8 @@ async fn no_turn_fails_and_the_fact_returns() {
         _ => Fault::None,
     };
     for when in [SummarizeWhen::AfterReply { percent: 90 }, SummarizeWhen::BeforeCall] {
-        let (store, facts, told) = (MemoryStore::new(), Facts::new().failing(faults), Told::default());
-        let summaries = Summaries::new(facts).when(when).timeout(Duration::from_secs(20)).on_summary(told.hook());
+        let (store, facts, collected) = (MemoryStore::new(), Facts::new().failing(faults), CollectedReports::default());
+        let summaries = Summaries::new(facts).when(when).timeout(Duration::from_secs(20)).on_summary(collected.hook());
         let engine = Engine::with_options(store.clone(), options(summaries));
         turn(&engine, "fact-nemo").await;
         let (mut present, mut summarized) = (0, 0);
@@ -33,24 +33,24 @@ async fn no_turn_fails_and_the_fact_returns() {
             present += usize::from(says(&context, "fact-nemo"));
             engine.drain(Duration::from_secs(100)).await.unwrap();
             // If the last report is a summary, the next context contains it.
-            if told.all().len() > summarized && told.all().last().unwrap().is_summarized() {
+            if collected.all().len() > summarized && collected.all().last().unwrap().is_summarized() {
                 let (context, _) = turn(&engine, "and now?").await;
                 assert!(says(&context, "fact-nemo"), "turn {number}");
             }
-            summarized = told.all().len();
+            summarized = collected.all().len();
             tokio::time::advance(Duration::from_secs(30)).await;
         }
         assert!(log_len(&store).await >= 500);
         assert!(present > 250, "{present} of 499");
-        let told = told.all();
-        let rejected = told.iter().filter(|report| matches!(report.outcome, SummaryOutcome::Rejected(_))).count();
-        assert!(rejected > 10 && told.len() - rejected > 10, "{rejected} of {}", told.len());
+        let collected = collected.all();
+        let rejected = collected.iter().filter(|report| matches!(report.outcome, SummaryOutcome::Rejected(_))).count();
+        assert!(rejected > 10 && collected.len() - rejected > 10, "{rejected} of {}", collected.len());
     }
 }
 
 /// A summary that fails a check is not accepted, and the reason is reported.
 #[tokio::test(start_paused = true)]
-async fn the_reason_is_told() {
+async fn the_reason_of_a_refusal_is_reported() {
     for (fault, kind) in [
         (Fault::Error, "failed"),
         (Fault::Hang, "timed_out"),
@@ -65,7 +65,7 @@ async fn the_reason_is_told() {
         for number in 0..12 {
             reports.push(turn(&engine, &format!("question {number}")).await.1);
         }
-        let report = reports.iter().find_map(|report| report.summary.clone()).expect("one was tried");
+        let report = reports.iter().find_map(|report| report.summary.clone()).expect("a summary was tried");
         let SummaryOutcome::Rejected(error) = &report.outcome else { unreachable!("{report:?}") };
         assert_eq!(error.kind(), kind);
         assert!(report.waited_for && report.cost.calls > 0 || matches!(**error, SummaryError::TimedOut(_)));
@@ -77,7 +77,7 @@ async fn the_reason_is_told() {
 
 /// After failures, a summarizer is not called for a while, which gets longer each time.
 #[tokio::test(start_paused = true)]
-async fn a_summarizer_that_is_down_is_not_asked_with_every_turn() {
+async fn a_failing_summarizer_is_not_called_in_every_turn() {
     let facts = Facts::new().failing(|_| Fault::Error);
     let summaries = Summaries::new(facts.clone());
     let engine = Engine::with_options(MemoryStore::new(), options(summaries));

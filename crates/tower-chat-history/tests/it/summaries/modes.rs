@@ -11,7 +11,7 @@ use super::support::{Facts, begin, id, options, says, turn};
 /// LangChain's how-to on memory: before each call, one summary replaces everything stored. Here the log is not
 /// changed.
 #[tokio::test]
-async fn summary_memory() {
+async fn every_call_replaces_the_log_by_a_summary() {
     let store = MemoryStore::new();
     let said = [
         Message::user("Hey there! I'm fact-Nemo ."),
@@ -40,7 +40,7 @@ async fn summary_memory() {
 /// The last messages are kept and the others are summarized: as the how-to suggests, and as beluga's
 /// keep_recent.
 #[tokio::test]
-async fn hybrid_keep_recent() {
+async fn recent_messages_are_kept_and_the_rest_is_summarized() {
     let summaries = Summaries::new(Facts::new()).when(SummarizeWhen::BeforeCall);
     let options = options(summaries).watermarks(Watermarks::keep_recent(4)).summary_format(SummaryFormat::beluga());
     let engine = Engine::with_options(MemoryStore::new(), options);
@@ -62,7 +62,7 @@ async fn hybrid_keep_recent() {
 /// beluga's three tiers: system messages are kept, recent messages are kept, and the others become a summary if
 /// there is room for one. If that is still too large, older messages are left out.
 #[tokio::test]
-async fn three_tiers_with_a_safety_net() {
+async fn system_messages_recent_messages_and_a_summary_are_sent() {
     let facts = Facts::new();
     let summaries = Summaries::new(facts.clone()).when(SummarizeWhen::BeforeCall).least_room(100);
     let options = options(summaries).watermarks(Watermarks::keep_recent(4));
@@ -84,12 +84,12 @@ async fn three_tiers_with_a_safety_net() {
 
 /// The default: after the reply, at a percentage of the watermark.
 #[tokio::test]
-async fn by_watermark() {
+async fn summaries_are_made_after_the_reply_by_watermark() {
     let facts = Facts::new();
     let engine = Engine::with_options(MemoryStore::new(), options(Summaries::new(facts.clone())));
     for number in 0..30 {
         let (_, report) = turn(&engine, &format!("question {number}")).await;
-        assert!(report.summary.is_none(), "nobody waits");
+        assert!(report.summary.is_none(), "no call waits");
         engine.drain(std::time::Duration::from_secs(10)).await.unwrap();
     }
     assert!(facts.calls() > 2);

@@ -73,7 +73,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
     #[test]
-    fn prompts_are_valid_and_fit_and_coverage_goes_forward(
+    fn prompts_are_valid_and_fit_and_coverage_only_grows(
         turns in prop::collection::vec(any_turn(), 1..30),
         when in any_when(),
         watermarks in any_marks(),

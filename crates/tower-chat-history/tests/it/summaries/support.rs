@@ -135,12 +135,12 @@ pub async fn log_len(store: &dyn HistoryStore) -> usize {
 
 /// Collects the reports of summaries.
 #[derive(Clone, Default)]
-pub struct Told(Arc<Mutex<Vec<SummaryReport>>>);
+pub struct CollectedReports(Arc<Mutex<Vec<SummaryReport>>>);
 
-impl Told {
+impl CollectedReports {
     pub fn hook(&self) -> impl Fn(&SummaryReport) + Send + Sync + use<> {
-        let told = Arc::clone(&self.0);
-        move |report| told.lock().unwrap().push(report.clone())
+        let collected = Arc::clone(&self.0);
+        move |report| collected.lock().unwrap().push(report.clone())
     }
 
     pub fn all(&self) -> Vec<SummaryReport> {

@@ -16,7 +16,7 @@ use tower_chat_history::{
 };
 use tower_chat_history_test::{Fault as StoreFault, FaultStore, Op};
 
-use super::support::{Facts, Fault, Told, id, options, says, turn};
+use super::support::{CollectedReports, Facts, Fault, id, options, says, turn};
 
 /// A queued call holds no permit that the call before it needs.
 #[tokio::test(start_paused = true)]
@@ -45,7 +45,7 @@ async fn serialized_calls_over_a_limit_of_one_do_not_deadlock() {
 
 /// Parallel calls over the limit wait for one summary.
 #[tokio::test(start_paused = true)]
-async fn parallel_calls_have_one_summary_made() {
+async fn parallel_calls_share_one_summary() {
     let facts = Facts::new().taking(Duration::from_secs(1));
     let summaries = Summaries::new(facts.clone()).when(SummarizeWhen::BeforeCall);
     let engine = Engine::with_options(MemoryStore::new(), options(summaries).summary_format(SummaryFormat::beluga()));
@@ -65,8 +65,8 @@ async fn parallel_calls_have_one_summary_made() {
 async fn a_store_that_fails_the_summary_does_not_fail_the_turn() {
     for hang in [true, false] {
         let store = FaultStore::new(MemoryStore::new());
-        let (facts, told) = (Facts::new(), Told::default());
-        let summaries = Summaries::new(facts.clone()).when(SummarizeWhen::BeforeCall).on_summary(told.hook());
+        let (facts, collected) = (Facts::new(), CollectedReports::default());
+        let summaries = Summaries::new(facts.clone()).when(SummarizeWhen::BeforeCall).on_summary(collected.hook());
         let engine = Engine::with_options(store.clone(), options(summaries));
         if hang {
             store.delay(Op::Compact, Duration::from_secs(1_000_000));
@@ -88,14 +88,14 @@ async fn a_store_that_fails_the_summary_does_not_fail_the_turn() {
         store.mend();
         turn(&engine, "and now?").await;
         engine.drain(Duration::from_secs(100)).await.unwrap();
-        let outcome = &told.all()[0].outcome;
+        let outcome = &collected.all()[0].outcome;
         assert_eq!(matches!(outcome, SummaryOutcome::Failed(_)), hang, "{outcome:?}");
     }
 }
 
 /// Summaries are also made early under watermarks that count messages or turns.
 #[tokio::test(start_paused = true)]
-async fn nobody_waits_under_marks_that_count() {
+async fn no_turn_waits_under_watermarks_in_messages_or_turns() {
     for watermarks in [Watermarks::last_messages(8), Watermarks::last_turns(6)] {
         let facts = Facts::new().taking(Duration::from_secs(2));
         let options = HistoryOptions::new().watermarks(watermarks).summaries(Summaries::new(facts.clone()));
@@ -115,10 +115,10 @@ async fn nobody_waits_under_marks_that_count() {
 /// The part that was summarized before a failure is kept, and only the messages that it covers leave the
 /// window.
 #[tokio::test(start_paused = true)]
-async fn a_summary_that_fails_half_way_is_kept_so_far() {
+async fn a_partly_failed_summary_keeps_its_finished_part() {
     let facts = Facts::new().failing(|call| if call == 1 { Fault::Error } else { Fault::None });
-    let told = Told::default();
-    let summaries = Summaries::new(facts).max_tokens(100).chunk_tokens(400).on_summary(told.hook());
+    let collected = CollectedReports::default();
+    let summaries = Summaries::new(facts).max_tokens(100).chunk_tokens(400).on_summary(collected.hook());
     let budget = ContextBudget::tokens(1_500).reply_reserve(100);
     let options = HistoryOptions::new().budget(budget).summaries(summaries).watermarks(Watermarks::keep_recent(2));
     let store = MemoryStore::new();
@@ -127,7 +127,7 @@ async fn a_summary_that_fails_half_way_is_kept_so_far() {
     for number in 0..40 {
         turn(&engine, &format!("fact-{number}")).await;
         engine.drain(Duration::from_secs(10)).await.unwrap();
-        part = told.all().into_iter().find(|report| matches!(report.outcome, SummaryOutcome::Part(_)));
+        part = collected.all().into_iter().find(|report| matches!(report.outcome, SummaryOutcome::Part(_)));
         if part.is_some() {
             break;
         }
@@ -135,7 +135,7 @@ async fn a_summary_that_fails_half_way_is_kept_so_far() {
     let part = part.expect("the second chunk failed");
     let Loaded::Window(window) = store.load(&id(), Load::new()).await.unwrap() else { unreachable!() };
     let cut = window.compaction.unwrap().cut;
-    assert_eq!((cut.covers_to(), cut.window_start), (part.to, part.to), "nothing leaves uncovered");
+    assert_eq!((cut.covers_to(), cut.window_start), (part.to, part.to), "only summarized exchanges leave the window");
     let (context, _) = turn(&engine, "and now?").await;
     let known = context.iter().map(|message| message.text().into_owned()).collect::<String>();
     assert!((0..part.to.get()).all(|number| known.contains(&format!("fact-{number}"))));
@@ -143,18 +143,18 @@ async fn a_summary_that_fails_half_way_is_kept_so_far() {
 
 /// Pruned exchanges are in no summary, and do not make later summaries fail.
 #[tokio::test(start_paused = true)]
-async fn what_was_pruned_is_not_waited_for() {
+async fn pruned_exchanges_do_not_fail_summaries() {
     let facts = Facts::new().failing(|call| if call == 0 { Fault::Error } else { Fault::None });
-    let told = Told::default();
-    let options = options(Summaries::new(facts).on_summary(told.hook()));
+    let collected = CollectedReports::default();
+    let options = options(Summaries::new(facts).on_summary(collected.hook()));
     let engine = Engine::with_retention(MemoryStore::new(), options, Retention::LastTurns(2));
     for number in 0..40 {
         turn(&engine, &format!("question {number} {}", "w".repeat(300))).await;
         engine.drain(Duration::from_secs(10)).await.unwrap();
         sleep(Duration::from_secs(10)).await;
     }
-    let failed = told.all().into_iter().filter(|report| !report.is_summarized()).count();
-    assert!(failed <= 1, "{:?}", told.all());
+    let failed = collected.all().into_iter().filter(|report| !report.is_summarized()).count();
+    assert!(failed <= 1, "{:?}", collected.all());
 }
 
 /// A large question leaves out the summary.
@@ -178,7 +178,7 @@ async fn a_question_that_fits_without_the_summary_is_not_refused() {
 /// If another compaction is stored first, a summary that is stored with an exchange is added to that
 /// compaction.
 #[tokio::test]
-async fn a_summary_that_comes_second_is_put_onto_what_came_first() {
+async fn a_summary_is_added_to_a_compaction_stored_before_it() {
     let store = MemoryStore::new();
     let summaries = Summaries::new(Facts::new()).when(SummarizeWhen::BeforeEveryCall);
     let engine = Engine::with_options(store.clone(), options(summaries));

@@ -14,7 +14,7 @@ use super::support::{Facts, id, options, turn};
 
 /// With turns five seconds apart and a summarizer that takes two seconds, no turn waits.
 #[tokio::test(start_paused = true)]
-async fn no_turn_waits_where_there_is_time_between_them() {
+async fn no_turn_waits_if_there_is_time_between_turns() {
     let facts = Facts::new().taking(Duration::from_secs(2));
     let engine = Engine::with_options(MemoryStore::new(), options(Summaries::new(facts.clone())));
     for number in 0..200 {
@@ -29,7 +29,7 @@ async fn no_turn_waits_where_there_is_time_between_them() {
 
 /// With turns one after another, none waits longer than the summary takes.
 #[tokio::test(start_paused = true)]
-async fn turns_back_to_back_wait_no_longer_than_the_summary_takes() {
+async fn consecutive_turns_wait_no_longer_than_the_summary_takes() {
     let facts = Facts::new().taking(Duration::from_secs(2));
     let engine = Engine::with_options(MemoryStore::new(), options(Summaries::new(facts.clone())));
     let mut waited = 0;

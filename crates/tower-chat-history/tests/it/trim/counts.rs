@@ -47,7 +47,7 @@ impl TokenCounter for Counting {
 }
 
 #[test]
-fn of_a_long_list_only_what_is_kept_and_the_next_message_are_counted() {
+fn only_kept_messages_and_the_next_one_are_counted() {
     let messages: Vec<Message> = (0..1_000).map(|number| Message::user(number.to_string())).collect();
     for counter in [Counting::named(), Counting::default()] {
         let kept = unmutated(&messages, |messages| Trim::last(10).apply(messages, &counter));
@@ -58,7 +58,7 @@ fn of_a_long_list_only_what_is_kept_and_the_next_message_are_counted() {
 }
 
 #[test]
-fn what_messages_remember_is_not_counted_again() {
+fn stored_counts_of_messages_are_used() {
     let messages: Vec<Message> = (0..20).map(|number| Message::user(number.to_string())).collect();
     let counter = Counting::named();
     for message in &messages {
@@ -71,7 +71,7 @@ fn what_messages_remember_is_not_counted_again() {
 
 proptest! {
     #[test]
-    fn no_more_is_counted_than_what_is_kept_the_next_message_and_the_system_message(
+    fn at_most_the_kept_messages_the_next_one_and_the_system_message_are_counted(
         messages in any_list(),
         max_tokens in 0_u64..20,
         system: bool,

@@ -187,7 +187,7 @@ fn schemas_are_counted_with_their_escapes() {
 }
 
 #[test]
-fn a_text_that_is_no_unicode_counts() {
+fn a_text_with_invalid_unicode_is_counted() {
     let surrogate = format!(r#"{{"role":"user","content":[{{"type":"text","text":"\ud83d{}"}}]}}"#, "a".repeat(40));
     assert_eq!(count(&[Message::from_json(surrogate).unwrap()]), 15);
     let unknown = format!(r#"{{"role":"user","content":[{{"type":"q","a":"{}"}}]}}"#, r"\ud83d".repeat(40));

@@ -62,7 +62,7 @@ fn t29_calls_are_left_out_with_their_results() {
 }
 
 #[test]
-fn t30_calls_in_the_content_are_left_out_too() {
+fn t30_calls_in_the_content_are_left_out() {
     let text = json!({"text": "bar-response", "type": "text"});
     let tool_use = |name: &str, id: &str| json!({"name": name, "type": "tool_use", "id": id});
     let messages = with_calls(&json!([text, tool_use("foo", "1"), tool_use("bar", "2")]), &["1", "2"]);
@@ -97,13 +97,13 @@ fn no_condition_or_an_empty_one_keeps_everything() {
 }
 
 #[test]
-fn developer_messages_are_the_operators() {
+fn developer_messages_count_as_system_messages() {
     let messages = [Message::developer("d"), Message::system("s"), Message::user("u")];
     assert_eq!(filtered(&messages, &MessageFilter::new().exclude([Speaker::System])), messages[2..]);
 }
 
 #[test]
-fn results_stay_where_their_calls_are_excluded_by_speaker() {
+fn results_stay_if_their_calls_are_excluded_by_speaker() {
     let messages = [Message::user("u"), calls(&["x"]), Message::tool("x", "r")];
     let kept = filtered(&messages, &MessageFilter::new().exclude([Speaker::Assistant]));
     assert_eq!(kept, [messages[0].clone(), messages[2].clone()]);

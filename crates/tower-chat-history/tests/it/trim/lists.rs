@@ -82,13 +82,13 @@ pub(super) fn any_list() -> impl Strategy<Value = Vec<Message>> {
 
 /// All options of a trim.
 #[derive(Clone, Debug)]
-pub(super) struct Asked {
+pub(super) struct Options {
     pub(super) first: bool,
     pub(super) max_tokens: u64,
     pub(super) start_on: Vec<Speaker>,
     pub(super) end_on: Vec<Speaker>,
     pub(super) include_system: bool,
-    /// True for pieces of lines, false for pieces of words.
+    /// `None` keeps no partial message, `Some(false)` keeps lines, `Some(true)` keeps words.
     pub(super) partial: Option<bool>,
     pub(super) pairs: bool,
 }
@@ -97,7 +97,7 @@ pub(super) fn pieces(text: &str, by_words: bool) -> Vec<String> {
     text.split_inclusive(if by_words { ' ' } else { '\n' }).map(str::to_owned).collect()
 }
 
-impl Asked {
+impl Options {
     pub(super) fn of<C: CountMessages + ?Sized>(&self, messages: &[Message], counter: &C) -> Vec<Message> {
         if self.first {
             return self.with_all(Trim::first(self.max_tokens)).apply(messages, counter);
@@ -116,7 +116,7 @@ impl Asked {
     }
 }
 
-pub(super) fn any_asked() -> impl Strategy<Value = Asked> {
+pub(super) fn any_options() -> impl Strategy<Value = Options> {
     let speakers = || {
         let some = [Speaker::System, Speaker::User, Speaker::Assistant, Speaker::Tool, Speaker::Function];
         prop_oneof![2 => Just(vec![]), 1 => sample::subsequence(some.to_vec(), 1..4)]
@@ -124,7 +124,7 @@ pub(super) fn any_asked() -> impl Strategy<Value = Asked> {
     let max_tokens = prop_oneof![0_u64..20, 0_u64..200];
     let options =
         (any::<bool>(), max_tokens, speakers(), speakers(), any::<bool>(), any::<Option<bool>>(), any::<bool>());
-    options.prop_map(|(first, max_tokens, start_on, end_on, include_system, partial, pairs)| Asked {
+    options.prop_map(|(first, max_tokens, start_on, end_on, include_system, partial, pairs)| Options {
         first,
         max_tokens,
         start_on,

@@ -31,7 +31,7 @@ fn t22_to_t24_texts_are_joined_by_the_separator() {
 }
 
 #[test]
-fn t25_of_id_and_response_metadata_the_first_count() {
+fn t25_the_first_id_and_response_metadata_are_kept() {
     let messages = [("foo", "1", 1), ("bar", "2", 2)].map(|(content, id, tokens)| {
         message(
             json!({"role": "assistant", "content": content, "id": id, "response_metadata": {"input_tokens": tokens}}),
@@ -44,7 +44,7 @@ fn t25_of_id_and_response_metadata_the_first_count() {
 }
 
 #[test]
-fn t26_texts_and_parts_become_parts_and_calls_are_put_one_behind_the_other() {
+fn t26_texts_and_parts_become_parts_and_calls_are_concatenated() {
     let (bar, image) = (json!({"text": "bar", "type": "text"}), json!({"image_url": "...", "type": "image_url"}));
     let messages = [
         json!({"role": "assistant", "content": "foo", "id": "1"}),
@@ -75,7 +75,7 @@ fn t27_results_are_not_merged() {
 }
 
 #[test]
-fn what_does_not_run_on_stays_byte_for_byte() {
+fn unmerged_messages_stay_byte_for_byte() {
     let odd = r#"{ "content" : "a", "role":"user", "x": 1.50 }"#;
     let messages =
         [Message::system("s"), Message::from_json(odd).unwrap(), Message::assistant("b"), Message::user("c")];
@@ -86,7 +86,7 @@ fn what_does_not_run_on_stays_byte_for_byte() {
 }
 
 #[test]
-fn a_separator_stands_between_two_texts_only() {
+fn a_separator_is_only_between_two_texts() {
     assert_eq!(merged(&["", "bar"].map(Message::user), "\n")[0].text(), "bar");
     assert_eq!(merged(&["foo", ""].map(Message::user), "\n")[0].text(), "foo");
     let messages = [calls(&["x"]), Message::assistant("said")];

@@ -26,7 +26,7 @@ fn parallel() -> [Message; 6] {
 }
 
 #[test]
-fn a_result_is_left_out_with_its_call_where_langchain_leaves_it_alone() {
+fn a_result_is_left_out_with_its_call_unlike_langchain() {
     let messages =
         [Message::user("q"), calls(&["x"]), Message::tool("x", "r"), Message::assistant("a"), Message::user("q")];
     assert_eq!(as_langchain(&messages, &Trim::last(3), &MessageCount::new()), messages[2..]);
@@ -44,7 +44,7 @@ fn parallel_calls_are_kept_with_all_results_or_left_out() {
 }
 
 #[test]
-fn results_behind_the_last_speaker_to_end_on_take_their_call_along() {
+fn results_after_the_last_allowed_speaker_are_left_out_with_their_call() {
     let messages = parallel();
     let to_end_on = |speaker| Trim::last(9).end_on([speaker]);
     assert_eq!(by_default(&messages[..4], &to_end_on(Speaker::Assistant)), []);
@@ -82,7 +82,7 @@ fn a_result_that_does_not_follow_its_call_is_left_out_and_costs_nothing() {
 }
 
 #[test]
-fn an_orphan_is_no_end_and_no_reason_to_cut_elsewhere() {
+fn an_orphaned_result_does_not_count_as_the_end() {
     let messages = [Message::user("q"), Message::tool("x", "orphan"), Message::user("q")];
     assert_eq!(by_default(&messages, &Trim::first(1)), messages[..1]);
     let end = Trim::last(9).end_on([Speaker::User, Speaker::Tool]);
@@ -93,7 +93,7 @@ fn an_orphan_is_no_end_and_no_reason_to_cut_elsewhere() {
 }
 
 #[test]
-fn a_call_that_the_list_leaves_unanswered_stays() {
+fn an_unanswered_call_is_kept() {
     let messages = [Message::user("q"), calls(&["x", "y"]), Message::tool("x", "r")];
     assert_eq!(by_default(&messages, &Trim::last(2)), messages[1..]);
     assert_eq!(by_default(&messages[..2], &Trim::last(1)), messages[1..2]);
@@ -103,7 +103,7 @@ fn a_call_that_the_list_leaves_unanswered_stays() {
 }
 
 #[test]
-fn no_part_is_kept_of_a_call_or_of_a_result() {
+fn calls_and_results_are_never_kept_in_part() {
     let text = |text: &str| json!({"type": "text", "text": text});
     let call = json!({"id": "x", "type": "function", "function": {"name": "f", "arguments": "{}"}});
     let content = [text("let me"), text("see")];
@@ -126,7 +126,7 @@ fn no_part_is_kept_of_a_call_or_of_a_result() {
 }
 
 #[test]
-fn a_part_beside_whole_rounds_is_kept() {
+fn a_part_next_to_whole_rounds_is_kept() {
     let parts = [json!({"type": "text", "text": "q1"}), json!({"type": "text", "text": "q2"})];
     let messages = [message(json!({"role": "user", "content": parts})), calls(&["x"]), Message::tool("x", "r")];
     let part = message(json!({"role": "user", "content": parts[1..]}));

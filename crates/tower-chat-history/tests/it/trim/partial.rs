@@ -22,7 +22,7 @@ fn size(message: &Message) -> u32 {
 }
 
 #[test]
-fn a_text_is_split_behind_its_line_ends() {
+fn a_text_is_split_after_line_ends() {
     let messages = [Message::user("one\ntwo\nthree\n")];
     for (max_tokens, first, last) in [
         (3, None, Some("")),
@@ -43,7 +43,7 @@ fn a_text_is_split_behind_its_line_ends() {
 }
 
 #[test]
-fn of_an_image_and_a_text_first_keeps_the_image_and_last_lines_of_the_text() {
+fn first_keeps_the_image_and_last_keeps_lines_of_the_text() {
     let (image, text) =
         (json!({"type": "image_url", "image_url": {"url": "u"}}), json!({"type": "text", "text": "a\nbc"}));
     let messages = [message(json!({"role": "user", "content": [image, text]}))];
@@ -98,13 +98,13 @@ fn only_a_first_message_is_the_system_message() {
 }
 
 #[test]
-fn where_to_end_is_decided_before_the_system_message_is_kept() {
+fn end_on_applies_before_the_system_message_is_kept() {
     let messages = [Message::system("s"), Message::assistant("a")];
     assert_eq!(by_dummy_count(&messages, &Trim::last(90).include_system().end_on([Speaker::User])), []);
 }
 
 #[test]
-fn start_and_end_count_even_if_everything_fits() {
+fn start_on_and_end_on_apply_even_if_everything_fits() {
     let messages = [Message::system("s"), Message::user("u"), Message::assistant("a")];
     assert_eq!(by_dummy_count(&messages, &Trim::last(90).start_on([Speaker::User])), messages[1..]);
     assert_eq!(by_dummy_count(&messages, &Trim::first(90).end_on([Speaker::User])), messages[..2]);

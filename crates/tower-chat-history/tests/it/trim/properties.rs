@@ -7,7 +7,7 @@ use tower_chat_history::{Content, Message, OpenCalls, trim::Speaker};
 
 use super::{
     json_of,
-    lists::{Asked, any_asked, any_list, counters, pieces},
+    lists::{Options, any_list, any_options, counters, pieces},
 };
 
 /// Returns the position of a message in the original list.
@@ -25,7 +25,7 @@ fn admit(speakers: &[Speaker], message: &Message) -> bool {
 
 /// Returns the system message that is kept at any cost. If results without a call are left out, they do not
 /// count as the first message.
-fn held<'a>(asked: &Asked, messages: &'a [Message]) -> Option<&'a Message> {
+fn kept_system_message<'a>(asked: &Options, messages: &'a [Message]) -> Option<&'a Message> {
     let first = messages.iter().find(|message| !asked.pairs || !message.is_tool_result());
     first.filter(|first| asked.include_system && is_system(first))
 }
@@ -98,19 +98,19 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
     #[test]
-    fn what_is_kept_is_some_of_the_list_in_its_order_and_at_most_one_part(messages in any_list(), asked in any_asked()) {
+    fn kept_messages_are_a_part_of_the_list_in_order_with_at_most_one_partial_message(messages in any_list(), asked in any_options()) {
         let before = json_of(&messages);
         for (counter, _) in counters() {
             let kept = asked.of(&messages, &*counter);
-            prop_assert_eq!(&json_of(&messages), &before, "the list is as it was");
+            prop_assert_eq!(&json_of(&messages), &before, "the list is not changed");
             let positions: Vec<usize> = kept.iter().map(position).collect();
             prop_assert!(positions.is_sorted_by(|one, other| one < other), "{:?}", positions);
-            let rest = if asked.first { &kept[..] } else { &kept[usize::from(held(&asked, &messages).is_some() && !kept.is_empty())..] };
+            let rest = if asked.first { &kept[..] } else { &kept[usize::from(kept_system_message(&asked, &messages).is_some() && !kept.is_empty())..] };
             for message in &kept {
                 let whole = &messages[position(message)];
                 if message != whole {
                     let edge = if asked.first { kept.last() } else { rest.first() };
-                    prop_assert_eq!(Some(message), edge, "only what comes next is cut");
+                    prop_assert_eq!(Some(message), edge, "only the first message that does not fit is cut");
                     let by_words = asked.partial;
                     prop_assert!(by_words.is_some_and(|by_words| is_part(message, whole, by_words, asked.first)), "{}", message.json());
                 }
@@ -119,17 +119,17 @@ proptest! {
     }
 
     #[test]
-    fn what_is_kept_is_within_the_budget_but_for_the_system_message(messages in any_list(), asked in any_asked()) {
+    fn kept_messages_fit_the_budget_except_for_the_system_message(messages in any_list(), asked in any_options()) {
         for (counter, _) in counters() {
             let kept = asked.of(&messages, &*counter);
-            let system = held(&asked, &kept).filter(|system| counter.count(std::slice::from_ref(*system)) > asked.max_tokens);
+            let system = kept_system_message(&asked, &kept).filter(|system| counter.count(std::slice::from_ref(*system)) > asked.max_tokens);
             let (budget, counted) = if system.is_some() { (0, &kept[1..]) } else { (asked.max_tokens, &kept[..]) };
             prop_assert!(counter.count(counted) <= budget);
         }
     }
 
     #[test]
-    fn without_conditions_the_next_message_would_not_fit(messages in any_list(), mut asked in any_asked()) {
+    fn without_conditions_the_next_message_would_not_fit(messages in any_list(), mut asked in any_options()) {
         (asked.start_on, asked.end_on, asked.partial) = (vec![], vec![], None);
         (asked.pairs, asked.include_system) = (false, false);
         for (counter, _) in counters() {
@@ -144,17 +144,17 @@ proptest! {
     }
 
     #[test]
-    fn what_is_kept_starts_and_ends_on_who_it_may(messages in any_list(), asked in any_asked()) {
+    fn kept_messages_start_and_end_with_the_allowed_speakers(messages in any_list(), asked in any_options()) {
         for (counter, _) in counters() {
             let kept = asked.of(&messages, &*counter);
-            let rest = &kept[held(&asked, &messages).filter(|_| !kept.is_empty()).map_or(0, |_| 1)..];
+            let rest = &kept[kept_system_message(&asked, &messages).filter(|_| !kept.is_empty()).map_or(0, |_| 1)..];
             prop_assert!(asked.first || rest.first().is_none_or(|first| admit(&asked.start_on, first)));
             prop_assert!(rest.last().is_none_or(|last| admit(&asked.end_on, last)));
         }
     }
 
     #[test]
-    fn no_result_loses_its_call_and_no_call_its_results(messages in any_list(), mut asked in any_asked()) {
+    fn calls_and_results_stay_together(messages in any_list(), mut asked in any_options()) {
         asked.pairs = true;
         let (_, unanswered) = broken(&messages);
         for (counter, _) in counters() {
@@ -165,11 +165,11 @@ proptest! {
     }
 
     #[test]
-    fn a_list_without_tools_is_trimmed_as_langchain_does_it(messages in any_list(), asked in any_asked()) {
+    fn a_list_without_tools_is_trimmed_as_by_langchain(messages in any_list(), asked in any_options()) {
         let spoken: Vec<Message> =
             messages.into_iter().filter(|message| !message.is_tool_result() && message.tool_calls().is_empty()).collect();
         for (counter, _) in counters() {
-            let [langchain, default] = [false, true].map(|pairs| Asked { pairs, ..asked.clone() }.of(&spoken, &*counter));
+            let [langchain, default] = [false, true].map(|pairs| Options { pairs, ..asked.clone() }.of(&spoken, &*counter));
             // Except for a part without text.
             let blank = langchain.iter().find(|part| !spoken.contains(part) && part.text().is_empty());
             prop_assert!(langchain == default || blank.is_some());
@@ -180,11 +180,11 @@ proptest! {
     /// not end with it, and a system message that became the first message, so that the list must start after
     /// it.
     #[test]
-    fn a_list_that_was_trimmed_stays_as_it_is(messages in any_list(), asked in any_asked()) {
+    fn trimming_a_trimmed_list_changes_nothing(messages in any_list(), asked in any_options()) {
         for (counter, _) in counters() {
             let kept = asked.of(&messages, &*counter);
-            let alone = matches!(&kept[..], [only] if held(&asked, &messages).is_some() && !admit(&asked.end_on, only));
-            let is_first_now = held(&asked, &messages).is_none() && held(&asked, &kept).is_some() && !asked.start_on.is_empty();
+            let alone = matches!(&kept[..], [only] if kept_system_message(&asked, &messages).is_some() && !admit(&asked.end_on, only));
+            let is_first_now = kept_system_message(&asked, &messages).is_none() && kept_system_message(&asked, &kept).is_some() && !asked.start_on.is_empty();
             if !alone && !is_first_now {
                 prop_assert_eq!(asked.of(&kept, &*counter), kept);
             }
@@ -192,7 +192,7 @@ proptest! {
     }
 
     #[test]
-    fn a_counter_of_whole_lists_that_counts_the_sum_gives_the_same(messages in any_list(), asked in any_asked()) {
+    fn a_list_counter_with_the_same_sums_gives_the_same_result(messages in any_list(), asked in any_options()) {
         for (one_by_one, whole) in counters() {
             prop_assert_eq!(asked.of(&messages, &*one_by_one), asked.of(&messages, &*whole));
         }

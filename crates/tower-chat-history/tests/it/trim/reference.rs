@@ -46,7 +46,7 @@ fn for_chat(max_tokens: u64) -> Trim<tower_chat_history::trim::Last> {
 }
 
 #[test]
-fn of_45_tokens_by_an_exact_count_the_system_message_and_the_last_question_stay() {
+fn with_45_exact_tokens_the_system_message_and_the_last_question_are_kept() {
     let expected = [messages()[0].clone(), messages()[5].clone()];
     assert_eq!(both_ways(&messages(), &for_chat(45), &PerMessage::new(exact)), expected);
     let primed = |messages: &[Message]| {
@@ -57,13 +57,13 @@ fn of_45_tokens_by_an_exact_count_the_system_message_and_the_last_question_stay(
 }
 
 #[test]
-fn of_45_tokens_by_the_approximation_the_same_stay() {
+fn with_45_approximate_tokens_the_same_messages_are_kept() {
     let expected = [messages()[0].clone(), messages()[5].clone()];
     assert_eq!(both_ways(&messages(), &for_chat(45), &LangChainEstimate::new()), expected);
 }
 
 #[test]
-fn of_a_count_of_4_the_system_message_and_the_last_three_stay() {
+fn with_4_messages_the_system_message_and_the_last_three_are_kept() {
     let expected = [&messages()[..1], &messages()[3..]].concat();
     assert_eq!(both_ways(&messages(), &for_chat(4), &MessageCount::new()), expected);
     let len = |messages: &[Message]| messages.len() as u64;
@@ -71,7 +71,7 @@ fn of_a_count_of_4_the_system_message_and_the_last_three_stay() {
 }
 
 #[test]
-fn of_the_first_30_tokens_with_parts_the_first_block_is_the_last_that_stays() {
+fn with_the_first_30_tokens_the_first_block_is_the_last_one_kept() {
     let text = "This is a 4 token text. The full message is 10 tokens.";
     let blocks = ["This is the FIRST 4 token block.", "This is the SECOND 4 token block."]
         .map(|text| json!({"type": "text", "text": text}));
