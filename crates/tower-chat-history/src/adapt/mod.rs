@@ -82,13 +82,13 @@ pub trait Draft {
     type Request;
 
     /// Completes the request: its own head, then the window, then its own input. If [`Prompt::reply_limit`] is
-    /// set, the request's own limit of the reply is lowered to it. Nothing else changes.
+    /// set, the request's own reply limit is lowered to it. Nothing else changes.
     ///
     /// # Errors
     ///
-    /// Any error. The caller gets it, and the model is not called. A message that the request's types cannot
-    /// carry whole is no error: what they cannot carry is left out, and [`Completed::downgraded`] counts the
-    /// message.
+    /// Any error. The caller gets it, and the model is not called. Do not fail because of messages that the
+    /// request's types cannot carry whole: carry what they can, and count these messages in
+    /// [`Completed::downgraded`].
     fn complete(self, prompt: Prompt<'_>) -> Result<Completed<Self::Request>, BoxError>;
 }
 
@@ -98,13 +98,13 @@ pub trait Draft {
 pub struct Prompt<'a> {
     /// The messages of the log to send, between the request's own head and input.
     pub window: &'a [Message],
-    /// The value, in tokens, to which the request's own limit of the reply must be lowered, so that prompt and
-    /// reply fit the context window. `None` leaves the limit unchanged.
+    /// The value, in tokens, to which the request's own reply limit must be lowered, so that prompt and reply
+    /// fit the context window. `None` leaves that limit unchanged.
     pub reply_limit: Option<u32>,
 }
 
 impl<'a> Prompt<'a> {
-    /// Returns a prompt with this window and without a limit of the reply.
+    /// Returns a prompt with this window and without a reply limit.
     #[must_use]
     pub const fn new(window: &'a [Message]) -> Self {
         Self { window, reply_limit: None }
@@ -128,8 +128,7 @@ pub struct Completed<R> {
 }
 
 impl<R> Completed<R> {
-    /// Returns a completed request. It carries all messages of the window whole, except for `downgraded` of
-    /// them.
+    /// Returns a completed request, which carries all but `downgraded` messages of the window whole.
     pub const fn new(request: R, downgraded: usize) -> Self {
         Self { request, downgraded }
     }

@@ -82,8 +82,8 @@ impl<R> Read<R> {
     }
 
     /// Returns a response that reports a failure, as those of HTTP services do. The call has failed, nothing is
-    /// stored, and the caller gets the response unchanged. Spans show `error_type`, for which the rules of
-    /// [`ReadResponse::error_type`] hold.
+    /// stored, and the caller gets the response unchanged. Spans show `error_type`, which must follow the rules of
+    /// [`ReadResponse::error_type`].
     pub fn failed(response: R, error_type: impl Into<Cow<'static, str>>) -> Self {
         Self(Kind::Failed { response, error_type: error_type.into() })
     }

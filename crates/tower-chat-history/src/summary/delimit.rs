@@ -64,8 +64,8 @@ fn fallbacks(sought: &[char]) -> Vec<usize> {
     fallback
 }
 
-/// Returns the length of the longest prefix of `sought` that is matched after one more character. Before it,
-/// `matched` characters were matched, less than all.
+/// Returns the length of the longest prefix of `sought` that is matched after one more character. `matched` is
+/// that length before the character, and less than all of `sought`.
 fn next(sought: &[char], fallback: &[usize], mut matched: usize, c: char) -> usize {
     while sought[matched] != c {
         if matched == 0 {

@@ -74,8 +74,8 @@ impl SummaryFormat {
         Self::as_system("Previous conversation summary: ", "")
     }
 
-    /// Returns the format of LangChain's `SummarizationMiddleware`: a user message with `Here is a summary of
-    /// the conversation to date:`, an empty line and the summary, without a delimiter.
+    /// Returns the format of LangChain's `SummarizationMiddleware`: a user message with the line
+    /// `Here is a summary of the conversation to date:`, an empty line and the summary, without a delimiter.
     #[must_use]
     pub fn langchain() -> Self {
         Self::as_user("Here is a summary of the conversation to date:\n\n", "")

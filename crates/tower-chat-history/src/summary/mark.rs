@@ -10,7 +10,7 @@ use super::delimit::folded;
 pub(super) const PLACEHOLDER: &str = "{mark}";
 
 /// Returns sixteen hexadecimal digits that occur in none of the texts: neither literally, nor in another case,
-/// nor with other characters than letters and digits between them.
+/// nor with characters between them that are neither letters nor digits.
 ///
 /// They are the beginning of a hash of the texts. So the same texts have the same mark in every process, and no
 /// author can write a text that contains its own mark. If a text contains it by chance, the next hash is used.

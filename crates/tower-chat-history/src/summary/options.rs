@@ -12,7 +12,7 @@ use crate::error::chain::chain;
 
 type Hook = Arc<dyn Fn(&SummaryReport) + Send + Sync>;
 
-/// Enables summaries of the messages that leave the window. Passed to
+/// Enables summaries of the messages that leave the window. Pass it to
 /// [`HistoryOptions::summaries`](crate::HistoryOptions::summaries).
 #[derive(Clone)]
 pub struct Summaries {

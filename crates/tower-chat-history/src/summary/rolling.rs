@@ -109,8 +109,8 @@ impl<'a> Rolling<'a> {
             return Ok(None);
         }
         self.summarize_chunk().await?;
-        let made = self.summary.as_ref().filter(|made| u64::from(made.tokens) < self.replaces);
-        Ok(made.map(SummarySoFar::rolled))
+        let summary = self.summary.as_ref().filter(|summary| u64::from(summary.tokens) < self.replaces);
+        Ok(summary.map(SummarySoFar::rolled))
     }
 
     /// Takes the next messages. If they do not fit into the current call, summarizes the collected ones first.
@@ -149,8 +149,11 @@ impl<'a> Rolling<'a> {
         }
         let replaces = self.replaces;
         match &self.summary {
-            Some(made) if made.new && u64::from(made.tokens) < replaces => Ok(made.rolled()),
-            made => Err(SummaryError::NoGain { tokens: made.as_ref().map_or(0, |made| made.tokens), replaces }),
+            Some(summary) if summary.new && u64::from(summary.tokens) < replaces => Ok(summary.rolled()),
+            summary => {
+                let tokens = summary.as_ref().map_or(0, |summary| summary.tokens);
+                Err(SummaryError::NoGain { tokens, replaces })
+            }
         }
     }
 
@@ -170,13 +173,13 @@ impl<'a> Rolling<'a> {
         let summary = self.summary.as_ref();
         let given = u64::from(size).saturating_add(summary.map_or(0, |summary| summary.tokens.into()));
         let mut request = SummaryRequest::new(summary.map(|summary| summary.text.clone()), messages, self.max_tokens);
-        let mut made = self.call(request.clone(), given).await?;
-        if !made.finished {
+        let mut summarized = self.call(request.clone(), given).await?;
+        if !summarized.finished {
             let shorter = u64::from(self.max_tokens) * RETRY_PERCENT / 100;
             request.max_tokens = u32::try_from(shorter).unwrap_or(self.max_tokens).max(1);
-            made = self.call(request, given).await?;
+            summarized = self.call(request, given).await?;
         }
-        self.summary = Some(self.accept(made)?);
+        self.summary = Some(self.accept(summarized)?);
         Ok(())
     }
 
@@ -185,21 +188,21 @@ impl<'a> Rolling<'a> {
         // The block also catches a panic of a function that panics before it returns a future.
         let call = async { self.summarizer.summarize(request).await };
         let answer = AssertUnwindSafe(call).catch_unwind().await.map_err(|_| SummaryError::Panicked)?;
-        let made = answer.map_err(SummaryError::Failed)?;
-        let (input, output) = match made.usage {
+        let summarized = answer.map_err(SummaryError::Failed)?;
+        let (input, output) = match summarized.usage {
             Some(usage) => (usage.input_tokens, usage.output_tokens),
-            None => (given, self.counter.count_text(&made.text).into()),
+            None => (given, self.counter.count_text(&summarized.text).into()),
         };
         self.cost.input_tokens = self.cost.input_tokens.saturating_add(input);
         self.cost.output_tokens = self.cost.output_tokens.saturating_add(output);
-        Ok(made)
+        Ok(summarized)
     }
 
-    fn accept(&self, made: Summarized) -> Result<SummarySoFar, SummaryError> {
-        if !made.finished {
+    fn accept(&self, summarized: Summarized) -> Result<SummarySoFar, SummaryError> {
+        if !summarized.finished {
             return Err(SummaryError::CutOff);
         }
-        let text = printable(&made.text, |c| matches!(c, '\n' | '\r' | '\t'));
+        let text = printable(&summarized.text, |c| matches!(c, '\n' | '\r' | '\t'));
         let text = text.trim();
         if text.is_empty() {
             return Err(SummaryError::Empty);
@@ -208,7 +211,7 @@ impl<'a> Rolling<'a> {
         if tokens > self.max_tokens {
             return Err(SummaryError::TooLong { tokens, allowed: self.max_tokens });
         }
-        let model = made.model.map(|model| printable(&model, |_| false));
+        let model = summarized.model.map(|model| printable(&model, |_| false));
         Ok(SummarySoFar { text: text.to_owned(), tokens, model, new: true })
     }
 }

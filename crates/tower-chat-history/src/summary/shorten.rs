@@ -41,7 +41,7 @@ fn byte_at(text: &str, char: usize) -> usize {
     text.char_indices().nth(char).map_or(text.len(), |(byte, _)| byte)
 }
 
-/// Shortens a message to at most `room` tokens. Its text and the arguments of its calls are shortened. All else
+/// Shortens a message to at most `room` tokens. Its text and the arguments of its calls are shortened. The rest
 /// (pictures, unknown fields) is left out. If even that is too large, the message becomes a note, which may be
 /// larger than `room` if `room` is less than about 20 tokens.
 pub(super) fn shorten_message(message: &Message, room: u32, counter: &dyn TokenCounter) -> Message {

@@ -51,7 +51,7 @@ async fn messages_with_tools_are_counted_as_downgraded() {
 }
 
 #[tokio::test]
-async fn the_limit_of_the_reply_is_lowered() {
+async fn the_reply_limit_is_lowered() {
     let limit = |ask: Ask| async move {
         let limit = ask.max_tokens.map_or("none".to_owned(), |tokens| tokens.to_string());
         Ok::<_, BoxError>(Answer { text: limit, input_tokens: 9, output_tokens: 2 })

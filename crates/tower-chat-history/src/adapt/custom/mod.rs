@@ -209,8 +209,8 @@ impl<R, S, X> Custom<R, S, (), X> {
         self.replied_by(Whole(reply))
     }
 
-    /// Sets the closure that makes a [`FoldReply`](super::FoldReply) for a `BoxStream<'static, Result<T, E>>`. Its argument is
-    /// the number of choices that the request asked for.
+    /// Sets the closure that makes a [`FoldReply`](super::FoldReply) for a `BoxStream<'static, Result<T, E>>`.
+    /// The closure's argument is the number of choices that the request asked for.
     pub fn fold<F, W>(self, fold: F) -> Custom<R, S, Folded<F>, X>
     where
         F: Fn(usize) -> W,
@@ -239,11 +239,10 @@ impl<R, S, P, X> Custom<R, S, P, X> {
         self.extract_by(FromTask::new())
     }
 
-    /// Sets a closure that describes the other parts of a request: its model, its tools, the limit of its
-    /// reply, and the instructions and examples that are no messages. All of this counts for the
-    /// [budget](crate::budget). Without this closure, only messages count, and there is a budget only if it is
-    /// the same for [every model](crate::ContextBudget::tokens). A limit of the reply that is stated here is
-    /// not lowered. Spans show the model, the [provider](RequestInfo::provider), the temperature and `top_p`.
+    /// Sets a closure that describes the other parts of a request: its model, its tools, its reply limit, and
+    /// the instructions and examples that are no messages. All of this counts for the [budget](crate::budget).
+    /// Without this closure, only messages count, and there is a budget only if it is the same for [every
+    /// model](crate::ContextBudget::tokens). A reply limit that is stated here is not lowered. Spans show the model, the [provider](RequestInfo::provider), the temperature and `top_p`.
     #[must_use]
     pub fn request_info(mut self, info: impl Fn(&R) -> RequestInfo + Send + Sync + 'static) -> Self {
         self.info = Some(Arc::new(info));
@@ -271,7 +270,7 @@ where
         let CallScope::Conversation(id, options) = scope else {
             return Ok(Opened::PassThrough(self.shape.fill(request, 0..0, &[])?.request));
         };
-        // From here on, the request may be dropped here: loading the history may fail, or it may not fit.
+        // After this, the library may drop the request, for example because its history cannot be loaded.
         let mut request = refuse_deep(request).ok_or(JsonRequestError::TooDeep)?;
         let split = self.shape.split(&mut request, options.few_shot_messages)?;
         let resent = split.transcript_range();

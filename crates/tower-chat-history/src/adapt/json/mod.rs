@@ -21,8 +21,8 @@ use crate::{
 
 /// Adapts requests and responses that are [`serde_json::Value`]s in the chat-completions format.
 ///
-/// All fields of the provider are kept: only `"messages"` and, if the budget lowers it, the limit of the reply
-/// change in a request, and a reply is stored with all its fields.
+/// All fields of a provider are kept. In a request, only `"messages"` changes, and the reply limit if the budget
+/// lowers it. A reply is stored with all its fields.
 ///
 /// ```
 /// use serde_json::{Value, json};
@@ -178,7 +178,7 @@ where
     }
 }
 
-/// The fields that limit the reply. The first one that the request has counts.
+/// The fields that limit the reply. If a request has both, the first one counts.
 const REPLY_LIMITS: [&str; 2] = ["max_completion_tokens", "max_tokens"];
 
 fn info(request: &Value, head: Vec<Message>) -> RequestInfo {

@@ -5,7 +5,7 @@ use tower_chat_history::{
     summary::{Summaries, SummarizeWhen},
 };
 
-use super::{Says, conversation, turn, window};
+use super::{FixedSummarizer, conversation, turn, window};
 
 fn call(id: &str) -> Message {
     Message::from_json(format!(
@@ -20,7 +20,7 @@ fn call(id: &str) -> Message {
 async fn a_summary_is_stored_if_results_are_stored_before_its_exchange() {
     for rounds in 1..4 {
         let store = MemoryStore::new();
-        let summaries = Summaries::new(Says::default()).least_room(1).max_tokens(50);
+        let summaries = Summaries::new(FixedSummarizer::default()).least_room(1).max_tokens(50);
         let budget = ContextBudget::tokens(4_000).reply_reserve(10);
         let options = HistoryOptions::new().budget(budget);
         let options = options.summaries(summaries.when(SummarizeWhen::BeforeEveryCall));
@@ -64,7 +64,7 @@ async fn a_summary_is_stored_if_results_are_stored_before_its_exchange() {
 async fn the_overlapping_summary_that_covers_more_is_kept() {
     for reversed in [false, true] {
         let store = MemoryStore::new();
-        let summaries = Summaries::new(Says::default()).least_room(1).max_tokens(50);
+        let summaries = Summaries::new(FixedSummarizer::default()).least_room(1).max_tokens(50);
         let options = HistoryOptions::new().budget(ContextBudget::tokens(4_000).reply_reserve(10));
         let options = options.summaries(summaries.when(SummarizeWhen::BeforeEveryCall));
         let (with, without) = (Engine::with_options(store.clone(), options), Engine::new(store.clone()));
