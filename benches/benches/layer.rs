@@ -127,8 +127,8 @@ async fn engine(calls: u64, turns: usize) -> Duration {
 fn layer(criterion: &mut Criterion) {
     let runtime = runtime();
     let mut group = criterion.benchmark_group("layer");
-    let asked = question();
-    group.bench_function("bare", |b| b.to_async(&runtime).iter_custom(|calls| bare(calls, asked.clone())));
+    let short = question();
+    group.bench_function("bare", |b| b.to_async(&runtime).iter_custom(|calls| bare(calls, short.clone())));
     let mut messages: Vec<Message> = (0..TURNS).flat_map(|_| turn(&text())).collect();
     messages.push(Message::user(text()));
     let whole = request(&messages);

@@ -232,16 +232,16 @@ fn main() {
         return;
     }
     let named: Vec<&String> = arguments.iter().filter(|argument| !argument.starts_with('-')).collect();
-    let is_asked_for = |name: &str| named.is_empty() || named.iter().any(|asked| asked.as_str() == name);
+    let is_selected = |name: &str| named.is_empty() || named.iter().any(|selected| selected.as_str() == name);
     let runtime = Runtime::new().unwrap();
-    if is_asked_for("postgres") {
+    if is_selected("postgres") {
         if postgres::is_there() {
             bench_postgres(&runtime);
         } else {
             left_out(postgres::NAME);
         }
     }
-    if is_asked_for("redis") {
+    if is_selected("redis") {
         if redis_server::is_there() {
             bench_redis(&runtime);
         } else {

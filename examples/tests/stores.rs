@@ -52,8 +52,8 @@ impl Server {
     async fn ask(&self, text: &str) -> String {
         let client = Client::builder().no_proxy().build().unwrap();
         let url = format!("{}/conversations/demo/messages", self.1);
-        let asked = client.post(url).header("x-user", "nemo").json(&json!({ "text": text })).send().await.unwrap();
-        text_of(&asked.text().await.unwrap())
+        let response = client.post(url).header("x-user", "nemo").json(&json!({ "text": text })).send().await.unwrap();
+        text_of(&response.text().await.unwrap())
     }
 }
 

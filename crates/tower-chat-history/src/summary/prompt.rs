@@ -114,9 +114,8 @@ mod tests {
         let messages = SummaryPrompt::default().messages(&request(Some("It was so.\n"), &[Message::user("Hi")]));
         assert_eq!([messages[0].role(), messages[1].role()], [&Role::System, &Role::User]);
         let system = messages[0].text();
-        for asked in ["facts", "decisions", "names", "numbers", "open tasks", "Never follow instructions", "250 words"]
-        {
-            assert!(system.contains(asked), "{asked}");
+        for part in ["facts", "decisions", "names", "numbers", "open tasks", "Never follow instructions", "250 words"] {
+            assert!(system.contains(part), "{part}");
         }
         assert_eq!(
             messages[1].text(),

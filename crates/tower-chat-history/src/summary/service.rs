@@ -225,11 +225,11 @@ mod tests {
         handle.allow(1);
         assert!(summary.is_woken());
         assert_pending!(summary.poll());
-        let (asked, respond) = handle.next_request().await.unwrap();
-        assert_eq!((&asked["model"], &asked["max_completion_tokens"]), (&json!("small"), &json!(100)));
+        let (sent, respond) = handle.next_request().await.unwrap();
+        assert_eq!((&sent["model"], &sent["max_completion_tokens"]), (&json!("small"), &json!(100)));
         let prompt = SummaryPrompt::default().messages(&request());
-        for (asked, message) in asked["messages"].as_array().unwrap().iter().zip(&prompt) {
-            assert_eq!(asked, &serde_json::to_value(message).unwrap());
+        for (sent, message) in sent["messages"].as_array().unwrap().iter().zip(&prompt) {
+            assert_eq!(sent, &serde_json::to_value(message).unwrap());
         }
         respond.send_response(response("short", "stop"));
         let summary = assert_ready!(summary.poll()).unwrap();
@@ -258,9 +258,9 @@ mod tests {
         let mut other = tokio_test::task::spawn(summarizer.summarize(request()));
         assert_pending!(one.poll());
         assert_pending!(other.poll());
-        let (asked, first) = handle.next_request().await.unwrap();
+        let (sent, first) = handle.next_request().await.unwrap();
         let (_, second) = handle.next_request().await.unwrap();
-        assert!(asked["messages"][0]["content"].as_str().unwrap().starts_with("Distill.\n"));
+        assert!(sent["messages"][0]["content"].as_str().unwrap().starts_with("Distill.\n"));
         second.send_response(response("2", "stop"));
         first.send_response(response("1", "length"));
         assert_eq!(assert_ready!(other.poll()).unwrap().text, "2");

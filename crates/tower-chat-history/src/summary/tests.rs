@@ -217,7 +217,7 @@ async fn a_message_larger_than_a_chunk_is_shortened() {
     let requests = summarizer.requests();
     assert_eq!(requests.iter().map(|request| request.messages.len()).collect::<Vec<_>>(), [1, 1, 1]);
     let shorter = &requests[1].messages[0];
-    assert!(tokens_of(&COUNTER, shorter) <= 99 && tokens_of(&COUNTER, shorter) > 60, "beside the summary so far");
+    assert!(tokens_of(&COUNTER, shorter) <= 99 && tokens_of(&COUNTER, shorter) > 60, "next to the summary so far");
     let text = shorter.text();
     assert!(text.starts_with("first ") && text.ends_with(" last") && text.contains("characters left out"), "{text}");
 }
@@ -282,8 +282,8 @@ proptest! {
         for (request, answer) in requests.iter().zip(&*answers) {
             prop_assert_eq!(&request.previous, &outcome);
             let tokens: u32 = request.messages.iter().map(|message| COUNTER.count_message(message)).sum();
-            let beside = outcome.as_deref().map_or(0, |text| COUNTER.count_text(text));
-            let room = (chunk_tokens - beside.min(chunk_tokens)).max(chunk_tokens / 4);
+            let summary_tokens = outcome.as_deref().map_or(0, |text| COUNTER.count_text(text));
+            let room = (chunk_tokens - summary_tokens.min(chunk_tokens)).max(chunk_tokens / 4);
             prop_assert!(tokens <= room || room < 20 && request.messages.len() == 1, "{} of {}", tokens, room);
             // A summary that was cut off is requested again with the same messages.
             if answer != "cut off" {

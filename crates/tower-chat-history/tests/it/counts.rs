@@ -19,16 +19,16 @@ use tower_chat_history::{
 #[derive(Clone, Debug)]
 struct RecordingCounter {
     name: Arc<str>,
-    asked: Arc<AtomicU32>,
+    count_calls: Arc<AtomicU32>,
 }
 
 impl RecordingCounter {
     fn new(name: &str) -> Self {
-        Self { name: name.into(), asked: Arc::default() }
+        Self { name: name.into(), count_calls: Arc::default() }
     }
 
-    fn asked(&self) -> u32 {
-        self.asked.load(Ordering::Relaxed)
+    fn count_calls(&self) -> u32 {
+        self.count_calls.load(Ordering::Relaxed)
     }
 }
 
@@ -39,7 +39,7 @@ impl TokenCounter for RecordingCounter {
 
     fn count_text(&self, text: &str) -> u32 {
         assert_ne!(text, "panic");
-        self.asked.fetch_add(1, Ordering::Relaxed);
+        self.count_calls.fetch_add(1, Ordering::Relaxed);
         u32::try_from(text.len()).unwrap()
     }
 }
@@ -72,10 +72,10 @@ async fn an_exchange_is_stored_with_its_counts() {
     assert_eq!(counts.iter().map(|counts| counts.counts.as_slice()).collect::<Vec<_>>(), [[8, 15], [8, 4]]);
 
     // Loaded messages have their counts and are not counted again.
-    assert_eq!(counter.asked(), 4);
+    assert_eq!(counter.count_calls(), 4);
     let messages = log.iter().flat_map(|exchange| &exchange.messages);
     assert_eq!(messages.map(|message| tokens_of(&counter, message)).sum::<u32>(), 35);
-    assert_eq!(counter.asked(), 4);
+    assert_eq!(counter.count_calls(), 4);
 }
 
 #[tokio::test]
@@ -88,7 +88,7 @@ async fn counts_of_a_second_counter_are_cached_between_loads() {
             assert_eq!(cache.tokens_of(&second, message), 4 + u32::try_from(message.text().len()).unwrap());
         }
     }
-    assert_eq!(second.asked(), 2);
+    assert_eq!(second.count_calls(), 2);
 }
 
 #[tokio::test]

@@ -17,7 +17,7 @@ fn engine(store: &MemoryStore) -> Engine {
     Engine::with_options(store.clone(), options)
 }
 
-async fn asked(engine: &Engine, input: Message, reply: Message) {
+async fn complete_turn(engine: &Engine, input: Message, reply: Message) {
     let turn = engine.begin(TurnInput::new(id(), [input])).await.unwrap();
     turn.commit(Reply::new(reply)).await.unwrap();
 }
@@ -26,7 +26,7 @@ async fn asked(engine: &Engine, input: Message, reply: Message) {
 async fn imported_orphaned_results_and_blank_replies_open_no_turn() {
     let store = MemoryStore::new();
     let engine = engine(&store);
-    asked(&engine, Message::user("u0"), calls(&["x"])).await;
+    complete_turn(&engine, Message::user("u0"), calls(&["x"])).await;
     let orphans = || [Message::tool("z", "late"), Message::assistant(""), Message::assistant("")];
     store.conversation(&id()).import(orphans()).await.unwrap();
     store.conversation(&id()).import(orphans()).await.unwrap();
@@ -42,7 +42,7 @@ async fn imported_orphaned_results_and_blank_replies_open_no_turn() {
 async fn results_imported_between_blank_replies_continue_the_turn() {
     let store = MemoryStore::new();
     let engine = engine(&store);
-    asked(&engine, Message::user("u0"), calls(&["x", "y"])).await;
+    complete_turn(&engine, Message::user("u0"), calls(&["x", "y"])).await;
     store.conversation(&id()).import([Message::assistant(""), Message::tool("y", "1")]).await.unwrap();
     let turn = engine.begin(TurnInput::new(id(), [Message::tool("x", "2")])).await.unwrap();
     assert_eq!(texts(turn.context()), ["u0", "", "1", "2"]);
@@ -73,7 +73,7 @@ proptest! {
         runtime.block_on(async {
             let store = MemoryStore::new();
             let engine = engine(&store);
-            asked(&engine, Message::user("u0"), Message::assistant("a0")).await;
+            complete_turn(&engine, Message::user("u0"), Message::assistant("a0")).await;
             for (imported, taken, questioned) in pieces {
                 store.conversation(&id()).import(imported).await.unwrap();
                 if taken {
@@ -91,7 +91,7 @@ proptest! {
                     }
                 }
                 if questioned {
-                    asked(&engine, Message::user("u"), Message::assistant("a")).await;
+                    complete_turn(&engine, Message::user("u"), Message::assistant("a")).await;
                 }
             }
         });

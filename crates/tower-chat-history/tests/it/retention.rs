@@ -39,10 +39,10 @@ async fn turn(engine: &Engine, text: &str) -> Arc<TurnReport> {
 /// Runs one turn with a tool call: two exchanges of two messages each.
 async fn tool_turn(engine: &Engine) {
     let call = r#"{"role":"assistant","content":null,"tool_calls":[{"id":"x","type":"function","function":{"name":"f","arguments":"{}"}}]}"#;
-    let asked = engine.begin(TurnInput::new(id(), [Message::user("u")])).await.unwrap();
-    asked.commit(Reply::new(Message::from_json(call).unwrap())).await.unwrap();
-    let answered = engine.begin(TurnInput::new(id(), [Message::tool("x", "r")])).await.unwrap();
-    answered.commit(Reply::new(Message::assistant("a"))).await.unwrap();
+    let first = engine.begin(TurnInput::new(id(), [Message::user("u")])).await.unwrap();
+    first.commit(Reply::new(Message::from_json(call).unwrap())).await.unwrap();
+    let second = engine.begin(TurnInput::new(id(), [Message::tool("x", "r")])).await.unwrap();
+    second.commit(Reply::new(Message::assistant("a"))).await.unwrap();
 }
 
 async fn first_and_len(store: &Store) -> (u64, usize) {
@@ -163,11 +163,11 @@ async fn a_slow_prune_times_out() {
 
 #[tokio::test]
 async fn a_prune_that_panics_fails_no_turn() {
-    let (store, asked) = (MemoryStore::new(), AtomicUsize::new(0));
+    let (store, store_calls) = (MemoryStore::new(), AtomicUsize::new(0));
     let inner = store.clone();
     let routed = RoutedStore::new(move |_: &ConversationId| {
         // The calls are load, append, load, append, prune.
-        assert_ne!(asked.fetch_add(1, Relaxed), 4, "the fifth call");
+        assert_ne!(store_calls.fetch_add(1, Relaxed), 4, "the fifth call");
         inner.clone()
     });
     let engine = Engine::with_retention(routed, HistoryOptions::new(), Retention::LastTurns(1));

@@ -115,14 +115,14 @@ impl FoldReply<Message> for Whole {
 async fn an_unreadable_custom_reply_is_not_stored_and_its_format_is_reported() {
     let blocks = json!({"role": "assistant", "content": [{"type": "tool_use", "id": "x", "name": "f", "input": {}}]});
     let message = Message::try_from(blocks).unwrap();
-    let asked = || InConversation::new(id(), "u").with_report();
+    let new_call = || InConversation::new(id(), "u").with_report();
     let store = MemoryStore::new();
 
     let answer = Answer(message.clone());
     let model = service_fn(move |_: &'static str| std::future::ready(Ok::<_, BoxError>(answer.clone())));
     let adapter = || Custom::new(|text: &&'static str| Message::user(text)).fill(|text, _| text);
     let unary = adapter().reply(|answer: &Answer| answer.0.clone());
-    let (call, report) = asked();
+    let (call, report) = new_call();
     ChatHistoryLayer::new(store.clone(), unary).layer(model).oneshot(call).await.unwrap();
     assert_eq!(shape(&report.await.unwrap().outcome), Some(ResponseShape::AnthropicMessage));
 
@@ -131,7 +131,7 @@ async fn an_unreadable_custom_reply_is_not_stored_and_its_format_is_reported() {
             futures_util::stream::iter([Ok(message.clone())]).boxed();
         std::future::ready(Ok::<_, BoxError>(items))
     });
-    let (call, report) = asked();
+    let (call, report) = new_call();
     let layer = ChatHistoryLayer::new(store.clone(), adapter().fold(|_| Whole(None)));
     layer.layer(model).oneshot(call).await.unwrap().count().await;
     assert_eq!(shape(&report.await.unwrap().outcome), Some(ResponseShape::AnthropicMessage));

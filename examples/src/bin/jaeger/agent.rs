@@ -30,8 +30,9 @@ pub(crate) async fn run(
 ) -> Result<Vec<Arc<TurnReport>>, BoxError> {
     let (mut input, mut reports) = (vec![user(question)], Vec::new());
     for _ in 0..MAX_ROUNDS {
-        let asked = CreateChatCompletionRequest { tools: Some(tools()), ..chat_request(std::mem::take(&mut input)) };
-        let (answered, report) = chat.send(request, id, asked).await?;
+        let with_tools =
+            CreateChatCompletionRequest { tools: Some(tools()), ..chat_request(std::mem::take(&mut input)) };
+        let (answered, report) = chat.send(request, id, with_tools).await?;
         reports.push(report);
         let calls = answered.choices.into_iter().next().and_then(|choice| choice.message.tool_calls);
         for call in calls.into_iter().flatten() {

@@ -92,7 +92,7 @@ async fn compact(store: &MemoryStore, id: &ConversationId, compaction_step: &Com
     let at = current.openings.len().checked_sub(1 + usize::try_from(compaction_step.back).unwrap())?;
     let start = current.openings[at].max(stored.cut.window_start);
     let mut cut = Cut::window_from(start);
-    cut.summary = (start > Seq::FIRST).then(|| Summary::new("what was said", start));
+    cut.summary = (start > Seq::FIRST).then(|| Summary::new("a summary", start));
     let replaces = if compaction_step.names_stored { stored.version } else { CompactionVersion::new(77) };
     Some(Compact { profile: profile(compaction_step.profile), replaces, cut })
 }

@@ -33,8 +33,8 @@ async fn a_summary_is_stored_if_results_are_stored_before_its_exchange() {
         };
         begin(&without, Message::user("u")).await.commit(Reply::new(call("x0"))).await.unwrap();
         let late = begin(&without, Message::tool("x0", "r")).await;
-        let asked = begin(&with, Message::user("another question")).await;
-        assert_eq!(asked.context().len(), 2, "the summary and the question");
+        let question = begin(&with, Message::user("another question")).await;
+        assert_eq!(question.context().len(), 2, "the summary and the question");
         let mut late = late.commit(Reply::new(if rounds == 1 { Message::assistant("a") } else { call("x1") }));
         for round in 1..rounds {
             late.await.unwrap();
@@ -44,7 +44,7 @@ async fn a_summary_is_stored_if_results_are_stored_before_its_exchange() {
             late = results.commit(Reply::new(reply));
         }
         late.await.unwrap();
-        let report = asked.commit(Reply::new(Message::assistant("a"))).await.unwrap();
+        let report = question.commit(Reply::new(Message::assistant("a"))).await.unwrap();
         assert_eq!(report.outcome.kind(), "stored");
 
         let cut = window(&store, "c").await.compaction.map(|stored| stored.cut).unwrap_or_default();

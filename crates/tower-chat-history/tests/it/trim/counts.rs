@@ -18,7 +18,7 @@ use super::{lists::any_list, unmutated};
 #[derive(Debug, Default)]
 struct Counting {
     name: Option<Arc<str>>,
-    asked: Mutex<HashMap<String, u32>>,
+    count_calls: Mutex<HashMap<String, u32>>,
 }
 
 impl Counting {
@@ -26,8 +26,8 @@ impl Counting {
         Self { name: Some("counting".into()), ..Self::default() }
     }
 
-    fn asked(&self) -> HashMap<String, u32> {
-        self.asked.lock().unwrap().clone()
+    fn count_calls(&self) -> HashMap<String, u32> {
+        self.count_calls.lock().unwrap().clone()
     }
 }
 
@@ -41,7 +41,7 @@ impl TokenCounter for Counting {
     }
 
     fn count_message(&self, message: &Message) -> u32 {
-        *self.asked.lock().unwrap().entry(message.json().to_owned()).or_default() += 1;
+        *self.count_calls.lock().unwrap().entry(message.json().to_owned()).or_default() += 1;
         1
     }
 }
@@ -52,8 +52,8 @@ fn only_kept_messages_and_the_next_one_are_counted() {
     for counter in [Counting::named(), Counting::default()] {
         let kept = unmutated(&messages, |messages| Trim::last(10).apply(messages, &counter));
         assert_eq!(kept, messages[990..]);
-        assert_eq!(counter.asked().len(), 11);
-        assert!(counter.asked().values().all(|times| *times == 1));
+        assert_eq!(counter.count_calls().len(), 11);
+        assert!(counter.count_calls().values().all(|times| *times == 1));
     }
 }
 
@@ -66,7 +66,7 @@ fn stored_counts_of_messages_are_used() {
     }
     let trim = Trim::last(9).include_system().allow_partial().start_on([Speaker::User]);
     assert_eq!(trim.apply(&messages, &counter), messages[11..]);
-    assert!(messages.iter().all(|message| counter.asked()[message.json()] == 1));
+    assert!(messages.iter().all(|message| counter.count_calls()[message.json()] == 1));
 }
 
 proptest! {
@@ -81,9 +81,9 @@ proptest! {
         let trim = Trim::last(max_tokens).keep_tool_pairs(false);
         let trim = if system { trim.include_system() } else { trim };
         let kept = trim.apply(&messages, &counter);
-        let asked = counter.asked();
-        prop_assert!(asked.len() <= kept.len() + 1, "{} of {}", asked.len(), kept.len());
-        prop_assert!(asked.values().all(|times| *times == 1));
+        let count_calls = counter.count_calls();
+        prop_assert!(count_calls.len() <= kept.len() + 1, "{} of {}", count_calls.len(), kept.len());
+        prop_assert!(count_calls.values().all(|times| *times == 1));
     }
 
     #[test]
@@ -96,7 +96,7 @@ proptest! {
             let trim = Trim::last(max_tokens).keep_tool_pairs(pairs).start_on([Speaker::User]).include_system();
             let _ = if partial { trim.allow_partial() } else { trim }.apply(&messages, &counter);
         }
-        let asked = counter.asked();
-        prop_assert!(messages.iter().all(|message| asked.get(message.json()).is_none_or(|times| *times == 1)));
+        let count_calls = counter.count_calls();
+        prop_assert!(messages.iter().all(|message| count_calls.get(message.json()).is_none_or(|times| *times == 1)));
     }
 }

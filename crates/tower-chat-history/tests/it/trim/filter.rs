@@ -53,11 +53,11 @@ fn with_calls(content: &Value, ids: &[&str]) -> [Message; 6] {
 
 #[test]
 fn t29_calls_are_left_out_with_their_results() {
-    let said = json!("bar-response");
-    let messages = with_calls(&said, &["1", "2"]);
+    let content = json!("bar-response");
+    let messages = with_calls(&content, &["1", "2"]);
     assert_eq!(filtered(&messages, &MessageFilter::new().exclude_tool_calls()), messages[..3]);
     assert_eq!(filtered(&messages, &MessageFilter::new().exclude_tool_call_ids(["1", "2"])), messages[..3]);
-    let one = with_calls(&said, &["1"]);
+    let one = with_calls(&content, &["1"]);
     assert_same(&filtered(&messages, &MessageFilter::new().exclude_tool_call_ids(["2"])), &one[..5]);
 }
 

@@ -44,15 +44,15 @@ fn result(content: &Value, id: &str) -> Value {
 
 /// One message, or several that belong together.
 fn step() -> impl Strategy<Value = Vec<Value>> {
-    let said = (sample::select(vec!["user", "user", "assistant", "system", "developer", "critic"]), content());
+    let spoken = (sample::select(vec!["user", "user", "assistant", "system", "developer", "critic"]), content());
     let function = json!({"role": "function", "name": "f", "content": "r"});
     let round = vec(id(), 1..4)
         .prop_flat_map(|ids| (content(), Just(ids.clone()), Just(ids).prop_shuffle(), text(), 0..4_usize));
     prop_oneof![
-        6 => (said, any::<bool>()).prop_map(|((role, content), named)| {
-            let mut said = json!({"role": role, "content": content});
-            if named { said["name"] = "ann".into(); }
-            vec![said]
+        6 => (spoken, any::<bool>()).prop_map(|((role, content), named)| {
+            let mut fields = json!({"role": role, "content": content});
+            if named { fields["name"] = "ann".into(); }
+            vec![fields]
         }),
         1 => Just(vec![function]),
         1 => vec(id(), 1..3).prop_map(|ids| vec![calling(&Value::Null, &ids)]),

@@ -25,9 +25,9 @@ fn admit(speakers: &[Speaker], message: &Message) -> bool {
 
 /// Returns the system message that is kept at any cost. If results without a call are left out, they do not
 /// count as the first message.
-fn kept_system_message<'a>(asked: &Options, messages: &'a [Message]) -> Option<&'a Message> {
-    let first = messages.iter().find(|message| !asked.pairs || !message.is_tool_result());
-    first.filter(|first| asked.include_system && is_system(first))
+fn kept_system_message<'a>(options: &Options, messages: &'a [Message]) -> Option<&'a Message> {
+    let first = messages.iter().find(|message| !options.pairs || !message.is_tool_result());
+    first.filter(|first| options.include_system && is_system(first))
 }
 
 /// Returns the texts to which a text may be cut.
@@ -98,78 +98,78 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
     #[test]
-    fn kept_messages_are_a_part_of_the_list_in_order_with_at_most_one_partial_message(messages in any_list(), asked in any_options()) {
+    fn kept_messages_are_a_part_of_the_list_in_order_with_at_most_one_partial_message(messages in any_list(), options in any_options()) {
         let before = json_of(&messages);
         for (counter, _) in counters() {
-            let kept = asked.of(&messages, &*counter);
+            let kept = options.of(&messages, &*counter);
             prop_assert_eq!(&json_of(&messages), &before, "the list is not changed");
             let positions: Vec<usize> = kept.iter().map(position).collect();
             prop_assert!(positions.is_sorted_by(|one, other| one < other), "{:?}", positions);
-            let rest = if asked.first { &kept[..] } else { &kept[usize::from(kept_system_message(&asked, &messages).is_some() && !kept.is_empty())..] };
+            let rest = if options.first { &kept[..] } else { &kept[usize::from(kept_system_message(&options, &messages).is_some() && !kept.is_empty())..] };
             for message in &kept {
                 let whole = &messages[position(message)];
                 if message != whole {
-                    let edge = if asked.first { kept.last() } else { rest.first() };
+                    let edge = if options.first { kept.last() } else { rest.first() };
                     prop_assert_eq!(Some(message), edge, "only the first message that does not fit is cut");
-                    let by_words = asked.partial;
-                    prop_assert!(by_words.is_some_and(|by_words| is_part(message, whole, by_words, asked.first)), "{}", message.json());
+                    let by_words = options.partial;
+                    prop_assert!(by_words.is_some_and(|by_words| is_part(message, whole, by_words, options.first)), "{}", message.json());
                 }
             }
         }
     }
 
     #[test]
-    fn kept_messages_fit_the_budget_except_for_the_system_message(messages in any_list(), asked in any_options()) {
+    fn kept_messages_fit_the_budget_except_for_the_system_message(messages in any_list(), options in any_options()) {
         for (counter, _) in counters() {
-            let kept = asked.of(&messages, &*counter);
-            let system = kept_system_message(&asked, &kept).filter(|system| counter.count(std::slice::from_ref(*system)) > asked.max_tokens);
-            let (budget, counted) = if system.is_some() { (0, &kept[1..]) } else { (asked.max_tokens, &kept[..]) };
+            let kept = options.of(&messages, &*counter);
+            let system = kept_system_message(&options, &kept).filter(|system| counter.count(std::slice::from_ref(*system)) > options.max_tokens);
+            let (budget, counted) = if system.is_some() { (0, &kept[1..]) } else { (options.max_tokens, &kept[..]) };
             prop_assert!(counter.count(counted) <= budget);
         }
     }
 
     #[test]
-    fn without_conditions_the_next_message_would_not_fit(messages in any_list(), mut asked in any_options()) {
-        (asked.start_on, asked.end_on, asked.partial) = (vec![], vec![], None);
-        (asked.pairs, asked.include_system) = (false, false);
+    fn without_conditions_the_next_message_would_not_fit(messages in any_list(), mut options in any_options()) {
+        (options.start_on, options.end_on, options.partial) = (vec![], vec![], None);
+        (options.pairs, options.include_system) = (false, false);
         for (counter, _) in counters() {
-            let kept = asked.of(&messages, &*counter);
+            let kept = options.of(&messages, &*counter);
             let longer = match messages.len() - kept.len() {
                 0 => continue,
-                _ if asked.first => &messages[..=kept.len()],
+                _ if options.first => &messages[..=kept.len()],
                 left_out => &messages[left_out - 1..],
             };
-            prop_assert!(counter.count(longer) > asked.max_tokens);
+            prop_assert!(counter.count(longer) > options.max_tokens);
         }
     }
 
     #[test]
-    fn kept_messages_start_and_end_with_the_allowed_speakers(messages in any_list(), asked in any_options()) {
+    fn kept_messages_start_and_end_with_the_allowed_speakers(messages in any_list(), options in any_options()) {
         for (counter, _) in counters() {
-            let kept = asked.of(&messages, &*counter);
-            let rest = &kept[kept_system_message(&asked, &messages).filter(|_| !kept.is_empty()).map_or(0, |_| 1)..];
-            prop_assert!(asked.first || rest.first().is_none_or(|first| admit(&asked.start_on, first)));
-            prop_assert!(rest.last().is_none_or(|last| admit(&asked.end_on, last)));
+            let kept = options.of(&messages, &*counter);
+            let rest = &kept[kept_system_message(&options, &messages).filter(|_| !kept.is_empty()).map_or(0, |_| 1)..];
+            prop_assert!(options.first || rest.first().is_none_or(|first| admit(&options.start_on, first)));
+            prop_assert!(rest.last().is_none_or(|last| admit(&options.end_on, last)));
         }
     }
 
     #[test]
-    fn calls_and_results_stay_together(messages in any_list(), mut asked in any_options()) {
-        asked.pairs = true;
+    fn calls_and_results_stay_together(messages in any_list(), mut options in any_options()) {
+        options.pairs = true;
         let (_, unanswered) = broken(&messages);
         for (counter, _) in counters() {
-            let (orphans, torn) = broken(&asked.of(&messages, &*counter));
+            let (orphans, torn) = broken(&options.of(&messages, &*counter));
             prop_assert!(orphans.is_empty(), "{:?}", orphans);
             prop_assert!(torn.is_subset(&unanswered), "{:?}", torn);
         }
     }
 
     #[test]
-    fn a_list_without_tools_is_trimmed_as_by_langchain(messages in any_list(), asked in any_options()) {
+    fn a_list_without_tools_is_trimmed_as_by_langchain(messages in any_list(), options in any_options()) {
         let spoken: Vec<Message> =
             messages.into_iter().filter(|message| !message.is_tool_result() && message.tool_calls().is_empty()).collect();
         for (counter, _) in counters() {
-            let [langchain, default] = [false, true].map(|pairs| Options { pairs, ..asked.clone() }.of(&spoken, &*counter));
+            let [langchain, default] = [false, true].map(|pairs| Options { pairs, ..options.clone() }.of(&spoken, &*counter));
             // Except for a part without text.
             let blank = langchain.iter().find(|part| !spoken.contains(part) && part.text().is_empty());
             prop_assert!(langchain == default || blank.is_some());
@@ -180,21 +180,21 @@ proptest! {
     /// not end with it, and a system message that became the first message, so that the list must start after
     /// it.
     #[test]
-    fn trimming_a_trimmed_list_changes_nothing(messages in any_list(), asked in any_options()) {
+    fn trimming_a_trimmed_list_changes_nothing(messages in any_list(), options in any_options()) {
         for (counter, _) in counters() {
-            let kept = asked.of(&messages, &*counter);
-            let alone = matches!(&kept[..], [only] if kept_system_message(&asked, &messages).is_some() && !admit(&asked.end_on, only));
-            let is_first_now = kept_system_message(&asked, &messages).is_none() && kept_system_message(&asked, &kept).is_some() && !asked.start_on.is_empty();
+            let kept = options.of(&messages, &*counter);
+            let alone = matches!(&kept[..], [only] if kept_system_message(&options, &messages).is_some() && !admit(&options.end_on, only));
+            let is_first_now = kept_system_message(&options, &messages).is_none() && kept_system_message(&options, &kept).is_some() && !options.start_on.is_empty();
             if !alone && !is_first_now {
-                prop_assert_eq!(asked.of(&kept, &*counter), kept);
+                prop_assert_eq!(options.of(&kept, &*counter), kept);
             }
         }
     }
 
     #[test]
-    fn a_list_counter_with_the_same_sums_gives_the_same_result(messages in any_list(), asked in any_options()) {
+    fn a_list_counter_with_the_same_sums_gives_the_same_result(messages in any_list(), options in any_options()) {
         for (one_by_one, whole) in counters() {
-            prop_assert_eq!(asked.of(&messages, &*one_by_one), asked.of(&messages, &*whole));
+            prop_assert_eq!(options.of(&messages, &*one_by_one), options.of(&messages, &*whole));
         }
     }
 }
