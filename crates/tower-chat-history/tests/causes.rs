@@ -124,7 +124,7 @@ impl Summarizer for Answers {
     }
 }
 
-fn summarizing(answer: Answer, when: SummarizeWhen) -> HistoryOptions {
+fn summarizing_options(answer: Answer, when: SummarizeWhen) -> HistoryOptions {
     let summaries = Summaries::new(Answers(answer)).max_tokens(20).least_room(1).when(when);
     HistoryOptions::new().budget(ContextBudget::tokens(400).reply_reserve(10)).summaries(summaries)
 }
@@ -180,7 +180,7 @@ async fn failure_events_name_causes_and_contain_no_text() {
         for op in [Op::Read, Op::Compact] {
             for when in [SummarizeWhen::AfterReply { percent: 10 }, SummarizeWhen::BeforeCall] {
                 let store = FaultStore::new(MemoryStore::new());
-                let engine = Engine::with_options(store.clone(), summarizing(Answer::Good, when));
+                let engine = Engine::with_options(store.clone(), summarizing_options(Answer::Good, when));
                 store.fail(op, usize::MAX, fault);
                 for _ in 0..8 {
                     turn(&engine).await;
@@ -192,7 +192,7 @@ async fn failure_events_name_causes_and_contain_no_text() {
         // The load before a background summary.
         let store = FaultStore::new(MemoryStore::new());
         let after = SummarizeWhen::AfterReply { percent: 10 };
-        let engine = Engine::with_options(store.clone(), summarizing(Answer::Good, after));
+        let engine = Engine::with_options(store.clone(), summarizing_options(Answer::Good, after));
         turn(&engine).await;
         for _ in 0..8 {
             store.pass(Op::Load, 1);
@@ -222,7 +222,7 @@ async fn failure_events_name_causes_and_contain_no_text() {
         for when in
             [SummarizeWhen::AfterReply { percent: 10 }, SummarizeWhen::BeforeCall, SummarizeWhen::BeforeEveryCall]
         {
-            let engine = Engine::with_options(MemoryStore::new(), summarizing(answer, when));
+            let engine = Engine::with_options(MemoryStore::new(), summarizing_options(answer, when));
             for _ in 0..8 {
                 turn(&engine).await;
                 let _ = engine.drain(Duration::from_secs(100)).await;

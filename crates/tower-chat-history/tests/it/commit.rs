@@ -16,7 +16,7 @@ use tower_chat_history::{
 };
 use tower_chat_history_test::{Fault, FaultStore, Op};
 
-fn faulty() -> FaultStore<MemoryStore> {
+fn fault_store() -> FaultStore<MemoryStore> {
     FaultStore::new(MemoryStore::new())
 }
 
@@ -28,7 +28,7 @@ async fn ask_once(store: &FaultStore<MemoryStore>, options: HistoryOptions, text
 
 #[tokio::test]
 async fn a_caller_that_leaves_during_the_load_stores_nothing() {
-    let store = faulty();
+    let store = fault_store();
     let (mut chat, _llm) = unary(store.clone(), HistoryOptions::new());
     let held = store.hold(Op::Load);
     assert_ready_ok!(chat.poll_ready());
@@ -42,7 +42,7 @@ async fn a_caller_that_leaves_during_the_load_stores_nothing() {
 
 #[tokio::test]
 async fn a_caller_that_leaves_during_the_model_call_stores_nothing() {
-    let store = faulty();
+    let store = fault_store();
     let (mut chat, mut llm) = unary(store.clone(), HistoryOptions::new());
     assert_ready_ok!(chat.poll_ready());
     let mut call = task::spawn(chat.call(ask("u")));
@@ -58,7 +58,7 @@ async fn a_caller_that_leaves_during_the_model_call_stores_nothing() {
 /// it.
 #[tokio::test]
 async fn the_exchange_is_stored_if_the_caller_leaves_during_the_save() {
-    let store = faulty();
+    let store = fault_store();
     let (mut chat, mut llm) = unary(store.clone(), HistoryOptions::new());
     let held = store.hold(Op::Append);
     assert_ready_ok!(chat.poll_ready());
@@ -86,7 +86,7 @@ async fn the_exchange_is_stored_if_the_caller_leaves_during_the_save() {
 
 #[tokio::test]
 async fn a_failed_save_carries_the_response() {
-    let store = faulty();
+    let store = fault_store();
     store.fail(Op::Append, 1, Fault::Backend);
     let error = ask_once(&store, HistoryOptions::new(), "u").await.unwrap_err();
     let failed = error.downcast::<Unsaved<Message>>().unwrap();
@@ -96,7 +96,7 @@ async fn a_failed_save_carries_the_response() {
 
 #[tokio::test]
 async fn a_failed_save_is_only_reported_with_the_report_policy() {
-    let (store, reports) = (faulty(), Reports::default());
+    let (store, reports) = (fault_store(), Reports::default());
     store.fail(Op::Append, 1, Fault::Backend);
     let options = HistoryOptions::new().on_save_failure(OnSaveFailure::Report).on_turn(reports.hook());
     assert_eq!(ask_once(&store, options, "u").await.unwrap(), Message::assistant("a"));
@@ -105,7 +105,7 @@ async fn a_failed_save_is_only_reported_with_the_report_policy() {
 
 #[tokio::test(start_paused = true)]
 async fn a_transient_save_failure_is_retried_with_the_same_id() {
-    let store = faulty();
+    let store = fault_store();
     store.lose_answers(Op::Append, 2);
     ask_once(&store, HistoryOptions::new(), "u").await.unwrap();
     assert_eq!(store.calls(Op::Append), 3);
@@ -119,7 +119,7 @@ async fn a_transient_save_failure_is_retried_with_the_same_id() {
 
 #[tokio::test(start_paused = true)]
 async fn a_slow_store_times_out() {
-    let store = faulty();
+    let store = fault_store();
     store.delay(Op::Load, Duration::from_secs(11));
     let error = ask_once(&store, HistoryOptions::new(), "u").await.unwrap_err();
     assert!(matches!(error.downcast_ref(), Some(HistoryError::LoadTimeout(after)) if after.as_secs() == 10));
@@ -133,7 +133,7 @@ async fn a_slow_store_times_out() {
 
 #[tokio::test]
 async fn a_failed_load_fails_the_call_or_leaves_out_the_history_by_policy() {
-    let (store, reports) = (faulty(), Reports::default());
+    let (store, reports) = (fault_store(), Reports::default());
     store.fail(Op::Load, 2, Fault::Unavailable);
     let error = ask_once(&store, HistoryOptions::new(), "u").await.unwrap_err();
     assert!(matches!(error.downcast_ref(), Some(HistoryError::Load(StoreError::Unavailable { .. }))));
@@ -146,7 +146,7 @@ async fn a_failed_load_fails_the_call_or_leaves_out_the_history_by_policy() {
 }
 
 /// Runs one call. Its model answers after `in_between` has completed.
-async fn overtaken(
+async fn interleaved_call(
     store: &FaultStore<MemoryStore>,
     options: HistoryOptions,
     in_between: impl AsyncFnOnce(),
@@ -163,9 +163,9 @@ async fn overtaken(
 
 #[tokio::test]
 async fn an_exchange_is_appended_after_one_stored_in_between() {
-    let store = faulty();
+    let store = fault_store();
     for before in [&["fast", "a"] as &[&str], &["fast", "a", "slow", "late", "fast", "a"]] {
-        overtaken(&store, HistoryOptions::new(), async || {
+        interleaved_call(&store, HistoryOptions::new(), async || {
             ask_once(&store, HistoryOptions::new(), "fast").await.unwrap();
         })
         .await
@@ -176,12 +176,12 @@ async fn an_exchange_is_appended_after_one_stored_in_between() {
 
 #[tokio::test]
 async fn another_exchange_in_between_is_a_conflict_under_reject() {
-    let store = faulty();
+    let store = fault_store();
     let reject = || HistoryOptions::new().on_conflict(OnConflict::Reject);
     // On a first turn, and on a later one.
     for _ in 0..2 {
         let in_between = async || drop(ask_once(&store, HistoryOptions::new(), "fast").await.unwrap());
-        let error = overtaken(&store, reject(), in_between).await.unwrap_err();
+        let error = interleaved_call(&store, reject(), in_between).await.unwrap_err();
         let failed = error.downcast::<Unsaved<Message>>().unwrap();
         assert!(matches!(failed.reason(), SaveError::Store(StoreError::Conflict { .. })));
         assert_eq!(failed.into_response(), Message::assistant("late"));
@@ -191,10 +191,10 @@ async fn another_exchange_in_between_is_a_conflict_under_reject() {
 
 #[tokio::test]
 async fn a_conversation_deleted_during_a_call_stays_deleted() {
-    let store = faulty();
+    let store = fault_store();
     ask_once(&store, HistoryOptions::new(), "u").await.unwrap();
     let error =
-        overtaken(&store, HistoryOptions::new(), async || store.delete(&id()).await.unwrap()).await.unwrap_err();
+        interleaved_call(&store, HistoryOptions::new(), async || store.delete(&id()).await.unwrap()).await.unwrap_err();
     let failed = error.downcast::<Unsaved<Message>>().unwrap();
     assert!(matches!(failed.reason(), SaveError::Store(StoreError::Gone)));
     assert!(log(&store).await.is_empty());
@@ -348,14 +348,14 @@ async fn saves_can_be_finished_before_a_conversation_is_edited() {
 /// The only case in which a deletion does not refuse a call in flight: there was no incarnation yet.
 #[tokio::test]
 async fn a_first_turn_is_stored_even_if_the_conversation_was_deleted() {
-    let store = faulty();
-    overtaken(&store, HistoryOptions::new(), async || store.delete(&id()).await.unwrap()).await.unwrap();
+    let store = fault_store();
+    interleaved_call(&store, HistoryOptions::new(), async || store.delete(&id()).await.unwrap()).await.unwrap();
     assert_eq!(log(&store).await, ["slow", "late"]);
 }
 
 #[tokio::test]
 async fn a_failed_commit_carries_the_reply() {
-    let store = faulty();
+    let store = fault_store();
     store.fail(Op::Append, 1, Fault::Backend);
     let turn = Engine::new(store).begin(TurnInput::new(id(), [Message::user("u")])).await.unwrap();
     let failed = turn.commit(Reply::new(Message::assistant("a"))).await.unwrap_err();
@@ -366,7 +366,7 @@ async fn a_failed_commit_carries_the_reply() {
 #[test]
 fn a_save_can_be_polled_outside_of_its_runtime() {
     for runtime_lives in [true, false] {
-        let store = faulty();
+        let store = fault_store();
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let engine = runtime.block_on(async { Engine::new(store.clone()) });
         let turn = runtime.block_on(engine.begin(TurnInput::new(id(), [Message::user("u")]))).unwrap();
@@ -403,7 +403,7 @@ async fn stored_instead_messages_answer_calls_exactly_if_the_input_does() {
 /// In a busy conversation, a turn does not wait for saves that begin after it.
 #[tokio::test]
 async fn a_turn_waits_only_for_earlier_saves() {
-    let store = faulty();
+    let store = fault_store();
     let engine = Engine::new(store.clone());
     let begin = || engine.begin(TurnInput::new(id(), [Message::user("u")]));
     let (first, later) = (begin().await.unwrap(), begin().await.unwrap());
@@ -425,7 +425,7 @@ async fn a_turn_waits_only_for_earlier_saves() {
 /// The save outlives its runtime: the next runtime's drain finishes it.
 #[test]
 fn saves_pending_at_a_shutdown_are_not_lost() {
-    let store = faulty();
+    let store = fault_store();
     let options = HistoryOptions::new;
     let first = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let held = store.hold(Op::Append);
@@ -450,7 +450,7 @@ fn saves_pending_at_a_shutdown_are_not_lost() {
 
 #[tokio::test(start_paused = true)]
 async fn drain_reports_pending_saves() {
-    let store = faulty();
+    let store = fault_store();
     let (mut chat, mut llm) = unary(store.clone(), HistoryOptions::new().store_timeout(None));
     let _held = store.hold(Op::Append);
     assert_ready_ok!(chat.poll_ready());

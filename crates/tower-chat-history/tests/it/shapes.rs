@@ -27,7 +27,7 @@ fn id(parts: &[&str]) -> ConversationId {
     ConversationId::new(parts).unwrap()
 }
 
-fn one() -> ConversationId {
+fn conversation() -> ConversationId {
     id(&["tests", "one"])
 }
 
@@ -63,7 +63,7 @@ async fn an_adapter_takes_messages_and_returns_a_message() {
     let llm = service_fn(|messages: Vec<Message>| async move { Ok::<_, BoxError>(echo(&messages)) });
     let mut chat = ChatHistoryLayer::new(MemoryStore::new(), adapter).layer(llm);
 
-    let ask = |text: &str| InConversation::new(one(), vec![Message::system("S"), Message::user(text)]);
+    let ask = |text: &str| InConversation::new(conversation(), vec![Message::system("S"), Message::user(text)]);
     assert_eq!(chat.ready().await.unwrap().call(ask("a")).await.unwrap().text(), "S|a");
     assert_eq!(chat.ready().await.unwrap().call(ask("b")).await.unwrap().text(), "S|a|S|a|b");
 }
@@ -90,12 +90,12 @@ async fn an_adapter_takes_a_struct_with_a_history_field() {
 
     let ask = |question: &str| {
         let examples = vec![Message::user("2+2"), Message::assistant("4")];
-        InConversation::new(one(), Prompt { examples, question: question.into(), ..Prompt::default() })
+        InConversation::new(conversation(), Prompt { examples, question: question.into(), ..Prompt::default() })
     };
     assert_eq!(chat.ready().await.unwrap().call(ask("a")).await.unwrap().text(), "2+2|4|->|Q: a");
     let second = chat.ready().await.unwrap().call(ask("b")).await.unwrap();
     assert_eq!(second.text(), "2+2|4|->|a|2+2|4|->|Q: a|Q: b");
-    assert_eq!(log(&store, &one()).await[2], "b", "neither examples nor template are stored");
+    assert_eq!(log(&store, &conversation()).await[2], "b", "neither examples nor template are stored");
 }
 
 #[derive(Clone, Debug)]
@@ -114,11 +114,11 @@ async fn an_adapter_returns_a_struct_with_an_output_field() {
     let store = MemoryStore::new();
     let mut chat = ChatHistoryLayer::new(store.clone(), adapter).layer(llm);
 
-    let ask = |text: &str| InConversation::new(one(), vec![Message::user(text)]);
+    let ask = |text: &str| InConversation::new(conversation(), vec![Message::user(text)]);
     chat.ready().await.unwrap().call(ask("a")).await.unwrap();
     let second = chat.ready().await.unwrap().call(ask("b")).await.unwrap();
     assert_eq!((second.output.as_str(), second.sources), ("a|a|b", 3));
-    assert_eq!(log(&store, &one()).await, ["a", "a", "b", "a|a|b"]);
+    assert_eq!(log(&store, &conversation()).await, ["a", "a", "b", "a|a|b"]);
 }
 
 struct Chat {
@@ -139,12 +139,12 @@ async fn an_adapter_takes_a_struct_with_all_messages() {
     let ask = |text: &str| {
         let head = [Message::system("S"), Message::user("example"), Message::assistant("shown")];
         let messages = head.into_iter().chain([Message::user(text)]).collect();
-        InConversation::new(one(), Chat { temperature: 0.5, messages }).few_shot_messages(2)
+        InConversation::new(conversation(), Chat { temperature: 0.5, messages }).few_shot_messages(2)
     };
     assert_eq!(chat.ready().await.unwrap().call(ask("a")).await.unwrap().text(), "S|example|shown|a");
     let second = chat.ready().await.unwrap().call(ask("b")).await.unwrap();
     assert_eq!(second.text(), "S|example|shown|a|S|example|shown|a|b");
-    assert_eq!(log(&store, &one()).await.len(), 4, "the head is never stored");
+    assert_eq!(log(&store, &conversation()).await.len(), 4, "the head is never stored");
 }
 
 #[tokio::test]
@@ -157,7 +157,7 @@ async fn an_adapter_takes_and_returns_text() {
         service_fn(|messages: Vec<Message>| async move { Ok::<_, BoxError>(echo(&messages).text().into_owned()) });
     let mut chat = ChatHistoryLayer::new(MemoryStore::new(), adapter).layer(llm);
 
-    let ask = |text: &str| InConversation::new(one(), text.to_owned());
+    let ask = |text: &str| InConversation::new(conversation(), text.to_owned());
     assert_eq!(chat.ready().await.unwrap().call(ask("a")).await.unwrap(), "a");
     assert_eq!(chat.ready().await.unwrap().call(ask("b")).await.unwrap(), "a|a|b");
 }

@@ -24,7 +24,7 @@ const ERROR: Item = Err("cut");
 
 /// Sends "u". The answer is these items, and then the end of the stream, or if `ends` is false, a stream that
 /// never ends.
-async fn answered(store: impl HistoryStore, options: HistoryOptions, items: &[Item], ends: bool) -> Pieces {
+async fn read_stream(store: impl HistoryStore, options: HistoryOptions, items: &[Item], ends: bool) -> Pieces {
     let (mut chat, mut llm) = streaming(store, options);
     assert_ready_ok!(chat.poll_ready());
     let mut call = task::spawn(chat.call(ask("u")));
@@ -35,7 +35,7 @@ async fn answered(store: impl HistoryStore, options: HistoryOptions, items: &[It
     call.await.unwrap()
 }
 
-fn interrupted(policy: OnInterruption, reports: &Reports) -> HistoryOptions {
+fn options_with(policy: OnInterruption, reports: &Reports) -> HistoryOptions {
     HistoryOptions::new().on_interruption(policy).on_turn(reports.hook())
 }
 
@@ -43,7 +43,7 @@ fn interrupted(policy: OnInterruption, reports: &Reports) -> HistoryOptions {
 async fn items_pass_untouched_and_the_exchange_is_stored_at_the_end() {
     let store = MemoryStore::new();
     let items = [TEXT, TEXT, FINISH, MODEL, DONE];
-    let stream = answered(store.clone(), HistoryOptions::new(), &items, true).await;
+    let stream = read_stream(store.clone(), HistoryOptions::new(), &items, true).await;
     assert_eq!(stream.collect::<Vec<_>>().await, items);
     assert_eq!(log(&store).await, ["u", "aa"]);
     let exchanges = store.conversation(&id()).exchanges().await.unwrap();
@@ -52,7 +52,7 @@ async fn items_pass_untouched_and_the_exchange_is_stored_at_the_end() {
 
 #[tokio::test]
 async fn items_pass_without_delay() {
-    let mut stream = answered(MemoryStore::new(), HistoryOptions::new(), &[TEXT, FINISH], false).await;
+    let mut stream = read_stream(MemoryStore::new(), HistoryOptions::new(), &[TEXT, FINISH], false).await;
     assert_eq!(stream.next().now_or_never(), Some(Some(TEXT)));
     assert_eq!(stream.next().now_or_never(), Some(Some(FINISH)));
     assert_eq!(stream.next().now_or_never(), None);
@@ -63,7 +63,7 @@ async fn the_last_item_and_the_end_are_held_until_the_exchange_is_stored() {
     for (items, before) in [(vec![TEXT, FINISH, DONE], 2), (vec![TEXT, FINISH], 2)] {
         let store = FaultStore::new(MemoryStore::new());
         let held = store.hold(Op::Append);
-        let stream = answered(store.clone(), HistoryOptions::new(), &items, true).await;
+        let stream = read_stream(store.clone(), HistoryOptions::new(), &items, true).await;
         let mut stream = task::spawn(stream);
         for item in &items[..before] {
             assert_eq!(tokio_test::assert_ready!(stream.poll_next()), Some(*item));
@@ -104,7 +104,7 @@ async fn an_interrupted_stream_is_discarded_by_default() {
         (vec![TEXT, ERROR, FINISH], true, 4),
     ] {
         let (store, reports) = (MemoryStore::new(), Reports::default());
-        let stream = answered(store.clone(), interrupted(OnInterruption::Discard, &reports), &items, ends).await;
+        let stream = read_stream(store.clone(), options_with(OnInterruption::Discard, &reports), &items, ends).await;
         let seen: Vec<Item> = stream.take(read).collect().await;
         assert_eq!(seen, items[..read.min(items.len())], "items are passed on unchanged");
         assert!(log(&store).await.is_empty(), "{items:?}");
@@ -116,8 +116,8 @@ async fn an_interrupted_stream_is_discarded_by_default() {
 async fn the_text_of_an_interrupted_stream_is_kept_with_keep_text() {
     for (items, ends, read) in [(vec![TEXT], true, 2), (vec![TEXT], false, 1), (vec![TEXT, ERROR], true, 3)] {
         let (store, reports) = (MemoryStore::new(), Reports::default());
-        let options = interrupted(OnInterruption::KeepText, &reports);
-        let stream = answered(store.clone(), options, &items, ends).await;
+        let options = options_with(OnInterruption::KeepText, &reports);
+        let stream = read_stream(store.clone(), options, &items, ends).await;
         drop(stream.take(read).collect::<Vec<_>>().await);
         while reports.all().is_empty() {
             tokio::task::yield_now().await;
@@ -130,7 +130,7 @@ async fn the_text_of_an_interrupted_stream_is_kept_with_keep_text() {
 #[tokio::test]
 async fn an_interrupted_stream_without_text_is_not_stored() {
     let (store, reports) = (MemoryStore::new(), Reports::default());
-    drop(answered(store.clone(), interrupted(OnInterruption::KeepText, &reports), &[], false).await);
+    drop(read_stream(store.clone(), options_with(OnInterruption::KeepText, &reports), &[], false).await);
     assert!(log(&store).await.is_empty());
     assert!(matches!(reports.all()[0].outcome, Outcome::NotStored(NotStored::Interrupted)));
 }
@@ -139,7 +139,7 @@ async fn an_interrupted_stream_without_text_is_not_stored() {
 async fn a_dropped_stream_is_read_to_its_end_with_detach() {
     let (store, reports) = (MemoryStore::new(), Reports::default());
     let items = [TEXT, TEXT, FINISH, MODEL];
-    let mut stream = answered(store.clone(), interrupted(OnInterruption::Detach, &reports), &items, true).await;
+    let mut stream = read_stream(store.clone(), options_with(OnInterruption::Detach, &reports), &items, true).await;
     assert_eq!(stream.next().await, Some(TEXT));
     drop(stream);
     while reports.all().is_empty() {
@@ -174,8 +174,8 @@ async fn drain_waits_for_detached_streams() {
 fn a_detached_stream_ends_with_its_runtime() {
     let (store, reports) = (MemoryStore::new(), Reports::default());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let options = runtime.block_on(async { interrupted(OnInterruption::Detach, &reports) });
-    let stream = runtime.block_on(answered(store, options, &[TEXT], false));
+    let options = runtime.block_on(async { options_with(OnInterruption::Detach, &reports) });
+    let stream = runtime.block_on(read_stream(store, options, &[TEXT], false));
     drop(stream);
     drop(runtime);
     assert!(matches!(reports.all()[0].outcome, Outcome::NotStored(NotStored::Interrupted)));
@@ -186,7 +186,7 @@ async fn the_failed_save_of_a_stream_is_in_the_report() {
     let (store, reports) = (FaultStore::new(MemoryStore::new()), Reports::default());
     store.fail(Op::Append, 1, tower_chat_history_test::Fault::Gone);
     let options = HistoryOptions::new().on_turn(reports.hook());
-    let stream = answered(store.clone(), options, &[TEXT, FINISH], true).await;
+    let stream = read_stream(store.clone(), options, &[TEXT, FINISH], true).await;
     assert_eq!(stream.collect::<Vec<_>>().await, [TEXT, FINISH], "the items were already delivered");
     let all = reports.all();
     let Some(tower_chat_history::SaveError::Store(StoreError::Gone)) = all[0].save_error() else { panic!() };

@@ -46,7 +46,7 @@ fn json_of(messages: &[Message]) -> Vec<String> {
 }
 
 /// Returns the result of `act`, and asserts that `act` does not change the list.
-fn unmutated<T>(messages: &[Message], act: impl FnOnce(&[Message]) -> T) -> T {
+fn assert_unchanged<T>(messages: &[Message], act: impl FnOnce(&[Message]) -> T) -> T {
     let before = json_of(messages);
     let result = act(messages);
     assert_eq!(json_of(messages), before, "the list is not changed");
@@ -55,13 +55,13 @@ fn unmutated<T>(messages: &[Message], act: impl FnOnce(&[Message]) -> T) -> T {
 
 /// Trims as LangChain does.
 fn as_langchain<S: Clone>(messages: &[Message], trim: &Trim<S>, counter: &dyn CountMessages) -> Vec<Message> {
-    unmutated(messages, |messages| trim.clone().keep_tool_pairs(false).apply(messages, counter))
+    assert_unchanged(messages, |messages| trim.clone().keep_tool_pairs(false).apply(messages, counter))
 }
 
 /// Trims as LangChain does, and by default: without tools there is no difference.
 fn both_ways<S: Clone>(messages: &[Message], trim: &Trim<S>, counter: &dyn CountMessages) -> Vec<Message> {
     let kept = as_langchain(messages, trim, counter);
-    assert_eq!(unmutated(messages, |messages| trim.apply(messages, counter)), kept);
+    assert_eq!(assert_unchanged(messages, |messages| trim.apply(messages, counter)), kept);
     kept
 }
 

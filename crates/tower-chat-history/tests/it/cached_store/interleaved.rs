@@ -45,7 +45,7 @@ impl Random {
 struct Slow(MemoryStore, Random);
 
 impl Slow {
-    async fn slowly<T>(&self, call: impl Future<Output = T> + Send) -> T {
+    async fn with_pauses<T>(&self, call: impl Future<Output = T> + Send) -> T {
         self.1.pause().await;
         let answer = call.await;
         self.1.pause().await;
@@ -60,11 +60,11 @@ impl HistoryStore for Slow {
     }
 
     async fn load(&self, id: &ConversationId, load: Load) -> Result<Loaded, StoreError> {
-        self.slowly(self.0.load(id, load)).await
+        self.with_pauses(self.0.load(id, load)).await
     }
 
     async fn append(&self, id: &ConversationId, append: Append) -> Result<Appended, StoreError> {
-        self.slowly(self.0.append(id, append)).await
+        self.with_pauses(self.0.append(id, append)).await
     }
 
     async fn compact(
@@ -73,7 +73,7 @@ impl HistoryStore for Slow {
         incarnation: Incarnation,
         compact: Compact,
     ) -> Result<CompactOutcome, StoreError> {
-        self.slowly(self.0.compact(id, incarnation, compact)).await
+        self.with_pauses(self.0.compact(id, incarnation, compact)).await
     }
 
     async fn read(&self, id: &ConversationId, from: Seq, limit: usize) -> Result<Page, StoreError> {
@@ -81,14 +81,14 @@ impl HistoryStore for Slow {
     }
 
     async fn delete(&self, id: &ConversationId) -> Result<(), StoreError> {
-        self.slowly(self.0.delete(id)).await
+        self.with_pauses(self.0.delete(id)).await
     }
 }
 
 #[async_trait]
 impl Truncate for Slow {
     async fn truncate(&self, id: &ConversationId, expect: Revision, from: Seq) -> Result<Truncated, StoreError> {
-        self.slowly(self.0.truncate(id, expect, from)).await
+        self.with_pauses(self.0.truncate(id, expect, from)).await
     }
 }
 
@@ -101,7 +101,7 @@ impl Prune for Slow {
         keep: PruneTo,
         traces: Derived,
     ) -> Result<Pruned, StoreError> {
-        self.slowly(self.0.prune(id, incarnation, keep, traces)).await
+        self.with_pauses(self.0.prune(id, incarnation, keep, traces)).await
     }
 }
 
@@ -139,7 +139,7 @@ impl User {
     }
 
     /// Makes a random call. It may be refused because another user was first.
-    async fn act(&self) {
+    async fn random_call(&self) {
         let profile = self.load().profile;
         let current = self.window_in_store(&profile).await;
         self.random.pause().await;
@@ -206,7 +206,7 @@ async fn overlapping_calls_never_see_an_outdated_window() {
                 users.spawn_local(async move {
                     let mut compared = 0;
                     for _ in 0..STEPS {
-                        user.act().await;
+                        user.random_call().await;
                         compared += usize::from(user.random.below(4) == 0 && user.compare().await);
                     }
                     // Other users may have finished since.

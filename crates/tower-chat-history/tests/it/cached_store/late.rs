@@ -9,7 +9,7 @@ use tower_chat_history_test::{FaultStore, Op};
 use super::support::{id, len, turn};
 
 /// Returns a cache over a store whose calls can be held, and that store.
-fn held() -> (CachedStore<FaultStore<MemoryStore>>, FaultStore<MemoryStore>) {
+fn cache_and_store() -> (CachedStore<FaultStore<MemoryStore>>, FaultStore<MemoryStore>) {
     let inner_store = FaultStore::new(MemoryStore::new());
     (CachedStore::new(inner_store.clone()), inner_store)
 }
@@ -29,7 +29,7 @@ fn summarized(text: &str) -> Compact {
 /// The summary of a deleted conversation does not become the summary of its successor.
 #[tokio::test]
 async fn a_compaction_of_an_earlier_incarnation_is_not_cached() {
-    let ((store, inner_store), id) = (held(), id("a"));
+    let ((store, inner_store), id) = (cache_and_store(), id("a"));
     let first = two_turns(&store, &id).await;
     len(&store, &id, Load::new()).await;
     let hold = inner_store.hold_answers(Op::Compact);
@@ -54,7 +54,7 @@ async fn a_compaction_of_an_earlier_incarnation_is_not_cached() {
 #[tokio::test]
 async fn a_removed_window_is_forgotten_even_if_the_caller_left() {
     for op in [Op::Delete, Op::Truncate, Op::Prune] {
-        let ((store, inner_store), id) = (held(), id("a"));
+        let ((store, inner_store), id) = (cache_and_store(), id("a"));
         let incarnation = two_turns(&store, &id).await;
         let Loaded::Window(window) = store.load(&id, Load::new()).await.unwrap() else { panic!("no window") };
         assert!(store.used() > 0);

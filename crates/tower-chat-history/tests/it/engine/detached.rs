@@ -20,7 +20,7 @@ fn engine(reports: &Reports, limits: DetachLimits) -> Engine {
 }
 
 /// Drops a stream that ends after this time, or never.
-async fn leave(engine: &Engine, conversation: ConversationId, ends_after: Option<Duration>) {
+async fn drop_stream(engine: &Engine, conversation: ConversationId, ends_after: Option<Duration>) {
     let turn = engine.begin(TurnInput::new(conversation, [Message::user("u")])).await.unwrap();
     let rest = stream::once(async move {
         match ends_after {
@@ -40,7 +40,7 @@ fn kinds(reports: &Reports) -> Vec<&'static str> {
 async fn an_endless_detached_stream_is_dropped_and_drain_returns() {
     let reports = Reports::default();
     let engine = engine(&reports, DetachLimits::default());
-    leave(&engine, conversation("c"), None).await;
+    drop_stream(&engine, conversation("c"), None).await;
     let begun = Instant::now();
     engine.drain(Duration::from_secs(100_000)).await.unwrap();
     assert_eq!(begun.elapsed().as_secs(), 600);
@@ -52,18 +52,18 @@ async fn one_conversation_does_not_use_up_all_detached_streams() {
     let reports = Reports::default();
     let engine = engine(&reports, DetachLimits::new().max_streams(5).max_per_conversation(3));
     for _ in 0..10 {
-        leave(&engine, conversation("greedy"), Some(Duration::from_secs(1))).await;
+        drop_stream(&engine, conversation("greedy"), Some(Duration::from_secs(1))).await;
     }
     assert_eq!(kinds(&reports), ["detach_limit"; 7], "reported at once");
-    leave(&engine, conversation("other"), Some(Duration::from_secs(1))).await;
-    leave(&engine, conversation("third"), Some(Duration::from_secs(1))).await;
+    drop_stream(&engine, conversation("other"), Some(Duration::from_secs(1))).await;
+    drop_stream(&engine, conversation("third"), Some(Duration::from_secs(1))).await;
     assert_eq!(reports.all().len(), 7);
-    leave(&engine, conversation("fourth"), Some(Duration::from_secs(1))).await;
+    drop_stream(&engine, conversation("fourth"), Some(Duration::from_secs(1))).await;
     assert_eq!(kinds(&reports), ["detach_limit"; 8], "all places are taken");
 
     engine.drain(Duration::from_secs(10)).await.unwrap();
     assert_eq!(kinds(&reports)[8..], ["stored"; 5]);
-    leave(&engine, conversation("greedy"), Some(Duration::ZERO)).await;
+    drop_stream(&engine, conversation("greedy"), Some(Duration::ZERO)).await;
     engine.drain(Duration::from_secs(10)).await.unwrap();
     assert_eq!(kinds(&reports)[13], "stored", "ended streams free their places");
 }
@@ -72,7 +72,7 @@ async fn one_conversation_does_not_use_up_all_detached_streams() {
 async fn without_a_time_limit_a_detached_stream_is_read_to_its_end() {
     let reports = Reports::default();
     let engine = engine(&reports, DetachLimits::new().timeout(None));
-    leave(&engine, conversation("c"), Some(Duration::from_secs(100_000))).await;
+    drop_stream(&engine, conversation("c"), Some(Duration::from_secs(100_000))).await;
     engine.drain(Duration::from_secs(200_000)).await.unwrap();
     assert_eq!(kinds(&reports), ["stored"]);
 }
@@ -81,6 +81,6 @@ async fn without_a_time_limit_a_detached_stream_is_read_to_its_end() {
 async fn a_limit_of_zero_detached_streams_discards() {
     let reports = Reports::default();
     let engine = engine(&reports, DetachLimits::new().max_streams(0));
-    leave(&engine, conversation("c"), Some(Duration::ZERO)).await;
+    drop_stream(&engine, conversation("c"), Some(Duration::ZERO)).await;
     assert_eq!(kinds(&reports), ["detach_limit"]);
 }

@@ -10,26 +10,26 @@ use std::{
 use futures_util::future::BoxFuture;
 use tower_chat_history::{Engine, HistoryOptions, MemoryStore, Seq, Spawn};
 
-use super::{block_on, current_thread, summarizing, turn, window};
+use super::{block_on, current_thread, summarizing_options, turn, window};
 
 /// A spawner that never polls its tasks, like a runtime between two calls of `block_on`.
 #[derive(Clone, Default)]
-struct Idle(Arc<Mutex<Vec<BoxFuture<'static, ()>>>>);
+struct NeverPolled(Arc<Mutex<Vec<BoxFuture<'static, ()>>>>);
 
-impl Spawn for Idle {
+impl Spawn for NeverPolled {
     fn spawn(&self, task: BoxFuture<'static, ()>) {
         self.0.lock().unwrap().push(task);
     }
 }
 
-impl fmt::Debug for Idle {
+impl fmt::Debug for NeverPolled {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Idle")
+        f.write_str("NeverPolled")
     }
 }
 
 fn idle() -> HistoryOptions {
-    summarizing().spawn(Idle::default())
+    summarizing_options().spawn(NeverPolled::default())
 }
 
 #[tokio::test(start_paused = true)]
@@ -50,7 +50,7 @@ async fn drain_completes_undriven_summaries() {
 fn drain_outside_of_a_runtime_returns() {
     let runtime = current_thread();
     let engine = runtime.block_on(async {
-        let engine = Engine::with_options(MemoryStore::new(), summarizing());
+        let engine = Engine::with_options(MemoryStore::new(), summarizing_options());
         for _ in 0..6 {
             turn(&engine, "c").await;
         }
@@ -81,8 +81,8 @@ async fn a_completed_summary_does_not_block_the_next_one() {
 /// summary's entry.
 #[tokio::test(start_paused = true)]
 async fn a_late_task_does_not_remove_the_next_summarys_entry() {
-    let idle = Idle::default();
-    let engine = Engine::with_options(MemoryStore::new(), summarizing().spawn(idle.clone()));
+    let idle = NeverPolled::default();
+    let engine = Engine::with_options(MemoryStore::new(), summarizing_options().spawn(idle.clone()));
     for _ in 0..6 {
         turn(&engine, "c").await;
     }

@@ -38,7 +38,7 @@ impl Summarizer for FixedSummarizer {
 }
 
 /// Options that summarize after nearly every reply.
-fn summarizing() -> HistoryOptions {
+fn summarizing_options() -> HistoryOptions {
     let summaries = Summaries::new(FixedSummarizer::default()).max_tokens(20).least_room(1);
     HistoryOptions::new()
         .budget(ContextBudget::tokens(400).reply_reserve(10))

@@ -13,7 +13,7 @@ use tower_chat_history::{
     summary::{Summaries, SummarizeWhen},
 };
 
-use super::{FixedSummarizer, conversation, summarizing, turn};
+use super::{FixedSummarizer, conversation, summarizing_options, turn};
 
 #[derive(Debug)]
 struct NoMoreTasks;
@@ -147,7 +147,7 @@ impl HistoryStore for Panics {
 #[tokio::test(start_paused = true)]
 async fn a_panic_while_storing_the_summary_does_not_fail_the_turn() {
     let summaries = Summaries::new(FixedSummarizer::default()).least_room(1).max_tokens(20);
-    let options = summarizing().summaries(summaries.when(SummarizeWhen::BeforeEveryCall));
+    let options = summarizing_options().summaries(summaries.when(SummarizeWhen::BeforeEveryCall));
     let engine = Engine::with_options(Panics::at(PanicPoint::Compact), options);
     for _ in 0..3 {
         assert_eq!(turn(&engine, "c").await.outcome.kind(), "stored");

@@ -8,7 +8,7 @@ use tower_chat_history::{
 };
 use tower_chat_history_test::{FaultStore, Op};
 
-use super::{conversation, summarizing, turn, window};
+use super::{conversation, summarizing_options, turn, window};
 
 async fn stored(store: &dyn HistoryStore) -> usize {
     store.conversation(&conversation("c")).exchanges().await.unwrap().len()
@@ -17,7 +17,7 @@ async fn stored(store: &dyn HistoryStore) -> usize {
 #[tokio::test(start_paused = true)]
 async fn a_repeated_append_is_reported_as_stored_and_ends_its_turn() {
     let store = FaultStore::new(MemoryStore::new());
-    let engine = Engine::with_retention(store.clone(), summarizing(), Retention::LastTurns(4));
+    let engine = Engine::with_retention(store.clone(), summarizing_options(), Retention::LastTurns(4));
     for number in 0..12 {
         store.lose_answers(Op::Append, 1);
         store.pass(Op::Append, 1);

@@ -8,12 +8,12 @@ use tower_chat_history::{
     summary::{Summaries, SummarizeWhen},
 };
 
-use super::{FixedSummarizer, conversation, summarizing, turn, window};
+use super::{FixedSummarizer, conversation, summarizing_options, turn, window};
 
 #[tokio::test(start_paused = true)]
 async fn summaries_between_turns_are_reported_once_and_completely() {
     let store = MemoryStore::new();
-    let engine = Engine::with_options(store.clone(), summarizing());
+    let engine = Engine::with_options(store.clone(), summarizing_options());
     let (mut evicted, mut summarized, mut reported) = (0, 0, 0);
     for _ in 0..40 {
         let report = turn(&engine, "c").await;

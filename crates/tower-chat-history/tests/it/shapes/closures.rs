@@ -7,7 +7,7 @@ use tower_chat_history::{
     adapt::{Completed, Custom, Flow, FoldReply},
 };
 
-use super::{log, one};
+use super::{conversation, log};
 
 #[derive(Default)]
 struct Words(String, bool);
@@ -47,9 +47,9 @@ async fn closures_fold_streams() {
         Ok::<_, BoxError>(words)
     });
     let chat = ChatHistoryLayer::new(store.clone(), adapter).layer(llm);
-    let stream = chat.oneshot(InConversation::new(one(), vec![Message::user("u")])).await.unwrap();
+    let stream = chat.oneshot(InConversation::new(conversation(), vec![Message::user("u")])).await.unwrap();
     assert_eq!(stream.try_collect::<Vec<_>>().await.unwrap(), ["a", "b", "."]);
-    assert_eq!(log(&store, &one()).await, ["u", "ab"]);
+    assert_eq!(log(&store, &conversation()).await, ["u", "ab"]);
 }
 
 #[tokio::test]
@@ -60,12 +60,12 @@ async fn a_closure_may_return_a_result() {
         .reply(|answer: &&'static str| (*answer != "say nothing").then(|| Reply::new(Message::assistant(answer))));
     let llm = service_fn(|text: &'static str| async move { Ok::<_, BoxError>(text) });
     let mut chat = ChatHistoryLayer::new(store.clone(), adapter).layer(llm);
-    let ask = |text: &'static str| InConversation::new(one(), text);
+    let ask = |text: &'static str| InConversation::new(conversation(), text);
 
     assert_eq!(chat.ready().await.unwrap().call(ask("say nothing")).await.unwrap(), "say nothing");
-    assert_eq!(log(&store, &one()).await.len(), 0, "without a reply nothing is stored");
+    assert_eq!(log(&store, &conversation()).await.len(), 0, "without a reply nothing is stored");
     assert_eq!(chat.ready().await.unwrap().call(ask("hi")).await.unwrap(), "hi");
-    assert_eq!(log(&store, &one()).await, ["hi", "hi"]);
+    assert_eq!(log(&store, &conversation()).await, ["hi", "hi"]);
     assert_eq!(chat.ready().await.unwrap().call(ask("again")).await.unwrap_err().to_string(), "too long");
 }
 
@@ -79,7 +79,7 @@ async fn closures_may_fail_and_count_downgraded_messages() {
         .reply(|answer: &&'static str| Message::assistant(answer));
     let llm = service_fn(|text: &'static str| async move { Ok::<_, BoxError>(text) });
     let mut chat = ChatHistoryLayer::new(store.clone(), adapter).layer(llm);
-    let ask = |text: &'static str| InConversation::new(one(), text);
+    let ask = |text: &'static str| InConversation::new(conversation(), text);
 
     let error = chat.ready().await.unwrap().call(ask("no JSON")).await.unwrap_err();
     assert!(error.is::<MessageError>());
@@ -89,5 +89,5 @@ async fn closures_may_fail_and_count_downgraded_messages() {
     chat.ready().await.unwrap().call(second).await.unwrap();
     assert_eq!(report.await.unwrap().downgraded, 2);
     assert_eq!(chat.ready().await.unwrap().call(ask(json)).await.unwrap_err().to_string(), "too long");
-    assert_eq!(log(&store, &one()).await.len(), 4);
+    assert_eq!(log(&store, &conversation()).await.len(), 4);
 }

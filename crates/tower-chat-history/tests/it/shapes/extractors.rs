@@ -9,7 +9,7 @@ use tower_chat_history::{
     in_conversation, stateless,
 };
 
-use super::{Chat, echo, echo_json, id, log, one, user};
+use super::{Chat, conversation, echo, echo_json, id, log, user};
 
 #[tokio::test]
 async fn a_closure_finds_the_scope_in_the_request() {
@@ -55,7 +55,7 @@ async fn the_running_task_determines_the_conversation() {
     let missing = chat.clone().oneshot(user("a")).await.unwrap_err();
     assert!(missing.is::<MissingConversation>());
     let other = id(&["tests", "two"]);
-    in_conversation(one(), async {
+    in_conversation(conversation(), async {
         chat.clone().oneshot(user("a")).await.unwrap();
         stateless(chat.clone().oneshot(user("b"))).await.unwrap();
         in_conversation(other.clone(), chat.clone().oneshot(user("c"))).await.unwrap();
@@ -64,7 +64,7 @@ async fn the_running_task_determines_the_conversation() {
         assert!(spawned.unwrap_err().is::<MissingConversation>(), "a spawned task is outside of the scope");
     })
     .await;
-    assert_eq!(log(&store, &one()).await, ["a", "a", "d", "a|a|d"]);
+    assert_eq!(log(&store, &conversation()).await, ["a", "a", "d", "a|a|d"]);
     assert_eq!(log(&store, &other).await, ["c", "c"]);
 }
 

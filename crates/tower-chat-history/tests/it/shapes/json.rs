@@ -11,7 +11,7 @@ use tower_chat_history::{
     adapt::{Json, JsonRequestError},
 };
 
-use super::{echo_json, log, one, text_of, user};
+use super::{conversation, echo_json, log, text_of, user};
 
 type Chunks = BoxStream<'static, Result<Value, BoxError>>;
 
@@ -32,7 +32,7 @@ async fn json_keeps_every_field_of_request_reply_and_log() {
             {"role": "user", "content": [{"type": "text", "text": "u"}, {"type": "video_url", "video_url": {}}]},
         ],
     });
-    let call = || InConversation::new(one(), request.clone());
+    let call = || InConversation::new(conversation(), request.clone());
     let first = chat.ready().await.unwrap().call(call()).await.unwrap();
     assert_eq!(first["echo"], request, "without history, the request is the caller's");
     let second = chat.ready().await.unwrap().call(call()).await.unwrap();
@@ -42,7 +42,7 @@ async fn json_keeps_every_field_of_request_reply_and_log() {
     let reply = &first["choices"][0]["message"];
     expected["messages"] = [&own[..2], &own[2..], std::slice::from_ref(reply), &own[2..]].concat().into();
     assert_eq!(second["echo"], expected);
-    let stored = store.conversation(&one()).messages().await.unwrap();
+    let stored = store.conversation(&conversation()).messages().await.unwrap();
     assert_eq!(stored.len(), 4);
     assert_eq!(&serde_json::from_str::<Value>(stored[1].json()).unwrap(), reply);
 }
@@ -62,10 +62,10 @@ async fn json_streams_are_folded_with_unknown_fields() {
         async { Ok::<_, BoxError>(chunks) }
     });
     let chat = ChatHistoryLayer::new(store.clone(), Json::new()).layer(llm);
-    let stream = chat.oneshot(InConversation::new(one(), user("u"))).await.unwrap();
+    let stream = chat.oneshot(InConversation::new(conversation(), user("u"))).await.unwrap();
     assert_eq!(stream.try_collect::<Vec<_>>().await.unwrap(), chunks, "items are passed on unchanged");
 
-    let exchanges = store.conversation(&one()).exchanges().await.unwrap();
+    let exchanges = store.conversation(&conversation()).exchanges().await.unwrap();
     let exchange = &exchanges[0].exchange;
     assert_eq!(
         serde_json::from_str::<Value>(exchange.messages[1].json()).unwrap(),
@@ -85,9 +85,9 @@ async fn json_streams_wait_for_every_choice_that_was_asked_for() {
     });
     let chat = ChatHistoryLayer::new(store.clone(), Json::new()).layer(llm);
     let request = json!({"n": 2, "messages": [{"role": "user", "content": "u"}]});
-    let stream = chat.oneshot(InConversation::new(one(), request)).await.unwrap();
+    let stream = chat.oneshot(InConversation::new(conversation(), request)).await.unwrap();
     assert_eq!(stream.collect::<Vec<_>>().await.len(), 3);
-    assert!(log(&store, &one()).await.is_empty(), "the stream failed before the second choice ended");
+    assert!(log(&store, &conversation()).await.is_empty(), "the stream failed before the second choice ended");
 }
 
 #[tokio::test(start_paused = true)]
@@ -98,7 +98,7 @@ async fn a_json_stream_that_stalls_ends_with_an_error_of_its_own_type() {
     });
     let options = HistoryOptions::new().stream_idle_timeout(Duration::from_secs(30));
     let chat = ChatHistoryLayer::with_options(MemoryStore::new(), Json::new(), options).layer(llm);
-    let items: Vec<_> = chat.oneshot(InConversation::new(one(), user("u"))).await.unwrap().collect().await;
+    let items: Vec<_> = chat.oneshot(InConversation::new(conversation(), user("u"))).await.unwrap().collect().await;
     assert_eq!(items.len(), 2);
     assert!(items[1].as_ref().unwrap_err().is::<StreamStalled>());
 }
@@ -118,15 +118,15 @@ async fn json_carries_tool_rounds() {
     });
     let mut chat = ChatHistoryLayer::new(store.clone(), Json::new()).layer(llm);
 
-    chat.ready().await.unwrap().call(InConversation::new(one(), user("u"))).await.unwrap();
+    chat.ready().await.unwrap().call(InConversation::new(conversation(), user("u"))).await.unwrap();
     let result = |id: &str| json!({"role": "tool", "tool_call_id": id, "content": id});
     let results = |ids: &[&str]| json!({"messages": ids.iter().map(|id| result(id)).collect::<Vec<_>>()});
-    let wrong = InConversation::new(one(), results(&["x"]));
+    let wrong = InConversation::new(conversation(), results(&["x"]));
     let error = chat.ready().await.unwrap().call(wrong).await.unwrap_err();
     assert!(matches!(error.downcast_ref(), Some(HistoryError::Input(InputError::Unanswered { .. }))));
-    let right = InConversation::new(one(), results(&["y", "x"]));
+    let right = InConversation::new(conversation(), results(&["y", "x"]));
     assert_eq!(text_of(&chat.ready().await.unwrap().call(right).await.unwrap()), "u|-|y|x");
-    let stored = store.conversation(&one()).messages().await.unwrap();
+    let stored = store.conversation(&conversation()).messages().await.unwrap();
     assert!(stored[1].json().contains(r#""sig":"x""#));
     assert_eq!(stored.len(), 5);
 }
@@ -136,7 +136,7 @@ async fn json_requests_without_messages_are_refused_with_the_callers_field_names
     let llm = service_fn(|_: Value| async { Err::<Value, BoxError>("the model was called".into()) });
     let mut chat = ChatHistoryLayer::new(MemoryStore::new(), Json::new()).layer(llm);
     let mut refused = async |request: Value| {
-        let error = chat.ready().await.unwrap().call(InConversation::new(one(), request)).await.unwrap_err();
+        let error = chat.ready().await.unwrap().call(InConversation::new(conversation(), request)).await.unwrap_err();
         error.downcast::<JsonRequestError>().unwrap().to_string()
     };
     assert_eq!(refused(json!({"model": "m"})).await, r#"the request has no "messages""#);
@@ -151,9 +151,9 @@ async fn a_json_response_in_another_format_is_passed_on_and_not_stored() {
     let store = MemoryStore::new();
     let llm = service_fn(|_: Value| async { Ok::<_, BoxError>(json!({"error": {"message": "busy"}})) });
     let chat = ChatHistoryLayer::new(store.clone(), Json::new()).layer(llm);
-    let response = chat.oneshot(InConversation::new(one(), user("u"))).await.unwrap();
+    let response = chat.oneshot(InConversation::new(conversation(), user("u"))).await.unwrap();
     assert_eq!(response["error"]["message"], "busy");
-    assert!(log(&store, &one()).await.is_empty());
+    assert!(log(&store, &conversation()).await.is_empty());
 }
 
 #[tokio::test]
@@ -162,9 +162,9 @@ async fn json_counts_messages_that_a_value_cannot_carry() {
     let odd = Message::from_json(r#"{"role":"user","content":"a \ud800 b"}"#).unwrap();
     let llm = service_fn(|request: Value| async move { Ok::<_, BoxError>(echo_json(&request)) });
     let mut chat = ChatHistoryLayer::new(store.clone(), Json::new()).layer(llm);
-    let first = InConversation::new(one(), user("short")).store_instead([odd]);
+    let first = InConversation::new(conversation(), user("short")).store_instead([odd]);
     chat.ready().await.unwrap().call(first).await.unwrap();
-    let (second, report) = InConversation::new(one(), user("u")).with_report();
+    let (second, report) = InConversation::new(conversation(), user("u")).with_report();
     let response = chat.ready().await.unwrap().call(second).await.unwrap();
     assert_eq!(text_of(&response).replace('\u{fffd}', ""), "a  b|short|u", "the rest of the text is sent");
     assert_eq!(report.await.unwrap().downgraded, 1);

@@ -11,7 +11,7 @@ use tower_chat_history::{
     adapt::Custom,
 };
 
-use super::{Chat, echo, log, one};
+use super::{Chat, conversation, echo, log};
 
 type Service = BoxCloneService<InConversation<Chat>, Message, BoxError>;
 
@@ -42,7 +42,7 @@ fn answer(messages: &[Message]) -> Message {
 }
 
 fn ask(messages: &[Message]) -> InConversation<Chat> {
-    InConversation::new(one(), Chat { temperature: 0.5, messages: messages.to_vec() })
+    InConversation::new(conversation(), Chat { temperature: 0.5, messages: messages.to_vec() })
 }
 
 #[tokio::test]
@@ -64,14 +64,14 @@ async fn an_unmodified_tool_loop_stores_each_message_once() {
     );
     let results = ["result of c0", "result of c1", "result of c2"];
     let [first, second, third] = results;
-    assert_eq!(log(&store, &one()).await, ["tools", "", first, "", second, "", third, &reply.text()]);
-    let stored = store.conversation(&one()).messages().await.unwrap();
+    assert_eq!(log(&store, &conversation()).await, ["tools", "", first, "", second, "", third, &reply.text()]);
+    let stored = store.conversation(&conversation()).messages().await.unwrap();
     assert_eq!(
         stored.iter().filter(|message| message.json().contains("reasoning")).count(),
         3,
         "the log has all fields"
     );
-    assert_eq!(store.conversation(&one()).exchanges().await.unwrap().len(), 4);
+    assert_eq!(store.conversation(&conversation()).exchanges().await.unwrap().len(), 4);
 }
 
 #[tokio::test]
@@ -84,7 +84,7 @@ async fn a_transcript_that_differs_from_the_log_never_reaches_the_model() {
     let error = chat.ready().await.unwrap().call(ask(&edited)).await.unwrap_err();
     let Some(HistoryError::Transcript(mismatch)) = error.downcast_ref() else { panic!("{error}") };
     assert_eq!((mismatch.position, mismatch.seq.map(|seq| seq.get())), (1, Some(0)));
-    assert_eq!((calls.load(Ordering::Relaxed), log(&store, &one()).await.len()), (1, 2));
+    assert_eq!((calls.load(Ordering::Relaxed), log(&store, &conversation()).await.len()), (1, 2));
 }
 
 #[tokio::test]
@@ -98,7 +98,7 @@ async fn few_shot_messages_are_head_and_not_transcript() {
         assert_eq!(reply.text(), sent);
         messages.push(reply);
     }
-    assert_eq!(store.conversation(&one()).messages().await.unwrap(), messages[3..]);
+    assert_eq!(store.conversation(&conversation()).messages().await.unwrap(), messages[3..]);
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use tower_chat_history::{
     summary::{Summaries, SummarizeWhen},
 };
 
-use super::support::{CollectedReports, Facts, log_len, options, says, turn};
+use super::support::{CollectedReports, Facts, log_len, mentions, options, turn};
 
 /// In 500 turns, the context contains a fact of the first turn after every compaction.
 #[tokio::test(start_paused = true)]
@@ -19,7 +19,7 @@ async fn a_fact_of_the_first_turn_survives_five_hundred_turns() {
         turn(&engine, "fact-nemo").await;
         for number in 1..500 {
             let (context, report) = turn(&engine, &format!("question {number}")).await;
-            assert!(says(&context, "fact-nemo"), "turn {number}, {when:?}");
+            assert!(mentions(&context, "fact-nemo"), "turn {number}, {when:?}");
             let tokens = report.tokens.unwrap();
             assert!(tokens.prompt.total() <= tokens.limit, "turn {number}");
             engine.drain(Duration::from_secs(10)).await.unwrap();

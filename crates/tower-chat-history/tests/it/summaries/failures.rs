@@ -7,7 +7,7 @@ use tower_chat_history::{
     summary::{Summaries, SummarizeWhen, SummaryError, SummaryOutcome},
 };
 
-use super::support::{CollectedReports, Facts, Fault, log_len, options, says, turn};
+use super::support::{CollectedReports, Facts, Fault, log_len, mentions, options, turn};
 
 /// With 30% errors, 10% timeouts, 10% empty and 10% oversized answers, no turn fails, and the fact returns with
 /// the next summary.
@@ -30,12 +30,12 @@ async fn no_turn_fails_and_the_fact_returns() {
             let (context, report) = turn(&engine, &format!("question {number}")).await;
             let tokens = report.tokens.unwrap();
             assert!(tokens.prompt.total() <= tokens.limit, "turn {number}");
-            present += usize::from(says(&context, "fact-nemo"));
+            present += usize::from(mentions(&context, "fact-nemo"));
             engine.drain(Duration::from_secs(100)).await.unwrap();
             // If the last report is a summary, the next context contains it.
             if collected.all().len() > summarized && collected.all().last().unwrap().is_summarized() {
                 let (context, _) = turn(&engine, "and now?").await;
-                assert!(says(&context, "fact-nemo"), "turn {number}");
+                assert!(mentions(&context, "fact-nemo"), "turn {number}");
             }
             summarized = collected.all().len();
             tokio::time::advance(Duration::from_secs(30)).await;

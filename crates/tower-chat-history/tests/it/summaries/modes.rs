@@ -6,7 +6,7 @@ use tower_chat_history::{
     summary::{Summaries, SummarizeWhen, SummaryFormat},
 };
 
-use super::support::{Facts, begin, id, options, says, turn};
+use super::support::{Facts, begin, id, mentions, options, turn};
 
 /// LangChain's how-to on memory: before each call, one summary replaces everything stored. Here the log is not
 /// changed.
@@ -30,10 +30,10 @@ async fn every_call_replaces_the_log_by_a_summary() {
     assert_eq!(report.summary.as_ref().unwrap().to.get(), 2);
     // The next summary is made of the previous one and the new messages.
     let (context, report) = turn(&engine, "And now? fact-two").await;
-    assert!(context.len() == 2 && says(&context, "fact-Nemo"));
+    assert!(context.len() == 2 && mentions(&context, "fact-Nemo"));
     assert_eq!((report.summary.as_ref().unwrap().from.get(), report.summary.as_ref().unwrap().to.get()), (2, 3));
     let (context, _) = turn(&engine, "And then?").await;
-    assert!(says(&context, "fact-Nemo") && says(&context, "fact-two"));
+    assert!(mentions(&context, "fact-Nemo") && mentions(&context, "fact-two"));
     assert_eq!(store.conversation(&id()).messages().await.unwrap()[..4], said);
 }
 
@@ -48,7 +48,7 @@ async fn recent_messages_are_kept_and_the_rest_is_summarized() {
     let mut compacted = 0;
     for number in 0..40 {
         let (context, report) = turn(&engine, &format!("question {number}")).await;
-        assert!(says(&context, "fact-nemo"), "turn {number}");
+        assert!(mentions(&context, "fact-nemo"), "turn {number}");
         if report.summary.is_some() {
             compacted += 1;
             assert_eq!(context.len(), 1 + 4 + 1, "the summary, the last messages, the question");

@@ -125,7 +125,7 @@ pub async fn begin(engine: &Engine, text: &str) -> Turn {
 }
 
 /// Returns whether a prompt contains the word.
-pub fn says(context: &[Message], word: &str) -> bool {
+pub fn mentions(context: &[Message], word: &str) -> bool {
     context.iter().any(|message| message.text().split_whitespace().any(|other| other == word))
 }
 

@@ -16,7 +16,7 @@ use tower_chat_history::{
 };
 use tower_chat_history_test::{Fault as StoreFault, FaultStore, Op};
 
-use super::support::{CollectedReports, Facts, Fault, id, options, says, turn};
+use super::support::{CollectedReports, Facts, Fault, id, mentions, options, turn};
 
 /// A queued call holds no permit that the call before it needs.
 #[tokio::test(start_paused = true)]
@@ -106,7 +106,7 @@ async fn no_turn_waits_under_watermarks_in_messages_or_turns() {
             let before = Instant::now();
             let (context, report) = turn(&engine, &format!("question {number}")).await;
             assert!(report.summary.is_none() && before.elapsed().is_zero(), "turn {number}, {watermarks:?}");
-            assert!(says(&context, "fact-nemo"), "turn {number}, {watermarks:?}");
+            assert!(mentions(&context, "fact-nemo"), "turn {number}, {watermarks:?}");
         }
         assert!(facts.calls() > 5, "{}", facts.calls());
     }

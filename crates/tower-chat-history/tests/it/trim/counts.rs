@@ -12,7 +12,7 @@ use tower_chat_history::{
     trim::{Speaker, Trim},
 };
 
-use super::{lists::any_list, unmutated};
+use super::{assert_unchanged, lists::any_list};
 
 /// Counts one token for each message, and records the number of its calls for each text.
 #[derive(Debug, Default)]
@@ -50,7 +50,7 @@ impl TokenCounter for Counting {
 fn only_kept_messages_and_the_next_one_are_counted() {
     let messages: Vec<Message> = (0..1_000).map(|number| Message::user(number.to_string())).collect();
     for counter in [Counting::named(), Counting::default()] {
-        let kept = unmutated(&messages, |messages| Trim::last(10).apply(messages, &counter));
+        let kept = assert_unchanged(&messages, |messages| Trim::last(10).apply(messages, &counter));
         assert_eq!(kept, messages[990..]);
         assert_eq!(counter.count_calls().len(), 11);
         assert!(counter.count_calls().values().all(|times| *times == 1));

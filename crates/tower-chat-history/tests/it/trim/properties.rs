@@ -19,7 +19,7 @@ fn is_system(message: &Message) -> bool {
     Speaker::of(message.role()) == Some(Speaker::System)
 }
 
-fn admit(speakers: &[Speaker], message: &Message) -> bool {
+fn allows(speakers: &[Speaker], message: &Message) -> bool {
     speakers.is_empty() || Speaker::of(message.role()).is_some_and(|speaker| speakers.contains(&speaker))
 }
 
@@ -73,7 +73,7 @@ fn is_part(part: &Message, whole: &Message, by_words: bool, first: bool) -> bool
 }
 
 /// Returns the positions of results that do not follow their call, and of calls that lack results.
-fn broken(messages: &[Message]) -> (BTreeSet<usize>, BTreeSet<usize>) {
+fn unpaired(messages: &[Message]) -> (BTreeSet<usize>, BTreeSet<usize>) {
     let (mut orphans, mut unanswered) = (BTreeSet::new(), BTreeSet::new());
     let (mut open, mut caller) = (OpenCalls::default(), 0);
     for message in messages {
@@ -148,17 +148,17 @@ proptest! {
         for (counter, _) in counters() {
             let kept = options.of(&messages, &*counter);
             let rest = &kept[kept_system_message(&options, &messages).filter(|_| !kept.is_empty()).map_or(0, |_| 1)..];
-            prop_assert!(options.first || rest.first().is_none_or(|first| admit(&options.start_on, first)));
-            prop_assert!(rest.last().is_none_or(|last| admit(&options.end_on, last)));
+            prop_assert!(options.first || rest.first().is_none_or(|first| allows(&options.start_on, first)));
+            prop_assert!(rest.last().is_none_or(|last| allows(&options.end_on, last)));
         }
     }
 
     #[test]
     fn calls_and_results_stay_together(messages in any_list(), mut options in any_options()) {
         options.pairs = true;
-        let (_, unanswered) = broken(&messages);
+        let (_, unanswered) = unpaired(&messages);
         for (counter, _) in counters() {
-            let (orphans, torn) = broken(&options.of(&messages, &*counter));
+            let (orphans, torn) = unpaired(&options.of(&messages, &*counter));
             prop_assert!(orphans.is_empty(), "{:?}", orphans);
             prop_assert!(torn.is_subset(&unanswered), "{:?}", torn);
         }
@@ -183,7 +183,7 @@ proptest! {
     fn trimming_a_trimmed_list_changes_nothing(messages in any_list(), options in any_options()) {
         for (counter, _) in counters() {
             let kept = options.of(&messages, &*counter);
-            let alone = matches!(&kept[..], [only] if kept_system_message(&options, &messages).is_some() && !admit(&options.end_on, only));
+            let alone = matches!(&kept[..], [only] if kept_system_message(&options, &messages).is_some() && !allows(&options.end_on, only));
             let is_first_now = kept_system_message(&options, &messages).is_none() && kept_system_message(&options, &kept).is_some() && !options.start_on.is_empty();
             if !alone && !is_first_now {
                 prop_assert_eq!(options.of(&kept, &*counter), kept);
