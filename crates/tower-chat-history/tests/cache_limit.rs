@@ -1,4 +1,4 @@
-//! The cache keeps its limit on memory, even if windows are tiny. The tests compare the limit with the bytes
+//! The cache keeps its limit on memory, even if windows are tiny. The test compares the limit with the bytes
 //! that the allocator hands out.
 #![allow(clippy::unwrap_used)] // Tests may unwrap.
 

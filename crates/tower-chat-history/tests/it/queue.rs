@@ -72,7 +72,7 @@ async fn a_dropped_call_leaves_the_queue() {
     }
 }
 
-/// A complete stream that is not dropped and no longer read holds the queue. The next call finishes its save.
+/// A complete stream that is neither dropped nor read any further holds the queue. The next call finishes its save.
 #[tokio::test]
 async fn a_complete_unread_stream_does_not_block_the_next_call() {
     let store = MemoryStore::new();

@@ -225,7 +225,7 @@ async fn a_layer_keeps_the_retention_of_its_engine_when_its_budget_is_set() {
     assert_eq!(store.calls(Op::Prune), 2);
 }
 
-/// By a direct call to the store with faults.
+/// `prune` is called directly, through the store with faults.
 #[tokio::test]
 async fn a_prune_with_an_unknown_outcome_can_be_repeated() {
     let (store, engine) = store_and_engine(Retention::LastTurns(100));

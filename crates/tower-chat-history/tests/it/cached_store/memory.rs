@@ -6,7 +6,7 @@ use tower_chat_history::{
 
 use super::support::{Counted, id, len, of, turn};
 
-/// A conversation's windows of more kinds than the cache keeps replace each other, so its memory is bounded.
+/// The cache keeps a limited number of windows of one conversation. Further kinds of loads replace older ones.
 #[tokio::test]
 async fn the_number_of_cached_windows_per_conversation_is_bounded() {
     let (inner_store, id) = (Counted::default(), id("a"));

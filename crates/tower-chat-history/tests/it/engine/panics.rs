@@ -80,7 +80,7 @@ async fn dropping_a_stream_catches_panics_of_spawner_and_fold() {
     }
 }
 
-/// The call of a store that panics.
+/// The point at which the store panics.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum PanicPoint {
     /// A load, when its future is polled.

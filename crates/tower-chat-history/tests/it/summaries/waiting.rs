@@ -27,7 +27,7 @@ async fn no_turn_waits_if_there_is_time_between_turns() {
     assert!(facts.calls() > 20, "{}", facts.calls());
 }
 
-/// With turns one after another, none waits longer than the summary takes.
+/// If turns follow each other at once, none waits longer than the summary takes.
 #[tokio::test(start_paused = true)]
 async fn consecutive_turns_wait_no_longer_than_the_summary_takes() {
     let facts = Facts::new().taking(Duration::from_secs(2));

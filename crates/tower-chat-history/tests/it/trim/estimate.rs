@@ -9,10 +9,10 @@ use tower_chat_history::{
     tokens::{CountMessages as _, LangChainEstimate, TokenCounter as _},
 };
 
-use super::{message, unmutated};
+use super::{assert_unchanged, message};
 
 fn count_by(counter: LangChainEstimate, messages: &[Message]) -> u64 {
-    unmutated(messages, |messages| counter.count(messages))
+    assert_unchanged(messages, |messages| counter.count(messages))
 }
 
 fn count(messages: &[Message]) -> u64 {

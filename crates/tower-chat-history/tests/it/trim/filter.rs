@@ -6,10 +6,10 @@ use tower_chat_history::{
     trim::{MessageFilter, Speaker, filter_messages},
 };
 
-use super::{calls, message, unmutated};
+use super::{assert_unchanged, calls, message};
 
 fn filtered(messages: &[Message], filter: &MessageFilter) -> Vec<Message> {
-    unmutated(messages, |messages| filter_messages(messages, filter))
+    assert_unchanged(messages, |messages| filter_messages(messages, filter))
 }
 
 #[test]

@@ -13,7 +13,7 @@ use tower_chat_history::{
     trim::{Speaker, Trim, trim_messages},
 };
 
-use super::{as_langchain, both_ways, by_dummy_count, dummy_count, message, unmutated};
+use super::{as_langchain, assert_unchanged, both_ways, by_dummy_count, dummy_count, message};
 
 const TEXT: &str = "This is a 4 token text.";
 
@@ -130,7 +130,7 @@ fn t12_apply_is_the_free_function() {
     let (messages, counter) = (fixture(), PerMessage::new(dummy_count));
     let trim = Trim::last(10);
     assert_eq!(trim.apply(&messages, &counter), trim_messages(&messages, &trim, &counter));
-    assert_eq!(unmutated(&messages, |messages| trim.apply(messages, &counter)), messages[4..]);
+    assert_eq!(assert_unchanged(&messages, |messages| trim.apply(messages, &counter)), messages[4..]);
 }
 
 #[test]
@@ -138,9 +138,9 @@ fn t13_bound_model_token_counter() {
     let messages = [Message::user("foobar")];
     let shared: Arc<dyn TokenCounter> = Arc::new(PerMessage::new(dummy_count));
     assert_eq!(both_ways(&messages, &Trim::last(10), &shared), messages);
-    assert_eq!(unmutated(&messages, |messages| Trim::last(9).apply(messages, &shared)), []);
+    assert_eq!(assert_unchanged(&messages, |messages| Trim::last(9).apply(messages, &shared)), []);
     let boxed: Box<dyn TokenCounter> = Box::new(PerMessage::new(dummy_count));
-    assert_eq!(unmutated(&messages, |messages| Trim::last(10).apply(messages, &*boxed)), messages);
+    assert_eq!(assert_unchanged(&messages, |messages| Trim::last(10).apply(messages, &*boxed)), messages);
 }
 
 #[test]

@@ -3,10 +3,10 @@
 use serde_json::json;
 use tower_chat_history::{Message, trim::merge_message_runs};
 
-use super::{calls, message, unmutated};
+use super::{assert_unchanged, calls, message};
 
 fn merged(messages: &[Message], separator: &str) -> Vec<Message> {
-    unmutated(messages, |messages| merge_message_runs(messages, separator))
+    assert_unchanged(messages, |messages| merge_message_runs(messages, separator))
 }
 
 fn call(id: &str, arguments: &str) -> serde_json::Value {

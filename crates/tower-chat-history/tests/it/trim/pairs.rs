@@ -7,10 +7,10 @@ use tower_chat_history::{
     trim::{Speaker, Trim},
 };
 
-use super::{as_langchain, by_dummy_count, calls, dummy_count, message, unmutated};
+use super::{as_langchain, assert_unchanged, by_dummy_count, calls, dummy_count, message};
 
 fn by_default<S>(messages: &[Message], trim: &Trim<S>) -> Vec<Message> {
-    unmutated(messages, |messages| trim.apply(messages, &MessageCount::new()))
+    assert_unchanged(messages, |messages| trim.apply(messages, &MessageCount::new()))
 }
 
 /// Returns a question, two parallel calls, both results, an answer and the next question.
@@ -115,9 +115,9 @@ fn calls_and_results_are_never_kept_in_part() {
     // Each has 14 tokens, and a part of it has 10.
     for (max_tokens, kept) in [(10, 0), (24, 0), (27, 0), (28, 2)] {
         let first = Trim::first(max_tokens).allow_partial();
-        assert_eq!(unmutated(&messages, |messages| first.apply(messages, &counter)), messages[..kept]);
+        assert_eq!(assert_unchanged(&messages, |messages| first.apply(messages, &counter)), messages[..kept]);
         let last = Trim::last(max_tokens).allow_partial();
-        assert_eq!(unmutated(&messages, |messages| last.apply(messages, &counter)), messages[..kept]);
+        assert_eq!(assert_unchanged(&messages, |messages| last.apply(messages, &counter)), messages[..kept]);
     }
     let torn = as_langchain(&messages, &Trim::first(24).allow_partial(), &counter);
     assert_eq!((torn.len(), &*torn[1].text()), (2, "let me"));
@@ -131,7 +131,7 @@ fn a_part_next_to_whole_rounds_is_kept() {
     let messages = [message(json!({"role": "user", "content": parts})), calls(&["x"]), Message::tool("x", "r")];
     let part = message(json!({"role": "user", "content": parts[1..]}));
     let counter = tower_chat_history::tokens::PerMessage::new(dummy_count);
-    let kept = unmutated(&messages, |messages| Trim::last(30).allow_partial().apply(messages, &counter));
+    let kept = assert_unchanged(&messages, |messages| Trim::last(30).allow_partial().apply(messages, &counter));
     assert_eq!(kept, [part, messages[1].clone(), messages[2].clone()]);
 }
 

@@ -10,7 +10,7 @@ use tower_chat_history::{
     trim::{Speaker, Trim},
 };
 
-use super::{as_langchain, both_ways, by_dummy_count, calls, json_of, message, unmutated};
+use super::{as_langchain, assert_unchanged, both_ways, by_dummy_count, calls, json_of, message};
 
 /// Counts the characters of a text, and 10 for an image.
 fn size(message: &Message) -> u32 {
@@ -37,7 +37,7 @@ fn a_text_is_split_after_line_ends() {
         let trim = Trim::last(max_tokens).allow_partial();
         assert_eq!(as_langchain(&messages, &trim, &counter), expected(last), "last {max_tokens}");
         // Providers refuse a message without text.
-        let kept = unmutated(&messages, |messages| trim.apply(messages, &counter));
+        let kept = assert_unchanged(&messages, |messages| trim.apply(messages, &counter));
         assert_eq!(kept, expected(last.filter(|text| !text.is_empty())), "last {max_tokens}");
     }
 }
@@ -134,7 +134,7 @@ fn a_list_counter_sees_messages_in_their_order() {
         seen.borrow_mut().push(messages.iter().map(|message| message.text().into_owned()).collect::<String>());
         messages.iter().map(|message| u64::from(size(message))).sum()
     });
-    let kept = unmutated(&messages, |messages| Trim::last(4).allow_partial().apply(messages, &counter));
+    let kept = assert_unchanged(&messages, |messages| Trim::last(4).allow_partial().apply(messages, &counter));
     assert_eq!(kept, ["2", "3", "4"].map(Message::user));
     for list in seen.borrow().iter() {
         assert!("1\n234".contains(list.as_str()), "{list:?}");
