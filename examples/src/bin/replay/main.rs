@@ -4,9 +4,9 @@
 //! cargo run --release -p examples --bin replay -- --context 8000 recorded.jsonl
 //! ```
 //!
-//! Each recorded conversation goes through the whole layer again, under the policy that the flags describe. In place
-//! of the model there is a stand-in that returns the recorded replies, and reports how much of each prompt a
-//! provider's prefix cache would have had. Nothing leaves this process.
+//! Each recorded conversation goes through the whole layer again, under the policy that the flags describe. A stand-in
+//! replaces the model. It returns the recorded replies, and reports how much of each prompt a provider's prefix cache
+//! would have had. Nothing leaves this process.
 //!
 //! The input is a sequence of JSON objects, in files or on stdin:
 //!
@@ -26,7 +26,7 @@
 //! input compared to a sliding window under the same limit.
 //!
 //! With `--summarize`, the messages that leave the window are summarized after each reply. Extracts of the maximum
-//! size take the place of a model's summaries. The totals and the cost include them: the summarizer's input as
+//! size replace a model's summaries. The totals and the cost include them: the summarizer's input as
 //! uncached input, its output at 4 times that price. By default each call waits until the previous summary is done,
 //! as if users took their time; with `--back-to-back` it does not wait.
 //!

@@ -241,8 +241,10 @@ impl<R, S, P, X> Custom<R, S, P, X> {
 
     /// Sets a closure that describes the other parts of a request: its model, its tools, its reply limit, and
     /// the instructions and examples that are no messages. All of this counts for the [budget](crate::budget).
-    /// Without this closure, only messages count, and there is a budget only if it is the same for [every
-    /// model](crate::ContextBudget::tokens). A reply limit that is stated here is not lowered. Spans show the model, the [provider](RequestInfo::provider), the temperature and `top_p`.
+    /// A reply limit that is stated here is not lowered. Without this closure, only messages count, and there
+    /// is a budget only if it is the same for [every model](crate::ContextBudget::tokens).
+    ///
+    /// Spans show the model, the [provider](RequestInfo::provider), the temperature and `top_p`.
     #[must_use]
     pub fn request_info(mut self, info: impl Fn(&R) -> RequestInfo + Send + Sync + 'static) -> Self {
         self.info = Some(Arc::new(info));
