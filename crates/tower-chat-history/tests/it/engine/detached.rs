@@ -59,13 +59,13 @@ async fn one_conversation_does_not_use_up_all_detached_streams() {
     drop_stream(&engine, conversation("third"), Some(Duration::from_secs(1))).await;
     assert_eq!(reports.all().len(), 7);
     drop_stream(&engine, conversation("fourth"), Some(Duration::from_secs(1))).await;
-    assert_eq!(kinds(&reports), ["detach_limit"; 8], "all places are taken");
+    assert_eq!(kinds(&reports), ["detach_limit"; 8], "all slots are taken");
 
     engine.drain(Duration::from_secs(10)).await.unwrap();
     assert_eq!(kinds(&reports)[8..], ["stored"; 5]);
     drop_stream(&engine, conversation("greedy"), Some(Duration::ZERO)).await;
     engine.drain(Duration::from_secs(10)).await.unwrap();
-    assert_eq!(kinds(&reports)[13], "stored", "ended streams free their places");
+    assert_eq!(kinds(&reports)[13], "stored", "ended streams free their slots");
 }
 
 #[tokio::test(start_paused = true)]
