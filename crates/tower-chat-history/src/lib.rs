@@ -36,6 +36,7 @@
 //! |---|---|
 //! | [middleware] | the layer and its place in the stack |
 //! | [adapt] | adapters for request types: `Json`, closures, or your own |
+//! | [writing an adapter](adapt::writing_an_adapter) | a complete adapter for your own types, step by step |
 //! | [`HistoryOptions`] | all options with their defaults |
 //! | [budget], [tokens] | limits of the prompt, and token counters |
 //! | [summary] | summaries by a second model |
