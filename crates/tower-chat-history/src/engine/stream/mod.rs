@@ -54,7 +54,7 @@ impl<T: Send + 'static, E: Send + 'static> RecordedStream<T, E> {
         call: Option<ModelCall>,
     ) -> Self {
         if let Some(call) = &call {
-            call.streams();
+            call.set_streamed();
         }
         let idle = turn.engine().options().stream_idle_timeout.map(Idle::new);
         let phase = Phase::Open { turn, broken: false };

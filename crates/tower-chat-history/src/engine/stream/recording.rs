@@ -69,7 +69,7 @@ impl<T: Send + 'static, E: Send + 'static> Recording<T, E> {
             idle.reset();
         }
         if let (Some(call), Some(Ok(_))) = (&mut self.call, &item) {
-            call.has_item();
+            call.record_item();
         }
         Poll::Ready(item)
     }

@@ -122,7 +122,7 @@ impl SummaryWorker {
             outcome: SummaryOutcome::Stored,
         };
         let (max_tokens, chunk_tokens) = (job.max_tokens, self.summaries.chunk());
-        let summarizer = self.store.recorder().watch(&self.summaries.summarizer);
+        let summarizer = self.store.recorder().traced(&self.summaries.summarizer);
         let mut rolling = Rolling::new(before, &summarizer, &job.counting, max_tokens, chunk_tokens);
         let mut part = None;
         let rolled = self.roll(job, &mut rolling, &mut part);
