@@ -54,7 +54,7 @@ use self::entry::Entry;
 /// limit if that is smaller. The conversations that have not been used for the longest time are evicted.
 ///
 /// Messages stay in memory until they are evicted, or until their conversation is deleted, truncated or pruned
-/// through this store. (A load at the same time can put them back, but they are not used then.)
+/// through this store. (A concurrent load may put them back, but they are not used then.)
 /// [`clear`](Self::clear) removes all of them.
 ///
 /// Only windows are cached, because the layer loads one at each call: up to four per conversation, by profile and

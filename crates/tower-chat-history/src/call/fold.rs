@@ -15,7 +15,7 @@ pub trait FoldReply<T>: Send + 'static {
     /// then ends, its exchange is stored too, because some providers return fewer choices than requested.
     fn is_whole(&self) -> bool;
 
-    /// Returns the reply so far, including items that come after its last choice (usage).
+    /// Returns the reply so far, including data that has come after its last choice (usage).
     fn reply(&self) -> Reply;
 
     /// Returns the text so far, without unfinished tool calls, for a reply that broke off. Returns `None` if there is

@@ -25,7 +25,7 @@ pub struct TurnInput {
     /// empty if the log ends with results for all tool calls, and the model has not answered them yet
     /// ([`Engine::store_results`](crate::Engine::store_results)).
     pub input: Vec<Message>,
-    /// The number of choices that the request asks the model for. The default is 1.
+    /// The number of choices that are requested from the model. The default is 1.
     pub choices: usize,
     /// The other parts of the request. The default is an empty value: then only the window and the input count toward
     /// the budget.
@@ -75,7 +75,7 @@ impl TurnInput {
         self
     }
 
-    /// Makes the checks of the messages that do not need the conversation.
+    /// Checks the messages, as far as this is possible before the conversation is loaded.
     pub(crate) fn check(&self) -> Result<(), InputError> {
         let instead = match &self.options.keep {
             Stored::Instead(messages) => messages.as_slice(),

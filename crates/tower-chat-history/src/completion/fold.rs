@@ -24,8 +24,8 @@ pub(super) const MAX_BYTES: usize = 64 << 20;
 /// The overhead of a value in memory, in bytes, in addition to its text.
 const VALUE_OVERHEAD: usize = 64;
 
-/// Returns an upper bound for the size of a delta in memory. A delta has at least one value, and each comma may
-/// separate two more.
+/// Returns an upper bound for the size of a delta in memory. A delta has at least one value, and one more for each
+/// comma at most.
 fn size(delta: &str) -> usize {
     let values = 1 + delta.bytes().filter(|byte| *byte == b',').count();
     delta.len().saturating_add(VALUE_OVERHEAD.saturating_mul(values))
@@ -199,7 +199,7 @@ impl ChunkFold {
 
     fn take_delta(&mut self, delta: &str) -> Result<(), TooLarge> {
         if self.broken {
-            // The parts before the error are a partial reply. Later parts may not directly follow them.
+            // The parts before the error form a partial reply. Between them and this part, others may be missing.
             return Ok(());
         }
         self.bytes = self.bytes.saturating_add(size(delta));

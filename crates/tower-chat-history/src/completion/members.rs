@@ -14,7 +14,7 @@ use super::TooLarge;
 /// The largest number of members of an object that is read, and of calls and list elements with an `index` in a reply.
 pub(super) const MAX_PARTS: usize = 1_024;
 
-/// An object's members in order. Each name is escaped in the way of `serde_json`, without its quotes.
+/// An object's members in order. Each name is escaped as by `serde_json`, without its quotes.
 pub(super) struct Members<'a>(Vec<(Cow<'a, str>, &'a str)>);
 
 impl<'a> Members<'a> {

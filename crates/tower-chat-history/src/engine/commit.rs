@@ -76,7 +76,7 @@ impl Future for Commit {
 
 impl Drop for Commit {
     fn drop(&mut self) {
-        // If this clone was polled to its end, it has no count. If another clone was, the result can be peeked.
+        // A handle that was polled to its end has no strong count. If another handle was, `peek` returns the result.
         let done = self.save.strong_count().is_none() || self.save.peek().is_some();
         if !done {
             spawn_guarded(&*self.spawn, self.save.clone().map(drop).boxed());

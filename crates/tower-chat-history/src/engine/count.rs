@@ -15,8 +15,8 @@ use tower_chat_history_context::{
 };
 use tower_chat_history_core::{Message, TokenCounts};
 
-/// The size of uncounted text, in bytes, from which on it is counted on a thread for blocking work. A tokenizer takes
-/// up to one second per megabyte for adversarial text, so a smaller text takes at most 60 milliseconds, and mostly 2.
+/// The number of uncounted bytes from which counting moves to a thread for blocking work. A tokenizer takes up to one
+/// second per megabyte for adversarial text, so counting fewer bytes takes at most 60 milliseconds, and mostly 2.
 const BLOCKING_THRESHOLD_BYTES: usize = 1 << 16;
 
 /// One call's counter and its cache of counts.
@@ -29,8 +29,8 @@ pub(super) struct Counting {
     cache: Arc<CountCache>,
 }
 
-/// A counter whose name is read once, and whose panics are caught, except in counting methods: the replacement for a
-/// count depends on its use.
+/// A counter whose name is read once. Its panics are caught, except those of the counting methods: the callers of these
+/// choose a replacement.
 #[derive(Debug)]
 struct Guarded {
     counter: Arc<dyn TokenCounter>,

@@ -104,7 +104,7 @@ impl InFlight {
         }
     }
 
-    /// Returns whether a save of the conversation is pending.
+    /// Returns `true` if a save of the conversation is pending.
     pub(super) fn has(&self, conversation: &ConversationId) -> bool {
         self.lock().by_conversation.contains_key(conversation)
     }

@@ -29,8 +29,8 @@ use crate::{
 /// between check and append.
 const MAX_CHECKS: u32 = 16;
 
-/// The queue of the calls of this process that store results in one conversation. Without it, each append would make
-/// all other calls check their results again.
+/// The limits of the queue for calls of this process that store results in one conversation. Without this queue, each
+/// append would make all other calls check their results again.
 const RESULTS_QUEUE: QueueLimits = QueueLimits::new(usize::MAX, Duration::from_secs(60));
 
 /// Tool results to be stored without a model call, for [`Engine::store_results`].

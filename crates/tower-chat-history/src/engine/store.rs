@@ -69,7 +69,7 @@ impl BoundedStore {
 
     /// Loads a window that does not begin inside a round. If the load limit lets the window begin with an exchange
     /// that may answer earlier calls, the load is repeated with twice the limit. Otherwise the open calls would
-    /// depend on the limit. Windows begin with such an exchange in edited logs only.
+    /// depend on the limit. Only in an edited log can a window begin with such an exchange.
     async fn load_whole_rounds(
         &self,
         conversation: &ConversationId,
@@ -103,7 +103,7 @@ impl BoundedStore {
     }
 
     /// Appends an exchange, and retries after transient errors. Because of the exchange id, a retry is safe even if the
-    /// outcome of the attempt before is unknown.
+    /// outcome of the previous attempt is unknown.
     pub(super) async fn append(
         &self,
         conversation: &ConversationId,
@@ -143,7 +143,8 @@ impl BoundedStore {
             Ok(Loaded::AlreadyRecorded(recorded)) => {
                 recorded.exchange.at == own.at && recorded.exchange.messages == own.messages
             }
-            // It is unlikely that another call used the same id and this call's answer was lost as well.
+            // If this load fails, the exchange probably is this one: otherwise another call must have used the same id
+            // while the answer of this call was lost.
             _ => true,
         }
     }

@@ -17,7 +17,7 @@ impl Unreadable {
             drop(warned);
             tracing::warn!(
                 %shape,
-                "a response was not stored: the adapter cannot read it; later ones of this shape are in the turn reports only"
+                "a response was not stored: the adapter cannot read it; later ones of this shape appear only in turn reports"
             );
         }
     }

@@ -24,7 +24,7 @@ impl Space {
         self.used.load(Relaxed)
     }
 
-    /// Takes `bytes` bytes in place of `in_place_of` bytes that were taken before. If they exceed the limit, it
+    /// Takes `bytes` bytes in place of `in_place_of` bytes that were taken before. If this would exceed the limit, it
     /// returns an error and changes nothing. A request for no more than was taken before always succeeds.
     pub(super) fn take(&self, bytes: usize, in_place_of: usize) -> Result<(), StoreError> {
         let Some(requested) = bytes.checked_sub(in_place_of).filter(|more| *more > 0) else {
@@ -36,7 +36,7 @@ impl Space {
         taken.map(drop).map_err(|used| StoreError::Full { used, requested, limit: self.limit })
     }
 
-    /// Returns bytes that were taken before.
+    /// Releases bytes that were taken before.
     pub(super) fn give_back(&self, bytes: usize) {
         self.used.fetch_sub(bytes, Relaxed);
     }

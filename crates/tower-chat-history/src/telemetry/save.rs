@@ -16,7 +16,7 @@ use crate::error::SaveError;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Saved<'a> {
     pub(super) appended: Result<&'a Appended, &'a SaveError>,
-    /// True if another call has recorded an exchange with this id.
+    /// True if another call has stored an exchange with this id.
     pub(super) is_duplicate: bool,
     /// The position of the log's next exchange at the time of the load, if the log could be loaded.
     pub(super) next: Option<Seq>,

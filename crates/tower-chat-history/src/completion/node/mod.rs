@@ -118,7 +118,7 @@ impl Node {
     }
 }
 
-/// Returns a content part with this text, which has its quotes.
+/// Returns a content part with a text. `quoted` is the text as a JSON string.
 fn text_part(quoted: &str) -> String {
     format!(r#"{{"type":"text","text":{quoted}}}"#)
 }

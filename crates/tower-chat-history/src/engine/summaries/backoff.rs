@@ -13,8 +13,8 @@ use tower_chat_history_core::ConversationId;
 const FIRST_PAUSE: Duration = Duration::from_secs(5);
 const LONGEST_PAUSE: Duration = Duration::from_secs(300);
 
-/// The number of conversations whose failures are remembered. Beyond it, all of them are forgotten, and so retried
-/// early.
+/// The number of conversations whose failures are remembered. If there are more, all of them are forgotten, and their
+/// summaries are retried before the end of their pauses.
 const MAX_CONVERSATIONS: usize = 10_000;
 
 /// The conversations whose last summary failed.

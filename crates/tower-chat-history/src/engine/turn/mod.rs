@@ -107,7 +107,7 @@ impl Turn {
         self.0.planned.tokens.and_then(|tokens| tokens.reply_limit)
     }
 
-    /// Returns the number of choices that the request asks the model for.
+    /// Returns the number of choices that are requested from the model.
     #[must_use]
     pub fn choices(&self) -> usize {
         self.0.call.choices

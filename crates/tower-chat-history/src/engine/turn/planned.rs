@@ -43,7 +43,7 @@ pub(in crate::engine) struct HistoryFacts {
     pub(super) is_abridged: bool,
     /// True if some exchanges have left the window and no summary covers them.
     pub(super) has_gap: bool,
-    /// The number of turns, including the one under way.
+    /// The number of turns, including the current one.
     pub(super) turns: usize,
     pub(super) mismatch: Option<TranscriptError>,
     /// The changes of the conversation since this engine last saw it.

@@ -128,7 +128,7 @@ impl TurnState {
         if is_duplicate {
             return Outcome::Duplicate { revision, seq };
         }
-        // Broken-off replies and tool results that were stored before the load do not count as moves.
+        // Exchanges that were in the log before the load (broken-off attempts, stored results) do not count.
         let moved = continues.is_some() && next.is_some_and(|next| next != seq);
         Outcome::Stored { revision, seq, moved, incomplete }
     }

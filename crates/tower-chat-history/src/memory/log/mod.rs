@@ -38,7 +38,7 @@ struct Entry {
 }
 
 impl Log {
-    /// Creates a conversation with its first exchange, if there is space for both.
+    /// Creates a conversation with its first exchange. Returns an error if there is no space for both.
     pub(super) fn begin(
         id: &ConversationId,
         mut append: Append,
@@ -59,7 +59,7 @@ impl Log {
         Ok((log, appended))
     }
 
-    /// Appends an exchange with its compaction, if it has one, if there is space for both.
+    /// Appends an exchange, and its compaction if it has one. Returns an error if there is no space for both.
     pub(super) fn append(&mut self, append: Append, space: &Space) -> Result<Appended, StoreError> {
         self.add(append, 0, space)
     }
@@ -91,7 +91,7 @@ impl Log {
         Ok(Appended::stored(self.revision(), at, compaction))
     }
 
-    /// Stores a compaction without an exchange, if there is space for it.
+    /// Stores a compaction without an exchange. Returns an error if there is no space for it.
     pub(super) fn compact(
         &mut self,
         incarnation: Incarnation,

@@ -20,7 +20,8 @@ impl Log {
     /// within an incarnation this count never decreases. If the result has no revision, the caller must remove the
     /// log.
     ///
-    /// The removed exchanges are returned, so that the caller can drop them without the lock, which takes time.
+    /// The removed exchanges are returned, so that the caller can drop them after it releases the lock: dropping many
+    /// exchanges takes time.
     pub(in crate::memory) fn truncate(
         &mut self,
         expect: Revision,
