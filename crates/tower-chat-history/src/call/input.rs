@@ -77,7 +77,7 @@ impl TurnInput {
 
     /// Checks the messages, as far as this is possible before the conversation is loaded.
     pub(crate) fn check(&self) -> Result<(), InputError> {
-        let instead = match &self.options.keep {
+        let instead = match &self.options.stored {
             Stored::Instead(messages) => messages.as_slice(),
             Stored::Exchange | Stored::Nothing => &[],
         };

@@ -16,7 +16,7 @@ pub struct CallOptions {
     /// The number of messages after the leading system and developer messages that are part of the head too. It is
     /// used by adapters that separate the head from a list of messages. The default is 0.
     pub few_shot_messages: usize,
-    pub(crate) keep: Stored,
+    pub(crate) stored: Stored,
     pub(crate) report: Option<ReportSender>,
 }
 
@@ -60,7 +60,7 @@ impl CallOptions {
     /// Disables storing for this call: the model sees the history, but the exchange is not added to it.
     #[must_use]
     pub fn dont_store(mut self) -> Self {
-        self.keep = Stored::Nothing;
+        self.stored = Stored::Nothing;
         self
     }
 
@@ -69,7 +69,7 @@ impl CallOptions {
     /// does, and either both or neither must answer open tool calls.
     #[must_use]
     pub fn store_instead(mut self, input: impl IntoIterator<Item = Message>) -> Self {
-        self.keep = Stored::Instead(input.into_iter().collect());
+        self.stored = Stored::Instead(input.into_iter().collect());
         self
     }
 
@@ -87,7 +87,7 @@ impl fmt::Debug for CallOptions {
         f.debug_struct("CallOptions")
             .field("exchange", &self.exchange)
             .field("few_shot_messages", &self.few_shot_messages)
-            .field("keep", &self.keep)
+            .field("stored", &self.stored)
             .finish_non_exhaustive()
     }
 }

@@ -30,7 +30,7 @@ pub(crate) struct ModelCall {
 
 /// The properties of a model call for its span.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct CallOf<'a> {
+pub(crate) struct CallProperties<'a> {
     pub(crate) conversation: Option<&'a ConversationId>,
     pub(crate) request: &'a RequestInfo,
     /// The number of requested choices.
@@ -45,7 +45,7 @@ pub(crate) struct CallOf<'a> {
 
 impl Recorder {
     /// Begins the span of a model call, as a child of `within`.
-    pub(crate) fn call(&self, within: &Span, call: &CallOf<'_>) -> ModelCall {
+    pub(crate) fn call(&self, within: &Span, call: &CallProperties<'_>) -> ModelCall {
         let content = self.telemetry.content;
         if within.is_disabled() || !self.telemetry.spans || !self.telemetry.chat_span {
             // The client's own spans still belong to the turn.

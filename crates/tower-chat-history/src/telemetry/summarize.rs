@@ -8,7 +8,7 @@ use tower_chat_history_core::{Message, Seq};
 use tracing::{Instrument as _, Span, field::Empty, info_span, record_all};
 
 use super::{
-    call::CallOf,
+    call::CallProperties,
     names::{attributes, spans},
     recorder::{Recorder, int},
     turn::fail,
@@ -100,7 +100,7 @@ impl Summarizer for TracedSummarizer {
         info.provider = self.summarizer.provider();
         info.max_output = Some(request.max_tokens);
         // The prompt is made by the summarizer and not known here, so the span has the messages to summarize.
-        let call = CallOf {
+        let call = CallProperties {
             conversation: None,
             request: &info,
             choices: 1,

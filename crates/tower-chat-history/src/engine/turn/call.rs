@@ -31,7 +31,7 @@ pub(in crate::engine) struct Call {
     pub(in crate::engine) counting: Counting,
     /// The key of the calibration. `None` if counts are not calibrated.
     pub(in crate::engine) calibration: Option<CalibrationKey>,
-    pub(in crate::engine) keep: Stored,
+    pub(in crate::engine) stored: Stored,
     pub(in crate::engine) report: Option<ReportSender>,
     /// The turn's span.
     pub(in crate::engine) span: Span,
@@ -41,7 +41,7 @@ impl Call {
     pub(in crate::engine) fn new(engine: Engine, input: TurnInput, span: Span) -> Result<Self, HistoryError> {
         input.check()?;
         let TurnInput { conversation, transcript, input, choices, request, counter, options } = input;
-        let CallOptions { exchange, few_shot_messages: _, keep, report } = options;
+        let CallOptions { exchange, few_shot_messages: _, stored, report } = options;
         let policy = engine.options();
         if policy.measures_time() && Handle::try_current().is_err() {
             return Err(HistoryError::NoRuntime);
@@ -59,7 +59,7 @@ impl Call {
             request,
             counting,
             calibration,
-            keep,
+            stored,
             report,
             span,
             engine,

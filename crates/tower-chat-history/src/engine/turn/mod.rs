@@ -19,7 +19,7 @@ use crate::{
     error::StreamStalled,
     policy::OnSaveFailure,
     report::{NotStored, Outcome},
-    telemetry::{CallOf, ModelCall, fail},
+    telemetry::{CallProperties, ModelCall, fail},
 };
 
 pub(super) use self::{
@@ -151,7 +151,7 @@ impl Turn {
     pub fn call_span(&mut self) -> Span {
         let (reply_limit, is_abridged) = (self.reply_limit(), self.0.is_abridged());
         let TurnState { call, context, model_call, .. } = &mut *self.0;
-        let of = CallOf {
+        let properties = CallProperties {
             conversation: Some(&call.conversation),
             request: &call.request,
             choices: call.choices,
@@ -159,7 +159,7 @@ impl Turn {
             context,
             is_abridged,
         };
-        model_call.insert(call.engine.recorder().call(&call.span, &of)).called_in().clone()
+        model_call.insert(call.engine.recorder().call(&call.span, &properties)).called_in().clone()
     }
 
     /// Stores the exchange: input and reply, as one record.

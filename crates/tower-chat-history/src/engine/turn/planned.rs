@@ -83,13 +83,13 @@ impl Call {
             budget.parts.summary = summary_tokens.max(room);
             budget
         });
-        let stores = loaded.window.is_some() && !matches!(self.keep, Stored::Nothing);
+        let stores = loaded.window.is_some() && !matches!(self.stored, Stored::Nothing);
         let plan = plan::plan(&PlanInput {
             history,
             summary: summary.as_ref(),
             summary_tokens,
             input: &self.input,
-            instead: match &self.keep {
+            instead: match &self.stored {
                 Stored::Instead(messages) => Some(messages.as_slice()),
                 Stored::Exchange | Stored::Nothing => None,
             },

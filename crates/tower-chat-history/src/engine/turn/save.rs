@@ -52,7 +52,7 @@ impl TurnState {
 
     /// Returns the append to make, or the reason why there is nothing to store.
     fn append(&mut self, reply: Reply) -> Result<Append, NotStored> {
-        let mut messages = match std::mem::take(&mut self.call.keep) {
+        let mut messages = match std::mem::take(&mut self.call.stored) {
             Stored::Nothing => return Err(NotStored::Asked),
             Stored::Instead(messages) => messages,
             Stored::Exchange => self.context[self.window_len..].to_vec(),
