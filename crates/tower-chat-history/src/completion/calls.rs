@@ -1,9 +1,8 @@
 //! Assembling tool calls from their pieces.
 
-use std::borrow::Cow;
-
 use super::{
     TooLarge,
+    arguments::Arguments,
     members::{MAX_PARTS, Members, elements, number},
     node::{Fields, Node},
 };
@@ -159,54 +158,6 @@ impl Call {
             call.set("type", Node::Text(kind.to_owned()));
         }
         call
-    }
-}
-
-/// The state of a function's arguments: it tracks the nesting of their JSON to know when it is complete.
-#[derive(Clone, Copy, Debug, Default)]
-struct Arguments {
-    depth: u32,
-    in_text: bool,
-    after_backslash: bool,
-    closed: bool,
-}
-
-impl Arguments {
-    fn push(&mut self, piece: &str) {
-        if !piece.starts_with('"') {
-            // Some providers send an object or a list instead of a string. It is never split.
-            self.closed = true;
-        } else if let Ok(text) = serde_json::from_str::<Cow<'_, str>>(piece) {
-            text.bytes().for_each(|byte| self.push_byte(byte));
-        }
-    }
-
-    const fn push_byte(&mut self, byte: u8) {
-        if self.in_text {
-            match byte {
-                _ if self.after_backslash => self.after_backslash = false,
-                b'\\' => self.after_backslash = true,
-                b'"' => self.in_text = false,
-                _ => {}
-            }
-            return;
-        }
-        match byte {
-            b'"' => self.in_text = true,
-            b'{' | b'[' => {
-                self.depth = self.depth.saturating_add(1);
-                self.closed = false;
-            }
-            b'}' | b']' => {
-                self.depth = self.depth.saturating_sub(1);
-                self.closed = self.depth == 0;
-            }
-            _ => {}
-        }
-    }
-
-    const fn are_complete(self) -> bool {
-        self.closed
     }
 }
 

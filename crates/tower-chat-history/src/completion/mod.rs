@@ -43,6 +43,7 @@
 //!
 //! Its turn then ends as [interrupted](crate::NotStored::Interrupted), with a warning. The caller still gets all items.
 
+mod arguments;
 mod calls;
 mod fold;
 #[cfg(test)]
