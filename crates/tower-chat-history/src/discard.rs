@@ -1,8 +1,8 @@
-//! Dropping values of callers and of models. Such a value may be a [`Value`] of any number of levels, whose own drop
-//! recurses.
+//! Dropping values of callers and models without recursion. Such a value may be a [`Value`] with any number of
+//! levels, whose own drop recurses.
 //!
-//! A value that is handed on is dropped by its new owner. This module is for values that end here: items of a stream that
-//! nobody reads, a response whose caller has left, a request without a conversation.
+//! A value that is passed on is dropped by its new owner. This module is for values that are dropped in this crate:
+//! items of a stream without a reader, a response whose caller has left, a request without a conversation.
 
 use std::{any::Any, mem};
 
@@ -11,7 +11,7 @@ use tower_chat_history_core::nested;
 
 use crate::call::InConversation;
 
-/// Drops something. A [`Value`], or a call around one, is taken apart without recursion.
+/// Drops a value. A [`Value`], or a call with one, is taken apart without recursion.
 pub(crate) fn discard<T: 'static>(mut dropped: T) {
     let any: &mut dyn Any = &mut dropped;
     if let Some(value) = any.downcast_mut::<Value>() {
@@ -21,15 +21,15 @@ pub(crate) fn discard<T: 'static>(mut dropped: T) {
     }
 }
 
-/// Drops an item of a stream.
+/// Drops a stream's item without recursion.
 pub(crate) fn discard_item<T: 'static, E>(item: Result<T, E>) {
     if let Ok(item) = item {
         discard(item);
     }
 }
 
-/// Refuses a [`Value`] that has [too many levels](nested::MAX_LEVELS): whatever becomes of what is returned, dropping
-/// it does not recurse too deep.
+/// Returns `None` for a [`Value`] with [too many levels](nested::MAX_LEVELS), so that no drop of the returned value
+/// recurses too deep.
 pub(crate) fn refuse_deep<T: 'static>(checked: T) -> Option<T> {
     let any: &dyn Any = &checked;
     if any.downcast_ref::<Value>().is_some_and(nested::is_too_deep) {
@@ -39,7 +39,7 @@ pub(crate) fn refuse_deep<T: 'static>(checked: T) -> Option<T> {
     Some(checked)
 }
 
-/// Keeps something until it is taken. What is not taken is [discarded](discard).
+/// Holds a value until it is taken. If it is not taken, it is [discarded](discard).
 pub(crate) struct Kept<T: 'static>(Option<T>);
 
 impl<T: 'static> Kept<T> {
@@ -47,7 +47,7 @@ impl<T: 'static> Kept<T> {
         Self(Some(kept))
     }
 
-    /// Returns it, the first time.
+    /// Returns the value at the first call, and `None` after that.
     pub(crate) const fn take(&mut self) -> Option<T> {
         self.0.take()
     }

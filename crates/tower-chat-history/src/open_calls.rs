@@ -1,25 +1,25 @@
-//! The tool calls that a conversation waits for.
+//! The open tool calls of a conversation.
 
 use async_trait::async_trait;
 use tower_chat_history_core::{Conversation, HistoryStore, NewestRound, StoreError, ToolCall};
 
-/// What of a [`Conversation`] is said by the [view](crate::view), and not by the log alone.
+/// Methods of a [`Conversation`] that follow the rules of the [view](crate::view).
 #[async_trait]
 pub trait ConversationExt {
     /// Returns the tool calls of the log's last round that have no result yet, in order, with their ids, names and
-    /// arguments: those that the next call must bring results for. Empty when nothing is open, or when there is no such
-    /// conversation.
+    /// arguments. The next call must provide results for them. The list is empty if no call is open, or if the
+    /// conversation does not exist.
     ///
-    /// They are the calls that the [view](crate::View) of the log has [open](crate::View::open), also where results
-    /// were stored one by one. What this reads depends on the size of the newest turn, and not on the log's.
+    /// These are the [open](crate::View::open) calls of the log's [view](crate::View), even if results were stored
+    /// one by one. The amount of data read depends on the size of the newest turn, not on that of the log.
     ///
-    /// Only what is stored counts. Where an engine of this process serves the conversation, let it finish its saves
-    /// first ([`Engine::saved`](crate::Engine::saved)).
+    /// Only stored exchanges count. If an engine of this process serves the conversation, finish its saves first
+    /// ([`Engine::saved`](crate::Engine::saved)).
     ///
     /// ```
     /// use tower_chat_history::{ConversationExt as _, ConversationId, HistoryStore, HistoryStoreExt as _, StoreError};
     ///
-    /// /// The work that a process before this one left undone.
+    /// /// Continues the work that an earlier process did not finish.
     /// async fn resume(store: &dyn HistoryStore, id: &ConversationId) -> Result<(), StoreError> {
     ///     for call in store.conversation(id).open_calls().await? {
     ///         println!("{} waits for {}({})", call.id(), call.name(), call.arguments());
@@ -30,7 +30,7 @@ pub trait ConversationExt {
     ///
     /// # Errors
     ///
-    /// When the store cannot be read, or the conversation was deleted or truncated while it was being read
+    /// Returns an error if the store cannot be read, or if the conversation was deleted or truncated during the read
     /// ([`Gone`](StoreError::Gone)).
     async fn open_calls(&self) -> Result<Vec<ToolCall>, StoreError>;
 }

@@ -1,4 +1,4 @@
-//! One store in front of several.
+//! A store that routes each conversation to one of several stores.
 
 use std::fmt;
 
@@ -8,13 +8,15 @@ use tower_chat_history_core::{
     Prune, PruneTo, Pruned, Revision, Seq, StoreError, Truncate, Truncated,
 };
 
-/// A store that asks a closure which store has a conversation: one for each tenant, region or kind of user.
+/// A store that routes each conversation to another store, chosen by a closure: for example, one store per tenant,
+/// region or kind of user.
 ///
-/// The closure must give the same store for the same id, for as long as the conversation lives: what one store has, another
-/// one does not find. It is asked at every access, so it should look up a store and not open one, and it must not block.
+/// The closure must return the same store for the same id during the whole life of the conversation. Otherwise the
+/// conversation is not found. It is called at every access, so it should only look up a store, not open one, and it
+/// must not block.
 ///
-/// It returns a store of any type, such as a clone of a handle. Where that can [truncate](Truncate) or [prune](Prune), so
-/// can this one.
+/// The closure may return a store of any type, such as a clone of a handle. If that type implements [`Truncate`] or
+/// [`Prune`], so does the routed store.
 ///
 /// ```
 /// use tower_chat_history::{ConversationId, MemoryStore, RoutedStore};
@@ -25,8 +27,8 @@ use tower_chat_history_core::{
 /// });
 /// ```
 ///
-/// Stores of several types come as `Arc<dyn Truncate>` or `Arc<dyn Prune>`, or as `Arc<dyn HistoryStore>` if one of them can do
-/// neither:
+/// If the stores have different types, return `Arc<dyn Truncate>` or `Arc<dyn Prune>`, or `Arc<dyn HistoryStore>` if
+/// one of them implements neither:
 ///
 /// ```
 /// # use tower_chat_history::MemoryStore as SqliteStore;
@@ -47,12 +49,12 @@ where
     F: Fn(&ConversationId) -> S,
     S: HistoryStore,
 {
-    /// A store that asks this closure.
+    /// Creates a store that routes conversations by this closure.
     pub const fn new(route: F) -> Self {
         Self(route)
     }
 
-    /// The store that has the conversation.
+    /// Returns the store of the conversation.
     pub fn route(&self, id: &ConversationId) -> S {
         (self.0)(id)
     }
@@ -65,7 +67,7 @@ where
     F: Fn(&ConversationId) -> S + Send + Sync + 'static,
     S: HistoryStore,
 {
-    /// `routed`: which store has a conversation is known for each alone.
+    /// Returns `routed`, because different conversations may have different stores.
     fn system(&self) -> &'static str {
         "routed"
     }
@@ -120,9 +122,9 @@ where
         id: &ConversationId,
         incarnation: Incarnation,
         keep: PruneTo,
-        traces: Derived,
+        derived: Derived,
     ) -> Result<Pruned, StoreError> {
-        self.route(id).prune(id, incarnation, keep, traces).await
+        self.route(id).prune(id, incarnation, keep, derived).await
     }
 }
 

@@ -1,4 +1,4 @@
-//! Where work goes on when its caller has left.
+//! Running work that continues after its caller has left.
 
 use std::{
     fmt,
@@ -8,23 +8,23 @@ use std::{
 use futures_util::future::BoxFuture;
 use tokio::runtime::Handle;
 
-/// Runs the rest of a save, or of a detached stream, after its caller dropped it.
+/// Runs the rest of a save, or of a detached stream, after its caller has dropped it. It also runs summaries.
 ///
-/// The engine itself counts what it hands over and can [drain](crate::Engine::drain) it; a spawner only has to poll it. A
-/// save that is dropped unfinished (its runtime was shut down) is not lost yet: draining, or the conversation's next turn,
-/// finishes it.
+/// A spawner only has to poll its tasks: the engine itself counts them and can [drain](crate::Engine::drain) them. If
+/// the task of a save is dropped before it is done, for example because its runtime shuts down, the save is not lost:
+/// a drain, or the conversation's next turn, finishes it.
 pub trait Spawn: fmt::Debug + Send + Sync {
-    /// Polls the task to its end.
+    /// Polls the task until it completes.
     fn spawn(&self, task: BoxFuture<'static, ()>);
 }
 
-/// Spawns on the tokio runtime that the caller is dropped in; outside of one, on the one kept here.
+/// Spawns tasks on the current tokio runtime. Outside of a runtime, it uses the one that it was created with.
 #[derive(Clone, Debug)]
 pub struct TokioSpawn(Option<Handle>);
 
 impl TokioSpawn {
-    /// Keeps the runtime this is called in, if any. Where there is neither this one nor another, a save waits for the
-    /// conversation's next turn or for draining.
+    /// Creates a spawner with the current runtime, if there is one. If there is no runtime at the time of a spawn
+    /// either, a save waits for the conversation's next turn or for a drain.
     #[must_use]
     pub fn current() -> Self {
         Self(Handle::try_current().ok())
@@ -45,11 +45,10 @@ impl Spawn for TokioSpawn {
     }
 }
 
-/// Hands a task to a spawner, which may be user code that panics: this may run in a drop. The task is then dropped.
+/// Hands a task to a spawner, and catches panics: the spawner may be user code, and this may run in a drop. After a
+/// panic, the task is dropped.
 pub(crate) fn spawn_guarded(spawner: &dyn Spawn, task: BoxFuture<'static, ()>) {
     if catch_unwind(AssertUnwindSafe(|| spawner.spawn(task))).is_err() {
-        tracing::error!(
-            "the spawner panicked; what it was given is done by a later call or by draining, or not at all"
-        );
+        tracing::error!("the spawner panicked; its task runs only if a later call or a drain finishes it");
     }
 }

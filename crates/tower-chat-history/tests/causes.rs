@@ -171,7 +171,7 @@ async fn failure_events_name_causes_and_contain_no_text() {
         store.mend();
         store.fail(Op::Append, 1, Fault::Unavailable);
         turn(&engine).await;
-        events.name("it is tried again", "the store failed on demand");
+        events.name("storing an exchange failed; retrying", "the store failed on demand");
 
         store.fail(Op::Prune, 1, fault);
         turn(&engine).await;
@@ -186,7 +186,7 @@ async fn failure_events_name_causes_and_contain_no_text() {
                     turn(&engine).await;
                     let _ = engine.drain(Duration::from_secs(100)).await;
                 }
-                events.name("what a summary covers could not be read, or it could not be stored", cause);
+                events.name("the exchanges of a summary could not be read, or the summary could not be stored", cause);
             }
         }
         // The load before a background summary.
@@ -201,7 +201,7 @@ async fn failure_events_name_causes_and_contain_no_text() {
             let _ = engine.drain(Duration::from_secs(100)).await;
             store.mend();
         }
-        events.name("what a summary is to cover could not be loaded", cause);
+        events.name("the exchanges to summarize could not be loaded", cause);
     }
 
     for (op, message) in [(Op::Load, "its history could not be loaded"), (Op::Append, "could not be stored")] {

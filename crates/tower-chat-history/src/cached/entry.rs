@@ -1,4 +1,4 @@
-//! What is kept of one conversation, and what becomes of it. No locks and no waiting.
+//! The cached windows of one conversation, and their updates. Nothing here locks or waits.
 
 use std::sync::Arc;
 
@@ -10,20 +10,19 @@ use tower_chat_history_core::{
 
 use super::size;
 
-/// How many windows of one conversation are kept: services with more profiles and limits than that are rare.
-const MOST: usize = 4;
+/// The largest number of cached windows of one conversation. Few services use more profiles and limits.
+const MAX_WINDOWS: usize = 4;
 
-/// The windows of one conversation. They are never changed, so whoever holds them has a whole state of the log.
+/// The cached windows of one conversation. They are immutable, so each holder has a consistent state of the log.
 #[derive(Debug)]
 pub(super) struct Entry {
-    /// The one that was brought last is the last one. A list that could grow would have room for four from the first
-    /// one on.
-    windows: Box<[Kept]>,
+    /// The windows in the order of their loads, the newest last. A `Vec` would allocate room for four from the start.
+    windows: Box<[CachedWindow]>,
 }
 
-/// What a store would answer to a load of that profile within that limit, if the window is still the log's end.
+/// The result of a load with this profile and limit. It is valid while the window is the end of the log.
 #[derive(Clone, Debug)]
-pub(super) struct Kept {
+pub(super) struct CachedWindow {
     profile: Profile,
     limit: LoadLimit,
     window: Window,
@@ -31,40 +30,41 @@ pub(super) struct Kept {
 }
 
 impl Entry {
-    /// The memory that it takes under that id, in bytes: an estimate, with all that it takes before the first message.
+    /// Returns an estimate of the memory that the entry takes under this id, in bytes, including its share of the
+    /// cache's tables.
     pub(super) fn bytes(&self, id: &ConversationId) -> u64 {
-        (size::of_a_conversation(id) + size::of_windows(&self.windows)) as u64
+        (size::conversation_bytes(id) + size::windows_bytes(&self.windows)) as u64
     }
 
-    /// The window that answers this, if it is still the newest.
+    /// Returns the cached window for this load. The store has to confirm that it is still current.
     pub(super) fn window(&self, load: &Load) -> Option<&Window> {
-        self.windows.iter().find(|kept| kept.answers(load)).map(|kept| &kept.window)
+        self.windows.iter().find(|cached| cached.answers(load)).map(|cached| &cached.window)
     }
 
-    /// The conversation after that window was loaded, in so much memory: older windows make room for it.
+    /// Returns the entry after a load of this window. The oldest windows are removed until the entry fits `max_bytes`.
     pub(super) fn loaded(
         id: &ConversationId,
         before: Option<&Self>,
         load: &Load,
         mut window: Window,
-        most_bytes: u64,
+        max_bytes: u64,
     ) -> Self {
         window.exchanges.shrink_to_fit();
-        // What is kept of a past life is of no more use, and was to be deleted.
-        let of_this_life = |kept: &&Kept| kept.window.revision.incarnation() == window.revision.incarnation();
-        let others = before.into_iter().flat_map(|entry| &entry.windows).filter(of_this_life);
-        let mut windows: Vec<_> = others.filter(|kept| !kept.answers(load)).cloned().collect();
+        // Windows of an earlier incarnation are never used again, and their messages were deleted from the store.
+        let is_current = |cached: &&CachedWindow| cached.window.revision.incarnation() == window.revision.incarnation();
+        let others = before.into_iter().flat_map(|entry| &entry.windows).filter(is_current);
+        let mut windows: Vec<_> = others.filter(|cached| !cached.answers(load)).cloned().collect();
         let size = Size::of(&window.exchanges);
-        windows.push(Kept { profile: load.profile.clone(), limit: load.limit, window, size });
-        let fixed = size::of_a_conversation(id);
-        let fits = |windows: &[Kept]| (fixed + size::of_windows(windows)) as u64 <= most_bytes;
-        while windows.len() > MOST || (windows.len() > 1 && !fits(&windows)) {
+        windows.push(CachedWindow { profile: load.profile.clone(), limit: load.limit, window, size });
+        let fixed = size::conversation_bytes(id);
+        let fits = |windows: &[CachedWindow]| (fixed + size::windows_bytes(windows)) as u64 <= max_bytes;
+        while windows.len() > MAX_WINDOWS || (windows.len() > 1 && !fits(&windows)) {
             windows.remove(0);
         }
         Self { windows: windows.into() }
     }
 
-    /// The conversation after that exchange was stored; `None` if no window is known to be the newest any more.
+    /// Returns the entry after an append of this exchange. Returns `None` if no window is known to be current any more.
     pub(super) fn appended(
         &self,
         exchange: Arc<Exchange>,
@@ -75,11 +75,11 @@ impl Entry {
         let recorded = Recorded::new(appended.seq, exchange);
         let compacted = compact.zip(appended.compaction.as_ref());
         let windows: Box<[_]> =
-            self.windows.iter().filter_map(|kept| kept.appended(&recorded, compacted, appended)).collect();
+            self.windows.iter().filter_map(|cached| cached.appended(&recorded, compacted, appended)).collect();
         (!windows.is_empty()).then_some(Self { windows })
     }
 
-    /// The conversation after a compaction was stored in that incarnation; `None` if nothing changes.
+    /// Returns the entry after a compaction in this incarnation. Returns `None` if nothing changes.
     pub(super) fn compacted(
         &self,
         incarnation: Incarnation,
@@ -87,26 +87,26 @@ impl Entry {
         outcome: &CompactOutcome,
     ) -> Option<Self> {
         let (mut windows, mut changed) = (self.windows.clone(), false);
-        for kept in windows.iter_mut().filter(|kept| kept.window.revision.incarnation() == incarnation) {
-            changed |= kept.compact(compact, outcome);
+        for cached in windows.iter_mut().filter(|cached| cached.window.revision.incarnation() == incarnation) {
+            changed |= cached.compact(compact, outcome);
         }
         changed.then_some(Self { windows })
     }
 }
 
-impl Kept {
+impl CachedWindow {
     fn answers(&self, load: &Load) -> bool {
         self.profile == load.profile && self.limit == load.limit
     }
 
-    /// The memory that it takes beside its place in the list of windows, in bytes.
+    /// Returns the memory that the window takes, in bytes, in addition to its place in the list of windows.
     pub(super) fn bytes(&self) -> usize {
-        let compaction = self.window.compaction.as_ref().map_or(0, size::beside_a_compaction);
-        let list = size::of_a_list::<Recorded>(self.window.exchanges.capacity());
-        size::of_shared_text(self.profile.as_str()) + compaction + list + self.size.memory
+        let compaction = self.window.compaction.as_ref().map_or(0, size::compaction_heap_bytes);
+        let list = size::list_bytes::<Recorded>(self.window.exchanges.capacity());
+        size::shared_text_bytes(self.profile.as_str()) + compaction + list + self.size.memory
     }
 
-    /// The window after that append; `None` if there is more that it does not know.
+    /// Returns the window after this append. Returns `None` if there were other changes that the window does not have.
     fn appended(
         &self,
         recorded: &Recorded,
@@ -119,28 +119,30 @@ impl Kept {
             return None;
         }
         if next > appended.seq {
-            // It was loaded after the append, which took longer to answer; or the log lost its end, and this took its place.
-            let is_in = |known: &Recorded| known.seq == appended.seq && known.exchange.id == recorded.exchange.id;
-            return self.window.exchanges.iter().any(is_in).then(|| self.clone());
+            // The window already has an exchange at this position. If it is the same one, the window was loaded after
+            // the append, whose answer came late. Otherwise the log has lost its end, and this exchange took the
+            // position.
+            let is_same = |known: &Recorded| known.seq == appended.seq && known.exchange.id == recorded.exchange.id;
+            return self.window.exchanges.iter().any(is_same).then(|| self.clone());
         }
         if next < appended.seq || before.first() != after.first() {
             return None;
         }
-        let mut kept = self.clone();
-        kept.window.revision = after;
-        // One place more, and not twice as many.
-        kept.window.exchanges.reserve_exact(1);
-        kept.window.exchanges.push(recorded.clone());
-        kept.size = kept.size.with(&recorded.exchange);
+        let mut cached = self.clone();
+        cached.window.revision = after;
+        // A `push` alone would double the capacity.
+        cached.window.exchanges.reserve_exact(1);
+        cached.window.exchanges.push(recorded.clone());
+        cached.size = cached.size.with(&recorded.exchange);
         if let Some((compact, outcome)) = compacted {
-            kept.compact(compact, outcome);
+            cached.compact(compact, outcome);
         }
-        kept.cut_to_limit();
-        Some(kept)
+        cached.cut_to_limit();
+        Some(cached)
     }
 
-    /// Applies a compaction, if it is of this profile and was stored: whether it was. (Where another one was met, the window is out
-    /// of date and stays so.)
+    /// Applies a compaction if it has this profile and was stored. Returns `true` if it was applied. If the store has
+    /// another compaction instead, the window is outdated and stays so until its next load.
     fn compact(&mut self, compact: &Compact, outcome: &CompactOutcome) -> bool {
         let CompactOutcome::Stored(version) = outcome else { return false };
         if compact.profile != self.profile {
@@ -153,7 +155,7 @@ impl Kept {
         true
     }
 
-    /// Leaves out what is before that exchange, and gives its places back.
+    /// Removes the exchanges before this position, and frees their places.
     fn begin_at(&mut self, start: Seq) {
         let exchanges = &mut self.window.exchanges;
         exchanges.retain(|recorded| recorded.seq >= start);
@@ -161,7 +163,7 @@ impl Kept {
         self.size = Size::of(exchanges.iter());
     }
 
-    /// Leaves out what the limit would not let through any more.
+    /// Removes the exchanges that a load with this limit would not return any more.
     fn cut_to_limit(&mut self) {
         if !self.size.exceeds(self.limit) {
             return;
@@ -179,14 +181,14 @@ impl Kept {
     }
 }
 
-/// How large a window is: summed up once, and not at each append.
+/// The size of a window, stored so that an append need not sum it up again.
 #[derive(Clone, Copy, Debug, Default)]
 struct Size {
-    /// As a load limit [counts](Exchange::counted_messages) them.
+    /// The number of messages, as a load limit [counts](Exchange::counted_messages) them.
     messages: usize,
-    /// Of the messages' JSON.
+    /// The size of the messages' JSON.
     bytes: usize,
-    /// The memory that they take beside their places in the window's list, in bytes.
+    /// The memory that the exchanges take, in bytes, in addition to their places in the window's list.
     memory: usize,
 }
 
@@ -222,7 +224,7 @@ mod tests {
         ConversationId::new(["a"]).unwrap()
     }
 
-    /// A window of these exchanges, and the append of the last one.
+    /// Returns an entry with a window of these exchanges, and the append of the last one.
     fn loaded(texts: &[&str]) -> (Entry, Appended) {
         let recorded = texts.iter().zip(0..).map(|(text, seq)| Recorded::new(Seq::new(seq), exchange(text)));
         let exchanges: Vec<_> = recorded.collect();
@@ -233,20 +235,20 @@ mod tests {
     }
 
     #[test]
-    fn an_append_that_answers_late_is_in_the_window_already() {
+    fn an_append_that_was_already_loaded_does_not_change_the_window() {
         let (entry, appended) = loaded(&["one", "two"]);
-        let kept = entry.appended(exchange("two"), None, &appended).unwrap();
-        assert_eq!(kept.window(&Load::new()), entry.window(&Load::new()));
+        let after = entry.appended(exchange("two"), None, &appended).unwrap();
+        assert_eq!(after.window(&Load::new()), entry.window(&Load::new()));
     }
 
     #[test]
-    fn a_window_whose_end_was_lost_is_not_continued() {
+    fn a_window_whose_last_exchange_was_lost_is_removed() {
         let (entry, appended) = loaded(&["one", "lost"]);
         assert!(entry.appended(exchange("two"), None, &appended).is_none());
     }
 
     #[test]
-    fn exchanges_without_messages_leave_a_kept_window_as_they_leave_a_loaded_one() {
+    fn cached_windows_are_cut_like_loaded_ones_if_exchanges_have_no_messages() {
         let empty = |seq: u64| {
             let id = ExchangeId::new(format!("e{seq}")).unwrap();
             Recorded::new(Seq::new(seq), Exchange::new(id, []))
@@ -258,12 +260,12 @@ mod tests {
         let appended = Appended::stored(Revision::new(incarnation, 3), third.seq, None);
         let entry = Entry::loaded(&id(), None, &load, window, u64::MAX);
         let entry = entry.appended(Arc::clone(&third.exchange), None, &appended).unwrap();
-        let kept = entry.window(&load).unwrap().clone();
-        assert_eq!((kept.exchanges, kept.truncated), (vec![second, third], true));
+        let cached = entry.window(&load).unwrap().clone();
+        assert_eq!((cached.exchanges, cached.truncated), (vec![second, third], true));
     }
 
     #[test]
-    fn no_list_has_more_places_than_exchanges() {
+    fn lists_of_exchanges_have_no_spare_capacity() {
         let texts: Vec<String> = (0..100).map(|n| format!("e{n}")).collect();
         let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
         let (entry, _) = loaded(&texts);

@@ -1,4 +1,4 @@
-//! Windows that stay in the process between calls.
+//! A store that caches windows in the process between calls.
 
 mod entry;
 mod size;
@@ -17,9 +17,10 @@ use tower_chat_history_core::{
 
 use self::entry::Entry;
 
-/// A store that keeps the windows it has loaded, so that a conversation's next call need not transfer and decode them again.
+/// A store that caches the windows of another store, so that a conversation's next call need not transfer and decode
+/// them again.
 ///
-/// Put it around a store that is reached through a network, or whose windows are long:
+/// Use it for a store behind a network, or if windows are long:
 ///
 /// ```
 /// use tower_chat_history::{CachedStore, ChatHistoryLayer, adapt::Json};
@@ -29,102 +30,112 @@ use self::entry::Entry;
 /// let layer = ChatHistoryLayer::new(CachedStore::new(redis), Json::new());
 /// ```
 ///
-/// **What is kept is compared with the store at each load**, by revision, newest exchange and compaction ([`Load::known`]): the
-/// store answers [`Loaded::Unchanged`], or with the window if another replica has appended, compacted, truncated, pruned or
-/// deleted meanwhile. So there is nothing to invalidate, and any number of processes may share the store. A replica that made
-/// the last turn itself knows the window that the next turn needs: it saves the transfer of the messages and the work of
-/// decoding them, and their tokens stay counted. Where a conversation's calls go to another replica each time, nothing is
-/// gained and nothing lost.
+/// # Consistency
 ///
-/// A server that fails over to a replica that was behind loses what it acknowledged last. That is found out as well, at the next
-/// load that ends with another exchange; unless by then a turn of this process that began before the failover was stored behind
-/// another process's. A compaction that was lost so, and another one under its number, are not told apart.
+/// Each load revalidates the cached window with the store, by revision, newest exchange and compaction
+/// ([`Load::known`]). The store returns [`Loaded::Unchanged`], or the window if another process has appended,
+/// compacted, truncated, pruned or deleted in the meantime. So there is nothing to invalidate, and any number of
+/// processes may share the store.
 ///
-/// **The memory is bounded**, by an estimate of what the windows take: messages and what is copied out of them (the
-/// arguments of tool calls, for one), the other fields of exchanges, summaries, and what a conversation costs however
-/// little it says: its id and its places in the cache's tables. A conversation is kept if it takes less than about 8
-/// MiB, or than the limit if that is smaller; room is made by what has not been used for long.
+/// A process that made the last turn already has the window for the next turn. It saves the transfer and the decoding
+/// of the messages, and it need not count their tokens again. If each call of a conversation goes to a different
+/// process, the cache has neither a benefit nor a cost.
 ///
-/// Messages that were read stay in memory until they make room for others, or their conversation is deleted, truncated or pruned
-/// through this store. (A load that is under way meanwhile can put them back; they are not used.) [`clear`](Self::clear)
-/// removes all of them.
+/// If a database server fails over to a replica that lags, it loses the appends that it acknowledged last. The cache
+/// notices this at the next load, because the newest exchange is another one. There are two exceptions: a turn of
+/// this process that began before the failover and is stored after a turn of another process, and a lost compaction
+/// that was replaced by another one with the same version.
 ///
-/// Only what the layer loads at each call is kept: windows, up to four of a conversation, by profile and limit.
-/// [`read`](HistoryStore::read) reads the store. A clone shares what is kept.
+/// # Memory
+///
+/// The memory is bounded by an estimate of what the windows take: messages and copied parts of them (such as the
+/// arguments of tool calls), the other fields of exchanges, summaries, and a fixed cost per conversation for its id
+/// and its places in the cache's tables. A conversation is cached if it takes less than about 8 MiB, or less than the
+/// limit if that is smaller. The conversations that have not been used for the longest time are evicted.
+///
+/// Messages stay in memory until they are evicted, or until their conversation is deleted, truncated or pruned
+/// through this store. (A concurrent load may put them back, but they are not used then.)
+/// [`clear`](Self::clear) removes all of them.
+///
+/// Only windows are cached, because the layer loads one at each call: up to four per conversation, by profile and
+/// limit. [`read`](HistoryStore::read) always reads the store. A clone shares the cache.
 #[derive(Clone)]
 pub struct CachedStore<S> {
     inner: S,
     windows: Arc<Windows>,
 }
 
-type Windows = Cache<ConversationId, Arc<Entry>, Estimate, RandomState>;
+type Windows = Cache<ConversationId, Arc<Entry>, EstimateBytes, RandomState>;
 
-/// What an entry takes, in bytes.
+/// Estimates the memory of an entry, in bytes.
 #[derive(Clone, Copy)]
-struct Estimate;
+struct EstimateBytes;
 
-impl Weighter<ConversationId, Arc<Entry>> for Estimate {
+impl Weighter<ConversationId, Arc<Entry>> for EstimateBytes {
     fn weight(&self, id: &ConversationId, entry: &Arc<Entry>) -> u64 {
         entry.bytes(id)
     }
 }
 
-/// The cache is divided into parts with locks of their own, and what is larger than a part is not kept. This is enough for a
-/// window of the default [`LoadLimit`](tower_chat_history_core::LoadLimit).
-const PART: usize = 8 << 20;
+/// The size of a shard, in bytes. The cache is divided into shards, each with a lock, and a conversation that is
+/// larger than a shard is not cached. A window of the default [`LoadLimit`](tower_chat_history_core::LoadLimit) fits.
+const SHARD_BYTES: usize = 8 << 20;
 
-/// How many items `quick_cache` wants in a part at least: by how many there are said to be, it decides on the parts.
-const ITEMS: usize = 32;
+/// The smallest number of items per shard in `quick_cache`, which derives the number of shards from the expected
+/// number of items.
+const ITEMS_PER_SHARD: usize = 32;
 
-/// How much of a part one item may take, as `quick_cache` has it, in percent.
-const SHARE: u64 = 97;
+/// The largest share of a shard that one item may take in `quick_cache`, in percent.
+const MAX_ITEM_PERCENT: u64 = 97;
 
 impl<S> CachedStore<S> {
-    /// The limit unless another one is set, in bytes: 64 MiB, some 1,500 windows of 60 messages.
+    /// The default limit, in bytes: 64 MiB, enough for about 1,500 windows of 60 messages.
     pub const DEFAULT_LIMIT: usize = 64 << 20;
 
-    /// Keeps the windows of that store, up to [`DEFAULT_LIMIT`](Self::DEFAULT_LIMIT).
+    /// Creates a cache for `store` with the [default limit](Self::DEFAULT_LIMIT).
     pub fn new(store: S) -> Self {
         Self::with_limit(store, Self::DEFAULT_LIMIT)
     }
 
-    /// Keeps the windows of that store, up to that many bytes.
+    /// Creates a cache for `store` that takes at most `bytes` bytes of memory.
     pub fn with_limit(store: S, bytes: usize) -> Self {
-        // A power of two: it is rounded up to one, and the parts would be too small.
-        let parts = 1 << (bytes / PART).max(1).ilog2().min(6);
+        // `quick_cache` rounds the number of shards up to a power of two. If it were not one, the shards would be
+        // smaller.
+        let shards = 1 << (bytes / SHARD_BYTES).max(1).ilog2().min(6);
+        let items = shards * ITEMS_PER_SHARD;
         // Ids come from users, so their hashes are keyed.
-        let windows =
-            Cache::with(parts * ITEMS, bytes as u64, Estimate, RandomState::new(), DefaultLifecycle::default());
+        let windows = Cache::with(items, bytes as u64, EstimateBytes, RandomState::new(), DefaultLifecycle::default());
         Self { inner: store, windows: Arc::new(windows) }
     }
 
-    /// The store behind it.
+    /// Returns the cached store.
     pub const fn inner(&self) -> &S {
         &self.inner
     }
 
-    /// How many bytes the kept windows take, by the estimate.
+    /// Returns the estimated size of the cached windows, in bytes.
     #[must_use]
     pub fn used(&self) -> u64 {
         self.windows.weight()
     }
 
-    /// Forgets all windows. The store has them.
+    /// Removes all windows from the cache. The store does not change.
     pub fn clear(&self) {
         self.windows.clear();
     }
 
-    fn keep(&self, id: &ConversationId, entry: Entry) {
+    fn insert(&self, id: &ConversationId, entry: Entry) {
         self.windows.insert(id.clone(), Arc::new(entry));
     }
 
-    fn forget(&self, id: &ConversationId) {
+    fn remove(&self, id: &ConversationId) {
         self.windows.remove(id);
     }
 }
 
-/// Makes a call that removes something of a conversation, and forgets its windows: before, since the call may be left while the
-/// store goes on with it, and after, since a load may come in between.
+/// Makes a call that removes a part of a conversation, and removes its windows from the cache. They are removed
+/// before the call, because its future may be dropped while the store continues, and after it, because a load may
+/// have put them back.
 async fn removing<T: Send>(windows: &Windows, id: &ConversationId, call: impl Future<Output = T> + Send) -> T {
     windows.remove(id);
     let answer = call.await;
@@ -140,26 +151,26 @@ impl<S: HistoryStore> HistoryStore for CachedStore<S> {
     }
 
     async fn load(&self, id: &ConversationId, mut load: Load) -> Result<Loaded, StoreError> {
-        let (entry, asked) = (self.windows.get(id), load.known.clone());
-        let kept = entry.as_deref().and_then(|entry| entry.window(&load));
-        if let Some(window) = kept {
+        let (entry, known) = (self.windows.get(id), load.known.clone());
+        let cached = entry.as_deref().and_then(|entry| entry.window(&load));
+        if let Some(window) = cached {
             load.known = Some(window.known());
         }
         let loaded = self.inner.load(id, load.clone()).await?;
-        let window = match (loaded, kept) {
+        let window = match (loaded, cached) {
             (Loaded::Unchanged, Some(window)) => window.clone(),
             (Loaded::Window(window), _) => {
-                let most = self.windows.shard_capacity() / 100 * SHARE;
-                self.keep(id, Entry::loaded(id, entry.as_deref(), &load, window.clone(), most));
+                let max_bytes = self.windows.shard_capacity() / 100 * MAX_ITEM_PERCENT;
+                self.insert(id, Entry::loaded(id, entry.as_deref(), &load, window.clone(), max_bytes));
                 window
             }
             (Loaded::Absent, _) => {
-                self.forget(id);
+                self.remove(id);
                 return Ok(Loaded::Absent);
             }
             (loaded @ (Loaded::Unchanged | Loaded::AlreadyRecorded(_)), _) => return Ok(loaded),
         };
-        let is_known = asked.is_some_and(|known| window.is_known(&known));
+        let is_known = known.is_some_and(|known| window.is_known(&known));
         Ok(if is_known { Loaded::Unchanged } else { Loaded::Window(window) })
     }
 
@@ -171,8 +182,8 @@ impl<S: HistoryStore> HistoryStore for CachedStore<S> {
         let appended = self.inner.append(id, append).await?;
         if let Some(entry) = self.windows.get(id).filter(|_| !appended.duplicate) {
             match entry.appended(exchange, compact.as_ref(), &appended) {
-                Some(entry) => self.keep(id, entry),
-                None => self.forget(id),
+                Some(entry) => self.insert(id, entry),
+                None => self.remove(id),
             }
         }
         Ok(appended)
@@ -186,7 +197,7 @@ impl<S: HistoryStore> HistoryStore for CachedStore<S> {
     ) -> Result<CompactOutcome, StoreError> {
         let outcome = self.inner.compact(id, incarnation, compact.clone()).await?;
         if let Some(entry) = self.windows.get(id).and_then(|entry| entry.compacted(incarnation, &compact, &outcome)) {
-            self.keep(id, entry);
+            self.insert(id, entry);
         }
         Ok(outcome)
     }
@@ -216,9 +227,9 @@ impl<S: Prune> Prune for CachedStore<S> {
         id: &ConversationId,
         incarnation: Incarnation,
         keep: PruneTo,
-        traces: Derived,
+        derived: Derived,
     ) -> Result<Pruned, StoreError> {
-        removing(&self.windows, id, self.inner.prune(id, incarnation, keep, traces)).await
+        removing(&self.windows, id, self.inner.prune(id, incarnation, keep, derived)).await
     }
 }
 

@@ -4,28 +4,31 @@ use super::Reply;
 
 /// Folds a stream's items into the reply.
 pub trait FoldReply<T>: Send + 'static {
-    /// Takes the next item. It is passed on to the caller untouched in any case.
+    /// Folds the next item. The item itself is always passed on to the caller unchanged.
     fn push(&mut self, item: &T) -> Flow;
 
-    /// Whether every choice has said why it ended: from here on the exchange is stored, even if nobody reads on.
+    /// Returns `true` if every choice has a finish reason. From then on the exchange is stored, even if the caller
+    /// stops reading.
     fn is_complete(&self) -> bool;
 
-    /// Whether the choice that becomes history has said why it ended. It is the one with the least index. A stream that
-    /// ends by itself is then stored too: some providers give fewer choices than were asked for.
+    /// Returns `true` if the stored choice, which is the one with the least index, has a finish reason. If the stream
+    /// then ends, its exchange is stored too, because some providers return fewer choices than requested.
     fn is_whole(&self) -> bool;
 
-    /// The reply so far, with what came after its last choice (usage) if that has come.
+    /// Returns the reply so far, including data that has come after its last choice (usage).
     fn reply(&self) -> Reply;
 
-    /// The text so far, without half tool calls, for a reply that broke off. `None` if there is no text.
+    /// Returns the text so far, without unfinished tool calls, for a reply that broke off. Returns `None` if there is
+    /// no text.
     fn partial(&self) -> Option<Reply>;
 }
 
-/// What happens with an item.
+/// The time at which an item is passed on to the caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flow {
-    /// It goes to the caller at once.
+    /// The item is passed on immediately.
     Pass,
-    /// It is the stream's last (`[DONE]`), on which callers let go: it goes to the caller when the exchange is stored.
+    /// The item is the stream's last one (`[DONE]`), after which callers stop reading. It is passed on after the
+    /// exchange is stored.
     Hold,
 }

@@ -1,4 +1,4 @@
-//! A request in its conversation.
+//! A request and its conversation.
 
 use std::fmt;
 
@@ -18,9 +18,9 @@ use crate::report::ReportHandle;
 /// # Ok::<(), tower_chat_history::ConversationIdError>(())
 /// ```
 ///
-/// Its setters are those of [`CallOptions`]; a stateless call has no options, and they change nothing.
+/// It has the setters of [`CallOptions`]. A stateless call has no options, so the setters do not change it.
 ///
-/// `Debug` shows the scope, not the request: most request types show their text.
+/// `Debug` shows the scope, but not the request, because most request types show their text.
 #[derive(Clone)]
 pub struct InConversation<R> {
     scope: CallScope,
@@ -28,19 +28,19 @@ pub struct InConversation<R> {
 }
 
 impl<R> InConversation<R> {
-    /// A request in that conversation.
+    /// Creates a request in this conversation.
     pub fn new(id: ConversationId, request: R) -> Self {
         Self { scope: id.into(), request }
     }
 
-    /// A request that belongs to no conversation: it is passed on as it is, and nothing is stored.
+    /// Creates a request without a conversation: it is passed on unchanged, and nothing is stored.
     ///
-    /// This has to be said: there is no default conversation, and no call without an id.
+    /// A stateless call must be explicit: there is no default conversation, and a missing id is an error.
     pub const fn stateless(request: R) -> Self {
         Self { scope: CallScope::Stateless, request }
     }
 
-    /// Changes the options of the call.
+    /// Changes the options of the call with a closure.
     #[must_use]
     pub fn options(mut self, change: impl FnOnce(CallOptions) -> CallOptions) -> Self {
         if let CallScope::Conversation(_, options) = &mut self.scope {
@@ -49,31 +49,31 @@ impl<R> InConversation<R> {
         self
     }
 
-    /// Names the exchange. See [`CallOptions::exchange`].
+    /// Sets the id of the exchange. See [`CallOptions::exchange`].
     #[must_use]
     pub fn exchange(self, id: ExchangeId) -> Self {
         self.options(|options| options.exchange(id))
     }
 
-    /// Counts that many messages after the instructions as head. See [`CallOptions::few_shot_messages`].
+    /// Sets the number of few-shot messages that are part of the head. See [`CallOptions::few_shot_messages`].
     #[must_use]
     pub fn few_shot_messages(self, messages: usize) -> Self {
         self.options(|options| options.few_shot_messages(messages))
     }
 
-    /// Stores nothing of this call. See [`CallOptions::dont_store`].
+    /// Disables storing for this call. See [`CallOptions::dont_store`].
     #[must_use]
     pub fn dont_store(self) -> Self {
         self.options(CallOptions::dont_store)
     }
 
-    /// Stores these messages in place of the input. See [`CallOptions::store_instead`].
+    /// Sets the messages to store in place of the input. See [`CallOptions::store_instead`].
     #[must_use]
     pub fn store_instead(self, input: impl IntoIterator<Item = Message>) -> Self {
         self.options(|options| options.store_instead(input))
     }
 
-    /// Sends the turn's report to the returned handle. A stateless call has none.
+    /// Returns the call, and a handle that receives its turn's report. A stateless call has no report.
     #[must_use]
     pub fn with_report(self) -> (Self, ReportHandle) {
         let (sender, handle) = ReportHandle::new();
@@ -84,7 +84,7 @@ impl<R> InConversation<R> {
         (call, handle)
     }
 
-    /// Returns where the request belongs, and the request, for adapters.
+    /// Returns the scope and the request. Adapters use this.
     pub fn into_parts(self) -> (CallScope, R) {
         (self.scope, self.request)
     }

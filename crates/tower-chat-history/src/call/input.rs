@@ -1,4 +1,4 @@
-//! What a call asks for.
+//! The input of a call.
 
 use std::sync::Arc;
 
@@ -11,33 +11,36 @@ use tower_chat_history_core::{ConversationId, ExchangeId, Message, Role};
 
 use super::{CallOptions, Stored};
 
-/// What a call asks for: its conversation and its input messages.
+/// The input of a call: its conversation, its new messages, and facts about its request.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct TurnInput {
     /// The conversation.
     pub conversation: ConversationId,
-    /// What the caller resends of the conversation, between the head and the input: it must be the end of the log, as far as
-    /// that is loaded. It is compared, and neither sent nor stored again. The default is nothing.
+    /// The earlier messages that the caller resends, between the head and the input. They must equal the end of the
+    /// log, as far as it is loaded. They are only compared: they are neither sent nor stored again. The default is an
+    /// empty list.
     pub transcript: Vec<Message>,
-    /// The new messages, without the head (system and developer messages) and without the history. They may be none if
-    /// the log ends with the results of all calls, which the model has not answered
+    /// The new messages, without the head (system and developer messages) and without the history. The list may be
+    /// empty if the log ends with results for all tool calls, and the model has not answered them yet
     /// ([`Engine::store_results`](crate::Engine::store_results)).
     pub input: Vec<Message>,
-    /// How many choices the request asks the model for. The default is 1.
+    /// The number of choices that are requested from the model. The default is 1.
     pub choices: usize,
-    /// What the request has besides. The default is nothing: then only window and input count for the budget.
+    /// The other parts of the request. The default is an empty value: then only the window and the input count toward
+    /// the budget.
     pub request: RequestInfo,
-    /// What counts the tokens of this call's model, if the [options](crate::HistoryOptions::token_counter) do not say it for
-    /// all. The default is none: [`ByteEstimate`](crate::tokens::ByteEstimate) then counts.
+    /// The token counter for this call's model. The [counter of the options](crate::HistoryOptions::token_counter),
+    /// if set, takes precedence. The default is `None`. Without any counter,
+    /// [`ByteEstimate`](crate::tokens::ByteEstimate) is used.
     pub counter: Option<Arc<dyn TokenCounter>>,
-    /// The options of this call. [`few_shot_messages`](CallOptions::few_shot_messages) is not read here: the head is in
-    /// [`request`](Self::request).
+    /// The options of this call. [`few_shot_messages`](CallOptions::few_shot_messages) is ignored here, because the
+    /// head is in [`request`](Self::request).
     pub options: CallOptions,
 }
 
 impl TurnInput {
-    /// The input of a call in that conversation.
+    /// Creates the input of a call in this conversation.
     pub fn new(conversation: ConversationId, input: impl IntoIterator<Item = Message>) -> Self {
         Self {
             conversation,
@@ -50,22 +53,21 @@ impl TurnInput {
         }
     }
 
-    /// Says what the caller resends of the conversation. The default is nothing.
+    /// Sets the earlier messages that the caller resends. The default is an empty list.
     #[must_use]
     pub fn transcript(mut self, messages: impl IntoIterator<Item = Message>) -> Self {
         self.transcript = messages.into_iter().collect();
         self
     }
 
-    /// Names the exchange. The default is a generated id. See [`CallOptions::exchange`].
+    /// Sets the id of the exchange. The default is a generated id. See [`CallOptions::exchange`].
     #[must_use]
     pub fn exchange(mut self, id: ExchangeId) -> Self {
         self.options.exchange = Some(id);
         self
     }
 
-    /// Sets the options of this call. An [exchange id](Self::exchange) that was set before stays, unless these options
-    /// have one.
+    /// Sets the options of this call. If they have no exchange id, an [id](Self::exchange) that was set before stays.
     #[must_use]
     pub fn options(mut self, options: CallOptions) -> Self {
         let earlier = std::mem::replace(&mut self.options, options);
@@ -73,13 +75,13 @@ impl TurnInput {
         self
     }
 
-    /// Checks what can be said of the messages before the conversation is loaded.
+    /// Checks the messages, as far as this is possible before the conversation is loaded.
     pub(crate) fn check(&self) -> Result<(), InputError> {
-        let instead = match &self.options.keep {
+        let instead = match &self.options.stored {
             Stored::Instead(messages) => messages.as_slice(),
             Stored::Exchange | Stored::Nothing => &[],
         };
-        // A reply was stored in the shape that the provider gave it: whoever resends it resends what the log has.
+        // A resent reply is not checked: the log has it in the shape that the provider gave it.
         let is_resent_reply =
             |position, message: &Message| position < self.transcript.len() && *message.role() == Role::Assistant;
         let messages = self.transcript.iter().chain(&self.input).enumerate();

@@ -1,4 +1,4 @@
-//! The values of one call: where it belongs, what it asks for, and what the model answered.
+//! The values of one call: its scope, its input and options, and the model's reply.
 
 mod fold;
 mod in_conversation;

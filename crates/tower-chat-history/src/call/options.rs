@@ -6,16 +6,17 @@ use tower_chat_history_core::{ExchangeId, Message};
 
 use crate::report::{ReportHandle, ReportSender};
 
-/// The options of one call. The default is to store the exchange as it was, under a generated id.
+/// The options of one call. By default, input and reply are stored unchanged, under a generated id.
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub struct CallOptions {
-    /// Makes the call repeatable: an exchange with this id is stored once. The default is a generated id.
+    /// The id of the exchange, which is stored only once under this id, so that the call can be repeated. The default
+    /// is a generated id.
     pub exchange: Option<ExchangeId>,
-    /// The number of messages after the leading system and developer messages that are head as well. Adapters that
-    /// find the head in a list of messages read it. The default is 0.
+    /// The number of messages after the leading system and developer messages that are part of the head too. It is
+    /// used by adapters that separate the head from a list of messages. The default is 0.
     pub few_shot_messages: usize,
-    pub(crate) keep: Stored,
+    pub(crate) stored: Stored,
     pub(crate) report: Option<ReportSender>,
 }
 
@@ -38,40 +39,41 @@ impl CallOptions {
         Self::default()
     }
 
-    /// Names the exchange, which makes the call repeatable: it is stored once under this id. A repeated call fails with
-    /// [`AlreadyRecorded`](crate::HistoryError::AlreadyRecorded) before the model is called. The default is a generated
-    /// id.
+    /// Sets the id of the exchange. An exchange is stored only once under this id, so the call can be repeated: if
+    /// the first attempt was stored, the repeated call fails with
+    /// [`AlreadyRecorded`](crate::HistoryError::AlreadyRecorded) before the model is called. The default is a
+    /// generated id.
     #[must_use]
     pub fn exchange(mut self, id: ExchangeId) -> Self {
         self.exchange = Some(id);
         self
     }
 
-    /// Counts that many messages after the leading system and developer messages as head too: few-shot examples are
-    /// sent first and never stored. The default is 0.
+    /// Sets the number of messages after the leading system and developer messages that are part of the head too. Use
+    /// it for few-shot examples, which are sent first and never stored. The default is 0.
     #[must_use]
     pub const fn few_shot_messages(mut self, messages: usize) -> Self {
         self.few_shot_messages = messages;
         self
     }
 
-    /// Stores nothing of this call: it sees the history and leaves no trace in it.
+    /// Disables storing for this call: the model sees the history, but the exchange is not added to it.
     #[must_use]
     pub fn dont_store(mut self) -> Self {
-        self.keep = Stored::Nothing;
+        self.stored = Stored::Nothing;
         self
     }
 
-    /// Stores these messages in place of the input: the model sees a long prompt (documents that were looked up), and the
-    /// conversation remembers the short question. They must fit the conversation as the input does, and answer open tool
-    /// calls exactly when the input does.
+    /// Sets the messages to store in place of the input. For example, the model may see a long prompt with retrieved
+    /// documents, while only the short question is stored. These messages must fit the conversation as the input
+    /// does, and either both or neither must answer open tool calls.
     #[must_use]
     pub fn store_instead(mut self, input: impl IntoIterator<Item = Message>) -> Self {
-        self.keep = Stored::Instead(input.into_iter().collect());
+        self.stored = Stored::Instead(input.into_iter().collect());
         self
     }
 
-    /// Sends the turn's report to the returned handle. A stateless call has none.
+    /// Returns the options, and a handle that receives the turn's report. A stateless call has no report.
     #[must_use]
     pub fn with_report(mut self) -> (Self, ReportHandle) {
         let (sender, handle) = ReportHandle::new();
@@ -85,7 +87,7 @@ impl fmt::Debug for CallOptions {
         f.debug_struct("CallOptions")
             .field("exchange", &self.exchange)
             .field("few_shot_messages", &self.few_shot_messages)
-            .field("keep", &self.keep)
+            .field("stored", &self.stored)
             .finish_non_exhaustive()
     }
 }

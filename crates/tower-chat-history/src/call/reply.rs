@@ -1,35 +1,36 @@
-//! What the model answered.
+//! The model's reply.
 
 use tower_chat_history_core::{Message, Usage};
 
 use crate::report::ResponseShape;
 
-/// What the model answered, as history keeps it.
+/// The model's reply, with the facts about it that are stored.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Reply {
-    /// The reply: of several choices, the message of the one with the least index. Without a message nothing is stored.
+    /// The reply's message. If there are several choices, it is the message of the choice with the least index.
+    /// Without a message, nothing is stored.
     pub message: Option<Message>,
-    /// The model, as it named itself.
+    /// The name of the model, as stated in the response.
     pub model: Option<String>,
-    /// Why it stopped, as the provider said it.
+    /// The finish reason, as stated by the provider.
     pub finish_reason: Option<String>,
-    /// What the provider reported.
+    /// The token usage that the provider reported.
     pub usage: Option<Usage>,
-    /// True if the reply broke off and only its text is here.
+    /// True if the reply broke off, so that the message has only its text.
     pub incomplete: bool,
-    /// What the response looks like, if there is no message because it could not be read.
+    /// The shape of the response, if there is no message because the response could not be read.
     pub unreadable: Option<ResponseShape>,
 }
 
 impl Reply {
-    /// A complete reply.
+    /// Creates a complete reply.
     #[must_use]
     pub fn new(message: Message) -> Self {
         Self { message: Some(message), ..Self::default() }
     }
 
-    /// No reply: the response could not be read, and looks like this.
+    /// Creates a reply without a message, for a response of this shape that could not be read.
     #[must_use]
     pub fn unreadable(shape: ResponseShape) -> Self {
         Self { unreadable: Some(shape), ..Self::default() }

@@ -1,20 +1,20 @@
-//! Where a call belongs.
+//! The scope of a call.
 
 use tower_chat_history_core::ConversationId;
 
 use super::CallOptions;
 
-/// Where a call belongs: to a conversation, or explicitly to none.
+/// The scope of a call: a conversation, or explicitly none.
 #[derive(Clone, Debug)]
-#[allow(clippy::large_enum_variant)] // It is taken apart where it is returned.
+#[allow(clippy::large_enum_variant)] // Values are short-lived: callers destructure them immediately.
 pub enum CallScope {
-    /// The call sees that conversation's history and is stored in it, as its options say.
+    /// The call sees this conversation's history and is stored in it, according to its options.
     Conversation(ConversationId, CallOptions),
-    /// The call is passed on as it is, and nothing is stored.
+    /// The call is passed on unchanged, and nothing is stored.
     Stateless,
 }
 
-/// A call in that conversation, with the default options.
+/// Creates the scope of a call in this conversation, with the default options.
 impl From<ConversationId> for CallScope {
     fn from(conversation: ConversationId) -> Self {
         Self::Conversation(conversation, CallOptions::new())

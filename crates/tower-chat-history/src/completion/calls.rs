@@ -1,40 +1,41 @@
-//! Putting tool calls together from their pieces.
-
-use std::borrow::Cow;
+//! Assembling tool calls from their pieces.
 
 use super::{
     TooLarge,
+    arguments::Arguments,
     members::{MAX_PARTS, Members, elements, number},
     node::{Fields, Node},
 };
 
-/// The calls of a reply, by index, and in the order of arrival where a provider gives all the same index or none.
+/// The calls of a reply, ordered by index. Calls with the same index, or without one, are in the order of arrival.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Calls(Vec<Call>);
 
 #[derive(Clone, Debug, Default)]
 struct Call {
     index: u64,
-    /// Its id, escaped. It is among the fields as well, where finding it takes longer.
+    /// The call's id, escaped. `fields` contains it too, but finding it there takes longer.
     id: String,
-    /// Its name, escaped, and the last chunk that brought it.
+    /// The call's name, escaped.
     name: String,
+    /// The number of the last chunk that contained the name.
     named_in: u64,
     arguments: Arguments,
     fields: Fields,
 }
 
-/// A piece of a call, as far as it says which call it belongs to. Texts are escaped.
+/// The parts of a piece that decide to which call it belongs. Texts are escaped.
 struct Piece<'a> {
     index: Option<u64>,
     id: &'a str,
     name: &'a str,
-    /// The function's arguments as they stand, if it has any.
+    /// The function's arguments as JSON, if there are any.
     arguments: Option<&'a str>,
 }
 
 impl Calls {
-    /// Takes the `tool_calls` of a delta, the one with that number. `Ok(false)` if it is neither a list nor a call.
+    /// Joins the `tool_calls` of the delta in the chunk with this number. Returns `Ok(false)` if the value is neither
+    /// a list nor a call.
     pub(super) fn push(&mut self, json: &str, chunk: u64) -> Result<bool, TooLarge> {
         if json.starts_with('{') {
             self.push_call(json, chunk)?;
@@ -68,13 +69,14 @@ impl Calls {
             call.named_in = chunk;
         }
         piece.arguments.into_iter().for_each(|arguments| call.arguments.push(arguments));
-        // The index numbers pieces: a whole call has none.
+        // The index is only a part of the stream format: a stored call has none.
         let mut fields = members.into_iter().filter(|(name, _)| name != "index");
         fields.try_for_each(|(name, value)| call.fields.join_one(&name, value, 0))
     }
 
-    /// Which call a piece belongs to, unless it begins another one. An id tells, and so does an index; some providers
-    /// give all parallel calls one index, others give neither.
+    /// Returns the position of the call to which a piece belongs, or `None` if the piece begins another call. The id
+    /// and the index decide. If they do not suffice, the name and the arguments decide too, because some providers
+    /// give all parallel calls the same index, and others give neither index nor id.
     fn find(&self, piece: &Piece<'_>, chunk: u64) -> Option<usize> {
         let here = |call: &Call| piece.index.is_none_or(|index| index == call.index);
         if !piece.id.is_empty() {
@@ -90,17 +92,17 @@ impl Calls {
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.0.iter().all(Call::says_nothing)
+        self.0.iter().all(Call::is_void)
     }
 
     /// Writes the list of calls, each in the form that a unary response has.
     pub(super) fn write(&self, out: &mut String) {
         out.push('[');
-        for (at, call) in self.0.iter().filter(|call| !call.says_nothing()).enumerate() {
+        for (at, call) in self.0.iter().filter(|call| !call.is_void()).enumerate() {
             if at > 0 {
                 out.push(',');
             }
-            Node::Object(call.whole()).write(out);
+            Node::Object(call.completed()).write(out);
         }
         out.push(']');
     }
@@ -120,14 +122,14 @@ impl<'a> Piece<'a> {
     }
 }
 
-/// A text as it is escaped; empty if it is none.
+/// Returns a string's text as it is escaped, without its quotes. Returns an empty text for other values.
 fn unquoted(json: &str) -> &str {
     json.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or_default()
 }
 
 impl Call {
-    /// Whether a piece without an id that tells can only begin another call. Some providers repeat the name in every
-    /// piece, none sends it in parts.
+    /// Returns `true` if a piece with a name must begin another call. Some providers repeat the name in every piece,
+    /// but none splits it.
     fn is_over_at(&self, piece: &Piece<'_>, chunk: u64) -> bool {
         if piece.name.is_empty() || self.name.is_empty() {
             return false;
@@ -136,13 +138,13 @@ impl Call {
         self.named_in == chunk || self.name != piece.name || (adds && self.arguments.are_complete())
     }
 
-    /// Returns whether nothing came but what goes with a call.
-    fn says_nothing(&self) -> bool {
+    /// Returns `true` if the call has no fields except its type and index.
+    fn is_void(&self) -> bool {
         self.fields.names().all(|name| matches!(name, "type" | "index"))
     }
 
-    /// The call with its type, and with the text that a call without arguments has.
-    fn whole(&self) -> Fields {
+    /// Returns the call's fields. A missing type and missing arguments are added.
+    fn completed(&self) -> Fields {
         let mut call = self.fields.clone();
         for (tool, text) in [("function", "arguments"), ("custom", "input")] {
             if let Some(called) = call.object(tool)
@@ -159,61 +161,13 @@ impl Call {
     }
 }
 
-/// How far the arguments of a function have come: whether their JSON is closed.
-#[derive(Clone, Copy, Debug, Default)]
-struct Arguments {
-    depth: u32,
-    in_text: bool,
-    after_backslash: bool,
-    closed: bool,
-}
-
-impl Arguments {
-    fn push(&mut self, piece: &str) {
-        if !piece.starts_with('"') {
-            // An object or a list in place of its text: it comes whole.
-            self.closed = true;
-        } else if let Ok(text) = serde_json::from_str::<Cow<'_, str>>(piece) {
-            text.bytes().for_each(|byte| self.push_byte(byte));
-        }
-    }
-
-    const fn push_byte(&mut self, byte: u8) {
-        if self.in_text {
-            match byte {
-                _ if self.after_backslash => self.after_backslash = false,
-                b'\\' => self.after_backslash = true,
-                b'"' => self.in_text = false,
-                _ => {}
-            }
-            return;
-        }
-        match byte {
-            b'"' => self.in_text = true,
-            b'{' | b'[' => {
-                self.depth = self.depth.saturating_add(1);
-                self.closed = false;
-            }
-            b'}' | b']' => {
-                self.depth = self.depth.saturating_sub(1);
-                self.closed = self.depth == 0;
-            }
-            _ => {}
-        }
-    }
-
-    const fn are_complete(self) -> bool {
-        self.closed
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
 
     use super::*;
 
-    /// What becomes of chunks of calls: of each its id, its name and its arguments.
+    /// Returns the id, the name and the arguments of each call that these chunks contain.
     fn calls(chunks: &[Value]) -> Vec<[String; 3]> {
         let mut calls = Calls::default();
         for (at, chunk) in chunks.iter().enumerate() {
@@ -260,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_is_repeated_in_every_piece_begins_no_other_call() {
+    fn a_name_that_is_repeated_in_every_piece_does_not_begin_another_call() {
         let piece = |arguments: &str| json!([{"index": 0, "function": function("f", arguments)}]);
         let pieces = ["", "{\"a\":\"}", "\\\"}", "\"}", ""].map(piece);
         assert_eq!(calls(&pieces), [["", "f", r#"{"a":"}\"}"}"#]]);
@@ -285,19 +239,19 @@ mod tests {
     }
 
     #[test]
-    fn an_id_that_comes_late_is_its_call_s() {
+    fn a_late_id_belongs_to_its_call() {
         let chunks = [json!([{"index": 0, "function": function("f", "{}")}]), json!([{"index": 0, "id": "x"}])];
         assert_eq!(calls(&chunks), [["x", "f", "{}"]]);
     }
 
     #[test]
-    fn arguments_that_are_no_text_are_kept_as_they_are() {
+    fn arguments_that_are_not_strings_are_kept_unchanged() {
         let call = |at: u64| json!({"function": {"name": "f", "arguments": {"a": at}}});
         assert_eq!(calls(&[json!([call(1)]), json!([call(2)])]), [["", "f", r#"{"a":1}"#], ["", "f", r#"{"a":2}"#]]);
     }
 
     #[test]
-    fn what_says_nothing_is_no_call() {
+    fn empty_entries_are_not_calls() {
         for nothing in
             [json!([null]), json!([{}]), json!([{"index": 0, "type": "function"}]), json!([1, "a"]), json!({})]
         {
@@ -309,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn very_many_calls_are_too_large() {
+    fn too_many_calls_are_refused() {
         let mut calls = Calls::default();
         let all = (0..=MAX_PARTS as u64)
             .try_for_each(|index| calls.push(&json!([{"index": index, "id": "x"}]).to_string(), index + 1).map(drop));

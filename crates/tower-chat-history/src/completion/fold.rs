@@ -1,4 +1,4 @@
-//! Folding a stream of chunks into the reply.
+//! Folding a stream's chunks into a reply.
 
 use std::{collections::BTreeSet, fmt};
 
@@ -18,59 +18,66 @@ use crate::{
     report::ResponseShape,
 };
 
-/// The largest size of all deltas of a reply together.
+/// The largest total size of all deltas of a reply.
 pub(super) const MAX_BYTES: usize = 64 << 20;
 
-/// What a value that may be kept by itself adds to the size of its text.
-const VALUE: usize = 64;
+/// The overhead of a value in memory, in bytes, in addition to its text.
+const VALUE_OVERHEAD: usize = 64;
 
-/// The size of a delta in memory, at most: it brings a value, and each comma may part two.
+/// Returns an upper bound for the size of a delta in memory. A delta has at least one value, and one more for each
+/// comma at most.
 fn size(delta: &str) -> usize {
     let values = 1 + delta.bytes().filter(|byte| *byte == b',').count();
-    delta.len().saturating_add(VALUE.saturating_mul(values))
+    delta.len().saturating_add(VALUE_OVERHEAD.saturating_mul(values))
 }
 
-/// The largest number of choices whose ends are counted. A stream that asked for more is complete when it ends.
+/// The largest number of choices whose ends are counted. If more were requested, the reply is complete when the
+/// stream ends.
 const MAX_CHOICES: usize = 1_024;
 
-/// Puts a reply together from the chunks of a stream. The [module docs](super) have the rules and the limits.
+/// Assembles a reply from a stream's chunks. The [module docs](super) describe the rules and the limits.
 ///
-/// It is complete when the kept choice has ended and as many choices have ended as were asked for. The kept choice is
-/// the one with the least index that was seen.
+/// Of several choices, it keeps the one with the least index. The reply is complete when the kept choice has ended,
+/// and as many choices have ended as were requested.
 #[derive(Default)]
 pub struct ChunkFold {
-    /// How many choices must end.
+    /// The number of choices that were requested.
     choices: usize,
+    /// The indexes of the choices that have ended.
     ended: BTreeSet<u64>,
-    /// The least index seen.
+    /// The index of the kept choice, which is the least one seen.
     kept: Option<u64>,
-    /// Of the kept choice: all but its calls, then these, and at most the size of both.
+    /// The fields of the kept choice, except its calls.
     fields: Fields,
+    /// The calls of the kept choice.
     calls: Calls,
+    /// An upper bound for the size of `fields` and `calls`.
     bytes: usize,
     finish_reason: Option<String>,
-    /// How many chunks came.
+    /// The number of chunks so far.
     chunks: u64,
     model: Option<String>,
     usage: Option<Usage>,
-    /// What a chunk without choices looks like.
+    /// The shape of a chunk without choices.
     shape: Option<ResponseShape>,
-    /// True if a chunk was an error or could not be read, or too much came: what there is, is not the whole reply.
+    /// True if a chunk was an error or could not be read, or if the reply was too large: it is then not the whole
+    /// reply.
     broken: bool,
+    /// True after the warning about another role.
     has_other_role: bool,
-    /// Where chunks are written that are no text.
+    /// The buffer into which chunks are serialized that are not JSON text.
     buffer: Vec<u8>,
 }
 
 impl ChunkFold {
-    /// A fold for a stream of that many choices; 0 counts as 1.
+    /// Creates a fold for a stream with this number of requested choices. 0 counts as 1.
     #[must_use]
     pub fn new(choices: usize) -> Self {
         Self { choices: choices.max(1), ..Self::default() }
     }
 
-    /// Takes the next chunk, as JSON text. A chunk that cannot be read, or that is an error, ends the reply: it is not
-    /// complete, unless it was before.
+    /// Folds the next chunk, given as JSON text. If the chunk is an error or cannot be read, the reply breaks off: it
+    /// can no longer become complete. A reply that is complete already stays so.
     pub fn push_json(&mut self, chunk: &str) {
         let was_over = self.is_over();
         self.chunks = self.chunks.saturating_add(1);
@@ -80,7 +87,7 @@ impl ChunkFold {
         }
     }
 
-    /// Takes the next chunk as the JSON that it serializes to. One with more than
+    /// Folds the next chunk, given as a value that serializes to JSON. A chunk with more than
     /// [128 levels](crate::nested::MAX_LEVELS) cannot be read. See [`push_json`](Self::push_json).
     pub fn push_value(&mut self, chunk: &impl Serialize) {
         let mut buffer = std::mem::take(&mut self.buffer);
@@ -89,20 +96,20 @@ impl ChunkFold {
             Ok(Ok(json)) => self.push_json(json),
             Ok(Err(_)) | Err(_) => self.fail(),
         }
-        // It is used again, unless a chunk was of an unusual size.
+        // The buffer is used again, unless an unusually large chunk has made it large.
         if buffer.capacity() <= 64 << 10 {
             self.buffer = buffer;
         }
     }
 
-    /// Notes that an item was an error or could not be read: from here on the reply is not complete, unless it was
-    /// before.
+    /// Marks the reply as broken off, because an item was an error or could not be read. A reply that is complete
+    /// already stays so.
     pub fn fail(&mut self) {
-        // After the last finish reason nothing is missing from the reply, however the bytes are cut.
+        // After the last finish reason, the reply has all its parts, so a later error does not matter.
         self.broken |= !self.is_over();
     }
 
-    /// Notes that the stream has more than can be kept. What was kept is dropped.
+    /// Marks the reply as too large to be kept, and drops its parts.
     pub fn fail_too_large(&mut self) {
         self.give_up(self.is_over());
     }
@@ -111,12 +118,12 @@ impl ChunkFold {
         if was_over || self.broken {
             return;
         }
-        tracing::warn!("a streamed reply is larger than what is kept of one; it is not stored");
+        tracing::warn!("a streamed reply exceeds the size limit; it is not stored");
         self.broken = true;
         (self.fields, self.calls) = (Fields::default(), Calls::default());
     }
 
-    /// Returns whether the kept choice has ended, and as many as were asked for.
+    /// Returns `true` if the kept choice has ended, and as many choices have ended as were requested.
     fn is_over(&self) -> bool {
         self.has_kept_ended() && self.ended.len() >= self.choices
     }
@@ -165,7 +172,7 @@ impl ChunkFold {
         if let Some(reason) = choice.text("finish_reason") {
             self.ended.insert(index);
             if self.ended.len() > MAX_CHOICES {
-                // Never the kept one, which is the least.
+                // This is never the kept choice, whose index is the least.
                 self.ended.pop_last();
             }
             if is_kept {
@@ -175,7 +182,8 @@ impl ChunkFold {
         Ok(())
     }
 
-    /// Returns whether the choice with that index is the reply: the first one, until there is one before it.
+    /// Returns `true` if the choice with this index is the kept one. The first choice is kept until one with a
+    /// smaller index comes, which then replaces it.
     fn keeps(&mut self, index: u64) -> bool {
         match self.kept {
             Some(kept) if kept == index => true,
@@ -191,7 +199,7 @@ impl ChunkFold {
 
     fn take_delta(&mut self, delta: &str) -> Result<(), TooLarge> {
         if self.broken {
-            // What came before is a partial reply; what comes now may have a gap in front.
+            // The parts before the error form a partial reply. Between them and this part, others may be missing.
             return Ok(());
         }
         self.bytes = self.bytes.saturating_add(size(delta));
@@ -205,7 +213,7 @@ impl ChunkFold {
         for (name, value) in delta {
             match &*name {
                 "role" => self.take_role(value),
-                // The index belongs to the stream.
+                // The index is only a part of the stream format.
                 "index" => {}
                 "tool_calls" => {
                     if !self.calls.push(value, self.chunks)? {
@@ -225,7 +233,7 @@ impl ChunkFold {
         }
     }
 
-    /// The message in the form that a unary response has, with the fields that are wanted.
+    /// Returns the message in the form of a unary response, with the fields that `wanted` selects.
     fn message(&self, with_calls: bool, wanted: impl Fn(&str, &Node) -> bool) -> Option<Message> {
         let mut json = String::from(r#"{"role":"assistant","content":"#);
         match self.fields.get("content") {
@@ -275,10 +283,10 @@ impl FoldReply<Value> for ChunkFold {
         self.with_message(message)
     }
 
-    /// The text so far. Of what has a structure half may be missing, so only content keeps one.
+    /// Returns the text so far. Structured values may be incomplete, so they are left out, except in the content.
     fn partial(&self) -> Option<Reply> {
-        let said = |name| self.fields.get(name).is_some_and(Node::says_something);
-        if !said("content") && !said("refusal") {
+        let has_text = |name| self.fields.get(name).is_some_and(Node::has_content);
+        if !has_text("content") && !has_text("refusal") {
             return None;
         }
         let mut reply = self.with_message(self.message(false, |_, node| node.is_text()));

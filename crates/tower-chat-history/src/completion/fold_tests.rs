@@ -1,4 +1,4 @@
-//! What becomes of chunks.
+//! Tests of folding chunks.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -51,7 +51,7 @@ fn text_is_complete_at_its_finish_reason_and_usage_still_comes() {
 }
 
 #[test]
-fn the_end_of_another_choice_is_not_the_reply_s_end() {
+fn the_end_of_another_choice_does_not_end_the_reply() {
     let cut = folded(1, &[text(0, "Hel"), stop(1)]);
     assert!(!cut.is_complete() && !cut.is_whole());
     assert!(cut.partial().unwrap().incomplete);
@@ -61,31 +61,31 @@ fn the_end_of_another_choice_is_not_the_reply_s_end() {
 }
 
 #[test]
-fn a_choice_that_is_not_numbered_from_0_is_the_reply() {
+fn a_single_choice_is_the_reply_even_if_its_index_is_not_0() {
     let fold = folded(1, &[text(1, "Hi"), stop(1)]);
     assert!(fold.is_complete() && fold.is_whole());
     assert_eq!(message(&fold)["content"], "Hi");
 }
 
 #[test]
-fn of_several_choices_the_least_is_kept_whichever_comes_first() {
+fn the_choice_with_the_least_index_is_kept_in_any_order() {
     let chunks = [text(2, "c"), text(1, "b"), stop(1), text(2, "c"), stop(2), text(0, "a"), stop(0)];
     assert!(!folded(3, &chunks[..6]).is_complete());
     let fold = folded(3, &chunks);
     assert!(fold.is_complete());
     assert_eq!(json_of(fold.reply()), r#"{"role":"assistant","content":"a"}"#);
-    assert!(folded(3, &chunks[5..]).is_whole(), "fewer came than were asked for");
+    assert!(folded(3, &chunks[5..]).is_whole(), "fewer choices came than were requested");
 }
 
 #[test]
-fn after_its_end_the_reply_is_not_another_choice() {
+fn a_choice_that_comes_after_the_end_does_not_replace_the_reply() {
     let fold = folded(1, &[text(1, "b"), stop(1), text(0, "a")]);
     assert!(fold.is_complete());
     assert_eq!(message(&fold)["content"], "b");
 }
 
 #[test]
-fn a_reply_is_the_assistants_whatever_role_comes() {
+fn a_reply_always_gets_the_assistant_role() {
     for role in [json!("user"), json!("tool"), json!("system"), json!(1), json!(null), json!("")] {
         let fold = folded(1, &[delta(0, &json!({"role": role, "content": "Hi"})), stop(0)]);
         assert_eq!(json_of(fold.reply()), r#"{"role":"assistant","content":"Hi"}"#, "{role}");
@@ -93,7 +93,7 @@ fn a_reply_is_the_assistants_whatever_role_comes() {
 }
 
 #[test]
-fn unknown_fields_are_put_together() {
+fn unknown_fields_are_joined() {
     let fold = folded(
         1,
         &[
@@ -111,7 +111,7 @@ fn unknown_fields_are_put_together() {
 }
 
 #[test]
-fn calls_of_any_kind_are_whole() {
+fn calls_of_all_kinds_are_joined_and_completed() {
     let call = |call: Value| delta(0, &json!({"tool_calls": [call]}));
     let fold = folded(
         1,
@@ -134,7 +134,7 @@ fn calls_of_any_kind_are_whole() {
 }
 
 #[test]
-fn a_list_of_no_calls_is_none() {
+fn a_list_without_calls_is_left_out() {
     for nothing in [json!(null), json!([]), json!([null]), json!({})] {
         let fold = folded(1, &[delta(0, &json!({"content": "Hi", "tool_calls": nothing})), stop(0)]);
         assert!(fold.is_complete());
@@ -143,7 +143,7 @@ fn a_list_of_no_calls_is_none() {
 }
 
 #[test]
-fn what_clients_tolerate_is_read() {
+fn chunks_that_clients_tolerate_are_read() {
     for end in [
         r#"{"choices":[{"index":0.0,"delta":{},"finish_reason":"stop"}]}"#,
         r#"{"choices":[{"index":"0","delta":{},"finish_reason":"stop"}]}"#,
@@ -163,7 +163,7 @@ fn what_clients_tolerate_is_read() {
 }
 
 #[test]
-fn an_error_or_what_cannot_be_read_is_no_end() {
+fn errors_and_unreadable_chunks_do_not_complete_a_reply() {
     for wrong in [
         r#"{"error":{"message":"x"}}"#,
         r#"{"choices":[{"index":0,"delta":{},"error":{"code":502},"finish_reason":"error"}]}"#,
@@ -188,7 +188,7 @@ fn an_error_or_what_cannot_be_read_is_no_end() {
 }
 
 #[test]
-fn a_partial_reply_is_its_text() {
+fn a_partial_reply_has_only_text() {
     let pieces = json!({"content": "Let me", "reasoning_content": "Hm", "details": [{}], "audio": {"id": "a"}, "n": 1,
         "refusal": null, "tool_calls": [{"id": "x"}], "function_call": {"name": "f"}});
     let partial = folded(1, &[delta(0, &pieces)]).partial().unwrap();
@@ -202,7 +202,7 @@ fn a_partial_reply_is_its_text() {
 }
 
 #[test]
-fn another_kind_of_stream_is_told() {
+fn the_shape_of_another_api_is_reported() {
     let start = json!({"type": "message_start", "message": {"role": "assistant", "content": []}});
     let events = [json!({"type": "ping"}), start, json!({"type": "content_block_delta", "delta": {"text": "Hi"}})];
     let fold = folded(1, &events);
@@ -213,7 +213,7 @@ fn another_kind_of_stream_is_told() {
 }
 
 #[test]
-fn a_reply_that_is_too_large_is_given_up() {
+fn a_reply_that_is_too_large_is_dropped() {
     let mut fold = folded(1, &[text(0, "a")]);
     let piece = format!(r#"{{"choices":[{{"delta":{{"content":"{}"}}}}]}}"#, "x".repeat(1 << 20));
     for _ in 0..=MAX_BYTES >> 20 {
@@ -225,7 +225,7 @@ fn a_reply_that_is_too_large_is_given_up() {
 }
 
 #[test]
-fn a_list_of_very_many_small_elements_is_given_up() {
+fn a_list_of_too_many_small_elements_is_dropped() {
     let mut fold = folded(1, &[text(0, "a")]);
     let piece = format!(r#"{{"choices":[{{"delta":{{"x":[0{}]}}}}]}}"#, ",0".repeat(1 << 18));
     for _ in 0..4 {
@@ -236,7 +236,7 @@ fn a_list_of_very_many_small_elements_is_given_up() {
 }
 
 #[test]
-fn very_many_choices_are_not_counted() {
+fn choices_beyond_the_limit_are_not_counted() {
     let mut fold = folded(usize::MAX, &[text(5_000, "a")]);
     for index in (0..5_000).rev() {
         assert_eq!(fold.push(&stop(index)), Flow::Pass);
@@ -246,7 +246,7 @@ fn very_many_choices_are_not_counted() {
 }
 
 #[test]
-fn deep_values_are_kept_and_not_entered() {
+fn deep_values_are_kept_without_recursion() {
     let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
     let mut fold = ChunkFold::new(1);
     for _ in 0..2 {
@@ -259,9 +259,9 @@ fn deep_values_are_kept_and_not_entered() {
 }
 
 proptest! {
-    /// The delta that brings a message whole, and the same message in pieces.
+    /// One delta with a whole message, and the same message in pieces, give the same reply.
     #[test]
-    fn a_reply_is_the_same_however_its_text_is_cut(
+    fn a_reply_does_not_depend_on_how_its_text_is_split(
         content in "[a-zä\u{1f600}\"\\\\\n]{0,12}",
         reasoning in "[a-zä\"]{0,12}",
         arguments in prop::collection::vec("[a-z\"{}:\\\\]{0,8}", 0..4),

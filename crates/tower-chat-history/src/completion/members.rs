@@ -1,4 +1,5 @@
-//! Reading JSON as it stands: members in order, names in one spelling, numbers in any.
+//! Reading JSON without changing it: members stay in order, names are compared in one spelling, and numbers may have
+//! any spelling.
 
 use std::{borrow::Cow, collections::HashSet};
 
@@ -10,22 +11,21 @@ use serde_json::value::RawValue;
 
 use super::TooLarge;
 
-/// The largest number of members that an object may have to be taken apart, and of calls and numbered list elements
-/// that a reply may have.
+/// The largest number of members of an object that is read, and of calls and list elements with an `index` in a reply.
 pub(super) const MAX_PARTS: usize = 1_024;
 
-/// An object's members in order. Each name is escaped as `serde_json` escapes it, without its quotes.
+/// An object's members in order. Each name is escaped as by `serde_json`, without its quotes.
 pub(super) struct Members<'a>(Vec<(Cow<'a, str>, &'a str)>);
 
 impl<'a> Members<'a> {
-    /// Takes an object apart. Of a member that stands twice, the last one counts. `None` for anything but an object.
+    /// Reads an object's members. If a name is repeated, its last value counts. Returns `None` for any other value.
     pub(super) fn of(json: &'a str) -> Result<Option<Self>, TooLarge> {
-        // The check also keeps `serde_json` from looking at a large array or text for nothing.
+        // This check also saves the time that `serde_json` would need to read a large array or string.
         if !json.trim_ascii_start().starts_with('{') {
             return Ok(None);
         }
         let Ok(InOrder(members)) = serde_json::from_str(json) else { return Ok(None) };
-        let members: Vec<_> = members.into_iter().map(|(name, value)| (spelled(name), value.get())).collect();
+        let members: Vec<_> = members.into_iter().map(|(name, value)| (normalized(name), value.get())).collect();
         if members.len() > MAX_PARTS { Err(TooLarge) } else { Ok(Some(Self(without_repeated(members)))) }
     }
 
@@ -33,12 +33,12 @@ impl<'a> Members<'a> {
         self.0.iter().find(|(other, _)| other == name).map(|(_, value)| *value)
     }
 
-    /// A member that is there and not null.
+    /// Returns the value of a member, unless it is null.
     pub(super) fn some(&self, name: &str) -> Option<&'a str> {
         self.get(name).filter(|json| *json != "null")
     }
 
-    /// A member's text, unless it is empty.
+    /// Returns the text of a member, unless it is empty.
     pub(super) fn text(&self, name: &str) -> Option<String> {
         text(self.get(name)?)
     }
@@ -57,11 +57,11 @@ impl<'a> IntoIterator for Members<'a> {
     }
 }
 
-/// Drops each member that stands there again.
+/// Removes each member whose name is repeated later.
 fn without_repeated<'a>(mut members: Vec<(Cow<'a, str>, &'a str)>) -> Vec<(Cow<'a, str>, &'a str)> {
-    /// Up to so many members, comparing all is the fastest way.
-    const FEW: usize = 16;
-    let last: Vec<bool> = if members.len() <= FEW {
+    /// Up to this number of members, comparing all pairs is faster than a hash set.
+    const MAX_COMPARED: usize = 16;
+    let last: Vec<bool> = if members.len() <= MAX_COMPARED {
         let is_last = |at: usize| members[at + 1..].iter().all(|(name, _)| *name != members[at].0);
         if (0..members.len()).all(is_last) {
             return members;
@@ -78,8 +78,8 @@ fn without_repeated<'a>(mut members: Vec<(Cow<'a, str>, &'a str)>) -> Vec<(Cow<'
     members
 }
 
-/// The name in the one spelling that names are compared in. One that is no Unicode keeps its own.
-fn spelled(name: &RawValue) -> Cow<'_, str> {
+/// Returns a name in the spelling in which names are compared. A name that is not valid Unicode keeps its own spelling.
+fn normalized(name: &RawValue) -> Cow<'_, str> {
     let quoted = name.get();
     let plain = quoted.strip_prefix('"').and_then(|name| name.strip_suffix('"')).unwrap_or(quoted);
     if !plain.contains('\\') {
@@ -89,7 +89,7 @@ fn spelled(name: &RawValue) -> Cow<'_, str> {
     decoded.map_or(Cow::Borrowed(plain), |name| Cow::Owned(escaped(&name)))
 }
 
-/// A text as JSON has it between its quotes.
+/// Returns a text escaped as in JSON, without quotes.
 pub(super) fn escaped(text: &str) -> String {
     let mut quoted = serde_json::Value::from(text).to_string();
     quoted.pop();
@@ -97,7 +97,7 @@ pub(super) fn escaped(text: &str) -> String {
     quoted
 }
 
-/// The elements of an array. `None` for anything else.
+/// Returns the elements of an array, or `None` for any other value.
 pub(super) fn elements(json: &str) -> Option<Vec<&str>> {
     if !json.trim_ascii_start().starts_with('[') {
         return None;
@@ -106,20 +106,20 @@ pub(super) fn elements(json: &str) -> Option<Vec<&str>> {
     Some(elements.into_iter().map(RawValue::get).collect())
 }
 
-/// A value's text, unless it is empty or no Unicode.
+/// Returns the text of a string, unless it is empty or not valid Unicode.
 pub(super) fn text(json: &str) -> Option<String> {
     serde_json::from_str::<String>(json).ok().filter(|text| !text.is_empty())
 }
 
-/// A whole number that is not negative, however it is written: `0`, `0.0` and `"0"` are one.
+/// Returns a non-negative whole number in any spelling: `0`, `0.0` and `"0"` are the same.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // Only whole numbers in range are cast.
 pub(super) fn number(json: &str) -> Option<u64> {
-    /// Up to here a floating-point number is exact.
-    const EXACT: f64 = 9_007_199_254_740_992.0;
+    /// Up to this number (2 to the power of 53), every whole number has an exact floating-point value.
+    const MAX_EXACT: f64 = 9_007_199_254_740_992.0;
     let json = json.strip_prefix('"').and_then(|json| json.strip_suffix('"')).unwrap_or(json);
     json.parse().ok().or_else(|| {
         let number: f64 = json.parse().ok()?;
-        (number.fract() == 0.0 && (0.0..=EXACT).contains(&number)).then_some(number as u64)
+        (number.fract() == 0.0 && (0.0..=MAX_EXACT).contains(&number)).then_some(number as u64)
     })
 }
 
@@ -159,14 +159,14 @@ mod tests {
     }
 
     #[test]
-    fn members_are_read_in_order_whatever_their_names() {
+    fn members_keep_their_order_and_may_have_any_names() {
         let json = r#" {"b": 1.50,"\u0061":[ ],"\ud83d":"\ud83d","q\"":{}} "#;
         let expected = [("b", "1.50"), ("a", "[ ]"), (r"\ud83d", r#""\ud83d""#), (r#"q\""#, "{}")];
         assert_eq!(read(json), expected.map(|(name, value)| (name.to_owned(), value.to_owned())));
     }
 
     #[test]
-    fn of_a_repeated_member_the_last_one_counts() {
+    fn the_last_of_repeated_members_counts() {
         let expected = [("b", "2"), ("a", "3")].map(|(name, value)| (name.to_owned(), value.to_owned()));
         assert_eq!(read(r#"{"a":1,"b":2,"\u0061":3}"#), expected);
         let many: String = (0..20).map(|at| format!("\"{at}\":0,")).collect();
@@ -174,21 +174,21 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_object_has_no_members() {
+    fn other_values_than_objects_have_no_members() {
         for json in ["", "null", "[]", "\"{\"", "1", "{", "{]"] {
             assert!(Members::of(json).ok().flatten().is_none(), "{json}");
         }
     }
 
     #[test]
-    fn an_object_of_very_many_members_is_too_large() {
+    fn an_object_with_too_many_members_is_refused() {
         let members: Vec<String> = (0..=MAX_PARTS).map(|at| format!("\"{at}\":0")).collect();
         assert!(Members::of(&format!("{{{}}}", members.join(","))).is_err());
         assert!(Members::of(&format!("{{{}}}", members[1..].join(","))).is_ok());
     }
 
     #[test]
-    fn a_number_is_read_however_it_is_written() {
+    fn numbers_are_read_in_any_spelling() {
         for (json, expected) in [
             ("0", Some(0)),
             ("0.0", Some(0)),
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn deep_values_are_not_entered() {
+    fn deep_values_are_read_without_recursion() {
         let deep = format!("{{\"a\":{}{}}}", "[".repeat(100_000), "]".repeat(100_000));
         assert_eq!(read(&deep)[0].1.len(), 200_000);
     }

@@ -11,10 +11,10 @@ use crate::{call::Reply, report::ResponseShape};
 
 const BOM: &[u8] = b"\xef\xbb\xbf";
 
-/// Finds the reply of a response body: the choice with the least `index`, whose message is kept byte for byte.
+/// Returns the reply of a response body: the choice with the least `index`, whose message is kept byte for byte.
 ///
-/// A body in another shape has no message, and [`Reply::unreadable`] says what it looks like. So does a choice without
-/// a message, and one that failed (`error`). A list of no choices is a reply without a message.
+/// The reply has no message if the body has another shape, or if the choice has no message or an `error`.
+/// [`Reply::unreadable`] then has the shape. For an empty list of choices without an `error`, the reply has neither.
 #[must_use]
 pub fn reply_of(body: &[u8]) -> Reply {
     let body = body.strip_prefix(BOM).unwrap_or(body);
@@ -24,7 +24,7 @@ pub fn reply_of(body: &[u8]) -> Reply {
     }
 }
 
-/// The reply of a response that is a value.
+/// Returns the reply of a response that is a value.
 pub(crate) fn reply_of_value(response: &Value) -> Reply {
     nested::to_string(response).map_or_else(|_| Reply::unreadable(ResponseShape::TooDeep), |json| of_text(&json))
 }
@@ -43,7 +43,7 @@ fn of_text(body: &str) -> Reply {
         return reply;
     };
     let choices = choices.into_iter().map(|choice| Members::of(choice).ok().flatten());
-    // Of those without an index, the first one in the list.
+    // A missing index counts as 0. If several choices have the same index, the first one counts.
     let index = |choice: &Option<Members<'_>>| {
         choice.as_ref().and_then(|choice| choice.get("index")).and_then(number).unwrap_or(0)
     };
@@ -60,7 +60,7 @@ fn of_text(body: &str) -> Reply {
     reply
 }
 
-/// What the provider reported. Null, as most chunks of a stream say, is nothing.
+/// Returns the usage that the provider reported, or `None` for null, which most chunks of a stream contain.
 pub(super) fn usage(json: &str) -> Option<Usage> {
     let tokens = Members::of(json).ok().flatten()?;
     let input = tokens.get("prompt_tokens").and_then(number)?;
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn what_clients_tolerate_is_read() {
+    fn responses_that_clients_tolerate_are_read() {
         let whole =
             r#"{"choices":[{"index":0,"message":{"role":"assistant","content":"Hi"}}],"usage":{"prompt_tokens":1}}"#;
         for body in [
@@ -118,19 +118,19 @@ mod tests {
     }
 
     #[test]
-    fn a_reply_is_the_assistants() {
+    fn a_reply_gets_the_assistant_role() {
         let body = r#"{"choices":[{"message":{"role":"tool","tool_call_id":"x","content":"a"}}]}"#;
         let expected = r#"{"role":"assistant","tool_call_id":"x","content":"a"}"#;
         assert_eq!(reply_of(body.as_bytes()).message.unwrap().json(), expected);
     }
 
     #[test]
-    fn a_response_without_choices_is_not_one_that_cannot_be_read() {
+    fn an_empty_list_of_choices_is_readable() {
         assert_eq!(shape(r#"{"choices":[]}"#), None);
     }
 
     #[test]
-    fn another_shape_is_told() {
+    fn the_shape_of_an_unreadable_response_is_reported() {
         for (body, expected) in [
             ("", "not JSON"),
             ("<html>", "not JSON"),
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_is_read_as_its_text_is() {
+    fn a_value_and_its_text_give_the_same_reply() {
         let response = json!({"model": "m", "choices": [{"index": 0, "message": {"role": "assistant", "content": "a", "x": [1]}}]});
         assert_eq!(reply_of_value(&response), reply_of(response.to_string().as_bytes()));
         assert!(reply_of_value(&response).message.unwrap().json().contains(r#""x":[1]"#));

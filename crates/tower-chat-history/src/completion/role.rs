@@ -4,10 +4,10 @@ use tower_chat_history_core::{Message, Role};
 
 use super::members::Members;
 
-/// Returns a reply as the assistant's. Another role is replaced, with a warning; nothing else changes.
+/// Returns a reply with the role `assistant`. Another role is replaced, with a warning. Nothing else changes.
 ///
-/// A reply with the role `tool`, `user` or `system` would be taken for somebody else's message by the conversation's
-/// next call.
+/// If a reply were stored with the role `tool`, `user` or `system`, the conversation's next call would treat it as a
+/// tool result, a question or an instruction.
 ///
 /// ```
 /// use tower_chat_history::{Message, Role, adapt::completion::assistant};
@@ -23,16 +23,16 @@ pub fn assistant(message: Message) -> Message {
     with_role(message.json()).unwrap_or_else(|| Message::assistant(message.text()))
 }
 
-/// The message of a response, verbatim if its role is the assistant's.
+/// Returns the message of a response, unchanged if its role is `assistant`.
 pub(super) fn message(json: &str) -> Option<Message> {
     match Message::from_json(json) {
         Ok(message) => Some(assistant(message)),
-        // Some compatible providers leave the role out, of which there is only one here.
+        // Some compatible providers leave out the role, which can only be `assistant`.
         Err(_) => with_role(json),
     }
 }
 
-/// The object with the assistant's role, which comes first if there was none.
+/// Returns the object with the role `assistant`. A missing role is added as the first member.
 fn with_role(json: &str) -> Option<Message> {
     let members = Members::of(json).ok().flatten()?;
     let mut out = String::with_capacity(json.len() + ROLE.len() + 1);
@@ -56,9 +56,10 @@ fn with_role(json: &str) -> Option<Message> {
 
 const ROLE: &str = r#""role":"assistant""#;
 
-/// Says that a provider gave a reply another role. The role is not told: it is text that came from elsewhere.
+/// Warns that a provider gave a reply another role. The warning does not quote the role, because it is text of the
+/// provider.
 pub(super) fn warn() {
-    tracing::warn!("a reply has another role than assistant; it is stored as the assistant's");
+    tracing::warn!("a reply has another role than `assistant`; it is stored with the role `assistant`");
 }
 
 #[cfg(test)]
@@ -72,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn another_role_is_replaced_where_it_stands() {
+    fn another_role_is_replaced_in_its_place() {
         for role in ["\"user\"", "\"tool\"", "\"system\"", "null", "1"] {
             let json = format!(r#"{{"x":1.50,"role":{role},"content":"a"}}"#);
             assert_eq!(message(&json).unwrap().json(), r#"{"x":1.50,"role":"assistant","content":"a"}"#, "{role}");

@@ -1,9 +1,9 @@
-//! Telling what a response is that is no chat completion.
+//! Recognizing responses that are not chat completions.
 
 use super::members::Members;
 use crate::report::ResponseShape;
 
-/// What an object without choices looks like.
+/// Returns the shape of an object without choices.
 pub(super) fn of_object(object: &Members<'_>) -> ResponseShape {
     let text = |name: &str| object.text(name).unwrap_or_default();
     let (kind, class) = (text("type"), text("object"));

@@ -1,4 +1,4 @@
-//! The way to a turn, in steps: wait for the calls and saves ahead, load, plan, summarize.
+//! Beginning a turn in steps: wait for earlier calls and saves, load, plan, summarize.
 
 use std::ops::ControlFlow;
 
@@ -6,7 +6,7 @@ use tracing::{Instrument as _, Span};
 
 use super::{
     Engine, Turn,
-    last_seen::Sighting,
+    last_seen::CompactionPositions,
     queue::QueuePermit,
     summaries::Job,
     turn::{Call, LoadedHistory, PlannedTurn},
@@ -14,7 +14,8 @@ use super::{
 };
 use crate::{call::TurnInput, error::HistoryError, report::SinceLast};
 
-/// A turn on its way. Each [step](Self::step) goes on until the next thing that may take long because of others.
+/// A turn that has not begun yet. Each [step](Self::step) runs up to the next wait for another call, a save or a
+/// summary.
 pub(crate) struct Beginning {
     stage: Stage,
     guard: BeginGuard,
@@ -22,35 +23,35 @@ pub(crate) struct Beginning {
 
 /// The outcome of a step.
 pub(crate) enum Step {
-    /// The next step waits for another call, for a save or for a summary. Whoever holds something that these may need (a
-    /// permit of the model's service) lets go of it before.
+    /// The next step waits for another call, a save or a summary. If the caller holds a resource that these may need (a
+    /// permit of the model's service), it must release the resource first.
     MustWait(Beginning),
     /// The turn has begun.
     Begun(Turn),
 }
 
 enum Stage {
-    Asked(Box<(Engine, TurnInput)>),
+    New(Box<(Engine, TurnInput)>),
     Waiting(Box<Call>, Ahead),
     Summarizing(Box<Planned>, Box<Job>),
 }
 
-/// A call that is planned, and has its turn in the queue.
+/// A planned call that holds its permit of the queue.
 struct Planned {
     call: Call,
     permit: Option<QueuePermit>,
     loaded: LoadedHistory,
     turn: PlannedTurn,
     since_last: Option<SinceLast>,
-    /// The conversation as it was loaded first.
-    sighting: Option<Sighting>,
+    /// The compaction at the first load.
+    loaded_positions: Option<CompactionPositions>,
 }
 
 impl Beginning {
     pub(super) fn new(engine: &Engine, input: TurnInput) -> Self {
         let span = engine.recorder().turn(&input.conversation);
         let guard = BeginGuard { engine: engine.clone(), span, is_over: false };
-        Self { stage: Stage::Asked(Box::new((engine.clone(), input))), guard }
+        Self { stage: Stage::New(Box::new((engine.clone(), input))), guard }
     }
 
     pub(crate) async fn step(self) -> Result<Step, HistoryError> {
@@ -74,8 +75,8 @@ impl Beginning {
 impl Stage {
     async fn step(self, span: &Span) -> Result<ControlFlow<Turn, Self>, HistoryError> {
         let (call, ahead) = match self {
-            Self::Asked(asked) => {
-                let (engine, input) = *asked;
+            Self::New(new) => {
+                let (engine, input) = *new;
                 (Box::new(Call::new(engine, input, span.clone())?), Ahead::Unknown)
             }
             Self::Waiting(call, ahead) => (call, ahead),
@@ -105,12 +106,12 @@ impl Planned {
         }
         let window = loaded.window.as_ref();
         let since_last = window.and_then(|now| shared.last_seen.since(&call.conversation, now));
-        let sighting = window.map(Sighting::of_window);
+        let loaded_positions = window.map(CompactionPositions::of_window);
         let turn = call.plan(&loaded).await?;
-        Ok(Self { call, permit, loaded, turn, since_last, sighting })
+        Ok(Self { call, permit, loaded, turn, since_last, loaded_positions })
     }
 
-    /// Gives the call the summary that it should not go on without.
+    /// Makes the summary that the call waits for, and begins the turn.
     async fn summarized(mut self, job: Job) -> Result<Turn, HistoryError> {
         if let Some(summaries) = &self.call.engine.shared.summaries {
             summaries.before_call(&self.call, job, &mut self.loaded, &mut self.turn).await?;
@@ -119,18 +120,22 @@ impl Planned {
     }
 
     fn begun(self) -> Turn {
-        let Self { call, permit, loaded, mut turn, since_last, sighting } = self;
-        // A summary that is made for this call is not stored yet.
-        let now = if turn.pending.is_some() { sighting } else { loaded.window.as_ref().map(Sighting::of_window) };
+        let Self { call, permit, loaded, mut turn, since_last, loaded_positions } = self;
+        // A pending summary is in the window already, but not stored yet.
+        let now = match turn.pending {
+            Some(_) => loaded_positions,
+            None => loaded.window.as_ref().map(CompactionPositions::of_window),
+        };
         if let Some(now) = now {
-            call.engine.shared.last_seen.saw(&call.conversation, now);
+            call.engine.shared.last_seen.update(&call.conversation, now);
         }
         turn.history.since_last = since_last;
         Turn::new(call, turn, permit)
     }
 }
 
-/// Reports a turn that has not begun. One that is dropped on its way was abandoned: its caller left.
+/// Reports a turn that did not begin. If it is dropped before the turn begins, the caller has left, and the turn is
+/// reported as abandoned.
 struct BeginGuard {
     engine: Engine,
     span: Span,

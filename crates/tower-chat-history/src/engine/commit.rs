@@ -1,4 +1,4 @@
-//! A reply that is complete and on its way into the store.
+//! Saving a complete reply.
 
 use std::{
     fmt,
@@ -20,16 +20,16 @@ use crate::{
     spawn::{Spawn, spawn_guarded},
 };
 
-/// The save of one exchange. Whoever holds a clone can drive it; it runs once.
+/// The save of one exchange. It runs once, and each holder of a clone can poll it.
 pub(super) type Save = Shared<BoxFuture<'static, Arc<TurnReport>>>;
 
 /// A save in progress, polled in place.
 ///
-/// From the moment this exists the reply will be stored: nothing is spawned as long as the caller stays, and if this is
-/// dropped before it is done, polled or not, it hands the save to the [spawner](Spawn).
+/// As soon as a `Commit` exists, its reply will be stored. While the caller polls it, nothing is spawned. If it is
+/// dropped before it completes, polled or not, it hands the save to the [spawner](Spawn).
 ///
-/// It resolves to the turn's report, or to [`Unsaved`] with the reply in it. It is no failure if there was nothing to
-/// store: the reply has no message, or the caller asked not to store (see [`Outcome`]).
+/// It resolves to the turn's report, or to [`Unsaved`], which contains the reply. If there is nothing to store,
+/// because the reply has no message or the caller requested not to store it, that is not an error (see [`Outcome`]).
 #[must_use = "futures do nothing unless polled; dropping a commit hands it to the spawner"]
 pub struct Commit {
     save: Save,
@@ -43,7 +43,7 @@ impl Commit {
         let reply = Arc::new(Mutex::new(reply));
         let panicked = turn.report_of(Outcome::Failed(Arc::new(SaveError::Panicked)));
         let latest = Arc::clone(&reply);
-        // The reply is looked at in the first poll, so a stream can still add the usage that comes after its last choice.
+        // The first poll reads the reply. Until then, a stream can add the usage that comes after its last choice.
         let work = async move {
             let reply = lock(&latest).clone();
             turn.save(reply).await
@@ -52,7 +52,7 @@ impl Commit {
         Self { save, reply, spawn: Arc::clone(&engine.options().spawn) }
     }
 
-    /// Replaces the reply by a fuller one, if the save has not begun.
+    /// Replaces the reply with a more complete one. This has no effect after the first poll, when the save has begun.
     pub(crate) fn update(&self, reply: Reply) {
         *lock(&self.reply) = reply;
     }
@@ -76,7 +76,7 @@ impl Future for Commit {
 
 impl Drop for Commit {
     fn drop(&mut self) {
-        // A save that was polled to its end, here or by another call, is no longer there to be looked at or is done.
+        // A handle that was polled to its end has no strong count. If another handle was, `peek` returns the result.
         let done = self.save.strong_count().is_none() || self.save.peek().is_some();
         if !done {
             spawn_guarded(&*self.spawn, self.save.clone().map(drop).boxed());

@@ -1,4 +1,5 @@
-//! Counting: each message once, large ones where they block nobody, and never so that a broken counter breaks a call.
+//! Counting tokens: each message once, large messages on a blocking thread, and without passing on panics of the
+//! counter.
 
 use std::{
     fmt,
@@ -14,22 +15,22 @@ use tower_chat_history_context::{
 };
 use tower_chat_history_core::{Message, TokenCounts};
 
-/// From this size on, in bytes of what is not counted yet, counting is done on a thread for blocking work. Tokenizers take up
-/// to a second a megabyte for what is made to be slow, so this is at most some 60 milliseconds, and mostly 2.
+/// The number of uncounted bytes from which counting moves to a thread for blocking work. A tokenizer takes up to one
+/// second per megabyte for adversarial text, so counting fewer bytes takes at most 60 milliseconds, and mostly 2.
 const BLOCKING_THRESHOLD_BYTES: usize = 1 << 16;
 
-/// One call's counter, with the counts that are remembered.
+/// One call's counter and its cache of counts.
 ///
-/// Counts of a counter without a name are remembered for the call: it is counted where it blocks nobody, and looked up where
-/// the window is planned.
+/// If the counter has no name, its counts are cached for this call only: they are made on a blocking thread, and the
+/// planner then finds them in the cache.
 #[derive(Clone)]
 pub(super) struct Counting {
     counter: Arc<Guarded>,
     cache: Arc<CountCache>,
 }
 
-/// A counter whose name is asked for once, and from which no panic comes but those of its counts: what takes their
-/// place depends on what they are for.
+/// A counter whose name is read once. Its panics are caught, except those of the counting methods: the callers of these
+/// choose a replacement.
 #[derive(Debug)]
 struct Guarded {
     counter: Arc<dyn TokenCounter>,
@@ -38,7 +39,7 @@ struct Guarded {
 
 impl Guarded {
     fn new(counter: Arc<dyn TokenCounter>) -> Self {
-        let name = guarded(|| counter.name().cloned(), || None);
+        let name = without_panic(|| counter.name().cloned(), || None);
         Self { counter, name }
     }
 }
@@ -58,24 +59,24 @@ impl TokenCounter for Guarded {
     }
 
     fn reply_priming(&self) -> u32 {
-        guarded(|| self.counter.reply_priming(), || REPLY_PRIMING)
+        without_panic(|| self.counter.reply_priming(), || REPLY_PRIMING)
     }
 
-    /// One that cannot say it may take long.
+    /// After a panic it counts as not ready, so that it runs on a blocking thread.
     fn is_ready(&self) -> bool {
-        guarded(|| self.counter.is_ready(), || false)
+        without_panic(|| self.counter.is_ready(), || false)
     }
 }
 
-/// How many counts a call without a shared cache remembers.
-const OF_ONE_CALL: usize = 1 << 12;
+/// The number of counts in the cache of a call that does not share the engine's cache.
+const CALL_CACHE_SIZE: usize = 1 << 12;
 
 impl Counting {
     pub(super) fn new(shared: &Arc<CountCache>, counter: Arc<dyn TokenCounter>) -> Self {
         let counter = Arc::new(Guarded::new(counter));
         let cache = match counter.name() {
             Some(_) => Arc::clone(shared),
-            None => Arc::new(CountCache::new(OF_ONE_CALL)),
+            None => Arc::new(CountCache::new(CALL_CACHE_SIZE)),
         };
         Self { counter, cache }
     }
@@ -88,7 +89,8 @@ impl Counting {
         u64::from(self.count_message(message))
     }
 
-    /// The sizes of everything but the window, whose messages are counted as well: they are asked for one by one afterwards.
+    /// Returns the sizes of all parts of the prompt except the window. The window's messages are counted too, so that
+    /// the planner later finds each count in the cache.
     pub(super) async fn prompt(
         &self,
         request: &RequestInfo,
@@ -123,8 +125,8 @@ impl Counting {
         parts
     }
 
-    /// The counts to store with these messages: none if the counter's are not to be remembered, or if it panicked. A reply is
-    /// not lost for want of a number.
+    /// Returns the counts to store with these messages. Returns `None` if the counter has no name, or if it panicked:
+    /// the reply is then stored without counts.
     pub(super) async fn exchange(&self, messages: &[Message], runtime: Option<&Handle>) -> Option<TokenCounts> {
         let name = self.counter.name()?;
         let unknown = messages.iter().filter(|message| message.tokens_by(name).is_none());
@@ -141,18 +143,18 @@ impl Counting {
     }
 }
 
-/// Counts as the counter does, from memory where it can, and in any case.
+/// Returns cached counts where there are any. If the counter panics, it returns an estimate.
 impl TokenCounter for Counting {
     fn name(&self) -> Option<&Arc<str>> {
         self.counter.name()
     }
 
     fn count_text(&self, text: &str) -> u32 {
-        guarded(|| self.cache.tokens_of_text(&self.counter, text), || ByteEstimate::new().count_text(text))
+        without_panic(|| self.cache.tokens_of_text(&self.counter, text), || ByteEstimate::new().count_text(text))
     }
 
     fn count_message(&self, message: &Message) -> u32 {
-        guarded(|| self.cache.tokens_of(&self.counter, message), || ByteEstimate::new().count_message(message))
+        without_panic(|| self.cache.tokens_of(&self.counter, message), || ByteEstimate::new().count_message(message))
     }
 
     fn reply_priming(&self) -> u32 {
@@ -175,11 +177,11 @@ fn caught(counter: &Arc<Guarded>, messages: &[Message]) -> Option<Vec<u32>> {
     counts
 }
 
-/// What the counter says, or else what stands for it if it panics.
-fn guarded<T>(ask: impl FnOnce() -> T, otherwise: impl FnOnce() -> T) -> T {
-    catch_unwind(AssertUnwindSafe(ask)).unwrap_or_else(|_| {
-        tracing::error!("the token counter panicked; an estimate takes the place of what it was asked for");
-        otherwise()
+/// Returns the result of a call of the counter, or the fallback if the counter panics.
+fn without_panic<T>(call: impl FnOnce() -> T, fallback: impl FnOnce() -> T) -> T {
+    catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|_| {
+        tracing::error!("the token counter panicked; an estimate or a default is used instead");
+        fallback()
     })
 }
 
@@ -189,15 +191,15 @@ mod tests {
 
     use super::*;
 
-    /// Looks on which thread it is asked.
+    /// Asserts that it runs on `thread`, or on another thread if `large` is set.
     #[derive(Debug)]
-    struct Watched {
+    struct AssertsThread {
         name: Arc<str>,
         thread: ThreadId,
         large: bool,
     }
 
-    impl TokenCounter for Watched {
+    impl TokenCounter for AssertsThread {
         fn name(&self) -> Option<&Arc<str>> {
             Some(&self.name)
         }
@@ -210,17 +212,17 @@ mod tests {
     }
 
     fn counting(large: bool) -> Counting {
-        let watched = Watched { name: "watched".into(), thread: thread::current().id(), large };
-        Counting::new(&Arc::default(), Arc::new(watched))
+        let counter = AssertsThread { name: "asserts_thread".into(), thread: thread::current().id(), large };
+        Counting::new(&Arc::default(), Arc::new(counter))
     }
 
     #[tokio::test]
-    async fn large_texts_are_counted_elsewhere() {
+    async fn large_texts_are_counted_on_another_thread() {
         for (bytes, large) in [(BLOCKING_THRESHOLD_BYTES / 4, false), (BLOCKING_THRESHOLD_BYTES, true)] {
             let messages = [Message::user("small"), Message::user("x".repeat(bytes))];
             let runtime = Handle::current();
             let counts = counting(large).exchange(&messages, Some(&runtime)).await.unwrap();
-            assert_eq!((counts.counter.as_str(), counts.counts.as_slice()), ("watched", [5, 5].as_slice()));
+            assert_eq!((counts.counter.as_str(), counts.counts.as_slice()), ("asserts_thread", [5, 5].as_slice()));
 
             let mut request = RequestInfo::new();
             request.tools = Some("y".repeat(bytes));
@@ -230,12 +232,12 @@ mod tests {
         }
     }
 
-    /// Panics in all that it is asked for besides counts.
+    /// Panics in every method that does not count.
     #[derive(Debug)]
-    struct Panics;
+    struct PanicsUnlessCounting;
 
     #[allow(clippy::panic)]
-    impl TokenCounter for Panics {
+    impl TokenCounter for PanicsUnlessCounting {
         fn name(&self) -> Option<&Arc<str>> {
             panic!("name")
         }
@@ -254,8 +256,8 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn no_panic_of_a_counter_goes_to_the_caller() {
-        let counting = Counting::new(&Arc::default(), Arc::new(Panics));
+    async fn panics_of_a_counter_do_not_reach_the_caller() {
+        let counting = Counting::new(&Arc::default(), Arc::new(PanicsUnlessCounting));
         let messages = [Message::user("a")];
         for runtime in [None, Some(Handle::current())] {
             let parts = counting.prompt(&RequestInfo::new(), &[], &messages, runtime.as_ref()).await;
@@ -265,7 +267,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_counter_that_panics_costs_the_stored_counts_only() {
+    async fn without_a_working_counter_estimates_are_used_and_no_counts_are_stored() {
         let messages = [Message::user("panic")];
         assert_eq!(counting(false).exchange(&messages, None).await, None);
         let parts = counting(false).prompt(&RequestInfo::new(), &[], &messages, None).await;

@@ -1,4 +1,4 @@
-//! Measuring how long a stream is waited for.
+//! Measuring the time that a reader waits for a stream's next item.
 
 use std::{
     task::{Context, Poll},
@@ -9,13 +9,14 @@ use futures_util::FutureExt as _;
 
 use super::timer::Timer;
 
-/// In how many steps a wait is measured.
+/// The number of steps in which a wait is measured.
 const STEPS: u32 = 8;
 
-/// Measures how long somebody waits for the next item of a stream.
+/// Measures the time that a reader waits for the next item of a stream.
 ///
-/// A reader that is away polls nothing, and nothing tells that it is away. So the limit is measured in steps: the timer of a
-/// step wakes the reader, and the next step begins when the reader polls. A reader that is away misses at most one step.
+/// Time during which the reader does not poll must not count, and nothing signals when it stops polling. So the limit
+/// is measured in steps: the timer of each step wakes the reader, and the next step begins when the reader polls. If
+/// the reader stops polling, at most one step is counted.
 #[derive(Debug)]
 pub(super) struct Idle {
     limit: Duration,
@@ -24,17 +25,17 @@ pub(super) struct Idle {
 }
 
 impl Idle {
-    /// Nothing was waited for yet.
+    /// Creates a measurement that has not begun.
     pub(super) const fn new(limit: Duration) -> Self {
         Self { limit, waited: 0, step: None }
     }
 
-    /// Begins anew: an item came.
+    /// Starts the measurement again, after an item came.
     pub(super) fn reset(&mut self) {
         (self.waited, self.step) = (0, None);
     }
 
-    /// Returns the limit when the next item was waited for that long.
+    /// Resolves to the limit after the reader has waited that long for the next item.
     pub(super) fn poll(&mut self, context: &mut Context<'_>) -> Poll<Duration> {
         while self.waited < STEPS {
             let step = self.step.get_or_insert_with(|| Timer::after(self.limit / STEPS));

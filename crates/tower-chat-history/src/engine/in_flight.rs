@@ -1,4 +1,4 @@
-//! What this process still has to store.
+//! The pending saves and detached streams of this process.
 
 use std::{
     collections::HashMap,
@@ -15,13 +15,13 @@ use crate::{policy::DetachLimits, report::TurnReport, telemetry::Recorder};
 
 /// The pending saves of this process by conversation, and the number of detached streams.
 ///
-/// A save stays here until it is done, so a save that nobody polls any more (its runtime was shut down, its stream is kept
-/// but not read) is still finished by the conversation's next turn, or by draining.
+/// A save stays here until it is done. If it is no longer polled (its runtime was shut down, or its stream is held
+/// but not read), the conversation's next turn or a drain finishes it.
 pub(super) struct InFlight {
     recorder: Recorder,
     saves: Mutex<Saves>,
     streams: Mutex<Streams>,
-    /// Told when a save is registered and when a save or a stream ends.
+    /// Notified when a save is registered, and when a save or a stream ends.
     changed: Notify,
 }
 
@@ -31,7 +31,7 @@ struct Saves {
     by_conversation: HashMap<ConversationId, Vec<(u64, Save)>>,
 }
 
-/// Detached streams: how many there are, and of which conversations.
+/// The numbers of detached streams: in total, and per conversation.
 #[derive(Default)]
 struct Streams {
     all: usize,
@@ -43,7 +43,8 @@ impl InFlight {
         Self { recorder, saves: Mutex::default(), streams: Mutex::default(), changed: Notify::new() }
     }
 
-    /// Adds a save that removes itself when it is done. Should it panic, `panicked` is its report: others wait for it.
+    /// Adds a save that removes itself when it is done. If it panics, `panicked` becomes its report, because others may
+    /// wait for one.
     pub(super) fn register(
         self: &Arc<Self>,
         panicked: TurnReport,
@@ -53,7 +54,7 @@ impl InFlight {
         let mut saves = self.lock();
         let key = saves.next_key;
         saves.next_key += 1;
-        // Weak, since the entry would else keep itself alive.
+        // A strong reference would be a cycle: this map owns the save, and the save owns its entry.
         let entry = Entry { in_flight: Arc::downgrade(self), conversation: conversation.clone(), key };
         let work = async move {
             let _entry = entry;
@@ -67,18 +68,18 @@ impl InFlight {
         save
     }
 
-    /// Finishes the saves of the conversation that are pending now. Those that come later are not waited for: on a busy
-    /// conversation there would be no end to it.
+    /// Finishes the saves of the conversation that are pending now. It does not wait for later ones, because on a busy
+    /// conversation it might never return.
     pub(super) async fn saved(&self, conversation: &ConversationId) {
         future::join_all(self.of(conversation)).await;
     }
 
-    /// Finishes every pending save of the conversation, now and to come. Never resolves by itself.
+    /// Finishes the conversation's pending saves, and all later ones. Never resolves.
     pub(super) async fn keep_saving(&self, conversation: &ConversationId) -> std::convert::Infallible {
         loop {
             let changed = self.changed.notified();
             tokio::pin!(changed);
-            // Listen before looking, or a save that is registered in between is missed.
+            // Enabled before the saves are read. Otherwise a save that is registered in between would be missed.
             changed.as_mut().enable();
             self.saved(conversation).await;
             changed.await;
@@ -103,7 +104,7 @@ impl InFlight {
         }
     }
 
-    /// Returns whether a save of the conversation is pending.
+    /// Returns `true` if a save of the conversation is pending.
     pub(super) fn has(&self, conversation: &ConversationId) -> bool {
         self.lock().by_conversation.contains_key(conversation)
     }
@@ -116,7 +117,7 @@ impl InFlight {
         self.lock_streams().all
     }
 
-    /// Counts a stream that goes on without its caller, until the guard is dropped. `None` if the limits are reached.
+    /// Counts a detached stream until the returned guard is dropped. Returns `None` if the limits are reached.
     pub(super) fn detached(self: &Arc<Self>, conversation: &ConversationId, limits: DetachLimits) -> Option<Detached> {
         let mut streams = self.lock_streams();
         let of_conversation = streams.by_conversation.get(conversation).copied().unwrap_or_default();
@@ -138,7 +139,7 @@ impl InFlight {
     }
 
     fn lock(&self) -> MutexGuard<'_, Saves> {
-        // Nothing in here panics half way, so a poisoned map is still a sound one.
+        // No code panics between two changes of the map, so a poisoned map is still consistent.
         self.saves.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

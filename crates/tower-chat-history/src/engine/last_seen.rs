@@ -1,19 +1,19 @@
-//! What conversations looked like when this engine last saw them.
+//! The compactions that this engine last saw in its conversations.
 
 use quick_cache::sync::Cache;
 use tower_chat_history_core::{ConversationId, Cut, Incarnation, Revision, Seq, Window};
 
 use crate::report::SinceLast;
 
-/// How many conversations are remembered. Of one that is forgotten, nothing is told at its next turn.
-const REMEMBERED: usize = 1 << 12;
+/// The number of conversations that are remembered. If a conversation is forgotten, its next turn reports no changes.
+const MAX_CONVERSATIONS: usize = 1 << 12;
 
-/// The compactions of conversations, as far as this engine has told of them. The longest unused are forgotten.
-pub(super) struct LastSeen(Cache<ConversationId, Sighting>);
+/// The compactions that this engine has reported, by conversation. The least recently used are forgotten.
+pub(super) struct LastSeen(Cache<ConversationId, CompactionPositions>);
 
-/// The positions of a compaction in one life of a conversation.
+/// The positions of a compaction in one incarnation of a conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Sighting {
+pub(super) struct CompactionPositions {
     incarnation: Incarnation,
     start: Seq,
     rounds_start: Seq,
@@ -21,14 +21,14 @@ pub(super) struct Sighting {
     covers_to: Seq,
 }
 
-impl Sighting {
-    /// Returns the positions of a stored cut, in a log of that revision.
+impl CompactionPositions {
+    /// Returns the positions of a stored cut in a log with this revision.
     pub(super) fn of(revision: Revision, cut: Option<&Cut>) -> Self {
         let none = Cut::default();
         let cut = cut.unwrap_or(&none);
         Self {
             incarnation: revision.incarnation(),
-            // What was pruned has left the window too.
+            // Pruned exchanges have left the window too.
             start: cut.window_start.max(revision.first()),
             rounds_start: cut.rounds_start,
             cleared_before: cut.cleared_before,
@@ -40,9 +40,9 @@ impl Sighting {
         Self::of(window.revision, window.compaction.as_ref().map(|compaction| &compaction.cut))
     }
 
-    /// Returns the larger positions of the two. None goes back in an incarnation, so it does not matter which was seen
-    /// first.
-    fn and(self, other: Self) -> Self {
+    /// Returns the larger of each two positions. Positions only grow within an incarnation, so the order in which the
+    /// two were seen does not matter.
+    fn max(self, other: Self) -> Self {
         Self {
             incarnation: self.incarnation,
             start: self.start.max(other.start),
@@ -55,14 +55,15 @@ impl Sighting {
 
 impl Default for LastSeen {
     fn default() -> Self {
-        Self(Cache::new(REMEMBERED))
+        Self(Cache::new(MAX_CONVERSATIONS))
     }
 }
 
 impl LastSeen {
-    /// Returns what happened since the conversation was last seen, if that is known and something did.
+    /// Returns the changes since the conversation was last seen. Returns `None` if there are none, or if the
+    /// conversation is not remembered.
     pub(super) fn since(&self, conversation: &ConversationId, window: &Window) -> Option<SinceLast> {
-        let now = Sighting::of_window(window);
+        let now = CompactionPositions::of_window(window);
         let before = self.0.get(conversation).filter(|before| before.incarnation == now.incarnation)?;
         let moved = |before: Seq, now: Seq| now.get().saturating_sub(before.get());
         let since = SinceLast {
@@ -74,12 +75,12 @@ impl LastSeen {
         (since != SinceLast::default()).then_some(since)
     }
 
-    /// Remembers what was seen or stored, and is told in a report.
-    pub(super) fn saw(&self, conversation: &ConversationId, known: Sighting) {
-        let before = self.0.get(conversation).filter(|before| before.incarnation == known.incarnation);
-        let known = before.map_or(known, |before| before.and(known));
-        if before != Some(known) {
-            self.0.insert(conversation.clone(), known);
+    /// Remembers positions that were loaded or stored and are part of a report.
+    pub(super) fn update(&self, conversation: &ConversationId, seen: CompactionPositions) {
+        let before = self.0.get(conversation).filter(|before| before.incarnation == seen.incarnation);
+        let latest = before.map_or(seen, |before| before.max(seen));
+        if before != Some(latest) {
+            self.0.insert(conversation.clone(), latest);
         }
     }
 }

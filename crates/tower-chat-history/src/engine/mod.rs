@@ -1,6 +1,7 @@
 //! The commit protocol, without tower: begin a turn, send its context, commit the reply.
 //!
-//! The [layer](crate::ChatHistoryLayer) is a thin shell around this. Code that has no tower service uses it directly:
+//! The [layer](crate::ChatHistoryLayer) is a thin wrapper around the engine. Code without a tower service uses the
+//! engine directly:
 //!
 //! ```
 //! use tower_chat_history::{ConversationId, Engine, MemoryStore, Message, Reply, TurnInput};
@@ -19,8 +20,8 @@
 //! # }
 //! ```
 //!
-//! A turn that is dropped before its commit leaves the conversation as it was. A commit that is dropped goes on by itself:
-//! the reply is paid for.
+//! If a turn is dropped before its commit, the conversation stays as it was. If a commit is dropped, the save
+//! continues in the background, because the reply has been paid for.
 
 mod begin;
 mod commit;
@@ -31,8 +32,9 @@ mod last_seen;
 mod queue;
 mod results;
 mod retention;
+mod shared;
 mod store;
-#[doc(hidden)] // It is shown at the root of the crate.
+#[doc(hidden)] // The docs show its types at the root of the crate.
 pub mod stream;
 mod summaries;
 mod timer;
@@ -42,7 +44,6 @@ mod wait;
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use tower_chat_history_context::{budget::Calibration, tokens::CountCache};
 use tower_chat_history_core::{Appended, ConversationId, HistoryStore, Prune, Revision};
 
 pub(crate) use self::begin::{Beginning, Step};
@@ -53,13 +54,10 @@ pub use self::{
     turn::Turn,
 };
 use self::{
-    in_flight::InFlight,
-    last_seen::LastSeen,
-    queue::Queues,
     retention::{Added, Retainer},
+    shared::Shared,
     store::BoundedStore,
     summaries::SummaryWorker,
-    unreadable::Unreadable,
 };
 pub use crate::call::{CallOptions, Reply, TurnInput};
 use crate::{
@@ -69,7 +67,7 @@ use crate::{
 };
 pub use tower_chat_history_context::request::{InputMode, RequestInfo};
 
-/// Remembers conversations in a store. A clone shares the store, the options and what is in flight.
+/// Loads conversations from a store and saves their turns. A clone shares the store, the options and the pending saves.
 ///
 /// See the [module docs](self).
 #[derive(Clone)]
@@ -77,40 +75,23 @@ pub struct Engine {
     shared: Arc<Shared>,
 }
 
-struct Shared {
-    store: BoundedStore,
-    /// Prunes the store, if it is to be pruned.
-    retainer: Option<Retainer>,
-    /// Makes summaries, if there are to be some.
-    summaries: Option<SummaryWorker>,
-    in_flight: Arc<InFlight>,
-    queues: Arc<Queues>,
-    /// Calls that store tool results, one at a time in a conversation.
-    storing_results: Arc<Queues>,
-    /// Counts of messages that do not remember them.
-    counts: Arc<CountCache>,
-    calibration: Calibration,
-    unreadable: Unreadable,
-    last_seen: LastSeen,
-}
-
 impl Engine {
-    /// An engine over that store, with the [default options](HistoryOptions).
+    /// Creates an engine over `store` with the [default options](HistoryOptions).
     pub fn new(store: impl HistoryStore) -> Self {
         Self::with_options(store, HistoryOptions::new())
     }
 
-    /// An engine over that store.
+    /// Creates an engine over `store` with these options.
     pub fn with_options(store: impl HistoryStore, options: HistoryOptions) -> Self {
         Self::over(Arc::new(store), None, options)
     }
 
-    /// An engine that keeps no more than the end of each conversation in that store, which must be able to
-    /// [prune](Prune). [`Retention`] says when it does so.
+    /// Creates an engine that keeps only the end of each conversation in `store`, which must be able to
+    /// [prune](Prune). [`Retention`] describes when it prunes.
     ///
-    /// Pruning is a part of the save of the exchange after which it is done: later calls and [`drain`](Self::drain) wait for it
-    /// as for that. It is tried once, for as long as the [store timeout](HistoryOptions::store_timeout), and does not fail the
-    /// turn.
+    /// Pruning is part of a save: it runs after the exchange is stored, and later calls and [`drain`](Self::drain)
+    /// wait for both. Each prune is attempted once, within the [store timeout](HistoryOptions::store_timeout). A
+    /// failed prune does not fail the turn.
     ///
     /// ```
     /// use tower_chat_history::{ChatHistoryLayer, Engine, HistoryOptions, MemoryStore, Retention, adapt::Json};
@@ -126,32 +107,16 @@ impl Engine {
     }
 
     fn over(store: Arc<dyn HistoryStore>, retainer: Option<Retainer>, options: HistoryOptions) -> Self {
-        let recorder = Recorder::new(&options.telemetry, store.system(), &options.profile);
-        let in_flight = Arc::new(InFlight::new(recorder.clone()));
-        let store = BoundedStore::new(store, Arc::new(options), recorder);
-        let summaries = store.options().summaries.clone();
-        let shared = Shared {
-            summaries: summaries.map(|summaries| SummaryWorker::new(store.clone(), summaries)),
-            store,
-            retainer,
-            in_flight,
-            queues: Arc::default(),
-            storing_results: Arc::default(),
-            counts: Arc::default(),
-            calibration: Calibration::default(),
-            unreadable: Unreadable::default(),
-            last_seen: LastSeen::default(),
-        };
-        Self { shared: Arc::new(shared) }
+        Self { shared: Arc::new(Shared::new(store, retainer, options)) }
     }
 
-    /// Another engine over the same store, with other options and the same retention.
+    /// Creates an engine over the same store, with changed options and the same retention.
     pub(crate) fn with_changed(&self, change: impl FnOnce(HistoryOptions) -> HistoryOptions) -> Self {
         let retainer = self.shared.retainer.as_ref().map(Retainer::renewed);
         Self::over(Arc::clone(self.store()), retainer, change(self.options().clone()))
     }
 
-    /// The store.
+    /// Returns the store.
     #[must_use]
     pub fn store(&self) -> &Arc<dyn HistoryStore> {
         self.shared.store.get()
@@ -165,12 +130,12 @@ impl Engine {
         self.shared.store.recorder()
     }
 
-    /// The store, with the bounds of the options.
+    /// Returns the store, whose calls obey the timeouts and limits of the options.
     fn bounded_store(&self) -> &BoundedStore {
         &self.shared.store
     }
 
-    /// Prunes the conversation, if it is time for that, and returns the revision after that.
+    /// Prunes the conversation if a prune is due, and returns the log's revision afterward.
     async fn retain(&self, id: &ConversationId, stored: &Appended, added: Added) -> Revision {
         match &self.shared.retainer {
             Some(retainer) => retainer.retain(&self.shared.store, id, stored, added).await,
@@ -178,18 +143,20 @@ impl Engine {
         }
     }
 
-    /// Begins a turn: loads the conversation and plans what is sent.
+    /// Begins a turn: loads the conversation and plans the prompt.
     ///
-    /// Saves of this conversation that are still pending in this process are finished first, so a turn sees the one before
-    /// it. The load is bounded by the [load limit](crate::HistoryOptions::load_limit).
+    /// If saves of this conversation are still pending in this process, they are finished first, so a turn sees the
+    /// previous one. The load is bounded by the [load limit](crate::HistoryOptions::load_limit).
     ///
     /// # Errors
     ///
-    /// Before the model is called: when there is no input or it does not fit the conversation
-    /// ([`HistoryError::Input`]), when what the caller resends is not the log's end ([`HistoryError::Transcript`]), when the
-    /// prompt does not fit the budget ([`HistoryError::DoesNotFit`]), when the exchange id is recorded already
-    /// ([`HistoryError::AlreadyRecorded`]), when the history cannot be loaded, or when the conversation's queue is full or
-    /// slow.
+    /// All of these errors occur before the model is called:
+    /// - [`HistoryError::Input`]: the input is empty or does not fit the conversation.
+    /// - [`HistoryError::Transcript`]: the messages that the caller resends are not the end of the log.
+    /// - [`HistoryError::DoesNotFit`]: the prompt does not fit the budget.
+    /// - [`HistoryError::AlreadyRecorded`]: the log already has an exchange with this id.
+    /// - The history cannot be loaded.
+    /// - The conversation's queue is full, or the wait in it timed out.
     pub async fn begin(&self, input: TurnInput) -> Result<Turn, HistoryError> {
         let mut beginning = self.start(input);
         loop {
@@ -200,23 +167,24 @@ impl Engine {
         }
     }
 
-    /// Begins a turn in steps, for a caller that holds something of the model's service.
+    /// Begins a turn in steps, for a caller that holds a resource of the model's service, such as a permit.
     pub(crate) fn start(&self, input: TurnInput) -> Beginning {
         Beginning::new(self, input)
     }
 
-    /// Stores tool results before the model is called: some of the calls are answered, others wait (for a person's
-    /// approval, or a job that runs for hours).
+    /// Stores tool results without calling the model. Use it if some tool calls have results while others still wait,
+    /// for example for a person's approval or for a job that runs for hours.
     ///
-    /// The results become an exchange of their own that [continues](crate::Exchange::continues) the exchange with the calls.
-    /// The next [turn](Self::begin) brings the results that are still missing as its input; when all are stored, its
-    /// input is empty. Both hold at every door: a request without messages after its head is then legal. Until the
-    /// model has answered, a new question supersedes the calls that are still open, as ever. A caller that resends its
-    /// list ([`InputMode::Transcript`]) sends all results of the round.
+    /// The results become a separate exchange that [continues](crate::Exchange::continues) the exchange with the
+    /// calls. The input of the next [turn](Self::begin) is then the missing results, or empty if all results are
+    /// stored. The same holds for requests through the layer: a request without messages after its head is then
+    /// valid. Until the model has answered, a new user message supersedes the calls that are still open, as it always
+    /// does. A caller that resends its list ([`InputMode::Transcript`]) sends all results of the round.
     ///
-    /// A result is stored only while its call is open, and of several processes that answer one call only one succeeds:
-    /// the append expects the log that the results were checked against, and they are checked anew if that has changed.
-    /// Dropping the future before it is done leaves the results stored or not stored, never in part.
+    /// A result is stored only while its call is open. If several processes answer the same call, only one of them
+    /// succeeds: the append requires the revision that the results were checked against. If the log has changed, the
+    /// results are checked again. If the future is dropped before it completes, either all results are stored or
+    /// none.
     ///
     /// ```
     /// # use tower_chat_history::{BoxError, ConversationId, Engine, MemoryStore, Message, Reply, ToolResults, TurnInput};
@@ -231,12 +199,12 @@ impl Engine {
     /// # let two_calls = Message::from_json(calls)?;
     /// turn.commit(Reply::new(two_calls)).await?;
     ///
-    /// // One result is there at once. The process may end now.
+    /// // One result is available immediately. The process may exit after storing it.
     /// let found = Message::tool("search", "2 offers");
     /// let stored = engine.store_results(ToolResults::new(id.clone(), [found])).await?;
     /// assert_eq!(stored.open.ids().collect::<Vec<_>>(), ["buy"]);
     ///
-    /// // The next day somebody approves the other one.
+    /// // The next day, somebody approves the other call.
     /// let bought = Message::tool("buy", "done");
     /// let stored = engine.store_results(ToolResults::new(id.clone(), [bought])).await?;
     /// assert!(stored.open.is_empty());
@@ -250,41 +218,45 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// Nothing is stored when a message is no result or answers no open call ([`InputError`](crate::InputError) in
-    /// [`StoreResultsError::Refused`]), when the history cannot be loaded, when other calls of this process store
-    /// results of the conversation for a minute, or when other processes change it all the time. After
-    /// [`StoreResultsError::Save`] the outcome may be unknown; repeating it with the same [exchange
+    /// Nothing is stored in these cases:
+    /// - A message is not a tool result, or answers no open call ([`InputError`](crate::InputError) in
+    ///   [`StoreResultsError::Refused`]).
+    /// - The history cannot be loaded.
+    /// - Other calls of this process take longer than a minute to store their results in this conversation.
+    /// - Other processes keep changing the conversation between check and append ([`StoreResultsError::Contended`]).
+    ///
+    /// After [`StoreResultsError::Save`], the outcome may be unknown. Repeating the call with the same [exchange
     /// id](ToolResults::exchange) is safe.
     pub async fn store_results(&self, results: ToolResults) -> Result<StoredResults, StoreResultsError> {
         results::store(self, results).await
     }
 
-    /// How many saves are pending in this process: replies that are complete and not stored yet.
+    /// Returns the number of saves that are pending in this process: replies that are complete and not stored yet.
     #[must_use]
     pub fn pending_saves(&self) -> usize {
         self.shared.in_flight.saves()
     }
 
-    /// Finishes the saves of that conversation that are pending in this process.
+    /// Finishes the saves of this conversation that are pending in this process.
     ///
-    /// Call it before you edit a conversation by hand ([`Truncate`](crate::Truncate), `take_last`): a reply whose caller has
-    /// just left may not be in the log yet.
+    /// Call it before you edit a conversation by hand ([`Truncate`](crate::Truncate), `take_last`): if the caller of
+    /// a turn has just left, its reply may not be in the log yet.
     pub async fn saved(&self, conversation: &ConversationId) {
         self.shared.in_flight.saved(conversation).await;
     }
 
-    /// Finishes every pending save and every summary under way, and waits for detached streams. Call it before the
-    /// runtime shuts down. It ends by itself, since all of these are bounded in time (see
+    /// Finishes all pending saves and running summaries, and waits for detached streams. Call it before the runtime
+    /// shuts down. Each of these is bounded in time, so the wait ends by itself (see
     /// [`DetachLimits`](crate::DetachLimits)).
     ///
-    /// Outside of a tokio runtime there is no clock: it then waits without a limit.
+    /// Outside of a tokio runtime there is no clock, so `timeout` has no effect.
     ///
     /// # Errors
     ///
-    /// When something is still pending after `timeout`. What its caller has left to the spawner goes on being tried.
+    /// Returns an error if something is still pending after `timeout`. Work that was handed to the spawner continues.
     pub async fn drain(&self, timeout: Duration) -> Result<(), DrainError> {
         let (in_flight, summaries) = (&self.shared.in_flight, self.shared.summaries.as_ref());
-        // Streams and saves come first: a turn that ends may have a summary made.
+        // Streams and saves come first, because the end of a turn may start a summary.
         let drained = async {
             in_flight.drained().await;
             if let Some(summaries) = summaries {

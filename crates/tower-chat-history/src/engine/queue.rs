@@ -1,4 +1,4 @@
-//! One call at a time in a conversation of this process.
+//! Queues that let one call of this process at a time into a conversation.
 
 use std::{
     collections::HashMap,
@@ -16,33 +16,33 @@ use tower_chat_history_core::ConversationId;
 use super::{in_flight::InFlight, timer};
 use crate::{error::HistoryError, policy::QueueLimits};
 
-/// A queue for each conversation that has a call under way.
+/// The queues of all conversations that have a call in progress.
 #[derive(Default)]
 pub(super) struct Queues(Mutex<HashMap<ConversationId, Arc<Line>>>);
 
 struct Line {
-    /// One permit: fair, first come first served.
+    /// A fair semaphore with one permit: calls are served in the order of their arrival.
     turn: Arc<Semaphore>,
-    /// Calls in the line, with the one whose turn it is.
+    /// The number of calls in the line, including the one that holds the permit.
     calls: AtomicUsize,
 }
 
-/// The right to be the only call of a conversation, given back on drop.
+/// The permit of a conversation's queue: its holder is the only call of the conversation. Returned on drop.
 pub(super) struct QueuePermit {
-    // Order matters: the permit is returned before the place is given up.
+    // Fields are dropped in order: the permit must be returned before the place is given up.
     _turn: OwnedSemaphorePermit,
     _place: QueuePlace,
 }
 
-/// Where a call stands in its conversation's line.
+/// The result of entering a conversation's line.
 pub(super) enum Entered {
-    /// It is its turn.
+    /// The line was empty: the call holds the permit.
     First(QueuePermit),
     /// Another call is ahead.
     Waiting(QueuePlace),
 }
 
-/// A place in the line. The last one to leave removes the line.
+/// A call's place in the line. The last call to leave removes the line.
 pub(super) struct QueuePlace {
     queues: Arc<Queues>,
     conversation: ConversationId,
@@ -50,7 +50,7 @@ pub(super) struct QueuePlace {
 }
 
 impl Queues {
-    /// Takes a place in the conversation's line, and its turn if nobody is ahead.
+    /// Takes a place in the conversation's line, and the permit if the line is empty.
     pub(super) fn enter(
         self: &Arc<Self>,
         conversation: &ConversationId,
@@ -72,7 +72,7 @@ impl Queues {
         let line = lines
             .entry(conversation.clone())
             .or_insert_with(|| Arc::new(Line { turn: Arc::new(Semaphore::new(1)), calls: AtomicUsize::new(0) }));
-        // The one whose turn it is does not wait.
+        // `calls` includes the call that holds the permit, which does not wait.
         if line.calls.load(Ordering::Relaxed) > queue.max_waiting {
             return Err(HistoryError::QueueFull { max_waiting: queue.max_waiting });
         }
@@ -86,7 +86,7 @@ impl Queues {
 }
 
 impl QueuePlace {
-    /// Waits for the conversation's turn, and meanwhile finishes the saves that hold it up.
+    /// Waits for the permit. While it waits, it polls the conversation's saves, because earlier calls wait for them.
     pub(super) async fn wait(self, queue: QueueLimits, in_flight: &InFlight) -> Result<QueuePermit, HistoryError> {
         let turn = Arc::clone(&self.line.turn).acquire_owned();
         let turn = async {
@@ -106,7 +106,7 @@ impl QueuePlace {
 
 impl Drop for QueuePlace {
     fn drop(&mut self) {
-        // Under the lock, so that nobody enters a line that is being removed.
+        // The lock prevents a call from entering a line that is being removed.
         let mut lines = self.queues.lock();
         if self.line.calls.fetch_sub(1, Ordering::Relaxed) == 1 {
             lines.remove(&self.conversation);

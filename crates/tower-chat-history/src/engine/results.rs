@@ -1,4 +1,4 @@
-//! Storing tool results as they come, without a call.
+//! Storing tool results as they arrive, without a model call.
 
 use std::time::Duration;
 
@@ -25,31 +25,34 @@ use crate::{
     policy::QueueLimits,
 };
 
-/// How often results are checked anew because another process changed the conversation between check and append.
+/// The largest number of checks of the results. They are checked again if another process changes the conversation
+/// between check and append.
 const MAX_CHECKS: u32 = 16;
 
-/// Calls of this process that store results of one conversation take turns, or each would make all others check anew.
-const ONE_AT_A_TIME: QueueLimits = QueueLimits::new(usize::MAX, Duration::from_secs(60));
+/// The limits of the queue for calls of this process that store results in one conversation. Without this queue, each
+/// append would make all other calls check their results again.
+const RESULTS_QUEUE: QueueLimits = QueueLimits::new(usize::MAX, Duration::from_secs(60));
 
-/// Tool results to be stored without a call, for [`Engine::store_results`].
+/// Tool results to be stored without a model call, for [`Engine::store_results`].
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ToolResults {
     /// The conversation.
     pub conversation: ConversationId,
-    /// Makes storing them repeatable: an exchange with this id is stored once. The default is a generated id.
+    /// The id of the exchange, which is stored only once under this id, so that the call can be repeated. The default
+    /// is a generated id.
     pub exchange: Option<ExchangeId>,
     /// The results: tool messages that answer open calls, at least one.
     pub results: Vec<Message>,
 }
 
 impl ToolResults {
-    /// The results of open calls of that conversation.
+    /// Creates a value from results for open calls of this conversation.
     pub fn new(conversation: ConversationId, results: impl IntoIterator<Item = Message>) -> Self {
         Self { conversation, exchange: None, results: results.into_iter().collect() }
     }
 
-    /// Names the exchange. The default is a generated id.
+    /// Sets the id of the exchange. The default is a generated id.
     #[must_use]
     pub fn exchange(mut self, id: ExchangeId) -> Self {
         self.exchange = Some(id);
@@ -57,17 +60,17 @@ impl ToolResults {
     }
 }
 
-/// Results that are in the log.
+/// Tool results that are in the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StoredResults {
-    /// The log's revision after it.
+    /// The log's revision after the append.
     pub revision: Revision,
-    /// Where the exchange of the results stands.
+    /// The position of the exchange with the results.
     pub seq: Seq,
-    /// True if the exchange id was in the log already: nothing was stored now.
+    /// True if the exchange id was already in the log, so that this call stored nothing.
     pub duplicate: bool,
-    /// The calls that still wait for a result. If there are none, the model can be called, without input.
+    /// The calls that still have no result. If there are none, the model can be called without input.
     pub open: OpenCalls,
 }
 
@@ -80,18 +83,19 @@ pub(super) async fn store(engine: &Engine, results: ToolResults) -> Result<Store
     }
     let named = exchange.is_some();
     let id = exchange.unwrap_or_else(ExchangeId::generate);
-    let _turn = match engine.shared.storing_results.enter(&conversation, ONE_AT_A_TIME)? {
-        Entered::First(turn) => turn,
-        Entered::Waiting(place) => place.wait(ONE_AT_A_TIME, &engine.shared.in_flight).await?,
+    let _results_permit = match engine.shared.storing_results.enter(&conversation, RESULTS_QUEUE)? {
+        Entered::First(permit) => permit,
+        Entered::Waiting(place) => place.wait(RESULTS_QUEUE, &engine.shared.in_flight).await?,
     };
     let _permit = Ahead::Unknown.wait(engine, &conversation, &Span::current()).await?;
     let store = engine.bounded_store();
     for checks in 0..MAX_CHECKS {
-        // A generated id is in the log only after an append whose answer said something else.
-        let known = (named || checks > 0).then_some(&id);
-        let window = match look_for(store, &conversation, known).await? {
+        // A generated id can be in the log only if an earlier append of this loop stored it and still returned an
+        // error.
+        let id_to_find = (named || checks > 0).then_some(&id);
+        let window = match load(store, &conversation, id_to_find).await? {
             Found::Recorded(seq) => {
-                let Found::Window(Some(window)) = look_for(store, &conversation, None).await? else {
+                let Found::Window(Some(window)) = load(store, &conversation, None).await? else {
                     return Err(SaveError::Store(StoreError::Gone).into());
                 };
                 let open = NewestRound::of(&window.exchanges).open().clone();
@@ -102,7 +106,7 @@ pub(super) async fn store(engine: &Engine, results: ToolResults) -> Result<Store
         let newest = NewestRound::of(window.iter().flat_map(|window| &window.exchanges));
         let (mut open, asked) = (newest.open().clone(), newest.asked());
         let unexpected = results.iter().position(|result| !open.answer(result));
-        // Without a conversation no call is open.
+        // If there is no conversation, no call is open.
         let (None, Some(window)) = (unexpected, window) else {
             let position = unexpected.unwrap_or_default();
             let call_id = results[position].tool_call_id().unwrap_or_default().to_owned();
@@ -124,7 +128,8 @@ pub(super) async fn store(engine: &Engine, results: ToolResults) -> Result<Store
     Err(StoreResultsError::Contended { checks: MAX_CHECKS })
 }
 
-async fn look_for(
+/// Loads the window, or finds the exchange with this id.
+async fn load(
     store: &BoundedStore,
     conversation: &ConversationId,
     exchange: Option<&ExchangeId>,
@@ -156,10 +161,11 @@ async fn append_results(
     appended
 }
 
-/// What a load found.
+/// The result of a load.
 enum Found {
-    /// The exchange, at that position.
+    /// The exchange is already in the log, at this position.
     Recorded(Seq),
+    /// The exchange is not in the log. `None` if there is no conversation.
     Window(Option<Window>),
 }
 

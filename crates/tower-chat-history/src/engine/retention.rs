@@ -1,4 +1,4 @@
-//! Keeping no more of a conversation than the service asks for.
+//! Pruning conversations so that only their newest part stays stored.
 
 use std::{fmt, sync::Arc};
 
@@ -10,23 +10,28 @@ use tower_chat_history_core::{
 use super::store::BoundedStore;
 use crate::error::chain::chain;
 
-/// Conversations whose additions are counted. One that is forgotten is pruned once more than it had to be.
+/// The number of conversations whose additions are counted. If a conversation is forgotten, its next exchange prunes
+/// it even if that is not due.
 const COUNTED_CONVERSATIONS: usize = 1 << 12;
 
-/// How much of each conversation stays stored. There is no default: without it, all of it does.
+/// The part of each conversation that stays stored. There is no default: without a retention, all of it stays.
 ///
-/// An engine that is made [with it](crate::Engine::with_retention) prunes the conversation's log after an exchange was stored. That is
-/// another write, so it is not done after each: only when more than a quarter of the number was added since the last time. So
-/// the last n stay in any case, and up to n + n/4 (rounded down) do, and what came by other engines, or at the same time, since.
+/// An engine [with a retention](crate::Engine::with_retention) prunes a conversation's log after it stores an
+/// exchange. Pruning is one more write, so it runs only after more than n/4 turns (or messages) were added since the
+/// last prune. With `LastTurns(n)`, a long log therefore has from n to n + n/4 turns (rounded down), plus those that
+/// other engines or concurrent calls have added since. `LastMessages(n)` limits the number of messages in the same
+/// way.
 ///
-/// What is removed is gone for good, from the store and from later prompts. [Summaries](crate::Summaries) of it stay (see
-/// [`Prune`]); but what is removed before it was summarized is in none. Keep more turns than a window holds, and none is.
+/// Pruned exchanges are permanently removed from the store and from later prompts. Existing
+/// [summaries](crate::Summaries) of them stay (see [`Prune`]). Turns that are pruned before they were summarized
+/// appear in no summary. To avoid that, retain more turns than the window holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Retention {
-    /// The last turns, that many of them. At least one stays.
+    /// Keeps this many of the last turns, and at least one.
     LastTurns(usize),
-    /// The last turns that together have at most that many messages. At least one turn stays, however many it has.
+    /// Keeps the last turns that together have at most this many messages. At least one turn stays, regardless of its
+    /// size.
     LastMessages(usize),
 }
 
@@ -38,13 +43,13 @@ impl Retention {
         }
     }
 
-    /// How much may be added before the next prune.
+    /// Returns the number of turns or messages that may be added before the next prune.
     const fn slack(self) -> usize {
         let (Self::LastTurns(number) | Self::LastMessages(number)) = self;
         number / 4
     }
 
-    /// What an exchange adds.
+    /// Returns the number of turns or messages that an exchange adds.
     fn added(self, exchange: &Added) -> usize {
         match self {
             Self::LastTurns(_) => usize::from(exchange.opens_turn),
@@ -52,17 +57,17 @@ impl Retention {
         }
     }
 
-    /// Returns whether a log of so many exchanges may have more than is to be kept.
+    /// Returns `true` if a log with this many exchanges may have more turns or messages than are to be kept.
     fn may_exceed(self, exchanges: u64) -> bool {
         match self {
-            // A turn has one exchange at least.
+            // Each turn has at least one exchange.
             Self::LastTurns(turns) => exchanges > turns as u64,
             Self::LastMessages(_) => true,
         }
     }
 }
 
-/// What a stored exchange adds to its log.
+/// The facts about a stored exchange that its retention counts.
 #[derive(Clone, Copy)]
 pub(super) struct Added {
     opens_turn: bool,
@@ -79,7 +84,7 @@ impl Added {
 pub(super) struct Retainer {
     store: Arc<dyn Prune>,
     retention: Retention,
-    /// What was added to a conversation since it was last pruned, in the retention's unit.
+    /// The number of turns or messages that were added to each conversation since its last prune.
     added: Cache<ConversationId, usize>,
 }
 
@@ -88,29 +93,29 @@ impl Retainer {
         Self { store, retention, added: Cache::new(COUNTED_CONVERSATIONS) }
     }
 
-    /// One that counts anew.
+    /// Returns a retainer for the same store and retention, with new counts.
     pub(super) fn renewed(&self) -> Self {
         Self::new(Arc::clone(&self.store), self.retention)
     }
 
-    /// Notes what was added and says whether it is time to prune.
+    /// Counts the added exchange. Returns `true` if a prune is due.
     fn is_due(&self, id: &ConversationId, stored: &Appended, added: Added) -> bool {
-        // The positions that still stand, this one included.
+        // The number of exchanges in the log, including this one.
         let exchanges = stored.seq.next().get().saturating_sub(stored.revision.first().get());
         let added = self.retention.added(&added);
         let since = match self.added.get(id) {
             Some(since) => since.saturating_add(added),
-            // The log begins with this exchange, so there was nothing before it.
+            // This exchange is the log's first.
             None if exchanges <= 1 => added,
-            // Nobody knows what was added before: by an earlier process, or to a conversation that was forgotten here.
+            // It is not known how much was added earlier, by another process or before the conversation was forgotten.
             None => usize::MAX,
         };
         self.added.insert(id.clone(), since);
         exchanges > 1 && since > self.retention.slack() && self.retention.may_exceed(exchanges)
     }
 
-    /// Removes what is not to be kept, if it is time, and returns the revision after that. A failure is logged: the
-    /// exchange is stored all the same, and the next one tries again.
+    /// Prunes the conversation if a prune is due, and returns the revision afterward. A failure is only logged,
+    /// because the exchange is already stored. The next exchange retries the prune.
     pub(super) async fn retain(
         &self,
         store: &BoundedStore,
@@ -126,7 +131,7 @@ impl Retainer {
             tracing::warn!(
                 error.type = error.kind(),
                 error = %chain(&error),
-                "a conversation could not be pruned; its next exchange tries again"
+                "a conversation could not be pruned; its next exchange retries"
             );
             stored.revision
         })

@@ -1,4 +1,4 @@
-//! Calls of the store: bounded in time, repeated where that helps, and seen in spans.
+//! Store calls with timeouts, retries and spans.
 
 use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
@@ -16,17 +16,19 @@ use crate::{
     telemetry::Recorder,
 };
 
-/// The pause before the first repetition; each further one is twice as long.
+/// The pause before the first retry. Each further pause is twice as long.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 
-/// The number of times that one load is widened at most. A log of nothing but such openings must not be loaded whole.
+/// The largest number of times that one load is repeated with a larger limit. It prevents loading the whole of an
+/// edited log in which no exchange closes the open calls.
 const MAX_WIDENED_LOADS: u32 = 4;
 
-fn twice(limit: LoadLimit) -> LoadLimit {
+fn double(limit: LoadLimit) -> LoadLimit {
     LoadLimit::new(limit.messages().saturating_mul(2), limit.bytes().saturating_mul(2)).unwrap_or(limit)
 }
 
-/// A store whose calls an engine's [options](HistoryOptions) bound. A clone shares it.
+/// A store whose calls obey the timeouts, limits and retries of an engine's [options](HistoryOptions). A clone shares
+/// the store.
 #[derive(Clone)]
 pub(super) struct BoundedStore {
     store: Arc<dyn HistoryStore>,
@@ -51,8 +53,8 @@ impl BoundedStore {
         &self.recorder
     }
 
-    /// Loads the window of the profile within the load limit, or that exchange if it is recorded, for a turn that has
-    /// that span.
+    /// Loads the profile's window within the load limit. If `exchange` is given and already in the log, it loads that
+    /// exchange instead. The load's span is a child of `turn`.
     pub(super) async fn load(
         &self,
         conversation: &ConversationId,
@@ -65,9 +67,9 @@ impl BoundedStore {
         loaded
     }
 
-    /// Loads a window. If the load limit lets it begin with messages that may belong to calls before it, it is loaded
-    /// again with twice the limit. Only an edited log has such an opening. Otherwise the open calls would depend on the
-    /// limit.
+    /// Loads a window that does not begin inside a round. If the load limit lets the window begin with an exchange
+    /// that may answer earlier calls, the load is repeated with twice the limit. Otherwise the open calls would
+    /// depend on the limit. Only in an edited log can a window begin with such an exchange.
     async fn load_whole_rounds(
         &self,
         conversation: &ConversationId,
@@ -80,13 +82,14 @@ impl BoundedStore {
             let mut loaded = self.bounded(async { self.store.load(conversation, asked).await }).await?;
             if let Loaded::Window(window) = &mut loaded {
                 let begins = window.exchanges.first();
-                let depends = window.truncated && begins.is_some_and(|first| !first.exchange.closes_open_calls());
-                if depends && widened < MAX_WIDENED_LOADS {
+                let cuts_round = window.truncated && begins.is_some_and(|first| !first.exchange.closes_open_calls());
+                if cuts_round && widened < MAX_WIDENED_LOADS {
                     widened += 1;
-                    load.limit = twice(load.limit);
+                    load.limit = double(load.limit);
                     continue;
                 }
-                // The next load need not find that out again: the window's start moves, as after any load that was cut.
+                // Marked as truncated, so that the compaction moves the window's start and the next load is not
+                // repeated.
                 window.truncated |= widened > 0;
             }
             return Ok(loaded);
@@ -99,8 +102,8 @@ impl BoundedStore {
         load
     }
 
-    /// Appends, and repeats attempts that may succeed later: the exchange id makes a repetition harmless, also when the
-    /// outcome is unknown.
+    /// Appends an exchange, and retries after transient errors. Because of the exchange id, a retry is safe even if the
+    /// outcome of the previous attempt is unknown.
     pub(super) async fn append(
         &self,
         conversation: &ConversationId,
@@ -113,11 +116,11 @@ impl BoundedStore {
             match self.append_once(conversation, append.clone()).await {
                 Err(error) if is_transient(&error) => {
                     let kind = error.kind();
-                    tracing::warn!(error.type = kind, error = %chain(&error), "storing an exchange failed; it is tried again");
+                    tracing::warn!(error.type = kind, error = %chain(&error), "storing an exchange failed; retrying");
                     timer::sleep(pause).await;
                     pause *= 2;
                 }
-                decided => return decided,
+                result => return result,
             }
         }
         *attempts += 1;
@@ -128,10 +131,10 @@ impl BoundedStore {
         Ok(self.bounded(async { self.store.append(conversation, append).await }).await?)
     }
 
-    /// Returns whether an exchange that the store found in the log already is this one: an attempt whose answer was lost
-    /// had stored it.
+    /// Returns `true` if the duplicate that the store found in the log is this exchange itself, stored by an attempt
+    /// whose answer was lost.
     pub(super) async fn is_own(&self, conversation: &ConversationId, own: &OwnExchange, attempts: u32) -> bool {
-        // A generated id is this exchange's alone. One attempt finds no other one of its own.
+        // No other exchange has a generated id. A single attempt cannot find an exchange of an earlier attempt.
         if !own.has_caller_id || attempts < 2 {
             return !own.has_caller_id;
         }
@@ -140,12 +143,13 @@ impl BoundedStore {
             Ok(Loaded::AlreadyRecorded(recorded)) => {
                 recorded.exchange.at == own.at && recorded.exchange.messages == own.messages
             }
-            // Of the two, this is the rarer case: another call under the same id, while this one's answer was lost.
+            // If this load fails, the exchange probably is this one: otherwise another call must have used the same id
+            // while the answer of this call was lost.
             _ => true,
         }
     }
 
-    /// Reads a page, without a limit of time: whatever needs it has one of its own.
+    /// Reads a page without a time limit. Callers have their own.
     pub(super) async fn read(
         &self,
         conversation: &ConversationId,
@@ -165,7 +169,7 @@ impl BoundedStore {
         Ok(self.bounded(async { self.store.read(conversation, from, limit).await }).await?)
     }
 
-    /// Stores a compaction of the profile, once.
+    /// Stores a compaction of the profile, in one attempt.
     pub(super) async fn compact(
         &self,
         conversation: &ConversationId,
@@ -177,9 +181,9 @@ impl BoundedStore {
         Ok(self.bounded(async { self.store.compact(conversation, incarnation, compact).await }).await?)
     }
 
-    /// Returns the result of a call of the store, if it comes within the [store
-    /// timeout](crate::HistoryOptions::store_timeout). The call is made within the future, because a store may panic
-    /// before it returns one.
+    /// Returns the result of a store call, or an error after the [store
+    /// timeout](crate::HistoryOptions::store_timeout). Callers make the store call inside the future `call`, because
+    /// a store may panic before it returns its own future.
     pub(super) async fn bounded<T>(
         &self,
         call: impl Future<Output = Result<T, StoreError>>,
@@ -190,7 +194,7 @@ impl BoundedStore {
     }
 }
 
-/// Returns the result of a call of the store, without a limit of time.
+/// Returns the result of a store call without a time limit. A panic becomes an error.
 async fn without_panic<T>(call: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreFailure> {
     match AssertUnwindSafe(call).catch_unwind().await {
         Ok(result) => result.map_err(StoreFailure::Store),
@@ -201,12 +205,12 @@ async fn without_panic<T>(call: impl Future<Output = Result<T, StoreError>>) -> 
 fn is_transient(error: &SaveError) -> bool {
     match error {
         SaveError::Store(error) => StoreError::is_retryable(error),
-        // A store may panic where its runtime is gone, and not in the next one.
+        // A store may panic because its runtime has shut down. The next attempt may run in another runtime.
         SaveError::Timeout(_) | SaveError::Panicked => true,
     }
 }
 
-/// The parts of an exchange that differ from another one's under the same id.
+/// The parts of an exchange that distinguish it from another one under the same id.
 pub(super) struct OwnExchange {
     id: ExchangeId,
     /// True if the caller chose the id.
@@ -222,7 +226,7 @@ impl OwnExchange {
     }
 }
 
-/// A failed call of the store.
+/// A failed store call.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum StoreFailure {
     #[error("the store failed")]
@@ -234,7 +238,7 @@ pub(super) enum StoreFailure {
 }
 
 impl StoreFailure {
-    /// A short constant name, as [`SaveError::kind`] has it.
+    /// Returns a short constant name, like [`SaveError::kind`].
     pub(super) const fn kind(&self) -> &'static str {
         match self {
             Self::Store(error) => error.kind(),

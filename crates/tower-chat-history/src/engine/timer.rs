@@ -13,11 +13,11 @@ use tokio::{
     time::{Instant, Sleep, sleep_until},
 };
 
-/// Ends at its deadline, in whatever runtime polls it.
+/// A timer that ends at its deadline in any runtime that polls it.
 ///
-/// A save that was begun in one runtime may be finished in another, or on a thread that has none, and tokio's own
-/// timers panic where theirs is gone. This one moves to the runtime that polls it. Outside of any runtime it touches no
-/// timer of tokio's and never ends: a save without a limit is better than a lost one.
+/// A save that begins in one runtime may finish in another one, or on a thread without a runtime. Tokio's own timers
+/// panic if their runtime has shut down. This timer moves to the runtime that polls it. Outside of any runtime it
+/// uses no tokio timer and never ends: a save without a time limit is better than a lost one.
 #[derive(Debug)]
 pub(super) struct Timer {
     deadline: Option<Instant>,
@@ -25,7 +25,8 @@ pub(super) struct Timer {
 }
 
 impl Timer {
-    /// Ends after that time, measured from now. A time beyond what the clock can say never ends.
+    /// Creates a timer that ends after `duration`, measured from now. If the clock cannot represent the deadline, the
+    /// timer never ends.
     pub(super) fn after(duration: Duration) -> Self {
         Self { deadline: Instant::now().checked_add(duration), armed: None }
     }
@@ -44,19 +45,20 @@ impl Future for Timer {
             };
             sleep.as_mut().poll(context)
         };
-        // A runtime can be entered that has no timers, or has them no more. Nothing tells before it is tried.
+        // The current runtime may have no timers, or may have shut them down. Only a panic reveals that.
         catch_unwind(AssertUnwindSafe(poll)).unwrap_or(Poll::Pending)
     }
 }
 
-/// Waits that long; outside of a runtime, not at all.
+/// Waits for `duration`. Outside of a runtime it returns immediately.
 pub(super) async fn sleep(duration: Duration) {
     if Handle::try_current().is_ok() {
         Timer::after(duration).await;
     }
 }
 
-/// Returns what the future says, if it does so in time. There is no limit without one, and none outside of a runtime.
+/// Returns the future's output, or the limit if the future takes longer. If `limit` is `None`, and outside of a
+/// runtime, the time is not limited.
 pub(super) async fn timeout<F: Future>(limit: Option<Duration>, future: F) -> Result<F::Output, Duration> {
     let Some(limit) = limit else { return Ok(future.await) };
     match future::select(pin!(future), Timer::after(limit)).await {

@@ -1,15 +1,15 @@
-//! The warning that responses are not stored because they cannot be read.
+//! The warning about responses that are not stored because the adapter cannot read them.
 
 use std::sync::{Mutex, PoisonError};
 
 use crate::report::ResponseShape;
 
-/// The shapes that an engine has warned of. There are few.
+/// The shapes that an engine has warned about. There are only a few.
 #[derive(Debug, Default)]
 pub(super) struct Unreadable(Mutex<Vec<ResponseShape>>);
 
 impl Unreadable {
-    /// Warns of the first response of each shape: a service that meets one mostly meets no other.
+    /// Warns about the first response of each shape. A service that returns one such response mostly returns many.
     pub(super) fn warn(&self, shape: ResponseShape) {
         let mut warned = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if !warned.contains(&shape) {
@@ -17,7 +17,7 @@ impl Unreadable {
             drop(warned);
             tracing::warn!(
                 %shape,
-                "a response was not stored: the adapter cannot read it; later ones of this shape are in the turn reports only"
+                "a response was not stored: the adapter cannot read it; later ones of this shape appear only in turn reports"
             );
         }
     }

@@ -1,4 +1,4 @@
-//! Waiting for the calls and saves that are ahead of a call in its conversation.
+//! Waiting for the earlier calls and saves of a conversation.
 
 use std::ops::ControlFlow;
 
@@ -15,8 +15,8 @@ use crate::{
     telemetry::{self, WaitFor},
 };
 
-/// The way of a call to its turn: through the queue, if there is one, and past this process's pending saves of the
-/// conversation.
+/// The work that a call still waits for: earlier calls in the conversation's queue, if there is one, and then the
+/// pending saves of this process.
 pub(super) enum Ahead {
     /// The call has not entered the queue.
     Unknown,
@@ -27,8 +27,8 @@ pub(super) enum Ahead {
 }
 
 impl Ahead {
-    /// Goes on as far as there is nothing to wait for, or waits for what was found before: `Continue` says what has to be
-    /// waited for next, `Break` that nothing is ahead.
+    /// Waits for the work that an earlier step found, if any, and then checks for more. Returns `Continue` with the
+    /// work that the next step must wait for, or `Break` if there is none.
     pub(super) async fn step(
         self,
         engine: &Engine,
@@ -47,8 +47,8 @@ impl Ahead {
                 Ok(Entered::Waiting(place)) => return Ok(ControlFlow::Continue(Self::Calls(place, limits))),
             },
             (Self::Calls(place, limits), _) => {
-                // The call ahead may be a stream that is complete but no longer polled: its save frees the queue, and
-                // only polling it here gets it done. So both are waited for at once.
+                // The earlier call may be a stream that is complete but no longer polled. Its save frees the queue, and
+                // may progress only if it is polled here. The wait therefore polls the queue and the saves at once.
                 let span = telemetry::wait(turn, WaitFor::Queue);
                 let permit = place.wait(limits, in_flight).instrument(span.clone()).await;
                 if let Err(error) = &permit {
@@ -65,7 +65,7 @@ impl Ahead {
         Ok(if is_saving { ControlFlow::Continue(Self::Saves(permit)) } else { ControlFlow::Break(permit) })
     }
 
-    /// Waits until nothing is ahead.
+    /// Waits until all earlier calls and saves are done.
     pub(super) async fn wait(
         mut self,
         engine: &Engine,

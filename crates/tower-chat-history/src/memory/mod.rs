@@ -1,4 +1,4 @@
-//! Conversations in the memory of this process.
+//! A store in the memory of this process.
 
 mod log;
 mod space;
@@ -18,22 +18,22 @@ use tower_chat_history_core::{
 
 use self::{log::Log, space::Space};
 
-/// Enough that threads rarely meet at the same lock, and few enough to cost nothing in a small store.
+/// The number of shards. With 64, threads rarely wait for the same lock, and a small store has little overhead.
 const SHARDS: usize = 64;
 
-/// Conversations in the memory of this process, for tests, demos and services that may forget.
+/// A store in the memory of this process, for tests, demos, and services that do not need to keep their conversations.
 ///
-/// A clone is another handle on the same conversations; they are gone with the last handle. Appends are acknowledged when
-/// they are in memory: nothing survives the process, and no other process sees it.
+/// A clone is another handle on the same conversations, which are dropped with the last handle. An append is
+/// acknowledged as soon as it is in memory. Nothing survives the process, and no other process can read it.
 ///
-/// The store takes memory up to a limit, 256 MiB unless [set](Self::with_limit). An append or a compaction that would
-/// exceed it is refused with [`StoreError::Full`]. Nothing is evicted: only [deleting](HistoryStore::delete),
-/// [truncating](Truncate) or [pruning](Prune) conversations makes room.
+/// The memory has a limit: 256 MiB, unless [another one](Self::with_limit) is set. If an append or a compaction would
+/// exceed it, the store refuses it with [`StoreError::Full`]. Nothing is evicted: only
+/// [deleting](HistoryStore::delete), [truncating](Truncate) or [pruning](Prune) conversations makes room.
 ///
-/// The memory is estimated, and everything counts: messages and what is copied out of them, the other fields of
-/// exchanges, ids, compactions with their summaries and profiles, and the tables that find them. A short exchange takes
-/// about 1 KiB. What the allocator hands out to the store is at most 1.25 times the limit; the process may have more
-/// from the system, as its allocator keeps what was freed.
+/// The memory is estimated. All data counts: messages and copied parts of them, the other fields of exchanges, ids,
+/// compactions with their summaries and profiles, and the tables of all of these. A short exchange takes about 1 KiB.
+/// The store allocates at most 1.25 times the limit. The process may take more memory from the system, because its
+/// allocator may hold freed memory.
 ///
 /// ```
 /// use tower_chat_history::{ConversationId, HistoryStoreExt, MemoryStore, Message};
@@ -53,8 +53,8 @@ pub struct MemoryStore {
     shared: Arc<Shared>,
 }
 
-/// Each conversation lives in one shard, and everything that is done to it is done under that shard's lock: so every call
-/// is one step. The longest of these steps copies a window's pointers; nothing is awaited meanwhile.
+/// Each conversation belongs to one shard. Every call holds that shard's lock for its whole duration, so it is
+/// atomic. Nothing is awaited under a lock. The longest operation under it copies a window's pointers.
 struct Shared {
     shards: Vec<Mutex<HashMap<ConversationId, Log>>>,
     hasher: RandomState,
@@ -62,44 +62,45 @@ struct Shared {
 }
 
 impl MemoryStore {
-    /// The limit unless another one is set, in bytes of memory: 256 MiB.
+    /// The default limit, in bytes of memory: 256 MiB.
     pub const DEFAULT_LIMIT: usize = 256 << 20;
 
-    /// An empty store with the default limit of [`DEFAULT_LIMIT`](Self::DEFAULT_LIMIT).
+    /// Creates an empty store with the [default limit](Self::DEFAULT_LIMIT).
     #[must_use]
     pub fn new() -> Self {
         Self::with_limit(Self::DEFAULT_LIMIT)
     }
 
-    /// An empty store that takes at most that many bytes of memory, over all conversations, by its estimate.
-    /// `usize::MAX` is no limit; a store with a limit of 0 refuses every message.
+    /// Creates an empty store whose conversations together take at most `bytes` bytes of memory, by its estimate.
+    /// `usize::MAX` means no limit. A store with a limit of 0 refuses every message.
     #[must_use]
     pub fn with_limit(bytes: usize) -> Self {
         let shards = (0..SHARDS).map(|_| Mutex::default()).collect();
         Self { shared: Arc::new(Shared { shards, hasher: RandomState::new(), space: Space::new(bytes) }) }
     }
 
-    /// The most bytes of memory that the store takes.
+    /// Returns the limit, in bytes of memory.
     #[must_use]
     pub fn limit(&self) -> usize {
         self.shared.space.limit()
     }
 
-    /// How many bytes of memory the conversations take, by the estimate.
+    /// Returns the estimated memory of all conversations, in bytes.
     #[must_use]
     pub fn used(&self) -> usize {
         self.shared.space.used()
     }
 
-    /// The conversations among which this one is.
+    /// Locks the shard to which this conversation belongs.
     fn shard(&self, id: &ConversationId) -> MutexGuard<'_, HashMap<ConversationId, Log>> {
         let shard = self.shared.hasher.hash_one(id) as usize % SHARDS;
-        // No step leaves a log half changed, so a lock that was poisoned by a panic is still good.
+        // No code panics between two changes of a log, so the logs of a poisoned lock are consistent.
         self.shared.shards[shard].lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Removes a conversation. A table that is mostly empty then is made smaller: its places are not counted any more.
+/// Removes a conversation. If the table is then mostly empty, it is made smaller, because its free slots are not
+/// counted.
 fn remove(shard: &mut HashMap<ConversationId, Log>, id: &ConversationId) -> Option<Log> {
     let removed = shard.remove(id);
     if shard.len() < shard.capacity() / 8 {
@@ -151,7 +152,7 @@ impl HistoryStore for MemoryStore {
 
     async fn delete(&self, id: &ConversationId) -> Result<(), StoreError> {
         let removed = remove(&mut self.shard(id), id);
-        // The lock is free again: dropping a long log takes its time.
+        // The log is dropped after the lock, because dropping a long log takes time.
         if let Some(log) = removed {
             self.shared.space.give_back(log.bytes());
         }
@@ -169,7 +170,7 @@ impl Truncate for MemoryStore {
             let removed = if truncated.revision.is_none() { remove(&mut shard, id) } else { None };
             (truncated, tail, removed)
         };
-        // The lock is free again: dropping a long log takes its time.
+        // The log is dropped after the lock, because dropping a long log takes time.
         self.shared.space.give_back(tail.bytes() + removed.map_or(0, |log| log.bytes()));
         Ok(truncated)
     }
@@ -183,10 +184,10 @@ impl Prune for MemoryStore {
         id: &ConversationId,
         incarnation: Incarnation,
         keep: PruneTo,
-        traces: Derived,
+        derived: Derived,
     ) -> Result<Pruned, StoreError> {
-        let (pruned, head) = self.shard(id).get_mut(id).ok_or(StoreError::Gone)?.prune(incarnation, keep, traces)?;
-        // The lock is free again: dropping a long log takes its time.
+        let (pruned, head) = self.shard(id).get_mut(id).ok_or(StoreError::Gone)?.prune(incarnation, keep, derived)?;
+        // The exchanges are dropped after the lock, because dropping many of them takes time.
         self.shared.space.give_back(head.bytes());
         Ok(pruned)
     }
@@ -203,13 +204,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn handles_cross_threads() {
+    fn handles_can_be_sent_to_other_threads() {
         fn is_handle<T: Clone + Send + Sync + 'static>() {}
         is_handle::<MemoryStore>();
     }
 
     #[test]
-    fn a_poisoned_lock_is_still_good() {
+    fn a_poisoned_lock_can_be_used() {
         let store = MemoryStore::new();
         let id = ConversationId::new(["a"]).unwrap();
         let panicking = std::panic::AssertUnwindSafe(|| {

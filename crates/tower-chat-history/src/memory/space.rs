@@ -1,10 +1,10 @@
-//! What a store may hold, and what it holds.
+//! Counting the bytes of a store against its limit.
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use tower_chat_history_core::StoreError;
 
-/// Counts bytes against a limit. Nothing else is published through the counter, so no ordering is needed.
+/// Counts bytes against a limit. The counter does not publish other data, so relaxed ordering suffices.
 #[derive(Debug)]
 pub(super) struct Space {
     limit: usize,
@@ -24,8 +24,8 @@ impl Space {
         self.used.load(Relaxed)
     }
 
-    /// Takes that many bytes in place of some that were taken before, or changes nothing and says why. To take no more
-    /// than was taken before is never refused.
+    /// Takes `bytes` bytes in place of `in_place_of` bytes that were taken before. If this would exceed the limit, it
+    /// returns an error and changes nothing. A request for no more than was taken before always succeeds.
     pub(super) fn take(&self, bytes: usize, in_place_of: usize) -> Result<(), StoreError> {
         let Some(requested) = bytes.checked_sub(in_place_of).filter(|more| *more > 0) else {
             self.give_back(in_place_of - bytes);
@@ -36,7 +36,7 @@ impl Space {
         taken.map(drop).map_err(|used| StoreError::Full { used, requested, limit: self.limit })
     }
 
-    /// Gives back bytes that were taken.
+    /// Releases bytes that were taken before.
     pub(super) fn give_back(&self, bytes: usize) {
         self.used.fetch_sub(bytes, Relaxed);
     }
@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_does_not_fit_takes_nothing() {
+    fn a_refused_request_takes_no_space() {
         let space = Space::new(10);
         space.take(6, 0).unwrap();
         let full = space.take(5, 0).unwrap_err();

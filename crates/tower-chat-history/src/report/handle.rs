@@ -1,4 +1,4 @@
-//! How a report comes to the call that asked for it.
+//! Sending a report to the caller that requested it.
 
 use std::{
     fmt,
@@ -12,14 +12,14 @@ use futures_util::FutureExt as _;
 
 use super::TurnReport;
 
-/// Brings a call's [`TurnReport`] to its caller.
+/// Receives a call's [`TurnReport`].
 ///
-/// Resolves when the turn has ended: after the save for a unary call, after the stream's end (or its drop) for a stream.
-/// `None` when no turn came to that: the call failed (its caller has the error) or was cancelled. A call that is cloned and
-/// tried again has one handle for all attempts.
+/// The handle resolves when the turn has ended: after the save of a unary call, or after the end (or the drop) of a
+/// stream. It resolves to `None` if no turn ended in this way, because the call failed (its caller has the error) or
+/// was cancelled. If a call is cloned and retried, there is one handle for all attempts.
 pub struct ReportHandle(oneshot::Receiver<Arc<TurnReport>>);
 
-/// The other end of a [`ReportHandle`], shared by the clones of a call.
+/// The sender of a [`ReportHandle`], shared by the clones of a call.
 #[derive(Clone)]
 pub(crate) struct ReportSender(Arc<Mutex<Option<oneshot::Sender<Arc<TurnReport>>>>>);
 
@@ -27,7 +27,7 @@ impl ReportSender {
     pub(crate) fn send(&self, report: Arc<TurnReport>) {
         let sender = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(sender) = sender {
-            // Whoever asked for the report may have left.
+            // The caller may have dropped the handle.
             let _ = sender.send(report);
         }
     }
@@ -39,7 +39,7 @@ impl ReportHandle {
         (ReportSender(Arc::new(Mutex::new(Some(sender)))), Self(receiver))
     }
 
-    /// The report, if the turn has ended by now.
+    /// Returns the report if the turn has already ended.
     pub fn now(&mut self) -> Option<Arc<TurnReport>> {
         self.0.try_recv().ok().flatten()
     }

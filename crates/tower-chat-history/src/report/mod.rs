@@ -1,4 +1,4 @@
-//! What a turn did, for its caller and for the hook.
+//! The report of a turn, for its caller and for the hook.
 
 mod handle;
 mod shape;
@@ -19,7 +19,7 @@ pub use self::{
 };
 use crate::error::SaveError;
 
-/// What a turn did. It holds ids and sizes, no message text.
+/// The report of one turn. It contains ids and sizes, but no message text.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct TurnReport {
@@ -27,60 +27,61 @@ pub struct TurnReport {
     pub conversation: ConversationId,
     /// The exchange, under the caller's id or a generated one.
     pub exchange: ExchangeId,
-    /// What there was to load.
+    /// The result of loading the history.
     pub history: HistoryStatus,
-    /// Messages that were loaded.
+    /// The number of messages that were loaded.
     pub messages_loaded: usize,
-    /// Messages of window and input, as planned: without the caller's own head, with what an adapter then left out.
+    /// The number of messages in window and input, as planned: without the caller's head, and including messages that
+    /// an adapter then left out.
     pub messages_sent: usize,
     /// True if the load limit cut off exchanges of the window.
     pub truncated: bool,
-    /// Where what the caller resent differs from the log, if it does and the
-    /// [log was trusted](crate::OnTranscriptMismatch::TrustLog). The default policy refuses such a call.
+    /// The first difference between the messages that the caller resent and the log, if the policy is to
+    /// [trust the log](crate::OnTranscriptMismatch::TrustLog). The default policy refuses such a call.
     pub transcript_mismatch: Option<TranscriptError>,
-    /// Tool calls that a new question left unanswered.
+    /// The number of open tool calls that a new user message superseded.
     pub superseded_calls: usize,
-    /// Whether the model saw less than the whole conversation: a compaction, a summary, a pruned log or the load limit stand
-    /// before what was sent.
+    /// True if the model saw less than the whole conversation, because of a compaction, a summary, a pruned log, the
+    /// load limit, or trimming in this turn.
     pub abridged: bool,
     /// True if the reply is a stream.
     pub streamed: bool,
-    /// Loaded messages that the request's types could not carry whole. The log keeps them as they are.
+    /// The number of loaded messages that the request's types could not represent without loss. The log is not changed.
     pub downgraded: usize,
-    /// What was counted, if there is a [budget](crate::budget).
+    /// The token counts, if there is a [budget](crate::budget).
     pub tokens: Option<TurnTokens>,
-    /// Where the context window came from that the prompt had to fit, if it had to fit one.
+    /// The source of the context window that the prompt had to fit, if there is one.
     pub context_window: WindowSource,
-    /// The summary that the turn waited for, if it did.
+    /// The report of the summary that the turn waited for, if it waited for one.
     pub summary: Option<SummaryReport>,
-    /// What happened to the conversation's compaction since this engine last saw it: summaries in the background, and
-    /// what other processes compacted, summarized or pruned. `None` if nothing did, and where it is not known: at the
-    /// conversation's first turn under this engine, after some thousand other conversations, and after a deletion or
-    /// truncation.
+    /// The changes of the conversation's compaction since this engine last saw it: summaries in the background, and
+    /// compactions, summaries and prunes of other processes. `None` if there were none. Also `None` if they are not
+    /// known: at the conversation's first turn with this engine, after turns of some thousand other conversations,
+    /// and after a deletion or truncation.
     pub since_last: Option<SinceLast>,
-    /// What became of the exchange.
+    /// The outcome of the turn's save.
     pub outcome: Outcome,
 }
 
-/// What happened to a conversation's compaction between two turns, in exchanges of the log.
+/// The changes of a conversation's compaction between two turns, in exchanges of the log.
 ///
-/// It is what the load shows, compared with what earlier reports of the engine have told. It is told once, by the first
-/// turn that begins after it.
+/// They are the differences between the load and the earlier reports of this engine. Each change is reported once, by
+/// the first turn that begins after it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SinceLast {
-    /// How many exchanges left the window.
+    /// The number of exchanges that left the window.
     pub evicted_exchanges: u64,
-    /// How many exchanges more have their tool rounds left out, with those that left the window.
+    /// The number of exchanges whose tool rounds are left out since then, including those that left the window.
     pub rounds_left_out: u64,
-    /// How many exchanges more have their tool results cleared, with those that left the window.
+    /// The number of exchanges whose tool results are cleared since then, including those that left the window.
     pub cleared_exchanges: u64,
-    /// How many exchanges more the summary tells of.
+    /// The number of exchanges that the summary covers since then.
     pub summarized_exchanges: u64,
 }
 
 impl TurnReport {
-    /// The log's revision after the turn, if the exchange is in it.
+    /// Returns the log's revision after the turn, if the log has the exchange.
     #[must_use]
     pub const fn revision(&self) -> Option<Revision> {
         match &self.outcome {
@@ -89,13 +90,14 @@ impl TurnReport {
         }
     }
 
-    /// Returns whether the exchange answers calls and another one was stored after the conversation was loaded for it.
+    /// Returns `true` if the exchange answers tool calls, and another exchange was stored between its load and its
+    /// save.
     #[must_use]
     pub const fn is_moved(&self) -> bool {
         matches!(self.outcome, Outcome::Stored { moved: true, .. })
     }
 
-    /// What the turn went on without, if it had to.
+    /// Returns the fallback that the turn used, if something failed or did not fit.
     #[must_use]
     pub fn fallback(&self) -> Option<Fallback> {
         let trimming = self.tokens.map(|tokens| tokens.trimming).unwrap_or_default();
@@ -110,7 +112,7 @@ impl TurnReport {
         }
     }
 
-    /// Why the exchange could not be stored, if it was tried and failed.
+    /// Returns the error of the save, if it failed.
     #[must_use]
     pub fn save_error(&self) -> Option<&SaveError> {
         match &self.outcome {
@@ -120,20 +122,20 @@ impl TurnReport {
     }
 }
 
-/// What there was to load.
+/// The result of loading a conversation's history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum HistoryStatus {
-    /// Nothing: this is the conversation's first turn.
+    /// There is no history: this is the conversation's first turn.
     Absent,
-    /// The conversation's window.
+    /// The conversation's window was loaded.
     Loaded,
     /// The store failed, and the model was called without history.
     Unavailable,
 }
 
 impl HistoryStatus {
-    /// A short constant name of it, for metrics and spans.
+    /// Returns a short constant name for metrics and spans.
     #[must_use]
     pub const fn kind(self) -> &'static str {
         match self {
@@ -144,22 +146,22 @@ impl HistoryStatus {
     }
 }
 
-/// What a turn went on without.
+/// The part without which a turn continued, because it failed or did not fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fallback {
-    /// The history: it could not be loaded.
+    /// The history could not be loaded.
     WithoutHistory,
-    /// The summary that the turn waited for: it was not made. The window was trimmed.
+    /// The summary that the turn waited for was not made. The window was trimmed.
     WithoutNewSummary,
-    /// The stored summary: there was no room for it.
+    /// There was no room for the stored summary.
     WithoutSummary,
-    /// The [`Trimmer`](crate::budget::Trimmer): what it kept was too much, or it panicked.
+    /// The [`Trimmer`](crate::budget::Trimmer) kept too much, or it panicked.
     WithoutTrimmer,
 }
 
 impl Fallback {
-    /// A short constant name of it, for metrics and spans.
+    /// Returns a short constant name for metrics and spans.
     #[must_use]
     pub const fn kind(self) -> &'static str {
         match self {
@@ -171,37 +173,38 @@ impl Fallback {
     }
 }
 
-/// What became of an exchange.
+/// The outcome of an exchange's save.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Outcome {
-    /// It is in the log.
+    /// The exchange is in the log.
     Stored {
-        /// The log's revision after it.
+        /// The log's revision after the save.
         revision: Revision,
-        /// Where it stands.
+        /// The position of the exchange.
         seq: Seq,
-        /// True if it answers calls and another exchange was stored after the conversation was loaded for it.
+        /// True if the exchange answers tool calls, and another exchange was stored between its load and its save.
         moved: bool,
-        /// True if the reply broke off and only its text was kept. It then stands under a generated id.
+        /// True if the reply broke off and only its text was stored. The exchange then has a generated id.
         incomplete: bool,
     },
-    /// The caller's exchange id was recorded by another call meanwhile: the log has that call's reply, not this one's.
-    /// A repeated attempt that finds its own exchange is [`Stored`](Self::Stored).
+    /// Another call has stored an exchange under the caller's exchange id during this turn: the log has the reply of
+    /// that call, not of this one. If a retry of the save finds its own exchange, the outcome is
+    /// [`Stored`](Self::Stored).
     Duplicate {
         /// The log's revision.
         revision: Revision,
-        /// Where the recorded exchange stands.
+        /// The position of the other call's exchange.
         seq: Seq,
     },
     /// There was nothing to store.
     NotStored(NotStored),
-    /// It could not be stored.
+    /// The exchange could not be stored.
     Failed(Arc<SaveError>),
 }
 
 impl Outcome {
-    /// A short constant name of it, for metrics and spans: a reason where there was nothing to store.
+    /// Returns a short constant name for metrics and spans. If there was nothing to store, it names the reason.
     #[must_use]
     pub const fn kind(&self) -> &'static str {
         match self {
@@ -221,26 +224,27 @@ impl Outcome {
     }
 }
 
-/// Why there was nothing to store.
+/// The reason why there was nothing to store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NotStored {
-    /// The caller asked for it.
+    /// The caller disabled storing ([`CallOptions::dont_store`](crate::CallOptions::dont_store)).
     Asked,
     /// The response had an empty list of choices.
     NoReply,
-    /// The adapter could not read the response, which looks like this. The caller got it unchanged. The engine logs a
+    /// The adapter could not read the response, which has this shape. The caller got it unchanged. The engine logs a
     /// warning for the first response of each shape.
     UnreadableReply(ResponseShape),
     /// The stream broke off before the reply was complete.
     Interrupted,
-    /// The stream brought no item for as long as the [idle timeout](crate::HistoryOptions::stream_idle_timeout).
+    /// The stream yielded no item within the [idle timeout](crate::HistoryOptions::stream_idle_timeout).
     Stalled,
-    /// The caller left in the middle of a stream that was to be read on without it, and the
-    /// [limits](crate::DetachLimits) did not let it be read on, or not to its end.
+    /// The caller dropped a stream that was to be detached, but the [limits](crate::DetachLimits) were reached before
+    /// it was read to its end.
     DetachLimit,
-    /// The model's call failed, and whoever made it [said so](crate::Turn::fail): the layer does.
+    /// The model call failed. The layer, or another caller of the engine, reports this with
+    /// [`Turn::fail`](crate::Turn::fail).
     CallFailed,
-    /// There was no reply: the turn was dropped before, as it is when its caller leaves.
+    /// The turn was dropped before there was a reply, for example because its caller left.
     Abandoned,
 }

@@ -1,8 +1,8 @@
-//! What a response looked like that could not be read.
+//! The shapes of responses that cannot be read.
 
 use std::fmt;
 
-/// What a response looks like that an adapter cannot read as a chat completion. It holds no text of the response.
+/// The shape of a response that an adapter cannot read as a chat completion. It contains no text of the response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ResponseShape {
@@ -24,14 +24,14 @@ pub enum ResponseShape {
     NoMessage,
     /// A value with more than [128 levels](crate::nested::MAX_LEVELS) of lists and objects.
     TooDeep,
-    /// Something else than JSON.
+    /// A body that is not JSON.
     NotJson,
-    /// A body with a content encoding that the HTTP client has not undone.
+    /// A body with a content encoding that the HTTP client has not decoded.
     Encoded,
 }
 
 impl ResponseShape {
-    /// A short constant name of it, for logs.
+    /// Returns a short constant name for logs.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

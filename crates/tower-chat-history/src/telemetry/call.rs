@@ -1,4 +1,4 @@
-//! The span of the model's call.
+//! The span of a model call.
 
 use std::time::Instant;
 
@@ -14,41 +14,41 @@ use super::{
 };
 use crate::call::Reply;
 
-/// A call of the model, from its beginning until its reply is there, or a stream's last item. One that is dropped before was
-/// cancelled.
+/// A model call, from its beginning to its reply, or to the last item of a stream. If it is dropped before that, it is
+/// recorded as cancelled.
 #[derive(Debug)]
 pub(crate) struct ModelCall {
     span: Span,
-    /// Where the model is called: the call's span, or the one that stands for it.
+    /// The span in which the model is called: the call's span, or the turn's span if the call has none.
     called_in: Span,
     begun: Option<Instant>,
-    /// True if the first item of a stream has come.
+    /// True after the first item of a stream.
     has_chunk: bool,
     content: CaptureContent,
     ended: bool,
 }
 
-/// What a call is made with.
+/// The properties of a model call for its span.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct CallOf<'a> {
+pub(crate) struct CallProperties<'a> {
     pub(crate) conversation: Option<&'a ConversationId>,
     pub(crate) request: &'a RequestInfo,
-    /// How many replies are asked for.
+    /// The number of requested choices.
     pub(crate) choices: usize,
-    /// What the request's own limit of the reply is lowered to.
+    /// The limit to which the request's own limit of the reply is lowered.
     pub(crate) reply_limit: Option<u32>,
-    /// What is sent behind the request's head.
+    /// The messages that are sent after the request's head.
     pub(crate) context: &'a [Message],
     /// True if the model sees a compacted view of the conversation.
     pub(crate) is_abridged: bool,
 }
 
 impl Recorder {
-    /// The model is called, within that span.
-    pub(crate) fn call(&self, within: &Span, call: &CallOf<'_>) -> ModelCall {
+    /// Begins the span of a model call, as a child of `within`.
+    pub(crate) fn call(&self, within: &Span, call: &CallProperties<'_>) -> ModelCall {
         let content = self.telemetry.content;
         if within.is_disabled() || !self.telemetry.spans || !self.telemetry.chat_span {
-            // What the client exports is within the turn all the same.
+            // The client's own spans still belong to the turn.
             let called_in = within.clone();
             return ModelCall { span: Span::none(), called_in, begun: None, has_chunk: false, content, ended: true };
         }
@@ -86,7 +86,7 @@ impl Recorder {
             { attributes::TOOL_DEFINITIONS } = request.tools.as_deref().filter(|_| content.on_span()),
         );
         if content.as_event() {
-            // Without a message: where there is one, it is exported as the event's name.
+            // The event has no message, because a message would be exported as the event's name.
             tracing::event!(
                 name: events::OPERATION_DETAILS,
                 parent: &span,
@@ -104,18 +104,18 @@ impl Recorder {
 }
 
 impl ModelCall {
-    /// Where the model is called.
+    /// Returns the span in which the model is called.
     pub(crate) const fn called_in(&self) -> &Span {
         &self.called_in
     }
 
-    /// The reply is a stream.
-    pub(crate) fn streams(&self) {
+    /// Records that the reply is a stream.
+    pub(crate) fn set_streamed(&self) {
         record_all!(self.span, { attributes::REQUEST_STREAM } = true);
     }
 
-    /// An item of a stream has come.
-    pub(crate) fn has_item(&mut self) {
+    /// Records the arrival of a stream's item. The first one sets the time to the first chunk.
+    pub(crate) fn record_item(&mut self) {
         if self.has_chunk {
             return;
         }
@@ -126,30 +126,30 @@ impl ModelCall {
         }
     }
 
-    /// The reply is there: by now, and not since the call's span was left.
+    /// Records the reply, and lets the span end now. A span ends at its last exit, so it is entered and left once more.
     pub(crate) fn ended_now(self, reply: &Reply) {
         self.span.in_scope(|| ());
         self.ended(reply);
     }
 
-    /// The reply is there, since the call's span was left.
+    /// Records the reply. The span ends when it was last left.
     pub(crate) fn ended(mut self, reply: &Reply) {
         self.answered(reply, "complete");
     }
 
-    /// The reply broke off: the provider ended it, or the connection was cut.
+    /// Records a reply that broke off: the provider ended it, or the connection failed.
     pub(crate) fn interrupted(mut self, kind: &str, reply: &Reply) {
         self.answered(reply, "interrupted");
         fail(&self.span, kind);
     }
 
-    /// The caller left before the reply was complete.
+    /// Records that the caller left before the reply was complete.
     pub(crate) fn left(mut self, reply: &Reply) {
         self.answered(reply, "cancelled");
         self.span.in_scope(|| ());
     }
 
-    /// The call failed.
+    /// Records a failed call.
     pub(crate) fn failed(mut self, kind: &str) {
         self.ended = true;
         self.span.in_scope(|| ());
@@ -177,25 +177,25 @@ impl ModelCall {
         if let Some(reason) = &reply.finish_reason {
             finish_reasons(&self.span, reason);
         }
-        if let Some(said) = captured(self.content.as_event()) {
+        if let Some(messages) = captured(self.content.as_event()) {
             tracing::event!(
                 name: events::OPERATION_DETAILS,
                 parent: &self.span,
                 Level::INFO,
-                { { attributes::OPERATION_NAME } = "chat", { attributes::OUTPUT_MESSAGES } = said }
+                { { attributes::OPERATION_NAME } = "chat", { attributes::OUTPUT_MESSAGES } = messages }
             );
         }
     }
 }
 
-/// A list, which fields of `tracing` cannot hold: they have its JSON.
+/// Records the reason as a JSON text, because fields of `tracing` cannot hold a list.
 #[cfg(not(feature = "otel"))]
 fn finish_reasons(span: &Span, reason: &str) {
     let reasons = serde_json::Value::from(vec![reason]).to_string();
     record_all!(span, { attributes::RESPONSE_FINISH_REASONS } = reasons);
 }
 
-/// A list, as OpenTelemetry has it.
+/// Records the reason as a list, which is the type in OpenTelemetry's conventions.
 #[cfg(feature = "otel")]
 fn finish_reasons(span: &Span, reason: &str) {
     use tracing_opentelemetry::OpenTelemetrySpanExt as _;

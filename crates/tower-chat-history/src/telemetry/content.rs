@@ -1,19 +1,19 @@
-//! What is said, in the JSON of OpenTelemetry's conventions: a list of messages with parts.
+//! The content of messages, in the JSON of OpenTelemetry's conventions: a list of messages with parts.
 //!
-//! System messages are among the messages, since they are sent among them. Of a part that is no text only its type is told:
-//! images and audio have no place in a span.
+//! System messages are part of the list, because they are sent as messages. For a part that is not text, only its
+//! type is written: images and audio are too large for a span.
 
 use serde_json::{Map, Value, json};
 use tower_chat_history_core::{Content, Message};
 
 use crate::call::Reply;
 
-/// `gen_ai.input.messages`.
+/// Returns the value of `gen_ai.input.messages`.
 pub(super) fn input<'a>(messages: impl IntoIterator<Item = &'a Message>) -> String {
     Value::from_iter(messages.into_iter().map(|message| Value::Object(object(message)))).to_string()
 }
 
-/// `gen_ai.output.messages`.
+/// Returns the value of `gen_ai.output.messages`.
 pub(super) fn output(message: &Message, reply: &Reply) -> String {
     let mut object = object(message);
     if let Some(reason) = &reply.finish_reason {
@@ -25,17 +25,17 @@ pub(super) fn output(message: &Message, reply: &Reply) -> String {
 fn object(message: &Message) -> Map<String, Value> {
     let mut parts = match message.tool_call_id() {
         Some(id) => vec![json!({"type": "tool_call_response", "id": id, "response": message.text()})],
-        None => said(message),
+        None => content_parts(message),
     };
     parts.extend(message.tool_calls().iter().map(|call| {
-        // Arguments are JSON, mostly.
+        // Arguments are mostly JSON. Other texts are written as a string.
         let arguments = serde_json::from_str(call.arguments()).unwrap_or_else(|_| Value::from(call.arguments()));
         json!({"type": "tool_call", "id": call.id(), "name": call.name(), "arguments": arguments})
     }));
     Map::from_iter([("role".to_owned(), message.role().as_str().into()), ("parts".to_owned(), parts.into())])
 }
 
-fn said(message: &Message) -> Vec<Value> {
+fn content_parts(message: &Message) -> Vec<Value> {
     let text = |text: &str| json!({"type": "text", "content": text});
     match message.content() {
         Content::Text(content) => vec![text(&content)],
@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_are_written_as_the_conventions_have_them() {
+    fn messages_are_written_in_the_format_of_the_conventions() {
         let call = json!({"id": "c", "type": "function", "function": {"name": "f", "arguments": "{\"x\":1}"}});
         let image = json!({"type": "image_url", "image_url": {"url": "data:..."}});
         let messages = [
@@ -83,11 +83,11 @@ mod tests {
     }
 
     #[test]
-    fn a_reply_says_why_it_ended() {
-        let said = Message::assistant("a");
-        let mut reply = Reply::new(said.clone());
+    fn a_reply_has_its_finish_reason() {
+        let message = Message::assistant("a");
+        let mut reply = Reply::new(message.clone());
         reply.finish_reason = Some("stop".to_owned());
-        let written: Value = serde_json::from_str(&output(&said, &reply)).unwrap();
+        let written: Value = serde_json::from_str(&output(&message, &reply)).unwrap();
         let parts = json!([{"type": "text", "content": "a"}]);
         assert_eq!(written, json!([{"role": "assistant", "parts": parts, "finish_reason": "stop"}]));
     }

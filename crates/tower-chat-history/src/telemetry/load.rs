@@ -11,7 +11,7 @@ use super::{
     turn::fail,
 };
 
-/// A load under way.
+/// A load in progress.
 pub(crate) struct LoadStep<'a> {
     recorder: &'a Recorder,
     span: Span,
@@ -48,7 +48,7 @@ impl LoadStep<'_> {
         &self.span
     }
 
-    /// Records what was loaded, or the kind of the error.
+    /// Records the result of the load, or the kind of the error.
     pub(crate) fn ended(self, loaded: Result<&Loaded, &'static str>) {
         let Self { recorder, span: load, begun } = &self;
         recorder.metrics.loaded(recorder.store, loaded.err(), begun.elapsed());

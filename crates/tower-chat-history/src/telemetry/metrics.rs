@@ -1,4 +1,4 @@
-//! Meters. Their labels have few values: no ids, no texts.
+//! The metrics. Their labels have few values: no ids and no texts.
 
 use std::time::Duration;
 
@@ -18,10 +18,10 @@ use crate::{
     summary::SummaryReport,
 };
 
-/// OpenTelemetry's bounds for durations, in seconds.
+/// The histogram boundaries of OpenTelemetry's conventions for durations, in seconds.
 const SECONDS: [f64; 14] = [0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92];
 
-/// OpenTelemetry's bounds for numbers of tokens.
+/// The histogram boundaries of OpenTelemetry's conventions for numbers of tokens.
 const TOKENS: [f64; 14] = [
     1.0,
     4.0,
@@ -39,10 +39,10 @@ const TOKENS: [f64; 14] = [
     67_108_864.0,
 ];
 
-/// Bounds for shares of a whole.
-const SHARES: [f64; 10] = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95];
+/// The histogram boundaries for ratios.
+const RATIOS: [f64; 10] = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95];
 
-/// Bounds for errors, which may be negative.
+/// The histogram boundaries for relative errors, which may be negative.
 const ERRORS: [f64; 11] = [-0.5, -0.2, -0.1, -0.05, -0.02, 0.0, 0.02, 0.05, 0.1, 0.2, 0.5];
 
 #[derive(Clone)]
@@ -86,11 +86,11 @@ impl Metrics {
             save_conflicts: counter(metrics::SAVE_CONFLICTS, "{conflict}"),
             saves_pending: meter.i64_up_down_counter(metrics::SAVES_PENDING).with_unit("{save}").build(),
             estimate_error: numbers(metrics::ESTIMATE_ERROR, "1", &ERRORS),
-            cached_prefix_ratio: numbers(metrics::CACHED_PREFIX_RATIO, "1", &SHARES),
+            cached_prefix_ratio: numbers(metrics::CACHED_PREFIX_RATIO, "1", &RATIOS),
         }
     }
 
-    /// A turn came to its end, or did not begin.
+    /// Counts a turn that ended, or that did not begin.
     pub(super) fn turn(&self, outcome: &'static str, failed: Option<&'static str>, fallback: Option<&'static str>) {
         let label = |name, value: Option<&'static str>| value.map(|value| KeyValue::new(name, value));
         let labels = [
@@ -116,8 +116,8 @@ impl Metrics {
         if let Some(error) = tokens.estimate_error() {
             self.estimate_error.record(error, &[]);
         }
-        if let Some(share) = tokens.cached_prefix_ratio() {
-            self.cached_prefix_ratio.record(share, &[]);
+        if let Some(ratio) = tokens.cached_prefix_ratio() {
+            self.cached_prefix_ratio.record(ratio, &[]);
         }
     }
 

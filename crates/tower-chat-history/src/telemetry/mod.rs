@@ -20,7 +20,7 @@ pub use self::options::{CaptureContent, CaptureContentError, Telemetry};
 #[cfg(feature = "otel")]
 pub use self::propagation::inject_context;
 pub(crate) use self::{
-    call::{CallOf, ModelCall},
+    call::{CallProperties, ModelCall},
     recorder::Recorder,
     save::SaveStep,
     summarize::summarize,

@@ -1,4 +1,4 @@
-//! What is exported.
+//! The options of telemetry.
 
 use std::{fmt, str::FromStr, sync::Arc};
 
@@ -6,10 +6,10 @@ use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;
 use tower_chat_history_core::ConversationId;
 
-/// What is exported of turns. Given to [`HistoryOptions::telemetry`](crate::HistoryOptions::telemetry); see the
-/// [module docs](super).
+/// The options for the spans, events and metrics of turns. Set them with
+/// [`HistoryOptions::telemetry`](crate::HistoryOptions::telemetry). See the [module docs](super).
 ///
-/// The default is all spans with sizes, counts and constant names, and neither conversation ids nor content.
+/// By default, all spans are exported, with sizes, counts and constant names, but without conversation ids and content.
 #[derive(Clone)]
 pub struct Telemetry {
     pub(super) spans: bool,
@@ -20,7 +20,7 @@ pub struct Telemetry {
     pub(super) meter: Option<opentelemetry::metrics::Meter>,
 }
 
-/// How conversations are named.
+/// The form in which conversation ids are exported.
 #[derive(Clone)]
 pub(super) enum Ids {
     Off,
@@ -29,7 +29,7 @@ pub(super) enum Ids {
 }
 
 impl Telemetry {
-    /// The defaults.
+    /// Returns the defaults.
     #[must_use]
     pub const fn new() -> Self {
         Self {
@@ -42,25 +42,27 @@ impl Telemetry {
         }
     }
 
-    /// Sets whether turns have spans. With `false`, events (warnings and errors) and metrics stay. The default is
-    /// `true`.
+    /// Sets whether turns have spans. With `false`, events (warnings and errors) and metrics are still exported. The
+    /// default is `true`.
     #[must_use]
     pub const fn spans(mut self, spans: bool) -> Self {
         self.spans = spans;
         self
     }
 
-    /// Whether the model's call has a span `chat {model}`, and the calls of a summarizer. The default is that it has; say `false`
-    /// where the client makes one itself: its tokens would be counted twice. Content goes with it.
+    /// Sets whether each model call, and each call of a summarizer, has a span `chat {model}`. Set it to `false` if
+    /// the client makes such a span itself, because its tokens would be counted twice. With `false`, content is not
+    /// captured either. The default is `true`.
     #[must_use]
     pub const fn chat_span(mut self, chat_span: bool) -> Self {
         self.chat_span = chat_span;
         self
     }
 
-    /// Names the conversation by a keyed hash of its id: HMAC-SHA-256 of the [text form](ConversationId::as_str), in lower-case
-    /// hexadecimal digits. Whoever has the key finds a conversation's turns, also without this crate
-    /// (`printf acme/user-42 | openssl dgst -sha256 -hmac "$KEY"`); nobody else learns whose they are. The default is no name.
+    /// Exports a keyed hash of the conversation's id: HMAC-SHA-256 of its [text form](ConversationId::as_str), in
+    /// lower-case hexadecimal digits. With the key, the turns of a conversation can be found, also without this crate
+    /// (`printf acme/user-42 | openssl dgst -sha256 -hmac "$KEY"`). Without the key, the hash does not reveal the id.
+    /// By default, no id is exported.
     #[must_use]
     pub fn hashed_conversation_ids(mut self, key: impl AsRef<[u8]>) -> Self {
         // HMAC takes keys of any length.
@@ -68,23 +70,23 @@ impl Telemetry {
         self
     }
 
-    /// Names the conversation by the [text form](ConversationId::as_str) of its id. Such ids mostly name users. The default is
-    /// no name.
+    /// Exports the [text form](ConversationId::as_str) of the conversation's id. Such ids often identify users. By
+    /// default, no id is exported.
     #[must_use]
     pub fn raw_conversation_ids(mut self) -> Self {
         self.ids = Ids::Raw;
         self
     }
 
-    /// Exports what is said. The default is not to.
+    /// Sets whether and where the content of messages is exported. The default is [`CaptureContent::NoContent`].
     #[must_use]
     pub const fn content(mut self, capture: CaptureContent) -> Self {
         self.content = capture;
         self
     }
 
-    /// Where metrics are recorded. The default is the global meter of the name `tower-chat-history`, as it is when an engine is
-    /// made.
+    /// Sets the meter that records the metrics. The default is the global meter with the name `tower-chat-history`,
+    /// which is looked up when an engine is created.
     #[cfg(feature = "otel")]
     #[must_use]
     pub fn meter(mut self, meter: opentelemetry::metrics::Meter) -> Self {
@@ -92,7 +94,7 @@ impl Telemetry {
         self
     }
 
-    /// What the conversation is called.
+    /// Returns the id of the conversation as it is exported, or `None` if ids are not exported.
     pub(super) fn name_of(&self, id: &ConversationId) -> Option<String> {
         match &self.ids {
             Ids::Off => None,
@@ -117,7 +119,7 @@ impl Default for Telemetry {
     }
 }
 
-// The key is a secret.
+// Written by hand, because the key is a secret.
 impl fmt::Debug for Telemetry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ids = match self.ids {
@@ -134,11 +136,11 @@ impl fmt::Debug for Telemetry {
     }
 }
 
-/// Whether and how content is exported: what was sent, what was answered, system messages and tool definitions, in the JSON
-/// that OpenTelemetry's conventions prescribe. The levels are theirs too.
+/// The level at which the content of messages is exported: sent messages, replies, system messages and tool
+/// definitions, in the JSON of OpenTelemetry's conventions. The levels are also those of the conventions.
 ///
-/// [Parsed](FromStr) from what stands in the conventional variable `OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT`, if a
-/// program wants to leave it to that:
+/// A program can [parse](FromStr) the level from the conventional environment variable
+/// `OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT`:
 ///
 /// ```
 /// use tower_chat_history::telemetry::{CaptureContent, Telemetry};
@@ -150,14 +152,14 @@ impl fmt::Debug for Telemetry {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CaptureContent {
-    /// None of it (`NO_CONTENT`).
+    /// No content is exported (`NO_CONTENT`).
     #[default]
     NoContent,
-    /// As attributes of the span (`SPAN_ONLY`).
+    /// Content is exported as attributes of the span (`SPAN_ONLY`).
     SpanOnly,
-    /// As an event (`EVENT_ONLY`).
+    /// Content is exported as an event (`EVENT_ONLY`).
     EventOnly,
-    /// Both (`SPAN_AND_EVENT`).
+    /// Content is exported as attributes and as an event (`SPAN_AND_EVENT`).
     SpanAndEvent,
 }
 
@@ -171,15 +173,15 @@ impl CaptureContent {
     }
 }
 
-/// A text that is no level of content.
+/// The error for a text that is not a level of content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("not a level of content: NO_CONTENT, SPAN_ONLY, EVENT_ONLY and SPAN_AND_EVENT are")]
+#[error("invalid level of content: expected NO_CONTENT, SPAN_ONLY, EVENT_ONLY or SPAN_AND_EVENT")]
 pub struct CaptureContentError;
 
 impl FromStr for CaptureContent {
     type Err = CaptureContentError;
 
-    /// In capital or small letters; an empty text is `NO_CONTENT`.
+    /// Parses a level, in upper or lower case. An empty text is `NO_CONTENT`.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         match text.trim().to_ascii_uppercase().as_str() {
             "" | "NO_CONTENT" => Ok(Self::NoContent),
@@ -200,13 +202,13 @@ mod tests {
     }
 
     #[test]
-    fn a_conversation_has_no_name_unless_it_is_asked_for() {
+    fn conversation_ids_are_not_exported_by_default() {
         assert_eq!(Telemetry::new().name_of(&id()), None);
         assert_eq!(Telemetry::new().raw_conversation_ids().name_of(&id()).as_deref(), Some("acme/user%2042"));
     }
 
     #[test]
-    fn a_hashed_name_is_an_hmac_of_the_text_form() {
+    fn a_hashed_id_is_an_hmac_of_the_text_form() {
         // printf 'acme/user%%2042' | openssl dgst -sha256 -hmac key
         let expected = "bb6e0eab4b9ec03c8fb49beb2340c395c502ad0acb4adf4d930355f45a0074d9";
         assert_eq!(Telemetry::new().hashed_conversation_ids("key").name_of(&id()).as_deref(), Some(expected));
@@ -221,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn levels_of_content_are_read_as_the_conventions_write_them() {
+    fn levels_of_content_are_parsed_from_the_names_of_the_conventions() {
         for (text, level) in [
             ("", CaptureContent::NoContent),
             ("no_content", CaptureContent::NoContent),

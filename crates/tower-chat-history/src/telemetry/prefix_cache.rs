@@ -1,4 +1,5 @@
-//! How much of a prompt the one before began with too: what a provider's cache of prefixes can serve.
+//! Measuring the cached prefix: the part of a prompt with which the previous prompt began too, so that a provider's
+//! prefix cache can serve it.
 
 use std::{
     hash::{BuildHasher as _, Hasher as _},
@@ -16,24 +17,24 @@ use tower_chat_history_core::{ConversationId, Message};
 
 use super::recorder::Recorder;
 
-/// How much is remembered, in parts of prompts: 16 bytes each, so some 4 MiB.
-const PARTS: u64 = 1 << 18;
+/// The largest weight of all remembered prompts, in parts. A part takes 16 bytes, so this is about 4 MiB.
+const MAX_PARTS: u64 = 1 << 18;
 
-/// What a conversation is counted for besides its parts and the text of its id: its place.
-const PLACE: u64 = 16;
+/// The weight of a conversation in addition to its parts and the text of its id: its slot in the cache, in parts.
+const SLOT_PARTS: u64 = 16;
 
-/// About how many conversations that will be.
-const CONVERSATIONS: usize = 1 << 12;
+/// The expected number of conversations.
+const EXPECTED_CONVERSATIONS: usize = 1 << 12;
 
-/// The last prompt of each conversation that this process decided on, as hashes. The longest unused are forgotten.
+/// The last prompt that this process planned for each conversation, as hashes. The least recently used are forgotten.
 pub(crate) struct PrefixCache(Cache<ConversationId, Arc<[Part]>, ByParts>);
 
-/// A prompt up to and with one of its parts.
+/// One part of a prompt.
 #[derive(Clone, Copy)]
 struct Part {
-    /// Of everything so far.
+    /// The hash of the prompt up to this part, inclusive.
     hash: u64,
-    /// Of this part alone.
+    /// The tokens of this part.
     tokens: u64,
 }
 
@@ -43,21 +44,22 @@ struct ByParts;
 impl Weighter<ConversationId, Arc<[Part]>> for ByParts {
     fn weight(&self, id: &ConversationId, parts: &Arc<[Part]>) -> u64 {
         let id = id.as_str().len().div_ceil(size_of::<Part>());
-        PLACE.saturating_add(parts.len().saturating_add(id) as u64)
+        SLOT_PARTS.saturating_add(parts.len().saturating_add(id) as u64)
     }
 }
 
 impl Default for PrefixCache {
     fn default() -> Self {
-        Self(Cache::with_weighter(CONVERSATIONS, PARTS, ByParts))
+        Self(Cache::with_weighter(EXPECTED_CONVERSATIONS, MAX_PARTS, ByParts))
     }
 }
 
 impl PrefixCache {
-    /// How many tokens this prompt has in common with the beginning of the one before, and remembers it. `None` for the first.
+    /// Remembers this prompt, and returns the number of tokens with which both it and the conversation's previous
+    /// prompt begin. Returns `None` for the first prompt.
     ///
-    /// A prompt is the texts that are sent, each with its tokens, in the order in which a model reads them.
-    pub(crate) fn common<'a>(
+    /// A prompt is given as the texts that are sent, each with its tokens, in the order in which a model reads them.
+    pub(crate) fn common_prefix<'a>(
         &self,
         conversation: &ConversationId,
         prompt: impl Iterator<Item = (&'a str, u64)>,
@@ -79,7 +81,8 @@ impl PrefixCache {
 }
 
 impl Recorder {
-    /// How many tokens this prompt has in common with the beginning of the conversation's prompt before, and remembers it.
+    /// Remembers this prompt, and returns the number of tokens with which both it and the conversation's previous
+    /// prompt begin.
     pub(crate) fn cached_prefix<'a>(
         &self,
         conversation: &ConversationId,
@@ -92,7 +95,7 @@ impl Recorder {
         let schemas = [(text(&request.tools), sizes.tools), (text(&request.response_format), sizes.response_format)];
         let messages = request.head.iter().chain(messages);
         let messages = messages.map(|message| (message.json(), u64::from(tokens_of(counter, message))));
-        self.prefix_cache.common(conversation, schemas.into_iter().chain(messages))
+        self.prefix_cache.common_prefix(conversation, schemas.into_iter().chain(messages))
     }
 }
 
@@ -102,23 +105,23 @@ mod tests {
 
     fn common(prefix_cache: &PrefixCache, conversation: &str, prompt: &[&str]) -> Option<u64> {
         let id = ConversationId::new([conversation]).unwrap();
-        prefix_cache.common(&id, prompt.iter().map(|text| (*text, text.len() as u64)))
+        prefix_cache.common_prefix(&id, prompt.iter().map(|text| (*text, text.len() as u64)))
     }
 
     #[test]
-    fn long_ids_count_for_what_they_take() {
+    fn long_ids_count_by_their_size() {
         let weight = |id: &str| ByParts.weight(&ConversationId::new([id]).unwrap(), &Arc::from([]));
         assert_eq!(weight(&"a".repeat(1_000)) - weight("a"), 62);
     }
 
     #[test]
-    fn what_two_prompts_begin_with_is_common() {
+    fn the_common_prefix_of_two_prompts_is_counted() {
         let prefix_cache = PrefixCache::default();
         assert_eq!(common(&prefix_cache, "a", &["head", "u1"]), None);
         assert_eq!(common(&prefix_cache, "b", &["head", "other"]), None, "another conversation");
         assert_eq!(common(&prefix_cache, "a", &["head", "u1", "a1", "u2"]), Some(6));
         assert_eq!(common(&prefix_cache, "a", &["head", "u2", "a2", "u3"]), Some(4), "the window moved");
         assert_eq!(common(&prefix_cache, "a", &["other", "u2"]), Some(0));
-        assert_eq!(common(&prefix_cache, "a", &["ot", "her", "u2"]), Some(0), "parts are not run together");
+        assert_eq!(common(&prefix_cache, "a", &["ot", "her", "u2"]), Some(0), "the boundaries of parts count");
     }
 }

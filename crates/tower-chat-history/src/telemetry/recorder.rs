@@ -1,4 +1,4 @@
-//! What an engine exports with.
+//! The exporter of an engine's spans and metrics.
 
 use std::{fmt, sync::Arc};
 
@@ -6,11 +6,11 @@ use tower_chat_history_core::{ConversationId, Profile};
 
 use super::{Telemetry, metrics::Metrics, prefix_cache::PrefixCache};
 
-/// What an engine exports with: the options, the store's name, and what is remembered between turns. A clone shares it.
+/// Exports an engine's spans and metrics. A clone shares the state between turns.
 #[derive(Clone)]
 pub(crate) struct Recorder {
     pub(super) telemetry: Telemetry,
-    /// The store, by the name that it gives itself.
+    /// The store's own name.
     pub(super) store: &'static str,
     pub(super) profile: Profile,
     pub(super) prefix_cache: Arc<PrefixCache>,
@@ -28,22 +28,22 @@ impl Recorder {
         }
     }
 
-    /// So many more saves are pending, or fewer.
+    /// Adds this number, which may be negative, to the number of pending saves.
     pub(crate) fn pending(&self, saves: i64) {
         self.metrics.pending(saves);
     }
 
-    /// What the conversation is called, if it is.
+    /// Returns the id of the conversation as it is exported, or `None` if ids are not exported.
     pub(super) fn name_of(&self, id: &ConversationId) -> Option<String> {
         self.telemetry.name_of(id)
     }
 
-    /// The database that the store stands on, if it is known to be one.
+    /// Returns the name of the store's database, if it is one.
     pub(super) fn database(&self) -> Option<&'static str> {
         Some(self.store).filter(|store| !["memory", "routed"].contains(store))
     }
 
-    /// Returns whether the store is this process's memory.
+    /// Returns `true` if the store is in the memory of this process.
     pub(super) fn is_in_process(&self) -> bool {
         self.store == "memory"
     }
@@ -58,7 +58,7 @@ impl fmt::Debug for Recorder {
     }
 }
 
-/// A number as an attribute. OpenTelemetry has no larger ones.
+/// Returns a number as an attribute. OpenTelemetry's integers have at most 63 bits, so larger numbers are clamped.
 pub(super) fn int(number: impl TryInto<i64>) -> i64 {
     number.try_into().unwrap_or(i64::MAX)
 }

@@ -12,23 +12,23 @@ use super::{
 };
 use crate::error::SaveError;
 
-/// An exchange that was stored, or not.
+/// The result of a save.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Saved<'a> {
     pub(super) appended: Result<&'a Appended, &'a SaveError>,
-    /// True if another call has recorded an exchange with this id.
+    /// True if another call has stored an exchange with this id.
     pub(super) is_duplicate: bool,
-    /// The position that was next when the conversation was loaded, if it was.
+    /// The position of the log's next exchange at the time of the load, if the log could be loaded.
     pub(super) next: Option<Seq>,
     pub(super) attempts: u32,
     pub(super) took: Duration,
 }
 
 impl Saved<'_> {
-    /// What became of the exchange, if another one came first.
+    /// Returns the outcome of the save if another exchange was stored first.
     pub(super) fn conflict(&self) -> Option<&'static str> {
         match self.appended {
-            // What a repetition is told of its own first attempt is no conflict.
+            // A retry that finds the exchange of its own earlier attempt is not a conflict.
             Ok(Appended { duplicate: true, .. }) => self.is_duplicate.then_some("duplicate"),
             Ok(appended) => self.next.filter(|next| *next < appended.seq).map(|_| "rebased"),
             Err(SaveError::Store(StoreError::Conflict { .. } | StoreError::Gone)) => Some("rejected"),
@@ -37,7 +37,7 @@ impl Saved<'_> {
     }
 }
 
-/// A save under way.
+/// A save in progress.
 pub(crate) struct SaveStep<'a> {
     recorder: &'a Recorder,
     span: Span,
@@ -45,7 +45,7 @@ pub(crate) struct SaveStep<'a> {
 }
 
 impl Recorder {
-    /// Begins the span of the save of an exchange with that many messages.
+    /// Begins the span of the save of an exchange with this number of messages.
     pub(crate) fn save(&self, turn: &Span, messages: usize) -> SaveStep<'_> {
         let span = if turn.is_disabled() { Span::none() } else { self.save_span(turn, messages) };
         SaveStep { recorder: self, span, begun: Instant::now() }
@@ -76,8 +76,8 @@ impl SaveStep<'_> {
         &self.span
     }
 
-    /// Records what became of the exchange after that many attempts. `is_duplicate` says that another call has recorded an
-    /// exchange with its id, `next` which position was next when the conversation was loaded.
+    /// Records the result of a save after this number of attempts. `is_duplicate` is true if another call has stored an
+    /// exchange with its id. `next` is the position of the log's next exchange at the time of the load.
     pub(crate) fn ended(
         self,
         appended: Result<&Appended, &SaveError>,

@@ -1,4 +1,4 @@
-//! The span of a summary, and those of the calls that it takes.
+//! The spans of a summary and of its model calls.
 
 use std::{borrow::Cow, error::Error, fmt, sync::Arc};
 
@@ -8,7 +8,7 @@ use tower_chat_history_core::{Message, Seq};
 use tracing::{Instrument as _, Span, field::Empty, info_span, record_all};
 
 use super::{
-    call::CallOf,
+    call::CallProperties,
     names::{attributes, spans},
     recorder::{Recorder, int},
     turn::fail,
@@ -19,7 +19,8 @@ use crate::{
     summary::{Summarized, Summarizer, SummaryReport, SummaryRequest},
 };
 
-/// A summary of the exchanges from a position on is made. Up to where it goes is known at its end.
+/// Begins the span of a summary of the exchanges from this position on. The end position is recorded later, when it
+/// is known.
 pub(crate) fn summarize(turn: &Span, from: Seq) -> Span {
     if turn.is_disabled() {
         return Span::none();
@@ -44,7 +45,7 @@ pub(crate) fn summarize(turn: &Span, from: Seq) -> Span {
 }
 
 impl Recorder {
-    /// It is made, or not.
+    /// Records the report of a summary.
     pub(crate) fn summarized(&self, summarize: &Span, report: &SummaryReport) {
         self.metrics.summarized(report);
         if summarize.is_disabled() {
@@ -67,20 +68,20 @@ impl Recorder {
         }
     }
 
-    /// The summarizer, whose calls have spans within the current one.
-    pub(crate) fn watch(&self, summarizer: &Arc<dyn Summarizer>) -> Watched {
-        Watched { summarizer: Arc::clone(summarizer), recorder: self.clone() }
+    /// Wraps a summarizer, so that its calls have spans within the current one.
+    pub(crate) fn traced(&self, summarizer: &Arc<dyn Summarizer>) -> TracedSummarizer {
+        TracedSummarizer { summarizer: Arc::clone(summarizer), recorder: self.clone() }
     }
 }
 
 /// A summarizer whose calls have spans.
-pub(crate) struct Watched {
+pub(crate) struct TracedSummarizer {
     summarizer: Arc<dyn Summarizer>,
     recorder: Recorder,
 }
 
 #[async_trait]
-impl Summarizer for Watched {
+impl Summarizer for TracedSummarizer {
     fn model(&self) -> Option<&str> {
         self.summarizer.model()
     }
@@ -98,8 +99,8 @@ impl Summarizer for Watched {
         info.model = self.summarizer.model().map(str::to_owned);
         info.provider = self.summarizer.provider();
         info.max_output = Some(request.max_tokens);
-        // The prompt is the summarizer's own: what it is made of stands here.
-        let call = CallOf {
+        // The prompt is made by the summarizer and not known here, so the span has the messages to summarize.
+        let call = CallProperties {
             conversation: None,
             request: &info,
             choices: 1,
@@ -124,7 +125,7 @@ fn reply(summarized: &Summarized) -> Reply {
     reply
 }
 
-impl fmt::Debug for Watched {
+impl fmt::Debug for TracedSummarizer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.summarizer.fmt(f)
     }

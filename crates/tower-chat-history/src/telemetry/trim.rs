@@ -1,4 +1,4 @@
-//! The span of what is decided.
+//! The span of planning a prompt.
 
 use tower_chat_history_context::budget::PromptTokens;
 use tracing::{Span, field::Empty, info_span, record_all};
@@ -10,15 +10,15 @@ use super::{
 };
 use crate::{error::HistoryError, report::TurnTokens};
 
-/// The plan of a prompt under way.
+/// The planning of a prompt in progress.
 pub(crate) struct TrimStep(Span);
 
-/// The figures of a plan.
+/// The sizes of a planned prompt.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PlannedPrompt<'a> {
-    /// What was counted, if there is a budget.
+    /// The token counts, if there is a budget.
     pub(crate) tokens: Option<&'a TurnTokens>,
-    /// Messages of window and input.
+    /// The number of messages in window and input.
     pub(crate) messages: usize,
     pub(crate) evicted_messages: usize,
 }
@@ -33,13 +33,13 @@ impl TrimStep {
         &self.0
     }
 
-    /// Records the plan, or why there is none.
+    /// Records the plan, or the error.
     pub(crate) fn ended(self, planned: Result<PlannedPrompt<'_>, &HistoryError>) {
-        planned_or_refused(&self.0, planned);
+        record_result(&self.0, planned);
     }
 }
 
-fn planned_or_refused(trim: &Span, planned: Result<PlannedPrompt<'_>, &HistoryError>) {
+fn record_result(trim: &Span, planned: Result<PlannedPrompt<'_>, &HistoryError>) {
     if trim.is_disabled() {
         return;
     }
@@ -53,7 +53,7 @@ fn planned_or_refused(trim: &Span, planned: Result<PlannedPrompt<'_>, &HistoryEr
                 { attributes::TRIM_NEEDED } = planned.tokens.is_some_and(|tokens| tokens.trimming.is_needed()),
             );
             if let Some(tokens) = planned.tokens {
-                fits(trim, tokens);
+                record_tokens(trim, tokens);
             }
         }
         Err(error) => {
@@ -63,10 +63,10 @@ fn planned_or_refused(trim: &Span, planned: Result<PlannedPrompt<'_>, &HistoryEr
                     trim,
                     { attributes::TRIM_NEEDED } = true,
                     { attributes::TOKENS_BUDGET } = int(budget),
-                    // A factor refuses no call.
+                    // A call is refused only if its uncorrected counts do not fit.
                     { attributes::CALIBRATION } = 1.0,
                 );
-                sizes(trim, &refused.parts);
+                record_sizes(trim, &refused.parts);
             }
             fail(trim, error.kind());
         }
@@ -103,7 +103,7 @@ fn trim(turn: &Span, counter: Option<&str>) -> Span {
     )
 }
 
-fn fits(trim: &Span, tokens: &TurnTokens) {
+fn record_tokens(trim: &Span, tokens: &TurnTokens) {
     let trimming = tokens.trimming;
     record_all!(
         trim,
@@ -111,17 +111,17 @@ fn fits(trim: &Span, tokens: &TurnTokens) {
         { attributes::TRIM_STRATEGY } = trimming.is_needed().then(|| trimming.strategy()),
         { attributes::TRIM_FOR_THIS_CALL } = tokens.for_this_call,
         { attributes::TRIM_COMPACTED } = tokens.compacted,
-        // Without a limit there is no budget.
+        // Not set if there is no limit.
         { attributes::TOKENS_BUDGET } = i64::try_from(tokens.limit).ok().filter(|limit| *limit < i64::MAX),
         { attributes::TOKENS_BEFORE } = int(tokens.before()),
         { attributes::TOKENS_EVICTED } = int(tokens.evicted_tokens),
         { attributes::REPLY_LIMIT } = tokens.reply_limit.map(i64::from),
         { attributes::CALIBRATION } = tokens.calibration,
     );
-    sizes(trim, &tokens.prompt);
+    record_sizes(trim, &tokens.prompt);
 }
 
-fn sizes(trim: &Span, parts: &PromptTokens) {
+fn record_sizes(trim: &Span, parts: &PromptTokens) {
     record_all!(
         trim,
         { attributes::TOKENS_AFTER } = int(parts.total()),

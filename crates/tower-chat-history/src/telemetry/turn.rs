@@ -1,4 +1,4 @@
-//! The span of a turn, and those of waiting.
+//! The span of a turn, and the spans of its waits.
 
 use tower_chat_history_core::ConversationId;
 use tracing::{Span, field::Empty, info_span, record_all};
@@ -12,23 +12,23 @@ use crate::{
     report::{Outcome, TurnReport},
 };
 
-/// What a call waits for.
+/// The reason for a wait.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum WaitFor {
-    /// Its place in the queue.
+    /// Earlier calls in the conversation's queue.
     Queue,
-    /// Saves of the conversation that are under way.
+    /// Pending saves of the conversation.
     Saves,
-    /// A summary that is being made.
+    /// A running summary.
     Summary,
 }
 
-/// A call waits.
-pub(crate) fn wait(turn: &Span, what: WaitFor) -> Span {
+/// Begins the span of a wait.
+pub(crate) fn wait(turn: &Span, reason: WaitFor) -> Span {
     if turn.is_disabled() {
         return Span::none();
     }
-    let what = match what {
+    let reason = match reason {
         WaitFor::Queue => "queue",
         WaitFor::Saves => "save",
         WaitFor::Summary => "summary",
@@ -39,12 +39,12 @@ pub(crate) fn wait(turn: &Span, what: WaitFor) -> Span {
         otel.kind = "internal",
         otel.status_code = Empty,
         { attributes::ERROR_TYPE } = Empty,
-        { attributes::WAIT_FOR } = what,
+        { attributes::WAIT_FOR } = reason,
     )
 }
 
 impl Recorder {
-    /// A turn begins: within whatever span the call is made in.
+    /// Begins the span of a turn, as a child of the current span.
     pub(crate) fn turn(&self, id: &ConversationId) -> Span {
         if !self.telemetry.spans {
             return Span::none();
@@ -70,11 +70,11 @@ impl Recorder {
         )
     }
 
-    /// A turn has not begun, because of this error; without one, because its caller left.
+    /// Records that a turn did not begin because of this error. Without an error, its caller has left.
     pub(crate) fn not_begun(&self, turn: &Span, error: Option<&HistoryError>) {
         let (outcome, failed) = match error {
             None => ("abandoned", None),
-            // The caller gets the recorded reply: nothing is wrong.
+            // The caller gets the recorded reply, so this is not a failure.
             Some(error @ HistoryError::AlreadyRecorded(_)) => (error.kind(), None),
             Some(error) => ("refused", Some(error.kind())),
         };
@@ -86,13 +86,14 @@ impl Recorder {
         }
     }
 
-    /// A turn has ended.
+    /// Records the end of a turn.
     pub(crate) fn ended(&self, turn: &Span, report: &TurnReport) {
         self.metrics.ended(report);
         if turn.is_disabled() {
             return;
         }
-        // A span's end is when it was left the last time: this is the turn's end, also where a summary goes on within it.
+        // A span ends at its last exit. Entering it here makes this the turn's end, even if a summary continues
+        // within it.
         let _entered = turn.enter();
         let tokens = report.tokens.as_ref();
         let some = |number: usize| (number > 0).then(|| int(number));
@@ -116,7 +117,7 @@ impl Recorder {
     }
 }
 
-/// Marks a span as failed.
+/// Records an error in a span.
 pub(crate) fn fail(span: &Span, kind: &str) {
     record_all!(span, otel.status_code = "ERROR", { attributes::ERROR_TYPE } = kind);
 }

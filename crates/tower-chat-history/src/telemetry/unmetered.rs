@@ -1,5 +1,5 @@
-//! Metrics in a build without the feature `otel`: there are none.
-#![allow(clippy::unused_self)] // Those with the feature need it.
+//! The metrics of a build without the feature `otel`, which do nothing.
+#![allow(clippy::unused_self)] // The methods have the same signatures as with the feature.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Summaries after a turn, for which no call waits.
+//! Summaries that are made after a turn. No call waits for them.
 
 use std::sync::Arc;
 
@@ -16,19 +16,19 @@ use crate::{
     summary::{SummarizeWhen, SummaryReport},
 };
 
-/// A turn that is over, as far as a summary depends on it.
+/// The facts about a finished turn that a summary depends on.
 pub(in crate::engine) struct FinishedTurn {
     pub(in crate::engine) budget: CallBudget,
     pub(in crate::engine) counting: Counting,
     pub(in crate::engine) window: GrownWindow,
-    /// True if the window starts behind what the summary covers.
+    /// True if some exchanges before the window are in no summary.
     pub(in crate::engine) has_gap: bool,
-    /// The turn's.
+    /// The turn's span.
     pub(in crate::engine) span: Span,
 }
 
 impl SummaryWorker {
-    /// Has the conversation's beginning summarized, if it is time for that: the turn is over and no call waits.
+    /// Starts a summary of the conversation's beginning if one is due after this turn.
     pub(in crate::engine) fn after_turn(&self, conversation: &ConversationId, turn: FinishedTurn) {
         let SummarizeWhen::AfterReply { percent } = self.summaries.when else { return };
         let due = turn.has_gap || turn.window.is_near(self.store.options().watermarks.high(), percent.clamp(1, 100));
@@ -37,11 +37,11 @@ impl SummaryWorker {
         }
         let (worker, id) = (self.clone(), conversation.clone());
         let work = async move { worker.summarize_window(&id, &turn).await };
-        // If one is under way already, there will be another turn.
+        // If a summary is already running, nothing is lost: a later turn starts the next one.
         let _ = self.run(conversation, work);
     }
 
-    /// Makes the summary that the window needs, as it is by now.
+    /// Loads the current window and makes the summary that it needs.
     async fn summarize_window(&self, conversation: &ConversationId, turn: &FinishedTurn) -> Option<Arc<SummaryReport>> {
         let window = match self.store.load(conversation, None, &turn.span).await {
             Ok(Loaded::Window(window)) => window,
@@ -51,7 +51,7 @@ impl SummaryWorker {
                 tracing::warn!(
                     error.type = error.kind(),
                     error = %chain(&error),
-                    "what a summary is to cover could not be loaded; it is made after a later turn"
+                    "the exchanges to summarize could not be loaded; a later turn retries"
                 );
                 return None;
             }
@@ -73,7 +73,8 @@ impl SummaryWorker {
     }
 }
 
-/// What the window should become, as if its compaction were due: it may only have to be covered up to where it starts already.
+/// Returns the cut to summarize for, as if a compaction were due now. If nothing has to leave the window, it is the
+/// stored cut: the summary may still have to cover exchanges before its window.
 fn next_cut(options: &HistoryOptions, window: &Window, turn: &FinishedTurn) -> Cut {
     let mut next = turn.budget;
     (next.parts.window, next.parts.input) = (0, 0);

@@ -1,4 +1,4 @@
-//! Waiting longer after each failure, so that a summarizer that is down is not asked with every turn.
+//! Backoff after failed summaries, so that not every turn calls a summarizer that is down.
 
 use std::{
     collections::HashMap,
@@ -9,11 +9,12 @@ use std::{
 use tokio::time::Instant;
 use tower_chat_history_core::ConversationId;
 
-/// The pause after the first failure; each further one is twice as long.
+/// The pause after the first failure. Each further pause is twice as long.
 const FIRST_PAUSE: Duration = Duration::from_secs(5);
 const LONGEST_PAUSE: Duration = Duration::from_secs(300);
 
-/// How many conversations are remembered as failed. Beyond that all of them are forgotten: they are tried once more.
+/// The number of conversations whose failures are remembered. If there are more, all of them are forgotten, and their
+/// summaries are retried before the end of their pauses.
 const MAX_CONVERSATIONS: usize = 10_000;
 
 /// The conversations whose last summary failed.

@@ -20,16 +20,16 @@ use crate::{
 };
 
 impl SummaryWorker {
-    /// Returns the summary that a call should wait for: exchanges leave the window that none covers.
+    /// Returns the summary that a call should wait for, if exchanges leave the window that no summary covers.
     pub(in crate::engine) fn wanted(&self, call: &Call, loaded: &LoadedHistory, planned: &PlannedTurn) -> Option<Job> {
         let (window, plan) = (loaded.window.as_ref()?, &planned.plan);
-        // Within a turn only rounds leave the window, which no summary covers.
+        // Within a turn only rounds leave the window, and rounds are not summarized.
         if plan.continues.is_some() || self.backoff.is_paused(&call.conversation) {
             return None;
         }
         let cut = match self.summaries.when {
-            SummarizeWhen::BeforeEveryCall => everything(window)?,
-            // What only the load limit cut off can wait for the end of the turn.
+            SummarizeWhen::BeforeEveryCall => cut_of_all_exchanges(window)?,
+            // If only the load limit cut exchanges off, their summary can wait for the end of the turn.
             SummarizeWhen::AfterReply { .. } if plan.fit.evicted.messages == 0 => return None,
             SummarizeWhen::AfterReply { .. } | SummarizeWhen::BeforeCall => plan.fit.cut.clone()?,
         };
@@ -47,7 +47,8 @@ impl SummaryWorker {
         })
     }
 
-    /// Gives a call the summary that it should not go on without: plans anew with it, or leaves the plan as it is.
+    /// Makes the summary that a call waits for, and plans the call again with it. If that fails, the plan stays as it
+    /// is.
     pub(in crate::engine) async fn before_call(
         &self,
         call: &Call,
@@ -63,7 +64,7 @@ impl SummaryWorker {
         }
     }
 
-    /// Stores the summary, and plans from the log that has it.
+    /// Stores the summary, loads the conversation again, and plans the call with it.
     async fn stored_before_call(
         &self,
         call: &Call,
@@ -73,15 +74,15 @@ impl SummaryWorker {
     ) -> Result<(), HistoryError> {
         let Some(report) = self.wait_for(call, job).await else { return Ok(()) };
         if report.is_summarized() {
-            // It was good enough without the summary: what fails now must not fail the call.
-            match plan_anew(call).await {
-                Ok(anew) => (*loaded, *planned) = anew,
+            // There is a valid plan without the summary, so an error here must not fail the call.
+            match load_and_plan(call).await {
+                Ok(replanned) => (*loaded, *planned) = replanned,
                 Err(error @ HistoryError::AlreadyRecorded(_)) => return Err(error),
                 Err(error) => {
-                    // What else it may be (an input that does not fit) names ids.
+                    // Other errors, such as an input that does not fit, contain ids, which must not be logged.
                     let cause = if error.is_load() { chain(&error).to_string() } else { error.kind().to_owned() };
                     let kind = error.kind();
-                    tracing::warn!(error.type = kind, error = cause, "a summary is stored, and the call goes on without it");
+                    tracing::warn!(error.type = kind, error = cause, "a summary is stored, but the call continues without it");
                 }
             }
         }
@@ -89,11 +90,12 @@ impl SummaryWorker {
         Ok(())
     }
 
-    /// Makes the summary that is stored with the call's exchange: before that, the window has nothing to start with.
+    /// Makes a summary of the whole window. It is stored with the call's exchange, because a window must start at a
+    /// stored exchange, and the call's is the first one after the summary.
     async fn pending_before_call(&self, call: &Call, job: &Job, loaded: &mut LoadedHistory, planned: &mut PlannedTurn) {
         let span = telemetry::summarize(&call.span, job.from());
         let (report, cut) = self.make(job).instrument(span.clone()).await;
-        // A part of it would leave out what comes after it.
+        // With a partial summary, the exchanges that it does not cover would be neither in it nor in the empty window.
         let whole = cut.filter(|_| matches!(report.outcome, SummaryOutcome::Stored));
         let outcome = if whole.is_some() { SummaryOutcome::Made } else { report.outcome.clone() };
         let report = SummaryReport { outcome, ..report };
@@ -101,23 +103,23 @@ impl SummaryWorker {
         drop(span);
         if let Some(cut) = whole {
             let emptied = loaded.emptied(Compaction::new(job.window.compaction_version(), cut.clone()));
-            if let Ok(mut anew) = call.plan(&emptied).await {
-                anew.plan.superseded = planned.plan.superseded;
-                anew.plan.fit.cut = Some(cut.clone());
-                anew.pending = Some(cut);
-                (*loaded, *planned) = (emptied, anew);
+            if let Ok(mut replanned) = call.plan(&emptied).await {
+                replanned.plan.superseded = planned.plan.superseded;
+                replanned.plan.fit.cut = Some(cut.clone());
+                replanned.pending = Some(cut);
+                (*loaded, *planned) = (emptied, replanned);
             }
         }
         planned.summary = Some(report);
     }
 
-    /// Waits for the summary of the conversation that is under way, or for this one.
+    /// Waits for the conversation's running summary, or starts this one and waits for it.
     async fn wait_for(&self, call: &Call, job: Job) -> Option<SummaryReport> {
         let worker = self.clone();
         let work = async move { Some(Arc::new(worker.make_and_store(&job).await)) };
         let (running, span) = match self.run(&call.conversation, work) {
             Ok(running) => (running, Span::none()),
-            // It is made for another turn, and seen there.
+            // The running summary belongs to another turn and has its span there, so this turn gets a span of the wait.
             Err(running) => (running, telemetry::wait(&call.span, WaitFor::Summary)),
         };
         let waited = timer::timeout(Some(self.summaries.timeout), running);
@@ -126,14 +128,14 @@ impl SummaryWorker {
     }
 }
 
-async fn plan_anew(call: &Call) -> Result<(LoadedHistory, PlannedTurn), HistoryError> {
+async fn load_and_plan(call: &Call) -> Result<(LoadedHistory, PlannedTurn), HistoryError> {
     let loaded = call.load_history().await?;
     let planned = call.plan(&loaded).await?;
     Ok((loaded, planned))
 }
 
-/// Returns a cut before which all exchanges stand.
-fn everything(window: &Window) -> Option<Cut> {
+/// Returns a cut whose window starts after all exchanges. Returns `None` if there are no exchanges.
+fn cut_of_all_exchanges(window: &Window) -> Option<Cut> {
     let end = window.exchanges.last()?.seq.next();
     let mut cut = window.compaction.as_ref().map(|compaction| compaction.cut.clone()).unwrap_or_default();
     (cut.window_start, cut.rounds_start) = (end, end);

@@ -1,4 +1,4 @@
-//! One summary: read what it has to cover, have it made, store it.
+//! Making one summary: read the exchanges that it covers, call the summarizer, store the result.
 
 use std::{sync::Arc, time::Duration};
 
@@ -22,32 +22,35 @@ use crate::{
 /// The number of exchanges that are read at once.
 pub(super) const PAGE: usize = 64;
 
-/// How often a finished summary is put onto a compaction that was stored meanwhile.
+/// The largest number of attempts to merge a finished summary into a compaction that was stored in the meantime.
 const MAX_MERGES: usize = 20;
 
 /// A summary to be made.
 pub(in crate::engine) struct Job {
     pub(super) conversation: ConversationId,
-    /// The conversation as it was seen.
+    /// The conversation as it was loaded.
     pub(super) window: Window,
-    /// What the window is to become. Its summary is the one so far.
+    /// The next cut of the window. Its summary is the current one.
     pub(super) cut: Cut,
     pub(super) counting: Counting,
-    /// How large the summary may be.
+    /// The largest size of the summary.
     pub(super) max_tokens: u32,
+    /// True if a call waits for the summary.
     pub(super) waited_for: bool,
-    /// That of the turn that it is made for.
+    /// The span of the turn that it is made for.
     pub(super) span: Span,
 }
 
 impl Job {
-    /// The first exchange to read: what was pruned meanwhile is gone.
+    /// Returns the position of the first exchange to summarize: one that is still stored and in no summary.
     pub(super) fn from(&self) -> Seq {
         first_uncovered(&self.cut, &self.window)
     }
 
-    /// The cut for a summary that covers less than it should. Nothing leaves the window uncovered that need not: only a call
-    /// that waits is over its limit.
+    /// Returns the cut for a partial summary, which covers the exchanges before `covers_to`.
+    ///
+    /// If no call waits, the prompt is within its limit, and the exchanges that the partial summary does not cover
+    /// stay in the window. If a call waits, they leave the window, because its prompt would exceed the limit.
     fn cut_for_part(&self, covers_to: Seq) -> Cut {
         let mut cut = self.cut.clone();
         if !self.waited_for {
@@ -62,19 +65,19 @@ impl Job {
     }
 }
 
-/// Why there is no summary.
-enum Missing {
-    Unsound(SummaryError),
+/// The reason why there is no complete summary.
+enum JobError {
+    Summary(SummaryError),
     Store(StoreError),
 }
 
-impl From<SummaryError> for Missing {
+impl From<SummaryError> for JobError {
     fn from(error: SummaryError) -> Self {
-        Self::Unsound(error)
+        Self::Summary(error)
     }
 }
 
-impl From<StoreError> for Missing {
+impl From<StoreError> for JobError {
     fn from(error: StoreError) -> Self {
         Self::Store(error)
     }
@@ -101,7 +104,7 @@ impl SummaryWorker {
         report
     }
 
-    /// The cut with its summary, which is not stored yet.
+    /// Makes the summary. Returns its report, and the cut with the summary if there is one. It is not stored yet.
     pub(super) async fn make(&self, job: &Job) -> (SummaryReport, Option<Cut>) {
         let before = job.cut.summary.as_ref().map(|summary| {
             let tokens = summary.tokens.unwrap_or_else(|| job.counting.text(&summary.text));
@@ -119,7 +122,7 @@ impl SummaryWorker {
             outcome: SummaryOutcome::Stored,
         };
         let (max_tokens, chunk_tokens) = (job.max_tokens, self.summaries.chunk());
-        let summarizer = self.store.recorder().watch(&self.summaries.summarizer);
+        let summarizer = self.store.recorder().traced(&self.summaries.summarizer);
         let mut rolling = Rolling::new(before, &summarizer, &job.counting, max_tokens, chunk_tokens);
         let mut part = None;
         let rolled = self.roll(job, &mut rolling, &mut part);
@@ -129,15 +132,15 @@ impl SummaryWorker {
         (report.messages, report.replaced_tokens) = (rolling.messages(), rolling.replaces());
         let (rolled, covers_to, mut cut) = match (made, part) {
             (Ok(rolled), _) => (rolled, job.cut.window_start, job.cut.clone()),
-            (Err(Missing::Unsound(error)), Some((rolled, covers_to))) => {
+            (Err(JobError::Summary(error)), Some((rolled, covers_to))) => {
                 report.outcome = SummaryOutcome::Part(Arc::new(error));
                 (rolled, covers_to, job.cut_for_part(covers_to))
             }
-            (Err(Missing::Unsound(error)), None) => {
+            (Err(JobError::Summary(error)), None) => {
                 report.outcome = SummaryOutcome::Rejected(Arc::new(error));
                 return (report, None);
             }
-            (Err(Missing::Store(error)), _) => {
+            (Err(JobError::Store(error)), _) => {
                 report.outcome = SummaryOutcome::Failed(Arc::new(error));
                 return (report, None);
             }
@@ -149,26 +152,27 @@ impl SummaryWorker {
         (report, Some(cut))
     }
 
-    /// Everything that leaves the window and is not covered yet, the oldest first.
+    /// Summarizes all exchanges that leave the window and are not covered yet, the oldest first.
     ///
-    /// `part` is what there is to keep if it fails on the way: a summary of the exchanges before a position.
+    /// It sets `part` to the newest partial summary, with the position before which it covers all exchanges. The caller
+    /// uses it if a later step fails.
     async fn roll(
         &self,
         job: &Job,
         rolling: &mut Rolling<'_>,
         part: &mut Option<(Rolled, Seq)>,
-    ) -> Result<Rolled, Missing> {
+    ) -> Result<Rolled, JobError> {
         let (mut from, to) = (job.from(), job.cut.window_start);
         while from < to {
             let page = self.store.read(&job.conversation, from, PAGE).await?;
-            // After a deletion or a truncation these are other exchanges.
+            // After a deletion or a truncation, these positions have other exchanges.
             if page.revision.is_none_or(|now| now.incarnation() != job.window.revision.incarnation()) {
                 return Err(StoreError::Gone.into());
             }
             let Some(last) = page.exchanges.last().map(|last| last.seq) else { break };
             let messages = page.exchanges.iter().flat_map(|recorded| &recorded.exchange.messages);
             let messages: Vec<Message> = messages.cloned().collect();
-            // Imported messages may not know their counts yet, and there may be many of them.
+            // Imported messages may have no counts yet. This call counts them, on a blocking thread if there are many.
             job.counting.exchange(&messages, Handle::try_current().ok().as_ref()).await;
             for recorded in page.exchanges.iter().filter(|recorded| recorded.seq < to) {
                 let messages = &recorded.exchange.messages;
@@ -182,8 +186,8 @@ impl SummaryWorker {
         Ok(rolling.finish().await?)
     }
 
-    /// Stores a cut with a summary. If another compaction has been stored since, the two are merged. Returns `false` if
-    /// that one's summary covers as much as this one, or more.
+    /// Stores a cut with a summary. If another compaction has been stored since the load, the two are merged. Returns
+    /// `false` if the other summary covers at least as much as this one.
     pub(super) async fn store_summary(
         &self,
         conversation: &ConversationId,
@@ -208,7 +212,7 @@ impl SummaryWorker {
         Ok(false)
     }
 
-    /// Reports a summary in its span, in a log event and to the hook, and lets the next one wait if it failed.
+    /// Reports a summary in its span, in a log event and to the hook. After a failure it starts the backoff.
     pub(super) fn report(&self, report: &SummaryReport, span: &Span) {
         let _entered = span.enter();
         self.store.recorder().summarized(span, report);
@@ -219,12 +223,12 @@ impl SummaryWorker {
             }
             SummaryOutcome::Part(error) => {
                 let (kind, cause) = (error.kind(), summaries.cause(error));
-                tracing::warn!(error.type = kind, error = %cause, "a summary was not made to its end; the rest is made later");
-                // It got on: the backoff does not grow.
+                tracing::warn!(error.type = kind, error = %cause, "only a part of a summary was made; a later one covers the rest");
+                // There was progress, so the pause does not grow: it starts again with the first one.
                 backoff.succeeded(conversation);
                 backoff.failed(conversation);
             }
-            // There was little to summarize, which is no fault of the summarizer.
+            // There was too little to summarize, which is not a failure of the summarizer.
             SummaryOutcome::Rejected(error) if matches!(**error, SummaryError::NoGain { .. }) => {}
             SummaryOutcome::Rejected(error) => {
                 let (kind, cause) = (error.kind(), summaries.cause(error));
@@ -235,7 +239,7 @@ impl SummaryWorker {
                 tracing::warn!(
                     error.type = error.kind(),
                     error = %chain(&**error),
-                    "what a summary covers could not be read, or it could not be stored"
+                    "the exchanges of a summary could not be read, or the summary could not be stored"
                 );
                 backoff.failed(conversation);
             }

@@ -1,4 +1,4 @@
-//! Having what leaves the window summarized: after the reply, or before a call.
+//! Summarizing exchanges that leave the window: after the reply, or before a call.
 
 mod after;
 mod backoff;
@@ -24,7 +24,7 @@ use crate::{
     summary::{Summaries, SummaryReport},
 };
 
-/// Makes an engine's summaries, one at a time in a conversation. A clone shares what is under way.
+/// Makes an engine's summaries, one at a time per conversation. A clone shares the running summaries.
 #[derive(Clone)]
 pub(super) struct SummaryWorker {
     store: BoundedStore,
@@ -38,12 +38,12 @@ impl SummaryWorker {
         Self { store, summaries, running: Arc::default(), backoff: Arc::default() }
     }
 
-    /// Returns the number of summaries under way.
+    /// Returns the number of running summaries.
     pub(super) fn running(&self) -> usize {
         self.running.len()
     }
 
-    /// Finishes all summaries under way.
+    /// Finishes all running summaries.
     pub(super) async fn drained(&self) {
         self.running.drained().await;
     }
@@ -56,23 +56,29 @@ impl SummaryWorker {
         self.running.run(conversation, &*self.store.options().spawn, work)
     }
 
-    /// Stores the summary that was to be stored with an exchange, if it was not, since another compaction was stored first.
+    /// Stores a pending summary whose exchange was stored without it, because another compaction was stored first.
     /// Returns the cut that it is stored with.
-    pub(super) async fn keep(&self, conversation: &ConversationId, stored: &Appended, pending: Cut) -> Option<Cut> {
+    pub(super) async fn store_pending(
+        &self,
+        conversation: &ConversationId,
+        stored: &Appended,
+        pending: Cut,
+    ) -> Option<Cut> {
         if matches!(stored.compaction, Some(CompactOutcome::Stored(_))) {
             return None;
         }
-        // Whatever is stored by now, the summary is put onto it.
+        // It replaces no particular version: the summary is merged into the compaction that is stored by now.
         let (incarnation, none) = (stored.revision.incarnation(), CompactionVersion::NONE);
         let mut cut = pending;
-        let mut kept = self.store_summary(conversation, incarnation, none, cut.clone()).await;
-        if let Err(StoreError::Compaction(CompactionError::NotAnOpening { seq })) = kept {
-            // Results of an earlier turn landed where the window was to start. The next summary tells of them.
+        let mut result = self.store_summary(conversation, incarnation, none, cut.clone()).await;
+        if let Err(StoreError::Compaction(CompactionError::NotAnOpening { seq })) = result {
+            // Tool results of an earlier turn were stored at the position where the window was to start. The window
+            // starts after them instead, and the next summary covers them.
             cut.window_start = self.opening_after(conversation, seq, stored.seq).await;
-            kept = self.store_summary(conversation, incarnation, none, cut.clone()).await;
+            result = self.store_summary(conversation, incarnation, none, cut.clone()).await;
         }
-        match kept {
-            Ok(is_kept) => is_kept.then_some(cut),
+        match result {
+            Ok(is_stored) => is_stored.then_some(cut),
             Err(error) => {
                 tracing::warn!(error.type = error.kind(), error = %chain(&error), "a summary could not be stored");
                 None
@@ -80,7 +86,7 @@ impl SummaryWorker {
         }
     }
 
-    /// Returns the first exchange after `seq` that opens a turn, or `last`, which does.
+    /// Returns the position of the first exchange after `seq` that opens a turn, or else `last`, which opens one too.
     async fn opening_after(&self, conversation: &ConversationId, seq: Seq, last: Seq) -> Seq {
         let Ok(page) = self.store.read_bounded(conversation, seq, PAGE).await else { return last };
         let mut openings = page.exchanges.iter().filter(|recorded| recorded.exchange.opens_turn());
@@ -88,7 +94,7 @@ impl SummaryWorker {
     }
 }
 
-/// Returns whether a cut's window starts at an exchange that is stored.
+/// Returns `true` if a cut's window starts at an exchange that is stored.
 fn is_stored(cut: &Cut, window: &Window) -> bool {
     window.exchanges.last().is_some_and(|last| cut.window_start <= last.seq)
 }

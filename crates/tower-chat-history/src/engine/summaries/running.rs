@@ -1,4 +1,4 @@
-//! The summaries that are being made in this process: one a conversation.
+//! The running summaries of this process: at most one per conversation.
 
 use std::{
     collections::HashMap,
@@ -19,9 +19,10 @@ use crate::{
 
 pub(super) type Running = Shared<BoxFuture<'static, Option<Arc<SummaryReport>>>>;
 
-/// The summaries that are being made, one a conversation.
+/// The running summaries, at most one per conversation.
 ///
-/// Each removes itself when it is made, whoever drives it: its task may belong to a runtime that is not driven.
+/// Each summary removes itself when it is done, even if a waiting call polled it and not its task: the task may
+/// belong to a runtime that no longer runs.
 #[derive(Default)]
 pub(super) struct RunningSummaries(Mutex<ByConversation>);
 
@@ -32,8 +33,8 @@ struct ByConversation {
 }
 
 impl RunningSummaries {
-    /// Begins a summary and hands it to the spawner, so that it is made whoever waits for it. Returns `Err` with the
-    /// conversation's summary that is under way already.
+    /// Begins a summary and hands it to the spawner, so that it finishes even if no call waits for it. If the
+    /// conversation has a running summary already, this returns that one as `Err`.
     pub(super) fn run(
         self: &Arc<Self>,
         conversation: &ConversationId,
@@ -57,7 +58,7 @@ impl RunningSummaries {
         drop(all);
         let driven = running.clone();
         let task = async move {
-            // If the task is dropped with its runtime, the summary is given up: it can be made again.
+            // If the task is dropped with its runtime, the summary is removed, so that it can be made again.
             let _entry = of_task;
             driven.await;
         };
@@ -65,7 +66,7 @@ impl RunningSummaries {
         Ok(running)
     }
 
-    /// Returns the number of summaries under way.
+    /// Returns the number of running summaries.
     pub(super) fn len(&self) -> usize {
         self.lock().running.len()
     }
@@ -86,7 +87,7 @@ impl RunningSummaries {
     }
 }
 
-/// Removes a summary from those under way: when it is made, or when its task is dropped.
+/// Removes a summary from the running ones when it is done, or when its task is dropped.
 struct Entry {
     summaries: Weak<RunningSummaries>,
     conversation: ConversationId,
@@ -97,7 +98,7 @@ impl Drop for Entry {
     fn drop(&mut self) {
         let Some(summaries) = self.summaries.upgrade() else { return };
         let mut all = summaries.lock();
-        // The next summary of the conversation may have begun since this one was made.
+        // The conversation's next summary may have begun since this one was done.
         let is_this = all.running.get(&self.conversation).is_some_and(|(key, _)| *key == self.key);
         let removed = is_this.then(|| all.running.remove(&self.conversation));
         drop(all);
@@ -109,38 +110,38 @@ impl Drop for Entry {
 mod tests {
     use super::*;
 
-    /// Keeps tasks and never drives them.
+    /// Holds tasks and never polls them.
     #[derive(Default)]
-    struct Idle(Mutex<Vec<BoxFuture<'static, ()>>>);
+    struct NeverPolls(Mutex<Vec<BoxFuture<'static, ()>>>);
 
-    impl std::fmt::Debug for Idle {
+    impl std::fmt::Debug for NeverPolls {
         fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-            f.write_str("Idle")
+            f.write_str("NeverPolls")
         }
     }
 
-    impl Spawn for Idle {
+    impl Spawn for NeverPolls {
         fn spawn(&self, task: BoxFuture<'static, ()>) {
             self.0.lock().unwrap().push(task);
         }
     }
 
     #[tokio::test]
-    async fn what_is_made_is_not_kept_for_a_task_that_nobody_drives() {
-        let (summaries, spawner) = (Arc::new(RunningSummaries::default()), Idle::default());
+    async fn finished_summaries_are_removed_even_if_their_tasks_are_never_polled() {
+        let (summaries, spawner) = (Arc::new(RunningSummaries::default()), NeverPolls::default());
         for number in 0..100 {
             let id = ConversationId::new(["running", &number.to_string()]).unwrap();
             let running = summaries.run(&id, &spawner, async { None }).unwrap_or_else(|running| running);
             assert_eq!(summaries.len(), 1);
-            // A call that waits drives it.
+            // A waiting call polls it.
             running.await;
             assert_eq!(summaries.len(), 0, "after {number}");
         }
     }
 
     #[tokio::test]
-    async fn one_that_panics_is_not_kept_either() {
-        let (summaries, spawner) = (Arc::new(RunningSummaries::default()), Idle::default());
+    async fn a_summary_that_panics_is_removed() {
+        let (summaries, spawner) = (Arc::new(RunningSummaries::default()), NeverPolls::default());
         let id = ConversationId::new(["running"]).unwrap();
         let running = summaries.run(&id, &spawner, async { panic!("no summary") }).unwrap_or_else(|running| running);
         assert!(running.await.is_none());

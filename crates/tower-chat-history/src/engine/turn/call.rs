@@ -1,4 +1,4 @@
-//! A call, from its input on.
+//! The state of a call before it is planned.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::{
     report::ReportSender,
 };
 
-/// What a call asks for, and what it is counted with.
+/// A call's input and options, with the counter of its tokens.
 pub(in crate::engine) struct Call {
     pub(in crate::engine) engine: Engine,
     pub(in crate::engine) conversation: ConversationId,
@@ -29,11 +29,11 @@ pub(in crate::engine) struct Call {
     pub(in crate::engine) choices: usize,
     pub(in crate::engine) request: RequestInfo,
     pub(in crate::engine) counting: Counting,
-    /// The key under which counts are corrected. None if they are not.
+    /// The key of the calibration. `None` if counts are not calibrated.
     pub(in crate::engine) calibration: Option<CalibrationKey>,
-    pub(in crate::engine) keep: Stored,
+    pub(in crate::engine) stored: Stored,
     pub(in crate::engine) report: Option<ReportSender>,
-    /// The turn's.
+    /// The turn's span.
     pub(in crate::engine) span: Span,
 }
 
@@ -41,7 +41,7 @@ impl Call {
     pub(in crate::engine) fn new(engine: Engine, input: TurnInput, span: Span) -> Result<Self, HistoryError> {
         input.check()?;
         let TurnInput { conversation, transcript, input, choices, request, counter, options } = input;
-        let CallOptions { exchange, few_shot_messages: _, keep, report } = options;
+        let CallOptions { exchange, few_shot_messages: _, stored, report } = options;
         let policy = engine.options();
         if policy.measures_time() && Handle::try_current().is_err() {
             return Err(HistoryError::NoRuntime);
@@ -59,14 +59,14 @@ impl Call {
             request,
             counting,
             calibration,
-            keep,
+            stored,
             report,
             span,
             engine,
         })
     }
 
-    /// Returns whether the turn's report, span or metrics reach anybody.
+    /// Returns `true` if a span, a report handle, a hook or metrics observe the turn.
     pub(super) fn is_observed(&self) -> bool {
         let has_hook = self.engine.options().on_turn.is_some();
         !self.span.is_disabled() || self.report.is_some() || has_hook || cfg!(feature = "otel")

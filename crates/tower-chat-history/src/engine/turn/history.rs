@@ -15,23 +15,23 @@ use crate::{
 pub(in crate::engine) struct LoadedHistory {
     pub(super) status: HistoryStatus,
     pub(in crate::engine) window: Option<Window>,
-    /// The caller's transcript, in place of a history that could not be loaded.
+    /// The caller's transcript. Used as history if the history could not be loaded.
     resent: Vec<Recorded>,
     /// The number of messages that were loaded.
     pub(super) messages: usize,
-    /// Where the transcript differs from the log, if the log is trusted.
+    /// The first difference between transcript and log, if the options say to trust the log.
     pub(super) mismatch: Option<TranscriptError>,
 }
 
 impl Call {
-    /// Loads the conversation, and compares it with the transcript.
+    /// Loads the conversation and compares it with the transcript.
     pub(in crate::engine) async fn load_history(&self) -> Result<LoadedHistory, HistoryError> {
         let policy = self.engine.options();
         let loaded = self.engine.bounded_store().load(&self.conversation, self.exchange.as_ref(), &self.span).await;
         let (status, window) = match loaded {
             Ok(Loaded::AlreadyRecorded(recorded)) => return Err(HistoryError::AlreadyRecorded(recorded)),
             Ok(Loaded::Window(window)) => (HistoryStatus::Loaded, Some(window)),
-            // Nothing was named as known, so `Unchanged` says no more than that there is nothing to load.
+            // The load named no known state, so `Unchanged` can only mean that there is nothing to load.
             Ok(Loaded::Absent | Loaded::Unchanged) => (HistoryStatus::Absent, None),
             Err(failure) => {
                 let error = HistoryError::from(failure);
@@ -44,7 +44,7 @@ impl Call {
                 (HistoryStatus::Unavailable, None)
             }
         };
-        // Where there is no history to compare with, the transcript is the best there is.
+        // If the history is unavailable, there is nothing to compare with, and the transcript is used as history.
         let (mut resent, mut mismatch) = (Vec::new(), None);
         match (status, policy.on_transcript_mismatch) {
             (HistoryStatus::Unavailable, _) => resent = Recorded::log(self.transcript.clone()),
@@ -68,12 +68,12 @@ impl LoadedHistory {
         }
     }
 
-    /// Returns whether there is no such conversation.
+    /// Returns `true` if the conversation does not exist.
     pub(in crate::engine) fn is_absent(&self) -> bool {
         self.status == HistoryStatus::Absent
     }
 
-    /// Returns the history as if this compaction were stored already, and left nothing of the window.
+    /// Returns the history as if this compaction were stored already and its window were empty.
     pub(in crate::engine) fn emptied(&self, compaction: Compaction) -> Self {
         let mut emptied = self.clone();
         if let Some(window) = &mut emptied.window {

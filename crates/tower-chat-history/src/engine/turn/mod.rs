@@ -1,4 +1,4 @@
-//! A turn between its load and its commit.
+//! A turn, from its load to its commit.
 
 mod call;
 mod history;
@@ -19,7 +19,7 @@ use crate::{
     error::StreamStalled,
     policy::OnSaveFailure,
     report::{NotStored, Outcome},
-    telemetry::{CallOf, ModelCall, fail},
+    telemetry::{CallProperties, ModelCall, fail},
 };
 
 pub(super) use self::{
@@ -28,12 +28,12 @@ pub(super) use self::{
     planned::{PlannedTurn, fit_budget},
 };
 
-/// A turn that has begun: its context is ready to be sent, nothing is stored yet.
+/// A turn that has begun: its context is ready to be sent, and nothing is stored yet.
 ///
-/// Dropping it leaves the conversation as it was.
+/// If it is dropped, the conversation stays as it was.
 pub struct Turn(Box<TurnState>);
 
-/// A turn under way. If it is dropped before it was reported, it was abandoned.
+/// The state of a turn. If it is dropped before it is reported, it reports the turn as abandoned.
 struct TurnState {
     call: Call,
     planned: PlannedTurn,
@@ -44,10 +44,10 @@ struct TurnState {
     exchange: ExchangeId,
     /// True if the caller chose that id.
     has_caller_id: bool,
-    /// The call of the model, while it is under way.
+    /// The model call, while it is in progress.
     model_call: Option<ModelCall>,
     is_streamed: bool,
-    /// The number of messages that the request's types could not carry whole.
+    /// The number of messages that the request's types could not represent without loss.
     downgraded: usize,
     /// Held until the turn is reported.
     permit: Option<QueuePermit>,
@@ -82,52 +82,52 @@ impl Turn {
         }))
     }
 
-    /// The messages to send behind the caller's own head: the window, then the input. They obey the chat rules.
+    /// Returns the messages to send after the caller's head: the window, then the input. They obey the chat rules.
     #[must_use]
     pub fn context(&self) -> &[Message] {
         &self.0.context
     }
 
-    /// The messages of the log to send, between the head and the input.
+    /// Returns the messages of the log to send, between the head and the input.
     #[must_use]
     pub fn window(&self) -> &[Message] {
         &self.0.context[..self.0.window_len]
     }
 
-    /// The messages of this call.
+    /// Returns the input messages of this call.
     #[must_use]
     pub fn input(&self) -> &[Message] {
         &self.0.context[self.0.window_len..]
     }
 
-    /// What the reply has to be limited to, in tokens, so that it fits behind the prompt: the request's own limit has to be
-    /// lowered to it. `None` leaves the request as it is.
+    /// Returns the number of tokens to which the reply must be limited so that it fits after the prompt. Lower the
+    /// request's own limit to it. `None` means that the request needs no change.
     #[must_use]
     pub fn reply_limit(&self) -> Option<u32> {
         self.0.planned.tokens.and_then(|tokens| tokens.reply_limit)
     }
 
-    /// How many choices the request asks for.
+    /// Returns the number of choices that are requested from the model.
     #[must_use]
     pub fn choices(&self) -> usize {
         self.0.call.choices
     }
 
-    /// Notes how many of the window's messages the request's types could not carry whole.
+    /// Sets the number of the window's messages that the request's types could not represent without loss.
     pub fn note_downgraded(&mut self, messages: usize) {
         self.0.downgraded = messages;
     }
 
-    /// The turn's span: it ends with the turn. What is done for the turn in it, by whoever uses the engine without the layer,
-    /// is seen within the turn.
+    /// Returns the turn's span, which ends with the turn. Code that uses the engine without the layer can do work for
+    /// the turn in this span, so that traces show it as part of the turn.
     #[must_use]
     pub fn span(&self) -> &Span {
         &self.0.call.span
     }
 
-    /// Begins the span of the model's call, within the turn's: whoever calls the model does it in there. It ends with the
-    /// [commit](Self::commit) of the reply, or with the last item of a [stream](Self::record_stream); a turn that is dropped
-    /// before was cancelled. The layer does this by itself.
+    /// Begins the span of the model call, as a child of the turn's span. Call the model within it. The span ends with
+    /// the [commit](Self::commit) of the reply, or with the last item of a [stream](Self::record_stream). If the turn
+    /// is dropped before that, the span records the call as cancelled. The layer calls this method itself.
     ///
     /// ```
     /// use tracing::Instrument as _;
@@ -151,7 +151,7 @@ impl Turn {
     pub fn call_span(&mut self) -> Span {
         let (reply_limit, is_abridged) = (self.reply_limit(), self.0.is_abridged());
         let TurnState { call, context, model_call, .. } = &mut *self.0;
-        let of = CallOf {
+        let properties = CallProperties {
             conversation: Some(&call.conversation),
             request: &call.request,
             choices: call.choices,
@@ -159,12 +159,12 @@ impl Turn {
             context,
             is_abridged,
         };
-        model_call.insert(call.engine.recorder().call(&call.span, &of)).called_in().clone()
+        model_call.insert(call.engine.recorder().call(&call.span, &properties)).called_in().clone()
     }
 
     /// Stores the exchange: input and reply, as one record.
     ///
-    /// From here on the reply will be stored, whoever polls or drops what: see [`Commit`].
+    /// From here on the reply will be stored, even if the returned future is dropped: see [`Commit`].
     pub fn commit(mut self, reply: Reply) -> Commit {
         if let Some(call) = self.0.model_call.take() {
             call.ended_now(&reply);
@@ -172,10 +172,12 @@ impl Turn {
         Commit::new(self, reply)
     }
 
-    /// Passes a stream's items on untouched while it folds them into a reply, and stores the exchange when it is complete.
+    /// Passes a stream's items on unchanged, folds them into a reply, and stores the exchange when the reply is
+    /// complete.
     ///
-    /// `stalled` makes the last item of a stream that the [idle timeout](crate::HistoryOptions::stream_idle_timeout)
-    /// ends before its reply is complete: without an error the stream would look as if it were.
+    /// `stalled` makes the error that is a stream's last item if the [idle
+    /// timeout](crate::HistoryOptions::stream_idle_timeout) ends the stream before its reply is complete. Without this
+    /// error, the caller could not distinguish such a stream from a complete one.
     pub fn record_stream<T, E>(
         mut self,
         stream: impl Stream<Item = Result<T, E>> + Send + 'static,
@@ -191,7 +193,7 @@ impl Turn {
         RecordedStream::new(stream.boxed(), Box::new(fold), Box::new(stalled), self, call)
     }
 
-    /// Ends the turn without anything to store, and says why in its report.
+    /// Ends the turn without storing anything. The report contains the reason.
     pub fn end(mut self, why: NotStored) {
         if let Some(call) = self.0.model_call.take() {
             call.ended_now(&Reply::default());
@@ -199,14 +201,15 @@ impl Turn {
         self.ended(Outcome::NotStored(why));
     }
 
-    /// Ends the turn since its call failed: nothing is stored, and the report says [so](NotStored::CallFailed). The spans of call
-    /// and turn say what kind of error it was, by a constant name or a status code (`error.type`).
+    /// Ends the turn after a failed model call. Nothing is stored, and the report says
+    /// [`CallFailed`](NotStored::CallFailed). The spans of call and turn get `error_type` as their `error.type`: a
+    /// constant name or a status code.
     pub fn fail(mut self, error_type: &str) {
         if let Some(call) = self.0.model_call.take() {
             call.failed(error_type);
         }
         fail(self.span(), error_type);
-        // The caller's handle hears nothing: the caller has the error, or has left, or tries once more.
+        // No report is sent to the caller's handle: the caller has the error, has left, or retries.
         self.0.report(Outcome::NotStored(NotStored::CallFailed));
     }
 

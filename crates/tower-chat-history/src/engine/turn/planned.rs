@@ -1,4 +1,4 @@
-//! Planning a call: counting its prompt, and choosing what is sent and stored.
+//! Planning a call: counting its prompt, and deciding which messages are sent and stored.
 
 use tokio::runtime::Handle;
 use tower_chat_history_context::{
@@ -23,17 +23,17 @@ use crate::{
 /// A call whose prompt and append are planned.
 pub(in crate::engine) struct PlannedTurn {
     pub(in crate::engine) plan: Plan,
-    /// The sizes that the report states. Of the summary, that is the size of the one that is sent; the budget of the plan
-    /// has the room that is reserved for one.
+    /// The sizes for the report. Its summary size is that of the summary that is sent, while the plan's budget has the
+    /// tokens that are reserved for a summary.
     pub(super) tokens: Option<TurnTokens>,
     pub(in crate::engine) history: HistoryFacts,
     /// The summary that the call waited for.
     pub(in crate::engine) summary: Option<SummaryReport>,
-    /// The cut with the summary that is stored with the exchange.
+    /// The cut with the summary to store with the exchange.
     pub(in crate::engine) pending: Option<Cut>,
 }
 
-/// What the append and the report need of a history that was planned from.
+/// The facts about a planned call's history that its append and its report need.
 pub(in crate::engine) struct HistoryFacts {
     pub(super) status: HistoryStatus,
     /// The number of messages that were loaded.
@@ -41,22 +41,22 @@ pub(in crate::engine) struct HistoryFacts {
     pub(super) is_truncated: bool,
     /// True if the window is less than the whole conversation.
     pub(super) is_abridged: bool,
-    /// True if exchanges left the window that no summary covers.
+    /// True if some exchanges have left the window and no summary covers them.
     pub(super) has_gap: bool,
-    /// The number of turns, including the one under way.
+    /// The number of turns, including the current one.
     pub(super) turns: usize,
     pub(super) mismatch: Option<TranscriptError>,
-    /// What happened to the conversation since this engine last saw it.
+    /// The changes of the conversation since this engine last saw it.
     pub(in crate::engine) since_last: Option<SinceLast>,
-    /// The position of the log's next exchange, if the log was seen.
+    /// The position of the log's next exchange, if the log could be loaded.
     pub(super) next: Option<Seq>,
     pub(super) expect: Expect,
-    /// The compaction that another one replaces.
+    /// The version of the compaction that a new one replaces.
     pub(super) compaction: CompactionVersion,
 }
 
 impl Call {
-    /// Counts the prompt, and plans what is sent.
+    /// Counts the prompt, and plans which messages are sent.
     pub(in crate::engine) async fn plan(&self, loaded: &LoadedHistory) -> Result<PlannedTurn, HistoryError> {
         let step = TrimStep::of(&self.span, self.counting.name().map(|name| &**name));
         let planned = self.plan_within(loaded).instrument(step.span().clone()).await;
@@ -78,18 +78,18 @@ impl Call {
         };
         let cost = |message: &Message| self.counting.message(message);
         let budget = budget.map(|mut budget| {
-            // Room is kept for a summary to come, or the window would have to give way to it.
-            let room = policy.summaries.as_ref().map_or(0, |summaries| self.room_for(summaries));
+            // Room is reserved for the next summary. Otherwise a part of the window would have to leave when it comes.
+            let room = policy.summaries.as_ref().map_or(0, |summaries| self.summary_reserve(summaries));
             budget.parts.summary = summary_tokens.max(room);
             budget
         });
-        let stores = loaded.window.is_some() && !matches!(self.keep, Stored::Nothing);
+        let stores = loaded.window.is_some() && !matches!(self.stored, Stored::Nothing);
         let plan = plan::plan(&PlanInput {
             history,
             summary: summary.as_ref(),
             summary_tokens,
             input: &self.input,
-            instead: match &self.keep {
+            instead: match &self.stored {
                 Stored::Instead(messages) => Some(messages.as_slice()),
                 Stored::Exchange | Stored::Nothing => None,
             },
@@ -109,36 +109,36 @@ impl Call {
             mismatch: loaded.mismatch,
             since_last: None,
             next: history.next(),
-            // A conversation must get the results of its calls.
+            // Tool results are stored even after a conflict: a conversation must get the results of its calls.
             expect: history.expect(policy.on_conflict == OnConflict::Reject && plan.continues.is_none()),
             compaction: window.map(Window::compaction_version).unwrap_or_default(),
         };
         Ok(PlannedTurn { plan, tokens, history: facts, summary: None, pending: None })
     }
 
-    /// Returns the limits of the call, and the sizes of everything but the window and the summary.
+    /// Returns the call's limits, and the sizes of all parts of the prompt except the window and the summary.
     async fn budget(&self, history: History<'_>, summary: Option<&Message>) -> Option<CallBudget> {
         let policy = self.engine.options();
         let ratio = self.calibration.map_or(1.0, |key| self.engine.shared.calibration.ratio(key));
         let limits = policy.budget.limits(&self.request, ratio);
-        // Watermarks that count messages hold without a budget too, and cleared results stay cleared.
-        let needs_none = policy.watermarks.count_messages_or_turns() || policy.clear_results.is_some();
-        let limits = limits.or_else(|| needs_none.then_some(Limits::NONE))?;
-        // Those of the window are counted as well: the plan looks them up one by one.
+        // Watermarks that count messages apply without a budget too, and cleared results stay cleared.
+        let applies_without = policy.watermarks.count_messages_or_turns() || policy.clear_results.is_some();
+        let limits = limits.or_else(|| applies_without.then_some(Limits::NONE))?;
+        // The window's messages are counted here too: the plan then finds each count in the cache.
         let log: Vec<Message> = history.messages().chain(summary).cloned().collect();
         let runtime = Handle::try_current().ok();
         let parts = self.counting.prompt(&self.request, &log, &self.input, runtime.as_ref()).await;
         Some(CallBudget { limits, parts })
     }
 
-    /// Returns the room that a summary to come may take, with the text around it.
-    fn room_for(&self, summaries: &Summaries) -> u64 {
+    /// Returns the number of tokens to reserve for the next summary, including the text around it.
+    fn summary_reserve(&self, summaries: &Summaries) -> u64 {
         let frame = self.counting.message(&self.engine.options().summary_format.message(""));
         frame.saturating_add(summaries.max_tokens.into())
     }
 }
 
-/// Returns a budget with the rules of these options.
+/// Returns the budget for fitting the window, with the rules of these options.
 pub(in crate::engine) fn fit_budget<'a>(
     budget: CallBudget,
     options: &'a HistoryOptions,
@@ -156,7 +156,7 @@ pub(in crate::engine) fn fit_budget<'a>(
     }
 }
 
-/// Returns the sizes that the report states: those of what is sent, without room that stays free.
+/// Returns the sizes for the report: those of the messages that are sent, without unused reserves.
 fn tokens(budget: CallBudget, plan: &Plan) -> TurnTokens {
     let (CallBudget { limits, parts: mut prompt }, fit) = (budget, &plan.fit);
     (prompt.window, prompt.summary) = (fit.tokens, plan.summary_tokens);

@@ -1,4 +1,4 @@
-//! The end of a turn, which is reported once.
+//! Reporting the end of a turn, once.
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -9,12 +9,12 @@ use super::{Turn, TurnState};
 use crate::report::{NotStored, Outcome, TurnReport};
 
 impl Turn {
-    /// Returns the report of the turn, if that is what becomes of the exchange.
+    /// Returns the turn's report for this outcome of the save.
     pub(in crate::engine) fn report_of(&self, outcome: Outcome) -> TurnReport {
         self.0.report_of(outcome)
     }
 
-    /// Ends the turn, and sends its report to the caller's handle too.
+    /// Ends the turn, reports it, and also sends the report to the caller's handle.
     pub(super) fn ended(mut self, outcome: Outcome) -> Arc<TurnReport> {
         let report = self.0.report(outcome);
         if let Some(handle) = self.0.call.report.take() {
@@ -25,7 +25,7 @@ impl Turn {
 }
 
 impl TurnState {
-    /// Returns whether the model sees less than the whole conversation.
+    /// Returns `true` if the model sees less than the whole conversation.
     pub(super) fn is_abridged(&self) -> bool {
         let fit = &self.planned.plan.fit;
         self.planned.history.is_abridged || fit.evicted.messages > 0 || fit.trimming.is_shortened()
@@ -53,7 +53,7 @@ impl TurnState {
         }
     }
 
-    /// Lets the next turn in the queue go on, and reports this one in its span, in metrics and to the hook.
+    /// Releases the queue to the next turn, and reports this turn in its span, in metrics and to the hook.
     pub(super) fn report(&mut self, outcome: Outcome) -> Arc<TurnReport> {
         self.is_reported = true;
         self.permit = None;
@@ -64,7 +64,7 @@ impl TurnState {
         let report = Arc::new(self.report_of(outcome));
         engine.recorder().ended(&self.call.span, &report);
         if let Some(hook) = &engine.options().on_turn {
-            // What the hook does must not change what became of the turn; and this may run in a drop.
+            // A panic of the hook must not change the turn's outcome, and this function may run in a drop.
             if catch_unwind(AssertUnwindSafe(|| hook(&report))).is_err() {
                 tracing::error!("the on_turn hook panicked");
             }
@@ -75,7 +75,7 @@ impl TurnState {
 
 impl Drop for TurnState {
     fn drop(&mut self) {
-        // A call of the model that is still under way ends before its turn does.
+        // If the model call is still in progress, its span must end before the turn's span.
         drop(self.model_call.take());
         if !self.is_reported {
             self.report(Outcome::NotStored(NotStored::Abandoned));

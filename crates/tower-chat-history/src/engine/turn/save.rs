@@ -1,4 +1,4 @@
-//! Storing a turn's exchange: bounded in time, repeated under its id, never panicking.
+//! Storing a turn's exchange: with timeouts, with retries under the same exchange id, and without panics.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use tower_chat_history_core::{
 };
 use tracing::Instrument as _;
 
-use super::super::{last_seen::Sighting, retention::Added, store::OwnExchange, summaries::FinishedTurn};
+use super::super::{last_seen::CompactionPositions, retention::Added, store::OwnExchange, summaries::FinishedTurn};
 use super::{Turn, TurnState};
 use crate::{
     call::{Reply, Stored},
@@ -23,14 +23,14 @@ impl Turn {
     /// Stores the exchange and ends the turn.
     pub(in crate::engine) async fn save(mut self, reply: Reply) -> Arc<TurnReport> {
         self.0.learn(reply.usage);
-        let (said, pending) = (reply.message.clone(), self.0.planned.pending.take());
+        let (message, pending) = (reply.message.clone(), self.0.planned.pending.take());
         let outcome = match self.0.append(reply) {
             Err(why) => Outcome::NotStored(why),
             Ok(append) => {
                 let messages = append.exchange.messages.len();
                 let step = self.engine().recorder().save(self.span(), messages);
                 let span = step.span().clone();
-                self.0.store(append, said.as_ref(), pending, step).instrument(span).await
+                self.0.store(append, message.as_ref(), pending, step).instrument(span).await
             }
         };
         self.ended(outcome)
@@ -38,21 +38,21 @@ impl Turn {
 }
 
 impl TurnState {
-    /// Compares what was counted with what the provider reports.
+    /// Calibrates the token counts by the usage that the provider reports.
     fn learn(&mut self, usage: Option<Usage>) {
         let Self { call, planned, context, .. } = self;
         let (Some(tokens), Some(usage)) = (&mut planned.tokens, usage) else { return };
         tokens.reported = Some(usage.input_tokens);
-        // The fixed cost of an attachment is a guess: what the provider counts instead says nothing of the counter.
+        // The fixed cost of an attachment is an estimate. The provider's count of it says nothing about the counter.
         let is_counted = || !call.request.head.iter().chain(&*context).any(has_fixed_cost);
         if let Some(key) = call.calibration.filter(|_| is_counted()) {
             call.engine.shared.calibration.learn(key, tokens.prompt.total(), usage.input_tokens);
         }
     }
 
-    /// Returns what is to be stored, or why there is nothing to store.
+    /// Returns the append to make, or the reason why there is nothing to store.
     fn append(&mut self, reply: Reply) -> Result<Append, NotStored> {
-        let mut messages = match std::mem::take(&mut self.call.keep) {
+        let mut messages = match std::mem::take(&mut self.call.stored) {
             Stored::Nothing => return Err(NotStored::Asked),
             Stored::Instead(messages) => messages,
             Stored::Exchange => self.context[self.window_len..].to_vec(),
@@ -60,7 +60,7 @@ impl TurnState {
         let why = reply.unreadable.map_or(NotStored::NoReply, NotStored::UnreadableReply);
         messages.push(assistant(reply.message.ok_or(why)?));
         if reply.incomplete {
-            // The caller's id stays free: whoever repeats the call wants the whole reply, not half of it recorded for good.
+            // The caller's id stays unused, so a repeated call under this id can still store the whole reply.
             (self.exchange, self.has_caller_id) = (ExchangeId::generate(), false);
         }
         let mut exchange = Exchange::new(self.exchange.clone(), messages);
@@ -78,11 +78,11 @@ impl TurnState {
         Ok(append)
     }
 
-    /// Stores the exchange, and does what is to be done once it is stored.
+    /// Stores the exchange. After that it updates the last-seen positions, starts a summary if one is due, and prunes.
     async fn store(
         &self,
         mut append: Append,
-        said: Option<&Message>,
+        reply: Option<&Message>,
         pending: Option<Cut>,
         step: SaveStep<'_>,
     ) -> Outcome {
@@ -108,31 +108,33 @@ impl TurnState {
             }
         };
         let has_cut = matches!(stored.compaction, Some(CompactOutcome::Stored(_))) || stored.duplicate && !is_duplicate;
-        let seen = |cut: Option<&Cut>| engine.shared.last_seen.saw(conversation, Sighting::of(stored.revision, cut));
-        seen(cut.as_ref().filter(|_| has_cut));
-        // The turn is over, whichever call's exchange the log has.
+        let saw_cut = |cut: Option<&Cut>| {
+            engine.shared.last_seen.update(conversation, CompactionPositions::of(stored.revision, cut));
+        };
+        saw_cut(cut.as_ref().filter(|_| has_cut));
+        // The turn is over, even if the log has the exchange of another call under the same id.
         if let Some(summaries) = &engine.shared.summaries {
             if let Some(pending) = pending
-                && let Some(kept) = summaries.keep(conversation, &stored, pending).await
+                && let Some(cut) = summaries.store_pending(conversation, &stored, pending).await
             {
-                seen(Some(&kept));
+                saw_cut(Some(&cut));
             }
-            if let Some(finished) = said.and_then(|said| self.finished(said)) {
+            if let Some(finished) = reply.and_then(|reply| self.finished(reply)) {
                 summaries.after_turn(conversation, finished);
             }
         }
         let (seq, revision) = (stored.seq, engine.retain(conversation, &stored, added).await);
-        engine.shared.last_seen.saw(conversation, Sighting::of(revision, None));
+        engine.shared.last_seen.update(conversation, CompactionPositions::of(revision, None));
         if is_duplicate {
             return Outcome::Duplicate { revision, seq };
         }
-        // Attempts that broke off and results that were stored before stood there already.
+        // Exchanges that were in the log before the load (broken-off attempts, stored results) do not count.
         let moved = continues.is_some() && next.is_some_and(|next| next != seq);
         Outcome::Stored { revision, seq, moved, incomplete }
     }
 
-    /// Appends; without the compaction, where another exchange was stored since the load and the compaction breaks the
-    /// rules in the log of now. The exchange is paid for.
+    /// Appends the exchange. If another exchange was stored since the load, the compaction may break the rules in the
+    /// current log. The exchange is then stored without it, because the reply has been paid for.
     async fn append_with_or_without_compaction(
         &self,
         append: Append,
@@ -144,18 +146,19 @@ impl TurnState {
                 tracing::warn!(error = %chain(&error), "an exchange is stored without its compaction");
                 store.append(conversation, Append::new(append.expect, append.exchange), attempts).await
             }
-            decided => decided,
+            result => result,
         }
     }
 
-    /// Returns what decides whether a summary is due, if the turn is over with this reply.
+    /// Returns the facts that decide if a summary is due. Returns `None` if the reply does not end the turn, or if
+    /// there is no budget.
     fn finished(&self, reply: &Message) -> Option<FinishedTurn> {
         let Self { call, planned, context, window_len, .. } = self;
         let budget = planned.plan.budget?;
         if !reply.tool_calls().is_empty() {
             return None;
         }
-        // With the room that there is for a summary, as the next prompt will be planned.
+        // The next plan reserves this room for a summary.
         let mut prompt = planned.tokens?.prompt;
         prompt.summary = budget.parts.summary;
         let reply_tokens = call.counting.message(reply);

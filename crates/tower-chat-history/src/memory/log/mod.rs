@@ -1,4 +1,4 @@
-//! One conversation: its log, the index of its exchange ids and its compactions. No locks and no waiting.
+//! One conversation: its log, the index of its exchange ids, and its compactions. Nothing here locks or waits.
 
 mod removal;
 mod size;
@@ -11,34 +11,34 @@ use tower_chat_history_core::{
     backend::{Scan, WindowScan},
 };
 
-use self::size::{of_a_compaction, of_a_conversation, of_an_entry};
+use self::size::{compaction_bytes, conversation_bytes, entry_bytes};
 use super::space::Space;
 
 #[derive(Debug)]
 pub(super) struct Log {
     incarnation: Incarnation,
-    /// How many exchanges were pruned.
+    /// The number of pruned exchanges, which is the position of the first entry.
     first: usize,
     /// The exchanges from that position on.
     entries: Vec<Entry>,
-    /// Where each exchange id stands.
+    /// The position of each exchange id.
     ids: HashMap<ExchangeId, Seq>,
     compactions: HashMap<Profile, Compaction>,
-    /// What all of it takes in memory, in bytes.
+    /// The memory of the conversation, in bytes.
     bytes: usize,
 }
 
 #[derive(Debug)]
 struct Entry {
     exchange: Arc<Exchange>,
-    /// The size of its messages' JSON, summed up once.
+    /// The size of the messages' JSON, stored so that loads need not sum it up.
     bytes: usize,
-    /// What it takes in memory, in bytes.
+    /// The memory of the exchange, in bytes.
     memory: usize,
 }
 
 impl Log {
-    /// Begins a conversation with its first exchange, if there is space for both.
+    /// Creates a conversation with its first exchange. Returns an error if there is no space for both.
     pub(super) fn begin(
         id: &ConversationId,
         mut append: Append,
@@ -53,19 +53,20 @@ impl Log {
             compactions: HashMap::new(),
             bytes: 0,
         };
-        // The conversation is what this append makes it, so there is nothing more to expect.
+        // The expectation was checked above. `add` would check it again, against the new log.
         append.expect = Expect::AnyOrCreate;
-        let appended = log.add(append, of_a_conversation(id), space)?;
+        let appended = log.add(append, conversation_bytes(id), space)?;
         Ok((log, appended))
     }
 
-    /// Adds an exchange, and its compaction if it carries one, if there is space for both.
+    /// Appends an exchange, and its compaction if it has one. Returns an error if there is no space for both.
     pub(super) fn append(&mut self, append: Append, space: &Space) -> Result<Appended, StoreError> {
         self.add(append, 0, space)
     }
 
-    /// The same, with so many bytes more. The space is taken last, so what is refused for another reason takes none.
-    fn add(&mut self, append: Append, more: usize, space: &Space) -> Result<Appended, StoreError> {
+    /// Appends an exchange, and takes `extra` additional bytes of space. The space is taken after all checks, so an
+    /// append that is refused takes none.
+    fn add(&mut self, append: Append, extra: usize, space: &Space) -> Result<Appended, StoreError> {
         let Append { expect, exchange, compact, .. } = append;
         if let Some(seq) = self.ids.get(&exchange.id) {
             return Ok(Appended::duplicate(self.revision(), *seq));
@@ -77,20 +78,20 @@ impl Log {
         }
         let opens_turn = |seq: Seq| if seq == at { exchange.opens_turn() } else { self.opens_turn(seq) };
         let compact = match compact {
-            Some(compact) => Some(self.judge(compact, at.next().get(), opens_turn)?),
+            Some(compact) => Some(self.check(compact, at.next().get(), opens_turn)?),
             None => None,
         };
-        let (bytes, memory) = (exchange.bytes(), of_an_entry(&exchange));
-        let (added, replaced) = compact.as_ref().map_or((0, 0), |verdict| self.change(verdict));
-        self.take(memory + more + added, replaced, space)?;
+        let (bytes, memory) = (exchange.bytes(), entry_bytes(&exchange));
+        let (added, replaced) = compact.as_ref().map_or((0, 0), |checked| self.size_change(checked));
+        self.take(memory + extra + added, replaced, space)?;
 
         self.ids.insert(exchange.id.clone(), at);
         self.entries.push(Entry { exchange: Arc::new(exchange), bytes, memory });
-        let compaction = compact.map(|verdict| self.carry_out(verdict));
+        let compaction = compact.map(|checked| self.apply(checked));
         Ok(Appended::stored(self.revision(), at, compaction))
     }
 
-    /// Stores a compaction by itself, if there is space for it.
+    /// Stores a compaction without an exchange. Returns an error if there is no space for it.
     pub(super) fn compact(
         &mut self,
         incarnation: Incarnation,
@@ -100,10 +101,10 @@ impl Log {
         if incarnation != self.incarnation {
             return Err(StoreError::Gone);
         }
-        let verdict = self.judge(compact, self.next().get(), |seq| self.opens_turn(seq))?;
-        let (added, replaced) = self.change(&verdict);
+        let checked = self.check(compact, self.next().get(), |seq| self.opens_turn(seq))?;
+        let (added, replaced) = self.size_change(&checked);
         self.take(added, replaced, space)?;
-        Ok(self.carry_out(verdict))
+        Ok(self.apply(checked))
     }
 
     pub(super) fn load(&self, load: &Load) -> Loaded {
@@ -140,17 +141,17 @@ impl Log {
         Page::new(self.revision(), exchanges, end < len)
     }
 
-    /// What it takes in memory, in bytes.
+    /// Returns the memory of the conversation, in bytes.
     pub(super) const fn bytes(&self) -> usize {
         self.bytes
     }
 
     fn revision(&self) -> Revision {
-        // A truncation takes the exchanges it removed off the count as well.
+        // A truncation lowers the count. The revision stays unique because of the new incarnation.
         Revision::new(self.incarnation, self.next().get()).beginning_at(self.seq(0))
     }
 
-    /// The position of the next exchange.
+    /// Returns the position of the next exchange.
     fn next(&self) -> Seq {
         self.seq(self.entries.len())
     }
@@ -159,7 +160,8 @@ impl Log {
         Seq::new((self.first + index) as u64)
     }
 
-    /// The index of a position; 0 for one that was pruned. One that no index can name lies beyond every log.
+    /// Returns the index of a position, or 0 if it was pruned. A position that does not fit `usize` is beyond every
+    /// log.
     fn index(&self, seq: Seq) -> usize {
         usize::try_from(seq.get()).unwrap_or(usize::MAX).saturating_sub(self.first)
     }
@@ -169,26 +171,27 @@ impl Log {
     }
 
     fn opens_turn(&self, seq: Seq) -> bool {
-        // What was pruned counts as an opening: a window from there starts with the log.
+        // A pruned position counts as an opening, because a window from there starts at the beginning of the log.
         seq < self.seq(0) || self.entries.get(self.index(seq)).is_some_and(|entry| entry.exchange.opens_turn())
     }
 
-    /// Whether a compaction may be stored in a log of `len` exchanges. A stale one is no mistake: it is left out.
-    fn judge(&self, compact: Compact, len: u64, opens_turn: impl FnOnce(Seq) -> bool) -> Result<Verdict, StoreError> {
+    /// Checks a compaction for a log of `len` exchanges. An outdated compaction is not an error: the stored one is
+    /// kept.
+    fn check(&self, compact: Compact, len: u64, opens_turn: impl FnOnce(Seq) -> bool) -> Result<Checked, StoreError> {
         let Compact { profile, replaces, cut } = compact;
         let stored = self.compactions.get(&profile);
         if stored.map_or(CompactionVersion::NONE, |stored| stored.version) != replaces {
-            return Ok(Verdict::Keep(stored.cloned()));
+            return Ok(Checked::Keep(stored.cloned()));
         }
         cut.check(stored.map(|stored| &stored.cut), len, opens_turn)?;
-        Ok(Verdict::Store(profile, Compaction::new(replaces.next(), cut)))
+        Ok(Checked::Store(profile, Compaction::new(replaces.next(), cut)))
     }
 
-    /// What a compaction takes in memory, and what the one that it replaces takes.
-    fn change(&self, verdict: &Verdict) -> (usize, usize) {
-        let Verdict::Store(profile, compaction) = verdict else { return (0, 0) };
-        let replaced = self.compactions.get(profile).map_or(0, |stored| of_a_compaction(profile, stored));
-        (of_a_compaction(profile, compaction), replaced)
+    /// Returns the memory of a compaction, and of the one that it replaces.
+    fn size_change(&self, checked: &Checked) -> (usize, usize) {
+        let Checked::Store(profile, compaction) = checked else { return (0, 0) };
+        let replaced = self.compactions.get(profile).map_or(0, |stored| compaction_bytes(profile, stored));
+        (compaction_bytes(profile, compaction), replaced)
     }
 
     fn take(&mut self, bytes: usize, in_place_of: usize, space: &Space) -> Result<(), StoreError> {
@@ -197,10 +200,10 @@ impl Log {
         Ok(())
     }
 
-    fn carry_out(&mut self, verdict: Verdict) -> CompactOutcome {
-        match verdict {
-            Verdict::Keep(stored) => CompactOutcome::Kept(stored),
-            Verdict::Store(profile, compaction) => {
+    fn apply(&mut self, checked: Checked) -> CompactOutcome {
+        match checked {
+            Checked::Keep(stored) => CompactOutcome::Kept(stored),
+            Checked::Store(profile, compaction) => {
                 let version = compaction.version;
                 self.compactions.insert(profile, compaction);
                 CompactOutcome::Stored(version)
@@ -209,9 +212,10 @@ impl Log {
     }
 }
 
-/// What is to become of a compaction, decided before anything is written.
-enum Verdict {
+/// A checked compaction, which is not stored yet.
+enum Checked {
     Store(Profile, Compaction),
+    /// The compaction is outdated: the stored one is kept.
     Keep(Option<Compaction>),
 }
 
@@ -221,13 +225,12 @@ mod tests {
 
     use super::*;
 
-    /// Space without end.
-    pub(super) static FREE: Space = Space::new(usize::MAX);
+    pub(super) static UNLIMITED: Space = Space::new(usize::MAX);
 
     static FULL: Space = Space::new(0);
 
     pub(super) fn begin(append: Append) -> (Log, Appended) {
-        Log::begin(&ConversationId::new(["a"]).unwrap(), append, &FREE).unwrap()
+        Log::begin(&ConversationId::new(["a"]).unwrap(), append, &UNLIMITED).unwrap()
     }
 
     pub(super) fn append(id: &str) -> Append {
@@ -235,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_that_is_full_is_as_it_was() {
+    fn a_refused_append_does_not_change_the_log() {
         let (mut log, first) = begin(append("a"));
         let cut = Cut::window_from(Seq::new(1));
         let compact = Compact { profile: Profile::default(), replaces: CompactionVersion::NONE, cut };
@@ -248,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn space_is_asked_for_only_by_what_would_be_stored() {
+    fn other_errors_and_duplicates_come_before_the_check_of_space() {
         let (mut log, _) = begin(append("a"));
         assert!(log.append(append("a"), &FULL).unwrap().duplicate);
         let refused = log.append(Append::new(Expect::Absent, append("b").exchange), &FULL).unwrap_err();
@@ -258,7 +261,7 @@ mod tests {
     #[test]
     fn loading_shares_the_exchanges() {
         let (log, _) = begin(append("a"));
-        let Loaded::Window(window) = log.load(&Load::new()) else { panic!("it is there") };
+        let Loaded::Window(window) = log.load(&Load::new()) else { panic!("no window") };
         assert!(Arc::ptr_eq(&window.exchanges[0].exchange, &log.entries[0].exchange));
     }
 }

@@ -1,25 +1,27 @@
-//! Taking exchanges off a log, at its end or its beginning.
+//! Removing exchanges from the end or the beginning of a log.
 
 use tower_chat_history_core::{
     Compaction, Derived, Expect, Incarnation, Profile, PruneTo, Pruned, Revision, Seq, StoreError, Truncated,
     backend::{PruneScan, Scan},
 };
 
-use super::{Entry, Log, of_a_compaction};
+use super::{Entry, Log, compaction_bytes};
 
-/// What a truncation or a prune took off a log.
+/// The exchanges that a truncation or a prune removed from a log.
 #[derive(Debug, Default)]
 pub(in crate::memory) struct Removed {
     entries: Vec<Entry>,
-    /// What it took in memory, with the compactions that were removed, in bytes.
+    /// The memory of the exchanges and of the removed compactions, in bytes.
     bytes: usize,
 }
 
 impl Log {
-    /// Removes the exchanges from a position on and begins a new incarnation, in which the revision can go on counting
-    /// exchanges: within one, a log only grows. A log that has no revision any more is to be removed.
+    /// Removes the exchanges from a position on, and begins a new incarnation: a revision counts exchanges, and
+    /// within an incarnation this count never decreases. If the result has no revision, the caller must remove the
+    /// log.
     ///
-    /// What was removed is returned, for dropping a long log takes its time.
+    /// The removed exchanges are returned, so that the caller can drop them after it releases the lock: dropping many
+    /// exchanges takes time.
     pub(in crate::memory) fn truncate(
         &mut self,
         expect: Revision,
@@ -33,17 +35,18 @@ impl Log {
         let tail = self.entries.split_off(keep);
         let mut tail = self.removed(tail);
         self.incarnation = Incarnation::random();
-        tail.bytes += self.keep_compactions(|stored| stored.truncated_to(from.get()));
+        tail.bytes += self.reduce_compactions(|stored| stored.truncated_to(from.get()));
         let revision = (keep > 0).then(|| self.revision());
         Ok((Truncated::new(revision, tail.len()), tail))
     }
 
-    /// Removes the exchanges before those that are to stay. What was removed is returned, as by a truncation.
+    /// Removes the exchanges before those that `keep` selects. Returns the removed ones like
+    /// [`truncate`](Self::truncate).
     pub(in crate::memory) fn prune(
         &mut self,
         incarnation: Incarnation,
         keep: PruneTo,
-        traces: Derived,
+        derived: Derived,
     ) -> Result<(Pruned, Removed), StoreError> {
         if incarnation != self.incarnation {
             return Err(StoreError::Gone);
@@ -56,25 +59,24 @@ impl Log {
             }
         }
         let start = scan.start().map_or(0, |start| self.index(start));
-        let stays = self.entries.split_off(start);
-        let head = std::mem::replace(&mut self.entries, stays);
+        let remaining = self.entries.split_off(start);
+        let head = std::mem::replace(&mut self.entries, remaining);
         let mut head = self.removed(head);
         self.first += start;
-        if traces == Derived::Erase && self.first > 0 {
+        if derived == Derived::Erase && self.first > 0 {
             self.incarnation = Incarnation::random();
-            head.bytes += self.keep_compactions(Compaction::without_traces);
+            head.bytes += self.reduce_compactions(Compaction::without_traces);
         }
         Ok((Pruned::new(self.revision(), head.len()), head))
     }
 
-    /// Forgets what was taken off the log.
+    /// Updates the index and the sizes after these entries were removed.
     fn removed(&mut self, entries: Vec<Entry>) -> Removed {
         let bytes = entries.iter().map(|entry| entry.memory).sum();
         for entry in &entries {
             self.ids.remove(&entry.exchange.id);
         }
-        // What is not counted any more is not held either. Tables that are nearly as full as they were stay as they
-        // are.
+        // Free slots are not counted, so tables that have become mostly empty are made smaller.
         if self.entries.len() < self.entries.capacity() / 4 {
             self.entries.shrink_to_fit();
         }
@@ -85,12 +87,12 @@ impl Log {
         Removed { entries, bytes }
     }
 
-    /// Leaves of each compaction what is to stay, and returns how many bytes these take less.
-    fn keep_compactions(&mut self, stays: impl Fn(&Compaction) -> Option<Compaction>) -> usize {
-        let memory = |(profile, compaction): (&Profile, &Compaction)| of_a_compaction(profile, compaction);
+    /// Replaces each compaction by the result of `reduce`, or removes it. Returns the number of freed bytes.
+    fn reduce_compactions(&mut self, reduce: impl Fn(&Compaction) -> Option<Compaction>) -> usize {
+        let memory = |(profile, compaction): (&Profile, &Compaction)| compaction_bytes(profile, compaction);
         let before: usize = self.compactions.iter().map(memory).sum();
         let compactions = std::mem::take(&mut self.compactions).into_iter();
-        self.compactions = compactions.filter_map(|(profile, stored)| Some((profile, stays(&stored)?))).collect();
+        self.compactions = compactions.filter_map(|(profile, stored)| Some((profile, reduce(&stored)?))).collect();
         let after: usize = self.compactions.iter().map(memory).sum();
         self.bytes = self.bytes - before + after;
         before.saturating_sub(after)
@@ -98,7 +100,7 @@ impl Log {
 }
 
 impl Removed {
-    /// What it took in memory, in bytes.
+    /// Returns the freed memory, in bytes.
     pub(in crate::memory) const fn bytes(&self) -> usize {
         self.bytes
     }
@@ -110,41 +112,41 @@ impl Removed {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{FREE, append, begin};
+    use super::super::tests::{UNLIMITED, append, begin};
     use super::*;
 
     #[test]
-    fn a_truncated_log_counts_what_is_left() {
+    fn a_truncated_log_counts_only_its_remaining_exchanges() {
         let (mut log, first) = begin(append("a"));
         let empty = log.bytes - log.entries[0].memory;
         let mut last = first.revision;
         for id in ["b", "c"] {
-            last = log.append(append(id), &FREE).unwrap().revision;
+            last = log.append(append(id), &UNLIMITED).unwrap().revision;
         }
         let (truncated, tail) = log.truncate(last, Seq::new(1)).unwrap();
         assert_eq!((truncated.removed, truncated.revision), (2, Some(log.revision())));
         let one = log.entries[0].memory;
         assert_eq!((tail.bytes(), log.bytes), (2 * one, empty + one));
         assert_eq!(log.ids.len(), 1);
-        let grown = log.append(append("b"), &FREE).unwrap();
+        let grown = log.append(append("b"), &UNLIMITED).unwrap();
         assert_eq!((grown.seq, grown.duplicate), (Seq::new(1), false));
         let (truncated, tail) = log.truncate(grown.revision, Seq::FIRST).unwrap();
         assert_eq!((truncated, tail.entries.len(), log.bytes), (Truncated::new(None, 2), 2, empty));
     }
 
     #[test]
-    fn a_pruned_log_counts_what_is_left() {
+    fn a_pruned_log_counts_only_its_remaining_exchanges() {
         let (mut log, first) = begin(append("a"));
         let empty = log.bytes - log.entries[0].memory;
         for id in ["b", "c"] {
-            log.append(append(id), &FREE).unwrap();
+            log.append(append(id), &UNLIMITED).unwrap();
         }
         let incarnation = first.revision.incarnation();
         let (pruned, head) = log.prune(incarnation, PruneTo::LastTurns(1), Derived::Keep).unwrap();
         assert_eq!((pruned.removed, pruned.revision.first(), pruned.revision), (2, Seq::new(2), log.revision()));
         let one = log.entries[0].memory;
         assert_eq!((head.bytes(), log.bytes, log.ids.len()), (2 * one, empty + one, 1));
-        let grown = log.append(append("a"), &FREE).unwrap();
+        let grown = log.append(append("a"), &UNLIMITED).unwrap();
         assert_eq!((grown.seq, grown.duplicate), (Seq::new(3), false));
         let (truncated, tail) = log.truncate(grown.revision, Seq::new(2)).unwrap();
         assert_eq!((truncated, tail.entries.len(), log.bytes), (Truncated::new(None, 2), 2, empty));

@@ -1,30 +1,31 @@
-//! What a log takes in memory: what its values take, and their places in its tables.
+//! Estimates of the memory of a log: of its values and their slots in its tables. All are in bytes.
 
 use tower_chat_history_core::{Compaction, ConversationId, Exchange, ExchangeId, Profile, Seq};
 
 use super::{Entry, Log};
 
-/// What an allocator keeps for a block, and rounds up, in bytes; with the counters of an `Arc`.
-const BLOCK: usize = 32;
+/// The overhead of an allocated block: the allocator's header, rounding up, and the counters of an `Arc`.
+const BLOCK_OVERHEAD: usize = 32;
 
-/// A place in a hash table, which is at least three eighths full, with its control byte.
-const fn place(bytes: usize) -> usize {
+/// Returns the size of a slot in a hash table, which is at least 3/8 full, including its control byte.
+const fn hash_slot(bytes: usize) -> usize {
     (bytes + 1) * 8 / 3
 }
 
-/// A conversation before its first exchange: its place in the store, its id, and the first blocks of its three tables.
-pub(super) fn of_a_conversation(id: &ConversationId) -> usize {
-    place(size_of::<(ConversationId, Log)>()) + id.as_str().len() + 4 * BLOCK + 4 * size_of::<Entry>()
+/// Returns the size of a conversation before its first exchange: its slot in the store, its id, and the first blocks
+/// of its three tables.
+pub(super) fn conversation_bytes(id: &ConversationId) -> usize {
+    hash_slot(size_of::<(ConversationId, Log)>()) + id.as_str().len() + 4 * BLOCK_OVERHEAD + 4 * size_of::<Entry>()
 }
 
-/// An exchange, with its places in the list and in the table of ids.
-pub(super) fn of_an_entry(exchange: &Exchange) -> usize {
+/// Returns the size of an exchange, including its slots in the list and in the table of ids.
+pub(super) fn entry_bytes(exchange: &Exchange) -> usize {
     // A list is at least half full.
-    exchange.memory() + 2 * size_of::<Entry>() + place(size_of::<(ExchangeId, Seq)>())
+    exchange.memory() + 2 * size_of::<Entry>() + hash_slot(size_of::<(ExchangeId, Seq)>())
 }
 
-/// A compaction, with its place in the table of profiles.
-pub(super) fn of_a_compaction(profile: &Profile, compaction: &Compaction) -> usize {
-    let beside = compaction.memory() - size_of::<Compaction>();
-    beside + place(size_of::<(Profile, Compaction)>()) + profile.as_str().len() + BLOCK
+/// Returns the size of a compaction, including its slot in the table of profiles.
+pub(super) fn compaction_bytes(profile: &Profile, compaction: &Compaction) -> usize {
+    let heap = compaction.memory() - size_of::<Compaction>();
+    heap + hash_slot(size_of::<(Profile, Compaction)>()) + profile.as_str().len() + BLOCK_OVERHEAD
 }

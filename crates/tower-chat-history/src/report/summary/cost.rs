@@ -1,14 +1,14 @@
-//! What a summary costs.
+//! The cost of a summary.
 
-/// What was spent on a summary, accepted or not.
+/// The cost of a summary, accepted or not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SummaryCost {
-    /// Calls of the summarizer, also those that failed or did not end.
+    /// The number of calls of the summarizer, including those that failed or did not end.
     pub calls: u32,
-    /// Tokens of what the calls that answered were given: as the provider reported them, or else as counted, without the
-    /// prompt around them.
+    /// The input tokens of the successful calls, as the provider reported them. If it reported none, they are counted,
+    /// without the summarizer's own prompt.
     pub input_tokens: u64,
-    /// Tokens of what they answered, as reported or else as counted.
+    /// The output tokens of the successful calls, as the provider reported them, or else as counted.
     pub output_tokens: u64,
 }

@@ -1,40 +1,42 @@
-//! Why there is no summary.
+//! The errors of summaries.
 
 use std::{fmt, time::Duration};
 
 use crate::error::BoxError;
 
-/// Why a summary was not made, or not accepted. It shows sizes and no text, in `Debug` too. Its source may be any error of a
-/// summarizer, which may quote what it was given.
+/// The reason why a summary was not made, or not accepted.
+///
+/// `Display` and `Debug` show sizes, but no text. The [source](std::error::Error::source) is an error of the
+/// summarizer, which may quote its input.
 #[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum SummaryError {
-    /// It says nothing.
+    /// The summary is empty.
     #[error("the summarizer answered with an empty summary")]
     Empty,
-    /// It was cut off by its length, and so was a shorter one.
+    /// The summary was cut off by its length, and so was the second, shorter one.
     #[error("the summary was cut off by its length twice: allow more tokens, or use a model that thinks less")]
     CutOff,
-    /// It has more tokens than it may have.
-    #[error("the summary has {tokens} tokens, and {allowed} are allowed")]
+    /// The summary has more tokens than allowed.
+    #[error("the summary has {tokens} tokens, but only {allowed} are allowed")]
     TooLong {
-        /// Those that it has.
+        /// The tokens of the summary.
         tokens: u32,
-        /// Those that it may have.
+        /// The largest allowed number of tokens.
         allowed: u32,
     },
-    /// It is not smaller than what it was to replace.
-    #[error("the summary has {tokens} tokens, and what it was to replace has {replaces}")]
+    /// The summary is not smaller than the text that it would replace.
+    #[error("the summary has {tokens} tokens, but the text that it would replace has only {replaces}")]
     NoGain {
-        /// Those that it has.
+        /// The tokens of the summary.
         tokens: u32,
-        /// Those of the previous summary and of the messages.
+        /// The tokens of the previous summary and the messages.
         replaces: u64,
     },
     /// The summarizer failed.
     #[error("the summarizer failed")]
     Failed(#[source] BoxError),
-    /// It did not come in time.
+    /// The summary was not made within the timeout.
     #[error("the summary was not made within {} ms", .0.as_millis())]
     TimedOut(Duration),
     /// The summarizer panicked.
@@ -42,7 +44,7 @@ pub enum SummaryError {
     Panicked,
 }
 
-// By hand: a summarizer's own error is not shown.
+// Written by hand, because a derived implementation would show the summarizer's own error.
 impl fmt::Debug for SummaryError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -62,7 +64,7 @@ impl fmt::Debug for SummaryError {
 }
 
 impl SummaryError {
-    /// A short constant name of the reason, for metrics and spans.
+    /// Returns a short constant name for metrics and spans.
     #[must_use]
     pub const fn kind(&self) -> &'static str {
         match self {
@@ -82,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reasons_have_names_and_say_no_text() {
+    fn errors_have_names_and_show_no_text() {
         for (error, kind) in [
             (SummaryError::Empty, "empty"),
             (SummaryError::CutOff, "cut_off"),

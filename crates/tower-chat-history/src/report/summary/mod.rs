@@ -1,4 +1,4 @@
-//! What became of a summary.
+//! The report of a summary.
 
 use std::sync::Arc;
 
@@ -9,51 +9,51 @@ mod error;
 
 pub use self::{cost::SummaryCost, error::SummaryError};
 
-/// What became of a summary that was tried. It holds sizes, no text.
+/// The report of an attempt to make a summary. It contains sizes, but no text.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct SummaryReport {
     /// The conversation.
     pub conversation: ConversationId,
-    /// The first exchange that it was to cover, beyond what the summary before covers.
+    /// The first exchange that the summary was to cover in addition to the previous summary.
     pub from: Seq,
-    /// The first exchange that it does not cover, or was not to cover.
+    /// The first exchange after those that the summary covers, or was to cover.
     pub to: Seq,
-    /// True if a call waited for it.
+    /// True if a call waited for the summary.
     pub waited_for: bool,
-    /// How many messages were given to the summarizer.
+    /// The number of messages that were given to the summarizer.
     pub messages: usize,
-    /// The size of what it is to stand for, in tokens: the summary before, and those messages.
+    /// The tokens that the summary replaces: those of the previous summary and the messages.
     pub replaced_tokens: u64,
-    /// What it cost.
+    /// The cost of the summary.
     pub cost: SummaryCost,
     /// The summary's size in tokens, if it was accepted.
     pub tokens: Option<u32>,
-    /// What became of it.
+    /// The outcome.
     pub outcome: SummaryOutcome,
 }
 
-/// What became of a summary.
+/// The outcome of an attempt to make a summary.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum SummaryOutcome {
-    /// It is stored, and stands in the next prompts.
+    /// The summary is stored, and part of the next prompts.
     Stored,
-    /// It stands in the prompt of the call that it was made for, and is stored with that call's exchange.
+    /// The summary is part of the prompt of the call for which it was made, and is stored with that call's exchange.
     Made,
-    /// Another one that covers as much or more was stored first, and stays.
+    /// Another summary that covers at least as much was stored first. It is kept instead of this one.
     Superseded,
-    /// A part of it is stored: up to [`to`](SummaryReport::to). Then the summarizer failed, or it was not sound; the rest is
-    /// tried again later.
+    /// A summary of the exchanges before [`to`](SummaryReport::to) is stored. After that, the summarizer failed, or its
+    /// answer was not accepted. The rest is retried later.
     Part(Arc<SummaryError>),
-    /// It was not sound, or could not be made. The window is trimmed without it; it is tried again later.
+    /// The summary could not be made, or was not accepted. The window is trimmed without it. It is retried later.
     Rejected(Arc<SummaryError>),
-    /// It was made and could not be stored, or what it was to cover could not be read.
+    /// The summary could not be stored, or the exchanges that it was to cover could not be read.
     Failed(Arc<StoreError>),
 }
 
 impl SummaryOutcome {
-    /// A short constant name of it, for metrics and spans.
+    /// Returns a short constant name for metrics and spans.
     #[must_use]
     pub fn kind(&self) -> &'static str {
         match self {
@@ -67,11 +67,11 @@ impl SummaryOutcome {
         }
     }
 
-    /// A short constant name of what failed, if something did.
+    /// Returns a short constant name of the error, if there was one.
     #[must_use]
     pub fn error_kind(&self) -> Option<&'static str> {
         match self {
-            // There was little to summarize, which is nobody's fault.
+            // There was too little to summarize, which is not a failure.
             Self::Rejected(error) if matches!(**error, SummaryError::NoGain { .. }) => None,
             Self::Part(error) | Self::Rejected(error) => Some(error.kind()),
             Self::Failed(error) => Some(error.kind()),
@@ -81,7 +81,7 @@ impl SummaryOutcome {
 }
 
 impl SummaryReport {
-    /// Returns whether there is another summary now than before, by this one or another.
+    /// Returns `true` if the conversation has a newer summary than before: this one, or another one that superseded it.
     #[must_use]
     pub const fn is_summarized(&self) -> bool {
         matches!(

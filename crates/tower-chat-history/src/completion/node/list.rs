@@ -1,0 +1,122 @@
+//! The elements of an array that is joined from pieces.
+
+use super::Node;
+use crate::completion::{
+    TooLarge,
+    members::{MAX_PARTS, Members, elements, number},
+};
+
+/// The types of content parts that come in pieces. The field with the text has the name of the type. These parts have
+/// no `index`.
+const PIECEWISE: [&str; 2] = ["text", "thinking"];
+
+/// The elements of an array.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(in crate::completion) struct List {
+    elements: Vec<Node>,
+    /// The keys of elements with an `index`, and their positions in `elements`.
+    keys: Vec<(Key, usize)>,
+}
+
+/// The properties by which the pieces of an element with an `index` find it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Key {
+    index: u64,
+    /// The type, with its quotes. Empty until it comes.
+    kind: String,
+    /// The id, with its quotes. Empty until it comes.
+    id: String,
+}
+
+impl Key {
+    /// Returns the key of an object with an `index`, or `None` for other values.
+    pub(super) fn of(json: &str) -> Result<Option<Self>, TooLarge> {
+        let Some(members) = Members::of(json)? else { return Ok(None) };
+        let Some(index) = members.get("index").and_then(number) else { return Ok(None) };
+        let name = |name: &str| members.some(name).filter(|json| *json != "\"\"").unwrap_or_default().to_owned();
+        Ok(Some(Self { index, kind: name("type"), id: name("id") }))
+    }
+
+    /// Returns `true` if a piece belongs to this element. The index alone does not suffice: some providers count each
+    /// type separately, or start again with another id.
+    fn matches(&self, piece: &Self) -> bool {
+        let agree = |own: &str, other: &str| own.is_empty() || other.is_empty() || own == other;
+        self.index == piece.index && agree(&self.kind, &piece.kind) && agree(&self.id, &piece.id)
+    }
+
+    /// Takes over the type and the id of a piece if they were missing.
+    fn complete(&mut self, piece: Self) {
+        for (own, other) in [(&mut self.kind, piece.kind), (&mut self.id, piece.id)] {
+            if own.is_empty() {
+                *own = other;
+            }
+        }
+    }
+}
+
+impl List {
+    pub(super) const fn is_empty(&self) -> bool {
+        self.elements.is_empty()
+    }
+
+    /// Writes the elements, with commas between them.
+    pub(super) fn write(&self, out: &mut String) {
+        for (at, element) in self.elements.iter().enumerate() {
+            if at > 0 {
+                out.push(',');
+            }
+            element.write(out);
+        }
+    }
+
+    /// Joins or adds the elements of an array.
+    pub(super) fn append(&mut self, name: &str, json: &str, depth: usize) -> Result<(), TooLarge> {
+        elements(json).unwrap_or_default().into_iter().try_for_each(|element| self.push(name, element, depth))
+    }
+
+    /// Joins a piece to its element, or adds it as a new one. `name` is the name of the field with the list.
+    pub(super) fn push(&mut self, name: &str, json: &str, depth: usize) -> Result<(), TooLarge> {
+        let key = Key::of(json)?;
+        if let Some(key) = key {
+            if let Some((own, at)) = self.keys.iter_mut().rfind(|(own, _)| own.matches(&key)) {
+                own.complete(key);
+                return self.elements[*at].join("", json, depth);
+            }
+            return self.add(Some(key), json);
+        }
+        let last_has_key = self.keys.last().is_some_and(|(_, at)| at + 1 == self.elements.len());
+        if matches!(name, "content" | "thinking")
+            && !last_has_key
+            && let Some(last) = self.elements.last_mut()
+            && continues(last, json)?
+        {
+            return last.join("", json, depth);
+        }
+        self.add(None, json)
+    }
+
+    /// Adds a new element.
+    pub(super) fn add(&mut self, key: Option<Key>, json: &str) -> Result<(), TooLarge> {
+        if let Some(key) = key {
+            if self.keys.len() >= MAX_PARTS {
+                return Err(TooLarge);
+            }
+            self.keys.push((key, self.elements.len()));
+        }
+        self.elements.push(Node::new(json));
+        Ok(())
+    }
+}
+
+/// Returns `true` if a content part is the next piece of the previous part: it has the same type, and the previous
+/// part has only a type and text.
+fn continues(last: &mut Node, piece: &str) -> Result<bool, TooLarge> {
+    let Some(members) = Members::of(piece)? else { return Ok(false) };
+    let Some(Node::Text(kind)) = members.get("type").map(Node::new) else { return Ok(false) };
+    if !PIECEWISE.contains(&kind.as_str()) || !members.has(&kind) {
+        return Ok(false);
+    }
+    last.expand()?;
+    let Node::Object(before) = last else { return Ok(false) };
+    Ok(before.text("type") == kind && before.names().all(|name| name == "type" || name == kind))
+}

@@ -1,0 +1,50 @@
+//! The state that the clones of an engine share.
+
+use std::sync::Arc;
+
+use tower_chat_history_context::{budget::Calibration, tokens::CountCache};
+use tower_chat_history_core::HistoryStore;
+
+use super::{
+    in_flight::InFlight, last_seen::LastSeen, queue::Queues, retention::Retainer, store::BoundedStore,
+    summaries::SummaryWorker, unreadable::Unreadable,
+};
+use crate::{options::HistoryOptions, telemetry::Recorder};
+
+pub(super) struct Shared {
+    pub(super) store: BoundedStore,
+    /// Prunes the store. `None` without a retention.
+    pub(super) retainer: Option<Retainer>,
+    /// Makes summaries. `None` if summaries are not configured.
+    pub(super) summaries: Option<SummaryWorker>,
+    pub(super) in_flight: Arc<InFlight>,
+    pub(super) queues: Arc<Queues>,
+    /// Queues of the calls that store tool results: one call at a time per conversation.
+    pub(super) storing_results: Arc<Queues>,
+    /// Token counts of messages that do not carry their own.
+    pub(super) counts: Arc<CountCache>,
+    pub(super) calibration: Calibration,
+    pub(super) unreadable: Unreadable,
+    pub(super) last_seen: LastSeen,
+}
+
+impl Shared {
+    pub(super) fn new(store: Arc<dyn HistoryStore>, retainer: Option<Retainer>, options: HistoryOptions) -> Self {
+        let recorder = Recorder::new(&options.telemetry, store.system(), &options.profile);
+        let in_flight = Arc::new(InFlight::new(recorder.clone()));
+        let store = BoundedStore::new(store, Arc::new(options), recorder);
+        let summaries = store.options().summaries.clone();
+        Self {
+            summaries: summaries.map(|summaries| SummaryWorker::new(store.clone(), summaries)),
+            store,
+            retainer,
+            in_flight,
+            queues: Arc::default(),
+            storing_results: Arc::default(),
+            counts: Arc::default(),
+            calibration: Calibration::default(),
+            unreadable: Unreadable::default(),
+            last_seen: LastSeen::default(),
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! Response streams whose reply is stored when it is complete.
+//!
+//! Items pass unchanged and without delay while a [`FoldReply`] collects the reply. A reply is complete as soon as
+//! every choice has a finish reason. From then on the exchange is stored, even if the caller stops reading, holds the
+//! stream without reading it, or drops it. The stream's end is held until the exchange is stored, so a caller that
+//! has read to the end can make the next call immediately. If callers stop reading at a known last item (`[DONE]`),
+//! that item is held.
+//!
+//! A stream is interrupted in these cases:
+//! - The stream ends without a finish reason, which is how a broken connection appears.
+//! - An item is an error.
+//! - No item comes within the [idle timeout](crate::HistoryOptions::stream_idle_timeout).
+//! - The caller drops the stream before the reply is complete.
+//!
+//! [`OnInterruption`](crate::OnInterruption) decides if anything of the exchange is then stored.
+
+mod recording;
+
+use std::{
+    fmt, mem,
+    panic::{AssertUnwindSafe, catch_unwind},
+    pin::Pin,
+    task::{Context, Poll, ready},
+};
+
+use futures_core::Stream;
+use futures_util::{FutureExt as _, StreamExt as _, stream::BoxStream};
+
+use self::recording::{Phase, Recording, Stalled};
+use super::{Engine, Turn, idle::Idle, in_flight::Detached, timer};
+use crate::{
+    call::{Flow, FoldReply},
+    discard::discard_item,
+    report::NotStored,
+    spawn::spawn_guarded,
+    telemetry::ModelCall,
+};
+
+/// A response stream whose reply is stored. See the [module docs](self).
+pub struct RecordedStream<T: Send + 'static, E: Send + 'static> {
+    /// `None` only after the stream was dropped, or detached and out of time.
+    recording: Option<Recording<T, E>>,
+    /// The last item, while the exchange is being stored.
+    held: Option<Result<T, E>>,
+    is_stalled: bool,
+}
+
+impl<T: Send + 'static, E: Send + 'static> RecordedStream<T, E> {
+    pub(super) fn new(
+        stream: BoxStream<'static, Result<T, E>>,
+        fold: Box<dyn FoldReply<T>>,
+        stalled: Stalled<E>,
+        turn: Turn,
+        call: Option<ModelCall>,
+    ) -> Self {
+        if let Some(call) = &call {
+            call.set_streamed();
+        }
+        let idle = turn.engine().options().stream_idle_timeout.map(Idle::new);
+        let phase = Phase::Open { turn, broken: false };
+        let stalled = Some(stalled);
+        Self::of(Recording { stream, fold, phase, call, stalled, idle, detached: false })
+    }
+
+    const fn of(recording: Recording<T, E>) -> Self {
+        Self { recording: Some(recording), held: None, is_stalled: false }
+    }
+
+    /// Returns `true` if the [idle timeout](crate::HistoryOptions::stream_idle_timeout) ended the stream. If its
+    /// reply was not complete, its last item is an error.
+    #[must_use]
+    pub const fn is_stalled(&self) -> bool {
+        self.is_stalled
+    }
+
+    /// Reads the stream to its end in the background. `guard` counts it until then.
+    fn detach(mut self, engine: &Engine, guard: Detached) {
+        let limit = engine.options().detach_limits.timeout;
+        let task = async move {
+            let _guard = guard;
+            let rest = self.by_ref().for_each(|item| {
+                discard_item(item);
+                std::future::ready(())
+            });
+            if timer::timeout(limit, rest).await.is_err() {
+                self.give_up();
+            }
+        };
+        spawn_guarded(&*engine.options().spawn, Box::pin(task));
+    }
+
+    /// Ends a detached stream whose time is over. If its reply is complete, it is still stored.
+    fn give_up(mut self) {
+        if let Some(mut recording) = self.recording.take() {
+            if let Phase::Open { turn, .. } = mem::replace(&mut recording.phase, Phase::Ended) {
+                tracing::warn!(parent: turn.span(), "a detached stream did not end within its time limit");
+                if let Some(call) = recording.call.take() {
+                    call.left(&recording.fold.reply());
+                }
+                turn.end(NotStored::DetachLimit);
+            } else {
+                recording.leave();
+            }
+        }
+    }
+}
+
+// No field is pinned: the stream is boxed, and items are only moved.
+impl<T: Send, E: Send> Unpin for RecordedStream<T, E> {}
+
+impl<T: Send, E: Send> Stream for RecordedStream<T, E> {
+    type Item = Result<T, E>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let Self { recording, held, is_stalled } = &mut *self;
+        let Some(recording) = recording else { return Poll::Ready(None) };
+        loop {
+            match &mut recording.phase {
+                Phase::Open { .. } | Phase::Complete(_) => match recording.poll_item(context) {
+                    Poll::Pending => {
+                        let Some(idle) = &mut recording.idle else { return Poll::Pending };
+                        let after = ready!(idle.poll(context));
+                        *is_stalled = true;
+                        *held = recording.stall(after);
+                    }
+                    Poll::Ready(None) => recording.end(),
+                    Poll::Ready(Some(item)) => match recording.observe(&item) {
+                        Flow::Pass => return Poll::Ready(Some(item)),
+                        Flow::Hold => {
+                            *held = Some(item);
+                            recording.end();
+                        }
+                    },
+                },
+                Phase::Ending(commit) => {
+                    // The items have been delivered, so a failed save appears only in the report.
+                    drop(ready!(commit.poll_unpin(context)));
+                    recording.phase = Phase::Ended;
+                }
+                Phase::Ended => return Poll::Ready(held.take()),
+            }
+        }
+    }
+}
+
+impl<T: Send + 'static, E: Send + 'static> Drop for RecordedStream<T, E> {
+    fn drop(&mut self) {
+        if let Some(item) = self.held.take() {
+            discard_item(item);
+        }
+        // The fold is an adapter's code, and a panic must not leave a drop.
+        if let Some(recording) = self.recording.take()
+            && catch_unwind(AssertUnwindSafe(|| recording.leave())).is_err()
+        {
+            tracing::error!("the fold of a stream panicked while the stream was dropped");
+        }
+    }
+}
+
+impl<T: Send, E: Send> fmt::Debug for RecordedStream<T, E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let phase = self.recording.as_ref().map(|recording| match recording.phase {
+            Phase::Open { .. } => "open",
+            Phase::Complete(_) => "complete",
+            Phase::Ending(_) => "ending",
+            Phase::Ended => "ended",
+        });
+        f.debug_struct("RecordedStream").field("phase", &phase).finish_non_exhaustive()
+    }
+}
