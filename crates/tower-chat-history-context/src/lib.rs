@@ -41,8 +41,8 @@
 //!
 //! # Next steps
 //!
-//! - The crate `tower-chat-history` stores conversations and fits their prompts automatically. It re-exports this crate's
-//!   modules under the same paths.
+//! - The crate `tower-chat-history` stores conversations and fits their prompts automatically. It re-exports this
+//!   crate's modules under the same paths.
 //! - The crate `tower-chat-history-openai` has exact token counters for OpenAI's models.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]

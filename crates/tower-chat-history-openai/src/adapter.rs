@@ -25,10 +25,10 @@ pub(crate) const PROVIDER: &str = "openai";
 ///
 /// # Head and input
 ///
-/// The system and developer messages at the beginning of a request are its head: they are sent first and never stored.
-/// [`InConversation::few_shot_messages`](tower_chat_history::InConversation::few_shot_messages) counts few-shot messages
-/// after them as head, too. All other messages are input: they are stored with the reply. For callers that resend their
-/// whole list, set the [input mode](Self::input_mode).
+/// The system and developer messages at the beginning of a request are its head: they are sent first and never
+/// stored. [`InConversation::few_shot_messages`](tower_chat_history::InConversation::few_shot_messages) counts
+/// few-shot messages after them as head, too. All other messages are input: they are stored with the reply. For
+/// callers that resend their whole list, set the [input mode](Self::input_mode).
 ///
 /// # Conversations from requests
 ///

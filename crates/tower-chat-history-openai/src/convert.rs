@@ -11,8 +11,8 @@ use crate::to_typed;
 pub struct Converted {
     /// The messages, in order. A message that the types cannot carry at all is left out.
     pub messages: Vec<ChatCompletionRequestMessage>,
-    /// The number of the log's messages that are incomplete or left out. The page [types](crate::guide::types) lists the
-    /// parts that the types cannot carry.
+    /// The number of the log's messages that are incomplete or left out. The page [types](crate::guide::types)
+    /// lists the parts that the types cannot carry.
     pub downgraded: usize,
 }
 

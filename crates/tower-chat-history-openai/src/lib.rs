@@ -1,7 +1,8 @@
 //! Conversation memory for async-openai, built on [`tower_chat_history`].
 //!
-//! [`OpenAi`] adapts async-openai's requests and responses for [`ChatHistoryLayer`](tower_chat_history::ChatHistoryLayer).
-//! [`ChatService`] and [`ChatStreamService`] make a client a tower service, which the layer can wrap.
+//! [`OpenAi`] adapts async-openai's requests and responses for
+//! [`ChatHistoryLayer`](tower_chat_history::ChatHistoryLayer). [`ChatService`] and [`ChatStreamService`] make a
+//! client a tower service, which the layer can wrap.
 //!
 //! # Example
 //!
@@ -61,7 +62,8 @@
 //!
 //! # Next steps
 //!
-//! - [`HistoryOptions`](tower_chat_history::HistoryOptions) has all options of the layer, such as budgets and summaries.
+//! - [`HistoryOptions`](tower_chat_history::HistoryOptions) has all options of the layer, such as budgets and
+//!   summaries.
 //! - [`guide::types`] lists the parts of messages that the types cannot carry.
 //! - Call [`Engine::drain`](tower_chat_history::Engine::drain) before the runtime ends.
 

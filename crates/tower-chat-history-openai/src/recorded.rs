@@ -7,12 +7,12 @@ use tower_chat_history::{Message, Recorded, adapt::to_json_response};
 use crate::to_typed::tool_call;
 
 /// Returns the response of a recorded exchange, for a call that was answered before
-/// ([`AlreadyRecorded`](tower_chat_history::HistoryError::AlreadyRecorded)). Returns `None` if the exchange has no reply,
-/// because it was imported without one, or has only tool results.
+/// ([`AlreadyRecorded`](tower_chat_history::HistoryError::AlreadyRecorded)). Returns `None` if the exchange has no
+/// reply, because it was imported without one, or has only tool results.
 ///
-/// The response has one choice. `id` is the exchange's id, and `created` is its time, in seconds since 1970. `model`
-/// (empty if unknown), finish reason and usage are the recorded ones, as far as the types know them. Parts of the message
-/// that the types cannot carry are left out. [`to_json_response`] returns the complete response.
+/// The response has one choice. `id` is the exchange's id, and `created` is its time, in seconds since 1970.
+/// `model` (empty if unknown), finish reason and usage are the recorded ones, as far as the types know them. Parts
+/// of the message that the types cannot carry are left out. [`to_json_response`] returns the complete response.
 ///
 /// ```
 /// use async_openai::types::chat::{CreateChatCompletionRequest, CreateChatCompletionResponse};

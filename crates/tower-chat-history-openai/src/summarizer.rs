@@ -8,8 +8,8 @@ use crate::{adapter::PROVIDER, error_type, from_typed, to_typed};
 
 /// Creates a summarizer that calls a service with async-openai's types, such as a [`ChatService`](crate::ChatService).
 ///
-/// Its requests have the model, the messages and `max_completion_tokens`, which is the summary's limit. A reasoning model
-/// needs more tokens than that, because it also spends them on reasoning. For such a model, use
+/// Its requests have the model, the messages and `max_completion_tokens`, which is the summary's limit. A reasoning
+/// model needs more tokens than that, because it also spends them on reasoning. For such a model, use
 /// [`ServiceSummarizer::new`], which builds the request with a closure.
 ///
 /// ```

@@ -1,7 +1,7 @@
 //! Conversion from messages of the log to async-openai's request messages.
 //!
-//! The conversion does not use serde, which is ten times as slow, because every call converts its window. Parts that the
-//! types cannot carry are left out, and the message is counted as downgraded. `docs/types.md` lists them.
+//! The conversion does not use serde, which is ten times as slow, because every call converts its window. Parts
+//! that the types cannot carry are left out, and the message is counted as downgraded. `docs/types.md` lists them.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -118,8 +118,9 @@ pub(crate) fn warn_of_lost_reasoning(message: &Message) {
     }
 }
 
-/// Returns `true` if a downgraded message has tool calls and one of these fields. It searches for the name in quotes that
-/// are not escaped, which is either a key or a whole text. A false warning because of such a text is harmless.
+/// Returns `true` if a downgraded message has tool calls and one of these fields. It searches for the name in
+/// quotes that are not escaped, which is either a key or a whole text. A false warning because of such a text is
+/// harmless.
 fn loses_reasoning(message: &Message) -> bool {
     !message.tool_calls().is_empty() && REASONING.iter().any(|name| message.json().contains(name))
 }

@@ -87,7 +87,8 @@ where
     ServiceBuilder::new().layer(layer).service(service).oneshot(InConversation::new(id(), request())).await
 }
 
-/// Makes a call whose response has a success status and a body that breaks off. Returns the time at which it breaks off.
+/// Makes a call whose response has a success status and a body that breaks off. Returns the time at which it breaks
+/// off.
 async fn broken_body() -> SystemTime {
     let (cut, broken) = (Arc::new(OnceLock::new()), Arc::new(Notify::new()));
     let (at, signal) = (Arc::clone(&cut), Arc::clone(&broken));

@@ -1,4 +1,5 @@
-//! Requests have no headers of a trace context without the feature `otel`, and with the feature but without a propagator.
+//! Requests have no headers of a trace context without the feature `otel`, and with the feature but without a
+//! propagator.
 
 #![allow(clippy::unwrap_used)] // A test may.
 

@@ -22,8 +22,8 @@ impl ClearResults {
         Self { keep: 3, at_least: 0, exclude: Vec::new(), placeholder: "[cleared]".to_owned() }
     }
 
-    /// Sets how many of the newest results are never cleared. The default is 3. Results of the same exchange are cleared
-    /// together, so a few more may be kept.
+    /// Sets how many of the newest results are never cleared. The default is 3. Results of the same exchange are
+    /// cleared together, so a few more may be kept.
     #[must_use]
     pub const fn keep(mut self, results: usize) -> Self {
         self.keep = results;

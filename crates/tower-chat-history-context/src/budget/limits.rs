@@ -133,8 +133,8 @@ impl ContextBudget {
     }
 }
 
-/// Warns once of each model whose context window is unknown. Names may come from callers: there are at most 64 warnings,
-/// so that they cannot fill the log.
+/// Warns once of each model whose context window is unknown. Names may come from callers: there are at most 64
+/// warnings, so that they cannot fill the log.
 fn warn_once(model: &str) {
     const MAX_MODELS: usize = 64;
     const MAX_CHARS: usize = 64;

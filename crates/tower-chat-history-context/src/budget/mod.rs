@@ -27,9 +27,9 @@
 //!
 //! # Compaction
 //!
-//! [`Watermarks`] define when a window is compacted, and to what size. By default, a window is compacted when the prompt
-//! exceeds its limit, down to 75% of the limit. The window then grows for many turns. During that time its beginning
-//! stays the same, so that a provider can cache it. A window that slides with every turn is never cached.
+//! [`Watermarks`] define when a window is compacted, and to what size. By default, a window is compacted when the
+//! prompt exceeds its limit, down to 75% of the limit. The window then grows for many turns. During that time its
+//! beginning stays the same, so that a provider can cache it. A window that slides with every turn is never cached.
 
 mod calibration;
 mod clear;

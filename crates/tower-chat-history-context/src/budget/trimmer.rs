@@ -6,14 +6,14 @@ use tower_chat_history_core::{Message, Seq};
 
 /// Chooses the turns that are sent when the window has to be compacted. Without a trimmer, these are the newest turns.
 ///
-/// A trimmer chooses among whole turns, so the prompt obeys the chat rules whatever it chooses. The turn of the input
-/// always stays, and is not among them. If [watermarks](super::Watermarks) count messages or turns, a window that exceeds
-/// the high one is compacted without the trimmer.
+/// A trimmer chooses among whole turns, so the prompt obeys the chat rules whatever it chooses. The turn of the
+/// input always stays, and is not among them. If [watermarks](super::Watermarks) count messages or turns, a window
+/// that exceeds the high one is compacted without the trimmer.
 ///
-/// A choice applies to one call, and is not stored. The trimmer runs again for the next call, and the window grows up to
-/// the load limit. A provider's cache of the prompt is useful only as far as the trimmer makes the same choice again. If
-/// the chosen turns do not fit, or if the trimmer panics, its choice is ignored, and the newest turns are kept for this
-/// call.
+/// A choice applies to one call, and is not stored. The trimmer runs again for the next call, and the window grows
+/// up to the load limit. A provider's cache of the prompt is useful only as far as the trimmer makes the same
+/// choice again. If the chosen turns do not fit, or if the trimmer panics, its choice is ignored, and the newest
+/// turns are kept for this call.
 pub trait Trimmer: fmt::Debug + Send + Sync + 'static {
     /// Returns how much of each turn is kept, in the order of `turns`. If the list is shorter than `turns`, the
     /// remaining turns are left out. The kept turns should have at most `room` tokens together.

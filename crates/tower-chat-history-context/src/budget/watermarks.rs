@@ -1,12 +1,12 @@
 //! The sizes that control compaction.
 
-/// The sizes that control compaction: above the high watermark it starts, and it goes down to the low one. By default, a
-/// window is compacted when the prompt exceeds its limit, down to 75% of the limit.
+/// The sizes that control compaction: above the high watermark it starts, and it goes down to the low one. By
+/// default, a window is compacted when the prompt exceeds its limit, down to 75% of the limit.
 ///
-/// With a lower low watermark, the window's beginning stays the same for more turns, so that a provider's cache of it is
-/// used longer, but less of the conversation is sent. In a simulation of 500 turns (a head of 2,000 tokens, a limit of
-/// 8,000, cached tokens at a quarter of the price), the default sent 83% of the history that a sliding window sends, at
-/// 42% of the price of the input.
+/// With a lower low watermark, the window's beginning stays the same for more turns, so that a provider's cache of
+/// it is used longer, but less of the conversation is sent. In a simulation of 500 turns (a head of 2,000 tokens, a
+/// limit of 8,000, cached tokens at a quarter of the price), the default sent 83% of the history that a sliding
+/// window sends, at 42% of the price of the input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Watermarks {
     pub(crate) high: Watermark,
@@ -17,8 +17,9 @@ pub struct Watermarks {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Watermark {
-    /// A percentage of the prompt's limit, which is the context window minus the reply reserve. The whole prompt counts,
-    /// including the head. A compaction never aims below the size of the head and half of the remaining limit.
+    /// A percentage of the prompt's limit, which is the context window minus the reply reserve. The whole prompt
+    /// counts, including the head. A compaction never aims below the size of the head and half of the remaining
+    /// limit.
     Percent(u8),
     /// A number of messages in the window, without head and input. A window is cut between exchanges, and its newest
     /// turn is left out only if there is no room for it, so the window may have a few more messages.
@@ -28,8 +29,8 @@ pub enum Watermark {
 }
 
 impl Watermarks {
-    /// Creates watermarks from a high and a low one. The limit of the prompt always applies too. A compaction to a number
-    /// of messages or turns also goes down to 75% of that limit.
+    /// Creates watermarks from a high and a low one. The limit of the prompt always applies too. A compaction to a
+    /// number of messages or turns also goes down to 75% of that limit.
     ///
     /// # Errors
     ///

@@ -20,8 +20,8 @@ pub(super) fn apply(items: &mut [Item], clear: &ClearResults, budget: &FitBudget
 /// Returns the position, at least `from`, before which results have to be cleared to free `wanted` tokens. If that many
 /// cannot be freed, the position frees as many as possible.
 ///
-/// The position of a round is the exchange that follows it. Results at the end of the log are never cleared, because the
-/// next exchange may add results to their round. `end` is the position of that exchange.
+/// The position of a round is the exchange that follows it. Results at the end of the log are never cleared,
+/// because the next exchange may add results to their round. `end` is the position of that exchange.
 pub(super) fn position(
     items: &[Item],
     clear: &ClearResults,

@@ -106,8 +106,8 @@ impl CutoffSearch<'_> {
         target.saturating_sub(self.budget.parts.fixed()).saturating_sub(input)
     }
 
-    /// Returns the cutoffs that are stored, and the cutoffs of the prompt. The prompt fits, unless no prompt does: then it
-    /// is the smallest one.
+    /// Returns the cutoffs that are stored, and the cutoffs of the prompt. The prompt fits, unless no prompt does:
+    /// then it is the smallest one.
     pub(super) fn positions(&self, lasting: bool) -> (Cutoffs, Cutoffs) {
         let stored = if lasting { self.stored() } else { self.log.base };
         if self.total(stored) <= self.limit() && !self.has_too_many(stored) {
@@ -148,8 +148,8 @@ impl CutoffSearch<'_> {
         within_watermark.or_else(|| rooms.into_iter().find_map(|room| self.best(bounds, room, Watermark::Percent(100))))
     }
 
-    /// Returns the best cutoffs for a window of at most `room` tokens and, if the watermark counts messages or turns, of
-    /// at most that many messages or turns.
+    /// Returns the best cutoffs for a window of at most `room` tokens and, if the watermark counts messages or
+    /// turns, of at most that many messages or turns.
     fn best(&self, bounds: Bounds, room: u64, mark: Watermark) -> Option<Cutoffs> {
         let starts = self.log.starts.iter().copied();
         let fits = |size: Size| size.tokens <= room;

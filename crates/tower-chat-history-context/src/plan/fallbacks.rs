@@ -8,8 +8,8 @@ use crate::budget::{PromptTokens, TrimReason};
 /// 1. with the room that is reserved for a summary,
 /// 2. with room for the stored summary only,
 /// 3. without the stored summary,
-/// 4. all of these steps without the correction factor. If a wrong factor refused the call, no report could ever correct
-///    it.
+/// 4. all of these steps without the correction factor. If a wrong factor refused the call, no report could ever
+///    correct it.
 ///
 /// Returns the first plan that fits, or the error of the last step.
 pub fn plan(input: &PlanInput<'_>) -> Result<Plan, FitError> {
@@ -58,8 +58,8 @@ mod tests {
         plan::{History, OnOpenTurn},
     };
 
-    /// Plans a prompt of one turn of 20 tokens and an input of 10. The stored summary has 30 tokens, and 50 are reserved
-    /// for a summary. Returns the plan and the room for a summary, or the required size.
+    /// Plans a prompt of one turn of 20 tokens and an input of 10. The stored summary has 30 tokens, and 50 are
+    /// reserved for a summary. Returns the plan and the room for a summary, or the required size.
     fn planned(limit: u64, ratio: f64) -> Result<(Plan, u64), u64> {
         let turn = [Message::user("u"), Message::assistant("a")];
         let exchange = Recorded::new(Seq::FIRST, Exchange::new(ExchangeId::generate(), turn));

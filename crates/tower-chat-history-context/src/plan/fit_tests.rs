@@ -208,7 +208,8 @@ proptest! {
         prop_assert!(reply <= policy.limits.reserve && reply >= policy.limits.least_reply.unwrap_or(policy.limits.reserve));
     }
 
-    /// Invariant 3: a call is refused only if the turn of the input, without its earlier rounds, is too large by itself.
+    /// Invariant 3: a call is refused only if the turn of the input, without its earlier rounds, is too large by
+    /// itself.
     #[test]
     fn only_a_call_that_cannot_fit_is_refused((log, input) in any_log(), policy in any_policy()) {
         let log = Recorded::log(log);

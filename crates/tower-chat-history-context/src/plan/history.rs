@@ -80,8 +80,8 @@ impl<'a> History<'a> {
         cut.window_start > first_uncovered(cut, window)
     }
 
-    /// Returns the expectation of the append. With `rejects_others`, the append fails if the log has got another exchange
-    /// in the meantime.
+    /// Returns the expectation of the append. With `rejects_others`, the append fails if the log has got another
+    /// exchange in the meantime.
     #[must_use]
     pub const fn expect(self, rejects_others: bool) -> Expect {
         match self {

@@ -8,8 +8,9 @@ use crate::view::{OpenCalls, View};
 /// Checks that the input can follow a log with this view. Returns `true` if the input continues the newest round: it
 /// answers the open calls, or it is empty and only the model's reply is missing.
 ///
-/// The input must be complete: its results answer all open calls and no others, and all calls of its own have results. A
-/// new question while calls are open is valid here. [`OnOpenTurn`](super::OnOpenTurn) decides what happens to them.
+/// The input must be complete: its results answer all open calls and no others, and all calls of its own have
+/// results. A new question while calls are open is valid here. [`OnOpenTurn`](super::OnOpenTurn) decides what
+/// happens to them.
 pub(super) fn check_input(view: &View, input: &[Message]) -> Result<bool, InputError> {
     let Some(first) = input.first() else {
         return if view.awaits_reply() { Ok(true) } else { Err(InputError::Empty) };

@@ -39,8 +39,8 @@ enum Fate {
 #[derive(Clone, Debug)]
 enum Step {
     Ask(usize, Reply, Fate),
-    /// A call with the results of the open calls, or with those of all calls of the round, as from a caller that resends
-    /// its list.
+    /// A call with the results of the open calls, or with those of all calls of the round, as from a caller that
+    /// resends its list.
     Answer {
         all: bool,
         question: bool,

@@ -104,8 +104,8 @@ impl Sizes {
         accept(self.kept(at(low))).then_some(at(low))
     }
 
-    /// Returns the accepted cutoffs that keep the most tokens. If several keep the same, it returns those with the latest
-    /// start of the window. `starts` are the possible starts, in order.
+    /// Returns the accepted cutoffs that keep the most tokens. If several keep the same, it returns those with the
+    /// latest start of the window. `starts` are the possible starts, in order.
     pub(super) fn best(
         &self,
         starts: impl IntoIterator<Item = usize>,

@@ -19,8 +19,8 @@ const MAX_ALTERNATIVES: usize = 32;
 /// A transcript may lack exchanges that the caller may not know: those whose reply broke off, and results that were
 /// stored without a call of the model.
 pub fn check(transcript: &[Message], loaded: Option<&Window>) -> Result<(), TranscriptError> {
-    // The alternatives, each as the number of the caller's messages that are not matched yet. There is one more for each
-    // exchange that the caller may lack.
+    // The alternatives, each as the number of the caller's messages that are not matched yet. There is one more for
+    // each exchange that the caller may lack.
     let mut left = vec![transcript.len()];
     let mut mismatch: Option<TranscriptError> = None;
     if transcript.is_empty() {

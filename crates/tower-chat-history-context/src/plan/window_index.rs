@@ -7,8 +7,8 @@ use super::{
     sizes::{Cutoffs, Sizes, index},
 };
 
-/// Returns `true` if a window may start at an exchange: it opens a turn, and has a message that closes the calls that are
-/// open before it. An exchange that has only results and blank replies leaves them open.
+/// Returns `true` if a window may start at an exchange: it opens a turn, and has a message that closes the calls
+/// that are open before it. An exchange that has only results and blank replies leaves them open.
 #[must_use]
 pub fn opens_turn(recorded: &Recorded) -> bool {
     recorded.exchange.opens_turn() && recorded.exchange.closes_open_calls()

@@ -12,9 +12,9 @@ use super::{TokenCounter, count_of};
 /// | of two bytes (accented letters, Cyrillic, Arabic) | 1 for each |
 /// | of three or four bytes (Chinese, Japanese, Korean, emoji) | 8 for every 5 |
 ///
-/// The estimate is close for English. For prose in other scripts it is at least the count of `cl100k_base`, the older of
-/// OpenAI's two encodings, which is up to twice the count of the newer one. Prompts in these scripts therefore do not
-/// grow too long, as they would with an estimate by the number of characters.
+/// The estimate is close for English. For prose in other scripts it is at least the count of `cl100k_base`, the
+/// older of OpenAI's two encodings, which is up to twice the count of the newer one. Prompts in these scripts
+/// therefore do not grow too long, as they would with an estimate by the number of characters.
 ///
 /// It needs no vocabulary and almost no time. It underestimates texts other than prose: long numbers, identifiers,
 /// base64, lists of rare names.

@@ -79,9 +79,9 @@ where
 /// Counts lists of messages with a closure, for [`trim_messages`](crate::trim::trim_messages). The count of a list need
 /// not equal the sum of its messages' counts. It must not decrease as messages are added.
 ///
-/// For a list of a thousand messages, the closure is called about ten times. The messages are always in the order of the
-/// list. If a [part](crate::trim::Trim::allow_partial) of a text may be kept, the closure is also called with an empty
-/// list.
+/// For a list of a thousand messages, the closure is called about ten times. The messages are always in the order
+/// of the list. If a [part](crate::trim::Trim::allow_partial) of a text may be kept, the closure is also called
+/// with an empty list.
 #[derive(Clone, Copy)]
 pub struct PerList<F>(F);
 

@@ -135,8 +135,8 @@ pub fn tokens_of<C: TokenCounter + ?Sized>(counter: &C, message: &Message) -> u3
     })
 }
 
-/// Counts the tokens of lists of messages. Every [`TokenCounter`] implements it by adding up the counts of the messages.
-/// [`PerList`] implements it by a closure for the whole list.
+/// Counts the tokens of lists of messages. Every [`TokenCounter`] implements it by adding up the counts of the
+/// messages. [`PerList`] implements it by a closure for the whole list.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not count messages",
     note = "use a `TokenCounter`, or wrap a closure in `PerMessage` or `PerList`"
@@ -145,8 +145,8 @@ pub trait CountMessages {
     /// Returns the tokens of the list.
     fn count(&self, messages: &[Message]) -> u64;
 
-    /// Returns the tokens of one message if the counter is additive: the count of a list is the sum of the counts of its
-    /// messages. Returns `None` if it is not.
+    /// Returns the tokens of one message if the counter is additive: the count of a list is the sum of the counts
+    /// of its messages. Returns `None` if it is not.
     fn count_one(&self, message: &Message) -> Option<u64>;
 }
 

@@ -48,9 +48,9 @@ impl OpenAiHttp {
         self
     }
 
-    /// Sets the provider that serves the model, as a value of OpenTelemetry's attribute `gen_ai.provider.name`: `groq`,
-    /// `mistral_ai`, `deepseek`, `x_ai`. It is used in spans only. The default is `azure.ai.openai` for Azure's addresses
-    /// and `openai` for all others.
+    /// Sets the provider that serves the model, as a value of OpenTelemetry's attribute `gen_ai.provider.name`:
+    /// `groq`, `mistral_ai`, `deepseek`, `x_ai`. It is used in spans only. The default is `azure.ai.openai` for
+    /// Azure's addresses and `openai` for all others.
     #[must_use]
     pub const fn provider(mut self, name: &'static str) -> Self {
         self.provider = Some(name);
@@ -103,8 +103,8 @@ impl ReadResponse<Response> for OpenAiHttp {
         error_type(error)
     }
 
-    /// Reads the reply of a successful response. With any other status, the turn has failed, and the response is returned
-    /// to the client, which reads the error from it.
+    /// Reads the reply of a successful response. With any other status, the turn has failed, and the response is
+    /// returned to the client, which reads the error from it.
     async fn read(&self, response: Response, choices: usize) -> Result<adapt::Read<Response>, BoxError> {
         if response.status().is_success() {
             return response::read(response, choices).await;

@@ -70,8 +70,8 @@ impl ChatBody {
         Ok(Read { body, messages, choices, info })
     }
 
-    /// Returns the body with the window between head and input. If `reply_limit` is given and the body has a limit of the
-    /// reply, the limit is replaced too. All other bytes stay the same.
+    /// Returns the body with the window between head and input. If `reply_limit` is given and the body has a limit
+    /// of the reply, the limit is replaced too. All other bytes stay the same.
     pub(super) fn with_window(self, window: &[Message], reply_limit: Option<u32>) -> Bytes {
         let limited = self.reply_limit.clone().zip(reply_limit);
         if window.is_empty() && !self.has_transcript && limited.is_none() {

@@ -1,7 +1,7 @@
 //! Conversation memory inside an async-openai client.
 //!
-//! [`OpenAiHistory`] builds the client. Code that calls `client.chat().create(..)` or `create_stream(..)` stays as it is,
-//! except that each call names its conversation in a header.
+//! [`OpenAiHistory`] builds the client. Code that calls `client.chat().create(..)` or `create_stream(..)` stays as
+//! it is, except that each call names its conversation in a header.
 //!
 //! ```no_run
 //! use async_openai::{
@@ -26,8 +26,9 @@
 //! }
 //! ```
 //!
-//! The value of the header is the `Display` form of a [`ConversationId`](tower_chat_history::ConversationId). Without the
-//! header, a call belongs to the conversation of the [running task](tower_chat_history::in_conversation).
+//! The value of the header is the `Display` form of a [`ConversationId`](tower_chat_history::ConversationId).
+//! Without the header, a call belongs to the conversation of the [running
+//! task](tower_chat_history::in_conversation).
 //!
 //! | header | value | default |
 //! |---|---|---|

@@ -57,8 +57,8 @@ pub(super) fn provider(url: &Url) -> &'static str {
     if by_host || url.path().contains("/openai/deployments/") { "azure.ai.openai" } else { PROVIDER }
 }
 
-/// Returns the factory of the requests that are sent: without the headers of this module, with the current trace context,
-/// and with `body` if it is given.
+/// Returns the factory of the requests that are sent: without the headers of this module, with the current trace
+/// context, and with `body` if it is given.
 ///
 /// `first` is the request that was built for reading. The first attempt uses it, because building may read a file. Each
 /// further attempt builds a new request, as the client expects.

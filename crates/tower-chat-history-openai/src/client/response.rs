@@ -69,7 +69,8 @@ fn whole(shell: Shell, bytes: Result<Bytes, reqwest::Error>) -> Result<Read<Resp
 
 fn events(shell: Shell, upstream: Upstream, choices: usize) -> Read<Response> {
     let upstream = Shared(Arc::new(Mutex::new(upstream.fuse().boxed())));
-    // The stream's errors are boxed, because the idle timeout has its own error, and only reqwest can create its errors.
+    // The stream's errors are boxed, because the idle timeout has its own error, and only reqwest can create its
+    // errors.
     let mut rest = upstream.clone().map_err(BoxError::from);
     let upstream = upstream.map_err(BoxError::from);
     Read::stream(upstream, SseFold::new(choices), BoxError::from, move |mut recorded| {
@@ -83,8 +84,8 @@ fn events(shell: Shell, upstream: Upstream, choices: usize) -> Read<Response> {
     })
 }
 
-/// Returns `true` if the body has an encoding that the HTTP client has not decoded. A client that decodes it also removes
-/// the header.
+/// Returns `true` if the body has an encoding that the HTTP client has not decoded. A client that decodes it also
+/// removes the header.
 fn is_encoded(response: &Response) -> bool {
     let codings = response.headers().get_all(CONTENT_ENCODING).iter();
     codings.flat_map(|codings| codings.as_bytes().split(|byte| *byte == b',')).any(|coding| {

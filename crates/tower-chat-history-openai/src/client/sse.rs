@@ -11,8 +11,9 @@ pub(super) const MAX_EVENT: usize = 16 << 20;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct TooLarge;
 
-/// Finds events as the HTML standard defines them. Lines end with LF, CRLF or CR. A colon begins a comment. Several data
-/// lines form one text. An empty line ends an event. An event without such a line at the end of the stream is discarded.
+/// Finds events as the HTML standard defines them. Lines end with LF, CRLF or CR. A colon begins a comment. Several
+/// data lines form one text. An empty line ends an event. An event without such a line at the end of the stream is
+/// discarded.
 #[derive(Default)]
 pub(super) struct Events {
     line: Vec<u8>,

@@ -45,8 +45,8 @@ fn count(tables: &Tokenizer, piece: &str) -> usize {
 
 /// Returns the tokens of a part that the regular expression splits off. There are two ways, with the same counts.
 ///
-/// Backtracking is faster for ordinary texts. But a long run of a character that has tokens of many lengths, such as `-`,
-/// takes it almost a second per MiB. Merging takes at most a quarter of that.
+/// Backtracking is faster for ordinary texts. But a long run of a character that has tokens of many lengths, such
+/// as `-`, takes it almost a second per MiB. Merging takes at most a quarter of that.
 fn count_part(bpe: &BytePairEncoding, part: &[u8]) -> usize {
     if part.len() <= MAX_BACKTRACKED { bpe.count(part) } else { bpe.encode_via_bitfield(part).len() }
 }

@@ -9,8 +9,8 @@ pub(super) const PIECE: usize = 16 << 10;
 /// Splits a text into pieces of at most `bound` bytes, or of a single character. The pieces joined are the text.
 ///
 /// A piece ends at the last place within the bound at which both encodings always begin a new token, whatever the
-/// surrounding text is. The tokens of the pieces are then those of the text. If there is no such place, the piece ends at
-/// the bound, which can change the count by a few tokens.
+/// surrounding text is. The tokens of the pieces are then those of the text. If there is no such place, the piece
+/// ends at the bound, which can change the count by a few tokens.
 pub(super) fn pieces(text: &str, bound: usize) -> impl Iterator<Item = &str> {
     let mut rest = text;
     iter::from_fn(move || {

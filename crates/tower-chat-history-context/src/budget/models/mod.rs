@@ -49,10 +49,10 @@ impl ModelLimits {
 /// AI, Z.ai and MiniMax, as of October 2026, with the context windows of the makers' own services. Other services may
 /// have smaller ones. [`ContextBudget::model`](super::ContextBudget::model) adds a model.
 ///
-/// Ollama's names (`qwen3:0.6b`, `gpt-oss:20b`) are not in the table. Ollama's context window is set by its `num_ctx` or
-/// `OLLAMA_CONTEXT_LENGTH`. The default can be as small as 4,096 tokens, and Ollama truncates longer prompts without an
-/// error. Set that number with [`tokens`](super::ContextBudget::tokens), [`model`](super::ContextBudget::model) or
-/// [`unknown`](super::ContextBudget::unknown).
+/// Ollama's names (`qwen3:0.6b`, `gpt-oss:20b`) are not in the table. Ollama's context window is set by its
+/// `num_ctx` or `OLLAMA_CONTEXT_LENGTH`. The default can be as small as 4,096 tokens, and Ollama truncates longer
+/// prompts without an error. Set that number with [`tokens`](super::ContextBudget::tokens),
+/// [`model`](super::ContextBudget::model) or [`unknown`](super::ContextBudget::unknown).
 #[derive(Clone, Debug)]
 pub struct ModelTable(BTreeMap<String, Entry>);
 
@@ -123,8 +123,8 @@ fn without_provider(model: &str) -> &str {
     name
 }
 
-/// Returns `false` if the name is that of a local server. Ollama's names have a tag (`gpt-oss:20b`). Two hosted services
-/// also have tags: OpenRouter's name a variant, and Amazon Bedrock's are numbers.
+/// Returns `false` if the name is that of a local server. Ollama's names have a tag (`gpt-oss:20b`). Two hosted
+/// services also have tags: OpenRouter's name a variant, and Amazon Bedrock's are numbers.
 fn is_hosted(name: &str) -> bool {
     let Some((_, tag)) = name.split_once(':') else { return true };
     let variants = ["beta", "exacto", "extended", "floor", "free", "nitro", "online", "thinking"];

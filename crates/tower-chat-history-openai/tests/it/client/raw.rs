@@ -14,8 +14,8 @@ use super::{HEADERS, exchanges, id, log};
 
 type Requests = Arc<Mutex<Vec<Request>>>;
 
-/// Sends one request through the layer, and answers it. Returns the request that the transport received, and the response
-/// that the caller got.
+/// Sends one request through the layer, and answers it. Returns the request that the transport received, and the
+/// response that the caller got.
 async fn exchange(store: impl HistoryStore, request: Request, answer: Response) -> (Request, Response) {
     let received = Requests::default();
     let answer = Arc::new(Mutex::new(Some(answer)));
