@@ -28,11 +28,13 @@
 //!
 //! # Repeated calls
 //!
-//! [`View::push_exchange`] adds a log exchange by exchange, and thereby detects repeated calls. An exchange *gives way*
-//! to the next one, which means that it is left out, if the next one answers the same calls again, and if its own reply
-//! [broke off](Exchange::incomplete) after tool results or it has only tool results. An interrupted call and its
-//! repetition leave such exchanges in the log. The prompt of the repetition had the round without the first attempt,
-//! and so does the view. If any other exchange comes next, the text and the results stay.
+//! An interrupted call and its repetition leave two exchanges in the log that answer the same calls.
+//! [`View::push_exchange`] detects this: the first exchange *gives way* to the next one, which means that it is left
+//! out. The prompt of the repetition did not have the first attempt either. An exchange gives way if both conditions
+//! hold:
+//!
+//! - Its reply [broke off](Exchange::incomplete) after tool results, or it has only tool results.
+//! - The next exchange answers the same calls again.
 
 pub use tower_chat_history_core::OpenCalls;
 use tower_chat_history_core::{Exchange, Message, Part, Rounds};

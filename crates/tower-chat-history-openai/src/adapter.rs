@@ -89,7 +89,7 @@ impl<X> OpenAi<X> {
         self.extract_by(IdFrom::new(find))
     }
 
-    /// The adapter of `CreateChatCompletionRequest` itself, in the conversation of the
+    /// Returns an adapter of `CreateChatCompletionRequest`, whose conversation is that of the
     /// [running task](tower_chat_history::in_conversation).
     pub fn id_from_task(self) -> OpenAi<FromTask> {
         self.extract_by(FromTask::new())

@@ -47,7 +47,7 @@
 //! | count tokens exactly | `tokens::Tiktoken`, `tokens::BpeOpenai` (features) |
 //! | convert messages | [`to_request_messages`], [`from_request_messages`] |
 //! | answer a repeated call from the log | [`to_response`] |
-//! | use DeepSeek, Gemini, OpenRouter or vLLM | the `client` integration: [the types lose their reasoning](guide::types) |
+//! | use DeepSeek, Gemini, OpenRouter or vLLM | `client`, because [async-openai's types lose their reasoning](guide::types) |
 //!
 //! # Features
 //!
@@ -58,7 +58,8 @@
 //! | `client` | no | `client::OpenAiHistory`: history inside a client |
 //! | `otel` | no | the trace context in the headers of requests (`traceparent`), and [metrics](tower_chat_history::telemetry) |
 //!
-//! With `tiktoken` or `bpe-openai`, prompts are counted exactly. Without both, they are estimated.
+//! With `tiktoken` or `bpe-openai`, the tokens of prompts are counted exactly for OpenAI's models. Without both, they are
+//! estimated.
 //!
 //! # Next steps
 //!

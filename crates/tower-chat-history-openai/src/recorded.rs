@@ -52,7 +52,7 @@ pub fn to_response(recorded: &Recorded) -> Option<CreateChatCompletionResponse> 
     let message = choice["message"].take();
     choice["finish_reason"] =
         if serde_json::from_value::<KnownReason>(reason.clone()).is_ok() { reason } else { Value::Null };
-    // A placeholder that every version of the types can read.
+    // Every version of the types can parse this placeholder.
     choice["message"] = json!({"role": "assistant", "content": null});
     bound(&mut response);
     let mut response: CreateChatCompletionResponse = serde_json::from_value(response).ok()?;

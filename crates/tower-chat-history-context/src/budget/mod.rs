@@ -156,8 +156,8 @@ impl ContextBudget {
         self
     }
 
-    /// Sets if token counts are corrected by the usage that the provider reports. The correction prevents prompts that
-    /// are too large because the counter counts too low. The default is `true`.
+    /// Sets whether token counts are corrected by the usage that the provider reports. The correction prevents
+    /// prompts that are too large because the counter counts too low. The default is `true`.
     ///
     /// The correction is a factor between 1 and 1.5. This process learns it for each conversation, model and counter
     /// from the conversation's own calls. Each call weighs a fifth less than the one after it. The factor is 1 if the

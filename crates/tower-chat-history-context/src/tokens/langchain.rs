@@ -7,7 +7,7 @@ use tower_chat_history_core::{Content, Message, Role};
 
 use super::{TokenCounter, python};
 
-/// Returns exactly the counts of LangChain's `count_tokens_approximately`: the number of characters (Unicode code
+/// Counts tokens exactly as LangChain's `count_tokens_approximately` does: the number of characters (Unicode code
 /// points) divided by four, and three tokens for each message. Source: langchain-core 1.7.2.
 ///
 /// It counts the same parts as LangChain: the role, the name, the id of the call that a result answers, and the tool
@@ -58,7 +58,7 @@ impl LangChainEstimate {
         self
     }
 
-    /// Sets if names count. The default is `true`.
+    /// Sets whether names count. The default is `true`.
     #[must_use]
     pub const fn count_name(mut self, count: bool) -> Self {
         self.count_name = count;

@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn a_count_that_is_too_large_is_the_largest() {
+    fn a_count_over_the_maximum_saturates() {
         assert_eq!(PerText::named("huge", |_: &str| usize::MAX).count_text("a"), u32::MAX);
     }
 }

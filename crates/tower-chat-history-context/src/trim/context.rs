@@ -13,9 +13,11 @@ use crate::{
 /// a valid prompt and within the budget.
 ///
 /// The system and developer messages at the beginning of the list stay. All messages after the last assistant message
-/// stay too. If these are tool results, their calls and the question of that turn also stay. Of the messages between,
-/// whole turns are left out, the oldest first, or only the tool rounds of turns whose question and answer stay,
-/// whichever keeps more tokens. A call and its results are always kept or left out together.
+/// stay too. If these are tool results, their calls and the question of that turn also stay.
+///
+/// If the messages between do not all fit, the oldest turns are left out, or only the oldest tool rounds, so that the
+/// questions and answers of their turns stay, or both. The combination that keeps the most tokens is used. A call and
+/// its results are always kept or left out together.
 ///
 /// ```
 /// use tower_chat_history_context::{Message, tokens::ByteEstimate, trim::fit_messages};

@@ -126,8 +126,8 @@ impl<S> Trim<S> {
         self
     }
 
-    /// Sets if a call and its results are kept or left out together. The default is `true`. With `false`, the outcome
-    /// is identical to LangChain's.
+    /// Sets whether a call and its results are kept or left out together. The default is `true`. With `false`, the
+    /// outcome is identical to LangChain's.
     ///
     /// With `true`, a result is left out in advance unless it follows its call with only other results between them. A
     /// call that has no result in the list stays. Messages with calls and tool results are never kept in

@@ -1,8 +1,8 @@
 //! Iterating over a list without the results that do not follow their call.
 //!
 //! Such results must neither cost tokens nor decide where the trimmed list begins or ends, so they are removed before
-//! anything else. The last message before a result that is not itself a result shows if the result follows its call.
-//! Both iterators are therefore lazy: they read the list only as far as they are consumed.
+//! anything else. Both iterators are lazy: they read little more of the list than is consumed. This is possible because
+//! a result follows its call if the nearest message before it, other than a result, has the call.
 
 use std::iter;
 

@@ -8,7 +8,8 @@ use super::{
 };
 use crate::tokens::CountMessages;
 
-/// Returns the part of the first message that does not fit which still fits, if the trim allows partial messages.
+/// Returns the largest part that fits of the first message that does not fit whole. Returns `None` if no part fits, or
+/// if the trim allows no partial messages.
 pub(super) fn partial<S, C: CountMessages + ?Sized>(
     list: &Scanned,
     max_tokens: u64,

@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_are_read_as_the_standard_says() {
+    fn fields_are_parsed_as_the_standard_defines() {
         assert_eq!(data("\u{feff}data: a\n\n"), ["a"]);
         assert_eq!(data(": ping\n\n:\ndata:a\n: between\ndata:  b\n\n"), ["a\n b"]);
         assert_eq!(data("data\n\ndata:\ndata:\n\n"), ["", "\n"]);

@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn every_model_of_the_table_is_found_and_has_sound_limits() {
+    fn every_model_of_the_table_is_found_and_has_valid_limits() {
         let table = ModelTable::new();
         for (name, limits) in table::ALL.into_iter().flatten() {
             assert_eq!(table.get(name), Ok(*limits), "{name}");
