@@ -45,8 +45,6 @@
 //!   crate's modules under the same paths.
 //! - The crate `tower-chat-history-openai` has exact token counters for OpenAI's models.
 
-#![cfg_attr(docsrs, feature(doc_cfg))]
-
 pub mod budget;
 #[doc(hidden)] // Only for the engine of `tower-chat-history`, which pins exactly this version.
 pub mod plan;
