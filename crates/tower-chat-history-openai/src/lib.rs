@@ -58,8 +58,8 @@
 //! | `client` | no | `client::OpenAiHistory`: history inside a client |
 //! | `otel` | no | the trace context in the headers of requests (`traceparent`), and [metrics](tower_chat_history::telemetry) |
 //!
-//! With `tiktoken` or `bpe-openai`, the tokens of prompts are counted exactly for OpenAI's models. Without both, they are
-//! estimated.
+//! With `tiktoken` or `bpe-openai`, the tokens of prompts are counted exactly for OpenAI's models. Without both,
+//! they are estimated.
 //!
 //! # Next steps
 //!
