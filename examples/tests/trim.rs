@@ -189,10 +189,10 @@ fn a_list_that_cannot_be_made_to_fit_gets_an_error() {
     let messages = messages.as_array().unwrap();
     for (messages, max_tokens, error) in [
         (&messages[..3], 2, "the prompt does not fit: head 0 + "),
-        (&messages[..2], 9, "the messages are no prompt: "),
-        (&messages[..4], 9, "the messages are no prompt: "),
-        (&messages[2..3], 9, "the messages are no prompt: "),
-        (&messages[..0], 9, "the messages are no prompt: "),
+        (&messages[..2], 9, "the messages are not a valid prompt: "),
+        (&messages[..4], 9, "the messages are not a valid prompt: "),
+        (&messages[2..3], 9, "the messages are not a valid prompt: "),
+        (&messages[..0], 9, "the messages are not a valid prompt: "),
     ] {
         let request = json!({"id": 7, "messages": messages, "max_tokens": max_tokens}).to_string();
         let answer = answer(&["--counter", "messages"], &request);

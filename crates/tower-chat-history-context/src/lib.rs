@@ -1,30 +1,63 @@
-//! Fits lists of chat messages into a model's context window: token counts, budgets, trimming, and the view that keeps a
-//! prompt valid. It needs no tower and no tokio.
+//! Fits lists of chat messages into a model's context window, and keeps them valid for the provider.
+//!
+//! The crate has token counters, the context windows of models, functions that trim lists, and rules that keep tool
+//! calls and their results together. It needs no async runtime and no tower.
+//!
+//! # Example
 //!
 //! ```
-//! use tower_chat_history_context::{Message, tokens::ByteEstimate, trim::fit_messages};
+//! use tower_chat_history_context::{FitError, Message, tokens::ByteEstimate, trim::fit_messages};
 //!
-//! let messages = [Message::user("Who is Tom?"), Message::assistant("A cat."), Message::user("And Jerry?")];
-//! assert_eq!(fit_messages(&messages, 10, &ByteEstimate::new())?, messages[2..]);
-//! # Ok::<(), tower_chat_history_context::FitError>(())
+//! fn main() -> Result<(), FitError> {
+//!     let messages = [
+//!         Message::system("Be brief."),
+//!         Message::user("Who is Tom?"),
+//!         Message::assistant("A cat."),
+//!         Message::user("And Jerry?"),
+//!     ];
+//!     let fitting = fit_messages(&messages, 20, &ByteEstimate::new())?;
+//!     assert_eq!(fitting, [Message::system("Be brief."), Message::user("And Jerry?")]);
+//!     Ok(())
+//! }
 //! ```
 //!
-//! - [`trim`]: [`trim_messages`](trim::trim_messages) as LangChain has it, and [`fit_messages`](trim::fit_messages), which
-//!   never separates a tool call from its result.
-//! - [`tokens`]: counters of tokens, and their parts.
-//! - [`budget`]: context windows by model, watermarks, trimmers.
-//! - [`view`]: a log of messages as a prompt that a provider accepts.
+//! The system message and the last question stay. Between them, whole turns are left out, the oldest first.
 //!
-//! The crate `tower-chat-history` has all of it under the same paths, for conversations that are stored.
+//! # Pages
+//!
+//! | I want to ... | use |
+//! |---|---|
+//! | trim a list to a valid prompt | [`fit_messages`](trim::fit_messages) |
+//! | trim, filter or merge lists exactly as LangChain does | [`trim_messages`](trim::trim_messages), [`filter_messages`](trim::filter_messages), [`merge_message_runs`](trim::merge_message_runs) |
+//! | count tokens, or use my own tokenizer | [`tokens`], [`PerText`](tokens::PerText) |
+//! | look up the context window of a model | [`ModelTable`](budget::ModelTable) |
+//! | configure limits of stored conversations | [`ContextBudget`], [`Watermarks`](budget::Watermarks) |
+//! | choose the turns that are kept | [`Trimmer`](budget::Trimmer) |
+//! | repair a list with missing or late tool results | [`View`] |
+//!
+//! # Features
+//!
+//! This crate has no features.
+//!
+//! # Next steps
+//!
+//! - The crate `tower-chat-history` stores conversations and fits their prompts automatically. It re-exports this
+//!   crate's modules under the same paths.
+//! - The crate `tower-chat-history-openai` has exact token counters for OpenAI's models.
 
 pub mod budget;
-#[doc(hidden)] // For the engine of `tower-chat-history`, of exactly this version.
+#[doc(hidden)] // Only for the engine of `tower-chat-history`, which pins exactly this version.
 pub mod plan;
-#[doc(hidden)] // Its types are at the root.
+#[doc(hidden)] // The types of this module are at the crate's root.
 pub mod request;
 pub mod tokens;
 pub mod trim;
 pub mod view;
+
+/// Compiles the example of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}
 
 pub use tower_chat_history_core::{Content, Message, MessageError, Role, ToolCall};
 

@@ -1,18 +1,20 @@
-//! What of a log is sent: a fold from left to right that obeys the chat rules, whatever the log holds.
+//! The messages of a log in a form that obeys the chat rules, whatever the log holds.
 //!
-//! Providers refuse a prompt in which a tool result stands without its call, a call without its result, or a reply that
-//! says nothing. Logs hold all of these: an agent is cancelled between call and result, a second request overtakes the
-//! first, a log is imported from elsewhere. The log is never changed for it. The view is a fold whose only state is the
-//! newest round: the last assistant message with calls, as long as nothing but its results stands after it.
+//! Providers refuse a prompt that has a tool result without its call, a call without its result, or a reply without
+//! content. A log can have all of these: an agent is canceled between call and result, a second request overtakes the
+//! first, a log is imported from another program. The log itself is never changed. The view is a fold over the log from
+//! left to right. Its only state is the newest round: the last assistant message with calls, as long as only its
+//! results follow it.
 //!
-//! - a tool result that answers one of its open calls passes; any other (late, repeated, orphaned) is left out;
-//! - any other message first closes the open calls, each with a constant result that says it was abandoned;
-//! - a reply that says nothing is left out;
-//! - an entry of `tool_calls` that no result can answer (without an id, or no object) is left out, and with the last
-//!   one the list. Text beside it stays, and a result that was meant for it is an orphan.
+//! - A tool result that answers an open call of that round is sent. Any other result (late, repeated, orphaned) is left
+//!   out.
+//! - Any other message first closes the open calls. Each gets a constant result which says that it was abandoned.
+//! - A blank reply is left out.
+//! - An entry of `tool_calls` that no result can answer (it has no id, or is not an object) is left out. If no entry
+//!   remains, the list is left out too. Text in the same message stays. A result meant for such an entry is an orphan.
 //!
-//! So the view of a longer log begins with the view of the shorter one, byte for byte, and what a provider has cached of
-//! a prompt stays valid. A repair that looks at the whole log would change bytes that were already sent.
+//! The view of a longer log therefore begins with the view of the shorter one, byte for byte, and a provider's cache of
+//! the prompt stays valid. A repair that looks at the whole log would change bytes that were already sent.
 //!
 //! ```
 //! use tower_chat_history_context::{Message, View};
@@ -26,19 +28,21 @@
 //!
 //! # Repeated calls
 //!
-//! A log is pushed exchange by exchange ([`View::push_exchange`]). Then one thing more is seen: an exchange whose reply
-//! [broke off](Exchange::incomplete) after tool results, or one that has nothing but tool results, *gives way* to the
-//! next exchange if that one answers the same calls again. This is what an interrupted call and its repetition leave in
-//! the log. The prompt of the repetition had the round without the first attempt, and so has the view. If anything else
-//! comes next, the text and the results stay.
+//! An interrupted call and its repetition leave two exchanges in the log that answer the same calls.
+//! [`View::push_exchange`] detects this: the first exchange *gives way* to the next one, which means that it is left
+//! out. The prompt of the repetition did not have the first attempt either. An exchange gives way if both conditions
+//! hold:
+//!
+//! - Its reply [broke off](Exchange::incomplete) after tool results, or it has only tool results.
+//! - The next exchange answers the same calls again.
 
 pub use tower_chat_history_core::OpenCalls;
 use tower_chat_history_core::{Exchange, Message, Part, Rounds};
 
-/// The result that stands in for one that never came. Constant, so that it never changes a prompt already sent.
+/// The substitute for a result that never came. It is constant, so that it never changes a prompt already sent.
 const ABANDONED: &str = "[no result: this call was abandoned]";
 
-/// The messages to send for a log, built from left to right. See the [module docs](self).
+/// The messages of a log in a form that obeys the chat rules. See the [module docs](self).
 #[derive(Clone, Debug, Default)]
 pub struct View {
     messages: Vec<Message>,
@@ -46,7 +50,7 @@ pub struct View {
 }
 
 impl View {
-    /// Takes the log's next message.
+    /// Adds the log's next message.
     pub fn push(&mut self, message: &Message) {
         match self.rounds.push(message) {
             Part::Blank | Part::Orphan => {}
@@ -58,16 +62,16 @@ impl View {
         }
     }
 
-    /// Takes the log's next exchange. What stands before it may [give way](self#repeated-calls) to it.
+    /// Adds the log's next exchange. The exchange before it may [give way](self#repeated-calls) to it.
     pub fn push_exchange(&mut self, exchange: &Exchange) {
         self.push_exchange_with(exchange, |_, _| {});
     }
 
-    /// The same; after each message, `pushed` is told how many messages there were before it. They may be fewer than
-    /// there were when this was called.
+    /// Adds the log's next exchange, and calls `pushed` after each message with the number of messages before it. That
+    /// number may be less than it was before this call, because an earlier exchange may give way.
     pub(crate) fn push_exchange_with(&mut self, exchange: &Exchange, mut pushed: impl FnMut(&Self, usize)) {
         let begun = self.rounds.begin(exchange);
-        self.back_to(begun.back_to);
+        self.truncate_to(begun.back_to);
         for message in &exchange.messages {
             let before = self.messages.len();
             self.push(message);
@@ -76,17 +80,17 @@ impl View {
         self.rounds.end(begun);
     }
 
-    /// Makes way for a call's input, if it repeats an attempt.
+    /// Gives way to a call's input: removes the attempt that the input repeats, if there is one.
     pub(crate) fn make_way_for(&mut self, input: &[Message]) {
-        let back_to = self.rounds.make_way_for(input);
-        self.back_to(back_to);
+        let remaining = self.rounds.make_way_for(input);
+        self.truncate_to(remaining);
     }
 
-    fn back_to(&mut self, len: Option<usize>) {
+    fn truncate_to(&mut self, len: Option<usize>) {
         self.messages.truncate(len.unwrap_or(usize::MAX));
     }
 
-    /// Gives every open call its constant result, as the next message that is no tool result would.
+    /// Gives every open call its constant result, as the next message other than a tool result would.
     pub fn close(&mut self) {
         let left = self.rounds.close();
         self.abandon(&left);
@@ -96,26 +100,26 @@ impl View {
         self.messages.extend(calls.ids().map(|id| Message::tool(id, ABANDONED)));
     }
 
-    /// The messages so far. Open calls are still unanswered in it.
+    /// Returns the messages so far. Open calls have no result in them yet.
     #[must_use]
     pub fn messages(&self) -> &[Message] {
         &self.messages
     }
 
-    /// The calls of the last assistant message that have no result yet.
+    /// Returns the calls of the last assistant message that have no result yet.
     #[must_use]
     pub const fn open(&self) -> &OpenCalls {
         self.rounds.open()
     }
 
-    /// Whether all calls of the newest round have their results and the model has said nothing after them: its reply is
-    /// what is missing. A call then needs no input.
+    /// Returns `true` if all calls of the newest round have their results and the model has not replied to them. A call
+    /// then needs no input.
     #[must_use]
     pub const fn awaits_reply(&self) -> bool {
         self.rounds.ends_with_round() && self.open().is_empty()
     }
 
-    /// The messages so far.
+    /// Returns the messages so far, and consumes the view.
     #[must_use]
     pub fn into_messages(self) -> Vec<Message> {
         self.messages
@@ -154,7 +158,7 @@ pub(crate) mod tests {
         view
     }
 
-    /// Any log: orphans, late and repeated results, reused ids, blank replies, empty call lists.
+    /// Any message of any log: orphans, late and repeated results, reused ids, blank replies, empty call lists.
     pub(crate) fn any_message() -> impl Strategy<Value = Message> {
         let id = prop::sample::select(vec!["x", "y", "z"]);
         prop_oneof![
@@ -169,7 +173,8 @@ pub(crate) mod tests {
         ]
     }
 
-    /// Calls of which some, or all, cannot be answered, with or without text; and results without a call's id.
+    /// Messages with calls of which some or all cannot be answered, with and without text, and results without a call's
+    /// id.
     fn any_odd_calls() -> impl Strategy<Value = Message> {
         let entry = prop::sample::select(vec![
             "null",
@@ -213,7 +218,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn calls_of_one_message_with_the_same_id_wait_for_a_result_each() {
+    fn each_of_two_calls_with_the_same_id_needs_a_result() {
         let log = [calls(&["x", "x"]), Message::tool("x", "1"), Message::user("u")];
         let expected = [log[0].clone(), log[1].clone(), Message::tool("x", ABANDONED), log[2].clone()];
         assert_eq!(view(&log).messages(), expected);
@@ -246,7 +251,7 @@ pub(crate) mod tests {
         }
 
         #[test]
-        fn what_is_valid_passes_unchanged(turns in prop::collection::vec(0usize..3, 0..6)) {
+        fn a_valid_log_is_its_own_view(turns in prop::collection::vec(0usize..3, 0..6)) {
             let mut log = vec![];
             for rounds in turns {
                 log.push(Message::user("u"));

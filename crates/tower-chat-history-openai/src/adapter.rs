@@ -1,4 +1,4 @@
-//! The adapter for async-openai's own types.
+//! The adapter for async-openai's types.
 
 use std::{borrow::Cow, error::Error, fmt, ops::Range};
 
@@ -17,13 +17,23 @@ use tower_chat_history::{
 
 use crate::{counter, deep, error_type::error_type, fold::TypedFold, from_typed, to_typed};
 
-/// The provider, unless an adapter is told otherwise.
+/// The default provider of adapters.
 pub(crate) const PROVIDER: &str = "openai";
 
-/// Adapts `InConversation<CreateChatCompletionRequest>` for inner services that answer with async-openai's response or its
-/// response stream. See the [crate docs](crate).
+/// Adapts async-openai's types for [`ChatHistoryLayer`](tower_chat_history::ChatHistoryLayer). Its calls are
+/// `InConversation<CreateChatCompletionRequest>`. The inner service returns async-openai's response or response stream.
 ///
-/// With [`id_from`](Self::id_from) or [`id_from_task`](Self::id_from_task) it adapts `CreateChatCompletionRequest` itself:
+/// # Head and input
+///
+/// The system and developer messages at the beginning of a request are its head: they are sent first and never
+/// stored. [`InConversation::few_shot_messages`](tower_chat_history::InConversation::few_shot_messages) counts
+/// few-shot messages after them as head, too. All other messages are input: they are stored with the reply. For
+/// callers that resend their whole list, set the [input mode](Self::input_mode).
+///
+/// # Conversations from requests
+///
+/// With [`id_from`](Self::id_from) or [`id_from_task`](Self::id_from_task), a call is a `CreateChatCompletionRequest`
+/// without an envelope:
 ///
 /// ```
 /// use async_openai::types::chat::{
@@ -62,7 +72,7 @@ pub struct OpenAi<X = Envelope> {
 }
 
 impl OpenAi {
-    /// The adapter of `InConversation<CreateChatCompletionRequest>`.
+    /// Creates an adapter of `InConversation<CreateChatCompletionRequest>`.
     #[must_use]
     pub const fn new() -> Self {
         Self { extract: Envelope::new(), mode: InputMode::New, provider: None }
@@ -70,7 +80,7 @@ impl OpenAi {
 }
 
 impl<X> OpenAi<X> {
-    /// The adapter of `CreateChatCompletionRequest` itself, whose conversation a closure finds. See [`IdFrom`].
+    /// Returns an adapter of `CreateChatCompletionRequest`, whose conversation a closure finds. See [`IdFrom`].
     pub fn id_from<F, T>(self, find: F) -> OpenAi<IdFrom<F>>
     where
         F: Fn(&CreateChatCompletionRequest) -> T,
@@ -79,26 +89,26 @@ impl<X> OpenAi<X> {
         self.extract_by(IdFrom::new(find))
     }
 
-    /// The adapter of `CreateChatCompletionRequest` itself, in the conversation of the
+    /// Returns an adapter of `CreateChatCompletionRequest`, whose conversation is that of the
     /// [running task](tower_chat_history::in_conversation).
     pub fn id_from_task(self) -> OpenAi<FromTask> {
         self.extract_by(FromTask::new())
     }
 
-    /// The adapter with that extractor.
+    /// Returns an adapter with this extractor.
     pub fn extract_by<Y>(self, extract: Y) -> OpenAi<Y> {
         OpenAi { extract, mode: self.mode, provider: self.provider }
     }
 
-    /// What of a request is new. The default is [`InputMode::New`]: everything behind the head.
+    /// Sets which messages of a request are input. The default is [`InputMode::New`]: all messages after the head.
     #[must_use]
     pub fn input_mode(mut self, mode: InputMode) -> Self {
         self.mode = mode;
         self
     }
 
-    /// Who serves the model, by OpenTelemetry's name for that (`gen_ai.provider.name`): `azure.ai.openai`, `groq`, `mistral_ai`,
-    /// `deepseek`, `x_ai`. It is told in spans and counts for nothing else. The default is `openai`.
+    /// Sets the provider that serves the model, as a value of OpenTelemetry's attribute `gen_ai.provider.name`:
+    /// `azure.ai.openai`, `groq`, `mistral_ai`, `deepseek`, `x_ai`. It is used in spans only. The default is `openai`.
     #[must_use]
     pub fn provider(mut self, name: &'static str) -> Self {
         self.provider = Some(name);
@@ -141,12 +151,12 @@ fn info(request: &CreateChatCompletionRequest, head: Vec<Message>) -> Result<Req
     Ok(info)
 }
 
-/// The number as it would be written, and as it is sent: of 0.7, widening alone makes 0.699999988079071.
+/// Returns the number as it is written in JSON. Widening 0.7 from `f32` to `f64` would return 0.699999988079071.
 fn as_written(number: f32) -> Option<f64> {
     number.to_string().parse().ok().filter(|number: &f64| number.is_finite())
 }
 
-/// The field that limits the reply: the newer one, if it is used.
+/// Returns the request's limit of the reply: the newer field, or else the older one.
 #[allow(deprecated)] // Callers still use the older one.
 const fn reply_limit(request: &CreateChatCompletionRequest) -> Option<u32> {
     if request.max_completion_tokens.is_some() { request.max_completion_tokens } else { request.max_tokens }
@@ -161,10 +171,10 @@ const fn limit_reply(request: &mut CreateChatCompletionRequest, tokens: u32) {
     }
 }
 
-/// An async-openai request that waits for its history.
+/// An async-openai request that waits for its window.
 pub struct TypedDraft {
     request: CreateChatCompletionRequest,
-    /// Where in its messages the transcript stands: the window replaces it.
+    /// The range of the transcript in the request's messages. The window replaces it.
     resent: Range<usize>,
 }
 
@@ -181,7 +191,7 @@ impl Draft for TypedDraft {
             }
             converted.message
         });
-        // Neither the head nor the input is converted back and forth: what the caller wrote is what is sent.
+        // Head and input are sent as the caller wrote them, without a conversion to the log's form and back.
         let mut messages = Vec::with_capacity(self.request.messages.len() + prompt.window.len());
         let mut own = std::mem::take(&mut self.request.messages).into_iter();
         messages.extend(own.by_ref().take(self.resent.start));
@@ -212,7 +222,8 @@ impl<X: Sync> ReadResponse<CreateChatCompletionResponse> for OpenAi<X> {
         error_type(error)
     }
 
-    /// Stores the choice with the least index. A response without choices is handed on, and nothing is stored.
+    /// Reads the choice with the smallest index as the reply. A response without choices is returned to the caller, and
+    /// nothing is stored.
     async fn read(&self, response: CreateChatCompletionResponse, _: usize) -> Result<Read<Self::Response>, BoxError> {
         let reply = from_typed::reply(&response)?;
         Ok(Read::whole(response, reply))
@@ -239,7 +250,7 @@ impl<X: Sync> ReadResponse<ChatCompletionResponseStream> for OpenAi<X> {
     }
 }
 
-/// A stream that was ended by the idle timeout, as async-openai tells of streams that fail.
+/// Returns the error of a stream that the idle timeout ended, in the form of async-openai's errors of streams.
 fn stalled(stalled: StreamStalled) -> OpenAIError {
     OpenAIError::StreamError(Box::new(StreamError::EventStream(stalled.to_string())))
 }
@@ -256,7 +267,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn extractors_decide_what_a_call_is() {
+    async fn extractors_decide_the_type_of_calls_and_their_conversation() {
         let request = || {
             let messages = vec![ChatCompletionRequestUserMessage::from("u").into()];
             CreateChatCompletionRequestArgs::default().model("m").messages(messages).build().unwrap()
@@ -276,7 +287,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_a_request_asks_for_is_told() {
+    async fn the_request_info_has_model_provider_limit_and_sampling() {
         let request = CreateChatCompletionRequest {
             model: "m".into(),
             temperature: Some(0.7),
@@ -287,7 +298,7 @@ mod tests {
         let id = || ConversationId::new(["tests", "one"]);
         for (adapter, provider) in [(OpenAi::new(), "openai"), (OpenAi::new().provider("groq"), "groq")] {
             let Opened::Turn(turn, _) = adapter.id_from(move |_| id()).open(request.clone()).await.unwrap() else {
-                panic!("no chat")
+                panic!("not a turn")
             };
             let info = turn.request;
             assert_eq!((info.model.as_deref(), info.provider, info.max_output), (Some("m"), Some(provider), Some(7)));

@@ -1,29 +1,31 @@
-//! Between the log and async-openai's own types, for code that works with a history by hand.
+//! Conversions between messages of a log and async-openai's types, for programs that work with histories directly.
 
 use async_openai::types::chat::{ChatCompletionRequestMessage, ChatCompletionResponseMessage};
 use tower_chat_history::Message;
 
 use crate::to_typed;
 
-/// Messages of a log in async-openai's types.
+/// The result of [`to_request_messages`].
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Converted {
-    /// The messages, in order. One that the types cannot carry at all is left out.
+    /// The messages, in order. A message that the types cannot carry at all is left out.
     pub messages: Vec<ChatCompletionRequestMessage>,
-    /// How many of the log's messages are not carried whole: the [crate docs](crate) list what is left out.
+    /// The number of the log's messages that are incomplete or left out. The page [types](crate::guide::types)
+    /// lists the parts that the types cannot carry.
     pub downgraded: usize,
 }
 
-/// Lists messages of a log in async-openai's types.
+/// Converts messages of a log to async-openai's types.
 ///
-/// It never fails: what the types cannot carry is left out and counted.
+/// It never fails. Parts that the types cannot carry are left out, and their messages counted.
 ///
 /// ```
 /// use tower_chat_history::Message;
 /// use tower_chat_history_openai::to_request_messages;
 ///
-/// let log = [Message::user("Hi"), Message::from_json(r#"{"role":"assistant","content":"Hello!","reasoning_content":"…"}"#)?];
+/// let reply = Message::from_json(r#"{"role":"assistant","content":"Hello!","reasoning_content":"…"}"#)?;
+/// let log = [Message::user("Hi"), reply];
 /// let converted = to_request_messages(&log);
 /// assert_eq!((converted.messages.len(), converted.downgraded), (2, 1));
 /// # Ok::<(), tower_chat_history::MessageError>(())
@@ -38,9 +40,10 @@ pub fn to_request_messages<'a>(messages: impl IntoIterator<Item = &'a Message>) 
     all
 }
 
-/// Takes messages in async-openai's types into the form of a log, to [import](tower_chat_history::Conversation::import) them.
+/// Converts messages in async-openai's types to messages of a log, for example to
+/// [import](tower_chat_history::Conversation::import) them.
 ///
-/// It never fails, and nothing that the types carry is lost.
+/// It never fails and loses nothing.
 ///
 /// ```
 /// use async_openai::types::chat::ChatCompletionRequestUserMessage;
@@ -54,7 +57,8 @@ pub fn from_request_messages<'a>(messages: impl IntoIterator<Item = &'a ChatComp
     messages.into_iter().filter_map(|message| Message::from_serialize(message).ok()).collect()
 }
 
-/// Takes a reply in async-openai's types into the form of a log. `None` never happens for the types of this version.
+/// Converts a reply in async-openai's types to a message of a log. With this version of async-openai, it never returns
+/// `None`.
 #[must_use]
 pub fn from_response_message(reply: &ChatCompletionResponseMessage) -> Option<Message> {
     Message::from_serialize(reply).ok()
@@ -84,7 +88,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn typed_messages_survive_the_way_into_the_log_and_back(messages in prop::collection::vec(any_typed(), 0..6)) {
+        fn typed_messages_are_unchanged_after_conversion_to_the_log_and_back(messages in prop::collection::vec(any_typed(), 0..6)) {
             let converted = to_request_messages(&from_request_messages(&messages));
             prop_assert_eq!(converted, Converted { messages, downgraded: 0 });
         }

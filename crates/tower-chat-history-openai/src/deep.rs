@@ -1,4 +1,4 @@
-//! Requests whose schemas have too many levels.
+//! The check for schemas with too many levels.
 
 use std::mem;
 
@@ -8,14 +8,14 @@ use async_openai::types::chat::{
 use serde_json::Value;
 use tower_chat_history::nested;
 
-/// A request with a schema of more than [128 levels](nested::MAX_LEVELS) of lists and objects: among its tools, its
-/// functions, its tool choice or in its response format. Writing it would recurse over it. The model is not called.
+/// A request with a schema of more than [128 levels](nested::MAX_LEVELS) of lists and objects, in its tools, functions,
+/// tool choice or response format. Serializing it could overflow the stack. The model is not called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a schema of the request has more than {} levels", nested::MAX_LEVELS)]
 #[non_exhaustive]
 pub struct RequestTooDeep;
 
-/// The request, if nothing recurses too deep over it.
+/// Returns the request if none of its schemas has too many levels.
 pub(crate) fn checked(mut request: CreateChatCompletionRequest) -> Result<CreateChatCompletionRequest, RequestTooDeep> {
     if schemas(&mut request).all(|schema| !nested::is_too_deep(schema)) {
         return Ok(request);
@@ -24,7 +24,7 @@ pub(crate) fn checked(mut request: CreateChatCompletionRequest) -> Result<Create
     Err(RequestTooDeep)
 }
 
-/// What of a request may have any number of levels.
+/// Returns the values of a request that can have any number of levels.
 #[allow(deprecated)] // Callers still use functions.
 fn schemas(request: &mut CreateChatCompletionRequest) -> impl Iterator<Item = &mut Value> {
     let CreateChatCompletionRequest { tools, functions, response_format, tool_choice, .. } = request;

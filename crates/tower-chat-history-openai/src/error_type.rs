@@ -1,4 +1,4 @@
-//! What errors of the model's call are called in spans.
+//! The names of the model's errors in spans.
 
 use std::{borrow::Cow, error::Error};
 
@@ -6,18 +6,18 @@ use async_openai::error::OpenAIError;
 use tower::timeout::error::Elapsed;
 use tower_chat_history::{HistoryError, MessageError, SaveError, telemetry};
 
-/// An answer that is not what it should be.
+/// The name for a response that is not a chat completion.
 const INVALID_RESPONSE: &str = "invalid_response";
 
-/// A constant name, or the status code. Never what the provider said, not even its own name of the error: that is text that came
-/// from elsewhere.
+/// Returns a constant name or the HTTP status code. It never contains text of the provider, not even the provider's own
+/// name of the error.
 pub(crate) fn error_type(error: &(dyn Error + 'static)) -> Cow<'static, str> {
     let mut next = Some(error);
     while let Some(error) = next {
         if error.is::<HistoryError>() || error.is::<SaveError>() {
             return telemetry::error_type(error);
         }
-        // Of the adapters, only the reading of a response fails with it.
+        // In adapters, only reading a response fails with this error.
         if error.is::<MessageError>() {
             return INVALID_RESPONSE.into();
         }
@@ -42,10 +42,10 @@ fn of_client(error: &OpenAIError) -> Cow<'static, str> {
         OpenAIError::JSONDeserialize(..) => INVALID_RESPONSE.into(),
         OpenAIError::StreamError(_) => "stream".into(),
         OpenAIError::InvalidArgument(_) => "invalid_request".into(),
-        // What is in the box is not among the sources: it is transparent.
+        // The variant is transparent, so the boxed error itself is not among the sources.
         #[cfg(feature = "client")]
         OpenAIError::Boxed(error) => error_type(error.as_ref()),
-        // A wildcard: features of async-openai, which any crate of a build can switch on, add variants.
+        // This is a wildcard because features of async-openai add variants. Any crate of a build can enable them.
         _ => error.source().map_or_else(|| "_OTHER".into(), error_type),
     }
 }
@@ -59,7 +59,7 @@ fn of_transport(error: &reqwest::Error) -> Cow<'static, str> {
     } else if error.is_connect() {
         "connect"
     } else if error.is_body() || error.is_decode() {
-        // A body that breaks off is one that cannot be decoded, to reqwest.
+        // reqwest reports a body that breaks off as one that cannot be decoded.
         "body"
     } else if error.is_builder() {
         "invalid_request"
@@ -87,17 +87,17 @@ mod tests {
 
     const SECRET: &str = "my aunt's diagnosis";
 
-    /// An error around another one, as a layer makes it.
+    /// An error that wraps another one, like the errors of layers.
     #[derive(Debug)]
-    struct Around(BoxError);
+    struct Wrapper(BoxError);
 
-    impl fmt::Display for Around {
+    impl fmt::Display for Wrapper {
         fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
             f.write_str(SECRET)
         }
     }
 
-    impl Error for Around {
+    impl Error for Wrapper {
         fn source(&self) -> Option<&(dyn Error + 'static)> {
             Some(&*self.0)
         }
@@ -122,29 +122,29 @@ mod tests {
             (OpenAIError::FileReadError(SECRET.into()), "_OTHER"),
         ] {
             assert_eq!(error_type(&error), name);
-            assert_eq!(error_type(&Around(error.into())), name, "also in another one");
+            assert_eq!(error_type(&Wrapper(error.into())), name, "wrapped in another error");
         }
-        assert_eq!(error_type(&Around(SECRET.into())), "_OTHER");
+        assert_eq!(error_type(&Wrapper(SECRET.into())), "_OTHER");
     }
 
     #[test]
-    fn errors_of_this_crate_keep_their_names() {
+    fn errors_of_the_main_crate_keep_their_names() {
         let error = HistoryError::NoRuntime;
         let name = error.kind();
-        assert_eq!(error_type(&Around(error.into())), name);
+        assert_eq!(error_type(&Wrapper(error.into())), name);
     }
 
     #[cfg(feature = "client")]
     #[test]
-    fn a_box_is_looked_into() {
+    fn a_boxed_error_has_the_name_of_its_content() {
         let boxed = |error: BoxError| OpenAIError::Boxed(error);
         assert_eq!(error_type(&boxed(refused(StatusCode::BAD_GATEWAY).into())), "502");
-        assert_eq!(error_type(&boxed(Around(boxed(Elapsed::new().into()).into()).into())), "timeout");
+        assert_eq!(error_type(&boxed(Wrapper(boxed(Elapsed::new().into()).into()).into())), "timeout");
         assert_eq!(error_type(&boxed(SECRET.into())), "_OTHER");
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_timeout_around_the_client_is_one() {
+    async fn the_error_of_a_timeout_layer_is_a_timeout() {
         let never = tower::service_fn(|()| std::future::pending::<Result<(), OpenAIError>>());
         let mut limited = tower::timeout::Timeout::new(never, Duration::from_secs(1));
         let error = limited.ready().await.unwrap().call(()).await.unwrap_err();
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_happens_on_the_way_has_a_name() {
+    async fn errors_of_the_transport_have_names() {
         let name = |error: reqwest::Error| {
             let named = error_type(&error);
             assert_eq!(error_type(&OpenAIError::Reqwest(error)), named);

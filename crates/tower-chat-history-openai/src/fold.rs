@@ -1,4 +1,4 @@
-//! Folding a stream of typed chunks into the reply.
+//! Folding a stream of typed chunks into a reply.
 
 use async_openai::types::chat::{
     ChatChoiceStream, ChatCompletionMessageToolCallChunk, ChatCompletionStreamAudio, CompletionUsage,
@@ -10,7 +10,7 @@ use tower_chat_history::{
     adapt::{Flow, FoldReply, completion::ChunkFold},
 };
 
-/// The fold of all adapters, fed with what the types carry of a chunk.
+/// The fold that all adapters share, with typed chunks as its input.
 #[derive(Debug)]
 pub(crate) struct TypedFold(ChunkFold);
 
@@ -43,7 +43,8 @@ impl FoldReply<CreateChatCompletionStreamResponse> for TypedFold {
     }
 }
 
-/// What becomes history of a chunk. The types write a null for each field that did not come; here it is left out.
+/// The parts of a chunk that become history. async-openai's types serialize a null for each missing field; here it is
+/// left out.
 #[derive(Serialize)]
 struct Chunk<'a> {
     model: &'a str,
@@ -145,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn parallel_calls_are_put_together_by_index() {
+    fn parallel_calls_are_joined_by_index() {
         let call = |index: u32, call: Value| {
             let mut call = call;
             call["index"] = index.into();
@@ -169,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_that_share_an_index_are_told_apart_by_id() {
+    fn calls_with_the_same_index_are_distinguished_by_id() {
         let call = |id: &str, arguments: &str| {
             let call = json!({"index": 0, "id": id, "function": {"name": "f", "arguments": arguments}});
             delta(0, &json!({"tool_calls": [call]}))
@@ -197,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_partial_reply_has_text_and_no_half_calls() {
+    fn a_partial_reply_has_text_and_no_incomplete_calls() {
         let call =
             delta(0, &json!({"tool_calls": [{"index": 0, "id": "x", "function": {"name": "f", "arguments": "{"}}]}));
         assert_eq!(folded(1, std::slice::from_ref(&call)).partial(), None);

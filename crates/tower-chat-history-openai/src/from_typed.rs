@@ -1,9 +1,9 @@
-//! From async-openai's responses to what history keeps.
+//! Conversion from async-openai's responses to replies.
 
 use async_openai::types::chat::{CompletionUsage, CreateChatCompletionResponse, FinishReason};
 use tower_chat_history::{BoxError, Message, Reply, Usage};
 
-/// The reply of a response: the choice with the least index.
+/// Returns the reply of a response: the choice with the smallest index.
 pub(crate) fn reply(response: &CreateChatCompletionResponse) -> Result<Reply, BoxError> {
     let mut reply = Reply::default();
     if let Some(choice) = response.choices.iter().min_by_key(|choice| choice.index) {
@@ -15,7 +15,7 @@ pub(crate) fn reply(response: &CreateChatCompletionResponse) -> Result<Reply, Bo
     Ok(reply)
 }
 
-/// The name on the wire. By serializing, so that a reason added later needs no change here.
+/// Returns the name of the reason in JSON. It serializes the reason, so that new reasons need no change here.
 pub(crate) fn finish_reason(reason: &FinishReason) -> Option<String> {
     serde_json::to_value(reason).ok()?.as_str().map(str::to_owned)
 }
@@ -43,7 +43,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_choice_by_index_is_history() {
+    fn the_choice_with_the_smallest_index_is_the_reply() {
         let response = CreateChatCompletionResponse {
             choices: vec![choice(1, "other"), choice(0, "first")],
             model: "m".into(),

@@ -1,69 +1,72 @@
-//! Conversation memory for async-openai.
+//! Conversation memory for async-openai, built on [`tower_chat_history`].
 //!
-//! [`OpenAi`] is the adapter between async-openai's own request and response types and
-//! [`tower_chat_history::ChatHistoryLayer`]; [`ChatService`] and [`ChatStreamService`] make a client a tower service.
+//! [`OpenAi`] adapts async-openai's requests and responses for
+//! [`ChatHistoryLayer`](tower_chat_history::ChatHistoryLayer). [`ChatService`] and [`ChatStreamService`] make a
+//! client a tower service, which the layer can wrap.
+//!
+//! # Example
 //!
 //! ```no_run
-//! use async_openai::{Client, types::chat::CreateChatCompletionRequest};
-//! use tower::{Service, ServiceBuilder, ServiceExt};
-//! use tower_chat_history::{BoxError, ChatHistoryLayer, ConversationId, InConversation, MemoryStore};
+//! use async_openai::{
+//!     Client,
+//!     types::chat::{ChatCompletionRequestUserMessage, CreateChatCompletionRequest},
+//! };
+//! use tower::{BoxError, Service, ServiceBuilder, ServiceExt};
+//! use tower_chat_history::{ChatHistoryLayer, ConversationId, InConversation, MemoryStore};
 //! use tower_chat_history_openai::{ChatService, OpenAi};
 //!
-//! # async fn example(request: CreateChatCompletionRequest) -> Result<(), BoxError> {
-//! let mut chat = ServiceBuilder::new()
-//!     .layer(ChatHistoryLayer::new(MemoryStore::new(), OpenAi::new()))
-//!     .service(ChatService::new(Client::new()));
+//! #[tokio::main]
+//! async fn main() -> Result<(), BoxError> {
+//!     let history = ChatHistoryLayer::new(MemoryStore::new(), OpenAi::new());
+//!     let mut chat = ServiceBuilder::new().layer(history).service(ChatService::new(Client::new()));
 //!
-//! let id = ConversationId::new(["acme", "user-42"])?;
-//! let response = chat.ready().await?.call(InConversation::new(id, request)).await?;
-//! # Ok(())
-//! # }
+//!     let id = ConversationId::new(["acme", "user-42"])?;
+//!     for question in ["My name is Nemo.", "What is my name?"] {
+//!         let messages = vec![ChatCompletionRequestUserMessage::from(question).into()];
+//!         let request = CreateChatCompletionRequest { model: "gpt-4o-mini".into(), messages, ..Default::default() };
+//!         let response = chat.ready().await?.call(InConversation::new(id.clone(), request)).await?;
+//!         println!("{}", response.choices[0].message.content.as_deref().unwrap_or_default());
+//!     }
+//!     Ok(())
+//! }
 //! ```
 //!
-//! Code that calls a client directly can stay as it is: with the feature `client`, memory goes
-#![cfg_attr(feature = "client", doc = "[inside of the client](client).")]
-#![cfg_attr(not(feature = "client"), doc = "inside of the client.")]
+//! The second question is sent with the first exchange before it, so the model knows the name.
+//!
+//! # Pages
+//!
+//! | I want to ... | use |
+//! |---|---|
+//! | get whole responses | [`ChatService`] |
+//! | stream responses | [`ChatStreamService`] |
+#![cfg_attr(feature = "client", doc = "| add history to existing code that calls a client | [`client`] |")]
+#![cfg_attr(not(feature = "client"), doc = "| add history to existing code that calls a client | `client` (feature) |")]
+//! | find the conversation in the request or the running task | [`OpenAi::id_from`], [`OpenAi::id_from_task`] |
+//! | resend the whole list of messages | [`OpenAi::input_mode`] |
+//! | summarize old turns with a second model | [`summarizer`] |
+//! | count tokens exactly | `tokens::Tiktoken`, `tokens::BpeOpenai` (features) |
+//! | convert messages | [`to_request_messages`], [`from_request_messages`] |
+//! | answer a repeated call from the log | [`to_response`] |
+//! | use DeepSeek, Gemini, OpenRouter or vLLM | `client`, because [async-openai's types lose their reasoning](guide::types) |
 //!
 //! # Features
 //!
-//! | feature | what it brings |
-//! |---|---|
-//! | `tiktoken` (default), `bpe-openai` | tokens counted as OpenAI's models do |
-//! | `client` | memory inside of a client |
-//! | `otel` | the current trace in the headers of what [`ChatService`], [`ChatStreamService`] and the client of the feature `client` send (`traceparent`), by the program's propagator; and the metrics of [`tower_chat_history::telemetry`] |
+//! | feature | default | adds |
+//! |---|---|---|
+//! | `tiktoken` | yes | `tokens::Tiktoken`: exact token counts, by tiktoken-rs |
+//! | `bpe-openai` | no | `tokens::BpeOpenai`: the same counts, by bpe-openai |
+//! | `client` | no | `client::OpenAiHistory`: history inside a client |
+//! | `otel` | no | the trace context in the headers of requests (`traceparent`), and [metrics](tower_chat_history::telemetry) |
 //!
-//! # What is head, what is input
+//! With `tiktoken` or `bpe-openai`, the tokens of prompts are counted exactly for OpenAI's models. Without both,
+//! they are estimated.
 //!
-//! System and developer messages at the beginning of a request are the caller's instructions: they are sent first and never
-//! stored. [`InConversation::few_shot_messages`](tower_chat_history::InConversation::few_shot_messages) counts few-shot messages behind them
-//! as head too. Everything else in the request is new: this exchange's input, which is stored with the reply.
+//! # Next steps
 //!
-//! # What the types cannot carry
-//!
-//! The log keeps every message verbatim. async-openai's structs know no fields and no content parts of other providers, so
-//! what they cannot carry is left out of what is *sent* through this door, never an error:
-//!
-//! | in the log | what is sent |
-//! |---|---|
-//! | a field the types do not know, also of a call or a content part (`reasoning_content`, `cache_control`, a reply's `annotations`, a tool result's `name`) | the message without it |
-//! | a content part the types do not know (`video_url`) | the message without it |
-//! | the `audio` of a reply | its id |
-//! | content that is neither text nor parts | its JSON as text |
-//! | a message with a role the types do not know, a reply of which they carry nothing | nothing |
-//!
-//! [`TurnReport::downgraded`](tower_chat_history::TurnReport::downgraded) counts the messages this happened to. Of a
-//! response, async-openai itself drops what it does not know before history sees it. A stream with tool calls without
-//! an `index`, with custom tool calls, or with content in parts is an error in async-openai.
-//!
-//! **Do not use these types for reasoning models of other providers with tools.** With thinking and tools, DeepSeek
-//! wants `reasoning_content` back in the request that brings the tool results, and Gemini 3 wants the signature in a
-//! call's `extra_content` (documentation of November 2026). The types carry neither, so the second request of a tool
-//! round fails with status 400. OpenRouter's `reasoning_details` and vLLM's reasoning are lost in the same way. Use
-#![cfg_attr(feature = "client", doc = "[the client integration](client)")]
-#![cfg_attr(not(feature = "client"), doc = "the client integration (feature `client`)")]
-//! for DeepSeek, Gemini, OpenRouter and vLLM: it keeps and sends every byte. A log that already has such fields,
-//! because the client integration wrote it, is sent without them; a warning is logged once a process if they stand
-//! beside tool calls.
+//! - [`HistoryOptions`](tower_chat_history::HistoryOptions) has all options of the layer, such as budgets and
+//!   summaries.
+//! - [`guide::types`] lists the parts of messages that the types cannot carry.
+//! - Call [`Engine::drain`](tower_chat_history::Engine::drain) before the runtime ends.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
@@ -76,6 +79,7 @@ mod deep;
 mod error_type;
 mod fold;
 mod from_typed;
+pub mod guide;
 mod recorded;
 mod service;
 mod summarizer;
@@ -84,6 +88,11 @@ mod to_typed;
 pub mod tokens;
 #[cfg(feature = "otel")]
 mod trace_context;
+
+/// Compiles the example of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}
 
 pub use self::{
     adapter::{OpenAi, TypedDraft},

@@ -1,4 +1,4 @@
-//! Recorded exchanges as async-openai's responses.
+//! Conversion of recorded exchanges to async-openai's responses.
 
 use async_openai::types::chat::{ChatCompletionResponseMessage, CreateChatCompletionResponse, Role};
 use serde_json::{Value, json};
@@ -6,13 +6,13 @@ use tower_chat_history::{Message, Recorded, adapt::to_json_response};
 
 use crate::to_typed::tool_call;
 
-/// Makes the response that a recorded exchange was, for a call that was answered before
-/// ([`AlreadyRecorded`](tower_chat_history::HistoryError::AlreadyRecorded)). `None` if the exchange has no reply: it
-/// was imported without one, or holds tool results alone.
+/// Returns the response of a recorded exchange, for a call that was answered before
+/// ([`AlreadyRecorded`](tower_chat_history::HistoryError::AlreadyRecorded)). Returns `None` if the exchange has no
+/// reply, because it was imported without one, or has only tool results.
 ///
-/// The response has one choice. `id` is the exchange's id, `created` the time at which it was made, in seconds since 1970.
-/// `model` (empty if it is not known), finish reason and usage are the recorded ones, as far as the types know them. What the
-/// types cannot carry of the message is left out; [`to_json_response`] leaves nothing out.
+/// The response has one choice. `id` is the exchange's id, and `created` is its time, in seconds since 1970.
+/// `model` (empty if unknown), finish reason and usage are the recorded ones, as far as the types know them. Parts
+/// of the message that the types cannot carry are left out. [`to_json_response`] returns the complete response.
 ///
 /// ```
 /// use async_openai::types::chat::{CreateChatCompletionRequest, CreateChatCompletionResponse};
@@ -20,7 +20,7 @@ use crate::to_typed::tool_call;
 /// use tower_chat_history::{BoxError, HistoryError, InConversation};
 /// use tower_chat_history_openai::to_response;
 ///
-/// /// The answer, also to a request that comes again.
+/// /// Calls the model, or returns the recorded response if the request was answered before.
 /// async fn idempotent<S>(
 ///     chat: &mut S,
 ///     call: InConversation<CreateChatCompletionRequest>,
@@ -47,12 +47,12 @@ use crate::to_typed::tool_call;
 pub fn to_response(recorded: &Recorded) -> Option<CreateChatCompletionResponse> {
     let mut response = to_json_response(recorded)?;
     let choice = response.pointer_mut("/choices/0")?;
-    // The types know few reasons, and no response in which there is another one.
+    // The types know few finish reasons, and refuse a response with any other.
     let reason = choice["finish_reason"].take();
     let message = choice["message"].take();
     choice["finish_reason"] =
         if serde_json::from_value::<KnownReason>(reason.clone()).is_ok() { reason } else { Value::Null };
-    // A placeholder that every version of the types can read.
+    // Every version of the types can parse this placeholder.
     choice["message"] = json!({"role": "assistant", "content": null});
     bound(&mut response);
     let mut response: CreateChatCompletionResponse = serde_json::from_value(response).ok()?;
@@ -62,8 +62,8 @@ pub fn to_response(recorded: &Recorded) -> Option<CreateChatCompletionResponse> 
 
 type KnownReason = async_openai::types::chat::FinishReason;
 
-/// The reply in the types, whole where they know all of it, otherwise as far as they do.
-#[allow(deprecated)] // `function_call` is old, and a field of the type.
+/// Returns the reply in async-openai's type: complete if the type can parse it, otherwise its text and calls.
+#[allow(deprecated)] // `function_call` is deprecated, but it is a field of the type.
 fn typed(json: Value, message: &Message) -> ChatCompletionResponseMessage {
     serde_json::from_value(json).unwrap_or_else(|_| {
         let calls: Vec<_> = message.tool_calls().iter().map(tool_call).collect();
@@ -80,7 +80,7 @@ fn typed(json: Value, message: &Message) -> ChatCompletionResponseMessage {
     })
 }
 
-/// Puts numbers that are too large for the types at the most that they can hold.
+/// Lowers numbers that are too large for the types to the largest possible ones.
 fn bound(response: &mut Value) {
     let most = u64::from(u32::MAX);
     for field in [
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_types_do_not_know_is_left_out_and_never_fails() {
+    fn parts_that_the_types_do_not_know_are_left_out_without_an_error() {
         let parts = json!([{"type": "thinking", "thinking": "hm"}, {"type": "text", "text": "Hello!"}]);
         let calls = json!([{"id": "x", "function": {"name": "f", "arguments": "{}"}}]);
         let mut usage = Usage::new(u64::MAX, u64::MAX);
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn known_reasons_and_extra_fields_are_no_obstacle() {
+    fn known_reasons_are_kept_and_extra_fields_are_ignored() {
         let reply = json!({"role": "assistant", "content": "Hello!", "reasoning_content": "because"});
         let response = to_response(&recorded(reply, "length", Usage::new(1, 2))).unwrap();
         assert_eq!(response.choices[0].finish_reason, Some(FinishReason::Length));

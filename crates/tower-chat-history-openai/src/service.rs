@@ -19,35 +19,37 @@ use tower_service::Service;
 
 use crate::deep::{self, RequestTooDeep};
 
-/// `client.chat().create(..)` as a service: one request, one response.
+/// A service that calls `client.chat().create(..)`: one request, one response.
 ///
-/// The client retries by itself (429 and server errors, with backoff), inside of this service.
+/// The client retries failed requests itself (status 429 and server errors, with backoff). These retries are within one
+/// call of this service.
 ///
 /// A request with a schema of more than [128 levels](tower_chat_history::nested::MAX_LEVELS) of lists and objects is
 /// refused with [`OpenAIError::InvalidArgument`].
 ///
-/// With the feature `otel`, the request's headers have the current span's context, by the program's
-/// [propagator](tower_chat_history::telemetry): the model's call goes on in the turn's trace.
+/// With the feature `otel`, the request's headers contain the context of the current span, written by the program's
+/// [propagator](tower_chat_history::telemetry). The model's call is then part of the turn's trace.
 #[derive(Clone)]
 pub struct ChatService<C: Config>(Client<C>);
 
-/// `client.chat().create_stream(..)` as a service: one request, a stream of chunks.
+/// A service that calls `client.chat().create_stream(..)`: one request, a stream of chunks.
 ///
-/// To see the usage in history, ask for it (`stream_options.include_usage`).
+/// Providers report the usage of a stream only on request (`stream_options.include_usage`). Without it, no usage is
+/// recorded.
 ///
-/// With the feature `otel`, its requests have the headers that those of [`ChatService`] have.
+/// Schemas with too many levels are refused, and the feature `otel` adds headers, as in [`ChatService`].
 #[derive(Clone)]
 pub struct ChatStreamService<C: Config>(Client<C>);
 
 impl<C: Config> ChatService<C> {
-    /// A service over that client.
+    /// Creates a service that uses this client.
     pub const fn new(client: Client<C>) -> Self {
         Self(client)
     }
 }
 
 impl<C: Config> ChatStreamService<C> {
-    /// A service over that client.
+    /// Creates a service that uses this client.
     pub const fn new(client: Client<C>) -> Self {
         Self(client)
     }
@@ -67,8 +69,7 @@ impl<C: Config + Clone + 'static> Service<CreateChatCompletionRequest> for ChatS
             Ok(request) => request,
             Err(error) => return ClientFuture::refused(error),
         };
-        // Set here and not left to the client: with its `byot` feature on, which any crate of a build can switch on, it
-        // does not look.
+        // The client checks this field only if its feature `byot` is disabled. Any crate of a build can enable it.
         request.stream = None;
         let client = self.0.clone();
         ClientFuture(Box::pin(async move { chat(&client).create(request).await }))
@@ -95,7 +96,7 @@ impl<C: Config + Clone + 'static> Service<CreateChatCompletionRequest> for ChatS
     }
 }
 
-/// The client's chat calls, in the current trace.
+/// Returns the client's chat calls, with the current trace context in their headers.
 #[cfg(feature = "otel")]
 fn chat<C: Config>(client: &Client<C>) -> Chat<'_, C> {
     let mut headers = reqwest::header::HeaderMap::new();
@@ -108,7 +109,7 @@ fn chat<C: Config>(client: &Client<C>) -> Chat<'_, C> {
     client.chat()
 }
 
-// The client's own `Debug` shows its headers.
+// The `Debug` of the client would show its headers.
 impl<C: Config> fmt::Debug for ChatService<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ChatService").finish_non_exhaustive()
@@ -125,7 +126,7 @@ impl<C: Config> fmt::Debug for ChatStreamService<C> {
 pub struct ClientFuture<R>(BoxFuture<'static, Result<R, OpenAIError>>);
 
 impl<R: Send + 'static> ClientFuture<R> {
-    /// A call that is not made: the client would recurse over the request.
+    /// Returns the future of a call that is refused, because serializing its request could overflow the stack.
     fn refused(error: RequestTooDeep) -> Self {
         Self(Box::pin(future::ready(Err(OpenAIError::InvalidArgument(error.to_string())))))
     }

@@ -1,4 +1,4 @@
-//! Summaries by a service of async-openai's types.
+//! Summaries by a service with async-openai's types.
 
 use async_openai::types::chat::{CreateChatCompletionRequest, CreateChatCompletionResponse};
 use tower_chat_history::{Message, Reply, summary::ServiceSummarizer};
@@ -6,10 +6,11 @@ use tower_service::Service;
 
 use crate::{adapter::PROVIDER, error_type, from_typed, to_typed};
 
-/// Makes summaries by a service of async-openai's types, such as a [`ChatService`](crate::ChatService) of a smaller model.
+/// Creates a summarizer that calls a service with async-openai's types, such as a [`ChatService`](crate::ChatService).
 ///
-/// A request has the model, the messages and `max_completion_tokens`. A model that thinks needs more of them than the summary
-/// may have: use [`ServiceSummarizer::new`] then, which takes the request from a closure.
+/// Its requests have the model, the messages and `max_completion_tokens`, which is the summary's limit. A reasoning
+/// model needs more tokens than that, because it also spends them on reasoning. For such a model, use
+/// [`ServiceSummarizer::new`], which builds the request with a closure.
 ///
 /// ```
 /// use tower_chat_history::{BoxError, Message, summary::{Summarizer, SummaryRequest}};
@@ -45,7 +46,7 @@ where
         max_completion_tokens: Some(max_tokens),
         ..CreateChatCompletionRequest::default()
     };
-    // A response that makes no message says nothing: the summary is then refused for that.
+    // If the response cannot be read, the reply is empty, and the summary is refused because of that.
     ServiceSummarizer::new(service, request, |response: &CreateChatCompletionResponse| {
         from_typed::reply(response).unwrap_or_default()
     })
@@ -71,9 +72,9 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_summary_is_asked_for_with_its_limit() {
+    async fn the_request_has_the_model_the_prompt_and_the_limit() {
         let llm = MockLlm::script([Reply::text("short"), Reply::text("cut").finish("length").model("small-1")]);
-        // A model's name may be borrowed: the summarizer keeps none of it.
+        // The name of the model may be borrowed: the summarizer copies it.
         let name = String::from("small");
         let summarizer: Arc<dyn Summarizer> = Arc::new(summarizer(llm.unary(), name.as_str()));
         drop(name);

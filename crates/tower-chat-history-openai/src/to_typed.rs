@@ -1,7 +1,7 @@
-//! From the log to async-openai's request messages.
+//! Conversion from messages of the log to async-openai's request messages.
 //!
-//! By hand and not by serde: a window is converted on every call, and this is ten times as fast. What the types cannot
-//! carry is left out and counted; the crate docs have the table.
+//! The conversion does not use serde, which is ten times as slow, because every call converts its window. Parts
+//! that the types cannot carry are left out, and the message is counted as downgraded. `docs/types.md` lists them.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -21,21 +21,21 @@ use serde::{
 use serde_json::value::RawValue;
 use tower_chat_history::{Content, Message, Role, ToolCall};
 
-/// A message as the types carry it.
+/// A converted message.
 pub(crate) struct Converted {
-    /// `None` for a role that the types do not know, and for a reply of which they carry nothing.
+    /// The message. `None` if the types do not know its role, or if it is a reply of which they can carry no part.
     pub(crate) message: Option<ChatCompletionRequestMessage>,
-    /// True if something was left out.
+    /// True if a part of the message was left out.
     pub(crate) downgraded: bool,
 }
 
 pub(crate) fn request_message(message: &Message) -> Converted {
-    let mut lossless = !message.has_unknown_fields();
-    let lost = &mut lossless;
+    let mut is_lossless = !message.has_unknown_fields();
+    let lossless = &mut is_lossless;
     let name = message.name().map(str::to_owned);
     let converted = match message.role() {
         Role::User => ChatCompletionRequestUserMessage {
-            content: match parts(message, lost) {
+            content: match parts(message, lossless) {
                 Parts::None => ChatCompletionRequestUserMessageContent::Text(String::new()),
                 Parts::Text(text) => ChatCompletionRequestUserMessageContent::Text(text),
                 Parts::Array(parts) => ChatCompletionRequestUserMessageContent::Array(parts),
@@ -44,18 +44,18 @@ pub(crate) fn request_message(message: &Message) -> Converted {
         }
         .into(),
         Role::Assistant => {
-            let assistant = assistant(message, name, lost);
-            // Providers refuse a reply that says nothing, and what this one says cannot be sent.
+            let assistant = assistant(message, name, lossless);
+            // Providers refuse a blank reply, and no part of this one can be sent.
             if is_blank(&assistant) {
                 return Converted { message: None, downgraded: true };
             }
             assistant.into()
         }
         Role::Tool => {
-            // The types have no name for a tool's message.
-            *lost &= name.is_none();
+            // The types have no field for the name of a tool message.
+            *lossless &= name.is_none();
             ChatCompletionRequestToolMessage {
-                content: match parts(message, lost) {
+                content: match parts(message, lossless) {
                     Parts::None => ChatCompletionRequestToolMessageContent::Text(String::new()),
                     Parts::Text(text) => ChatCompletionRequestToolMessageContent::Text(text),
                     Parts::Array(parts) => ChatCompletionRequestToolMessageContent::Array(parts),
@@ -65,7 +65,7 @@ pub(crate) fn request_message(message: &Message) -> Converted {
             .into()
         }
         Role::System => ChatCompletionRequestSystemMessage {
-            content: match parts(message, lost) {
+            content: match parts(message, lossless) {
                 Parts::None => ChatCompletionRequestSystemMessageContent::Text(String::new()),
                 Parts::Text(text) => ChatCompletionRequestSystemMessageContent::Text(text),
                 Parts::Array(parts) => ChatCompletionRequestSystemMessageContent::Array(parts),
@@ -74,7 +74,7 @@ pub(crate) fn request_message(message: &Message) -> Converted {
         }
         .into(),
         Role::Developer => ChatCompletionRequestDeveloperMessage {
-            content: match parts(message, lost) {
+            content: match parts(message, lossless) {
                 Parts::None => ChatCompletionRequestDeveloperMessageContent::Text(String::new()),
                 Parts::Text(text) => ChatCompletionRequestDeveloperMessageContent::Text(text),
                 Parts::Array(parts) => ChatCompletionRequestDeveloperMessageContent::Array(parts),
@@ -86,13 +86,13 @@ pub(crate) fn request_message(message: &Message) -> Converted {
             content: match message.content() {
                 Content::None => None,
                 Content::Text(text) => Some(text.into_owned()),
-                // The types know only text here.
+                // Here the types know only text.
                 Content::Other(json) => {
-                    *lost = false;
+                    *lossless = false;
                     Some(json.to_owned())
                 }
                 _ => {
-                    *lost = false;
+                    *lossless = false;
                     Some(message.text().into_owned())
                 }
             },
@@ -101,31 +101,31 @@ pub(crate) fn request_message(message: &Message) -> Converted {
         .into(),
         _ => return Converted { message: None, downgraded: true },
     };
-    Converted { message: Some(converted), downgraded: !lossless }
+    Converted { message: Some(converted), downgraded: !is_lossless }
 }
 
-/// Fields that some providers want to see again with the tool calls that came with them.
+/// Fields that some providers require in later requests, together with the tool calls that they came with.
 const REASONING: [&str; 3] = ["\"reasoning_content\"", "\"reasoning_details\"", "\"extra_content\""];
 
-/// Warns, once a process, that a message with tool calls is sent without the provider's reasoning, which some providers
-/// refuse.
+/// Warns once per process that tool calls are sent without the provider's reasoning, which some providers refuse.
 pub(crate) fn warn_of_lost_reasoning(message: &Message) {
-    static TOLD: AtomicBool = AtomicBool::new(false);
-    if loses_reasoning(message) && !TOLD.swap(true, Ordering::Relaxed) {
+    static WARNED: AtomicBool = AtomicBool::new(false);
+    if loses_reasoning(message) && !WARNED.swap(true, Ordering::Relaxed) {
         tracing::warn!(
-            "tool calls are sent without the reasoning or signature that came with them, since async-openai's types do not \
-             carry it; DeepSeek and Gemini refuse such a request: use the client integration (feature `client`)"
+            "tool calls are sent without the reasoning or signature that came with them, because async-openai's types \
+             cannot carry it; DeepSeek and Gemini refuse such requests: use the client integration (feature `client`)"
         );
     }
 }
 
-/// Whether a message that is not carried whole has tool calls and such a field. A name between quotes that are not
-/// escaped is a key or a whole text, and the latter does no harm.
+/// Returns `true` if a downgraded message has tool calls and one of these fields. It searches for the name in
+/// quotes that are not escaped, which is either a key or a whole text. A false warning because of such a text is
+/// harmless.
 fn loses_reasoning(message: &Message) -> bool {
     !message.tool_calls().is_empty() && REASONING.iter().any(|name| message.json().contains(name))
 }
 
-#[allow(deprecated)] // `function_call` is old, but logs have it.
+#[allow(deprecated)] // `function_call` is deprecated, but logs contain it.
 fn assistant(message: &Message, name: Option<String>, lossless: &mut bool) -> ChatCompletionRequestAssistantMessage {
     let calls: Vec<_> = message.tool_calls().iter().map(tool_call).collect();
     let extras = extras(message);
@@ -147,16 +147,16 @@ fn assistant(message: &Message, name: Option<String>, lossless: &mut bool) -> Ch
     }
 }
 
-#[allow(deprecated)] // As above.
+#[allow(deprecated)] // `function_call` is deprecated, but logs contain it.
 fn is_blank(assistant: &ChatCompletionRequestAssistantMessage) -> bool {
-    let says = match &assistant.content {
+    let has_content = match &assistant.content {
         None => false,
         Some(ChatCompletionRequestAssistantMessageContent::Text(text)) => !text.is_empty(),
         Some(ChatCompletionRequestAssistantMessageContent::Array(parts)) => !parts.is_empty(),
     };
-    let refuses = assistant.refusal.as_ref().is_some_and(|refusal| !refusal.is_empty());
-    let calls = assistant.tool_calls.is_some() || assistant.function_call.is_some();
-    !(says || refuses || calls || assistant.audio.is_some())
+    let has_refusal = assistant.refusal.as_ref().is_some_and(|refusal| !refusal.is_empty());
+    let has_calls = assistant.tool_calls.is_some() || assistant.function_call.is_some();
+    !(has_content || has_refusal || has_calls || assistant.audio.is_some())
 }
 
 pub(crate) fn tool_call(call: &ToolCall) -> ChatCompletionMessageToolCalls {
@@ -170,7 +170,7 @@ pub(crate) fn tool_call(call: &ToolCall) -> ChatCompletionMessageToolCalls {
     }
 }
 
-/// A message's content with the parts that a role's types know.
+/// The content of a message, with the parts that the types of its role know.
 enum Parts<P> {
     None,
     Text(String),
@@ -197,16 +197,16 @@ fn parts<P: DeserializeOwned + Serialize>(message: &Message, lossless: &mut bool
     }
 }
 
-/// A part as the types carry it, if they do.
+/// Returns a part in async-openai's type, if the type knows it.
 fn known_part<P: DeserializeOwned + Serialize>(part: &str, lossless: &mut bool) -> Option<P> {
     let known: Option<P> = serde_json::from_str(part).ok();
-    // What they know of a part may be less than all of it (`cache_control`).
+    // The type may know only some of the part's fields. It does not know `cache_control`, for example.
     let carried = known.as_ref().and_then(|known| serde_json::to_value(known).ok());
     *lossless &= carried.is_some() && carried == serde_json::from_str(part).ok();
     known
 }
 
-/// What only assistant messages have, and seldom.
+/// Fields that only few assistant messages have.
 #[derive(Default, Deserialize)]
 struct Extras<'a> {
     #[serde(borrow)]
@@ -217,7 +217,7 @@ struct Extras<'a> {
     function_call: Option<&'a RawValue>,
 }
 
-/// One of them, if the types can carry it.
+/// Returns a field, if the types can carry it.
 fn field<T: DeserializeOwned>(json: Option<&RawValue>, lossless: &mut bool) -> Option<T> {
     let value = serde_json::from_str(json?.get()).ok();
     *lossless &= value.is_some();
@@ -232,14 +232,14 @@ struct Audio {
 }
 
 impl Audio {
-    /// Returns whether it is a reply's own, which a request may only name.
+    /// Returns `true` if it is the audio of a reply, of which a request may contain only the id.
     const fn has_more(&self) -> bool {
         self.data.is_some() || self.transcript.is_some()
     }
 }
 
 fn extras(message: &Message) -> Extras<'_> {
-    // Parsing is what the conversion avoids, and nearly every message has none of the three.
+    // This avoids parsing the message: nearly all messages have none of the three fields.
     if !message.has_refusal_audio_or_function_call() {
         return Extras::default();
     }
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_types_know_is_carried_whole() {
+    fn messages_that_the_types_know_are_converted_completely() {
         for message in [
             json!({"role": "user", "content": "hi", "name": "Nemo"}),
             json!({"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "image_url", "image_url": {"url": "data:,", "detail": "low"}}]}),
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn reasoning_that_goes_with_tool_calls_is_known() {
+    fn reasoning_fields_next_to_tool_calls_are_found() {
         let call = json!({"id": "x", "type": "function", "function": {"name": "f", "arguments": "{}"}});
         let signed = json!({"id": "x", "extra_content": {"google": {}}, "function": {"name": "f", "arguments": ""}});
         for (message, expected) in [
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn what_they_do_not_know_is_left_out_and_reported() {
+    fn parts_that_the_types_do_not_know_are_left_out_and_reported() {
         let text = json!({"type": "text", "text": "a"});
         for (message, expected) in [
             (

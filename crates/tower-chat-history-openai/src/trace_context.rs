@@ -1,10 +1,10 @@
-//! The trace goes on where the request goes.
+//! The trace context in the headers of requests.
 
 use opentelemetry::propagation::Injector;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use tower_chat_history::telemetry;
 
-/// Writes the current span's context into a request's headers, by the program's propagator.
+/// Writes the context of the current span to a request's headers, with the program's propagator.
 pub(crate) fn inject(headers: &mut HeaderMap) {
     telemetry::inject_context(&mut Headers(headers));
 }
@@ -12,7 +12,8 @@ pub(crate) fn inject(headers: &mut HeaderMap) {
 struct Headers<'a>(&'a mut HeaderMap);
 
 impl Injector for Headers<'_> {
-    /// What cannot be a header is left out: a call must not fail for it. So is what is empty, as `tracestate` mostly is.
+    /// Sets a header. Names and values that are invalid in headers are skipped, so that the call does not fail. Empty
+    /// values are skipped too: `tracestate` is mostly empty.
     fn set(&mut self, name: &str, value: String) {
         if value.is_empty() {
             return;
@@ -28,7 +29,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_cannot_be_a_header_is_left_out() {
+    fn invalid_and_empty_headers_are_skipped() {
         let mut headers = HeaderMap::new();
         let mut injector = Headers(&mut headers);
         for (name, value) in

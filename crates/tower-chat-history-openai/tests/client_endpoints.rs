@@ -1,4 +1,4 @@
-//! Calls through the client that look like a conversation's and have no memory.
+//! Calls of conversational endpoints that have no history.
 
 #![allow(clippy::unwrap_used)] // A test may.
 
@@ -71,7 +71,7 @@ async fn call(method: Method, path: &str, stateless: bool) {
 }
 
 #[tokio::test]
-async fn a_call_without_memory_is_warned_of_once_for_each_endpoint() {
+async fn calls_without_history_log_one_warning_for_each_endpoint() {
     let warnings = Warnings::default();
     let _logging = tracing::subscriber::set_default(warnings.clone());
     for (path, stateless) in [("/models", false), ("/embeddings", false), ("/responses", true), ("/threads", true)] {

@@ -1,4 +1,4 @@
-//! What spans say of a call: who was asked for what, and how it failed. Never what the provider wrote.
+//! Spans of a call have its provider, its request's options and its error's name, and never text of the provider.
 
 #![allow(clippy::unwrap_used)] // A test may.
 
@@ -34,7 +34,7 @@ const SECRET: &str = "the aunt's diagnosis";
 
 /// One test: a process has one subscriber.
 #[tokio::test]
-async fn calls_say_whom_they_asked_and_how_they_failed() {
+async fn spans_have_the_provider_and_the_name_of_the_error() {
     let traced = Traced::new(false);
     let refused = || Reply::error(ApiFailure::new(400, SECRET).kind(SECRET).code(SECRET).param(SECRET));
     let server = MockServer::start([refused(), refused(), refused(), Reply::text("a")]).await.unwrap();
@@ -47,16 +47,16 @@ async fn calls_say_whom_they_asked_and_how_they_failed() {
     assert!(streams.oneshot(InConversation::new(id(), request())).await.is_err());
     assert_eq!(failed(&traced, 2), "400");
 
-    // The layer sees a response here, and no error.
-    let remembering = OpenAiHistory::new(MemoryStore::new()).provider("groq").client(config(&server));
-    let ask = || remembering.chat().header(CONVERSATION_ID, id().to_string()).unwrap();
+    // Here the layer sees a response and not an error.
+    let client_with_history = OpenAiHistory::new(MemoryStore::new()).provider("groq").client(config(&server));
+    let ask = || client_with_history.chat().header(CONVERSATION_ID, id().to_string()).unwrap();
     let error = ask().create(request()).await.unwrap_err();
     assert!(matches!(error, OpenAIError::ApiError(_)));
     assert_eq!(failed(&traced, 3), "400");
 
     let cut = broken_body().await;
     assert_eq!(failed(&traced, 4), "body");
-    assert!(traced.finished("chat m")[3].end_time >= cut, "a call lasts until its body is there, or is not");
+    assert!(traced.finished("chat m")[3].end_time >= cut, "a call lasts until its body has arrived or failed");
 
     let never = service_fn(|_: CreateChatCompletionRequest| {
         std::future::pending::<Result<CreateChatCompletionResponse, OpenAIError>>()
@@ -76,7 +76,7 @@ async fn calls_say_whom_they_asked_and_how_they_failed() {
     assert_eq!(attribute(&calls[0], "gen_ai.request.temperature"), None);
 }
 
-/// A call of that service by the typed door.
+/// Makes a call through the typed integration with this service.
 async fn typed<S>(service: S) -> Result<CreateChatCompletionResponse, BoxError>
 where
     S: Service<CreateChatCompletionRequest, Response = CreateChatCompletionResponse, Error: Into<BoxError>>,
@@ -87,17 +87,18 @@ where
     ServiceBuilder::new().layer(layer).service(service).oneshot(InConversation::new(id(), request())).await
 }
 
-/// A success by its status whose body breaks off.
+/// Makes a call whose response has a success status and a body that breaks off. Returns the time at which it breaks
+/// off.
 async fn broken_body() -> SystemTime {
     let (cut, broken) = (Arc::new(OnceLock::new()), Arc::new(Notify::new()));
-    let (at, told) = (Arc::clone(&cut), Arc::clone(&broken));
+    let (at, signal) = (Arc::clone(&cut), Arc::clone(&broken));
     let transport = service_fn(move |_: HttpRequestFactory| {
-        let (at, told) = (Arc::clone(&at), Arc::clone(&told));
+        let (at, signal) = (Arc::clone(&at), Arc::clone(&signal));
         async move {
             let begin = futures_util::stream::iter([Ok("{")]);
             let end = futures_util::stream::once(async move {
-                // The headers are there for long.
-                told.notified().await;
+                // The headers arrived long before.
+                signal.notified().await;
                 at.set(SystemTime::now()).unwrap();
                 Err(SECRET)
             });
@@ -119,11 +120,11 @@ async fn broken_body() -> SystemTime {
     *cut.get().unwrap()
 }
 
-/// What the last of so many calls is said to have failed by.
-fn failed(traced: &Traced, so_many: usize) -> String {
+/// Checks that `count` calls have ended and that the last of them failed. Returns the name of its error.
+fn failed(traced: &Traced, count: usize) -> String {
     let (turns, calls) = (traced.finished("chat_history"), traced.finished("chat m"));
-    assert_eq!((turns.len(), calls.len()), (so_many, so_many));
-    let (turn, call) = (&turns[so_many - 1], &calls[so_many - 1]);
+    assert_eq!((turns.len(), calls.len()), (count, count));
+    let (turn, call) = (&turns[count - 1], &calls[count - 1]);
     assert_eq!(attribute(call, "chat_history.call.outcome").as_deref(), Some("failed"));
     assert_eq!(attribute(turn, "chat_history.outcome").as_deref(), Some("call_failed"));
     for span in [turn, call] {

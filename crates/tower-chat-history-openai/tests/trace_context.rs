@@ -1,4 +1,4 @@
-//! The trace goes on in the model's call: its requests have `traceparent`.
+//! The requests of the model's calls have the trace context in the header `traceparent`.
 
 #![allow(clippy::unwrap_used)] // A test may.
 
@@ -23,13 +23,13 @@ use tracing::Instrument as _;
 #[tokio::test]
 async fn requests_are_in_the_trace_of_their_turn() {
     let traced = Traced::new(true);
-    the_parent_is_the_models_call(&traced).await;
-    every_attempt_is_in_it(&traced).await;
-    without_a_turn_it_is_the_callers_span(&traced).await;
-    outside_of_a_trace_there_is_none().await;
+    the_parent_is_the_span_of_the_models_call(&traced).await;
+    every_attempt_has_the_same_parent(&traced).await;
+    without_a_turn_the_parent_is_the_callers_span(&traced).await;
+    without_a_trace_there_is_no_header().await;
 }
 
-async fn the_parent_is_the_models_call(traced: &Traced) {
+async fn the_parent_is_the_span_of_the_models_call(traced: &Traced) {
     let server = MockServer::start([(); 4].map(|()| Reply::text("a"))).await.unwrap();
     traced.unary(&server).await;
     traced.stream(&server).await;
@@ -38,27 +38,27 @@ async fn the_parent_is_the_models_call(traced: &Traced) {
     let (calls, handlers) = (traced.finished("chat m"), traced.finished("handler"));
     assert_eq!((calls.len(), handlers.len()), (4, 4));
     let expected: Vec<String> = calls.iter().map(parent).collect();
-    assert_eq!(told(&server), expected);
+    assert_eq!(traceparents(&server), expected);
     for (call, handler) in calls.iter().zip(&handlers) {
         assert_eq!(call.span_context.trace_id(), handler.span_context.trace_id());
     }
     for request in server.requests() {
-        assert_eq!(request.header("tracestate"), None, "there is nothing in it");
+        assert_eq!(request.header("tracestate"), None, "it is empty");
         assert_eq!(request.header("authorization"), Some("Bearer test"));
     }
 }
 
-async fn every_attempt_is_in_it(traced: &Traced) {
+async fn every_attempt_has_the_same_parent(traced: &Traced) {
     let busy = || Reply::error(ApiFailure::rate_limited(Duration::ZERO));
     let server = MockServer::start([busy(), Reply::text("a"), busy(), Reply::text("a")]).await.unwrap();
     let before = traced.finished("chat m").len();
     traced.unary(&server).await;
     traced.client(&server, false).await;
     let calls: Vec<String> = traced.finished("chat m")[before..].iter().map(parent).collect();
-    assert_eq!(told(&server), [&calls[0], &calls[0], &calls[1], &calls[1]].map(String::as_str));
+    assert_eq!(traceparents(&server), [&calls[0], &calls[0], &calls[1], &calls[1]].map(String::as_str));
 }
 
-async fn without_a_turn_it_is_the_callers_span(traced: &Traced) {
+async fn without_a_turn_the_parent_is_the_callers_span(traced: &Traced) {
     let server = MockServer::start([(); 2].map(|()| Reply::text("a"))).await.unwrap();
     let before = traced.finished("caller").len();
     let caller = || tracing::info_span!("caller");
@@ -68,21 +68,21 @@ async fn without_a_turn_it_is_the_callers_span(traced: &Traced) {
     let stateless = client.chat().header(STATELESS, "true").unwrap();
     stateless.create(request()).instrument(caller()).await.unwrap();
     let callers: Vec<String> = traced.finished("caller")[before..].iter().map(parent).collect();
-    assert_eq!(told(&server), callers);
+    assert_eq!(traceparents(&server), callers);
 }
 
-async fn outside_of_a_trace_there_is_none() {
+async fn without_a_trace_there_is_no_header() {
     let server = MockServer::start([Reply::text("a")]).await.unwrap();
     ChatService::new(Client::with_config(config(&server))).oneshot(request()).await.unwrap();
     assert_eq!(server.requests()[0].header("traceparent"), None);
 }
 
-/// What a request within that span says, if it is sampled.
+/// Returns the `traceparent` of a request within a sampled span.
 fn parent(span: &SpanData) -> String {
     format!("00-{}-{}-01", span.span_context.trace_id(), span.span_context.span_id())
 }
 
-/// What the requests said.
-fn told(server: &MockServer) -> Vec<String> {
+/// Returns the `traceparent` of each request.
+fn traceparents(server: &MockServer) -> Vec<String> {
     server.requests().iter().map(|request| request.header("traceparent").unwrap().to_owned()).collect()
 }

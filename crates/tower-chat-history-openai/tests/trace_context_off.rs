@@ -1,5 +1,5 @@
-//! Where nobody asks for it, no header tells of a trace: with the feature `otel` there is no propagator here, without it there is
-//! one, and the feature is what lacks.
+//! Requests have no headers of a trace context without the feature `otel`, and with the feature but without a
+//! propagator.
 
 #![allow(clippy::unwrap_used)] // A test may.
 
@@ -10,7 +10,7 @@ use tower_chat_history_test::{MockServer, Reply};
 use traced::Traced;
 
 #[tokio::test]
-async fn without_a_propagator_or_the_feature_nothing_is_added() {
+async fn without_a_propagator_or_the_feature_no_headers_are_added() {
     let traced = Traced::new(cfg!(not(feature = "otel")));
     let server = MockServer::start([(); 4].map(|()| Reply::text("a"))).await.unwrap();
     traced.unary(&server).await;
@@ -24,6 +24,6 @@ async fn without_a_propagator_or_the_feature_nothing_is_added() {
             assert_eq!(request.header(name), None);
         }
     }
-    // Not for want of a trace.
+    // There were traces.
     assert_eq!(traced.finished("chat m").len(), 4);
 }

@@ -1,4 +1,4 @@
-//! Counts, corrected by what the provider reports in the same conversation.
+//! Calibration: correcting token counts by the usage that the provider reports in the same conversation.
 
 use std::{
     fmt,
@@ -9,73 +9,74 @@ use quick_cache::sync::Cache;
 use tower_chat_history_core::ConversationId;
 
 #[doc(hidden)]
-/// How many tokens of the provider one counted token is, for each conversation, model and counter.
+/// The correction factors: tokens of the provider per counted token, for each conversation, model and counter.
 ///
-/// A conversation learns from its own reports only. It is known by a keyed hash of 128 bits, so nobody can aim at the
-/// entry of another one. The entries that were unused for longest are forgotten.
+/// A conversation's factor depends only on its own reports. Its key is a keyed hash of 128 bits, so that no caller can
+/// construct an id that has the entry of another conversation. Entries that were not used recently are evicted.
 pub struct Calibration {
     ratios: Cache<Key, Ratios>,
     keys: [RandomState; 2],
 }
 
 #[doc(hidden)]
-/// Which conversation, model and counter a factor is for.
+/// The conversation, model and counter that a factor belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Key(u64, u64);
 
-/// The ratios of a conversation's calls, of which the newer ones count more.
+/// The weighted sum of the ratios of a conversation's calls. Newer calls have more weight.
 #[derive(Clone, Copy, Debug, Default)]
 struct Ratios {
     sum: f64,
     /// The sum of the weights.
-    calls: f64,
+    weights: f64,
 }
 
-/// The weight that each further call leaves to those before it: a call counts for a tenth after ten others.
-const MEMORY: f64 = 0.8;
+/// The factor by which each further call multiplies the weight of the calls before it. After ten others, a call has a
+/// tenth of its weight.
+const DECAY: f64 = 0.8;
 
-/// Prompts of fewer counted tokens teach nothing. What frames a prompt, or stands in it unseen, is a number of tokens
-/// and no share of them.
-const SMALLEST: u64 = 500;
+/// Prompts with fewer counted tokens are ignored. The tokens that frame a prompt, or that are hidden in it, are a
+/// constant and not proportional to its size. In a small prompt they would distort the ratio.
+const MIN_PROMPT_TOKENS: u64 = 500;
 
-/// The largest ratio that is believed. A count that is wrong by more is one of something else.
+/// The largest ratio that is used. A larger one means that the report is about something else than the counted prompt.
 const LARGEST_RATIO: f64 = 1.5;
 
-/// How many entries there are at most, of about 50 bytes each.
-const ENTRIES: usize = 1 << 16;
+/// The largest number of entries, of about 50 bytes each.
+const MAX_ENTRIES: usize = 1 << 16;
 
 impl Calibration {
     fn of(entries: usize) -> Self {
         Self { ratios: Cache::new(entries), keys: [RandomState::new(), RandomState::new()] }
     }
 
-    /// The key of a conversation's calls of that model, counted by that counter.
+    /// Returns the key of a conversation's calls of this model, counted by this counter.
     #[must_use]
     pub fn key(&self, conversation: &ConversationId, model: Option<&str>, counter: &str) -> Key {
         let [one, other] = self.keys.each_ref().map(|key| key.hash_one((conversation, model, counter)));
         Key(one, other)
     }
 
-    /// The ratio for that key: from 1 to 1.5, and 1 where nothing is known.
+    /// Returns the ratio for this key, from 1 to 1.5. It is 1 if there is no entry.
     #[must_use]
     pub fn ratio(&self, key: Key) -> f64 {
-        self.ratios.get(&key).map_or(1.0, |ratios| (ratios.sum / ratios.calls).clamp(1.0, LARGEST_RATIO))
+        self.ratios.get(&key).map_or(1.0, |ratios| (ratios.sum / ratios.weights).clamp(1.0, LARGEST_RATIO))
     }
 
-    /// Takes in what the provider reports of a prompt that had `counted` tokens.
-    #[allow(clippy::cast_precision_loss)] // A ratio needs no more digits.
+    /// Adds the provider's report about a prompt that had `counted` tokens.
+    #[allow(clippy::cast_precision_loss)] // A ratio does not need more digits.
     pub fn learn(&self, key: Key, counted: u64, reported: u64) {
-        if counted < SMALLEST {
+        if counted < MIN_PROMPT_TOKENS {
             return;
         }
-        // Bounded before it is summed: one report is no more than one report, whatever number stands in it.
+        // The ratio is bounded before it is added, so that one wrong report has limited influence.
         let ratio = (reported as f64 / counted as f64).clamp(1.0, LARGEST_RATIO);
-        // Two calls of one conversation at the same time may lose one of two reports.
-        let Ratios { sum, calls } = self.ratios.get(&key).unwrap_or_default();
-        self.ratios.insert(key, Ratios { sum: sum * MEMORY + ratio, calls: calls * MEMORY + 1.0 });
+        // If two calls of a conversation end at the same time, one of the two reports may be lost.
+        let Ratios { sum, weights } = self.ratios.get(&key).unwrap_or_default();
+        self.ratios.insert(key, Ratios { sum: sum * DECAY + ratio, weights: weights * DECAY + 1.0 });
     }
 
-    /// Forgets what was learned: the conversation begins anew.
+    /// Removes the entry, because the conversation begins anew.
     pub fn forget(&self, key: Key) {
         self.ratios.remove(&key);
     }
@@ -83,7 +84,7 @@ impl Calibration {
 
 impl Default for Calibration {
     fn default() -> Self {
-        Self::of(ENTRIES)
+        Self::of(MAX_ENTRIES)
     }
 }
 
@@ -114,21 +115,21 @@ mod tests {
     }
 
     #[test]
-    fn it_comes_near_to_what_is_reported() {
+    fn the_ratio_approaches_the_reported_one() {
         assert!((learned(&[(1_000, 1_300); 3]) - 1.3).abs() < 0.01);
         let changed = learned(&[[(1_000, 1_300); 20], [(1_000, 1_100); 20]].concat());
         assert!((changed - 1.1).abs() < 0.01, "{changed}");
     }
 
     #[test]
-    fn small_prompts_say_nothing_and_are_outgrown() {
+    fn small_prompts_are_ignored_and_later_ones_outweigh_earlier_ones() {
         assert_eq!(learned(&[(11, 33); 50]).to_bits(), 1.0_f64.to_bits());
         let mixed = learned(&[[(600, 650); 10], [(10_000, 10_050); 10]].concat());
         assert!(mixed < 1.02, "{mixed}");
     }
 
     #[test]
-    fn one_wrong_report_is_soon_forgotten() {
+    fn one_wrong_report_has_little_influence() {
         for wrong in [1_000_000_000_000, u64::MAX] {
             let calls = [vec![(1_000, wrong)], vec![(1_000, 1_000); 10]].concat();
             assert!(learned(&calls) < 1.02, "{}", learned(&calls));
@@ -138,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn conversations_models_and_counters_are_told_apart() {
+    fn conversations_models_and_counters_have_separate_entries() {
         let calibration = Calibration::default();
         let [one, other] = ["1", "2"].map(|part| ConversationId::new([part]).unwrap());
         calibration.learn(calibration.key(&one, Some("m"), "c"), 1_000, 1_200);
@@ -153,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn there_are_never_more_entries_than_there_may_be() {
+    fn the_number_of_entries_is_bounded() {
         let calibration = Calibration::of(100);
         for conversation in 0..10_000 {
             calibration.learn(key(&calibration, conversation), 1_000, 1_200);
@@ -161,12 +162,12 @@ mod tests {
         assert!(calibration.ratios.len() <= 100, "{}", calibration.ratios.len());
         let newest = key(&calibration, 10_000);
         calibration.learn(newest, 1_000, 1_200);
-        assert!(calibration.ratio(newest) > 1.1, "the newest has a place");
+        assert!(calibration.ratio(newest) > 1.1, "the newest conversation has an entry");
     }
 
     proptest! {
         #[test]
-        fn it_stays_within_its_bounds_whatever_is_reported(
+        fn the_ratio_is_bounded_whatever_is_reported(
             calls in prop::collection::vec((any::<u64>(), any::<u64>()), 0..50),
         ) {
             let ratio = learned(&calls);

@@ -1,12 +1,12 @@
-//! Old tool results, replaced by a placeholder.
+//! Clearing: replacing old tool results by a placeholder.
 
 use tower_chat_history_core::Message;
 
-/// Replaces the content of old tool results by a placeholder before anything else is left out: LangChain's
-/// `ClearToolUsesEdit`. Calls and their arguments stay, so the model still sees what it did.
+/// Replaces the content of old tool results by a placeholder, as LangChain's `ClearToolUsesEdit` does. Calls and their
+/// arguments stay, so the model still sees its own actions.
 ///
-/// It is a stage of a [compaction](super::Watermarks): it begins when the window is to be compacted, the oldest results go first,
-/// and where that is enough, nothing else goes. What is cleared stays cleared. The log keeps the results.
+/// Clearing is the first step of a [compaction](super::Watermarks). The oldest results are cleared first. If that makes
+/// the window small enough, nothing is left out. Results that were cleared once stay cleared. The log keeps them.
 #[derive(Clone, Debug)]
 pub struct ClearResults {
     pub(crate) keep: usize,
@@ -16,43 +16,44 @@ pub struct ClearResults {
 }
 
 impl ClearResults {
-    /// Keeps the 3 newest results, and replaces older ones by `[cleared]`.
+    /// Creates the default options: the 3 newest results are kept, and older ones replaced by `[cleared]`.
     #[must_use]
     pub fn new() -> Self {
         Self { keep: 3, at_least: 0, exclude: Vec::new(), placeholder: "[cleared]".to_owned() }
     }
 
-    /// How many of the newest results are kept as they are. The default is 3. Results that stand in one exchange are cleared
-    /// together, so a few more may be kept.
+    /// Sets how many of the newest results are never cleared. The default is 3. Results of the same exchange are
+    /// cleared together, so a few more may be kept.
     #[must_use]
     pub const fn keep(mut self, results: usize) -> Self {
         self.keep = results;
         self
     }
 
-    /// How many tokens are to be gained at least, where there are results for it: it goes on clearing although the window
-    /// fits, so that a provider's cache is broken for something. The default is 0.
+    /// Sets the number of tokens that clearing should free at least. Clearing changes the prompt's beginning, which
+    /// invalidates a provider's cache. It therefore continues, although the window fits, until it has freed this many
+    /// tokens or there are no more results to clear. The default is 0.
     #[must_use]
     pub const fn clear_at_least(mut self, tokens: u64) -> Self {
         self.at_least = tokens;
         self
     }
 
-    /// The tools whose results are never cleared. The default is none.
+    /// Sets the tools whose results are never cleared. The default is none.
     #[must_use]
     pub fn exclude_tools<T: Into<String>>(mut self, names: impl IntoIterator<Item = T>) -> Self {
         self.exclude = names.into_iter().map(Into::into).collect();
         self
     }
 
-    /// What a result's content is replaced by. The default is `[cleared]`.
+    /// Sets the text that replaces a result's content. The default is `[cleared]`.
     #[must_use]
     pub fn placeholder(mut self, text: impl Into<String>) -> Self {
         self.placeholder = text.into();
         self
     }
 
-    /// The result, cleared; `None` where it is excluded.
+    /// Returns the cleared result, or `None` if its tool is excluded.
     pub(crate) fn clear(&self, result: &Message, tool: Option<&str>) -> Option<Message> {
         let excluded = tool.is_some_and(|tool| self.exclude.iter().any(|name| name == tool));
         (!excluded).then(|| result.with_text(&self.placeholder))

@@ -1,4 +1,4 @@
-//! What a budget says of one call.
+//! The limits of one call.
 
 use std::{
     collections::BTreeSet,
@@ -8,35 +8,36 @@ use std::{
 use super::{ContextBudget, ContextWindow, ModelLimits};
 use crate::request::RequestInfo;
 
-/// How many tokens are reserved for the reply, if neither the request nor the budget says it.
+/// The tokens that are reserved for the reply if neither the request nor the budget sets a number.
 pub const DEFAULT_REPLY_RESERVE: u32 = 4_096;
 
-/// Where the context window of a call comes from.
+/// The source of a call's context window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WindowSource {
-    /// The budget [states it](ContextBudget::tokens) for every call.
+    /// The budget [sets it](ContextBudget::tokens) for every call.
     Stated,
     /// The [table](super::ModelTable) has the request's model.
     Model,
-    /// The table does not have the request's model, or the request names none, and the budget states a window
-    /// [for that case](ContextBudget::unknown).
+    /// The table does not have the request's model, or the request names none. The limits are those of
+    /// [unknown](ContextBudget::unknown) models.
     UnknownModel,
-    /// The table does not have the request's model, or the request names none. The call ran without a limit of tokens.
+    /// The table does not have the request's model, or the request names none, and the budget has no limits for that
+    /// case. The call ran without a limit.
     #[default]
     None,
-    /// The budget [asks for no limit](ContextBudget::unlimited). The call ran without a limit of tokens.
+    /// The budget is [unlimited](ContextBudget::unlimited). The call ran without a limit.
     Unlimited,
 }
 
 impl WindowSource {
-    /// Returns whether the prompt had to fit a context window.
+    /// Returns `true` if the prompt had to fit a context window.
     #[must_use]
     pub const fn is_limited(self) -> bool {
         matches!(self, Self::Stated | Self::Model | Self::UnknownModel)
     }
 
-    /// A short constant name of it, for metrics and spans.
+    /// Returns a short constant name, for metrics and spans.
     #[must_use]
     pub const fn kind(self) -> &'static str {
         match self {
@@ -55,46 +56,47 @@ impl WindowSource {
 pub struct Limits {
     /// The context window.
     pub context: u64,
-    /// What the prompt may hold, however small the reply is.
+    /// The largest prompt, however small the reply is.
     pub prompt: u64,
-    /// Reserved for the reply.
+    /// The tokens that are reserved for the reply.
     pub reserve: u64,
-    /// How far the reply may shrink.
+    /// The smallest size to which the reply may shrink.
     pub least_reply: Option<u64>,
-    /// How many tokens of the provider one counted token is, at least 1.
+    /// The correction factor: tokens of the provider per counted token, at least 1.
     pub ratio: f64,
 }
 
 impl Limits {
-    /// How many counted tokens the prompt may hold beside a reply of that size.
+    /// Returns the largest prompt, in counted tokens, if the reply has this size.
     #[must_use]
     pub fn max_prompt(&self, reply: u64) -> u64 {
         scaled(self.context.saturating_sub(reply).min(self.prompt), 1.0 / self.ratio)
     }
 
-    /// The same limits, with counts that are not corrected.
+    /// Returns the same limits without the correction factor.
     #[must_use]
     pub const fn as_counted(self) -> Self {
         Self { ratio: 1.0, ..self }
     }
 
-    /// How large the reply may be behind a prompt of that many counted tokens.
+    /// Returns the largest reply to a prompt of this size, in counted tokens.
     #[must_use]
     pub fn max_reply(&self, prompt: u64) -> u64 {
-        // Rounded up, or the two together would be one token too many.
+        // The prompt is rounded up. Otherwise prompt and reply could exceed the window by one token.
         let prompt = scaled(prompt, self.ratio).saturating_add(u64::from(self.ratio > 1.0));
         self.context.saturating_sub(prompt).max(self.least_reply.unwrap_or_default())
     }
 }
 
-#[allow(clippy::cast_possible_truncation, clippy::cast_precision_loss, clippy::cast_sign_loss)] // Tokens are few.
+// Counts of tokens are small enough for `f64`.
+#[allow(clippy::cast_possible_truncation, clippy::cast_precision_loss, clippy::cast_sign_loss)]
 fn scaled(tokens: u64, ratio: f64) -> u64 {
     if (ratio - 1.0).abs() < f64::EPSILON { tokens } else { (tokens as f64 * ratio) as u64 }
 }
 
 impl ContextBudget {
     #[doc(hidden)]
-    /// Where a call's context window comes from, and what it is, if there is one.
+    /// Returns the source of a call's context window, and its limits if there are any.
     #[must_use]
     pub fn window(&self, request: &RequestInfo) -> (WindowSource, Option<ModelLimits>) {
         let known = match self.window {
@@ -106,7 +108,7 @@ impl ContextBudget {
             (Some(Ok(limits)), _) => (WindowSource::Model, Some(limits)),
             (_, Some(limits)) => (WindowSource::UnknownModel, Some(limits)),
             (Some(Err(unknown)), None) => {
-                note_once(unknown.model());
+                warn_once(unknown.model());
                 (WindowSource::None, None)
             }
             (None, None) => (WindowSource::None, None),
@@ -114,7 +116,7 @@ impl ContextBudget {
     }
 
     #[doc(hidden)]
-    /// The limits of a call; `None` if there are none.
+    /// Returns the limits of a call, or `None` if it has none.
     #[must_use]
     pub fn limits(&self, request: &RequestInfo, ratio: f64) -> Option<Limits> {
         let ModelLimits { context, input, output } = self.window(request).1?;
@@ -131,23 +133,25 @@ impl ContextBudget {
     }
 }
 
-/// A service that uses a model which nobody knows should hear of it, once, and not of so many that the log fills.
-fn note_once(model: &str) {
-    const NOTED: usize = 64;
+/// Warns once of each model whose context window is unknown. Names may come from callers: there are at most 64
+/// warnings, so that they cannot fill the log.
+fn warn_once(model: &str) {
+    const MAX_MODELS: usize = 64;
+    const MAX_CHARS: usize = 64;
     static MODELS: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
-    let model: String = model.chars().take(NOTED).collect();
+    let model: String = model.chars().take(MAX_CHARS).collect();
     let mut models = MODELS.lock().unwrap_or_else(PoisonError::into_inner);
-    if models.len() < NOTED && models.insert(model.clone()) {
+    if models.len() < MAX_MODELS && models.insert(model.clone()) {
         tracing::warn!(
             gen_ai.request.model = model,
-            "the context window of this model is not known, so prompts are not limited: \
-             add it to the budget by model, or state a window for unknown models"
+            "the context window of this model is unknown, so its prompts are not limited: \
+             set it with ContextBudget::model, or set ContextBudget::unknown"
         );
     }
 }
 
 impl Limits {
-    /// No limits: only marks that count messages or turns matter.
+    /// No limits. Only watermarks that count messages or turns have an effect.
     pub const NONE: Self = Self { context: u64::MAX, prompt: u64::MAX, reserve: 0, least_reply: None, ratio: 1.0 };
 }
 
@@ -167,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_that_cannot_be_lowered_does_not_shrink() {
+    fn a_reply_whose_limit_is_fixed_does_not_shrink() {
         let budget = ContextBudget::tokens(1_000).shrink_reply_to(10);
         let mut fixed = request(None, Some(100));
         fixed.max_output_is_fixed = true;
@@ -177,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn the_reserve_is_the_request_s_own_limit_or_the_configured_or_the_default_one() {
+    fn the_reserve_is_the_limit_of_the_request_or_the_configured_or_the_default_one() {
         let budget = ContextBudget::tokens(100_000);
         assert_eq!(limits(&budget, "m", None).reserve, 4_096);
         assert_eq!(limits(&budget.clone().reply_reserve(100), "m", None).reserve, 100);
@@ -186,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_model_that_is_not_known_has_no_limit() {
+    fn an_unknown_model_has_no_limit() {
         assert_eq!(ContextBudget::by_model().limits(&request(Some("no such model"), None), 1.0), None);
         assert_eq!(ContextBudget::by_model().limits(&request(None, None), 1.0), None);
         let known = ContextBudget::by_model().model("mine", ModelLimits::new(10));
@@ -194,16 +198,16 @@ mod tests {
     }
 
     #[test]
-    fn a_model_that_is_not_known_can_be_given_a_limit() {
+    fn unknown_models_can_have_a_limit() {
         let budget = ContextBudget::by_model().unknown(ModelLimits::new(8_192));
-        for (model, source, context) in [
+        for (model, expected, context) in [
             (Some("no such model"), WindowSource::UnknownModel, 8_192),
             (None, WindowSource::UnknownModel, 8_192),
             (Some("gpt-4o"), WindowSource::Model, 128_000),
         ] {
-            let (told, limits) = budget.window(&request(model, None));
-            assert_eq!((told, limits.unwrap().context), (source, context), "{model:?}");
-            assert!(told.is_limited());
+            let (source, limits) = budget.window(&request(model, None));
+            assert_eq!((source, limits.unwrap().context), (expected, context), "{model:?}");
+            assert!(source.is_limited());
         }
         assert_eq!(ContextBudget::by_model().window(&request(None, None)), (WindowSource::None, None));
         assert_eq!(ContextBudget::unlimited().window(&request(None, None)), (WindowSource::Unlimited, None));
@@ -212,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn prompt_and_reply_together_are_never_more_than_the_window() {
+    fn prompt_and_reply_together_never_exceed_the_window() {
         for ratio in [1.0, 1.01, 1.3] {
             let limits = ContextBudget::tokens(1_000).limits(&request(None, Some(200)), ratio).unwrap();
             let prompt = limits.max_prompt(limits.reserve);
@@ -228,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn the_ratio_is_never_below_the_count() {
+    fn the_ratio_is_at_least_1_and_exactly_1_without_calibration() {
         assert_eq!(
             ContextBudget::tokens(100).limits(&request(None, None), 0.5).unwrap().ratio.to_bits(),
             1.0_f64.to_bits()

@@ -1,33 +1,35 @@
-//! How much a prompt may hold.
+//! Limits of the prompt, and the rules by which a window is made to fit them.
 //!
-//! A model's context window holds the prompt and the reply. A [`ContextBudget`] says how large it is and how much of it is
-//! reserved for the reply; what remains is the limit of the prompt, and everything in the prompt counts: head, tools,
-//! response format, window, input. A call that does not fit is compacted, or fails with [`DoesNotFit`],
-//! which names the size of each part, before the model is called. Nothing is ever sent that is known to be too large.
+//! A model's context window contains the prompt and the reply. A [`ContextBudget`] defines the size of the context
+//! window, and how much of it is reserved for the reply. The rest is the limit of the prompt. All parts of the prompt
+//! count: head, tools, response format, summary, window, input. If a prompt exceeds the limit, its window is compacted.
+//! If that is not enough, the call fails with [`DoesNotFit`], which has the size of each part, before the model is
+//! called. A prompt that is known to be too large is never sent.
 //!
 //! ```
 //! use tower_chat_history_context::budget::{ContextBudget, ModelLimits};
 //!
-//! // The default: the window of the model that a request names, by the table, which can be extended.
+//! // The default: the table has the context window of the model that a request names. It can be extended.
 //! let by_model = ContextBudget::by_model().model("acme-large", ModelLimits::new(32_000).output(4_000));
-//! // Or the same for every call.
+//! // Or the same context window for every call.
 //! let fixed = ContextBudget::tokens(8_192).reply_reserve(1_024).shrink_reply_to(256);
 //! # let _ = (by_model, fixed);
 //! ```
 //!
-//! `HistoryOptions` of `tower-chat-history` takes the budget, and the [`Watermarks`].
+//! The options of `tower-chat-history` (`HistoryOptions`) contain the budget and the [`Watermarks`].
 //!
-//! # The reply's reserve
+//! # Reply reserve
 //!
-//! It is the limit that the request itself states (`max_completion_tokens`, or else `max_tokens`), or else the
-//! [configured](ContextBudget::reply_reserve) one, or else [a default](DEFAULT_REPLY_RESERVE). A prompt that is too large by
-//! less than the reply can give up is sent whole with a smaller limit, where [that is allowed](ContextBudget::shrink_reply_to).
+//! The reply reserve is the limit that the request itself has (`max_completion_tokens`, or else `max_tokens`). If the
+//! request has none, it is the [configured](ContextBudget::reply_reserve) reserve, or else a
+//! [default](DEFAULT_REPLY_RESERVE). If [shrinking](ContextBudget::shrink_reply_to) is allowed, and the prompt fits
+//! after the reply's limit is lowered, the whole prompt is sent with the lower limit.
 //!
-//! # When the window is compacted
+//! # Compaction
 //!
-//! [`Watermarks`] say when, and down to what: by default when the prompt is over its limit, down to 75% of it. So the window
-//! grows for many turns and its beginning, which a provider has cached, stays the same; then it is cut once, further than
-//! needed. A window that slid with every turn would be cached never.
+//! [`Watermarks`] define when a window is compacted, and to what size. By default, a window is compacted when the
+//! prompt exceeds its limit, down to 75% of the limit. The window then grows for many turns. During that time its
+//! beginning stays the same, so that a provider can cache it. A window that slides with every turn is never cached.
 
 mod calibration;
 mod clear;
@@ -53,7 +55,7 @@ pub use self::{
     watermarks::{Watermark, Watermarks, WatermarksError},
 };
 
-/// How large a prompt may be. See the [module docs](self).
+/// The context window of a call, and how much of it is reserved for the reply. See the [module docs](self).
 #[derive(Clone, Debug)]
 pub struct ContextBudget {
     window: ContextWindow,
@@ -72,34 +74,33 @@ enum ContextWindow {
 }
 
 impl ContextBudget {
-    /// The context window of the model that each request names, by the [table](ModelTable). A model that is not in it
-    /// has the limit of [unknown](Self::unknown) models. Without that, only the load
-    /// limit bounds the prompt: the turn's report says
-    /// so, and a warning names the model once.
+    /// Uses the context window of the model that each request names, from the [table](ModelTable). A model that is not
+    /// in the table has the limits of [unknown](Self::unknown) models. If these are not set, only the load limit bounds
+    /// the prompt. The turn's report shows this, and the model is logged once as a warning.
     #[must_use]
     pub fn by_model() -> Self {
         Self::of(ContextWindow::ByModel)
     }
 
-    /// The context window of that model, whatever the request names.
+    /// Uses the context window of this model for all calls, whatever model they name.
     ///
     /// # Errors
     ///
-    /// When the [table](ModelTable) does not have it: state its window by [`tokens`](Self::tokens).
+    /// Returns an error if the model is not in the [table](ModelTable). In that case, use [`tokens`](Self::tokens).
     pub fn for_model(name: &str) -> Result<Self, UnknownModel> {
         ModelTable::new().get(name).map(|limits| Self::of(ContextWindow::Fixed(limits)))
     }
 
-    /// A context window of that many tokens, prompt and reply together.
+    /// Uses a context window of this many tokens, prompt and reply together, for all calls.
     ///
-    /// A window of 0, or one that the [reply's reserve](Self::reply_reserve) fills, has no room for any prompt: each
-    /// call fails with [`DoesNotFit`], which names both, and the model is not called.
+    /// If the window is 0, or not larger than the [reply reserve](Self::reply_reserve), no prompt fits: each call fails
+    /// with [`DoesNotFit`] before the model is called.
     #[must_use]
     pub fn tokens(context_window: u32) -> Self {
         Self::of(ContextWindow::Fixed(ModelLimits::new(context_window)))
     }
 
-    /// No limit: only the load bounds the window, and nothing is counted before a call.
+    /// Sets no limit. Only the load limit bounds the window, and no tokens are counted before a call.
     #[must_use]
     pub fn unlimited() -> Self {
         Self::of(ContextWindow::Unlimited)
@@ -116,15 +117,15 @@ impl ContextBudget {
         }
     }
 
-    /// Adds a model to the table, or replaces what it says. It matters where the budget goes [by model](Self::by_model).
+    /// Adds a model to the table, or replaces it. This has an effect only if the budget is [by model](Self::by_model).
     #[must_use]
     pub fn model(mut self, name: impl Into<String>, limits: ModelLimits) -> Self {
         self.models.insert(name, limits);
         self
     }
 
-    /// The limits of a model that is not in the [table](ModelTable), and of a request that names no model. It matters
-    /// where the budget goes [by model](Self::by_model). The default is none: such a call has no limit of tokens.
+    /// Sets the limits of models that are not in the [table](ModelTable), and of requests that name no model. This has
+    /// an effect only if the budget is [by model](Self::by_model). The default is none: such calls have no limit.
     ///
     /// ```
     /// use tower_chat_history_context::budget::{ContextBudget, ModelLimits};
@@ -138,34 +139,34 @@ impl ContextBudget {
         self
     }
 
-    /// How many tokens are reserved for the reply where the request does not limit it. The default is 4,096, or what the
-    /// model can write at most, or a quarter of its window, whichever is least.
+    /// Sets the number of tokens that are reserved for the reply if the request does not limit it. The default is the
+    /// smallest of 4,096, the longest reply of the model, and a quarter of its context window.
     #[must_use]
     pub const fn reply_reserve(mut self, tokens: u32) -> Self {
         self.reply_reserve = Some(tokens);
         self
     }
 
-    /// Lets the reply shrink to that many tokens, at least 1, before messages are left out: the request's own limit is then lowered, in
-    /// the field in which it stands. A request without such a field is not changed; its reserve shrinks. The default is that
-    /// it does not shrink: no field of a request changes but its messages.
+    /// Sets the number of tokens, at least 1, to which the reply may shrink before messages are left out. The request's
+    /// own limit is then lowered, in the field that contains it. If a request has no such field, only the reserve
+    /// shrinks. The default is none: the reply does not shrink, and no field of a request changes except its messages.
     #[must_use]
     pub const fn shrink_reply_to(mut self, tokens: u32) -> Self {
         self.least_reply = Some(tokens);
         self
     }
 
-    /// Whether counts are corrected by what the provider reports, so that a counter that counts too little does not let
-    /// prompts grow too large. The default is that they are.
+    /// Sets whether token counts are corrected by the usage that the provider reports. The correction prevents
+    /// prompts that are too large because the counter counts too low. The default is `true`.
     ///
-    /// The factor is between 1 and 1.5. Each conversation has its own, for each model and counter, which this process
-    /// learns from that conversation's reports: each call counts a fifth less than the one after it. A conversation
-    /// whose factor is not known (its first call, after its deletion, in another process, or unused for longer than
-    /// 65,536 others) has the factor 1. Prompts of fewer than 500 tokens, prompts with an image, audio or a file, and
-    /// counters without a [name](crate::tokens::TokenCounter::name) teach nothing.
+    /// The correction is a factor between 1 and 1.5. This process learns it for each conversation, model and counter
+    /// from the conversation's own calls. Each call weighs a fifth less than the one after it. The factor is 1 if the
+    /// process knows none: at the conversation's first call, after its deletion, in another process, and after 65,536
+    /// other conversations were used. Prompts of fewer than 500 tokens, prompts with an image, audio or a file, and
+    /// counters without a [name](crate::tokens::TokenCounter::name) are ignored.
     ///
-    /// The factor makes windows smaller. It does not refuse a call: a call that fits as it is counted, and does not fit
-    /// by the factor, is sent as if nothing had been reported.
+    /// The factor makes windows smaller, but refuses no call. If a call fits without the factor and does not fit with
+    /// it, the call is planned without it.
     #[must_use]
     pub const fn calibrate(mut self, calibrate: bool) -> Self {
         self.calibrate = calibrate;
@@ -175,7 +176,7 @@ impl ContextBudget {
 
 impl ContextBudget {
     #[doc(hidden)]
-    /// Returns whether counts are corrected.
+    /// Returns `true` if counts are corrected.
     #[must_use]
     pub const fn is_calibrated(&self) -> bool {
         self.calibrate

@@ -4,13 +4,13 @@
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PromptTokens {
-    /// The caller's own system and developer messages, and few-shot examples.
+    /// The caller's system and developer messages, and few-shot messages.
     pub head: u64,
     /// The tools, and the tokens that prime the reply.
     pub tools: u64,
     /// The response format.
     pub response_format: u64,
-    /// What stands for the beginning of the conversation.
+    /// The summary of the conversation's beginning, or the room that is reserved for it.
     pub summary: u64,
     /// The messages of the log.
     pub window: u64,
@@ -19,39 +19,39 @@ pub struct PromptTokens {
 }
 
 impl PromptTokens {
-    /// What is the same with every call.
+    /// Returns the tokens of the parts that are the same at every call.
     pub(crate) const fn fixed(&self) -> u64 {
         self.head.saturating_add(self.tools).saturating_add(self.response_format).saturating_add(self.summary)
     }
 
-    /// All of it.
+    /// Returns the tokens of all parts.
     #[must_use]
     pub const fn total(&self) -> u64 {
         self.fixed().saturating_add(self.window).saturating_add(self.input)
     }
 }
 
-/// A prompt that does not fit the model's context window, even with everything left out that may go. The model was not
-/// called.
+/// A prompt that does not fit the model's context window, although all messages were left out that may be left out. The
+/// model was not called.
 ///
-/// Three settings decide: the window ([`ContextBudget::tokens`](super::ContextBudget::tokens), or the
-/// [model](super::ContextBudget::model)'s), the reply's reserve
-/// ([`reply_reserve`](super::ContextBudget::reply_reserve), or the request's own limit), and how far that may shrink
-/// ([`shrink_reply_to`](super::ContextBudget::shrink_reply_to)).
+/// Three settings decide if a prompt fits: the context window ([`ContextBudget::tokens`](super::ContextBudget::tokens),
+/// or that of the [model](super::ContextBudget::model)), the reply reserve
+/// ([`reply_reserve`](super::ContextBudget::reply_reserve), or the request's own limit), and the size to which the
+/// reserve may shrink ([`shrink_reply_to`](super::ContextBudget::shrink_reply_to)).
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 #[error(
-    "the prompt does not fit: head {} + tools {} + response format {} + summary {} + least of the window {} + input {} + \
-     reply reserve {reply_reserve} tokens are more than the {context_window} of the context window (see the budget's window, \
-     its reply_reserve and shrink_reply_to)",
+    "the prompt does not fit: head {} + tools {} + response format {} + summary {} + required part of the window {} + \
+     input {} + reply reserve {reply_reserve} exceed the context window of {context_window} tokens: raise the budget's \
+     context window, or lower reply_reserve or shrink_reply_to",
     parts.head, parts.tools, parts.response_format, parts.summary, parts.window, parts.input
 )]
 pub struct DoesNotFit {
-    /// The sizes of what has to be sent. Of the window it is the turn that the input belongs to, with the calls that it
-    /// answers.
+    /// The sizes of the parts that have to be sent. The required part of the window is the turn that the input belongs
+    /// to, with the calls that the input answers.
     pub parts: PromptTokens,
     /// The context window, in tokens of the provider.
     pub context_window: u64,
-    /// What was reserved for the reply, in tokens of the provider.
+    /// The tokens that were reserved for the reply, in tokens of the provider.
     pub reply_reserve: u64,
 }

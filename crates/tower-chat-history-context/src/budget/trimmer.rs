@@ -1,20 +1,22 @@
-//! Deciding by other rules which turns are sent.
+//! Custom rules for choosing the turns that are sent.
 
 use std::{cmp::Ordering, fmt};
 
 use tower_chat_history_core::{Message, Seq};
 
-/// Decides which turns are sent when the window has to be compacted, in place of the rule that the newest are.
+/// Chooses the turns that are sent when the window has to be compacted. Without a trimmer, these are the newest turns.
 ///
-/// It chooses among whole turns, so whatever it says, what is sent obeys the chat rules. The turn that the input belongs to
-/// is not asked for: it stays. What a trimmer decides is for one call: it is asked again with the next one, and a provider's
-/// cache of the prompt is of use only as far as it decides the same. Nothing is stored, so the window grows up to the
-/// load limit. Where what it keeps does not fit, or where it panics, its decision is
-/// ignored, and the newest turns are kept for this call. [Marks](super::Watermarks) that count messages or turns come first: it
-/// chooses among what they leave.
+/// A trimmer chooses among whole turns, so the prompt obeys the chat rules whatever it chooses. The turn of the
+/// input always stays, and is not among them. If [watermarks](super::Watermarks) count messages or turns, a window
+/// that exceeds the high one is compacted without the trimmer.
+///
+/// A choice applies to one call, and is not stored. The trimmer runs again for the next call, and the window grows
+/// up to the load limit. A provider's cache of the prompt is useful only as far as the trimmer makes the same
+/// choice again. If the chosen turns do not fit, or if the trimmer panics, its choice is ignored, and the newest
+/// turns are kept for this call.
 pub trait Trimmer: fmt::Debug + Send + Sync + 'static {
-    /// How much of each turn is kept, in the order of the turns; of those behind the end of the list, nothing. Together they
-    /// should not have more than `room` tokens.
+    /// Returns how much of each turn is kept, in the order of `turns`. If the list is shorter than `turns`, the
+    /// remaining turns are left out. The kept turns should have at most `room` tokens together.
     fn trim(&self, turns: &[TrimTurn<'_>], room: u64) -> Vec<KeepTurn>;
 }
 
@@ -22,33 +24,33 @@ pub trait Trimmer: fmt::Debug + Send + Sync + 'static {
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct TrimTurn<'a> {
-    /// Where it begins.
+    /// The position at which the turn begins.
     pub seq: Seq,
-    /// Its messages, as they would be sent.
+    /// The messages, as they would be sent.
     pub messages: &'a [Message],
-    /// Their tokens.
+    /// The tokens of the messages.
     pub tokens: u64,
-    /// Their tokens without tool calls and results.
+    /// The tokens of the messages without tool calls and results.
     pub tokens_without_rounds: u64,
 }
 
-/// How much of a turn is kept.
+/// The part of a turn that is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeepTurn {
-    /// All of it.
+    /// All messages.
     Whole,
-    /// All but tool calls and results: user messages and final answers.
+    /// All messages except tool calls and results: user messages and final answers.
     WithoutRounds,
-    /// Nothing.
+    /// No message.
     Nothing,
 }
 
-/// Keeps the turns that matter most, by a score.
+/// Keeps the turns with the highest scores.
 ///
 /// ```
 /// use tower_chat_history_context::budget::{Importance, TrimTurn};
 ///
-/// // What mentions an order is worth more than what does not, and newer turns are worth more than older ones.
+/// // Turns that mention an order have a higher score than others, and newer turns a higher one than older ones.
 /// let score = |turn: &TrimTurn<'_>| {
 ///     let mentions = turn.messages.iter().filter(|message| message.text().contains("order")).count();
 ///     mentions as f64 * 1_000.0 + turn.seq.get() as f64
@@ -63,8 +65,8 @@ impl<F> Importance<F>
 where
     F: Fn(&TrimTurn<'_>) -> f64,
 {
-    /// The turns with the highest scores are kept, as many as fit. A turn that does not fit whole is kept without its rounds,
-    /// if that fits.
+    /// Creates a trimmer from a score. It keeps as many turns as fit, in the order of their scores. If a turn does not
+    /// fit, it is kept without its rounds, if that fits.
     pub const fn new(score: F) -> Self {
         Self(score)
     }
@@ -76,7 +78,7 @@ where
 {
     fn trim(&self, turns: &[TrimTurn<'_>], room: u64) -> Vec<KeepTurn> {
         let mut scored: Vec<(usize, f64)> = turns.iter().map(&self.0).enumerate().collect();
-        // The newer of two that matter as much comes first.
+        // Of two turns with the same score, the newer one comes first.
         scored.sort_by(|(at, one), (other_at, other)| {
             other.partial_cmp(one).unwrap_or(Ordering::Equal).then(other_at.cmp(at))
         });
@@ -89,12 +91,13 @@ where
     }
 }
 
-/// Keeps the first turns, which say what a conversation is about, and then the newest.
+/// Keeps the first turns, which often state the purpose of a conversation, and then the newest.
 #[derive(Clone, Copy, Debug)]
 pub struct KeepFirst(usize);
 
 impl KeepFirst {
-    /// Keeps that many turns of the window's beginning as far as they fit, and then the newest ones.
+    /// Creates a trimmer that keeps this many turns at the beginning of the window, as far as they fit, and then the
+    /// newest ones.
     #[must_use]
     pub const fn new(turns: usize) -> Self {
         Self(turns)
@@ -109,7 +112,7 @@ impl Trimmer for KeepFirst {
         for turn in 0..first {
             kept[turn] = keep(&turns[turn], &mut left);
         }
-        // The newest are kept without a hole: the first one that does not fit is the last that is looked at.
+        // The newest turns are kept without gaps: the loop stops at the first one that does not fit.
         for turn in (first..turns.len()).rev() {
             kept[turn] = keep(&turns[turn], &mut left);
             if kept[turn] == KeepTurn::Nothing {
@@ -120,7 +123,7 @@ impl Trimmer for KeepFirst {
     }
 }
 
-/// As much of a turn as there is room for.
+/// Keeps as much of a turn as fits.
 fn keep(turn: &TrimTurn<'_>, left: &mut u64) -> KeepTurn {
     let (keep, tokens) = if turn.tokens <= *left {
         (KeepTurn::Whole, turn.tokens)
@@ -154,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn what_matters_least_goes_first() {
+    fn the_turns_with_the_lowest_scores_are_left_out() {
         let turns = turns(&[(10, 10), (10, 10), (10, 2), (10, 10)]);
         let trimmer = Importance::new(|turn: &TrimTurn<'_>| if turn.seq == Seq::new(1) { 9.0 } else { 0.0 });
         assert_eq!(
@@ -169,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_turns_stay_and_then_the_newest() {
+    fn the_first_turns_and_then_the_newest_are_kept() {
         let turns = turns(&[(10, 10), (10, 10), (10, 10), (10, 10)]);
         assert_eq!(
             KeepFirst::new(1).trim(&turns, 25),

@@ -1,41 +1,41 @@
-//! What was done to a window.
+//! The account of how a window was made smaller.
 
-/// Why a window had to be made smaller, and what was done for it.
+/// The account of how a window was made smaller, and why.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Trimming {
-    /// What there was too much of; `None` if the window could stay as it was.
+    /// The reason, or `None` if the window did not have to become smaller.
     pub reason: Option<TrimReason>,
-    /// True if results were cleared that had not been.
+    /// True if further results were cleared.
     pub cleared_results: bool,
     /// True if rounds of tool calls were left out.
     pub left_out_rounds: bool,
     /// True if turns were left out.
     pub left_out_turns: bool,
-    /// True if a [`Trimmer`](super::Trimmer) decided.
+    /// True if a [`Trimmer`](super::Trimmer) chose the turns.
     pub by_trimmer: bool,
-    /// True if a [`Trimmer`](super::Trimmer) was asked, and what it said could not be used.
+    /// True if the choice of a [`Trimmer`](super::Trimmer) could not be used.
     pub trimmer_failed: bool,
     /// True if the reply's limit was lowered.
     pub shrunk_reply: bool,
-    /// True if the stored summary was left out, since there was no room for it.
+    /// True if the stored summary was left out because there was no room for it.
     pub left_out_summary: bool,
 }
 
-/// What there was too much of.
+/// The reason why a window had to become smaller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TrimReason {
-    /// Tokens: the prompt was over the mark, or over the limit.
+    /// Too many tokens: the prompt exceeded the watermark or the limit.
     Tokens,
-    /// Messages, by a mark that counts them.
+    /// Too many messages, by a watermark that counts them.
     Messages,
-    /// Turns, by a mark that counts them.
+    /// Too many turns, by a watermark that counts them.
     Turns,
 }
 
 impl TrimReason {
-    /// A short constant name of it, for metrics and spans.
+    /// Returns a short constant name, for metrics and spans.
     #[must_use]
     pub const fn kind(self) -> &'static str {
         match self {
@@ -47,19 +47,19 @@ impl TrimReason {
 }
 
 impl Trimming {
-    /// Returns whether the window had to be made smaller.
+    /// Returns `true` if the window had to become smaller.
     #[must_use]
     pub const fn is_needed(&self) -> bool {
         self.reason.is_some()
     }
 
-    /// Returns whether the model sees less of the conversation for it.
+    /// Returns `true` if the model sees less of the conversation because of this.
     #[must_use]
     pub const fn is_shortened(&self) -> bool {
         self.cleared_results || self.left_out_rounds || self.left_out_turns || self.by_trimmer || self.left_out_summary
     }
 
-    /// What was done, for spans: the names of its steps, joined with `+`; `none` if there was nothing to do.
+    /// Returns the names of the steps, joined with `+`, for spans. It returns `none` if there were no steps.
     #[must_use]
     pub fn strategy(&self) -> String {
         let steps = [

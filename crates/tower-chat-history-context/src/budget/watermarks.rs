@@ -1,10 +1,12 @@
-//! When a window is compacted, and down to what.
+//! The sizes that control compaction.
 
-/// When a window is compacted, and down to what. The default is: when the prompt is over its limit, down to 75% of it.
+/// The sizes that control compaction: above the high watermark it starts, and it goes down to the low one. By
+/// default, a window is compacted when the prompt exceeds its limit, down to 75% of the limit.
 ///
-/// The further it goes down, the longer the window's beginning stays as it is and a provider's cache of it is of use; the less
-/// of the conversation is sent. A simulation of 500 turns (a head of 2,000 tokens, a limit of 8,000) put the default at 83%
-/// of the history that a sliding window has, for 42% of the price of its input where cached tokens cost a quarter.
+/// With a lower low watermark, the window's beginning stays the same for more turns, so that a provider's cache of
+/// it is used longer, but less of the conversation is sent. In a simulation of 500 turns (a head of 2,000 tokens, a
+/// limit of 8,000, cached tokens at a quarter of the price), the default sent 83% of the history that a sliding
+/// window sends, at 42% of the price of the input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Watermarks {
     pub(crate) high: Watermark,
@@ -15,23 +17,25 @@ pub struct Watermarks {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Watermark {
-    /// That share of the prompt's limit, in percent: of the context window less the reply's reserve. The head counts, but a
-    /// compaction never goes under the head and half of what remains beside it.
+    /// A percentage of the prompt's limit, which is the context window minus the reply reserve. The whole prompt
+    /// counts, including the head. A compaction never aims below the size of the head and half of the remaining
+    /// limit.
     Percent(u8),
-    /// That many messages in the window: without head and input. A window is cut between exchanges, and its newest turn is
-    /// only left out for want of room, so there may be a few more.
+    /// A number of messages in the window, without head and input. A window is cut between exchanges, and its newest
+    /// turn is left out only if there is no room for it, so the window may have a few more messages.
     Messages(usize),
-    /// That many turns in the window: without the one that the input belongs to.
+    /// A number of turns in the window, without the turn of the input.
     Turns(usize),
 }
 
 impl Watermarks {
-    /// Starts over one mark and goes down to another one. The limit of the prompt holds in any case, and where it is the
-    /// reason, a window is not larger afterwards than 75% of it leaves room for.
+    /// Creates watermarks from a high and a low one. The limit of the prompt always applies too. A compaction to a
+    /// number of messages or turns also goes down to 75% of that limit.
     ///
     /// # Errors
     ///
-    /// When a mark is 0 or over 100%, or when both are of one kind and the window would grow.
+    /// Returns an error if a watermark is 0 or more than 100%, or if both are of the same kind and the low one exceeds
+    /// the high one.
     pub const fn new(high: Watermark, low: Watermark) -> Result<Self, WatermarksError> {
         let grows = match (high, low) {
             (Watermark::Percent(high), Watermark::Percent(low)) => low > high,
@@ -40,24 +44,25 @@ impl Watermarks {
             }
             _ => false,
         };
-        if grows || high.is_wrong() || low.is_wrong() { Err(WatermarksError(())) } else { Ok(Self { high, low }) }
+        if grows || high.is_invalid() || low.is_invalid() { Err(WatermarksError(())) } else { Ok(Self { high, low }) }
     }
 
-    /// At most that many messages, at least one: once there are more, a quarter of them goes.
+    /// Limits the window to this number of messages, at least one. If there are more, a quarter of the limit is left
+    /// out.
     #[must_use]
     pub const fn last_messages(messages: usize) -> Self {
         let messages = at_least_one(messages);
         Self { high: Watermark::Messages(messages), low: Watermark::Messages(three_quarters(messages)) }
     }
 
-    /// At most that many turns, at least one: once there are more, a quarter of them goes.
+    /// Limits the window to this number of turns, at least one. If there are more, a quarter of the limit is left out.
     #[must_use]
     pub const fn last_turns(turns: usize) -> Self {
         let turns = at_least_one(turns);
         Self { high: Watermark::Turns(turns), low: Watermark::Turns(three_quarters(turns)) }
     }
 
-    /// When the prompt is over its limit, everything goes but the newest messages: that many of them, at least one.
+    /// Keeps only this number of the newest messages, at least one, when the prompt exceeds its limit.
     #[must_use]
     pub const fn keep_recent(messages: usize) -> Self {
         Self { high: Watermark::Percent(100), low: Watermark::Messages(at_least_one(messages)) }
@@ -65,7 +70,7 @@ impl Watermarks {
 }
 
 impl Watermarks {
-    /// Returns marks that every window with a message reaches, and that go down to the same size.
+    /// Returns watermarks with the same low one, and a high one that every window with a message exceeds.
     pub(crate) const fn as_if_due(self) -> Self {
         let high = match self.high {
             Watermark::Percent(_) => Watermark::Percent(1),
@@ -75,14 +80,14 @@ impl Watermarks {
         Self { high, low: self.low }
     }
 
-    /// Returns the mark at which a compaction starts.
+    /// Returns the high watermark, above which a compaction starts.
     #[must_use]
     pub const fn high(self) -> Watermark {
         self.high
     }
 
     #[doc(hidden)]
-    /// Returns whether it starts by something that needs no budget.
+    /// Returns `true` if the high watermark counts messages or turns, which needs no budget.
     #[must_use]
     pub const fn count_messages_or_turns(self) -> bool {
         matches!(self.high, Watermark::Messages(_) | Watermark::Turns(_))
@@ -96,7 +101,7 @@ impl Default for Watermarks {
 }
 
 impl Watermark {
-    const fn is_wrong(self) -> bool {
+    const fn is_invalid(self) -> bool {
         match self {
             Self::Percent(percent) => percent == 0 || percent > 100,
             Self::Messages(count) | Self::Turns(count) => count == 0,
@@ -112,7 +117,7 @@ const fn three_quarters(count: usize) -> usize {
     at_least_one(count / 4 * 3 + count % 4 * 3 / 4)
 }
 
-/// Watermarks that make no sense.
+/// Invalid watermarks: one is 0 or more than 100%, or the low one exceeds the high one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("invalid watermarks: the low one must not exceed the high one; both must be positive, percentages at most 100")]
 pub struct WatermarksError(());
@@ -122,25 +127,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn marks_go_down() {
+    fn the_low_watermark_does_not_exceed_the_high_one() {
         assert!(Watermarks::new(Watermark::Percent(90), Watermark::Percent(50)).is_ok());
         assert!(Watermarks::new(Watermark::Messages(10), Watermark::Percent(50)).is_ok());
-        for (start, to) in [
+        for (high, low) in [
             (Watermark::Percent(50), Watermark::Percent(90)),
             (Watermark::Percent(101), Watermark::Percent(90)),
             (Watermark::Percent(100), Watermark::Percent(0)),
             (Watermark::Messages(3), Watermark::Messages(4)),
             (Watermark::Turns(0), Watermark::Turns(0)),
         ] {
-            assert_eq!(Watermarks::new(start, to), Err(WatermarksError(())));
+            assert_eq!(Watermarks::new(high, low), Err(WatermarksError(())));
         }
     }
 
     #[test]
-    fn a_quarter_of_what_is_counted_goes() {
-        for (messages, to) in [(0, 1), (1, 1), (2, 1), (3, 2), (4, 3), (5, 3), (6, 4), (10, 7), (20, 15)] {
-            assert_eq!(Watermarks::last_messages(messages).low, Watermark::Messages(to), "{messages}");
-            assert_eq!(Watermarks::last_turns(messages).low, Watermark::Turns(to), "{messages}");
+    fn the_low_watermark_is_three_quarters_of_a_number_of_messages_or_turns() {
+        for (limit, low) in [(0, 1), (1, 1), (2, 1), (3, 2), (4, 3), (5, 3), (6, 4), (10, 7), (20, 15)] {
+            assert_eq!(Watermarks::last_messages(limit).low, Watermark::Messages(low), "{limit}");
+            assert_eq!(Watermarks::last_turns(limit).low, Watermark::Turns(low), "{limit}");
         }
     }
 }

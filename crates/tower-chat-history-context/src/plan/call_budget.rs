@@ -2,16 +2,16 @@
 
 use crate::budget::{Limits, PromptTokens};
 
-/// The limits of a call, and the sizes of everything but its window.
+/// The limits of a call, and the sizes of all parts of its prompt except the window.
 #[derive(Clone, Copy, Debug)]
 pub struct CallBudget {
     pub limits: Limits,
-    /// With the room that is reserved for a summary.
+    /// The sizes, with the room that is reserved for a summary.
     pub parts: PromptTokens,
 }
 
 impl CallBudget {
-    /// Returns how large a summary may be, beside what has to be sent.
+    /// Returns the largest size of a summary that the head, tools, response format and input leave room for.
     #[must_use]
     pub fn room_for_summary(self) -> u64 {
         let rest = PromptTokens { summary: 0, window: 0, ..self.parts };

@@ -1,4 +1,4 @@
-//! Clearing old results.
+//! Clearing old tool results.
 
 use tower_chat_history_core::{Message, Seq, ToolCall};
 
@@ -8,7 +8,7 @@ use super::{
 };
 use crate::budget::ClearResults;
 
-/// Clears the results of all rounds that stand before a position with what follows them.
+/// Clears the results of all rounds that are followed by an exchange before this position.
 pub(super) fn apply(items: &mut [Item], clear: &ClearResults, budget: &FitBudget<'_>, before: Seq) {
     let cleared: Vec<(usize, Message)> =
         clearable(items, clear, budget, Seq::FIRST, before).map(|(at, message, _)| (at, message)).collect();
@@ -17,10 +17,11 @@ pub(super) fn apply(items: &mut [Item], clear: &ClearResults, budget: &FitBudget
     }
 }
 
-/// The position, `from` or behind it, before which results are cleared to gain that many tokens, or as many as can be.
+/// Returns the position, at least `from`, before which results have to be cleared to free `wanted` tokens. If that many
+/// cannot be freed, the position frees as many as possible.
 ///
-/// Results are cleared with what follows their round: those at the end of the log never, since the next exchange may
-/// add to them. `end` is the position of that exchange.
+/// The position of a round is the exchange that follows it. Results at the end of the log are never cleared,
+/// because the next exchange may add results to their round. `end` is the position of that exchange.
 pub(super) fn position(
     items: &[Item],
     clear: &ClearResults,
@@ -37,20 +38,21 @@ pub(super) fn position(
         None if clear.keep == 0 => end,
         None => return from,
     };
-    let (mut position, mut gained) = (from, 0_u64);
-    for (at, _, gain) in clearable(items, clear, budget, from, end) {
+    let (mut position, mut freed) = (from, 0_u64);
+    for (at, _, tokens) in clearable(items, clear, budget, from, end) {
         let Some(round) = items[at].round else { continue };
-        // A round that has begun is cleared to its end: its results stand before one position.
-        if gained >= wanted && round.followed >= position {
+        // The results of a round have the same position, so they are cleared together.
+        if freed >= wanted && round.followed >= position {
             break;
         }
-        gained = gained.saturating_add(gain);
+        freed = freed.saturating_add(tokens);
         position = position.max(round.followed.next());
     }
     position
 }
 
-/// The results of calls between two positions that something is gained of: what becomes of them, and how many tokens that is.
+/// Iterates over the results between two positions whose clearing frees tokens: the index of the item, the cleared
+/// message, and the number of tokens.
 fn clearable<'a>(
     items: &'a [Item],
     clear: &'a ClearResults,
@@ -69,7 +71,7 @@ fn clearable<'a>(
         }
         let call = calls.iter().find(|call| Some(call.id()) == message.tool_call_id());
         let cleared = clear.clear(message, call.map(ToolCall::name))?;
-        let gain = (budget.cost)(message).checked_sub((budget.cost)(&cleared)).filter(|gain| *gain > 0)?;
-        Some((at, cleared, gain))
+        let freed = (budget.cost)(message).checked_sub((budget.cost)(&cleared)).filter(|freed| *freed > 0)?;
+        Some((at, cleared, freed))
     })
 }

@@ -1,4 +1,4 @@
-//! Choosing the positions of a window that has to be compacted.
+//! The search for the cutoffs of a window that has to be compacted.
 
 use super::{
     fit::FitBudget,
@@ -7,7 +7,7 @@ use super::{
 };
 use crate::budget::{DoesNotFit, Limits, PromptTokens, TrimReason, Watermark};
 
-/// What a compaction that is due to tokens goes down to, where the mark counts something else, in percent.
+/// The percentage of the limit to which a compaction goes down if the low watermark counts messages or turns.
 const DEFAULT_LOW_PERCENT: u8 = 75;
 
 /// A window, and the budget that it has to fit.
@@ -18,21 +18,22 @@ pub(super) struct CutoffSearch<'a> {
 }
 
 impl CutoffSearch<'_> {
-    /// What the prompt may have beside the reply's reserve.
+    /// Returns the largest prompt that leaves the reply its whole reserve.
     pub(super) fn limit(&self) -> u64 {
         self.budget.limits.max_prompt(self.budget.limits.reserve)
     }
 
+    /// Returns the size of the prompt at these cutoffs.
     pub(super) fn total(&self, at: Cutoffs) -> u64 {
         self.budget.parts.total().saturating_add(self.sizes.kept(at).tokens)
     }
 
-    /// What the window may have of a prompt of that size.
+    /// Returns the size of the window in a prompt of this size, or `None` if the other parts are larger.
     fn room(&self, prompt: u64) -> Option<u64> {
         prompt.checked_sub(self.budget.parts.total())
     }
 
-    /// What the window may have before a compaction is due.
+    /// Returns the largest window for which no compaction is due.
     pub(super) fn room_before_due(&self) -> Option<u64> {
         match self.budget.watermarks.high {
             Watermark::Percent(percent) => self.room(share(self.limit(), percent)),
@@ -40,12 +41,13 @@ impl CutoffSearch<'_> {
         }
     }
 
+    /// Returns `true` if a compaction is due.
     pub(super) fn is_due(&self) -> bool {
         let base = self.log.base;
         self.has_too_many(base) || self.room_before_due().is_none_or(|room| self.sizes.kept(base).tokens > room)
     }
 
-    /// What there is too much of, if a compaction is due.
+    /// Returns the reason of a compaction that is due.
     pub(super) fn reason(&self) -> TrimReason {
         match self.budget.watermarks.high {
             Watermark::Messages(_) if self.has_too_many(self.log.base) => TrimReason::Messages,
@@ -54,7 +56,7 @@ impl CutoffSearch<'_> {
         }
     }
 
-    /// Returns whether there are more messages or turns than the marks let through.
+    /// Returns `true` if there are more messages or turns than the high watermark allows.
     pub(super) fn has_too_many(&self, at: Cutoffs) -> bool {
         match self.budget.watermarks.high {
             Watermark::Percent(_) => false,
@@ -63,29 +65,30 @@ impl CutoffSearch<'_> {
         }
     }
 
-    /// Whether the window itself is too large, so that the next calls need a smaller one too. Otherwise it is this call's input
-    /// that is large, and what is left out for it is for this call alone.
+    /// Returns `true` if the window itself is too large, so that the next calls need a smaller one too. Otherwise only
+    /// this call's input is large, and messages are left out for this call only.
     pub(super) fn is_lasting(&self) -> bool {
         let base = self.log.base;
         let window = self.budget.parts.fixed().saturating_add(self.sizes.kept(base).tokens);
         self.budget.stores && (self.has_too_many(base) || window > self.target_prompt())
     }
 
-    /// The size that the reply would have to have, if it may be so small and that is enough.
+    /// Returns the size to which the reply has to shrink, if shrinking it is necessary, allowed and sufficient.
     pub(super) fn shrunk_reply(&self, at: Cutoffs) -> Option<u64> {
         let total = self.total(at);
         let fits = total <= self.budget.limits.max_prompt(self.budget.limits.least_reply?);
         (fits && total > self.limit()).then(|| self.budget.limits.max_reply(total))
     }
 
-    /// How many tokens clearing should gain: so many that nothing else has to go.
-    pub(super) fn gain(&self, lasting: bool) -> u64 {
+    /// Returns the number of tokens that clearing has to free so that nothing else has to be left out.
+    pub(super) fn tokens_to_clear(&self, lasting: bool) -> u64 {
         let kept = self.sizes.kept(self.log.base).tokens;
         let for_this_call = kept.saturating_sub(self.room(self.limit()).unwrap_or_default());
         if lasting { for_this_call.max(kept.saturating_sub(self.target())) } else { for_this_call }
     }
 
-    /// What the prompt goes down to: never under the head and half of what remains beside it.
+    /// Returns the size to which a compaction brings the prompt. It is at least the size of the fixed parts and half of
+    /// the remaining limit.
     fn target_prompt(&self) -> u64 {
         let (limit, fixed) = (self.limit(), self.budget.parts.fixed());
         let percent = match self.budget.watermarks.low {
@@ -95,14 +98,16 @@ impl CutoffSearch<'_> {
         share(limit, percent).max(fixed.midpoint(limit)).min(limit)
     }
 
-    /// What the window goes down to. An input that is larger than what a compaction gains is not what the next calls are like.
+    /// Returns the size to which a compaction brings the window. An input that is larger than the difference between
+    /// limit and target is ignored, because it is not typical of the next calls.
     fn target(&self) -> u64 {
         let (target, input) = (self.target_prompt(), self.budget.parts.input);
         let input = if input <= self.limit() - target { input } else { 0 };
         target.saturating_sub(self.budget.parts.fixed()).saturating_sub(input)
     }
 
-    /// What is stored, and what is sent. What is sent fits, unless nothing does: then it is the least that can be sent.
+    /// Returns the cutoffs that are stored, and the cutoffs of the prompt. The prompt fits, unless no prompt does:
+    /// then it is the smallest one.
     pub(super) fn positions(&self, lasting: bool) -> (Cutoffs, Cutoffs) {
         let stored = if lasting { self.stored() } else { self.log.base };
         if self.total(stored) <= self.limit() && !self.has_too_many(stored) {
@@ -111,12 +116,12 @@ impl CutoffSearch<'_> {
         (stored, self.sent(stored).unwrap_or(self.log.most))
     }
 
-    /// The positions that the next calls begin with.
+    /// Returns the cutoffs with which the next calls begin.
     fn stored(&self) -> Cutoffs {
         let (base, most) = (self.log.base, self.log.most);
         let (to, target) = (self.budget.watermarks.low, self.target());
         if self.log.continues {
-            // Within a turn only the position of rounds moves for good.
+            // Within a turn, only the cutoff of rounds is stored.
             let rounds = Bounds { least: base, most: Cutoffs { window: base.window, ..most } };
             let found = self.best(rounds, target, to).or_else(|| self.best(Bounds { least: base, most }, target, to));
             return found.map_or(base, |at| Cutoffs { window: base.window, ..at });
@@ -124,26 +129,27 @@ impl CutoffSearch<'_> {
         let last = Cutoffs { window: self.log.last_start(), rounds: self.log.len };
         let bounds = Bounds { least: base, most: last };
         let found = self.best(bounds, target, to);
-        // The last turn may be larger than what a compaction goes down to, and fit all the same.
+        // The last turn may be larger than the target, and still fit.
         found.or_else(|| self.best(bounds, self.room(self.limit())?, Watermark::Percent(100))).unwrap_or(last)
     }
 
-    /// The positions for this call, where those that are stored are not enough for it.
+    /// Returns the cutoffs for this call, if the stored ones are not sufficient.
     fn sent(&self, stored: Cutoffs) -> Option<Cutoffs> {
         let bounds = Bounds { least: stored, most: self.log.most };
         let within = self.room(self.limit());
-        // Within a turn the next call is as this one: going down further than needed keeps its beginning the same.
-        let as_next = within.filter(|_| self.budget.stores && self.log.continues).map(|room| room.min(self.target()));
+        // Within a turn, the next call resembles this one. Going down further than needed keeps its beginning the same.
+        let target = within.filter(|_| self.budget.stores && self.log.continues).map(|room| room.min(self.target()));
         let least_reply = self.budget.limits.least_reply;
         let with_least_reply = least_reply.and_then(|reply| self.room(self.budget.limits.max_prompt(reply)));
-        let start = self.budget.watermarks.high;
-        let rooms = [as_next, within, with_least_reply].into_iter().flatten();
-        let marked = rooms.clone().find_map(|room| self.best(bounds, room, start));
-        // What has to stay may be more than the marks say, but not more than there is room for.
-        marked.or_else(|| rooms.into_iter().find_map(|room| self.best(bounds, room, Watermark::Percent(100))))
+        let high = self.budget.watermarks.high;
+        let rooms = [target, within, with_least_reply].into_iter().flatten();
+        let within_watermark = rooms.clone().find_map(|room| self.best(bounds, room, high));
+        // The required messages may exceed a watermark that counts messages or turns, but not the room.
+        within_watermark.or_else(|| rooms.into_iter().find_map(|room| self.best(bounds, room, Watermark::Percent(100))))
     }
 
-    /// The best positions for a window of that many tokens and, if the mark says so, of so many messages or turns.
+    /// Returns the best cutoffs for a window of at most `room` tokens and, if the watermark counts messages or
+    /// turns, of at most that many messages or turns.
     fn best(&self, bounds: Bounds, room: u64, mark: Watermark) -> Option<Cutoffs> {
         let starts = self.log.starts.iter().copied();
         let fits = |size: Size| size.tokens <= room;
@@ -157,8 +163,8 @@ impl CutoffSearch<'_> {
         }
     }
 
-    /// Nothing fits.
-    pub(super) fn refused(&self) -> DoesNotFit {
+    /// Returns the error for a call of which no prompt fits.
+    pub(super) fn does_not_fit(&self) -> DoesNotFit {
         let Limits { context, prompt, reserve, least_reply, .. } = self.budget.limits;
         let reply_reserve = least_reply.unwrap_or(reserve);
         DoesNotFit {

@@ -1,4 +1,4 @@
-//! Why there is nothing to send.
+//! The errors of calls that cannot be sent.
 
 use tower_chat_history_core::{ForeignShape, Seq};
 
@@ -7,86 +7,85 @@ use crate::budget::DoesNotFit;
 /// A list that cannot be made to fit.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum FitError {
-    /// The list is no prompt.
-    #[error("the messages are no prompt: {0}")]
+    /// The list is not a valid prompt.
+    #[error("the messages are not a valid prompt: {0}")]
     Input(#[from] InputError),
-    /// What has to stay is too large.
+    /// The messages that have to be sent are too large.
     #[error(transparent)]
     DoesNotFit(#[from] DoesNotFit),
 }
 
-/// An input that cannot stand behind the conversation: sent like this, a provider would refuse it.
+/// An input that cannot follow the conversation. A provider would refuse the prompt.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InputError {
-    /// There is no message beside the head, and the log does not end with the results of all calls, which only the
-    /// model has to answer.
+    /// There is no message except the head, and the log does not end with the results of all calls. Only after such
+    /// results may a call have no input.
     #[error("there is no input message")]
     Empty,
-    /// The input has what the model said before: the caller resends the conversation, which would be sent and stored
-    /// twice.
+    /// The input contains a message of the model: a reply (an assistant message without tool calls), or the calls that
+    /// are open in the log. The caller resends the conversation, which would therefore be sent and stored twice.
     ///
-    /// That is a reply (an assistant message without tool calls), or the calls that are open in the log. Calls of the
-    /// caller's own, with their results, are legal input.
+    /// Calls that the caller made itself, with their results, are valid input.
     #[error(
-        "message {position} of the input is the assistant's: send only what is new; for callers that resend their list there is \
-         InputMode::Transcript, and few-shot examples are counted as head by `few_shot_messages`"
+        "message {position} of the input was written by the assistant: send only new messages, or set \
+         InputMode::Transcript to resend the whole list; `few_shot_messages` counts few-shot messages as head"
     )]
     Resent {
-        /// Which input message, counted from 0.
+        /// The index of the message in the input.
         position: usize,
     },
-    /// A message is in the shape of another API than chat completions.
-    #[error("message {position} is no message in the chat-completions format: {shape}")]
+    /// A message has the format of another API than chat completions.
+    #[error("message {position} is not in the chat completions format: {shape}")]
     Foreign {
-        /// Which message, counted from 0: of the transcript and the input after it, or of what is to be stored instead.
+        /// The index of the message in the transcript and the input after it, or in the messages of `store_instead`.
         position: usize,
-        /// The shape it has.
+        /// The format that was recognized.
         shape: ForeignShape,
     },
-    /// A message to be stored as a tool result is none.
-    #[error("message {position} is no tool result")]
+    /// A message that should be stored as a tool result is not one.
+    #[error("message {position} is not a tool result")]
     NotAResult {
-        /// Which one, counted from 0.
+        /// The index of the message.
         position: usize,
     },
-    /// A tool result answers no open call: it is late, repeated, or for another conversation.
+    /// A tool result answers no open call: it is late, repeated, or belongs to another conversation.
     #[error("message {position} is a result for tool call {call_id:?}, which is not open")]
     UnexpectedResult {
-        /// Which input message, counted from 0.
+        /// The index of the message in the input.
         position: usize,
-        /// The call it names.
+        /// The id of the call that it names.
         call_id: String,
     },
-    /// Tool calls stay without a result.
+    /// Tool calls have no result.
     #[error("tool calls without a result: {}", call_ids.join(", "))]
     Unanswered {
-        /// The calls.
+        /// The ids of the calls.
         call_ids: Vec<String>,
     },
-    /// Of the input and what is to be stored instead, one answers the open calls and the other does not.
-    #[error("what is stored instead must answer the open calls exactly when the input does")]
+    /// Of the input and the messages of `store_instead`, one answers the open calls and the other does not.
+    #[error("`store_instead` and the input must either both answer the open tool calls, or neither")]
     InsteadDiffers,
-    /// The conversation waits for tool results, and a new question is not allowed by policy.
+    /// The conversation waits for tool results, and the policy allows no new question.
     #[error("{calls} tool calls are open: send their results first")]
     TurnOpen {
-        /// How many.
+        /// The number of open calls.
         calls: usize,
     },
 }
 
-/// A transcript that is not the end of the log: the caller has changed it, or it belongs to another conversation.
+/// A transcript that is not the end of the log. The caller has changed it, or it belongs to another conversation.
 ///
-/// Send what is new alone, or import what the store does not have.
+/// Send only new messages, or import the messages that the store does not have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-#[error("message {position} behind the head {}", match .seq {
-    Some(seq) => format!("differs from what exchange {seq} has in its place"),
-    None => "comes before everything that is stored".to_owned(),
+#[error("message {position} after the head {}", match .seq {
+    Some(seq) => format!("differs from the message of exchange {seq} that it should equal"),
+    None => "precedes all stored messages".to_owned(),
 })]
 pub struct TranscriptError {
-    /// The last message in which they differ, counted from 0 behind the head.
+    /// The last message that differs, counted from 0 after the head.
     pub position: usize,
-    /// The exchange that has another message in its place; `None` if the log has none before it.
+    /// The exchange that has a different message at its position, or `None` if the message precedes the whole log.
     pub seq: Option<Seq>,
 }

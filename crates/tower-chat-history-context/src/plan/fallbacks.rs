@@ -1,16 +1,17 @@
-//! Planning a call, and the fallbacks for one that does not fit.
+//! Planning a call, and the fallbacks for a call that does not fit.
 
 use super::{FitBudget, FitError, Plan, PlanInput, plan_once};
 use crate::budget::{PromptTokens, TrimReason};
 
-/// Plans a call. If it does not fit, it is planned again with less beside the window:
+/// Plans a call. Each step is tried only if the call does not fit in the step before:
 ///
 /// 1. with the room that is reserved for a summary,
-/// 2. with room for the stored summary alone,
+/// 2. with room for the stored summary only,
 /// 3. without the stored summary,
-/// 4. and all of this with counts that are not corrected: a call that is refused could never correct the factor.
+/// 4. all of these steps without the correction factor. If a wrong factor refused the call, no report could ever
+///    correct it.
 ///
-/// The first plan that fits is taken. The error is that of the last one.
+/// Returns the first plan that fits, or the error of the last step.
 pub fn plan(input: &PlanInput<'_>) -> Result<Plan, FitError> {
     let Some(budget) = input.budget else { return plan_once(input) };
     let planned = with_less_for_summaries(input, &budget);
@@ -29,12 +30,12 @@ fn with_less_for_summaries(input: &PlanInput<'_>, budget: &FitBudget<'_>) -> Res
     if !does_not_fit(&reserved) {
         return reserved;
     }
-    // A summary to come gives way to what has to be sent.
+    // The required messages are more important than room for a future summary.
     let stored = plan_once(&with_room(input.summary_tokens));
     if !does_not_fit(&stored) || input.summary.is_none() {
         return stored;
     }
-    // A summary is worth less than the call.
+    // The call is more important than the summary.
     let mut plan = plan_once(&PlanInput { summary: None, summary_tokens: 0, ..with_room(0) })?;
     plan.fit.trimming.left_out_summary = true;
     plan.fit.trimming.reason.get_or_insert(TrimReason::Tokens);
@@ -57,7 +58,8 @@ mod tests {
         plan::{History, OnOpenTurn},
     };
 
-    /// Plans a prompt of one turn of 20 tokens and an input of 10, with a stored summary of 30 and 50 reserved for one.
+    /// Plans a prompt of one turn of 20 tokens and an input of 10. The stored summary has 30 tokens, and 50 are
+    /// reserved for a summary. Returns the plan and the room for a summary, or the required size.
     fn planned(limit: u64, ratio: f64) -> Result<(Plan, u64), u64> {
         let turn = [Message::user("u"), Message::assistant("a")];
         let exchange = Recorded::new(Seq::FIRST, Exchange::new(ExchangeId::generate(), turn));
@@ -94,7 +96,7 @@ mod tests {
         let (plan, room) = planned(80, 1.0).unwrap();
         assert_eq!((plan.fit.window.len(), plan.summary_tokens, room), (3, 30, 50));
         let (plan, room) = planned(40, 1.0).unwrap();
-        assert_eq!((plan.fit.window.len(), plan.summary_tokens, room), (1, 30, 30), "nothing is kept for one to come");
+        assert_eq!((plan.fit.window.len(), plan.summary_tokens, room), (1, 30, 30), "no room for a future summary");
         let (plan, room) = planned(30, 1.0).unwrap();
         assert_eq!((plan.fit.window.len(), plan.summary_tokens, room), (2, 0, 0));
         assert!(plan.fit.trimming.left_out_summary);
@@ -102,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn a_factor_refuses_no_call() {
+    fn the_correction_factor_refuses_no_call() {
         let (plan, _) = planned(10, 1.5).unwrap();
         assert!((plan.budget.unwrap().limits.ratio - 1.0).abs() < f64::EPSILON);
     }

@@ -1,10 +1,11 @@
 //! Making a window fit its budget.
 //!
-//! A compaction is two positions, where the window starts and before which position rounds are left out, and optionally a
-//! third, before which results are cleared. Of all pairs of positions that fit, the one is taken that keeps most tokens.
+//! A compaction consists of two cutoffs: the start of the window, and the position before which rounds are left out. A
+//! third position, before which results are cleared, is optional. Of all pairs of cutoffs that fit, the pair that keeps
+//! the most tokens is used.
 //!
-//! Two things are decided: what this call sends, and what is stored for the next ones. They differ where only this call is
-//! too large, and within a turn, where what is stored moves no window's start.
+//! There is one pair for the prompt of this call, and one that is stored for the next calls. They differ if only this
+//! call is too large, and within a turn, during which the stored start of the window does not move.
 
 use std::fmt;
 
@@ -20,14 +21,14 @@ use super::{
 };
 use crate::budget::{ClearResults, DoesNotFit, Limits, PromptTokens, Trimmer, Trimming, Watermarks};
 
-/// The budget that a window has to fit, and the rules by which it is made to.
+/// The budget that a window has to fit, and the rules for making it fit.
 #[derive(Clone, Copy)]
 pub struct FitBudget<'a> {
     pub limits: Limits,
     pub watermarks: Watermarks,
     pub clear: Option<&'a ClearResults>,
     pub trimmer: Option<&'a dyn Trimmer>,
-    /// True if a compaction is stored: otherwise there is no next call, and nothing is left out for its sake.
+    /// True if compactions are stored. Otherwise there is no next call, and nothing is left out for its benefit.
     pub stores: bool,
     /// The sizes of everything but the window, with the room that is reserved for a summary.
     pub parts: PromptTokens,
@@ -44,19 +45,20 @@ impl fmt::Debug for FitBudget<'_> {
 #[derive(Debug, Default)]
 pub struct Fit {
     pub window: Vec<Message>,
-    /// The compaction that the next calls begin with, if it is another one than that of the given cut.
+    /// The cut with which the next calls begin, if it differs from the previous cut.
     pub cut: Option<Cut>,
-    /// What the reply has to be limited to.
+    /// The lowered limit of the reply, if it has to shrink.
     pub reply: Option<u64>,
     pub tokens: u64,
     pub evicted: Size,
-    /// Why it was made smaller, and how.
+    /// The account of how the window was made smaller.
     pub trimming: Trimming,
-    /// True if more was left out for this call than the next ones will leave out.
+    /// True if this call leaves out more than the next calls will.
     pub for_this_call: bool,
 }
 
-/// Makes the items of these exchanges fit. `cut` is what holds so far, `continues` the exchange whose calls the input answers.
+/// Makes the items of these exchanges fit. `cut` is the previous cut. `continues` is the exchange whose calls the input
+/// answers.
 pub(super) fn fit(
     mut items: Vec<Item>,
     exchanges: &[Recorded],
@@ -72,28 +74,28 @@ pub(super) fn fit(
     }
     let mut search = CutoffSearch { sizes: log.sizes(&items, cost), log: &log, budget };
     let before = search.sizes.kept(log.base);
-    let mut fitted = Fitted { cut, log: &log, before, cleared, trimming: Trimming::default() };
+    let mut outcome = Outcome { cut, log: &log, before, cleared, trimming: Trimming::default() };
     if !search.is_due() {
-        return Ok(fitted.fit(items, &search, log.base, log.base));
+        return Ok(outcome.fit(items, &search, log.base, log.base));
     }
-    fitted.trimming.reason = Some(search.reason());
+    outcome.trimming.reason = Some(search.reason());
     if let Some(reply) = search.shrunk_reply(log.base).filter(|_| !search.has_too_many(log.base)) {
-        fitted.trimming.shrunk_reply = true;
-        return Ok(Fit { reply: Some(reply), ..fitted.fit(items, &search, log.base, log.base) });
+        outcome.trimming.shrunk_reply = true;
+        return Ok(Fit { reply: Some(reply), ..outcome.fit(items, &search, log.base, log.base) });
     }
 
     let lasting = search.is_lasting();
-    let mut cleared_once = false;
+    let mut cleared_for_this_call = false;
     if let Some(clear) = budget.clear {
-        let wanted = if lasting { search.gain(true).max(clear.at_least) } else { search.gain(false) };
+        let wanted = search.tokens_to_clear(lasting).max(if lasting { clear.at_least } else { 0 });
         let position = clearing::position(&items, clear, budget, (log.seq(cleared), log.seq(log.len)), wanted);
         clearing::apply(&mut items, clear, budget, position);
         search.sizes = log.sizes(&items, cost);
-        fitted.trimming.cleared_results = log.index(position) > cleared;
+        outcome.trimming.cleared_results = log.index(position) > cleared;
         if lasting {
-            fitted.cleared = log.index(position);
+            outcome.cleared = log.index(position);
         } else {
-            cleared_once = fitted.trimming.cleared_results;
+            cleared_for_this_call = outcome.trimming.cleared_results;
         }
     }
     let trimmer = budget.trimmer.filter(|_| !search.has_too_many(log.base));
@@ -101,42 +103,45 @@ pub(super) fn fit(
         && let Some((items, tokens)) = trimming::trim(&items, &search, trimmer)
     {
         let after = Size { tokens, messages: items.len() };
-        fitted.trimming.by_trimmer = true;
-        let fit = fitted.fit(items, &search, log.base, log.base);
-        return Ok(Fit { tokens, evicted: fitted.before.less(after), for_this_call: true, ..fit });
+        outcome.trimming.by_trimmer = true;
+        let fit = outcome.fit(items, &search, log.base, log.base);
+        return Ok(Fit { tokens, evicted: outcome.before.less(after), for_this_call: true, ..fit });
     }
-    // What a trimmer could not do is for this call too.
-    fitted.trimming.trimmer_failed = trimmer.is_some();
+    // If the trimmer failed, its replacement applies to this call only, too.
+    outcome.trimming.trimmer_failed = trimmer.is_some();
     let (stored, sent) = search.positions(lasting && trimmer.is_none());
     let fits = search.total(sent) <= search.limit();
-    let reply = if fits { None } else { Some(search.shrunk_reply(sent).ok_or_else(|| search.refused())?) };
-    fitted.trimming.shrunk_reply = reply.is_some();
-    let fit = fitted.fit(items, &search, stored, sent);
-    Ok(Fit { reply, for_this_call: fit.for_this_call || cleared_once, ..fit })
+    let reply = if fits { None } else { Some(search.shrunk_reply(sent).ok_or_else(|| search.does_not_fit())?) };
+    outcome.trimming.shrunk_reply = reply.is_some();
+    let fit = outcome.fit(items, &search, stored, sent);
+    Ok(Fit { reply, for_this_call: fit.for_this_call || cleared_for_this_call, ..fit })
 }
 
-/// A window without a budget: all of it but what the cut leaves out.
+/// Returns the window without a budget: all messages except the rounds that the cut leaves out.
 pub(super) fn unlimited(items: Vec<Item>, cut: &Cut) -> Fit {
     let is_sent = |item: &Item| item.round.is_none_or(|round| round.followed >= cut.rounds_start);
     let window = items.into_iter().filter(is_sent).map(|item| item.message).collect();
     Fit { window, ..Fit::default() }
 }
 
-/// The state of a fit, from which its outcome is made.
-struct Fitted<'a> {
+/// The values from which the outcome of a fit is built.
+struct Outcome<'a> {
+    /// The previous cut.
     cut: &'a Cut,
     log: &'a WindowIndex,
+    /// The size of the window at the previous cut.
     before: Size,
-    /// Before which index results are cleared for good.
+    /// The index before which results are cleared in the stored cut.
     cleared: usize,
     trimming: Trimming,
 }
 
-impl Fitted<'_> {
+impl Outcome<'_> {
+    /// Builds the fit from the cutoffs that are stored, and the cutoffs of the prompt.
     fn fit(&self, items: Vec<Item>, search: &CutoffSearch<'_>, stored: Cutoffs, sent: Cutoffs) -> Fit {
         let Self { cut, log, before, cleared, mut trimming } = *self;
         let (window, rounds) = (log.seq(sent.window), log.seq(sent.rounds.max(sent.window)));
-        let window = items.into_iter().filter(|item| item.is_behind(window, rounds)).map(|item| item.message).collect();
+        let window = items.into_iter().filter(|item| item.is_kept(window, rounds)).map(|item| item.message).collect();
         trimming.left_out_turns = sent.window > log.base.window;
         trimming.left_out_rounds = sent.rounds.max(sent.window) > log.base.rounds.max(sent.window);
         let mut next = cut.clone();

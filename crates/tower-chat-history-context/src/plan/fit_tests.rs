@@ -1,4 +1,4 @@
-//! What holds of every window that was made to fit.
+//! Properties of every window that was made to fit.
 
 use proptest::prelude::*;
 use tower_chat_history_core::{
@@ -17,7 +17,7 @@ use crate::{
     view::tests::{any_message, breaks_the_rules, calls},
 };
 
-/// What a message costs: by its bytes, or so that a longer text may cost less.
+/// The cost of a message: by its bytes, or arbitrary, so that a longer text may cost less.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Cost {
     Bytes,
@@ -41,7 +41,7 @@ pub(super) fn text(tokens: usize) -> String {
     "1234".repeat(tokens)
 }
 
-/// A turn: a question, rounds of parallel calls, an answer.
+/// A turn of a question, rounds of parallel calls, and an answer.
 fn turn(question: usize, rounds: &[(usize, usize)], answer: usize) -> Vec<Message> {
     let mut messages = vec![Message::user(text(question))];
     for (parallel, result) in rounds {
@@ -61,7 +61,7 @@ pub(super) fn any_turn() -> impl Strategy<Value = Vec<Message>> {
     ]
 }
 
-/// A log that ends after a turn, or within one; and an input behind it.
+/// A log that ends after a turn or within one, and an input for it.
 fn any_log() -> impl Strategy<Value = (Vec<Message>, Vec<Message>)> {
     (prop::collection::vec(any_turn(), 0..8), any::<bool>(), 0usize..80).prop_map(|(turns, within, input)| {
         let mut log = turns.concat();
@@ -150,7 +150,7 @@ impl Policy {
         Self { rule, ..self }
     }
 
-    /// What is planned of a window with that input.
+    /// Plans a call with this window and this input.
     pub(super) fn plan(
         &self,
         window: &Window,
@@ -186,7 +186,7 @@ fn prompt(plan: &Plan, input: &[Message]) -> Vec<Message> {
     plan.fit.window.iter().chain(input).cloned().collect()
 }
 
-/// That many cases, or as many as `PROPTEST_CASES` says.
+/// Runs this number of cases, or the number in `PROPTEST_CASES`.
 pub(super) fn cases(cases: u32) -> ProptestConfig {
     let stated = std::env::var_os("PROPTEST_CASES").is_some();
     if stated { ProptestConfig::default() } else { ProptestConfig::with_cases(cases) }
@@ -195,9 +195,9 @@ pub(super) fn cases(cases: u32) -> ProptestConfig {
 proptest! {
     #![proptest_config(cases(10_000))]
 
-    /// Invariants 2 and 3: what is sent obeys the chat rules and fits, whatever the log, the input and the policy.
+    /// Invariants 2 and 3: the prompt obeys the chat rules and fits, for any log, input and policy.
     #[test]
-    fn what_fits_is_valid_and_within_its_budget((log, input) in any_log(), policy in any_policy()) {
+    fn every_plan_is_valid_and_within_its_budget((log, input) in any_log(), policy in any_policy()) {
         let log = Recorded::log(log);
         let Ok(plan) = fitted(&log, None, &input, &policy) else { return Ok(()) };
         prop_assert_eq!(breaks_the_rules(&prompt(&plan, &input)), None);
@@ -208,9 +208,10 @@ proptest! {
         prop_assert!(reply <= policy.limits.reserve && reply >= policy.limits.least_reply.unwrap_or(policy.limits.reserve));
     }
 
-    /// Invariant 3: it is refused only where the turn of the input, without its earlier rounds, is too large by itself.
+    /// Invariant 3: a call is refused only if the turn of the input, without its earlier rounds, is too large by
+    /// itself.
     #[test]
-    fn only_what_cannot_fit_is_refused((log, input) in any_log(), policy in any_policy()) {
+    fn only_a_call_that_cannot_fit_is_refused((log, input) in any_log(), policy in any_policy()) {
         let log = Recorded::log(log);
         let Err(refused) = fitted(&log, None, &input, &policy) else { return Ok(()) };
         let FitError::DoesNotFit(error) = refused else { return Err(TestCaseError::fail("the input is sound")) };
@@ -221,9 +222,9 @@ proptest! {
         }
     }
 
-    /// Invariant 13: what is stored goes forward, starts at an opening, and within a turn moves no window.
+    /// Invariant 13: stored cuts move forward, start at an opening, and do not move the window's start within a turn.
     #[test]
-    fn what_is_stored_may_follow_what_was_stored((log, input) in any_log(), policies in prop::collection::vec(any_policy(), 1..4)) {
+    fn each_stored_cut_may_follow_the_one_before((log, input) in any_log(), policies in prop::collection::vec(any_policy(), 1..4)) {
         let log = Recorded::log(log);
         let mut stored: Option<Cut> = None;
         for policy in policies {
@@ -231,7 +232,7 @@ proptest! {
             let Some(cut) = plan.fit.cut else { continue };
             let opens_turn = |seq: Seq| log.iter().any(|recorded| recorded.seq == seq && recorded.exchange.opens_turn());
             prop_assert_eq!(cut.check(stored.as_ref(), log.len() as u64 + 1, opens_turn), Ok(()));
-            prop_assert_ne!(Some(&cut), stored.as_ref(), "nothing is stored for nothing");
+            prop_assert_ne!(Some(&cut), stored.as_ref(), "a cut that changes nothing is not stored");
             if input[0].is_tool_result() {
                 prop_assert_eq!(cut.window_start, stored.as_ref().map_or(Seq::FIRST, |cut| cut.window_start));
             }
@@ -239,7 +240,7 @@ proptest! {
         }
     }
 
-    /// Invariant 10: between compactions the window of a call begins with that of the call before and its exchange.
+    /// Invariant 10: between compactions, the window of a call begins with the window of the previous call.
     #[test]
     fn windows_only_grow_between_compactions(turns in prop::collection::vec(any_turn(), 1..12), policy in any_policy()) {
         let policy = Policy { rule: Rule::Newest, ..policy };
@@ -249,7 +250,7 @@ proptest! {
             let messages = &recorded.exchange.messages;
             let input = &messages[..messages.len() - usize::from(messages.len() > 1)];
             if input.iter().any(Message::is_blank_reply) {
-                // Nobody sends it, and the log's view has no trace of it.
+                // A blank reply is never sent, and the log's view does not contain it.
                 before = None;
                 continue;
             }
@@ -265,12 +266,12 @@ proptest! {
 }
 
 proptest! {
-    // Each case tries all pairs.
+    // Each case tries all pairs of cutoffs.
     #![proptest_config(cases(2_000))]
 
-    /// Of all pairs of positions that fit, the one is taken that keeps most.
+    /// Of all pairs of cutoffs that fit, the planner uses the pair that keeps the most tokens.
     #[test]
-    fn no_other_pair_of_positions_keeps_more((log, input) in any_log(), context in 10u32..600) {
+    fn no_other_pair_of_cutoffs_keeps_more((log, input) in any_log(), context in 10u32..600) {
         let log = Recorded::log(log);
         let limits = ContextBudget::tokens(context).limits(&request(0), 1.0).unwrap();
         let watermarks = Watermarks::new(Watermark::Percent(100), Watermark::Percent(100)).unwrap();
@@ -278,7 +279,7 @@ proptest! {
         let Ok(plan) = fitted_once(&log, None, &input, &policy, false) else { return Ok(()) };
         let room = u64::from(context) - policy.cost.total(&input);
         let (answers, asked) = (plan.continues.is_some(), plan.continues.unwrap_or_default());
-        // A round that the input leaves behind may be gone too: what follows it is the next exchange.
+        // A last round that the input does not answer may be left out too: the next exchange follows it.
         let most_rounds = log.len() as u64 + u64::from(!answers);
         let may_start = |recorded: &&Recorded| {
             recorded.seq == Seq::FIRST || recorded.exchange.opens_turn() && recorded.exchange.messages[0].role().as_str() != "assistant"
@@ -291,8 +292,8 @@ proptest! {
                 let mut cut = Cut::window_from(start);
                 cut.rounds_start = rounds.max(start);
                 let window = window(&log, Some(&cut));
-                let given = PlanInput { history: History::Window(&window), summary: None, summary_tokens: 0, input: &input, instead: None, limit: LoadLimit::default(), on_open_turn: OnOpenTurn::Supersede, budget: None };
-                let kept = policy.cost.total(&plan_of(&given).fit.window);
+                let call = PlanInput { history: History::Window(&window), summary: None, summary_tokens: 0, input: &input, instead: None, limit: LoadLimit::default(), on_open_turn: OnOpenTurn::Supersede, budget: None };
+                let kept = policy.cost.total(&plan_of(&call).fit.window);
                 most = most.max(Some(kept).filter(|kept| *kept <= room));
             }
         }
@@ -300,6 +301,6 @@ proptest! {
     }
 }
 
-fn plan_of(given: &PlanInput<'_>) -> Plan {
-    plan(given).unwrap_or_else(|refused| unreachable!("{refused:?}"))
+fn plan_of(call: &PlanInput<'_>) -> Plan {
+    plan(call).unwrap_or_else(|error| unreachable!("{error:?}"))
 }

@@ -1,54 +1,56 @@
-//! The window as it would be sent, message by message, with what is needed to leave some of it out.
+//! The window as it would be sent, with the exchange and the round of each message.
 
 use tower_chat_history_core::{Message, Recorded, Seq};
 
 use crate::view::View;
 
-/// A message of the [view](crate::view), and where it belongs.
+/// A message of the [view](crate::view), with its exchange and its round.
 #[derive(Clone, Debug)]
 pub(super) struct Item {
     pub(super) message: Message,
-    /// The exchange it stands in.
+    /// The position of its exchange.
     pub(super) seq: Seq,
-    /// Its round, if it belongs to one: calls, results, and the results that stand in for those that never came.
+    /// The round that it belongs to, if it has calls or is a result. Substitutes for missing results belong to it too.
     pub(super) round: Option<Round>,
 }
 
-/// Where a round stands.
+/// The positions of a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Round {
-    /// The exchange in which its calls stand.
+    /// The exchange with its calls.
     pub(super) asked: Seq,
-    /// The exchange of the message after its last result; of a round at the end of the log, the log's next exchange.
+    /// The exchange of the message after its last result. For a round at the end of the log, it is the log's next
+    /// exchange.
     ///
-    /// A cut leaves a round out by this position. So no stored cut leaves out a round at the end of the log, which the
-    /// next exchange may answer or take up.
+    /// A cut leaves a round out by this position. No stored cut therefore leaves out a round at the end of the log,
+    /// which the next exchange may answer, or answer again.
     pub(super) followed: Seq,
 }
 
 impl Item {
-    /// Whether it stays in a window that starts there, and of which rounds before the other position are left out.
-    pub(super) fn is_behind(&self, window: Seq, rounds: Seq) -> bool {
+    /// Returns `true` if the message is kept in a window that starts at `window` and leaves out the rounds that are
+    /// followed by an exchange before `rounds`.
+    pub(super) fn is_kept(&self, window: Seq, rounds: Seq) -> bool {
         self.seq >= window && self.round.is_none_or(|round| round.asked >= window && round.followed >= rounds)
     }
 }
 
-/// The view of a window. Leaving out whole rounds, or everything before a turn's opening, leaves the view of what stays: the
-/// fold looks no further back than to the newest round.
+/// The view of a window. If whole rounds are left out of it, or everything before a turn's opening, the remaining
+/// messages are the view of the remaining log, because the fold depends only on the newest round.
 #[derive(Debug)]
 pub(super) struct Folded {
     view: View,
-    /// The exchange of each message, and its round.
-    places: Vec<(Seq, Option<usize>)>,
+    /// The exchange of each message, and the index of its round.
+    origins: Vec<(Seq, Option<usize>)>,
     rounds: Vec<Round>,
     /// The position after the last exchange.
     next: Seq,
 }
 
 impl Folded {
-    /// The view of these exchanges; `next` is the position of the log's next one, if there are none.
+    /// Folds these exchanges. If there are none, `next` is the position of the log's next exchange.
     pub(super) fn of<'a>(exchanges: impl IntoIterator<Item = &'a Recorded>, next: Seq) -> Self {
-        let mut folded = Self { view: View::default(), places: Vec::new(), rounds: Vec::new(), next };
+        let mut folded = Self { view: View::default(), origins: Vec::new(), rounds: Vec::new(), next };
         for recorded in exchanges {
             folded.push(recorded);
         }
@@ -56,31 +58,31 @@ impl Folded {
     }
 
     fn push(&mut self, recorded: &Recorded) {
-        let Self { view, places, rounds, .. } = self;
+        let Self { view, origins, rounds, .. } = self;
         let seq = recorded.seq;
-        view.push_exchange_with(&recorded.exchange, |view, before| place(view, before, seq, places, rounds));
-        // If nothing was pushed, something may have given way all the same.
-        place(&self.view, self.view.messages().len(), seq, &mut self.places, &mut self.rounds);
+        view.push_exchange_with(&recorded.exchange, |view, before| note_origins(view, before, seq, origins, rounds));
+        // Even if no message was pushed, an earlier exchange may have given way.
+        note_origins(&self.view, self.view.messages().len(), seq, &mut self.origins, &mut self.rounds);
         self.next = seq.next();
     }
 
-    /// Makes way for the input of a call, if it repeats what the log ends with.
+    /// Gives way to the input of a call: removes the attempt that the input repeats, if the log ends with one.
     pub(super) fn make_way_for(&mut self, input: &[Message]) {
         self.view.make_way_for(input);
         let len = self.view.messages().len();
-        place(&self.view, len, self.next, &mut self.places, &mut self.rounds);
+        note_origins(&self.view, len, self.next, &mut self.origins, &mut self.rounds);
     }
 
     pub(super) const fn view(&self) -> &View {
         &self.view
     }
 
-    /// The exchange of the newest calls.
+    /// Returns the exchange with the newest calls.
     pub(super) fn asked_by(&self) -> Option<Seq> {
         self.rounds.last().map(|round| round.asked)
     }
 
-    /// The message of an input that has the very calls which are open.
+    /// Returns the index of the input message that repeats the open calls, if there is one.
     pub(super) fn open_calls_in(&self, input: &[Message]) -> Option<usize> {
         let asks = |message: &&Message| !message.tool_calls().is_empty();
         let open = self.view.messages().iter().rfind(asks).filter(|_| !self.view.open().is_empty())?;
@@ -90,32 +92,38 @@ impl Folded {
     /// Gives the open calls their constant result.
     pub(super) fn close(&mut self) {
         self.view.close();
-        let place = (self.asked_by().unwrap_or_default(), self.rounds.len().checked_sub(1));
-        self.places.resize(self.view.messages().len(), place);
+        let origin = (self.asked_by().unwrap_or_default(), self.rounds.len().checked_sub(1));
+        self.origins.resize(self.view.messages().len(), origin);
     }
 
     pub(super) fn into_items(self) -> Vec<Item> {
-        let Self { view, places, rounds, next } = self;
+        let Self { view, origins, rounds, next } = self;
         let round = |at: usize| rounds.get(at).map(|round| Round { followed: round.followed.min(next), ..*round });
-        let items = view.into_messages().into_iter().zip(places);
+        let items = view.into_messages().into_iter().zip(origins);
         items.map(|(message, (seq, at))| Item { message, seq, round: at.and_then(round) }).collect()
     }
 }
 
-/// Nothing follows the round yet.
-const NOTHING: Seq = Seq::new(u64::MAX);
+/// The position of a round that no message follows yet.
+const NOT_FOLLOWED: Seq = Seq::new(u64::MAX);
 
-/// Notes where the messages from `before` on belong, which stand in the exchange at `seq`.
-fn place(view: &View, before: usize, seq: Seq, places: &mut Vec<(Seq, Option<usize>)>, rounds: &mut Vec<Round>) {
-    if places.len() > before {
-        places.truncate(before);
-        let newest = places.last().and_then(|(_, round)| *round);
+/// Notes the origins of the messages from index `before` on, which belong to the exchange at `seq`.
+fn note_origins(
+    view: &View,
+    before: usize,
+    seq: Seq,
+    origins: &mut Vec<(Seq, Option<usize>)>,
+    rounds: &mut Vec<Round>,
+) {
+    if origins.len() > before {
+        origins.truncate(before);
+        let newest = origins.last().and_then(|(_, round)| *round);
         rounds.truncate(newest.map_or(0, |newest| newest + 1));
         if let Some(round) = rounds.last_mut() {
-            round.followed = NOTHING;
+            round.followed = NOT_FOLLOWED;
         }
     }
-    // Results that stand in for others come before the message that closes their calls.
+    // Substitutes for missing results precede the message that closes their calls.
     for message in &view.messages()[before..] {
         let asks = !message.tool_calls().is_empty();
         if !message.is_tool_result()
@@ -124,9 +132,9 @@ fn place(view: &View, before: usize, seq: Seq, places: &mut Vec<(Seq, Option<usi
             round.followed = round.followed.min(seq);
         }
         if asks {
-            rounds.push(Round { asked: seq, followed: NOTHING });
+            rounds.push(Round { asked: seq, followed: NOT_FOLLOWED });
         }
         let round = rounds.len().checked_sub(1).filter(|_| asks || message.is_tool_result());
-        places.push((seq, round));
+        origins.push((seq, round));
     }
 }

@@ -1,30 +1,32 @@
-//! Whether a compaction is near.
+//! The estimate of whether a compaction is near.
 
 use crate::budget::Watermark;
 
-/// The next window as it is known after a turn, and what that turn added to it.
+/// The sizes of the next window, as they are known after a turn, and the sizes that the turn added.
 #[derive(Clone, Copy, Debug)]
 pub struct GrownWindow {
-    /// The tokens that the next prompt may have beside the reply's reserve.
+    /// The largest next prompt that leaves the reply its reserve, in tokens.
     pub limit: u64,
-    /// The tokens of prompt and reply, and how many of them are new.
+    /// The tokens of prompt and reply.
     pub tokens: u64,
+    /// The tokens that the turn added.
     pub new_tokens: u64,
-    /// The next window's messages, and how many of them are new.
+    /// The messages of the next window.
     pub messages: usize,
+    /// The messages that the turn added.
     pub new_messages: usize,
-    /// The next window's turns.
+    /// The turns of the next window.
     pub turns: usize,
 }
 
 impl GrownWindow {
-    /// Returns whether the window came near to the mark at which a compaction starts, which is that share of the mark in
-    /// percent, or another turn like the last one would get there.
+    /// Returns `true` if the prompt exceeds this percentage of the high watermark, or if another turn of the same size
+    /// would exceed the high watermark. For watermarks that count messages or turns, only the second condition applies.
     #[must_use]
-    pub fn is_near(&self, start: Watermark, percent: u8) -> bool {
-        match start {
-            Watermark::Percent(start) => {
-                let limit = self.limit.saturating_mul(u64::from(start)) / 100;
+    pub fn is_near(&self, high: Watermark, percent: u8) -> bool {
+        match high {
+            Watermark::Percent(high) => {
+                let limit = self.limit.saturating_mul(u64::from(high)) / 100;
                 let near = self.tokens.saturating_mul(100) > limit.saturating_mul(u64::from(percent));
                 near || self.tokens.saturating_add(self.new_tokens) > limit
             }

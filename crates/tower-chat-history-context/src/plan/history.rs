@@ -11,7 +11,7 @@ pub enum History<'a> {
     Absent,
     /// The conversation's window.
     Window(&'a Window),
-    /// The history could not be loaded. The messages that the caller resent, as a log, take its place.
+    /// The history could not be loaded. It is replaced by the messages that the caller resent, as a log.
     Resent(&'a [Recorded]),
 }
 
@@ -47,7 +47,7 @@ impl<'a> History<'a> {
         self.cut()?.summary.as_ref()
     }
 
-    /// Returns the position of the log's next exchange, if the log was seen.
+    /// Returns the position of the log's next exchange, if the log was loaded.
     #[must_use]
     pub fn next(self) -> Option<Seq> {
         match self {
@@ -64,7 +64,7 @@ impl<'a> History<'a> {
         exchanges.iter().filter(|recorded| opens_turn(recorded)).count().saturating_add(1)
     }
 
-    /// Returns whether the window is less than the whole conversation.
+    /// Returns `true` if the window is less than the whole conversation.
     #[must_use]
     pub fn is_abridged(self) -> bool {
         let cut = self.cut();
@@ -73,14 +73,15 @@ impl<'a> History<'a> {
         })
     }
 
-    /// Returns whether exchanges left the window that no summary covers.
+    /// Returns `true` if exchanges left the window that no summary covers.
     #[must_use]
     pub fn has_gap(self) -> bool {
         let (Some(window), Some(cut)) = (self.window(), self.cut()) else { return false };
         cut.window_start > first_uncovered(cut, window)
     }
 
-    /// Returns what an append must expect of the log. With `rejects_others`, it must not have another exchange by then.
+    /// Returns the expectation of the append. With `rejects_others`, the append fails if the log has got another
+    /// exchange in the meantime.
     #[must_use]
     pub const fn expect(self, rejects_others: bool) -> Expect {
         match self {
@@ -92,7 +93,7 @@ impl<'a> History<'a> {
     }
 }
 
-/// Returns the first exchange that no summary covers, of those that were not pruned.
+/// Returns the first exchange that was not pruned and that no summary covers.
 #[must_use]
 pub fn first_uncovered(cut: &Cut, window: &Window) -> Seq {
     cut.covers_to().max(window.revision.first())

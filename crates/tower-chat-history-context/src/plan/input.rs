@@ -1,15 +1,16 @@
-//! Whether an input can stand behind a log.
+//! Checks of an input.
 
 use tower_chat_history_core::Message;
 
 use super::InputError;
 use crate::view::{OpenCalls, View};
 
-/// Checks that the input can stand behind a log with that view, and says whether it continues the newest round: it
-/// answers the open calls, or is empty where only the model's reply is missing.
+/// Checks that the input can follow a log with this view. Returns `true` if the input continues the newest round: it
+/// answers the open calls, or it is empty and only the model's reply is missing.
 ///
-/// The input must be whole: results answer calls that are there, all of them, and it leaves no call of its own open. A new
-/// question on open calls is legal here; what then becomes of them is policy.
+/// The input must be complete: its results answer all open calls and no others, and all calls of its own have
+/// results. A new question while calls are open is valid here. [`OnOpenTurn`](super::OnOpenTurn) decides what
+/// happens to them.
 pub(super) fn check_input(view: &View, input: &[Message]) -> Result<bool, InputError> {
     let Some(first) = input.first() else {
         return if view.awaits_reply() { Ok(true) } else { Err(InputError::Empty) };
@@ -24,20 +25,20 @@ pub(super) fn check_input(view: &View, input: &[Message]) -> Result<bool, InputE
             }
             continue;
         }
-        unanswered(&open)?;
+        check_answered(&open)?;
         open = OpenCalls::of(message);
     }
-    unanswered(&open)?;
+    check_answered(&open)?;
     Ok(answers)
 }
 
-fn unanswered(open: &OpenCalls) -> Result<(), InputError> {
+fn check_answered(open: &OpenCalls) -> Result<(), InputError> {
     let call_ids: Vec<String> = open.ids().map(str::to_owned).collect();
     if call_ids.is_empty() { Ok(()) } else { Err(InputError::Unanswered { call_ids }) }
 }
 
-/// Refuses messages of other APIs: their tool calls and results would not be seen, and so neither kept together nor
-/// checked.
+/// Refuses messages in the format of other APIs. Their tool calls and results would not be recognized, so they could
+/// neither be checked nor kept together.
 pub fn refuse_foreign<'a>(messages: impl IntoIterator<Item = (usize, &'a Message)>) -> Result<(), InputError> {
     let mut shapes = messages.into_iter().map(|(position, message)| (position, message.foreign_shape()));
     let foreign = shapes.find_map(|(position, shape)| Some((position, shape?)));

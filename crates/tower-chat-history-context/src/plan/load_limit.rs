@@ -1,11 +1,12 @@
-//! What a load that its limit cut off means for the next ones.
+//! The cut that results from a truncated load.
 
 use tower_chat_history_core::{Cut, LoadLimit, Window};
 
 use super::window_index::opens_turn;
 
-/// A load that its limit cut off moves the window's start for good, and at once to 75% of the limit: were it left to the
-/// limit, the start would slide with every turn and no provider could cache the prompt.
+/// Returns the cut that a truncated load causes, or `None` if the load is not truncated. It leaves 75% of the load
+/// limit. Without it, the load limit itself would move the window's start with every turn, and no provider could
+/// cache the prompt.
 pub(super) fn cut_truncated(window: &Window, limit: LoadLimit) -> Option<Cut> {
     if !window.truncated {
         return None;
@@ -15,7 +16,7 @@ pub(super) fn cut_truncated(window: &Window, limit: LoadLimit) -> Option<Cut> {
     for recorded in window.exchanges.iter().rev() {
         messages += recorded.exchange.counted_messages();
         bytes += recorded.exchange.bytes();
-        // The newest turn stays whole even where it is larger.
+        // The newest turn stays whole, even if it is larger.
         if start.is_some() && (messages > keep.0 || bytes > keep.1) {
             break;
         }

@@ -1,4 +1,4 @@
-//! Deciding what is sent: a pure function of what was loaded, the input and the policy.
+//! The plan of a call: the messages that are sent, as a pure function of the loaded history, the input and the policy.
 
 mod call_budget;
 mod clearing;
@@ -39,14 +39,15 @@ pub use self::{
 };
 use self::{fold::Folded, input::check_input, load_limit::cut_truncated};
 
-/// The messages to send before the input, and what is recorded beside it.
+/// The plan of a call: the messages to send before the input, and the values that are recorded with the exchange.
 #[derive(Debug, Default)]
 pub struct Plan {
-    /// The log's messages to send, valid together with the input after them, and how they were made to fit.
+    /// The messages of the log to send, which are valid together with the input after them, and how they were made to
+    /// fit.
     pub fit: Fit,
     /// The exchange whose calls the input answers.
     pub continues: Option<Seq>,
-    /// The number of open calls that the input left unanswered, as a new question instead of results.
+    /// The number of open calls that the input closed without results, by a new question.
     pub superseded: usize,
     /// The budget that the prompt fits, if there is one.
     pub budget: Option<CallBudget>,
@@ -54,11 +55,11 @@ pub struct Plan {
     pub summary_tokens: u64,
 }
 
-/// Everything that a plan is made from. `Debug` shows no text: messages do not.
+/// The input of the planner. `Debug` shows no text, because the `Debug` of messages shows none.
 #[derive(Clone, Copy, Debug)]
 pub struct PlanInput<'a> {
     pub history: History<'a>,
-    /// The summary, as it is sent: first of all.
+    /// The summary, as the message that is sent first.
     pub summary: Option<&'a Message>,
     pub summary_tokens: u64,
     pub input: &'a [Message],
@@ -66,14 +67,14 @@ pub struct PlanInput<'a> {
     pub instead: Option<&'a [Message]>,
     pub limit: LoadLimit,
     pub on_open_turn: OnOpenTurn,
-    /// The budget, if there is one. Its [summary](crate::budget::PromptTokens::summary) is the room that is reserved for
-    /// one.
+    /// The budget, if there is one. Its [`summary`](crate::budget::PromptTokens::summary) is the room that is reserved
+    /// for a summary.
     pub budget: Option<FitBudget<'a>>,
 }
 
 /// Plans a call with exactly this summary and this budget.
-fn plan_once(given: &PlanInput<'_>) -> Result<Plan, FitError> {
-    let PlanInput { history, summary, summary_tokens, input, instead, limit, on_open_turn, ref budget } = *given;
+fn plan_once(call: &PlanInput<'_>) -> Result<Plan, FitError> {
+    let PlanInput { history, summary, summary_tokens, input, instead, limit, on_open_turn, ref budget } = *call;
     let window = history.window();
     let truncated = window.and_then(|window| cut_truncated(window, limit));
     let cut = truncated.as_ref().or(history.cut()).cloned().unwrap_or_default();
@@ -109,7 +110,7 @@ fn plan_once(given: &PlanInput<'_>) -> Result<Plan, FitError> {
     fit.cut = fit.cut.or(truncated).filter(|_| window.is_some());
     Ok(Plan {
         fit,
-        // The positions of a list that the caller resent mean nothing to the store.
+        // Positions in a list that the caller resent are not positions of the log.
         continues: continues.filter(|_| window.is_some()),
         superseded,
         budget: budget.map(|budget| CallBudget { limits: budget.limits, parts: budget.parts }),
@@ -117,8 +118,8 @@ fn plan_once(given: &PlanInput<'_>) -> Result<Plan, FitError> {
     })
 }
 
-/// The cut that the window should have once there is no call: what is left out of it can then be summarized. `None` if it may
-/// stay as it is, or if its last turn is still open.
+/// Returns the cut that the window should have after a call. The exchanges that it leaves out can then be summarized in
+/// advance. Returns `None` if the window can stay as it is, or if its last turn is still open.
 #[must_use]
 pub fn next_cut(window: &Window, limit: LoadLimit, budget: &FitBudget<'_>) -> Option<Cut> {
     let truncated = cut_truncated(window, limit);
@@ -152,7 +153,7 @@ mod tests {
         Window::new(Revision::new(Incarnation::random(), 1), None, exchanges, truncated)
     }
 
-    fn given<'a>(window: &'a Window, input: &'a [Message]) -> PlanInput<'a> {
+    fn plan_input<'a>(window: &'a Window, input: &'a [Message]) -> PlanInput<'a> {
         let (limit, on_open_turn) = (LoadLimit::default(), OnOpenTurn::Supersede);
         PlanInput {
             history: History::Window(window),
@@ -167,26 +168,27 @@ mod tests {
     }
 
     fn planned(window: &Window, input: &[Message]) -> Result<Plan, InputError> {
-        refused(plan(&given(window, input)))
+        input_error(plan(&plan_input(window, input)))
     }
 
-    fn refused(plan: Result<Plan, FitError>) -> Result<Plan, InputError> {
-        plan.map_err(|refused| match refused {
+    fn input_error(plan: Result<Plan, FitError>) -> Result<Plan, InputError> {
+        plan.map_err(|error| match error {
             FitError::Input(error) => error,
             FitError::DoesNotFit(_) => unreachable!("there is no budget"),
         })
     }
 
     #[test]
-    fn results_continue_the_exchange_that_asked() {
+    fn results_continue_the_exchange_with_their_calls() {
         let log = window(vec![vec![Message::user("u0"), calls(&["x", "y"])]], false);
         let plan = planned(&log, &[Message::tool("y", "r"), Message::tool("x", "r")]).unwrap();
         assert_eq!((plan.continues, plan.superseded, plan.fit.window.len()), (Some(Seq::FIRST), 0, 2));
     }
 
     #[test]
-    fn results_find_the_round_that_a_summary_has_left_out_meanwhile() {
-        // Another process had a question on the open call summarized for, and its exchange has not come, or never will.
+    fn results_continue_a_round_that_a_summary_of_another_process_left_out() {
+        // Another process asked a question while the call was open, and stored a compaction for it. Its exchange is not
+        // stored yet, or never will be.
         let mut log = window(vec![vec![Message::user("u0"), calls(&["x"])]], false);
         let mut cut = Cut::default();
         cut.rounds_start = Seq::new(1);
@@ -196,7 +198,7 @@ mod tests {
         let (limits, watermarks) = (Limits::NONE, Watermarks::default());
         let budget = FitBudget { limits, watermarks, clear: None, trimmer: None, stores: true, parts, cost: &cost };
         for budget in [None, Some(budget)] {
-            let plan = refused(plan(&PlanInput { budget, ..given(&log, &input) })).unwrap();
+            let plan = input_error(plan(&PlanInput { budget, ..plan_input(&log, &input) })).unwrap();
             assert_eq!((plan.continues, plan.fit.window.len()), (Some(Seq::FIRST), 2));
         }
     }
@@ -228,27 +230,27 @@ mod tests {
             assert_eq!(planned(&log, &input).unwrap_err(), error);
         }
         assert_eq!(
-            refused(plan(&PlanInput { history: History::Absent, ..given(&log, &[x]) })).unwrap_err(),
+            input_error(plan(&PlanInput { history: History::Absent, ..plan_input(&log, &[x]) })).unwrap_err(),
             unexpected(0, "x")
         );
     }
 
     #[test]
-    fn a_question_on_open_calls_supersedes_them_or_is_rejected() {
+    fn a_question_while_calls_are_open_supersedes_them_or_is_rejected() {
         let log = window(vec![vec![Message::user("u0"), calls(&["x", "y"])]], false);
         let input = [Message::user("never mind")];
         let plan = planned(&log, &input).unwrap();
         assert_eq!((plan.continues, plan.superseded, plan.fit.window.len()), (None, 2, 4));
-        let rejected = super::plan(&PlanInput { on_open_turn: OnOpenTurn::Reject, ..given(&log, &input) });
-        assert_eq!(refused(rejected).unwrap_err(), InputError::TurnOpen { calls: 2 });
+        let rejected = super::plan(&PlanInput { on_open_turn: OnOpenTurn::Reject, ..plan_input(&log, &input) });
+        assert_eq!(input_error(rejected).unwrap_err(), InputError::TurnOpen { calls: 2 });
     }
 
     #[test]
-    fn what_the_caller_resent_stands_for_a_history_that_is_not_there() {
+    fn resent_messages_replace_a_history_that_could_not_be_loaded() {
         let (resent, input) = ([Message::user("u0"), calls(&["x"])], [Message::tool("x", "r")]);
         let log = window(vec![], false);
         let history = &Recorded::log(resent.to_vec());
-        let plan = plan(&PlanInput { history: History::Resent(history), ..given(&log, &input) }).unwrap();
+        let plan = plan(&PlanInput { history: History::Resent(history), ..plan_input(&log, &input) }).unwrap();
         assert_eq!(plan.fit.window, resent);
     }
 
@@ -256,14 +258,14 @@ mod tests {
     fn a_truncated_load_starts_at_three_quarters_of_its_limit() {
         let log = window(vec![vec![Message::user("u"), Message::assistant("a")]; 10], true);
         let limit = LoadLimit::new(20, 1 << 20).unwrap();
-        let plan = plan(&PlanInput { limit, ..given(&log, &[Message::user("u")]) }).unwrap();
+        let plan = plan(&PlanInput { limit, ..plan_input(&log, &[Message::user("u")]) }).unwrap();
         assert_eq!(plan.fit.cut.unwrap().window_start, Seq::new(3));
-        assert_eq!(plan.fit.window.len(), 14, "it is sent from where the next load will start");
+        assert_eq!(plan.fit.window.len(), 14, "the prompt starts where the next load will start");
     }
 
     proptest! {
         #[test]
-        fn whatever_is_planned_is_valid_with_the_input_behind_it(
+        fn a_planned_window_is_valid_with_the_input_after_it(
             log in prop::collection::vec(prop::collection::vec(any_message(), 1..4), 0..8),
             input in prop::collection::vec(any_message().prop_filter("inputs are not blank", |m| m.sendable().as_ref() == m && !m.is_blank_reply()), 1..5),
         ) {

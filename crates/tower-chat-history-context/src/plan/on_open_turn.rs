@@ -1,12 +1,13 @@
-//! Questions on open tool calls.
+//! The policy for questions while tool calls are open.
 
-/// What becomes of unanswered tool calls when a new question comes instead of their results.
+/// Decides what happens to open tool calls if a new question comes instead of their results.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OnOpenTurn {
-    /// The question wins: the calls count as abandoned, results that come later are left out of what is sent.
+    /// The question is sent, and the calls count as abandoned. Results that come later are left out of prompts.
     #[default]
     Supersede,
-    /// The question fails with [`InputError::TurnOpen`](super::InputError::TurnOpen) before the model is called.
+    /// The call with the question fails with [`InputError::TurnOpen`](super::InputError::TurnOpen) before the model is
+    /// called.
     Reject,
 }

@@ -1,4 +1,4 @@
-//! What holds of the prompts of one conversation, one after the other.
+//! Properties of the successive prompts of one conversation.
 
 use proptest::{prelude::*, sample::Index};
 use tower_chat_history_core::{
@@ -16,21 +16,21 @@ use crate::view::{
     tests::{breaks_the_rules, calls},
 };
 
-/// What the model says.
+/// The reply of the model.
 #[derive(Clone, Debug)]
-enum Say {
+enum Reply {
     Text(usize),
-    Nothing,
+    Blank,
     Calls(Vec<&'static str>),
 }
 
-/// What becomes of a call.
+/// The outcome of a call.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Fate {
     Stored,
-    /// The reply breaks off, and its text is kept.
+    /// The reply breaks off, and its text is stored.
     BrokenOff,
-    /// Nothing is stored; a compaction that was decided on for it may be, with a summary.
+    /// No exchange is stored. The compaction that was planned for the call may be stored, with a summary.
     Dropped {
         compacted: bool,
     },
@@ -38,29 +38,30 @@ enum Fate {
 
 #[derive(Clone, Debug)]
 enum Step {
-    Ask(usize, Say, Fate),
-    /// The results of the open calls; or those of all calls of the round, by a caller that resends its list.
+    Ask(usize, Reply, Fate),
+    /// A call with the results of the open calls, or with those of all calls of the round, as from a caller that
+    /// resends its list.
     Answer {
         all: bool,
         question: bool,
-        say: Say,
+        reply: Reply,
         fate: Fate,
     },
-    /// Results are stored without a call: as many of them.
+    /// Stores this number of results without a call of the model.
     Store(Index),
-    /// A call without input, where only the reply is missing.
-    GoOn(Say, Fate),
-    /// The end of the log is removed.
+    /// A call without input, if only the reply is missing.
+    WithoutInput(Reply, Fate),
+    /// Removes the end of the log.
     Truncate(Index),
 }
 
 fn any_step() -> impl Strategy<Value = Step> {
     let ids = || prop::sample::subsequence(vec!["x", "y", "z"], 1..=3);
-    let say = move || {
+    let reply = move || {
         prop_oneof![
-            3 => (1usize..40).prop_map(Say::Text),
-            1 => Just(Say::Nothing),
-            5 => ids().prop_map(Say::Calls),
+            3 => (1usize..40).prop_map(Reply::Text),
+            1 => Just(Reply::Blank),
+            5 => ids().prop_map(Reply::Calls),
         ]
     };
     let fate = || {
@@ -71,39 +72,40 @@ fn any_step() -> impl Strategy<Value = Step> {
         ]
     };
     prop_oneof![
-        4 => (1usize..60, say(), fate()).prop_map(|(size, say, fate)| Step::Ask(size, say, fate)),
-        6 => (any::<bool>(), prop::bool::weighted(0.2), say(), fate())
-            .prop_map(|(all, question, say, fate)| Step::Answer { all, question, say, fate }),
+        4 => (1usize..60, reply(), fate()).prop_map(|(size, reply, fate)| Step::Ask(size, reply, fate)),
+        6 => (any::<bool>(), prop::bool::weighted(0.2), reply(), fate())
+            .prop_map(|(all, question, reply, fate)| Step::Answer { all, question, reply, fate }),
         3 => any::<Index>().prop_map(Step::Store),
-        3 => (say(), fate()).prop_map(|(say, fate)| Step::GoOn(say, fate)),
+        3 => (reply(), fate()).prop_map(|(reply, fate)| Step::WithoutInput(reply, fate)),
         1 => any::<Index>().prop_map(Step::Truncate),
     ]
 }
 
-/// The result of a call is the same whenever it is sent.
+/// Returns the result of a call. It is the same each time it is sent.
 fn result(asked: usize, id: &str) -> Message {
     Message::tool(id, text(1 + (asked * 7 + id.len() * 13 + usize::from(id.as_bytes()[0])) % 40))
 }
 
-struct Talk {
+/// A conversation, with its log as a store keeps it.
+struct Conversation {
     policy: Policy,
     limit: LoadLimit,
     log: Vec<Recorded>,
     stored: Option<Cut>,
-    /// The last prompt that left something in the log, and the cut that it was made under.
+    /// The last prompt whose exchange was stored, and the cut under which it was planned.
     before: Option<(Cut, Vec<Message>)>,
     compared: usize,
 }
 
-impl Talk {
+impl Conversation {
     fn view(&self) -> View {
         let mut view = View::default();
         self.log.iter().for_each(|recorded| view.push_exchange(&recorded.exchange));
         view
     }
 
-    /// The message with the newest calls, as far as nothing but results stands after it: its place in the view, and its
-    /// ids.
+    /// Returns the message with the newest calls if only results follow it: its index in the view, and the ids of its
+    /// calls.
     fn round(&self) -> Option<(usize, Vec<String>)> {
         let view = self.view();
         let asked = view.messages().iter().rposition(|message| !message.is_tool_result())?;
@@ -142,15 +144,15 @@ impl Talk {
         Ok(())
     }
 
-    fn call(&mut self, input: Vec<Message>, say: &Say, fate: Fate) -> Result<(), TestCaseError> {
+    fn call(&mut self, input: Vec<Message>, reply: &Reply, fate: Fate) -> Result<(), TestCaseError> {
         let plan = match self.policy.plan(&self.window(), self.limit, &input, true) {
             Ok(plan) => plan,
             Err(FitError::DoesNotFit(_)) => return Ok(()),
             Err(FitError::Input(error)) => return Err(TestCaseError::fail(format!("refused: {error}"))),
         };
         let mut prompt = plan.fit.window;
-        // A repetition may have another input.
-        let repeated = prompt.len();
+        // A repeated call may have another input.
+        let before_input = prompt.len();
         prompt.extend(input.iter().cloned());
         prop_assert_eq!(breaks_the_rules(&prompt), None);
         if let Fate::Dropped { compacted } = fate {
@@ -166,10 +168,10 @@ impl Talk {
             self.compared += 1;
         }
         let mut messages = input;
-        messages.push(match (say, fate) {
-            (Say::Text(size), Fate::Stored) => Message::assistant(text(*size)),
-            (Say::Nothing, Fate::Stored) => Message::assistant(""),
-            (Say::Calls(ids), Fate::Stored) => calls(ids),
+        messages.push(match (reply, fate) {
+            (Reply::Text(size), Fate::Stored) => Message::assistant(text(*size)),
+            (Reply::Blank, Fate::Stored) => Message::assistant(""),
+            (Reply::Calls(ids), Fate::Stored) => calls(ids),
             _ => Message::assistant("Let me"),
         });
         let mut exchange = Exchange::new(ExchangeId::generate(), messages);
@@ -178,9 +180,9 @@ impl Talk {
         if let Some(cut) = plan.fit.cut {
             self.store(cut)?;
         }
-        // Without an answer, the results may be sent again, and others than before.
-        if (fate == Fate::BrokenOff || matches!(say, Say::Nothing)) && plan.continues.is_some() {
-            prompt.truncate(repeated);
+        // If the reply is missing, other results for the same calls may be sent next. They are not part of the prefix.
+        if (fate == Fate::BrokenOff || matches!(reply, Reply::Blank)) && plan.continues.is_some() {
+            prompt.truncate(before_input);
             let results = prompt.iter().rev().take_while(|message| message.is_tool_result()).count();
             prompt.truncate(prompt.len() - results);
         }
@@ -191,8 +193,8 @@ impl Talk {
     fn step(&mut self, step: &Step) -> Result<(), TestCaseError> {
         let open: Vec<String> = self.view().open().ids().map(str::to_owned).collect();
         match step {
-            Step::Ask(size, say, fate) => self.call(vec![Message::user(text(*size))], say, *fate)?,
-            Step::Answer { all, question, say, fate } => {
+            Step::Ask(size, reply, fate) => self.call(vec![Message::user(text(*size))], reply, *fate)?,
+            Step::Answer { all, question, reply, fate } => {
                 let Some((asked, ids)) = self.round() else { return Ok(()) };
                 if open.is_empty() && !all {
                     return Ok(());
@@ -200,10 +202,10 @@ impl Talk {
                 let ids = if *all { ids } else { open };
                 let mut input: Vec<Message> = ids.iter().map(|id| result(asked, id)).collect();
                 input.extend(question.then(|| Message::user("and?")));
-                self.call(input.clone(), say, *fate)?;
+                self.call(input.clone(), reply, *fate)?;
                 if *fate == Fate::BrokenOff {
-                    // Whoever repeats the call is heard again.
-                    self.call(input, say, Fate::Dropped { compacted: false })?;
+                    // The same call is accepted again.
+                    self.call(input, reply, Fate::Dropped { compacted: false })?;
                 }
             }
             Step::Store(many) => {
@@ -224,11 +226,11 @@ impl Talk {
                     self.append(exchange);
                 }
             }
-            Step::GoOn(say, fate) => {
+            Step::WithoutInput(reply, fate) => {
                 if self.view().awaits_reply() {
-                    self.call(vec![], say, *fate)?;
+                    self.call(vec![], reply, *fate)?;
                     if *fate == Fate::BrokenOff {
-                        self.call(vec![], say, Fate::Dropped { compacted: false })?;
+                        self.call(vec![], reply, Fate::Dropped { compacted: false })?;
                     }
                 }
             }
@@ -246,11 +248,11 @@ impl Talk {
 proptest! {
     #![proptest_config(cases(3_000))]
 
-    /// Invariants 2, 10 and 13, and that open calls can be answered, in any conversation: with imported messages before
-    /// it, questions that come to nothing, replies that break off and calls that are repeated, results that come one by
-    /// one, and a log whose end is removed.
+    /// Invariants 2, 10 and 13, and that open calls can be answered, in any conversation: with imported messages, calls
+    /// that fail, replies that break off, calls that are repeated, results that are stored one by one, and a log whose
+    /// end is removed.
     #[test]
-    fn each_prompt_goes_on_with_the_one_before_and_open_calls_can_be_answered(
+    fn each_prompt_begins_with_the_one_before_and_open_calls_can_be_answered(
         imported in prop::collection::vec(any_turn(), 0..4),
         limit in prop_oneof![2 => Just(1_000), 1 => 4usize..33],
         policy in any_policy(),
@@ -259,9 +261,9 @@ proptest! {
         let policy = policy.with_rule(Rule::Newest);
         let limit = LoadLimit::new(limit, 1 << 20).unwrap();
         let log = Recorded::log(imported.concat());
-        let mut talk = Talk { policy, limit, log, stored: None, before: None, compared: 0 };
+        let mut conversation = Conversation { policy, limit, log, stored: None, before: None, compared: 0 };
         for step in &steps {
-            talk.step(step)?;
+            conversation.step(step)?;
         }
     }
 }

@@ -1,29 +1,30 @@
-//! What is kept of a window at every pair of positions, by sums.
+//! The sizes of a window at every pair of cutoffs, computed from sums.
 
 use tower_chat_history_core::{Cut, Seq};
 
 use super::fold::Item;
 
-/// Where the window starts, and before which position rounds are left out with what follows them; as indexes of
-/// exchanges.
+/// A pair of cutoffs, as indexes of exchanges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Cutoffs {
+    /// The start of the window.
     pub(super) window: usize,
+    /// Rounds that are followed by an exchange before this index are left out.
     pub(super) rounds: usize,
 }
 
-/// The sizes of a window's messages, summed up from its end.
+/// The sizes of a window's messages. The value at each index is the sum for this exchange and all later ones.
 #[derive(Debug)]
 pub(super) struct Sizes {
-    /// Of what belongs to no round: from each exchange on.
+    /// The messages that belong to no round.
     plain: Vec<Size>,
-    /// Of rounds: whose calls stand in that exchange or a later one.
+    /// The messages of rounds, at the exchange with the round's calls.
     asked: Vec<Size>,
-    /// Of rounds: what follows them stands in that exchange or a later one.
+    /// The messages of rounds, at the exchange that follows the round.
     followed: Vec<Size>,
 }
 
-/// Tokens and messages.
+/// A number of tokens and messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Size {
     pub tokens: u64,
@@ -31,8 +32,8 @@ pub struct Size {
 }
 
 impl Size {
-    /// What is gone. By tokens it may be nothing although something was cleared: a short text may cost less than the
-    /// placeholder, which has fewer bytes.
+    /// Returns the difference to a smaller size. The difference of tokens saturates at 0: with some counters, a short
+    /// result costs fewer tokens than the placeholder that replaced it.
     pub(super) const fn less(self, rest: Self) -> Self {
         Self { tokens: self.tokens.saturating_sub(rest.tokens), messages: self.messages.saturating_sub(rest.messages) }
     }
@@ -48,9 +49,10 @@ impl std::ops::Add for Size {
 }
 
 impl Sizes {
-    /// The sizes of items in `exchanges` exchanges, the first of which is at `first`.
+    /// Computes the sizes of the items of `exchanges` exchanges, the first of which is at `first`.
     pub(super) fn of(items: &[Item], first: Seq, exchanges: usize, cost: impl Fn(&Item) -> u64) -> Self {
-        // What follows a round may be an exchange that is not there yet, and a position of rounds lie beyond it.
+        // There are two more indexes: that of the next exchange, which may follow a round, and the one after it, as the
+        // cutoff that leaves out such a round.
         let mut sums = [0; 3].map(|_| vec![Size::default(); exchanges + 2]);
         let [plain, asked, followed] = &mut sums;
         for item in items {
@@ -76,16 +78,16 @@ impl Sizes {
         Self { plain, asked, followed }
     }
 
-    /// What is kept at these positions.
+    /// Returns the size of the messages that are kept at these cutoffs.
     pub(super) fn kept(&self, at: Cutoffs) -> Size {
-        // Rounds stand one after the other: of those from the one position on and those from the other, the fewer are
-        // both.
+        // Rounds do not overlap. Those kept by one of the cutoffs therefore include those kept by the other, and the
+        // smaller set is kept by both.
         let (asked, followed) = (self.asked[at.window], self.followed[at.rounds]);
         self.plain[at.window] + if asked.messages < followed.messages { asked } else { followed }
     }
 
-    /// The first position of rounds, within the bounds, at which what is kept is accepted: the more is left out, the less is
-    /// kept.
+    /// Returns the first cutoff of rounds within the bounds for which the kept size is accepted, by a binary search.
+    /// Larger cutoffs keep less.
     fn first_rounds(&self, window: usize, bounds: Bounds, accept: impl Fn(Size) -> bool) -> Option<Cutoffs> {
         let least = bounds.least.rounds.max(window);
         let most = bounds.most.rounds.max(least);
@@ -102,8 +104,8 @@ impl Sizes {
         accept(self.kept(at(low))).then_some(at(low))
     }
 
-    /// Of all pairs of positions that are accepted, the one that keeps most tokens; of those that keep the same, the one with
-    /// the later window. `starts` are the possible starts of the window, in order.
+    /// Returns the accepted cutoffs that keep the most tokens. If several keep the same, it returns those with the
+    /// latest start of the window. `starts` are the possible starts, in order.
     pub(super) fn best(
         &self,
         starts: impl IntoIterator<Item = usize>,
@@ -116,20 +118,20 @@ impl Sizes {
     }
 }
 
-/// Between which positions may be chosen.
+/// The bounds of the cutoffs, both inclusive.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bounds {
     pub(super) least: Cutoffs,
     pub(super) most: Cutoffs,
 }
 
-/// The index of a position, in exchanges behind the first one.
+/// Returns the index of a position: its distance from the first one.
 pub(super) fn index(seq: Seq, first: Seq) -> usize {
     usize::try_from(seq.get().saturating_sub(first.get())).unwrap_or(usize::MAX)
 }
 
 impl Cutoffs {
-    /// Those of a cut.
+    /// Returns the cutoffs of a cut.
     pub(super) fn of(cut: &Cut, first: Seq, exchanges: usize) -> Self {
         let window = index(cut.window_start, first).min(exchanges);
         Self { window, rounds: index(cut.rounds_start, first).min(exchanges).max(window) }

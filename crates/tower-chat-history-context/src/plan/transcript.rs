@@ -1,4 +1,4 @@
-//! Callers that resend what they have.
+//! The check of transcripts, which callers resend.
 
 use std::borrow::Cow;
 
@@ -6,22 +6,23 @@ use tower_chat_history_core::{Exchange, Message, Recorded, Seq, Window};
 
 use super::TranscriptError;
 
-/// How many ways of matching a list with a log are followed at once, so that the work grows with the log and not with its square.
+/// The largest number of alternatives that are followed at the same time when a list is matched with a log. With this
+/// limit, the work grows linearly with the log and not with its square.
 const MAX_ALTERNATIVES: usize = 32;
 
-/// Checks that a transcript is the end of the log, as far as that is loaded.
+/// Checks that a transcript is the end of the log, as far as the log is loaded.
 ///
-/// Messages are compared by role, text and calls, and not by bytes: clients drop fields that their types do not know,
-/// and trim texts. A transcript that is longer than what is loaded agrees if the log goes on before that; an empty one
-/// always agrees.
+/// Messages are compared by role, text and calls, not by bytes, because clients drop fields that their types do not
+/// know, and trim texts. A transcript may be longer than the loaded part if the log has earlier exchanges. An empty
+/// transcript always agrees.
 ///
-/// A caller need not have what it may not know of: an exchange whose reply broke off, and results that were stored
-/// without a call.
+/// A transcript may lack exchanges that the caller may not know: those whose reply broke off, and results that were
+/// stored without a call of the model.
 pub fn check(transcript: &[Message], loaded: Option<&Window>) -> Result<(), TranscriptError> {
-    // How many of the caller's messages stand before those that were found: one number, and one more for each exchange
-    // that the caller may or may not have.
+    // The alternatives, each as the number of the caller's messages that are not matched yet. There is one more for
+    // each exchange that the caller may lack.
     let mut left = vec![transcript.len()];
-    let mut parted: Option<TranscriptError> = None;
+    let mut mismatch: Option<TranscriptError> = None;
     if transcript.is_empty() {
         return Ok(());
     }
@@ -31,12 +32,12 @@ pub fn check(transcript: &[Message], loaded: Option<&Window>) -> Result<(), Tran
             if may_be_unknown(exchange) {
                 next.push(end);
             }
-            match without(&transcript[..end], exchange) {
+            match match_exchange(&transcript[..end], exchange) {
                 Ok(0) => return Ok(()),
                 Ok(rest) => next.push(rest),
                 Err(position) => {
-                    if parted.is_none_or(|parted| position <= parted.position) {
-                        parted = Some(TranscriptError { position, seq: Some(*seq) });
+                    if mismatch.is_none_or(|mismatch| position <= mismatch.position) {
+                        mismatch = Some(TranscriptError { position, seq: Some(*seq) });
                     }
                 }
             }
@@ -44,40 +45,43 @@ pub fn check(transcript: &[Message], loaded: Option<&Window>) -> Result<(), Tran
         next.sort_unstable();
         next.dedup();
         if next.len() > MAX_ALTERNATIVES {
-            // A caller has all of these exchanges, or none.
+            // The middle is dropped: a caller has either all of these exchanges or none.
             next.drain(MAX_ALTERNATIVES / 2..next.len() - MAX_ALTERNATIVES / 2);
         }
         left = next;
     }
-    let Some(rest) = left.first() else { return parted.map_or(Ok(()), Err) };
-    if loaded.is_some_and(goes_on_before) {
+    let Some(rest) = left.first() else { return mismatch.map_or(Ok(()), Err) };
+    if loaded.is_some_and(has_earlier_exchanges) {
         return Ok(());
     }
     let before = TranscriptError { position: rest.saturating_sub(1), seq: None };
-    Err(parted.filter(|parted| parted.position < before.position).unwrap_or(before))
+    Err(mismatch.filter(|mismatch| mismatch.position < before.position).unwrap_or(before))
 }
 
-/// How many of the messages stand before those of the exchange, or the position of the last one that is another.
-fn without(messages: &[Message], exchange: &Exchange) -> Result<usize, usize> {
+/// Matches the end of the messages with an exchange. Returns the number of messages before it, or the position of the
+/// last message that differs.
+fn match_exchange(messages: &[Message], exchange: &Exchange) -> Result<usize, usize> {
     let pairs = messages.iter().enumerate().rev().zip(exchange.messages.iter().rev());
     for ((position, message), logged) in pairs {
-        if !says_the_same(message, logged) {
+        if !is_same(message, logged) {
             return Err(position);
         }
     }
     Ok(messages.len().saturating_sub(exchange.messages.len()))
 }
 
+/// Returns `true` if the caller may not know the exchange.
 fn may_be_unknown(exchange: &Exchange) -> bool {
     exchange.incomplete || exchange.messages.iter().all(Message::is_tool_result)
 }
 
-/// Returns whether the log has exchanges before those that were loaded, or had them before it was pruned.
-fn goes_on_before(window: &Window) -> bool {
+/// Returns `true` if the log has exchanges before those that were loaded, or had them before it was pruned.
+fn has_earlier_exchanges(window: &Window) -> bool {
     window.exchanges.first().is_some_and(|first| first.seq > Seq::FIRST)
 }
 
-fn says_the_same(one: &Message, other: &Message) -> bool {
+/// Returns `true` if two messages have the same role, text and calls.
+fn is_same(one: &Message, other: &Message) -> bool {
     one == other
         || one.role() == other.role()
             && one.tool_call_id() == other.tool_call_id()
@@ -85,18 +89,18 @@ fn says_the_same(one: &Message, other: &Message) -> bool {
             && has_same_text(one, other)
 }
 
-/// Returns whether two messages have the same text, apart from white space around it or around its parts.
+/// Returns `true` if two messages have the same text, apart from white space around it or around its parts.
 fn has_same_text(one: &Message, other: &Message) -> bool {
     let (ones, others) = (one.texts(), other.texts());
-    let said = |texts: &[Cow<'_, str>]| {
+    let trimmed = |texts: &[Cow<'_, str>]| {
         texts.iter().map(|text| trim(text).to_owned()).filter(|text| !text.is_empty()).collect()
     };
     let whole = |texts: &[Cow<'_, str>]| trim(&texts.concat()).to_owned();
-    let (a, b): (Vec<String>, Vec<String>) = (said(&ones), said(&others));
+    let (a, b): (Vec<String>, Vec<String>) = (trimmed(&ones), trimmed(&others));
     a == b || whole(&ones) == whole(&others)
 }
 
-/// The text without what any language's `trim` takes off.
+/// Returns the text without the characters that the `trim` function of any language removes.
 fn trim(text: &str) -> &str {
     text.trim_matches(|c: char| c.is_whitespace() || matches!(c, '\u{feff}' | '\u{1c}'..='\u{1f}'))
 }
@@ -124,13 +128,13 @@ mod tests {
     fn a_transcript_is_the_end_of_the_log() {
         let log = log(0, &[&turn(0), &turn(1)]);
         assert_eq!(check(&[turn(0), turn(1)].concat(), Some(&log)), Ok(()));
-        assert_eq!(check(&turn(1), Some(&log)), Ok(()), "what came before may be left out");
+        assert_eq!(check(&turn(1), Some(&log)), Ok(()), "earlier messages may be left out");
         assert_eq!(check(&[], Some(&log)), Ok(()));
         assert_eq!(check(&[], None), Ok(()));
     }
 
     #[test]
-    fn where_they_part_is_said() {
+    fn the_error_has_the_position_that_differs() {
         let log = log(0, &[&turn(0), &turn(1)]);
         let mut edited = [turn(0), turn(1)].concat();
         edited[1] = Message::assistant("other");
@@ -141,13 +145,13 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_loaded_is_compared() {
+    fn only_loaded_exchanges_are_compared() {
         let log = log(5, &[&turn(5)]);
         assert_eq!(check(&[turn(4), turn(5)].concat(), Some(&log)), Ok(()));
     }
 
     #[test]
-    fn fields_that_a_client_drops_make_no_difference_and_calls_do() {
+    fn unknown_fields_are_ignored_and_calls_are_compared() {
         let full = Message::from_json(r#"{"content":"a0","role":"assistant","reasoning_content":"r"}"#).unwrap();
         let logged = log(0, &[&[Message::user("u0"), full], &[Message::user("u1"), calls(&["x"])]]);
         assert_eq!(
@@ -161,33 +165,33 @@ mod tests {
     }
 
     #[test]
-    fn white_space_around_texts_and_parts_makes_no_difference() {
+    fn white_space_around_texts_and_parts_is_ignored() {
         let parts = |parts: &[&str]| {
             let parts: Vec<String> = parts.iter().map(|text| format!(r#"{{"type":"text","text":"{text}"}}"#)).collect();
             Message::from_json(format!(r#"{{"role":"user","content":[{}]}}"#, parts.join(","))).unwrap()
         };
-        let same = |one: &Message, other: &Message| says_the_same(one, other) && says_the_same(other, one);
+        let same = |one: &Message, other: &Message| is_same(one, other) && is_same(other, one);
         assert!(same(&Message::assistant(" a b\n\n"), &Message::assistant("a b")));
         assert!(same(&Message::tool("x", "r\n"), &Message::tool("x", "r")));
         assert!(same(&parts(&[" a ", "b "]), &parts(&["a", "b"])));
         assert!(same(&parts(&[" a ", "b "]), &Message::user("a b")));
         assert!(same(&Message::user("\u{feff}a\u{a0}"), &Message::user("a")));
-        assert!(!same(&Message::assistant("a  b"), &Message::assistant("a b")), "within it is text");
+        assert!(!same(&Message::assistant("a  b"), &Message::assistant("a b")), "white space within a text counts");
         assert!(!same(&parts(&["a", "b"]), &parts(&["a", "c"])));
     }
 
     proptest! {
-        /// Whatever list a caller keeps of a conversation in which replies break off and results are stored one by one,
-        /// with or without those, it agrees; and with one other text it does not.
+        /// In these conversations, replies break off and results are stored one by one. A caller's list agrees with or
+        /// without such exchanges. It does not agree if one text differs.
         #[test]
-        fn a_list_agrees_with_or_without_what_the_caller_may_not_know_of(
+        fn a_list_agrees_with_or_without_the_exchanges_that_the_caller_may_not_know(
             exchanges in prop::collection::vec((0usize..3, any::<bool>()), 1..8),
             other in prop::option::of(any::<prop::sample::Index>()),
             from in any::<prop::sample::Index>(),
         ) {
             let (mut logged, mut list) = (vec![], vec![]);
             for (at, (kind, has)) in exchanges.into_iter().enumerate() {
-                // The texts of attempts are alike, as those of repeated calls are.
+                // All attempts have the same texts, as repeated calls do.
                 let mut exchange = match kind {
                     0 => Exchange::new(ExchangeId::generate(), [Message::tool("x", "r")]),
                     1 => Exchange::new(ExchangeId::generate(), turn(0)),

@@ -1,4 +1,4 @@
-//! What is known of a window's exchanges.
+//! The exchanges of a window, by index.
 
 use tower_chat_history_core::{Cut, Recorded, Role, Seq};
 
@@ -7,24 +7,26 @@ use super::{
     sizes::{Cutoffs, Sizes, index},
 };
 
-/// Whether a window may start at an exchange: it opens a turn, and has a message that closes the calls which are open
-/// before it. An exchange of nothing but results and blank replies leaves them open.
+/// Returns `true` if a window may start at an exchange: it opens a turn, and has a message that closes the calls
+/// that are open before it. An exchange that has only results and blank replies leaves them open.
 #[must_use]
 pub fn opens_turn(recorded: &Recorded) -> bool {
     recorded.exchange.opens_turn() && recorded.exchange.closes_open_calls()
 }
 
-/// A window's exchanges, by index behind the first one.
+/// The exchanges of a window. An index is the distance of an exchange from the first one.
 pub(super) struct WindowIndex {
+    /// The position of the first exchange.
     pub(super) first: Seq,
+    /// The number of exchanges.
     pub(super) len: usize,
-    /// The cut that holds so far.
+    /// The previous cut.
     pub(super) base: Cutoffs,
-    /// Where the window may start: at what opens a turn, and not with a reply; or behind everything.
+    /// The indexes at which the window may start: openings that do not begin with a reply, and the end.
     pub(super) starts: Vec<usize>,
-    /// Where turns open. The window's first exchange counts as one.
+    /// The indexes of openings. The window's first exchange counts as one.
     pub(super) openings: Vec<usize>,
-    /// The furthest that may be gone: the turn that the input belongs to stays, and the round that it answers.
+    /// The largest cutoffs: the turn that the input belongs to stays, and so does the round that it answers.
     pub(super) most: Cutoffs,
     pub(super) continues: bool,
 }
@@ -36,20 +38,20 @@ impl WindowIndex {
         let base = Cutoffs::of(cut, first, len);
         let opens = |at: &usize| *at == base.window || opens_turn(&exchanges[*at]);
         let openings: Vec<usize> = (base.window..len).filter(opens).collect();
-        let is_asked = |at: &usize| {
+        let is_start = |at: &usize| {
             let first = exchanges[*at].exchange.messages.first();
             *at == base.window || first.is_none_or(|message| *message.role() != Role::Assistant)
         };
-        let mut starts: Vec<usize> = openings.iter().copied().filter(is_asked).collect();
+        let mut starts: Vec<usize> = openings.iter().copied().filter(is_start).collect();
         let most = match continues {
             Some(seq) => {
                 let asked = index(seq, first).min(len);
                 let turn = starts.iter().rev().copied().find(|start| *start <= asked);
-                // The round that the input continues is followed by nothing, so it stays.
+                // The round that the input continues has the position of the next exchange, so it stays.
                 Cutoffs { window: turn.unwrap_or(base.window), rounds: len }
             }
-            // A round that the input leaves behind may be gone for this call. It is stored by the next one, if at all:
-            // this one may come to nothing, and the round be continued.
+            // If the input does not answer the last round, this call may leave it out. That is not stored with this
+            // call, because the call may fail, and a later one may still answer the round.
             None => Cutoffs { window: len, rounds: len + 1 },
         };
         starts.push(len);
@@ -68,12 +70,12 @@ impl WindowIndex {
         index(seq, self.first).min(self.len)
     }
 
-    /// How many turns a window has that starts there, without the one that the input belongs to.
+    /// Returns the number of turns of a window that starts at this index, without the turn of the input.
     pub(super) fn turns(&self, window: usize) -> usize {
         self.openings.iter().filter(|opening| (window..self.most.window).contains(*opening)).count()
     }
 
-    /// The last start that the log itself has, so that it can be stored.
+    /// Returns the last start that is an exchange of the log, so that it can be stored.
     pub(super) fn last_start(&self) -> usize {
         self.starts.iter().rev().copied().find(|start| *start < self.len).unwrap_or(self.base.window)
     }

@@ -1,15 +1,16 @@
-//! What a request has besides its new messages.
+//! The parts of a request other than its new messages.
 
 use tower_chat_history_core::Message;
 
-/// What a request has besides its new messages, as far as it counts for the [budget](crate::budget). Adapters fill it in; the
-/// default is nothing.
+/// The parts of a request, other than its new messages, that count for the [budget](crate::budget) or that spans
+/// report. Adapters fill it in. By default, all parts are unknown or empty.
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub struct RequestInfo {
-    /// The model it names.
+    /// The name of the model.
     pub model: Option<String>,
-    /// Who serves it, by OpenTelemetry's name for that (`gen_ai.provider.name`), such as `openai`.
+    /// The provider that serves the model, as a value of OpenTelemetry's attribute `gen_ai.provider.name`, such as
+    /// `openai`.
     pub provider: Option<&'static str>,
     /// The messages that come before the window: system and developer messages, and few-shot examples.
     pub head: Vec<Message>,
@@ -17,19 +18,19 @@ pub struct RequestInfo {
     pub tools: Option<String>,
     /// The JSON of its response format.
     pub response_format: Option<String>,
-    /// How many tokens the reply may have, by the request itself.
+    /// The request's own limit of the reply, in tokens.
     pub max_output: Option<u32>,
-    /// Whether the adapter cannot lower that limit: the budget then does not [shrink](crate::ContextBudget::shrink_reply_to)
-    /// it.
+    /// True if the adapter cannot lower that limit. The budget then does not
+    /// [shrink](crate::ContextBudget::shrink_reply_to) it.
     pub max_output_is_fixed: bool,
-    /// The temperature it asks for. It is told in spans and counts for nothing else.
+    /// The sampling temperature. It is used in spans only.
     pub temperature: Option<f64>,
-    /// The nucleus sampling it asks for. It is told in spans and counts for nothing else.
+    /// The nucleus sampling parameter. It is used in spans only.
     pub top_p: Option<f64>,
 }
 
 impl RequestInfo {
-    /// A request of which nothing is known.
+    /// Creates a value in which all parts are unknown or empty.
     #[must_use]
     pub fn new() -> Self {
         Self::default()

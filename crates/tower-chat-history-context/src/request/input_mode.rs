@@ -1,27 +1,28 @@
-//! Which part of a request is new.
+//! The mode that decides which messages of a request are new.
 
 use tower_chat_history_core::{Message, Role};
 
-/// What of a request is new.
+/// Decides which messages of a request are its input, that is, new.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum InputMode {
-    /// Everything behind the head. A reply among it (an assistant message without tool calls) is refused with
-    /// [`InputError::Resent`](crate::InputError::Resent): the caller resends what the log has.
+    /// All messages after the head are input. If they contain a reply (an assistant message without tool calls), the
+    /// call is refused with [`InputError::Resent`](crate::InputError::Resent), because the caller resends messages of
+    /// the log.
     #[default]
     New,
-    /// What comes after the last assistant message. The caller keeps its own list and sends all of it, as code that was
-    /// written without history does: what stands before the input is compared with the log's end, and the window is sent in
-    /// its place.
+    /// All messages after the last assistant message are input. This mode is for callers that keep their own list of
+    /// messages and send all of it, such as code that was written without history. The messages between head and input
+    /// (the transcript) are compared with the end of the log, and the window is sent in their place.
     ///
-    /// So the caller's list must be what was stored, apart from white space around texts. It may lack a reply that
-    /// broke off and whose text was kept. Take a reply out of it that was not saved, and do not store other messages
-    /// than those that were sent. `OnTranscriptMismatch` says what another list does.
+    /// The caller's list must therefore equal the stored messages, apart from white space around texts. It may lack a
+    /// partial reply. Remove replies from the list that were not saved, and do not store messages other than those that
+    /// were sent. `OnTranscriptMismatch` decides what happens if the list differs.
     Transcript,
 }
 
 impl InputMode {
-    /// Where the input starts among the messages behind the head. What stands before it is the
+    /// Returns the index at which the input starts in the messages after the head. The messages before it are the
     /// transcript.
     ///
     /// ```

@@ -6,7 +6,7 @@ use tower_chat_history_core::Message;
 
 use super::InputMode;
 
-/// The messages of a request, in the order in which they stand there.
+/// The messages of a request, in their order.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct RequestMessages {
@@ -19,8 +19,8 @@ pub struct RequestMessages {
 }
 
 impl RequestMessages {
-    /// Splits a request's list of messages. The head is the leading system and developer messages and as many messages
-    /// after them as `few_shot_messages` says; `mode` says where the input starts.
+    /// Splits a request's list of messages. The head is the leading system and developer messages, and
+    /// `few_shot_messages` messages after them. `mode` decides where the input starts.
     ///
     /// ```
     /// use tower_chat_history_context::{InputMode, Message, RequestMessages};
@@ -39,13 +39,13 @@ impl RequestMessages {
         Self { head, transcript, input }
     }
 
-    /// Messages that are all new.
+    /// Creates messages that are all input.
     #[must_use]
     pub const fn new_input(input: Vec<Message>) -> Self {
         Self { head: Vec::new(), transcript: Vec::new(), input }
     }
 
-    /// Returns where the transcript stands in the list: the window replaces it.
+    /// Returns the range of the transcript in the request's list. The window replaces it.
     #[must_use]
     pub fn transcript_range(&self) -> Range<usize> {
         self.head.len()..self.head.len() + self.transcript.len()

@@ -1,4 +1,4 @@
-//! What a request brings: its messages, which of them are new, and what else counts for a budget.
+//! The parts of a request: its messages, which of them are new, and the other parts that count for a budget.
 
 mod info;
 mod input_mode;

@@ -1,16 +1,23 @@
-//! An estimate by the size of a text.
+//! An estimate by the number of bytes.
 
 use std::sync::{Arc, LazyLock};
 
 use super::{TokenCounter, count_of};
 
-/// Counts a token for every four characters of ASCII, one for each character of two bytes (accented letters, Cyrillic, Arabic),
-/// and eight for every five larger ones (Chinese, Japanese, Korean, emoji): close for English, and for prose in other scripts
-/// not less than the older of OpenAI's encodings needs, which is about twice what the newer one needs. So prompts do not grow
-/// too long where an estimate by characters would let them.
+/// Estimates the tokens of a text by the UTF-8 bytes of its characters:
 ///
-/// It needs no vocabulary and costs next to nothing. It under-counts what is not prose: long numbers, identifiers, base64,
-/// lists of rare names.
+/// | characters | tokens |
+/// |---|---|
+/// | ASCII | 1 for every 4 |
+/// | of two bytes (accented letters, Cyrillic, Arabic) | 1 for each |
+/// | of three or four bytes (Chinese, Japanese, Korean, emoji) | 8 for every 5 |
+///
+/// The estimate is close for English. For prose in other scripts it is at least the count of `cl100k_base`, the
+/// older of OpenAI's two encodings, which is up to twice the count of the newer one. Prompts in these scripts
+/// therefore do not grow too long, as they would with an estimate by the number of characters.
+///
+/// It needs no vocabulary and almost no time. It underestimates texts other than prose: long numbers, identifiers,
+/// base64, lists of rare names.
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct ByteEstimate;
@@ -18,7 +25,7 @@ pub struct ByteEstimate;
 static NAME: LazyLock<Arc<str>> = LazyLock::new(|| "utf8-bytes".into());
 
 impl ByteEstimate {
-    /// The counter.
+    /// Creates the counter.
     #[must_use]
     pub const fn new() -> Self {
         Self
@@ -47,9 +54,9 @@ impl TokenCounter for ByteEstimate {
 mod tests {
     use super::*;
 
-    /// The tokens in o200k_base and cl100k_base are those that tiktoken counts.
+    /// The numbers for o200k_base and cl100k_base are the counts of tiktoken.
     #[test]
-    fn other_scripts_are_not_under_counted() {
+    fn other_scripts_are_not_underestimated() {
         for (text, o200k, cl100k) in [
             ("今天天气很好，我们一起去公园散步吧。路上可以买一些水果和面包。", 22, 35),
             ("臨江仙，滾滾長江東逝水，浪花淘盡英雄。是非成敗轉頭空，青山依舊在，幾度夕陽紅。", 45, 61),

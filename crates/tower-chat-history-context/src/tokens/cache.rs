@@ -1,4 +1,4 @@
-//! Counts of a second counter.
+//! A cache of counts, for messages that already remember the count of another counter.
 
 use std::{
     fmt,
@@ -11,29 +11,30 @@ use tower_chat_history_core::Message;
 
 use super::TokenCounter;
 
-/// Counts that are remembered in the process, for messages that remember those of another counter: two layers with two
-/// models over one log, or a log that was written when the service had another model.
+/// A cache of counts, for messages that already remember the count of another counter. That happens if two layers with
+/// different models use the same log, or if a log was written while the service used another model.
 ///
-/// It is bounded, and holds no text: a message is known by a hash of its JSON, keyed anew in each process. Counters without a
-/// name are not told apart: keep them in caches of their own.
+/// The cache is bounded and contains no text: its keys are hashes of the messages' JSON, with a random key for each
+/// cache. It distinguishes counters by their names. Counters without a name need one cache each.
 pub struct CountCache {
     counts: Cache<u64, u32>,
     key: RandomState,
 }
 
 impl CountCache {
-    /// A cache of at most about that many counts, of some 30 bytes each.
+    /// Creates a cache of about `counts` counts at most. A count takes about 30 bytes.
     #[must_use]
     pub fn new(counts: usize) -> Self {
         Self { counts: Cache::new(counts), key: RandomState::new() }
     }
 
-    /// The tokens of a message: what it remembers, or else what the cache has, or else what is counted now.
+    /// Returns the tokens of a message: the count that the message remembers, or else the count in the cache. If there
+    /// is neither, the message is counted.
     pub fn tokens_of<C: TokenCounter + ?Sized>(&self, counter: &C, message: &Message) -> u32 {
         if let Some(tokens) = counter.name().and_then(|name| message.tokens_by(name)) {
             return tokens;
         }
-        // Also where the message itself has room for it: a message that is loaded is another one at every load.
+        // The cache keeps the count even if the message can remember it: each load creates the message anew.
         let tokens = self.get_or_count(self.message_key(counter, message), || counter.count_message(message));
         if let Some(name) = counter.name() {
             message.remember_tokens(name, tokens);
@@ -41,20 +42,20 @@ impl CountCache {
         tokens
     }
 
-    /// The tokens of a text: what the cache has, or else what is counted now.
+    /// Returns the tokens of a text. If the cache does not have its count, the text is counted.
     pub fn tokens_of_text<C: TokenCounter + ?Sized>(&self, counter: &C, text: &str) -> u32 {
         self.get_or_count(self.text_key(counter, text), || counter.count_text(text))
     }
 
     #[doc(hidden)]
-    /// Returns whether a message need not be counted any more.
+    /// Returns `true` if the count of a message is known.
     pub fn knows<C: TokenCounter + ?Sized>(&self, counter: &C, message: &Message) -> bool {
         let remembers = counter.name().is_some_and(|name| message.tokens_by(name).is_some());
         remembers || self.counts.peek(&self.message_key(counter, message)).is_some()
     }
 
     #[doc(hidden)]
-    /// Returns whether a text need not be counted any more.
+    /// Returns `true` if the count of a text is known.
     pub fn knows_text<C: TokenCounter + ?Sized>(&self, counter: &C, text: &str) -> bool {
         self.counts.peek(&self.text_key(counter, text)).is_some()
     }
@@ -76,8 +77,8 @@ impl CountCache {
     }
 }
 
-/// A counter with a [`CountCache`]: for lists of messages that are made anew from call to call, such as those of
-/// [`trim_messages`](crate::trim::trim_messages) behind a parser. The engine of `tower-chat-history` has a cache of its own.
+/// A counter with a [`CountCache`], for lists of messages that a program parses again for each call, for example before
+/// it calls [`trim_messages`](crate::trim::trim_messages). The engine of `tower-chat-history` has its own cache.
 #[derive(Debug)]
 pub struct Cached<C> {
     counter: C,
@@ -85,7 +86,7 @@ pub struct Cached<C> {
 }
 
 impl<C: TokenCounter> Cached<C> {
-    /// The counter with a cache of the default size.
+    /// Wraps a counter in a cache of the default size.
     #[must_use]
     pub fn new(counter: C) -> Self {
         Self { counter, cache: CountCache::default() }
@@ -115,7 +116,7 @@ impl<C: TokenCounter> TokenCounter for Cached<C> {
 }
 
 impl Default for CountCache {
-    /// Of 65,536 counts, which is about 2 MiB.
+    /// Creates a cache of 65,536 counts, which takes about 2 MiB.
     fn default() -> Self {
         Self::new(1 << 16)
     }
@@ -137,16 +138,16 @@ mod tests {
     #[derive(Debug)]
     struct Counting {
         name: Arc<str>,
-        asked: AtomicU32,
+        counts: AtomicU32,
     }
 
     impl Counting {
         fn new(name: &str) -> Self {
-            Self { name: name.into(), asked: AtomicU32::new(0) }
+            Self { name: name.into(), counts: AtomicU32::new(0) }
         }
 
-        fn asked(&self) -> u32 {
-            self.asked.load(Ordering::Relaxed)
+        fn counts(&self) -> u32 {
+            self.counts.load(Ordering::Relaxed)
         }
     }
 
@@ -156,7 +157,7 @@ mod tests {
         }
 
         fn count_text(&self, text: &str) -> u32 {
-            self.asked.fetch_add(1, Ordering::Relaxed);
+            self.counts.fetch_add(1, Ordering::Relaxed);
             text.len() as u32
         }
     }
@@ -167,24 +168,24 @@ mod tests {
         for message in [&message, &message.clone()] {
             assert_eq!(tokens_of(&counter, message), 8);
         }
-        assert_eq!((counter.asked(), message.tokens_by("a"), message.tokens_by("b")), (1, Some(8), None));
+        assert_eq!((counter.counts(), message.tokens_by("a"), message.tokens_by("b")), (1, Some(8), None));
     }
 
     #[test]
-    fn a_second_counter_is_served_by_the_cache() {
+    fn the_cache_remembers_the_counts_of_a_second_counter() {
         let (cache, second) = (CountCache::default(), Counting::new("b"));
         for _ in 0..3 {
-            // As loads do, which make the message anew and tell it the first counter's count.
+            // A load creates the message anew, with the count of the first counter.
             let message = Message::user("four");
             tokens_of(&ByteEstimate::new(), &message);
             assert_eq!(cache.tokens_of(&second, &message), 8);
         }
-        assert_eq!(second.asked(), 1);
+        assert_eq!(second.counts(), 1);
         let third = Counting::new("c");
         let message = Message::user("four");
         tokens_of(&second, &message);
         cache.tokens_of(&third, &message);
-        assert_eq!(third.asked(), 1, "counters of other names are not mixed up");
+        assert_eq!(third.counts(), 1, "counters with different names have different entries");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Counters made from closures, and the one that counts messages.
+//! Counters made from closures, and the counter of messages.
 
 use std::{fmt, sync::Arc};
 
@@ -6,14 +6,14 @@ use tower_chat_history_core::Message;
 
 use super::{CountMessages, TokenCounter};
 
-/// Counts each message as one: a budget of tokens then is one of messages, of which the
-/// [reply's reserve](crate::ContextBudget::reply_reserve) takes its part unless it is 0.
+/// Counts each message as one token, so that a budget limits messages instead of tokens. Set the
+/// [reply reserve](crate::ContextBudget::reply_reserve) to 0, because it also counts as messages.
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct MessageCount;
 
 impl MessageCount {
-    /// The counter.
+    /// Creates the counter.
     #[must_use]
     pub const fn new() -> Self {
         Self
@@ -38,12 +38,12 @@ impl TokenCounter for MessageCount {
     }
 }
 
-/// A closure counts each message, with everything in it: one that counts `message.text()` alone leaves out names, tool
-/// calls with their arguments, images and files, and prompts grow too large. For a tokenizer, take
-/// [`PerText`](super::PerText), which counts these as the other counters do.
+/// Counts messages with a closure. The closure must count everything in a message. If it counts only `message.text()`,
+/// it leaves out names, tool calls with their arguments, images and files, and prompts grow too large. For a tokenizer,
+/// use [`PerText`](super::PerText), which counts these parts as the other counters do.
 ///
-/// It has no name, so its counts are not stored, and not [corrected](crate::ContextBudget::calibrate) by what the
-/// provider reports.
+/// The counter has no name. Its counts are therefore neither stored nor
+/// [corrected](crate::ContextBudget::calibrate) by the usage that the provider reports.
 #[derive(Clone, Copy)]
 pub struct PerMessage<F>(F);
 
@@ -51,7 +51,7 @@ impl<F> PerMessage<F>
 where
     F: Fn(&Message) -> u32,
 {
-    /// The counter that asks this closure.
+    /// Creates a counter from a closure.
     pub const fn new(count: F) -> Self {
         Self(count)
     }
@@ -61,12 +61,12 @@ impl<F> TokenCounter for PerMessage<F>
 where
     F: Fn(&Message) -> u32 + Send + Sync + 'static,
 {
-    /// Nobody knows what the closure depends on.
+    /// Returns `None`, because the closure may depend on more than the message.
     fn name(&self) -> Option<&Arc<str>> {
         None
     }
 
-    /// As a user message.
+    /// Counts the text as a user message.
     fn count_text(&self, text: &str) -> u32 {
         (self.0)(&Message::user(text))
     }
@@ -76,10 +76,12 @@ where
     }
 }
 
-/// A closure counts a whole list, which need not cost what its messages cost one by one. More messages must not cost less.
+/// Counts lists of messages with a closure, for [`trim_messages`](crate::trim::trim_messages). The count of a list need
+/// not equal the sum of its messages' counts. It must not decrease as messages are added.
 ///
-/// It serves [`trim_messages`](crate::trim::trim_messages). It is asked some ten times for a thousand messages, always in the order
-/// they have in the list; for a [part](crate::trim::Trim::allow_partial) of a text also for a list of none.
+/// For a list of a thousand messages, the closure is called about ten times. The messages are always in the order
+/// of the list. If a [part](crate::trim::Trim::allow_partial) of a text may be kept, the closure is also called
+/// with an empty list.
 #[derive(Clone, Copy)]
 pub struct PerList<F>(F);
 
@@ -87,7 +89,7 @@ impl<F> PerList<F>
 where
     F: Fn(&[Message]) -> u64,
 {
-    /// The counter that asks this closure.
+    /// Creates a counter from a closure.
     pub const fn new(count: F) -> Self {
         Self(count)
     }

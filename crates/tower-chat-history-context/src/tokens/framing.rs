@@ -1,4 +1,4 @@
-//! What a message costs beyond its text.
+//! The tokens of a message: those of its text, and those of its other parts.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -6,7 +6,7 @@ use tower_chat_history_core::{Content, Message};
 
 use super::{TokenCounter, parts};
 
-/// What frames each message, in tokens. Source: OpenAI's cookbook, "How to count tokens with tiktoken".
+/// The tokens that frame each message. Source: OpenAI's cookbook, "How to count tokens with tiktoken".
 pub const PER_MESSAGE: u32 = 3;
 
 const PER_ROLE: u32 = 1;
@@ -22,11 +22,11 @@ pub(super) fn message<C: TokenCounter + ?Sized>(counter: &C, message: &Message) 
     };
     let name = message.name().map_or(0, |name| counter.count_text(name).saturating_add(PER_NAME));
     let calls = message.tool_calls().iter().map(|called| call(counter, called.name(), called.arguments()));
-    let rare = if message.has_refusal_audio_or_function_call() { rare(counter, message) } else { 0 };
+    let rare = if message.has_refusal_audio_or_function_call() { rare_fields(counter, message) } else { 0 };
     [PER_MESSAGE, PER_ROLE, content, name, rare].into_iter().chain(calls).fold(0, u32::saturating_add)
 }
 
-/// Whether something in the message costs a fixed number of tokens, whatever its counter is: an image, audio, a file.
+/// Returns `true` if a part of the message costs a fixed number of tokens with every counter: an image, audio, a file.
 #[must_use]
 pub fn has_fixed_cost(message: &Message) -> bool {
     let in_content = match message.content() {
@@ -40,9 +40,9 @@ fn call<C: TokenCounter + ?Sized>(counter: &C, name: &str, arguments: &str) -> u
     PER_CALL.saturating_add(counter.count_text(name)).saturating_add(counter.count_text(arguments))
 }
 
-/// What replies have seldom.
+/// Fields that few replies have.
 #[derive(Deserialize)]
-struct Rare<'a> {
+struct RareFields<'a> {
     refusal: Option<String>,
     #[serde(borrow)]
     audio: Option<&'a RawValue>,
@@ -55,9 +55,9 @@ struct FunctionCall {
     arguments: String,
 }
 
-fn rare<C: TokenCounter + ?Sized>(counter: &C, message: &Message) -> u32 {
-    // Where one of them has another form than the format says, the whole message is counted as the text that it is.
-    let Ok(Rare { refusal, audio, function_call }) = serde_json::from_str(message.json()) else {
+fn rare_fields<C: TokenCounter + ?Sized>(counter: &C, message: &Message) -> u32 {
+    // If one of the fields does not have the form that the format defines, the whole JSON is counted as a text.
+    let Ok(RareFields { refusal, audio, function_call }) = serde_json::from_str(message.json()) else {
         return counter.count_text(message.json());
     };
     let refusal = refusal.map_or(0, |text| counter.count_text(&text));
@@ -67,7 +67,7 @@ fn rare<C: TokenCounter + ?Sized>(counter: &C, message: &Message) -> u32 {
 }
 
 fn has_audio(message: &Message) -> bool {
-    serde_json::from_str::<Rare<'_>>(message.json()).is_ok_and(|rare| rare.audio.is_some())
+    serde_json::from_str::<RareFields<'_>>(message.json()).is_ok_and(|fields| fields.audio.is_some())
 }
 
 #[cfg(test)]
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn attachments_have_a_fixed_cost_and_texts_have_none() {
+    fn attachments_have_a_fixed_cost_and_texts_do_not() {
         let fixed = |json: &str| has_fixed_cost(&Message::from_json(json).unwrap());
         for json in [
             r#"{"role":"user","content":[{"type":"text","text":"a"},{"type":"image_url","image_url":{}}]}"#,

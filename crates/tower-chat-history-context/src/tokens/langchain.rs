@@ -7,18 +7,19 @@ use tower_chat_history_core::{Content, Message, Role};
 
 use super::{TokenCounter, python};
 
-/// LangChain's `count_tokens_approximately`, to the token: characters (Unicode code points) divided by four, and three tokens
-/// a message. Source: langchain-core 1.7.2.
+/// Counts tokens exactly as LangChain's `count_tokens_approximately` does: the number of characters (Unicode code
+/// points) divided by four, and three tokens for each message. Source: langchain-core 1.7.2.
 ///
-/// It counts what LangChain counts: the role's name, the name, the id that a result answers, and tool calls as Python prints
-/// the list of dicts that LangChain makes of them (`[{'name': .., 'args': .., 'id': .., 'type': 'tool_call'}]`). An image
-/// costs 85 tokens; a part of another type costs its characters as Python prints them, base64 included. Where the content is
-/// a list of parts, tool calls do not count.
+/// It counts the same parts as LangChain: the role, the name, the id of the call that a result answers, and the tool
+/// calls as Python prints LangChain's list of them (`[{'name': .., 'args': .., 'id': .., 'type': 'tool_call'}]`). An
+/// image costs 85 tokens. A part of another type counts as Python prints it, including base64. If the content is a list
+/// of parts, tool calls do not count.
 ///
-/// Its default of four characters a token is far too few for Chinese, Japanese and Korean: [`ByteEstimate`](super::ByteEstimate)
-/// is not. What is left out is `use_usage_metadata_scaling`: messages here carry no usage.
+/// With the default of four characters per token, the estimate is far too low for Chinese, Japanese and Korean. Use
+/// [`ByteEstimate`](super::ByteEstimate) for them. `use_usage_metadata_scaling` is not available, because messages here
+/// contain no usage.
 ///
-/// JSON with more than 1,000 levels counts as the text that it is. Python's own `json` gives up there.
+/// JSON with more than 1,000 levels counts as plain text. Python's `json` fails on it.
 ///
 /// ```
 /// use tower_chat_history_context::{Message, tokens::{LangChainEstimate, TokenCounter}};
@@ -35,13 +36,13 @@ pub struct LangChainEstimate {
 }
 
 impl LangChainEstimate {
-    /// The counter with LangChain's defaults.
+    /// Creates the counter with LangChain's defaults.
     #[must_use]
     pub const fn new() -> Self {
         Self { chars_per_token: 4.0, extra_tokens_per_message: 3, count_name: true, tokens_per_image: 85 }
     }
 
-    /// How many characters are a token; nothing that is not positive has an effect. The default is 4.
+    /// Sets the number of characters per token. A number that is not positive is ignored. The default is 4.
     #[must_use]
     pub const fn chars_per_token(mut self, chars: f64) -> Self {
         if chars > 0.0 {
@@ -50,28 +51,29 @@ impl LangChainEstimate {
         self
     }
 
-    /// How many tokens frame a message. The default is 3.
+    /// Sets the number of tokens that frame a message. The default is 3.
     #[must_use]
     pub const fn extra_tokens_per_message(mut self, tokens: u32) -> Self {
         self.extra_tokens_per_message = tokens;
         self
     }
 
-    /// Returns whether names count. The default is that they do.
+    /// Sets whether names count. The default is `true`.
     #[must_use]
     pub const fn count_name(mut self, count: bool) -> Self {
         self.count_name = count;
         self
     }
 
-    /// What an image costs, in tokens. The default is 85.
+    /// Sets the number of tokens of an image. The default is 85.
     #[must_use]
     pub const fn tokens_per_image(mut self, tokens: u32) -> Self {
         self.tokens_per_image = tokens;
         self
     }
 
-    /// The tokens of tools, each of which is the JSON of its schema. LangChain adds them to those of the messages.
+    /// Returns the tokens of tools, given as the JSON of their schemas. LangChain adds them to the tokens of the
+    /// messages.
     #[must_use]
     pub fn count_tools(&self, tools: &[impl AsRef<str>]) -> u32 {
         self.tokens(tools.iter().map(|tool| python::json_len(tool.as_ref())).sum())
@@ -82,7 +84,7 @@ impl LangChainEstimate {
         (chars as f64 / self.chars_per_token).ceil() as u32
     }
 
-    /// Characters, and the tokens of images.
+    /// Returns the characters of the content, and the tokens of its images.
     fn content(&self, message: &Message) -> (usize, u32) {
         match message.content() {
             Content::Text(text) => (chars(&text), 0),
@@ -116,7 +118,7 @@ impl Default for LangChainEstimate {
 }
 
 impl TokenCounter for LangChainEstimate {
-    /// It costs nothing to count again.
+    /// Returns `None`, because counting again is cheap.
     fn name(&self) -> Option<&Arc<str>> {
         None
     }
@@ -142,19 +144,19 @@ fn chars(text: &str) -> usize {
     text.chars().count()
 }
 
-/// Of a part whose text has a lone surrogate.
+/// Returns the characters of a text part whose text has a lone surrogate.
 fn lossy_chars(part: &str) -> usize {
     Message::user("").with_parts(&[part]).map_or(0, |message| chars(&message.text()))
 }
 
-/// The length of the list of calls, as Python prints it.
+/// Returns the length of the list of calls, as Python prints it.
 fn calls(message: &Message) -> usize {
     if message.tool_calls().is_empty() {
         return 0;
     }
     let calls = message.tool_calls().iter().map(|call| {
         let text = python::str_repr_len;
-        // LangChain fails where the arguments are no JSON; as the text that they are is the nearest.
+        // If the arguments are not JSON, LangChain fails. Here they count as a string.
         let args = python::try_lenient_repr_len(call.arguments()).unwrap_or_else(|| text(call.arguments()));
         "{'name': , 'args': , 'id': , 'type': 'tool_call'}".len() + text(call.name()) + args + text(call.id())
     });
@@ -171,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_are_code_points() {
+    fn lengths_are_counted_in_code_points() {
         assert_eq!(tokens(r#"{"role":"user","content":"\u4eca\u5929\ud83d\ude00\u0041"}"#), 3 + 2);
         assert_eq!(chars("今天😀A"), 4);
     }
@@ -189,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_beside_a_list_of_parts_do_not_count() {
+    fn calls_of_a_message_with_a_list_of_parts_do_not_count() {
         let calls = r#""tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{}"}}]"#;
         let listed = tokens(&format!(r#"{{"role":"assistant","content":[{{"type":"text","text":"abc"}}],{calls}}}"#));
         assert_eq!(listed, 3 + 3);

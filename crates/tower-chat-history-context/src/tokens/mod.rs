@@ -1,21 +1,22 @@
-//! Counting tokens: of a text, of a message, of what a request has besides its messages.
+//! Counting the tokens of texts, messages and requests.
 //!
-//! A [`TokenCounter`] knows what a text costs. What a message costs beyond its text is the same for all of them:
+//! A [`TokenCounter`] counts the tokens of a text. The other costs of a message are the same for all counters of this
+//! module except [`LangChainEstimate`], [`MessageCount`] and the closures for whole messages:
 //!
 //! | part of a message | tokens |
 //! |---|---|
 //! | the message itself | [3](PER_MESSAGE), and 1 for its role |
-//! | content: a text, or parts that are text; a refusal | those of the text |
+//! | content (a text, or parts of type text), refusal | those of the text |
 //! | a name | those of the name, and 1 |
 //! | a tool call (also one in the older `function_call`) | 3, and those of the tool's name and of the arguments |
-//! | an image | [85](IMAGE_LOW_DETAIL) at low detail, [1,445](IMAGE_HIGH_DETAIL) at high, automatic or no stated one |
+//! | an image | [85](IMAGE_LOW_DETAIL) at low detail, otherwise [1,445](IMAGE_HIGH_DETAIL) |
 //! | audio | [600](AUDIO) |
 //! | a file, a document, a video | [2,000](FILE) |
 //! | a part of another type | those of its JSON |
 //!
-//! The framing is that of OpenAI's chat models (its cookbook on counting tokens). Pictures and sound never cost what their
-//! base64 would. A call's id, the id that a result answers and fields that the format does not know cost nothing: models do
-//! not see them. What a [request](RequestTokens) costs besides its messages is counted too.
+//! These are the costs of OpenAI's chat models (its cookbook, "How to count tokens with tiktoken"). Images and audio
+//! have a fixed cost, whatever the length of their base64 text. Call ids and fields that the format does not know cost
+//! nothing, because models do not see them. [`RequestTokens`] counts the parts of a request other than its messages.
 //!
 //! ```
 //! use tower_chat_history_context::{Message, tokens::{ByteEstimate, TokenCounter, tokens_of}};
@@ -25,21 +26,21 @@
 //! assert_eq!(tokens_of(&counter, &Message::user("12345678")), 3 + 1 + 2);
 //! ```
 //!
-//! | counter | what it is | where |
-//! |---|---|---|
-//! | `Tiktoken`, `BpeOpenai` | exact, for OpenAI's models | `tower-chat-history-openai` |
-//! | [`ByteEstimate`] | by the UTF-8 bytes; does not under-count Chinese, Japanese and Korean | default |
-//! | [`LangChainEstimate`] | LangChain's formula, to the token | |
-//! | [`MessageCount`] | messages in place of tokens | |
-//! | [`PerText`] | a closure for each text, such as another model's tokenizer | |
-//! | [`PerMessage`] | a closure that counts all of a message | |
-//! | [`PerList`] | a closure for a whole list; for [`trim_messages`](crate::trim::trim_messages) only | |
+//! | counter | counts |
+//! |---|---|
+//! | [`ByteEstimate`] | an estimate by UTF-8 bytes, high enough for Chinese, Japanese and Korean prose; the default |
+//! | [`LangChainEstimate`] | exactly what LangChain's approximation counts |
+//! | [`MessageCount`] | messages instead of tokens |
+//! | [`PerText`] | texts by a closure, such as another model's tokenizer |
+//! | [`PerMessage`] | whole messages by a closure |
+//! | [`PerList`] | whole lists by a closure, for [`trim_messages`](crate::trim::trim_messages) only |
+//! | `Tiktoken`, `BpeOpenai` of `tower-chat-history-openai` | exactly what OpenAI's models count |
 //!
-//! # Counted once
+//! # Each message is counted once
 //!
-//! A message is counted once in its life. [`tokens_of`] asks the message first, which [remembers](Message::remember_tokens)
-//! one counter's count; the engine stores the counts with each exchange, and a message that is loaded knows them again. A
-//! second counter over the same messages is served by a [`CountCache`] in the process.
+//! A message [remembers](Message::remember_tokens) the count of one counter, and [`tokens_of`] uses it. The engine
+//! stores the counts with each exchange, so that loaded messages have them again. If a second counter counts the same
+//! messages, a [`CountCache`] remembers its counts in the process.
 
 mod bytes;
 mod cache;
@@ -70,29 +71,31 @@ pub use self::{
 
 /// Counts the tokens of texts and messages.
 ///
-/// It must not panic on any text, count the same text always the same, and be quick: counts are made where requests are
-/// served. Large texts are counted on threads for blocking work where the engine of `tower-chat-history` counts.
+/// A counter must not panic on any text, must always return the same count for the same text, and must be fast, because
+/// it runs on the threads that serve requests. The engine of `tower-chat-history` counts large texts on threads for
+/// blocking work.
 pub trait TokenCounter: fmt::Debug + Send + Sync + 'static {
-    /// The name that its counts are remembered and stored under, such as `o200k_base`. Counters of one name have to count
-    /// alike. `None`: the counts are not to be remembered, for they cost nothing or depend on more than the message.
+    /// Returns the name under which counts are remembered and stored, such as `o200k_base`. Counters with the same name
+    /// must return the same counts. Return `None` if counts must not be remembered, because they are trivial or depend
+    /// on more than the message.
     fn name(&self) -> Option<&Arc<str>>;
 
-    /// The tokens of a text.
+    /// Returns the tokens of a text.
     fn count_text(&self, text: &str) -> u32;
 
-    /// The tokens of a message. As it stands: [what its parts cost](self), with the text counted by
-    /// [`count_text`](Self::count_text).
+    /// Returns the tokens of a message. The default implementation adds up the [costs of its parts](self), with texts
+    /// counted by [`count_text`](Self::count_text).
     fn count_message(&self, message: &Message) -> u32 {
         framing::message(self, message)
     }
 
-    /// What primes the reply, which every request costs. The default is [`REPLY_PRIMING`].
+    /// Returns the tokens that prime the reply, which every request costs. The default is [`REPLY_PRIMING`].
     fn reply_priming(&self) -> u32 {
         REPLY_PRIMING
     }
 
-    /// Whether it can count at once. Otherwise its first count takes long (it loads a vocabulary), and is done where it blocks
-    /// nobody. The default is that it can.
+    /// Returns `true` if the counter can count immediately. If not, its first count takes long, for example because it
+    /// loads a vocabulary, and the engine makes that count on a thread for blocking work. The default is `true`.
     fn is_ready(&self) -> bool {
         true
     }
@@ -121,7 +124,8 @@ impl<C: TokenCounter + ?Sized> TokenCounter for Arc<C> {
     }
 }
 
-/// The tokens of a message: what it remembers, or else what is counted now, which it then remembers.
+/// Returns the tokens of a message. If the message does not remember the counter's count, it is counted, and remembers
+/// the count from then on.
 pub fn tokens_of<C: TokenCounter + ?Sized>(counter: &C, message: &Message) -> u32 {
     let Some(name) = counter.name() else { return counter.count_message(message) };
     message.tokens_by(name).unwrap_or_else(|| {
@@ -131,16 +135,18 @@ pub fn tokens_of<C: TokenCounter + ?Sized>(counter: &C, message: &Message) -> u3
     })
 }
 
-/// Counts lists of messages: any [`TokenCounter`], whose counts add up, or a [closure](PerList) that sees the whole list.
+/// Counts the tokens of lists of messages. Every [`TokenCounter`] implements it by adding up the counts of the
+/// messages. [`PerList`] implements it by a closure for the whole list.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not count messages",
     note = "use a `TokenCounter`, or wrap a closure in `PerMessage` or `PerList`"
 )]
 pub trait CountMessages {
-    /// The tokens of the list.
+    /// Returns the tokens of the list.
     fn count(&self, messages: &[Message]) -> u64;
 
-    /// The tokens of one message, if those of a list are the sum of its messages' tokens.
+    /// Returns the tokens of one message if the counter is additive: the count of a list is the sum of the counts
+    /// of its messages. Returns `None` if it is not.
     fn count_one(&self, message: &Message) -> Option<u64>;
 }
 
@@ -154,7 +160,7 @@ impl<C: TokenCounter + ?Sized> CountMessages for C {
     }
 }
 
-/// A length as a count of tokens. None comes near the largest.
+/// Converts a length to a count of tokens. Real lengths are far below the limit.
 fn count_of(length: usize) -> u32 {
     u32::try_from(length).unwrap_or(u32::MAX)
 }

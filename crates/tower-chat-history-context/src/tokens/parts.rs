@@ -1,21 +1,22 @@
-//! What the parts of a content cost. What is no text costs a fixed number of tokens: its size in bytes says nothing of them.
+//! The tokens of the parts of a content. A part that is not a text costs a fixed number of tokens, because its size in
+//! bytes is no measure of them.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::TokenCounter;
 
-/// An image at low detail, in tokens. Source: OpenAI's guide on images, the family of GPT-4o.
+/// The tokens of an image at low detail. Source: OpenAI's guide on images, for GPT-4o.
 pub const IMAGE_LOW_DETAIL: u32 = 85;
 
-/// An image at high detail, in tokens: the most that one costs, 85 and 170 for each of 8 tiles. Source: OpenAI's guide on
-/// images, the family of GPT-4o.
+/// The tokens of an image at high detail. This is the maximum: 85, and 170 for each of 8 tiles. Source: OpenAI's guide
+/// on images, for GPT-4o.
 pub const IMAGE_HIGH_DETAIL: u32 = 1_445;
 
-/// Audio, in tokens: one minute of it at ten tokens a second.
+/// The tokens of audio: one minute, at ten tokens per second.
 pub const AUDIO: u32 = 600;
 
-/// A file, a document or a video, in tokens: about one page, as its text and as its picture.
+/// The tokens of a file, a document or a video: about one page, as text and as an image.
 pub const FILE: u32 = 2_000;
 
 #[derive(Deserialize)]
@@ -36,13 +37,13 @@ struct ImageUrl {
 
 pub(super) fn part<C: TokenCounter + ?Sized>(counter: &C, json: &str) -> u32 {
     let Ok(part) = serde_json::from_str::<Part<'_>>(json) else {
-        // A bare string is a text, as some providers allow. Anything else is counted as it stands.
+        // Some providers allow a bare string, which is a text. Anything else is counted as JSON.
         return counter.count_text(serde_json::from_str::<String>(json).as_deref().unwrap_or(json));
     };
     part.fixed_cost().unwrap_or_else(|| counter.count_text(part.text.or(part.refusal).as_deref().unwrap_or(json)))
 }
 
-/// What the part costs, if that does not depend on its text.
+/// Returns the tokens of the part if they do not depend on a text.
 pub(super) fn fixed_cost(json: &str) -> Option<u32> {
     serde_json::from_str::<Part<'_>>(json).ok()?.fixed_cost()
 }
@@ -74,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn images_cost_by_their_detail_and_never_by_their_bytes() {
+    fn the_cost_of_images_depends_on_their_detail_and_not_on_their_bytes() {
         let data = "A".repeat(10_000);
         let image = |detail: &str| format!(r#"{{"type":"image_url","image_url":{{"url":"data:{data}"{detail}}}}}"#);
         assert_eq!(tokens(&image(r#","detail":"low""#)), IMAGE_LOW_DETAIL);

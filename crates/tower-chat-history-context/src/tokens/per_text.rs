@@ -4,17 +4,17 @@ use std::{fmt, sync::Arc};
 
 use super::{TokenCounter, count_of};
 
-/// A closure counts each text, such as a tokenizer's `|text| tokenizer.encode(text).len()`. What a message costs beyond
-/// its text is counted [as with every counter](super): its frame and role, names, tool calls, images, audio, files.
+/// Counts texts with a closure, such as `|text| tokenizer.encode(text).len()` for a tokenizer. The other parts of a
+/// message have their [usual costs](super): its frame and role, names, tool calls, images, audio, files.
 ///
-/// The counts are remembered and stored under the counter's name, and corrected by what the provider
-/// [reports](crate::ContextBudget::calibrate). The closure must count the same text always the same. The engine counts
-/// large texts on threads for blocking work.
+/// The counts are remembered and stored under the counter's name, and
+/// [corrected](crate::ContextBudget::calibrate) by the usage that the provider reports. The closure must always return
+/// the same count for the same text. The engine counts large texts on threads for blocking work.
 ///
 /// ```
 /// use tower_chat_history_context::{Message, tokens::{PerText, TokenCounter}};
 ///
-/// // Take the name of the vocabulary, and change it when the closure counts otherwise: stored counts are known by it.
+/// // Use the name of the vocabulary. Change the name if the closure's counts change: stored counts are found by it.
 /// let counter = PerText::named("words-1", |text: &str| text.split_whitespace().count());
 /// assert_eq!(counter.count_text("one two three"), 3);
 /// assert_eq!(counter.count_message(&Message::user("one two three")), 3 + 1 + 3);
@@ -29,7 +29,7 @@ impl<F> PerText<F>
 where
     F: Fn(&str) -> usize,
 {
-    /// The counter that asks this closure for the tokens of each text, under this [name](TokenCounter::name).
+    /// Creates a counter from its [name](TokenCounter::name) and a closure.
     pub fn named(name: impl Into<Arc<str>>, count: F) -> Self {
         Self { name: name.into(), count }
     }
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn all_that_a_message_has_beside_its_text_is_counted_as_with_other_counters() {
+    fn the_other_parts_of_a_message_have_their_usual_costs() {
         let calls = r#"[{"id":"x","type":"function","function":{"name":"1234","arguments":"12345678"}}]"#;
         assert_eq!(
             tokens(&format!(r#"{{"role":"assistant","content":"ab","tool_calls":{calls}}}"#)),
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn a_count_that_is_too_large_is_the_largest() {
+    fn a_count_over_the_maximum_saturates() {
         assert_eq!(PerText::named("huge", |_: &str| usize::MAX).count_text("a"), u32::MAX);
     }
 }

@@ -1,33 +1,33 @@
-//! How long a JSON value is when Python prints it: LangChain counts characters of that.
+//! The lengths of JSON values as Python prints them, in code points. LangChain counts these.
 //!
-//! Only lengths are needed, in code points. Numbers and strings of Python look otherwise than those of JSON.
+//! Python prints numbers and strings differently from JSON.
 
 use std::collections::HashMap;
 
 use serde_json::value::RawValue;
 
-/// The length of `repr(json.loads(json))`. What is no JSON has the length it has.
+/// Returns the length of `repr(json.loads(json))`, or the length of the text if it is not JSON.
 pub(super) fn repr_len(json: &str) -> usize {
     try_repr_len(json).unwrap_or_else(|| json.chars().count())
 }
 
-/// The length of `repr(json.loads(json))`, if that can be loaded.
+/// Returns the length of `repr(json.loads(json))`, or `None` if it cannot be loaded.
 pub(super) fn try_repr_len(json: &str) -> Option<usize> {
     value_len(json, str_repr_len)
 }
 
-/// The length of `repr(json.loads(json, strict=False))`, if that can be loaded: models write line ends into strings as they
-/// are.
+/// Returns the length of `repr(json.loads(json, strict=False))`, or `None` if it cannot be loaded. It accepts control
+/// characters in strings, because models write line ends into strings without escaping them.
 pub(super) fn try_lenient_repr_len(json: &str) -> Option<usize> {
     try_repr_len(json).or_else(|| try_repr_len(&with_escaped_controls(json)?))
 }
 
-/// The same with the control characters in strings escaped, if there are any.
+/// Returns the JSON with the control characters in its strings escaped, or `None` if there are none.
 fn with_escaped_controls(json: &str) -> Option<String> {
     let (mut escaped, mut in_string, mut after_backslash) = (String::with_capacity(json.len()), false, false);
     for c in json.chars() {
         if in_string && c < ' ' {
-            // Behind a backslash it is an error in Python too.
+            // A control character after a backslash is an error in Python too.
             if after_backslash {
                 return None;
             }
@@ -41,18 +41,18 @@ fn with_escaped_controls(json: &str) -> Option<String> {
     (escaped.len() > json.len()).then_some(escaped)
 }
 
-/// The length of `json.dumps(json.loads(json))`.
+/// Returns the length of `json.dumps(json.loads(json))`.
 pub(super) fn json_len(json: &str) -> usize {
     value_len(json, str_dumps_len).unwrap_or_else(|| json.chars().count())
 }
 
-/// The most levels that are read. Python's own `json` gives up near a thousand.
+/// The largest number of levels that is read. Python's `json` fails at about a thousand.
 const MAX_LEVELS: usize = 1_000;
 
-/// A list or an object whose end has not come.
+/// A list or an object whose end has not been read yet.
 #[derive(Default)]
 struct Open<'a> {
-    /// Of what it has, without what stands between that.
+    /// The length of its elements or fields, without separators.
     len: usize,
     count: usize,
     is_object: bool,
@@ -67,32 +67,33 @@ impl<'a> Open<'a> {
         self.is_object && self.key.is_none()
     }
 
-    /// Takes in a value of that length.
-    fn push(&mut self, value: usize, text: fn(&str) -> usize) {
+    /// Adds a value of this length.
+    fn push(&mut self, value: usize, text_len: fn(&str) -> usize) {
         let Some(key) = self.key.take() else {
             self.len += value;
             self.count += 1;
             return;
         };
-        let field = string_len(key, text) + ": ".len() + value;
+        let field = string_len(key, text_len) + ": ".len() + value;
         self.len += field;
-        // Of a key that stands twice the last value counts, there as here.
+        // If a key occurs twice, Python keeps the last value.
         match self.fields.insert(serde_json::from_str(key).unwrap_or_else(|_| key.to_owned()), field) {
             Some(before) => self.len -= before,
             None => self.count += 1,
         }
     }
 
-    fn printed(&self) -> usize {
+    fn printed_len(&self) -> usize {
         "[]".len() + self.len + self.count.saturating_sub(1) * ", ".len()
     }
 }
 
-/// The length of a value, with strings as `text` has them. `None` if it is no JSON, or has more than [`MAX_LEVELS`].
+/// Returns the length of a value, with the lengths of strings given by `text_len`. Returns `None` if the text is not
+/// JSON or has more than [`MAX_LEVELS`].
 ///
-/// It goes over the text twice, whatever the text is, and does not recurse.
-fn value_len(json: &str, text: fn(&str) -> usize) -> Option<usize> {
-    // What follows relies on it that this is JSON.
+/// It reads any text exactly twice, and does not recurse.
+fn value_len(json: &str, text_len: fn(&str) -> usize) -> Option<usize> {
+    // The loop below requires valid JSON.
     let json = serde_json::from_str::<&RawValue>(json).ok()?.get();
     let mut open: Vec<Open<'_>> = Vec::new();
     let mut at = 0;
@@ -107,7 +108,7 @@ fn value_len(json: &str, text: fn(&str) -> usize) -> Option<usize> {
             }
             b'}' | b']' => {
                 at += 1;
-                open.pop()?.printed()
+                open.pop()?.printed_len()
             }
             b'"' => {
                 let string = &rest[..string_end(rest)];
@@ -116,13 +117,13 @@ fn value_len(json: &str, text: fn(&str) -> usize) -> Option<usize> {
                     object.key = Some(string);
                     continue;
                 }
-                string_len(string, text)
+                string_len(string, text_len)
             }
             b'-' | b'0'..=b'9' | b'a'..=b'z' => {
                 let is_part = |byte: u8| matches!(byte, b'+' | b'-' | b'.' | b'E' | b'0'..=b'9' | b'a'..=b'z');
                 let scalar = &rest[..rest.bytes().position(|byte| !is_part(byte)).unwrap_or(rest.len())];
                 at += scalar.len();
-                // None, True and False of Python, null, true and false of JSON: the same lengths.
+                // Python's None, True and False are as long as null, true and false.
                 if matches!(scalar, "null" | "true" | "false") { scalar.len() } else { number_len(scalar)? }
             }
             // White space, commas and colons.
@@ -132,14 +133,14 @@ fn value_len(json: &str, text: fn(&str) -> usize) -> Option<usize> {
             }
         };
         match open.last_mut() {
-            Some(open) => open.push(value, text),
+            Some(open) => open.push(value, text_len),
             None => return Some(value),
         }
     }
     None
 }
 
-/// Where the string ends that a text begins with.
+/// Returns the end of the string with which the text begins.
 fn string_end(json: &str) -> usize {
     let mut escaped = false;
     let end = json.bytes().skip(1).position(|byte| {
@@ -150,13 +151,14 @@ fn string_end(json: &str) -> usize {
     end.map_or(json.len(), |end| end + "\"\"".len())
 }
 
-/// The length of a string, which stands here as JSON has it.
-fn string_len(json: &str, text: fn(&str) -> usize) -> usize {
-    // A lone surrogate is escaped by Python as it stands here.
-    serde_json::from_str::<String>(json).map_or_else(|_| json.chars().count(), |string| text(&string))
+/// Returns the length of a JSON string as Python prints it.
+fn string_len(json: &str, text_len: fn(&str) -> usize) -> usize {
+    // Python escapes a lone surrogate in the same way as JSON.
+    serde_json::from_str::<String>(json).map_or_else(|_| json.chars().count(), |string| text_len(&string))
 }
 
-/// The length of `repr(text)`: single quotes, unless there are single quotes and no double ones in it.
+/// Returns the length of `repr(text)`. Python uses single quotes, unless the text has single quotes and no double
+/// quotes.
 pub(super) fn str_repr_len(text: &str) -> usize {
     let quoted_single = !text.contains('\'') || text.contains('"');
     let char_len = |c: char| match c {
@@ -170,7 +172,7 @@ pub(super) fn str_repr_len(text: &str) -> usize {
     "''".len() + text.chars().map(char_len).sum::<usize>()
 }
 
-/// The length of `json.dumps(text)`, which escapes everything outside of ASCII, as UTF-16.
+/// Returns the length of `json.dumps(text)`, which escapes all characters outside of ASCII as UTF-16.
 fn str_dumps_len(text: &str) -> usize {
     let char_len = |c: char| match c {
         '"' | '\\' | '\n' | '\r' | '\t' | '\u{8}' | '\u{c}' => 2,
@@ -180,7 +182,8 @@ fn str_dumps_len(text: &str) -> usize {
     "\"\"".len() + text.chars().map(char_len).sum::<usize>()
 }
 
-/// Returns whether Python prints the character as it is. Rust escapes the same categories in the middle of a string.
+/// Returns `true` if Python prints the character without escaping it. Rust escapes the same categories of characters in
+/// the middle of a string.
 fn is_printable(c: char) -> bool {
     if c.is_ascii() {
         return matches!(c, ' '..='~');
@@ -190,11 +193,11 @@ fn is_printable(c: char) -> bool {
     std::str::from_utf8(&utf8[..end]).is_ok_and(|text| text.escape_debug().count() == 2)
 }
 
-/// An integer has the digits it has. A float is printed with the fewest digits that name it, with an exponent below 1e-4 and
-/// from 1e16 on.
+/// Returns the length of a number as Python prints it. An integer keeps its digits. A float gets the fewest digits that
+/// identify it, and an exponent if it is below 1e-4 or at least 1e16.
 fn number_len(number: &str) -> Option<usize> {
     if !number.contains(['.', 'e', 'E']) {
-        // Python has no negative zero among its integers.
+        // Python has no negative zero of type int.
         return Some(if number == "-0" { 1 } else { number.len() });
     }
     let value: f64 = number.parse().ok()?;
@@ -243,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_too_many_levels_has_the_length_it_has() {
+    fn json_with_too_many_levels_counts_as_plain_text() {
         let nested = |levels: usize| "[".repeat(levels) + &"]".repeat(levels);
         assert_eq!(try_repr_len(&nested(MAX_LEVELS)), Some(2 * MAX_LEVELS));
         assert_eq!(try_repr_len(&nested(MAX_LEVELS + 1)), None);
@@ -252,14 +255,14 @@ mod tests {
     }
 
     #[test]
-    fn keys_that_stand_twice_and_keys_that_are_no_unicode_are_counted_as_they_are_printed() {
+    fn repeated_keys_and_keys_with_lone_surrogates_count_as_python_prints_them() {
         assert_eq!(repr_len(r#"{"a":[1,2],"b":{},"\u0061":7}"#), "{'a': 7, 'b': {}}".len());
         assert_eq!(repr_len(r#"{"\ud83d":{"x":[]}}"#), r"{'\ud83d': {'x': []}}".len());
         assert_eq!(repr_len(r#" [ {} , [ ] , "]" , "\\" ] "#), r"[{}, [], ']', '\\']".len());
     }
 
     #[test]
-    fn control_characters_in_strings_can_be_loaded() {
+    fn control_characters_in_strings_are_accepted_by_the_lenient_length() {
         for (json, python) in
             [("{\n\"a\\\"\":\t\"b\nc\"}", r#"{'a"': 'b\nc'}"#), ("[\"\\\\\", \"\u{0}\"]", r"['\\', '\x00']")]
         {
@@ -271,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn dumps_escapes_what_is_not_ascii() {
+    fn dumps_escapes_characters_outside_of_ascii() {
         for (json, dumped) in
             [(r#"{"a":"ä😀\u007f\n","b":[1]}"#, r#"{"a": "\u00e4\ud83d\ude00\u007f\n", "b": [1]}"#), ("[]", "[]")]
         {

@@ -1,14 +1,16 @@
-//! What a request costs besides its messages.
+//! The tokens of the parts of a request other than its messages.
 
 use super::TokenCounter;
 
-/// What primes the reply of OpenAI's chat models, in tokens. Source: OpenAI's cookbook, "How to count tokens with tiktoken".
+/// The tokens that prime the reply of OpenAI's chat models. Source: OpenAI's cookbook, "How to count tokens with
+/// tiktoken".
 pub const REPLY_PRIMING: u32 = 3;
 
-/// What a request has besides its messages, and what that costs.
+/// Counts the tokens of a request other than those of its messages: tools, response format, and the priming of the
+/// reply.
 ///
-/// Schemas are counted as the JSON they are. Providers rewrite them to something shorter before the model sees them, in ways
-/// they do not publish, so this is a little more than what they charge.
+/// Schemas are counted as JSON. Providers convert them to a shorter form, which they do not publish, before the model
+/// sees them. The count is therefore slightly higher than what they charge.
 ///
 /// ```
 /// use tower_chat_history_context::tokens::{ByteEstimate, RequestTokens};
@@ -24,27 +26,27 @@ pub struct RequestTokens<'a> {
 }
 
 impl<'a> RequestTokens<'a> {
-    /// A request that has messages only: the reply is primed all the same.
+    /// Creates a request without tools and response format. It costs the priming of the reply.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The JSON of the tools. The default is none.
+    /// Sets the JSON of the tools. The default is none.
     #[must_use]
     pub const fn tools(mut self, json: &'a str) -> Self {
         self.tools = Some(json);
         self
     }
 
-    /// The JSON of the response format. The default is none.
+    /// Sets the JSON of the response format. The default is none.
     #[must_use]
     pub const fn response_format(mut self, json: &'a str) -> Self {
         self.response_format = Some(json);
         self
     }
 
-    /// The tokens of all this.
+    /// Returns the tokens.
     #[must_use]
     pub fn count<C: TokenCounter + ?Sized>(self, counter: &C) -> u32 {
         let schemas = [self.tools, self.response_format].into_iter().flatten();

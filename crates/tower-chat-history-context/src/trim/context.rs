@@ -1,4 +1,4 @@
-//! Making a list fit as the layer does.
+//! Fitting a list of messages by the rules of the layer.
 
 use tower_chat_history_core::{LoadLimit, Message, Recorded};
 
@@ -9,13 +9,15 @@ use crate::{
     tokens::{TokenCounter, tokens_of},
 };
 
-/// The messages that fit, chosen as the layer of `tower-chat-history` chooses: what comes out is valid, and within the
-/// budget.
+/// Returns the messages that fit, chosen as the layer of `tower-chat-history` chooses them. The list that it returns is
+/// a valid prompt and within the budget.
 ///
-/// The system and developer messages that the list begins with stay, and so does everything behind the last assistant
-/// message: a question, or the results of the newest calls, with these calls and with the question that they serve. Between
-/// them, whole earlier turns are left out, the oldest first, or the tool calls of turns whose question and answer stay;
-/// whichever keeps more. No result stands without its call, and no call without its results.
+/// The system and developer messages at the beginning of the list stay. All messages after the last assistant message
+/// stay too. If these are tool results, their calls and the question of that turn also stay.
+///
+/// If the messages between do not all fit, the oldest turns are left out, or only the oldest tool rounds, so that the
+/// questions and answers of their turns stay, or both. The combination that keeps the most tokens is used. A call and
+/// its results are always kept or left out together.
 ///
 /// ```
 /// use tower_chat_history_context::{Message, tokens::ByteEstimate, trim::fit_messages};
@@ -29,8 +31,8 @@ use crate::{
 ///
 /// # Errors
 ///
-/// When what has to stay is larger than `max_tokens`, when the list ends with an assistant message, or with results that do
-/// not answer its calls.
+/// Returns an error if the messages that have to stay are larger than `max_tokens`, if the list ends with an assistant
+/// message, or if it ends with results that do not answer its calls.
 pub fn fit_messages<C>(messages: &[Message], max_tokens: u64, counter: &C) -> Result<Vec<Message>, FitError>
 where
     C: TokenCounter + ?Sized,

@@ -1,4 +1,4 @@
-//! Leaving messages out by what they are.
+//! Filtering messages by speaker, name, id and tool calls.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -6,10 +6,11 @@ use tower_chat_history_core::{Content, Message};
 
 use super::speaker::{Speaker, Speakers};
 
-/// Which messages [`filter_messages`] keeps: LangChain's `filter_messages`.
+/// The rules by which [`filter_messages`] keeps messages, as in LangChain's function of that name.
 ///
-/// What is excluded goes first. Of the rest, those stay that one of the conditions includes; without such a condition all of
-/// them. An empty list is no condition. An id is that of the field `id`, which some programs give their messages.
+/// First, all excluded messages are left out. If there are conditions for inclusion, a remaining message stays if it
+/// meets one of them. Without such conditions, all remaining messages stay. An empty list is not a condition. A
+/// message's id is the value of its field `id`, which some programs add to their messages.
 ///
 /// ```
 /// use tower_chat_history_context::{Message, trim::{MessageFilter, Speaker, filter_messages}};
@@ -25,7 +26,7 @@ pub struct MessageFilter {
     exclude_calls: Calls,
 }
 
-/// Messages that one of the conditions names.
+/// Conditions of which a message has to meet one.
 #[derive(Clone, Debug, Default)]
 struct Matching {
     speakers: Speakers,
@@ -42,7 +43,7 @@ enum Calls {
 }
 
 impl MessageFilter {
-    /// A filter that keeps everything.
+    /// Creates a filter that keeps all messages.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -69,7 +70,7 @@ impl MessageFilter {
         self
     }
 
-    /// Leaves out messages by these speakers. The results of calls are not left out with the messages that make them.
+    /// Leaves out messages by these speakers. If that leaves out tool calls, their results stay.
     #[must_use]
     pub fn exclude(mut self, speakers: impl IntoIterator<Item = Speaker>) -> Self {
         self.exclude.speakers = Speakers::new(speakers);
@@ -90,14 +91,15 @@ impl MessageFilter {
         self
     }
 
-    /// Leaves out all messages that make tool calls, and all results.
+    /// Leaves out all messages with tool calls, and all tool results.
     #[must_use]
     pub fn exclude_tool_calls(mut self) -> Self {
         self.exclude_calls = Calls::All;
         self
     }
 
-    /// Leaves out the calls with these ids, and their results. A message that made no others is left out with its text.
+    /// Leaves out the calls with these ids, and their results. A message without other calls is left out, even if it
+    /// has text.
     #[must_use]
     pub fn exclude_tool_call_ids<T: Into<String>>(mut self, ids: impl IntoIterator<Item = T>) -> Self {
         self.exclude_calls = Calls::Of(ids.into_iter().map(Into::into).collect());
@@ -105,7 +107,7 @@ impl MessageFilter {
     }
 }
 
-/// The messages that pass the filter.
+/// Returns the messages that pass the filter.
 #[must_use]
 pub fn filter_messages(messages: &[Message], filter: &MessageFilter) -> Vec<Message> {
     let kept = messages.iter().filter(|message| !filter.exclude.matches(message));
@@ -126,7 +128,7 @@ impl Matching {
 }
 
 impl Calls {
-    /// The message without these calls, if it stays.
+    /// Returns the message without the excluded calls, or `None` if the whole message is left out.
     fn without(&self, message: &Message) -> Option<Message> {
         let stays = match self {
             Self::All => message.tool_calls().is_empty() && !message.is_tool_result(),
@@ -144,7 +146,7 @@ fn is_one_of(id: Option<&str>, ids: &[String]) -> bool {
     id.is_some_and(|id| ids.iter().any(|other| other == id))
 }
 
-/// The message with its other calls, if it makes any.
+/// Returns the message with only its other calls, or `None` if it has no others.
 fn without_calls(message: &Message, ids: &[String]) -> Option<Message> {
     let fields = message.fields().ok()?;
     let calls: Vec<&RawValue> = serde_json::from_str(fields.get("tool_calls")?.get()).ok()?;
@@ -155,7 +157,7 @@ fn without_calls(message: &Message, ids: &[String]) -> Option<Message> {
         return None;
     }
     let message = message.with_field("tool_calls", &serde_json::to_string(&stay).ok()?).ok()?;
-    // Anthropic's messages have their calls in the content as well.
+    // Messages from Anthropic repeat their calls in the content.
     let Content::Parts(parts) = message.content() else { return Some(message) };
     let is_call = |part: &str| {
         let part = serde_json::from_str::<ToolUse>(part);

@@ -1,22 +1,23 @@
-//! How many messages fit, from one end of a list.
+//! Counting the messages that fit, from one end of a list.
 
 use tower_chat_history_core::Message;
 
 use crate::tokens::CountMessages;
 
-/// What of a list is looked at, as it stands there: from its beginning, or from its end.
-pub(super) struct Looked {
-    /// The messages up to the first one that does not fit.
+/// The part of a list that was scanned, beginning at the end that is kept. The messages are in the order of the list.
+pub(super) struct Scanned {
+    /// The messages up to and including the first one that does not fit.
     pub(super) messages: Vec<Message>,
+    /// True if the newest messages are kept.
     pub(super) from_end: bool,
-    /// How many of them fit, the most there are in front.
+    /// The number of messages that fit, counted from the end that is kept.
     pub(super) fitting: usize,
 }
 
-impl Looked {
-    /// Looks at a list, which comes from the end that is kept. Where counts add up, it is taken no further than to the first
-    /// message that does not fit, and none is counted twice.
-    pub(super) fn at<'a, C: CountMessages + ?Sized>(
+impl Scanned {
+    /// Scans a list, which starts with the message at the end that is kept. If counts add up, the scan stops at the
+    /// first message that does not fit, and counts no message twice.
+    pub(super) fn of<'a, C: CountMessages + ?Sized>(
         list: impl Iterator<Item = &'a Message>,
         from_end: bool,
         max_tokens: u64,
@@ -35,38 +36,39 @@ impl Looked {
         if from_end {
             messages.reverse();
         }
-        let mut looked = Self { messages, from_end, fitting };
+        let mut scanned = Self { messages, from_end, fitting };
         if !adds_up {
-            looked.fitting = looked.fitting_by_halves(max_tokens, counter);
+            scanned.fitting = scanned.search_fitting(max_tokens, counter);
         }
-        looked
+        scanned
     }
 
-    /// As LangChain does it: the whole list first, then halves.
-    fn fitting_by_halves<C: CountMessages + ?Sized>(&self, max_tokens: u64, counter: &C) -> usize {
-        let fits = |count: usize| counter.count(self.front(count)) <= max_tokens;
+    /// Finds the number of messages that fit as LangChain does: it counts the whole list first, and then does a binary
+    /// search.
+    fn search_fitting<C: CountMessages + ?Sized>(&self, max_tokens: u64, counter: &C) -> usize {
+        let fits = |count: usize| counter.count(self.kept(count)) <= max_tokens;
         let all = self.messages.len();
-        if fits(all) { all } else { most(all, fits) }
+        if fits(all) { all } else { largest_fitting(all, fits) }
     }
 
-    /// The first ones, as they stand in the list.
-    fn front(&self, count: usize) -> &[Message] {
+    /// Returns `count` messages at the end that is kept, in the order of the list.
+    fn kept(&self, count: usize) -> &[Message] {
         if self.from_end { &self.messages[self.messages.len() - count..] } else { &self.messages[..count] }
     }
 
-    /// Those that fit.
-    pub(super) fn that_fit(&self) -> &[Message] {
-        self.front(self.fitting)
+    /// Returns the messages that fit.
+    pub(super) fn fitting_messages(&self) -> &[Message] {
+        self.kept(self.fitting)
     }
 
-    /// The first one that does not fit.
-    pub(super) fn next(&self) -> Option<&Message> {
+    /// Returns the first message that does not fit.
+    pub(super) fn first_too_large(&self) -> Option<&Message> {
         if self.from_end { self.messages.iter().nth_back(self.fitting) } else { self.messages.get(self.fitting) }
     }
 }
 
-/// The most of `0..=all` that fits, if whatever is less than what fits fits too.
-pub(super) fn most(all: usize, fits: impl Fn(usize) -> bool) -> usize {
+/// Returns the largest number in `0..=all` that fits. If a number fits, all smaller ones must fit too.
+pub(super) fn largest_fitting(all: usize, fits: impl Fn(usize) -> bool) -> usize {
     let (mut fitting, mut end) = (0, all);
     while fitting < end {
         let middle = (fitting + end).div_ceil(2);

@@ -2,7 +2,7 @@
 
 use tower_chat_history_core::Message;
 
-use super::{Speaker, Trim, ends, fit::Looked, pairs, partial::partial, speaker::Speakers};
+use super::{Speaker, Trim, can_end_on, fit::Scanned, pairs, partial::partial, speaker::Speakers};
 use crate::tokens::CountMessages;
 
 pub(super) fn last<S, C: CountMessages + ?Sized>(
@@ -14,21 +14,21 @@ pub(super) fn last<S, C: CountMessages + ?Sized>(
 ) -> Vec<Message> {
     let (system, rest) = if include_system { split_system(messages, trim.keep_tool_pairs) } else { (None, messages) };
     let mut list = pairs::from_end(rest, trim.keep_tool_pairs).peekable();
-    let mut behind = None;
-    while let Some(message) = list.next_if(|message| !ends(message, behind, trim)) {
-        behind = Some(message);
+    let mut next = None;
+    while let Some(message) = list.next_if(|message| !can_end_on(message, next, trim)) {
+        next = Some(message);
     }
-    // Behind a system message that is left alone there is no result.
+    // If only the system message remains, no result follows it, so `end_on` alone decides if the list may end there.
     if list.peek().is_none() && system.is_some_and(|system| !trim.end_on.admit(system.role())) {
         return Vec::new();
     }
     let tokens = system.map_or(0, |system| counter.count(std::slice::from_ref(system)));
     let max_tokens = trim.max_tokens.saturating_sub(tokens);
 
-    let looked = Looked::at(list, true, max_tokens, counter);
+    let scanned = Scanned::of(list, true, max_tokens, counter);
     let starts = |message: &Message| start_on.admit(message.role());
-    let part = partial(&looked, max_tokens, trim, counter).filter(starts);
-    let fit = looked.that_fit();
+    let part = partial(&scanned, max_tokens, trim, counter).filter(starts);
+    let fit = scanned.fitting_messages();
     let start = if part.is_some() {
         0
     } else {
@@ -38,7 +38,8 @@ pub(super) fn last<S, C: CountMessages + ?Sized>(
     system.cloned().into_iter().chain(part).chain(fit[start..].iter().cloned()).collect()
 }
 
-/// The system message that a list starts with, and what comes behind it. Results in front of it follow no call.
+/// Splits a list into the system message that it starts with, and the messages after it. Tool results before the system
+/// message are left out if pairs are kept, since no call precedes them.
 fn split_system(messages: &[Message], keep_tool_pairs: bool) -> (Option<&Message>, &[Message]) {
     let first = messages.iter().position(|message| !keep_tool_pairs || !message.is_tool_result());
     let is_system = |first: &usize| Speaker::of(messages[*first].role()) == Some(Speaker::System);

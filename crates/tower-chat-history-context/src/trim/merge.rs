@@ -1,16 +1,17 @@
-//! Making one message of several by the same speaker.
+//! Merging successive messages with the same role.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Value, value::RawValue};
 use tower_chat_history_core::{Content, Message, Role};
 
-/// Merges messages that follow each other and have the same role: LangChain's `merge_message_runs`. Some models want user and
-/// assistant to take turns.
+/// Merges successive messages with the same role, as LangChain's `merge_message_runs` does. Some models require user
+/// and assistant messages to alternate.
 ///
-/// Two texts are joined by the separator, which is mostly `"\n"`, if neither is empty; otherwise the content is a list, in
-/// which a text is a part of type `text`. Tool calls are put one behind the other. Of all other fields the first message's
-/// count; a name that is not the same is left out. Results of tools and functions are never merged.
+/// Two texts are joined with the separator between them, usually `"\n"`. If one of the texts is empty, the separator is
+/// left out. If a content is not a text, the merged content is a list, in which a text is a part of type `text`. The
+/// lists of tool calls are concatenated. All other fields are those of the first message, but names that differ are
+/// left out. Results of tools and functions are never merged.
 ///
 /// ```
 /// use tower_chat_history_context::{Message, trim::merge_message_runs};
@@ -59,7 +60,7 @@ fn content(one: &Message, other: &Message, separator: &str) -> Option<Box<RawVal
     RawValue::from_string(format!("[{}]", parts.join(","))).ok()
 }
 
-/// The text of a content that is one, or nothing.
+/// Returns the text of a message whose content is a text or absent, and `None` for any other content.
 fn text(message: &Message) -> Option<String> {
     match message.content() {
         Content::None => Some(String::new()),

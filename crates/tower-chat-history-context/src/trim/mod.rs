@@ -1,8 +1,9 @@
-//! Trimming, filtering and merging lists of messages by hand.
+//! Trimming, filtering and merging lists of messages.
 //!
-//! A service with the layer of `tower-chat-history` needs none of this: the layer decides what is sent. These are the
-//! functions for lists that a program keeps itself, as LangChain has them: [`trim_messages`], [`filter_messages`] and
-//! [`merge_message_runs`]. They are pure, and leave the list that they are given as it is.
+//! These functions are for programs that keep their lists of messages themselves. [`fit_messages`] trims a list to a
+//! valid prompt. [`trim_messages`], [`filter_messages`] and [`merge_message_runs`] do what LangChain's functions of the
+//! same names do. All of them are pure: they return a new list. A service that uses the layer of `tower-chat-history`
+//! needs none of them, because the layer decides what is sent.
 //!
 //! ```
 //! use tower_chat_history_context::{Message, tokens::MessageCount, trim::{Speaker, Trim, trim_messages}};
@@ -44,21 +45,20 @@ pub use self::{
 pub use crate::plan::FitError;
 use crate::tokens::CountMessages;
 
-/// The messages that fit: LangChain's `trim_messages`.
+/// Returns the messages that fit, as LangChain's `trim_messages` does.
 ///
-/// [`Trim::last`] keeps the newest ones, [`Trim::first`] the oldest. Messages that are kept whole are the same ones, with
-/// everything a provider put into them.
+/// [`Trim::last`] keeps the newest messages, [`Trim::first`] the oldest. Messages that are kept whole are unchanged,
+/// with all the fields that a provider added.
 ///
-/// With [`keep_tool_pairs`](Trim::keep_tool_pairs), which is the default, no result stands without its call and no call
-/// loses its results, which LangChain's own function does not care for; without it, the outcome is LangChain's, message by
-/// message, be it right or wrong.
+/// By default, tool calls and their results are kept or left out together. With
+/// [`keep_tool_pairs(false)`](Trim::keep_tool_pairs), the outcome is identical to LangChain's, which may separate them.
 ///
-/// The list may come out empty: when not even the last message fits, or none is by a speaker that it may
-/// [start](Trim::start_on) or [end](Trim::end_on) on. It is over the budget in one case: a
+/// The result is empty if not even one message fits, or if no message is by a speaker that the list may
+/// [start](Trim::start_on) or [end](Trim::end_on) on. The result exceeds the budget in one case: a
 /// [system message](Trim::include_system) stays even if it alone is larger.
 ///
-/// With a counter whose counts add up, of what is not kept no more is counted than the next message, and what was counted
-/// once is not counted again: the cost depends on what is kept.
+/// If the counter is additive, at most one message beyond those kept is counted, and none is counted twice. The cost
+/// then depends on the messages that are kept, not on the length of the list.
 pub fn trim_messages<S, C>(messages: &[Message], trim: &Trim<S>, counter: &C) -> Vec<Message>
 where
     C: CountMessages + ?Sized,
@@ -69,8 +69,9 @@ where
     }
 }
 
-/// Whether a list may end on this message, behind which that one is left out. The list has no results without their calls.
-fn ends<S>(last: &Message, behind: Option<&Message>, trim: &Trim<S>) -> bool {
-    let tears_a_pair = trim.keep_tool_pairs && behind.is_some_and(Message::is_tool_result);
-    trim.end_on.admit(last.role()) && !tears_a_pair
+/// Returns `true` if a list may end on this message, if `next` is the first message that is left out after it. The list
+/// must have no results without their calls.
+fn can_end_on<S>(last: &Message, next: Option<&Message>, trim: &Trim<S>) -> bool {
+    let separates_a_pair = trim.keep_tool_pairs && next.is_some_and(Message::is_tool_result);
+    trim.end_on.admit(last.role()) && !separates_a_pair
 }

@@ -1,4 +1,4 @@
-//! What a trim is asked for.
+//! The options of a trim.
 
 use std::{fmt, marker::PhantomData, sync::Arc};
 
@@ -10,7 +10,7 @@ use super::{
 };
 use crate::tokens::CountMessages;
 
-/// What [`trim_messages`] is asked for. What makes no sense for a strategy cannot be asked of it.
+/// The options of [`trim_messages`]. An option that has no meaning for a strategy does not compile with it.
 ///
 /// ```
 /// use tower_chat_history_context::{Message, tokens::ByteEstimate, trim::{Speaker, Trim}};
@@ -21,7 +21,7 @@ use crate::tokens::CountMessages;
 /// ```
 ///
 /// ```compile_fail
-/// // The first messages do not start anywhere else.
+/// // A list of the oldest messages always starts with the first one.
 /// tower_chat_history_context::trim::Trim::first(10).start_on([tower_chat_history_context::trim::Speaker::User]);
 /// ```
 ///
@@ -36,7 +36,7 @@ pub struct Trim<S> {
     pub(super) end_on: Speakers,
     pub(super) splitter: Option<Splitter>,
     pub(super) keep_tool_pairs: bool,
-    /// What can be asked for.
+    /// The strategy as a type, which decides which options there are.
     side: PhantomData<S>,
 }
 
@@ -59,14 +59,14 @@ pub struct Last;
 pub struct First;
 
 impl Trim<Last> {
-    /// Keeps the newest messages that together have at most that many tokens.
+    /// Keeps the newest messages that together have at most `max_tokens` tokens.
     #[must_use]
     pub fn last(max_tokens: u64) -> Self {
         Self::of(Strategy::Last { start_on: Speakers::default(), include_system: false }, max_tokens)
     }
 
-    /// Leaves out what comes before the first message by one of these speakers. An empty list is no condition. The default
-    /// is to start anywhere.
+    /// Leaves out all messages before the first one by one of these speakers. An empty list is not a condition. The
+    /// default is none: the result may start with any message.
     #[must_use]
     pub fn start_on(mut self, speakers: impl IntoIterator<Item = Speaker>) -> Self {
         if let Strategy::Last { start_on, .. } = &mut self.strategy {
@@ -75,8 +75,8 @@ impl Trim<Last> {
         self
     }
 
-    /// Keeps the system or developer message that the list starts with, if it does, even if it alone is over the budget; only
-    /// [`end_on`](Self::end_on) can leave it out. The default is to treat it like any other.
+    /// Keeps the system or developer message at the beginning of the list, even if it alone is over the budget. Only
+    /// [`end_on`](Self::end_on) can leave it out. By default, it is treated like any other message.
     #[must_use]
     pub const fn include_system(mut self) -> Self {
         if let Strategy::Last { include_system, .. } = &mut self.strategy {
@@ -87,7 +87,7 @@ impl Trim<Last> {
 }
 
 impl Trim<First> {
-    /// Keeps the oldest messages that together have at most that many tokens.
+    /// Keeps the oldest messages that together have at most `max_tokens` tokens.
     #[must_use]
     pub fn first(max_tokens: u64) -> Self {
         Self::of(Strategy::First, max_tokens)
@@ -100,44 +100,45 @@ impl<S> Trim<S> {
         Self { strategy, max_tokens, end_on, splitter: None, keep_tool_pairs: true, side }
     }
 
-    /// Leaves out what comes behind the last message by one of these speakers. An empty list is no condition. The default is
-    /// to end anywhere.
+    /// Leaves out all messages after the last one by one of these speakers. An empty list is not a condition. The
+    /// default is none: the result may end with any message.
     ///
-    /// [`Trim::last`] does this first, and then looks what fits; [`Trim::first`] does it last.
+    /// [`Trim::last`] does this before it counts tokens, [`Trim::first`] after that.
     #[must_use]
     pub fn end_on(mut self, speakers: impl IntoIterator<Item = Speaker>) -> Self {
         self.end_on = Speakers::new(speakers);
         self
     }
 
-    /// Keeps a part of the message that fits no longer: of a list of parts as many as fit, of a text as many lines; the first
-    /// ones, or with [`Trim::last`] the last ones. Where not even one part fits whole, its lines are the content, as a text.
-    /// The default is to leave the message out.
+    /// Keeps a part of the first message that does not fit: as many parts of its content as fit, or as many lines of
+    /// its text. [`Trim::first`] keeps the first of them, [`Trim::last`] the last. If not even one part fits whole, the
+    /// content becomes a text: the lines of that part that fit. By default, the message is left out.
     #[must_use]
     pub fn allow_partial(self) -> Self {
         self.allow_partial_by(by_lines)
     }
 
-    /// The same, with a text split by this closure. What it returns is joined again without a separator.
+    /// Keeps a part of the first message that does not fit, like [`allow_partial`](Self::allow_partial), but splits
+    /// texts with this closure. The pieces that are kept are joined without a separator.
     #[must_use]
     pub fn allow_partial_by(mut self, splitter: impl Fn(&str) -> Vec<String> + Send + Sync + 'static) -> Self {
         self.splitter = Some(Arc::new(splitter));
         self
     }
 
-    /// Whether a call and its results are kept together, or left out together. The default is that they are; without it, the
-    /// outcome is LangChain's.
+    /// Sets whether a call and its results are kept or left out together. The default is `true`. With `false`, the
+    /// outcome is identical to LangChain's.
     ///
-    /// A result that does not follow its call, with nothing but other results between them, is left out first. A call that
-    /// the list itself leaves unanswered stays. Of calls and results no [part](Self::allow_partial) is kept, nor of any message
-    /// a part that has no text.
+    /// With `true`, a result is left out in advance unless it follows its call with only other results between them. A
+    /// call that has no result in the list stays. Messages with calls and tool results are never kept in
+    /// [part](Self::allow_partial), and no part without text is kept.
     #[must_use]
     pub const fn keep_tool_pairs(mut self, keep: bool) -> Self {
         self.keep_tool_pairs = keep;
         self
     }
 
-    /// The same as [`trim_messages`].
+    /// Returns the messages that fit. It is the same as [`trim_messages`].
     pub fn apply<C>(&self, messages: &[Message], counter: &C) -> Vec<Message>
     where
         C: CountMessages + ?Sized,
@@ -146,11 +147,11 @@ impl<S> Trim<S> {
     }
 }
 
-/// Lines, each with the end it has.
+/// Splits a text into lines. Each line includes its line end.
 fn by_lines(text: &str) -> Vec<String> {
     let mut lines: Vec<String> = text.split_inclusive('\n').map(str::to_owned).collect();
     if text.ends_with('\n') {
-        // Behind the last line end there is one more line, an empty one.
+        // After the last line end there is one more line, which is empty.
         lines.push(String::new());
     }
     lines

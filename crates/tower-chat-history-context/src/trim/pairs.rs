@@ -1,8 +1,8 @@
-//! Leaving out results that do not follow their call: where the list itself has such. They must not cost anything, and a list
-//! must not be cut, begin or end on their account, so they are never seen.
+//! Iterating over a list without the results that do not follow their call.
 //!
-//! Whether a result follows its call is known from the last message before it that is no result, so a list is gone through
-//! from either end and no further than it is looked at.
+//! Such results must neither cost tokens nor decide where the trimmed list begins or ends, so they are removed before
+//! anything else. Both iterators are lazy: they read little more of the list than is consumed. This is possible because
+//! a result follows its call if the nearest message before it, other than a result, has the call.
 
 use std::iter;
 
@@ -10,13 +10,14 @@ use tower_chat_history_core::Message;
 
 use crate::view::OpenCalls;
 
-/// The list from its beginning, without such results if pairs are to be kept.
+/// Iterates over the list from its beginning. If `keep_pairs` is true, results that do not follow their call are left
+/// out.
 pub(super) fn from_start(messages: &[Message], keep_pairs: bool) -> impl Iterator<Item = &Message> {
     let mut open = OpenCalls::default();
-    messages.iter().filter(move |message| !keep_pairs || follows(message, &mut open))
+    messages.iter().filter(move |message| !keep_pairs || follows_its_call(message, &mut open))
 }
 
-/// The list from its end, without such results if pairs are to be kept.
+/// Iterates over the list from its end. If `keep_pairs` is true, results that do not follow their call are left out.
 pub(super) fn from_end(messages: &[Message], keep_pairs: bool) -> impl Iterator<Item = &Message> {
     let mut rest = messages;
     let mut following: Vec<&Message> = Vec::new();
@@ -30,7 +31,7 @@ pub(super) fn from_end(messages: &[Message], keep_pairs: bool) -> impl Iterator<
             if rest.is_empty() {
                 return None;
             }
-            // A message with the results behind it, or results with nothing before them.
+            // A block is a message and the results after it, or the results at the beginning of the list.
             let start = rest.iter().rposition(|message| !message.is_tool_result()).unwrap_or_default();
             let (before, block) = rest.split_at(start);
             following.extend(from_start(block, true));
@@ -40,7 +41,8 @@ pub(super) fn from_end(messages: &[Message], keep_pairs: bool) -> impl Iterator<
     })
 }
 
-fn follows(message: &Message, open: &mut OpenCalls) -> bool {
+/// Returns `true` unless the message is a result that answers none of the open calls, and updates these.
+fn follows_its_call(message: &Message, open: &mut OpenCalls) -> bool {
     if message.is_tool_result() {
         return open.answer(message);
     }

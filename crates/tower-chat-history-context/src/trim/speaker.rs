@@ -1,8 +1,8 @@
-//! Who speaks, where only known roles make sense.
+//! The speakers by which messages are trimmed and filtered.
 
 use tower_chat_history_core::Role;
 
-/// Who speaks, as a closed list: a name that matches nothing does not compile.
+/// The speaker of a message. The enum is complete, so a misspelled speaker does not compile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Speaker {
     /// The operator: system and developer messages.
@@ -20,7 +20,7 @@ pub enum Speaker {
 }
 
 impl Speaker {
-    /// Who speaks a message of that role; `None` for a role that this crate does not know.
+    /// Returns the speaker of messages with this role, or `None` if this crate does not know the role.
     #[must_use]
     pub const fn of(role: &Role) -> Option<Self> {
         match role {
@@ -34,7 +34,7 @@ impl Speaker {
     }
 }
 
-/// Some of them.
+/// A set of speakers.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Speakers(Vec<Speaker>);
 
@@ -51,7 +51,7 @@ impl Speakers {
         Speaker::of(role).is_some_and(|speaker| self.0.contains(&speaker))
     }
 
-    /// Returns whether a list may begin or end with a message of that role. None at all is no condition.
+    /// Returns `true` if a list may begin or end with a message of this role. An empty set admits all roles.
     pub(super) fn admit(&self, role: &Role) -> bool {
         self.is_empty() || self.contain(role)
     }

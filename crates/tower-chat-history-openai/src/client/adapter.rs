@@ -1,4 +1,4 @@
-//! The adapter for an async-openai client's HTTP requests.
+//! The adapter for the HTTP requests of an async-openai client.
 
 use std::{borrow::Cow, error::Error};
 
@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{counter, error_type::error_type};
 
-/// Adapts the HTTP requests of an async-openai client: see the [module docs](crate::client).
+/// Adapts the HTTP requests of an async-openai client. See the [module docs](crate::client).
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct OpenAiHttp {
@@ -26,30 +26,31 @@ pub struct OpenAiHttp {
 }
 
 impl OpenAiHttp {
-    /// The adapter.
+    /// Creates the adapter.
     #[must_use]
     pub const fn new() -> Self {
         Self { input_mode: InputMode::Transcript, few_shot_messages: 0, provider: None }
     }
 
-    /// What of a request is new. The default is [`InputMode::Transcript`].
+    /// Sets which messages of a request are input. The default is [`InputMode::Transcript`].
     #[must_use]
     pub const fn input_mode(mut self, mode: InputMode) -> Self {
         self.input_mode = mode;
         self
     }
 
-    /// Counts that many messages behind the leading system and developer messages as head too: few-shot examples are sent
-    /// first, and neither compared nor stored. The default is 0. The header [`FEW_SHOT_MESSAGES`](super::FEW_SHOT_MESSAGES) says it for one call.
+    /// Sets the number of few-shot messages after the leading system and developer messages. They are part of the head:
+    /// sent first, and neither compared nor stored. The default is 0. The header
+    /// [`FEW_SHOT_MESSAGES`](super::FEW_SHOT_MESSAGES) overrides it for one call.
     #[must_use]
     pub const fn few_shot_messages(mut self, messages: usize) -> Self {
         self.few_shot_messages = messages;
         self
     }
 
-    /// Who serves the model, by OpenTelemetry's name for that (`gen_ai.provider.name`): `groq`, `mistral_ai`, `deepseek`, `x_ai`.
-    /// It is told in spans and counts for nothing else. The default is `azure.ai.openai` for Azure's addresses and `openai` for
-    /// all others.
+    /// Sets the provider that serves the model, as a value of OpenTelemetry's attribute `gen_ai.provider.name`:
+    /// `groq`, `mistral_ai`, `deepseek`, `x_ai`. It is used in spans only. The default is `azure.ai.openai` for
+    /// Azure's addresses and `openai` for all others.
     #[must_use]
     pub const fn provider(mut self, name: &'static str) -> Self {
         self.provider = Some(name);
@@ -73,10 +74,10 @@ impl AdaptRequest<HttpRequestFactory> for OpenAiHttp {
             if !headers::is_stateless(first.headers()) {
                 request::warn_without_memory(&first);
             }
-            return Ok(Opened::PassThrough(request::sent(factory, first, None)));
+            return Ok(Opened::PassThrough(request::outgoing(factory, first, None)));
         }
         let CallScope::Conversation(id, options) = headers::read(first.headers(), self.few_shot_messages)? else {
-            return Ok(Opened::PassThrough(request::sent(factory, first, None)));
+            return Ok(Opened::PassThrough(request::outgoing(factory, first, None)));
         };
         let bytes = first.body().and_then(Body::as_bytes).ok_or(CallError::StreamedBody)?;
         let bytes = bytes::Bytes::copy_from_slice(bytes);
@@ -102,7 +103,8 @@ impl ReadResponse<Response> for OpenAiHttp {
         error_type(error)
     }
 
-    /// Only a success has a reply: of anything else the turn has failed, and the client reads the error as ever.
+    /// Reads the reply of a successful response. With any other status, the turn has failed, and the response is
+    /// returned to the client, which reads the error from it.
     async fn read(&self, response: Response, choices: usize) -> Result<adapt::Read<Response>, BoxError> {
         if response.status().is_success() {
             return response::read(response, choices).await;

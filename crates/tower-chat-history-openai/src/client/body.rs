@@ -1,4 +1,4 @@
-//! The request's body: where its messages stand, and the same bytes with others in their place.
+//! The body of a request: the ranges of its messages, and the replacement of messages without changing other bytes.
 
 use std::ops::Range;
 
@@ -8,22 +8,22 @@ use tower_chat_history::{InputMode, Message, RequestInfo, adapt::RequestMessages
 
 use super::{CallError, fields::Fields};
 
-/// A chat request's body whose messages can be exchanged.
+/// The body of a chat request, whose messages can be replaced.
 pub(super) struct ChatBody {
     bytes: Bytes,
-    /// Where the caller's head ends: behind its last message, or behind the `[`.
+    /// The end of the caller's head: after its last message, or after the `[`.
     head_end: usize,
     /// True if there is a head.
     has_head: bool,
-    /// Where the input begins, at its first message or at the `]`.
+    /// The beginning of the input: its first message, or the `]`.
     input_start: usize,
-    /// True if messages stand between head and input, which the window replaces.
+    /// True if there are messages between head and input, which the window replaces.
     has_transcript: bool,
-    /// Where the limit of the reply stands, if it is a number.
+    /// The range of the reply's limit, if it is a number.
     reply_limit: Option<Range<usize>>,
 }
 
-/// What a body says, as far as history needs to know.
+/// A body that was read, and the parts of it that history needs.
 pub(super) struct Read {
     pub(super) body: ChatBody,
     pub(super) messages: RequestMessages,
@@ -32,7 +32,7 @@ pub(super) struct Read {
 }
 
 impl ChatBody {
-    /// Finds the messages, and what else counts for a budget.
+    /// Finds the messages, and the other fields that count for a budget or that spans report.
     pub(super) fn read(bytes: Bytes, mode: InputMode, few_shot_messages: usize) -> Result<Read, CallError> {
         let text = std::str::from_utf8(&bytes).map_err(|_| CallError::Body { line: 0, column: 0 })?;
         let fields: Fields<'_> = serde_json::from_str(text).map_err(CallError::body)?;
@@ -70,8 +70,8 @@ impl ChatBody {
         Ok(Read { body, messages, choices, info })
     }
 
-    /// The same bytes, with the window in place of what stands between head and input, and with another limit of the reply, if
-    /// there is to be one and there was one.
+    /// Returns the body with the window between head and input. If `reply_limit` is given and the body has a limit
+    /// of the reply, the limit is replaced too. All other bytes stay the same.
     pub(super) fn with_window(self, window: &[Message], reply_limit: Option<u32>) -> Bytes {
         let limited = self.reply_limit.clone().zip(reply_limit);
         if window.is_empty() && !self.has_transcript && limited.is_none() {
@@ -93,7 +93,7 @@ impl ChatBody {
         body.into()
     }
 
-    /// What stands between head and input.
+    /// Returns the bytes between head and input.
     fn between(&self, window: &[Message]) -> Vec<u8> {
         if window.is_empty() && !self.has_transcript {
             return self.bytes[self.head_end..self.input_start].to_vec();
@@ -113,12 +113,12 @@ impl ChatBody {
     }
 }
 
-/// A field's value, if it is a number. What is none, `parse` does not take either: text in a body has its quotes.
+/// Returns a field's value if it is a finite number. A string is never parsed as one, because its JSON has quotes.
 fn number(json: Option<&RawValue>) -> Option<f64> {
     json?.get().parse().ok().filter(|number: &f64| number.is_finite())
 }
 
-/// Where a part that was borrowed from the text stands in it.
+/// Returns the range of a part that was borrowed from the text.
 fn range(text: &str, part: &str) -> Range<usize> {
     let start = part.as_ptr().addr() - text.as_ptr().addr();
     start..start + part.len()
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn few_shots_are_head_if_they_are_counted_so() {
+    fn few_shot_messages_are_part_of_the_head() {
         let body = r#"{"messages":[{"role":"system","content":"s"},{"role":"user","content":"x"},{"role":"assistant","content":"y"},{"role":"user","content":"u"}]}"#;
         let read = ChatBody::read(Bytes::copy_from_slice(body.as_bytes()), InputMode::Transcript, 2).unwrap();
         assert_eq!((read.messages.transcript.len(), read.messages.input.len()), (0, 1));
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn the_window_stands_between_head_and_input() {
+    fn the_window_is_inserted_between_head_and_input() {
         let window = [Message::user("u0"), Message::assistant("a0")];
         let (u, a) = (window[0].json(), window[1].json());
         let body = r#"{"model": "m", "messages" : [ {"role":"system","content":"S"} , {"role":"user","content":"u1"} ] ,"n":2}"#;
@@ -163,11 +163,11 @@ mod tests {
         );
         assert_eq!(sent, expected);
         assert_eq!(read(body, InputMode::Transcript).choices, 2);
-        assert_eq!(spliced(body, InputMode::Transcript, &[]), body, "nothing to add, nothing changed");
+        assert_eq!(spliced(body, InputMode::Transcript, &[]), body, "an empty window changes nothing");
     }
 
     #[test]
-    fn what_is_resent_is_replaced_by_the_window() {
+    fn the_window_replaces_the_transcript() {
         let (u, a, next) = (Message::user("u0"), Message::assistant("a0"), Message::user("u1"));
         let body = format!(r#"{{"messages":[{},{},{}]}}"#, u.json(), a.json(), next.json());
         let read = read(&body, InputMode::Transcript);
@@ -180,20 +180,20 @@ mod tests {
     }
 
     #[test]
-    fn what_the_body_asks_for_is_told() {
+    fn model_and_sampling_are_read_from_the_body() {
         let info = |more: &str| read(&format!(r#"{{"messages":[],{more}}}"#), InputMode::New).info;
-        let told = info(r#""model":"m","temperature": 0.7 ,"top_p":1e-1"#);
-        assert_eq!((told.model.as_deref(), told.temperature, told.top_p), (Some("m"), Some(0.7), Some(0.1)));
+        let read = info(r#""model":"m","temperature": 0.7 ,"top_p":1e-1"#);
+        assert_eq!((read.model.as_deref(), read.temperature, read.top_p), (Some("m"), Some(0.7), Some(0.1)));
         for none in
             [r#""temperature":null,"top_p":"1""#, r#""temperature":"inf","top_p":1e999"#, r#""temperature":[1]"#]
         {
-            let told = info(none);
-            assert_eq!((told.temperature, told.top_p), (None, None), "{none}");
+            let read = info(none);
+            assert_eq!((read.temperature, read.top_p), (None, None), "{none}");
         }
     }
 
     #[test]
-    fn a_body_that_cannot_be_read_is_refused_without_quoting_it() {
+    fn the_error_of_an_unreadable_body_does_not_quote_it() {
         for wrong in [
             "secret",
             "[]",
@@ -203,8 +203,8 @@ mod tests {
             r#"{"messages":[],"messages":["secret"]}"#,
         ] {
             let error = ChatBody::read(Bytes::copy_from_slice(wrong.as_bytes()), InputMode::New, 0).err().unwrap();
-            let told = format!("{error} {error:?}");
-            assert!(!told.contains("secret"), "{told}");
+            let text = format!("{error} {error:?}");
+            assert!(!text.contains("secret"), "{text}");
         }
     }
 
@@ -212,7 +212,7 @@ mod tests {
         "[ \t\r\n]{0,3}"
     }
 
-    /// A member of the body that has nothing to do with history, some of it to be taken for the messages.
+    /// A member of the body that is unrelated to history. Some contain text that looks like the list of messages.
     fn other() -> impl Strategy<Value = String> {
         prop_oneof![
             Just(r#""n":3"#.to_owned()),
@@ -231,7 +231,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_byte_changes_but_in_the_messages(
+        fn only_bytes_of_the_messages_change(
             before in prop::collection::btree_set(other(), 0..3),
             after in prop::collection::btree_set(other(), 0..3),
             head in prop::collection::vec(message("system"), 0..3),

@@ -1,4 +1,4 @@
-//! A body's fields, as they stand.
+//! The fields of a body, as JSON.
 
 use std::{borrow::Cow, fmt};
 
@@ -8,10 +8,11 @@ use serde::{
 };
 use serde_json::value::RawValue;
 
-/// What history looks at. Whether a value is legal is for the provider to say; of one that stands twice, the last one counts.
+/// The fields that history reads. Their values are not checked here; the provider checks them. If a field occurs twice,
+/// the last value is used.
 #[derive(Default)]
 pub(super) struct Fields<'a> {
-    /// The messages, which must be there once: which of two lists is meant, nobody knows.
+    /// The messages. The field must occur exactly once, because it is unknown which of two lists is meant.
     pub(super) messages: Option<&'a RawValue>,
     pub(super) n: Option<&'a RawValue>,
     pub(super) model: Option<&'a RawValue>,
@@ -68,8 +69,8 @@ impl<'de> Visitor<'de> for FieldsVisitor {
 }
 
 impl<'a> Fields<'a> {
-    /// Where the reply is limited, and to what: the newer field counts, if both are there. More tokens than can be counted are
-    /// as many as can be.
+    /// Returns the JSON of the reply's limit, and its value. If both fields exist, it is the newer one. Values over
+    /// `u32::MAX` become `u32::MAX`.
     pub(super) fn reply_limit(&self) -> Option<(&'a str, u32)> {
         let limits = [self.max_completion_tokens, self.max_tokens].into_iter().flatten();
         let mut limits = limits.filter_map(|json| Some((json.get(), json.get().parse::<u64>().ok()?)));

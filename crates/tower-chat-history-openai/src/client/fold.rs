@@ -1,4 +1,4 @@
-//! Folding a stream of events into the reply.
+//! Folding a stream of events into a reply.
 
 use bytes::Bytes;
 use tower_chat_history::{
@@ -8,7 +8,7 @@ use tower_chat_history::{
 
 use super::sse::{Event, Events};
 
-/// The fold of all adapters, fed with the data of events.
+/// The fold that all adapters share, with the data of events as its input.
 #[derive(Debug)]
 pub(super) struct SseFold {
     events: Events,

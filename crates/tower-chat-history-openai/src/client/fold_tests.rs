@@ -1,4 +1,4 @@
-//! What becomes of deltas, events and pieces of them.
+//! Tests of the fold of events.
 
 use bytes::Bytes;
 use proptest::prelude::*;
@@ -54,7 +54,7 @@ fn text_is_complete_at_its_finish_reason_and_usage_still_comes() {
 }
 
 #[test]
-fn fields_that_are_not_known_are_kept() {
+fn unknown_fields_are_kept() {
     let fold = folded(
         1,
         &[
@@ -69,7 +69,7 @@ fn fields_that_are_not_known_are_kept() {
 }
 
 #[test]
-fn parallel_calls_of_any_kind_are_put_together_by_index() {
+fn parallel_calls_of_any_kind_are_joined_by_index() {
     let fold = folded(
         1,
         &[
@@ -90,7 +90,7 @@ fn parallel_calls_of_any_kind_are_put_together_by_index() {
 }
 
 #[test]
-fn calls_that_share_an_index_are_told_apart_by_id() {
+fn calls_with_the_same_index_are_distinguished_by_id() {
     let call =
         |id: &str, arguments: &str| call(0, json!({"id": id, "function": {"name": "f", "arguments": arguments}}));
     let fold = folded(1, &[call("x", "1"), call("y", "{"), call("", "}"), call("y", "."), stop(0, "tool_calls")]);
@@ -108,7 +108,7 @@ fn several_choices_are_complete_together_and_the_first_is_kept() {
 }
 
 #[test]
-fn an_error_or_what_cannot_be_read_makes_the_reply_suspect() {
+fn an_error_event_or_an_unreadable_one_makes_the_reply_incomplete() {
     let text = delta(0, &json!({"content": "a"}));
     let stop = stop(0, "stop");
     for wrong in ["data: {\"error\":{\"message\":\"x\"}}", "event: error\ndata: {}", "data: {", "data: \"a\""] {
@@ -123,7 +123,7 @@ fn an_error_or_what_cannot_be_read_makes_the_reply_suspect() {
 }
 
 #[test]
-fn a_partial_reply_has_text_and_no_half_calls() {
+fn a_partial_reply_has_text_and_no_incomplete_calls() {
     let call = call(0, json!({"id": "x", "type": "function", "function": {"name": "f", "arguments": "{"}}));
     assert_eq!(folded(1, std::slice::from_ref(&call)).partial(), None);
     assert_eq!(folded(1, &[delta(0, &json!({"content": ""}))]).partial(), None);
@@ -133,7 +133,7 @@ fn a_partial_reply_has_text_and_no_half_calls() {
 
 proptest! {
     #[test]
-    fn the_reply_is_the_same_however_the_bytes_are_cut(
+    fn the_reply_does_not_depend_on_how_the_bytes_are_split(
         pieces in prop::collection::vec("[a-z\u{1f600}ä\"\\\\\n]{0,4}", 1..6),
         cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..8),
     ) {
@@ -146,7 +146,7 @@ proptest! {
         let mut fold = SseFold::new(1);
         let flows = cuts.windows(2).map(|pair| fold.push(&Bytes::copy_from_slice(&text.as_bytes()[pair[0]..pair[1]])));
         let held: Vec<bool> = flows.map(|flow| flow == Flow::Hold).collect();
-        prop_assert_eq!(held.iter().filter(|held| **held).count(), 1, "held once, where it ends");
+        prop_assert_eq!(held.iter().filter(|held| **held).count(), 1, "only the piece that completes the stream is held");
         prop_assert!(fold.is_complete());
         let message = fold.reply().message.unwrap();
         prop_assert_eq!(message.text().into_owned(), pieces.concat());
@@ -154,7 +154,7 @@ proptest! {
 }
 
 #[test]
-fn what_goes_wrong_behind_the_last_finish_reason_changes_nothing_however_it_is_cut() {
+fn an_error_after_the_last_finish_reason_is_ignored() {
     let fold = folded(1, &[delta(0, &json!({"content": "a"})), stop(0, "stop"), json!({"error": {"message": "late"}})]);
     assert!(fold.is_complete());
     let early =
@@ -163,7 +163,7 @@ fn what_goes_wrong_behind_the_last_finish_reason_changes_nothing_however_it_is_c
 }
 
 #[test]
-fn a_choice_that_failed_is_no_whole_reply() {
+fn a_failed_choice_is_not_a_complete_reply() {
     let failed = json!({"choices": [{"index": 0, "delta": {}, "error": {"code": 502}, "finish_reason": "error"}]});
     assert!(!folded(1, &[delta(0, &json!({"content": "a"})), failed]).is_complete());
 }

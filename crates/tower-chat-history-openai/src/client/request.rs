@@ -1,4 +1,4 @@
-//! Requests: which of them are chat calls, and how they are sent on.
+//! Requests: the recognition of chat calls, and the requests that are sent.
 
 use std::{
     fmt,
@@ -22,17 +22,18 @@ use tower_chat_history::{
 use super::{body::ChatBody, headers};
 use crate::adapter::PROVIDER;
 
-/// Whether this creates a chat completion. By the end of the path, so that Azure's deployments and gateways are found too.
+/// Returns `true` if the request creates a chat completion. Only the end of the path is compared, so that Azure's
+/// deployments and gateways are recognized too.
 pub(super) fn is_chat(request: &Request) -> bool {
     request.method() == Method::POST && request.url().path().trim_end_matches('/').ends_with("/chat/completions")
 }
 
-/// Warns, once a process for each endpoint, that a call looks like a conversation's and has no memory here.
+/// Warns about a call of a conversational endpoint that has no memory here, once per process for each endpoint.
 pub(super) fn warn_without_memory(request: &Request) {
     static RESPONSES: AtomicBool = AtomicBool::new(false);
     static THREADS: AtomicBool = AtomicBool::new(false);
     let path = request.url().path();
-    let (endpoint, told) = if request.method() != Method::POST {
+    let (endpoint, warned) = if request.method() != Method::POST {
         return;
     } else if path.trim_end_matches('/').ends_with("/responses") {
         ("responses", &RESPONSES)
@@ -41,26 +42,27 @@ pub(super) fn warn_without_memory(request: &Request) {
     } else {
         return;
     };
-    if !told.swap(true, Ordering::Relaxed) {
+    if !warned.swap(true, Ordering::Relaxed) {
         tracing::warn!(
             endpoint,
-            "calls of this endpoint pass through without memory: only chat completions have history; \
-             a call that is marked as stateless is not warned of"
+            "calls of this endpoint pass through without memory, because only chat completions have history; \
+             mark such calls as stateless to avoid this warning"
         );
     }
 }
 
-/// Who serves the model, as far as the address tells: Azure has its own hosts, and deployments in the path.
+/// Returns the provider by the address: Azure has its own hosts, and deployments in the path.
 pub(super) fn provider(url: &Url) -> &'static str {
     let by_host = url.host_str().is_some_and(|host| host.ends_with(".openai.azure.com"));
     if by_host || url.path().contains("/openai/deployments/") { "azure.ai.openai" } else { PROVIDER }
 }
 
-/// The request as it goes out: without the headers that are ours, in the current trace, and with that body, if one is given.
+/// Returns the factory of the requests that are sent: without the headers of this module, with the current trace
+/// context, and with `body` if it is given.
 ///
-/// It was built once to be looked at, and that one is the first attempt's: building may mean to read a file. Any further
-/// attempt builds anew, as the client means it.
-pub(super) fn sent(factory: HttpRequestFactory, first: Request, body: Option<Bytes>) -> HttpRequestFactory {
+/// `first` is the request that was built for reading. The first attempt uses it, because building may read a file. Each
+/// further attempt builds a new request, as the client expects.
+pub(super) fn outgoing(factory: HttpRequestFactory, first: Request, body: Option<Bytes>) -> HttpRequestFactory {
     let first = Arc::new(Mutex::new(Some(first)));
     HttpRequestFactory::new(move || {
         let (factory, first, body) = (factory.clone(), Arc::clone(&first), body.clone());
@@ -74,7 +76,7 @@ pub(super) fn sent(factory: HttpRequestFactory, first: Request, body: Option<Byt
             #[cfg(feature = "otel")]
             crate::trace_context::inject(request.headers_mut());
             if let Some(body) = body {
-                // The transport knows the length; a header that states it already must not be wrong.
+                // The transport sets this header itself. A header that exists already must not be wrong.
                 if request.headers().contains_key(CONTENT_LENGTH) {
                     request.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from(body.len()));
                 }
@@ -85,7 +87,7 @@ pub(super) fn sent(factory: HttpRequestFactory, first: Request, body: Option<Byt
     })
 }
 
-/// A chat call of a client that waits for its history.
+/// A client's chat call that waits for its window.
 pub struct HttpDraft {
     pub(super) factory: HttpRequestFactory,
     pub(super) first: Request,
@@ -96,9 +98,9 @@ impl Draft for HttpDraft {
     type Request = HttpRequestFactory;
 
     fn complete(self, prompt: Prompt<'_>) -> Result<Completed<HttpRequestFactory>, BoxError> {
-        // Nothing is ever downgraded here: messages are sent as the JSON that they are.
+        // Messages are sent as their JSON, so none is downgraded.
         let body = self.body.with_window(prompt.window, prompt.reply_limit);
-        Ok(Completed::new(sent(self.factory, self.first, Some(body)), 0))
+        Ok(Completed::new(outgoing(self.factory, self.first, Some(body)), 0))
     }
 }
 
@@ -113,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn azure_is_known_by_its_addresses() {
+    fn azure_is_recognized_by_its_addresses() {
         for (url, expected) in [
             ("https://api.openai.com/v1/chat/completions", "openai"),
             ("https://api.groq.com/openai/v1/chat/completions", "openai"),

@@ -1,4 +1,4 @@
-//! Responses: what kind they are, and the same response around a body that is watched.
+//! Responses: their kind, and the same response with a body that is recorded.
 
 use std::{
     pin::Pin,
@@ -25,7 +25,7 @@ use super::fold::SseFold;
 
 type Upstream = BoxStream<'static, Result<Bytes, reqwest::Error>>;
 
-/// Reads a successful answer to a chat call.
+/// Reads a successful response to a chat call.
 pub(super) async fn read(response: Response, choices: usize) -> Result<Read<Response>, BoxError> {
     if is_encoded(&response) {
         return Ok(Read::whole(response, Reply::unreadable(ResponseShape::Encoded)));
@@ -38,7 +38,7 @@ pub(super) async fn read(response: Response, choices: usize) -> Result<Read<Resp
         }
         Kind::Events => Ok(events(shell, response.bytes_stream().boxed(), choices)),
         Kind::Unknown => {
-            // The first byte tells. It is waited for, here only: servers that do not say what they send are rare.
+            // The first byte decides. Only servers without a useful content type need this wait, and they are rare.
             let mut stream = response.bytes_stream().boxed();
             let mut first = Vec::new();
             let mut json = false;
@@ -69,12 +69,12 @@ fn whole(shell: Shell, bytes: Result<Bytes, reqwest::Error>) -> Result<Read<Resp
 
 fn events(shell: Shell, upstream: Upstream, choices: usize) -> Read<Response> {
     let upstream = Shared(Arc::new(Mutex::new(upstream.fuse().boxed())));
-    // The idle timeout's error is not one of reqwest's, which nobody else can make.
+    // The stream's errors are boxed, because the idle timeout has its own error, and only reqwest can create its
+    // errors.
     let mut rest = upstream.clone().map_err(BoxError::from);
     let upstream = upstream.map_err(BoxError::from);
     Read::stream(upstream, SseFold::new(choices), BoxError::from, move |mut recorded| {
-        // A recorded stream ends with `[DONE]`. What the server sends after it, were it half a line end, is not history's
-        // to swallow.
+        // A recorded stream ends with `[DONE]`. Bytes that the server sends after it are passed on too.
         shell.around(Body::wrap_stream(stream::poll_fn(move |context| {
             match ready!(recorded.poll_next_unpin(context)) {
                 None if !recorded.is_stalled() => rest.poll_next_unpin(context),
@@ -84,7 +84,8 @@ fn events(shell: Shell, upstream: Upstream, choices: usize) -> Read<Response> {
     })
 }
 
-/// Returns whether the body is compressed and the HTTP client has not undone it: one that does removes the header.
+/// Returns `true` if the body has an encoding that the HTTP client has not decoded. A client that decodes it also
+/// removes the header.
 fn is_encoded(response: &Response) -> bool {
     let codings = response.headers().get_all(CONTENT_ENCODING).iter();
     codings.flat_map(|codings| codings.as_bytes().split(|byte| *byte == b',')).any(|coding| {
@@ -99,7 +100,8 @@ enum Kind {
     Unknown,
 }
 
-/// What the server says that it sends. Not what was asked for: some gateways answer a request for a stream in one piece.
+/// Returns the kind of the response by its content type. The request does not decide, because some gateways answer a
+/// request for a stream with a whole response.
 fn kind(response: &Response) -> Kind {
     let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     let kind = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
@@ -111,7 +113,7 @@ fn kind(response: &Response) -> Kind {
     }
 }
 
-/// All of a response but its body.
+/// A response without its body.
 struct Shell {
     url: reqwest::Url,
     head: http::Response<()>,
@@ -129,7 +131,7 @@ impl Shell {
 
     fn around(self, body: impl Into<Body>) -> Response {
         let (mut head, ()) = self.head.into_parts();
-        // With an address alone the builder does not fail; if it did, the address would be missing and nothing else.
+        // The builder cannot fail with only a URL. If it did, only the URL would be missing.
         if let Ok(addressed) = http::Response::builder().url(self.url).body(()) {
             head.extensions.extend(addressed.into_parts().0.extensions);
         }
@@ -137,7 +139,7 @@ impl Shell {
     }
 }
 
-/// One stream for two readers, the second of which begins where the first one stops.
+/// A stream for two readers. The second one begins where the first one stops.
 #[derive(Clone)]
 struct Shared(Arc<Mutex<Upstream>>);
 

@@ -1,4 +1,4 @@
-//! Errors as the client knows them.
+//! Conversion of the layer's errors to the client's.
 
 use std::{
     future::Future,
@@ -12,11 +12,12 @@ use reqwest::Response;
 use tower_chat_history::BoxError;
 use tower_service::Service;
 
-/// The error as it was before a layer boxed it. What is none of async-openai's becomes [`OpenAIError::Boxed`], to be
-/// downcast: [`HistoryError`](tower_chat_history::HistoryError), [`Unsaved`](tower_chat_history::Unsaved),
-/// [`CallError`](super::CallError), or what a layer in between has made.
+/// Converts a boxed error to async-openai's error type. If a layer boxed an [`OpenAIError`], it returns that error. Any
+/// other error becomes [`OpenAIError::Boxed`], which can be downcast: to
+/// [`HistoryError`](tower_chat_history::HistoryError), [`Unsaved`](tower_chat_history::Unsaved),
+/// [`CallError`](super::CallError), or the error of another layer.
 ///
-/// To be used outermost in a stack of one's own: `ServiceBuilder::new().map_err(openai_error).layer(..)`.
+/// Use it outermost in a stack that you build yourself: `ServiceBuilder::new().map_err(openai_error).layer(..)`.
 #[must_use]
 pub fn openai_error(error: BoxError) -> OpenAIError {
     match error.downcast::<OpenAIError>() {
@@ -25,7 +26,7 @@ pub fn openai_error(error: BoxError) -> OpenAIError {
     }
 }
 
-/// A service whose errors are [unboxed](openai_error).
+/// A service whose errors are [converted](openai_error) to async-openai's error type.
 #[derive(Clone)]
 pub(super) struct Unboxed<S>(pub(super) S);
 

@@ -1,42 +1,43 @@
-//! Server-sent events out of bytes that are cut anywhere.
+//! A parser of server-sent events, for bytes that arrive in arbitrary pieces.
 
 use std::mem;
 
 const BOM: &[u8] = b"\xef\xbb\xbf";
 
-/// The largest size of an event, and of one of its lines. What a server sends without an end is not kept.
+/// The largest size of an event and of a line, in bytes. It bounds the memory if a server never ends a line.
 pub(super) const MAX_EVENT: usize = 16 << 20;
 
-/// An event, or a line of one, is larger than [`MAX_EVENT`].
+/// An event or a line is larger than [`MAX_EVENT`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct TooLarge;
 
-/// Finds events as the HTML standard defines them: lines end with LF, CRLF or CR, a colon begins a comment, several data
-/// lines are one text, an empty line ends an event, and what the stream's end cuts off is none.
+/// Finds events as the HTML standard defines them. Lines end with LF, CRLF or CR. A colon begins a comment. Several
+/// data lines form one text. An empty line ends an event. An event without such a line at the end of the stream is
+/// discarded.
 #[derive(Default)]
 pub(super) struct Events {
     line: Vec<u8>,
     event: Event,
     has_data: bool,
-    /// True if the first line, which may begin with a byte order mark, is over.
-    begun: bool,
-    /// True if the byte before was a CR: an LF after it belongs to it.
+    /// True after the first line, which may begin with a byte order mark.
+    first_line_ended: bool,
+    /// True if the previous byte was a CR. An LF after it is part of the same line end.
     after_cr: bool,
-    /// True if an event was too large: from there on nothing is read.
+    /// True after an event that was too large. No further bytes are read.
     gave_up: bool,
 }
 
-/// One event. Its bytes are as they came: whether they are UTF-8 is for whoever reads them.
+/// An event. Its bytes are not checked for UTF-8.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub(super) struct Event {
-    /// Its name; empty if it has none.
+    /// The name, or empty if the event has none.
     pub(super) name: Vec<u8>,
     pub(super) data: Vec<u8>,
 }
 
 impl Events {
-    /// Takes the next bytes and hands on every event that ends in them. After an event that is too large there is none,
-    /// and nothing is kept.
+    /// Reads the next bytes, and calls `on_event` with every event that ends in them. After an event that is too large,
+    /// it always returns the error, and finds no more events.
     pub(super) fn push(&mut self, mut bytes: &[u8], mut on_event: impl FnMut(&Event)) -> Result<(), TooLarge> {
         while !bytes.is_empty() && !self.gave_up {
             if mem::take(&mut self.after_cr) && bytes[0] == b'\n' {
@@ -60,8 +61,8 @@ impl Events {
 
     fn end_line(&mut self, on_event: &mut impl FnMut(&Event)) {
         let mut line = mem::take(&mut self.line);
-        let text = if self.begun { &line[..] } else { line.strip_prefix(BOM).unwrap_or(&line) };
-        self.begun = true;
+        let text = if self.first_line_ended { &line[..] } else { line.strip_prefix(BOM).unwrap_or(&line) };
+        self.first_line_ended = true;
         if text.is_empty() {
             let event = mem::take(&mut self.event);
             if mem::take(&mut self.has_data) {
@@ -70,7 +71,7 @@ impl Events {
         } else {
             self.field(text);
         }
-        // The buffer is kept: a stream has thousands of lines.
+        // The buffer is reused, because a stream has thousands of lines.
         line.clear();
         self.line = line;
     }
@@ -129,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn every_line_end_ends_a_line() {
+    fn lf_crlf_and_cr_end_a_line() {
         for text in ["data: a\n\ndata: b\n\n", "data: a\r\n\r\ndata: b\r\n\r\n", "data: a\r\rdata: b\r\r"] {
             assert_eq!(data(text), ["a", "b"], "{text:?}");
         }
@@ -137,26 +138,30 @@ mod tests {
     }
 
     #[test]
-    fn fields_are_read_as_the_standard_says() {
+    fn fields_are_parsed_as_the_standard_defines() {
         assert_eq!(data("\u{feff}data: a\n\n"), ["a"]);
         assert_eq!(data(": ping\n\n:\ndata:a\n: between\ndata:  b\n\n"), ["a\n b"]);
         assert_eq!(data("data\n\ndata:\ndata:\n\n"), ["", "\n"]);
         assert_eq!(data("id: 1\nretry: 5\nother\n\n"), [""; 0]);
         assert_eq!(data("data: a\n\ndata: cut off\n"), ["a"]);
-        assert_eq!(events([&b"event: error\ndata: x\n\ndata: y\n\n"[..]])[1].0, "", "a name is its event's alone");
+        assert_eq!(
+            events([&b"event: error\ndata: x\n\ndata: y\n\n"[..]])[1].0,
+            "",
+            "the name applies to one event only"
+        );
     }
 
     #[test]
-    fn what_never_ends_is_not_kept() {
+    fn lines_and_events_without_an_end_take_bounded_memory() {
         let data = format!("data: {}\n", "x".repeat(1_000));
-        // Of several names, the last one counts: they may go on for ever.
+        // Repeated names replace each other, so their number is not bounded.
         for (piece, is_bounded) in [(&b"x"[..], false), (data.as_bytes(), false), (b"event: x\n", true)] {
             let mut events = Events::default();
             let pieces = piece.repeat((1 << 20) / piece.len());
             let read: Vec<_> = (0..40).map(|_| events.push(&pieces, |_| panic!("no event ends"))).collect();
             assert_eq!(read[39].is_ok(), is_bounded);
             assert!(events.line.capacity() + events.event.data.capacity() < MAX_EVENT / 8);
-            assert_eq!(events.push(b"\n\ndata: y\n\n", |_| {}).is_ok(), is_bounded, "it has given up");
+            assert_eq!(events.push(b"\n\ndata: y\n\n", |_| {}).is_ok(), is_bounded, "the error persists");
         }
     }
 
@@ -168,7 +173,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn events_are_the_same_however_the_bytes_are_cut(
+        fn events_do_not_depend_on_how_the_bytes_are_split(
             lines in prop::collection::vec(("(data|event|: c|id|)", "[a-zäß: ]{0,5}", "(\n|\r|\r\n)"), 0..24),
             bom in any::<bool>(),
             cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..12),

@@ -1,10 +1,10 @@
-//! Which encodings' tables a counter has built.
+//! The record of the tables that a counter has built.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::encoding::Encoding;
 
-/// One counter's, in a `static`: tables are built once in the process.
+/// The encodings whose tables one counter has built. It is a `static`, because tables are built once per process.
 pub(super) struct Built {
     o200k: AtomicBool,
     cl100k: AtomicBool,
@@ -15,11 +15,12 @@ impl Built {
         Self { o200k: AtomicBool::new(false), cl100k: AtomicBool::new(false) }
     }
 
-    /// Notes that the tables are there.
+    /// Notes that the tables are built.
     pub(super) fn note(&self, encoding: Encoding) {
         self.of(encoding).store(true, Ordering::Relaxed);
     }
 
+    /// Returns `true` if the tables are built.
     pub(super) fn has(&self, encoding: Encoding) -> bool {
         self.of(encoding).load(Ordering::Relaxed)
     }

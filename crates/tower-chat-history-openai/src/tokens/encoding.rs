@@ -1,4 +1,4 @@
-//! Encodings, and which model has which.
+//! The encodings, and the encoding of each model.
 
 use std::{
     collections::BTreeSet,
@@ -7,12 +7,12 @@ use std::{
 
 use tiktoken_rs::tokenizer::{Tokenizer, get_tokenizer};
 
-/// How many names of unknown models are remembered, and how much of each. Names come from configuration, or else from
-/// callers: these must not fill the memory or the log.
+/// The largest number of names of unknown models that are remembered, and the number of characters of each. Names may
+/// come from callers, who must not be able to fill the memory or the log.
 const MAX_NOTED: usize = 64;
 const MAX_NOTED_CHARS: usize = 64;
 
-/// The encodings that OpenAI's chat models have.
+/// The encodings of OpenAI's chat models.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Encoding {
     O200k,
@@ -29,7 +29,7 @@ impl Encoding {
         }
     }
 
-    /// The encoding of a model, or else that of the newer models, which is noted.
+    /// Returns the encoding of a model. For an unknown model, it returns that of the newer models, and warns once.
     pub(super) fn for_model(model: &str) -> Self {
         static NOTED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
         if let Some(encoding) = Self::of_known(model) {
@@ -38,16 +38,16 @@ impl Encoding {
         let model: String = model.chars().take(MAX_NOTED_CHARS).collect();
         let is_new = note(&mut NOTED.lock().unwrap_or_else(PoisonError::into_inner), &model);
         if is_new {
-            tracing::warn!(?model, "the model's encoding is not known: its tokens are estimated by o200k_base");
+            tracing::warn!(?model, "the encoding of this model is unknown: its tokens are estimated with o200k_base");
         }
         Self::O200k
     }
 
     fn of_known(model: &str) -> Option<Self> {
-        // Gateways put the provider before the name, `openai/gpt-4o`.
+        // Gateways put the provider before the name: `openai/gpt-4o`.
         let name = model.rsplit('/').next().unwrap_or(model);
         match get_tokenizer(model).or_else(|| get_tokenizer(name))? {
-            // They differ in special tokens, which are not counted as such here.
+            // These two differ only in special tokens, which count as ordinary text here.
             Tokenizer::O200kBase | Tokenizer::O200kHarmony => Some(Self::O200k),
             Tokenizer::Cl100kBase => Some(Self::Cl100k),
             _ => None,
@@ -55,7 +55,7 @@ impl Encoding {
     }
 }
 
-/// Returns whether the model is noted now, for the first time.
+/// Notes a model. Returns `true` if it was not noted before and there is room for it.
 fn note(noted: &mut BTreeSet<String>, model: &str) -> bool {
     noted.len() < MAX_NOTED && noted.insert(model.to_owned())
 }
@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn models_have_the_encoding_that_tiktoken_says() {
+    fn models_have_the_encoding_of_tiktokens_table() {
         for model in [
             "gpt-5",
             "gpt-5.1-codex",
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_model_is_noted_once_and_not_without_bound() {
+    fn an_unknown_model_is_noted_once_and_the_number_is_bounded() {
         let mut noted = BTreeSet::new();
         assert!(note(&mut noted, "a"));
         assert!(!note(&mut noted, "a"));

@@ -1,4 +1,4 @@
-//! Exact counts of tokens, for OpenAI's models.
+//! Exact token counters for OpenAI's models.
 //!
 //! ```
 //! # #[cfg(feature = "tiktoken")] {
@@ -11,18 +11,19 @@
 //! # }
 //! ```
 //!
-//! | counter | feature | a message of 250 bytes | the slowest text | memory for o200k_base |
+//! | counter | feature | a message of 250 bytes | the slowest text | memory for `o200k_base` |
 //! |---|---|---|---|---|
-//! | `Tiktoken` | `tiktoken`, a default one | 9 µs | 0.3 s a MiB | 46 MiB |
-//! | `BpeOpenai` | `bpe-openai` | 7 µs | 0.3 s a MiB | 66 MiB |
+//! | `Tiktoken` | `tiktoken` (default) | 9 µs | 0.3 s per MiB | 46 MiB |
+//! | `BpeOpenai` | `bpe-openai` | 7 µs | 0.3 s per MiB | 66 MiB |
 //!
-//! Both count alike, in `o200k_base` and `cl100k_base`, so that counts of the one, stored under the name of the encoding,
-//! serve the other. Neither panics, whatever the text is, and ordinary text takes 25 to 70 ms a MiB. What a message costs
-//! beyond its text is said in [`tower_chat_history::tokens`].
+//! Both return the same counts, in `o200k_base` and in `cl100k_base`. Counts are stored under the name of the encoding,
+//! so each counter can use the stored counts of the other. Neither panics on any text. Ordinary text takes 25 to 70 ms
+//! per MiB. [`tower_chat_history::tokens`] lists the costs of the other parts of a message.
 
 #[cfg(feature = "bpe-openai")]
 mod bpe_openai;
 mod built;
+mod counter;
 mod encoding;
 mod pieces;
 #[cfg(test)]

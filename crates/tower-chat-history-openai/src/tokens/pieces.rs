@@ -1,16 +1,16 @@
-//! Cutting a text where no token goes across.
+//! Splitting a text between tokens.
 
 use std::iter;
 
-/// The bytes that are counted at once. Ordinary texts take the same time with any bound from 1 KiB up; runs without a place
-/// to split take the longer the larger it is, and less is exact the smaller it is.
+/// The largest number of bytes that are counted at once. For ordinary texts, any bound of at least 1 KiB takes the same
+/// time. For runs without a place to split, a larger bound takes longer, and a smaller one is less exact.
 pub(super) const PIECE: usize = 16 << 10;
 
-/// The pieces of a text, which put together are the text. Each has at most `bound` bytes, or is a single character.
+/// Splits a text into pieces of at most `bound` bytes, or of a single character. The pieces joined are the text.
 ///
-/// A piece ends at the last place within the bound where both encodings always begin a new token, whatever stands around it:
-/// so the tokens of the pieces are those of the text. Where there is no such place, it ends at the bound: that can change
-/// the count by a few tokens.
+/// A piece ends at the last place within the bound at which both encodings always begin a new token, whatever the
+/// surrounding text is. The tokens of the pieces are then those of the text. If there is no such place, the piece
+/// ends at the bound, which can change the count by a few tokens.
 pub(super) fn pieces(text: &str, bound: usize) -> impl Iterator<Item = &str> {
     let mut rest = text;
     iter::from_fn(move || {
@@ -38,7 +38,7 @@ fn piece_len(text: &str, bound: usize) -> usize {
     }
 }
 
-/// The last boundary of tokens at or before `end`, in bytes.
+/// Returns the last boundary of tokens at or before `end`, in bytes.
 fn last_boundary(text: &str, end: usize) -> Option<usize> {
     let mut after = text[end..].chars().next()?;
     for (start, before) in text[..end].char_indices().rev() {
@@ -50,29 +50,30 @@ fn last_boundary(text: &str, end: usize) -> Option<usize> {
     None
 }
 
-/// Returns whether a token always ends between these two characters, in `o200k_base` and in `cl100k_base`.
+/// Returns `true` if a token always ends between these two characters, in `o200k_base` and in `cl100k_base`.
 ///
-/// Both encodings first split a text by a regular expression, and no token goes across such a split. The alternatives of the
-/// two expressions match:
+/// Both encodings first split a text with a regular expression, and no token extends across such a split. The
+/// alternatives of the two expressions match:
 ///
-/// - letters (with marks, in o200k), with one character before them that is no letter, digit, CR or LF; in o200k a
-///   contraction (`'s`) may follow, in cl100k it is an alternative of its own;
-/// - up to three digits;
-/// - other characters that are no white space, with one space before them; CR and LF may follow, and `/` in o200k;
-/// - white space: up to its last CR or LF, or at the end of the text, or without its last character if something follows.
+/// - letters (in o200k with marks), after at most one character other than a letter, digit, CR or LF. In o200k, a
+///   contraction (`'s`) may follow; in cl100k, a contraction is a separate alternative.
+/// - up to three digits.
+/// - other characters except white space, after at most one space. CR and LF may follow, in o200k also `/`.
+/// - white space: up to its last CR or LF, or up to the end of the text, or without its last character if another
+///   character follows.
 ///
-/// A place is a boundary if no alternative matches across it, and if the end of the text there would not change what
-/// matches before it. Only the alternatives for white space look at what follows; none looks at what precedes.
+/// A place is a boundary if no alternative matches across it, and if the match before it would be the same if the text
+/// ended there. Only the alternatives for white space look ahead, and none looks behind.
 pub(super) fn is_boundary(before: char, after: char) -> bool {
     match (before, after) {
-        // A space stands first in a match, or after white space. There is no white space before the cut that could match
-        // otherwise.
+        // A space is the first character of a match, or follows white space. There is no white space before this place
+        // whose match could change.
         (_, ' ') => !before.is_whitespace(),
-        // White space does not match beyond itself, and an LF stands before letters in no match. LFs that follow
-        // punctuation end with a `/` at most. White space before the cut matches up to its last LF, which is there, and at
-        // the end of a text it matches as a whole, which is the same.
+        // A match of white space contains nothing else, and no match has an LF before letters. After punctuation and an
+        // LF, a match can continue only with `/`. White space before this place matches up to its last LF, which is the
+        // character `before`. At the end of a text it would match as a whole, with the same result.
         ('\n', _) => !after.is_whitespace() && after != '/',
-        // In a match, letters are followed by letters, marks and `'`; digits by digits.
+        // Within a match, only letters, marks and `'` follow letters, and only digits follow digits.
         _ => before.is_ascii_alphanumeric() && after.is_ascii_punctuation() && after != '\'',
     }
 }

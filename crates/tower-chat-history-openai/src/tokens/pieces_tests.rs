@@ -1,4 +1,4 @@
-//! That cutting a text at boundaries of tokens leaves its count as it is.
+//! Properties: splitting a text at boundaries of tokens does not change its count.
 
 use proptest::{
     collection::vec,
@@ -9,8 +9,8 @@ use tiktoken_rs::{CoreBPE, cl100k_base_singleton, o200k_base_singleton};
 
 use super::pieces::{is_boundary, pieces};
 
-/// What the regular expressions of the encodings tell apart: white space of all kinds, letters by case, marks, digits,
-/// contractions, `/`, and what is none of them. `¦` stands between two.
+/// All kinds of characters that the regular expressions of the encodings distinguish: white space, letters by case,
+/// marks, digits, contractions, `/`, and others. They are separated by `¦`.
 const ATOMS: &str = concat!(
     " ¦  ¦    ¦\n¦\n\n¦\r\n¦\r¦\t¦\u{b}¦\u{85}¦\u{a0}¦\u{2028}¦\u{3000}¦\u{200b}¦\u{200d}¦\u{feff}¦",
     "a¦A¦s¦S¦ll¦the¦The¦HTTP¦camelCase¦ß¦É¦ſ¦\u{212a}¦ǅ¦ʰ¦\u{301}¦e\u{301}¦क्षि¦今天¦天气很好¦ひらがな¦カナ¦한국어¦、¦。¦，¦",
@@ -25,8 +25,8 @@ fn encodings() -> [&'static CoreBPE; 2] {
     [o200k_base_singleton(), cl100k_base_singleton()]
 }
 
-/// Cuts at every boundary.
-fn at_all_boundaries(text: &str) -> Vec<&str> {
+/// Splits a text at every boundary.
+fn split_at_all_boundaries(text: &str) -> Vec<&str> {
     let mut pieces = Vec::new();
     let mut start = 0;
     for ((_, before), (at, after)) in text.char_indices().zip(text.char_indices().skip(1)) {
@@ -39,7 +39,7 @@ fn at_all_boundaries(text: &str) -> Vec<&str> {
     pieces
 }
 
-fn is_cut_at_boundaries(pieces: &[&str]) -> bool {
+fn is_split_at_boundaries(pieces: &[&str]) -> bool {
     pieces.windows(2).all(|pair| {
         let (before, after) = (pair[0].chars().next_back(), pair[1].chars().next());
         before.zip(after).is_some_and(|(before, after)| is_boundary(before, after))
@@ -50,16 +50,16 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(4_000))]
 
     #[test]
-    fn no_token_goes_across_a_boundary(text in text(0..40)) {
+    fn no_token_extends_across_a_boundary(text in text(0..40)) {
         for encoding in encodings() {
             let apart: Vec<_> =
-                at_all_boundaries(&text).into_iter().flat_map(|piece| encoding.encode_ordinary(piece)).collect();
+                split_at_all_boundaries(&text).into_iter().flat_map(|piece| encoding.encode_ordinary(piece)).collect();
             prop_assert_eq!(apart, encoding.encode_ordinary(&text), "{:?}", text);
         }
     }
 
     #[test]
-    fn pieces_are_the_text_and_bounded(text in text(0..60), bound in 0..64_usize) {
+    fn pieces_are_bounded_and_joined_they_are_the_text(text in text(0..60), bound in 0..64_usize) {
         let pieces: Vec<_> = pieces(&text, bound).collect();
         prop_assert_eq!(pieces.concat(), &*text);
         for piece in pieces {
@@ -71,10 +71,10 @@ proptest! {
     #[test]
     fn a_text_of_short_words_has_the_count_of_its_pieces(words in vec((text(0..6), select(&[" ", "\nx"][..])), 1..60)) {
         let text: String = words.iter().flat_map(|(word, end)| [word.trim_end(), "x", end]).collect();
-        let longest = at_all_boundaries(&text).into_iter().map(str::len).max().unwrap_or(0);
+        let longest = split_at_all_boundaries(&text).into_iter().map(str::len).max().unwrap_or(0);
         for bound in [longest, longest + 7, 2 * longest] {
             let pieces: Vec<_> = pieces(&text, bound).collect();
-            prop_assert!(is_cut_at_boundaries(&pieces), "{:?}", pieces);
+            prop_assert!(is_split_at_boundaries(&pieces), "{:?}", pieces);
             for encoding in encodings() {
                 let tokens: usize = pieces.iter().map(|piece| encoding.count_ordinary(piece)).sum();
                 prop_assert_eq!(tokens, encoding.count_ordinary(&text), "{:?}", text);

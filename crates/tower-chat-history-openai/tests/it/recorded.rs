@@ -1,10 +1,9 @@
-//! Streams as providers send them, through every adapter: one reply is stored as one message, streamed or not.
+//! Recorded replies of providers, through every adapter. A reply is stored as the same message, streamed or not.
 //!
-//! Beside each stream (`recorded/NAME.sse`) lies the answer that the provider gives to the same request without
-//! streaming (`recorded/NAME.json`).
+//! For each stream (`recorded/NAME.sse`), there is the provider's response to the same request without streaming
+//! (`recorded/NAME.json`).
 
-// Helpers of tests are tests, too.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used)] // These are helpers of tests.
 
 use std::sync::{Arc, Mutex};
 
@@ -34,18 +33,19 @@ struct Recorded {
     name: &'static str,
     stream: &'static str,
     answer: &'static str,
-    /// What the provider says of the message only in a whole answer, as JSON pointers.
+    /// The fields of the message that the provider sends only in a whole response, as JSON pointers.
     only_in_answer: &'static [&'static str],
-    /// What becomes of it where async-openai's types are in between.
+    /// The outcome of the typed integration.
     typed: Typed,
 }
 
+/// The outcome of the typed integration.
 enum Typed {
-    /// All of it is stored, but for these JSON pointers, which the types do not know.
+    /// The reply is stored without these fields, which the types do not know. They are JSON pointers.
     Without(&'static [&'static str]),
-    /// async-openai refuses the stream: an interruption. The whole answer is stored without these.
+    /// async-openai refuses the stream, which is an interruption. The whole response is stored without these fields.
     StreamRefused(&'static [&'static str]),
-    /// async-openai refuses both.
+    /// async-openai refuses the stream and the whole response.
     Refused,
 }
 
@@ -65,7 +65,7 @@ recorded! {
     openai_text: only in answer ["/annotations"], Typed::Without(&[]);
     openai_tool: only in answer ["/annotations"], Typed::Without(&[]);
     openai_parallel_tools: only in answer ["/annotations"], Typed::Without(&[]);
-    // The types know no custom tool in a chunk, and another name for it than the wire's in an answer.
+    // The types know no custom tool in a chunk. In a whole response they require another name for it than the wire's.
     openai_custom_tool: only in answer ["/annotations"], Typed::Refused;
     openai_refusal: only in answer ["/annotations"], Typed::Without(&[]);
     openai_function_call: only in answer [], Typed::Without(&[]);
@@ -74,21 +74,21 @@ recorded! {
     openrouter_reasoning_details: only in answer [], Typed::Without(&["/reasoning", "/reasoning_details"]);
     deepseek_reasoning: only in answer [], Typed::Without(&["/reasoning_content"]);
     gemini_signature: only in answer [], Typed::Without(&["/tool_calls/0/extra_content"]);
-    // The types want an index.
+    // The types require an index.
     gemini_calls_without_index: only in answer [], Typed::StreamRefused(&["/tool_calls/0/extra_content"]);
     ollama_whole_calls: only in answer [], Typed::Without(&[]);
     vllm_reasoning_tool: only in answer [], Typed::Without(&["/reasoning_content"]);
     groq_text: only in answer [], Typed::Without(&["/reasoning", "/channel"]);
     // The types know no content in parts.
     mistral_thinking: only in answer [], Typed::Refused;
-    // The types want index and id.
+    // The types require an index and an id.
     calls_without_index_and_id: only in answer [], Typed::Refused;
     choice_numbered_1: only in answer [], Typed::Without(&[]);
     role_of_a_user: only in answer [], Typed::Without(&[]);
 }
 
 impl Recorded {
-    /// The message of the whole answer, as the assistant's, without what says nothing.
+    /// Returns the message of the whole response, with the role assistant and without null fields.
     fn message(&self) -> Value {
         let answer: Value = serde_json::from_str(self.answer).unwrap();
         let mut message = answer["choices"][0]["message"].clone();
@@ -96,7 +96,7 @@ impl Recorded {
         without_nulls(message)
     }
 
-    /// The message as a stream tells it.
+    /// Returns the message as the stream contains it.
     fn streamed(&self) -> Value {
         without(self.message(), self.only_in_answer)
     }
@@ -111,7 +111,7 @@ fn without(mut message: Value, pointers: &[&str]) -> Value {
     for pointer in pointers {
         let (parent, name) = pointer.rsplit_once('/').unwrap();
         let parent = message.pointer_mut(parent).and_then(Value::as_object_mut).unwrap();
-        assert!(parent.remove(name).is_some(), "{pointer} is not there: the list is longer than needed");
+        assert!(parent.remove(name).is_some(), "the message has no {pointer}: remove it from the list");
     }
     message
 }
@@ -121,7 +121,7 @@ fn without_nulls(mut message: Value) -> Value {
     message
 }
 
-/// The reply that a turn stored, or why it stored none.
+/// The reply that a turn stored, or the outcome of a turn that stored none.
 type Stored = Result<Value, &'static str>;
 
 struct Turn {
@@ -155,7 +155,7 @@ fn response(kind: &'static str, body: &'static str) -> Response {
     http::Response::builder().header("content-type", kind).body(body).unwrap().into()
 }
 
-async fn through_the_client(kind: &'static str, body: &'static str) -> Stored {
+async fn stored_by_the_client(kind: &'static str, body: &'static str) -> Stored {
     let turn = Turn::new();
     let transport = service_fn(move |factory: HttpRequestFactory| async move {
         factory.build().await?;
@@ -183,7 +183,7 @@ fn typed_call() -> InConversation<CreateChatCompletionRequest> {
     InConversation::new(id(), CreateChatCompletionRequest { model: "m".into(), messages, ..Default::default() })
 }
 
-async fn through_the_types(recorded: &Recorded) -> Stored {
+async fn stored_by_the_types(recorded: &Recorded) -> Stored {
     let turn = Turn::new();
     let model = ChatService::new(client("application/json", recorded.answer));
     let service = ChatHistoryLayer::from_engine(turn.engine.clone(), OpenAi::new()).layer(model);
@@ -191,7 +191,7 @@ async fn through_the_types(recorded: &Recorded) -> Stored {
     turn.stored().await
 }
 
-async fn streamed_through_the_types(recorded: &Recorded) -> Stored {
+async fn stored_by_streaming_types(recorded: &Recorded) -> Stored {
     let turn = Turn::new();
     let model = ChatStreamService::new(client("text/event-stream", recorded.stream));
     let service = ChatHistoryLayer::from_engine(turn.engine.clone(), OpenAi::new()).layer(model);
@@ -204,7 +204,7 @@ fn json_call() -> InConversation<Value> {
     InConversation::new(id(), json!({"messages": [{"role": "user", "content": "u"}]}))
 }
 
-async fn through_values(recorded: &Recorded) -> Stored {
+async fn stored_by_values(recorded: &Recorded) -> Stored {
     let turn = Turn::new();
     let answer: Value = serde_json::from_str(recorded.answer).unwrap();
     let model = service_fn(move |_: Value| {
@@ -216,7 +216,7 @@ async fn through_values(recorded: &Recorded) -> Stored {
     turn.stored().await
 }
 
-async fn streamed_through_values(recorded: &Recorded) -> Stored {
+async fn stored_by_streaming_values(recorded: &Recorded) -> Stored {
     let turn = Turn::new();
     let chunks = recorded.chunks();
     let model = service_fn(move |_: Value| {
@@ -231,39 +231,39 @@ async fn streamed_through_values(recorded: &Recorded) -> Stored {
     turn.stored().await
 }
 
-/// All that differs, of all recordings.
+/// The differences of all recordings.
 #[derive(Default)]
 struct Differences(Vec<String>);
 
 impl Differences {
-    fn compare(&mut self, recorded: &Recorded, way: &str, stored: &Stored, expected: &Stored) {
+    fn compare(&mut self, recorded: &Recorded, path: &str, stored: &Stored, expected: &Stored) {
         if stored != expected {
-            self.0.push(format!("{}, {way}:\n  stored   {stored:?}\n  expected {expected:?}", recorded.name));
+            self.0.push(format!("{}, {path}:\n  stored   {stored:?}\n  expected {expected:?}", recorded.name));
         }
     }
 
-    fn none(&self) {
+    fn assert_none(&self) {
         assert!(self.0.is_empty(), "{}", self.0.join("\n"));
     }
 }
 
 #[tokio::test]
-async fn a_stream_is_stored_as_the_answer_without_streaming_is() {
+async fn a_stream_is_stored_as_the_same_message_as_the_whole_response() {
     let mut differences = Differences::default();
     for recorded in RECORDED {
-        let mut compare = |way, stored, expected| differences.compare(recorded, way, &stored, &Ok(expected));
-        let client = through_the_client("application/json", recorded.answer).await;
-        compare("the client's answer", client, recorded.message());
-        compare("an answer as a value", through_values(recorded).await, recorded.message());
-        let client = through_the_client("text/event-stream", recorded.stream).await;
+        let mut compare = |path, stored, expected| differences.compare(recorded, path, &stored, &Ok(expected));
+        let client = stored_by_the_client("application/json", recorded.answer).await;
+        compare("the client's whole response", client, recorded.message());
+        compare("a whole response as a value", stored_by_values(recorded).await, recorded.message());
+        let client = stored_by_the_client("text/event-stream", recorded.stream).await;
         compare("the client's stream", client, recorded.streamed());
-        compare("a stream of values", streamed_through_values(recorded).await, recorded.streamed());
+        compare("a stream of values", stored_by_streaming_values(recorded).await, recorded.streamed());
     }
-    differences.none();
+    differences.assert_none();
 }
 
 #[tokio::test]
-async fn what_the_types_carry_of_a_stream_is_stored_as_of_the_answer() {
+async fn typed_streams_and_responses_are_stored_without_the_fields_that_the_types_do_not_know() {
     let mut differences = Differences::default();
     for recorded in RECORDED {
         let (whole, streamed) = match recorded.typed {
@@ -271,8 +271,8 @@ async fn what_the_types_carry_of_a_stream_is_stored_as_of_the_answer() {
             Typed::StreamRefused(lost) => (Ok(without(recorded.message(), lost)), Err("interrupted")),
             Typed::Refused => (Err("call_failed"), Err("interrupted")),
         };
-        differences.compare(recorded, "typed answer", &through_the_types(recorded).await, &whole);
-        differences.compare(recorded, "typed stream", &streamed_through_the_types(recorded).await, &streamed);
+        differences.compare(recorded, "typed whole response", &stored_by_the_types(recorded).await, &whole);
+        differences.compare(recorded, "typed stream", &stored_by_streaming_types(recorded).await, &streamed);
     }
-    differences.none();
+    differences.assert_none();
 }

@@ -1,6 +1,6 @@
-//! Calls of a model behind HTTP, in traces that are kept.
+//! Calls of a mock server, with an exporter that keeps their spans.
 
-#![allow(dead_code)] // Not every test uses all of it.
+#![allow(dead_code)] // Each test binary uses only some of the functions.
 
 use async_openai::{
     Client,
@@ -45,7 +45,7 @@ pub(crate) struct Traced {
 }
 
 impl Traced {
-    /// Makes the process's only subscriber: what is of interest is decided once for all of its threads.
+    /// Sets the subscriber of the whole process, because `tracing` caches for all threads which spans are enabled.
     pub(crate) fn new(propagates: bool) -> Self {
         let exporter = InMemorySpanExporter::default();
         let provider = SdkTracerProvider::builder().with_simple_exporter(exporter.clone()).build();
@@ -57,7 +57,7 @@ impl Traced {
         Self { store: MemoryStore::new(), exporter, provider }
     }
 
-    /// A call through the layer and the unary service.
+    /// Makes a call through the layer and the unary service.
     pub(crate) async fn unary(&self, server: &MockServer) {
         let service = ChatService::new(Client::with_config(config(server)));
         let mut chat = ChatHistoryLayer::new(self.store.clone(), OpenAi::new()).layer(service);
@@ -65,7 +65,7 @@ impl Traced {
         call.instrument(tracing::info_span!("handler")).await.unwrap();
     }
 
-    /// A call through the layer and the streaming service, read to its end.
+    /// Makes a call through the layer and the streaming service, and reads the stream to its end.
     pub(crate) async fn stream(&self, server: &MockServer) {
         let service = ChatStreamService::new(Client::with_config(config(server)));
         let mut chat = ChatHistoryLayer::new(self.store.clone(), OpenAi::new()).layer(service);
@@ -74,7 +74,7 @@ impl Traced {
         assert!(stream.all(|chunk| async move { chunk.is_ok() }).await);
     }
 
-    /// A call through a client that remembers.
+    /// Makes a call through the client integration.
     pub(crate) async fn client(&self, server: &MockServer, streamed: bool) {
         let client = OpenAiHistory::new(self.store.clone()).client(config(server));
         let chat = client.chat().header(CONVERSATION_ID, id().to_string()).unwrap();
@@ -87,7 +87,7 @@ impl Traced {
         }
     }
 
-    /// The spans of that name that have ended, in the order of their ends.
+    /// Returns the spans with this name that have ended, in the order of their ends.
     pub(crate) fn finished(&self, name: &str) -> Vec<SpanData> {
         self.provider.force_flush().unwrap();
         let spans = self.exporter.get_finished_spans().unwrap();
@@ -95,7 +95,7 @@ impl Traced {
     }
 }
 
-/// What a span says, as text.
+/// Returns an attribute of a span as text.
 pub(crate) fn attribute(span: &SpanData, name: &str) -> Option<String> {
     let attribute = span.attributes.iter().find(|attribute| attribute.key.as_str() == name)?;
     Some(attribute.value.to_string())

@@ -4,33 +4,33 @@ mod table;
 
 use std::collections::BTreeMap;
 
-/// How much a model can read and write, in tokens.
+/// The limits of a model, in tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ModelLimits {
     /// The context window: prompt and reply together.
     pub context: u32,
-    /// The prompt at most, where that is less than the window.
+    /// The largest prompt, if it is smaller than the context window.
     pub input: Option<u32>,
-    /// The reply at most.
+    /// The longest reply.
     pub output: Option<u32>,
 }
 
 impl ModelLimits {
-    /// A context window of that many tokens, prompt and reply together.
+    /// Creates limits with a context window of this many tokens, prompt and reply together.
     #[must_use]
     pub const fn new(context: u32) -> Self {
         Self { context, input: None, output: None }
     }
 
-    /// Limits the prompt. The default is the context window.
+    /// Sets the largest prompt. The default is the context window.
     #[must_use]
     pub const fn input(mut self, tokens: u32) -> Self {
         self.input = Some(tokens);
         self
     }
 
-    /// Limits the reply. The default is the context window.
+    /// Sets the longest reply. The default is the context window.
     #[must_use]
     pub const fn output(mut self, tokens: u32) -> Self {
         self.output = Some(tokens);
@@ -38,80 +38,80 @@ impl ModelLimits {
     }
 }
 
-/// Models by name, and by the beginning of their name: `gpt-4o` stands for `gpt-4o-2024-08-06` too.
+/// The limits of models. A model is found by its name, or by the beginning of its name: the entry `gpt-4o` also applies
+/// to `gpt-4o-2024-08-06`.
 ///
-/// Case does not matter, and a dot counts as a hyphen (`claude-sonnet-4.5`). A name is also looked up without what
-/// gateways and clouds put around it: `openai/gpt-4o`, `models/gemini-2.5-pro`,
-/// `us.anthropic.claude-sonnet-4-5-20250929-v1:0`, `claude-sonnet-4-5@20250929`, `gpt-oss-20b:free`, and the fine-tuned
-/// `ft:gpt-4o:acme`.
+/// Case is ignored, and a dot equals a hyphen (`claude-sonnet-4.5`). Prefixes and suffixes that gateways and clouds add
+/// are ignored too: `openai/gpt-4o`, `models/gemini-2.5-pro`, `us.anthropic.claude-sonnet-4-5-20250929-v1:0`,
+/// `claude-sonnet-4-5@20250929`, `gpt-oss-20b:free`. So are those of fine-tuned models: `ft:gpt-4o:acme`.
 ///
 /// The table has models of OpenAI, Anthropic, Google, Mistral, DeepSeek, xAI, Meta, Alibaba, Cohere, Amazon, Moonshot
-/// AI, Z.ai and MiniMax, as of October 2026, with the windows of the makers' own services. Who else serves a model may
-/// allow less. Other models are added by [`ContextBudget::model`](super::ContextBudget::model).
+/// AI, Z.ai and MiniMax, as of October 2026, with the context windows of the makers' own services. Other services may
+/// have smaller ones. [`ContextBudget::model`](super::ContextBudget::model) adds a model.
 ///
-/// Ollama's names (`qwen3:0.6b`, `gpt-oss:20b`) are not in it. Ollama's window is what its `num_ctx` or
-/// `OLLAMA_CONTEXT_LENGTH` says, by default as little as 4,096 tokens, and it cuts off what is too much without an
-/// error. State that number by [`tokens`](super::ContextBudget::tokens), [`model`](super::ContextBudget::model) or
-/// [`unknown`](super::ContextBudget::unknown).
+/// Ollama's names (`qwen3:0.6b`, `gpt-oss:20b`) are not in the table. Ollama's context window is set by its
+/// `num_ctx` or `OLLAMA_CONTEXT_LENGTH`. The default can be as small as 4,096 tokens, and Ollama truncates longer
+/// prompts without an error. Set that number with [`tokens`](super::ContextBudget::tokens),
+/// [`model`](super::ContextBudget::model) or [`unknown`](super::ContextBudget::unknown).
 #[derive(Clone, Debug)]
 pub struct ModelTable(BTreeMap<String, Entry>);
 
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     limits: ModelLimits,
-    /// True if it was added, and stands for names with any tag behind it too.
+    /// True if the entry was added by the program. It then also applies to names with any tag.
     added: bool,
 }
 
 impl ModelTable {
-    /// The table of the models that this version knows.
+    /// Creates the table of the models that this version knows.
     #[must_use]
     pub fn new() -> Self {
         let all = table::ALL.into_iter().flatten();
-        Self(all.map(|(name, limits)| (normal(name), Entry { limits: *limits, added: false })).collect())
+        Self(all.map(|(name, limits)| (normalized(name), Entry { limits: *limits, added: false })).collect())
     }
 
-    /// Adds a model, or replaces what the table says of it.
+    /// Adds a model, or replaces it.
     pub fn insert(&mut self, name: impl Into<String>, limits: ModelLimits) {
-        self.0.insert(normal(&name.into()), Entry { limits, added: true });
+        self.0.insert(normalized(&name.into()), Entry { limits, added: true });
     }
 
-    /// The limits of a model: those of the longest name in the table that its own name begins with.
+    /// Returns the limits of a model: those of the longest name in the table with which the model's name begins.
     ///
     /// # Errors
     ///
-    /// When there is none.
+    /// Returns an error if the model's name begins with none of the table's names.
     pub fn get(&self, model: &str) -> Result<ModelLimits, UnknownModel> {
-        let names = [model, tuned_from(model), without_provider(model)];
-        let found = names.into_iter().find_map(|name| self.longest(&normal(name)));
+        let names = [model, base_model(model), without_provider(model)];
+        let found = names.into_iter().find_map(|name| self.longest_prefix(&normalized(name)));
         found.ok_or_else(|| UnknownModel { model: model.to_owned() })
     }
 
-    fn longest(&self, name: &str) -> Option<ModelLimits> {
-        // What a name begins with ends where a part of the name ends.
+    fn longest_prefix(&self, name: &str) -> Option<ModelLimits> {
+        // A prefix ends where a part of the name ends.
         let ends = name.char_indices().filter(|(_, c)| !c.is_ascii_alphanumeric()).map(|(end, _)| end);
-        let known = ends.take(PARTS).chain([name.len()]).filter_map(|end| self.0.get(&name[..end]));
+        let known = ends.take(MAX_PARTS).chain([name.len()]).filter_map(|end| self.0.get(&name[..end]));
         let hosted = is_hosted(name);
         known.filter(|known| known.added || hosted).last().map(|known| known.limits)
     }
 }
 
-/// How many parts of a name are looked at. None in the table has nearly as many.
-const PARTS: usize = 32;
+/// The largest number of parts of a name that are compared. The names in the table have far fewer.
+const MAX_PARTS: usize = 32;
 
-/// The name as it is compared.
-fn normal(name: &str) -> String {
+/// Returns the form in which names are compared.
+fn normalized(name: &str) -> String {
     name.to_ascii_lowercase().replace('.', "-")
 }
 
-/// The model that a fine-tuned one comes from.
-fn tuned_from(model: &str) -> &str {
+/// Returns the model from which a fine-tuned model was made, or the name itself.
+fn base_model(model: &str) -> &str {
     let tuned = model.split_once("ft:").map(|(_, tuned)| tuned.split(':').next().unwrap_or(tuned));
     tuned.unwrap_or(model)
 }
 
-/// The name without the path before it, and without the region and the maker as Amazon Bedrock has them:
-/// `us.anthropic.`.
+/// Returns the name without a path before it, and without a region and maker in the form of Amazon Bedrock
+/// (`us.anthropic.`).
 fn without_provider(model: &str) -> &str {
     let mut name = model.rsplit('/').next().unwrap_or(model);
     while let Some((maker, rest)) = name.split_once('.')
@@ -123,8 +123,8 @@ fn without_provider(model: &str) -> &str {
     name
 }
 
-/// Whether a name is none of a local server, where a tag follows the model: `gpt-oss:20b` is Ollama's. OpenRouter has
-/// tags that name a variant, and Amazon Bedrock a number.
+/// Returns `false` if the name is that of a local server. Ollama's names have a tag (`gpt-oss:20b`). Two hosted
+/// services also have tags: OpenRouter's name a variant, and Amazon Bedrock's are numbers.
 fn is_hosted(name: &str) -> bool {
     let Some((_, tag)) = name.split_once(':') else { return true };
     let variants = ["beta", "exacto", "extended", "floor", "free", "nitro", "online", "thinking"];
@@ -139,13 +139,13 @@ impl Default for ModelTable {
 
 /// A model that is not in the table.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the context window of model {model:?} is not known: state it in tokens, or as that of unknown models")]
+#[error("unknown context window of model {model:?}: set it with ContextBudget::tokens, or set ContextBudget::unknown")]
 pub struct UnknownModel {
     model: String,
 }
 
 impl UnknownModel {
-    /// The model's name, as it was asked for.
+    /// Returns the name of the model.
     #[must_use]
     pub fn model(&self) -> &str {
         &self.model
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn makers_regions_dates_and_variants_do_not_matter() {
+    fn makers_regions_dates_and_variants_are_ignored() {
         let table = ModelTable::new();
         for (name, context) in [
             ("anthropic/claude-sonnet-4.5", 200_000),
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_model_of_a_local_server_is_not_known() {
+    fn models_of_local_servers_are_unknown() {
         for name in
             ["qwen3:0.6b", "gpt-oss:20b", "gpt-oss:latest", "deepseek-r1:7b", "mistral-nemo", "llama3.1:8b", "gemma3"]
         {
@@ -227,11 +227,11 @@ mod tests {
         table.insert("gpt-oss:20b", ModelLimits::new(4_096));
         table.insert("Qwen3", ModelLimits::new(8_192));
         assert_eq!(table.get("gpt-oss:20b").unwrap().context, 4_096);
-        assert_eq!(table.get("qwen3:0.6b").unwrap().context, 8_192, "one that was added stands for all its tags");
+        assert_eq!(table.get("qwen3:0.6b").unwrap().context, 8_192, "an added model has any tag");
     }
 
     #[test]
-    fn every_model_of_the_table_is_found_and_has_sound_limits() {
+    fn every_model_of_the_table_is_found_and_has_valid_limits() {
         let table = ModelTable::new();
         for (name, limits) in table::ALL.into_iter().flatten() {
             assert_eq!(table.get(name), Ok(*limits), "{name}");
@@ -239,18 +239,18 @@ mod tests {
             assert!(input.unwrap_or(1) <= context && output.unwrap_or(1) <= context && context >= 4_096, "{name}");
         }
         let names: usize = table::ALL.into_iter().map(<[_]>::len).sum();
-        assert_eq!(table.0.len(), names, "no name stands twice");
+        assert_eq!(table.0.len(), names, "no name occurs twice");
     }
 
     #[test]
-    fn a_name_without_end_takes_no_time() {
+    fn very_long_names_are_looked_up_quickly() {
         for name in ["gpt-".repeat(250_000), "a.".repeat(500_000), "/".repeat(1_000_000), "ft:".repeat(300_000)] {
             assert!(ModelTable::new().get(&name).is_err());
         }
     }
 
     #[test]
-    fn a_model_that_is_added_counts() {
+    fn an_added_model_is_found() {
         let mut table = ModelTable::new();
         table.insert("acme/large", ModelLimits::new(1));
         table.insert("gpt-4o-mini", ModelLimits::new(2));

@@ -1,12 +1,13 @@
-//! The context windows of models, by who makes them.
+//! The limits of models, by maker.
 //!
-//! Where nothing else is said, the numbers are those of the open database models.dev (github.com/anomalyco/models.dev),
-//! which names the makers' own pages as its sources: its state of 2026-07-02, and of models that came later their own
-//! entries up to 2026-10-07. The windows are those of the maker's own service. What is not here could not be looked up.
+//! Unless a comment names another source, the numbers are from the open database models.dev
+//! (github.com/anomalyco/models.dev), which cites the makers' own pages. They are from its state of 2026-07-02, and for
+//! later models from their entries up to 2026-10-07. The context windows are those of the makers' own services. A model
+//! is missing if its limits could not be looked up.
 
 use super::ModelLimits;
 
-/// Names, and beginnings of names, with what stands for them.
+/// Names, or beginnings of names, and their limits.
 type Models = &'static [(&'static str, ModelLimits)];
 
 pub(super) const ALL: [Models; 13] =
@@ -18,7 +19,7 @@ const fn of(context: u32, output: u32) -> ModelLimits {
 
 const MIB: u32 = 1_048_576;
 
-/// The older models are by OpenAI's own model pages of 2025.
+/// The source for the older models is OpenAI's model pages of 2025.
 const OPENAI: Models = &[
     ("chatgpt-4o", of(128_000, 16_384)),
     ("codex-mini", of(200_000, 100_000)),
@@ -26,7 +27,7 @@ const OPENAI: Models = &[
     ("gpt-3.5-turbo-0301", of(4_096, 4_096)),
     ("gpt-3.5-turbo-0613", of(4_096, 4_096)),
     ("gpt-3.5-turbo-instruct", of(4_096, 4_096)),
-    // As Azure calls it.
+    // Azure's name of gpt-3.5-turbo.
     ("gpt-35-turbo", of(16_385, 4_096)),
     ("gpt-4", of(8_192, 8_192)),
     ("gpt-4-0125-preview", of(128_000, 4_096)),
@@ -39,7 +40,7 @@ const OPENAI: Models = &[
     ("gpt-4o", of(128_000, 16_384)),
     ("gpt-4o-2024-05-13", of(128_000, 4_096)),
     ("gpt-5", of(400_000, 128_000).input(272_000)),
-    // By OpenAI's own page; models.dev has the numbers of gpt-5.
+    // The source is OpenAI's own page. models.dev has the numbers of gpt-5.
     ("gpt-5-chat", of(128_000, 16_384)),
     ("gpt-5.1-chat", of(128_000, 16_384)),
     ("gpt-5.2-chat", of(128_000, 16_384)),
@@ -100,8 +101,8 @@ const GOOGLE: Models = &[
     ("gemini-flash-lite-latest", of(MIB, 65_536)),
 ];
 
-/// By their dated names and those that end in `latest`, since local servers have models of the same names without
-/// these.
+/// Only names that have a date or end in `latest`, because local servers have models with the same names without these
+/// endings.
 const MISTRAL: Models = &[
     ("codestral-latest", of(256_000, 4_096)),
     ("magistral-medium-latest", of(128_000, 16_384)),
@@ -121,7 +122,7 @@ const MISTRAL: Models = &[
     ("pixtral-large-latest", of(128_000, 128_000)),
 ];
 
-/// The names of DeepSeek's own service.
+/// The names that DeepSeek's own service uses.
 const DEEPSEEK: Models = &[
     ("deepseek-chat", of(1_000_000, 384_000)),
     ("deepseek-reasoner", of(1_000_000, 384_000)),
@@ -140,7 +141,7 @@ const XAI: Models = &[
     ("grok-4.7", of(500_000, 500_000)),
 ];
 
-/// The names of Meta's own service, and those of Amazon Bedrock without their punctuation.
+/// The names that Meta's own service uses, and those of Amazon Bedrock without their punctuation.
 const META: Models = &[
     ("llama-3.1", of(128_000, 4_096)),
     ("llama-3.3", of(128_000, 4_096)),
@@ -153,7 +154,7 @@ const META: Models = &[
     ("muse-spark-1.3", of(MIB, 131_072)),
 ];
 
-/// The names of Alibaba's own service. The windows of open Qwen models depend on who serves them.
+/// The names that Alibaba's own service uses. The context windows of open Qwen models depend on the service.
 const ALIBABA: Models = &[
     ("qwen-flash", of(1_000_000, 32_768)),
     ("qwen-max", of(32_768, 8_192)),

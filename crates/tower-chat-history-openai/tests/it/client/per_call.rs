@@ -1,4 +1,4 @@
-//! What one call wants otherwise, by header.
+//! Options of one call, by header.
 
 use std::sync::{Arc, Mutex};
 
@@ -13,7 +13,7 @@ use tower_chat_history_test::{MockServer, Reply};
 use super::{HEADERS, ask, config, id, log, prompt, request, start, user};
 
 #[tokio::test]
-async fn a_call_can_leave_no_trace() {
+async fn a_call_with_dont_store_sees_the_history_and_is_not_stored() {
     for streamed in [false, true] {
         let store = MemoryStore::new();
         let (server, client) = start(["a0", "a title", "a1"].map(Reply::text), store.clone()).await;
@@ -34,7 +34,7 @@ async fn a_call_can_leave_no_trace() {
 }
 
 #[tokio::test]
-async fn a_call_s_preamble_counts_instead_of_the_client_s() {
+async fn the_few_shot_messages_of_a_call_replace_those_of_the_client() {
     let store = MemoryStore::new();
     let server = MockServer::start(["a0", "a1", "a2"].map(Reply::text)).await.unwrap();
     let client = OpenAiHistory::new(store.clone()).few_shot_messages(2).client(config(&server));
@@ -53,7 +53,7 @@ async fn a_call_s_preamble_counts_instead_of_the_client_s() {
 }
 
 #[tokio::test]
-async fn a_header_that_cannot_be_read_is_an_error_and_nothing_is_sent() {
+async fn an_invalid_header_is_an_error_and_nothing_is_sent() {
     let store = MemoryStore::new();
     let (server, client) = start([], store.clone()).await;
     let call_error = async |name: &'static str, value: &str| {
@@ -70,7 +70,7 @@ async fn a_header_that_cannot_be_read_is_an_error_and_nothing_is_sent() {
 }
 
 #[tokio::test]
-async fn the_hook_is_told_of_every_turn_under_its_ids() {
+async fn the_hook_gets_the_report_of_every_turn_with_its_ids() {
     let reports = Arc::new(Mutex::new(Vec::new()));
     let options = HistoryOptions::new().on_turn({
         let reports = Arc::clone(&reports);
@@ -84,8 +84,8 @@ async fn the_hook_is_told_of_every_turn_under_its_ids() {
         chat.create(request([user("u")])).await.unwrap();
     }
     let reports = reports.lock().unwrap();
-    let told: Vec<_> = reports.iter().map(|report| (&report.conversation, report.exchange.as_str())).collect();
-    assert_eq!(told, [(&id(), "m-0"), (&id(), "m-1")]);
+    let ids: Vec<_> = reports.iter().map(|report| (&report.conversation, report.exchange.as_str())).collect();
+    assert_eq!(ids, [(&id(), "m-0"), (&id(), "m-1")]);
     assert!(matches!(reports[0].outcome, Outcome::Stored { .. }));
     assert!(matches!(reports[1].outcome, Outcome::NotStored(NotStored::Asked)));
 }

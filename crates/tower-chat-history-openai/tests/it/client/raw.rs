@@ -1,4 +1,4 @@
-//! Down to the bytes: the stack over a transport that the test plays itself.
+//! The bytes of requests and responses, over a transport that the test implements.
 
 use std::sync::{Arc, Mutex};
 
@@ -12,19 +12,20 @@ use tower_chat_history_openai::client::{CONVERSATION_ID, OpenAiHistory, openai_e
 
 use super::{HEADERS, exchanges, id, log};
 
-type Seen = Arc<Mutex<Vec<Request>>>;
+type Requests = Arc<Mutex<Vec<Request>>>;
 
-/// Sends one request through the layer, and answers it.
-async fn sent(store: impl HistoryStore, request: Request, answer: Response) -> (Request, Response) {
-    let seen = Seen::default();
+/// Sends one request through the layer, and answers it. Returns the request that the transport received, and the
+/// response that the caller got.
+async fn exchange(store: impl HistoryStore, request: Request, answer: Response) -> (Request, Response) {
+    let received = Requests::default();
     let answer = Arc::new(Mutex::new(Some(answer)));
     let transport = service_fn({
-        let seen = Arc::clone(&seen);
+        let received = Arc::clone(&received);
         move |factory: HttpRequestFactory| {
-            let (seen, answer) = (Arc::clone(&seen), answer.lock().unwrap().take().unwrap());
+            let (received, answer) = (Arc::clone(&received), answer.lock().unwrap().take().unwrap());
             async move {
                 let request = factory.build().await?;
-                seen.lock().unwrap().push(request);
+                received.lock().unwrap().push(request);
                 Ok::<_, OpenAIError>(answer)
             }
         }
@@ -32,7 +33,7 @@ async fn sent(store: impl HistoryStore, request: Request, answer: Response) -> (
     let layer = OpenAiHistory::new(store).layer();
     let service = ServiceBuilder::new().map_err(openai_error).layer(layer).service(transport);
     let response = service.oneshot(factory(request)).await.unwrap();
-    let request = seen.lock().unwrap().remove(0);
+    let request = received.lock().unwrap().remove(0);
     (request, response)
 }
 
@@ -77,18 +78,18 @@ async fn only_a_post_to_chat_completions_is_a_chat_call() {
         *request.body_mut() = None;
         request
     };
-    let listed = {
+    let list = {
         let mut request = post("/v1/chat/completions", "");
         *request.method_mut() = Method::GET;
         request
     };
-    for mut request in [models, listed, post("/v1/responses", ASK), post("/v1/chat/completions/x", ASK)] {
-        // What they say is not asked.
+    for mut request in [models, list, post("/v1/responses", ASK), post("/v1/chat/completions/x", ASK)] {
+        // The values of the headers are not checked.
         for name in HEADERS {
-            request.headers_mut().append(name, "no value of any of them".parse().unwrap());
+            request.headers_mut().append(name, "an invalid value".parse().unwrap());
         }
         let original = request.try_clone().unwrap();
-        let (request, response) = sent(store.clone(), request, answer(Some("application/json"), WHOLE)).await;
+        let (request, response) = exchange(store.clone(), request, answer(Some("application/json"), WHOLE)).await;
         assert_eq!((request.url(), request.method()), (original.url(), original.method()));
         assert_eq!(request.body().map(Body::as_bytes), original.body().map(Body::as_bytes));
         assert!(HEADERS.iter().all(|name| !request.headers().contains_key(*name)));
@@ -99,11 +100,11 @@ async fn only_a_post_to_chat_completions_is_a_chat_call() {
 }
 
 #[tokio::test]
-async fn a_whole_answer_is_handed_on_as_it_came_and_stored_verbatim() {
+async fn a_whole_response_is_passed_on_unchanged_and_stored_verbatim() {
     for kind in [Some("application/json; charset=utf-8"), Some("text/plain"), None] {
         let store = MemoryStore::new();
         let ask = post("/openai/deployments/d/chat/completions?api-version=1", ASK);
-        let (request, response) = sent(store.clone(), ask, answer(kind, WHOLE)).await;
+        let (request, response) = exchange(store.clone(), ask, answer(kind, WHOLE)).await;
         assert_eq!(body(&request), ASK);
         assert_eq!(request.url().query(), Some("api-version=1"));
         assert_eq!((response.status().as_u16(), response.headers()["x-request-id"].as_bytes()), (201, &b"r1"[..]));
@@ -113,7 +114,7 @@ async fn a_whole_answer_is_handed_on_as_it_came_and_stored_verbatim() {
         assert_eq!(stored[1].json(), r#"{ "role":"assistant","content":"a0", "reasoning_content":"\u00e4" }"#);
 
         let again = r#"{"n":1,"messages":[{"role":"user","content":"u1"}]}"#;
-        let (request, _) = sent(store, post("/v1/chat/completions", again), answer(kind, WHOLE)).await;
+        let (request, _) = exchange(store, post("/v1/chat/completions", again), answer(kind, WHOLE)).await;
         let window = format!("{},{},", stored[0].json(), stored[1].json());
         assert_eq!(body(&request), again.replace('[', &format!("[{window}")));
         let length = request.headers()["content-length"].to_str().unwrap();
@@ -122,11 +123,11 @@ async fn a_whole_answer_is_handed_on_as_it_came_and_stored_verbatim() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_no_completion_is_handed_on_and_not_stored() {
+async fn a_response_that_is_not_a_completion_is_passed_on_and_not_stored() {
     let store = MemoryStore::new();
     for text in ["<html>", "", r#"{"id":"queued"}"#] {
         for kind in [Some("application/json"), None] {
-            let (_, response) = sent(store.clone(), post("/v1/chat/completions", ASK), answer(kind, text)).await;
+            let (_, response) = exchange(store.clone(), post("/v1/chat/completions", ASK), answer(kind, text)).await;
             assert_eq!(response.text().await.unwrap(), text);
         }
     }
@@ -148,7 +149,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn a_stream_is_handed_on_byte_for_byte(
+    fn a_stream_is_passed_on_byte_for_byte(
         pieces in prop::collection::vec("[a-zä\u{1f600}]{0,4}", 1..5),
         end in prop::sample::select(vec!["\n", "\r\n", "\r"]),
         tail in prop::sample::select(vec!["", ": bye\n\n", "\n"]),
@@ -165,7 +166,7 @@ proptest! {
         let (got, logged) = runtime.block_on(async move {
             let store = MemoryStore::new();
             let upstream = answer(kind, Body::wrap_stream(futures_util::stream::iter(chunks)));
-            let (_, response) = sent(store.clone(), post("/v1/chat/completions", ASK), upstream).await;
+            let (_, response) = exchange(store.clone(), post("/v1/chat/completions", ASK), upstream).await;
             assert_eq!(response.status().as_u16(), 201);
             (response.text().await.unwrap(), log(&store).await)
         });

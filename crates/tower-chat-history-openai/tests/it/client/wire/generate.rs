@@ -1,25 +1,25 @@
-//! Logs, requests and answers as nobody writes them, and as some provider or client does one day.
+//! Strategies for unusual but valid logs, requests and responses.
 
 use proptest::{prelude::*, sample::Index};
 
-/// A message as it is stored, and as a client resends it that knows the format's own fields only.
+/// A message as it is stored, and as a client resends it that knows only the fields of the format.
 #[derive(Clone, Debug)]
 pub(super) struct Logged {
     pub(super) json: String,
     pub(super) resent: String,
 }
 
-/// A request's body around what the caller resends.
+/// The body of a request, without the messages that the caller resends.
 #[derive(Clone, Debug)]
 pub(super) struct Body {
-    /// All before the array of messages.
+    /// The text before the array of messages.
     front: String,
     pub(super) instructions: Vec<String>,
     pub(super) shots: Vec<String>,
     pub(super) input: Vec<String>,
-    /// All behind the array.
+    /// The text after the array.
     back: String,
-    /// Behind `[`, before and behind each comma, before `]`.
+    /// The white space after `[`, before each comma, after each comma, and before `]`.
     gaps: Vec<String>,
 }
 
@@ -32,13 +32,13 @@ impl Body {
         [&self.instructions[..], &self.shots].concat()
     }
 
-    /// As the caller sends it.
+    /// Returns the body that the caller sends.
     pub(super) fn with(&self, resent: &[String]) -> String {
         let messages = [&self.head()[..], resent, &self.input].concat().join(&self.comma());
         format!("{}[{}{messages}{}]{}", self.front, self.gaps[0], self.gaps[3], self.back)
     }
 
-    /// As it goes out with that window.
+    /// Returns the body that should reach the server with this window.
     pub(super) fn sent(&self, resent: &[String], window: &[&str]) -> String {
         if resent.is_empty() && window.is_empty() {
             return self.with(&[]);
@@ -51,12 +51,13 @@ impl Body {
     }
 }
 
-/// What the server answers.
+/// The response of the server.
 #[derive(Clone, Debug)]
 pub(super) struct Answer {
+    /// The content type.
     pub(super) kind: String,
     pub(super) pieces: Vec<Vec<u8>>,
-    /// What of it is stored.
+    /// The reply that should be stored, if any.
     pub(super) reply: Option<Logged>,
 }
 
@@ -100,7 +101,7 @@ fn unknown_value() -> impl Strategy<Value = String> {
     ]
 }
 
-/// Members that the format does not have.
+/// Members that the format does not define.
 fn unknown() -> impl Strategy<Value = Vec<String>> {
     let name = prop::sample::select(vec!["reasoning_content", "cache_control", "x", "\\u0078", "z.9", ""]);
     let unknown = (name, unknown_value()).prop_flat_map(|(name, value)| member(name, value));
@@ -115,7 +116,7 @@ fn object(members: Vec<String>) -> impl Strategy<Value = String> {
     })
 }
 
-/// A message of members that say something, and of others.
+/// A message with known members and unknown ones.
 fn message(known: Vec<String>, content: Option<(String, String)>) -> impl Strategy<Value = Logged> {
     unknown().prop_flat_map(move |unknown| {
         let with = |content: Option<&String>| {
@@ -127,7 +128,7 @@ fn message(known: Vec<String>, content: Option<(String, String)>) -> impl Strate
     })
 }
 
-/// A content, and what of it a client keeps.
+/// A content, and the part of it that a client keeps.
 fn content() -> impl Strategy<Value = (String, String)> {
     let part = prop::sample::select(vec![
         r#"{"type":"video_url","video_url":{"url":"v","fps":1.50}}"#,
@@ -174,7 +175,7 @@ fn turn() -> impl Strategy<Value = Vec<Logged>> {
     })
 }
 
-/// A log in which every turn is whole.
+/// A log in which every turn is complete.
 pub(super) fn any_log() -> impl Strategy<Value = Vec<Logged>> {
     prop::collection::vec(turn(), 0..4).prop_map(|turns| turns.concat())
 }
@@ -183,7 +184,7 @@ fn texts(messages: Vec<Logged>) -> Vec<String> {
     messages.into_iter().map(|message| message.json).collect()
 }
 
-/// A request's body: instructions, few-shot examples and questions, among all sorts of other members.
+/// The body of a request: instructions, few-shot messages and questions, and various other members.
 pub(super) fn any_body() -> impl Strategy<Value = Body> {
     let others = prop::sample::subsequence(
         vec![
@@ -233,11 +234,11 @@ fn completion() -> impl Strategy<Value = (String, Option<Logged>)> {
     })
 }
 
-/// A stream whose reply is put together from these deltas, with all that may stand between them.
+/// A stream of deltas, with comments and other events between them.
 fn events() -> impl Strategy<Value = (String, Option<Logged>)> {
     let noise = prop::sample::select(vec!["", ": ping\n\n", "event: keepalive\ndata: {}\n\n", "id: 7\nretry: 5\n\n"]);
     let event = (text(), unknown(), noise).prop_flat_map(|(text, outer, noise)| {
-        // Lines end where events do: what is between is on one.
+        // The data of an event is one line.
         let chunk = move |delta: String| {
             let choice = format!(r#""choices":[{{"index":0,"delta":{delta},"finish_reason":null}}]"#);
             object([vec![choice], outer.clone()].concat())
@@ -258,7 +259,7 @@ fn events() -> impl Strategy<Value = (String, Option<Logged>)> {
     })
 }
 
-/// A completion, a stream, or what is neither, in pieces.
+/// A completion, a stream, or arbitrary bytes, in pieces.
 pub(super) fn any_answer() -> impl Strategy<Value = Answer> {
     let kind = |kinds: &[&'static str]| prop::sample::select(kinds.to_vec());
     let whole = (kind(&["application/json", "application/json; charset=utf-8", "text/plain"]), completion());

@@ -1,4 +1,4 @@
-//! Azure's configuration: deployments in the path, the version in the query, the key in a header of its own.
+//! Azure's configuration: deployments in the path, the version in the query, the key in the header `api-key`.
 
 use async_openai::{Client, config::AzureConfig, traits::RequestOptionsBuilder as _};
 use futures_util::StreamExt as _;
@@ -9,7 +9,7 @@ use tower_chat_history_test::{MockServer, Reply};
 use super::{HEADERS, exchanges, id, log, prompt, request, user};
 
 #[tokio::test]
-async fn azure_deployments_remember() {
+async fn a_client_of_an_azure_deployment_has_history() {
     for streamed in [false, true] {
         let store = MemoryStore::new();
         let server = MockServer::start(["a0", "a1"].map(Reply::text)).await.unwrap();

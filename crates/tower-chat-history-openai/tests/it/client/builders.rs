@@ -1,4 +1,4 @@
-//! Settings stay, in whatever order they are given.
+//! Settings of builders apply in any order.
 
 use std::sync::{Arc, Mutex};
 
@@ -16,20 +16,25 @@ enum Step {
     Budget,
 }
 
-/// What one call after another is told, and how much of the conversation is stored then.
-async fn told(store: &MemoryStore, history: OpenAiHistory, reports: &Mutex<Vec<TurnReport>>) -> (Option<u64>, usize) {
+/// Makes 20 calls. Returns the limit of the first call's prompt, and the number of exchanges in the log after the last
+/// call.
+async fn call_20_times(
+    store: &MemoryStore,
+    history: OpenAiHistory,
+    reports: &Mutex<Vec<TurnReport>>,
+) -> (Option<u64>, usize) {
     let server = MockServer::start(Replies::rules(|_| Reply::text("a"))).await.unwrap();
     let client = history.client(config(&server));
     for at in 0..20 {
         ask(&client, false, &format!("u{at}")).await.unwrap();
     }
     let reports = reports.lock().unwrap().clone();
-    assert_eq!(reports.len(), 20, "the options' hook is told");
+    assert_eq!(reports.len(), 20, "the hook of the options gets the reports");
     (reports[0].tokens.map(|tokens| tokens.limit), exchanges(store).await.len())
 }
 
 #[tokio::test]
-async fn options_budget_and_retention_stay_in_any_order() {
+async fn options_budget_and_retention_apply_in_any_order() {
     for steps in [
         &[Step::Options][..],
         &[Step::Options, Step::Budget],
@@ -55,20 +60,20 @@ async fn options_budget_and_retention_stay_in_any_order() {
         let limit = steps.iter().any(|step| matches!(step, Step::Budget)).then_some(LIMIT);
         for history in [client, OpenAiHistory::from_engine(layer.engine().clone())] {
             reports.lock().unwrap().clear();
-            let (told, kept) = told(&store, history, &reports).await;
-            assert_eq!(told.filter(|limit| *limit == LIMIT), limit, "{steps:?}");
-            assert!((4..=5).contains(&kept), "{kept} exchanges are kept: {steps:?}");
+            let (reported, stored) = call_20_times(&store, history, &reports).await;
+            assert_eq!(reported.filter(|limit| *limit == LIMIT), limit, "{steps:?}");
+            assert!((4..=5).contains(&stored), "{stored} exchanges are stored: {steps:?}");
         }
     }
 }
 
 #[tokio::test]
-async fn a_budget_in_later_options_counts() {
+async fn a_budget_in_later_options_replaces_the_earlier_one() {
     let (store, reports) = (MemoryStore::new(), Arc::new(Mutex::new(Vec::new())));
     let options = HistoryOptions::new().budget(ContextBudget::tokens(LIMIT as u32).reply_reserve(0)).on_turn({
         let reports = Arc::clone(&reports);
         move |report| reports.lock().unwrap().push(report.clone())
     });
     let history = OpenAiHistory::new(store.clone()).budget(ContextBudget::tokens(9_999)).options(options);
-    assert_eq!(told(&store, history, &reports).await.0, Some(LIMIT));
+    assert_eq!(call_20_times(&store, history, &reports).await.0, Some(LIMIT));
 }

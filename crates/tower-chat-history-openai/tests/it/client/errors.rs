@@ -1,4 +1,4 @@
-//! Calls that fail, are tried again, or are kept from the model.
+//! Calls that fail, are retried, or do not reach the model.
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ async fn a_busy_answer_is_retried_and_the_turn_stored_once() {
 }
 
 #[tokio::test]
-async fn errors_are_what_they_were_and_nothing_is_stored() {
+async fn errors_are_the_same_as_without_history_and_nothing_is_stored() {
     let store = MemoryStore::new();
     let replies = [
         Reply::error(ApiFailure::context_length_exceeded()),
@@ -49,7 +49,7 @@ async fn errors_are_what_they_were_and_nothing_is_stored() {
 }
 
 #[tokio::test]
-async fn an_answer_that_cannot_be_stored_is_in_the_error() {
+async fn the_error_of_a_failed_save_contains_the_response() {
     let store = FaultStore::new(MemoryStore::new());
     let (_server, client) = start([Reply::text("a0")], store.clone()).await;
     store.fail(Op::Append, usize::MAX, Fault::Unavailable);
@@ -59,7 +59,7 @@ async fn an_answer_that_cannot_be_stored_is_in_the_error() {
 }
 
 #[tokio::test]
-async fn a_repeated_exchange_is_not_asked_again() {
+async fn a_repeated_exchange_does_not_call_the_model_again() {
     let (server, client) = start([Reply::text("a0")], MemoryStore::new()).await;
     let call = || async {
         let chat = client.chat().header(CONVERSATION_ID, id().to_string())?.header(EXCHANGE_ID, "m-1")?;
@@ -76,7 +76,7 @@ async fn a_repeated_exchange_is_not_asked_again() {
 }
 
 #[tokio::test]
-async fn a_call_without_a_conversation_is_an_error_unless_it_says_so() {
+async fn a_call_without_a_conversation_fails_unless_it_is_stateless() {
     let store = MemoryStore::new();
     let (server, client) = start([Reply::text("a0")], store.clone()).await;
     let call_error = |error: OpenAIError| match error {

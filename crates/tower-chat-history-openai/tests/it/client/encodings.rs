@@ -1,4 +1,4 @@
-//! Bodies that the HTTP client has not decoded.
+//! Bodies with an encoding that the HTTP client has not decoded.
 
 use std::sync::{Arc, Mutex};
 
@@ -16,7 +16,7 @@ use super::{
 
 const GZIP: &[u8] = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03data: {\n\n\xff";
 
-async fn answered(encoding: &'static str, kind: &'static str, body: &'static [u8]) -> (Vec<u8>, Outcome, Vec<String>) {
+async fn call(encoding: &'static str, kind: &'static str, body: &'static [u8]) -> (Vec<u8>, Outcome, Vec<String>) {
     let (store, outcomes) = (MemoryStore::new(), Arc::new(Mutex::new(Vec::new())));
     let options = HistoryOptions::new().on_turn({
         let outcomes = Arc::clone(&outcomes);
@@ -28,8 +28,8 @@ async fn answered(encoding: &'static str, kind: &'static str, body: &'static [u8
         Ok::<_, OpenAIError>(Response::from(response.body(body).unwrap()))
     });
     let engine = Engine::with_options(store.clone(), options);
-    let door = OpenAiHistory::from_engine(engine).layer().layer(transport);
-    let response = door.oneshot(factory(post("/v1/chat/completions", ASK))).await.unwrap();
+    let service = OpenAiHistory::from_engine(engine).layer().layer(transport);
+    let response = service.oneshot(factory(post("/v1/chat/completions", ASK))).await.unwrap();
     assert_eq!(response.headers()["content-encoding"], encoding);
     let bytes = response.bytes().await.unwrap().to_vec();
     let outcome = outcomes.lock().unwrap().remove(0);
@@ -37,10 +37,10 @@ async fn answered(encoding: &'static str, kind: &'static str, body: &'static [u8
 }
 
 #[tokio::test]
-async fn an_encoded_body_is_handed_on_as_it_came_and_not_stored() {
+async fn an_encoded_body_is_passed_on_unchanged_and_not_stored() {
     for encoding in ["gzip", "br", "identity, zstd", "x-own"] {
         for kind in ["application/json", "text/event-stream", "text/plain"] {
-            let (bytes, outcome, log) = answered(encoding, kind, GZIP).await;
+            let (bytes, outcome, log) = call(encoding, kind, GZIP).await;
             assert_eq!(bytes, GZIP);
             let encoded = NotStored::UnreadableReply(ResponseShape::Encoded);
             assert!(matches!(outcome, Outcome::NotStored(why) if why == encoded), "{outcome:?}");
@@ -50,9 +50,9 @@ async fn an_encoded_body_is_handed_on_as_it_came_and_not_stored() {
 }
 
 #[tokio::test]
-async fn a_body_in_no_encoding_is_read() {
+async fn a_body_without_an_encoding_is_stored() {
     for encoding in ["identity", "IDENTITY", ""] {
-        let (bytes, outcome, log) = answered(encoding, "application/json", WHOLE.as_bytes()).await;
+        let (bytes, outcome, log) = call(encoding, "application/json", WHOLE.as_bytes()).await;
         assert_eq!(bytes, WHOLE.as_bytes());
         assert!(matches!(outcome, Outcome::Stored { .. }), "{outcome:?}");
         assert_eq!(log, ["user: u0", "assistant: a0"]);

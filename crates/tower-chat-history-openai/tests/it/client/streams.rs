@@ -1,4 +1,4 @@
-//! Streams: when they are stored, and what becomes of those that break off.
+//! Streams: when they are stored, and the outcome of those that break off.
 
 use async_openai::{Client, traits::RequestOptionsBuilder as _, types::chat::FinishReason};
 use futures_util::StreamExt as _;
@@ -15,14 +15,15 @@ async fn a_stream_fails_as_it_would_without_history() {
         Reply::text("a long answer").passing_error_after(2, ApiFailure::server_error()),
     ] {
         let (server, client) = start([broken.clone(), broken], MemoryStore::new()).await;
-        let mut told = Vec::new();
+        let mut errors = Vec::new();
         for client in [client, Client::with_config(config(&server))] {
             let chat = client.chat().header(CONVERSATION_ID, id().to_string()).unwrap();
             let chunks: Vec<_> = chat.create_stream(request([user("u0")])).await.unwrap().collect().await;
-            told.push(chunks.iter().map(|chunk| chunk.as_ref().map_err(ToString::to_string).err()).collect::<Vec<_>>());
+            let chunks = chunks.iter().map(|chunk| chunk.as_ref().map_err(ToString::to_string).err());
+            errors.push(chunks.collect::<Vec<_>>());
         }
-        assert!(told[0].iter().any(Option::is_some));
-        assert_eq!(told[0], told[1]);
+        assert!(errors[0].iter().any(Option::is_some));
+        assert_eq!(errors[0], errors[1]);
     }
 }
 
@@ -44,7 +45,7 @@ async fn the_end_of_a_stream_is_held_until_the_exchange_is_stored() {
 }
 
 #[tokio::test]
-async fn a_caller_that_breaks_off_after_the_finish_reason_can_ask_again() {
+async fn a_stream_that_is_dropped_after_the_finish_reason_is_stored_before_the_next_call() {
     let store = MemoryStore::new();
     let (server, client) = start(["a0", "a1"].map(Reply::text), store.clone()).await;
     let chat = client.chat().header(CONVERSATION_ID, id().to_string()).unwrap();
@@ -81,7 +82,7 @@ async fn a_stream_that_breaks_off_is_not_stored() {
 }
 
 #[tokio::test]
-async fn options_and_the_http_client_are_the_callers() {
+async fn options_and_the_http_client_of_the_caller_are_used() {
     let store = MemoryStore::new();
     let reply = Reply::text("a long answer").with_calls([("x", "f", "{}")]).chunk_chars(2).end_after(3);
     let server = MockServer::start([reply]).await.unwrap();

@@ -1,4 +1,4 @@
-//! Bodies that bring nothing any more, over a transport that the test plays itself.
+//! Bodies that stall, over a transport that the test implements.
 
 use std::time::Duration;
 
@@ -53,7 +53,7 @@ async fn a_body_that_stalls_ends_with_an_error() {
         }
         cause = error.source();
     }
-    assert!(cause.is_some(), "the error says why");
+    assert!(cause.is_some(), "the error has a StreamStalled among its sources");
     assert_eq!(read.len(), 2);
     assert_eq!(log(&store).await, [""; 0]);
 }

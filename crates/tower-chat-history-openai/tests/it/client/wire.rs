@@ -1,8 +1,6 @@
-//! What goes through the door, on the wire: the messages change, and no other byte in either direction.
+//! Requests and responses on the wire: only the messages change, and no other byte in either direction.
 
-#[path = "wire/generate.rs"]
 mod generate;
-#[path = "wire/server.rs"]
 mod server;
 
 use async_openai::middleware::{ReqwestService, retry::OpenAIRetryLayer};
@@ -21,31 +19,32 @@ use self::{
 };
 use super::{id, raw::factory};
 
-/// A call: what the caller sends beside what it resends, and what the server answers.
+/// A call: the caller's request without the resent messages, and the server's response.
 #[derive(Clone, Debug)]
 struct Call {
     body: Body,
-    /// Headers that are no business of history.
-    others: Vec<(String, String)>,
+    /// Headers that are unrelated to history.
+    other_headers: Vec<(String, String)>,
+    /// True if the call has an exchange id.
     named: bool,
     dont_store: Option<bool>,
     stateless: Option<bool>,
-    /// Where in the log that which the caller resends begins.
-    resent: prop::sample::Index,
+    /// The position in the log at which the resent messages begin.
+    resent_from: prop::sample::Index,
     answer: Answer,
 }
 
 fn any_call() -> impl Strategy<Value = Call> {
-    let others = prop::collection::vec(("x-[a-z]{1,3}", "[!-~]([ -~]{0,8}[!-~])?"), 0..4);
+    let other_headers = prop::collection::vec(("x-[a-z]{1,3}", "[!-~]([ -~]{0,8}[!-~])?"), 0..4);
     let flag = || prop::option::weighted(0.3, prop::bool::weighted(0.3));
-    (any_body(), others, any::<bool>(), flag(), flag(), any::<prop::sample::Index>(), any_answer()).prop_map(
-        |(body, others, named, dont_store, stateless, resent, answer)| Call {
+    (any_body(), other_headers, any::<bool>(), flag(), flag(), any::<prop::sample::Index>(), any_answer()).prop_map(
+        |(body, other_headers, named, dont_store, stateless, resent_from, answer)| Call {
             body,
-            others,
+            other_headers,
             named,
             dont_store,
             stateless,
-            resent,
+            resent_from,
             answer,
         },
     )
@@ -63,7 +62,7 @@ impl Call {
     fn request(&self, url: &str, number: usize, body: &str) -> Request {
         let mut request = Request::new(Method::POST, url.parse().unwrap());
         let headers = request.headers_mut();
-        for (name, value) in &self.others {
+        for (name, value) in &self.other_headers {
             headers.append(name.parse::<HeaderName>().unwrap(), value.parse().unwrap());
         }
         headers.insert(CONVERSATION_ID, id().as_str().parse().unwrap());
@@ -81,9 +80,9 @@ impl Call {
     }
 }
 
-/// What the caller resends of the log: the end of what it knows, without what its types do not know.
+/// Returns the messages that the caller resends: the end of the log, without the fields that its types do not know.
 fn resent(call: &Call, log: &[Logged]) -> Vec<String> {
-    let from = call.resent.index(log.len() + 1);
+    let from = call.resent_from.index(log.len() + 1);
     log[from..].iter().map(|message| message.resent.clone()).collect()
 }
 
@@ -92,27 +91,27 @@ async fn sent_and_received(call: &Call, number: usize, store: &MemoryStore, body
     let transport = ReqwestService::new(reqwest::Client::new());
     let layer = OpenAiHistory::new(store.clone()).layer();
     let stack = ServiceBuilder::new().map_err(openai_error).layer(layer);
-    let door = stack.layer(OpenAIRetryLayer::default()).service(transport);
-    let asked = async {
-        let response = door.oneshot(factory(call.request(&url, number, body))).await.unwrap();
+    let service = stack.layer(OpenAIRetryLayer::default()).service(transport);
+    let call_service = async {
+        let response = service.oneshot(factory(call.request(&url, number, body))).await.unwrap();
         assert_eq!(response.headers()["x-request-id"], "r");
         response.bytes().await.unwrap()
     };
-    tokio::join!(answer_one(&listener, &call.answer.kind, &call.answer.pieces), asked)
+    tokio::join!(answer_one(&listener, &call.answer.kind, &call.answer.pieces), call_service)
 }
 
 fn check_headers(call: &Call, received: &Received) {
     assert!(received.headers.iter().all(|(name, _)| !name.starts_with("x-chat-history")), "{received:?}");
-    let mut given = call.others.clone();
-    let mut got = received.headers.clone();
-    got.retain(|(name, _)| given.iter().any(|(other, _)| other == name));
-    given.sort();
-    got.sort();
-    assert_eq!(got, given);
+    let mut expected = call.other_headers.clone();
+    let mut found = received.headers.clone();
+    found.retain(|(name, _)| expected.iter().any(|(other, _)| other == name));
+    expected.sort();
+    found.sort();
+    assert_eq!(found, expected);
 }
 
-/// Each call finds what the calls before it have left, whatever they said and got.
-async fn through_the_door(log: Vec<Logged>, calls: Vec<Call>) {
+/// Checks that each call sends the log that the previous calls stored.
+async fn check_calls(log: Vec<Logged>, calls: Vec<Call>) {
     let store = MemoryStore::new();
     let id = id();
     let conversation = store.conversation(&id);
@@ -142,11 +141,11 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 
     #[test]
-    fn no_byte_changes_but_in_the_messages_and_none_of_the_answer(
+    fn only_bytes_of_the_messages_change_and_none_of_the_response(
         log in any_log(),
         calls in prop::collection::vec(any_call(), 1..4),
     ) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(through_the_door(log, calls));
+        runtime.block_on(check_calls(log, calls));
     }
 }

@@ -1,36 +1,36 @@
-//! A server of bytes: it keeps a request as it came, and answers with given bytes in given pieces.
+//! A server that keeps the bytes of a request, and answers with given bytes in given pieces.
 
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::{TcpListener, TcpStream},
 };
 
-/// A request as it came.
+/// A request as the server received it.
 #[derive(Debug)]
 pub(super) struct Received {
-    /// In order, under lower-case names.
+    /// The headers in order, with lower-case names.
     pub(super) headers: Vec<(String, String)>,
     pub(super) body: String,
 }
 
-/// A free port, and the address of chat completions there.
+/// Listens on a free port. Returns the listener, and the URL of chat completions there.
 pub(super) async fn listen() -> (TcpListener, String) {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     let url = format!("http://{}/v1/chat/completions", listener.local_addr().unwrap());
     (listener, url)
 }
 
-/// Takes one request, and answers it with a body of these pieces, and a trailer.
+/// Receives one request, and answers it with a body of these pieces and a trailer.
 pub(super) async fn answer_one(listener: &TcpListener, kind: &str, pieces: &[Vec<u8>]) -> Received {
     let (mut stream, _) = listener.accept().await.unwrap();
-    // Each piece is to arrive by itself.
+    // Each piece should arrive separately.
     stream.set_nodelay(true).unwrap();
     let received = read(&mut stream).await;
     let head = format!(
         "HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\nx-request-id: r\r\nconnection: close\r\ntrailer: x-checksum\r\n"
     );
     stream.write_all(format!("{head}transfer-encoding: chunked\r\n\r\n").as_bytes()).await.unwrap();
-    // An empty chunk would be the last one.
+    // An empty chunk would end the body.
     for piece in pieces.iter().filter(|piece| !piece.is_empty()) {
         let chunk = [format!("{:x}\r\n", piece.len()).as_bytes(), piece, b"\r\n"].concat();
         stream.write_all(&chunk).await.unwrap();

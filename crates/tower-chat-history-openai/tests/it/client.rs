@@ -1,25 +1,15 @@
-//! Memory inside of an async-openai client: code that calls the client is as it would be without.
+//! History inside an async-openai client. The code that calls the client is the same as without history.
 
-// Helpers of tests are tests, too.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used)] // These are helpers of tests.
 
-#[path = "client_door/azure.rs"]
 mod azure;
-#[path = "client_door/builders.rs"]
 mod builders;
-#[path = "client_door/encodings.rs"]
 mod encodings;
-#[path = "client_door/errors.rs"]
 mod errors;
-#[path = "client_door/per_call.rs"]
 mod per_call;
-#[path = "client_door/raw.rs"]
 mod raw;
-#[path = "client_door/stalled.rs"]
 mod stalled;
-#[path = "client_door/streams.rs"]
 mod streams;
-#[path = "client_door/wire.rs"]
 mod wire;
 
 use async_openai::{
@@ -67,7 +57,8 @@ fn request(messages: impl IntoIterator<Item = ChatCompletionRequestMessage>) -> 
     CreateChatCompletionRequest { model: "m".into(), messages, ..Default::default() }
 }
 
-/// One round of an agent as it is written without history: it keeps all messages itself, and adds the reply to them.
+/// One round of an agent that was written without history: it keeps all messages itself, and adds the reply to them.
+/// Returns the ids of the reply's calls.
 async fn round(
     client: &Client<OpenAIConfig>,
     streamed: bool,
@@ -145,7 +136,7 @@ fn history_error(error: &OpenAIError) -> Option<&HistoryError> {
 }
 
 #[tokio::test]
-async fn code_that_calls_the_client_remembers() {
+async fn a_client_sends_the_history_and_stores_each_exchange() {
     for streamed in [false, true] {
         let store = MemoryStore::new();
         let (server, client) = start(["a0", "a1", "a2"].map(Reply::text), store.clone()).await;
@@ -154,7 +145,7 @@ async fn code_that_calls_the_client_remembers() {
         }
         assert_eq!(prompt(&server, 2), ["user: u0", "assistant: a0", "user: u1", "assistant: a1", "user: u2"]);
         assert_eq!(log(&store).await.len(), 6);
-        // Between compactions, what was sent once begins what is sent next: providers cache it.
+        // Between compactions, each prompt begins with the previous one, so that providers can cache it.
         let bodies: Vec<String> = server.requests().iter().map(|request| request.body().to_owned()).collect();
         for pair in bodies.windows(2) {
             let (messages, _) = pair[0].split_once("],\"model\"").unwrap();
@@ -205,13 +196,13 @@ async fn a_tool_loop_that_resends_everything_stores_each_message_once() {
         ];
         assert_eq!(log(&store).await, expected, "streamed: {streamed}");
         assert_eq!(prompt(&server, 3), [&["system: S"][..], &expected[..8]].concat());
-        // What the client's types drop comes from the log.
+        // The client's types drop this field. It comes from the log.
         assert!(server.requests()[3].body().contains(r#""reasoning_content":"r0""#));
     }
 }
 
 #[tokio::test]
-async fn a_transcript_that_is_not_the_logs_end_is_refused() {
+async fn a_transcript_that_is_not_the_end_of_the_log_is_refused() {
     let store = MemoryStore::new();
     let (server, client) = start([Reply::text("a0")], store.clone()).await;
     let mut messages = vec![user("u0")];
@@ -224,7 +215,7 @@ async fn a_transcript_that_is_not_the_logs_end_is_refused() {
 }
 
 #[tokio::test]
-async fn all_behind_the_head_can_be_new_and_a_resent_reply_is_then_refused() {
+async fn with_input_mode_new_a_resent_reply_is_refused() {
     let store = MemoryStore::new();
     let server = MockServer::start(["a0"].map(Reply::text)).await.unwrap();
     let client = OpenAiHistory::new(store.clone()).input_mode(InputMode::New).client(config(&server));
@@ -240,7 +231,7 @@ async fn all_behind_the_head_can_be_new_and_a_resent_reply_is_then_refused() {
 }
 
 #[tokio::test]
-async fn what_only_the_provider_knows_is_kept_and_sent_again() {
+async fn unknown_fields_of_a_reply_are_stored_and_sent_again() {
     for streamed in [false, true] {
         let store = MemoryStore::new();
         let reply = Reply::text("a0").field("reasoning_content", "think").field("x", serde_json::json!({"z": 1.5}));
@@ -248,7 +239,7 @@ async fn what_only_the_provider_knows_is_kept_and_sent_again() {
         ask(&client, streamed, "u0").await.unwrap();
         let stored = exchanges(&store).await.remove(0).exchange;
         assert_eq!((stored.finish_reason.as_deref(), stored.model.as_deref()), (Some("stop"), Some("m")));
-        assert_eq!(stored.usage.is_some(), !streamed, "a stream has usage if it is asked for");
+        assert_eq!(stored.usage.is_some(), !streamed, "a stream reports usage only on request");
         let json = stored.messages[1].json();
         assert!(json.contains(r#""reasoning_content":"think""#) && json.contains(r#""x":{"z":1.5}"#), "{json}");
         ask(&client, streamed, "u1").await.unwrap();
