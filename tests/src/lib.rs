@@ -1,6 +1,7 @@
-//! What the tests share: the stores, a chat through the typed integration, short forms to compare, and the random tests.
+//! Support that the tests share: the stores, a chat through the typed integration, short forms of messages to
+//! compare, and the random tests.
 
-// Assertions are what this crate is for.
+// This crate consists of assertions.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::missing_panics_doc)]
 
 pub mod chance;

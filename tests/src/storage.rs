@@ -22,10 +22,11 @@ use tower_chat_history_redis::RedisOptions;
 use tower_chat_history_sqlite::SqliteStore;
 use tower_chat_history_test::FaultStore;
 
-/// Makes a test of each function, on each store. A new store is one more module here.
+/// Runs each of these functions as a test on each store. To add a store, add a module here.
 ///
-/// A function takes the [`Storage`] it runs on. Where a store's server is not installed, its tests are over at once; what is left
-/// out is printed by the test files that are [about](test_servers) these servers, and is a failure with `REQUIRE_SERVERS=1`.
+/// The argument of a function is the [`Storage`] that it runs on. If the server of a store is not installed,
+/// its tests end at once and pass. The test files [about](test_servers) that server print that it was left
+/// out, and fail if `REQUIRE_SERVERS=1` is set.
 #[macro_export]
 macro_rules! over_every_store {
     (#[$test:meta] $($name:ident),+ $(,)?) => {
@@ -49,31 +50,31 @@ macro_rules! over_every_store {
     };
 }
 
-/// A store to run a test on, with faults on demand.
+/// A store to run a test on. It fails on demand.
 pub struct Storage {
-    /// The store. A clone is the same one.
+    /// The store. Clones share its state.
     pub store: FaultStore<Arc<dyn HistoryStore>>,
     place: Place,
 }
 
-/// Where a store keeps what it is given.
+/// The location of a store's data.
 #[derive(Clone)]
 enum Place {
     Memory(MemoryStore),
-    /// The same, with a cache for each handle.
+    /// In memory, with a cache for each handle.
     Cached(MemoryStore),
     File(Arc<TempDir>),
-    /// A schema of its own in a database that the tests of this process share.
+    /// A schema for this test alone, in a database that the tests of this process share.
     Postgres {
         url: String,
         schema: String,
     },
-    /// A prefix of its own in a server that the tests of this process share.
+    /// A key prefix for this test alone, on a server that the tests of this process share.
     Redis {
         url: String,
         prefix: String,
     },
-    /// The same in a cluster.
+    /// A key prefix for this test alone, in a cluster that the tests of this process share.
     Cluster {
         urls: Vec<String>,
         prefix: String,
@@ -105,22 +106,22 @@ impl Place {
 }
 
 impl Storage {
-    /// The store in memory.
+    /// Opens a memory store.
     pub async fn memory() -> Option<Self> {
         Some(Self::at(Place::Memory(MemoryStore::new())).await)
     }
 
-    /// A store that keeps windows, over the one in memory.
+    /// Opens a caching store over a memory store.
     pub async fn cached() -> Option<Self> {
         Some(Self::at(Place::Cached(MemoryStore::new())).await)
     }
 
-    /// The store in an SQLite file, in a directory of its own.
+    /// Opens an SQLite store in a new temporary directory.
     pub async fn sqlite() -> Option<Self> {
         Some(Self::at(Place::File(Arc::new(tempfile::tempdir().unwrap()))).await)
     }
 
-    /// The store in PostgreSQL; `None` if the server is not installed.
+    /// Opens a PostgreSQL store. Returns `None` if the server is not installed.
     pub async fn postgres() -> Option<Self> {
         static URL: OnceLock<String> = OnceLock::new();
         if !postgres::is_there() {
@@ -131,7 +132,7 @@ impl Storage {
         Some(Self::at(Place::Postgres { url, schema: unique() }).await)
     }
 
-    /// The store in Redis; `None` if the server is not installed.
+    /// Opens a Redis store. Returns `None` if the server is not installed.
     pub async fn redis() -> Option<Self> {
         static SERVER: OnceLock<redis::Server> = OnceLock::new();
         if !redis::is_there() {
@@ -142,7 +143,7 @@ impl Storage {
         Some(Self::at(Place::Redis { url, prefix: unique() }).await)
     }
 
-    /// The store in a Redis Cluster; `None` if the server is not installed.
+    /// Opens a store in a Redis Cluster. Returns `None` if the server is not installed.
     pub async fn cluster() -> Option<Self> {
         static CLUSTER: OnceLock<Cluster> = OnceLock::new();
         if !redis::is_there() {
@@ -157,18 +158,18 @@ impl Storage {
         Self { store: FaultStore::new(place.open().await), place }
     }
 
-    /// Another handle, as another process would have it: with connections of its own, to the same conversations.
+    /// Opens another handle with its own connections to the same conversations, as another process would.
     pub async fn replica(&self) -> Self {
         Self::at(self.place.clone()).await
     }
 
-    /// A conversation that no other test or case has.
+    /// Returns the id of a conversation that no other test or case uses.
     #[must_use]
     pub fn conversation(&self) -> ConversationId {
         ConversationId::new(["tests", &unique()]).unwrap()
     }
 
-    /// The file of a store that has one, to damage it.
+    /// Returns the path of the database file, if the store has one, so that a test can damage it.
     #[must_use]
     pub fn file(&self) -> Option<std::path::PathBuf> {
         match &self.place {
@@ -188,20 +189,21 @@ impl fmt::Debug for Storage {
     }
 }
 
-/// A store behind a wire: each call waits before and after it is done, and takes real time.
+/// A store whose calls take real time, as if over a network.
 ///
-/// A paused clock runs ahead whenever its runtime has nothing else to do, and waiting for a store's threads is nothing else:
-/// so the clock is held while a call is under way.
+/// A paused clock jumps ahead whenever its runtime is idle, and a runtime that waits for the threads of a
+/// store is idle. This wrapper therefore stops the clock while a call runs.
 #[derive(Debug)]
 pub struct Remote<S>(pub S);
 
-/// A name that nothing else in this process has.
+/// Returns a name that is unique in this process.
 fn unique() -> String {
     static NAMES: AtomicUsize = AtomicUsize::new(0);
     format!("test{}", NAMES.fetch_add(1, Relaxed))
 }
 
-/// Runs a future in a runtime of its own, on a thread of its own: from within a runtime, where nothing may block.
+/// Runs a future in a new runtime on a new thread. It can be called within a runtime, where blocking is not
+/// allowed.
 fn apart<T: Send>(future: impl AsyncFnOnce() -> T + Send) -> T {
     let run = || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -211,7 +213,7 @@ fn apart<T: Send>(future: impl AsyncFnOnce() -> T + Send) -> T {
 }
 
 async fn remotely<T: Send>(call: impl Future<Output = T> + Send) -> T {
-    // A paused clock stands still while a blocking task runs.
+    // A paused clock does not advance while a blocking task runs.
     let (_done, running) = mpsc::channel::<()>();
     tokio::task::spawn_blocking(move || running.recv());
     tokio::task::yield_now().await;

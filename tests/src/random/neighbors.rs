@@ -1,4 +1,5 @@
-//! One conversation lives twice: alone, and beside hostile ones in the same engine. It must not notice.
+//! Runs one conversation twice: alone, and next to hostile ones in the same engine. The results must be
+//! equal.
 
 use std::{
     hash::{DefaultHasher, Hash as _, Hasher as _},
@@ -31,20 +32,21 @@ pub(super) fn run(seed: u64, ingredients: &Ingredients) -> Checked<Figures> {
     let alone = live(seed, hostile, false, &mut figures)?;
     let among = live(seed, hostile, true, &mut figures)?;
     for (step, (one, other)) in alone.iter().zip(&among).enumerate() {
-        holds(one == other, "a conversation does not notice others", || {
-            format!("step {step}: alone {}, beside others {}", one.shown(), other.shown())
+        holds(one == other, "other conversations do not affect a conversation", || {
+            format!("step {step}: alone {}, next to others {}", one.shown(), other.shown())
         })?;
     }
     figures.add("calls compared", alone.len() as u64);
     Ok(figures)
 }
 
-/// What one call came to.
+/// The result of one call.
 #[derive(Debug, PartialEq)]
 struct Step {
     outcome: String,
     prompt: Vec<Message>,
-    /// Where the window starts, where rounds do, before which results are cleared, what is summarized.
+    /// The start of the window, the start of rounds, the position before which results are cleared, and the
+    /// end of the summarized part.
     cut: Option<[u64; 4]>,
 }
 
@@ -56,7 +58,7 @@ impl Step {
     }
 }
 
-/// A summary that depends on what is summarized alone.
+/// A summarizer whose summary depends only on its request.
 #[derive(Debug)]
 struct Digest;
 
@@ -86,7 +88,7 @@ fn options(chance: &mut Chance, window: u32) -> HistoryOptions {
     options
 }
 
-/// The conversation's life. Its own decisions are the same in both.
+/// Runs the conversation. Its random decisions are the same with and without neighbors.
 fn live(seed: u64, hostile: bool, has_neighbors: bool, figures: &mut Figures) -> Checked<Vec<Step>> {
     let runtime = Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
     runtime.block_on(async {
@@ -95,7 +97,7 @@ fn live(seed: u64, hostile: bool, has_neighbors: bool, figures: &mut Figures) ->
         let window = u32::try_from(chance.between(2_000, 20_000)).unwrap_or(2_000);
         let store = MemoryStore::new();
         let engine = Engine::with_options(store.clone(), options(&mut chance, window));
-        // What its provider reports is what is counted, or a fifth more.
+        // The provider reports the counted tokens, or up to a fifth more.
         let reports = if hostile { chance.between(100, 120) } else { 100 };
         let id = ConversationId::new(["it"]).unwrap();
         let mut open = false;
@@ -147,7 +149,7 @@ fn counted(prompt: &[Message]) -> u64 {
     prompt.iter().map(|message| u64::from(counter.count_message(message))).sum::<u64>() + u64::from(REPLY_PRIMING)
 }
 
-/// The other tenants.
+/// The other conversations.
 struct Others {
     chance: Chance,
     made: u64,
@@ -182,7 +184,7 @@ impl Others {
             2 if hostile => Usage::new(honest * 50, 0),
             _ => Usage::new(honest, 1),
         });
-        // Nobody looks at what becomes of them.
+        // The results of these calls are not checked.
         let _ = turn.commit(reply).await;
     }
 }

@@ -1,4 +1,5 @@
-//! A summarizer whose summaries can be checked: a summary is the number of a page on which the facts are noted.
+//! A summarizer whose summaries can be checked. A summary is the number of a page, and the page lists the
+//! facts that it covers.
 
 use std::{
     collections::BTreeSet,
@@ -14,7 +15,7 @@ use tower_chat_history::{
 use super::{Ingredient, Ingredients, panics::on_purpose, rules::marks};
 use crate::chance::Chance;
 
-/// The facts that summaries tell.
+/// The pages of all summaries, and the errors found so far.
 #[derive(Debug)]
 pub(super) struct Notes(Mutex<Pages>);
 
@@ -29,7 +30,8 @@ struct Pages {
 }
 
 impl Notes {
-    /// A summarizer that does what it should, or one that has moods.
+    /// Creates a summarizer that always succeeds if `reliable` is true, and otherwise one that sometimes
+    /// fails, panics, hangs or returns odd summaries.
     pub(super) fn new(chance: Chance, ingredients: &Ingredients, reliable: bool) -> Self {
         let ingredients = ingredients.clone();
         Self(Mutex::new(Pages {
@@ -46,22 +48,22 @@ impl Notes {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The facts that a summary tells; `None` if no summarizer of this kind made it.
+    /// Returns the facts of a summary, or `None` if another summarizer made it.
     pub(super) fn facts(&self, summary: &str) -> Option<BTreeSet<u64>> {
         self.pages().facts(summary)
     }
 
-    /// Facts that were to be told twice.
+    /// Returns the first fact that was summarized twice.
     pub(super) fn twice(&self) -> Option<String> {
         self.pages().twice.first().cloned()
     }
 
-    /// Says that these facts stand in a log twice, since the call that told them was repeated.
+    /// Notes that a log contains these facts twice, because their call was repeated.
     pub(super) fn repeats(&self, facts: &BTreeSet<u64>) {
         self.pages().repeated.extend(facts);
     }
 
-    /// How many pages were written.
+    /// Returns the number of pages that were written.
     pub(super) fn written(&self) -> u64 {
         self.pages().pages.len() as u64
     }
@@ -78,7 +80,7 @@ impl Pages {
         let new: BTreeSet<u64> = said.flat_map(|message| marks(&message.text())).collect();
         let mut all = match &request.previous {
             Some(previous) => self.facts(previous).unwrap_or_else(|| {
-                self.twice.push("a previous summary that nobody made".to_owned());
+                self.twice.push("an unknown previous summary".to_owned());
                 BTreeSet::new()
             }),
             None => BTreeSet::new(),

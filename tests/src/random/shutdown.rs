@@ -1,4 +1,5 @@
-//! Runtimes that are shut down at any moment, or are alive and not driven: what was complete is stored all the same.
+//! Runtimes that are shut down at any moment, or that are alive but not driven. Complete replies are stored
+//! nevertheless.
 
 use std::{
     collections::BTreeMap,
@@ -24,7 +25,7 @@ use super::{
 };
 use crate::chance::Chance;
 
-/// How long anything may take by a real clock. Nothing here takes long.
+/// The longest time that any step may take by a real clock. Normally, no step takes long.
 const PATIENCE: Duration = Duration::from_secs(8);
 
 /// Runs one case.
@@ -33,7 +34,7 @@ pub(super) fn run(seed: u64, ingredients: &Ingredients) -> Checked<Figures> {
     let mut figures = Figures::default();
     let idles = ingredients.has(Ingredient::IdleRuntimes) && chance.once_in(2);
     let first = runtime();
-    // An engine that is made within a runtime has saves go on there.
+    // An engine that is created within a runtime runs its saves there.
     let entered = chance.once_in(2).then(|| first.enter());
     let case = Case::new(&mut chance);
     drop(entered);
@@ -55,7 +56,7 @@ pub(super) fn run(seed: u64, ingredients: &Ingredients) -> Checked<Figures> {
     } else {
         in_time("drain ends in another runtime", move || runtime().block_on(engine.drain(Duration::from_secs(2))))?
     };
-    drained.map_err(|error| Violation::new("what a drain says is pending is pending", error.to_string()))?;
+    drained.map_err(|error| Violation::new("a drain ends when no save is pending", error.to_string()))?;
     holds(case.engine.pending_saves() == 0, "no save is pending after a drain", String::new)?;
     case.check(&mut figures)?;
     case.goes_on(&mut figures)?;
@@ -63,7 +64,7 @@ pub(super) fn run(seed: u64, ingredients: &Ingredients) -> Checked<Figures> {
     Ok(figures)
 }
 
-/// A store that lets others go first, some times, without a timer.
+/// A store that sometimes yields to other tasks, without a timer.
 #[derive(Debug)]
 struct Yielding {
     inner: MemoryStore,
@@ -130,7 +131,7 @@ impl HistoryStore for Yielding {
     }
 }
 
-/// A summarizer that never fails, and takes a few polls.
+/// A summarizer that never fails and takes a few polls.
 #[derive(Debug)]
 struct Patient(u64);
 
@@ -148,7 +149,7 @@ struct Case {
     engine: Engine,
     store: MemoryStore,
     ids: Vec<ConversationId>,
-    /// The answers that were handed to the engine.
+    /// The replies that were handed to the engine.
     complete: Complete,
     summarizes: bool,
 }
@@ -172,7 +173,7 @@ impl Case {
         Self { engine, store, ids: ids.collect(), complete: Complete::default(), summarizes }
     }
 
-    /// Turns in a runtime, until it is stopped in the middle of them.
+    /// Runs turns in a runtime, until the runtime is stopped in the middle of them.
     async fn live(&self, chance: &mut Chance) {
         for _ in 0..chance.between(1, 4) {
             for id in &self.ids {
@@ -200,7 +201,7 @@ impl Case {
         }
     }
 
-    /// Every complete answer is stored once.
+    /// Checks that every complete reply is stored once.
     fn check(&self, figures: &mut Figures) -> Checked {
         let mut logs: BTreeMap<&ConversationId, Vec<String>> = BTreeMap::new();
         for id in &self.ids {
@@ -208,18 +209,18 @@ impl Case {
             logs.insert(id, messages.iter().map(|message| message.text().into_owned()).collect());
         }
         let complete = self.complete.lock().unwrap();
-        figures.add("complete answers", complete.len() as u64);
+        figures.add("complete replies", complete.len() as u64);
         for (id, text) in &*complete {
             let expected = complete.iter().filter(|one| one.0 == *id && one.1 == *text).count();
             let times = logs[id].iter().filter(|one| *one == text).count();
-            holds(times == expected, "every complete answer is stored once", || {
+            holds(times == expected, "every complete reply is stored once", || {
                 format!("{text}: {times} of {expected}")
             })?;
         }
         Ok(())
     }
 
-    /// Another runtime goes on: turns are stored, and summaries are made.
+    /// Checks that turns are stored and summaries are made in another runtime.
     fn goes_on(&self, figures: &mut Figures) -> Checked {
         let before = self.covered();
         let (engine, ids, complete) = (self.engine.clone(), self.ids.clone(), Arc::clone(&self.complete));
@@ -230,23 +231,23 @@ impl Case {
                         turn(&engine, id, &complete, "after").await;
                     }
                 }
-                // What is not done by then is told by the check below.
+                // The check below finds summaries that are not done by then.
                 let _ = engine.drain(Duration::from_secs(2)).await;
             });
         })?;
         self.check(figures)?;
         if self.summarizes {
             for (id, (before, now)) in self.ids.iter().zip(before.iter().zip(self.covered())) {
-                figures.count("conversations summarized on");
+                figures.count("conversations summarized again");
                 holds(now.0 > before.0, "summaries go on in another runtime", || {
-                    format!("{id}: they cover what is before {}, the window starts at {}", now.0, now.1)
+                    format!("{id}: summaries cover up to {}, the window starts at {}", now.0, now.1)
                 })?;
             }
         }
         Ok(())
     }
 
-    /// Of each conversation what summaries cover, and where the window starts.
+    /// Returns, for each conversation, the end of what summaries cover and the start of the window.
     fn covered(&self) -> Vec<(u64, u64)> {
         let positions = self.ids.iter().map(|id| match block_on(self.store.load(id, Load::new())) {
             Ok(Loaded::Window(window)) => window
@@ -266,7 +267,7 @@ async fn turn(engine: &Engine, id: &ConversationId, complete: &Complete, text: &
     let Ok(turn) = engine.begin(asked(id)).await else { return };
     let commit = turn.commit(Reply::new(Message::assistant(text)));
     complete.lock().unwrap().push((id.clone(), text.to_owned()));
-    // A failure shows in the log.
+    // The check of the log finds a failure.
     let _ = commit.await;
 }
 
@@ -274,14 +275,14 @@ fn runtime() -> Runtime {
     Builder::new_current_thread().enable_all().build().unwrap()
 }
 
-/// Does something on a thread of its own, which has to end in time.
+/// Does some work on a new thread. It must end in time.
 fn in_time<T: Send + 'static>(rule: &'static str, work: impl FnOnce() -> T + Send + 'static) -> Checked<T> {
     let (sender, done) = mpsc::channel();
     thread::spawn(move || sender.send(work()));
     done.recv_timeout(PATIENCE).map_err(|error| Violation::new(rule, format!("{error} within {PATIENCE:?}")))
 }
 
-/// Runs a future where no runtime is.
+/// Runs a future outside of any runtime.
 fn block_on<T>(future: impl Future<Output = T>) -> T {
     struct Unpark(thread::Thread);
     impl Wake for Unpark {

@@ -1,4 +1,5 @@
-//! What is said in the random tests: texts with facts that can be followed, calls, results, and what no client should send.
+//! The messages of the random tests: texts with facts that can be followed, tool calls, results, and messages
+//! that no client should send.
 
 use serde_json::{Value, json};
 use tower_chat_history::Message;
@@ -6,7 +7,7 @@ use tower_chat_history::Message;
 use super::{Ingredient, Ingredients};
 use crate::chance::Chance;
 
-/// Says things. Each text begins with a mark of its own, `#7#`, by which it is known again in a summary.
+/// A source of messages. Each text begins with a unique mark such as `#7#`, which identifies it in a summary.
 #[derive(Debug)]
 pub(super) struct Words {
     chance: Chance,
@@ -19,7 +20,7 @@ impl Words {
         Self { chance, ingredients: ingredients.clone(), next: 0 }
     }
 
-    /// A text: mostly short, sometimes long or odd.
+    /// Returns a text: mostly short, sometimes long or odd.
     pub(super) fn text(&mut self) -> String {
         self.next += 1;
         let rest = match self.chance.below(12) {
@@ -46,7 +47,7 @@ impl Words {
         message(&json!({"role": "user", "content": [{"type": "text", "text": text}, part]}))
     }
 
-    /// A reply that is said, or one that says nothing.
+    /// Returns a reply, sometimes a blank one.
     pub(super) fn reply(&mut self) -> Message {
         let text = self.text();
         match self.chance.below(10) {
@@ -59,13 +60,13 @@ impl Words {
         }
     }
 
-    /// Ids of parallel calls: reused ones, and the same one twice.
+    /// Returns ids for parallel calls. Ids may be reused, or occur twice in the list.
     pub(super) fn ids(&mut self) -> Vec<String> {
         let many = 1 + self.chance.index(3);
         (0..many).map(|_| (*self.chance.of(&["x", "y", "z", "call 1"])).to_owned()).collect()
     }
 
-    /// A reply that calls tools.
+    /// Returns a reply with tool calls.
     pub(super) fn calls(&mut self) -> Message {
         let ids = self.ids();
         let mut calls: Vec<Value> = ids.iter().map(|id| call(id, &self.arguments())).collect();
@@ -101,7 +102,7 @@ impl Words {
         Message::tool(id, text)
     }
 
-    /// A log that was made elsewhere, by code that knows no rules.
+    /// Returns a log that was made elsewhere, by code that does not know the rules.
     pub(super) fn log(&mut self) -> Vec<Message> {
         let orphans = self.ingredients.has(Ingredient::Orphans);
         let mut log = vec![self.user()];
@@ -115,7 +116,7 @@ impl Words {
             }
         }
         if orphans && self.chance.once_in(3) {
-            // Calls that wait for their results, with what answers nothing and says nothing after them.
+            // Open calls, followed by results that answer nothing and by blank replies.
             log.push(self.calls());
             for _ in 0..self.chance.index(6) {
                 log.push(if self.chance.once_in(2) { self.orphan() } else { Message::assistant("") });
@@ -124,7 +125,7 @@ impl Words {
         log
     }
 
-    /// Calls, and most of their results.
+    /// Appends calls and most of their results.
     fn round(&mut self, log: &mut Vec<Message>) {
         let orphans = self.ingredients.has(Ingredient::Orphans);
         let calls = self.calls();
@@ -145,7 +146,7 @@ impl Words {
         }
     }
 
-    /// A result that answers no call.
+    /// Returns a result that answers no call.
     fn orphan(&mut self) -> Message {
         if self.chance.once_in(3) {
             return message(&json!({"role": "tool", "content": "no id"}));
@@ -155,17 +156,17 @@ impl Words {
     }
 }
 
-/// The message with that JSON.
+/// Returns the message with this JSON.
 pub(super) fn message(json: &Value) -> Message {
     Message::from_serialize(json).unwrap()
 }
 
-/// A call of a tool.
+/// Returns a call of a tool.
 pub(super) fn call(id: &str, arguments: &str) -> Value {
     json!({"id": id, "type": "function", "function": {"name": "f", "arguments": arguments}})
 }
 
-/// JSON of that many levels.
+/// Returns JSON with this many levels.
 pub(super) fn nested(levels: usize) -> String {
     ["[".repeat(levels), "]".repeat(levels)].concat()
 }

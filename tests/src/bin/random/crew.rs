@@ -1,4 +1,4 @@
-//! The processes that run the cases, and what all of them came to.
+//! The child processes that run the cases, and the results of all cases.
 
 use std::{
     collections::BTreeMap,
@@ -17,7 +17,7 @@ use tests::random::Figures;
 
 use crate::Args;
 
-/// What is run next, and what came of it.
+/// The cases to run, and their results so far.
 struct Plan<'a> {
     args: &'a Args,
     first: u64,
@@ -29,7 +29,7 @@ struct Plan<'a> {
 
 #[derive(Default)]
 struct Results {
-    /// By scenario: cases, the time that they took, what they did.
+    /// For each scenario: the number of cases, their total time, and their figures.
     done: BTreeMap<String, (u64, Duration, Figures)>,
     violations: Vec<String>,
 }
@@ -52,7 +52,7 @@ pub(crate) fn run(args: &Args, first: u64) -> ExitCode {
 }
 
 impl Plan<'_> {
-    /// The next case: scenarios by turns.
+    /// Returns the next case. The scenarios take turns.
     fn next(&self) -> Option<(&str, u64)> {
         if self.stopped.load(Relaxed) {
             return None;
@@ -65,7 +65,7 @@ impl Plan<'_> {
         if round < given {
             return Some((scenario, self.args.seeds[usize::try_from(round).ok()?]));
         }
-        // Given seeds are all that is asked for, unless new ones are as well.
+        // Without `--cases`, given seeds are the only ones.
         let goes_on = match self.args.cases {
             Some(cases) => round - given < cases,
             None => given == 0 && self.begun.elapsed() < Duration::from_secs(self.args.seconds),
@@ -73,7 +73,7 @@ impl Plan<'_> {
         goes_on.then(|| (scenario.as_str(), self.first + round - given))
     }
 
-    /// Keeps one process busy, and begins another one where that ends.
+    /// Gives cases to one process, and starts another process if that one ends.
     fn serve(&self) {
         let mut worker: Option<Worker> = None;
         while let Some((scenario, seed)) = self.next() {
@@ -88,11 +88,11 @@ impl Plan<'_> {
                 Told::Violation(text) => text,
                 Told::Died(how) => {
                     worker = None;
-                    format!("the process does not die: {how}")
+                    format!("the process died: {how}")
                 }
                 Told::Hangs => {
                     worker = None;
-                    format!("cases end: not within {} s", self.args.patience)
+                    format!("the case did not end within {} s", self.args.patience)
                 }
             };
             self.found(format!("{scenario} --seed {seed}: {violation}"));
@@ -127,7 +127,7 @@ impl Plan<'_> {
     }
 }
 
-/// What a process told of a case.
+/// The answer of a process to a case.
 enum Told {
     Fine(Figures),
     Violation(String),
@@ -174,7 +174,7 @@ impl Worker {
     }
 
     fn case(&mut self, scenario: &str, seed: u64, patience: Duration) -> Told {
-        // A process that has died does not take orders: what became of it is told below.
+        // Writing fails if the process has died. The match below finds that.
         let _ = writeln!(self.orders, "{scenario} {seed}");
         match self.lines.recv_timeout(patience) {
             Ok(line) => match line.split_once(' ') {
@@ -192,7 +192,7 @@ impl Worker {
 
 impl Drop for Worker {
     fn drop(&mut self) {
-        // It may be over already.
+        // It may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -1,4 +1,4 @@
-//! A process that runs the cases it is told to: lines of `scenario seed` come in, and what each came to goes out.
+//! A child process that runs cases. It reads lines of `scenario seed`, and answers each with one line.
 
 use std::io::{BufRead as _, Write as _, stdin, stdout};
 

@@ -1,50 +1,51 @@
-//! What a worker says to the parent, a line each.
+//! The protocol between a worker and its parent: one line for each message of the worker.
 
 use std::{fmt, str::FromStr};
 
 use crate::exchange::{Conversation, Task};
 
-/// A line of a worker.
+/// A message of a worker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Said {
-    /// From now on the exchange may be stored.
+    /// The worker begins to store the exchange. From now on it may be stored.
     Try(Task),
-    /// It is stored, at that position.
+    /// The exchange is stored at this position.
     Ack { task: Task, seq: u64, how: How },
-    /// An attempt failed, and another one will be made: the exchange may be stored or not.
+    /// An attempt failed, and the worker will try again. The exchange may be stored or not.
     Fail { task: Task, what: String },
-    /// The exchange can no longer be stored: it was refused, before the model was called.
+    /// The exchange will not be stored: it was refused before the model was called.
     Refused { task: Task, what: String },
-    /// A compaction was seen in the store: it must not go back from there.
+    /// A compaction was read from the store. Its positions must not go back from there.
     Cut { conversation: Conversation, profile: usize, at: Positions },
-    /// Something that must not be.
+    /// A violation that the worker found.
     Violation(String),
 }
 
-/// How it became known that an exchange is stored.
+/// The event by which a worker learned that an exchange is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum How {
-    /// By the append.
+    /// The append stored it.
     Stored,
-    /// By the append, behind an exchange that came between a call and its result.
+    /// The append stored it after an exchange that came between a call and its result.
     Moved,
-    /// The append said that it is there already.
+    /// The append answered that it was stored before.
     Duplicate,
-    /// The load said so, before the model was called.
+    /// The load found it, before the model was called.
     Recorded,
 }
 
-/// The positions of a compaction: window, rounds, cleared results, summary.
+/// The positions of a compaction: the start of the window, the start of rounds, the end of cleared results,
+/// the end of what the summary covers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Positions(pub(crate) [u64; 4]);
 
 impl Positions {
-    /// Returns whether any of them is before the other's.
+    /// Returns true if any position is before the other's.
     pub(crate) fn goes_back_from(self, other: Self) -> bool {
         self.0.iter().zip(other.0).any(|(now, before)| *now < before)
     }
 
-    /// The later one of each.
+    /// Returns the later position of each pair.
     pub(crate) fn max(self, other: Self) -> Self {
         let mut max = self.0;
         max.iter_mut().zip(other.0).for_each(|(one, other)| *one = other.max(*one));
@@ -93,7 +94,7 @@ impl FromStr for Said {
     fn from_str(line: &str) -> Result<Self, ()> {
         let (word, rest) = line.split_once(' ').ok_or(())?;
         let words: Vec<&str> = rest.split(' ').collect();
-        // A task is three words.
+        // A task has three words.
         let task = || words.get(..3).ok_or(())?.join(" ").parse();
         let what = || words.get(3..).map(|words| words.join(" ")).ok_or(());
         Ok(match (word, words.as_slice()) {
@@ -121,7 +122,7 @@ mod tests {
     use crate::exchange::{Kind, Name};
 
     #[test]
-    fn what_is_said_is_understood() {
+    fn messages_round_trip() {
         let task = Task { name: Name { worker: 1, number: 2 }, conversation: 3, kind: Kind::Result };
         for said in [
             Said::Try(task),
@@ -140,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn any_position_that_goes_back_is_noticed() {
+    fn a_position_that_goes_back_is_found() {
         let before = Positions([4, 5, 0, 2]);
         assert!(!before.goes_back_from(before) && !Positions([9, 5, 0, 2]).goes_back_from(before));
         assert!(Positions([9, 9, 9, 1]).goes_back_from(before));

@@ -1,4 +1,4 @@
-//! The network between workers and server: it delays what passes, cuts connections, and swallows answers.
+//! The network between workers and server. It delays pieces, cuts connections, and loses answers.
 
 use std::{
     io,
@@ -20,27 +20,27 @@ use tokio::{
 
 use crate::chance::Chance;
 
-/// How often something goes wrong: once in so many pieces that pass.
+/// The rates of faults: one in so many pieces.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rates {
-    /// A request is cut off, or an answer swallowed.
+    /// A request is cut off, or an answer is lost.
     pub(crate) cut: u64,
-    /// Either comes late.
+    /// A request or an answer is delayed.
     pub(crate) delay: u64,
 }
 
 /// The longest delay.
 const LATE: Duration = Duration::from_millis(100);
-/// What is passed on at once, in bytes.
+/// The size of the buffer, in bytes.
 const PIECE: usize = 64 << 10;
 
-/// What was done to the connections.
+/// The numbers of faults so far.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Faults {
     pub(crate) connections: u64,
-    /// Cut before a request was through: the server got a part of it, or nothing.
+    /// Connections cut in the middle of a request: the server received a part of it, or nothing.
     pub(crate) cuts: u64,
-    /// Cut after the server had answered: the client never hears it.
+    /// Connections cut after the server had answered: the client never received the answer.
     pub(crate) swallowed: u64,
     pub(crate) delays: u64,
 }
@@ -54,7 +54,7 @@ struct Shared {
     is_calm: AtomicBool,
 }
 
-/// A proxy on a free port of the loopback interface, in front of a server's socket.
+/// A proxy on a free port of the loopback interface, in front of the socket of a server.
 #[derive(Debug)]
 pub(crate) struct Proxy {
     address: SocketAddr,
@@ -68,7 +68,7 @@ impl Proxy {
         let shared = Arc::new(Shared::default());
         let of_connections = Arc::clone(&shared);
         runtime.spawn(async move {
-            // A client that is gone before it was accepted is no reason to end.
+            // If a client disconnects before it is accepted, the proxy continues.
             loop {
                 let Ok((client, _)) = listener.accept().await else { continue };
                 let (server, shared, chance) = (server.clone(), Arc::clone(&of_connections), chance.fork());
@@ -82,7 +82,7 @@ impl Proxy {
         self.address
     }
 
-    /// From now on everything passes as it is.
+    /// Stops faults: from now on everything is passed on unchanged.
     pub(crate) fn calm(&self) {
         self.shared.is_calm.store(true, Relaxed);
     }
@@ -98,7 +98,8 @@ impl Proxy {
     }
 }
 
-/// Passes on what both ends say until one of them ends, or the connection is cut: then both ends see it closed.
+/// Passes data in both directions, until one side ends or the connection is cut. Then both sides see it
+/// closed.
 async fn connection(
     client: TcpStream,
     server: &Path,
@@ -106,7 +107,7 @@ async fn connection(
     shared: &Shared,
     mut chance: Chance,
 ) -> io::Result<()> {
-    // A server that is down closes its door at once, and so does this one.
+    // If the server is down, the client's connection is closed at once, as the server would do.
     let server = UnixStream::connect(server).await?;
     shared.connections.fetch_add(1, Relaxed);
     client.set_nodelay(true)?;
@@ -165,7 +166,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Pipe<'_, R, W> {
             match direction {
                 Direction::Requests if self.chance.once_in(self.rates.cut) => {
                     self.shared.cuts.fetch_add(1, Relaxed);
-                    // A part of it comes through.
+                    // A part of the request arrives.
                     let part = &piece[..self.chance.index(read)];
                     return self.to.write_all(part).await;
                 }

@@ -1,4 +1,4 @@
-//! Callers that leave: after so many polls, after some time, or in the middle of a stream.
+//! Callers that leave: after some polls, after some time, or in the middle of a stream.
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -11,7 +11,7 @@ use futures_util::{FutureExt as _, future::BoxFuture};
 
 use crate::chance::Chance;
 
-/// When a caller leaves.
+/// The moment at which a caller leaves.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Patience {
     Stays,
@@ -29,7 +29,7 @@ impl Patience {
     }
 }
 
-/// Waits for a future as long as a caller has patience; `None` when it left.
+/// Waits for a future until it is ready or the caller leaves; returns `None` if the caller left.
 pub(super) async fn wait<T: Send>(patience: Patience, future: BoxFuture<'_, T>) -> Result<Option<T>, &'static str> {
     let waiting =
         Waiting { future: Some(future), polls: if let Patience::Polls(polls) = patience { polls } else { u64::MAX } };
@@ -46,7 +46,7 @@ pub(super) async fn wait<T: Send>(patience: Patience, future: BoxFuture<'_, T>) 
     }
 }
 
-/// Drops something that must not panic.
+/// Drops a value. The drop must not panic.
 pub(super) fn let_go<T>(it: T) -> Result<(), &'static str> {
     catch_unwind(AssertUnwindSafe(|| drop(it))).map_err(|_| "a drop panics")
 }

@@ -1,4 +1,5 @@
-//! Many callers at once, over a store with moods, with few permits for the model: each may leave at any await.
+//! Many callers at once, over an unreliable store, with few permits for the model. Each caller may leave at
+//! any await.
 
 mod caller;
 mod store;
@@ -39,11 +40,12 @@ use super::{
 };
 use crate::chance::Chance;
 
-/// How long the model takes at most, for an answer or for a piece of one.
+/// The longest time of the model, for a response or for one piece of it.
 const MODEL: Duration = Duration::from_millis(100);
-/// How long a call waits at most that has a conversation of its own: a few others' turns at the permits.
+/// The longest wait of a call that has its conversation for itself: a few turns of others that hold the
+/// permits.
 const FAIR: Duration = Duration::from_secs(8);
-/// How long a stream is kept open by a caller who does not read.
+/// The time for which a caller keeps a stream open without reading it.
 const KEPT: Duration = Duration::from_secs(25);
 
 /// Runs one case.
@@ -69,7 +71,7 @@ pub(super) fn run(seed: u64, ingredients: &Ingredients) -> Checked<Figures> {
     })
 }
 
-/// What is known of an exchange.
+/// The report of one turn.
 #[derive(Debug)]
 struct Told {
     conversation: ConversationId,
@@ -86,9 +88,9 @@ struct Case {
     many: usize,
     rejects: bool,
     held: bool,
-    /// The unary answers that the model finished: the conversation and the text.
+    /// The replies that the model finished in unary calls: the conversation and the text.
     answered: Mutex<Vec<(ConversationId, String)>>,
-    /// The streams that were read to their end.
+    /// The replies of streams that were read to their end.
     read: Mutex<Vec<(ConversationId, String)>>,
     told: Arc<Mutex<Vec<Told>>>,
     texts: AtomicU64,
@@ -109,7 +111,7 @@ impl Spawn for Nervous {
     }
 }
 
-/// A summarizer that needs a permit, as the model does.
+/// A summarizer that needs a permit, like the model.
 #[derive(Debug)]
 struct Sharing(Arc<Semaphore>);
 
@@ -193,7 +195,7 @@ impl Case {
     async fn caller(self: Arc<Self>, number: u64, mut chance: Chance) -> Checked {
         tokio::time::sleep(chance.time(Duration::from_secs(2))).await;
         let panicked = |what: &'static str| Violation::new("dropping a call does not panic", what);
-        // A conversation of one's own, or one that several callers have.
+        // A conversation for this caller alone, or one that several callers share.
         let own = chance.once_in(3);
         let id = match chance.below(3) {
             _ if own => format!("own{number}"),
@@ -205,10 +207,10 @@ impl Case {
         if chance.once_in(2) {
             let patience = if own { Patience::Stays } else { Patience::any(&mut chance) };
             let ended = wait(patience, Arc::clone(&self).unary(&id, chance.fork())).await.map_err(panicked)?;
-            self.count(if ended.is_some() { "unary calls answered" } else { "unary calls left" });
+            self.count(if ended.is_some() { "unary calls answered" } else { "unary calls abandoned" });
             if own {
                 self.count("waits measured");
-                holds(begun.elapsed() < FAIR, "one conversation does not hold up another", || {
+                holds(begun.elapsed() < FAIR, "a conversation does not delay another one", || {
                     format!("{:?}", begun.elapsed())
                 })?;
             }
@@ -217,7 +219,7 @@ impl Case {
         let patience = Patience::any(&mut chance);
         let ended = wait(patience, Arc::clone(&self).stream(&id, chance.fork())).await.map_err(panicked)?;
         let Some(Ok((text, mut items))) = ended else {
-            self.count("streams left or refused");
+            self.count("streams abandoned or refused");
             return Ok(());
         };
         let reads = chance.below(8);
@@ -231,7 +233,7 @@ impl Case {
         if self.held && chance.once_in(2) {
             tokio::time::sleep(KEPT).await;
         }
-        self.count("streams broken off");
+        self.count("streams interrupted");
         let_go(items).map_err(panicked)
     }
 
@@ -282,7 +284,7 @@ impl Case {
         service.oneshot(call).map(|told| told.map(|items| (text, items))).boxed()
     }
 
-    /// Nothing is left, everything is back, and what was told is true.
+    /// Checks that no save is pending, all permits are free, and all reports were true.
     async fn end(self: &Arc<Self>) -> Checked<Figures> {
         let drained = self.engine.drain(Duration::from_secs(600)).await;
         drained.map_err(|error| Violation::new("drain ends", error.to_string()))?;
@@ -307,7 +309,7 @@ impl Case {
             let lost = times == 0
                 && !self.rejects
                 && !told.iter().any(|told| told.conversation == *id && self.moody.panicked(&told.exchange));
-            holds(!lost && times < 2, "every complete answer is stored once", || {
+            holds(!lost && times < 2, "every complete reply is stored once", || {
                 format!("{text} of {id}: {times} times")
             })?;
         }
@@ -316,7 +318,7 @@ impl Case {
         Ok(figures)
     }
 
-    /// The exchanges of a conversation: id and reply.
+    /// Returns the exchanges of a conversation, as pairs of id and reply.
     async fn log(&self, id: &ConversationId) -> Vec<(String, String)> {
         let exchanges = self.store.conversation(id).exchanges().await.unwrap();
         let reply =
@@ -324,20 +326,20 @@ impl Case {
         exchanges.iter().map(|one| (one.exchange.id.to_string(), reply(&one.exchange).unwrap_or_default())).collect()
     }
 
-    /// Returns whether what a report says is what the log has.
+    /// Checks that the log agrees with a report.
     fn check(&self, told: &Told, log: &[(String, String)]) -> Checked {
         let is_there = log.iter().any(|(id, _)| *id == told.exchange);
         let right = match told.kind {
             "stored" | "stored_incomplete" => is_there,
-            // All ids are generated ones: nobody else has recorded them.
+            // All ids are generated, so that no other call can have recorded one.
             "duplicate" => false,
             "failed" => {
                 self.moody.panicked(&told.exchange) || self.rejects && told.error == Some("conflict") && !is_there
             }
             _ => !is_there,
         };
-        holds(right, "what a report says is true", || {
-            format!("{} ({:?}), and the log has it: {is_there}", told.kind, told.error)
+        holds(right, "a report agrees with the log", || {
+            format!("{} ({:?}), in the log: {is_there}", told.kind, told.error)
         })
     }
 }

@@ -1,4 +1,5 @@
-//! A store with moods: slow, failing, losing answers, panicking. Every append is done within three attempts, unless it panics.
+//! An unreliable store: it is slow, fails, loses answers and panics. Every append succeeds within three
+//! attempts, unless it panics.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -19,7 +20,7 @@ use crate::chance::Chance;
 #[derive(Debug)]
 struct Moods {
     chance: Chance,
-    /// How often an exchange's append has failed.
+    /// The number of failed appends, by exchange.
     failed: BTreeMap<String, u32>,
     panicked: BTreeSet<String>,
 }
@@ -38,7 +39,7 @@ enum Mood {
     Panics,
 }
 
-/// A conversation whose name begins so is stored slowly.
+/// The start of the names of conversations that are stored slowly.
 pub(super) const SLOW: &str = "slow";
 
 impl Moody {
@@ -47,7 +48,7 @@ impl Moody {
         Self { inner, moods: Arc::new(Mutex::new(moods)), ingredients: ingredients.clone() }
     }
 
-    /// Returns whether the append of that exchange panicked.
+    /// Returns true if the append of this exchange panicked.
     pub(super) fn panicked(&self, exchange: &str) -> bool {
         self.moods.lock().unwrap().panicked.contains(exchange)
     }
@@ -92,7 +93,7 @@ impl HistoryStore for Moody {
         }
         match self.mood(append.exchange.id.as_str()) {
             Mood::Fine => self.inner.append(id, append).await,
-            Mood::Fails => Err(StoreError::unavailable("in a mood")),
+            Mood::Fails => Err(StoreError::unavailable("fails on purpose")),
             Mood::LosesTheAnswer => {
                 self.inner.append(id, append).await?;
                 Err(StoreError::unavailable("the answer is lost"))

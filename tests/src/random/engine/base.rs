@@ -1,4 +1,4 @@
-//! Where the conversations of a case are kept.
+//! The stores of the engine scenario.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use tower_chat_history_sqlite::SqliteStore;
 
 use crate::{Remote, chance::Chance};
 
-/// A store, and another handle to read and edit by.
+/// A store, from which a case opens further handles to read and edit.
 pub(super) enum Base {
     Memory(MemoryStore),
     Cached(MemoryStore),
@@ -28,7 +28,7 @@ impl Base {
         }
     }
 
-    /// An engine with a handle of its own. Only stores in memory are pruned by it.
+    /// Creates an engine with its own handle of the store. It prunes only memory stores.
     pub(super) fn engine(&self, options: HistoryOptions, retention: Option<Retention>) -> Engine {
         match (self, retention) {
             (Self::Memory(store), Some(retention)) => Engine::with_retention(store.clone(), options, retention),

@@ -1,4 +1,4 @@
-//! Edits between the turns: importing, truncating, pruning, deleting, forking.
+//! Edits between the turns: import, truncate, prune, delete, fork.
 
 use tower_chat_history::{ConversationId, Derived, HistoryStore as _, HistoryStoreExt as _, PruneTo, Seq};
 
@@ -9,7 +9,7 @@ use super::{
 };
 
 impl Case {
-    /// Adds a log that was made elsewhere.
+    /// Appends a log that was made elsewhere.
     pub(super) async fn import(&mut self, talk: usize) -> Checked {
         let log = self.words.log();
         let Talk { log: expected, edits, before, .. } = &mut self.talks[talk];
@@ -34,7 +34,7 @@ impl Case {
         self.settle(talk).await
     }
 
-    /// Edits by hand, as a program does that knows the conversation.
+    /// Makes one edit, as a program does that manages its conversations.
     pub(super) async fn edit(&mut self, talk: usize) -> Checked {
         self.settle(talk).await?;
         let failed =
@@ -104,7 +104,7 @@ impl Case {
             format!("{} of {}", stored.len(), log.entries.len())
         })?;
         stored.iter().for_each(|recorded| forked.log.push(Entry::of(recorded)));
-        // A fork takes the place of another conversation: there are never many.
+        // A fork becomes another conversation of the case. There are never many.
         if self.talks.len() < 3 {
             self.talks.push(forked);
         }

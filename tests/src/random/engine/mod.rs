@@ -1,7 +1,8 @@
-//! Any conversation through the engine: any log, any input, any policy, any summarizer.
+//! Conversations through the engine, with any log, input, policy and summarizer.
 //!
-//! Two engines share a store. Conversations are begun, imported, asked, answered rightly and wrongly, edited and forked; the
-//! test keeps a log of its own, made of what the engine's reports say, and compares everything with it.
+//! Two engines share a store. The case imports, edits and forks conversations, asks questions, and answers
+//! tool calls rightly and wrongly. It derives an expected log from the reports of the engines, and compares
+//! the store with it.
 
 mod base;
 mod edits;
@@ -43,7 +44,7 @@ pub(super) fn run(seed: u64, ingredients: &Ingredients) -> Checked<Figures> {
     runtime.block_on(case)
 }
 
-/// A summary that was told: the engine, the exchanges it covers, what became of it.
+/// A reported summary: its conversation, the end of what it covers, and its outcome.
 #[derive(Clone, Debug)]
 struct ToldSummary {
     conversation: ConversationId,
@@ -51,7 +52,7 @@ struct ToldSummary {
     outcome: &'static str,
 }
 
-/// A profile, and who summarizes for it.
+/// A profile and its summarizer.
 struct Policy {
     setup: Setup,
     notes: Arc<Notes>,
@@ -61,7 +62,7 @@ struct Policy {
 struct Case {
     base: Base,
     policies: Vec<Policy>,
-    /// Each with its policy.
+    /// Each engine, with the index of its policy.
     engines: Vec<(Engine, usize)>,
     talks: Vec<Talk>,
     words: Words,
@@ -74,11 +75,11 @@ struct Case {
 /// A conversation.
 struct Talk {
     log: Log,
-    /// The stored call before, while nothing came between.
+    /// The last stored call, unless something came after it.
     before: Option<Sent>,
-    /// Turns that have begun, and are not over.
+    /// Turns that have begun and not ended.
     slow: Vec<Slow>,
-    /// Counts edits and appends: a turn that began under another number may be refused.
+    /// Counts of edits and appends. A turn that began under another count may be refused.
     edits: usize,
     appends: usize,
 }
@@ -135,7 +136,7 @@ impl Case {
             while !self.talks[talk].slow.is_empty() {
                 self.finish_slow(talk).await?;
             }
-            // Whatever happened before: a question is answered.
+            // A question is always answered, whatever happened before.
             self.ask(talk).await?;
         }
         for Policy { notes, .. } in &self.policies {
@@ -144,7 +145,7 @@ impl Case {
         Ok(())
     }
 
-    /// Waits for whatever is under way, and checks the log.
+    /// Waits for everything that is running, then checks the log.
     async fn settle(&mut self, talk: usize) -> Checked {
         for (engine, _) in &self.engines {
             let drained = engine.drain(std::time::Duration::from_secs(300)).await;

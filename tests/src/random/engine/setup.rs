@@ -1,4 +1,4 @@
-//! How an engine is set up.
+//! The configuration of an engine.
 
 use std::{sync::Arc, time::Duration};
 
@@ -17,14 +17,14 @@ use crate::chance::Chance;
 #[derive(Clone, Debug)]
 pub(super) struct Setup {
     pub(super) profile: Profile,
-    /// The limit of a prompt in tokens, if there is one.
+    /// The token limit of a prompt, if there is one.
     pub(super) limit: Option<u32>,
     pub(super) on_open_turn: OnOpenTurn,
     pub(super) on_conflict: OnConflict,
     pub(super) retention: Option<Retention>,
     pub(super) has_trimmer: bool,
     pub(super) summarizes: bool,
-    /// A counter that panics: counts are then missing, and prompts may be larger.
+    /// True if the counter panics. Counts are then missing, and prompts may be larger.
     pub(super) counter_panics: bool,
     load: LoadLimit,
     watermarks: Watermarks,

@@ -1,4 +1,4 @@
-//! Turns: what is asked, what has to be accepted, what is sent, and what is stored.
+//! Turns: the calls that a case makes, which of them must be accepted, and what must be sent and stored.
 
 use std::ops::Range;
 
@@ -20,18 +20,18 @@ use super::{
     prefix::{self, Sent},
 };
 
-/// What becomes of a call before the model.
+/// The expected result of beginning a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Expected {
-    /// It has to be accepted, if it fits.
+    /// The call must be accepted, if it fits.
     Accepted,
-    /// It has to be refused: it answers what is not open, or its id is in the log.
+    /// The call must be refused: it answers a call that is not open, or its id is in the log.
     Refused(&'static str),
-    /// The documentation leaves it open, or other calls are in its way.
+    /// Both are right: the documentation does not define it, or other calls interfere.
     Either,
 }
 
-/// A call as it is made.
+/// A call of the case.
 #[derive(Clone, Debug)]
 pub(super) struct Asked {
     engine: usize,
@@ -61,13 +61,13 @@ impl Asked {
 }
 
 impl Case {
-    /// Some call, and mostly its end.
+    /// Makes some call and usually ends it.
     pub(super) async fn turn(&mut self, talk: usize) -> Checked {
         let asked = self.asked(talk);
         self.call(talk, asked).await
     }
 
-    /// A plain question.
+    /// Asks a plain question.
     pub(super) async fn ask(&mut self, talk: usize) -> Checked {
         let asked = self.question(talk);
         self.call(talk, asked).await
@@ -78,7 +78,7 @@ impl Case {
         let rejects = self.policies[self.engines[engine].1].setup.on_open_turn == OnOpenTurn::Reject;
         let open = self.talks[talk].log.open();
         let expected = match open {
-            // A turn that broke off may count as open.
+            // An interrupted turn may count as open.
             Some(open) if open.is_empty() => Expected::Accepted,
             _ if rejects => Expected::Either,
             _ => Expected::Accepted,
@@ -117,7 +117,7 @@ impl Case {
                 asked.expected = Expected::Refused("input");
             }
             7 => {
-                // A whole round of the caller's own.
+                // A complete tool round by the caller itself.
                 let round = message(&serde_json::json!({"role": "assistant", "content": null,
                     "tool_calls": [super::super::words::call("own", "{}")]}));
                 asked.input.extend([round, Message::tool("own", "r"), self.words.user()]);
@@ -140,7 +140,7 @@ impl Case {
         asked
     }
 
-    /// What a caller resends who keeps a list of messages.
+    /// Returns the messages that a caller resends if it keeps a list of them.
     fn transcript(&mut self, talk: usize) -> Vec<Message> {
         let log = &self.talks[talk].log;
         let from = self.chance.index(log.entries.len() + 1);
@@ -173,7 +173,7 @@ impl Case {
         let summaries = before..told(self);
         self.figures.count("turns begun");
         let unexpected = matches!(asked.expected, Expected::Refused(_));
-        holds(!unexpected, "what is repeated or answers nothing is refused", || format!("{:?}", asked.expected))?;
+        holds(!unexpected, "a repeated or unasked call is refused", || format!("{:?}", asked.expected))?;
         self.check_sent(&turn, &asked, policy)?;
         let Talk { slow, edits, appends, .. } = &mut self.talks[talk];
         let (edits, appends) = (*edits, *appends);
@@ -198,7 +198,7 @@ impl Case {
         self.talks[talk].log.positions(&self.base, policy, &setup.profile, notes).await
     }
 
-    /// A turn that took long ends, or is given up.
+    /// Ends or drops a turn that took long.
     pub(super) async fn finish_slow(&mut self, talk: usize) -> Checked {
         let at = self.chance.index(self.talks[talk].slow.len());
         let slow = self.talks[talk].slow.swap_remove(at);
@@ -209,7 +209,7 @@ impl Case {
         self.commit(talk, slow, None).await
     }
 
-    /// Returns whether a refusal is right.
+    /// Checks that a refusal is right.
     fn refused(&self, talk: usize, asked: &Asked, error: &HistoryError) -> Checked {
         let policy = &self.policies[self.engines[asked.engine].1];
         let is_right = match (error, asked.expected) {
@@ -217,7 +217,7 @@ impl Case {
             (HistoryError::AlreadyRecorded(_), Expected::Refused("already_recorded"))
             | (HistoryError::Input(_), Expected::Refused("input") | Expected::Either)
             | (HistoryError::Transcript(_), Expected::Either) => true,
-            // What is stored instead must answer exactly when the input does.
+            // The stored replacement must answer the open calls exactly if the input does.
             (HistoryError::Input(_), Expected::Accepted) => asked.instead.is_some() && asked.answers,
             _ => false,
         };
@@ -236,8 +236,8 @@ impl Case {
         })
     }
 
-    /// Whether a call that is refused for its size could not be sent: it is not refused for what may be left out, nor for
-    /// more than a correction that its own conversation's reports allow.
+    /// Checks a call that was refused for its size. Messages that may be left out are no reason to refuse it,
+    /// nor is a correction factor larger than the reports of its own conversation allow.
     fn cannot_fit(&self, talk: usize, asked: &Asked, policy: &Policy, error: &HistoryError) -> Checked {
         if policy.setup.counter_panics {
             return Ok(());
@@ -251,7 +251,7 @@ impl Case {
         let opened = entries[..called].iter().rposition(Entry::asks).unwrap_or(0);
         let turn = if asked.answers { opened } else { entries.len() };
         let needed = entries[turn..].iter().flat_map(|entry| &entry.messages).chain(&asked.input);
-        // Results that stand in for others have a size as well.
+        // The results that stand in for missing ones also have a size.
         let spare = if asked.answers { 20 * u64::try_from(entries.len() - turn).unwrap_or_default() } else { 0 };
         let needed = tokens(needed) + spare;
         holds(needed * 3 / 2 + 4 > u64::from(limit), "a call that fits is not refused", || {
@@ -261,7 +261,7 @@ impl Case {
         })
     }
 
-    /// What the model gets.
+    /// Checks the prompt of a turn.
     fn check_sent(&mut self, turn: &Turn, asked: &Asked, policy: usize) -> Checked {
         holds(turn.input() == asked.input, "the input is sent as it is", || {
             format!("{} messages", turn.input().len())
@@ -303,7 +303,7 @@ impl Case {
         Ok(())
     }
 
-    /// A call that broke off is made again, as it was: the model is asked again.
+    /// Repeats an interrupted call unchanged. The model must be called again.
     async fn repeat(&mut self, talk: usize, mut asked: Asked) -> Checked {
         self.figures.count("interrupted calls repeated");
         if asked.expected == Expected::Either {
@@ -343,7 +343,7 @@ impl Case {
         reply
     }
 
-    /// Returns whether what is told is what has to become of the exchange, which the test's log then has too.
+    /// Checks the reported outcome of an exchange, and adds the exchange to the expected log.
     fn outcome(
         &mut self,
         talk: usize,
@@ -361,7 +361,7 @@ impl Case {
                 holds(between && known, "only another call's exchange is a duplicate", || asked.exchange.to_string())
             }
             Outcome::Stored { seq, incomplete, .. } => {
-                holds(!asked.dont_store, "what is not to be stored is not", String::new)?;
+                holds(!asked.dont_store, "an exchange that must not be stored is not stored", String::new)?;
                 let first = seq.get() == 0 && between;
                 holds(seq.get() == log.next() || first, "positions have no gap", || {
                     format!("{seq} after {}", log.next())
@@ -375,7 +375,7 @@ impl Case {
                     incomplete: *incomplete,
                     opens: !asked.answers,
                 };
-                holds(*incomplete || entry.id == asked.exchange, "an exchange has its caller's id", String::new)?;
+                holds(*incomplete || entry.id == asked.exchange, "an exchange has the id that its caller gave", String::new)?;
                 holds(!incomplete || entry.id != asked.exchange, "a partial reply leaves the id free", String::new)?;
                 log.push(entry);
                 self.talks[talk].appends += 1;
@@ -385,7 +385,8 @@ impl Case {
         }
     }
 
-    /// A summary that was paid for, and made for this turn, is stored with its exchange, or another one is.
+    /// Checks that a summary that was made for this turn, and paid for, is stored with its exchange, or a
+    /// newer one is.
     fn check_made(&self, talk: usize, policy: usize, made: &Range<usize>, report: &TurnReport) -> Checked {
         let log = &self.talks[talk].log;
         let told = self.policies[policy].told.lock().unwrap();
@@ -396,7 +397,7 @@ impl Case {
         }
         let covers_to = log.covers_to(policy);
         holds(covers_to >= made.to, "a summary that was paid for is stored", || {
-            format!("it covers what is before {}, and the stored one what is before {covers_to}", made.to)
+            format!("it covers up to {}, the stored one up to {covers_to}", made.to)
         })
     }
 
@@ -425,9 +426,10 @@ impl Case {
             self.figures.count("prefixes compared");
             prefix::check(&before, &window)?;
         }
-        // What this call stored, and nothing else, is what the next one is planned under.
+        // The next call is planned for this result only if nothing else was stored.
         let compacted = report.tokens.is_some_and(|tokens| tokens.compacted);
-        // A summary that the call did not wait for to its end may have been stored in place of the call's own compaction.
+        // A summary that the call did not wait for may have been stored in place of the call's own
+        // compaction.
         let only_this =
             now.version == planned_under.version + u64::from(compacted) && now.covers_to == planned_under.covers_to;
         let for_this_call =

@@ -5,7 +5,7 @@ use tower_chat_history::Message;
 use super::super::{Ingredient, Ingredients};
 use crate::chance::Chance;
 
-/// Characters that are not seen, between which others read on.
+/// Invisible characters: a reader does not notice them between others.
 const UNSEEN: [char; 12] = [
     '\u{200b}',
     '\u{2066}',
@@ -46,11 +46,11 @@ const PARTS: [&str; 22] = [
     "00112233445566778899aabbccddeeff.3",
 ];
 
-/// How JSON can be nested.
+/// The ways to nest JSON.
 const NESTS: [(&str, &str); 4] =
     [("[", "]"), ("{\"a\":", "}"), ("[{\"role\":", "}]"), ("{\"type\":\"x\",\"y\":[", "]}")];
 
-/// Where something can stand in a message.
+/// Messages with a placeholder for hostile JSON.
 const PLACES: [&str; 12] = [
     r#"{"role":"user","content":@}"#,
     r#"{"role":"user","content":[{"type":"x","y":@}]}"#,
@@ -80,13 +80,13 @@ impl Texts {
         *self.chance.of(&[0, 1, 7, 1 << 53, u64::MAX])
     }
 
-    /// A text of odd parts, rarely a long one.
+    /// Returns a text of odd parts, rarely a long one.
     pub(super) fn odd(&mut self) -> String {
         let many = if self.chance.once_in(20) { 2_000 } else { 6 };
         (0..self.chance.index(many)).map(|_| *self.chance.of(&PARTS)).collect()
     }
 
-    /// Some JSON, mostly whole.
+    /// Returns some JSON, usually valid.
     pub(super) fn json(&mut self) -> String {
         match self.chance.below(24) {
             0 if self.deep => self.nested(),
@@ -100,7 +100,8 @@ impl Texts {
         }
     }
 
-    /// JSON of up to 100,000 levels, rarely with a long text inside: a reader that looks at each level's text again is slow.
+    /// Returns JSON of up to 100,000 levels, rarely with a long text inside. That is slow for a reader that
+    /// rescans the text of each level.
     fn nested(&mut self) -> String {
         let levels = *self.chance.of(&[100, 1_000, 2_000, 10_000, 100_000]);
         let (open, close) = *self.chance.of(&NESTS);
@@ -108,7 +109,7 @@ impl Texts {
         [open.repeat(levels), format!("\"{long}\""), close.repeat(levels)].concat()
     }
 
-    /// The JSON of a message, or of nearly one.
+    /// Returns the JSON of a message, or almost that.
     pub(super) fn message(&mut self) -> String {
         let place = *self.chance.of(&PLACES);
         let message = place.replace('@', &self.json());
@@ -120,7 +121,7 @@ impl Texts {
         texts.into_iter().filter_map(|text| Message::from_json(text).ok()).collect()
     }
 
-    /// The same text with a few characters changed, left out or put in.
+    /// Returns the text with a few characters changed, removed or inserted.
     pub(super) fn changed(&mut self, text: &str) -> String {
         let mut chars: Vec<char> = text.chars().collect();
         for _ in 0..=self.chance.below(3) {
@@ -135,7 +136,7 @@ impl Texts {
         chars.into_iter().collect()
     }
 
-    /// The end of the summary's delimiter, in characters that look like it.
+    /// Returns the end of the summary's delimiter, in characters that look like it.
     pub(super) fn closing(&mut self) -> String {
         let mut text = String::new();
         for char in "</conversation_summary>".chars() {
@@ -154,7 +155,8 @@ impl Texts {
     }
 }
 
-/// A text as a reader sees it: without what is not seen, and with one character for those that look alike.
+/// Returns a text as a reader sees it: without invisible characters, and with one character for those that
+/// look alike.
 pub(super) fn as_seen(text: &str) -> String {
     let seen = text.chars().filter(|char| !UNSEEN.contains(char) && !char.is_whitespace());
     let seen = seen.map(|char| match char {

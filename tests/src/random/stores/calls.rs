@@ -1,4 +1,4 @@
-//! The calls, and the comparison of each answer.
+//! The calls of a store, and the comparison of each answer with the model's.
 
 use std::sync::Arc;
 
@@ -36,7 +36,7 @@ impl Case {
         }
     }
 
-    /// An incarnation: mostly the present one.
+    /// Returns an incarnation, usually the present one.
     fn incarnation(&mut self) -> Incarnation {
         let ended = if self.ended.is_empty() { Incarnation::random() } else { *self.chance.of(&self.ended) };
         match &self.life {
@@ -130,7 +130,7 @@ impl Case {
             };
         }
         if self.ingredients.has(Ingredient::EqualCuts) && version != CompactionVersion::NONE && self.chance.once_in(3) {
-            // What another replica has just stored.
+            // The compaction that another replica has just stored.
             replaces = CompactionVersion::new(version.get() - 1);
             cut = before;
         }
@@ -183,7 +183,7 @@ impl Case {
         same("an append", &(told.duplicate, told.seq.get(), told.revision), &(false, next, life.revision()))?;
         if begins {
             let old = self.ended.contains(&life.incarnation);
-            holds(!old, "each life has an incarnation of its own", || life.incarnation.to_string())?;
+            holds(!old, "an incarnation is never reused", || life.incarnation.to_string())?;
         }
         match (compact, compacted, told.compaction) {
             (None, _, None) => Ok(()),
@@ -192,7 +192,7 @@ impl Case {
         }
     }
 
-    /// Compares what became of a compaction, and has it stored in the model.
+    /// Compares the outcome of a compaction, and stores it in the model.
     fn compacted(&mut self, compact: Compact, expected: &Compacted, told: CompactOutcome) -> Checked {
         let Some(life) = &mut self.life else { return Ok(()) };
         match (expected, told) {
@@ -230,7 +230,7 @@ impl Case {
         self.space()
     }
 
-    /// What a store in memory says it uses is at least what it was given.
+    /// Checks that a memory store reports at least the bytes that it was given.
     fn space(&self) -> Checked {
         let (Some(memory), Some(life)) = (&self.store.memory, &self.life) else { return Ok(()) };
         if !self.ingredients.has(Ingredient::LargeCompactions) {
@@ -292,11 +292,11 @@ impl Case {
         same("a page's revision", &page.revision, &Some(life.revision()))?;
         let from = from.max(life.first);
         let enough = page.exchanges.len() <= limit && (limit == 0 || from >= next || !page.exchanges.is_empty());
-        holds(enough, "a page has what is asked for", || format!("{} of {limit}", page.exchanges.len()))?;
+        holds(enough, "a page has at most its limit, and is not empty too early", || format!("{} of {limit}", page.exchanges.len()))?;
         let first = page.exchanges.first().map_or(from, |first| first.seq.get());
         same("where a page begins", &first, &from)?;
         let end = from + page.exchanges.len() as u64;
-        same("whether a log goes on", &page.more, &(end < next))?;
+        same("whether there are more exchanges", &page.more, &(end < next))?;
         same_exchanges(life, &page.exchanges, end)
     }
 
@@ -323,7 +323,7 @@ impl Case {
         let old = life.incarnation;
         life.forget_traces(traces, told.revision.incarnation());
         if traces == Derived::Erase && life.first > 0 {
-            holds(life.incarnation != old, "without traces another life begins", || format!("{keep:?}"))?;
+            holds(life.incarnation != old, "erasing derived data begins another incarnation", || format!("{keep:?}"))?;
             self.ended.push(old);
         }
         same("a revision after a prune", &told.revision, &life.revision())
@@ -332,7 +332,7 @@ impl Case {
     async fn truncate(&mut self) -> Checked {
         let revision = self.revision();
         let next = self.life.as_ref().map_or(0, Life::next);
-        // Mostly near the end.
+        // Usually near the end.
         let from = if self.chance.once_in(3) {
             self.chance.below(next + 2)
         } else {
@@ -358,7 +358,7 @@ impl Case {
             return same("a revision after a truncation", &told.revision, &None);
         }
         let new = told.revision.map_or(life.incarnation, |revision| revision.incarnation());
-        holds(!self.ended.contains(&new), "after a truncation another life begins", String::new)?;
+        holds(!self.ended.contains(&new), "a truncation begins another incarnation", String::new)?;
         life.truncate(from, new);
         same("a revision after a truncation", &told.revision, &Some(life.revision()))
     }
@@ -386,7 +386,7 @@ fn same<T: PartialEq + std::fmt::Debug>(what: &'static str, told: &T, expected: 
 
 fn differ(what: &'static str, told: &dyn std::fmt::Debug, expected: &dyn std::fmt::Debug) -> Checked {
     let shown = |it: &dyn std::fmt::Debug| format!("{it:?}").chars().take(400).collect::<String>();
-    Err(Violation::new(what, format!("expected {}, and it is {}", shown(expected), shown(told))))
+    Err(Violation::new(what, format!("expected {}, got {}", shown(expected), shown(told))))
 }
 
 fn refusal(what: &'static str, error: &StoreError, refused: Refused) -> Checked {

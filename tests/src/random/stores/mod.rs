@@ -1,4 +1,5 @@
-//! Random calls of a store by two handles: each answer has to be the model's, and so has the log in the end.
+//! Random calls of a store by two handles. Each answer must equal the model's, and so must the log at the
+//! end.
 
 mod calls;
 mod model;
@@ -11,12 +12,12 @@ use self::{model::Life, open::Opened};
 use super::{Checked, Figures, Ingredients, outcome::Violation};
 use crate::chance::Chance;
 
-/// Runs one case over a store in this process.
+/// Runs one case with a store in this process.
 pub(super) fn local(seed: u64, ingredients: &Ingredients) -> Checked<Figures> {
     run(seed, ingredients, false)
 }
 
-/// Runs one case over a store on a server. Where none is installed, nothing is done.
+/// Runs one case with a store on a server. If no server is installed, it does nothing.
 pub(super) fn remote(seed: u64, ingredients: &Ingredients) -> Checked<Figures> {
     run(seed, ingredients, true)
 }
@@ -55,17 +56,17 @@ fn run(seed: u64, ingredients: &Ingredients, remote: bool) -> Checked<Figures> {
     })
 }
 
-/// A conversation in a store, and what is expected of it.
+/// A conversation in a store, and the expected state.
 struct Case {
     store: Opened,
     ingredients: Ingredients,
     id: ConversationId,
     life: Option<Life>,
-    /// Incarnations that have ended.
+    /// The incarnations that have ended.
     ended: Vec<Incarnation>,
-    /// What a caller knows from earlier windows.
+    /// The known states of earlier windows.
     known: Vec<tower_chat_history::KnownState>,
-    /// How many exchanges were made.
+    /// The number of exchanges made so far.
     made: u64,
     figures: Figures,
     chance: Chance,

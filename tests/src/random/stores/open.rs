@@ -1,4 +1,4 @@
-//! The stores, each with two handles, as two processes have them.
+//! The stores, each with two handles, as if two processes had opened it.
 
 use std::sync::{Arc, OnceLock};
 
@@ -10,7 +10,7 @@ use tower_chat_history_postgres::PostgresOptions;
 use tower_chat_history_redis::RedisOptions;
 use tower_chat_history_sqlite::SqliteStore;
 
-/// A store that can do everything.
+/// A store that supports all operations.
 pub(super) trait Whole: Truncate + Prune {}
 impl<S: Truncate + Prune> Whole for S {}
 
@@ -18,7 +18,7 @@ impl<S: Truncate + Prune> Whole for S {}
 pub(super) struct Opened {
     pub(super) name: &'static str,
     pub(super) handles: [Arc<dyn Whole>; 2],
-    /// The store in memory, where it is that one: it says how much it uses.
+    /// The memory store, if it is one. It reports the space that it uses.
     pub(super) memory: Option<MemoryStore>,
     _place: Option<TempDir>,
 }
@@ -49,7 +49,7 @@ impl Opened {
         }
     }
 
-    /// A store on a server, if one is installed.
+    /// Opens a store on a server. Returns `None` if that server is not installed.
     pub(super) async fn remote(number: u64) -> Option<Self> {
         match number % 3 {
             0 if postgres::is_there() => {

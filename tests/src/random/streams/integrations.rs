@@ -1,4 +1,4 @@
-//! The ways a reply can come: as bytes inside of async-openai's client, as JSON values, as async-openai's types.
+//! The forms of a reply: bytes in the HTTP client of async-openai, JSON values, the types of async-openai.
 
 use std::sync::{Arc, Mutex};
 
@@ -38,7 +38,7 @@ pub(super) enum Integration {
 impl Integration {
     pub(super) const ALL: [Self; 3] = [Self::Client, Self::Json, Self::Typed];
 
-    /// Returns whether its types can express what is odd.
+    /// Returns true if its types can express an oddity.
     pub(super) const fn can_have(self, oddity: Oddity) -> bool {
         match self {
             Self::Client => true,
@@ -48,13 +48,14 @@ impl Integration {
     }
 }
 
-/// What the caller got, and what was told.
+/// The response that the caller got, and the reported outcome.
 pub(super) struct Came {
     pub(super) outcome: &'static str,
     pub(super) unchanged: bool,
 }
 
-/// Makes a call that is answered with these texts: one body, or the chunks of a stream, which may end with a `[DONE]`.
+/// Makes a call that is answered with these texts: one body, or the chunks of a stream, which may end with
+/// `[DONE]`.
 pub(super) async fn call(
     integration: Integration,
     store: &MemoryStore,
@@ -63,7 +64,7 @@ pub(super) async fn call(
     stream_is_done: Option<bool>,
     chance: &mut Chance,
 ) -> Came {
-    let outcome: Arc<Mutex<&'static str>> = Arc::new(Mutex::new("nothing was told"));
+    let outcome: Arc<Mutex<&'static str>> = Arc::new(Mutex::new("no report"));
     let told = Arc::clone(&outcome);
     let options = HistoryOptions::new().on_turn(move |report| *told.lock().unwrap() = report.outcome.kind());
     let engine = Engine::with_options(store.clone(), options);

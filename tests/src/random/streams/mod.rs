@@ -1,4 +1,4 @@
-//! Replies whole and in any pieces, through every integration: what is stored is what the provider said.
+//! Replies, whole and in pieces, through every integration. The stored reply must be the provider's.
 
 mod integrations;
 mod reply;
@@ -52,9 +52,9 @@ async fn one(integration: Integration, said: &Said, chance: &mut Chance, figures
     let sent = &pieces[..end.unwrap_or(pieces.len())];
     let came = call(integration, &store, said, sent, Some(end.is_none()), chance).await;
     if end.is_some() {
-        figures.count("streams that break off");
+        figures.count("interrupted streams");
         let stored = messages(&store).await;
-        return holds(stored.is_empty() && came.outcome != "stored", "what broke off is not complete", || {
+        return holds(stored.is_empty() && came.outcome != "stored", "an interrupted reply is not stored as complete", || {
             format!(
                 "{integration:?} {:?}: {} with {}",
                 said.oddity,
@@ -75,9 +75,9 @@ fn id() -> ConversationId {
     ConversationId::new(["c"]).unwrap()
 }
 
-/// Returns whether what is stored is what was said, and whether the conversation can go on.
+/// Checks that the stored reply is the provider's, and that the conversation can go on.
 async fn check(integration: Integration, said: &Said, store: &MemoryStore, came: &Came, whole: bool) -> Checked {
-    holds(came.unchanged, "what passes is not changed", String::new)?;
+    holds(came.unchanged, "the caller gets the unchanged response", String::new)?;
     let stored = messages(store).await;
     let reply = stored.get(1).filter(|_| stored.len() == 2 && came.outcome == "stored");
     let Some(reply) = reply else {
@@ -95,17 +95,18 @@ async fn check(integration: Integration, said: &Said, store: &MemoryStore, came:
             let shown = |fields: &Map<String, Value>| {
                 Value::from(fields.clone()).to_string().chars().take(500).collect::<String>()
             };
-            format!("whole {whole}: said {}, stored {}", shown(&was), shown(&is))
+            format!("whole {whole}: sent {}, stored {}", shown(&was), shown(&is))
         })?;
     }
-    // Whatever was stored, the conversation goes on with a valid prompt.
+    // Whatever was stored, the next prompt must be valid.
     let engine = Engine::new(store.clone());
     let next = engine.begin(TurnInput::new(id(), [Message::user("and?")])).await;
     let turn = next.map_err(|error| Violation::new("a conversation goes on", error.to_string()))?;
     check_prompt(turn.context())
 }
 
-/// A message without what may differ: nulls, the types that a call of a function has anyway, and what types cannot carry.
+/// Returns a message without the parts that may differ: nulls, the types of function calls, and fields that
+/// typed responses cannot carry.
 fn normal(fields: &Map<String, Value>, said: &Said, integration: Integration, whole: bool) -> Map<String, Value> {
     let mut fields = fields.clone();
     fields.retain(|_, value| !value.is_null());

@@ -1,34 +1,34 @@
-//! A reply of a provider, whole and in pieces. What is cut into pieces is what has to be stored: nothing is put together
-//! here.
+//! A reply of a provider, whole and in pieces. The pieces are cut from the reply that must be stored. Nothing
+//! is joined here.
 
 use serde_json::{Map, Value, json};
 
 use super::super::{Ingredient, Ingredients, words::nested};
 use crate::chance::Chance;
 
-/// How a provider may be odd, one way at a time.
+/// One odd behavior of a provider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Oddity {
     None,
-    /// Another choice, which nobody asked for, ends before the first one does.
+    /// A choice that was not requested ends before the first one.
     ForeignChoice,
-    /// The only choice has another number than 0.
+    /// The only choice has another index than 0.
     OtherNumber,
-    /// The reply says that it is not the assistant's.
+    /// The reply has another role than `assistant`.
     ForeignRole,
     /// A call has no id, or is `null`.
     MissingId,
-    /// Calls come whole, without index and id, in one piece.
+    /// Calls arrive whole, in one piece, without index and id.
     WholeCalls,
-    /// Indexes are texts or fractions.
+    /// Indexes are strings or fractions.
     OddIndex,
-    /// A key is there twice.
+    /// A key occurs twice.
     RepeatedKey,
     /// The first bytes are a byte order mark.
     ByteOrderMark,
     /// A field is nested very deeply.
     DeepField,
-    /// Sizes that no provider reports.
+    /// Usage numbers that no provider reports.
     HostileUsage,
 }
 
@@ -57,7 +57,7 @@ impl Oddity {
 pub(super) struct Said {
     pub(super) message: Map<String, Value>,
     pub(super) oddity: Oddity,
-    /// How many choices were asked for.
+    /// The number of choices in the request.
     pub(super) choices: usize,
     pub(super) finish: &'static str,
 }
@@ -100,7 +100,7 @@ impl Said {
         }
     }
 
-    /// The calls as the provider sends them.
+    /// Returns the calls as the provider sends them.
     fn sent_calls(&self, chance: &mut Chance) -> Vec<Value> {
         let mut calls = self.calls().to_vec();
         if self.oddity == Oddity::MissingId {
@@ -113,7 +113,7 @@ impl Said {
         calls
     }
 
-    /// The body of an answer in one piece.
+    /// Returns the body of a unary response.
     pub(super) fn whole(&self, chance: &mut Chance) -> String {
         let mut message = self.message.clone();
         message.insert("role".into(), self.role(chance));
@@ -140,7 +140,7 @@ impl Said {
         }
     }
 
-    /// The text of a body or of a chunk, with what a value cannot express.
+    /// Returns the text of a body or chunk, with parts that a JSON value cannot express.
     fn wire(&self, json: &str) -> String {
         let rest = json.strip_prefix('{').unwrap_or(json);
         match self.oddity {
@@ -153,7 +153,7 @@ impl Said {
         }
     }
 
-    /// The chunks of a stream, in order, and how many of them are there before the reply is complete.
+    /// Returns the chunks of a stream, in order, and the number of chunks until the reply is complete.
     pub(super) fn pieces(&self, chance: &mut Chance) -> (Vec<String>, usize) {
         let mut deltas = vec![json!({"role": self.role(chance)})];
         for (name, value) in &self.message {
@@ -183,8 +183,9 @@ impl Said {
         let mut chunks: Vec<Value> =
             deltas.into_iter().map(|delta| json!([{"index": index, "delta": delta, "finish_reason": null}])).collect();
         if self.choices > 1 || self.oddity == Oddity::ForeignChoice {
-            // The other choice is over before this one, and after this one has begun: nothing tells a choice that comes
-            // later from one that does not come. Its pieces are anywhere among these, in their order.
+            // The other choice ends before this one ends and after this one began, because nothing
+            // distinguishes a choice that begins later from one that does not come. Its pieces are inserted
+            // anywhere between these, in their order.
             let other = [json!({"role": "assistant", "content": "other"}), json!({"content": " one"}), json!({})];
             let (mut at, mut first) = (0, 0);
             for (number, delta) in other.into_iter().enumerate() {
@@ -221,7 +222,7 @@ fn call(number: u64, chance: &mut Chance, ingredients: &Ingredients) -> Value {
 
 fn split(text: &str, chance: &mut Chance) -> Vec<String> {
     let mut pieces = vec![String::new()];
-    // Of a long text, not every place is one to cut at.
+    // A long text is cut at few places.
     let rarely = 4 + text.len() as u64 / 20;
     for char in text.chars() {
         if chance.once_in(rarely) {
@@ -243,13 +244,13 @@ fn pieces_of_detail(detail: &Value, chance: &mut Chance) -> Vec<Value> {
     pieces.into_iter().map(|piece| json!({"reasoning_details": [piece]})).collect()
 }
 
-/// The pieces of all calls by turns.
+/// Returns the pieces of all calls, interleaved.
 fn interleave(calls: &[Value], chance: &mut Chance) -> Vec<Value> {
     let far = chance.once_in(6);
     let mut queues: Vec<std::collections::VecDeque<Value>> = Vec::new();
     for (number, call) in calls.iter().enumerate() {
         let number = number as u64;
-        // Numbers that no list can have: pieces are sorted by them, and nothing more.
+        // Indexes that no list can have. They only sort the pieces.
         let index = if far { 4_000_000_000 + number } else { number };
         if call.is_null() {
             queues.push([Value::Null].into());

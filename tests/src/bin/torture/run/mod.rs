@@ -1,4 +1,4 @@
-//! The parent: it starts the workers, deals the blows, and reads everything back.
+//! The parent: it starts the workers, kills them, restarts the server, and finally reads everything.
 
 mod crew;
 mod ledger;
@@ -26,43 +26,43 @@ use crate::{
     store,
 };
 
-/// Looking into the whole file takes long when it is large.
+/// The limit of file checks during a run: checking a large file takes long.
 const FILE_CHECKS: u64 = 5;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Settings {
     #[arg(long, value_enum, default_value = "sqlite")]
     store: Kind,
-    /// How many processes chat at once.
+    /// The number of processes that chat at the same time.
     #[arg(long, default_value_t = 4)]
     processes: u64,
-    /// How many turns each has under way at once.
+    /// The number of concurrent turns in each process.
     #[arg(long, default_value_t = 8)]
     lanes: usize,
     #[arg(long, default_value_t = 20)]
     conversations: u32,
-    /// How many exchanges are acknowledged at least.
+    /// The minimum number of acknowledged exchanges.
     #[arg(long, default_value_t = 1_000)]
     exchanges: u64,
-    /// How many processes are killed.
+    /// The number of processes to kill.
     #[arg(long, default_value_t = 10)]
     kills: u64,
-    /// How often the server is crashed and started again, where there is one, or a node of a cluster; once more, all of it,
-    /// before all is read back.
+    /// The number of times that the server, or one node of a cluster, is crashed and restarted. If it is not
+    /// 0, the whole server is restarted once more before everything is read. SQLite has no server.
     #[arg(long, default_value_t = 0)]
     restarts: u64,
-    /// What all decisions follow from [default: by the clock].
+    /// The seed of all random decisions [default: the time in milliseconds].
     #[arg(long)]
     seed: Option<u64>,
-    /// The workers reach the server as it is: no delays, no cut connections.
+    /// Connects the workers directly to the server, without delays and cut connections.
     #[arg(long)]
     no_proxy: bool,
-    /// Before all else, kills the first processes while they open the store.
+    /// Kills the first processes while they open the store.
     #[arg(long)]
     kill_first: bool,
 }
 
-/// A run under way.
+/// The state of a run.
 struct Run<'a> {
     args: &'a Settings,
     place: Place,
@@ -73,11 +73,11 @@ struct Run<'a> {
     kills: u64,
     restarts: u64,
     file_checks: u64,
-    /// The victims whose last words are still to be read.
+    /// The killed workers whose remaining output is still to be read.
     dying: Vec<u32>,
 }
 
-/// Runs it, prints the report, and says whether all was well.
+/// Runs the test and prints the report. The exit code is success if there are no violations.
 pub(crate) fn run(args: &Settings, runtime: &Runtime) -> Result<ExitCode, BoxError> {
     let seed = args.seed.unwrap_or_else(|| {
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
@@ -100,7 +100,7 @@ pub(crate) fn run(args: &Settings, runtime: &Runtime) -> Result<ExitCode, BoxErr
     let Run { mut place, crew, mut ledger, kills, mut restarts, .. } = run;
     drop(crew);
     let faults = place.faults();
-    // What was acknowledged must be on disk.
+    // Every acknowledged exchange must be on disk.
     place.calm();
     if args.restarts > 0 {
         restarts += place.crash_and_restart_all();
@@ -119,7 +119,7 @@ pub(crate) fn run(args: &Settings, runtime: &Runtime) -> Result<ExitCode, BoxErr
 }
 
 impl Run<'_> {
-    /// Has the workers work until all exchanges are acknowledged and all blows have fallen.
+    /// Runs the workers until all exchanges are acknowledged and all disruptions are done.
     fn work(&mut self) {
         self.start();
         if self.args.kill_first {
@@ -129,7 +129,7 @@ impl Run<'_> {
         let mut stopping = false;
         while self.crew.len() > 0 || !self.dying.is_empty() {
             let Some((worker, event)) = self.crew.event() else {
-                self.ledger.violations.push("no worker does anything".to_owned());
+                self.ledger.violations.push("no worker made progress".to_owned());
                 return;
             };
             self.note(worker, event);
@@ -149,7 +149,7 @@ impl Run<'_> {
         }
     }
 
-    /// Starts all workers, so that they begin at the same moment.
+    /// Starts all workers first, so that they begin at the same moment.
     fn start(&mut self) {
         let started: Vec<u32> = (0..self.args.processes).map(|_| self.crew.start()).collect();
         started.into_iter().for_each(|number| self.crew.go(number, &[]));
@@ -157,7 +157,7 @@ impl Run<'_> {
 
     /// Kills the workers while they open the store.
     fn kill_first(&mut self) {
-        // Long enough for some of them to have begun.
+        // Long enough for some workers to have begun to open it.
         std::thread::sleep(self.chance.time(Duration::from_millis(60)));
         let victims = self.crew.kill(usize::MAX);
         self.kills += victims.len() as u64;
@@ -189,7 +189,7 @@ impl Run<'_> {
         }
     }
 
-    /// Hears the last words of the dead, and has others take over what they left.
+    /// Reads the remaining output of killed workers, and starts others that take over their exchanges.
     fn bury(&mut self, victims: Vec<u32>) {
         self.dying.extend(&victims);
         while !self.dying.is_empty() {

@@ -1,25 +1,25 @@
-//! When workers are killed and the server is restarted: after so many acknowledgements, decided by chance beforehand.
+//! The disruptions of a run. Each is due after a number of acknowledgements that is chosen at the start.
 
 use std::collections::VecDeque;
 
 use crate::chance::Chance;
 
-/// What happens to the processes.
+/// A disruption.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Blow {
-    /// So many workers are killed at once.
+    /// Kills this many workers at once.
     Kill(u64),
-    /// The server crashes, and is started again.
+    /// Crashes the server and restarts it.
     Restart,
 }
 
-/// The blows to come, in order.
+/// The disruptions to come, in order.
 #[derive(Debug)]
 pub(crate) struct Plan(VecDeque<(u64, Blow)>);
 
 impl Plan {
-    /// So many kills and restarts within that many acknowledgements. Now and then all workers are killed at once, as when a
-    /// machine goes down.
+    /// Distributes kills and restarts over the acknowledgements of a run. Sometimes all workers are killed at
+    /// once, as if a machine went down.
     pub(crate) fn new(exchanges: u64, workers: u64, kills: u64, restarts: u64, chance: &mut Chance) -> Self {
         let mut blows = Vec::new();
         let mut left = kills;
@@ -33,7 +33,7 @@ impl Plan {
         Self(blows.into())
     }
 
-    /// The next blow, if it is due after that many acknowledgements.
+    /// Returns the next disruption, if it is due after this many acknowledgements.
     pub(crate) fn due(&mut self, acknowledged: u64) -> Option<Blow> {
         let (at, blow) = *self.0.front()?;
         if at > acknowledged {
@@ -43,7 +43,7 @@ impl Plan {
         Some(blow)
     }
 
-    /// Returns whether all is over.
+    /// Returns true if there are no more disruptions.
     pub(crate) fn is_done(&self) -> bool {
         self.0.is_empty()
     }
@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_blows_fall_in_time_and_by_the_seed() {
+    fn a_plan_is_complete_and_determined_by_the_seed() {
         let plan = || Plan::new(1_000, 4, 50, 3, &mut Chance::new(7));
         let (mut one, mut other) = (plan(), plan());
         let mut fallen = Vec::new();

@@ -1,4 +1,4 @@
-//! One attempt to have an exchange stored, through the layer.
+//! One attempt to store an exchange through the layer.
 
 use std::{sync::Arc, time::Duration};
 
@@ -23,26 +23,27 @@ use crate::{
     whole,
 };
 
-/// One caller in so many leaves before the answer is there, and how long it stays at most.
+/// One caller in `LEAVES` leaves before the response is there, within `STAYS`.
 const LEAVES: u64 = 50;
 const STAYS: Duration = Duration::from_millis(10);
 
-/// What came of an attempt.
+/// The result of an attempt.
 pub(super) enum Attempt {
     /// The exchange is in the log.
     Stored { seq: u64, how: How },
-    /// It was refused, before the model was called.
+    /// The exchange was refused before the model was called.
     Refused(String),
-    /// It may be in the log or not.
+    /// The exchange may be in the log or not.
     Failed(String),
 }
 
-/// The layers that the lanes use in turn.
+/// The layers that the lanes take turns in using.
 pub(super) struct Doors(Vec<ChatHistoryLayer<OpenAi>>);
 
 impl Doors {
-    /// Windows are short, so that compactions are stored all the time, and race: by the load limit in one profile, by summaries
-    /// in the other. One door does not let an exchange land behind another one.
+    /// Creates the layers. Windows are short, so that compactions are stored often and compete: one profile
+    /// uses the load limit, the other one summaries. One layer rejects conflicts, so that its exchanges are
+    /// never stored after one that they do not know.
     pub(super) fn new(store: &Arc<dyn HistoryStore>) -> Result<Self, BoxError> {
         let limit = LoadLimit::new(24, 256 << 10)?;
         let [first, second] = PROFILES;
@@ -57,12 +58,12 @@ impl Doors {
         Ok(Self([plain, strict, summarized].map(layer).into()))
     }
 
-    /// The door of that number: there are more numbers than doors.
+    /// Returns a layer for a number, which may exceed the number of layers.
     fn of(&self, number: usize) -> &ChatHistoryLayer<OpenAi> {
         &self.0[number % self.0.len()]
     }
 
-    /// Finishes what is under way.
+    /// Waits until all running saves are done.
     pub(super) async fn drain(&self, patience: Duration) -> Result<(), BoxError> {
         for layer in &self.0 {
             layer.engine().drain(patience).await?;
@@ -72,7 +73,7 @@ impl Doors {
 }
 
 impl Worker {
-    /// Sends the exchange's input. `may_be_stored` says whether it was sent before.
+    /// Sends the input of an exchange. `may_be_stored` is true if it was sent before.
     pub(super) async fn attempt(
         &self,
         lane: usize,
@@ -82,7 +83,7 @@ impl Worker {
     ) -> Result<Attempt, BoxError> {
         let layer = self.doors.of(self.args.number as usize + lane);
         let (call, report) = call(task)?.with_report();
-        // A mock remembers all requests that it ever got, so each call has its own.
+        // A mock keeps all requests that it ever received, so each call uses a new one.
         let sent = layer.layer(MockLlm::new(self.replies.clone()).unary()).oneshot(call);
         let answered = if chance.once_in(LEAVES) {
             match tokio::time::timeout(chance.time(STAYS), sent).await {
@@ -115,7 +116,7 @@ impl Worker {
                 self.recorded(task, may_be_stored, recorded)?;
                 Attempt::Stored { seq: recorded.seq.get(), how: How::Recorded }
             }
-            // Somebody else spoke between a call and its result.
+            // Another worker wrote between a call and its result.
             Some(HistoryError::Input(_)) if task.kind == Kind::Result => Attempt::Refused("superseded".into()),
             Some(HistoryError::Load(error)) => {
                 self.must_pass(task, error)?;
@@ -129,21 +130,21 @@ impl Worker {
         })
     }
 
-    /// Whatever happens here may pass, and a store that says otherwise has its callers give up.
+    /// Checks that an error is transient, as all errors of this test are. Callers give up on other errors.
     fn must_pass(&self, task: Task, error: &StoreError) -> Result<(), BoxError> {
         if error.is_retryable() || matches!(error, StoreError::Conflict { .. }) {
             return Ok(());
         }
-        self.output.violation(format!("{} met an error that will not pass: {error}", task.name))?;
+        self.output.violation(format!("{} failed with an error that is not transient: {error}", task.name))?;
         Ok(())
     }
 
     fn recorded(&self, task: Task, may_be_stored: bool, recorded: &Recorded) -> Result<(), BoxError> {
         match whole::task(&recorded.exchange) {
             Ok(found) if found == task && may_be_stored => Ok(()),
-            Ok(found) if found == task => Err("is answered from the log, but was never sent".to_owned()),
-            Ok(found) => Err(format!("is answered by {}", found.name)),
-            Err(what) => Err(format!("is answered from a broken log: {what}")),
+            Ok(found) if found == task => Err("is in the log, but was never sent".to_owned()),
+            Ok(found) => Err(format!("has the exchange of {} in the log", found.name)),
+            Err(what) => Err(format!("is damaged in the log: {what}")),
         }
         .or_else(|what| self.output.violation(format!("{} {what}", task.name)))?;
         Ok(())
@@ -170,16 +171,16 @@ async fn stored(report: ReportHandle) -> Attempt {
     }
 }
 
-/// Makes summaries that say whose they are.
+/// A summarizer whose summaries name their conversation.
 #[derive(Debug)]
 struct Briefly;
 
 #[async_trait]
 impl Summarizer for Briefly {
     async fn summarize(&self, request: SummaryRequest) -> Result<Summarized, BoxError> {
-        // Some were shortened; of the others each knows where it belongs.
+        // Long messages are shortened. Each of the others names its conversation.
         let known = request.messages.iter().find_map(|message| read(&whole::text(message)?));
-        let (task, _) = known.ok_or("no message is whole")?;
+        let (task, _) = known.ok_or("no message is complete")?;
         Ok(Summarized::new(format!("{SUMMARY}{}: up to {}", task.conversation, task.name)))
     }
 }

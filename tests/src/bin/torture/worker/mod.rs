@@ -1,4 +1,5 @@
-//! A worker: a process that chats in many conversations at once, says what it does, and may be killed at any moment.
+//! A worker: a process that runs many conversations at once, reports its progress, and may be killed at any
+//! moment.
 
 mod attempt;
 mod model;
@@ -30,30 +31,31 @@ use crate::{
     store,
 };
 
-/// One turn in so many uses a tool.
+/// One turn in this many uses a tool.
 const TOOL_TURNS: u64 = 5;
 /// The longest pause before an exchange is tried again.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// How the worker is started. On its standard input come exchanges to repeat, one a line, then `go`, and at some time `stop`.
+/// The settings of a worker. Its standard input has the exchanges to repeat, one in each line, then `go`, and
+/// later `stop`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Settings {
     /// The store.
     #[arg(long)]
     store: String,
-    /// What its exchange ids begin with.
+    /// The number of the worker, with which its exchange ids begin.
     #[arg(long)]
     number: u32,
     #[arg(long)]
     seed: u64,
     #[arg(long)]
     conversations: Conversation,
-    /// How many turns it has under way at once.
+    /// The number of concurrent turns.
     #[arg(long)]
     lanes: usize,
 }
 
-/// What the lanes share.
+/// The state that the lanes share.
 struct Worker {
     store: Arc<dyn HistoryStore>,
     doors: Doors,
@@ -65,15 +67,16 @@ struct Worker {
     stop: Arc<AtomicBool>,
 }
 
-/// Where the worker speaks. A clone speaks to the same parent.
+/// The output of the worker. Clones write to the same parent.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Output {
-    /// Lines of several lanes must not mix.
+    /// Held while a line is written, since lines of several lanes must not mix.
     lock: Arc<Mutex<()>>,
 }
 
 impl Output {
-    /// Says it, and has it said when this returns: whatever happens to the process then, the parent hears it.
+    /// Writes a message and flushes it. If the process is killed after that, the parent still reads the
+    /// message.
     pub(crate) fn say(&self, said: &Said) -> io::Result<()> {
         let _lock = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
         let mut stdout = io::stdout().lock();
@@ -86,12 +89,12 @@ impl Output {
     }
 }
 
-/// Works until it is told to stop, or the parent is gone.
+/// Works until the parent sends `stop` or ends.
 pub(crate) async fn run(args: Settings) -> Result<(), BoxError> {
     let repeats = orders()?;
     let stop = Arc::new(AtomicBool::new(false));
     let told = Arc::clone(&stop);
-    // Whatever comes next is the order to stop; no more input is one, too.
+    // The next line is the order to stop. The end of the input also stops the worker.
     std::thread::spawn(move || {
         drop(io::stdin().lock().read_line(&mut String::new()));
         told.store(true, Relaxed);
@@ -100,7 +103,7 @@ pub(crate) async fn run(args: Settings) -> Result<(), BoxError> {
     let output = Output::default();
     let store = store::open(&args.store).await?;
     let mut chance = Chance::new(args.seed);
-    // Every other worker keeps the windows that it loads. What is watched is read from the store itself.
+    // Every second worker caches windows. The checks of `watch` read from the store itself.
     let spoken_to: Arc<dyn HistoryStore> =
         if args.number % 2 == 1 { Arc::new(CachedStore::new(Arc::clone(&store))) } else { Arc::clone(&store) };
     let worker = Worker {
@@ -122,16 +125,16 @@ pub(crate) async fn run(args: Settings) -> Result<(), BoxError> {
     worker.doors.drain(PATIENCE).await
 }
 
-/// Waits for the word to begin: what is to be repeated first.
+/// Reads the exchanges to repeat, up to the line `go`.
 fn orders() -> Result<Vec<Task>, BoxError> {
     let mut repeats = Vec::new();
     for line in io::stdin().lines() {
         match line?.as_str() {
             "go" => return Ok(repeats),
-            line => repeats.push(line.parse().map_err(|()| "the parent said something odd")?),
+            line => repeats.push(line.parse().map_err(|()| "unknown order of the parent")?),
         }
     }
-    Err("the parent is gone".into())
+    Err("the parent has ended".into())
 }
 
 impl Worker {
@@ -158,7 +161,7 @@ impl Worker {
         Ok(())
     }
 
-    /// Tries until it is known what became of the exchange: whether it is stored.
+    /// Tries until the exchange is stored or refused. Returns true if it is stored.
     async fn settle(&self, lane: usize, task: Task, repeated: bool, chance: &mut Chance) -> Result<bool, BoxError> {
         let began = Instant::now();
         let mut may_be_stored = repeated;
