@@ -28,7 +28,7 @@ pub use async_openai::types::chat::CreateChatCompletionRequest as TypedRequest;
 pub use tower_chat_history_test::MockChat;
 
 /// The request type of the typed integration.
-pub type Asked = InConversation<TypedRequest>;
+pub type TypedCall = InConversation<TypedRequest>;
 /// The response of a unary call.
 pub type Response = CreateChatCompletionResponse;
 /// One item of a streamed response.
@@ -36,7 +36,7 @@ pub type Chunk = CreateChatCompletionStreamResponse;
 
 /// The two kinds of calls of the typed integration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Door {
+pub enum CallKind {
     /// `create`.
     Unary,
     /// `create_stream`, read to the end of the stream.
@@ -44,7 +44,7 @@ pub enum Door {
 }
 
 /// Both kinds of calls.
-pub const BOTH_DOORS: [Door; 2] = [Door::Unary, Door::Stream];
+pub const BOTH_KINDS: [CallKind; 2] = [CallKind::Unary, CallKind::Stream];
 
 /// Returns a request with these messages.
 pub fn request(messages: impl IntoIterator<Item = Message>) -> TypedRequest {
@@ -55,13 +55,13 @@ pub fn request(messages: impl IntoIterator<Item = Message>) -> TypedRequest {
 
 /// Returns a call with one user message in a conversation.
 #[must_use]
-pub fn asked(id: &ConversationId, text: &str) -> Asked {
+pub fn user_call(id: &ConversationId, text: &str) -> TypedCall {
     InConversation::new(id.clone(), request([Message::user(text)]))
 }
 
 /// Returns the text of choice 0 in these chunks.
 #[must_use]
-pub fn said(chunks: &[Chunk]) -> String {
+pub fn reply_text(chunks: &[Chunk]) -> String {
     let first = chunks.iter().flat_map(|chunk| &chunk.choices).filter(|choice| choice.index == 0);
     first.filter_map(|choice| choice.delta.content.as_deref()).collect()
 }
@@ -77,26 +77,26 @@ pub async fn read_to_finish(stream: &mut ChatCompletionResponseStream) -> Vec<Ch
 
 /// Returns the history error for which the model was not called.
 #[must_use]
-pub fn kept_back(error: &BoxError) -> &HistoryError {
+pub fn history_error(error: &BoxError) -> &HistoryError {
     error.downcast_ref().unwrap()
 }
 
 /// Returns the error in the input.
 #[must_use]
-pub fn bad_input(error: &BoxError) -> &InputError {
-    let HistoryError::Input(input) = kept_back(error) else { panic!("{error}") };
+pub fn input_error(error: &BoxError) -> &InputError {
+    let HistoryError::Input(input) = history_error(error) else { panic!("{error}") };
     input
 }
 
 /// Returns the response of a unary call that could not be saved.
 #[must_use]
-pub fn not_saved(error: BoxError) -> Unsaved<Response> {
+pub fn unsaved(error: BoxError) -> Unsaved<Response> {
     *error.downcast().unwrap()
 }
 
 /// Returns the text of a response.
 #[must_use]
-pub fn answer(response: &Response) -> &str {
+pub fn response_text(response: &Response) -> &str {
     response.choices.first().and_then(|choice| choice.message.content.as_deref()).unwrap_or_default()
 }
 
@@ -152,32 +152,32 @@ impl Chat {
     }
 
     /// Makes a unary call.
-    pub fn unary(&self, call: Asked) -> impl Future<Output = Result<Response, BoxError>> + Send + use<> {
+    pub fn unary(&self, call: TypedCall) -> impl Future<Output = Result<Response, BoxError>> + Send + use<> {
         self.layer.layer(self.gated(self.llm.unary())).oneshot(call)
     }
 
     /// Makes a streaming call.
     pub fn stream(
         &self,
-        call: Asked,
+        call: TypedCall,
     ) -> impl Future<Output = Result<ChatCompletionResponseStream, BoxError>> + Send + use<> {
         self.layer.layer(self.gated::<MockChatStream>(self.llm.stream())).oneshot(call)
     }
 
     /// Makes a call of this kind. Returns the text of the whole reply.
-    pub async fn call(&self, door: Door, call: Asked) -> Result<String, BoxError> {
-        match door {
-            Door::Unary => Ok(answer(&self.unary(call).await?).to_owned()),
-            Door::Stream => {
+    pub async fn call(&self, kind: CallKind, call: TypedCall) -> Result<String, BoxError> {
+        match kind {
+            CallKind::Unary => Ok(response_text(&self.unary(call).await?).to_owned()),
+            CallKind::Stream => {
                 let items: Vec<_> = self.stream(call).await?.collect().await;
-                Ok(said(&items.into_iter().collect::<Result<Vec<_>, _>>()?))
+                Ok(reply_text(&items.into_iter().collect::<Result<Vec<_>, _>>()?))
             }
         }
     }
 
     /// Sends one user message in a call of this kind.
-    pub async fn ask(&self, door: Door, id: &ConversationId, text: &str) -> Result<String, BoxError> {
-        self.call(door, asked(id, text)).await
+    pub async fn ask(&self, kind: CallKind, id: &ConversationId, text: &str) -> Result<String, BoxError> {
+        self.call(kind, user_call(id, text)).await
     }
 
     fn gated<S>(&self, inner: S) -> Gated<S> {

@@ -54,12 +54,12 @@ macro_rules! over_every_store {
 pub struct Storage {
     /// The store. Clones share its state.
     pub store: FaultStore<Arc<dyn HistoryStore>>,
-    place: Place,
+    location: Location,
 }
 
 /// The location of a store's data.
 #[derive(Clone)]
-enum Place {
+enum Location {
     Memory(MemoryStore),
     /// In memory, with a cache for each handle.
     Cached(MemoryStore),
@@ -81,7 +81,7 @@ enum Place {
     },
 }
 
-impl Place {
+impl Location {
     async fn open(&self) -> Arc<dyn HistoryStore> {
         match self {
             Self::Memory(store) => Arc::new(Remote(store.clone())),
@@ -91,15 +91,15 @@ impl Place {
             }
             Self::Postgres { url, schema } => {
                 let options = PostgresOptions::new().schema(schema);
-                Arc::new(Remote(remotely(options.connect(url)).await.unwrap()))
+                Arc::new(Remote(with_clock_held(options.connect(url)).await.unwrap()))
             }
             Self::Redis { url, prefix } => {
                 let options = RedisOptions::new().prefix(prefix);
-                Arc::new(Remote(remotely(options.connect(url)).await.unwrap()))
+                Arc::new(Remote(with_clock_held(options.connect(url)).await.unwrap()))
             }
             Self::Cluster { urls, prefix } => {
                 let options = RedisOptions::new().prefix(prefix);
-                Arc::new(Remote(remotely(options.connect_cluster(urls)).await.unwrap()))
+                Arc::new(Remote(with_clock_held(options.connect_cluster(urls)).await.unwrap()))
             }
         }
     }
@@ -108,17 +108,17 @@ impl Place {
 impl Storage {
     /// Opens a memory store.
     pub async fn memory() -> Option<Self> {
-        Some(Self::at(Place::Memory(MemoryStore::new())).await)
+        Some(Self::at(Location::Memory(MemoryStore::new())).await)
     }
 
     /// Opens a caching store over a memory store.
     pub async fn cached() -> Option<Self> {
-        Some(Self::at(Place::Cached(MemoryStore::new())).await)
+        Some(Self::at(Location::Cached(MemoryStore::new())).await)
     }
 
     /// Opens an SQLite store in a new temporary directory.
     pub async fn sqlite() -> Option<Self> {
-        Some(Self::at(Place::File(Arc::new(tempfile::tempdir().unwrap()))).await)
+        Some(Self::at(Location::File(Arc::new(tempfile::tempdir().unwrap()))).await)
     }
 
     /// Opens a PostgreSQL store. Returns `None` if the server is not installed.
@@ -128,8 +128,8 @@ impl Storage {
             left_out(postgres::NAME);
             return None;
         }
-        let url = URL.get_or_init(|| apart(async || postgres::shared().database().await)).clone();
-        Some(Self::at(Place::Postgres { url, schema: unique() }).await)
+        let url = URL.get_or_init(|| block_on_new_thread(async || postgres::shared().database().await)).clone();
+        Some(Self::at(Location::Postgres { url, schema: unique_name() }).await)
     }
 
     /// Opens a Redis store. Returns `None` if the server is not installed.
@@ -140,7 +140,7 @@ impl Storage {
             return None;
         }
         let url = SERVER.get_or_init(redis::Server::start).url();
-        Some(Self::at(Place::Redis { url, prefix: unique() }).await)
+        Some(Self::at(Location::Redis { url, prefix: unique_name() }).await)
     }
 
     /// Opens a store in a Redis Cluster. Returns `None` if the server is not installed.
@@ -151,34 +151,34 @@ impl Storage {
             return None;
         }
         let urls = CLUSTER.get_or_init(Cluster::start).urls();
-        Some(Self::at(Place::Cluster { urls, prefix: unique() }).await)
+        Some(Self::at(Location::Cluster { urls, prefix: unique_name() }).await)
     }
 
-    async fn at(place: Place) -> Self {
-        Self { store: FaultStore::new(place.open().await), place }
+    async fn at(location: Location) -> Self {
+        Self { store: FaultStore::new(location.open().await), location }
     }
 
     /// Opens another handle with its own connections to the same conversations, as another process would.
     pub async fn replica(&self) -> Self {
-        Self::at(self.place.clone()).await
+        Self::at(self.location.clone()).await
     }
 
     /// Returns the id of a conversation that no other test or case uses.
     #[must_use]
     pub fn conversation(&self) -> ConversationId {
-        ConversationId::new(["tests", &unique()]).unwrap()
+        ConversationId::new(["tests", &unique_name()]).unwrap()
     }
 
     /// Returns the path of the database file, if the store has one, so that a test can damage it.
     #[must_use]
     pub fn file(&self) -> Option<std::path::PathBuf> {
-        match &self.place {
-            Place::File(directory) => Some(directory.path().join("chat.db")),
-            Place::Memory(_)
-            | Place::Cached(_)
-            | Place::Postgres { .. }
-            | Place::Redis { .. }
-            | Place::Cluster { .. } => None,
+        match &self.location {
+            Location::File(directory) => Some(directory.path().join("chat.db")),
+            Location::Memory(_)
+            | Location::Cached(_)
+            | Location::Postgres { .. }
+            | Location::Redis { .. }
+            | Location::Cluster { .. } => None,
         }
     }
 }
@@ -197,14 +197,14 @@ impl fmt::Debug for Storage {
 pub struct Remote<S>(pub S);
 
 /// Returns a name that is unique in this process.
-fn unique() -> String {
+fn unique_name() -> String {
     static NAMES: AtomicUsize = AtomicUsize::new(0);
     format!("test{}", NAMES.fetch_add(1, Relaxed))
 }
 
 /// Runs a future in a new runtime on a new thread. It can be called within a runtime, where blocking is not
 /// allowed.
-fn apart<T: Send>(future: impl AsyncFnOnce() -> T + Send) -> T {
+fn block_on_new_thread<T: Send>(future: impl AsyncFnOnce() -> T + Send) -> T {
     let run = || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(future())
@@ -212,7 +212,7 @@ fn apart<T: Send>(future: impl AsyncFnOnce() -> T + Send) -> T {
     thread::scope(|scope| scope.spawn(run).join().unwrap())
 }
 
-async fn remotely<T: Send>(call: impl Future<Output = T> + Send) -> T {
+async fn with_clock_held<T: Send>(call: impl Future<Output = T> + Send) -> T {
     // A paused clock does not advance while a blocking task runs.
     let (_done, running) = mpsc::channel::<()>();
     tokio::task::spawn_blocking(move || running.recv());
@@ -230,11 +230,11 @@ impl<S: HistoryStore> HistoryStore for Remote<S> {
     }
 
     async fn load(&self, id: &ConversationId, load: Load) -> Result<Loaded, StoreError> {
-        remotely(self.0.load(id, load)).await
+        with_clock_held(self.0.load(id, load)).await
     }
 
     async fn append(&self, id: &ConversationId, append: Append) -> Result<Appended, StoreError> {
-        remotely(self.0.append(id, append)).await
+        with_clock_held(self.0.append(id, append)).await
     }
 
     async fn compact(
@@ -243,14 +243,14 @@ impl<S: HistoryStore> HistoryStore for Remote<S> {
         incarnation: Incarnation,
         compact: Compact,
     ) -> Result<CompactOutcome, StoreError> {
-        remotely(self.0.compact(id, incarnation, compact)).await
+        with_clock_held(self.0.compact(id, incarnation, compact)).await
     }
 
     async fn read(&self, id: &ConversationId, from: Seq, limit: usize) -> Result<Page, StoreError> {
-        remotely(self.0.read(id, from, limit)).await
+        with_clock_held(self.0.read(id, from, limit)).await
     }
 
     async fn delete(&self, id: &ConversationId) -> Result<(), StoreError> {
-        remotely(self.0.delete(id)).await
+        with_clock_held(self.0.delete(id)).await
     }
 }

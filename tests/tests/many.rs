@@ -14,7 +14,7 @@ use std::{
 use futures_util::{StreamExt as _, future, stream};
 use tempfile::TempDir;
 use test_servers::{left_out, postgres, redis};
-use tests::{Asked, asked, exchanges, said, short};
+use tests::{TypedCall, exchanges, reply_text, short, user_call};
 use tokio::sync::Mutex;
 use tower::{Layer as _, ServiceExt as _};
 use tower_chat_history::{
@@ -59,8 +59,8 @@ fn layer(store: &Arc<dyn HistoryStore>) -> ChatHistoryLayer<OpenAi> {
     ChatHistoryLayer::with_options(Arc::clone(store), OpenAi::new(), HistoryOptions::new().store_timeout(PATIENCE))
 }
 
-fn call(number: usize, turn: usize) -> (Asked, ReportHandle) {
-    asked(&conversation(number), &format!("{number}/{turn}")).with_report()
+fn call(number: usize, turn: usize) -> (TypedCall, ReportHandle) {
+    user_call(&conversation(number), &format!("{number}/{turn}")).with_report()
 }
 
 /// What a conversation must hold after so many turns: its own text and nothing else.
@@ -116,7 +116,7 @@ async fn open_streams_do_not_mix_and_fit_into_memory<const STREAMS: usize>(store
 
     let read = open.into_iter().enumerate().map(async |(number, (stream, report))| {
         let chunks: Vec<_> = stream.map(Result::unwrap).collect().await;
-        assert_eq!(said(&chunks), format!("1 {number}/0"));
+        assert_eq!(reply_text(&chunks), format!("1 {number}/0"));
         let report = report.await.unwrap();
         assert!(report.revision().is_some(), "{:?}", report.outcome);
     });
@@ -128,7 +128,7 @@ async fn open_streams_do_not_mix_and_fit_into_memory<const STREAMS: usize>(store
     let turns = stream::iter(0..STREAMS).map(async |number| {
         let stream = layer.layer(model().stream()).oneshot(call(number, 1).0).await.unwrap();
         let chunks: Vec<_> = stream.map(Result::unwrap).collect().await;
-        assert_eq!(said(&chunks), format!("3 {number}/1"));
+        assert_eq!(reply_text(&chunks), format!("3 {number}/1"));
     });
     turns.buffer_unordered(AT_ONCE).collect::<()>().await;
     if let (Some(before), Some(now)) = (before, resident()) {

@@ -49,11 +49,7 @@ impl std::fmt::Debug for Scenario {
 /// All scenarios.
 pub const SCENARIOS: &[Scenario] = &[
     Scenario { name: "engine", about: "conversations with any log, budget and summarizer", run: engine::run },
-    Scenario {
-        name: "neighbors",
-        about: "one conversation, alone and next to hostile ones",
-        run: neighbors::run,
-    },
+    Scenario { name: "neighbors", about: "one conversation, alone and next to hostile ones", run: neighbors::run },
     Scenario { name: "cancel", about: "callers that leave at any await, over an unreliable store", run: cancel::run },
     Scenario { name: "shutdown", about: "runtimes that are shut down or idle", run: shutdown::run },
     Scenario { name: "streams", about: "streams in any pieces, through every integration", run: streams::run },
@@ -76,10 +72,10 @@ pub fn scenario(name: &str) -> Option<&'static Scenario> {
 pub fn run_case(scenario: &Scenario, seed: u64, ingredients: &Ingredients) -> Checked<Figures> {
     let before = panics::unexpected();
     let ran = std::panic::catch_unwind(|| (scenario.run)(seed, ingredients));
-    let told = panics::since(before);
+    let panicked = panics::since(before);
     match ran {
         Ok(Err(violation)) => Err(violation),
-        Ok(Ok(_)) | Err(_) if !told.is_empty() => Err(Violation::new("nothing panics", told.join(" | "))),
+        Ok(Ok(_)) | Err(_) if !panicked.is_empty() => Err(Violation::new("nothing panics", panicked.join(" | "))),
         Ok(Ok(figures)) => Ok(figures),
         Err(_) => Err(Violation::new("nothing panics", "an intentional panic reached the caller")),
     }

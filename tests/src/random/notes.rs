@@ -13,7 +13,7 @@ use tower_chat_history::{
 };
 
 use super::{Ingredient, Ingredients, panics::on_purpose, rules::marks};
-use crate::chance::Chance;
+use crate::rng::SeededRng;
 
 /// The pages of all summaries, and the errors found so far.
 #[derive(Debug)]
@@ -24,7 +24,7 @@ struct Pages {
     pages: Vec<BTreeSet<u64>>,
     twice: Vec<String>,
     repeated: BTreeSet<u64>,
-    chance: Chance,
+    rng: SeededRng,
     ingredients: Ingredients,
     reliable: bool,
 }
@@ -32,13 +32,13 @@ struct Pages {
 impl Notes {
     /// Creates a summarizer that always succeeds if `reliable` is true, and otherwise one that sometimes
     /// fails, panics, hangs or returns odd summaries.
-    pub(super) fn new(chance: Chance, ingredients: &Ingredients, reliable: bool) -> Self {
+    pub(super) fn new(rng: SeededRng, ingredients: &Ingredients, reliable: bool) -> Self {
         let ingredients = ingredients.clone();
         Self(Mutex::new(Pages {
             pages: Vec::new(),
             twice: Vec::new(),
             repeated: BTreeSet::new(),
-            chance,
+            rng,
             ingredients,
             reliable,
         }))
@@ -107,7 +107,7 @@ impl Summarizer for Notes {
         let (mood, summary) = {
             let mut pages = self.pages();
             let mut summary = Summarized::new(pages.write(&request));
-            let mood = if pages.reliable { 99 } else { pages.chance.below(16) };
+            let mood = if pages.reliable { 99 } else { pages.rng.below(16) };
             match mood {
                 0 => summary.text.push_str(&"huge ".repeat(5_000)),
                 1 => summary.text = " \n".to_owned(),

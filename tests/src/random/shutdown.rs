@@ -23,22 +23,22 @@ use super::{
     Checked, Figures, Ingredient, Ingredients,
     outcome::{Violation, holds},
 };
-use crate::chance::Chance;
+use crate::rng::SeededRng;
 
 /// The longest time that any step may take by a real clock. Normally, no step takes long.
 const PATIENCE: Duration = Duration::from_secs(8);
 
 /// Runs one case.
 pub(super) fn run(seed: u64, ingredients: &Ingredients) -> Checked<Figures> {
-    let mut chance = Chance::new(seed);
+    let mut rng = SeededRng::new(seed);
     let mut figures = Figures::default();
-    let idles = ingredients.has(Ingredient::IdleRuntimes) && chance.once_in(2);
+    let idles = ingredients.has(Ingredient::IdleRuntimes) && rng.once_in(2);
     let first = runtime();
     // An engine that is created within a runtime runs its saves there.
-    let entered = chance.once_in(2).then(|| first.enter());
-    let case = Case::new(&mut chance);
+    let entered = rng.once_in(2).then(|| first.enter());
+    let case = Case::new(&mut rng);
     drop(entered);
-    first.block_on(case.live(&mut chance));
+    first.block_on(case.live(&mut rng));
     let idle = if idles {
         figures.count("runtimes left idle");
         Some(first)
@@ -49,7 +49,7 @@ pub(super) fn run(seed: u64, ingredients: &Ingredients) -> Checked<Figures> {
     };
     figures.add("saves pending", case.engine.pending_saves() as u64);
     let engine = case.engine.clone();
-    let without = ingredients.has(Ingredient::NoRuntime) && chance.once_in(2);
+    let without = ingredients.has(Ingredient::NoRuntime) && rng.once_in(2);
     let drained = if without {
         figures.count("drains without a runtime");
         in_time("drain ends without a runtime", move || block_on(engine.drain(Duration::from_secs(2))))?
@@ -66,9 +66,9 @@ pub(super) fn run(seed: u64, ingredients: &Ingredients) -> Checked<Figures> {
 
 /// A store that sometimes yields to other tasks, without a timer.
 #[derive(Debug)]
-struct Yielding {
+struct YieldingStore {
     inner: MemoryStore,
-    chance: Mutex<Chance>,
+    rng: Mutex<SeededRng>,
 }
 
 struct Yields(u64);
@@ -86,15 +86,15 @@ impl Future for Yields {
     }
 }
 
-impl Yielding {
+impl YieldingStore {
     async fn yields(&self) {
-        let times = self.chance.lock().unwrap().below(8);
+        let times = self.rng.lock().unwrap().below(8);
         Yields(times).await;
     }
 }
 
 #[async_trait]
-impl HistoryStore for Yielding {
+impl HistoryStore for YieldingStore {
     fn system(&self) -> &'static str {
         "memory"
     }
@@ -133,10 +133,10 @@ impl HistoryStore for Yielding {
 
 /// A summarizer that never fails and takes a few polls.
 #[derive(Debug)]
-struct Patient(u64);
+struct SlowSummarizer(u64);
 
 #[async_trait]
-impl Summarizer for Patient {
+impl Summarizer for SlowSummarizer {
     async fn summarize(&self, _: SummaryRequest) -> Result<Summarized, BoxError> {
         Yields(self.0).await;
         Ok(Summarized::new("s"))
@@ -155,35 +155,34 @@ struct Case {
 }
 
 impl Case {
-    fn new(chance: &mut Chance) -> Self {
+    fn new(rng: &mut SeededRng) -> Self {
         let store = MemoryStore::new();
-        let yielding = Yielding { inner: store.clone(), chance: Mutex::new(chance.fork()) };
-        let summarizes = chance.once_in(2);
+        let yielding = YieldingStore { inner: store.clone(), rng: Mutex::new(rng.fork()) };
+        let summarizes = rng.once_in(2);
         let mut options = HistoryOptions::new();
-        if chance.once_in(3) {
+        if rng.once_in(3) {
             options = options.store_timeout(None);
         }
         if summarizes {
             let when = SummarizeWhen::AfterReply { percent: 10 };
-            let summaries = Summaries::new(Patient(chance.below(20))).max_tokens(20).least_room(1).when(when);
+            let summaries = Summaries::new(SlowSummarizer(rng.below(20))).max_tokens(20).least_room(1).when(when);
             options = options.budget(ContextBudget::tokens(400).reply_reserve(10)).summaries(summaries);
         }
-        let ids = (0..1 + chance.index(3)).map(|number| ConversationId::new([&format!("c{number}")]).unwrap());
+        let ids = (0..1 + rng.index(3)).map(|number| ConversationId::new([&format!("c{number}")]).unwrap());
         let engine = Engine::with_options(yielding, options);
         Self { engine, store, ids: ids.collect(), complete: Complete::default(), summarizes }
     }
 
     /// Runs turns in a runtime, until the runtime is stopped in the middle of them.
-    async fn live(&self, chance: &mut Chance) {
-        for _ in 0..chance.between(1, 4) {
+    async fn live(&self, rng: &mut SeededRng) {
+        for _ in 0..rng.between(1, 4) {
             for id in &self.ids {
                 turn(&self.engine, id, &self.complete, "before").await;
             }
         }
-        for number in 0..chance.between(2, 8) {
-            let (engine, id, complete) =
-                (self.engine.clone(), chance.of(&self.ids).clone(), Arc::clone(&self.complete));
-            let stays = chance.once_in(2);
+        for number in 0..rng.between(2, 8) {
+            let (engine, id, complete) = (self.engine.clone(), rng.pick(&self.ids).clone(), Arc::clone(&self.complete));
+            let stays = rng.once_in(2);
             tokio::spawn(async move {
                 if stays {
                     turn(&engine, &id, &complete, &format!("during{number}")).await;
@@ -195,8 +194,8 @@ impl Case {
                 }
             });
         }
-        let long = if chance.once_in(3) { 60 } else { 12 };
-        for _ in 0..chance.below(long) {
+        let long = if rng.once_in(3) { 60 } else { 12 };
+        for _ in 0..rng.below(long) {
             tokio::task::yield_now().await;
         }
     }
@@ -294,7 +293,7 @@ fn block_on<T>(future: impl Future<Output = T>) -> T {
     let mut future = std::pin::pin!(future);
     loop {
         match future.as_mut().poll(&mut Context::from_waker(&waker)) {
-            Poll::Ready(told) => return told,
+            Poll::Ready(output) => return output,
             Poll::Pending => thread::park(),
         }
     }

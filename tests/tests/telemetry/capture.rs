@@ -1,7 +1,7 @@
 //! What is said is exported where that is asked for, in the JSON of the conventions.
 
 use serde_json::{Value, json};
-use tests::{BOTH_DOORS, Chat, Door, Storage, over_every_store};
+use tests::{BOTH_KINDS, CallKind, Chat, Storage, over_every_store};
 use tower_chat_history::{
     HistoryOptions, InConversation,
     telemetry::{CaptureContent, Telemetry},
@@ -27,7 +27,7 @@ const TOOLS: &str = "gen_ai.tool.definitions";
 const DETAILS: &str = "gen_ai.client.inference.operation.details";
 
 /// A turn with a tool call, its result and the answer.
-async fn two_calls(storage: &Storage, door: Door, capture: CaptureContent) -> Trace {
+async fn two_calls(storage: &Storage, kind: CallKind, capture: CaptureContent) -> Trace {
     let options = HistoryOptions::new().telemetry(Telemetry::new().content(capture));
     let replies = [Reply::calls([("x", "weather", r#"{"city":"Oslo"}"#)]), Reply::text("It snows.")];
     let (chat, id) = (Chat::with_options(storage, replies, options), storage.conversation());
@@ -38,8 +38,8 @@ async fn two_calls(storage: &Storage, door: Door, capture: CaptureContent) -> Tr
         InConversation::new(id.clone(), serde_json::from_value(request).unwrap())
     };
     let (_, trace) = traced(async {
-        chat.call(door, asked(json!({"role": "user", "content": "Oslo?"}))).await.unwrap();
-        chat.call(door, asked(json!({"role": "tool", "tool_call_id": "x", "content": "snow"}))).await.unwrap();
+        chat.call(kind, asked(json!({"role": "user", "content": "Oslo?"}))).await.unwrap();
+        chat.call(kind, asked(json!({"role": "tool", "tool_call_id": "x", "content": "snow"}))).await.unwrap();
     })
     .await;
     trace
@@ -91,8 +91,8 @@ fn check_others(trace: &Trace) {
 }
 
 async fn content_is_on_the_span(storage: Storage) {
-    for door in BOTH_DOORS {
-        let trace = two_calls(&storage, door, CaptureContent::SpanOnly).await;
+    for kind in BOTH_KINDS {
+        let trace = two_calls(&storage, kind, CaptureContent::SpanOnly).await;
         let [first, second] = trace.all("chat mock")[..] else { panic!("two calls") };
         let asked = &json_in(&first.attributes, OUTPUT)[0];
         assert_eq!((&asked["parts"][0]["type"], &asked["finish_reason"]), (&json!("tool_call"), &json!("tool_calls")));
@@ -103,8 +103,8 @@ async fn content_is_on_the_span(storage: Storage) {
 }
 
 async fn content_is_in_events(storage: Storage) {
-    for door in BOTH_DOORS {
-        let trace = two_calls(&storage, door, CaptureContent::EventOnly).await;
+    for kind in BOTH_KINDS {
+        let trace = two_calls(&storage, kind, CaptureContent::EventOnly).await;
         let call = trace.all("chat mock")[1];
         check_events(call);
         assert!(![INPUT, OUTPUT, TOOLS].into_iter().any(|name| call.has(name)));
@@ -113,7 +113,7 @@ async fn content_is_in_events(storage: Storage) {
 }
 
 async fn content_is_both(storage: Storage) {
-    let trace = two_calls(&storage, Door::Stream, CaptureContent::SpanAndEvent).await;
+    let trace = two_calls(&storage, CallKind::Stream, CaptureContent::SpanAndEvent).await;
     check_span(trace.all("chat mock")[1]);
     check_events(trace.all("chat mock")[1]);
 }
@@ -130,8 +130,8 @@ async fn content_of_a_summary_is_in_its_own_call(storage: Storage) {
     let (chat, id) = (Chat::with_options(&storage, ["a0", "a1"].map(Reply::text), options), storage.conversation());
     let question = "word ".repeat(200);
     let (_, trace) = traced(async {
-        chat.ask(Door::Unary, &id, &question).await.unwrap();
-        chat.ask(Door::Unary, &id, "u1").await.unwrap();
+        chat.ask(CallKind::Unary, &id, &question).await.unwrap();
+        chat.ask(CallKind::Unary, &id, "u1").await.unwrap();
     })
     .await;
     let call = trace.one("chat small");

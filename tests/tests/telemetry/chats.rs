@@ -5,19 +5,19 @@ use std::time::Duration;
 use async_openai::types::chat::{ChatCompletionStreamOptions, CreateChatCompletionRequest};
 use futures_util::StreamExt as _;
 use serde_json::{Value, json};
-use tests::{Asked, Chat, Door, Storage, request};
+use tests::{CallKind, Chat, Storage, TypedCall, request};
 use tower_chat_history::{ContextBudget, ConversationId, HistoryOptions, HistoryStore as _, InConversation, Message};
 
 /// A user's text, asking for the usage.
-pub(crate) fn asking(id: &ConversationId, text: &str) -> Asked {
+pub(crate) fn asking(id: &ConversationId, text: &str) -> TypedCall {
     let mut request: CreateChatCompletionRequest = request([Message::user(text)]);
     request.stream_options = Some(ChatCompletionStreamOptions { include_usage: Some(true), include_obfuscation: None });
     InConversation::new(id.clone(), request)
 }
 
 /// Asks, and waits for everything that comes of it.
-pub(crate) async fn ask(chat: &Chat, door: Door, id: &ConversationId, text: &str) -> bool {
-    let answered = chat.call(door, asking(id, text)).await.is_ok();
+pub(crate) async fn ask(chat: &Chat, kind: CallKind, id: &ConversationId, text: &str) -> bool {
+    let answered = chat.call(kind, asking(id, text)).await.is_ok();
     drain(chat).await;
     answered
 }
@@ -28,7 +28,7 @@ pub(crate) async fn drain(chat: &Chat) {
 }
 
 /// Reads that many items of a stream, and leaves.
-pub(crate) async fn read(chat: &Chat, call: Asked, items: usize) {
+pub(crate) async fn read(chat: &Chat, call: TypedCall, items: usize) {
     let stream = chat.stream(call).await.unwrap();
     assert_eq!(stream.take(items).count().await, items);
 }

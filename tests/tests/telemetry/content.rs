@@ -7,7 +7,7 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use tests::{Asked, Door, Storage, over_every_store};
+use tests::{CallKind, Storage, TypedCall, over_every_store};
 use tower_chat_history::{
     ConversationId, ExchangeId, HistoryStore as _, InConversation,
     telemetry::{CaptureContent, Telemetry, names},
@@ -64,7 +64,7 @@ pub(crate) fn exchange(name: &str) -> ExchangeId {
 }
 
 /// A request whose every field that may say something does.
-pub(crate) fn asked(id: &ConversationId, input: &Value) -> Asked {
+pub(crate) fn asked(id: &ConversationId, input: &Value) -> TypedCall {
     let schema = json!({"type": "object", "description": "mark-schema", "properties": {}});
     let request = json!({
         "model": "mock",
@@ -85,8 +85,8 @@ pub(crate) fn question(words: usize) -> Value {
 
 async fn on_all_paths(storage: &Storage, telemetry: Telemetry) -> Trace {
     let ((), trace) = traced(async {
-        for door in [Door::Unary, Door::Stream] {
-            Paths::new(storage, door, &telemetry).all().await;
+        for kind in [CallKind::Unary, CallKind::Stream] {
+            Paths::new(storage, kind, &telemetry).all().await;
         }
     })
     .await;
@@ -110,7 +110,7 @@ async fn content_is_found_where_it_is_asked_for(storage: Storage) {
     let said: BTreeSet<String> = said.iter().map(|mark| format!("mark-{mark}")).collect();
     for capture in [CaptureContent::SpanOnly, CaptureContent::EventOnly] {
         let telemetry = Telemetry::new().content(capture);
-        let ((), trace) = traced(Paths::new(&storage, Door::Stream, &telemetry).a_conversation()).await;
+        let ((), trace) = traced(Paths::new(&storage, CallKind::Stream, &telemetry).a_conversation()).await;
         let found: BTreeSet<String> = found(&trace).into_iter().map(str::to_owned).collect();
         assert_eq!(found, said, "{capture:?}");
     }

@@ -6,7 +6,7 @@ use std::{
 };
 
 use opentelemetry::trace::TraceContextExt as _;
-use tests::{TypedRequest, asked};
+use tests::{TypedRequest, user_call};
 use tower::{Layer as _, Service as _, ServiceExt as _, service_fn};
 use tower_chat_history::{ChatHistoryLayer, ConversationId, HistoryOptions, MemoryStore, telemetry};
 use tower_chat_history_openai::OpenAi;
@@ -28,7 +28,7 @@ async fn sent(telemetry: telemetry::Telemetry) -> (HashMap<String, String>, Stri
     let chat = ChatHistoryLayer::with_options(MemoryStore::new(), OpenAi::new(), options).layer(client);
     let id = ConversationId::new(["tests", "context"]).unwrap();
     let (trace_id, trace) = traced(async {
-        chat.oneshot(asked(&id, "u")).await.unwrap();
+        chat.oneshot(user_call(&id, "u")).await.unwrap();
         tracing::Span::current().context().span().span_context().trace_id().to_string()
     })
     .await;

@@ -1,7 +1,7 @@
 //! Conversations have the name that is asked for.
 
 use serde_json::{Value, json};
-use tests::{BOTH_DOORS, Chat, Storage, over_every_store};
+use tests::{BOTH_KINDS, Chat, Storage, over_every_store};
 use tower_chat_history::{ConversationId, HistoryOptions, telemetry::Telemetry};
 use tower_chat_history_test::Reply;
 
@@ -21,10 +21,10 @@ async fn a_conversation_has_the_name_that_is_asked_for(storage: Storage) {
         (Telemetry::new().hashed_conversation_ids("key"), json!(hashed)),
         (Telemetry::new().raw_conversation_ids(), json!("acme/user%2042")),
     ] {
-        for door in BOTH_DOORS {
+        for kind in BOTH_KINDS {
             let options = HistoryOptions::new().telemetry(telemetry.clone());
             let chat = Chat::with_options(&storage, [Reply::text("a")], options);
-            let (answered, trace) = traced(ask(&chat, door, &id, "u")).await;
+            let (answered, trace) = traced(ask(&chat, kind, &id, "u")).await;
             assert!(answered);
             for span in &trace.spans {
                 let named = ["chat_history", "chat mock"].contains(&&*span.name);

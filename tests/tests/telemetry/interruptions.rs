@@ -1,7 +1,7 @@
 //! Replies that break off, and callers that leave.
 
 use serde_json::{Value, json};
-use tests::{BOTH_DOORS, Chat, Storage, log, over_every_store, read_to_finish};
+use tests::{BOTH_KINDS, Chat, Storage, log, over_every_store, read_to_finish};
 use tower_chat_history::{HistoryOptions, OnInterruption};
 use tower_chat_history_test::{ApiFailure, Op, Reply};
 
@@ -9,7 +9,7 @@ use crate::{
     chats::{ask, asking, drain, read},
     trace::traced,
 };
-use tests::Door;
+use tests::CallKind;
 
 over_every_store! {
     #[tokio::test(start_paused = true)]
@@ -38,7 +38,7 @@ async fn the_provider_breaks_off(storage: Storage) {
         (pieces().end_after(3), "incomplete_stream"),
     ] {
         let (chat, id) = (Chat::new(&storage, [reply]), storage.conversation());
-        let (_, trace) = traced(ask(&chat, Door::Stream, &id, "u")).await;
+        let (_, trace) = traced(ask(&chat, CallKind::Stream, &id, "u")).await;
         let (turn, call) = (format!("chat_history !{kind}"), format!("  chat mock !{kind}"));
         assert_eq!(trace.tree(), [&turn, "  load", "  trim", &call]);
         trace.one("chat mock").says([
@@ -95,13 +95,13 @@ async fn the_caller_leaves_a_stream_that_is_read_to_its_end(storage: Storage) {
 }
 
 async fn the_caller_leaves_before_the_model_answers(storage: Storage) {
-    for door in BOTH_DOORS {
+    for kind in BOTH_KINDS {
         let (chat, id) = (Chat::new(&storage, [pieces()]), storage.conversation());
         let (_, trace) = traced(async {
             let _held = chat.hold_reply();
             tokio::select! {
                 biased;
-                _ = chat.ask(door, &id, "u") => panic!("the answer is held"),
+                _ = chat.ask(kind, &id, "u") => panic!("the answer is held"),
                 () = chat.reached(1) => {}
             }
         })
@@ -113,13 +113,13 @@ async fn the_caller_leaves_before_the_model_answers(storage: Storage) {
 }
 
 async fn the_caller_leaves_during_the_save(storage: Storage) {
-    for door in BOTH_DOORS {
+    for kind in BOTH_KINDS {
         let (chat, id) = (Chat::new(&storage, [Reply::text("a")]), storage.conversation());
         let (_, trace) = traced(async {
             let held = storage.store.hold(Op::Append);
             tokio::select! {
                 biased;
-                _ = chat.ask(door, &id, "u") => panic!("the save is held"),
+                _ = chat.ask(kind, &id, "u") => panic!("the save is held"),
                 () = held.reached(1) => {}
             }
             held.release();

@@ -11,7 +11,7 @@ use opentelemetry_sdk::metrics::{
     InMemoryMetricExporter, SdkMeterProvider,
     data::{AggregatedMetrics, Metric, MetricData},
 };
-use tests::{BOTH_DOORS, Chat, Door, Storage, asked, over_every_store};
+use tests::{BOTH_KINDS, CallKind, Chat, Storage, over_every_store, user_call};
 use tower_chat_history::{
     ExchangeId, HistoryOptions, OnConflict, OnLoadFailure,
     summary::{Summaries, SummarizeWhen},
@@ -124,28 +124,28 @@ fn series<T: Copy>(data: &MetricData<T>, float: impl Fn(T) -> f64) -> Vec<Series
 async fn everything(storage: &Storage, meters: &Meters) {
     let with = |options: HistoryOptions| options.telemetry(meters.telemetry());
     let answers = || Replies::rules(|_| Reply::text(long("answer")));
-    for door in BOTH_DOORS {
+    for kind in BOTH_KINDS {
         let id = storage.conversation();
         let chat = Chat::with_options(storage, answers(), with(small().on_conflict(OnConflict::Reject)));
         for _ in 0..12 {
-            assert!(ask(&chat, door, &id, &long("question")).await);
+            assert!(ask(&chat, kind, &id, &long("question")).await);
         }
-        assert!(!ask(&chat, door, &id, &"word ".repeat(900)).await);
+        assert!(!ask(&chat, kind, &id, &"word ".repeat(900)).await);
         storage.store.fail(Op::Load, 1, Fault::Unavailable);
-        assert!(!ask(&chat, door, &id, "u").await);
+        assert!(!ask(&chat, kind, &id, "u").await);
         storage.store.fail(Op::Append, 1, Fault::Backend);
-        ask(&chat, door, &id, "u").await;
+        ask(&chat, kind, &id, "u").await;
         storage.store.fail(Op::Append, 1, Fault::Conflict);
-        ask(&chat, door, &id, "u").await;
+        ask(&chat, kind, &id, "u").await;
 
         let options = HistoryOptions::new().on_load_failure(OnLoadFailure::CallWithoutHistory);
         let replies =
             [Reply::text("a"), Reply::error(ApiFailure::new(500, "out of order")), Reply::text("a").end_after(1)];
         let chat = Chat::with_options(storage, replies, with(options));
         storage.store.fail(Op::Load, 1, Fault::Unavailable);
-        assert!(ask(&chat, door, &id, "u").await);
-        assert!(!ask(&chat, door, &id, "u").await);
-        ask(&chat, Door::Stream, &id, "u").await;
+        assert!(ask(&chat, kind, &id, "u").await);
+        assert!(!ask(&chat, kind, &id, "u").await);
+        ask(&chat, CallKind::Stream, &id, "u").await;
 
         for reply in [Reply::text("What was said before."), Reply::error(ApiFailure::new(500, "out of order"))] {
             let model = MockLlm::rules(move |_| reply.clone());
@@ -153,26 +153,26 @@ async fn everything(storage: &Storage, meters: &Meters) {
             let options = small().summaries(summaries.when(SummarizeWhen::BeforeCall));
             let (chat, id) = (Chat::with_options(storage, answers(), with(options)), storage.conversation());
             for _ in 0..12 {
-                assert!(ask(&chat, door, &id, &long("question")).await);
+                assert!(ask(&chat, kind, &id, &long("question")).await);
             }
         }
 
         // A repetition that is answered from the log, which is no error.
-        let repeated = || asked(&id, "u").exchange(ExchangeId::new("repeated").unwrap());
+        let repeated = || user_call(&id, "u").exchange(ExchangeId::new("repeated").unwrap());
         let chat = Chat::with_options(storage, answers(), with(HistoryOptions::new()));
-        chat.call(door, repeated()).await.unwrap();
+        chat.call(kind, repeated()).await.unwrap();
         chat.engine().drain(Duration::from_secs(5)).await.unwrap();
-        assert!(chat.call(door, repeated()).await.is_err());
+        assert!(chat.call(kind, repeated()).await.is_err());
 
         // One call overtakes another.
         let (chat, id) = (Chat::with_options(storage, answers(), with(small())), storage.conversation());
         let held = chat.hold_reply();
         let second = async {
             chat.reached(1).await;
-            chat.ask(door, &id, "u1").await.unwrap();
+            chat.ask(kind, &id, "u1").await.unwrap();
             drop(held);
         };
-        assert!(future::join(ask(&chat, door, &id, "u0"), second).await.0);
+        assert!(future::join(ask(&chat, kind, &id, "u0"), second).await.0);
     }
 }
 
@@ -210,8 +210,8 @@ async fn a_turns_numbers_are_those_of_its_report(storage: Storage) {
     let (chat, id) = (Chat::with_options(&storage, ["a0", "a1"].map(Reply::text), options), storage.conversation());
     let (mut before, mut error, mut share) = (0.0, 0.0, 0.0);
     for _ in 0..2 {
-        let (call, report) = asked(&id, "u").with_report();
-        chat.call(Door::Unary, call).await.unwrap();
+        let (call, report) = user_call(&id, "u").with_report();
+        chat.call(CallKind::Unary, call).await.unwrap();
         let tokens = report.await.unwrap().tokens.unwrap();
         before += f64::from(u32::try_from(tokens.before()).unwrap());
         error += tokens.estimate_error().unwrap();
@@ -240,7 +240,7 @@ async fn pending_saves_are_counted_up_and_down(storage: Storage) {
     let held = storage.store.hold(Op::Append);
     tokio::select! {
         biased;
-        _ = chat.ask(Door::Unary, &id, "u") => panic!("the save is held"),
+        _ = chat.ask(CallKind::Unary, &id, "u") => panic!("the save is held"),
         () = held.reached(1) => {}
     }
     assert_eq!(pending(), "1");

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use async_openai::types::chat::ChatCompletionStreamOptions;
 use futures_util::{FutureExt as _, StreamExt as _, future};
 use serde_json::{Value, json};
-use tests::{Asked, Chat, Door, Storage};
+use tests::{CallKind, Chat, Storage, TypedCall};
 use tower_chat_history::{
     ContextBudget, HistoryOptions, InConversation, Message, OnConflict, OnInterruption, OnLoadFailure, OnOpenTurn,
     QueueLimits, TurnInput, Usage,
@@ -25,7 +25,7 @@ use crate::{
 /// Calls at one door, with that telemetry.
 pub(crate) struct Paths<'a> {
     storage: &'a Storage,
-    door: Door,
+    kind: CallKind,
     telemetry: &'a Telemetry,
 }
 
@@ -56,8 +56,8 @@ fn summaries(summarizer: impl Summarizer, when: SummarizeWhen) -> Summaries {
 }
 
 impl<'a> Paths<'a> {
-    pub(crate) const fn new(storage: &'a Storage, door: Door, telemetry: &'a Telemetry) -> Self {
-        Self { storage, door, telemetry }
+    pub(crate) const fn new(storage: &'a Storage, kind: CallKind, telemetry: &'a Telemetry) -> Self {
+        Self { storage, kind, telemetry }
     }
 
     pub(crate) async fn all(&self) {
@@ -78,8 +78,8 @@ impl<'a> Paths<'a> {
     }
 
     /// Returns whether it was answered. What it comes to is waited for.
-    async fn call(&self, chat: &Chat, call: Asked) -> bool {
-        let answered = chat.call(self.door, call).await.is_ok();
+    async fn call(&self, chat: &Chat, call: TypedCall) -> bool {
+        let answered = chat.call(self.kind, call).await.is_ok();
         drain(chat).await;
         answered
     }
@@ -149,7 +149,7 @@ impl<'a> Paths<'a> {
             let held = chat.hold_reply();
             tokio::select! {
                 biased;
-                _ = chat.call(self.door, asked(&conversation(), &question(1))) => panic!("the answer is held"),
+                _ = chat.call(self.kind, asked(&conversation(), &question(1))) => panic!("the answer is held"),
                 () = chat.reached(2) => {}
             }
             drop(held);
@@ -162,7 +162,7 @@ impl<'a> Paths<'a> {
             self.storage.store.fail(Op::Append, 3, fault);
             let chat = self.chat([said()], HistoryOptions::new());
             let answered = self.call(&chat, asked(&conversation(), &question(1)).exchange(exchange("save"))).await;
-            assert_eq!(answered, self.door == Door::Stream);
+            assert_eq!(answered, self.kind == CallKind::Stream);
             self.storage.store.mend();
         }
     }
@@ -181,7 +181,7 @@ impl<'a> Paths<'a> {
                 let call = |name: &str| asked(&id, &question(1)).exchange(exchange(name));
                 let second = async {
                     chat.reached(1).await;
-                    let calling = chat.call(self.door, call(exchanges[1]));
+                    let calling = chat.call(self.kind, call(exchanges[1]));
                     let release = async {
                         tokio::task::yield_now().await;
                         drop(held);

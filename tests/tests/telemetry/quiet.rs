@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use futures_util::StreamExt as _;
 use rusqlite::Connection;
 use serde_json::{Value, json};
-use tests::{BOTH_DOORS, Chat, Door, Storage, TypedRequest, not_saved, over_every_store};
+use tests::{BOTH_KINDS, CallKind, Chat, Storage, TypedRequest, over_every_store, unsaved};
 use tower::Layer as _;
 use tower_chat_history::{
     Append, BoxError, CallOptions, Compact, Compaction, CompactionVersion, ConversationId, Cut, DetachLimits, Exchange,
@@ -60,13 +60,13 @@ fn called() -> Reply {
 }
 
 /// A call at that door, and everything that is shown of it.
-async fn call(shown: &Shown, chat: &Chat, door: Door, call: tests::Asked) {
+async fn call(shown: &Shown, chat: &Chat, kind: CallKind, call: tests::TypedCall) {
     let (call, report) = call.with_report();
     shown.debug(&call);
     shown.debug(&report);
-    let error: Option<BoxError> = match door {
-        Door::Unary => chat.unary(call).await.err(),
-        Door::Stream => match chat.stream(call).await {
+    let error: Option<BoxError> = match kind {
+        CallKind::Unary => chat.unary(call).await.err(),
+        CallKind::Stream => match chat.stream(call).await {
             Err(error) => Some(error),
             Ok(stream) => {
                 stream.for_each(|_| std::future::ready(())).await;
@@ -83,7 +83,7 @@ async fn call(shown: &Shown, chat: &Chat, door: Door, call: tests::Asked) {
     if let Some(error) = error {
         shown.error(&*error);
         if error.is::<tower_chat_history::Unsaved<tests::Response>>() {
-            shown.error(not_saved(error).reason());
+            shown.error(unsaved(error).reason());
         }
     }
 }
@@ -96,13 +96,13 @@ async fn invariant_12_no_text_is_logged_or_shown_when_all_goes_well(storage: Sto
 }
 
 async fn all_goes_well(shown: &Shown, storage: &Storage) {
-    for door in BOTH_DOORS {
+    for kind in BOTH_KINDS {
         let replies = [called(), said(), called(), said(), Reply::refusal(SECRET), Reply::empty(), said()];
         let (chat, id) = (Chat::new(storage, replies), storage.conversation());
         // A tool round, calls that are superseded, and later turns.
         for input in [question(), result(), question(), question(), question(), question(), question()] {
             let exchange = ExchangeId::generate();
-            call(shown, &chat, door, InConversation::new(id.clone(), asked(&input)).exchange(exchange)).await;
+            call(shown, &chat, kind, InConversation::new(id.clone(), asked(&input)).exchange(exchange)).await;
         }
         assert_eq!(chat.llm.requests().len(), 7);
         values(shown, storage, &chat, &id).await;
@@ -194,29 +194,29 @@ async fn invariant_12_no_text_is_logged_or_shown_when_something_fails(storage: S
 }
 
 async fn something_fails(shown: &Shown, storage: &Storage) {
-    for door in BOTH_DOORS {
+    for kind in BOTH_KINDS {
         let id = storage.conversation();
         let ask = |input: &[Value]| InConversation::new(id.clone(), asked(input));
         let exchange = ExchangeId::new("e-1").unwrap();
         let calm = Chat::new(storage, [called()]);
-        call(shown, &calm, door, ask(&question()).exchange(exchange.clone())).await;
+        call(shown, &calm, kind, ask(&question()).exchange(exchange.clone())).await;
 
         // Before the model is called.
-        call(shown, &calm, door, ask(&[])).await;
-        call(shown, &calm, door, ask(&[result(), result()].concat())).await;
-        call(shown, &calm, door, ask(&[question(), result()].concat())).await;
-        call(shown, &calm, door, ask(&question()).exchange(exchange)).await;
+        call(shown, &calm, kind, ask(&[])).await;
+        call(shown, &calm, kind, ask(&[result(), result()].concat())).await;
+        call(shown, &calm, kind, ask(&[question(), result()].concat())).await;
+        call(shown, &calm, kind, ask(&question()).exchange(exchange)).await;
         let reject = HistoryOptions::new().on_open_turn(OnOpenTurn::Reject);
-        call(shown, &Chat::with_options(storage, [], reject), door, ask(&question())).await;
+        call(shown, &Chat::with_options(storage, [], reject), kind, ask(&question())).await;
         for fault in [Fault::Unavailable, Fault::Backend, Fault::Corrupt] {
             storage.store.fail(Op::Load, 1, fault);
-            call(shown, &calm, door, ask(&question())).await;
+            call(shown, &calm, kind, ask(&question())).await;
         }
         storage.store.fail(Op::Load, 1, Fault::Unavailable);
         let anyway = HistoryOptions::new().on_load_failure(OnLoadFailure::CallWithoutHistory);
-        call(shown, &Chat::with_options(storage, [said()], anyway), door, ask(&question())).await;
+        call(shown, &Chat::with_options(storage, [said()], anyway), kind, ask(&question())).await;
         storage.store.delay(Op::Load, Duration::from_secs(11));
-        call(shown, &calm, door, ask(&question())).await;
+        call(shown, &calm, kind, ask(&question())).await;
         storage.store.mend();
 
         // The model fails.
@@ -231,14 +231,14 @@ async fn something_fails(shown: &Shown, storage: &Storage) {
         for policy in [OnInterruption::Discard, OnInterruption::KeepText, OnInterruption::Detach] {
             let chat = Chat::with_options(storage, replies.clone(), HistoryOptions::new().on_interruption(policy));
             for _ in &replies {
-                call(shown, &chat, door, ask(&question())).await;
+                call(shown, &chat, kind, ask(&question())).await;
             }
         }
 
         // A stream stalls, and nobody reads on one whose caller has left.
         let stalls = HistoryOptions::new().stream_idle_timeout(Duration::from_secs(1));
         let slow = said().chunk_delay(Duration::from_secs(2));
-        call(shown, &Chat::with_options(storage, [slow], stalls), door, ask(&question())).await;
+        call(shown, &Chat::with_options(storage, [slow], stalls), kind, ask(&question())).await;
         let limits = DetachLimits::new().max_streams(0);
         let alone = HistoryOptions::new().on_interruption(OnInterruption::Detach).detach_limits(limits);
         drop(Chat::with_options(storage, [said()], alone).stream(ask(&question())).await.unwrap());
@@ -252,7 +252,7 @@ async fn something_fails(shown: &Shown, storage: &Storage) {
                 storage.store.fail(op, usize::MAX, Fault::Backend);
             }
             for _ in 0..4 {
-                call(shown, &chat, door, InConversation::new(id.clone(), asked(&question()))).await;
+                call(shown, &chat, kind, InConversation::new(id.clone(), asked(&question()))).await;
             }
             storage.store.mend();
         }
@@ -260,11 +260,11 @@ async fn something_fails(shown: &Shown, storage: &Storage) {
         // The exchange cannot be stored.
         for fault in [Fault::Unavailable, Fault::Backend, Fault::Conflict, Fault::Gone, Fault::Corrupt] {
             storage.store.fail(Op::Append, 3, fault);
-            call(shown, &Chat::new(storage, [said()]), door, ask(&question())).await;
+            call(shown, &Chat::new(storage, [said()]), kind, ask(&question())).await;
             storage.store.mend();
         }
         storage.store.delay(Op::Append, Duration::from_secs(11));
-        call(shown, &Chat::new(storage, [said()]), door, ask(&question())).await;
+        call(shown, &Chat::new(storage, [said()]), kind, ask(&question())).await;
         storage.store.mend();
     }
 }
@@ -302,10 +302,10 @@ async fn damaged(shown: &Shown, storage: &Storage, file: &Path) {
         format!(r#"{{"v":1,"id":"{SECRET}","at":"{SECRET}","messages":[{{"role":"{SECRET}"}}]}}"#),
     ] {
         let (chat, id) = (Chat::new(storage, [said()]), storage.conversation());
-        call(shown, &chat, Door::Unary, InConversation::new(id.clone(), asked(&question()))).await;
+        call(shown, &chat, CallKind::Unary, InConversation::new(id.clone(), asked(&question()))).await;
         Connection::open(file).unwrap().execute("UPDATE exchange SET body = ?1", [body]).unwrap();
-        for door in BOTH_DOORS {
-            call(shown, &chat, door, InConversation::new(id.clone(), asked(&question()))).await;
+        for kind in BOTH_KINDS {
+            call(shown, &chat, kind, InConversation::new(id.clone(), asked(&question()))).await;
         }
         shown.error(&storage.store.read(&id, Seq::FIRST, 9).await.unwrap_err());
         storage.store.delete(&id).await.unwrap();

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures_util::future;
 use serde_json::{Value, json};
-use tests::{BOTH_DOORS, Chat, Door, Storage, asked, over_every_store};
+use tests::{BOTH_KINDS, CallKind, Chat, Storage, over_every_store, user_call};
 use tower_chat_history::{ExchangeId, HistoryOptions, OnConflict};
 use tower_chat_history_test::{Fault, Op, Reply};
 
@@ -30,11 +30,11 @@ async fn a_failed_save(storage: Storage) {
         (Fault::Gone, "gone", 1),
         (Fault::Conflict, "conflict", 1),
     ] {
-        for door in BOTH_DOORS {
+        for kind in BOTH_KINDS {
             let (chat, id) = (Chat::new(&storage, [Reply::text("a")]), storage.conversation());
             storage.store.fail(Op::Append, attempts, fault);
-            let (answered, trace) = traced(ask(&chat, door, &id, "u")).await;
-            assert_eq!(answered, door == Door::Stream);
+            let (answered, trace) = traced(ask(&chat, kind, &id, "u")).await;
+            assert_eq!(answered, kind == CallKind::Stream);
             let (turn, save) = (format!("chat_history !{kind}"), format!("  save !{kind}"));
             assert_eq!(trace.tree(), [turn.as_str(), "  load", "  trim", "  chat mock", &save]);
             let rejected = ["gone", "conflict"].contains(&kind);
@@ -53,7 +53,7 @@ async fn a_failed_save(storage: Storage) {
 async fn a_slow_save(storage: Storage) {
     let (chat, id) = (Chat::new(&storage, [Reply::text("a")]), storage.conversation());
     storage.store.delay(Op::Append, Duration::from_secs(11));
-    let (answered, trace) = traced(ask(&chat, Door::Unary, &id, "u")).await;
+    let (answered, trace) = traced(ask(&chat, CallKind::Unary, &id, "u")).await;
     assert!(!answered);
     let tree = ["chat_history !timeout", "  load", "  trim", "  chat mock", "  save !timeout"];
     assert_eq!(trace.tree(), tree);
@@ -62,7 +62,7 @@ async fn a_slow_save(storage: Storage) {
 async fn a_save_that_is_tried_again(storage: Storage) {
     let (chat, id) = (Chat::new(&storage, [Reply::text("a")]), storage.conversation());
     storage.store.fail(Op::Append, 2, Fault::Unavailable);
-    let (answered, trace) = traced(ask(&chat, Door::Unary, &id, "u")).await;
+    let (answered, trace) = traced(ask(&chat, CallKind::Unary, &id, "u")).await;
     assert!(answered);
     assert_eq!(trace.tree(), ["chat_history", "  load", "  trim", "  chat mock", "  save"]);
     let save = trace.one("save");
@@ -74,19 +74,19 @@ async fn a_save_that_is_tried_again(storage: Storage) {
 async fn overtaken(storage: &Storage, options: HistoryOptions, exchange: Option<ExchangeId>) -> Trace {
     let chat = Chat::with_options(storage, ["a0", "a1", "a2"].map(Reply::text), options);
     let id = storage.conversation();
-    chat.ask(Door::Unary, &id, "u0").await.unwrap();
+    chat.ask(CallKind::Unary, &id, "u0").await.unwrap();
     let call = |text| {
-        let call = asked(&id, text);
+        let call = user_call(&id, text);
         if let Some(exchange) = exchange.clone() { call.exchange(exchange) } else { call }
     };
     let held = chat.hold_reply();
     let first = traced(async {
-        let _ = chat.call(Door::Unary, call("u1")).await;
+        let _ = chat.call(CallKind::Unary, call("u1")).await;
         drain(&chat).await;
     });
     let second = async {
         chat.reached(2).await;
-        chat.call(Door::Unary, call("u2")).await.unwrap();
+        chat.call(CallKind::Unary, call("u2")).await.unwrap();
         drop(held);
     };
     future::join(first, second).await.0.1

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use futures_util::future;
 use serde_json::{Value, json};
-use tests::{Chat, Door, Storage, over_every_store};
+use tests::{CallKind, Chat, Storage, over_every_store};
 use tokio::sync::Semaphore;
 use tower_chat_history::{
     BoxError, HistoryOptions,
@@ -50,7 +50,7 @@ fn model(reply: Reply) -> MockLlm {
 async fn until_summarized(chat: &Chat, storage: &Storage) -> Trace {
     let id = storage.conversation();
     for _ in 0..TURNS {
-        let (answered, trace) = traced(ask(chat, Door::Unary, &id, &long("question"))).await;
+        let (answered, trace) = traced(ask(chat, CallKind::Unary, &id, &long("question"))).await;
         assert!(answered);
         if !trace.all("summarize").is_empty() {
             return trace;
@@ -132,7 +132,7 @@ async fn one_that_nobody_waits_for(storage: Storage) {
     let (chat, id) = (Chat::with_options(&storage, answers(), options), storage.conversation());
     for _ in 0..TURNS {
         let (_, trace) = traced(async {
-            chat.call(Door::Unary, asking(&id, &long("question"))).await.unwrap();
+            chat.call(CallKind::Unary, asking(&id, &long("question"))).await.unwrap();
             // The turn has ended.
             gate.add_permits(1);
             drain(&chat).await;
@@ -172,7 +172,7 @@ async fn one_that_another_turn_is_making(storage: Storage) {
                 }
                 gate.add_permits(1);
             };
-            let question = chat.call(Door::Unary, asking(&id, &long("question")));
+            let question = chat.call(CallKind::Unary, asking(&id, &long("question")));
             future::join(question, release).await.0.unwrap();
         }
         gate.add_permits(TURNS);

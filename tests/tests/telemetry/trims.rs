@@ -1,7 +1,7 @@
 //! What is said of prompts that are too large.
 
 use serde_json::{Value, json};
-use tests::{BOTH_DOORS, Chat, Door, Storage, over_every_store, request};
+use tests::{BOTH_KINDS, CallKind, Chat, Storage, over_every_store, request};
 use tower_chat_history::{HistoryOptions, InConversation, Message, budget::Watermarks};
 use tower_chat_history_test::{Op, Replies, Reply};
 
@@ -37,11 +37,11 @@ fn check_sizes(trim: &Seen) {
 }
 
 async fn a_prompt_that_is_over_its_budget(storage: Storage) {
-    for door in BOTH_DOORS {
+    for kind in BOTH_KINDS {
         let (chat, id) = (Chat::with_options(&storage, answers(), small()), storage.conversation());
         let mut trimmed = 0;
         for turn in 0..20 {
-            let (answered, trace) = traced(ask(&chat, door, &id, &long("question"))).await;
+            let (answered, trace) = traced(ask(&chat, kind, &id, &long("question"))).await;
             assert!(answered);
             let (trim, call, save) = (trace.one("trim"), trace.one("chat mock"), trace.one("save"));
             check_sizes(trim);
@@ -84,7 +84,7 @@ async fn too_many_messages(storage: Storage) {
     let (chat, id) = (Chat::with_options(&storage, answers(), options), storage.conversation());
     let mut reasons = Vec::new();
     for _ in 0..4 {
-        let (_, trace) = traced(ask(&chat, Door::Unary, &id, "u")).await;
+        let (_, trace) = traced(ask(&chat, CallKind::Unary, &id, "u")).await;
         let trim = trace.one("trim");
         trim.says([("chat_history.tokens.budget", Value::Null)]);
         reasons.push(trim["chat_history.trim.reason"].clone());
@@ -95,7 +95,7 @@ async fn too_many_messages(storage: Storage) {
 async fn without_a_budget(storage: Storage) {
     let options = HistoryOptions::new().budget(tower_chat_history::ContextBudget::unlimited());
     let (chat, id) = (Chat::with_options(&storage, answers(), options), storage.conversation());
-    let (_, trace) = traced(ask(&chat, Door::Unary, &id, "u")).await;
+    let (_, trace) = traced(ask(&chat, CallKind::Unary, &id, "u")).await;
     let trim = trace.one("trim");
     trim.says([
         ("chat_history.trim.needed", json!(false)),
@@ -108,9 +108,9 @@ async fn without_a_budget(storage: Storage) {
 }
 
 async fn a_prompt_that_does_not_fit(storage: Storage) {
-    for door in BOTH_DOORS {
+    for kind in BOTH_KINDS {
         let (chat, id) = (Chat::with_options(&storage, [], small()), storage.conversation());
-        let (answered, trace) = traced(ask(&chat, door, &id, &"word ".repeat(900))).await;
+        let (answered, trace) = traced(ask(&chat, kind, &id, &"word ".repeat(900))).await;
         assert!(!answered && chat.llm.requests().is_empty() && storage.store.calls(Op::Append) == 0);
         assert_eq!(trace.tree(), ["chat_history !does_not_fit", "  load", "  trim !does_not_fit"]);
         trace.turn().says([("chat_history.outcome", json!("refused"))]);
@@ -129,7 +129,7 @@ async fn a_reply_that_is_made_smaller(storage: Storage) {
     asked.max_completion_tokens = Some(400);
     asked.n = Some(2);
     let call = InConversation::new(id, asked);
-    let (answered, trace) = traced(chat.call(Door::Unary, call)).await;
+    let (answered, trace) = traced(chat.call(CallKind::Unary, call)).await;
     answered.unwrap();
     let limit = number(trace.one("trim"), "chat_history.reply.limit");
     assert!((50..400).contains(&limit), "{limit}");
@@ -146,7 +146,7 @@ async fn calls_that_are_superseded(storage: Storage) {
     let replies = [Reply::calls([("x", "f", "{}"), ("y", "f", "{}")]), Reply::text("a")];
     let (chat, id) = (Chat::new(&storage, replies), storage.conversation());
     let (_, trace) = traced(async {
-        assert!(ask(&chat, Door::Unary, &id, "u0").await && ask(&chat, Door::Unary, &id, "u1").await);
+        assert!(ask(&chat, CallKind::Unary, &id, "u0").await && ask(&chat, CallKind::Unary, &id, "u1").await);
     })
     .await;
     let superseded: Vec<_> =

@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use futures_util::StreamExt as _;
 use serde_json::{Value, json};
-use tests::{BOTH_DOORS, Chat, Door, Storage, log, over_every_store, request};
+use tests::{BOTH_KINDS, CallKind, Chat, Storage, log, over_every_store, request};
 use tower_chat_history::{ContextBudget, HistoryOptions, InConversation, Message, TurnInput, telemetry::Telemetry};
 use tower_chat_history_test::{ApiFailure, Op, Reply};
 
@@ -35,7 +35,7 @@ fn two() -> [Reply; 2] {
 async fn a_unary_turn(storage: Storage) {
     let (chat, id) = (Chat::new(&storage, two()), storage.conversation());
     let (_, trace) = traced(async {
-        assert!(ask(&chat, Door::Unary, &id, "u0").await && ask(&chat, Door::Unary, &id, "u1").await);
+        assert!(ask(&chat, CallKind::Unary, &id, "u0").await && ask(&chat, CallKind::Unary, &id, "u1").await);
     })
     .await;
     assert_eq!(trace.tree(), [TURN, TURN].concat());
@@ -95,7 +95,7 @@ async fn a_unary_turn(storage: Storage) {
 
 async fn a_streamed_turn(storage: Storage) {
     let (chat, id) = (Chat::new(&storage, [Reply::text("a reply in pieces")]), storage.conversation());
-    let (_, trace) = traced(ask(&chat, Door::Stream, &id, "u")).await;
+    let (_, trace) = traced(ask(&chat, CallKind::Stream, &id, "u")).await;
     assert_eq!(trace.tree(), TURN);
     trace.is_one_after_the_other();
     trace.turn().says([("chat_history.streamed", json!(true)), ("chat_history.outcome", json!("stored"))]);
@@ -136,10 +136,10 @@ fn now() -> u64 {
 }
 
 async fn a_failed_call(storage: Storage) {
-    for door in BOTH_DOORS {
+    for kind in BOTH_KINDS {
         let replies = [Reply::error(ApiFailure::new(500, "out of order"))];
         let (chat, id) = (Chat::new(&storage, replies), storage.conversation());
-        let (answered, trace) = traced(ask(&chat, door, &id, "u")).await;
+        let (answered, trace) = traced(ask(&chat, kind, &id, "u")).await;
         assert!(!answered);
         let call = trace.one("chat mock");
         assert_eq!(trace.tree(), ["chat_history !500", "  load", "  trim", "  chat mock !500"]);
@@ -150,20 +150,20 @@ async fn a_failed_call(storage: Storage) {
 }
 
 async fn without_a_span_of_the_call(storage: Storage) {
-    for door in BOTH_DOORS {
+    for kind in BOTH_KINDS {
         let options = HistoryOptions::new().telemetry(Telemetry::new().chat_span(false));
         let (chat, id) = (Chat::with_options(&storage, two(), options), storage.conversation());
-        let (answered, trace) = traced(ask(&chat, door, &id, "u")).await;
+        let (answered, trace) = traced(ask(&chat, kind, &id, "u")).await;
         assert!(answered);
         assert_eq!(trace.tree(), ["chat_history", "  load", "  trim", "  save"]);
     }
 }
 
 async fn without_spans(storage: Storage) {
-    for door in BOTH_DOORS {
+    for kind in BOTH_KINDS {
         let options = HistoryOptions::new().telemetry(Telemetry::new().spans(false));
         let (chat, id) = (Chat::with_options(&storage, two(), options), storage.conversation());
-        let (answered, trace) = traced(ask(&chat, door, &id, "u")).await;
+        let (answered, trace) = traced(ask(&chat, kind, &id, "u")).await;
         assert!(answered);
         assert!(trace.spans.is_empty());
         assert_eq!(log(&storage.store, &id).await, ["user: u", "assistant: a0"]);
@@ -171,11 +171,11 @@ async fn without_spans(storage: Storage) {
 }
 
 async fn what_a_second_turn_knows(storage: Storage) {
-    for door in BOTH_DOORS {
+    for kind in BOTH_KINDS {
         let options = HistoryOptions::new().budget(ContextBudget::tokens(4_000).reply_reserve(100));
         let (chat, id) = (Chat::with_options(&storage, two(), options), storage.conversation());
         let (_, trace) = traced(async {
-            assert!(ask(&chat, door, &id, "u0").await && ask(&chat, door, &id, "u1").await);
+            assert!(ask(&chat, kind, &id, "u0").await && ask(&chat, kind, &id, "u1").await);
         })
         .await;
         let [first, second] = trace.all("chat_history")[..] else { panic!("two turns") };
@@ -195,7 +195,7 @@ async fn what_a_request_asks_for(storage: Storage) {
     let (chat, id) = (Chat::new(&storage, two()), storage.conversation());
     let mut asked = request([Message::user("u")]);
     (asked.temperature, asked.top_p, asked.max_completion_tokens, asked.n) = (Some(0.7), Some(1.0), Some(50), Some(2));
-    let (answered, trace) = traced(chat.call(Door::Unary, InConversation::new(id, asked))).await;
+    let (answered, trace) = traced(chat.call(CallKind::Unary, InConversation::new(id, asked))).await;
     answered.unwrap();
     trace.one("chat mock").says([
         ("gen_ai.request.temperature", json!(0.7)),
@@ -217,7 +217,7 @@ async fn a_turn_of_the_engine_alone(storage: Storage) {
         drop(turn.call_span());
         turn.fail("my_model");
         // async-openai's types know no videos.
-        assert!(ask(&chat, Door::Unary, &id, "u").await);
+        assert!(ask(&chat, CallKind::Unary, &id, "u").await);
     })
     .await;
     let alone = ["chat_history", "  load", "  trim", "  save"];

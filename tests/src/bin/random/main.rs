@@ -11,7 +11,7 @@
 
 #![allow(clippy::unwrap_used)] // A failed setup fails the run.
 
-mod crew;
+mod pool;
 mod work;
 
 use std::{
@@ -88,5 +88,5 @@ fn main() -> ExitCode {
     }
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis();
     let first = args.first.unwrap_or_else(|| u64::try_from(now).unwrap_or_default());
-    crew::run(&args, first)
+    pool::run(&args, first)
 }

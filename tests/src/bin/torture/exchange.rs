@@ -5,7 +5,7 @@ use std::{fmt, str::FromStr};
 
 use tower_chat_history::{ConversationId, ConversationIdError, ExchangeId, ExchangeIdError};
 
-use crate::chance::{Chance, hash};
+use crate::rng::{SeededRng, hash};
 
 /// The number of a conversation.
 pub(crate) type Conversation = u32;
@@ -155,19 +155,19 @@ pub(crate) fn read(text: &str) -> Option<(Task, Part)> {
 
 /// Returns filler words: usually few, sometimes some KB, rarely 100 KB.
 fn filler(seed: u64) -> String {
-    let mut chance = Chance::new(seed);
-    let bytes = match chance.below(300) {
+    let mut rng = SeededRng::new(seed);
+    let bytes = match rng.below(300) {
         0 => 100 << 10,
-        1..20 => 1_000 + chance.index(6_000),
-        _ => 10 + chance.index(300),
+        1..20 => 1_000 + rng.index(6_000),
+        _ => 10 + rng.index(300),
     };
     let mut text = String::with_capacity(bytes + 16);
     while text.len() < bytes {
         // Some characters have several bytes, and some need JSON escapes.
-        match chance.below(40) {
+        match rng.below(40) {
             0 => text.push_str("größer\n"),
             1 => text.push_str("\"\\\u{1F41F} "),
-            _ => text.push_str(&format!("{:x} ", chance.next() >> 32)),
+            _ => text.push_str(&format!("{:x} ", rng.next() >> 32)),
         }
     }
     text

@@ -11,19 +11,19 @@
 
 #![allow(clippy::unwrap_used)] // A failed setup fails the run.
 
+mod deployment;
 mod exchange;
-mod place;
+mod intact;
 mod protocol;
 mod proxy;
 mod run;
 mod store;
-mod whole;
 mod worker;
 
 use std::{process::ExitCode, time::Duration};
 
 use clap::Parser;
-use tests::chance;
+use tests::rng;
 use tower_chat_history::BoxError;
 
 /// The profiles for which the workers store compactions.

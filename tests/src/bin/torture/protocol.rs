@@ -6,11 +6,11 @@ use crate::exchange::{Conversation, Task};
 
 /// A message of a worker.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Said {
+pub(crate) enum WorkerMessage {
     /// The worker begins to store the exchange. From now on it may be stored.
     Try(Task),
     /// The exchange is stored at this position.
-    Ack { task: Task, seq: u64, how: How },
+    Ack { task: Task, seq: u64, source: AckSource },
     /// An attempt failed, and the worker will try again. The exchange may be stored or not.
     Fail { task: Task, what: String },
     /// The exchange will not be stored: it was refused before the model was called.
@@ -23,7 +23,7 @@ pub(crate) enum Said {
 
 /// The event by which a worker learned that an exchange is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum How {
+pub(crate) enum AckSource {
     /// The append stored it.
     Stored,
     /// The append stored it after an exchange that came between a call and its result.
@@ -69,16 +69,20 @@ impl FromStr for Positions {
     }
 }
 
-const HOWS: [(How, &str); 4] =
-    [(How::Stored, "stored"), (How::Moved, "moved"), (How::Duplicate, "duplicate"), (How::Recorded, "recorded")];
+const ACK_SOURCES: [(AckSource, &str); 4] = [
+    (AckSource::Stored, "stored"),
+    (AckSource::Moved, "moved"),
+    (AckSource::Duplicate, "duplicate"),
+    (AckSource::Recorded, "recorded"),
+];
 
-impl fmt::Display for Said {
+impl fmt::Display for WorkerMessage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Try(task) => write!(f, "try {task}"),
-            Self::Ack { task, seq, how } => {
-                let how = HOWS.iter().find(|(known, _)| known == how).map_or("", |(_, word)| word);
-                write!(f, "ack {task} {seq} {how}")
+            Self::Ack { task, seq, source } => {
+                let source = ACK_SOURCES.iter().find(|(known, _)| known == source).map_or("", |(_, word)| word);
+                write!(f, "ack {task} {seq} {source}")
             }
             Self::Fail { task, what } => write!(f, "fail {task} {what}"),
             Self::Refused { task, what } => write!(f, "refused {task} {what}"),
@@ -88,7 +92,7 @@ impl fmt::Display for Said {
     }
 }
 
-impl FromStr for Said {
+impl FromStr for WorkerMessage {
     type Err = ();
 
     fn from_str(line: &str) -> Result<Self, ()> {
@@ -99,9 +103,9 @@ impl FromStr for Said {
         let what = || words.get(3..).map(|words| words.join(" ")).ok_or(());
         Ok(match (word, words.as_slice()) {
             ("try", [_, _, _]) => Self::Try(task()?),
-            ("ack", [_, _, _, seq, how]) => {
-                let how = HOWS.iter().find(|(_, word)| word == how).ok_or(())?.0;
-                Self::Ack { task: task()?, seq: seq.parse().map_err(drop)?, how }
+            ("ack", [_, _, _, seq, source]) => {
+                let source = ACK_SOURCES.iter().find(|(_, word)| word == source).ok_or(())?.0;
+                Self::Ack { task: task()?, seq: seq.parse().map_err(drop)?, source }
             }
             ("fail", _) => Self::Fail { task: task()?, what: what()? },
             ("refused", _) => Self::Refused { task: task()?, what: what()? },
@@ -125,18 +129,18 @@ mod tests {
     fn messages_round_trip() {
         let task = Task { name: Name { worker: 1, number: 2 }, conversation: 3, kind: Kind::Result };
         for said in [
-            Said::Try(task),
-            Said::Ack { task, seq: 9, how: How::Moved },
-            Said::Ack { task, seq: 0, how: How::Recorded },
-            Said::Fail { task, what: "save unavailable".into() },
-            Said::Refused { task, what: "input".into() },
-            Said::Cut { conversation: 3, profile: 1, at: Positions([1, 2, 0, 1]) },
-            Said::Violation("all is lost".into()),
+            WorkerMessage::Try(task),
+            WorkerMessage::Ack { task, seq: 9, source: AckSource::Moved },
+            WorkerMessage::Ack { task, seq: 0, source: AckSource::Recorded },
+            WorkerMessage::Fail { task, what: "save unavailable".into() },
+            WorkerMessage::Refused { task, what: "input".into() },
+            WorkerMessage::Cut { conversation: 3, profile: 1, at: Positions([1, 2, 0, 1]) },
+            WorkerMessage::Violation("all is lost".into()),
         ] {
             assert_eq!(said.to_string().parse(), Ok(said));
         }
         for wrong in ["", "try", "try w1-2 3", "ack w1-2 3 plain 9", "ack w1-2 3 plain 9 somehow", "cut 3 1 1,2,3"] {
-            assert_eq!(wrong.parse::<Said>(), Err(()), "{wrong}");
+            assert_eq!(wrong.parse::<WorkerMessage>(), Err(()), "{wrong}");
         }
     }
 

@@ -9,7 +9,7 @@ use std::{
 
 use futures_util::{FutureExt as _, future::BoxFuture};
 
-use crate::chance::Chance;
+use crate::rng::SeededRng;
 
 /// The moment at which a caller leaves.
 #[derive(Clone, Copy, Debug)]
@@ -20,10 +20,10 @@ pub(super) enum Patience {
 }
 
 impl Patience {
-    pub(super) fn any(chance: &mut Chance) -> Self {
-        match chance.below(4) {
-            0 => Self::Polls(chance.between(1, 14)),
-            1 => Self::Time(chance.time(Duration::from_millis(300))),
+    pub(super) fn any(rng: &mut SeededRng) -> Self {
+        match rng.below(4) {
+            0 => Self::Polls(rng.between(1, 14)),
+            1 => Self::Time(rng.duration(Duration::from_millis(300))),
             _ => Self::Stays,
         }
     }
@@ -38,7 +38,7 @@ pub(super) async fn wait<T: Send>(patience: Patience, future: BoxFuture<'_, T>) 
             let mut waiting = waiting;
             tokio::select! {
                 biased;
-                told = &mut waiting => told,
+                output = &mut waiting => output,
                 () = tokio::time::sleep(time) => waiting.leave().map(|()| None),
             }
         }
@@ -47,7 +47,7 @@ pub(super) async fn wait<T: Send>(patience: Patience, future: BoxFuture<'_, T>) 
 }
 
 /// Drops a value. The drop must not panic.
-pub(super) fn let_go<T>(it: T) -> Result<(), &'static str> {
+pub(super) fn drop_checked<T>(it: T) -> Result<(), &'static str> {
     catch_unwind(AssertUnwindSafe(|| drop(it))).map_err(|_| "a drop panics")
 }
 
@@ -58,7 +58,7 @@ struct Waiting<'a, T> {
 
 impl<T> Waiting<'_, T> {
     fn leave(&mut self) -> Result<(), &'static str> {
-        let_go(self.future.take())
+        drop_checked(self.future.take())
     }
 }
 
@@ -72,6 +72,6 @@ impl<T> Future for Waiting<'_, T> {
             return Poll::Ready(this.leave().map(|()| None));
         }
         this.polls -= 1;
-        future.poll_unpin(context).map(|told| Ok(Some(told)))
+        future.poll_unpin(context).map(|output| Ok(Some(output)))
     }
 }

@@ -30,15 +30,15 @@ use tower_chat_history::{
 };
 
 use self::{
-    caller::{Patience, let_go, wait},
-    store::{Moody, SLOW},
+    caller::{Patience, drop_checked, wait},
+    store::{FlakyStore, SLOW},
 };
 use super::{
     Checked, Figures, Ingredient, Ingredients,
     outcome::{Violation, holds},
     panics::on_purpose,
 };
-use crate::chance::Chance;
+use crate::rng::SeededRng;
 
 /// The longest time of the model, for a response or for one piece of it.
 const MODEL: Duration = Duration::from_millis(100);
@@ -52,12 +52,12 @@ const KEPT: Duration = Duration::from_secs(25);
 pub(super) fn run(seed: u64, ingredients: &Ingredients) -> Checked<Figures> {
     let runtime = Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
     runtime.block_on(async {
-        let case = Arc::new(Case::new(&mut Chance::new(seed), ingredients));
+        let case = Arc::new(Case::new(&mut SeededRng::new(seed), ingredients));
         let mut tasks = JoinSet::new();
-        let mut chance = Chance::new(seed ^ 0x5eed);
-        for number in 0..chance.between(6, 40) {
-            let (case, chance) = (Arc::clone(&case), chance.fork());
-            tasks.spawn(async move { case.caller(number, chance).await });
+        let mut rng = SeededRng::new(seed ^ 0x5eed);
+        for number in 0..rng.between(6, 40) {
+            let (case, rng) = (Arc::clone(&case), rng.fork());
+            tasks.spawn(async move { case.caller(number, rng).await });
         }
         let all = async {
             while let Some(ended) = tasks.join_next().await {
@@ -73,7 +73,7 @@ pub(super) fn run(seed: u64, ingredients: &Ingredients) -> Checked<Figures> {
 
 /// The report of one turn.
 #[derive(Debug)]
-struct Told {
+struct ReportedTurn {
     conversation: ConversationId,
     exchange: String,
     kind: &'static str,
@@ -83,7 +83,7 @@ struct Told {
 struct Case {
     engine: Engine,
     store: MemoryStore,
-    moody: Moody,
+    flaky: FlakyStore,
     permits: Arc<Semaphore>,
     many: usize,
     rejects: bool,
@@ -92,16 +92,16 @@ struct Case {
     answered: Mutex<Vec<(ConversationId, String)>>,
     /// The replies of streams that were read to their end.
     read: Mutex<Vec<(ConversationId, String)>>,
-    told: Arc<Mutex<Vec<Told>>>,
+    reported: Arc<Mutex<Vec<ReportedTurn>>>,
     texts: AtomicU64,
     figures: Mutex<Figures>,
 }
 
 /// A spawner that sometimes panics.
 #[derive(Debug)]
-struct Nervous(Mutex<Chance>);
+struct PanickingSpawner(Mutex<SeededRng>);
 
-impl Spawn for Nervous {
+impl Spawn for PanickingSpawner {
     fn spawn(&self, future: BoxFuture<'static, ()>) {
         let panics = self.0.lock().unwrap().once_in(4);
         if panics {
@@ -113,10 +113,10 @@ impl Spawn for Nervous {
 
 /// A summarizer that needs a permit, like the model.
 #[derive(Debug)]
-struct Sharing(Arc<Semaphore>);
+struct PermitSummarizer(Arc<Semaphore>);
 
 #[async_trait]
-impl Summarizer for Sharing {
+impl Summarizer for PermitSummarizer {
     async fn summarize(&self, _: SummaryRequest) -> Result<Summarized, BoxError> {
         let _permit = self.0.acquire().await?;
         tokio::time::sleep(MODEL / 2).await;
@@ -125,20 +125,20 @@ impl Summarizer for Sharing {
 }
 
 impl Case {
-    fn new(chance: &mut Chance, ingredients: &Ingredients) -> Self {
+    fn new(rng: &mut SeededRng, ingredients: &Ingredients) -> Self {
         let held = ingredients.has(Ingredient::HeldPermits);
-        let many = 1 + chance.index(3);
+        let many = 1 + rng.index(3);
         let permits = Arc::new(Semaphore::new(many));
         let store = MemoryStore::new();
-        let moody = Moody::new(store.clone(), chance.fork(), ingredients);
-        let told: Arc<Mutex<Vec<Told>>> = Arc::default();
-        let hook = Arc::clone(&told);
-        let conflict = match chance.below(3) {
+        let flaky = FlakyStore::new(store.clone(), rng.fork(), ingredients);
+        let reported: Arc<Mutex<Vec<ReportedTurn>>> = Arc::default();
+        let hook = Arc::clone(&reported);
+        let conflict = match rng.below(3) {
             0 if held => OnConflict::Serialize(QueueLimits::new(50, Duration::from_secs(400))),
             1 => OnConflict::Reject,
             _ => OnConflict::Rebase,
         };
-        let interruption = match chance.below(3) {
+        let interruption = match rng.below(3) {
             0 => OnInterruption::KeepText,
             1 => OnInterruption::Detach,
             _ => OnInterruption::Discard,
@@ -148,36 +148,37 @@ impl Case {
             .on_interruption(interruption)
             .store_timeout(Duration::from_secs(60))
             .on_turn(move |report| {
-                hook.lock().unwrap().push(Told {
+                hook.lock().unwrap().push(ReportedTurn {
                     conversation: report.conversation.clone(),
                     exchange: report.exchange.to_string(),
                     kind: report.outcome.kind(),
                     error: report.save_error().map(tower_chat_history::SaveError::kind),
                 });
             });
-        if chance.once_in(2) {
-            let when = match chance.below(3) {
+        if rng.once_in(2) {
+            let when = match rng.below(3) {
                 0 => SummarizeWhen::BeforeCall,
                 1 => SummarizeWhen::BeforeEveryCall,
                 _ => SummarizeWhen::AfterReply { percent: 50 },
             };
-            let summaries = Summaries::new(Sharing(Arc::clone(&permits))).when(when).max_tokens(10).least_room(1);
+            let summaries =
+                Summaries::new(PermitSummarizer(Arc::clone(&permits))).when(when).max_tokens(10).least_room(1);
             options = options.budget(ContextBudget::tokens(300).reply_reserve(20)).summaries(summaries);
         }
-        if ingredients.has(Ingredient::SpawnerPanics) && chance.once_in(3) {
-            options = options.spawn(Nervous(Mutex::new(chance.fork())));
+        if ingredients.has(Ingredient::SpawnerPanics) && rng.once_in(3) {
+            options = options.spawn(PanickingSpawner(Mutex::new(rng.fork())));
         }
         Self {
-            engine: Engine::with_options(moody.clone(), options),
+            engine: Engine::with_options(flaky.clone(), options),
             store,
-            moody,
+            flaky,
             permits,
             many,
             rejects: conflict == OnConflict::Reject,
             held,
             answered: Mutex::default(),
             read: Mutex::default(),
-            told,
+            reported,
             texts: AtomicU64::new(0),
             figures: Mutex::default(),
         }
@@ -192,21 +193,21 @@ impl Case {
         InConversation::new(id.clone(), json!({"model": "m", "messages": [{"role": "user", "content": text}]}))
     }
 
-    async fn caller(self: Arc<Self>, number: u64, mut chance: Chance) -> Checked {
-        tokio::time::sleep(chance.time(Duration::from_secs(2))).await;
+    async fn caller(self: Arc<Self>, number: u64, mut rng: SeededRng) -> Checked {
+        tokio::time::sleep(rng.duration(Duration::from_secs(2))).await;
         let panicked = |what: &'static str| Violation::new("dropping a call does not panic", what);
         // A conversation for this caller alone, or one that several callers share.
-        let own = chance.once_in(3);
-        let id = match chance.below(3) {
+        let own = rng.once_in(3);
+        let id = match rng.below(3) {
             _ if own => format!("own{number}"),
-            0 => format!("{SLOW}{}", chance.below(2)),
-            _ => format!("shared{}", chance.below(3)),
+            0 => format!("{SLOW}{}", rng.below(2)),
+            _ => format!("shared{}", rng.below(3)),
         };
         let id = ConversationId::new([&id]).unwrap();
         let begun = Instant::now();
-        if chance.once_in(2) {
-            let patience = if own { Patience::Stays } else { Patience::any(&mut chance) };
-            let ended = wait(patience, Arc::clone(&self).unary(&id, chance.fork())).await.map_err(panicked)?;
+        if rng.once_in(2) {
+            let patience = if own { Patience::Stays } else { Patience::any(&mut rng) };
+            let ended = wait(patience, Arc::clone(&self).unary(&id, rng.fork())).await.map_err(panicked)?;
             self.count(if ended.is_some() { "unary calls answered" } else { "unary calls abandoned" });
             if own {
                 self.count("waits measured");
@@ -216,13 +217,13 @@ impl Case {
             }
             return Ok(());
         }
-        let patience = Patience::any(&mut chance);
-        let ended = wait(patience, Arc::clone(&self).stream(&id, chance.fork())).await.map_err(panicked)?;
+        let patience = Patience::any(&mut rng);
+        let ended = wait(patience, Arc::clone(&self).stream(&id, rng.fork())).await.map_err(panicked)?;
         let Some(Ok((text, mut items))) = ended else {
             self.count("streams abandoned or refused");
             return Ok(());
         };
-        let reads = chance.below(8);
+        let reads = rng.below(8);
         for _ in 0..reads {
             if items.next().await.is_none() {
                 self.count("streams read");
@@ -230,17 +231,17 @@ impl Case {
                 return Ok(());
             }
         }
-        if self.held && chance.once_in(2) {
+        if self.held && rng.once_in(2) {
             tokio::time::sleep(KEPT).await;
         }
         self.count("streams interrupted");
-        let_go(items).map_err(panicked)
+        drop_checked(items).map_err(panicked)
     }
 
-    fn unary(self: Arc<Self>, id: &ConversationId, mut chance: Chance) -> BoxFuture<'static, Result<Value, BoxError>> {
+    fn unary(self: Arc<Self>, id: &ConversationId, mut rng: SeededRng) -> BoxFuture<'static, Result<Value, BoxError>> {
         let (case, id, call) = (Arc::clone(&self), id.clone(), Self::call(id));
         let model = service_fn(move |_: Value| {
-            let (case, id, time) = (Arc::clone(&case), id.clone(), chance.time(MODEL));
+            let (case, id, time) = (Arc::clone(&case), id.clone(), rng.duration(MODEL));
             async move {
                 tokio::time::sleep(time).await;
                 let text = format!("a{}", case.texts.fetch_add(1, Relaxed));
@@ -258,7 +259,7 @@ impl Case {
     fn stream(
         self: Arc<Self>,
         id: &ConversationId,
-        mut chance: Chance,
+        mut rng: SeededRng,
     ) -> BoxFuture<'static, Result<(String, Items), BoxError>> {
         let call = Self::call(id);
         let text = format!("a{}", self.texts.fetch_add(1, Relaxed));
@@ -270,7 +271,7 @@ impl Case {
             let deltas =
                 pieces.into_iter().map(|piece| json!({"choices": [{"index": 0, "delta": {"content": piece}}]}));
             let items: Vec<(Duration, Value)> =
-                deltas.chain([end, usage]).map(|item| (chance.time(MODEL), item)).collect();
+                deltas.chain([end, usage]).map(|item| (rng.duration(MODEL), item)).collect();
             let items = stream::iter(items).then(|(time, item)| async move {
                 tokio::time::sleep(time).await;
                 Ok::<_, BoxError>(item)
@@ -281,7 +282,7 @@ impl Case {
             .layer(ChatHistoryLayer::from_engine(self.engine.clone(), Json::new()))
             .layer(GlobalConcurrencyLimitLayer::with_semaphore(Arc::clone(&self.permits)))
             .service(model);
-        service.oneshot(call).map(|told| told.map(|items| (text, items))).boxed()
+        service.oneshot(call).map(|reported| reported.map(|items| (text, items))).boxed()
     }
 
     /// Checks that no save is pending, all permits are free, and all reports were true.
@@ -291,30 +292,35 @@ impl Case {
         holds(self.engine.pending_saves() == 0, "no save is pending after a drain", String::new)?;
         let free = self.permits.available_permits();
         holds(free == self.many, "all permits come back", || format!("{free} of {}", self.many))?;
-        let told = std::mem::take(&mut *self.told.lock().unwrap());
+        let reported = std::mem::take(&mut *self.reported.lock().unwrap());
         let mut stored: BTreeMap<ConversationId, Vec<(String, String)>> = BTreeMap::new();
         let answered = std::mem::take(&mut *self.answered.lock().unwrap());
         let read = std::mem::take(&mut *self.read.lock().unwrap());
-        let all = told.iter().map(|told| &told.conversation).chain(answered.iter().chain(&read).map(|(id, _)| id));
+        let all = reported
+            .iter()
+            .map(|reported| &reported.conversation)
+            .chain(answered.iter().chain(&read).map(|(id, _)| id));
         for id in all {
             if !stored.contains_key(id) {
                 stored.insert(id.clone(), self.log(id).await);
             }
         }
-        for one in &told {
+        for one in &reported {
             self.check(one, &stored[&one.conversation])?;
         }
         for (id, text) in answered.iter().chain(&read) {
             let times = stored[id].iter().filter(|(_, reply)| reply == text).count();
             let lost = times == 0
                 && !self.rejects
-                && !told.iter().any(|told| told.conversation == *id && self.moody.panicked(&told.exchange));
+                && !reported
+                    .iter()
+                    .any(|reported| reported.conversation == *id && self.flaky.panicked(&reported.exchange));
             holds(!lost && times < 2, "every complete reply is stored once", || {
                 format!("{text} of {id}: {times} times")
             })?;
         }
         let mut figures = std::mem::take(&mut *self.figures.lock().unwrap());
-        told.iter().for_each(|told| figures.count(told.kind));
+        reported.iter().for_each(|reported| figures.count(reported.kind));
         Ok(figures)
     }
 
@@ -327,19 +333,20 @@ impl Case {
     }
 
     /// Checks that the log agrees with a report.
-    fn check(&self, told: &Told, log: &[(String, String)]) -> Checked {
-        let is_there = log.iter().any(|(id, _)| *id == told.exchange);
-        let right = match told.kind {
+    fn check(&self, reported: &ReportedTurn, log: &[(String, String)]) -> Checked {
+        let is_there = log.iter().any(|(id, _)| *id == reported.exchange);
+        let right = match reported.kind {
             "stored" | "stored_incomplete" => is_there,
             // All ids are generated, so that no other call can have recorded one.
             "duplicate" => false,
             "failed" => {
-                self.moody.panicked(&told.exchange) || self.rejects && told.error == Some("conflict") && !is_there
+                self.flaky.panicked(&reported.exchange)
+                    || self.rejects && reported.error == Some("conflict") && !is_there
             }
             _ => !is_there,
         };
         holds(right, "a report agrees with the log", || {
-            format!("{} ({:?}), in the log: {is_there}", told.kind, told.error)
+            format!("{} ({:?}), in the log: {is_there}", reported.kind, reported.error)
         })
     }
 }

@@ -14,25 +14,25 @@ use tower_chat_history::{
 };
 
 use super::super::{Ingredient, Ingredients, panics::on_purpose};
-use crate::chance::Chance;
+use crate::rng::SeededRng;
 
 /// What has happened so far.
 #[derive(Debug)]
-struct Moods {
-    chance: Chance,
+struct FlakyState {
+    rng: SeededRng,
     /// The number of failed appends, by exchange.
     failed: BTreeMap<String, u32>,
     panicked: BTreeSet<String>,
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Moody {
+pub(super) struct FlakyStore {
     inner: MemoryStore,
-    moods: Arc<Mutex<Moods>>,
+    state: Arc<Mutex<FlakyState>>,
     ingredients: Ingredients,
 }
 
-enum Mood {
+enum Behavior {
     Fine,
     Fails,
     LosesTheAnswer,
@@ -42,41 +42,41 @@ enum Mood {
 /// The start of the names of conversations that are stored slowly.
 pub(super) const SLOW: &str = "slow";
 
-impl Moody {
-    pub(super) fn new(inner: MemoryStore, chance: Chance, ingredients: &Ingredients) -> Self {
-        let moods = Moods { chance, failed: BTreeMap::new(), panicked: BTreeSet::new() };
-        Self { inner, moods: Arc::new(Mutex::new(moods)), ingredients: ingredients.clone() }
+impl FlakyStore {
+    pub(super) fn new(inner: MemoryStore, rng: SeededRng, ingredients: &Ingredients) -> Self {
+        let state = FlakyState { rng, failed: BTreeMap::new(), panicked: BTreeSet::new() };
+        Self { inner, state: Arc::new(Mutex::new(state)), ingredients: ingredients.clone() }
     }
 
     /// Returns true if the append of this exchange panicked.
     pub(super) fn panicked(&self, exchange: &str) -> bool {
-        self.moods.lock().unwrap().panicked.contains(exchange)
+        self.state.lock().unwrap().panicked.contains(exchange)
     }
 
     async fn takes_time(&self) {
-        let time = self.moods.lock().unwrap().chance.time(Duration::from_millis(20));
+        let time = self.state.lock().unwrap().rng.duration(Duration::from_millis(20));
         tokio::time::sleep(time).await;
     }
 
-    fn mood(&self, exchange: &str) -> Mood {
-        let mut moods = self.moods.lock().unwrap();
-        let failed = moods.failed.get(exchange).copied().unwrap_or_default();
-        let mood = match moods.chance.below(12) {
-            0 if failed < 2 => Mood::Fails,
-            1..3 if failed < 2 && self.ingredients.has(Ingredient::LostAnswers) => Mood::LosesTheAnswer,
-            3 if moods.chance.once_in(4) => Mood::Panics,
-            _ => return Mood::Fine,
+    fn behavior(&self, exchange: &str) -> Behavior {
+        let mut state = self.state.lock().unwrap();
+        let failed = state.failed.get(exchange).copied().unwrap_or_default();
+        let behavior = match state.rng.below(12) {
+            0 if failed < 2 => Behavior::Fails,
+            1..3 if failed < 2 && self.ingredients.has(Ingredient::LostAnswers) => Behavior::LosesTheAnswer,
+            3 if state.rng.once_in(4) => Behavior::Panics,
+            _ => return Behavior::Fine,
         };
-        *moods.failed.entry(exchange.to_owned()).or_default() += 1;
-        if matches!(mood, Mood::Panics) {
-            moods.panicked.insert(exchange.to_owned());
+        *state.failed.entry(exchange.to_owned()).or_default() += 1;
+        if matches!(behavior, Behavior::Panics) {
+            state.panicked.insert(exchange.to_owned());
         }
-        mood
+        behavior
     }
 }
 
 #[async_trait]
-impl HistoryStore for Moody {
+impl HistoryStore for FlakyStore {
     fn system(&self) -> &'static str {
         "memory"
     }
@@ -91,14 +91,14 @@ impl HistoryStore for Moody {
         if self.ingredients.has(Ingredient::HeldPermits) && id.to_string().starts_with(SLOW) {
             tokio::time::sleep(Duration::from_secs(12)).await;
         }
-        match self.mood(append.exchange.id.as_str()) {
-            Mood::Fine => self.inner.append(id, append).await,
-            Mood::Fails => Err(StoreError::unavailable("fails on purpose")),
-            Mood::LosesTheAnswer => {
+        match self.behavior(append.exchange.id.as_str()) {
+            Behavior::Fine => self.inner.append(id, append).await,
+            Behavior::Fails => Err(StoreError::unavailable("fails on purpose")),
+            Behavior::LosesTheAnswer => {
                 self.inner.append(id, append).await?;
                 Err(StoreError::unavailable("the answer is lost"))
             }
-            Mood::Panics => on_purpose("the store panics"),
+            Behavior::Panics => on_purpose("the store panics"),
         }
     }
 

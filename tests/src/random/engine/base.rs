@@ -6,7 +6,7 @@ use tempfile::TempDir;
 use tower_chat_history::{CachedStore, Engine, HistoryOptions, HistoryStore, MemoryStore, Prune, Retention, Truncate};
 use tower_chat_history_sqlite::SqliteStore;
 
-use crate::{Remote, chance::Chance};
+use crate::{Remote, rng::SeededRng};
 
 /// A store, from which a case opens further handles to read and edit.
 pub(super) enum Base {
@@ -17,8 +17,8 @@ pub(super) enum Base {
 }
 
 impl Base {
-    pub(super) async fn any(chance: &mut Chance) -> Self {
-        match chance.below(16) {
+    pub(super) async fn any(rng: &mut SeededRng) -> Self {
+        match rng.below(16) {
             0 => {
                 let place = tempfile::tempdir().unwrap();
                 Self::Sqlite(SqliteStore::open(place.path().join("chat.db")).await.unwrap(), place)

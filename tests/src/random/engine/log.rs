@@ -209,14 +209,17 @@ impl Log {
     }
 
     fn check_summary(&self, text: &str, covers_to: u64, notes: &Notes) -> Checked {
-        let told = notes.facts(text).ok_or_else(|| Violation::new("a stored summary was made by the summarizer", text))?;
+        let summarized =
+            notes.facts(text).ok_or_else(|| Violation::new("a stored summary was made by the summarizer", text))?;
         let covered = self.pruned.iter().chain(&self.entries).filter(|entry| entry.seq < covers_to);
         let facts: BTreeSet<u64> = covered.flat_map(Entry::facts).collect();
         let lost: Vec<&u64> =
-            facts.iter().filter(|fact| !told.contains(fact) && !self.excused.contains(fact)).collect();
-        holds(lost.is_empty(), "a summary loses no fact", || format!("{lost:?} are before {covers_to} and not in the summary"))?;
+            facts.iter().filter(|fact| !summarized.contains(fact) && !self.excused.contains(fact)).collect();
+        holds(lost.is_empty(), "a summary loses no fact", || {
+            format!("{lost:?} are before {covers_to} and not in the summary")
+        })?;
         let foreign: Vec<&u64> =
-            told.iter().filter(|fact| !facts.contains(fact) && !self.excused.contains(fact)).collect();
+            summarized.iter().filter(|fact| !facts.contains(fact) && !self.excused.contains(fact)).collect();
         holds(foreign.is_empty(), "a summary has only facts that it covers", || {
             format!("{foreign:?} are not before {covers_to}")
         })

@@ -26,15 +26,15 @@ use super::{
     outcome::{Checked, Violation},
     words::Words,
 };
-use crate::chance::Chance;
+use crate::rng::SeededRng;
 
 /// Runs one case.
 pub(super) fn run(seed: u64, ingredients: &Ingredients) -> Checked<Figures> {
     let runtime = Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
     let case = async {
-        let mut chance = Chance::new(seed);
-        let mut case = Case::new(&mut chance, ingredients).await;
-        let steps = chance.between(10, 60);
+        let mut rng = SeededRng::new(seed);
+        let mut case = Case::new(&mut rng, ingredients).await;
+        let steps = rng.between(10, 60);
         for _ in 0..steps {
             case.step().await?;
         }
@@ -46,7 +46,7 @@ pub(super) fn run(seed: u64, ingredients: &Ingredients) -> Checked<Figures> {
 
 /// A reported summary: its conversation, the end of what it covers, and its outcome.
 #[derive(Clone, Debug)]
-struct ToldSummary {
+struct ReportedSummary {
     conversation: ConversationId,
     to: u64,
     outcome: &'static str,
@@ -56,7 +56,7 @@ struct ToldSummary {
 struct Policy {
     setup: Setup,
     notes: Arc<Notes>,
-    told: Arc<Mutex<Vec<ToldSummary>>>,
+    reported: Arc<Mutex<Vec<ReportedSummary>>>,
 }
 
 struct Case {
@@ -66,7 +66,7 @@ struct Case {
     engines: Vec<(Engine, usize)>,
     talks: Vec<Talk>,
     words: Words,
-    chance: Chance,
+    rng: SeededRng,
     ingredients: Ingredients,
     figures: Figures,
     forks: usize,
@@ -86,44 +86,44 @@ struct Talk {
 
 struct Slow {
     turn: Turn,
-    asked: turns::Asked,
+    planned_call: turns::PlannedCall,
     edits: usize,
     appends: usize,
     summaries: Range<usize>,
 }
 
 impl Case {
-    async fn new(chance: &mut Chance, ingredients: &Ingredients) -> Self {
-        let base = Base::any(chance).await;
-        let many = 1 + chance.index(2);
+    async fn new(rng: &mut SeededRng, ingredients: &Ingredients) -> Self {
+        let base = Base::any(rng).await;
+        let many = 1 + rng.index(2);
         let policies: Vec<Policy> = (0..many)
             .map(|number| {
-                let setup = Setup::any(chance, ingredients, &format!("p{number}"));
-                let notes = setup.notes(chance.fork(), ingredients);
-                Policy { setup, notes, told: Arc::default() }
+                let setup = Setup::any(rng, ingredients, &format!("p{number}"));
+                let notes = setup.notes(rng.fork(), ingredients);
+                Policy { setup, notes, reported: Arc::default() }
             })
             .collect();
         let engines = (0..2).map(|number| {
             let policy = number % policies.len();
-            let Policy { setup, notes, told } = &policies[policy];
-            let told = Arc::clone(told);
+            let Policy { setup, notes, reported } = &policies[policy];
+            let reported = Arc::clone(reported);
             let engine = setup.engine(&base, notes, move |report| {
                 let to = report.to.get();
                 let (conversation, outcome) = (report.conversation.clone(), report.outcome.kind());
-                told.lock().unwrap().push(ToldSummary { conversation, to, outcome });
+                reported.lock().unwrap().push(ReportedSummary { conversation, to, outcome });
             });
             (engine, policy)
         });
         let engines = engines.collect();
-        let talks = (0..1 + chance.index(2)).map(|number| Talk::new(&format!("c{number}"), policies.len())).collect();
-        let words = Words::new(chance.fork(), ingredients);
-        let (chance, ingredients) = (chance.fork(), ingredients.clone());
-        Self { base, policies, engines, talks, words, chance, ingredients, figures: Figures::default(), forks: 0 }
+        let talks = (0..1 + rng.index(2)).map(|number| Talk::new(&format!("c{number}"), policies.len())).collect();
+        let words = Words::new(rng.fork(), ingredients);
+        let (rng, ingredients) = (rng.fork(), ingredients.clone());
+        Self { base, policies, engines, talks, words, rng, ingredients, figures: Figures::default(), forks: 0 }
     }
 
     async fn step(&mut self) -> Checked {
-        let talk = self.chance.index(self.talks.len());
-        match self.chance.below(20) {
+        let talk = self.rng.index(self.talks.len());
+        match self.rng.below(20) {
             0 => self.edit(talk).await,
             1 if self.talks[talk].log.entries.len() < 30 => self.import(talk).await,
             2..4 if !self.talks[talk].slow.is_empty() => self.finish_slow(talk).await,
@@ -164,7 +164,7 @@ impl Case {
     }
 
     fn exchange_id(&mut self) -> ExchangeId {
-        ExchangeId::new(format!("e{}", self.chance.next())).unwrap()
+        ExchangeId::new(format!("e{}", self.rng.next())).unwrap()
     }
 }
 

@@ -33,7 +33,7 @@ enum Expected {
 
 /// A call of the case.
 #[derive(Clone, Debug)]
-pub(super) struct Asked {
+pub(super) struct PlannedCall {
     engine: usize,
     input: Vec<Message>,
     transcript: Vec<Message>,
@@ -44,7 +44,7 @@ pub(super) struct Asked {
     answers: bool,
 }
 
-impl Asked {
+impl PlannedCall {
     fn input(&self, talk: &Talk) -> TurnInput {
         let mut options = CallOptions::new();
         if self.dont_store {
@@ -63,18 +63,18 @@ impl Asked {
 impl Case {
     /// Makes some call and usually ends it.
     pub(super) async fn turn(&mut self, talk: usize) -> Checked {
-        let asked = self.asked(talk);
-        self.call(talk, asked).await
+        let planned_call = self.planned_call(talk);
+        self.call(talk, planned_call).await
     }
 
     /// Asks a plain question.
     pub(super) async fn ask(&mut self, talk: usize) -> Checked {
-        let asked = self.question(talk);
-        self.call(talk, asked).await
+        let planned_call = self.question(talk);
+        self.call(talk, planned_call).await
     }
 
-    fn question(&mut self, talk: usize) -> Asked {
-        let engine = self.chance.index(self.engines.len());
+    fn question(&mut self, talk: usize) -> PlannedCall {
+        let engine = self.rng.index(self.engines.len());
         let rejects = self.policies[self.engines[engine].1].setup.on_open_turn == OnOpenTurn::Reject;
         let open = self.talks[talk].log.open();
         let expected = match open {
@@ -83,7 +83,7 @@ impl Case {
             _ if rejects => Expected::Either,
             _ => Expected::Accepted,
         };
-        Asked {
+        PlannedCall {
             engine,
             input: vec![self.words.user()],
             transcript: Vec::new(),
@@ -95,57 +95,57 @@ impl Case {
         }
     }
 
-    fn asked(&mut self, talk: usize) -> Asked {
+    fn planned_call(&mut self, talk: usize) -> PlannedCall {
         let open = self.talks[talk].log.open();
-        let mut asked = self.question(talk);
+        let mut planned_call = self.question(talk);
         let has_open = open.as_ref().is_none_or(|open| !open.is_empty());
-        match self.chance.below(12) {
+        match self.rng.below(12) {
             0..6 if has_open => {
-                asked.answers = true;
-                asked.expected = if open.is_some() { Expected::Accepted } else { Expected::Either };
-                asked.input = open.iter().flatten().rev().map(|id| self.words.result(id)).collect();
-                if asked.input.is_empty() {
-                    asked.input = vec![Message::tool("x", "r")];
+                planned_call.answers = true;
+                planned_call.expected = if open.is_some() { Expected::Accepted } else { Expected::Either };
+                planned_call.input = open.iter().flatten().rev().map(|id| self.words.result(id)).collect();
+                if planned_call.input.is_empty() {
+                    planned_call.input = vec![Message::tool("x", "r")];
                 }
-                if self.chance.once_in(4) {
-                    asked.input.push(self.words.user());
+                if self.rng.once_in(4) {
+                    planned_call.input.push(self.words.user());
                 }
             }
             6 => {
-                asked.answers = true;
-                asked.input = vec![Message::tool("nobody's", "r")];
-                asked.expected = Expected::Refused("input");
+                planned_call.answers = true;
+                planned_call.input = vec![Message::tool("nobody's", "r")];
+                planned_call.expected = Expected::Refused("input");
             }
             7 => {
                 // A complete tool round by the caller itself.
                 let round = message(&serde_json::json!({"role": "assistant", "content": null,
                     "tool_calls": [super::super::words::call("own", "{}")]}));
-                asked.input.extend([round, Message::tool("own", "r"), self.words.user()]);
+                planned_call.input.extend([round, Message::tool("own", "r"), self.words.user()]);
             }
             8 if !self.talks[talk].log.entries.is_empty() => {
                 let entries = &self.talks[talk].log.entries;
-                let known = self.chance.of(entries);
+                let known = self.rng.pick(entries);
                 if !known.incomplete {
-                    asked.exchange = known.id.clone();
-                    asked.expected = Expected::Refused("already_recorded");
+                    planned_call.exchange = known.id.clone();
+                    planned_call.expected = Expected::Refused("already_recorded");
                 }
             }
-            9 => asked.dont_store = true,
-            10 => asked.instead = Some(vec![self.words.user()]),
+            9 => planned_call.dont_store = true,
+            10 => planned_call.instead = Some(vec![self.words.user()]),
             _ => {}
         }
-        if asked.expected == Expected::Accepted && self.chance.once_in(3) {
-            asked.transcript = self.transcript(talk);
+        if planned_call.expected == Expected::Accepted && self.rng.once_in(3) {
+            planned_call.transcript = self.transcript(talk);
         }
-        asked
+        planned_call
     }
 
     /// Returns the messages that a caller resends if it keeps a list of them.
     fn transcript(&mut self, talk: usize) -> Vec<Message> {
         let log = &self.talks[talk].log;
-        let from = self.chance.index(log.entries.len() + 1);
+        let from = self.rng.index(log.entries.len() + 1);
         let mut resent = log.transcript(from);
-        if self.ingredients.has(Ingredient::TrimmedTranscripts) && self.chance.once_in(2) {
+        if self.ingredients.has(Ingredient::TrimmedTranscripts) && self.rng.once_in(2) {
             for one in &mut resent {
                 let plain = *one.role() == Role::Assistant && one.tool_calls().is_empty() && !one.is_blank_reply();
                 if plain && one.json() == Message::assistant(one.text()).json() {
@@ -156,40 +156,40 @@ impl Case {
         resent
     }
 
-    async fn call(&mut self, talk: usize, asked: Asked) -> Checked {
-        let (engine, policy) = self.engines[asked.engine].clone();
-        let input = asked.input(&self.talks[talk]);
+    async fn call(&mut self, talk: usize, planned_call: PlannedCall) -> Checked {
+        let (engine, policy) = self.engines[planned_call.engine].clone();
+        let input = planned_call.input(&self.talks[talk]);
         let planned_under = self.positions(talk, policy).await?;
-        let told = |random: &Self| random.policies[policy].told.lock().unwrap().len();
-        let before = told(self);
+        let reported = |random: &Self| random.policies[policy].reported.lock().unwrap().len();
+        let before = reported(self);
         let turn = match engine.begin(input).await {
             Ok(turn) => turn,
             Err(error) => {
                 self.figures.count("calls refused");
-                self.refused(talk, &asked, &error)?;
+                self.refused(talk, &planned_call, &error)?;
                 return self.settle(talk).await;
             }
         };
-        let summaries = before..told(self);
+        let summaries = before..reported(self);
         self.figures.count("turns begun");
-        let unexpected = matches!(asked.expected, Expected::Refused(_));
-        holds(!unexpected, "a repeated or unasked call is refused", || format!("{:?}", asked.expected))?;
-        self.check_sent(&turn, &asked, policy)?;
+        let unexpected = matches!(planned_call.expected, Expected::Refused(_));
+        holds(!unexpected, "a repeated or unasked call is refused", || format!("{:?}", planned_call.expected))?;
+        self.check_sent(&turn, &planned_call, policy)?;
         let Talk { slow, edits, appends, .. } = &mut self.talks[talk];
         let (edits, appends) = (*edits, *appends);
         let overlaps =
-            self.chance.once_in(8) && !matches!(self.policies[policy].setup.on_conflict, OnConflict::Serialize(_));
+            self.rng.once_in(8) && !matches!(self.policies[policy].setup.on_conflict, OnConflict::Serialize(_));
         if overlaps {
-            slow.push(Slow { turn, asked, edits, appends, summaries });
+            slow.push(Slow { turn, planned_call, edits, appends, summaries });
             return Ok(());
         }
         let drops = if self.ingredients.has(Ingredient::DroppedQuestions) { 8 } else { 1_000 };
-        if self.chance.once_in(drops) {
+        if self.rng.once_in(drops) {
             drop(turn);
             self.figures.count("turns dropped");
             return self.settle(talk).await;
         }
-        let begun = Slow { turn, asked, edits, appends, summaries };
+        let begun = Slow { turn, planned_call, edits, appends, summaries };
         self.commit(talk, begun, Some(planned_under)).await
     }
 
@@ -200,9 +200,9 @@ impl Case {
 
     /// Ends or drops a turn that took long.
     pub(super) async fn finish_slow(&mut self, talk: usize) -> Checked {
-        let at = self.chance.index(self.talks[talk].slow.len());
+        let at = self.rng.index(self.talks[talk].slow.len());
         let slow = self.talks[talk].slow.swap_remove(at);
-        if self.chance.once_in(3) {
+        if self.rng.once_in(3) {
             drop(slow);
             return self.settle(talk).await;
         }
@@ -210,27 +210,27 @@ impl Case {
     }
 
     /// Checks that a refusal is right.
-    fn refused(&self, talk: usize, asked: &Asked, error: &HistoryError) -> Checked {
-        let policy = &self.policies[self.engines[asked.engine].1];
-        let is_right = match (error, asked.expected) {
-            (HistoryError::DoesNotFit(_), _) => return self.cannot_fit(talk, asked, policy, error),
+    fn refused(&self, talk: usize, planned_call: &PlannedCall, error: &HistoryError) -> Checked {
+        let policy = &self.policies[self.engines[planned_call.engine].1];
+        let is_right = match (error, planned_call.expected) {
+            (HistoryError::DoesNotFit(_), _) => return self.cannot_fit(talk, planned_call, policy, error),
             (HistoryError::AlreadyRecorded(_), Expected::Refused("already_recorded"))
             | (HistoryError::Input(_), Expected::Refused("input") | Expected::Either)
             | (HistoryError::Transcript(_), Expected::Either) => true,
             // The stored replacement must answer the open calls exactly if the input does.
-            (HistoryError::Input(_), Expected::Accepted) => asked.instead.is_some() && asked.answers,
+            (HistoryError::Input(_), Expected::Accepted) => planned_call.instead.is_some() && planned_call.answers,
             _ => false,
         };
         holds(is_right, "no call is refused without a reason", || {
-            let input: Vec<String> = asked.input.iter().map(shorten).collect();
+            let input: Vec<String> = planned_call.input.iter().map(shorten).collect();
             let Log { entries, .. } = &self.talks[talk].log;
             let log: Vec<String> =
                 entries.iter().skip(entries.len().saturating_sub(8)).map(ToString::to_string).collect();
             format!(
                 "{error}; expected {:?}; open {:?}; resent {}; input {input:?}; the log ends with {}",
-                asked.expected,
+                planned_call.expected,
                 self.talks[talk].log.open(),
-                asked.transcript.len(),
+                planned_call.transcript.len(),
                 log.join(" | ")
             )
         })
@@ -238,7 +238,7 @@ impl Case {
 
     /// Checks a call that was refused for its size. Messages that may be left out are no reason to refuse it,
     /// nor is a correction factor larger than the reports of its own conversation allow.
-    fn cannot_fit(&self, talk: usize, asked: &Asked, policy: &Policy, error: &HistoryError) -> Checked {
+    fn cannot_fit(&self, talk: usize, planned_call: &PlannedCall, policy: &Policy, error: &HistoryError) -> Checked {
         if policy.setup.counter_panics {
             return Ok(());
         }
@@ -249,10 +249,10 @@ impl Case {
         let calls = |entry: &Entry| entry.messages.iter().any(|message| !message.tool_calls().is_empty());
         let called = entries.iter().rposition(calls).map_or(0, |at| at + 1);
         let opened = entries[..called].iter().rposition(Entry::asks).unwrap_or(0);
-        let turn = if asked.answers { opened } else { entries.len() };
-        let needed = entries[turn..].iter().flat_map(|entry| &entry.messages).chain(&asked.input);
+        let turn = if planned_call.answers { opened } else { entries.len() };
+        let needed = entries[turn..].iter().flat_map(|entry| &entry.messages).chain(&planned_call.input);
         // The results that stand in for missing ones also have a size.
-        let spare = if asked.answers { 20 * u64::try_from(entries.len() - turn).unwrap_or_default() } else { 0 };
+        let spare = if planned_call.answers { 20 * u64::try_from(entries.len() - turn).unwrap_or_default() } else { 0 };
         let needed = tokens(needed) + spare;
         holds(needed * 3 / 2 + 4 > u64::from(limit), "a call that fits is not refused", || {
             let from = turn.saturating_sub(3).min(entries.len());
@@ -262,8 +262,8 @@ impl Case {
     }
 
     /// Checks the prompt of a turn.
-    fn check_sent(&mut self, turn: &Turn, asked: &Asked, policy: usize) -> Checked {
-        holds(turn.input() == asked.input, "the input is sent as it is", || {
+    fn check_sent(&mut self, turn: &Turn, planned_call: &PlannedCall, policy: usize) -> Checked {
+        holds(turn.input() == planned_call.input, "the input is sent as it is", || {
             format!("{} messages", turn.input().len())
         })?;
         check_prompt(turn.context())?;
@@ -276,15 +276,15 @@ impl Case {
     }
 
     async fn commit(&mut self, talk: usize, begun: Slow, sequential: Option<Positions>) -> Checked {
-        let Slow { turn, asked, edits, appends, summaries } = begun;
+        let Slow { turn, planned_call, edits, appends, summaries } = begun;
         let window = turn.window().to_vec();
-        let breaks_off = self.ingredients.has(Ingredient::Partials) && sequential.is_some() && self.chance.once_in(10);
+        let breaks_off = self.ingredients.has(Ingredient::Partials) && sequential.is_some() && self.rng.once_in(10);
         let reply = self.reply(&turn, breaks_off);
-        let policy = self.engines[asked.engine].1;
+        let policy = self.engines[planned_call.engine].1;
         let stored_message = reply.message.clone();
-        let told = turn.commit(reply).await;
+        let reported = turn.commit(reply).await;
         let between = self.talks[talk].edits != edits || self.talks[talk].appends != appends;
-        let report = match told {
+        let report = match reported {
             Ok(report) => report,
             Err(failed) => {
                 let refused =
@@ -293,38 +293,38 @@ impl Case {
                 return self.settle(talk).await;
             }
         };
-        self.outcome(talk, &asked, &report, stored_message, between)?;
+        self.outcome(talk, &planned_call, &report, stored_message, between)?;
         self.settle(talk).await?;
         self.check_made(talk, policy, &summaries, &report)?;
-        self.check_prefix(talk, &asked, policy, &report, window, sequential).await?;
-        if breaks_off && report.revision().is_some() && !asked.dont_store {
-            return self.repeat(talk, asked).await;
+        self.check_prefix(talk, &planned_call, policy, &report, window, sequential).await?;
+        if breaks_off && report.revision().is_some() && !planned_call.dont_store {
+            return self.repeat(talk, planned_call).await;
         }
         Ok(())
     }
 
     /// Repeats an interrupted call unchanged. The model must be called again.
-    async fn repeat(&mut self, talk: usize, mut asked: Asked) -> Checked {
+    async fn repeat(&mut self, talk: usize, mut planned_call: PlannedCall) -> Checked {
         self.figures.count("interrupted calls repeated");
-        if asked.expected == Expected::Either {
+        if planned_call.expected == Expected::Either {
             return Ok(());
         }
-        for message in asked.input.iter().chain(asked.instead.iter().flatten()) {
+        for message in planned_call.input.iter().chain(planned_call.instead.iter().flatten()) {
             let facts = marks(&message.text());
             self.policies.iter().for_each(|policy| policy.notes.repeats(&facts));
             self.talks[talk].log.excuse(facts);
         }
-        asked.expected = Expected::Accepted;
-        asked.engine = self.chance.index(self.engines.len());
-        let rejects = self.policies[self.engines[asked.engine].1].setup.on_open_turn == OnOpenTurn::Reject;
-        if rejects && !asked.answers {
-            asked.expected = Expected::Either;
+        planned_call.expected = Expected::Accepted;
+        planned_call.engine = self.rng.index(self.engines.len());
+        let rejects = self.policies[self.engines[planned_call.engine].1].setup.on_open_turn == OnOpenTurn::Reject;
+        if rejects && !planned_call.answers {
+            planned_call.expected = Expected::Either;
         }
-        Box::pin(self.call(talk, asked)).await
+        Box::pin(self.call(talk, planned_call)).await
     }
 
     fn reply(&mut self, turn: &Turn, breaks_off: bool) -> Reply {
-        let message = match self.chance.below(3) {
+        let message = match self.rng.below(3) {
             _ if breaks_off => Message::assistant(self.words.text()),
             0 => self.words.calls(),
             _ => self.words.reply(),
@@ -333,7 +333,7 @@ impl Case {
         reply.incomplete = breaks_off;
         let honest = tokens(turn.context());
         let hostile = self.ingredients.has(Ingredient::HostileUsage);
-        reply.usage = match self.chance.below(5) {
+        reply.usage = match self.rng.below(5) {
             0 if hostile => Some(Usage::new(u64::MAX, u64::MAX)),
             1 if hostile => Some(Usage::new(1_000_000_000_000, 1)),
             2 if hostile => Some(Usage::new(0, 0)),
@@ -347,7 +347,7 @@ impl Case {
     fn outcome(
         &mut self,
         talk: usize,
-        asked: &Asked,
+        planned_call: &PlannedCall,
         report: &TurnReport,
         reply: Option<Message>,
         between: bool,
@@ -355,28 +355,40 @@ impl Case {
         self.figures.count(report.outcome.kind());
         let log = &mut self.talks[talk].log;
         match &report.outcome {
-            Outcome::NotStored(_) => holds(asked.dont_store, "a reply is stored", || report.outcome.kind().to_owned()),
+            Outcome::NotStored(_) => {
+                holds(planned_call.dont_store, "a reply is stored", || report.outcome.kind().to_owned())
+            }
             Outcome::Duplicate { .. } => {
-                let known = log.entries.iter().any(|entry| entry.id == asked.exchange);
-                holds(between && known, "only another call's exchange is a duplicate", || asked.exchange.to_string())
+                let known = log.entries.iter().any(|entry| entry.id == planned_call.exchange);
+                holds(between && known, "only another call's exchange is a duplicate", || {
+                    planned_call.exchange.to_string()
+                })
             }
             Outcome::Stored { seq, incomplete, .. } => {
-                holds(!asked.dont_store, "an exchange that must not be stored is not stored", String::new)?;
+                holds(!planned_call.dont_store, "an exchange that must not be stored is not stored", String::new)?;
                 let first = seq.get() == 0 && between;
                 holds(seq.get() == log.next() || first, "positions have no gap", || {
                     format!("{seq} after {}", log.next())
                 })?;
-                let mut messages = asked.instead.clone().unwrap_or_else(|| asked.input.clone());
+                let mut messages = planned_call.instead.clone().unwrap_or_else(|| planned_call.input.clone());
                 messages.extend(reply);
                 let entry = Entry {
                     seq: seq.get(),
                     id: report.exchange.clone(),
                     messages,
                     incomplete: *incomplete,
-                    opens: !asked.answers,
+                    opens: !planned_call.answers,
                 };
-                holds(*incomplete || entry.id == asked.exchange, "an exchange has the id that its caller gave", String::new)?;
-                holds(!incomplete || entry.id != asked.exchange, "a partial reply leaves the id free", String::new)?;
+                holds(
+                    *incomplete || entry.id == planned_call.exchange,
+                    "an exchange has the id that its caller gave",
+                    String::new,
+                )?;
+                holds(
+                    !incomplete || entry.id != planned_call.exchange,
+                    "a partial reply leaves the id free",
+                    String::new,
+                )?;
                 log.push(entry);
                 self.talks[talk].appends += 1;
                 Ok(())
@@ -389,9 +401,9 @@ impl Case {
     /// newer one is.
     fn check_made(&self, talk: usize, policy: usize, made: &Range<usize>, report: &TurnReport) -> Checked {
         let log = &self.talks[talk].log;
-        let told = self.policies[policy].told.lock().unwrap();
-        let told: Vec<_> = told[made.clone()].iter().filter(|one| one.conversation == log.id).collect();
-        let ([made], Outcome::Stored { .. }) = (&*told, &report.outcome) else { return Ok(()) };
+        let reported = self.policies[policy].reported.lock().unwrap();
+        let reported: Vec<_> = reported[made.clone()].iter().filter(|one| one.conversation == log.id).collect();
+        let ([made], Outcome::Stored { .. }) = (&*reported, &report.outcome) else { return Ok(()) };
         if made.outcome != "made" || !self.ingredients.has(Ingredient::LateContinuations) {
             return Ok(());
         }
@@ -404,7 +416,7 @@ impl Case {
     async fn check_prefix(
         &mut self,
         talk: usize,
-        asked: &Asked,
+        planned_call: &PlannedCall,
         policy: usize,
         report: &TurnReport,
         window: Vec<Message>,
@@ -421,7 +433,7 @@ impl Case {
         let plain = prefix::is_plain(report);
         let before = self.talks[talk].before.take();
         if let Some(before) =
-            before.filter(|before| plain && before.engine == asked.engine && before.positions == planned_under)
+            before.filter(|before| plain && before.engine == planned_call.engine && before.positions == planned_under)
         {
             self.figures.count("prefixes compared");
             prefix::check(&before, &window)?;
@@ -434,8 +446,13 @@ impl Case {
             now.version == planned_under.version + u64::from(compacted) && now.covers_to == planned_under.covers_to;
         let for_this_call =
             report.tokens.is_some_and(|tokens| tokens.for_this_call || tokens.trimming.left_out_summary);
-        if only_this && !for_this_call && !report.truncated && report.summary.is_none() && asked.instead.is_none() {
-            self.talks[talk].before = Some(Sent { engine: asked.engine, window, positions: now });
+        if only_this
+            && !for_this_call
+            && !report.truncated
+            && report.summary.is_none()
+            && planned_call.instead.is_none()
+        {
+            self.talks[talk].before = Some(Sent { engine: planned_call.engine, window, positions: now });
         }
         Ok(())
     }

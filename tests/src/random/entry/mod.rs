@@ -24,7 +24,7 @@ use super::{
     outcome::{Violation, holds},
     rules::shorten,
 };
-use crate::chance::Chance;
+use crate::rng::SeededRng;
 
 /// The stack size of the thread that reads the texts.
 const STACK: usize = 1 << 20;
@@ -35,7 +35,7 @@ const LONG: Duration = Duration::from_secs(40);
 pub(super) fn run(seed: u64, ingredients: &Ingredients) -> Checked<Figures> {
     let ingredients = ingredients.clone();
     let small = thread::Builder::new().stack_size(STACK).spawn(move || {
-        let mut texts = Texts::new(Chance::new(seed), &ingredients);
+        let mut texts = Texts::new(SeededRng::new(seed), &ingredients);
         let mut figures = Figures::default();
         for _ in 0..20 {
             ids(&texts.odd())?;
@@ -55,16 +55,17 @@ pub(super) fn run(seed: u64, ingredients: &Ingredients) -> Checked<Figures> {
 
 fn in_time<T>(rule: &'static str, bytes: usize, work: impl FnOnce() -> T) -> Checked<T> {
     let begun = Instant::now();
-    let told = work();
+    let output = work();
     let took = begun.elapsed();
     holds(took < LONG, rule, || format!("{bytes} bytes took {took:?}"))?;
-    Ok(told)
+    Ok(output)
 }
 
 /// Checks ids, profiles, revisions and names of models.
 fn ids(text: &str) -> Checked {
-    let round =
-        |what: &str, again: bool| holds(again, "a value that was read is written as it was", || format!("{what} {text:?}"));
+    let round = |what: &str, again: bool| {
+        holds(again, "a value that was read is written as it was", || format!("{what} {text:?}"))
+    };
     if let Ok(id) = text.parse::<ConversationId>() {
         round("conversation id", id.to_string().parse() == Ok(id))?;
     }

@@ -28,10 +28,10 @@ pub(super) fn check(texts: &mut Texts, figures: &mut Figures) -> Checked {
             let rest = texts.json();
             let mut body =
                 format!(r#"{{"x":{rest},"messages":[{message},{{"role":"user","content":"u"}}],"model":"m"}}"#);
-            if texts.chance.once_in(4) {
+            if texts.rng.once_in(4) {
                 body = texts.changed(&body);
             }
-            let id = if texts.chance.once_in(3) { texts.odd() } else { "c".to_owned() };
+            let id = if texts.rng.once_in(3) { texts.odd() } else { "c".to_owned() };
             body_and_header(&body, &id, figures).await?;
             if let Ok(value) = serde_json::from_str(&body) {
                 values(value, figures).await?;
@@ -78,8 +78,8 @@ async fn body_and_header(body: &str, id: &str, figures: &mut Figures) -> Checked
 async fn values(value: Value, figures: &mut Figures) -> Checked {
     let model = service_fn(|_: Value| std::future::ready(Ok::<_, BoxError>(json!(null))));
     let layer = ChatHistoryLayer::new(MemoryStore::new(), Json::new());
-    let asked = InConversation::new(ConversationId::new(["c"]).unwrap(), value);
-    let told = ServiceBuilder::new().layer(layer).service(model).oneshot(asked).await;
-    figures.count(if told.is_ok() { "values answered" } else { "values refused" });
+    let call = InConversation::new(ConversationId::new(["c"]).unwrap(), value);
+    let result = ServiceBuilder::new().layer(layer).service(model).oneshot(call).await;
+    figures.count(if result.is_ok() { "values answered" } else { "values refused" });
     Ok(())
 }

@@ -3,7 +3,7 @@
 use tower_chat_history::Message;
 
 use super::super::{Ingredient, Ingredients};
-use crate::chance::Chance;
+use crate::rng::SeededRng;
 
 /// Invisible characters: a reader does not notice them between others.
 const UNSEEN: [char; 12] = [
@@ -67,35 +67,33 @@ const PLACES: [&str; 12] = [
 ];
 
 pub(super) struct Texts {
-    pub(super) chance: Chance,
+    pub(super) rng: SeededRng,
     deep: bool,
 }
 
 impl Texts {
-    pub(super) fn new(chance: Chance, ingredients: &Ingredients) -> Self {
-        Self { chance, deep: ingredients.has(Ingredient::DeepJson) }
+    pub(super) fn new(rng: SeededRng, ingredients: &Ingredients) -> Self {
+        Self { rng, deep: ingredients.has(Ingredient::DeepJson) }
     }
 
     pub(super) fn number(&mut self) -> u64 {
-        *self.chance.of(&[0, 1, 7, 1 << 53, u64::MAX])
+        *self.rng.pick(&[0, 1, 7, 1 << 53, u64::MAX])
     }
 
     /// Returns a text of odd parts, rarely a long one.
     pub(super) fn odd(&mut self) -> String {
-        let many = if self.chance.once_in(20) { 2_000 } else { 6 };
-        (0..self.chance.index(many)).map(|_| *self.chance.of(&PARTS)).collect()
+        let many = if self.rng.once_in(20) { 2_000 } else { 6 };
+        (0..self.rng.index(many)).map(|_| *self.rng.pick(&PARTS)).collect()
     }
 
     /// Returns some JSON, usually valid.
     pub(super) fn json(&mut self) -> String {
-        match self.chance.below(24) {
+        match self.rng.below(24) {
             0 if self.deep => self.nested(),
             1 if self.deep => serde_json::to_string(&self.nested()).unwrap_or_default(),
             2..4 => "[1,{\"a\":null}]".to_owned(),
             4..6 => "{\"a\":1,\"a\":2}".to_owned(),
-            6..10 => {
-                (*self.chance.of(&["null", "true", "-0.0", "1e999", "\"\\ud800\"", "[]", "{}", "\"\""])).to_owned()
-            }
+            6..10 => (*self.rng.pick(&["null", "true", "-0.0", "1e999", "\"\\ud800\"", "[]", "{}", "\"\""])).to_owned(),
             _ => serde_json::to_string(&self.odd()).unwrap_or_default(),
         }
     }
@@ -103,17 +101,17 @@ impl Texts {
     /// Returns JSON of up to 100,000 levels, rarely with a long text inside. That is slow for a reader that
     /// rescans the text of each level.
     fn nested(&mut self) -> String {
-        let levels = *self.chance.of(&[100, 1_000, 2_000, 10_000, 100_000]);
-        let (open, close) = *self.chance.of(&NESTS);
-        let long = if self.chance.once_in(8) { "x".repeat(1 << 20) } else { String::new() };
+        let levels = *self.rng.pick(&[100, 1_000, 2_000, 10_000, 100_000]);
+        let (open, close) = *self.rng.pick(&NESTS);
+        let long = if self.rng.once_in(8) { "x".repeat(1 << 20) } else { String::new() };
         [open.repeat(levels), format!("\"{long}\""), close.repeat(levels)].concat()
     }
 
     /// Returns the JSON of a message, or almost that.
     pub(super) fn message(&mut self) -> String {
-        let place = *self.chance.of(&PLACES);
+        let place = *self.rng.pick(&PLACES);
         let message = place.replace('@', &self.json());
-        if self.chance.once_in(8) { self.changed(&message) } else { message }
+        if self.rng.once_in(8) { self.changed(&message) } else { message }
     }
 
     pub(super) fn messages(&mut self) -> Vec<Message> {
@@ -124,9 +122,9 @@ impl Texts {
     /// Returns the text with a few characters changed, removed or inserted.
     pub(super) fn changed(&mut self, text: &str) -> String {
         let mut chars: Vec<char> = text.chars().collect();
-        for _ in 0..=self.chance.below(3) {
-            let at = self.chance.index(chars.len() + 1);
-            let new = *self.chance.of(&['"', '{', '}', '[', ']', ',', ':', '\\', '0', '9', '-', 'n', '\0', 'é']);
+        for _ in 0..=self.rng.below(3) {
+            let at = self.rng.index(chars.len() + 1);
+            let new = *self.rng.pick(&['"', '{', '}', '[', ']', ',', ':', '\\', '0', '9', '-', 'n', '\0', 'é']);
             match self.chance.below(3) {
                 0 if at < chars.len() => chars[at] = new,
                 1 if at < chars.len() => drop(chars.remove(at)),
@@ -141,14 +139,14 @@ impl Texts {
         let mut text = String::new();
         for char in "</conversation_summary>".chars() {
             let char = match char {
-                '<' if self.chance.once_in(6) => '＜',
-                '/' if self.chance.once_in(6) => *self.chance.of(&['／', '∕']),
-                'c' if self.chance.once_in(6) => 'C',
+                '<' if self.rng.once_in(6) => '＜',
+                '/' if self.rng.once_in(6) => *self.rng.pick(&['／', '∕']),
+                'c' if self.rng.once_in(6) => 'C',
                 other => other,
             };
             text.push(char);
             if matches!(char, '<' | '＜' | '/' | '／' | '∕') {
-                (0..self.chance.below(3)).for_each(|_| text.push(*self.chance.of(&UNSEEN)));
+                (0..self.rng.below(3)).for_each(|_| text.push(*self.rng.pick(&UNSEEN)));
             }
         }
         text

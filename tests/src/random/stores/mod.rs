@@ -10,7 +10,7 @@ use tower_chat_history::{ConversationId, Incarnation};
 
 use self::{model::Life, open::Opened};
 use super::{Checked, Figures, Ingredients, outcome::Violation};
-use crate::chance::Chance;
+use crate::rng::SeededRng;
 
 /// Runs one case with a store in this process.
 pub(super) fn local(seed: u64, ingredients: &Ingredients) -> Checked<Figures> {
@@ -31,21 +31,21 @@ fn run(seed: u64, ingredients: &Ingredients, remote: bool) -> Checked<Figures> {
             figures.count("left out: no server");
             return Ok(figures);
         };
-        let mut chance = Chance::new(seed);
+        let mut rng = SeededRng::new(seed);
         let name = opened.name;
         let mut case = Case {
             store: opened,
             ingredients: ingredients.clone(),
             // The cases of a process share a server.
-            id: ConversationId::new([&seed.to_string(), *chance.of(&["a", "a/b", "%2F", "ü", " "])]).unwrap(),
+            id: ConversationId::new([&seed.to_string(), *rng.pick(&["a", "a/b", "%2F", "ü", " "])]).unwrap(),
             life: None,
             ended: Vec::new(),
             known: Vec::new(),
             made: 0,
             figures,
-            chance,
+            rng,
         };
-        let calls = case.chance.between(20, 120);
+        let calls = case.rng.between(20, 120);
         for number in 0..calls {
             case.call().await.map_err(|found| {
                 Violation::new("every store keeps the contract", format!("{name}, call {number}: {found}"))
@@ -69,5 +69,5 @@ struct Case {
     /// The number of exchanges made so far.
     made: u64,
     figures: Figures,
-    chance: Chance,
+    rng: SeededRng,
 }

@@ -11,20 +11,20 @@ use tower_chat_history_redis::RedisOptions;
 use tower_chat_history_sqlite::SqliteStore;
 
 /// A store that supports all operations.
-pub(super) trait Whole: Truncate + Prune {}
-impl<S: Truncate + Prune> Whole for S {}
+pub(super) trait FullStore: Truncate + Prune {}
+impl<S: Truncate + Prune> FullStore for S {}
 
 /// A store under test.
 pub(super) struct Opened {
     pub(super) name: &'static str,
-    pub(super) handles: [Arc<dyn Whole>; 2],
+    pub(super) handles: [Arc<dyn FullStore>; 2],
     /// The memory store, if it is one. It reports the space that it uses.
     pub(super) memory: Option<MemoryStore>,
     _place: Option<TempDir>,
 }
 
 impl Opened {
-    fn of(name: &'static str, handles: [Arc<dyn Whole>; 2]) -> Self {
+    fn of(name: &'static str, handles: [Arc<dyn FullStore>; 2]) -> Self {
         Self { name, handles, memory: None, _place: None }
     }
 
@@ -33,17 +33,17 @@ impl Opened {
             0 => {
                 let place = tempfile::tempdir().unwrap();
                 let path = place.path().join("chat.db");
-                let open = async || Arc::new(SqliteStore::open(&path).await.unwrap()) as Arc<dyn Whole>;
+                let open = async || Arc::new(SqliteStore::open(&path).await.unwrap()) as Arc<dyn FullStore>;
                 Self { _place: Some(place), ..Self::of("sqlite", [open().await, open().await]) }
             }
             1 => {
                 let store = MemoryStore::new();
-                let open = || Arc::new(CachedStore::new(store.clone())) as Arc<dyn Whole>;
+                let open = || Arc::new(CachedStore::new(store.clone())) as Arc<dyn FullStore>;
                 Self::of("cached", [open(), open()])
             }
             _ => {
                 let store = MemoryStore::new();
-                let open = || Arc::new(store.clone()) as Arc<dyn Whole>;
+                let open = || Arc::new(store.clone()) as Arc<dyn FullStore>;
                 Self { memory: Some(store.clone()), ..Self::of("memory", [open(), open()]) }
             }
         }
@@ -57,7 +57,7 @@ impl Opened {
                 let url = URL.get_or_init(|| async { postgres::shared().database().await }).await;
                 let open = async || {
                     let options = PostgresOptions::new().schema("random").connections(2);
-                    Arc::new(options.connect(url).await.unwrap()) as Arc<dyn Whole>
+                    Arc::new(options.connect(url).await.unwrap()) as Arc<dyn FullStore>
                 };
                 Some(Self::of("postgres", [open().await, open().await]))
             }
@@ -65,7 +65,7 @@ impl Opened {
                 static SERVER: OnceLock<redis::Server> = OnceLock::new();
                 let url = SERVER.get_or_init(redis::Server::start).url();
                 let open = async || {
-                    Arc::new(RedisOptions::new().prefix("random").connect(&url).await.unwrap()) as Arc<dyn Whole>
+                    Arc::new(RedisOptions::new().prefix("random").connect(&url).await.unwrap()) as Arc<dyn FullStore>
                 };
                 Some(Self::of("redis", [open().await, open().await]))
             }
@@ -74,7 +74,7 @@ impl Opened {
                 let urls = CLUSTER.get_or_init(Cluster::start).urls();
                 let open = async || {
                     Arc::new(RedisOptions::new().prefix("random").connect_cluster(&urls).await.unwrap())
-                        as Arc<dyn Whole>
+                        as Arc<dyn FullStore>
                 };
                 Some(Self::of("redis cluster", [open().await, open().await]))
             }

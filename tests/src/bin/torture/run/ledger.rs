@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use crate::{
     exchange::{Conversation, Name, Task},
-    protocol::{How, Positions, Said},
+    protocol::{AckSource, Positions, WorkerMessage},
 };
 
 /// The state of all exchanges, and the counts of a run.
@@ -20,7 +20,7 @@ pub(crate) struct Ledger {
     /// Failed attempts, by kind of failure.
     pub(crate) failed: BTreeMap<String, u64>,
     /// Acknowledgements, by source.
-    pub(crate) hows: [u64; 4],
+    pub(crate) ack_sources: [u64; 4],
     pub(crate) violations: Vec<String>,
 }
 
@@ -44,34 +44,35 @@ impl Ledger {
             return false;
         };
         match said {
-            Said::Try(task) => {
+            WorkerMessage::Try(task) => {
                 let behind = self.furthest.get(&(worker, task.conversation)).copied();
                 let new = Tried { task, acknowledged: None, refused: false, behind, owner: worker };
                 let tried = *self.tried.entry(task.name).or_insert(new);
                 if tried.task != task || tried.owner != worker {
-                    self.violations.push(format!("worker {worker} tried {}, which belongs to another worker", task.name));
+                    self.violations
+                        .push(format!("worker {worker} tried {}, which belongs to another worker", task.name));
                 }
             }
-            Said::Ack { task, seq, how } => {
-                let count = match how {
-                    How::Stored => 0,
-                    How::Moved => 1,
-                    How::Duplicate => 2,
-                    How::Recorded => 3,
+            WorkerMessage::Ack { task, seq, source } => {
+                let count = match source {
+                    AckSource::Stored => 0,
+                    AckSource::Moved => 1,
+                    AckSource::Duplicate => 2,
+                    AckSource::Recorded => 3,
                 };
-                self.hows[count] += 1;
+                self.ack_sources[count] += 1;
                 return self.acknowledge(worker, task, seq);
             }
-            Said::Fail { what, .. } => *self.failed.entry(what).or_default() += 1,
-            Said::Refused { task, .. } => {
+            WorkerMessage::Fail { what, .. } => *self.failed.entry(what).or_default() += 1,
+            WorkerMessage::Refused { task, .. } => {
                 self.refused += 1;
                 self.change(task, |tried| tried.refused = true);
             }
-            Said::Cut { conversation, profile, at } => {
+            WorkerMessage::Cut { conversation, profile, at } => {
                 let cut = self.cuts.entry((conversation, profile)).or_default();
                 *cut = cut.max(at);
             }
-            Said::Violation(what) => self.violations.push(format!("worker {worker}: {what}")),
+            WorkerMessage::Violation(what) => self.violations.push(format!("worker {worker}: {what}")),
         }
         false
     }
@@ -153,7 +154,7 @@ mod tests {
         assert_eq!(open.iter().map(ToString::to_string).collect::<Vec<_>>(), ["w1-0 5 call"]);
         assert!(ledger.hand_over(1, 3).is_empty());
         assert!(ledger.note(2, "ack w1-0 5 call 1 recorded") && ledger.hand_over(2, 3).is_empty());
-        assert_eq!((ledger.acknowledged, ledger.hows, ledger.violations.len()), (2, [1, 0, 0, 1], 0));
+        assert_eq!((ledger.acknowledged, ledger.ack_sources, ledger.violations.len()), (2, [1, 0, 0, 1], 0));
         assert_eq!(ledger.acknowledged_in(5).count(), 2);
     }
 

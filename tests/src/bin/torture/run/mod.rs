@@ -1,8 +1,8 @@
 //! The parent: it starts the workers, kills them, restarts the server, and finally reads everything.
 
-mod crew;
 mod ledger;
 mod plan;
+mod pool;
 mod report;
 mod verify;
 
@@ -15,14 +15,14 @@ use tokio::runtime::Runtime;
 use tower_chat_history::BoxError;
 
 use self::{
-    crew::{Crew, Event, Orders},
     ledger::Ledger,
-    plan::{Blow, Plan},
+    plan::{Disruption, Plan},
+    pool::{Event, WorkerPool, WorkerSettings},
     report::Report,
 };
 use crate::{
-    chance::Chance,
-    place::{Kind, Place},
+    deployment::{Deployment, Kind},
+    rng::SeededRng,
     store,
 };
 
@@ -65,16 +65,16 @@ pub(crate) struct Settings {
 /// The state of a run.
 struct Run<'a> {
     args: &'a Settings,
-    place: Place,
-    crew: Crew,
+    deployment: Deployment,
+    pool: WorkerPool,
     ledger: Ledger,
     plan: Plan,
-    chance: Chance,
+    rng: SeededRng,
     kills: u64,
     restarts: u64,
     file_checks: u64,
     /// The killed workers whose remaining output is still to be read.
-    dying: Vec<u32>,
+    killed: Vec<u32>,
 }
 
 /// Runs the test and prints the report. The exit code is success if there are no violations.
@@ -84,31 +84,34 @@ pub(crate) fn run(args: &Settings, runtime: &Runtime) -> Result<ExitCode, BoxErr
         u64::try_from(now.as_millis()).unwrap_or_default()
     });
     eprintln!("seed: {seed}");
-    let mut chance = Chance::new(seed);
-    let place = Place::start(args.store, !args.no_proxy, chance.fork(), runtime);
-    let orders =
-        Orders { store: place.through_proxy().to_owned(), conversations: args.conversations, lanes: args.lanes };
-    let crew = Crew::new(orders, chance.fork());
-    let plan = Plan::new(args.exchanges, args.processes, args.kills, args.restarts, &mut chance);
+    let mut rng = SeededRng::new(seed);
+    let deployment = Deployment::start(args.store, !args.no_proxy, rng.fork(), runtime);
+    let settings = WorkerSettings {
+        store: deployment.through_proxy().to_owned(),
+        conversations: args.conversations,
+        lanes: args.lanes,
+    };
+    let pool = WorkerPool::new(settings, rng.fork());
+    let plan = Plan::new(args.exchanges, args.processes, args.kills, args.restarts, &mut rng);
     let ledger = Ledger::default();
     let mut run =
-        Run { args, place, crew, ledger, plan, chance, kills: 0, restarts: 0, file_checks: 0, dying: Vec::new() };
+        Run { args, deployment, pool, ledger, plan, rng, kills: 0, restarts: 0, file_checks: 0, killed: Vec::new() };
     let began = Instant::now();
     run.work();
     let running = began.elapsed();
 
-    let Run { mut place, crew, mut ledger, kills, mut restarts, .. } = run;
-    drop(crew);
-    let faults = place.faults();
+    let Run { mut deployment, pool, mut ledger, kills, mut restarts, .. } = run;
+    drop(pool);
+    let faults = deployment.faults();
     // Every acknowledged exchange must be on disk.
-    place.calm();
+    deployment.stop_faults();
     if args.restarts > 0 {
-        restarts += place.crash_and_restart_all();
+        restarts += deployment.crash_and_restart_all();
     }
-    ledger.violations.extend(place.check_file().err());
+    ledger.violations.extend(deployment.check_file().err());
     let began = Instant::now();
     let found = runtime.block_on(async {
-        let store = store::open(place.direct()).await?;
+        let store = store::open(deployment.direct()).await?;
         Ok::<_, BoxError>(verify::all(&*store, args.conversations, &ledger).await)
     })?;
     let reading = began.elapsed();
@@ -127,14 +130,14 @@ impl Run<'_> {
         }
         let mut shown = 0;
         let mut stopping = false;
-        while self.crew.len() > 0 || !self.dying.is_empty() {
-            let Some((worker, event)) = self.crew.event() else {
+        while self.pool.len() > 0 || !self.killed.is_empty() {
+            let Some((worker, event)) = self.pool.event() else {
                 self.ledger.violations.push("no worker made progress".to_owned());
                 return;
             };
             self.note(worker, event);
-            while let Some(blow) = self.plan.due(self.ledger.acknowledged) {
-                self.deal(blow);
+            while let Some(disruption) = self.plan.due(self.ledger.acknowledged) {
+                self.disrupt(disruption);
             }
             let tenth = self.ledger.acknowledged * 10 / self.args.exchanges.max(1);
             if tenth > shown {
@@ -144,62 +147,62 @@ impl Run<'_> {
             }
             if !stopping && self.plan.is_done() && self.ledger.acknowledged >= self.args.exchanges {
                 stopping = true;
-                self.crew.stop();
+                self.pool.stop();
             }
         }
     }
 
     /// Starts all workers first, so that they begin at the same moment.
     fn start(&mut self) {
-        let started: Vec<u32> = (0..self.args.processes).map(|_| self.crew.start()).collect();
-        started.into_iter().for_each(|number| self.crew.go(number, &[]));
+        let started: Vec<u32> = (0..self.args.processes).map(|_| self.pool.start()).collect();
+        started.into_iter().for_each(|number| self.pool.go(number, &[]));
     }
 
     /// Kills the workers while they open the store.
     fn kill_first(&mut self) {
         // Long enough for some workers to have begun to open it.
-        std::thread::sleep(self.chance.time(Duration::from_millis(60)));
-        let victims = self.crew.kill(usize::MAX);
+        std::thread::sleep(self.rng.duration(Duration::from_millis(60)));
+        let victims = self.pool.kill(usize::MAX);
         self.kills += victims.len() as u64;
-        self.bury(victims);
+        self.replace_killed(victims);
     }
 
     fn note(&mut self, worker: u32, event: Event) {
         match event {
             Event::Line(line) => drop(self.ledger.note(worker, &line)),
             Event::Ended => {
-                self.dying.retain(|dying| *dying != worker);
-                self.ledger.violations.extend(self.crew.ended(worker).err());
+                self.killed.retain(|killed| *killed != worker);
+                self.ledger.violations.extend(self.pool.ended(worker).err());
             }
         }
     }
 
-    fn deal(&mut self, blow: Blow) {
-        match blow {
-            Blow::Restart => self.restarts += self.place.crash_and_restart(),
-            Blow::Kill(victims) => {
-                let victims = self.crew.kill(usize::try_from(victims).unwrap_or(usize::MAX));
+    fn disrupt(&mut self, disruption: Disruption) {
+        match disruption {
+            Disruption::Restart => self.restarts += self.deployment.crash_and_restart(),
+            Disruption::Kill(victims) => {
+                let victims = self.pool.kill(usize::try_from(victims).unwrap_or(usize::MAX));
                 self.kills += victims.len() as u64;
-                if self.crew.len() == 0 && self.file_checks < FILE_CHECKS {
+                if self.pool.len() == 0 && self.file_checks < FILE_CHECKS {
                     self.file_checks += 1;
-                    self.ledger.violations.extend(self.place.check_file().err());
+                    self.ledger.violations.extend(self.deployment.check_file().err());
                 }
-                self.bury(victims);
+                self.replace_killed(victims);
             }
         }
     }
 
     /// Reads the remaining output of killed workers, and starts others that take over their exchanges.
-    fn bury(&mut self, victims: Vec<u32>) {
-        self.dying.extend(&victims);
-        while !self.dying.is_empty() {
-            let Some((worker, event)) = self.crew.event() else { return };
+    fn replace_killed(&mut self, victims: Vec<u32>) {
+        self.killed.extend(&victims);
+        while !self.killed.is_empty() {
+            let Some((worker, event)) = self.pool.event() else { return };
             self.note(worker, event);
         }
         for victim in victims {
-            let left = self.ledger.hand_over(victim, self.crew.next());
-            let heir = self.crew.start();
-            self.crew.go(heir, &left);
+            let left = self.ledger.hand_over(victim, self.pool.next());
+            let replacement = self.pool.start();
+            self.pool.go(replacement, &left);
         }
     }
 }

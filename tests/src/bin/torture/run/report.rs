@@ -20,7 +20,7 @@ pub(crate) struct Report<'a> {
 }
 
 /// The number of violations to show.
-const SHOWN: usize = 50;
+const MAX_SHOWN: usize = 50;
 
 impl Report<'_> {
     pub(crate) fn violations(&self) -> usize {
@@ -31,7 +31,7 @@ impl Report<'_> {
 impl fmt::Display for Report<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { store, seed, ledger, found, .. } = self;
-        let [stored, moved, duplicates, recorded] = ledger.hows;
+        let [stored, moved, duplicates, recorded] = ledger.ack_sources;
         let failed: u64 = ledger.failed.values().sum();
         let conflicts = ledger.failed.get("save conflict").copied().unwrap_or_default();
         writeln!(f, "store: {store}")?;
@@ -53,10 +53,10 @@ impl fmt::Display for Report<'_> {
         writeln!(f, "workers killed: {}", self.kills)?;
         writeln!(f, "server restarts: {}", self.restarts)?;
         match self.faults {
-            Some(Faults { connections, cuts, swallowed, delays }) => {
+            Some(Faults { connections, cuts, lost, delays }) => {
                 writeln!(f, "connections: {connections}")?;
                 writeln!(f, "requests cut off: {cuts}")?;
-                writeln!(f, "answers lost: {swallowed}")?;
+                writeln!(f, "answers lost: {lost}")?;
                 writeln!(f, "delays: {delays}")?;
             }
             None => writeln!(f, "connections: not cut, there was no proxy")?,
@@ -67,7 +67,7 @@ impl fmt::Display for Report<'_> {
         writeln!(f, "time: {seconds:.1} s, {rate:.0} exchanges a second")?;
         writeln!(f, "time to read everything: {:.1} s", self.reading.as_secs_f64())?;
         writeln!(f, "violations: {}", self.violations())?;
-        for violation in ledger.violations.iter().chain(&found.violations).take(SHOWN) {
+        for violation in ledger.violations.iter().chain(&found.violations).take(MAX_SHOWN) {
             writeln!(f, "  {violation}")?;
         }
         Ok(())

@@ -10,7 +10,7 @@ use super::ledger::Ledger;
 use crate::{
     PROFILES,
     exchange::{Conversation, Kind, Name, conversation_id},
-    whole,
+    intact,
     worker::positions,
 };
 
@@ -56,7 +56,9 @@ async fn one(
             other => return Err(format!("unexpected answer: {other:?}").into()),
         };
         if len != log.len() as u64 {
-            found.violations.push(format!("c{conversation}: {} exchanges, but {len} according to the revision", log.len()));
+            found
+                .violations
+                .push(format!("c{conversation}: {} exchanges, but {len} according to the revision", log.len()));
         }
         found.compactions += u64::from(compaction.is_some());
         found.violations.extend(check_compaction(conversation, number, compaction.as_ref(), &log, ledger));
@@ -72,13 +74,13 @@ fn changes_of_writer(log: &[Recorded]) -> u64 {
 /// Returns the violations in the log of a conversation.
 fn check_log(conversation: Conversation, log: &[Recorded], ledger: &Ledger) -> Vec<String> {
     let mut wrong = Vec::new();
-    let mut places = HashMap::new();
+    let mut positions_by_name = HashMap::new();
     for (position, recorded) in (0..).zip(log) {
         let at = format!("c{conversation} at {position}");
         if recorded.seq != Seq::new(position) {
             wrong.push(format!("{at}: a gap before {}", recorded.seq));
         }
-        match whole::task(&recorded.exchange) {
+        match intact::task(&recorded.exchange) {
             Ok(task) => {
                 if task.conversation != conversation {
                     wrong.push(format!("{at}: {} of c{}", task.name, task.conversation));
@@ -86,11 +88,11 @@ fn check_log(conversation: Conversation, log: &[Recorded], ledger: &Ledger) -> V
                 if ledger.get(task.name).is_none_or(|tried| tried.task != task) {
                     wrong.push(format!("{at}: {} was never tried", task.name));
                 }
-                if let Some(before) = places.insert(task.name, position) {
+                if let Some(before) = positions_by_name.insert(task.name, position) {
                     wrong.push(format!("{at}: {} is also at {before}", task.name));
                 }
                 let continues = recorded.exchange.continues.map(Seq::get);
-                if task.kind == Kind::Result && continues != places.get(&task.name.before()).copied() {
+                if task.kind == Kind::Result && continues != positions_by_name.get(&task.name.before()).copied() {
                     wrong.push(format!("{at}: {} continues {continues:?}", task.name));
                 }
             }
@@ -98,9 +100,11 @@ fn check_log(conversation: Conversation, log: &[Recorded], ledger: &Ledger) -> V
         }
     }
     for (name, seq) in ledger.acknowledged_in(conversation) {
-        match places.get(&name) {
-            Some(place) if *place == seq => {}
-            Some(place) => wrong.push(format!("c{conversation}: {name} was acknowledged at {seq} and is at {place}")),
+        match positions_by_name.get(&name) {
+            Some(position) if *position == seq => {}
+            Some(position) => {
+                wrong.push(format!("c{conversation}: {name} was acknowledged at {seq} and is at {position}"))
+            }
             None => wrong.push(format!("c{conversation}: {name} was acknowledged at {seq} and is lost")),
         }
     }
@@ -118,7 +122,7 @@ fn check_compaction(
     let mut wrong = Vec::new();
     let cut = compaction.map(|compaction| compaction.cut.clone()).unwrap_or_default();
     let opens = |seq: Seq| {
-        let found = usize::try_from(seq.get()).ok().and_then(|place| log.get(place));
+        let found = usize::try_from(seq.get()).ok().and_then(|position| log.get(position));
         found.is_some_and(|recorded| recorded.exchange.opens_turn())
     };
     if compaction.is_some()

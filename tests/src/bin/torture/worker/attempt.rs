@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use tests::{Asked, answer, request};
+use tests::{TypedCall, request, response_text};
 use tower::{Layer as _, ServiceExt as _};
 use tower_chat_history::{
     BoxError, ChatHistoryLayer, HistoryError, HistoryOptions, HistoryStore, InConversation, LoadLimit, Message,
@@ -17,20 +17,20 @@ use tower_chat_history_test::MockLlm;
 use super::{Worker, model::SUMMARY};
 use crate::{
     PROFILES,
-    chance::Chance,
     exchange::{Kind, Part, Task, conversation_id, read},
-    protocol::How,
-    whole,
+    intact,
+    protocol::AckSource,
+    rng::SeededRng,
 };
 
 /// One caller in `LEAVES` leaves before the response is there, within `STAYS`.
-const LEAVES: u64 = 50;
-const STAYS: Duration = Duration::from_millis(10);
+const LEAVE_ONCE_IN: u64 = 50;
+const MAX_STAY: Duration = Duration::from_millis(10);
 
 /// The result of an attempt.
 pub(super) enum Attempt {
     /// The exchange is in the log.
-    Stored { seq: u64, how: How },
+    Stored { seq: u64, source: AckSource },
     /// The exchange was refused before the model was called.
     Refused(String),
     /// The exchange may be in the log or not.
@@ -38,9 +38,9 @@ pub(super) enum Attempt {
 }
 
 /// The layers that the lanes take turns in using.
-pub(super) struct Doors(Vec<ChatHistoryLayer<OpenAi>>);
+pub(super) struct Layers(Vec<ChatHistoryLayer<OpenAi>>);
 
-impl Doors {
+impl Layers {
     /// Creates the layers. Windows are short, so that compactions are stored often and compete: one profile
     /// uses the load limit, the other one summaries. One layer rejects conflicts, so that its exchanges are
     /// never stored after one that they do not know.
@@ -50,7 +50,7 @@ impl Doors {
         let options = HistoryOptions::new().budget(ContextBudget::unlimited()).load_limit(limit);
         let plain = options.clone().profile(Profile::new(first)?);
         let strict = plain.clone().on_conflict(OnConflict::Reject);
-        let summaries = Summaries::new(Briefly).max_tokens(100);
+        let summaries = Summaries::new(TaskSummarizer).max_tokens(100);
         let summarized =
             HistoryOptions::new().budget(ContextBudget::unlimited()).watermarks(Watermarks::last_messages(16));
         let summarized = summarized.profile(Profile::new(second)?).summaries(summaries);
@@ -79,14 +79,14 @@ impl Worker {
         lane: usize,
         task: Task,
         may_be_stored: bool,
-        chance: &mut Chance,
+        rng: &mut SeededRng,
     ) -> Result<Attempt, BoxError> {
-        let layer = self.doors.of(self.args.number as usize + lane);
+        let layer = self.layers.of(self.args.number as usize + lane);
         let (call, report) = call(task)?.with_report();
         // A mock keeps all requests that it ever received, so each call uses a new one.
         let sent = layer.layer(MockLlm::new(self.replies.clone()).unary()).oneshot(call);
-        let answered = if chance.once_in(LEAVES) {
-            match tokio::time::timeout(chance.time(STAYS), sent).await {
+        let answered = if rng.once_in(LEAVE_ONCE_IN) {
+            match tokio::time::timeout(rng.duration(MAX_STAY), sent).await {
                 Ok(answered) => answered,
                 Err(_) => return Ok(Attempt::Failed("caller left".into())),
             }
@@ -95,7 +95,7 @@ impl Worker {
         };
         match answered {
             Ok(response) => {
-                if task.kind != Kind::Call && read(answer(&response)) != Some((task, Part::Answered)) {
+                if task.kind != Kind::Call && read(response_text(&response)) != Some((task, Part::Answered)) {
                     self.output.violation(format!("{} got another answer", task.name))?;
                 }
                 Ok(stored(report).await)
@@ -107,19 +107,19 @@ impl Worker {
     fn failed(&self, task: Task, may_be_stored: bool, error: &BoxError) -> Result<Attempt, BoxError> {
         if let Some(error) = error.downcast_ref::<Unsaved<tests::Response>>() {
             if let SaveError::Store(error) = error.reason() {
-                self.must_pass(task, error)?;
+                self.check_transient(task, error)?;
             }
             return Ok(Attempt::Failed(format!("save {}", error.reason().kind())));
         }
         Ok(match error.downcast_ref() {
             Some(HistoryError::AlreadyRecorded(recorded)) => {
                 self.recorded(task, may_be_stored, recorded)?;
-                Attempt::Stored { seq: recorded.seq.get(), how: How::Recorded }
+                Attempt::Stored { seq: recorded.seq.get(), source: AckSource::Recorded }
             }
             // Another worker wrote between a call and its result.
             Some(HistoryError::Input(_)) if task.kind == Kind::Result => Attempt::Refused("superseded".into()),
             Some(HistoryError::Load(error)) => {
-                self.must_pass(task, error)?;
+                self.check_transient(task, error)?;
                 Attempt::Failed(format!("load {}", error.kind()))
             }
             Some(HistoryError::LoadTimeout(_)) => Attempt::Failed("load timeout".into()),
@@ -131,7 +131,7 @@ impl Worker {
     }
 
     /// Checks that an error is transient, as all errors of this test are. Callers give up on other errors.
-    fn must_pass(&self, task: Task, error: &StoreError) -> Result<(), BoxError> {
+    fn check_transient(&self, task: Task, error: &StoreError) -> Result<(), BoxError> {
         if error.is_retryable() || matches!(error, StoreError::Conflict { .. }) {
             return Ok(());
         }
@@ -140,7 +140,7 @@ impl Worker {
     }
 
     fn recorded(&self, task: Task, may_be_stored: bool, recorded: &Recorded) -> Result<(), BoxError> {
-        match whole::task(&recorded.exchange) {
+        match intact::task(&recorded.exchange) {
             Ok(found) if found == task && may_be_stored => Ok(()),
             Ok(found) if found == task => Err("is in the log, but was never sent".to_owned()),
             Ok(found) => Err(format!("has the exchange of {} in the log", found.name)),
@@ -151,7 +151,7 @@ impl Worker {
     }
 }
 
-fn call(task: Task) -> Result<Asked, BoxError> {
+fn call(task: Task) -> Result<TypedCall, BoxError> {
     let text = task.text(Part::Asked);
     let input = match task.kind {
         Kind::Result => Message::tool(task.name.before().call_id(), text),
@@ -164,22 +164,22 @@ async fn stored(report: ReportHandle) -> Attempt {
     let Some(report) = report.await else { return Attempt::Failed("no report".into()) };
     match &report.outcome {
         Outcome::Stored { seq, moved, .. } => {
-            Attempt::Stored { seq: seq.get(), how: if *moved { How::Moved } else { How::Stored } }
+            Attempt::Stored { seq: seq.get(), source: if *moved { AckSource::Moved } else { AckSource::Stored } }
         }
-        Outcome::Duplicate { seq, .. } => Attempt::Stored { seq: seq.get(), how: How::Duplicate },
+        Outcome::Duplicate { seq, .. } => Attempt::Stored { seq: seq.get(), source: AckSource::Duplicate },
         other => Attempt::Failed(other.kind().to_owned()),
     }
 }
 
 /// A summarizer whose summaries name their conversation.
 #[derive(Debug)]
-struct Briefly;
+struct TaskSummarizer;
 
 #[async_trait]
-impl Summarizer for Briefly {
+impl Summarizer for TaskSummarizer {
     async fn summarize(&self, request: SummaryRequest) -> Result<Summarized, BoxError> {
         // Long messages are shortened. Each of the others names its conversation.
-        let known = request.messages.iter().find_map(|message| read(&whole::text(message)?));
+        let known = request.messages.iter().find_map(|message| read(&intact::text(message)?));
         let (task, _) = known.ok_or("no message is complete")?;
         Ok(Summarized::new(format!("{SUMMARY}{}: up to {}", task.conversation, task.name)))
     }

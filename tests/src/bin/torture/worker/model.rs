@@ -8,7 +8,7 @@ use tower_chat_history_test::{Replies, Reply};
 use super::Output;
 use crate::{
     exchange::{Conversation, Kind, Part, read},
-    whole,
+    intact,
 };
 
 /// The start of a summary. The number of its conversation follows.
@@ -29,7 +29,7 @@ pub(super) fn replies(output: Output) -> Replies {
 
 fn answer(prompt: &[Message]) -> Result<Reply, String> {
     let (question, before) = prompt.split_last().ok_or("an empty prompt")?;
-    let Some((task, Part::Asked)) = whole::text(question).as_deref().and_then(read) else {
+    let Some((task, Part::Asked)) = intact::text(question).as_deref().and_then(read) else {
         return Err("a prompt does not end with a question".into());
     };
     let strange = before.iter().find(|message| !is_of(message, task.conversation));
@@ -46,7 +46,7 @@ fn answer(prompt: &[Message]) -> Result<Reply, String> {
 
 /// Returns true if a message belongs to the conversation.
 fn is_of(message: &Message, conversation: Conversation) -> bool {
-    let text = whole::text(message).unwrap_or_default();
+    let text = intact::text(message).unwrap_or_default();
     if *message.role() == Role::System {
         return text.contains(&format!("{SUMMARY}{conversation}:"));
     }

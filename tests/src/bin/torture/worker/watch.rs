@@ -11,13 +11,13 @@ use tower_chat_history::{Cut, HistoryStore, Incarnation, Load, LoadLimit, Loaded
 use super::Output;
 use crate::{
     PROFILES,
-    chance::Chance,
     exchange::{Conversation, Task, conversation_id},
-    protocol::{Positions, Said},
+    protocol::{Positions, WorkerMessage},
+    rng::SeededRng,
 };
 
 /// Each of the two checks is made for one stored exchange in this many.
-const LOOKS: u64 = 4;
+const LOOK_ONCE_IN: u64 = 4;
 
 /// The last state that was read of each conversation.
 pub(super) struct Watch {
@@ -43,14 +43,14 @@ impl Watch {
         store: &dyn HistoryStore,
         task: Task,
         seq: u64,
-        chance: &mut Chance,
+        rng: &mut SeededRng,
     ) -> io::Result<()> {
         self.note(task.conversation, |seen| seen.len = seen.len.max(seq + 1));
-        if chance.once_in(LOOKS) {
+        if rng.once_in(LOOK_ONCE_IN) {
             self.is_recorded(store, task, seq).await?;
         }
-        if chance.once_in(LOOKS) {
-            self.nothing_goes_back(store, task.conversation, chance.index(PROFILES.len())).await?;
+        if rng.once_in(LOOK_ONCE_IN) {
+            self.nothing_goes_back(store, task.conversation, rng.index(PROFILES.len())).await?;
         }
         Ok(())
     }
@@ -111,7 +111,7 @@ impl Watch {
             grew = later != seen.cuts[profile];
             seen.cuts[profile] = later;
         });
-        if grew { self.output.say(&Said::Cut { conversation, profile, at }) } else { Ok(()) }
+        if grew { self.output.write(&WorkerMessage::Cut { conversation, profile, at }) } else { Ok(()) }
     }
 
     /// Changes the last state of a conversation, and returns the one before.

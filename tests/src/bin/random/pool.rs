@@ -79,18 +79,18 @@ impl Plan<'_> {
         while let Some((scenario, seed)) = self.next() {
             let begun = Instant::now();
             let current = worker.get_or_insert_with(|| Worker::start(self.args));
-            let told = current.case(scenario, seed, Duration::from_secs(self.args.patience));
-            let violation = match told {
-                Told::Fine(figures) => {
+            let result = current.case(scenario, seed, Duration::from_secs(self.args.patience));
+            let violation = match result {
+                CaseResult::Passed(figures) => {
                     self.done(scenario, begun.elapsed(), &figures);
                     continue;
                 }
-                Told::Violation(text) => text,
-                Told::Died(how) => {
+                CaseResult::Violation(text) => text,
+                CaseResult::Died(how) => {
                     worker = None;
                     format!("the process died: {how}")
                 }
-                Told::Hangs => {
+                CaseResult::TimedOut => {
                     worker = None;
                     format!("the case did not end within {} s", self.args.patience)
                 }
@@ -128,16 +128,16 @@ impl Plan<'_> {
 }
 
 /// The answer of a process to a case.
-enum Told {
-    Fine(Figures),
+enum CaseResult {
+    Passed(Figures),
     Violation(String),
     Died(String),
-    Hangs,
+    TimedOut,
 }
 
 struct Worker {
     child: Child,
-    orders: ChildStdin,
+    stdin: ChildStdin,
     lines: Receiver<String>,
 }
 
@@ -160,7 +160,7 @@ impl Worker {
             }
         }
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-        let (orders, output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+        let (stdin, output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
         let (sender, lines) = mpsc::channel();
         thread::spawn(move || {
             let mut output = BufReader::new(output).lines();
@@ -170,21 +170,21 @@ impl Worker {
                 }
             }
         });
-        Self { child, orders, lines }
+        Self { child, stdin, lines }
     }
 
-    fn case(&mut self, scenario: &str, seed: u64, patience: Duration) -> Told {
+    fn case(&mut self, scenario: &str, seed: u64, patience: Duration) -> CaseResult {
         // Writing fails if the process has died. The match below finds that.
-        let _ = writeln!(self.orders, "{scenario} {seed}");
+        let _ = writeln!(self.stdin, "{scenario} {seed}");
         match self.lines.recv_timeout(patience) {
             Ok(line) => match line.split_once(' ') {
-                Some(("violation", text)) => Told::Violation(text.to_owned()),
-                Some((_, figures)) => Told::Fine(read(figures)),
-                None => Told::Violation(line),
+                Some(("violation", text)) => CaseResult::Violation(text.to_owned()),
+                Some((_, figures)) => CaseResult::Passed(read(figures)),
+                None => CaseResult::Violation(line),
             },
-            Err(RecvTimeoutError::Timeout) => Told::Hangs,
+            Err(RecvTimeoutError::Timeout) => CaseResult::TimedOut,
             Err(RecvTimeoutError::Disconnected) => {
-                Told::Died(self.child.wait().map_or_else(|error| error.to_string(), |status| status.to_string()))
+                CaseResult::Died(self.child.wait().map_or_else(|error| error.to_string(), |status| status.to_string()))
             }
         }
     }

@@ -9,7 +9,7 @@ use std::{
     thread,
 };
 
-use crate::{PATIENCE, chance::Chance, exchange::Task};
+use crate::{PATIENCE, exchange::Task, rng::SeededRng};
 
 /// An event of a worker.
 #[derive(Debug)]
@@ -22,16 +22,16 @@ pub(crate) enum Event {
 
 /// The settings that all workers share.
 #[derive(Clone, Debug)]
-pub(crate) struct Orders {
+pub(crate) struct WorkerSettings {
     pub(crate) store: String,
     pub(crate) conversations: u32,
     pub(crate) lanes: usize,
 }
 
 /// The running workers.
-pub(crate) struct Crew {
-    orders: Orders,
-    chance: Chance,
+pub(crate) struct WorkerPool {
+    settings: WorkerSettings,
+    rng: SeededRng,
     workers: BTreeMap<u32, Worker>,
     started: u32,
     events: Receiver<(u32, Event)>,
@@ -43,10 +43,10 @@ struct Worker {
     stdin: ChildStdin,
 }
 
-impl Crew {
-    pub(crate) fn new(orders: Orders, chance: Chance) -> Self {
+impl WorkerPool {
+    pub(crate) fn new(settings: WorkerSettings, rng: SeededRng) -> Self {
         let (sender, events) = channel();
-        Self { orders, chance, workers: BTreeMap::new(), started: 0, events, sender }
+        Self { settings, rng, workers: BTreeMap::new(), started: 0, events, sender }
     }
 
     /// Returns the number of the next worker.
@@ -58,10 +58,10 @@ impl Crew {
     pub(crate) fn start(&mut self) -> u32 {
         let number = self.started;
         self.started += 1;
-        let Orders { store, conversations, lanes } = &self.orders;
+        let WorkerSettings { store, conversations, lanes } = &self.settings;
         let mut command = Command::new(env::current_exe().unwrap());
         command.args(["worker", "--store", store]);
-        command.args(["--number", &number.to_string(), "--seed", &self.chance.next().to_string()]);
+        command.args(["--number", &number.to_string(), "--seed", &self.rng.next().to_string()]);
         command.args(["--conversations", &conversations.to_string(), "--lanes", &lanes.to_string()]);
         let mut process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let (stdin, stdout) = (process.stdin.take().unwrap(), process.stdout.take().unwrap());
@@ -71,9 +71,9 @@ impl Crew {
             let mut output = BufReader::new(stdout);
             let mut line = String::new();
             while output.read_line(&mut line).is_ok_and(|read| read > 0) {
-                if let Some(whole) = line.strip_suffix('\n') {
+                if let Some(complete) = line.strip_suffix('\n') {
                     // After a failed run, the receiver is gone.
-                    drop(sender.send((number, Event::Line(whole.to_owned()))));
+                    drop(sender.send((number, Event::Line(complete.to_owned()))));
                 }
                 line.clear();
             }
@@ -86,16 +86,16 @@ impl Crew {
     /// Lets a worker repeat these exchanges and then begin new ones.
     pub(crate) fn go(&mut self, number: u32, repeats: &[Task]) {
         let lines: String = repeats.iter().map(|task| format!("{task}\n")).collect();
-        self.tell(number, &format!("{lines}go\n"));
+        self.send(number, &format!("{lines}go\n"));
     }
 
     /// Lets all workers finish what they are doing.
     pub(crate) fn stop(&mut self) {
         let all: Vec<u32> = self.workers.keys().copied().collect();
-        all.into_iter().for_each(|number| self.tell(number, "stop\n"));
+        all.into_iter().for_each(|number| self.send(number, "stop\n"));
     }
 
-    fn tell(&mut self, number: u32, line: &str) {
+    fn send(&mut self, number: u32, line: &str) {
         if let Some(worker) = self.workers.get_mut(&number) {
             // If the worker has ended, `Event::Ended` follows.
             drop(worker.stdin.write_all(line.as_bytes()));
@@ -106,7 +106,7 @@ impl Crew {
     pub(crate) fn kill(&mut self, victims: usize) -> Vec<u32> {
         let mut killed = Vec::new();
         for _ in 0..victims.min(self.workers.len()) {
-            let victim = *self.workers.keys().nth(self.chance.index(self.workers.len())).unwrap();
+            let victim = *self.workers.keys().nth(self.rng.index(self.workers.len())).unwrap();
             let mut worker = self.workers.remove(&victim).unwrap();
             worker.process.kill().unwrap();
             worker.process.wait().unwrap();
@@ -138,7 +138,7 @@ impl Crew {
     }
 }
 
-impl Drop for Crew {
+impl Drop for WorkerPool {
     fn drop(&mut self) {
         self.kill(usize::MAX);
     }

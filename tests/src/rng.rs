@@ -4,9 +4,9 @@ use std::time::Duration;
 
 /// A sequence of numbers that depends on a seed only.
 #[derive(Clone, Debug)]
-pub struct Chance(u64);
+pub struct SeededRng(u64);
 
-impl Chance {
+impl SeededRng {
     /// Returns the sequence of a seed.
     #[must_use]
     pub const fn new(seed: u64) -> Self {
@@ -48,7 +48,7 @@ impl Chance {
     /// # Panics
     ///
     /// Panics if there are no elements.
-    pub fn of<'a, T>(&mut self, all: &'a [T]) -> &'a T {
+    pub fn pick<'a, T>(&mut self, all: &'a [T]) -> &'a T {
         &all[self.index(all.len())]
     }
 
@@ -58,7 +58,7 @@ impl Chance {
     }
 
     /// Returns a duration below `end`.
-    pub fn time(&mut self, end: Duration) -> Duration {
+    pub fn duration(&mut self, end: Duration) -> Duration {
         Duration::from_micros(self.below(u64::try_from(end.as_micros()).unwrap_or(u64::MAX)))
     }
 }

@@ -11,8 +11,8 @@ use test_servers::{
 use tokio::runtime::Runtime;
 
 use crate::{
-    chance::Chance,
     proxy::{Faults, Proxy, Rates},
+    rng::SeededRng,
 };
 
 /// For PostgreSQL: a store has many connections, and each call sends and receives separate pieces.
@@ -30,7 +30,7 @@ pub(crate) enum Kind {
 }
 
 /// The storage of one run.
-pub(crate) struct Place {
+pub(crate) struct Deployment {
     server: Server,
     /// The proxies in front of the server. Each node of a cluster has its own.
     proxies: Vec<Proxy>,
@@ -51,10 +51,10 @@ enum Server {
     },
 }
 
-impl Place {
+impl Deployment {
     /// Starts the server, and a proxy in front of it if there can be one. The server writes to disk before it
     /// answers.
-    pub(crate) fn start(kind: Kind, with_proxy: bool, mut chance: Chance, runtime: &Runtime) -> Self {
+    pub(crate) fn start(kind: Kind, with_proxy: bool, mut rng: SeededRng, runtime: &Runtime) -> Self {
         match kind {
             Kind::Sqlite => {
                 let directory = tempfile::tempdir().unwrap();
@@ -67,7 +67,7 @@ impl Place {
                 let socket = server.directory().join(".s.PGSQL.5432");
                 let database = direct.trim_start_matches("postgres:///").split('?').next().unwrap_or_default();
                 let url = |address| format!("postgres://test@{address}/{database}?sslmode=disable");
-                let proxy = with_proxy.then(|| Proxy::start(socket, POSTGRES, chance, runtime));
+                let proxy = with_proxy.then(|| Proxy::start(socket, POSTGRES, rng, runtime));
                 let through_proxy = proxy.as_ref().map_or_else(|| direct.clone(), |proxy| url(proxy.address()));
                 Self { server: Server::Postgres(server), proxies: Vec::from_iter(proxy), direct, through_proxy }
             }
@@ -76,7 +76,7 @@ impl Place {
                 let direct = server.url();
                 let socket = PathBuf::from(direct.trim_start_matches("unix://"));
                 let url = |address: SocketAddr| format!("redis://{address}/");
-                let proxy = with_proxy.then(|| Proxy::start(socket, REDIS, chance, runtime));
+                let proxy = with_proxy.then(|| Proxy::start(socket, REDIS, rng, runtime));
                 let through_proxy = proxy.as_ref().map_or_else(|| direct.clone(), |proxy| url(proxy.address()));
                 Self { server: Server::Redis(server), proxies: Vec::from_iter(proxy), direct, through_proxy }
             }
@@ -85,7 +85,7 @@ impl Place {
                 // proxies.
                 let mut proxies = Vec::new();
                 let cluster = Cluster::durable(|socket| {
-                    let proxy = with_proxy.then(|| Proxy::start(socket.to_owned(), REDIS, chance.fork(), runtime))?;
+                    let proxy = with_proxy.then(|| Proxy::start(socket.to_owned(), REDIS, rng.fork(), runtime))?;
                     let port = proxy.address().port();
                     proxies.push(proxy);
                     Some(port)
@@ -113,8 +113,8 @@ impl Place {
     }
 
     /// Stops faults on all connections.
-    pub(crate) fn calm(&self) {
-        self.proxies.iter().for_each(Proxy::calm);
+    pub(crate) fn stop_faults(&self) {
+        self.proxies.iter().for_each(Proxy::stop_faults);
     }
 
     /// Kills the server as a crash would, and restarts it. In a cluster, this is done to one node at a time,
