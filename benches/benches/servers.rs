@@ -236,14 +236,14 @@ fn main() {
     let is_asked_for = |name: &str| named.is_empty() || named.iter().any(|asked| asked.as_str() == name);
     let runtime = Runtime::new().unwrap();
     if is_asked_for("postgres") {
-        if postgres::is_there() {
+        if postgres::is_available() {
             bench_postgres(&runtime);
         } else {
             left_out(postgres::NAME);
         }
     }
     if is_asked_for("redis") {
-        if redis_server::is_there() {
+        if redis_server::is_available() {
             bench_redis(&runtime);
         } else {
             left_out(redis_server::NAME);

@@ -124,7 +124,7 @@ impl Storage {
     /// Opens a PostgreSQL store. Returns `None` if the server is not installed.
     pub async fn postgres() -> Option<Self> {
         static URL: OnceLock<String> = OnceLock::new();
-        if !postgres::is_there() {
+        if !postgres::is_available() {
             left_out(postgres::NAME);
             return None;
         }
@@ -135,7 +135,7 @@ impl Storage {
     /// Opens a Redis store. Returns `None` if the server is not installed.
     pub async fn redis() -> Option<Self> {
         static SERVER: OnceLock<redis::Server> = OnceLock::new();
-        if !redis::is_there() {
+        if !redis::is_available() {
             left_out(redis::NAME);
             return None;
         }
@@ -146,7 +146,7 @@ impl Storage {
     /// Opens a store in a Redis Cluster. Returns `None` if the server is not installed.
     pub async fn cluster() -> Option<Self> {
         static CLUSTER: OnceLock<Cluster> = OnceLock::new();
-        if !redis::is_there() {
+        if !redis::is_available() {
             left_out(redis::NAME);
             return None;
         }

@@ -135,7 +135,7 @@ fn main() -> ExitCode {
     let remote = [redis::tests(), redis_cluster::tests()].into_iter().flatten().collect();
     servers::run_groups([
         (None, sqlite::tests()),
-        (Some((servers::postgres::NAME, servers::postgres::is_there())), postgres::tests()),
-        (Some((servers::redis::NAME, servers::redis::is_there())), remote),
+        (Some((servers::postgres::NAME, servers::postgres::is_available())), postgres::tests()),
+        (Some((servers::redis::NAME, servers::redis::is_available())), remote),
     ])
 }

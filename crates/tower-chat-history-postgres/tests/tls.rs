@@ -13,7 +13,7 @@ use rustls::{
 };
 use test_servers::{
     postgres,
-    tls::{AUTHORITY, CERTIFICATE, KEY, KNOWN, UNKNOWN, file, said, stores_and_reads, text, with_certificates},
+    tls::{AUTHORITY, CERTIFICATE, KEY, KNOWN, UNKNOWN, error_chain, file, stores_and_reads, text, with_certificates},
     trials,
 };
 use tokio_postgres::{Config, NoTls, config::SslMode};
@@ -77,7 +77,7 @@ async fn the_systems_roots_are_trusted() {
 
 async fn an_unknown_authority_is_refused() {
     let error = to_postgres(|_| (), UNKNOWN).await.unwrap_err();
-    assert!(said(&error).contains("UnknownIssuer"), "{}", said(&error));
+    assert!(error_chain(&error).contains("UnknownIssuer"), "{}", error_chain(&error));
 }
 
 async fn a_certificate_for_another_name_is_refused() {
@@ -86,12 +86,12 @@ async fn a_certificate_for_another_name_is_refused() {
         *config = format!("host=localhost hostaddr=127.0.0.1 port={port} user=test sslmode=require").parse().unwrap();
     };
     let error = to_postgres(elsewhere, KNOWN).await.unwrap_err();
-    assert!(said(&error).contains("not valid for name"), "{}", said(&error));
+    assert!(error_chain(&error).contains("not valid for name"), "{}", error_chain(&error));
 }
 
 async fn that_the_server_requires_tls_is_reported() {
     let error = PostgresOptions::new().connect(&postgres_url()).await.unwrap_err();
-    assert!(said(&error).contains("TLS"), "{}", said(&error));
+    assert!(error_chain(&error).contains("TLS"), "{}", error_chain(&error));
 }
 
 fn main() -> ExitCode {
@@ -105,6 +105,6 @@ fn main() -> ExitCode {
             a_certificate_for_another_name_is_refused,
             that_the_server_requires_tls_is_reported
         ];
-        test_servers::run(postgres::NAME, postgres::is_there(), tests)
+        test_servers::run(postgres::NAME, postgres::is_available(), tests)
     })
 }

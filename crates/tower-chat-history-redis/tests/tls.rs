@@ -9,8 +9,8 @@ use std::{fs, process::ExitCode};
 
 use test_servers::{
     free_ports,
-    redis::{NAME, Server, is_there},
-    tls::{AUTHORITY, CERTIFICATE, KEY, KNOWN, UNKNOWN, file, said, stores_and_reads, with_certificates},
+    redis::{NAME, Server, is_available},
+    tls::{AUTHORITY, CERTIFICATE, KEY, KNOWN, UNKNOWN, error_chain, file, stores_and_reads, with_certificates},
     trials,
 };
 use tower_chat_history_redis::{OpenError, RedisOptions, RedisStore};
@@ -53,7 +53,7 @@ async fn a_server_that_asks_for_a_certificate_gets_it() {
     assert!(!shown.contains("BEGIN") && !shown.contains("45, 45"), "a key is not shown");
     stores_and_reads(&options.connect(&url).await.unwrap(), "mutual").await;
     let error = trusting(UNKNOWN).connect(&url).await.unwrap_err();
-    assert!(matches!(error, OpenError::Connect { .. }), "{}", said(&error));
+    assert!(matches!(error, OpenError::Connect { .. }), "{}", error_chain(&error));
 }
 
 async fn a_clusters_nodes_are_met_with_tls() {
@@ -85,13 +85,17 @@ async fn a_clusters_nodes_are_met_with_tls() {
 async fn an_unknown_authority_is_refused() {
     let (_server, port) = redis_with(UNKNOWN, &OPEN);
     let error = RedisStore::connect(format!("rediss://127.0.0.1:{port}/")).await.unwrap_err();
-    assert!(matches!(error, OpenError::Connect { .. }) && said(&error).contains("UnknownIssuer"), "{}", said(&error));
+    assert!(
+        matches!(error, OpenError::Connect { .. }) && error_chain(&error).contains("UnknownIssuer"),
+        "{}",
+        error_chain(&error)
+    );
 }
 
 async fn a_connection_without_tls_is_refused() {
     let (_server, port) = redis_with(KNOWN, &OPEN);
     let error = RedisStore::connect(format!("redis://127.0.0.1:{port}/")).await.unwrap_err();
-    assert!(matches!(error, OpenError::Connect { .. }), "{}", said(&error));
+    assert!(matches!(error, OpenError::Connect { .. }), "{}", error_chain(&error));
 }
 
 fn main() -> ExitCode {
@@ -106,6 +110,6 @@ fn main() -> ExitCode {
             an_unknown_authority_is_refused,
             a_connection_without_tls_is_refused
         ];
-        test_servers::run(NAME, is_there(), tests)
+        test_servers::run(NAME, is_available(), tests)
     })
 }

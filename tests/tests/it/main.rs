@@ -6,10 +6,10 @@
 #![allow(clippy::unwrap_used)] // A failed unwrap fails the test.
 
 mod budget;
+mod call_options;
 mod cases;
-mod typed_and_client;
 mod invariants;
 mod random;
 mod transcripts;
-mod call_options;
+mod typed_and_client;
 mod worked_log;

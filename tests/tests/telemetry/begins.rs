@@ -1,4 +1,5 @@
-//! Ways in which a turn begins, or does not: the load, the queue, what is recorded already.
+//! The begin of a turn, or the reason that there is none: the load, the queue, an exchange that is already
+//! recorded.
 
 use futures_util::future;
 use serde_json::{Value, json};
@@ -16,13 +17,13 @@ over_every_store! {
     #[tokio::test(start_paused = true)]
     a_failed_load,
     a_slow_load,
-    a_failed_load_and_the_call_goes_on,
+    a_failed_load_with_a_call_without_history,
     a_caller_that_leaves_during_the_load,
     a_recorded_exchange,
     a_refused_input,
     the_queue,
     a_full_queue,
-    a_save_that_is_waited_for,
+    a_wait_for_an_earlier_save,
 }
 
 async fn a_failed_load(storage: Storage) {
@@ -32,9 +33,11 @@ async fn a_failed_load(storage: Storage) {
         let (answered, trace) = traced(ask(&chat, kind, &id, "u")).await;
         assert!(!answered);
         assert_eq!(trace.tree(), ["chat_history !unavailable", "  load !unavailable"]);
-        trace.turn().says([("chat_history.outcome", json!("refused")), ("chat_history.history", Value::Null)]);
+        trace
+            .turn()
+            .has_attributes([("chat_history.outcome", json!("refused")), ("chat_history.history", Value::Null)]);
         let load = trace.one("load");
-        load.says([("db.system.name", database(&storage)), ("gen_ai.memory.record.count", Value::Null)]);
+        load.has_attributes([("db.system.name", database(&storage)), ("gen_ai.memory.record.count", Value::Null)]);
     }
 }
 
@@ -46,7 +49,7 @@ async fn a_slow_load(storage: Storage) {
     assert_eq!(trace.tree(), ["chat_history !timeout", "  load !timeout"]);
 }
 
-async fn a_failed_load_and_the_call_goes_on(storage: Storage) {
+async fn a_failed_load_with_a_call_without_history(storage: Storage) {
     for kind in BOTH_KINDS {
         let options = HistoryOptions::new().on_load_failure(OnLoadFailure::CallWithoutHistory);
         let (chat, id) = (Chat::with_options(&storage, [Reply::text("a")], options), storage.conversation());
@@ -54,7 +57,7 @@ async fn a_failed_load_and_the_call_goes_on(storage: Storage) {
         let (answered, trace) = traced(ask(&chat, kind, &id, "u")).await;
         assert!(answered);
         assert_eq!(trace.tree(), ["chat_history", "  load !unavailable", "  trim", "  chat mock", "  save"]);
-        trace.turn().says([
+        trace.turn().has_attributes([
             ("chat_history.fallback", json!("without_history")),
             ("chat_history.history", json!("unavailable")),
             ("chat_history.outcome", json!("stored")),
@@ -74,8 +77,8 @@ async fn a_caller_that_leaves_during_the_load(storage: Storage) {
             }
         })
         .await;
-        assert_eq!(trace.tree(), ["chat_history", "  load"], "whoever leaves is no failure");
-        trace.turn().says([("chat_history.outcome", json!("abandoned"))]);
+        assert_eq!(trace.tree(), ["chat_history", "  load"], "leaving is not a failure");
+        trace.turn().has_attributes([("chat_history.outcome", json!("abandoned"))]);
     }
 }
 
@@ -86,8 +89,8 @@ async fn a_recorded_exchange(storage: Storage) {
         chat.call(kind, user_call(&id, "u").exchange(exchange.clone())).await.unwrap();
         let (error, trace) = traced(chat.call(kind, user_call(&id, "u").exchange(exchange))).await;
         assert!(matches!(history_error(&error.unwrap_err()), HistoryError::AlreadyRecorded(_)));
-        assert_eq!(trace.tree(), ["chat_history", "  load"], "nothing is wrong: the caller gets what was said");
-        trace.turn().says([("chat_history.outcome", json!("already_recorded"))]);
+        assert_eq!(trace.tree(), ["chat_history", "  load"], "not a failure: the caller gets the recorded exchange");
+        trace.turn().has_attributes([("chat_history.outcome", json!("already_recorded"))]);
     }
 }
 
@@ -98,7 +101,7 @@ async fn a_refused_input(storage: Storage) {
     let (answered, trace) = traced(chat.call(CallKind::Unary, call)).await;
     assert!(answered.is_err());
     assert_eq!(trace.tree(), ["chat_history !input", "  load", "  trim !input"]);
-    trace.turn().says([("chat_history.outcome", json!("refused"))]);
+    trace.turn().has_attributes([("chat_history.outcome", json!("refused"))]);
 }
 
 async fn the_queue(storage: Storage) {
@@ -119,12 +122,15 @@ async fn the_queue(storage: Storage) {
         .await;
         let [first, second] = trace.all("chat_history")[..] else { panic!("two turns") };
         let within = |turn| trace.within(turn).map(|span| span.name.clone()).collect::<Vec<_>>();
-        assert_eq!(within(first), ["load", "trim", "chat mock", "save"], "nobody is ahead of it");
+        assert_eq!(within(first), ["load", "trim", "chat mock", "save"], "no other call is ahead of it");
         assert_eq!(within(second), ["wait", "load", "trim", "chat mock", "save"]);
         let wait = trace.one("wait");
-        wait.says([("chat_history.wait.for", json!("queue"))]);
-        assert!(wait.parent == second.id && wait.end >= trace.all("save")[0].end, "it waits for the other's save");
-        trace.is_one_after_the_other();
+        wait.has_attributes([("chat_history.wait.for", json!("queue"))]);
+        assert!(
+            wait.parent == second.id && wait.end >= trace.all("save")[0].end,
+            "it waits for the save of the other call"
+        );
+        trace.is_sequential();
     }
 }
 
@@ -144,7 +150,7 @@ async fn a_full_queue(storage: Storage) {
     future::join(first, second).await.0.unwrap();
 }
 
-async fn a_save_that_is_waited_for(storage: Storage) {
+async fn a_wait_for_an_earlier_save(storage: Storage) {
     let (chat, id) = (Chat::new(&storage, ["a0", "a1"].map(Reply::text)), storage.conversation());
     let held = storage.store.hold(Op::Append);
     tokio::select! {
@@ -163,5 +169,5 @@ async fn a_save_that_is_waited_for(storage: Storage) {
     })
     .await;
     assert_eq!(trace.tree(), ["chat_history", "  wait", "  load", "  trim", "  chat mock", "  save"]);
-    trace.one("wait").says([("chat_history.wait.for", json!("save"))]);
+    trace.one("wait").has_attributes([("chat_history.wait.for", json!("save"))]);
 }

@@ -1,4 +1,4 @@
-//! The trace goes on in the model's call.
+//! The trace context is passed on to the model's client.
 
 use std::{
     collections::HashMap,
@@ -15,7 +15,7 @@ use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 
 use crate::trace::traced;
 
-/// The headers that a client would send, and the trace it is called in.
+/// Returns the headers that a client would send, the id of the trace in which it is called, and the trace.
 async fn sent(telemetry: telemetry::Telemetry) -> (HashMap<String, String>, String, crate::trace::Trace) {
     let headers = Arc::new(Mutex::new(HashMap::new()));
     let (llm, written) = (MockLlm::script([Reply::text("a")]), Arc::clone(&headers));
@@ -55,7 +55,7 @@ async fn without_a_span_of_the_call_a_client_is_called_within_the_turn() {
 }
 
 #[tokio::test]
-async fn without_spans_a_client_is_called_within_the_callers_own() {
+async fn without_spans_a_client_is_called_within_the_span_of_the_caller() {
     let (headers, trace_id, trace) = sent(telemetry::Telemetry::new().spans(false)).await;
     let span = hex(&trace.test.id);
     assert_eq!(headers["traceparent"], format!("00-{trace_id}-{span}-01"));

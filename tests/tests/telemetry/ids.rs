@@ -1,4 +1,4 @@
-//! Conversations have the name that is asked for.
+//! Conversations are exported under the name that an option selects.
 
 use serde_json::{Value, json};
 use tests::{BOTH_KINDS, Chat, Storage, over_every_store};
@@ -9,10 +9,10 @@ use crate::{chats::ask, trace::traced};
 
 over_every_store! {
     #[tokio::test(start_paused = true)]
-    a_conversation_has_the_name_that_is_asked_for,
+    a_conversation_has_the_selected_name,
 }
 
-async fn a_conversation_has_the_name_that_is_asked_for(storage: Storage) {
+async fn a_conversation_has_the_selected_name(storage: Storage) {
     let id = ConversationId::new(["acme", "user 42"]).unwrap();
     // printf 'acme/user%%2042' | openssl dgst -sha256 -hmac key
     let hashed = "bb6e0eab4b9ec03c8fb49beb2340c395c502ad0acb4adf4d930355f45a0074d9";
@@ -28,7 +28,7 @@ async fn a_conversation_has_the_name_that_is_asked_for(storage: Storage) {
             assert!(answered);
             for span in &trace.spans {
                 let named = ["chat_history", "chat mock"].contains(&&*span.name);
-                span.says([("gen_ai.conversation.id", if named { name.clone() } else { Value::Null })]);
+                span.has_attributes([("gen_ai.conversation.id", if named { name.clone() } else { Value::Null })]);
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Metrics: each one is there with its unit, and their labels have few values.
+//! Metrics: each is recorded with its unit, and with labels that have few values.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -28,7 +28,7 @@ use crate::chats::{ask, drain, long, small};
 over_every_store! {
     #[tokio::test(start_paused = true)]
     every_metric_is_recorded_with_its_unit_and_few_labels,
-    a_turns_numbers_are_those_of_its_report,
+    metrics_of_a_turn_equal_its_report,
     pending_saves_are_counted_up_and_down,
 }
 
@@ -49,7 +49,7 @@ const UNITS: &[(&str, &str)] = &[
     (metrics::CACHED_PREFIX_RATIO, "1"),
 ];
 
-/// Every label, and all values that it may have.
+/// Every label, with all values that it may have.
 const LABELS: &[(&str, &[&str])] = &[
     (attributes::OUTCOME, &["stored", "failed", "refused", "interrupted", "call_failed", "already_recorded"]),
     (attributes::ERROR_TYPE, &["unavailable", "conflict", "does_not_fit", "failed", "backend"]),
@@ -60,13 +60,13 @@ const LABELS: &[(&str, &[&str])] = &[
     (attributes::SUMMARY_OUTCOME, &["stored", "rejected"]),
 ];
 
-/// A meter and what it measured.
+/// A meter, and an exporter for its measurements.
 struct Meters {
     exporter: InMemoryMetricExporter,
     provider: SdkMeterProvider,
 }
 
-/// One series: its labels, how often it was recorded (or 1), and its sum.
+/// One series: its labels, the number of recordings (1 for a sum), and its sum.
 type Series = (BTreeMap<String, String>, u64, f64);
 
 struct Measured {
@@ -85,7 +85,7 @@ impl Meters {
         Telemetry::new().meter(self.provider.meter("tests"))
     }
 
-    /// What was measured so far, by name.
+    /// Returns the measurements so far, by name.
     fn measured(&self) -> BTreeMap<String, Measured> {
         self.exporter.reset();
         self.provider.force_flush().unwrap();
@@ -98,7 +98,7 @@ impl Meters {
 fn measured(metric: &Metric) -> Measured {
     let series = match metric.data() {
         AggregatedMetrics::F64(data) => series(data, |value| value),
-        #[allow(clippy::cast_precision_loss)] // They are small.
+        #[allow(clippy::cast_precision_loss)] // The values are small.
         AggregatedMetrics::U64(data) => series(data, |value| value as f64),
         #[allow(clippy::cast_precision_loss)]
         AggregatedMetrics::I64(data) => series(data, |value| value as f64),
@@ -120,7 +120,7 @@ fn series<T: Copy>(data: &MetricData<T>, float: impl Fn(T) -> f64) -> Vec<Series
     }
 }
 
-/// Everything that can become of turns.
+/// Makes turns with every outcome.
 async fn everything(storage: &Storage, meters: &Meters) {
     let with = |options: HistoryOptions| options.telemetry(meters.telemetry());
     let answers = || Replies::rules(|_| Reply::text(long("answer")));
@@ -157,7 +157,7 @@ async fn everything(storage: &Storage, meters: &Meters) {
             }
         }
 
-        // A repetition that is answered from the log, which is no error.
+        // A repeated call that is answered from the log is not an error.
         let repeated = || user_call(&id, "u").exchange(ExchangeId::new("repeated").unwrap());
         let chat = Chat::with_options(storage, answers(), with(HistoryOptions::new()));
         chat.call(kind, repeated()).await.unwrap();
@@ -200,11 +200,11 @@ async fn every_metric_is_recorded_with_its_unit_and_few_labels(storage: Storage)
     assert_eq!(seen.len(), LABELS.len(), "each of them is used: {seen:?}");
     for (labels, ..) in &measured[metrics::TURNS].series {
         let replayed = labels[attributes::OUTCOME] == "already_recorded";
-        assert!(!(replayed && labels.contains_key(attributes::ERROR_TYPE)), "a repetition is no error");
+        assert!(!(replayed && labels.contains_key(attributes::ERROR_TYPE)), "a repeated call is not an error");
     }
 }
 
-async fn a_turns_numbers_are_those_of_its_report(storage: Storage) {
+async fn metrics_of_a_turn_equal_its_report(storage: Storage) {
     let meters = Meters::new();
     let options = small().telemetry(meters.telemetry());
     let (chat, id) = (Chat::with_options(&storage, ["a0", "a1"].map(Reply::text), options), storage.conversation());
@@ -228,7 +228,7 @@ async fn a_turns_numbers_are_those_of_its_report(storage: Storage) {
     assert_eq!(one(metrics::TOKENS_AFTER), (2, before));
     assert_eq!(one(metrics::ESTIMATE_ERROR).0, 2);
     assert!((one(metrics::ESTIMATE_ERROR).1 - error).abs() < 1e-9);
-    assert_eq!(one(metrics::CACHED_PREFIX_RATIO), (1, share), "the first prompt has none before it");
+    assert_eq!(one(metrics::CACHED_PREFIX_RATIO), (1, share), "there is no prompt before the first one");
     assert_eq!((one(metrics::LOAD_DURATION).0, one(metrics::SAVE_DURATION).0), (2, 2));
 }
 

@@ -1,4 +1,4 @@
-//! Saves: one that fails, one that is repeated, one that another exchange is ahead of.
+//! Saves: failed, retried, and after an exchange of another call.
 
 use std::time::Duration;
 
@@ -17,14 +17,14 @@ over_every_store! {
     #[tokio::test(start_paused = true)]
     a_failed_save,
     a_slow_save,
-    a_save_that_is_tried_again,
+    a_save_that_is_retried,
     another_exchange_came_first,
-    another_exchange_came_first_and_that_is_a_conflict,
+    another_exchange_came_first_and_is_a_conflict,
     the_same_exchange_came_first,
 }
 
 async fn a_failed_save(storage: Storage) {
-    for (fault, kind, attempts) in [
+    for (fault, error_type, attempts) in [
         (Fault::Unavailable, "unavailable", 3),
         (Fault::Backend, "backend", 1),
         (Fault::Gone, "gone", 1),
@@ -35,17 +35,19 @@ async fn a_failed_save(storage: Storage) {
             storage.store.fail(Op::Append, attempts, fault);
             let (answered, trace) = traced(ask(&chat, kind, &id, "u")).await;
             assert_eq!(answered, kind == CallKind::Stream);
-            let (turn, save) = (format!("chat_history !{kind}"), format!("  save !{kind}"));
+            let (turn, save) = (format!("chat_history !{error_type}"), format!("  save !{error_type}"));
             assert_eq!(trace.tree(), [turn.as_str(), "  load", "  trim", "  chat mock", &save]);
-            let rejected = ["gone", "conflict"].contains(&kind);
-            trace.one("save").says([
+            let rejected = ["gone", "conflict"].contains(&error_type);
+            trace.one("save").has_attributes([
                 ("chat_history.save.attempts", json!(attempts)),
                 ("chat_history.save.conflict", if rejected { json!("rejected") } else { Value::Null }),
                 ("chat_history.version", Value::Null),
                 ("chat_history.messages.saved", json!(2)),
             ]);
-            trace.turn().says([("chat_history.outcome", json!("failed")), ("chat_history.version", Value::Null)]);
-            trace.one("chat mock").says([("chat_history.call.outcome", json!("complete"))]);
+            trace
+                .turn()
+                .has_attributes([("chat_history.outcome", json!("failed")), ("chat_history.version", Value::Null)]);
+            trace.one("chat mock").has_attributes([("chat_history.call.outcome", json!("complete"))]);
         }
     }
 }
@@ -59,18 +61,19 @@ async fn a_slow_save(storage: Storage) {
     assert_eq!(trace.tree(), tree);
 }
 
-async fn a_save_that_is_tried_again(storage: Storage) {
+async fn a_save_that_is_retried(storage: Storage) {
     let (chat, id) = (Chat::new(&storage, [Reply::text("a")]), storage.conversation());
     storage.store.fail(Op::Append, 2, Fault::Unavailable);
     let (answered, trace) = traced(ask(&chat, CallKind::Unary, &id, "u")).await;
     assert!(answered);
     assert_eq!(trace.tree(), ["chat_history", "  load", "  trim", "  chat mock", "  save"]);
     let save = trace.one("save");
-    save.says([("chat_history.save.attempts", json!(3)), ("chat_history.save.conflict", Value::Null)]);
-    assert_eq!(save.events.len(), 2, "each attempt that failed is told");
+    save.has_attributes([("chat_history.save.attempts", json!(3)), ("chat_history.save.conflict", Value::Null)]);
+    assert_eq!(save.events.len(), 2, "each failed attempt is logged");
 }
 
-/// Two calls in one conversation: the one whose trace this is has loaded when the other one is stored.
+/// Makes two calls in one conversation, and returns the trace of the first one. The second one is stored
+/// after the first one has loaded.
 async fn overtaken(storage: &Storage, options: HistoryOptions, exchange: Option<ExchangeId>) -> Trace {
     let chat = Chat::with_options(storage, ["a0", "a1", "a2"].map(Reply::text), options);
     let id = storage.conversation();
@@ -95,21 +98,27 @@ async fn overtaken(storage: &Storage, options: HistoryOptions, exchange: Option<
 async fn another_exchange_came_first(storage: Storage) {
     let trace = overtaken(&storage, HistoryOptions::new(), None).await;
     assert_eq!(trace.tree(), ["chat_history", "  load", "  trim", "  chat mock", "  save"]);
-    trace.one("save").says([("chat_history.save.conflict", json!("rebased")), ("chat_history.version", json!(3))]);
-    trace.turn().says([("chat_history.outcome", json!("stored")), ("chat_history.version", json!(3))]);
+    trace
+        .one("save")
+        .has_attributes([("chat_history.save.conflict", json!("rebased")), ("chat_history.version", json!(3))]);
+    trace.turn().has_attributes([("chat_history.outcome", json!("stored")), ("chat_history.version", json!(3))]);
 }
 
-async fn another_exchange_came_first_and_that_is_a_conflict(storage: Storage) {
+async fn another_exchange_came_first_and_is_a_conflict(storage: Storage) {
     let trace = overtaken(&storage, HistoryOptions::new().on_conflict(OnConflict::Reject), None).await;
     let tree = ["chat_history !conflict", "  load", "  trim", "  chat mock", "  save !conflict"];
     assert_eq!(trace.tree(), tree);
-    trace.one("save").says([("chat_history.save.conflict", json!("rejected")), ("chat_history.version", Value::Null)]);
-    trace.turn().says([("chat_history.outcome", json!("failed"))]);
+    trace
+        .one("save")
+        .has_attributes([("chat_history.save.conflict", json!("rejected")), ("chat_history.version", Value::Null)]);
+    trace.turn().has_attributes([("chat_history.outcome", json!("failed"))]);
 }
 
 async fn the_same_exchange_came_first(storage: Storage) {
     let trace = overtaken(&storage, HistoryOptions::new(), Some(ExchangeId::new("e-1").unwrap())).await;
     assert_eq!(trace.tree(), ["chat_history", "  load", "  trim", "  chat mock", "  save"]);
-    trace.one("save").says([("chat_history.save.conflict", json!("duplicate")), ("chat_history.version", json!(2))]);
-    trace.turn().says([("chat_history.outcome", json!("duplicate"))]);
+    trace
+        .one("save")
+        .has_attributes([("chat_history.save.conflict", json!("duplicate")), ("chat_history.version", json!(2))]);
+    trace.turn().has_attributes([("chat_history.outcome", json!("duplicate"))]);
 }

@@ -43,5 +43,5 @@ fn main() -> ExitCode {
         together::tests(),
         trust::tests(),
     ];
-    test_servers::run(postgres::NAME, postgres::is_there(), tests.into_iter().flatten().collect())
+    test_servers::run(postgres::NAME, postgres::is_available(), tests.into_iter().flatten().collect())
 }

@@ -39,5 +39,5 @@ fn main() -> ExitCode {
         rights::tests(),
         swept::tests(),
     ];
-    test_servers::run(redis::NAME, redis::is_there(), tests.into_iter().flatten().collect())
+    test_servers::run(redis::NAME, redis::is_available(), tests.into_iter().flatten().collect())
 }

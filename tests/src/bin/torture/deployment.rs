@@ -146,7 +146,7 @@ impl Deployment {
         let Server::Cluster { .. } = &self.server else { return self.crash_and_restart() };
         let restarts = (0..NODES).map(|_| self.crash_and_restart()).sum();
         if let Server::Cluster { cluster, .. } = &self.server {
-            cluster.wait_until_whole();
+            cluster.wait_until_complete();
         }
         restarts
     }

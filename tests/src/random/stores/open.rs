@@ -52,7 +52,7 @@ impl Opened {
     /// Opens a store on a server. Returns `None` if that server is not installed.
     pub(super) async fn remote(number: u64) -> Option<Self> {
         match number % 3 {
-            0 if postgres::is_there() => {
+            0 if postgres::is_available() => {
                 static URL: OnceCell<String> = OnceCell::const_new();
                 let url = URL.get_or_init(|| async { postgres::shared().database().await }).await;
                 let open = async || {
@@ -61,7 +61,7 @@ impl Opened {
                 };
                 Some(Self::of("postgres", [open().await, open().await]))
             }
-            1 if redis::is_there() => {
+            1 if redis::is_available() => {
                 static SERVER: OnceLock<redis::Server> = OnceLock::new();
                 let url = SERVER.get_or_init(redis::Server::start).url();
                 let open = async || {
@@ -69,7 +69,7 @@ impl Opened {
                 };
                 Some(Self::of("redis", [open().await, open().await]))
             }
-            2 if redis::is_there() => {
+            2 if redis::is_available() => {
                 static CLUSTER: OnceLock<Cluster> = OnceLock::new();
                 let urls = CLUSTER.get_or_init(Cluster::start).urls();
                 let open = async || {

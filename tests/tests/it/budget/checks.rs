@@ -80,7 +80,11 @@ impl Made {
         assert!(!stored || tokens.compacted && matches!(report.outcome, Outcome::Stored { .. }));
         assert_eq!(stored, was != is, "a compaction is stored only if it changes something");
         let fresh = version(before) == version(self.base.as_ref()) && matches!(report.outcome, Outcome::Stored { .. });
-        assert_eq!(stored, tokens.compacted && fresh, "a planned compaction is stored, unless another one was stored first");
+        assert_eq!(
+            stored,
+            tokens.compacted && fresh,
+            "a planned compaction is stored, unless another one was stored first"
+        );
         match tokens {
             TurnTokens { for_this_call: true, .. } => None,
             TurnTokens { compacted: true, .. } => stored.then_some(is),
@@ -108,7 +112,13 @@ pub(crate) fn prefixes_are_kept<'a>(calls: impl IntoIterator<Item = (&'a Made, O
 
 /// Checks the other half of invariant 3: only calls that cannot fit are refused, and the error has the sizes
 /// of their parts.
-pub(crate) fn could_not_fit(error: &DoesNotFit, integration: Integration, spec: &CallSpec, policy: &Policy, log: &[Message]) {
+pub(crate) fn could_not_fit(
+    error: &DoesNotFit,
+    integration: Integration,
+    spec: &CallSpec,
+    policy: &Policy,
+    log: &[Message],
+) {
     let counter = policy.counter(integration);
     let count =
         |messages: &[Message]| messages.iter().map(|message| u64::from(counter.count_message(message))).sum::<u64>();

@@ -26,11 +26,17 @@ async fn an_input_that_does_not_fit_is_refused_with_an_error_that_has_sizes_and_
         let error = stack.call(0, integration, &spec).await.unwrap_err();
         let tokens_of_turn = error.to_string();
         let parts = does_not_fit(&error).parts;
-        assert!(parts.input > 200 && parts.head > 4 && parts.tools == 3 && parts.window == 0, "{integration:?}: {parts:?}");
+        assert!(
+            parts.input > 200 && parts.head > 4 && parts.tools == 3 && parts.window == 0,
+            "{integration:?}: {parts:?}"
+        );
         for part in ["head", "tools", "response format", "summary", "window", "input", "reply reserve 10 tokens"] {
             assert!(tokens_of_turn.contains(part), "{part}: {tokens_of_turn}");
         }
-        assert!(tokens_of_turn.contains(&format!("input {}", parts.input)) && tokens_of_turn.contains("more than the 100"), "{tokens_of_turn}");
+        assert!(
+            tokens_of_turn.contains(&format!("input {}", parts.input)) && tokens_of_turn.contains("more than the 100"),
+            "{tokens_of_turn}"
+        );
         for setting in ["budget's window", "reply_reserve", "shrink_reply_to"] {
             assert!(tokens_of_turn.contains(setting), "{setting}: {tokens_of_turn}");
         }

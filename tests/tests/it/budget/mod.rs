@@ -1,7 +1,7 @@
 //! Prompts fit the budget in every integration: the budget, what it leaves out, and what is stored of that.
 
-mod spec;
 mod calibration;
+mod call_spec;
 mod checks;
 mod errors;
 mod eviction;

@@ -11,7 +11,7 @@ use tokio::{sync::oneshot, task::JoinHandle};
 use tower_chat_history::{BoxError, ConversationId, HistoryStoreExt as _, Message, Profile, View};
 
 use super::{
-    call_spec::{CallSpec, Integration, ALL_INTEGRATIONS, Mode, tool},
+    call_spec::{ALL_INTEGRATIONS, CallSpec, Integration, Mode, tool},
     checks::{Made, Positions, could_not_fit, prefixes_are_kept},
     model::Answer,
     policies::{Policy, any_policy},
@@ -104,7 +104,8 @@ impl Talk {
             spec.head.push(Message::system(text(step.head)));
         }
         // If a caller resends a list that does not end with a reply, its end counts as new input.
-        if integration.mode() == Mode::Transcript && log.last().is_some_and(|last| last.role().as_str() == "assistant") {
+        if integration.mode() == Mode::Transcript && log.last().is_some_and(|last| last.role().as_str() == "assistant")
+        {
             spec.resent = log[step.from.index(log.len() + 1)..].to_vec();
         }
         spec.limit = step.limit;

@@ -80,7 +80,11 @@ async fn down_at_load_and_the_input_is_tool_results(storage: Storage) {
         let error = chat.call(kind, results()).await.unwrap_err();
         assert_eq!(*input_error(&error), InputError::UnexpectedResult { position: 0, call_id: "x".into() });
         assert_eq!((chat.llm.requests().len(), log(&storage.store, &id).await.len()), (1, 2));
-        assert_eq!(chat.call(kind, results()).await.unwrap(), "a", "the results are accepted when the store is available");
+        assert_eq!(
+            chat.call(kind, results()).await.unwrap(),
+            "a",
+            "the results are accepted when the store is available"
+        );
     }
 }
 

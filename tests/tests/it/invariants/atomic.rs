@@ -87,7 +87,10 @@ async fn invariant_4_a_call_dropped_at_any_point_is_stored_completely_or_not_at_
         let stored = dropped_everywhere(&storage, kind, HistoryOptions::new()).await;
         assert!(stored.len() > 4, "{stored:?}");
         assert_eq!(stored.first(), Some(&false));
-        assert!(stored.iter().filter(|stored| **stored).count() > 1, "the save continues without its caller: {stored:?}");
+        assert!(
+            stored.iter().filter(|stored| **stored).count() > 1,
+            "the save continues without its caller: {stored:?}"
+        );
     }
 }
 
