@@ -1,9 +1,10 @@
-//! TLS between the store and real servers, whose certificates this test makes.
+//! TLS between the store and real servers, with certificates that this test creates.
 //!
-//! The tests do as users do: with the system's roots, with other roots, and where TLS must fail.
+//! The tests connect with the system's roots, with other roots, and in ways that must fail.
 //!
-//! This is a binary of its own, since its process has an environment of its own: see [`with_certificates`].
-#![allow(clippy::unwrap_used)] // A test may.
+//! This file is a binary of its own, because its process needs its own environment: see
+//! [`with_certificates`].
+#![allow(clippy::unwrap_used)] // A failed unwrap fails the test.
 
 use std::{fs, process::ExitCode};
 
@@ -15,7 +16,7 @@ use test_servers::{
 };
 use tower_chat_history_redis::{OpenError, RedisOptions, RedisStore};
 
-/// A Redis server that can be reached with TLS only, and its port.
+/// Starts a Redis server that accepts only TLS. Returns the server and its port.
 fn redis_with(certificates: &str, settings: &[&str]) -> (Server, u16) {
     let port = free_ports().next().unwrap();
     let (of_port, files) = (port.to_string(), [AUTHORITY, CERTIFICATE, KEY].map(|name| file(certificates, name)));
@@ -25,7 +26,7 @@ fn redis_with(certificates: &str, settings: &[&str]) -> (Server, u16) {
     (Server::with(&[usual.as_slice(), &tls, settings].concat()), port)
 }
 
-/// It asks nobody for a certificate.
+/// The setting with which a server requests no client certificates.
 const OPEN: [&str; 2] = ["--tls-auth-clients", "no"];
 
 fn trusting(authority: &str) -> RedisOptions {
@@ -37,18 +38,18 @@ async fn the_systems_roots_are_trusted() {
     stores_and_reads(&RedisStore::connect(format!("rediss://127.0.0.1:{port}/")).await.unwrap(), "system").await;
 }
 
-async fn roots_of_ones_own_are_trusted() {
+async fn custom_roots_are_trusted() {
     let (_server, port) = redis_with(UNKNOWN, &OPEN);
     let store = trusting(UNKNOWN).connect(format!("rediss://127.0.0.1:{port}/")).await.unwrap();
     stores_and_reads(&store, "own").await;
 }
 
-async fn a_server_that_asks_for_a_certificate_gets_it() {
+async fn a_client_certificate_is_sent_on_request() {
     let (_server, port) = redis_with(UNKNOWN, &["--tls-auth-clients", "yes"]);
     let url = format!("rediss://127.0.0.1:{port}/");
     let [certificate, key] = [CERTIFICATE, KEY].map(|name| fs::read(file(UNKNOWN, name)).unwrap());
     let options = trusting(UNKNOWN).client_certificate(certificate, key);
-    // Neither as a text nor as bytes.
+    // The key is shown neither as text nor as bytes.
     let shown = format!("{options:?}");
     assert!(!shown.contains("BEGIN") && !shown.contains("45, 45"), "a key is not shown");
     stores_and_reads(&options.connect(&url).await.unwrap(), "mutual").await;
@@ -56,7 +57,7 @@ async fn a_server_that_asks_for_a_certificate_gets_it() {
     assert!(matches!(error, OpenError::Connect { .. }), "{}", error_chain(&error));
 }
 
-async fn a_clusters_nodes_are_met_with_tls() {
+async fn connections_to_cluster_nodes_use_tls() {
     let cluster = [
         "--cluster-enabled",
         "yes",
@@ -79,7 +80,7 @@ async fn a_clusters_nodes_are_met_with_tls() {
     }
     let urls = [format!("rediss://127.0.0.1:{port}/")];
     stores_and_reads(&trusting(UNKNOWN).connect_cluster(&urls).await.unwrap(), "cluster").await;
-    assert!(RedisStore::connect_cluster(&urls).await.is_err(), "the system does not know that authority");
+    assert!(RedisStore::connect_cluster(&urls).await.is_err(), "the authority is not one of the system's roots");
 }
 
 async fn an_unknown_authority_is_refused() {
@@ -104,9 +105,9 @@ fn main() -> ExitCode {
         rustls::crypto::aws_lc_rs::default_provider().install_default().unwrap();
         let tests = trials![
             the_systems_roots_are_trusted,
-            roots_of_ones_own_are_trusted,
-            a_server_that_asks_for_a_certificate_gets_it,
-            a_clusters_nodes_are_met_with_tls,
+            custom_roots_are_trusted,
+            a_client_certificate_is_sent_on_request,
+            connections_to_cluster_nodes_use_tls,
             an_unknown_authority_is_refused,
             a_connection_without_tls_is_refused
         ];

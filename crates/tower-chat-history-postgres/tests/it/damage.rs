@@ -1,4 +1,4 @@
-//! Rows that somebody else wrote to: an error, and never a wrong history.
+//! Rows that another program changed: calls fail, and never return a wrong history.
 
 use libtest_mimic::Trial;
 use test_servers::trials;
@@ -14,19 +14,19 @@ use crate::support::{append, compact, connect, conversation, database, exchange,
 pub(crate) fn tests() -> Vec<Trial> {
     trials![
         a_record_of_another_exchange_is_corrupt,
-        a_record_of_another_exchange_answers_no_repeated_call,
+        a_record_of_another_exchange_is_not_returned_as_recorded,
         counters_that_contradict_each_other_are_corrupt,
-        counters_of_a_pruned_log_are_checked_too,
+        damaged_counters_of_a_pruned_log_are_corrupt,
         a_window_that_starts_beyond_the_log_is_corrupt,
         counters_at_the_ends_of_their_range_are_corrupt,
         counters_of_exchanges_at_the_ends_of_their_range_are_corrupt,
         positions_at_the_ends_of_their_range_are_corrupt,
-        a_compaction_has_a_number_that_has_a_next_one,
+        compaction_versions_at_the_ends_of_their_range_are_corrupt,
     ]
 }
 
-/// A conversation of three turns of two exchanges, and another one.
-async fn place() -> (PostgresStore, Client, ConversationId) {
+/// Creates a conversation of three turns with two exchanges each, and another conversation.
+async fn setup() -> (PostgresStore, Client, ConversationId) {
     let url = database().await;
     let (store, client) = (single(&url).await, connect(&url).await);
     let id = conversation("damaged");
@@ -40,19 +40,19 @@ async fn place() -> (PostgresStore, Client, ConversationId) {
     (store, client, id)
 }
 
-fn is_corrupt<T: std::fmt::Debug>(answer: Result<T, StoreError>, id: &ConversationId, damage: &str) {
+fn assert_corrupt<T: std::fmt::Debug>(answer: Result<T, StoreError>, id: &ConversationId, damage: &str) {
     let error = answer.unwrap_err();
     assert!(matches!(&error, StoreError::Corrupt { conversation, .. } if conversation == id), "{damage}: {error:?}");
 }
 
 async fn a_record_of_another_exchange_is_corrupt() {
     for damage in [
-        // Two records in each other's place, and one of another conversation.
+        // Two swapped records, and a record of another conversation.
         "update chat_history.exchange e set body = o.body from chat_history.exchange o \
             where o.conversation = e.conversation and (e.seq, o.seq) in ((2, 4), (4, 2))",
         "update chat_history.exchange e set body = o.body from chat_history.exchange o, chat_history.conversation c \
             where e.seq = 2 and o.conversation = c.id and c.key = 'test/whole'",
-        // Two rows in each other's place.
+        // Two swapped rows.
         "update chat_history.exchange e set id = o.id || 'x', body = replace(o.body, o.id, o.id || 'x'), bytes = o.bytes + 1 \
             from chat_history.exchange o where o.conversation = e.conversation and (e.seq, o.seq) in ((2, 4))",
     ] {
@@ -64,7 +64,7 @@ async fn a_record_of_another_exchange_is_corrupt() {
     }
 }
 
-async fn a_record_of_another_exchange_answers_no_repeated_call() {
+async fn a_record_of_another_exchange_is_not_returned_as_recorded() {
     let (store, client, id) = place().await;
     let asked = window(&store, &id).await.exchanges[1].exchange.id.clone();
     let damage = "update chat_history.exchange e set body = o.body from chat_history.exchange o \
@@ -115,7 +115,7 @@ async fn counters_that_contradict_each_other_are_corrupt() {
     }
 }
 
-async fn counters_of_a_pruned_log_are_checked_too() {
+async fn damaged_counters_of_a_pruned_log_are_corrupt() {
     for damage in ["first = 1", "first = 3", "first = 4"] {
         let (store, client, id) = place().await;
         let incarnation = window(&store, &id).await.revision.incarnation();
@@ -143,12 +143,12 @@ async fn a_window_that_starts_beyond_the_log_is_corrupt() {
     }
 }
 
-/// The smallest numbers and the largest, and those beside them.
+/// The smallest and the largest numbers, and their neighbors.
 const ENDS: [i64; 4] = [i64::MIN, i64::MIN + 1, i64::MAX - 1, i64::MAX];
 
 const NONE: CompactionVersion = CompactionVersion::NONE;
 
-/// Neither a wrong history, nor a failure of the server that does not say whose it is.
+/// Neither a wrong history, nor an error of the server that does not name the conversation.
 async fn counters_at_the_ends_of_their_range_are_corrupt() {
     let columns = ["version", "first", "len", "opening", "messages", "bytes"];
     let mut damages: Vec<_> = columns.iter().flat_map(|of| ENDS.map(|end| format!("{of} = {end}"))).collect();
@@ -203,7 +203,7 @@ async fn counters_of_exchanges_at_the_ends_of_their_range_are_corrupt() {
                 is_corrupt(store.load(&id, Load::new()).await, &id, &damage);
                 is_corrupt(store.read(&id, Seq::FIRST, 9).await, &id, &damage);
                 if column.starts_with("messages") && seq > 0 {
-                    // Counting messages would remove exchanges that are to stay.
+                    // With the wrong count of messages, the prune would remove exchanges that must stay.
                     let keep = PruneTo::LastMessages(8);
                     is_corrupt(store.prune(&id, revision.incarnation(), keep, Derived::Keep).await, &id, &damage);
                 }
@@ -215,8 +215,8 @@ async fn counters_of_exchanges_at_the_ends_of_their_range_are_corrupt() {
     }
 }
 
-/// A row that has another position is missing where it belongs, and nothing that finds it by its id reports that
-/// position.
+/// A row with another position is missing at its own position. If it is found by its id, the wrong position
+/// is not returned.
 async fn positions_at_the_ends_of_their_range_are_corrupt() {
     for end in ENDS {
         let (store, client, id) = place().await;
@@ -234,7 +234,7 @@ async fn positions_at_the_ends_of_their_range_are_corrupt() {
     }
 }
 
-async fn a_compaction_has_a_number_that_has_a_next_one() {
+async fn compaction_versions_at_the_ends_of_their_range_are_corrupt() {
     for version in [i64::MIN, -1, 0, i64::MAX] {
         let (store, client, id) = place().await;
         let incarnation = window(&store, &id).await.revision.incarnation();
@@ -245,11 +245,11 @@ async fn a_compaction_has_a_number_that_has_a_next_one() {
         let replaces = CompactionVersion::new(u64::try_from(version).unwrap_or(7).max(1));
         let error = store.compact(&id, incarnation, compact(replaces, 2)).await.unwrap_err();
         assert!(matches!(error, StoreError::CorruptCompaction { .. }), "{version}: {error:?}");
-        // An exchange was paid for: it is stored whatever became of the compaction that is there.
+        // The exchange was paid for, so it is stored whatever the state of the stored compaction.
         let appended = store.append(&id, append("more").compact(compact(replaces, 2))).await.unwrap();
         assert_eq!(appended.compaction, Some(CompactOutcome::Kept(None)), "{version}");
         store.truncate(&id, appended.revision, appended.seq).await.unwrap();
         let window = window(&store, &id).await;
-        assert_eq!((window.compaction, window.exchanges.len()), (None, 6), "what cannot be read does not stay");
+        assert_eq!((window.compaction, window.exchanges.len()), (None, 6), "a damaged compaction is removed");
     }
 }

@@ -1,5 +1,5 @@
-//! A conversation as layout 1 has it, byte for byte. Where this fails, what is stored would be misread: that is another layout,
-//! with another number.
+//! A conversation in layout 1, byte for byte. If this test fails, stored data would be misread: the layout
+//! has changed and needs another number.
 
 use libtest_mimic::Trial;
 use test_servers::trials;
@@ -8,14 +8,14 @@ use tower_chat_history_core::{
     HistoryStoreExt, Incarnation, Load, LoadLimit, Loaded, Message, Revision, Seq, Summary, Window,
 };
 
-use crate::support::{Place, conversation, key, texts};
+use crate::support::{TestServer, conversation, key, texts};
 
 pub(crate) fn tests() -> Vec<Trial> {
-    trials![a_conversation_of_layout_1_is_understood_and_written_as_it_was]
+    trials![a_conversation_of_layout_1_is_read_and_written_unchanged]
 }
 
-// Six exchanges were appended and four compactions stored; then the first two were pruned and the last one cut off, and neither
-// of these is swept yet. All numbers of the state differ.
+// Six exchanges were appended and four compactions stored. Then the first two exchanges were pruned and the
+// last one truncated, and neither of these is swept yet. All numbers of the state differ.
 const INCARNATION: &str = "375b959c9d064a0dbbba56aa5a8971f3";
 const STATE: &str = "0100375b959c9d064a0dbbba56aa5a8971f3\
     000000000005000000000002000000000000000000000001000000000004000000000009000000000000012e000000000003";
@@ -41,7 +41,7 @@ const POSITIONS: &str = "4 2 3 4 1 9abb75ff57374149";
 const CUT: &str =
     r#"{"v":1,"window_start":2,"rounds_start":3,"cleared_before":4,"summary":{"text":"zero","covers_to":1}}"#;
 
-// What is written when another exchange is appended, and when the last two are cut off again.
+// The writes of another append, and of a truncation of the last two exchanges.
 const APPENDED_STATE: &str = "0100375b959c9d064a0dbbba56aa5a8971f3\
     00000000000600000000000200000000000200000000000000000000000400000000000b000000000000016f000000000004";
 const APPENDED_STATE_DIGITS: &[u8] = b"b1e8007f";
@@ -73,7 +73,7 @@ async fn limited(place: &Place, id: &ConversationId, messages: usize, bytes: usi
     (window.exchanges[0].seq, window.truncated)
 }
 
-async fn a_conversation_of_layout_1_is_understood_and_written_as_it_was() {
+async fn a_conversation_of_layout_1_is_read_and_written_unchanged() {
     let mut place = Place::new().await;
     let id = conversation("frozen");
     write(&mut place, &id);
@@ -102,7 +102,7 @@ async fn a_conversation_of_layout_1_is_understood_and_written_as_it_was() {
     assert_eq!(place.whole_state(&id), [&bytes(APPENDED_STATE)[..], APPENDED_STATE_DIGITS].concat());
     let entry: Vec<u8> = place.run(&["LINDEX", &key(&id, ":index"), "-1"]);
     assert_eq!((&entry[..31], &entry[47..]), (&bytes(APPENDED_ENTRY)[..], &b"six"[..]));
-    // Six messages of 201 bytes, of which the last two are a turn.
+    // Six messages of 201 bytes. The last two are a turn.
     for (messages, bytes, from, truncated) in
         [(6, usize::MAX, 2, false), (5, usize::MAX, 5, true), (9, 201, 2, false), (9, 200, 5, true)]
     {
@@ -111,6 +111,6 @@ async fn a_conversation_of_layout_1_is_understood_and_written_as_it_was() {
 
     assert_eq!(store.conversation(&id).truncate(Seq::new(4)).await.unwrap().removed, 2);
     assert_eq!(texts(&store, &id).await, ["q2", "a3"]);
-    let state = place.state(&id);
+    let state = test.state(&id);
     assert_eq!((&state[..2], &state[18..]), (&[1, 0][..], &bytes(TRUNCATED_STATE)[..]));
 }

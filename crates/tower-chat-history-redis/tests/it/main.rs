@@ -1,5 +1,5 @@
-//! The Redis store on real servers: a single one, and a cluster.
-#![allow(clippy::unwrap_used)] // A test may.
+//! Tests of the Redis store on real servers: a single one, and a cluster.
+#![allow(clippy::unwrap_used)] // A failed unwrap fails the test.
 
 mod contract;
 mod cost;

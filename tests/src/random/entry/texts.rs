@@ -125,7 +125,7 @@ impl Texts {
         for _ in 0..=self.rng.below(3) {
             let at = self.rng.index(chars.len() + 1);
             let new = *self.rng.pick(&['"', '{', '}', '[', ']', ',', ':', '\\', '0', '9', '-', 'n', '\0', 'é']);
-            match self.chance.below(3) {
+            match self.rng.below(3) {
                 0 if at < chars.len() => chars[at] = new,
                 1 if at < chars.len() => drop(chars.remove(at)),
                 _ => chars.insert(at, new),

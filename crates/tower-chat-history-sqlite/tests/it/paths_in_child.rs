@@ -21,7 +21,7 @@ const IN_CHILD: &str = "CHAT_HISTORY_IN_CHILD";
 /// Runs one test of this file in another process and directory, as another user if `unprivileged` is set.
 fn run_in_child(test: &str, directory: &Path, unprivileged: bool) {
     let mut child = Command::new("/proc/self/exe");
-    let test = format!("paths_of_a_process::{test}");
+    let test = format!("paths_in_child::{test}");
     child.args(["--exact", &test, "--nocapture"]).env(IN_CHILD, "1").current_dir(directory);
     if unprivileged && is_root() {
         child.uid(65_534).gid(65_534);
