@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs the random tests for a given time: all scenarios with new seeds. Prints what they did, and each violation with its
-# scenario and seed. Fails if there is a violation.
+# Runs the random tests for a given time: all scenarios with new seeds. Prints what they did, and each violation with
+# its scenario and seed. Fails if there is a violation.
 #
 #   tests/random.sh                                    one hour
 #   tests/random.sh 600 --scenario engine,cancel       ten minutes of two scenarios

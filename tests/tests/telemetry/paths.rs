@@ -29,12 +29,12 @@ pub(crate) struct Paths<'a> {
     telemetry: &'a Telemetry,
 }
 
-fn reply() -> Reply {
+fn marked_reply() -> Reply {
     Reply::text("mark-reply").chunk_chars(3).field("reasoning_content", "mark-reasoning")
 }
 
-fn called() -> Reply {
-    reply().with_calls([("mark-call-id", "f", r#"{"x":"mark-arguments"}"#)])
+fn marked_tool_call() -> Reply {
+    marked_reply().with_calls([("mark-call-id", "f", r#"{"x":"mark-arguments"}"#)])
 }
 
 fn result() -> Value {
@@ -87,7 +87,8 @@ impl<'a> Paths<'a> {
     /// A tool call, its result, and a summary of both.
     pub(crate) async fn a_conversation(&self) {
         let summaries = summaries(small(Reply::text("mark-summary")), SummarizeWhen::BeforeEveryCall);
-        let chat = self.chat([called(), reply(), reply()], HistoryOptions::new().summaries(summaries));
+        let chat =
+            self.chat([marked_tool_call(), marked_reply(), marked_reply()], HistoryOptions::new().summaries(summaries));
         let id = conversation();
         for (number, input) in [question(200), result(), question(1)].into_iter().enumerate() {
             let call = marked_call(&id, &input).exchange(exchange(&number.to_string()));
@@ -98,7 +99,7 @@ impl<'a> Paths<'a> {
     }
 
     async fn before_the_model_is_called(&self) {
-        let (chat, id) = (self.chat([called()], HistoryOptions::new()), conversation());
+        let (chat, id) = (self.chat([marked_tool_call()], HistoryOptions::new()), conversation());
         assert!(self.call(&chat, marked_call(&id, &question(1)).exchange(exchange("once"))).await);
         assert!(!self.call(&chat, marked_call(&id, &question(1)).exchange(exchange("once"))).await);
         let other = json!({"role": "tool", "tool_call_id": "mark-call-id-2", "content": "mark-result"});
@@ -111,7 +112,7 @@ impl<'a> Paths<'a> {
             assert!(!self.call(&chat, marked_call(&id, &question(1))).await);
             let without = HistoryOptions::new().on_load_failure(OnLoadFailure::CallWithoutHistory);
             self.storage.store.fail(Op::Load, 1, fault);
-            assert!(self.call(&self.chat([reply()], without), marked_call(&id, &question(1))).await);
+            assert!(self.call(&self.chat([marked_reply()], without), marked_call(&id, &question(1))).await);
         }
         self.storage.store.delay(Op::Load, Duration::from_secs(11));
         assert!(!self.call(&chat, marked_call(&id, &question(1))).await);
@@ -121,11 +122,11 @@ impl<'a> Paths<'a> {
     async fn the_model_fails(&self) {
         let replies = [
             Reply::error(failure()),
-            reply().finish("mark-provider-error"),
-            reply().abort_after(2),
-            reply().error_after(2, failure()),
-            reply().end_after(2),
-            reply().passing_error_after(2, failure()),
+            marked_reply().finish("mark-provider-error"),
+            marked_reply().abort_after(2),
+            marked_reply().error_after(2, failure()),
+            marked_reply().end_after(2),
+            marked_reply().passing_error_after(2, failure()),
             Reply::refusal("mark-reply"),
             Reply::no_choices(),
         ];
@@ -142,7 +143,7 @@ impl<'a> Paths<'a> {
 
     async fn the_caller_leaves(&self) {
         for policy in [OnInterruption::Discard, OnInterruption::KeepText, OnInterruption::Detach] {
-            let chat = self.chat([reply(), reply()], HistoryOptions::new().on_interruption(policy));
+            let chat = self.chat([marked_reply(), marked_reply()], HistoryOptions::new().on_interruption(policy));
             let stream = chat.stream(marked_call(&conversation(), &question(1))).await.unwrap();
             drop(stream.take(2).collect::<Vec<_>>().await);
             drain(&chat).await;
@@ -160,7 +161,7 @@ impl<'a> Paths<'a> {
     async fn the_save_fails(&self) {
         for fault in [Fault::Unavailable, Fault::Backend, Fault::Conflict, Fault::Gone, Fault::Corrupt] {
             self.storage.store.fail(Op::Append, 3, fault);
-            let chat = self.chat([reply()], HistoryOptions::new());
+            let chat = self.chat([marked_reply()], HistoryOptions::new());
             let answered =
                 self.call(&chat, marked_call(&conversation(), &question(1)).exchange(exchange("save"))).await;
             assert_eq!(answered, self.kind == CallKind::Stream);
@@ -176,7 +177,7 @@ impl<'a> Paths<'a> {
             OnConflict::Serialize(QueueLimits::new(0, Duration::from_secs(10))),
         ] {
             for exchanges in [["a", "b"], ["a", "a"]] {
-                let chat = self.chat([reply(), reply()], HistoryOptions::new().on_conflict(policy));
+                let chat = self.chat([marked_reply(), marked_reply()], HistoryOptions::new().on_conflict(policy));
                 let id = conversation();
                 let held = chat.hold_reply();
                 let call = |name: &str| marked_call(&id, &question(1)).exchange(exchange(name));
@@ -200,7 +201,7 @@ impl<'a> Paths<'a> {
         let after = || Some(summaries(small(Reply::text("mark-summary")), SummarizeWhen::AfterReply { percent: 60 }));
         for summaries in [None, after()] {
             let options = summaries.into_iter().fold(budget(), HistoryOptions::summaries);
-            let (chat, id) = (self.chat(Replies::rules(|_| reply()), options), conversation());
+            let (chat, id) = (self.chat(Replies::rules(|_| marked_reply()), options), conversation());
             for _ in 0..20 {
                 assert!(self.call(&chat, marked_call(&id, &question(20))).await);
             }
@@ -217,8 +218,8 @@ impl<'a> Paths<'a> {
         ] {
             let summaries = summaries(small(reply), SummarizeWhen::BeforeCall);
             let budget = ContextBudget::tokens(600).reply_reserve(100);
-            let chat =
-                self.chat(Replies::rules(|_| reply()), HistoryOptions::new().budget(budget).summaries(summaries));
+            let chat = self
+                .chat(Replies::rules(|_| marked_reply()), HistoryOptions::new().budget(budget).summaries(summaries));
             let id = conversation();
             for _ in 0..12 {
                 assert!(self.call(&chat, marked_call(&id, &question(20))).await);
@@ -232,7 +233,7 @@ impl<'a> Paths<'a> {
         let trimmer = HistoryOptions::new().budget(budget.clone()).trimmer(Panics::default());
         let counter = HistoryOptions::new().budget(budget).token_counter(Panics::default());
         for options in [hook, trimmer, counter] {
-            let (chat, id) = (self.chat(Replies::rules(|_| reply()), options), conversation());
+            let (chat, id) = (self.chat(Replies::rules(|_| marked_reply()), options), conversation());
             for _ in 0..12 {
                 assert!(self.call(&chat, marked_call(&id, &question(20))).await);
             }
@@ -248,7 +249,10 @@ impl<'a> Paths<'a> {
         let budget = ContextBudget::tokens(1_000).shrink_reply_to(50).calibrate(false);
         let mut usage = Usage::new(100, 10);
         usage.cached_input_tokens = Some(50);
-        let chat = self.chat([called(), reply(), reply().usage(usage)], HistoryOptions::new().budget(budget));
+        let chat = self.chat(
+            [marked_tool_call(), marked_reply(), marked_reply().usage(usage)],
+            HistoryOptions::new().budget(budget),
+        );
         let id = conversation();
         let video = json!({"role": "user", "content": [{"type": "video", "video": "mark-user", "text": 1}]});
         let turn = TurnInput::new(id.clone(), [Message::from_serialize(&video).unwrap()]);

@@ -51,12 +51,12 @@ fn result() -> Vec<Value> {
     vec![json!({"role": "tool", "tool_call_id": "x", "content": SECRET})]
 }
 
-fn reply() -> Reply {
+fn secret_reply() -> Reply {
     Reply::text(SECRET).chunk_chars(3).field("reasoning_content", SECRET)
 }
 
-fn called() -> Reply {
-    reply().with_calls([("x", "f", SECRET)])
+fn secret_tool_call() -> Reply {
+    secret_reply().with_calls([("x", "f", SECRET)])
 }
 
 /// Makes a call of this kind, and collects everything that shows it.
@@ -97,7 +97,15 @@ async fn invariant_12_no_text_is_logged_or_shown_by_successful_calls(storage: St
 
 async fn calls_succeed(shown: &ShownTexts, storage: &Storage) {
     for kind in BOTH_KINDS {
-        let replies = [called(), reply(), called(), reply(), Reply::refusal(SECRET), Reply::empty(), reply()];
+        let replies = [
+            secret_tool_call(),
+            secret_reply(),
+            secret_tool_call(),
+            secret_reply(),
+            Reply::refusal(SECRET),
+            Reply::empty(),
+            secret_reply(),
+        ];
         let (chat, id) = (Chat::new(storage, replies), storage.conversation());
         // A tool round, superseded calls, and later turns.
         for input in [question(), result(), question(), question(), question(), question(), question()] {
@@ -164,7 +172,7 @@ async fn values(shown: &ShownTexts, storage: &Storage, chat: &Chat, id: &Convers
     shown.debug(&reply);
     shown.debug(&turn.commit(reply).await.unwrap());
 
-    chat.llm.replies().push(reply());
+    chat.llm.replies().push(secret_reply());
     let call = chat.layer().layer(chat.llm.unary());
     let call = tower::Service::call(&mut { call }, InConversation::new(id.clone(), secret_request(&question())));
     shown.debug(&call);
@@ -199,7 +207,7 @@ async fn calls_fail(shown: &ShownTexts, storage: &Storage) {
         let id = storage.conversation();
         let ask = |input: &[Value]| InConversation::new(id.clone(), secret_request(input));
         let exchange = ExchangeId::new("e-1").unwrap();
-        let calm = Chat::new(storage, [called()]);
+        let calm = Chat::new(storage, [secret_tool_call()]);
         call(shown, &calm, kind, ask(&question()).exchange(exchange.clone())).await;
 
         // Before the model is called.
@@ -215,7 +223,7 @@ async fn calls_fail(shown: &ShownTexts, storage: &Storage) {
         }
         storage.store.fail(Op::Load, 1, Fault::Unavailable);
         let anyway = HistoryOptions::new().on_load_failure(OnLoadFailure::CallWithoutHistory);
-        call(shown, &Chat::with_options(storage, [reply()], anyway), kind, ask(&question())).await;
+        call(shown, &Chat::with_options(storage, [secret_reply()], anyway), kind, ask(&question())).await;
         storage.store.delay(Op::Load, Duration::from_secs(11));
         call(shown, &calm, kind, ask(&question())).await;
         storage.store.mend();
@@ -224,10 +232,10 @@ async fn calls_fail(shown: &ShownTexts, storage: &Storage) {
         let failure = || ApiFailure::new(400, SECRET);
         let replies = [
             Reply::error(failure()),
-            reply().finish(SECRET),
-            reply().abort_after(2),
-            reply().error_after(2, failure()),
-            reply().end_after(2),
+            secret_reply().finish(SECRET),
+            secret_reply().abort_after(2),
+            secret_reply().error_after(2, failure()),
+            secret_reply().end_after(2),
         ];
         for policy in [OnInterruption::Discard, OnInterruption::KeepText, OnInterruption::Detach] {
             let chat = Chat::with_options(storage, replies.clone(), HistoryOptions::new().on_interruption(policy));
@@ -238,18 +246,18 @@ async fn calls_fail(shown: &ShownTexts, storage: &Storage) {
 
         // A stream stalls, and one without a caller exceeds the limit of detached streams.
         let stalls = HistoryOptions::new().stream_idle_timeout(Duration::from_secs(1));
-        let slow = reply().chunk_delay(Duration::from_secs(2));
+        let slow = secret_reply().chunk_delay(Duration::from_secs(2));
         call(shown, &Chat::with_options(storage, [slow], stalls), kind, ask(&question())).await;
         let limits = DetachLimits::new().max_streams(0);
         let alone = HistoryOptions::new().on_interruption(OnInterruption::Detach).detach_limits(limits);
-        drop(Chat::with_options(storage, [reply()], alone).stream(ask(&question())).await.unwrap());
+        drop(Chat::with_options(storage, [secret_reply()], alone).stream(ask(&question())).await.unwrap());
 
         // A summary fails because of the summarizer, whose error quotes the text, or because of the store.
         for fault in [None, Some(Op::Read), Some(Op::Compact)] {
             let summaries =
                 Summaries::new(QuotingSummarizer { fails: fault.is_none() }).when(SummarizeWhen::BeforeCall);
             let options = HistoryOptions::new().watermarks(Watermarks::last_turns(1)).summaries(summaries);
-            let (chat, id) = (Chat::with_options(storage, vec![reply(); 4], options), storage.conversation());
+            let (chat, id) = (Chat::with_options(storage, vec![secret_reply(); 4], options), storage.conversation());
             if let Some(op) = fault {
                 storage.store.fail(op, usize::MAX, Fault::Backend);
             }
@@ -262,11 +270,11 @@ async fn calls_fail(shown: &ShownTexts, storage: &Storage) {
         // The exchange cannot be stored.
         for fault in [Fault::Unavailable, Fault::Backend, Fault::Conflict, Fault::Gone, Fault::Corrupt] {
             storage.store.fail(Op::Append, 3, fault);
-            call(shown, &Chat::new(storage, [reply()]), kind, ask(&question())).await;
+            call(shown, &Chat::new(storage, [secret_reply()]), kind, ask(&question())).await;
             storage.store.mend();
         }
         storage.store.delay(Op::Append, Duration::from_secs(11));
-        call(shown, &Chat::new(storage, [reply()]), kind, ask(&question())).await;
+        call(shown, &Chat::new(storage, [secret_reply()]), kind, ask(&question())).await;
         storage.store.mend();
     }
 }
@@ -303,7 +311,7 @@ async fn damaged(shown: &ShownTexts, storage: &Storage, file: &Path) {
         format!(r#"{{"v":9,"id":"{SECRET}"}}"#),
         format!(r#"{{"v":1,"id":"{SECRET}","at":"{SECRET}","messages":[{{"role":"{SECRET}"}}]}}"#),
     ] {
-        let (chat, id) = (Chat::new(storage, [reply()]), storage.conversation());
+        let (chat, id) = (Chat::new(storage, [secret_reply()]), storage.conversation());
         call(shown, &chat, CallKind::Unary, InConversation::new(id.clone(), secret_request(&question()))).await;
         Connection::open(file).unwrap().execute("UPDATE exchange SET body = ?1", [body]).unwrap();
         for kind in BOTH_KINDS {

@@ -14,7 +14,7 @@ use crate::{
 
 pub(crate) fn tests() -> Vec<Trial> {
     trials![
-        an_exchange_whose_acknowledgement_is_lost_is_stored_once,
+        an_exchange_whose_acknowledgment_is_lost_is_stored_once,
         only_a_repetition_by_the_store_finds_its_own_append,
         an_append_repeated_after_a_deletion_begins_another_incarnation,
         every_other_call_is_repeated_after_a_lost_answer,
@@ -23,7 +23,7 @@ pub(crate) fn tests() -> Vec<Trial> {
     ]
 }
 
-async fn an_exchange_whose_acknowledgement_is_lost_is_stored_once() {
+async fn an_exchange_whose_acknowledgment_is_lost_is_stored_once() {
     let (url, proxy) = (database().await, Proxy::new());
     let store = single(&proxy.url(&url)).await;
     let id = conversation("a");

@@ -89,11 +89,11 @@ async fn a_canceled_statement_is_not_retried() {
     let id = conversation("a");
     say(&store, &id, "one").await;
     locks(&other).await;
-    let cancelling = async {
+    let canceling = async {
         let session = waits_for_a_lock(&watcher, &[]).await;
         watcher.query("select pg_cancel_backend($1)", &[&session]).await.unwrap();
     };
-    let (appended, ()) = join(store.append(&id, append("two")), cancelling).await;
+    let (appended, ()) = join(store.append(&id, append("two")), canceling).await;
     assert_eq!(state(&appended.unwrap_err()), "57014");
     other.batch_execute("commit").await.unwrap();
     assert_eq!(texts(&store, &id).await, ["one"]);

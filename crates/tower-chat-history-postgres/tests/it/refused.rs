@@ -115,11 +115,11 @@ async fn a_canceled_compaction_prevents_no_exchange() {
     let id = conversation("a");
     say(&store, &id, "one").await;
     other.batch_execute("begin; lock table chat_history.compaction in access exclusive mode").await.unwrap();
-    let cancelling = async {
+    let canceling = async {
         let session = waits_for_a_lock(&watcher, &[]).await;
         watcher.query("select pg_cancel_backend($1)", &[&session]).await.unwrap();
     };
-    let (appended, ()) = join(store.append(&id, compacting("two")), cancelling).await;
+    let (appended, ()) = join(store.append(&id, compacting("two")), canceling).await;
     other.batch_execute("commit").await.unwrap();
     assert_stored_alone(&store, &id, &appended.unwrap(), "cancelled").await;
 }

@@ -53,13 +53,13 @@ fn bytes(hex: &str) -> Vec<u8> {
     (0..hex.len()).step_by(2).map(|at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap()).collect()
 }
 
-fn write(place: &mut Place, id: &ConversationId) {
-    place.set_whole_state(id, &[&bytes(STATE)[..], STATE_DIGITS].concat());
-    place.run::<()>(&["HSET", &key(id, ""), "v:default", POSITIONS, "c:default", CUT]);
-    place.run::<()>(&[&["HSET", &key(id, ":ids")], IDS.as_slice()].concat());
-    place.run::<()>(&[&["RPUSH", &key(id, ":log")], LOG.as_slice()].concat());
+fn write(test: &mut TestServer, id: &ConversationId) {
+    test.set_whole_state(id, &[&bytes(STATE)[..], STATE_DIGITS].concat());
+    test.run::<()>(&["HSET", &key(id, ""), "v:default", POSITIONS, "c:default", CUT]);
+    test.run::<()>(&[&["HSET", &key(id, ":ids")], IDS.as_slice()].concat());
+    test.run::<()>(&[&["RPUSH", &key(id, ":log")], LOG.as_slice()].concat());
     for (numbers, names) in INDEX {
-        place.push(&key(id, ":index"), &[&bytes(numbers), names.as_bytes()].concat());
+        test.push(&key(id, ":index"), &[&bytes(numbers), names.as_bytes()].concat());
     }
 }
 
@@ -67,17 +67,17 @@ fn named(name: &str) -> Exchange {
     Exchange::new(ExchangeId::new(name).unwrap(), [Message::user("q6"), Message::assistant("a6")])
 }
 
-async fn limited(place: &Place, id: &ConversationId, messages: usize, bytes: usize) -> (Seq, bool) {
+async fn limited(test: &TestServer, id: &ConversationId, messages: usize, bytes: usize) -> (Seq, bool) {
     let limit = LoadLimit::new(messages, bytes).unwrap();
-    let Loaded::Window(window) = place.store.load(id, Load::new().limit(limit)).await.unwrap() else { unreachable!() };
+    let Loaded::Window(window) = test.store.load(id, Load::new().limit(limit)).await.unwrap() else { unreachable!() };
     (window.exchanges[0].seq, window.truncated)
 }
 
 async fn a_conversation_of_layout_1_is_read_and_written_unchanged() {
-    let mut place = Place::new().await;
+    let mut test = TestServer::new().await;
     let id = conversation("frozen");
-    write(&mut place, &id);
-    let store = place.store.clone();
+    write(&mut test, &id);
+    let store = test.store.clone();
 
     let incarnation = Incarnation::from_bytes(bytes(INCARNATION).try_into().unwrap());
     let revision = Revision::new(incarnation, 5).beginning_at(Seq::new(2));
@@ -99,14 +99,14 @@ async fn a_conversation_of_layout_1_is_read_and_written_unchanged() {
 
     let appended = store.append(&id, Append::new(Expect::Exactly(revision), named("six"))).await.unwrap();
     assert_eq!((appended.duplicate, appended.seq), (false, Seq::new(5)));
-    assert_eq!(place.whole_state(&id), [&bytes(APPENDED_STATE)[..], APPENDED_STATE_DIGITS].concat());
-    let entry: Vec<u8> = place.run(&["LINDEX", &key(&id, ":index"), "-1"]);
+    assert_eq!(test.whole_state(&id), [&bytes(APPENDED_STATE)[..], APPENDED_STATE_DIGITS].concat());
+    let entry: Vec<u8> = test.run(&["LINDEX", &key(&id, ":index"), "-1"]);
     assert_eq!((&entry[..31], &entry[47..]), (&bytes(APPENDED_ENTRY)[..], &b"six"[..]));
     // Six messages of 201 bytes. The last two are a turn.
     for (messages, bytes, from, truncated) in
         [(6, usize::MAX, 2, false), (5, usize::MAX, 5, true), (9, 201, 2, false), (9, 200, 5, true)]
     {
-        assert_eq!(limited(&place, &id, messages, bytes).await, (Seq::new(from), truncated), "{messages} {bytes}");
+        assert_eq!(limited(&test, &id, messages, bytes).await, (Seq::new(from), truncated), "{messages} {bytes}");
     }
 
     assert_eq!(store.conversation(&id).truncate(Seq::new(4)).await.unwrap().removed, 2);

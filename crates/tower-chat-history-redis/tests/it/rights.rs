@@ -35,9 +35,9 @@ fn user<'a>(name: &'a str, rights: &[&'a str]) -> Vec<&'a str> {
 }
 
 async fn the_documented_rights_are_enough() {
-    let mut place = Place::new().await;
-    place.run::<()>(&user("app", &[RIGHTS]));
-    let url = format!("{}?user=app&pass=pass", place.server.url().replace("unix:", "redis+unix:"));
+    let mut test = TestServer::new().await;
+    test.run::<()>(&user("app", &[RIGHTS]));
+    let url = format!("{}?user=app&pass=pass", test.server.url().replace("unix:", "redis+unix:"));
     let refused = RedisOptions::new().require_noeviction(true).connect(&url).await.unwrap_err();
     assert!(matches!(&refused, OpenError::Evicts { policy } if policy == "unknown"), "{refused}");
     let expiring = RedisOptions::new().expire_after(Duration::from_secs(60)).connect(&url).await.unwrap();
@@ -45,7 +45,7 @@ async fn the_documented_rights_are_enough() {
     let id = conversation("a");
     every_call(&expiring, &store, &id).await;
     say(&store, &id, "one").await;
-    place.run::<()>(&["CONFIG", "SET", "maxmemory", "1"]);
+    test.run::<()>(&["CONFIG", "SET", "maxmemory", "1"]);
     let full = store.append(&id, append("x")).await.unwrap_err();
     assert!(matches!(full, StoreError::Full { limit: 0, .. }), "the user may not read the limit: {full:?}");
 }

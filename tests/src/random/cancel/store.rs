@@ -16,7 +16,7 @@ use tower_chat_history::{
 use super::super::{Ingredient, Ingredients, panics::on_purpose};
 use crate::rng::SeededRng;
 
-/// What has happened so far.
+/// The state that the clones of a store share.
 #[derive(Debug)]
 struct FlakyState {
     rng: SeededRng,

@@ -19,7 +19,7 @@ pub(crate) struct Ledger {
     pub(crate) refused: u64,
     /// Failed attempts, by kind of failure.
     pub(crate) failed: BTreeMap<String, u64>,
-    /// Acknowledgements, by source.
+    /// Acknowledgments, by source.
     pub(crate) ack_sources: [u64; 4],
     pub(crate) violations: Vec<String>,
 }
@@ -37,7 +37,7 @@ pub(crate) struct Tried {
 }
 
 impl Ledger {
-    /// Notes a message of a worker. Returns true if it is the first acknowledgement of an exchange.
+    /// Notes a message of a worker. Returns true if it is the first acknowledgment of an exchange.
     pub(crate) fn note(&mut self, worker: u32, line: &str) -> bool {
         let Ok(said) = line.parse() else {
             self.violations.push(format!("worker {worker} wrote an unknown message: {line:.80}"));

@@ -1,4 +1,4 @@
-//! The disruptions of a run. Each is due after a number of acknowledgements that is chosen at the start.
+//! The disruptions of a run. Each is due after a number of acknowledgments that is chosen at the start.
 
 use std::collections::VecDeque;
 
@@ -18,7 +18,7 @@ pub(crate) enum Disruption {
 pub(crate) struct Plan(VecDeque<(u64, Disruption)>);
 
 impl Plan {
-    /// Distributes kills and restarts over the acknowledgements of a run. Sometimes all workers are killed at
+    /// Distributes kills and restarts over the acknowledgments of a run. Sometimes all workers are killed at
     /// once, as if a machine went down.
     pub(crate) fn new(exchanges: u64, workers: u64, kills: u64, restarts: u64, rng: &mut SeededRng) -> Self {
         let mut disruptions = Vec::new();
@@ -33,7 +33,7 @@ impl Plan {
         Self(disruptions.into())
     }
 
-    /// Returns the next disruption, if it is due after this many acknowledgements.
+    /// Returns the next disruption, if it is due after this many acknowledgments.
     pub(crate) fn due(&mut self, acknowledged: u64) -> Option<Disruption> {
         let (at, disruption) = *self.0.front()?;
         if at > acknowledged {
