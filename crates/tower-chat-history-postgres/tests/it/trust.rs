@@ -204,24 +204,24 @@ async fn a_schema_of_a_group_of_the_current_role_is_used() {
         "create role {group}; create role outer_{group}; grant outer_{group} to {group}; grant {group} to {app}; \
          create schema chat_history authorization outer_{group}; grant all on schema chat_history to {mallory}"
     );
-    place.admin.batch_execute(&grants).await.unwrap();
+    roles.admin.batch_execute(&grants).await.unwrap();
     let id = conversation("a");
-    say(&single(&place.of(app)).await, &id, "one").await;
-    let refused = PostgresStore::connect(&place.of(mallory)).await.unwrap_err();
+    say(&single(&roles.url_of(app)).await, &id, "one").await;
+    let refused = PostgresStore::connect(&roles.url_of(mallory)).await.unwrap_err();
     assert!(matches!(&refused, OpenError::Owner { owner, .. } if *owner == format!("outer_{group}")), "{refused:?}");
 }
 
 async fn a_shared_schema_is_used_if_the_owner_of_the_database_is_trusted() {
-    let place = Place::new().await;
-    let Place { app, mallory, .. } = &place;
-    let name: String = place.admin.query_one("select current_database()::text", &[]).await.unwrap().get(0);
+    let roles = Roles::new().await;
+    let Roles { app, mallory, .. } = &roles;
+    let name: String = roles.admin.query_one("select current_database()::text", &[]).await.unwrap().get(0);
     let owner = format!("alter database {name} owner to {app}; grant all on schema public to {mallory}");
-    place.admin.batch_execute(&owner).await.unwrap();
+    roles.admin.batch_execute(&owner).await.unwrap();
     let options = || PostgresOptions::new().schema("public");
     // Up to PostgreSQL 14, a superuser owns this schema. In later versions, the owner of the database owns
     // it.
-    let store = options().connect(&place.of(app)).await.unwrap();
+    let store = options().connect(&roles.url_of(app)).await.unwrap();
     say(&store, &conversation("a"), "one").await;
-    let refused = options().connect(&place.of(mallory)).await.unwrap_err();
+    let refused = options().connect(&roles.url_of(mallory)).await.unwrap_err();
     assert!(matches!(&refused, OpenError::Owner { owner, .. } if owner == app), "{refused:?}");
 }

@@ -103,7 +103,7 @@ fn check_log(conversation: Conversation, log: &[Recorded], ledger: &Ledger) -> V
         match positions_by_name.get(&name) {
             Some(position) if *position == seq => {}
             Some(position) => {
-                wrong.push(format!("c{conversation}: {name} was acknowledged at {seq} and is at {position}"))
+                wrong.push(format!("c{conversation}: {name} was acknowledged at {seq} and is at {position}"));
             }
             None => wrong.push(format!("c{conversation}: {name} was acknowledged at {seq} and is lost")),
         }
