@@ -5,8 +5,10 @@
 //! the store with it.
 
 mod base;
+mod commit;
 mod edits;
 mod log;
+mod plan_checks;
 mod prefix;
 mod setup;
 mod turns;
