@@ -35,9 +35,9 @@ async fn a_failed_load(storage: Storage) {
         assert_eq!(trace.tree(), ["chat_history !unavailable", "  load !unavailable"]);
         trace
             .turn()
-            .has_attributes([("chat_history.outcome", json!("refused")), ("chat_history.history", Value::Null)]);
+            .assert_attributes([("chat_history.outcome", json!("refused")), ("chat_history.history", Value::Null)]);
         let load = trace.one("load");
-        load.has_attributes([("db.system.name", database(&storage)), ("gen_ai.memory.record.count", Value::Null)]);
+        load.assert_attributes([("db.system.name", database(&storage)), ("gen_ai.memory.record.count", Value::Null)]);
     }
 }
 
@@ -57,7 +57,7 @@ async fn a_failed_load_with_a_call_without_history(storage: Storage) {
         let (answered, trace) = traced(ask(&chat, kind, &id, "u")).await;
         assert!(answered);
         assert_eq!(trace.tree(), ["chat_history", "  load !unavailable", "  trim", "  chat mock", "  save"]);
-        trace.turn().has_attributes([
+        trace.turn().assert_attributes([
             ("chat_history.fallback", json!("without_history")),
             ("chat_history.history", json!("unavailable")),
             ("chat_history.outcome", json!("stored")),
@@ -78,7 +78,7 @@ async fn a_caller_that_leaves_during_the_load(storage: Storage) {
         })
         .await;
         assert_eq!(trace.tree(), ["chat_history", "  load"], "leaving is not a failure");
-        trace.turn().has_attributes([("chat_history.outcome", json!("abandoned"))]);
+        trace.turn().assert_attributes([("chat_history.outcome", json!("abandoned"))]);
     }
 }
 
@@ -90,7 +90,7 @@ async fn a_recorded_exchange(storage: Storage) {
         let (error, trace) = traced(chat.call(kind, user_call(&id, "u").exchange(exchange))).await;
         assert!(matches!(history_error(&error.unwrap_err()), HistoryError::AlreadyRecorded(_)));
         assert_eq!(trace.tree(), ["chat_history", "  load"], "not a failure: the caller gets the recorded exchange");
-        trace.turn().has_attributes([("chat_history.outcome", json!("already_recorded"))]);
+        trace.turn().assert_attributes([("chat_history.outcome", json!("already_recorded"))]);
     }
 }
 
@@ -101,7 +101,7 @@ async fn a_refused_input(storage: Storage) {
     let (answered, trace) = traced(chat.call(CallKind::Unary, call)).await;
     assert!(answered.is_err());
     assert_eq!(trace.tree(), ["chat_history !input", "  load", "  trim !input"]);
-    trace.turn().has_attributes([("chat_history.outcome", json!("refused"))]);
+    trace.turn().assert_attributes([("chat_history.outcome", json!("refused"))]);
 }
 
 async fn the_queue(storage: Storage) {
@@ -125,12 +125,12 @@ async fn the_queue(storage: Storage) {
         assert_eq!(within(first), ["load", "trim", "chat mock", "save"], "no other call is ahead of it");
         assert_eq!(within(second), ["wait", "load", "trim", "chat mock", "save"]);
         let wait = trace.one("wait");
-        wait.has_attributes([("chat_history.wait.for", json!("queue"))]);
+        wait.assert_attributes([("chat_history.wait.for", json!("queue"))]);
         assert!(
             wait.parent == second.id && wait.end >= trace.all("save")[0].end,
             "it waits for the save of the other call"
         );
-        trace.is_sequential();
+        trace.assert_sequential();
     }
 }
 
@@ -169,5 +169,5 @@ async fn a_wait_for_an_earlier_save(storage: Storage) {
     })
     .await;
     assert_eq!(trace.tree(), ["chat_history", "  wait", "  load", "  trim", "  chat mock", "  save"]);
-    trace.one("wait").has_attributes([("chat_history.wait.for", json!("save"))]);
+    trace.one("wait").assert_attributes([("chat_history.wait.for", json!("save"))]);
 }

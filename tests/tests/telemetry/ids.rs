@@ -28,7 +28,7 @@ async fn a_conversation_has_the_selected_name(storage: Storage) {
             assert!(answered);
             for span in &trace.spans {
                 let named = ["chat_history", "chat mock"].contains(&&*span.name);
-                span.has_attributes([("gen_ai.conversation.id", if named { name.clone() } else { Value::Null })]);
+                span.assert_attributes([("gen_ai.conversation.id", if named { name.clone() } else { Value::Null })]);
             }
         }
     }

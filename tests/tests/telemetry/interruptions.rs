@@ -7,7 +7,7 @@ use tower_chat_history_test::{ApiFailure, Op, Reply};
 
 use crate::{
     chats::{ask, call_with_usage, drain, read},
-    trace::traced,
+    trace::{Trace, traced},
 };
 use tests::CallKind;
 
@@ -41,62 +41,58 @@ async fn the_provider_interrupts_the_reply(storage: Storage) {
         let (_, trace) = traced(ask(&chat, CallKind::Stream, &id, "u")).await;
         let (turn, call) = (format!("chat_history !{kind}"), format!("  chat mock !{kind}"));
         assert_eq!(trace.tree(), [&turn, "  load", "  trim", &call]);
-        trace.one("chat mock").has_attributes([
+        trace.one("chat mock").assert_attributes([
             ("chat_history.call.outcome", json!("interrupted")),
             ("gen_ai.request.stream", json!(true)),
             ("gen_ai.response.finish_reasons", Value::Null),
         ]);
-        trace
-            .turn()
-            .has_attributes([("chat_history.outcome", json!("interrupted")), ("chat_history.streamed", json!(true))]);
+        trace.turn().assert_attributes([
+            ("chat_history.outcome", json!("interrupted")),
+            ("chat_history.streamed", json!(true)),
+        ]);
         assert!(log(&storage.store, &id).await.is_empty());
     }
 }
 
-async fn the_caller_leaves_a_stream(storage: Storage) {
-    let (chat, id) = (Chat::new(&storage, [pieces()]), storage.conversation());
+/// Reads three items of a stream, then drops it. Returns the trace after everything has ended.
+async fn left_stream(storage: &Storage, policy: OnInterruption) -> Trace {
+    let options = HistoryOptions::new().on_interruption(policy);
+    let (chat, id) = (Chat::with_options(storage, [pieces()], options), storage.conversation());
     let (_, trace) = traced(async {
         read(&chat, call_with_usage(&id, "u"), 3).await;
         drain(&chat).await;
     })
     .await;
+    trace
+}
+
+async fn the_caller_leaves_a_stream(storage: Storage) {
+    let trace = left_stream(&storage, OnInterruption::Discard).await;
     assert_eq!(trace.tree(), UNSTORED, "leaving is not a failure");
-    trace.one("chat mock").has_attributes([("chat_history.call.outcome", json!("cancelled"))]);
+    trace.one("chat mock").assert_attributes([("chat_history.call.outcome", json!("cancelled"))]);
     assert!(trace.one("chat mock")["gen_ai.response.time_to_first_chunk"].is_f64());
-    trace.turn().has_attributes([("chat_history.outcome", json!("interrupted"))]);
+    trace.turn().assert_attributes([("chat_history.outcome", json!("interrupted"))]);
     assert!(trace.one("chat mock").end <= trace.turn().end);
 }
 
 async fn the_caller_leaves_a_stream_whose_text_is_kept(storage: Storage) {
-    let options = HistoryOptions::new().on_interruption(OnInterruption::KeepText);
-    let (chat, id) = (Chat::with_options(&storage, [pieces()], options), storage.conversation());
-    let (_, trace) = traced(async {
-        read(&chat, call_with_usage(&id, "u"), 3).await;
-        drain(&chat).await;
-    })
-    .await;
+    let trace = left_stream(&storage, OnInterruption::KeepText).await;
     assert_eq!(trace.tree(), TURN);
-    trace.one("chat mock").has_attributes([("chat_history.call.outcome", json!("cancelled"))]);
-    trace.turn().has_attributes([("chat_history.outcome", json!("stored_incomplete"))]);
+    trace.one("chat mock").assert_attributes([("chat_history.call.outcome", json!("cancelled"))]);
+    trace.turn().assert_attributes([("chat_history.outcome", json!("stored_incomplete"))]);
     assert!(trace.one("chat mock").end <= trace.one("save").start);
 }
 
 async fn the_caller_leaves_a_stream_that_is_read_to_its_end(storage: Storage) {
-    let options = HistoryOptions::new().on_interruption(OnInterruption::Detach);
-    let (chat, id) = (Chat::with_options(&storage, [pieces()], options), storage.conversation());
-    let (_, trace) = traced(async {
-        read(&chat, call_with_usage(&id, "u"), 3).await;
-        drain(&chat).await;
-    })
-    .await;
+    let trace = left_stream(&storage, OnInterruption::Detach).await;
     assert_eq!(trace.tree(), TURN);
-    trace.is_sequential();
+    trace.assert_sequential();
     let call = trace.one("chat mock");
-    call.has_attributes([
+    call.assert_attributes([
         ("chat_history.call.outcome", json!("complete")),
         ("gen_ai.response.finish_reasons", json!(["stop"])),
     ]);
-    trace.turn().has_attributes([("chat_history.outcome", json!("stored"))]);
+    trace.turn().assert_attributes([("chat_history.outcome", json!("stored"))]);
 }
 
 async fn the_caller_leaves_before_the_model_answers(storage: Storage) {
@@ -112,8 +108,8 @@ async fn the_caller_leaves_before_the_model_answers(storage: Storage) {
         })
         .await;
         assert_eq!(trace.tree(), UNSTORED);
-        trace.one("chat mock").has_attributes([("chat_history.call.outcome", json!("cancelled"))]);
-        trace.turn().has_attributes([("chat_history.outcome", json!("abandoned"))]);
+        trace.one("chat mock").assert_attributes([("chat_history.call.outcome", json!("cancelled"))]);
+        trace.turn().assert_attributes([("chat_history.outcome", json!("abandoned"))]);
     }
 }
 
@@ -132,8 +128,8 @@ async fn the_caller_leaves_during_the_save(storage: Storage) {
         })
         .await;
         assert_eq!(trace.tree(), TURN, "it is stored nevertheless, with its span within the turn");
-        trace.is_sequential();
-        trace.turn().has_attributes([("chat_history.outcome", json!("stored"))]);
+        trace.assert_sequential();
+        trace.turn().assert_attributes([("chat_history.outcome", json!("stored"))]);
         assert_eq!(log(&storage.store, &id).await, ["user: u", "assistant: a"]);
     }
 }
@@ -149,10 +145,10 @@ async fn the_caller_leaves_after_the_last_item(storage: Storage) {
     .await;
     assert_eq!(trace.tree(), TURN);
     assert!(!trace.one("save").is_error && trace.one("save").parent == trace.turn().id);
-    trace.turn().has_attributes([("chat_history.outcome", json!("stored")), ("chat_history.streamed", json!(true))]);
+    trace.turn().assert_attributes([("chat_history.outcome", json!("stored")), ("chat_history.streamed", json!(true))]);
     let call = trace.one("chat mock");
     // The rest of the stream, with the usage, is never read.
-    call.has_attributes([
+    call.assert_attributes([
         ("chat_history.call.outcome", json!("complete")),
         ("gen_ai.response.finish_reasons", json!(["stop"])),
     ]);

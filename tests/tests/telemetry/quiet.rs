@@ -92,7 +92,7 @@ async fn invariant_12_no_text_is_logged_or_shown_by_successful_calls(storage: St
     let shown = ShownTexts::default();
     let ((), trace) = traced(calls_succeed(&shown, &storage)).await;
     shown.exported(&trace);
-    shown.has_no_secret();
+    shown.assert_no_secret();
 }
 
 async fn calls_succeed(shown: &ShownTexts, storage: &Storage) {
@@ -199,7 +199,7 @@ async fn invariant_12_no_text_is_logged_or_shown_by_failed_calls(storage: Storag
     assert!(logged > 9, "events were logged: {logged}");
     shown.exported(&trace);
     refused(&shown);
-    shown.has_no_secret();
+    shown.assert_no_secret();
 }
 
 async fn calls_fail(shown: &ShownTexts, storage: &Storage) {
@@ -302,7 +302,7 @@ async fn invariant_12_no_text_of_a_damaged_file_is_shown(storage: Storage) {
     let shown = ShownTexts::default();
     let ((), trace) = traced(damaged(&shown, &storage, &file)).await;
     shown.exported(&trace);
-    shown.has_no_secret();
+    shown.assert_no_secret();
 }
 
 async fn damaged(shown: &ShownTexts, storage: &Storage, file: &Path) {

@@ -38,7 +38,7 @@ async fn a_failed_save(storage: Storage) {
             let (turn, save) = (format!("chat_history !{error_type}"), format!("  save !{error_type}"));
             assert_eq!(trace.tree(), [turn.as_str(), "  load", "  trim", "  chat mock", &save]);
             let rejected = ["gone", "conflict"].contains(&error_type);
-            trace.one("save").has_attributes([
+            trace.one("save").assert_attributes([
                 ("chat_history.save.attempts", json!(attempts)),
                 ("chat_history.save.conflict", if rejected { json!("rejected") } else { Value::Null }),
                 ("chat_history.version", Value::Null),
@@ -46,8 +46,8 @@ async fn a_failed_save(storage: Storage) {
             ]);
             trace
                 .turn()
-                .has_attributes([("chat_history.outcome", json!("failed")), ("chat_history.version", Value::Null)]);
-            trace.one("chat mock").has_attributes([("chat_history.call.outcome", json!("complete"))]);
+                .assert_attributes([("chat_history.outcome", json!("failed")), ("chat_history.version", Value::Null)]);
+            trace.one("chat mock").assert_attributes([("chat_history.call.outcome", json!("complete"))]);
         }
     }
 }
@@ -68,7 +68,7 @@ async fn a_save_that_is_retried(storage: Storage) {
     assert!(answered);
     assert_eq!(trace.tree(), ["chat_history", "  load", "  trim", "  chat mock", "  save"]);
     let save = trace.one("save");
-    save.has_attributes([("chat_history.save.attempts", json!(3)), ("chat_history.save.conflict", Value::Null)]);
+    save.assert_attributes([("chat_history.save.attempts", json!(3)), ("chat_history.save.conflict", Value::Null)]);
     assert_eq!(save.events.len(), 2, "each failed attempt is logged");
 }
 
@@ -100,8 +100,8 @@ async fn another_exchange_came_first(storage: Storage) {
     assert_eq!(trace.tree(), ["chat_history", "  load", "  trim", "  chat mock", "  save"]);
     trace
         .one("save")
-        .has_attributes([("chat_history.save.conflict", json!("rebased")), ("chat_history.version", json!(3))]);
-    trace.turn().has_attributes([("chat_history.outcome", json!("stored")), ("chat_history.version", json!(3))]);
+        .assert_attributes([("chat_history.save.conflict", json!("rebased")), ("chat_history.version", json!(3))]);
+    trace.turn().assert_attributes([("chat_history.outcome", json!("stored")), ("chat_history.version", json!(3))]);
 }
 
 async fn another_exchange_came_first_and_is_a_conflict(storage: Storage) {
@@ -110,8 +110,8 @@ async fn another_exchange_came_first_and_is_a_conflict(storage: Storage) {
     assert_eq!(trace.tree(), tree);
     trace
         .one("save")
-        .has_attributes([("chat_history.save.conflict", json!("rejected")), ("chat_history.version", Value::Null)]);
-    trace.turn().has_attributes([("chat_history.outcome", json!("failed"))]);
+        .assert_attributes([("chat_history.save.conflict", json!("rejected")), ("chat_history.version", Value::Null)]);
+    trace.turn().assert_attributes([("chat_history.outcome", json!("failed"))]);
 }
 
 async fn the_same_exchange_came_first(storage: Storage) {
@@ -119,6 +119,6 @@ async fn the_same_exchange_came_first(storage: Storage) {
     assert_eq!(trace.tree(), ["chat_history", "  load", "  trim", "  chat mock", "  save"]);
     trace
         .one("save")
-        .has_attributes([("chat_history.save.conflict", json!("duplicate")), ("chat_history.version", json!(2))]);
-    trace.turn().has_attributes([("chat_history.outcome", json!("duplicate"))]);
+        .assert_attributes([("chat_history.save.conflict", json!("duplicate")), ("chat_history.version", json!(2))]);
+    trace.turn().assert_attributes([("chat_history.outcome", json!("duplicate"))]);
 }

@@ -41,7 +41,7 @@ impl ReceivedSpan {
 
     /// Asserts that attributes have these values, with these types. Null means that the attribute is missing.
     #[track_caller]
-    pub(crate) fn has_attributes<const N: usize>(&self, attributes: [(&str, Value); N]) {
+    pub(crate) fn assert_attributes<const N: usize>(&self, attributes: [(&str, Value); N]) {
         for (name, value) in attributes {
             assert_eq!(self[name], value, "{name} of {self:#?}");
         }

@@ -37,7 +37,7 @@ impl ShownTexts {
         self.debug(trace);
     }
 
-    pub(crate) fn has_no_secret(&self) {
+    pub(crate) fn assert_no_secret(&self) {
         let all = self.0.lock().unwrap();
         assert!(!all.is_empty());
         for shown in &*all {
@@ -51,5 +51,5 @@ impl ShownTexts {
 fn a_secret_is_found() {
     let shown = ShownTexts::default();
     shown.debug(&("said", [SECRET]));
-    shown.has_no_secret();
+    shown.assert_no_secret();
 }

@@ -68,10 +68,10 @@ async fn a_summary_with_a_waiting_call(storage: Storage) {
     let options = options(summarizer(small.unary(), "small"), SummarizeWhen::BeforeCall);
     let trace = until_summarized(&Chat::with_options(&storage, answers(), options), &storage).await;
     assert_eq!(trace.tree(), WAITING);
-    trace.is_sequential();
+    trace.assert_sequential();
 
     let (summarize, call) = (trace.one("summarize"), trace.one("chat small"));
-    summarize.has_attributes([
+    summarize.assert_attributes([
         ("chat_history.summary.outcome", json!("stored")),
         ("chat_history.summary.waited_for", json!(true)),
         ("chat_history.summary.from", json!(0)),
@@ -82,7 +82,7 @@ async fn a_summary_with_a_waiting_call(storage: Storage) {
     let of = |attribute: &str| summarize[attribute].as_i64().unwrap();
     assert_eq!(of("chat_history.summary.messages"), 2 * of("chat_history.summary.to"));
     assert!(0 < of("chat_history.tokens.after") && of("chat_history.tokens.after") < of("chat_history.tokens.before"));
-    call.has_attributes([
+    call.assert_attributes([
         ("gen_ai.operation.name", json!("chat")),
         ("gen_ai.request.model", json!("small")),
         ("gen_ai.request.max_tokens", json!(60)),
@@ -90,7 +90,7 @@ async fn a_summary_with_a_waiting_call(storage: Storage) {
         ("gen_ai.response.finish_reasons", Value::Null),
     ]);
     assert!(call.start >= summarize.start && call.end <= summarize.end);
-    trace.one("chat mock").has_attributes([("gen_ai.conversation.compacted", json!(true))]);
+    trace.one("chat mock").assert_attributes([("gen_ai.conversation.compacted", json!(true))]);
     let last = trace.all("trim")[1];
     assert!(last["chat_history.tokens.summary"].as_i64() > Some(0), "the summary is in the prompt");
 }
@@ -102,8 +102,8 @@ async fn a_summary_before_every_call(storage: Storage) {
     // The summary is stored with the exchange, so nothing is loaded again.
     let tree = WAITING.iter().enumerate().filter(|(at, _)| *at != 5);
     assert_eq!(trace.tree(), tree.map(|(_, line)| *line).collect::<Vec<_>>());
-    trace.one("summarize").has_attributes([("chat_history.summary.outcome", json!("made"))]);
-    trace.one("save").has_attributes([("chat_history.save.compaction", json!("stored"))]);
+    trace.one("summarize").assert_attributes([("chat_history.summary.outcome", json!("made"))]);
+    trace.one("save").assert_attributes([("chat_history.save.compaction", json!("stored"))]);
 }
 
 /// A summarizer that waits for a permit.
@@ -146,13 +146,13 @@ async fn a_summary_in_the_background(storage: Storage) {
         let summarize = trace.one("summarize");
         assert!(trace.turn().end < summarize.end, "the turn does not wait for it");
         assert!(trace.one("save").end <= trace.turn().end);
-        summarize.has_attributes([
+        summarize.assert_attributes([
             ("chat_history.summary.outcome", json!("stored")),
             ("chat_history.summary.waited_for", json!(false)),
         ]);
         trace
             .turn()
-            .has_attributes([("chat_history.outcome", json!("stored")), ("chat_history.fallback", Value::Null)]);
+            .assert_attributes([("chat_history.outcome", json!("stored")), ("chat_history.fallback", Value::Null)]);
         return;
     }
     panic!("no summary in {TURNS} turns");
@@ -182,7 +182,7 @@ async fn a_wait_for_the_summary_of_another_turn(storage: Storage) {
     })
     .await;
     let wait = trace.all("wait")[0];
-    wait.has_attributes([("chat_history.wait.for", json!("summary"))]);
+    wait.assert_attributes([("chat_history.wait.for", json!("summary"))]);
     let overlap = |span: &&ReceivedSpan| span.start < wait.end && wait.start < span.end;
     let [made] = trace.all("summarize").into_iter().filter(overlap).collect::<Vec<_>>()[..] else { panic!("one") };
     assert_ne!(made.parent, wait.parent, "its span is within the turn for which it is made");
@@ -200,11 +200,11 @@ async fn a_failed_summary(storage: Storage) {
     let call = format!("    chat small !{kind}");
     let tree = ["chat_history", "  load", "  trim", "  summarize !failed", &call, "  chat mock", "  save"];
     assert_eq!(trace.tree(), tree, "the turn continues without a summary");
-    trace.one("summarize").has_attributes([
+    trace.one("summarize").assert_attributes([
         ("chat_history.summary.outcome", json!("rejected")),
         ("chat_history.tokens.after", Value::Null),
     ]);
-    trace.turn().has_attributes([
+    trace.turn().assert_attributes([
         ("chat_history.fallback", json!("without_new_summary")),
         ("chat_history.outcome", json!("stored")),
     ]);

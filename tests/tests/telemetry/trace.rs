@@ -82,7 +82,7 @@ impl Trace {
 
     /// Asserts that the spans within each turn do not overlap.
     #[track_caller]
-    pub(crate) fn is_sequential(&self) {
+    pub(crate) fn assert_sequential(&self) {
         for turn in self.all("chat_history") {
             let within: Vec<_> = self.within(turn).collect();
             for pair in within.windows(2) {

@@ -45,38 +45,38 @@ async fn a_prompt_that_is_over_its_budget(storage: Storage) {
             assert!(answered);
             let (trim, call, save) = (trace.one("trim"), trace.one("chat mock"), trace.one("save"));
             check_sizes(trim);
-            trim.has_attributes([
+            trim.assert_attributes([
                 ("chat_history.tokens.budget", json!(500)),
                 ("chat_history.tokenizer", json!("o200k_base")),
             ]);
-            trim.has_attributes([("chat_history.calibration", json!(1.0))]);
+            trim.assert_attributes([("chat_history.calibration", json!(1.0))]);
             let of = |attribute: &str| number(trim, &format!("chat_history.{attribute}"));
             assert_eq!(of("tokens.before") - of("tokens.evicted"), of("tokens.after"));
             assert_eq!(of("messages.before") - of("messages.evicted"), of("messages.after"));
             assert!(of("tokens.after") <= 500);
             if trim["chat_history.trim.needed"] == true {
                 trimmed += 1;
-                trim.has_attributes([
+                trim.assert_attributes([
                     ("chat_history.trim.reason", json!("tokens")),
                     ("chat_history.trim.strategy", json!("turns")),
                     ("chat_history.trim.compacted", json!(true)),
                     ("chat_history.trim.for_this_call", json!(false)),
                 ]);
                 assert!(of("tokens.before") > 500 && of("messages.evicted") > 0);
-                save.has_attributes([("chat_history.save.compaction", json!("stored"))]);
+                save.assert_attributes([("chat_history.save.compaction", json!("stored"))]);
             } else {
-                trim.has_attributes([
+                trim.assert_attributes([
                     ("chat_history.trim.reason", Value::Null),
                     ("chat_history.trim.strategy", Value::Null),
                     ("chat_history.trim.compacted", json!(false)),
                     ("chat_history.tokens.evicted", json!(0)),
                 ]);
-                save.has_attributes([("chat_history.save.compaction", Value::Null)]);
+                save.assert_attributes([("chat_history.save.compaction", Value::Null)]);
             }
             // After a compaction, the model never gets the whole conversation again. The attribute is missing
             // instead of being false.
             let compacted = if trimmed > 0 { json!(true) } else { Value::Null };
-            call.has_attributes([("gen_ai.conversation.compacted", compacted)]);
+            call.assert_attributes([("gen_ai.conversation.compacted", compacted)]);
             assert!(turn > 0 || trimmed == 0);
         }
         assert!(trimmed > 1, "{trimmed}");
@@ -90,7 +90,7 @@ async fn too_many_messages(storage: Storage) {
     for _ in 0..4 {
         let (_, trace) = traced(ask(&chat, CallKind::Unary, &id, "u")).await;
         let trim = trace.one("trim");
-        trim.has_attributes([("chat_history.tokens.budget", Value::Null)]);
+        trim.assert_attributes([("chat_history.tokens.budget", Value::Null)]);
         reasons.push(trim["chat_history.trim.reason"].clone());
     }
     assert_eq!(reasons, [Value::Null, Value::Null, Value::Null, json!("messages")]);
@@ -101,7 +101,7 @@ async fn without_a_budget(storage: Storage) {
     let (chat, id) = (Chat::with_options(&storage, answers(), options), storage.conversation());
     let (_, trace) = traced(ask(&chat, CallKind::Unary, &id, "u")).await;
     let trim = trace.one("trim");
-    trim.has_attributes([
+    trim.assert_attributes([
         ("chat_history.trim.needed", json!(false)),
         ("chat_history.messages.before", json!(1)),
         ("chat_history.messages.after", json!(1)),
@@ -117,10 +117,10 @@ async fn a_prompt_that_does_not_fit(storage: Storage) {
         let (answered, trace) = traced(ask(&chat, kind, &id, &"word ".repeat(900))).await;
         assert!(!answered && chat.llm.requests().is_empty() && storage.store.calls(Op::Append) == 0);
         assert_eq!(trace.tree(), ["chat_history !does_not_fit", "  load", "  trim !does_not_fit"]);
-        trace.turn().has_attributes([("chat_history.outcome", json!("refused"))]);
+        trace.turn().assert_attributes([("chat_history.outcome", json!("refused"))]);
         let trim = trace.one("trim");
         check_sizes(trim);
-        trim.has_attributes([("chat_history.trim.needed", json!(true)), ("chat_history.tokens.budget", json!(500))]);
+        trim.assert_attributes([("chat_history.trim.needed", json!(true)), ("chat_history.tokens.budget", json!(500))]);
         assert!(number(trim, "chat_history.tokens.input") > 900);
     }
 }
@@ -137,8 +137,8 @@ async fn a_lowered_reply_limit(storage: Storage) {
     answered.unwrap();
     let limit = number(trace.one("trim"), "chat_history.reply.limit");
     assert!((50..400).contains(&limit), "{limit}");
-    trace.one("trim").has_attributes([("chat_history.trim.strategy", json!("shrink_reply"))]);
-    trace.one("chat mock").has_attributes([
+    trace.one("trim").assert_attributes([("chat_history.trim.strategy", json!("shrink_reply"))]);
+    trace.one("chat mock").assert_attributes([
         ("gen_ai.request.max_tokens", json!(limit)),
         ("gen_ai.request.choice.count", json!(2)),
         ("gen_ai.conversation.compacted", Value::Null),
@@ -156,5 +156,5 @@ async fn superseded_calls(storage: Storage) {
     let superseded: Vec<_> =
         trace.all("chat_history").into_iter().map(|turn| turn["chat_history.superseded_calls"].clone()).collect();
     assert_eq!(superseded, [Value::Null, json!(2)]);
-    trace.all("chat mock")[0].has_attributes([("gen_ai.response.finish_reasons", json!(["tool_calls"]))]);
+    trace.all("chat mock")[0].assert_attributes([("gen_ai.response.finish_reasons", json!(["tool_calls"]))]);
 }

@@ -39,22 +39,25 @@ async fn a_unary_turn(storage: Storage) {
     })
     .await;
     assert_eq!(trace.tree(), [TURN, TURN].concat());
-    trace.is_sequential();
+    trace.assert_sequential();
 
     let [first, second] = trace.all("chat_history")[..] else { panic!("two turns") };
     let turn = [("chat_history.outcome", json!("stored")), ("chat_history.profile", json!("default"))];
-    first.has_attributes(turn.clone());
-    first.has_attributes([("chat_history.history", json!("absent")), ("chat_history.version", json!(1))]);
-    second.has_attributes(turn);
-    second.has_attributes([("chat_history.history", json!("loaded")), ("chat_history.version", json!(2))]);
+    first.assert_attributes(turn.clone());
+    first.assert_attributes([("chat_history.history", json!("absent")), ("chat_history.version", json!(1))]);
+    second.assert_attributes(turn);
+    second.assert_attributes([("chat_history.history", json!("loaded")), ("chat_history.version", json!(2))]);
     for turn in [first, second] {
-        turn.has_attributes([("chat_history.streamed", json!(false)), ("gen_ai.conversation.id", Value::Null)]);
-        turn.has_attributes([("chat_history.fallback", Value::Null), ("chat_history.superseded_calls", Value::Null)]);
+        turn.assert_attributes([("chat_history.streamed", json!(false)), ("gen_ai.conversation.id", Value::Null)]);
+        turn.assert_attributes([
+            ("chat_history.fallback", Value::Null),
+            ("chat_history.superseded_calls", Value::Null),
+        ]);
     }
 
     let database = database(&storage);
     for (at, load) in trace.all("load").into_iter().enumerate() {
-        load.has_attributes([
+        load.assert_attributes([
             ("gen_ai.operation.name", json!("search_memory")),
             ("db.system.name", database.clone()),
             ("gen_ai.memory.record.count", json!(at)),
@@ -64,7 +67,7 @@ async fn a_unary_turn(storage: Storage) {
         ]);
     }
     for (at, save) in trace.all("save").into_iter().enumerate() {
-        save.has_attributes([
+        save.assert_attributes([
             ("gen_ai.operation.name", json!("create_memory")),
             ("db.system.name", database.clone()),
             ("gen_ai.memory.record.count", json!(1)),
@@ -76,7 +79,7 @@ async fn a_unary_turn(storage: Storage) {
         ]);
     }
     let call = trace.all("chat mock")[1];
-    call.has_attributes([
+    call.assert_attributes([
         ("gen_ai.operation.name", json!("chat")),
         ("gen_ai.provider.name", json!("openai")),
         ("gen_ai.request.model", json!("mock")),
@@ -97,10 +100,10 @@ async fn a_streamed_turn(storage: Storage) {
     let (chat, id) = (Chat::new(&storage, [Reply::text("a reply in pieces")]), storage.conversation());
     let (_, trace) = traced(ask(&chat, CallKind::Stream, &id, "u")).await;
     assert_eq!(trace.tree(), TURN);
-    trace.is_sequential();
-    trace.turn().has_attributes([("chat_history.streamed", json!(true)), ("chat_history.outcome", json!("stored"))]);
+    trace.assert_sequential();
+    trace.turn().assert_attributes([("chat_history.streamed", json!(true)), ("chat_history.outcome", json!("stored"))]);
     let call = trace.one("chat mock");
-    call.has_attributes([
+    call.assert_attributes([
         ("gen_ai.request.stream", json!(true)),
         ("chat_history.call.outcome", json!("complete")),
         ("gen_ai.response.finish_reasons", json!(["stop"])),
@@ -143,13 +146,13 @@ async fn a_failed_call(storage: Storage) {
         assert!(!answered);
         let call = trace.one("chat mock");
         assert_eq!(trace.tree(), ["chat_history !500", "  load", "  trim", "  chat mock !500"]);
-        call.has_attributes([
+        call.assert_attributes([
             ("chat_history.call.outcome", json!("failed")),
             ("gen_ai.usage.input_tokens", Value::Null),
         ]);
         trace
             .turn()
-            .has_attributes([("chat_history.outcome", json!("call_failed")), ("chat_history.version", Value::Null)]);
+            .assert_attributes([("chat_history.outcome", json!("call_failed")), ("chat_history.version", Value::Null)]);
         assert!(storage.store.calls(Op::Append) == 0 && log(&storage.store, &id).await.is_empty());
     }
 }
@@ -203,7 +206,7 @@ async fn options_of_the_request(storage: Storage) {
         (Some(0.7), Some(1.0), Some(50), Some(2));
     let (answered, trace) = traced(chat.call(CallKind::Unary, InConversation::new(id, typed_request))).await;
     answered.unwrap();
-    trace.one("chat mock").has_attributes([
+    trace.one("chat mock").assert_attributes([
         ("gen_ai.request.temperature", json!(0.7)),
         ("gen_ai.request.top_p", json!(1.0)),
         ("gen_ai.request.max_tokens", json!(50)),

@@ -4,6 +4,7 @@ use libtest_mimic::Trial;
 use test_servers::trials;
 use tower_chat_history_core::{
     Append, CompactionVersion, Derived, Expect, HistoryStore, Load, LoadLimit, Loaded, Prune, PruneTo, Seq, Truncate,
+    testing::shorthand::page_sizes,
 };
 
 use crate::{
@@ -147,16 +148,7 @@ async fn pages_end_by_size_but_have_at_least_one_exchange() {
         say(&store, &id, &"x".repeat(1_500_000)).await;
     }
     say(&store, &id, &"y".repeat(6_000_000)).await;
-    let (mut from, mut pages) = (Seq::FIRST, Vec::new());
-    loop {
-        let page = store.read(&id, from, 100).await.unwrap();
-        pages.push(page.exchanges.len());
-        from = page.exchanges.last().unwrap().seq.next();
-        if !page.more {
-            break;
-        }
-    }
-    assert_eq!(pages, [2, 2, 1, 1]);
+    assert_eq!(page_sizes(&store, &id, 100).await, [2, 2, 1, 1]);
     let beyond = store.read(&id, Seq::new(u64::MAX), 1).await.unwrap();
     assert!(beyond.exchanges.is_empty() && !beyond.more && beyond.revision.is_some());
 }

@@ -6,7 +6,7 @@ use redis::{
     aio::{ConnectionLike, MultiplexedConnection},
     cluster::ClusterClient,
 };
-use test_servers::trials;
+use test_servers::{redis::Server, trials};
 use tower_chat_history::CachedStore;
 use tower_chat_history_core::{
     Compact, CompactOutcome, CompactionVersion, ConversationId, Cut, Derived, HistoryStore, HistoryStoreExt, Load,
@@ -29,7 +29,7 @@ pub(crate) fn tests() -> Vec<Trial> {
 }
 
 async fn every_call_may_be_sent_twice() {
-    twice(multiplexed().await).await;
+    twice(multiplexed(shared()).await).await;
 }
 
 async fn every_call_may_be_sent_twice_to_a_cluster() {
@@ -57,8 +57,26 @@ async fn an_exchange_lost_in_a_failover_is_not_cached() {
     assert_eq!(replica.load(&id, Load::new()).await.unwrap(), test.store.load(&id, Load::new()).await.unwrap());
 }
 
-async fn multiplexed() -> MultiplexedConnection {
-    redis::Client::open(shared().url()).unwrap().get_multiplexed_async_connection().await.unwrap()
+async fn multiplexed(server: &Server) -> MultiplexedConnection {
+    redis::Client::open(server.url()).unwrap().get_multiplexed_async_connection().await.unwrap()
+}
+
+/// Forwards all methods of a [`ConnectionLike`] but the one for a single command to a field.
+macro_rules! forward_other_methods {
+    ($inner:tt) => {
+        fn req_packed_commands<'a>(
+            &'a mut self,
+            commands: &'a Pipeline,
+            offset: usize,
+            count: usize,
+        ) -> RedisFuture<'a, Vec<Value>> {
+            self.$inner.req_packed_commands(commands, offset, count)
+        }
+
+        fn get_db(&self) -> i64 {
+            self.$inner.get_db()
+        }
+    };
 }
 
 /// Sends each command twice, as if the first answer was lost.
@@ -73,18 +91,7 @@ impl<C: ConnectionLike + Send> ConnectionLike for Twice<C> {
         })
     }
 
-    fn req_packed_commands<'a>(
-        &'a mut self,
-        commands: &'a Pipeline,
-        offset: usize,
-        count: usize,
-    ) -> RedisFuture<'a, Vec<Value>> {
-        self.0.req_packed_commands(commands, offset, count)
-    }
-
-    fn get_db(&self) -> i64 {
-        self.0.get_db()
-    }
+    forward_other_methods!(0);
 }
 
 async fn twice<C: ConnectionLike + Clone + Send + Sync + 'static>(connection: C) {
@@ -125,18 +132,7 @@ impl ConnectionLike for Stale {
         self.0.req_packed_command(command)
     }
 
-    fn req_packed_commands<'a>(
-        &'a mut self,
-        commands: &'a Pipeline,
-        offset: usize,
-        count: usize,
-    ) -> RedisFuture<'a, Vec<Value>> {
-        self.0.req_packed_commands(commands, offset, count)
-    }
-
-    fn get_db(&self) -> i64 {
-        self.0.get_db()
-    }
+    forward_other_methods!(0);
 }
 
 async fn a_deletion_that_read_another_incarnation_deletes_the_present_one() {
@@ -147,8 +143,7 @@ async fn a_deletion_that_read_another_incarnation_deletes_the_present_one() {
     for seen in [Value::BulkString(seen), Value::BulkString(b"\x02".to_vec()), Value::Nil] {
         test.store.delete(&id).await.unwrap();
         say(&test.store, &id, "two").await;
-        let client = redis::Client::open(test.server.url()).unwrap();
-        let connection = client.get_multiplexed_async_connection().await.unwrap();
+        let connection = multiplexed(&test.server).await;
         let store: RedisStore = RedisOptions::new().over(Stale(connection, seen)).await.unwrap();
         store.delete(&id).await.unwrap();
         assert_eq!(test.run::<u64>(&["DBSIZE"]), 0);
@@ -190,18 +185,7 @@ impl ConnectionLike for Overtaken {
         })
     }
 
-    fn req_packed_commands<'a>(
-        &'a mut self,
-        commands: &'a Pipeline,
-        offset: usize,
-        count: usize,
-    ) -> RedisFuture<'a, Vec<Value>> {
-        self.connection.req_packed_commands(commands, offset, count)
-    }
-
-    fn get_db(&self) -> i64 {
-        self.connection.get_db()
-    }
+    forward_other_methods!(connection);
 }
 
 /// Deletes a conversation that is changed all the time.
@@ -210,8 +194,7 @@ async fn delete_overtaken(begins: bool) -> (TestServer, ConversationId, Result<(
     for text in ["one", "two"] {
         say(&test.store, &id, text).await;
     }
-    let client = redis::Client::open(test.server.url()).unwrap();
-    let connection = client.get_multiplexed_async_connection().await.unwrap();
+    let connection = multiplexed(&test.server).await;
     let connection = Overtaken { connection, other: test.store.clone(), id: id.clone(), begins };
     let deleted = RedisOptions::new().over(connection).await.unwrap().delete(&id).await;
     (test, id, deleted)
