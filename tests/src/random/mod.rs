@@ -10,6 +10,7 @@
 //! independently of the code that it judges. For example, `rules` does not call `check_chat_rules`.
 
 mod cancel;
+mod disturbed;
 mod engine;
 mod entry;
 mod ingredients;

@@ -13,14 +13,14 @@ use std::{
 use async_trait::async_trait;
 use tokio::runtime::{Builder, Runtime};
 use tower_chat_history::{
-    Append, Appended, BoxError, Compact, CompactOutcome, ContextBudget, ConversationId, Engine, HistoryOptions,
-    HistoryStore, HistoryStoreExt as _, Incarnation, Load, Loaded, MemoryStore, Message, Page, Reply, Seq, StoreError,
-    Summaries, TurnInput,
+    Append, Appended, BoxError, ContextBudget, ConversationId, Engine, HistoryOptions, HistoryStore,
+    HistoryStoreExt as _, Load, Loaded, MemoryStore, Message, Reply, StoreError, Summaries, TurnInput,
     summary::{SummarizeWhen, Summarized, Summarizer, SummaryRequest},
 };
 
 use super::{
     Checked, Figures, Ingredient, Ingredients,
+    disturbed::{Disturb, Disturbed},
     outcome::{Violation, holds},
 };
 use crate::rng::SeededRng;
@@ -64,12 +64,9 @@ pub(super) fn run(seed: u64, ingredients: &Ingredients) -> Checked<Figures> {
     Ok(figures)
 }
 
-/// A store that sometimes yields to other tasks, without a timer.
+/// Makes a store yield to other tasks sometimes, without a timer.
 #[derive(Debug)]
-struct YieldingStore {
-    inner: MemoryStore,
-    rng: Mutex<SeededRng>,
-}
+struct SometimesYields(Mutex<SeededRng>);
 
 struct Yields(u64);
 
@@ -86,48 +83,17 @@ impl Future for Yields {
     }
 }
 
-impl YieldingStore {
-    async fn yields(&self) {
-        let times = self.rng.lock().unwrap().below(8);
+#[async_trait]
+impl Disturb for SometimesYields {
+    async fn before(&self) {
+        let times = self.0.lock().unwrap().below(8);
         Yields(times).await;
     }
-}
 
-#[async_trait]
-impl HistoryStore for YieldingStore {
-    fn system(&self) -> &'static str {
-        "memory"
-    }
-
-    async fn load(&self, id: &ConversationId, load: Load) -> Result<Loaded, StoreError> {
-        self.yields().await;
-        self.inner.load(id, load).await
-    }
-
-    async fn append(&self, id: &ConversationId, append: Append) -> Result<Appended, StoreError> {
-        self.yields().await;
-        let appended = self.inner.append(id, append).await;
-        self.yields().await;
+    async fn append(&self, inner: &MemoryStore, id: &ConversationId, append: Append) -> Result<Appended, StoreError> {
+        let appended = inner.append(id, append).await;
+        self.before().await;
         appended
-    }
-
-    async fn compact(
-        &self,
-        id: &ConversationId,
-        life: Incarnation,
-        compact: Compact,
-    ) -> Result<CompactOutcome, StoreError> {
-        self.yields().await;
-        self.inner.compact(id, life, compact).await
-    }
-
-    async fn read(&self, id: &ConversationId, from: Seq, limit: usize) -> Result<Page, StoreError> {
-        self.yields().await;
-        self.inner.read(id, from, limit).await
-    }
-
-    async fn delete(&self, id: &ConversationId) -> Result<(), StoreError> {
-        self.inner.delete(id).await
     }
 }
 
@@ -157,7 +123,7 @@ struct Case {
 impl Case {
     fn new(rng: &mut SeededRng) -> Self {
         let store = MemoryStore::new();
-        let yielding = YieldingStore { inner: store.clone(), rng: Mutex::new(rng.fork()) };
+        let yielding = Disturbed { inner: store.clone(), disturb: SometimesYields(Mutex::new(rng.fork())) };
         let summarizes = rng.once_in(2);
         let mut options = HistoryOptions::new();
         if rng.once_in(3) {

@@ -31,7 +31,7 @@ use tower_chat_history::{
 
 use self::{
     caller::{Patience, drop_checked, wait},
-    store::{FlakyStore, SLOW},
+    store::{FlakyStore, SLOW, flaky_store},
 };
 use super::{
     Checked, Figures, Ingredient, Ingredients,
@@ -130,7 +130,7 @@ impl Case {
         let many = 1 + rng.index(3);
         let permits = Arc::new(Semaphore::new(many));
         let store = MemoryStore::new();
-        let flaky = FlakyStore::new(store.clone(), rng.fork(), ingredients);
+        let flaky = flaky_store(store.clone(), rng.fork(), ingredients);
         let reported: Arc<Mutex<Vec<ReportedTurn>>> = Arc::default();
         let hook = Arc::clone(&reported);
         let conflict = match rng.below(3) {
@@ -314,7 +314,7 @@ impl Case {
                 && !self.rejects
                 && !reported
                     .iter()
-                    .any(|reported| reported.conversation == *id && self.flaky.panicked(&reported.exchange));
+                    .any(|reported| reported.conversation == *id && self.flaky.disturb.panicked(&reported.exchange));
             holds(!lost && times < 2, "every complete reply is stored once", || {
                 format!("{text} of {id}: {times} times")
             })?;
@@ -340,7 +340,7 @@ impl Case {
             // All ids are generated, so that no other call can have recorded one.
             "duplicate" => false,
             "failed" => {
-                self.flaky.panicked(&reported.exchange)
+                self.flaky.disturb.panicked(&reported.exchange)
                     || self.rejects && reported.error == Some("conflict") && !is_there
             }
             _ => !is_there,

@@ -8,29 +8,32 @@ use std::{
 };
 
 use async_trait::async_trait;
-use tower_chat_history::{
-    Append, Appended, Compact, CompactOutcome, ConversationId, HistoryStore, Incarnation, Load, Loaded, MemoryStore,
-    Page, Seq, StoreError,
-};
+use tower_chat_history::{Append, Appended, ConversationId, HistoryStore, MemoryStore, StoreError};
 
-use super::super::{Ingredient, Ingredients, panics::on_purpose};
+use super::super::{
+    Ingredient, Ingredients,
+    disturbed::{Disturb, Disturbed},
+    panics::on_purpose,
+};
 use crate::rng::SeededRng;
 
 /// The state that the clones of a store share.
 #[derive(Debug)]
-struct FlakyState {
+struct FaultState {
     rng: SeededRng,
     /// The number of failed appends, by exchange.
     failed: BTreeMap<String, u32>,
     panicked: BTreeSet<String>,
 }
 
+/// The faults of the store.
 #[derive(Clone, Debug)]
-pub(super) struct FlakyStore {
-    inner: MemoryStore,
-    state: Arc<Mutex<FlakyState>>,
+pub(super) struct Faults {
+    state: Arc<Mutex<FaultState>>,
     ingredients: Ingredients,
 }
+
+pub(super) type FlakyStore = Disturbed<Faults>;
 
 enum Behavior {
     Fine,
@@ -42,20 +45,17 @@ enum Behavior {
 /// The start of the names of conversations that are stored slowly.
 pub(super) const SLOW: &str = "slow";
 
-impl FlakyStore {
-    pub(super) fn new(inner: MemoryStore, rng: SeededRng, ingredients: &Ingredients) -> Self {
-        let state = FlakyState { rng, failed: BTreeMap::new(), panicked: BTreeSet::new() };
-        Self { inner, state: Arc::new(Mutex::new(state)), ingredients: ingredients.clone() }
-    }
+/// Creates a store with faults.
+pub(super) fn flaky_store(inner: MemoryStore, rng: SeededRng, ingredients: &Ingredients) -> FlakyStore {
+    let state = FaultState { rng, failed: BTreeMap::new(), panicked: BTreeSet::new() };
+    let disturb = Faults { state: Arc::new(Mutex::new(state)), ingredients: ingredients.clone() };
+    Disturbed { inner, disturb }
+}
 
+impl Faults {
     /// Returns true if the append of this exchange panicked.
     pub(super) fn panicked(&self, exchange: &str) -> bool {
         self.state.lock().unwrap().panicked.contains(exchange)
-    }
-
-    async fn takes_time(&self) {
-        let time = self.state.lock().unwrap().rng.duration(Duration::from_millis(20));
-        tokio::time::sleep(time).await;
     }
 
     fn behavior(&self, exchange: &str) -> Behavior {
@@ -76,48 +76,24 @@ impl FlakyStore {
 }
 
 #[async_trait]
-impl HistoryStore for FlakyStore {
-    fn system(&self) -> &'static str {
-        "memory"
+impl Disturb for Faults {
+    async fn before(&self) {
+        let time = self.state.lock().unwrap().rng.duration(Duration::from_millis(20));
+        tokio::time::sleep(time).await;
     }
 
-    async fn load(&self, id: &ConversationId, load: Load) -> Result<Loaded, StoreError> {
-        self.takes_time().await;
-        self.inner.load(id, load).await
-    }
-
-    async fn append(&self, id: &ConversationId, append: Append) -> Result<Appended, StoreError> {
-        self.takes_time().await;
+    async fn append(&self, inner: &MemoryStore, id: &ConversationId, append: Append) -> Result<Appended, StoreError> {
         if self.ingredients.has(Ingredient::HeldPermits) && id.to_string().starts_with(SLOW) {
             tokio::time::sleep(Duration::from_secs(12)).await;
         }
         match self.behavior(append.exchange.id.as_str()) {
-            Behavior::Fine => self.inner.append(id, append).await,
+            Behavior::Fine => inner.append(id, append).await,
             Behavior::Fails => Err(StoreError::unavailable("fails on purpose")),
             Behavior::LosesTheAnswer => {
-                self.inner.append(id, append).await?;
+                inner.append(id, append).await?;
                 Err(StoreError::unavailable("the answer is lost"))
             }
             Behavior::Panics => on_purpose("the store panics"),
         }
-    }
-
-    async fn compact(
-        &self,
-        id: &ConversationId,
-        life: Incarnation,
-        compact: Compact,
-    ) -> Result<CompactOutcome, StoreError> {
-        self.takes_time().await;
-        self.inner.compact(id, life, compact).await
-    }
-
-    async fn read(&self, id: &ConversationId, from: Seq, limit: usize) -> Result<Page, StoreError> {
-        self.takes_time().await;
-        self.inner.read(id, from, limit).await
-    }
-
-    async fn delete(&self, id: &ConversationId) -> Result<(), StoreError> {
-        self.inner.delete(id).await
     }
 }
