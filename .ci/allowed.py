@@ -1,4 +1,4 @@
-"""Faults that are known, counted by place: a check fails when a count rises, and when it is lower than allowed."""
+"""Known faults, counted by file: a check fails if a count differs from the allowed one."""
 
 import collections
 import pathlib
@@ -6,11 +6,11 @@ import sys
 
 
 def report(findings, allowed_file, usage):
-    """Prints what is wrong and ends the program.
+    """Prints the faults and ends the program.
 
-    `findings` are pairs of a key (a file, say) and a text. Lines of `allowed_file` are a count and a key. The arguments of
-    the program choose: `--all` prints every finding, `--count` prints the counts, and `--lower` writes those that fell into
-    `allowed_file`.
+    `findings` are pairs of a key (such as a file) and a text. A line of `allowed_file` has a count and a key. With the
+    argument `--all`, the program prints every finding, with `--count` the counts. With `--lower`, it writes lower counts
+    to `allowed_file`.
     """
     arguments = sys.argv[1:]
     if arguments not in ([], ["--all"], ["--count"], ["--lower"]):
@@ -38,10 +38,10 @@ def report(findings, allowed_file, usage):
         if allowed[key]:
             print(f"{key}: {counts[key]} faults, {allowed[key]} are allowed")
     for key in fallen:
-        print(f"{key}: {counts[key]} faults are left, but {file} allows {allowed[key]}")
+        print(f"{key}: {counts[key]} faults, but {file} says {allowed[key]}")
     program = pathlib.Path(sys.argv[0]).name
     if fallen:
-        print(f"To lower them: .ci/{program} --lower")
+        print(f"To lower the counts: .ci/{program} --lower")
     total = sum(counts.values())
     print(f"{program}: {total} faults" + (f", {sum(allowed.values())} allowed" if allowed else ""))
     sys.exit(1 if risen or fallen else 0)

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Random tests for a given time: all scenarios over new seeds. It prints what they did, and each violation with its scenario and
-# seed, and fails if there is one.
+# Runs the random tests for a given time: all scenarios with new seeds. Prints what they did, and each violation with
+# its scenario and seed. Fails if there is a violation.
 #
-#   tests/random.sh                                    an hour
+#   tests/random.sh                                    one hour
 #   tests/random.sh 600 --scenario engine,cancel       ten minutes of two scenarios
-#   tests/random.sh 1 --scenario engine --seed 7       one case again
+#   tests/random.sh 1 --scenario engine --seed 7       repeats one case
 #
-# The program's other options are listed by --help. PostgreSQL and Redis are tested where they are installed.
+# The option --help lists the other options of the program. PostgreSQL and Redis are tested if they are installed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

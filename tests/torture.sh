@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
-# Reliability under fire, large: every store with many exchanges, killed processes, restarted servers and cut connections.
-# Writes what each run came to into a file, and fails if anything was lost, doubled, torn or mixed up.
+# Runs large reliability tests: every store with many exchanges, killed processes, restarted servers and cut
+# connections. Writes a report of each run to a file. Fails if an exchange was lost, duplicated, damaged or stored in the
+# wrong place.
 #
 #   tests/torture.sh                         all stores, 100,000 exchanges and 200 kills each
 #   tests/torture.sh postgres redis          these stores
 #
-# The environment has the sizes: EXCHANGES, KILLS, RESTARTS (of a cluster: one node each, by turns), PROCESSES, LANES,
-# CONVERSATIONS, SEED (by the clock), and REPORT, the file. PostgreSQL and Redis must be installed for their stores; SQLite
-# needs nothing.
+# These environment variables set the sizes: EXCHANGES, KILLS, RESTARTS (in a cluster, each restarts one node in turn),
+# PROCESSES, LANES and CONVERSATIONS. SEED sets the seed (default: taken from the clock) and REPORT the file. The stores
+# for PostgreSQL and Redis need these servers installed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -27,11 +28,11 @@ echo "torture ${options[*]}" >"$report"
 failed=()
 for store in "${stores[@]}"; do
   printf '\n== %s\n' "$store" | tee -a "$report"
-  # The servers end with the program, however it ends.
+  # The servers end when the program ends, even if it is killed.
   "$torture" --store "$store" "${options[@]}" | tee -a "$report" || failed+=("$store")
 done
 if [ ${#failed[@]} -gt 0 ]; then
-  echo "not as it must be: ${failed[*]} (see $report)" | tee -a "$report" >&2
+  echo "runs with violations: ${failed[*]} (see $report)" | tee -a "$report" >&2
   exit 1
 fi
-printf '\nall was well; the report is %s\n' "$report"
+printf '\nno violations; the report is %s\n' "$report"

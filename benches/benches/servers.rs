@@ -235,14 +235,14 @@ fn main() {
     let is_selected = |name: &str| named.is_empty() || named.iter().any(|selected| selected.as_str() == name);
     let runtime = Runtime::new().unwrap();
     if is_selected("postgres") {
-        if postgres::is_there() {
+        if postgres::is_available() {
             bench_postgres(&runtime);
         } else {
             left_out(postgres::NAME);
         }
     }
     if is_selected("redis") {
-        if redis_server::is_there() {
+        if redis_server::is_available() {
             bench_redis(&runtime);
         } else {
             left_out(redis_server::NAME);

@@ -129,11 +129,11 @@ fn main() -> ExitCode {
     groups.push((None, vec![test(remembers("sqlite"), sqlite)]));
     // A program without the driver only prints an error, which a unit test covers.
     if cfg!(feature = "postgres") {
-        let server = (postgres::NAME, postgres::is_there());
+        let server = (postgres::NAME, postgres::is_available());
         groups.push((Some(server), vec![test(remembers("postgres"), in_postgres)]));
     }
     if cfg!(feature = "redis") {
-        let server = (redis::NAME, redis::is_there());
+        let server = (redis::NAME, redis::is_available());
         let tests = vec![test(remembers("redis"), in_redis), test(remembers("redis_cluster"), in_a_cluster)];
         groups.push((Some(server), tests));
     }

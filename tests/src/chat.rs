@@ -1,4 +1,4 @@
-//! A chat through the typed door.
+//! A chat through the typed integration, and short names for its types.
 
 use std::{
     collections::VecDeque,
@@ -27,46 +27,46 @@ use crate::Storage;
 pub use async_openai::types::chat::CreateChatCompletionRequest as TypedRequest;
 pub use tower_chat_history_test::MockChat;
 
-/// What the typed door takes.
-pub type Asked = InConversation<TypedRequest>;
-/// What the unary door answers.
+/// The request type of the typed integration.
+pub type TypedCall = InConversation<TypedRequest>;
+/// The response of a unary call.
 pub type Response = CreateChatCompletionResponse;
-/// What the streaming door answers with.
+/// One item of a streamed response.
 pub type Chunk = CreateChatCompletionStreamResponse;
 
-/// Which of the two faces of the typed door.
+/// The two kinds of calls of the typed integration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Door {
+pub enum CallKind {
     /// `create`.
     Unary,
-    /// `create_stream`, read to its end.
+    /// `create_stream`, read to the end of the stream.
     Stream,
 }
 
-/// Both faces.
-pub const BOTH_DOORS: [Door; 2] = [Door::Unary, Door::Stream];
+/// Both kinds of calls.
+pub const BOTH_KINDS: [CallKind; 2] = [CallKind::Unary, CallKind::Stream];
 
-/// A request with these messages.
+/// Returns a request with these messages.
 pub fn request(messages: impl IntoIterator<Item = Message>) -> TypedRequest {
     let messages: Vec<Message> = messages.into_iter().collect();
-    // By way of text: a message is verbatim JSON, which a `Value` is not.
+    // Through text: a message is verbatim JSON, which a `Value` cannot hold.
     serde_json::from_str(&serde_json::to_string(&json!({"model": "mock", "messages": messages})).unwrap()).unwrap()
 }
 
-/// A user's text in that conversation.
+/// Returns a call with one user message in a conversation.
 #[must_use]
-pub fn asked(id: &ConversationId, text: &str) -> Asked {
+pub fn user_call(id: &ConversationId, text: &str) -> TypedCall {
     InConversation::new(id.clone(), request([Message::user(text)]))
 }
 
-/// The first choice's text in these chunks.
+/// Returns the text of choice 0 in these chunks.
 #[must_use]
-pub fn said(chunks: &[Chunk]) -> String {
+pub fn reply_text(chunks: &[Chunk]) -> String {
     let first = chunks.iter().flat_map(|chunk| &chunk.choices).filter(|choice| choice.index == 0);
     first.filter_map(|choice| choice.delta.content.as_deref()).collect()
 }
 
-/// Reads a stream up to and with its last finish reason, and no further.
+/// Reads a stream up to the first chunk with a finish reason, and no further.
 pub async fn read_to_finish(stream: &mut ChatCompletionResponseStream) -> Vec<Chunk> {
     let mut chunks = Vec::new();
     while !chunks.iter().flat_map(|chunk: &Chunk| &chunk.choices).any(|choice| choice.finish_reason.is_some()) {
@@ -75,35 +75,35 @@ pub async fn read_to_finish(stream: &mut ChatCompletionResponseStream) -> Vec<Ch
     chunks
 }
 
-/// What history kept from the model.
+/// Returns the history error for which the model was not called.
 #[must_use]
-pub fn kept_back(error: &BoxError) -> &HistoryError {
+pub fn history_error(error: &BoxError) -> &HistoryError {
     error.downcast_ref().unwrap()
 }
 
-/// What was wrong with an input.
+/// Returns the error in the input.
 #[must_use]
-pub fn bad_input(error: &BoxError) -> &InputError {
-    let HistoryError::Input(input) = kept_back(error) else { panic!("{error}") };
+pub fn input_error(error: &BoxError) -> &InputError {
+    let HistoryError::Input(input) = history_error(error) else { panic!("{error}") };
     input
 }
 
-/// An answer of the unary door that could not be saved.
+/// Returns the response of a unary call that could not be saved.
 #[must_use]
-pub fn not_saved(error: BoxError) -> Unsaved<Response> {
+pub fn unsaved(error: BoxError) -> Unsaved<Response> {
     *error.downcast().unwrap()
 }
 
-/// The text of a response.
+/// Returns the text of a response.
 #[must_use]
-pub fn answer(response: &Response) -> &str {
+pub fn response_text(response: &Response) -> &str {
     response.choices.first().and_then(|choice| choice.message.content.as_deref()).unwrap_or_default()
 }
 
-/// A model with history, over one of the stores.
+/// A mock model with history in one of the stores.
 #[derive(Clone, Debug)]
 pub struct Chat {
-    /// The model.
+    /// The mock model.
     pub llm: MockLlm,
     layer: ChatHistoryLayer<OpenAi>,
     held: Held,
@@ -112,31 +112,31 @@ pub struct Chat {
 type Held = Arc<Mutex<VecDeque<oneshot::Receiver<()>>>>;
 
 impl Chat {
-    /// A model that gives these replies, with the default options.
+    /// Creates a model that gives these replies, with the default options.
     pub fn new(storage: &Storage, replies: impl Into<Replies>) -> Self {
         Self::with_options(storage, replies, HistoryOptions::new())
     }
 
-    /// A model that gives these replies.
+    /// Creates a model that gives these replies.
     pub fn with_options(storage: &Storage, replies: impl Into<Replies>, options: HistoryOptions) -> Self {
         let layer = ChatHistoryLayer::with_options(storage.store.clone(), OpenAi::new(), options);
         Self { llm: MockLlm::new(replies), layer, held: Arc::default() }
     }
 
-    /// The engine.
+    /// Returns the engine.
     #[must_use]
     pub fn engine(&self) -> &Engine {
         self.layer.engine()
     }
 
-    /// The layer, to be put around another service.
+    /// Returns the layer, to wrap another service.
     #[must_use]
     pub fn layer(&self) -> ChatHistoryLayer<OpenAi> {
         self.layer.clone()
     }
 
-    /// Holds back the answer to the next call that reaches the model, until the sender is used or dropped. The call itself
-    /// is recorded, and its reply is decided, when it comes.
+    /// Holds the response to the next call that reaches the model, until the sender is used or dropped. The
+    /// call is recorded, and its reply is chosen, when the call arrives.
     #[must_use = "dropping it releases the answer"]
     pub fn hold_reply(&self) -> oneshot::Sender<()> {
         let (release, held) = oneshot::channel();
@@ -144,40 +144,40 @@ impl Chat {
         release
     }
 
-    /// Waits until the model has got that many calls.
+    /// Waits until the model has received `calls` calls.
     pub async fn reached(&self, calls: usize) {
         while self.llm.requests().len() < calls {
             tokio::task::yield_now().await;
         }
     }
 
-    /// A call at the unary door.
-    pub fn unary(&self, call: Asked) -> impl Future<Output = Result<Response, BoxError>> + Send + use<> {
+    /// Makes a unary call.
+    pub fn unary(&self, call: TypedCall) -> impl Future<Output = Result<Response, BoxError>> + Send + use<> {
         self.layer.layer(self.gated(self.llm.unary())).oneshot(call)
     }
 
-    /// A call at the streaming door.
+    /// Makes a streaming call.
     pub fn stream(
         &self,
-        call: Asked,
+        call: TypedCall,
     ) -> impl Future<Output = Result<ChatCompletionResponseStream, BoxError>> + Send + use<> {
         self.layer.layer(self.gated::<MockChatStream>(self.llm.stream())).oneshot(call)
     }
 
-    /// A call at that door: the reply's text, once the response is whole.
-    pub async fn call(&self, door: Door, call: Asked) -> Result<String, BoxError> {
-        match door {
-            Door::Unary => Ok(answer(&self.unary(call).await?).to_owned()),
-            Door::Stream => {
+    /// Makes a call of this kind. Returns the text of the whole reply.
+    pub async fn call(&self, kind: CallKind, call: TypedCall) -> Result<String, BoxError> {
+        match kind {
+            CallKind::Unary => Ok(response_text(&self.unary(call).await?).to_owned()),
+            CallKind::Stream => {
                 let items: Vec<_> = self.stream(call).await?.collect().await;
-                Ok(said(&items.into_iter().collect::<Result<Vec<_>, _>>()?))
+                Ok(reply_text(&items.into_iter().collect::<Result<Vec<_>, _>>()?))
             }
         }
     }
 
-    /// Sends a user's text at that door.
-    pub async fn ask(&self, door: Door, id: &ConversationId, text: &str) -> Result<String, BoxError> {
-        self.call(door, asked(id, text)).await
+    /// Sends one user message in a call of this kind.
+    pub async fn ask(&self, kind: CallKind, id: &ConversationId, text: &str) -> Result<String, BoxError> {
+        self.call(kind, user_call(id, text)).await
     }
 
     fn gated<S>(&self, inner: S) -> Gated<S> {
@@ -185,7 +185,7 @@ impl Chat {
     }
 }
 
-/// A service whose answers are held back on demand: see [`Chat::hold_reply`].
+/// A service whose responses can be held: see [`Chat::hold_reply`].
 #[derive(Clone)]
 pub struct Gated<S> {
     inner: S,
@@ -207,12 +207,13 @@ where
     }
 
     fn call(&mut self, request: TypedRequest) -> Self::Future {
-        // Before the call is recorded: whoever waits for that goes on at once, and the next call must not be held instead.
+        // Take it before the call is recorded. A test that waits for the record continues at once and may
+        // make the next call, which must not be held instead.
         let held = self.held.lock().unwrap().pop_front();
         let answer = self.inner.call(request);
         Box::pin(async move {
             if let Some(held) = held {
-                // Dropping the sender releases it too.
+                // Dropping the sender also releases the response.
                 let _ = held.await;
             }
             answer.await

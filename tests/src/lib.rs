@@ -1,19 +1,20 @@
-//! What the tests share: the stores, a chat through the typed integration, short forms to compare, and the random tests.
+//! Support that the tests share: the stores, a chat through the typed integration, short forms of messages to
+//! compare, and the random tests.
 
-// Assertions are what this crate is for.
+// This crate consists of assertions.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::missing_panics_doc)]
 
-pub mod chance;
 mod chat;
 mod property;
 pub mod random;
+pub mod rng;
 mod short;
 mod storage;
 
 pub use self::{
     chat::{
-        Asked, BOTH_DOORS, Chat, Chunk, Door, Gated, MockChat, Response, TypedRequest, answer, asked, bad_input,
-        kept_back, not_saved, read_to_finish, request, said,
+        BOTH_KINDS, CallKind, Chat, Chunk, Gated, MockChat, Response, TypedCall, TypedRequest, history_error,
+        input_error, read_to_finish, reply_text, request, response_text, unsaved, user_call,
     },
     property::check,
     short::{ABANDONED, exchanges, log, prompt, prompts, short},

@@ -1,4 +1,4 @@
-//! Properties of asynchronous code.
+//! Property tests of asynchronous code.
 
 use std::fmt::Debug;
 
@@ -8,9 +8,9 @@ use proptest::{
 };
 use tokio::runtime::Handle;
 
-/// Runs a test on that many generated values, or on as many as `PROPTEST_CASES` says, and shrinks the one it fails for. It
-/// needs a runtime with several threads.
-#[allow(clippy::needless_pass_by_value)] // Strategies are made where they are used.
+/// Runs a test on `cases` generated values, or on `PROPTEST_CASES` values if that variable is set. A value
+/// that fails is shrunk. This needs a runtime with several threads.
+#[allow(clippy::needless_pass_by_value)] // Callers create strategies in place.
 pub fn check<T: Debug>(cases: u32, strategy: impl Strategy<Value = T>, test: impl AsyncFn(T)) {
     let default = Config::default();
     let cases = if std::env::var_os("PROPTEST_CASES").is_some() { default.cases } else { cases };

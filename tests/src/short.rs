@@ -1,12 +1,12 @@
-//! Messages in a form that can be written down and compared.
+//! Messages in a short form that tests can write down and compare.
 
 use tower_chat_history::{ConversationId, HistoryStore, HistoryStoreExt, Message, Recorded};
 use tower_chat_history_test::MockLlm;
 
-/// The constant result that stands for one that never came: changing it would change prompts that were already sent.
+/// The constant result of a call that never got one. Changing it would change prompts that were sent before.
 pub const ABANDONED: &str = "[no result: this call was abandoned]";
 
-/// A message as `role: text`, with the calls it makes or answers.
+/// Returns a message as `role: text`, with the ids of the calls that it makes or answers.
 #[must_use]
 pub fn short(message: &Message) -> String {
     let calls: Vec<_> = message.tool_calls().iter().map(|call| call.id()).collect();
@@ -18,24 +18,24 @@ pub fn short(message: &Message) -> String {
     format!("{}{of}: {}", message.role(), message.text())
 }
 
-/// Every message in short.
+/// Returns every message in the short form.
 #[must_use]
 pub fn prompt<'a>(messages: impl IntoIterator<Item = &'a Message>) -> Vec<String> {
     messages.into_iter().map(short).collect()
 }
 
-/// What a model was sent so far, in short.
+/// Returns the prompts that a model has received so far, in the short form.
 #[must_use]
 pub fn prompts(llm: &MockLlm) -> Vec<Vec<String>> {
     llm.prompts().iter().map(prompt).collect()
 }
 
-/// The log's messages in short.
+/// Returns the messages of the log, in the short form.
 pub async fn log(store: &dyn HistoryStore, id: &ConversationId) -> Vec<String> {
     prompt(&store.conversation(id).messages().await.unwrap())
 }
 
-/// The log's exchanges.
+/// Returns the exchanges of the log.
 pub async fn exchanges(store: &dyn HistoryStore, id: &ConversationId) -> Vec<Recorded> {
     store.conversation(id).exchanges().await.unwrap()
 }

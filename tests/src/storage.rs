@@ -22,10 +22,11 @@ use tower_chat_history_redis::RedisOptions;
 use tower_chat_history_sqlite::SqliteStore;
 use tower_chat_history_test::FaultStore;
 
-/// Makes a test of each function, on each store. A new store is one more module here.
+/// Runs each of these functions as a test on each store. To add a store, add a module here.
 ///
-/// A function takes the [`Storage`] it runs on. Where a store's server is not installed, its tests are over at once; what is left
-/// out is printed by the test files that are [about](test_servers) these servers, and is a failure with `REQUIRE_SERVERS=1`.
+/// The argument of a function is the [`Storage`] that it runs on. If the server of a store is not installed,
+/// its tests end at once and pass. The test files [about](test_servers) that server print that it was left
+/// out, and fail if `REQUIRE_SERVERS=1` is set.
 #[macro_export]
 macro_rules! over_every_store {
     (#[$test:meta] $($name:ident),+ $(,)?) => {
@@ -49,38 +50,38 @@ macro_rules! over_every_store {
     };
 }
 
-/// A store to run a test on, with faults on demand.
+/// A store to run a test on. It fails on demand.
 pub struct Storage {
-    /// The store. A clone is the same one.
+    /// The store. Clones share its state.
     pub store: FaultStore<Arc<dyn HistoryStore>>,
-    place: Place,
+    location: Location,
 }
 
-/// Where a store keeps what it is given.
+/// The location of a store's data.
 #[derive(Clone)]
-enum Place {
+enum Location {
     Memory(MemoryStore),
-    /// The same, with a cache for each handle.
+    /// In memory, with a cache for each handle.
     Cached(MemoryStore),
     File(Arc<TempDir>),
-    /// A schema of its own in a database that the tests of this process share.
+    /// A schema for this test alone, in a database that the tests of this process share.
     Postgres {
         url: String,
         schema: String,
     },
-    /// A prefix of its own in a server that the tests of this process share.
+    /// A key prefix for this test alone, on a server that the tests of this process share.
     Redis {
         url: String,
         prefix: String,
     },
-    /// The same in a cluster.
+    /// A key prefix for this test alone, in a cluster that the tests of this process share.
     Cluster {
         urls: Vec<String>,
         prefix: String,
     },
 }
 
-impl Place {
+impl Location {
     async fn open(&self) -> Arc<dyn HistoryStore> {
         match self {
             Self::Memory(store) => Arc::new(Remote(store.clone())),
@@ -90,94 +91,94 @@ impl Place {
             }
             Self::Postgres { url, schema } => {
                 let options = PostgresOptions::new().schema(schema);
-                Arc::new(Remote(remotely(options.connect(url)).await.unwrap()))
+                Arc::new(Remote(with_clock_held(options.connect(url)).await.unwrap()))
             }
             Self::Redis { url, prefix } => {
                 let options = RedisOptions::new().prefix(prefix);
-                Arc::new(Remote(remotely(options.connect(url)).await.unwrap()))
+                Arc::new(Remote(with_clock_held(options.connect(url)).await.unwrap()))
             }
             Self::Cluster { urls, prefix } => {
                 let options = RedisOptions::new().prefix(prefix);
-                Arc::new(Remote(remotely(options.connect_cluster(urls)).await.unwrap()))
+                Arc::new(Remote(with_clock_held(options.connect_cluster(urls)).await.unwrap()))
             }
         }
     }
 }
 
 impl Storage {
-    /// The store in memory.
+    /// Opens a memory store.
     pub async fn memory() -> Option<Self> {
-        Some(Self::at(Place::Memory(MemoryStore::new())).await)
+        Some(Self::at(Location::Memory(MemoryStore::new())).await)
     }
 
-    /// A store that keeps windows, over the one in memory.
+    /// Opens a caching store over a memory store.
     pub async fn cached() -> Option<Self> {
-        Some(Self::at(Place::Cached(MemoryStore::new())).await)
+        Some(Self::at(Location::Cached(MemoryStore::new())).await)
     }
 
-    /// The store in an SQLite file, in a directory of its own.
+    /// Opens an SQLite store in a new temporary directory.
     pub async fn sqlite() -> Option<Self> {
-        Some(Self::at(Place::File(Arc::new(tempfile::tempdir().unwrap()))).await)
+        Some(Self::at(Location::File(Arc::new(tempfile::tempdir().unwrap()))).await)
     }
 
-    /// The store in PostgreSQL; `None` if the server is not installed.
+    /// Opens a PostgreSQL store. Returns `None` if the server is not installed.
     pub async fn postgres() -> Option<Self> {
         static URL: OnceLock<String> = OnceLock::new();
-        if !postgres::is_there() {
+        if !postgres::is_available() {
             left_out(postgres::NAME);
             return None;
         }
-        let url = URL.get_or_init(|| apart(async || postgres::shared().database().await)).clone();
-        Some(Self::at(Place::Postgres { url, schema: unique() }).await)
+        let url = URL.get_or_init(|| block_on_new_thread(async || postgres::shared().database().await)).clone();
+        Some(Self::at(Location::Postgres { url, schema: unique_name() }).await)
     }
 
-    /// The store in Redis; `None` if the server is not installed.
+    /// Opens a Redis store. Returns `None` if the server is not installed.
     pub async fn redis() -> Option<Self> {
         static SERVER: OnceLock<redis::Server> = OnceLock::new();
-        if !redis::is_there() {
+        if !redis::is_available() {
             left_out(redis::NAME);
             return None;
         }
         let url = SERVER.get_or_init(redis::Server::start).url();
-        Some(Self::at(Place::Redis { url, prefix: unique() }).await)
+        Some(Self::at(Location::Redis { url, prefix: unique_name() }).await)
     }
 
-    /// The store in a Redis Cluster; `None` if the server is not installed.
+    /// Opens a store in a Redis Cluster. Returns `None` if the server is not installed.
     pub async fn cluster() -> Option<Self> {
         static CLUSTER: OnceLock<Cluster> = OnceLock::new();
-        if !redis::is_there() {
+        if !redis::is_available() {
             left_out(redis::NAME);
             return None;
         }
         let urls = CLUSTER.get_or_init(Cluster::start).urls();
-        Some(Self::at(Place::Cluster { urls, prefix: unique() }).await)
+        Some(Self::at(Location::Cluster { urls, prefix: unique_name() }).await)
     }
 
-    async fn at(place: Place) -> Self {
-        Self { store: FaultStore::new(place.open().await), place }
+    async fn at(location: Location) -> Self {
+        Self { store: FaultStore::new(location.open().await), location }
     }
 
-    /// Another handle, as another process would have it: with connections of its own, to the same conversations.
+    /// Opens another handle with its own connections to the same conversations, as another process would.
     pub async fn replica(&self) -> Self {
-        Self::at(self.place.clone()).await
+        Self::at(self.location.clone()).await
     }
 
-    /// A conversation that no other test or case has.
+    /// Returns the id of a conversation that no other test or case uses.
     #[must_use]
     pub fn conversation(&self) -> ConversationId {
-        ConversationId::new(["tests", &unique()]).unwrap()
+        ConversationId::new(["tests", &unique_name()]).unwrap()
     }
 
-    /// The file of a store that has one, to damage it.
+    /// Returns the path of the database file, if the store has one, so that a test can damage it.
     #[must_use]
     pub fn file(&self) -> Option<std::path::PathBuf> {
-        match &self.place {
-            Place::File(directory) => Some(directory.path().join("chat.db")),
-            Place::Memory(_)
-            | Place::Cached(_)
-            | Place::Postgres { .. }
-            | Place::Redis { .. }
-            | Place::Cluster { .. } => None,
+        match &self.location {
+            Location::File(directory) => Some(directory.path().join("chat.db")),
+            Location::Memory(_)
+            | Location::Cached(_)
+            | Location::Postgres { .. }
+            | Location::Redis { .. }
+            | Location::Cluster { .. } => None,
         }
     }
 }
@@ -188,21 +189,22 @@ impl fmt::Debug for Storage {
     }
 }
 
-/// A store behind a wire: each call waits before and after it is done, and takes real time.
+/// A store whose calls take real time, as if over a network.
 ///
-/// A paused clock runs ahead whenever its runtime has nothing else to do, and waiting for a store's threads is nothing else:
-/// so the clock is held while a call is under way.
+/// A paused clock jumps ahead whenever its runtime is idle, and a runtime that waits for the threads of a
+/// store is idle. This wrapper therefore stops the clock while a call runs.
 #[derive(Debug)]
 pub struct Remote<S>(pub S);
 
-/// A name that nothing else in this process has.
-fn unique() -> String {
+/// Returns a name that is unique in this process.
+fn unique_name() -> String {
     static NAMES: AtomicUsize = AtomicUsize::new(0);
     format!("test{}", NAMES.fetch_add(1, Relaxed))
 }
 
-/// Runs a future in a runtime of its own, on a thread of its own: from within a runtime, where nothing may block.
-fn apart<T: Send>(future: impl AsyncFnOnce() -> T + Send) -> T {
+/// Runs a future in a new runtime on a new thread. It can be called within a runtime, where blocking is not
+/// allowed.
+fn block_on_new_thread<T: Send>(future: impl AsyncFnOnce() -> T + Send) -> T {
     let run = || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(future())
@@ -210,8 +212,8 @@ fn apart<T: Send>(future: impl AsyncFnOnce() -> T + Send) -> T {
     thread::scope(|scope| scope.spawn(run).join().unwrap())
 }
 
-async fn remotely<T: Send>(call: impl Future<Output = T> + Send) -> T {
-    // A paused clock stands still while a blocking task runs.
+async fn with_clock_held<T: Send>(call: impl Future<Output = T> + Send) -> T {
+    // A paused clock does not advance while a blocking task runs.
     let (_done, running) = mpsc::channel::<()>();
     tokio::task::spawn_blocking(move || running.recv());
     tokio::task::yield_now().await;
@@ -228,11 +230,11 @@ impl<S: HistoryStore> HistoryStore for Remote<S> {
     }
 
     async fn load(&self, id: &ConversationId, load: Load) -> Result<Loaded, StoreError> {
-        remotely(self.0.load(id, load)).await
+        with_clock_held(self.0.load(id, load)).await
     }
 
     async fn append(&self, id: &ConversationId, append: Append) -> Result<Appended, StoreError> {
-        remotely(self.0.append(id, append)).await
+        with_clock_held(self.0.append(id, append)).await
     }
 
     async fn compact(
@@ -241,14 +243,14 @@ impl<S: HistoryStore> HistoryStore for Remote<S> {
         incarnation: Incarnation,
         compact: Compact,
     ) -> Result<CompactOutcome, StoreError> {
-        remotely(self.0.compact(id, incarnation, compact)).await
+        with_clock_held(self.0.compact(id, incarnation, compact)).await
     }
 
     async fn read(&self, id: &ConversationId, from: Seq, limit: usize) -> Result<Page, StoreError> {
-        remotely(self.0.read(id, from, limit)).await
+        with_clock_held(self.0.read(id, from, limit)).await
     }
 
     async fn delete(&self, id: &ConversationId) -> Result<(), StoreError> {
-        remotely(self.0.delete(id)).await
+        with_clock_held(self.0.delete(id)).await
     }
 }

@@ -1,7 +1,8 @@
-//! Many conversations and many open streams in one process: each has its own text, and memory is bounded by what is open.
+//! Many conversations and many open streams in one process. Their texts do not mix, and the memory is bounded
+//! by the number of open streams.
 //!
-//! This is a binary of its own, since it measures the memory of its process.
-#![allow(clippy::unwrap_used)] // A test may.
+//! This file is a binary of its own, because it measures the memory of its process.
+#![allow(clippy::unwrap_used)] // A failed unwrap fails the test.
 
 use std::{
     sync::{
@@ -14,7 +15,7 @@ use std::{
 use futures_util::{StreamExt as _, future, stream};
 use tempfile::TempDir;
 use test_servers::{left_out, postgres, redis};
-use tests::{Asked, asked, exchanges, said, short};
+use tests::{TypedCall, exchanges, reply_text, short, user_call};
 use tokio::sync::Mutex;
 use tower::{Layer as _, ServiceExt as _};
 use tower_chat_history::{
@@ -26,20 +27,21 @@ use tower_chat_history_redis::RedisOptions;
 use tower_chat_history_sqlite::SqliteStore;
 use tower_chat_history_test::{MockLlm, Reply};
 
-/// As much memory as an open stream may have, in bytes. It is far more than one needs, and far less than a window that is kept
-/// twice, a thread or a connection a stream would be.
-const STREAM: usize = 64 << 10;
+/// The memory limit of an open stream, in bytes. It is far more than a stream needs, and far less than a
+/// second copy of its window, a thread or a connection would add.
+const MAX_STREAM_BYTES: usize = 64 << 10;
 
-/// How long a call may take: all streams end at once, and the last one's save waits for those of all others.
+/// The longest time of a call. All streams end at once, so the save of the last one waits for all others.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// How many calls go at the same time, where not all do.
-const AT_ONCE: usize = 100;
+/// The number of concurrent calls, where they are limited.
+const MAX_CONCURRENT: usize = 100;
 
-/// The resident set of this process in bytes, where the system tells it.
+/// Returns the resident memory of this process in bytes, if the system reports it.
 fn resident() -> Option<usize> {
     let pages: usize = std::fs::read_to_string("/proc/self/statm").ok()?.split(' ').nth(1)?.parse().ok()?;
-    // The size of a page on every system that has this file and runs these tests; a larger one only makes the numbers smaller.
+    // This page size is right on every system that has this file and runs these tests. With larger pages, the
+    // result would be too small.
     Some(pages * 4096)
 }
 
@@ -47,7 +49,7 @@ fn conversation(number: usize) -> ConversationId {
     ConversationId::new(["many", &number.to_string()]).unwrap()
 }
 
-/// A model that answers with how many messages it got, and the question.
+/// A model whose replies have the number of messages and the question.
 fn model() -> MockLlm {
     MockLlm::rules(|messages| {
         let question = messages.last().map(Message::text).unwrap_or_default();
@@ -59,34 +61,34 @@ fn layer(store: &Arc<dyn HistoryStore>) -> ChatHistoryLayer<OpenAi> {
     ChatHistoryLayer::with_options(Arc::clone(store), OpenAi::new(), HistoryOptions::new().store_timeout(PATIENCE))
 }
 
-fn call(number: usize, turn: usize) -> (Asked, ReportHandle) {
-    asked(&conversation(number), &format!("{number}/{turn}")).with_report()
+fn call(number: usize, turn: usize) -> (TypedCall, ReportHandle) {
+    user_call(&conversation(number), &format!("{number}/{turn}")).with_report()
 }
 
-/// What a conversation must hold after so many turns: its own text and nothing else.
+/// Returns the messages of a conversation after some turns.
 fn expected(number: usize, turns: usize) -> Vec<[String; 2]> {
     let turn = |turn| [format!("user: {number}/{turn}"), format!("assistant: {} {number}/{turn}", 2 * turn + 1)];
     (0..turns).map(turn).collect()
 }
 
-/// Reads that many conversations, some at a time.
-async fn are_their_own(store: &dyn HistoryStore, conversations: usize, turns: usize) {
+/// Checks that conversations have only their own messages.
+async fn check_conversations(store: &dyn HistoryStore, conversations: usize, turns: usize) {
     let read = stream::iter(0..conversations).map(async |number| {
         let log = exchanges(store, &conversation(number)).await;
         let log: Vec<Vec<String>> =
             log.iter().map(|recorded| recorded.exchange.messages.iter().map(short).collect()).collect();
         assert_eq!(log, expected(number, turns), "conversation {number}");
     });
-    read.buffer_unordered(AT_ONCE).collect::<()>().await;
+    read.buffer_unordered(MAX_CONCURRENT).collect::<()>().await;
 }
 
-/// A thousand conversations at once, each with some turns.
+/// Runs a thousand conversations at the same time, each with some turns.
 async fn a_thousand_conversations_do_not_mix(store: Arc<dyn HistoryStore>) {
     const CONVERSATIONS: usize = 1_000;
     const TURNS: usize = 5;
 
     let (layer, llm) = (layer(&store), model());
-    let talks = (0..CONVERSATIONS).map(|number| {
+    let conversations = (0..CONVERSATIONS).map(|number| {
         let chat = layer.layer(llm.unary());
         tokio::spawn(async move {
             for turn in 0..TURNS {
@@ -94,47 +96,48 @@ async fn a_thousand_conversations_do_not_mix(store: Arc<dyn HistoryStore>) {
             }
         })
     });
-    future::try_join_all(talks).await.unwrap();
-    are_their_own(&*store, CONVERSATIONS, TURNS).await;
+    future::try_join_all(conversations).await.unwrap();
+    check_conversations(&*store, CONVERSATIONS, TURNS).await;
 }
 
-/// That many streams, all of which have begun before the first one is read.
+/// Opens streams, all of which begin before the first one is read.
 async fn open_streams_do_not_mix_and_fit_into_memory<const STREAMS: usize>(store: Arc<dyn HistoryStore>) {
     let layer = layer(&store);
     let before = resident();
     let open = stream::iter(0..STREAMS).map(async |number| {
-        // A mock remembers what it was asked: one for all would be what grows here.
-        let (asked, report) = call(number, 0);
-        (layer.layer(model().stream()).oneshot(asked).await.unwrap(), report)
+        // A mock keeps its requests, so that the memory of a shared one would grow. Each stream gets its own.
+        let (typed_call, report) = call(number, 0);
+        (layer.layer(model().stream()).oneshot(typed_call).await.unwrap(), report)
     });
-    let open: Vec<_> = open.buffered(AT_ONCE).collect().await;
+    let open: Vec<_> = open.buffered(MAX_CONCURRENT).collect().await;
     if let (Some(before), Some(now)) = (before, resident()) {
         let each = now.saturating_sub(before) / STREAMS;
-        println!("{each} bytes a stream");
-        assert!(each < STREAM, "{each} bytes a stream");
+        println!("{each} bytes per stream");
+        assert!(each < MAX_STREAM_BYTES, "{each} bytes per stream");
     }
 
     let read = open.into_iter().enumerate().map(async |(number, (stream, report))| {
         let chunks: Vec<_> = stream.map(Result::unwrap).collect().await;
-        assert_eq!(said(&chunks), format!("1 {number}/0"));
+        assert_eq!(reply_text(&chunks), format!("1 {number}/0"));
         let report = report.await.unwrap();
         assert!(report.revision().is_some(), "{:?}", report.outcome);
     });
     future::join_all(read).await;
     assert_eq!(layer.engine().pending_saves(), 0);
-    are_their_own(&*store, STREAMS, 1).await;
-    // What was open is given back: as many turns again, some at a time, need far less.
+    check_conversations(&*store, STREAMS, 1).await;
+    // The memory of the streams is released: the same number of further turns, some at a time, needs far
+    // less.
     let before = resident();
     let turns = stream::iter(0..STREAMS).map(async |number| {
         let stream = layer.layer(model().stream()).oneshot(call(number, 1).0).await.unwrap();
         let chunks: Vec<_> = stream.map(Result::unwrap).collect().await;
-        assert_eq!(said(&chunks), format!("3 {number}/1"));
+        assert_eq!(reply_text(&chunks), format!("3 {number}/1"));
     });
-    turns.buffer_unordered(AT_ONCE).collect::<()>().await;
+    turns.buffer_unordered(MAX_CONCURRENT).collect::<()>().await;
     if let (Some(before), Some(now)) = (before, resident()) {
         let each = now.saturating_sub(before) / STREAMS;
-        println!("{each} bytes a turn that is over");
-        assert!(each < STREAM / 8, "{each} bytes a turn that is over");
+        println!("{each} bytes per finished turn");
+        assert!(each < MAX_STREAM_BYTES / 8, "{each} bytes per finished turn");
     }
 }
 
@@ -151,7 +154,7 @@ async fn sqlite() -> Opened {
 }
 
 async fn postgres() -> Opened {
-    if !postgres::is_there() {
+    if !postgres::is_available() {
         left_out(postgres::NAME);
         return None;
     }
@@ -163,7 +166,7 @@ async fn postgres() -> Opened {
 async fn redis() -> Opened {
     static SERVER: OnceLock<redis::Server> = OnceLock::new();
     static PREFIXES: AtomicUsize = AtomicUsize::new(0);
-    if !redis::is_there() {
+    if !redis::is_available() {
         left_out(redis::NAME);
         return None;
     }
@@ -172,7 +175,7 @@ async fn redis() -> Opened {
     Some((Arc::new(RedisOptions::new().prefix(prefix).response_timeout(PATIENCE).connect(url).await.unwrap()), None))
 }
 
-/// The memory of the process is measured, so these tests run one after the other.
+/// These tests run one after the other, because they measure the memory of the process.
 static ALONE: Mutex<()> = Mutex::const_new(());
 
 macro_rules! over {
@@ -197,7 +200,7 @@ macro_rules! over {
     };
 }
 
-// A call to a server costs a test several times as much.
+// A call to a server takes a test several times as long.
 over! {
     in_memory: super::memory, 10_000;
     in_sqlite: super::sqlite, 10_000;

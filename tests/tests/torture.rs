@@ -1,11 +1,11 @@
-//! Several processes on one store, some of which are killed, while the server is restarted and its connections are cut: nothing
-//! that was acknowledged is lost, nothing is there twice, nothing is torn.
+//! Small runs of the program `torture`: several processes use one store and some are killed, while the server
+//! is restarted and its connections are cut. Acknowledged exchanges must not be lost, duplicated or damaged.
 //!
-//! These are small runs of the program `torture`; `tests/torture.sh` makes large ones. Where a server is not installed, its test
-//! is listed as ignored and a line says so; with `REQUIRE_SERVERS=1` that is a failure.
+//! `tests/torture.sh` makes large runs. If a server is not installed, its tests are listed as ignored and a
+//! line says so. With `REQUIRE_SERVERS=1`, a missing server is a failure.
 //!
-//! This is a binary of its own, since its list of tests depends on the servers.
-#![allow(clippy::unwrap_used)] // What cannot be set up fails the test.
+//! This file is a binary of its own, because its list of tests depends on the installed servers.
+#![allow(clippy::unwrap_used)] // A failed setup fails the test.
 
 use std::{
     process::{Command, ExitCode},
@@ -14,25 +14,25 @@ use std::{
 
 use test_servers as servers;
 
-/// What a run printed, if all was well.
+/// The output of a successful run.
 struct Report(String);
 
 impl Report {
-    /// The number that a line begins with, behind its name.
+    /// Returns the first number of the line with this name.
     fn number(&self, name: &str) -> u64 {
         let value = self.0.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
         value.unwrap().split([' ', ',']).next().unwrap().parse().unwrap()
     }
 }
 
-/// Runs the program with these options. `TEST_SEED` in the environment repeats a run's decisions.
+/// Runs the program with these options. The variable `TEST_SEED` repeats the decisions of a run.
 fn torture(options: &str) -> Report {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis().to_string();
     let seed = std::env::var("TEST_SEED").unwrap_or(now);
     let mut command = Command::new(env!("CARGO_BIN_EXE_torture"));
     let ran = command.args(options.split(' ')).args(["--seed", &seed]).output().unwrap();
     let report = String::from_utf8(ran.stdout).unwrap();
-    // A test harness of this kind does not hold output back: a failure carries it.
+    // This test harness does not capture output, so a failure contains it.
     assert!(ran.status.success(), "torture {options}\n{}{report}", String::from_utf8_lossy(&ran.stderr));
     Report(report)
 }
@@ -62,7 +62,7 @@ mod sqlite {
     fn eight_processes_write_one_conversation() {
         let report = torture("--store sqlite --processes 8 --lanes 1 --conversations 1 --exchanges 400 --kills 0");
         assert!(report.number("exchanges stored") >= 400);
-        // They did write at the same time, and raced for compactions too.
+        // Several processes wrote at the same time, and competed for compactions.
         assert!(report.number("changes of the writer within a log") > 8);
         assert_eq!(report.number("compactions stored"), 2);
     }
@@ -121,13 +121,13 @@ mod redis_cluster {
     }
 }
 
-/// A server is restarted and its connections are cut, too. All that can be restarted is restarted once more before all is
-/// read back. There are more conversations for a cluster, so that each node has some.
+/// The server is also restarted and its connections are cut. It is restarted once more before everything is
+/// read. A cluster gets more conversations, so that each node has some.
 fn nothing_is_lost_when_the_server_crashes(store: &str, conversations: u32, restarts: u64) {
     let options = format!("--store {store} --processes 3 --conversations {conversations} --exchanges 600 --kills 8");
     let report = torture(&format!("{options} --restarts 2"));
     assert_eq!((report.number("workers killed"), report.number("server restarts")), (8, restarts));
-    let faults = ["requests cut off", "answers swallowed", "delays"].map(|fault| report.number(fault));
+    let faults = ["requests cut off", "answers lost", "delays"].map(|fault| report.number(fault));
     assert!(report.number("connections") > 0 && faults.iter().sum::<u64>() > 0);
 }
 
@@ -135,7 +135,7 @@ fn main() -> ExitCode {
     let remote = [redis::tests(), redis_cluster::tests()].into_iter().flatten().collect();
     servers::run_groups([
         (None, sqlite::tests()),
-        (Some((servers::postgres::NAME, servers::postgres::is_there())), postgres::tests()),
-        (Some((servers::redis::NAME, servers::redis::is_there())), remote),
+        (Some((servers::postgres::NAME, servers::postgres::is_available())), postgres::tests()),
+        (Some((servers::redis::NAME, servers::redis::is_available())), remote),
     ])
 }

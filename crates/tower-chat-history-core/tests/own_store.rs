@@ -2,10 +2,8 @@
 //! and pruning.
 
 use tower_chat_history_core::{
-    Derived, Expect, Prune, PruneTo, Pruned, Truncate, Truncated,
-    backend::PruneScan,
-    conformance_tests,
-    testing::{Capabilities, Fixture},
+    Derived, Expect, Prune, PruneTo, Pruned, Truncate, Truncated, backend::PruneScan, conformance_tests,
+    testing::SharedStore,
 };
 
 include!("../docs/writing_a_store.rs");
@@ -69,48 +67,12 @@ impl Prune for MapStore {
     }
 }
 
-/// The store of the guide.
-struct Guide(MapStore);
-
-#[async_trait]
-impl Fixture for Guide {
-    async fn open(&self) -> Arc<dyn HistoryStore> {
-        Arc::new(self.0.clone())
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        Capabilities::new()
-    }
-}
-
-/// The same store, with truncation and pruning.
-struct Extended(MapStore);
-
-#[async_trait]
-impl Fixture for Extended {
-    async fn open(&self) -> Arc<dyn HistoryStore> {
-        Arc::new(self.0.clone())
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        Capabilities::new()
-    }
-
-    async fn open_truncate(&self) -> Option<Arc<dyn Truncate>> {
-        Some(Arc::new(self.0.clone()))
-    }
-
-    async fn open_prune(&self) -> Option<Arc<dyn Prune>> {
-        Some(Arc::new(self.0.clone()))
-    }
-}
-
 mod guide {
     use super::*;
 
     conformance_tests! {
         #[tokio::test]
-        Guide(MapStore::default()),
+        Arc::new(MapStore::default()) as Arc<dyn HistoryStore>,
         without: [durable, truncate, prune]
     }
 }
@@ -120,7 +82,7 @@ mod extended {
 
     conformance_tests! {
         #[tokio::test]
-        Extended(MapStore::default()),
+        SharedStore(MapStore::default()),
         without: [durable]
     }
 }

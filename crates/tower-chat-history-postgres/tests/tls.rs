@@ -1,9 +1,10 @@
-//! TLS between the store and a real server, whose certificates this test makes.
+//! TLS between the store and a real server, with certificates that this test creates.
 //!
-//! The tests do as users do: with the system's roots, with other roots, and where TLS must fail.
+//! The tests connect with the system's roots, with other roots, and in ways that must fail.
 //!
-//! This is a binary of its own, since its process has an environment of its own: see [`with_certificates`].
-#![allow(clippy::unwrap_used)] // A test may.
+//! This file is a binary of its own, because its process needs its own environment: see
+//! [`with_certificates`].
+#![allow(clippy::unwrap_used)] // A failed unwrap fails the test.
 
 use std::{process::ExitCode, sync::OnceLock};
 
@@ -13,14 +14,14 @@ use rustls::{
 };
 use test_servers::{
     postgres,
-    tls::{AUTHORITY, CERTIFICATE, KEY, KNOWN, UNKNOWN, file, said, stores_and_reads, text, with_certificates},
+    tls::{AUTHORITY, CERTIFICATE, KEY, KNOWN, UNKNOWN, error_chain, file, stores_and_reads, text, with_certificates},
     trials,
 };
 use tokio_postgres::{Config, NoTls, config::SslMode};
 use tokio_postgres_rustls::MakeRustlsConnect;
 use tower_chat_history_postgres::{OpenError, PostgresOptions, PostgresStore};
 
-/// PostgreSQL with a certificate of the known authority.
+/// Returns a PostgreSQL server with a certificate of the known authority.
 fn postgres_server() -> &'static postgres::Server {
     static SHARED: OnceLock<postgres::Server> = OnceLock::new();
     SHARED.get_or_init(|| postgres::Server::with_tls(&text(KNOWN, CERTIFICATE), &text(KNOWN, KEY)))
@@ -30,7 +31,7 @@ fn postgres_url() -> String {
     format!("postgres://test@127.0.0.1:{}/postgres", postgres_server().tls_port().unwrap())
 }
 
-/// A connector of the user's own, who trusts that authority.
+/// Returns a custom connector that trusts this authority.
 fn connector(trusted: &str) -> MakeRustlsConnect {
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from_pem_file(file(trusted, AUTHORITY)).unwrap()).unwrap();
@@ -44,7 +45,7 @@ async fn to_postgres(change: impl FnOnce(&mut Config), trusted: &str) -> Result<
     PostgresOptions::new().connect_with(config, connector(trusted)).await
 }
 
-/// Returns the number of connections of the stores at the server: with TLS and without.
+/// Returns the number of connections to the server with this application name: with TLS, and without.
 async fn connections(application: &str) -> (i64, i64) {
     let url = postgres_server().url("postgres");
     let (client, connection) = tokio_postgres::connect(&url, NoTls).await.unwrap();
@@ -55,7 +56,7 @@ async fn connections(application: &str) -> (i64, i64) {
     (row.get(0), row.get(1))
 }
 
-async fn roots_of_ones_own_are_trusted() {
+async fn custom_roots_are_trusted() {
     let store = to_postgres(
         |config| {
             config.application_name("own");
@@ -77,7 +78,7 @@ async fn the_systems_roots_are_trusted() {
 
 async fn an_unknown_authority_is_refused() {
     let error = to_postgres(|_| (), UNKNOWN).await.unwrap_err();
-    assert!(said(&error).contains("UnknownIssuer"), "{}", said(&error));
+    assert!(error_chain(&error).contains("UnknownIssuer"), "{}", error_chain(&error));
 }
 
 async fn a_certificate_for_another_name_is_refused() {
@@ -86,12 +87,12 @@ async fn a_certificate_for_another_name_is_refused() {
         *config = format!("host=localhost hostaddr=127.0.0.1 port={port} user=test sslmode=require").parse().unwrap();
     };
     let error = to_postgres(elsewhere, KNOWN).await.unwrap_err();
-    assert!(said(&error).contains("not valid for name"), "{}", said(&error));
+    assert!(error_chain(&error).contains("not valid for name"), "{}", error_chain(&error));
 }
 
-async fn that_the_server_requires_tls_is_reported() {
+async fn a_server_that_requires_tls_is_reported() {
     let error = PostgresOptions::new().connect(&postgres_url()).await.unwrap_err();
-    assert!(said(&error).contains("TLS"), "{}", said(&error));
+    assert!(error_chain(&error).contains("TLS"), "{}", error_chain(&error));
 }
 
 fn main() -> ExitCode {
@@ -99,12 +100,12 @@ fn main() -> ExitCode {
         // If a program has several providers, rustls chooses none.
         rustls::crypto::aws_lc_rs::default_provider().install_default().unwrap();
         let tests = trials![
-            roots_of_ones_own_are_trusted,
+            custom_roots_are_trusted,
             the_systems_roots_are_trusted,
             an_unknown_authority_is_refused,
             a_certificate_for_another_name_is_refused,
-            that_the_server_requires_tls_is_reported
+            a_server_that_requires_tls_is_reported
         ];
-        test_servers::run(postgres::NAME, postgres::is_there(), tests)
+        test_servers::run(postgres::NAME, postgres::is_available(), tests)
     })
 }

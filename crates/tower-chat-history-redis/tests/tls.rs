@@ -1,21 +1,22 @@
-//! TLS between the store and real servers, whose certificates this test makes.
+//! TLS between the store and real servers, with certificates that this test creates.
 //!
-//! The tests do as users do: with the system's roots, with other roots, and where TLS must fail.
+//! The tests connect with the system's roots, with other roots, and in ways that must fail.
 //!
-//! This is a binary of its own, since its process has an environment of its own: see [`with_certificates`].
-#![allow(clippy::unwrap_used)] // A test may.
+//! This file is a binary of its own, because its process needs its own environment: see
+//! [`with_certificates`].
+#![allow(clippy::unwrap_used)] // A failed unwrap fails the test.
 
 use std::{fs, process::ExitCode};
 
 use test_servers::{
     free_ports,
-    redis::{NAME, Server, is_there},
-    tls::{AUTHORITY, CERTIFICATE, KEY, KNOWN, UNKNOWN, file, said, stores_and_reads, with_certificates},
+    redis::{NAME, Server, is_available},
+    tls::{AUTHORITY, CERTIFICATE, KEY, KNOWN, UNKNOWN, error_chain, file, stores_and_reads, with_certificates},
     trials,
 };
 use tower_chat_history_redis::{OpenError, RedisOptions, RedisStore};
 
-/// A Redis server that can be reached with TLS only, and its port.
+/// Starts a Redis server that accepts only TLS. Returns the server and its port.
 fn redis_with(certificates: &str, settings: &[&str]) -> (Server, u16) {
     let port = free_ports().next().unwrap();
     let (of_port, files) = (port.to_string(), [AUTHORITY, CERTIFICATE, KEY].map(|name| file(certificates, name)));
@@ -25,7 +26,7 @@ fn redis_with(certificates: &str, settings: &[&str]) -> (Server, u16) {
     (Server::with(&[usual.as_slice(), &tls, settings].concat()), port)
 }
 
-/// It asks nobody for a certificate.
+/// The setting with which a server requests no client certificates.
 const OPEN: [&str; 2] = ["--tls-auth-clients", "no"];
 
 fn trusting(authority: &str) -> RedisOptions {
@@ -37,26 +38,26 @@ async fn the_systems_roots_are_trusted() {
     stores_and_reads(&RedisStore::connect(format!("rediss://127.0.0.1:{port}/")).await.unwrap(), "system").await;
 }
 
-async fn roots_of_ones_own_are_trusted() {
+async fn custom_roots_are_trusted() {
     let (_server, port) = redis_with(UNKNOWN, &OPEN);
     let store = trusting(UNKNOWN).connect(format!("rediss://127.0.0.1:{port}/")).await.unwrap();
     stores_and_reads(&store, "own").await;
 }
 
-async fn a_server_that_asks_for_a_certificate_gets_it() {
+async fn a_client_certificate_is_sent_on_request() {
     let (_server, port) = redis_with(UNKNOWN, &["--tls-auth-clients", "yes"]);
     let url = format!("rediss://127.0.0.1:{port}/");
     let [certificate, key] = [CERTIFICATE, KEY].map(|name| fs::read(file(UNKNOWN, name)).unwrap());
     let options = trusting(UNKNOWN).client_certificate(certificate, key);
-    // Neither as a text nor as bytes.
+    // The key is shown neither as text nor as bytes.
     let shown = format!("{options:?}");
     assert!(!shown.contains("BEGIN") && !shown.contains("45, 45"), "a key is not shown");
     stores_and_reads(&options.connect(&url).await.unwrap(), "mutual").await;
     let error = trusting(UNKNOWN).connect(&url).await.unwrap_err();
-    assert!(matches!(error, OpenError::Connect { .. }), "{}", said(&error));
+    assert!(matches!(error, OpenError::Connect { .. }), "{}", error_chain(&error));
 }
 
-async fn a_clusters_nodes_are_met_with_tls() {
+async fn connections_to_cluster_nodes_use_tls() {
     let cluster = [
         "--cluster-enabled",
         "yes",
@@ -79,19 +80,23 @@ async fn a_clusters_nodes_are_met_with_tls() {
     }
     let urls = [format!("rediss://127.0.0.1:{port}/")];
     stores_and_reads(&trusting(UNKNOWN).connect_cluster(&urls).await.unwrap(), "cluster").await;
-    assert!(RedisStore::connect_cluster(&urls).await.is_err(), "the system does not know that authority");
+    assert!(RedisStore::connect_cluster(&urls).await.is_err(), "the authority is not one of the system's roots");
 }
 
 async fn an_unknown_authority_is_refused() {
     let (_server, port) = redis_with(UNKNOWN, &OPEN);
     let error = RedisStore::connect(format!("rediss://127.0.0.1:{port}/")).await.unwrap_err();
-    assert!(matches!(error, OpenError::Connect { .. }) && said(&error).contains("UnknownIssuer"), "{}", said(&error));
+    assert!(
+        matches!(error, OpenError::Connect { .. }) && error_chain(&error).contains("UnknownIssuer"),
+        "{}",
+        error_chain(&error)
+    );
 }
 
 async fn a_connection_without_tls_is_refused() {
     let (_server, port) = redis_with(KNOWN, &OPEN);
     let error = RedisStore::connect(format!("redis://127.0.0.1:{port}/")).await.unwrap_err();
-    assert!(matches!(error, OpenError::Connect { .. }), "{}", said(&error));
+    assert!(matches!(error, OpenError::Connect { .. }), "{}", error_chain(&error));
 }
 
 fn main() -> ExitCode {
@@ -100,12 +105,12 @@ fn main() -> ExitCode {
         rustls::crypto::aws_lc_rs::default_provider().install_default().unwrap();
         let tests = trials![
             the_systems_roots_are_trusted,
-            roots_of_ones_own_are_trusted,
-            a_server_that_asks_for_a_certificate_gets_it,
-            a_clusters_nodes_are_met_with_tls,
+            custom_roots_are_trusted,
+            a_client_certificate_is_sent_on_request,
+            connections_to_cluster_nodes_use_tls,
             an_unknown_authority_is_refused,
             a_connection_without_tls_is_refused
         ];
-        test_servers::run(NAME, is_there(), tests)
+        test_servers::run(NAME, is_available(), tests)
     })
 }

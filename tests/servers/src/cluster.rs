@@ -12,14 +12,14 @@ use super::{
     redis::{self, Server},
 };
 
-/// How long the nodes may take to agree.
+/// The longest time that the nodes may need to agree.
 const PATIENCE: Duration = Duration::from_secs(60);
 const SLOTS: u16 = 16_384;
-/// How many nodes a cluster has.
+/// The number of nodes of a cluster.
 pub const NODES: u16 = 3;
 
-/// A cluster of its own, on free ports of the loopback interface. It is ended, its directories removed, when this is dropped or
-/// the test process ends.
+/// A cluster on free ports of the loopback interface. When this is dropped or the test process ends, the
+/// cluster is ended and its directories are removed.
 #[derive(Debug)]
 pub struct Cluster {
     nodes: Vec<Node>,
@@ -27,19 +27,19 @@ pub struct Cluster {
 
 #[derive(Debug)]
 struct Node {
-    /// What it listens at.
+    /// The port at which it listens.
     port: u16,
-    /// What it tells clients to connect to.
+    /// The port to which it sends clients.
     announced: u16,
     server: Server,
 }
 
 impl Cluster {
-    /// Starts a cluster that keeps nothing on disk but its own configuration.
+    /// Starts a cluster that writes nothing to disk but its own configuration.
     ///
     /// # Panics
     ///
-    /// If Redis is not installed, or the cluster is not whole within a minute.
+    /// If Redis is not installed, or the cluster is not complete within a minute.
     #[must_use]
     pub fn start() -> Self {
         let nodes = free_ports().into_iter().map(|port| {
@@ -49,24 +49,25 @@ impl Cluster {
         Self::of(nodes.collect())
     }
 
-    /// Starts a cluster whose nodes have each write on disk before they answer, and can be crashed. Clients that ask a node where
-    /// the others are, or are sent to another one, are told the ports that `door` gives for the nodes' sockets: who listens there
-    /// passes on what comes to that socket, also after a restart. Where it gives none, it is the node's own.
+    /// Starts a cluster whose nodes write to disk before they answer, and can be crashed. `port_of_proxy`
+    /// returns the port of a proxy for the socket of a node, or `None` for a node without a proxy. Nodes send
+    /// clients to the ports of the proxies, also after a restart.
     ///
-    /// A node that is down is noticed within a second, and the others go on.
+    /// A node that is down is noticed within a second, and the others continue.
     ///
     /// # Panics
     ///
-    /// If Redis is not installed, or the cluster is not whole within a minute.
+    /// If Redis is not installed, or the cluster is not complete within a minute.
     #[must_use]
-    pub fn durable(mut door: impl FnMut(&Path) -> Option<u16>) -> Self {
+    pub fn durable(mut port_of_proxy: impl FnMut(&Path) -> Option<u16>) -> Self {
         let nodes = free_ports().into_iter().map(|port| {
             let directory = process::directory();
-            let announced = door(&redis::socket(&directory)).unwrap_or(port);
+            let announced = port_of_proxy(&redis::socket(&directory)).unwrap_or(port);
             let mut settings = settings(&redis::DURABLE, port, "1000");
-            let (door, bus) = (announced.to_string(), bus(port).to_string());
-            settings
-                .extend(["--cluster-announce-ip", "127.0.0.1", "--cluster-announce-port", &door].map(str::to_owned));
+            let (announced_port, bus) = (announced.to_string(), bus(port).to_string());
+            settings.extend(
+                ["--cluster-announce-ip", "127.0.0.1", "--cluster-announce-port", &announced_port].map(str::to_owned),
+            );
             settings.extend(["--cluster-announce-bus-port", &bus].map(str::to_owned));
             settings.extend(["--cluster-require-full-coverage", "no"].map(str::to_owned));
             Node { port, announced, server: Server::within(directory, &settings) }
@@ -74,7 +75,7 @@ impl Cluster {
         Self::of(nodes.collect())
     }
 
-    /// Gives each node a third of the slots, and waits until all of them say that the cluster is whole.
+    /// Gives each node a third of the slots, and waits until all nodes see the complete cluster.
     fn of(nodes: Vec<Node>) -> Self {
         let cluster = Self { nodes };
         let mut connections = cluster.connections();
@@ -84,7 +85,7 @@ impl Cluster {
             let mut slots = ::redis::cmd("CLUSTER");
             slots.arg("ADDSLOTSRANGE").arg(number * share).arg(last);
             slots.query::<()>(node).unwrap();
-            // Two nodes that begin at the same epoch would have to settle that first.
+            // Two nodes with the same epoch would have to resolve that first.
             ::redis::cmd("CLUSTER").arg("SET-CONFIG-EPOCH").arg(number + 1).query::<()>(node).unwrap();
         }
         for node in &cluster.nodes[1..] {
@@ -92,26 +93,27 @@ impl Cluster {
             meet.arg("MEET").arg("127.0.0.1").arg(node.announced).arg(bus(node.port));
             meet.query::<()>(&mut connections[0]).unwrap();
         }
-        cluster.wait_until_whole();
+        cluster.wait_until_complete();
         cluster
     }
 
-    /// Waits until all nodes say that the cluster is whole: after a restart that takes some seconds.
+    /// Waits until all nodes see the complete cluster. After a restart, that takes some seconds.
     ///
     /// # Panics
     ///
     /// If that takes more than a minute.
-    pub fn wait_until_whole(&self) {
+    pub fn wait_until_complete(&self) {
         let began = Instant::now();
         let mut nodes = self.connections();
-        while !nodes.iter_mut().all(is_whole) {
-            assert!(began.elapsed() < PATIENCE, "the cluster is not whole");
-            // The nodes talk to one another, and there is nothing else to wait for.
+        while !nodes.iter_mut().all(is_complete) {
+            assert!(began.elapsed() < PATIENCE, "the cluster is not complete");
+            // The nodes send no event to wait for.
             std::thread::sleep(Duration::from_millis(20));
         }
     }
 
-    /// Kills one of the [`NODES`] and starts it again on its data. It takes its part again some seconds later.
+    /// Kills one of the [`NODES`] and restarts it with its data. It serves its slots again some seconds
+    /// later.
     ///
     /// # Panics
     ///
@@ -122,17 +124,17 @@ impl Cluster {
         server.restart();
     }
 
-    /// The addresses of its nodes, for clients.
+    /// Returns the URLs of the nodes for clients.
     #[must_use]
     pub fn urls(&self) -> Vec<String> {
         self.nodes.iter().map(|node| format!("redis://127.0.0.1:{}/", node.announced)).collect()
     }
 
-    /// A connection to each node itself.
+    /// Opens a direct connection to each node.
     ///
     /// # Panics
     ///
-    /// If one cannot be reached.
+    /// If a node cannot be reached.
     #[must_use]
     pub fn connections(&self) -> Vec<Connection> {
         let connect = |node: &Node| Client::open(node.server.url()).unwrap().get_connection().unwrap();
@@ -140,11 +142,11 @@ impl Cluster {
     }
 }
 
-/// Returns whether a node knows of all others, finds the cluster whole, and misses nobody.
-fn is_whole(node: &mut Connection) -> bool {
+/// Returns true if a node knows all others, and sees all slots served.
+fn is_complete(node: &mut Connection) -> bool {
     let info: String = ::redis::cmd("CLUSTER").arg("INFO").query(node).unwrap();
     let is_known = info.contains("cluster_state:ok") && info.contains(&format!("cluster_known_nodes:{NODES}"));
-    // The slots are told apart from the nodes: where all are assigned, and none of their nodes is thought to be down.
+    // This number is right only if all slots are assigned, and none of their nodes is considered down.
     is_known && info.contains(&format!("cluster_slots_ok:{SLOTS}"))
 }
 
@@ -155,12 +157,12 @@ fn settings(of_data: &[&str], port: u16, node_timeout: &str) -> Vec<String> {
     of_data.iter().chain(&of_cluster).chain(&timeout).map(|&setting| setting.to_owned()).collect()
 }
 
-/// Where the node at that port talks to the others.
+/// Returns the port at which the node at `port` listens to other nodes.
 const fn bus(port: u16) -> u16 {
     port + 10_000
 }
 
-/// Ports where the nodes' bus is free as well.
+/// Returns ports whose bus ports are also free.
 fn free_ports() -> Vec<u16> {
     let ports = process::free_ports().filter(|port| process::is_free(bus(*port)));
     let ports: Vec<u16> = ports.take(usize::from(NODES)).collect();

@@ -1,4 +1,4 @@
-//! Tests that are listed at run time, since they depend on a server.
+//! Tests that are listed at run time, because they depend on a server.
 
 use std::{env, panic::AssertUnwindSafe, process::ExitCode, sync::Arc};
 
@@ -13,10 +13,10 @@ use tower_chat_history_core::testing::{Fixture, ThroughArc, behaviors};
 /// ```
 /// use test_servers::trials;
 ///
-/// async fn an_answer_comes() {}
+/// async fn a_call_succeeds() {}
 /// fn no_runtime_is_needed() {}
 ///
-/// let tests = trials![an_answer_comes; blocking: no_runtime_is_needed];
+/// let tests = trials![a_call_succeeds; blocking: no_runtime_is_needed];
 /// # let last = |name: &str| name.rsplit("::").next().map(str::to_owned);
 /// # let names: Vec<_> = tests.iter().filter_map(|test| last(test.name())).collect();
 /// assert_eq!(names, ["an_answer_comes", "no_runtime_is_needed"]);
@@ -45,12 +45,12 @@ fn is_set(variable: &str) -> bool {
     env::var_os(variable).is_some_and(|value| value == "1")
 }
 
-/// Returns whether servers are not to be used, even if they are installed.
+/// Returns true if servers must not be used, even if they are installed.
 pub(crate) fn is_without_servers() -> bool {
     is_set("WITHOUT_SERVERS")
 }
 
-/// Reports that tests are left out, because a server was not found or is not to be used.
+/// Reports that tests are left out, because a server was not found or must not be used.
 ///
 /// # Panics
 ///
@@ -67,7 +67,7 @@ pub fn run(server: &str, found: bool, tests: Vec<Trial>) -> ExitCode {
     run_groups([(Some((server, found)), tests)])
 }
 
-/// The same, where groups of tests need different servers, or none.
+/// Like [`run`], for groups of tests that need different servers, or none.
 #[must_use]
 pub fn run_groups<'a>(groups: impl IntoIterator<Item = (Option<(&'a str, bool)>, Vec<Trial>)>) -> ExitCode {
     let arguments = Arguments::from_args();
@@ -77,7 +77,7 @@ pub fn run_groups<'a>(groups: impl IntoIterator<Item = (Option<(&'a str, bool)>,
         if let Some((server, false)) = server
             && !arguments.list
         {
-            // Listing is not running: a list is read by a program.
+            // The output of a listing is read by programs.
             left_out(server);
         }
         tests.extend(group.into_iter().map(|test| test.with_ignored_flag(!found)));
@@ -85,14 +85,14 @@ pub fn run_groups<'a>(groups: impl IntoIterator<Item = (Option<(&'a str, bool)>,
     libtest_mimic::run(&arguments, tests).exit_code()
 }
 
-/// A test of that name: an async function, in a tokio runtime with two threads.
+/// Returns a test of an async function, in a tokio runtime with two threads.
 pub fn test<F>(name: impl Into<String>, body: impl FnOnce() -> F + Send + 'static) -> Trial
 where
     F: Future<Output = ()>,
 {
     Trial::test(name, move || {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-        // The runtime must outlive a panic, so that what its tasks hold is dropped in it.
+        // The runtime must outlive a panic, so that values in its tasks are dropped in it.
         let ended = std::panic::catch_unwind(AssertUnwindSafe(|| runtime.block_on(body())));
         drop(runtime);
         ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
@@ -100,7 +100,7 @@ where
     })
 }
 
-/// A test of that name: a plain function, without a runtime.
+/// Returns a test of a plain function, without a runtime.
 #[doc(hidden)]
 pub fn blocking_test(name: impl Into<String>, body: impl FnOnce() + Send + 'static) -> Trial {
     Trial::test(name, move || {
@@ -111,7 +111,7 @@ pub fn blocking_test(name: impl Into<String>, body: impl FnOnce() + Send + 'stat
 
 /// Tests of every behavior of the conformance suite, on the store itself and through an `Arc<dyn HistoryStore>`.
 ///
-/// The fixture is made anew for each test, within its runtime.
+/// The fixture is created for each test, within its runtime.
 pub fn conformance<F, M>(fixture: M) -> Vec<Trial>
 where
     F: Fixture,

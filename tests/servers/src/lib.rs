@@ -1,5 +1,5 @@
-//! Throw-away servers for tests: started from installed binaries when a test first asks for one, and ended with the test
-//! process, however that ends.
+//! Temporary servers for tests. They are started from installed binaries when a test first needs them, and
+//! end with the test process, even if it is killed.
 //!
 //! Test files that need one have `harness = false` and call [`run`]. If the server is not installed, their tests are listed
 //! as ignored, and a line reports it. With `REQUIRE_SERVERS=1` in the environment that is a failure. With

@@ -16,33 +16,33 @@ use super::{
     process::{self, Process},
 };
 
-/// How PostgreSQL is called where tests are left out.
+/// The name of the server in messages about tests that are left out.
 pub const NAME: &str = "PostgreSQL";
 
 const READY: &str = "ready to accept connections";
 
-/// What the server does for the safety of its data.
+/// The safety of the server's data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
-    /// Nothing: it is fast, and forgets everything when it crashes.
+    /// A crash loses all data. This is fast.
     None,
-    /// As in production: what is committed survives a crash.
+    /// Committed data survive a crash, as in production.
     Full,
 }
 
-/// A server of its own, on a socket in a directory of its own. It is ended, and the directory removed, when this is dropped or
-/// the test process ends.
+/// A server that listens at a socket in its own directory. When this is dropped or the test process ends, the
+/// server is ended and the directory is removed.
 #[derive(Debug)]
 pub struct Server {
     directory: PathBuf,
     durability: Durability,
     databases: AtomicUsize,
-    /// Where it listens with TLS, if it does.
+    /// The port for TLS, if there is one.
     tls_port: Option<u16>,
     process: Option<Process>,
 }
 
-/// The directory of PostgreSQL's programs, if it is installed.
+/// Returns the directory of PostgreSQL's programs, if it is installed.
 #[must_use]
 pub fn programs() -> Option<PathBuf> {
     let mut places: Vec<_> = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().filter_map(Result::ok).collect();
@@ -53,20 +53,20 @@ pub fn programs() -> Option<PathBuf> {
     process::find("initdb", &places)?.parent().map(Path::to_owned)
 }
 
-/// Returns whether the server is installed, and may be used.
+/// Returns true if the server is installed and may be used.
 #[must_use]
-pub fn is_there() -> bool {
+pub fn is_available() -> bool {
     !is_without_servers() && programs().is_some()
 }
 
-/// The server that the tests of this process share. It is fast and keeps nothing.
+/// Returns the server that the tests of this process share. It is fast, and a crash loses its data.
 pub fn shared() -> &'static Server {
     static SHARED: OnceLock<Server> = OnceLock::new();
     SHARED.get_or_init(|| Server::start(Durability::None))
 }
 
 impl Server {
-    /// Makes a server and starts it.
+    /// Creates and starts a server.
     ///
     /// # Panics
     ///
@@ -78,8 +78,8 @@ impl Server {
         server
     }
 
-    /// Makes a server and starts it, which also listens at a free port of the loopback interface: there with TLS, and it refuses
-    /// who comes without. The certificate and its key are PEM. It keeps nothing.
+    /// Creates and starts a server that also listens at a free port of the loopback interface, where it
+    /// accepts only connections with TLS. The certificate and its key are PEM. A crash loses its data.
     ///
     /// # Panics
     ///
@@ -92,7 +92,7 @@ impl Server {
         for (name, text) in [("server.crt", certificate), ("server.key", key), ("pg_hba.conf", rules)] {
             let file = data.join(name);
             fs::write(&file, text).unwrap();
-            // The server does not use a key that others can read.
+            // The server does not use a key that other users can read.
             fs::set_permissions(&file, Permissions::from_mode(0o600)).unwrap();
             if let Some((user, group)) = other_user() {
                 chown(&file, Some(user), Some(group)).unwrap();
@@ -117,7 +117,7 @@ impl Server {
         Self { directory, durability, databases: AtomicUsize::new(0), tls_port: None, process: None }
     }
 
-    /// Starts it, after [`crash`](Self::crash).
+    /// Starts the server again after [`crash`](Self::crash).
     pub fn restart(&mut self) {
         let on = if self.durability == Durability::Full { "on" } else { "off" };
         let mut command = command("postgres");
@@ -134,40 +134,40 @@ impl Server {
             None => vec!["listen_addresses=".into()],
         };
         command.extend(settings.into_iter().chain(network).flat_map(|setting| ["-c".into(), setting]));
-        // SIGQUIT is an immediate end: no checkpoint, recovery at the next start.
+        // SIGQUIT ends the server immediately: without a checkpoint, and with recovery at the next start.
         self.process = Some(Process::start(&command, "QUIT", &self.directory, READY));
     }
 
-    /// Ends it at once, as a crash would. Its data stay for a [`restart`](Self::restart).
+    /// Ends the server immediately, as a crash would. Its data remain for a [`restart`](Self::restart).
     pub fn crash(&mut self) {
         if let Some(process) = self.process.take() {
             process.stop();
         }
     }
 
-    /// The directory of its socket.
+    /// Returns the directory of the socket.
     #[must_use]
     pub fn directory(&self) -> &Path {
         &self.directory
     }
 
-    /// Where it listens with TLS.
+    /// Returns the port for TLS.
     #[must_use]
     pub const fn tls_port(&self) -> Option<u16> {
         self.tls_port
     }
 
-    /// The URL of one of its databases, at its socket.
+    /// Returns the URL of a database, at the socket.
     #[must_use]
     pub fn url(&self, database: &str) -> String {
-        // The path has no character that is escaped in a URL but the slash.
+        // The slash is the only character of the path that must be escaped in a URL.
         let host = self.directory.display().to_string().replace('/', "%2F");
-        // A socket has a port in its name.
+        // The name of a socket contains a port.
         let port = self.tls_port.unwrap_or(5432);
         format!("postgres:///{database}?host={host}&port={port}&user=test")
     }
 
-    /// Makes an empty database and returns its URL.
+    /// Creates an empty database and returns its URL.
     ///
     /// # Panics
     ///
@@ -185,14 +185,15 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // A running server's directory is removed when its process is gone.
+        // If the server is running, its process removes the directory.
         if self.process.is_none() {
             drop(fs::remove_dir_all(&self.directory));
         }
     }
 }
 
-/// One of PostgreSQL's programs, run by somebody else if this is root: the server refuses to be.
+/// Returns the command line of one of PostgreSQL's programs. Root runs it as another user, because PostgreSQL
+/// refuses to run as root.
 fn command(program: &str) -> Vec<String> {
     let program = programs().unwrap_or_else(|| panic!("{NAME} was not found")).join(program).display().to_string();
     let mut command = Vec::new();
@@ -204,7 +205,7 @@ fn command(program: &str) -> Vec<String> {
     command
 }
 
-/// Who runs the server: `None` if this process's user can.
+/// Returns the user and group that run the server, or `None` if the user of this process can.
 fn other_user() -> Option<(u32, u32)> {
     let id = |arguments: &[&str]| -> u32 {
         let answer = Command::new("id").args(arguments).output().unwrap();

@@ -1,4 +1,4 @@
-//! A server's process, and what ends it.
+//! The process of a server, and its watchdog.
 
 use std::{
     env,
@@ -15,8 +15,9 @@ use std::{
 
 use tempfile::TempDir;
 
-/// Runs the server, and waits for the end of its standard input, a pipe that only the test process holds: it comes when that
-/// process lets go of it and also when it panics, exits or is killed, where no destructor runs.
+/// Runs the server, and waits for the end of its standard input. This is a pipe that only the test process
+/// holds, so it ends when that process closes it, and also when the process panics, exits or is killed, and
+/// runs no destructors.
 const WATCHDOG: &str = r#"
 "$@" 2>&1 </dev/null &
 server=$!
@@ -31,51 +32,52 @@ wait "$server"
 pub struct Process {
     watchdog: Child,
     pipe: Option<ChildStdin>,
-    said: Arc<Mutex<Vec<String>>>,
+    output: Arc<Mutex<Vec<String>>>,
 }
 
 impl Process {
-    /// Starts a server and waits until it says so: a line of its output contains `ready`.
+    /// Starts a server and waits until it is ready, which is when a line of its output contains `ready`.
     ///
-    /// It is ended by `signal` (a name without `SIG`), and then its directory is removed.
+    /// The server is ended with `signal` (a name without `SIG`), and then its directory is removed.
     #[must_use]
     pub fn start<A: AsRef<OsStr>>(command: &[A], signal: &str, directory: &Path, ready: &str) -> Self {
         let mut watchdog = Command::new("sh");
         watchdog.args(["-c", WATCHDOG, "watchdog"]).args(command).current_dir("/");
         watchdog.env("SIGNAL", signal).env("REMOVE", directory);
         watchdog.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-        // A group of its own: what interrupts the tests from the keyboard must not interrupt who cleans up after them.
+        // A new process group, so that an interrupt from the keyboard ends the tests but not the watchdog,
+        // which cleans up.
         watchdog.process_group(0);
         let mut watchdog = watchdog.spawn().unwrap();
         let (pipe, stdout) = (watchdog.stdin.take(), watchdog.stdout.take().unwrap());
-        let said = Arc::new(Mutex::new(Vec::new()));
-        let process = Self { watchdog, pipe, said: Arc::clone(&said) };
-        process.wait_for(stdout, said, ready);
+        let output = Arc::new(Mutex::new(Vec::new()));
+        let process = Self { watchdog, pipe, output: Arc::clone(&output) };
+        process.wait_for(stdout, output, ready);
         process
     }
 
-    fn wait_for(&self, stdout: ChildStdout, said: Arc<Mutex<Vec<String>>>, ready: &str) {
+    fn wait_for(&self, stdout: ChildStdout, output: Arc<Mutex<Vec<String>>>, ready: &str) {
         let mut lines = BufReader::new(stdout).lines().map_while(Result::ok);
-        let keep = move |line: String| said.lock().unwrap_or_else(PoisonError::into_inner).push(line);
+        let keep = move |line: String| output.lock().unwrap_or_else(PoisonError::into_inner).push(line);
         loop {
-            let Some(line) = lines.next() else { panic!("the server did not start: {:#?}", self.said()) };
+            let Some(line) = lines.next() else { panic!("the server did not start: {:#?}", self.output()) };
             let is_ready = line.contains(ready);
             keep(line);
             if is_ready {
                 break;
             }
         }
-        // Read on, or a full pipe would hold the server up.
+        // Read on: a full pipe would block the server.
         thread::spawn(move || lines.for_each(keep));
     }
 
-    /// What the server has said so far, line by line.
+    /// Returns the output of the server so far, in lines.
     #[must_use]
-    pub fn said(&self) -> Vec<String> {
-        self.said.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    pub fn output(&self) -> Vec<String> {
+        self.output.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Ends the server, waits until it is gone, and leaves its directory.
+    /// Ends the server and waits for that. Its directory remains.
     pub fn stop(mut self) {
         self.pipe.take().unwrap().write_all(b"keep\n").unwrap();
         self.watchdog.wait().unwrap();
@@ -84,23 +86,24 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // The pipe is closed, and the rest goes on by itself; waiting leaves no zombie behind.
+        // The watchdog sees the closed pipe and ends the server. Waiting for it prevents a zombie process.
         drop(self.pipe.take());
         drop(self.watchdog.wait());
     }
 }
 
-/// A directory for a server, with a path that leaves room for the name of a socket (108 bytes in all). Nothing removes it but
-/// the server's [`Process`].
+/// Creates a directory for a server, with a path that leaves room for the name of a socket (108 bytes in
+/// total). Only the server's [`Process`] removes it.
 #[must_use]
 pub fn directory() -> PathBuf {
     tempfile::Builder::new().prefix("history-").tempdir_in("/tmp").map(TempDir::keep).unwrap()
 }
 
-/// Ports of the loopback interface that nobody uses. Another process may take one before its server does; then the server does
-/// not start, and says so.
+/// Returns free ports of the loopback interface. If another process takes one before the server does, the
+/// server does not start, and reports that.
 pub fn free_ports() -> impl Iterator<Item = u16> {
-    // Below the ports that a system gives to clients: one of those must not have a server's port while it restarts.
+    // Lower than the ports that systems give to clients: a client must not get the port of a server while
+    // that server restarts.
     const FIRST: u16 = 10_000;
     const PORTS: u16 = 12_000;
 
@@ -109,12 +112,12 @@ pub fn free_ports() -> impl Iterator<Item = u16> {
     (0..PORTS).map(move |step| FIRST + (begin + step) % PORTS).filter(|port| is_free(*port))
 }
 
-/// Returns whether nobody uses that port of the loopback interface.
+/// Returns true if this port of the loopback interface is free.
 pub(super) fn is_free(port: u16) -> bool {
     TcpListener::bind(("127.0.0.1", port)).is_ok()
 }
 
-/// The program of that name, if it is installed: on the path, or in one of the directories.
+/// Returns the path of a program, if it is installed in `PATH` or in one of the directories.
 #[must_use]
 pub fn find(program: &str, directories: &[PathBuf]) -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();

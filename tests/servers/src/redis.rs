@@ -10,19 +10,19 @@ use super::{
     process::{self, Process},
 };
 
-/// How Redis is called where tests are left out.
+/// The name of the server in messages about tests that are left out.
 pub const NAME: &str = "Redis (redis-server)";
 
-// "Ready to …" at a port, "The server is now ready to …" at a socket.
+// The line is "Ready to …" for a port, and "The server is now ready to …" for a socket.
 const READY: &str = "eady to accept connections";
 
-/// Nothing is kept on disk.
+/// Settings of a server that writes nothing to disk.
 pub(super) const QUICK: [&str; 4] = ["--save", "", "--appendonly", "no"];
-/// Each write is on disk before it is answered.
+/// Settings of a server that writes to disk before it answers.
 pub(super) const DURABLE: [&str; 6] = ["--save", "", "--appendonly", "yes", "--appendfsync", "always"];
 
-/// A server of its own, on a socket in a directory of its own. It is ended, and the directory removed, when this is dropped or
-/// the test process ends.
+/// A server that listens at a socket in its own directory. When this is dropped or the test process ends, the
+/// server is ended and the directory is removed.
 #[derive(Debug)]
 pub struct Server {
     directory: PathBuf,
@@ -30,9 +30,9 @@ pub struct Server {
     process: Option<Process>,
 }
 
-/// Returns whether the server is installed, and may be used.
+/// Returns true if the server is installed and may be used.
 #[must_use]
-pub fn is_there() -> bool {
+pub fn is_available() -> bool {
     !is_without_servers() && program().is_some()
 }
 
@@ -41,7 +41,7 @@ fn program() -> Option<PathBuf> {
 }
 
 impl Server {
-    /// Starts a server that keeps nothing on disk.
+    /// Starts a server that writes nothing to disk.
     ///
     /// # Panics
     ///
@@ -51,7 +51,7 @@ impl Server {
         Self::with(&QUICK)
     }
 
-    /// Starts a server that has each write on disk before it answers.
+    /// Starts a server that writes to disk before it answers.
     ///
     /// # Panics
     ///
@@ -61,7 +61,7 @@ impl Server {
         Self::with(&DURABLE)
     }
 
-    /// Starts a server with these settings, as its command line has them. One that is named twice has its last value.
+    /// Starts a server with these command line settings. If a setting occurs twice, the last value counts.
     ///
     /// # Panics
     ///
@@ -71,7 +71,7 @@ impl Server {
         Self::within(process::directory(), settings)
     }
 
-    /// In a directory that is there already.
+    /// Starts a server in an existing directory.
     pub(super) fn within<S: AsRef<str>>(directory: PathBuf, settings: &[S]) -> Self {
         let settings = settings.iter().map(|setting| setting.as_ref().to_owned()).collect();
         let mut server = Self { directory, settings, process: None };
@@ -79,7 +79,7 @@ impl Server {
         server
     }
 
-    /// Starts it, after [`crash`](Self::crash).
+    /// Starts the server again after [`crash`](Self::crash).
     ///
     /// # Panics
     ///
@@ -91,34 +91,34 @@ impl Server {
         command.extend(["--port", "0", "--unixsocket", &socket, "--dir", &directory].map(str::to_owned));
         command.extend(["--daemonize", "no", "--enable-debug-command", "local"].map(str::to_owned));
         command.extend(self.settings.iter().cloned());
-        // Nothing is saved at the end, as nothing would be in a crash.
+        // SIGKILL: nothing is saved at the end, as in a crash.
         self.process = Some(Process::start(&command, "KILL", &self.directory, READY));
     }
 
-    /// Kills it. Its data stay for a [`restart`](Self::restart).
+    /// Kills the server. Its data remain for a [`restart`](Self::restart).
     pub fn crash(&mut self) {
         if let Some(process) = self.process.take() {
             process.stop();
         }
-        // The next server makes it anew; until then nobody is to wait in front of it.
+        // The next server creates the socket again. Until then, clients must not connect to the old one.
         drop(fs::remove_file(socket(&self.directory)));
     }
 
-    /// Its address.
+    /// Returns the URL of the server.
     #[must_use]
     pub fn url(&self) -> String {
         format!("unix://{}", socket(&self.directory).display())
     }
 }
 
-/// The socket of a server in that directory.
+/// Returns the socket of a server in this directory.
 pub(super) fn socket(directory: &Path) -> PathBuf {
     directory.join("redis.sock")
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // A running server's directory is removed when its process is gone.
+        // If the server is running, its process removes the directory.
         if self.process.is_none() {
             drop(fs::remove_dir_all(&self.directory));
         }

@@ -1,4 +1,4 @@
-//! Certificates for tests of TLS, and the process that such tests run in.
+//! Certificates for tests of TLS, and a process that runs these tests.
 
 use std::{
     env,
@@ -11,27 +11,29 @@ use std::{
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use tower_chat_history_core::{ConversationId, HistoryStore, HistoryStoreExt as _, Message};
 
-/// The variable in which libraries look for the file of the system's roots.
+/// The variable that names the file of the system's root certificates.
 const ROOTS: &str = "SSL_CERT_FILE";
-/// The variable that names the directory of the certificates to the process that runs the tests.
+/// The variable that passes the directory of the certificates to the process that runs the tests.
 const DIRECTORY: &str = "TLS_TEST_DIRECTORY";
 
-/// Certificates whose authority is the only one of the system's roots.
+/// Certificates whose authority is the only root of the system.
 pub const KNOWN: &str = "known";
-/// Certificates of an authority that nothing trusts.
+/// Certificates of an authority that is not trusted.
 pub const UNKNOWN: &str = "unknown";
 
-/// The name of an authority's own certificate.
+/// The file name of an authority's certificate.
 pub const AUTHORITY: &str = "authority.pem";
-/// The name of a certificate for 127.0.0.1.
+/// The file name of a certificate for 127.0.0.1.
 pub const CERTIFICATE: &str = "server.pem";
-/// The name of its key.
+/// The file name of its key.
 pub const KEY: &str = "server.key";
 
-/// Runs the tests of a test file in a process that has certificates. The main function of the file calls this.
+/// Runs the tests of a test file in a child process that has certificates. The main function of the file
+/// calls this.
 ///
-/// Libraries read the system's roots where the environment says, and a process cannot safely change its own: so another
-/// process runs the tests, with the same arguments. It has the certificates of [`KNOWN`] and [`UNKNOWN`].
+/// Libraries read the system's roots from the place that the environment names, and a process cannot safely
+/// change its own environment. Another process therefore runs the tests, with the same arguments. It has the
+/// certificates of [`KNOWN`] and [`UNKNOWN`].
 pub fn with_certificates(tests: impl FnOnce() -> ExitCode) -> ExitCode {
     if env::var_os(DIRECTORY).is_some() {
         return tests();
@@ -46,21 +48,21 @@ pub fn with_certificates(tests: impl FnOnce() -> ExitCode) -> ExitCode {
     if tests.status().unwrap().success() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Returns the path of a file: `of` is [`KNOWN`] or [`UNKNOWN`].
+/// Returns the path of a file. `of` is [`KNOWN`] or [`UNKNOWN`].
 #[must_use]
 pub fn file(of: &str, name: &str) -> PathBuf {
     Path::new(&env::var_os(DIRECTORY).unwrap()).join(of).join(name)
 }
 
-/// Returns the text of such a file.
+/// Returns the content of such a file.
 #[must_use]
 pub fn text(of: &str, name: &str) -> String {
     fs::read_to_string(file(of, name)).unwrap()
 }
 
-/// Returns the text of an error and of all its causes.
+/// Returns the text of an error and all its causes.
 #[must_use]
-pub fn said(error: &dyn Error) -> String {
+pub fn error_chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
@@ -70,7 +72,7 @@ pub fn said(error: &dyn Error) -> String {
     text
 }
 
-/// Checks that a store stores a conversation of that name, and reads it.
+/// Checks that a store can store and read a conversation.
 pub async fn stores_and_reads(store: &dyn HistoryStore, conversation: &str) {
     let id = ConversationId::new(["tls", conversation]).unwrap();
     let conversation = store.conversation(&id);
@@ -78,7 +80,7 @@ pub async fn stores_and_reads(store: &dyn HistoryStore, conversation: &str) {
     assert_eq!(conversation.messages().await.unwrap()[1].text(), "It is.");
 }
 
-/// An authority, and a certificate for 127.0.0.1 that it signed.
+/// An authority, and a certificate for 127.0.0.1 that it has signed.
 struct Certificates {
     authority: String,
     certificate: String,
@@ -88,7 +90,7 @@ struct Certificates {
 impl Certificates {
     fn new(name: &str) -> Self {
         let mut authority = CertificateParams::new([]).unwrap();
-        // Two of one name would differ by their signatures only.
+        // Without different names, two authorities would differ only in their signatures.
         authority.distinguished_name.push(DnType::CommonName, name);
         authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let authority_key = KeyPair::generate().unwrap();

@@ -1,5 +1,5 @@
-//! Kinds of hostile behavior. Without all of them a scenario is a plain one; each can be left out, to see whether it is what
-//! breaks a rule.
+//! The kinds of hostile behavior that a scenario can mix in. A scenario without any of them is a plain one.
+//! Each can be left out, to find the one that breaks a rule.
 
 use std::{collections::BTreeSet, fmt, str::FromStr};
 
@@ -10,10 +10,10 @@ macro_rules! ingredients {
         pub enum Ingredient { $($(#[doc = $about])+ $variant,)+ }
 
         impl Ingredient {
-            /// All of them.
+            /// Every kind.
             pub const ALL: &'static [Self] = &[$(Self::$variant),+];
 
-            /// Its name, as the program takes it.
+            /// Returns the name, as the program `random` takes it.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$variant => $name,)+ }
@@ -23,55 +23,56 @@ macro_rules! ingredients {
 }
 
 ingredients! {
-    /// Usage reports that no provider would make: 0, huge, the largest number.
+    /// Usage reports that no provider sends: 0, huge numbers, the largest number.
     HostileUsage = "hostile-usage",
-    /// JSON that is nested up to 100,000 levels deep.
+    /// JSON nested up to 100,000 levels deep.
     DeepJson = "deep-json",
-    /// Choices that nobody asked for, and only choices without index 0.
+    /// Choices that the request did not ask for, and responses without choice 0.
     ForeignChoices = "foreign-choices",
-    /// Replies whose role is not the assistant's.
+    /// Replies whose role is not `assistant`.
     ForeignRoles = "foreign-roles",
-    /// Tool calls without an id, with an empty one, and `null` among calls.
+    /// Tool calls without an id or with an empty id, and `null` among the calls.
     MissingIds = "missing-ids",
-    /// `tool_calls` that is no list, and calls without a function.
+    /// `tool_calls` that is not a list, and calls without a function.
     MalformedCalls = "malformed-calls",
-    /// Parallel calls, each whole in one piece, without index and id.
+    /// Parallel calls that arrive whole, in one piece, without index and id.
     WholeCalls = "whole-calls",
-    /// Indexes that are `0.0` or `"0"`, repeated keys, a byte order mark.
+    /// Indexes such as `0.0` or `"0"`, repeated keys, a byte order mark.
     OddWire = "odd-wire",
-    /// Elements of lists, such as `reasoning_details`, that come in pieces by their `index`.
+    /// List elements, such as `reasoning_details`, that arrive in pieces with an `index`.
     IndexedLists = "indexed-lists",
-    /// Calls that wait in a conversation's queue, or for its saves, where permits are few.
+    /// Few permits for the model, and calls that wait in a conversation's queue or for its saves.
     HeldPermits = "held-permits",
-    /// Runtimes that hold summaries and are not driven.
+    /// Runtimes that own summary tasks but are not driven.
     IdleRuntimes = "idle-runtimes",
-    /// Saves that are finished where no runtime is.
+    /// Saves that finish outside of any runtime.
     NoRuntime = "no-runtime",
-    /// NUL in summaries and in the names of their models.
+    /// NUL characters in summaries and in the names of their models.
     Nuls = "nuls",
-    /// Interrupted replies whose text is kept, and whose calls are repeated.
+    /// Interrupted replies whose text is kept, followed by a repetition of the call.
     Partials = "partials",
-    /// Transcripts whose texts lost the white space around them.
+    /// Transcripts whose texts lost their surrounding white space.
     TrimmedTranscripts = "trimmed-transcripts",
-    /// Appends that are done and whose answer is lost.
+    /// Appends that succeed but whose answer is lost.
     LostAnswers = "lost-answers",
-    /// Imported logs with results that answer nothing, between calls and their results too.
+    /// Imported logs with tool results that answer no call, some of them between a call and its results.
     Orphans = "orphans",
-    /// Questions on open calls that come to nothing, before the results come.
+    /// Questions that are dropped while tool calls are open, before the results arrive.
     DroppedQuestions = "dropped-questions",
-    /// Results that come while a question on their calls is answered, for which a summary was made.
+    /// Results that arrive while a question about their calls is answered, with a summary made for that
+    /// question.
     LateContinuations = "late-continuations",
-    /// Counters that panic in any of their methods.
+    /// Token counters that panic in any of their methods.
     CounterPanics = "counter-panics",
     /// Spawners that panic.
     SpawnerPanics = "spawner-panics",
-    /// Summaries that try to close their delimiter by characters that are not seen.
+    /// Summaries that try to close their delimiter with the help of invisible characters.
     Delimiters = "delimiters",
-    /// Equal compactions from two replicas.
+    /// The same compaction from two replicas.
     EqualCuts = "equal-cuts",
-    /// Exchanges without messages under a load limit.
+    /// Exchanges without messages, under a load limit.
     EmptyExchanges = "empty-exchanges",
-    /// Large compactions in a store that is limited.
+    /// Large compactions in a store with a memory limit.
     LargeCompactions = "large-compactions",
 }
 
@@ -87,7 +88,7 @@ impl FromStr for Ingredient {
     fn from_str(name: &str) -> Result<Self, String> {
         Self::ALL.iter().copied().find(|one| one.name() == name).ok_or_else(|| {
             let names: Vec<_> = Self::ALL.iter().map(|one| one.name()).collect();
-            format!("no ingredient; there are {}", names.join(", "))
+            format!("unknown ingredient: expected one of {}", names.join(", "))
         })
     }
 }
@@ -97,19 +98,19 @@ impl FromStr for Ingredient {
 pub struct Ingredients(BTreeSet<Ingredient>);
 
 impl Ingredients {
-    /// All of them.
+    /// Returns the set of all kinds.
     #[must_use]
     pub fn all() -> Self {
         Self(Ingredient::ALL.iter().copied().collect())
     }
 
-    /// None but these.
+    /// Returns a set of these kinds only.
     #[must_use]
     pub fn only(these: impl IntoIterator<Item = Ingredient>) -> Self {
         Self(these.into_iter().collect())
     }
 
-    /// These without some.
+    /// Returns this set without these kinds.
     #[must_use]
     pub fn without(mut self, these: impl IntoIterator<Item = Ingredient>) -> Self {
         for one in these {
@@ -118,7 +119,7 @@ impl Ingredients {
         self
     }
 
-    /// Returns whether one is among them.
+    /// Returns true if the set contains this kind.
     #[must_use]
     pub fn has(&self, one: Ingredient) -> bool {
         self.0.contains(&one)

@@ -1,4 +1,5 @@
-//! One conversation lives twice: alone, and beside hostile ones in the same engine. It must not notice.
+//! Runs one conversation twice: alone, and next to hostile ones in the same engine. The results must be
+//! equal.
 
 use std::{
     hash::{DefaultHasher, Hash as _, Hasher as _},
@@ -22,7 +23,7 @@ use super::{
     rules::shorten,
     words::{call, message},
 };
-use crate::chance::Chance;
+use crate::rng::SeededRng;
 
 /// Runs one case.
 pub(super) fn run(seed: u64, ingredients: &Ingredients) -> Checked<Figures> {
@@ -31,20 +32,21 @@ pub(super) fn run(seed: u64, ingredients: &Ingredients) -> Checked<Figures> {
     let alone = live(seed, hostile, false, &mut figures)?;
     let among = live(seed, hostile, true, &mut figures)?;
     for (step, (one, other)) in alone.iter().zip(&among).enumerate() {
-        holds(one == other, "a conversation does not notice others", || {
-            format!("step {step}: alone {}, beside others {}", one.shown(), other.shown())
+        holds(one == other, "other conversations do not affect a conversation", || {
+            format!("step {step}: alone {}, next to others {}", one.shown(), other.shown())
         })?;
     }
     figures.add("calls compared", alone.len() as u64);
     Ok(figures)
 }
 
-/// What one call came to.
+/// The result of one call.
 #[derive(Debug, PartialEq)]
 struct Step {
     outcome: String,
     prompt: Vec<Message>,
-    /// Where the window starts, where rounds do, before which results are cleared, what is summarized.
+    /// The start of the window, the start of rounds, the position before which results are cleared, and the
+    /// end of the summarized part.
     cut: Option<[u64; 4]>,
 }
 
@@ -56,7 +58,7 @@ impl Step {
     }
 }
 
-/// A summary that depends on what is summarized alone.
+/// A summarizer whose summary depends only on its request.
 #[derive(Debug)]
 struct Digest;
 
@@ -70,46 +72,45 @@ impl Summarizer for Digest {
     }
 }
 
-fn options(chance: &mut Chance, window: u32) -> HistoryOptions {
+fn options(rng: &mut SeededRng, window: u32) -> HistoryOptions {
     let mut options = HistoryOptions::new().budget(ContextBudget::tokens(window).reply_reserve(window / 20));
-    if chance.once_in(3) {
+    if rng.once_in(3) {
         options = options.watermarks(Watermarks::new(Watermark::Percent(90), Watermark::Percent(50)).unwrap());
     }
-    if chance.once_in(3) {
+    if rng.once_in(3) {
         options = options.clear_results(ClearResults::new().keep(1));
     }
-    if chance.once_in(2) {
-        let when =
-            if chance.once_in(2) { SummarizeWhen::BeforeCall } else { SummarizeWhen::AfterReply { percent: 70 } };
+    if rng.once_in(2) {
+        let when = if rng.once_in(2) { SummarizeWhen::BeforeCall } else { SummarizeWhen::AfterReply { percent: 70 } };
         options = options.summaries(Summaries::new(Digest).when(when).max_tokens(40).least_room(1));
     }
     options
 }
 
-/// The conversation's life. Its own decisions are the same in both.
+/// Runs the conversation. Its random decisions are the same with and without neighbors.
 fn live(seed: u64, hostile: bool, has_neighbors: bool, figures: &mut Figures) -> Checked<Vec<Step>> {
     let runtime = Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
     runtime.block_on(async {
-        let mut chance = Chance::new(seed);
-        let mut others = Others { chance: chance.fork(), made: 0 };
-        let window = u32::try_from(chance.between(2_000, 20_000)).unwrap_or(2_000);
+        let mut rng = SeededRng::new(seed);
+        let mut others = Others { rng: rng.fork(), made: 0 };
+        let window = u32::try_from(rng.between(2_000, 20_000)).unwrap_or(2_000);
         let store = MemoryStore::new();
-        let engine = Engine::with_options(store.clone(), options(&mut chance, window));
-        // What its provider reports is what is counted, or a fifth more.
-        let reports = if hostile { chance.between(100, 120) } else { 100 };
+        let engine = Engine::with_options(store.clone(), options(&mut rng, window));
+        // The provider reports the counted tokens, or up to a fifth more.
+        let reports = if hostile { rng.between(100, 120) } else { 100 };
         let id = ConversationId::new(["it"]).unwrap();
         let mut open = false;
         let mut steps = Vec::new();
-        for _ in 0..chance.between(5, 30) {
-            for _ in 0..if has_neighbors { others.chance.below(6) } else { 0 } {
+        for _ in 0..rng.between(5, 30) {
+            for _ in 0..if has_neighbors { others.rng.below(6) } else { 0 } {
                 others.call(&engine, window, hostile).await;
                 figures.count("calls of neighbors");
             }
-            let size = u64::from(window) * chance.between(1, 70) / 100;
+            let size = u64::from(window) * rng.between(1, 70) / 100;
             let text = "x".repeat(usize::try_from(size * 4).unwrap_or_default());
             let asked = if open { Message::tool("x", &text[..text.len() / 8]) } else { Message::user(text) };
-            let calls = chance.once_in(4);
-            let usage = chance.once_in(2);
+            let calls = rng.once_in(4);
+            let usage = rng.once_in(2);
             let mut input = TurnInput::new(id.clone(), [asked]);
             input.request.model = Some("m".to_owned());
             let (outcome, prompt) = match engine.begin(input).await {
@@ -119,7 +120,7 @@ fn live(seed: u64, hostile: bool, has_neighbors: bool, figures: &mut Figures) ->
                     let mut reply = Reply::new(if calls {
                         message(&json!({"role": "assistant", "content": null, "tool_calls": [call("x", "{}")]}))
                     } else {
-                        Message::assistant("a".repeat(chance.index(400)))
+                        Message::assistant("a".repeat(rng.index(400)))
                     });
                     reply.usage = usage.then(|| Usage::new(counted(&prompt) * reports / 100, 1));
                     let report = turn.commit(reply).await;
@@ -147,20 +148,20 @@ fn counted(prompt: &[Message]) -> u64 {
     prompt.iter().map(|message| u64::from(counter.count_message(message))).sum::<u64>() + u64::from(REPLY_PRIMING)
 }
 
-/// The other tenants.
+/// The other conversations.
 struct Others {
-    chance: Chance,
+    rng: SeededRng,
     made: u64,
 }
 
 impl Others {
     async fn call(&mut self, engine: &Engine, window: u32, hostile: bool) {
         self.made += 1;
-        let chance = &mut self.chance;
-        let id = ConversationId::new(["others", &chance.below(20).to_string()]).unwrap();
-        let size = usize::try_from(window).unwrap_or_default() * chance.index(60) / 100;
+        let rng = &mut self.rng;
+        let id = ConversationId::new(["others", &rng.below(20).to_string()]).unwrap();
+        let size = usize::try_from(window).unwrap_or_default() * rng.index(60) / 100;
         let text = "y".repeat(size * 4);
-        let asked = if hostile && chance.once_in(3) {
+        let asked = if hostile && rng.once_in(3) {
             message(
                 &json!({"role": "user", "content": [{"type": "file", "file": {"file_id": "f"}}, {"type": "text", "text": text}]}),
             )
@@ -168,7 +169,7 @@ impl Others {
             Message::user(text)
         };
         let mut input = TurnInput::new(id, [asked]);
-        input.request.model = Some(match chance.below(6) {
+        input.request.model = Some(match rng.below(6) {
             0 if hostile => format!("junk {}", self.made),
             1 if hostile => format!("junk {} {}", self.made, "m".repeat(10_000)),
             _ => "m".to_owned(),
@@ -176,13 +177,13 @@ impl Others {
         let Ok(turn) = engine.begin(input).await else { return };
         let honest = counted(turn.context());
         let mut reply = Reply::new(Message::assistant("b"));
-        reply.usage = Some(match chance.below(4) {
+        reply.usage = Some(match rng.below(4) {
             0 if hostile => Usage::new(u64::MAX, u64::MAX),
             1 if hostile => Usage::new(1_000_000_000_000, 0),
             2 if hostile => Usage::new(honest * 50, 0),
             _ => Usage::new(honest, 1),
         });
-        // Nobody looks at what becomes of them.
+        // The results of these calls are not checked.
         let _ = turn.commit(reply).await;
     }
 }

@@ -1,4 +1,5 @@
-//! A summarizer whose summaries can be checked: a summary is the number of a page on which the facts are noted.
+//! A summarizer whose summaries can be checked. A summary is the number of a page, and the page lists the
+//! facts that it covers.
 
 use std::{
     collections::BTreeSet,
@@ -12,9 +13,9 @@ use tower_chat_history::{
 };
 
 use super::{Ingredient, Ingredients, panics::on_purpose, rules::marks};
-use crate::chance::Chance;
+use crate::rng::SeededRng;
 
-/// The facts that summaries tell.
+/// The pages of all summaries, and the errors found so far.
 #[derive(Debug)]
 pub(super) struct Notes(Mutex<Pages>);
 
@@ -23,20 +24,21 @@ struct Pages {
     pages: Vec<BTreeSet<u64>>,
     twice: Vec<String>,
     repeated: BTreeSet<u64>,
-    chance: Chance,
+    rng: SeededRng,
     ingredients: Ingredients,
     reliable: bool,
 }
 
 impl Notes {
-    /// A summarizer that does what it should, or one that has moods.
-    pub(super) fn new(chance: Chance, ingredients: &Ingredients, reliable: bool) -> Self {
+    /// Creates a summarizer that always succeeds if `reliable` is true, and otherwise one that sometimes
+    /// fails, panics, hangs or returns odd summaries.
+    pub(super) fn new(rng: SeededRng, ingredients: &Ingredients, reliable: bool) -> Self {
         let ingredients = ingredients.clone();
         Self(Mutex::new(Pages {
             pages: Vec::new(),
             twice: Vec::new(),
             repeated: BTreeSet::new(),
-            chance,
+            rng,
             ingredients,
             reliable,
         }))
@@ -46,22 +48,22 @@ impl Notes {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The facts that a summary tells; `None` if no summarizer of this kind made it.
+    /// Returns the facts of a summary, or `None` if another summarizer made it.
     pub(super) fn facts(&self, summary: &str) -> Option<BTreeSet<u64>> {
         self.pages().facts(summary)
     }
 
-    /// Facts that were to be told twice.
+    /// Returns the first fact that was summarized twice.
     pub(super) fn twice(&self) -> Option<String> {
         self.pages().twice.first().cloned()
     }
 
-    /// Says that these facts stand in a log twice, since the call that told them was repeated.
+    /// Notes that a log contains these facts twice, because their call was repeated.
     pub(super) fn repeats(&self, facts: &BTreeSet<u64>) {
         self.pages().repeated.extend(facts);
     }
 
-    /// How many pages were written.
+    /// Returns the number of pages that were written.
     pub(super) fn written(&self) -> u64 {
         self.pages().pages.len() as u64
     }
@@ -78,7 +80,7 @@ impl Pages {
         let new: BTreeSet<u64> = said.flat_map(|message| marks(&message.text())).collect();
         let mut all = match &request.previous {
             Some(previous) => self.facts(previous).unwrap_or_else(|| {
-                self.twice.push("a previous summary that nobody made".to_owned());
+                self.twice.push("an unknown previous summary".to_owned());
                 BTreeSet::new()
             }),
             None => BTreeSet::new(),
@@ -105,7 +107,7 @@ impl Summarizer for Notes {
         let (mood, summary) = {
             let mut pages = self.pages();
             let mut summary = Summarized::new(pages.write(&request));
-            let mood = if pages.reliable { 99 } else { pages.chance.below(16) };
+            let mood = if pages.reliable { 99 } else { pages.rng.below(16) };
             match mood {
                 0 => summary.text.push_str(&"huge ".repeat(5_000)),
                 1 => summary.text = " \n".to_owned(),

@@ -1,13 +1,14 @@
-//! Panics that nobody asked for: the process's hook counts them wherever they happen, caught or not.
+//! Unintentional panics. The panic hook of the process counts them wherever they happen, whether caught or
+//! not.
 
 use std::sync::{Mutex, Once, PoisonError};
 
-/// How a panic on purpose begins.
+/// The start of the message of an intentional panic.
 const ON_PURPOSE: &str = "on purpose: ";
 
 static UNEXPECTED: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
-/// Sets the process's panic hook: panics are noted in place of being printed.
+/// Sets the panic hook of the process. It records panics and prints nothing.
 pub fn count_panics() {
     static SET: Once = Once::new();
     SET.call_once(|| {
@@ -27,17 +28,17 @@ fn noted() -> std::sync::MutexGuard<'static, Vec<String>> {
     UNEXPECTED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// How many panics there were that nobody asked for.
+/// Returns the number of unintentional panics so far.
 pub(super) fn unexpected() -> usize {
     noted().len()
 }
 
-/// Those since then.
+/// Returns the unintentional panics after the first `before` ones.
 pub(super) fn since(before: usize) -> Vec<String> {
     noted().get(before..).unwrap_or_default().to_vec()
 }
 
-/// Panics as a test's own summarizer, counter or store does.
+/// Panics intentionally, in a summarizer, counter or store of a test.
 pub(super) fn on_purpose(what: &str) -> ! {
     panic!("{ON_PURPOSE}{what}")
 }

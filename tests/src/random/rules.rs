@@ -1,4 +1,5 @@
-//! The rules that a strict provider holds a prompt to, written from the chat format's description alone.
+//! The rules that a strict provider checks in a prompt, written from the description of the chat format
+//! alone.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +8,7 @@ use tower_chat_history::Message;
 
 use super::outcome::{Checked, Violation};
 
-/// The roles that a prompt may have.
+/// The roles that a message of a prompt may have.
 const ROLES: [&str; 6] = ["system", "developer", "user", "assistant", "tool", "function"];
 
 /// Checks a whole prompt.
@@ -19,11 +20,11 @@ pub(super) fn check_prompt(prompt: &[Message]) -> Checked {
         Err(Violation::new("prompts obey the chat rules", seen))
     };
     if prompt.is_empty() {
-        return fail(0, "there is none");
+        return fail(0, "the prompt is empty");
     }
     let mut open: Vec<String> = Vec::new();
     for (at, message) in prompt.iter().enumerate() {
-        // JSON that is too deep for a `Value` is looked at by what it says on its first level.
+        // If a value is too deep to be read, it is replaced by a text. The checks need the first level only.
         let fields = match fields(message.json()) {
             Ok(fields) => fields,
             Err(why) => return fail(at, &why),
@@ -37,13 +38,13 @@ pub(super) fn check_prompt(prompt: &[Message]) -> Checked {
                 None | Some("") => return fail(at, "a result without an id"),
                 Some(id) => match open.iter().position(|one| one == id) {
                     Some(place) => drop(open.swap_remove(place)),
-                    None => return fail(at, "a result that answers no call right before it"),
+                    None => return fail(at, "a result that answers none of the calls before it"),
                 },
             }
             continue;
         }
         if !open.is_empty() {
-            return fail(at, "calls before it have no result");
+            return fail(at, "the calls before it have no result");
         }
         if role != "assistant" {
             continue;
@@ -53,28 +54,28 @@ pub(super) fn check_prompt(prompt: &[Message]) -> Checked {
             Err(what) => return fail(at, what),
         }
         if open.is_empty() && !says_something(&fields) {
-            return fail(at, "a reply that says nothing");
+            return fail(at, "a blank reply");
         }
     }
-    if open.is_empty() { Ok(()) } else { fail(prompt.len(), "calls at the end have no result") }
+    if open.is_empty() { Ok(()) } else { fail(prompt.len(), "the last calls have no result") }
 }
 
 fn fields(json: &str) -> Result<Map<String, Value>, String> {
     type Raw<'a> = std::collections::HashMap<String, &'a serde_json::value::RawValue>;
-    let raw: Raw<'_> = serde_json::from_str(json).map_err(|error| format!("no JSON object: {error}"))?;
+    let raw: Raw<'_> = serde_json::from_str(json).map_err(|error| format!("not a JSON object: {error}"))?;
     let read = |value: &serde_json::value::RawValue| {
         serde_json::from_str(value.get()).unwrap_or_else(|_| Value::from("too deep"))
     };
     Ok(raw.into_iter().map(|(name, value)| (name, read(value))).collect())
 }
 
-/// The ids of an assistant message's calls.
+/// Returns the ids of an assistant message's calls.
 fn calls(fields: &Map<String, Value>) -> Result<Vec<String>, &'static str> {
     let list = match fields.get("tool_calls") {
         None | Some(Value::Null) => return Ok(Vec::new()),
         Some(Value::Array(list)) if list.is_empty() => return Err("an empty list of calls"),
         Some(Value::Array(list)) => list,
-        Some(_) => return Err("tool_calls that is no list"),
+        Some(_) => return Err("tool_calls that is not a list"),
     };
     let id = |call: &Value| call.get("id").and_then(Value::as_str).filter(|id| !id.is_empty()).map(str::to_owned);
     let named = |call: &Value| {
@@ -98,9 +99,10 @@ fn says_something(fields: &Map<String, Value>) -> bool {
     ["content", "refusal", "audio", "function_call"].iter().any(|name| is_there(name))
 }
 
-/// The calls that wait for a result at the end of a log, by the documentation of the view: only the last assistant message
-/// has open calls, results answer them, and anything else said closes them. `None` where that message has calls that cannot
-/// be answered, since they have no id: then the documentation leaves it open what closes what.
+/// Returns the calls that are open at the end of a log, as the documentation of the view defines them: only
+/// the last assistant message has open calls, results answer them, and any other message that is not blank
+/// closes them. Returns `None` if that message has calls without an id, which cannot be answered: the
+/// documentation does not define what closes these.
 pub(super) fn open_calls<'a>(log: impl IntoIterator<Item = &'a Message>) -> Option<Vec<String>> {
     let mut open = Some(Vec::new());
     for message in log {
@@ -127,14 +129,14 @@ pub(super) fn open_calls<'a>(log: impl IntoIterator<Item = &'a Message>) -> Opti
     open
 }
 
-/// A message that is short enough to be shown.
+/// Returns the start of a message, to be shown.
 pub(super) fn shorten(message: &Message) -> String {
     let json = message.json();
     let end = json.char_indices().nth(160).map_or(json.len(), |(at, _)| at);
     json[..end].to_owned()
 }
 
-/// The marks `#n#` in a text: each fact of a conversation has one of its own.
+/// Returns the marks `#n#` in a text. Each fact of a conversation has its own mark.
 pub(super) fn marks(text: &str) -> BTreeSet<u64> {
     text.split('#').skip(1).step_by(2).filter_map(|mark| mark.parse().ok()).collect()
 }

@@ -1,4 +1,5 @@
-//! Runtimes that are shut down at any moment, or are alive and not driven: what was complete is stored all the same.
+//! Runtimes that are shut down at any moment, or that are alive but not driven. Complete replies are stored
+//! nevertheless.
 
 use std::{
     collections::BTreeMap,
@@ -12,32 +13,32 @@ use std::{
 use async_trait::async_trait;
 use tokio::runtime::{Builder, Runtime};
 use tower_chat_history::{
-    Append, Appended, BoxError, Compact, CompactOutcome, ContextBudget, ConversationId, Engine, HistoryOptions,
-    HistoryStore, HistoryStoreExt as _, Incarnation, Load, Loaded, MemoryStore, Message, Page, Reply, Seq, StoreError,
-    Summaries, TurnInput,
+    Append, Appended, BoxError, ContextBudget, ConversationId, Engine, HistoryOptions, HistoryStore,
+    HistoryStoreExt as _, Load, Loaded, MemoryStore, Message, Reply, StoreError, Summaries, TurnInput,
     summary::{SummarizeWhen, Summarized, Summarizer, SummaryRequest},
 };
 
 use super::{
     Checked, Figures, Ingredient, Ingredients,
+    disturbed::{Disturb, Disturbed},
     outcome::{Violation, holds},
 };
-use crate::chance::Chance;
+use crate::rng::SeededRng;
 
-/// How long anything may take by a real clock. Nothing here takes long.
+/// The longest time that any step may take by a real clock. Normally, no step takes long.
 const PATIENCE: Duration = Duration::from_secs(8);
 
 /// Runs one case.
 pub(super) fn run(seed: u64, ingredients: &Ingredients) -> Checked<Figures> {
-    let mut chance = Chance::new(seed);
+    let mut rng = SeededRng::new(seed);
     let mut figures = Figures::default();
-    let idles = ingredients.has(Ingredient::IdleRuntimes) && chance.once_in(2);
+    let idles = ingredients.has(Ingredient::IdleRuntimes) && rng.once_in(2);
     let first = runtime();
-    // An engine that is made within a runtime has saves go on there.
-    let entered = chance.once_in(2).then(|| first.enter());
-    let case = Case::new(&mut chance);
+    // An engine that is created within a runtime runs its saves there.
+    let entered = rng.once_in(2).then(|| first.enter());
+    let case = Case::new(&mut rng);
     drop(entered);
-    first.block_on(case.live(&mut chance));
+    first.block_on(case.live(&mut rng));
     let idle = if idles {
         figures.count("runtimes left idle");
         Some(first)
@@ -48,14 +49,14 @@ pub(super) fn run(seed: u64, ingredients: &Ingredients) -> Checked<Figures> {
     };
     figures.add("saves pending", case.engine.pending_saves() as u64);
     let engine = case.engine.clone();
-    let without = ingredients.has(Ingredient::NoRuntime) && chance.once_in(2);
+    let without = ingredients.has(Ingredient::NoRuntime) && rng.once_in(2);
     let drained = if without {
         figures.count("drains without a runtime");
         in_time("drain ends without a runtime", move || block_on(engine.drain(Duration::from_secs(2))))?
     } else {
         in_time("drain ends in another runtime", move || runtime().block_on(engine.drain(Duration::from_secs(2))))?
     };
-    drained.map_err(|error| Violation::new("what a drain says is pending is pending", error.to_string()))?;
+    drained.map_err(|error| Violation::new("a drain ends when no save is pending", error.to_string()))?;
     holds(case.engine.pending_saves() == 0, "no save is pending after a drain", String::new)?;
     case.check(&mut figures)?;
     case.goes_on(&mut figures)?;
@@ -63,12 +64,9 @@ pub(super) fn run(seed: u64, ingredients: &Ingredients) -> Checked<Figures> {
     Ok(figures)
 }
 
-/// A store that lets others go first, some times, without a timer.
+/// Makes a store yield to other tasks sometimes, without a timer.
 #[derive(Debug)]
-struct Yielding {
-    inner: MemoryStore,
-    chance: Mutex<Chance>,
-}
+struct SometimesYields(Mutex<SeededRng>);
 
 struct Yields(u64);
 
@@ -85,57 +83,26 @@ impl Future for Yields {
     }
 }
 
-impl Yielding {
-    async fn yields(&self) {
-        let times = self.chance.lock().unwrap().below(8);
+#[async_trait]
+impl Disturb for SometimesYields {
+    async fn before(&self) {
+        let times = self.0.lock().unwrap().below(8);
         Yields(times).await;
     }
-}
 
-#[async_trait]
-impl HistoryStore for Yielding {
-    fn system(&self) -> &'static str {
-        "memory"
-    }
-
-    async fn load(&self, id: &ConversationId, load: Load) -> Result<Loaded, StoreError> {
-        self.yields().await;
-        self.inner.load(id, load).await
-    }
-
-    async fn append(&self, id: &ConversationId, append: Append) -> Result<Appended, StoreError> {
-        self.yields().await;
-        let appended = self.inner.append(id, append).await;
-        self.yields().await;
+    async fn append(&self, inner: &MemoryStore, id: &ConversationId, append: Append) -> Result<Appended, StoreError> {
+        let appended = inner.append(id, append).await;
+        self.before().await;
         appended
     }
-
-    async fn compact(
-        &self,
-        id: &ConversationId,
-        life: Incarnation,
-        compact: Compact,
-    ) -> Result<CompactOutcome, StoreError> {
-        self.yields().await;
-        self.inner.compact(id, life, compact).await
-    }
-
-    async fn read(&self, id: &ConversationId, from: Seq, limit: usize) -> Result<Page, StoreError> {
-        self.yields().await;
-        self.inner.read(id, from, limit).await
-    }
-
-    async fn delete(&self, id: &ConversationId) -> Result<(), StoreError> {
-        self.inner.delete(id).await
-    }
 }
 
-/// A summarizer that never fails, and takes a few polls.
+/// A summarizer that never fails and takes a few polls.
 #[derive(Debug)]
-struct Patient(u64);
+struct SlowSummarizer(u64);
 
 #[async_trait]
-impl Summarizer for Patient {
+impl Summarizer for SlowSummarizer {
     async fn summarize(&self, _: SummaryRequest) -> Result<Summarized, BoxError> {
         Yields(self.0).await;
         Ok(Summarized::new("s"))
@@ -148,41 +115,40 @@ struct Case {
     engine: Engine,
     store: MemoryStore,
     ids: Vec<ConversationId>,
-    /// The answers that were handed to the engine.
+    /// The replies that were handed to the engine.
     complete: Complete,
     summarizes: bool,
 }
 
 impl Case {
-    fn new(chance: &mut Chance) -> Self {
+    fn new(rng: &mut SeededRng) -> Self {
         let store = MemoryStore::new();
-        let yielding = Yielding { inner: store.clone(), chance: Mutex::new(chance.fork()) };
-        let summarizes = chance.once_in(2);
+        let yielding = Disturbed { inner: store.clone(), disturb: SometimesYields(Mutex::new(rng.fork())) };
+        let summarizes = rng.once_in(2);
         let mut options = HistoryOptions::new();
-        if chance.once_in(3) {
+        if rng.once_in(3) {
             options = options.store_timeout(None);
         }
         if summarizes {
             let when = SummarizeWhen::AfterReply { percent: 10 };
-            let summaries = Summaries::new(Patient(chance.below(20))).max_tokens(20).least_room(1).when(when);
+            let summaries = Summaries::new(SlowSummarizer(rng.below(20))).max_tokens(20).least_room(1).when(when);
             options = options.budget(ContextBudget::tokens(400).reply_reserve(10)).summaries(summaries);
         }
-        let ids = (0..1 + chance.index(3)).map(|number| ConversationId::new([&format!("c{number}")]).unwrap());
+        let ids = (0..1 + rng.index(3)).map(|number| ConversationId::new([&format!("c{number}")]).unwrap());
         let engine = Engine::with_options(yielding, options);
         Self { engine, store, ids: ids.collect(), complete: Complete::default(), summarizes }
     }
 
-    /// Turns in a runtime, until it is stopped in the middle of them.
-    async fn live(&self, chance: &mut Chance) {
-        for _ in 0..chance.between(1, 4) {
+    /// Runs turns in a runtime, until the runtime is stopped in the middle of them.
+    async fn live(&self, rng: &mut SeededRng) {
+        for _ in 0..rng.between(1, 4) {
             for id in &self.ids {
                 turn(&self.engine, id, &self.complete, "before").await;
             }
         }
-        for number in 0..chance.between(2, 8) {
-            let (engine, id, complete) =
-                (self.engine.clone(), chance.of(&self.ids).clone(), Arc::clone(&self.complete));
-            let stays = chance.once_in(2);
+        for number in 0..rng.between(2, 8) {
+            let (engine, id, complete) = (self.engine.clone(), rng.pick(&self.ids).clone(), Arc::clone(&self.complete));
+            let stays = rng.once_in(2);
             tokio::spawn(async move {
                 if stays {
                     turn(&engine, &id, &complete, &format!("during{number}")).await;
@@ -194,13 +160,13 @@ impl Case {
                 }
             });
         }
-        let long = if chance.once_in(3) { 60 } else { 12 };
-        for _ in 0..chance.below(long) {
+        let long = if rng.once_in(3) { 60 } else { 12 };
+        for _ in 0..rng.below(long) {
             tokio::task::yield_now().await;
         }
     }
 
-    /// Every complete answer is stored once.
+    /// Checks that every complete reply is stored once.
     fn check(&self, figures: &mut Figures) -> Checked {
         let mut logs: BTreeMap<&ConversationId, Vec<String>> = BTreeMap::new();
         for id in &self.ids {
@@ -208,18 +174,18 @@ impl Case {
             logs.insert(id, messages.iter().map(|message| message.text().into_owned()).collect());
         }
         let complete = self.complete.lock().unwrap();
-        figures.add("complete answers", complete.len() as u64);
+        figures.add("complete replies", complete.len() as u64);
         for (id, text) in &*complete {
             let expected = complete.iter().filter(|one| one.0 == *id && one.1 == *text).count();
             let times = logs[id].iter().filter(|one| *one == text).count();
-            holds(times == expected, "every complete answer is stored once", || {
+            holds(times == expected, "every complete reply is stored once", || {
                 format!("{text}: {times} of {expected}")
             })?;
         }
         Ok(())
     }
 
-    /// Another runtime goes on: turns are stored, and summaries are made.
+    /// Checks that turns are stored and summaries are made in another runtime.
     fn goes_on(&self, figures: &mut Figures) -> Checked {
         let before = self.covered();
         let (engine, ids, complete) = (self.engine.clone(), self.ids.clone(), Arc::clone(&self.complete));
@@ -230,23 +196,23 @@ impl Case {
                         turn(&engine, id, &complete, "after").await;
                     }
                 }
-                // What is not done by then is told by the check below.
+                // The check below finds summaries that are not done by then.
                 let _ = engine.drain(Duration::from_secs(2)).await;
             });
         })?;
         self.check(figures)?;
         if self.summarizes {
             for (id, (before, now)) in self.ids.iter().zip(before.iter().zip(self.covered())) {
-                figures.count("conversations summarized on");
+                figures.count("conversations summarized again");
                 holds(now.0 > before.0, "summaries go on in another runtime", || {
-                    format!("{id}: they cover what is before {}, the window starts at {}", now.0, now.1)
+                    format!("{id}: summaries cover up to {}, the window starts at {}", now.0, now.1)
                 })?;
             }
         }
         Ok(())
     }
 
-    /// Of each conversation what summaries cover, and where the window starts.
+    /// Returns, for each conversation, the end of what summaries cover and the start of the window.
     fn covered(&self) -> Vec<(u64, u64)> {
         let positions = self.ids.iter().map(|id| match block_on(self.store.load(id, Load::new())) {
             Ok(Loaded::Window(window)) => window
@@ -266,7 +232,7 @@ async fn turn(engine: &Engine, id: &ConversationId, complete: &Complete, text: &
     let Ok(turn) = engine.begin(asked(id)).await else { return };
     let commit = turn.commit(Reply::new(Message::assistant(text)));
     complete.lock().unwrap().push((id.clone(), text.to_owned()));
-    // A failure shows in the log.
+    // The check of the log finds a failure.
     let _ = commit.await;
 }
 
@@ -274,14 +240,14 @@ fn runtime() -> Runtime {
     Builder::new_current_thread().enable_all().build().unwrap()
 }
 
-/// Does something on a thread of its own, which has to end in time.
+/// Does some work on a new thread. It must end in time.
 fn in_time<T: Send + 'static>(rule: &'static str, work: impl FnOnce() -> T + Send + 'static) -> Checked<T> {
     let (sender, done) = mpsc::channel();
     thread::spawn(move || sender.send(work()));
     done.recv_timeout(PATIENCE).map_err(|error| Violation::new(rule, format!("{error} within {PATIENCE:?}")))
 }
 
-/// Runs a future where no runtime is.
+/// Runs a future outside of any runtime.
 fn block_on<T>(future: impl Future<Output = T>) -> T {
     struct Unpark(thread::Thread);
     impl Wake for Unpark {
@@ -293,7 +259,7 @@ fn block_on<T>(future: impl Future<Output = T>) -> T {
     let mut future = std::pin::pin!(future);
     loop {
         match future.as_mut().poll(&mut Context::from_waker(&waker)) {
-            Poll::Ready(told) => return told,
+            Poll::Ready(output) => return output,
             Poll::Pending => thread::park(),
         }
     }

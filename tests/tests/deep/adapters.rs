@@ -1,4 +1,4 @@
-//! Adapters: requests and responses as `serde_json::Value`, by closures, and in async-openai's types.
+//! Adapters: requests and responses as `serde_json::Value`, with closures, and in the types of async-openai.
 
 use async_openai::types::chat::{
     ChatCompletionRequestUserMessage, ChatCompletionTool, ChatCompletionTools, CreateChatCompletionRequest,
@@ -23,23 +23,23 @@ use super::{
 
 pub(crate) const CASES: &[Case] = cases![
     a_json_request_is_refused,
-    a_json_request_of_as_many_levels_as_may_be_is_sent,
+    a_json_request_with_the_most_levels_is_sent,
     a_log_is_sent_as_json,
-    a_json_response_is_handed_on,
-    json_chunks_are_handed_on,
+    a_json_response_is_passed_on,
+    json_chunks_are_passed_on,
     a_summarizer_s_json_answer_is_read,
     closures_take_a_log,
     a_typed_request_is_refused,
     a_log_is_sent_in_async_openai_s_types,
 ];
 
-fn asks(content: Value) -> Value {
+fn request_with(content: Value) -> Value {
     let message = [("role".to_owned(), Value::from("user")), ("content".to_owned(), content)];
     let messages = Value::Array(vec![Value::Object(message.into_iter().collect())]);
     Value::Object([("model".to_owned(), Value::from("m")), ("messages".to_owned(), messages)].into_iter().collect())
 }
 
-fn says(content: Value) -> Value {
+fn response_with(content: Value) -> Value {
     let message = [("role".to_owned(), Value::from("assistant")), ("content".to_owned(), content)];
     let choice = [("message".to_owned(), Value::Object(message.into_iter().collect()))];
     let choices = Value::Array(vec![Value::Object(choice.into_iter().collect())]);
@@ -48,13 +48,13 @@ fn says(content: Value) -> Value {
 
 fn a_json_request_is_refused() {
     block_on(async {
-        let llm = service_fn(|_: Value| async { Ok::<_, BoxError>(says("a".into())) });
+        let llm = service_fn(|_: Value| async { Ok::<_, BoxError>(response_with("a".into())) });
         let tools = |deep| {
-            let mut request = asks("a".into());
+            let mut request = request_with("a".into());
             request.as_object_mut().unwrap().insert("tools".to_owned(), deep);
             request
         };
-        for request in [asks(value(nested::MAX_LEVELS)), asks(value(LEVELS)), tools(value(LEVELS))] {
+        for request in [request_with(value(nested::MAX_LEVELS)), request_with(value(LEVELS)), tools(value(LEVELS))] {
             let service =
                 ServiceBuilder::new().layer(ChatHistoryLayer::new(MemoryStore::new(), Json::new())).service(llm);
             let error = service.oneshot(InConversation::new(id(), request)).await.unwrap_err();
@@ -63,17 +63,16 @@ fn a_json_request_is_refused() {
     });
 }
 
-fn a_json_request_of_as_many_levels_as_may_be_is_sent() {
+fn a_json_request_with_the_most_levels_is_sent() {
     block_on(async {
-        let llm =
-            service_fn(
-                |request: Value| async move { Ok::<_, BoxError>(says(request["messages"][0]["content"].clone())) },
-            );
+        let llm = service_fn(|request: Value| async move {
+            Ok::<_, BoxError>(response_with(request["messages"][0]["content"].clone()))
+        });
         let store = MemoryStore::new();
         let service = ServiceBuilder::new().layer(ChatHistoryLayer::new(store.clone(), Json::new())).service(llm);
-        // The request, its list of messages and the message are levels too.
+        // The request, its list of messages and the message also count as levels.
         let most = value(nested::MAX_LEVELS - 4);
-        let answer = service.oneshot(InConversation::new(id(), asks(most.clone()))).await.unwrap();
+        let answer = service.oneshot(InConversation::new(id(), request_with(most.clone()))).await.unwrap();
         assert_eq!(answer["choices"][0]["message"]["content"], most);
         assert_eq!(store.conversation(&id()).messages().await.unwrap().len(), 2);
     });
@@ -81,30 +80,30 @@ fn a_json_request_of_as_many_levels_as_may_be_is_sent() {
 
 fn a_log_is_sent_as_json() {
     block_on(async {
-        let llm = service_fn(|_: Value| async { Ok::<_, BoxError>(says("a".into())) });
+        let llm = service_fn(|_: Value| async { Ok::<_, BoxError>(response_with("a".into())) });
         let layer = ChatHistoryLayer::new(deep_store().await, Json::new());
         ServiceBuilder::new()
             .layer(layer)
             .service(llm)
-            .oneshot(InConversation::new(id(), asks("a".into())))
+            .oneshot(InConversation::new(id(), request_with("a".into())))
             .await
             .unwrap();
     });
 }
 
-fn a_json_response_is_handed_on() {
+fn a_json_response_is_passed_on() {
     block_on(async {
-        let llm = service_fn(|_: Value| async { Ok::<_, BoxError>(says(value(LEVELS))) });
+        let llm = service_fn(|_: Value| async { Ok::<_, BoxError>(response_with(value(LEVELS))) });
         let store = MemoryStore::new();
         let service = ServiceBuilder::new().layer(ChatHistoryLayer::new(store.clone(), Json::new())).service(llm);
-        let answer = service.oneshot(InConversation::new(id(), asks("a".into()))).await.unwrap();
+        let answer = service.oneshot(InConversation::new(id(), request_with("a".into()))).await.unwrap();
         assert!(nested::is_too_deep(&answer));
         nested::dismantle(answer);
         assert!(store.conversation(&id()).messages().await.unwrap().is_empty());
     });
 }
 
-fn json_chunks_are_handed_on() {
+fn json_chunks_are_passed_on() {
     block_on(async {
         let llm = service_fn(|_: Value| async {
             let delta = |delta| Value::Array(vec![Value::Object([("delta".to_owned(), delta)].into_iter().collect())]);
@@ -115,7 +114,7 @@ fn json_chunks_are_handed_on() {
         });
         let store = MemoryStore::new();
         let service = ServiceBuilder::new().layer(ChatHistoryLayer::new(store.clone(), Json::new())).service(llm);
-        let mut answer = service.oneshot(InConversation::new(id(), asks("a".into()))).await.unwrap();
+        let mut answer = service.oneshot(InConversation::new(id(), request_with("a".into()))).await.unwrap();
         while let Some(chunk) = answer.next().await {
             nested::dismantle(chunk.unwrap());
         }
@@ -125,7 +124,7 @@ fn json_chunks_are_handed_on() {
 
 fn a_summarizer_s_json_answer_is_read() {
     block_on(async {
-        let service = service_fn(|_: Value| async { Ok::<_, BoxError>(says(value(nested::MAX_LEVELS))) });
+        let service = service_fn(|_: Value| async { Ok::<_, BoxError>(response_with(value(nested::MAX_LEVELS))) });
         let summarizer = json_summarizer(service, "m");
         let summarized = summarizer.summarize(SummaryRequest::new(None, vec![Message::user("a")], 100)).await.unwrap();
         assert!(summarized.text.is_empty());

@@ -1,4 +1,4 @@
-//! The memory inside an async-openai client, over a transport that the test plays itself.
+//! History in an async-openai client, with a transport in the test.
 
 use std::sync::{Arc, Mutex};
 
@@ -14,9 +14,9 @@ use super::{
 };
 
 pub(crate) const CASES: &[Case] =
-    cases![bodies_are_read_and_spliced, what_is_no_body_is_refused, answers_are_read, streams_are_folded,];
+    cases![bodies_are_read_and_spliced, invalid_bodies_are_refused, responses_are_read, streams_are_folded,];
 
-/// Sends a body, and returns what was sent and what came back.
+/// Sends a body. Returns the sent body and the response.
 async fn call(
     store: MemoryStore,
     mode: InputMode,
@@ -52,7 +52,7 @@ async fn call(
     Ok((sent, text))
 }
 
-fn whole(message: &str) -> String {
+fn response_with(message: &str) -> String {
     format!(r#"{{"choices":[{{"index":0,"message":{message},"finish_reason":"stop"}}]}}"#)
 }
 
@@ -67,21 +67,21 @@ fn bodies_are_read_and_spliced() {
                 r#"{{"unknown":{deep},"model":"m","messages":{messages},"tools":{deep},"response_format":{deep}}}"#
             );
             for mode in [InputMode::New, InputMode::Transcript] {
-                let (sent, _) = call(deep_store().await, mode, body.clone(), JSON, whole(OK)).await.unwrap();
+                let (sent, _) = call(deep_store().await, mode, body.clone(), JSON, response_with(OK)).await.unwrap();
                 assert!(sent.len() > body.len());
             }
         }
     });
 }
 
-fn what_is_no_body_is_refused() {
+fn invalid_bodies_are_refused() {
     block_on(async {
         for deep in texts() {
             for name in ["model", "messages", "n", "max_tokens", "temperature"] {
                 let body = format!(r#"{{"{name}":{deep},"messages":[{{"role":"user","content":"a"}}]}}"#);
-                let _ = call(MemoryStore::new(), InputMode::New, body, JSON, whole(OK)).await;
+                let _ = call(MemoryStore::new(), InputMode::New, body, JSON, response_with(OK)).await;
             }
-            assert!(call(MemoryStore::new(), InputMode::New, deep, JSON, whole(OK)).await.is_err());
+            assert!(call(MemoryStore::new(), InputMode::New, deep, JSON, response_with(OK)).await.is_err());
         }
     });
 }
@@ -90,7 +90,7 @@ fn body() -> String {
     r#"{"model":"m","messages":[{"role":"user","content":"a"}]}"#.to_owned()
 }
 
-fn answers_are_read() {
+fn responses_are_read() {
     block_on(async {
         for deep in texts() {
             let messages = [
@@ -99,7 +99,7 @@ fn answers_are_read() {
                 format!(r#"{{"role":{deep},"content":"a"}}"#),
                 deep.clone(),
             ];
-            let answers = messages.iter().map(|message| whole(message));
+            let answers = messages.iter().map(|message| response_with(message));
             let odd = [
                 deep.clone(),
                 format!(r#"{{"choices":{deep}}}"#),
@@ -107,7 +107,7 @@ fn answers_are_read() {
             ];
             for answer in answers.chain(odd) {
                 let (_, text) = call(MemoryStore::new(), InputMode::New, body(), JSON, answer.clone()).await.unwrap();
-                assert_eq!(text, answer, "it passes unchanged");
+                assert_eq!(text, answer, "it is passed on unchanged");
             }
         }
     });
@@ -140,7 +140,7 @@ fn streams_are_folded() {
                 let events = events + "data: [DONE]\n\n";
                 let kind = "text/event-stream";
                 let (_, text) = call(MemoryStore::new(), InputMode::New, body(), kind, events.clone()).await.unwrap();
-                assert_eq!(text, events, "it passes unchanged");
+                assert_eq!(text, events, "it is passed on unchanged");
             }
         }
     });

@@ -1,4 +1,4 @@
-//! Messages, records, ids.
+//! Messages, records and ids.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -8,20 +8,20 @@ use tower_chat_history::{
 
 use super::{
     Case,
-    texts::{LEVELS, lists, log, message_texts, messages, round, texts, value},
+    texts::{LEVELS, lists, log, message_texts, messages, texts, tool_round, value},
 };
 
 pub(crate) const CASES: &[Case] = cases![
     a_message_is_read_and_changed,
     a_value_is_refused,
-    a_type_that_is_nested_is_refused,
+    a_nested_type_is_refused,
     records_are_read_and_written,
-    what_is_no_record_is_refused,
-    what_is_no_id_is_refused,
+    invalid_records_are_refused,
+    invalid_ids_are_refused,
 ];
 
 fn a_message_is_read_and_changed() {
-    for message in messages().into_iter().chain(round()) {
+    for message in messages().into_iter().chain(tool_round()) {
         let _ = (message.text(), message.content(), format!("{message:?}"), message.is_blank_reply());
         assert_eq!(Message::from_json(message.json()).unwrap(), message);
         assert_eq!(serde_json::from_str::<Message>(message.json()).unwrap(), message);
@@ -57,7 +57,7 @@ fn a_value_is_refused() {
     assert!(most.bytes() > nested::MAX_LEVELS);
 }
 
-fn a_type_that_is_nested_is_refused() {
+fn a_nested_type_is_refused() {
     #[derive(Serialize)]
     struct Tree {
         role: &'static str,
@@ -66,7 +66,7 @@ fn a_type_that_is_nested_is_refused() {
     let leaf = Tree { role: "user", of: Vec::new() };
     let mut tree = (0..LEVELS).fold(leaf, |inner, _| Tree { role: "user", of: vec![inner] });
     assert!(Message::from_serialize(&tree).is_err());
-    // Dropping it is up to the type, and would recurse.
+    // The drop of this type would recurse.
     while let Some(inner) = tree.of.pop() {
         tree = inner;
     }
@@ -83,7 +83,7 @@ fn records_are_read_and_written() {
     }
 }
 
-fn what_is_no_record_is_refused() {
+fn invalid_records_are_refused() {
     let record = Exchange::new(ExchangeId::generate(), [Message::user("a")]).encode().unwrap();
     let cut = Cut::default().encode().unwrap();
     for deep in texts() {
@@ -104,7 +104,7 @@ fn what_is_no_record_is_refused() {
     }
 }
 
-fn what_is_no_id_is_refused() {
+fn invalid_ids_are_refused() {
     for deep in texts() {
         assert!(ConversationId::new([&deep]).is_err() && deep.parse::<ConversationId>().is_err());
         assert!(ExchangeId::new(&deep).is_err() && Profile::new(&deep).is_err());

@@ -1,5 +1,5 @@
-//! Values that end within the library: items that nobody reads, responses whose caller has left, requests without a
-//! place. What drops them must not recurse.
+//! Values that are dropped within the library: items of detached streams, responses whose caller has left,
+//! requests without a conversation. The drop must not recurse.
 
 use std::{
     pin::pin,
@@ -30,29 +30,29 @@ use super::{
 };
 
 pub(crate) const CASES: &[Case] = cases![
-    a_stream_is_read_on_without_its_caller,
+    a_detached_stream_is_read_to_its_end,
     the_last_item_of_a_stream_whose_caller_leaves_is_dropped,
     a_response_whose_caller_leaves_is_dropped,
     a_call_that_is_never_polled_is_dropped,
     a_request_without_a_conversation_is_dropped,
-    closures_take_no_request_that_is_too_deep,
+    closures_refuse_a_request_that_is_too_deep,
     a_summarizer_s_deep_answer_is_dropped,
     a_client_s_service_refuses_a_stateless_request,
 ];
 
 type Chunks = BoxStream<'static, Result<Value, BoxError>>;
 
-fn asks() -> Value {
+fn request() -> Value {
     json!({"model": "m", "messages": [{"role": "user", "content": "a"}]})
 }
 
 fn deep_request() -> Value {
-    let Value::Object(mut request) = asks() else { unreachable!() };
+    let Value::Object(mut request) = request() else { unreachable!() };
     request.insert("more".to_owned(), value(LEVELS));
     Value::Object(request)
 }
 
-/// A response with a reply, and something deep beside it.
+/// Returns a response with a reply, and a deep value next to it.
 fn deep_response() -> Value {
     let choices = json!([{"message": {"role": "assistant", "content": "a"}, "finish_reason": "stop"}]);
     Value::Object([("choices".to_owned(), choices), ("more".to_owned(), value(LEVELS))].into_iter().collect())
@@ -63,7 +63,7 @@ fn deep_chunk() -> Value {
     Value::Object([("choices".to_owned(), choices), ("more".to_owned(), value(LEVELS))].into_iter().collect())
 }
 
-fn a_stream_is_read_on_without_its_caller() {
+fn a_detached_stream_is_read_to_its_end() {
     block_on(async {
         let llm = service_fn(|_: Value| async {
             let begin = json!({"choices": [{"index": 0, "delta": {"content": "a"}}]});
@@ -74,14 +74,14 @@ fn a_stream_is_read_on_without_its_caller() {
         let options = HistoryOptions::new().on_interruption(OnInterruption::Detach);
         let engine = Engine::with_options(MemoryStore::new(), options);
         let layer = ChatHistoryLayer::from_engine(engine.clone(), Json::new());
-        let mut answer = layer.layer(llm).oneshot(InConversation::new(id(), asks())).await.unwrap();
+        let mut answer = layer.layer(llm).oneshot(InConversation::new(id(), request())).await.unwrap();
         answer.next().await.unwrap().unwrap();
         drop(answer);
         engine.drain(std::time::Duration::from_secs(60)).await.unwrap();
     });
 }
 
-/// Takes the first item for the whole reply, and for the last one.
+/// A fold whose first item is the last one, and the whole reply.
 struct One;
 
 impl FoldReply<Value> for One {
@@ -133,7 +133,7 @@ fn a_response_whose_caller_leaves_is_dropped() {
         let left =
             tokio::time::timeout(std::time::Duration::from_millis(200), service.oneshot(vec![Message::user("a")]));
         assert!(left.await.is_err());
-        assert_eq!(store.calls(Op::Append), 1, "the response was there");
+        assert_eq!(store.calls(Op::Append), 1, "the response has arrived");
         appends.release();
     });
 }
@@ -150,7 +150,7 @@ fn a_call_that_is_never_polled_is_dropped() {
 
 fn a_request_without_a_conversation_is_dropped() {
     block_on(async {
-        let llm = service_fn(|_: Value| async { Ok::<_, BoxError>(asks()) });
+        let llm = service_fn(|_: Value| async { Ok::<_, BoxError>(request()) });
         let by_closure = Json::new().id_from(|_| None::<ConversationId>);
         let service = ChatHistoryLayer::new(MemoryStore::new(), by_closure).layer(llm);
         let error = service.oneshot(deep_request()).await.unwrap_err();
@@ -161,7 +161,7 @@ fn a_request_without_a_conversation_is_dropped() {
     });
 }
 
-fn closures_take_no_request_that_is_too_deep() {
+fn closures_refuse_a_request_that_is_too_deep() {
     block_on(async {
         let llm = service_fn(|_: Value| async { Ok::<_, BoxError>(Message::assistant("a")) });
         let adapter = Custom::new(|_: &Value| Message::user("a"))
@@ -189,7 +189,7 @@ fn a_client_s_service_refuses_a_stateless_request() {
             let response_format = Some(ResponseFormat::JsonSchema { json_schema: schema });
             CreateChatCompletionRequest { model: "m".into(), response_format, ..Default::default() }
         };
-        // Nothing listens there, and nothing is sent.
+        // No server listens at this address, and nothing is sent.
         let client = Client::with_config(OpenAIConfig::new().with_api_base("http://127.0.0.1:9"));
         let error = ChatService::new(client.clone()).oneshot(request()).await.unwrap_err();
         assert!(matches!(error, OpenAIError::InvalidArgument(_)), "{error}");

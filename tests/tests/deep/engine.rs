@@ -1,4 +1,4 @@
-//! The engine, with all that it does with a log: counting, planning, clearing, summaries, spans.
+//! The engine and its work on a log: counting, planning, clearing, summaries, spans.
 
 use async_trait::async_trait;
 use tower_chat_history::{
@@ -11,7 +11,7 @@ use tower_chat_history::{
 
 use super::{
     Case, block_on,
-    texts::{LEVELS, deep_store, id, lists, log, messages, round, texts},
+    texts::{LEVELS, deep_store, id, lists, log, messages, texts, tool_round},
 };
 
 pub(crate) const CASES: &[Case] = cases![
@@ -37,12 +37,12 @@ fn the_engine_makes_turns_within_a_budget() {
     );
 }
 
-/// Turns on a log that has every kind of message, and that add every kind to it.
+/// Makes turns on a log with every kind of message, and adds every kind to it.
 fn turns(options: HistoryOptions) {
     block_on(async {
         let store = deep_store().await;
         let engine = Engine::with_options(store.clone(), options);
-        let [asks, result] = round();
+        let [asks, result] = tool_round();
         for message in messages() {
             let mut input = TurnInput::new(id(), [Message::user("go")]);
             input.request.model = Some("m".into());

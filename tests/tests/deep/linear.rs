@@ -1,8 +1,7 @@
-//! Work is linear in the size of a text: one 32 times as long takes less than 320 times as much. It would be 1,024
-//! times as much if work grew with the square.
+//! Work is linear in the size of a text: for a text 32 times as long, it is less than 320 times as much.
+//! Quadratic work would be 1,024 times as much.
 //!
-//! Work is measured as processor time of the thread that does it. A thread that waits for its turn on a busy machine
-//! uses none.
+//! Work is measured as processor time of its thread. A thread that waits on a busy machine uses none.
 
 use std::{hint::black_box, time::Duration};
 
@@ -19,36 +18,36 @@ use super::{Case, texts::value};
 pub(crate) const CASES: &[Case] = cases![
     langchain_s_estimate_is_linear,
     messages_and_records_are_linear,
-    values_are_looked_at_once,
-    delimiters_are_looked_for_once,
+    values_are_read_once,
+    delimiters_are_searched_once,
 ];
 
-/// The longer text is that many times as long.
+/// The factor between the lengths of the two texts.
 const LONGER: u32 = 32;
 
 /// Returns the processor time that this thread has used.
-fn used() -> Duration {
+fn processor_time() -> Duration {
     clock_gettime(ClockId::ThreadCPUTime).try_into().unwrap()
 }
 
 fn is_linear(what: &str, size: usize, mut work: impl FnMut(usize)) {
-    // The least of several runs: other threads take room in the processor's caches.
+    // The minimum of several runs, because other threads displace data from the processor's caches.
     let mut least = |size| {
         let run = |_| {
-            let before = used();
+            let before = processor_time();
             work(size);
-            used() - before
+            processor_time() - before
         };
         (0..3).map(run).min().unwrap()
     };
     let (short, long) = (least(size), least(LONGER as usize * size));
-    // The caches hold a short text, and not always a long one.
+    // A short text fits the caches, a long one may not.
     let most = 10 * LONGER * short.max(Duration::from_micros(100));
     assert!(long < most, "{what}: {short:?}, and {long:?} for {LONGER} times as much");
 }
 
-/// Texts of about so many bytes, in shapes that have cost too much before: a level at each byte, few levels around
-/// much, many fields, many escapes.
+/// Returns texts of about `bytes` bytes, in shapes that were too slow before: a level at each byte, few
+/// levels around many values, many fields, many escapes.
 fn texts(bytes: usize) -> Vec<String> {
     let levels = 900;
     vec![
@@ -90,7 +89,7 @@ fn messages_and_records_are_linear() {
     }
 }
 
-fn values_are_looked_at_once() {
+fn values_are_read_once() {
     is_linear("a deep value", 10_000, |size| {
         let deep = value(size);
         assert!(nested::is_too_deep(&deep));
@@ -103,7 +102,7 @@ fn values_are_looked_at_once() {
     });
 }
 
-fn delimiters_are_looked_for_once() {
+fn delimiters_are_searched_once() {
     for piece in ["<", "</", "< \u{200b}", "</conversation_summary", "\u{ff1c}/", "&lt;", "\u{e0001}"] {
         is_linear(piece, 5_000, |size| {
             let text = piece.repeat(size / piece.len());

@@ -1,10 +1,9 @@
-//! Input with 100,000 levels of lists and objects within each other, at every public entry point, on a stack of 256
-//! KiB.
+//! Input with 100,000 nested lists and objects, at every public entry point, on a stack of 256 KiB.
 //!
-//! A stack overflow is no panic: it ends the process. So each case runs in a process of its own, which is this program
-//! again, and a process that is aborted fails its case only. The cases of `linear` compare the work for a text with
-//! that for a longer one.
-#![allow(clippy::unwrap_used)] // What fails ends its process, and fails its case.
+//! A stack overflow is not a panic: it ends the process. Each case therefore runs in a child process, which
+//! is this program again, so that an overflow fails its own case only. The cases of `linear` compare the work
+//! for a text with that for a longer one.
+#![allow(clippy::unwrap_used)] // A failed unwrap ends the process and fails its case.
 
 /// Lists cases by their functions.
 macro_rules! cases {
@@ -30,16 +29,16 @@ use std::{
 
 use libtest_mimic::{Arguments, Failed, Trial};
 
-/// Which case a process is to run.
+/// The variable that names the case of a child process.
 const CASE: &str = "TEST_DEEP_CASE";
 
-/// The least stack that a thread may be expected to have.
+/// The smallest stack that a thread is expected to have.
 const STACK: usize = 256 << 10;
 
-/// A name that says what holds, and what shows it by ending without a panic.
+/// The name and the function of a case. The function must end without a panic.
 pub(crate) type Case = (&'static str, fn());
 
-/// Drives a future on the thread's own stack.
+/// Runs a future on the stack of this thread.
 pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
 }
@@ -58,7 +57,7 @@ fn cases() -> Vec<Case> {
     .concat()
 }
 
-fn run_in_a_process_of_its_own(case: &str) -> Result<(), Failed> {
+fn run_in_child_process(case: &str) -> Result<(), Failed> {
     let ran = Command::new(std::env::current_exe()?).env(CASE, case).output()?;
     if ran.status.success() {
         return Ok(());
@@ -73,6 +72,6 @@ fn main() -> ExitCode {
         let ended = thread::Builder::new().stack_size(STACK).spawn(case).unwrap().join();
         return if ended.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
     }
-    let trial = |(name, _): Case| Trial::test(name, move || run_in_a_process_of_its_own(name));
+    let trial = |(name, _): Case| Trial::test(name, move || run_in_child_process(name));
     libtest_mimic::run(&Arguments::from_args(), cases().into_iter().map(trial).collect()).exit_code()
 }

@@ -1,4 +1,4 @@
-//! Stores, and the addresses that they are opened by.
+//! Stores, and the addresses with which they are opened.
 
 use tower_chat_history::{Append, CachedStore, Expect, HistoryStore, Load, Loaded, MemoryStore, Seq};
 use tower_chat_history_postgres::PostgresStore;
@@ -11,24 +11,24 @@ use super::{
 };
 
 pub(crate) const CASES: &[Case] =
-    cases![memory_keeps_a_log, a_cache_keeps_a_log, sqlite_keeps_a_log, addresses_are_refused,];
+    cases![memory_stores_a_log, a_cache_stores_a_log, sqlite_stores_a_log, addresses_are_refused,];
 
-fn memory_keeps_a_log() {
-    block_on(keeps_a_log(&MemoryStore::new()));
+fn memory_stores_a_log() {
+    block_on(stores_a_log(&MemoryStore::new()));
 }
 
-fn a_cache_keeps_a_log() {
-    block_on(keeps_a_log(&CachedStore::new(MemoryStore::new())));
+fn a_cache_stores_a_log() {
+    block_on(stores_a_log(&CachedStore::new(MemoryStore::new())));
 }
 
-async fn keeps_a_log(store: &impl HistoryStore) {
+async fn stores_a_log(store: &impl HistoryStore) {
     let (id, log) = (id(), log());
     for exchange in &log {
         store.append(&id, Append::new(Expect::AnyOrCreate, exchange.clone())).await.unwrap();
     }
     for _ in 0..2 {
         let Loaded::Window(window) = store.load(&id, Load::new()).await.unwrap() else { panic!("there is a log") };
-        // As far as the limit of the load goes.
+        // The load is limited, so the window has the end of the log.
         let end = &log[log.len() - window.exchanges.len()..];
         assert!(!end.is_empty() && window.exchanges.iter().map(|recorded| &*recorded.exchange).eq(end));
     }
@@ -39,12 +39,12 @@ async fn keeps_a_log(store: &impl HistoryStore) {
     );
 }
 
-fn sqlite_keeps_a_log() {
+fn sqlite_stores_a_log() {
     block_on(async {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("deep.db");
         let store = SqliteStore::open(&path).await.unwrap();
-        keeps_a_log(&store).await;
+        stores_a_log(&store).await;
         store.close().await.unwrap();
     });
 }

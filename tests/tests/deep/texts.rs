@@ -1,11 +1,11 @@
-//! Texts and values of many levels.
+//! Texts and values with many levels.
 
 use serde_json::{Value, json};
 use tower_chat_history::{ConversationId, Exchange, ExchangeId, HistoryStoreExt as _, MemoryStore, Message};
 
 pub(crate) const LEVELS: usize = 100_000;
 
-/// Lists, and lists and objects in turn.
+/// Returns nested lists, and nested lists and objects in turn.
 pub(crate) fn texts() -> [String; 2] {
     [lists(LEVELS), both()]
 }
@@ -18,10 +18,10 @@ pub(crate) fn lists(levels: usize) -> String {
     "[".repeat(levels) + &"]".repeat(levels)
 }
 
-/// A value that must be taken apart: dropping it overflows the stack.
+/// Returns a nested value. It must be dismantled, because its drop overflows the stack.
 pub(crate) fn value(levels: usize) -> Value {
     (0..levels).fold(json!(1), |inner, level| {
-        // By hand: the macro serializes what it is given.
+        // Built by hand, because the macro `json!` serializes its argument.
         if level % 2 == 0 {
             Value::Array(vec![inner])
         } else {
@@ -30,7 +30,7 @@ pub(crate) fn value(levels: usize) -> Value {
     })
 }
 
-/// The JSON of messages that have such a text in each of their places.
+/// Returns the JSON of messages, each with a deep value in another place.
 pub(crate) fn message_texts() -> Vec<String> {
     let text = both();
     let escaped = Value::from(text.as_str()).to_string();
@@ -51,8 +51,8 @@ pub(crate) fn messages() -> Vec<Message> {
     message_texts().into_iter().map(|json| Message::from_json(json).unwrap()).collect()
 }
 
-/// A call with such arguments, as text and as JSON, and its result.
-pub(crate) fn round() -> [Message; 2] {
+/// Returns calls with deep arguments, as text and as JSON, and their result.
+pub(crate) fn tool_round() -> [Message; 2] {
     let text = lists(LEVELS);
     let call = |arguments: &str| {
         format!(r#"{{"id":"x","type":"function","function":{{"name":"f","arguments":{arguments}}},"more":{text}}}"#)
@@ -62,9 +62,9 @@ pub(crate) fn round() -> [Message; 2] {
     [asks, Message::tool("x", lists(LEVELS))]
 }
 
-/// Everything of the above, as one log.
+/// Returns a log with all of the messages above.
 pub(crate) fn log() -> Vec<Exchange> {
-    let [asks, result] = round();
+    let [asks, result] = tool_round();
     let exchange = |messages: Vec<Message>| Exchange::new(ExchangeId::generate(), messages);
     let talk = messages().into_iter().map(|message| exchange(vec![message, Message::assistant("ok")]));
     let last =
@@ -77,7 +77,7 @@ pub(crate) fn id() -> ConversationId {
     ConversationId::new(["deep"]).unwrap()
 }
 
-/// A store that has the [`log`] in that conversation.
+/// Returns a store with the [`log`] in that conversation.
 pub(crate) async fn deep_store() -> MemoryStore {
     let store = MemoryStore::new();
     store.conversation(&id()).import(log().into_iter().flat_map(|exchange| exchange.messages)).await.unwrap();

@@ -1,4 +1,4 @@
-//! Counters, and what is done with lists of messages by hand.
+//! Token counters, and functions on lists of messages.
 
 use tower_chat_history::{
     Message, View,
@@ -12,7 +12,7 @@ use tower_chat_history_test::check_chat_rules;
 
 use super::{
     Case,
-    texts::{log, messages, round, texts},
+    texts::{log, messages, texts, tool_round},
 };
 
 pub(crate) const CASES: &[Case] = cases![
@@ -21,8 +21,8 @@ pub(crate) const CASES: &[Case] = cases![
     messages_and_closures_count,
     tiktoken_counts,
     lists_are_trimmed_filtered_and_merged,
-    a_view_takes_them_up,
-    async_openai_s_types_carry_what_they_can,
+    a_view_accepts_deep_messages,
+    async_openai_types_are_converted,
 ];
 
 fn langchain_s_estimate_counts() {
@@ -38,7 +38,7 @@ fn tiktoken_counts() {
 }
 
 fn count(counter: &impl TokenCounter) {
-    for message in messages().into_iter().chain(round()) {
+    for message in messages().into_iter().chain(tool_round()) {
         let _ = tokens_of(counter, &message);
     }
     for text in texts() {
@@ -54,7 +54,7 @@ fn messages_and_closures_count() {
 }
 
 fn count_messages(counter: &impl TokenCounter) {
-    for message in messages().into_iter().chain(round()) {
+    for message in messages().into_iter().chain(tool_round()) {
         let _ = counter.count_message(&message);
     }
 }
@@ -75,14 +75,14 @@ fn lists_are_trimmed_filtered_and_merged() {
     let _ = merge_message_runs(&[messages(), messages()].concat(), "\n");
 }
 
-fn a_view_takes_them_up() {
+fn a_view_accepts_deep_messages() {
     let mut view = View::default();
     view.extend(&all());
     view.close();
     assert_eq!(check_chat_rules(view.messages()), Ok(()));
 }
 
-fn async_openai_s_types_carry_what_they_can() {
+fn async_openai_types_are_converted() {
     let converted = to_request_messages(&all());
     assert!(converted.downgraded > 0);
     let _ = from_request_messages(&converted.messages);

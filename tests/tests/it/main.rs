@@ -1,14 +1,15 @@
 //! Tests over every store and through both integrations.
 //!
-//! Binaries of their own, beside this folder: each case of `deep` is a process. `many` measures the memory of its
-//! process. `telemetry` has one subscriber for all of its tests. The list of tests of `torture` depends on the servers.
-#![allow(clippy::unwrap_used)] // A test may.
+//! Some tests need a binary of their own, in the folders and files next to this one: `deep` runs each case in
+//! a process, `many` measures the memory of its process, `telemetry` has one subscriber for all of its tests,
+//! and the list of tests of `torture` depends on the installed servers.
+#![allow(clippy::unwrap_used)] // A failed unwrap fails the test.
 
 mod budget;
+mod call_options;
 mod cases;
-mod doors;
 mod invariants;
 mod random;
 mod transcripts;
-mod typed_door;
+mod typed_and_client;
 mod worked_log;

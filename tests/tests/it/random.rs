@@ -1,12 +1,12 @@
-//! Random tests in small: each scenario over some seeds that stay, and over some new ones.
+//! Small runs of the random tests: each scenario with some fixed seeds and some new ones.
 //!
-//! They are runs of the program `random`; `tests/random.sh` runs it for as long as it is told to. A failure names the
-//! scenario and the seed: `cargo run -p tests --bin random -- --scenario NAME --seed SEED` repeats that case.
-#![allow(clippy::panic)] // What a run found fails the test.
+//! They run the program `random`, which `tests/random.sh` runs for a longer time. A failure prints the
+//! scenario and the seed. `cargo run -p tests --bin random -- --scenario NAME --seed SEED` repeats that case.
+#![allow(clippy::panic)] // A violation fails the test.
 
 use std::process::Command;
 
-/// Runs a scenario over the seeds 1 to 4 and as many new ones.
+/// Runs a scenario with the seeds 1 to 4, and with `new` new seeds.
 fn random(scenario: &str, new: u32) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_random"));
     command.args(["--scenario", scenario, "--seed", "1,2,3,4", "--patience", "120", "--cases", &new.to_string()]);
@@ -21,37 +21,37 @@ fn random(scenario: &str, new: u32) {
 }
 
 #[test]
-fn any_conversation_is_valid_within_its_budget_and_whole() {
+fn conversations_are_valid_complete_and_within_their_budget() {
     random("engine", 40);
 }
 
 #[test]
-fn a_conversation_does_not_notice_its_neighbors() {
+fn neighbors_do_not_affect_a_conversation() {
     random("neighbors", 2);
 }
 
 #[test]
-fn callers_that_leave_lose_nothing_and_hold_up_nobody() {
+fn callers_that_leave_lose_nothing_and_delay_no_other_caller() {
     random("cancel", 20);
 }
 
 #[test]
-fn runtimes_that_end_or_idle_lose_nothing() {
+fn runtimes_that_shut_down_or_idle_lose_nothing() {
     random("shutdown", 20);
 }
 
 #[test]
-fn replies_are_stored_as_they_were_said_in_whatever_pieces_they_came() {
+fn replies_are_stored_as_sent_in_any_pieces() {
     random("streams", 6);
 }
 
 #[test]
-fn stores_in_this_process_answer_as_the_contract_says() {
+fn stores_in_this_process_follow_the_contract() {
     random("stores", 40);
 }
 
 #[test]
-fn stores_on_servers_answer_as_the_contract_says() {
+fn stores_on_servers_follow_the_contract() {
     random("servers", 8);
 }
 

@@ -1,4 +1,4 @@
-//! Callers that keep their own list of messages and send all of it, at the doors that take `InputMode::Transcript`.
+//! Callers that keep their own list of messages and send all of it, with `InputMode::Transcript`.
 
 use async_openai::types::chat::{ChatCompletionRequestMessage, CreateChatCompletionRequest};
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ use tower_chat_history::{
 use tower_chat_history_openai::OpenAi;
 use tower_chat_history_test::{MockLlm, Reply};
 
-/// A tool loop of three rounds, as code without history writes it.
+/// A tool loop of three rounds, as code without history does it.
 fn replies() -> [Reply; 4] {
     let call = |id: &str| Reply::calls([(id.to_owned(), "f".to_owned(), "{}".to_owned())]);
     [call("x"), call("y"), call("z"), Reply::text("done")]
@@ -32,7 +32,7 @@ async fn stored(store: &MemoryStore) -> Vec<String> {
 const ROUNDS: [&str; 8] = ["user", "assistant", "tool", "assistant", "tool", "assistant", "tool", "assistant"];
 
 #[tokio::test]
-async fn a_three_round_tool_loop_is_stored_once_through_the_typed_door() {
+async fn a_three_round_tool_loop_is_stored_once_with_typed_requests() {
     let (store, llm) = (MemoryStore::new(), MockLlm::script(replies()));
     let adapter = OpenAi::new().input_mode(InputMode::Transcript);
     let mut chat = ChatHistoryLayer::new(store.clone(), adapter).layer(llm.unary());
@@ -45,7 +45,7 @@ async fn a_three_round_tool_loop_is_stored_once_through_the_typed_door() {
             ..CreateChatCompletionRequest::default()
         };
         let response = chat.call(InConversation::new(id(), request)).await.unwrap();
-        assert_eq!(llm.prompts()[round].len(), messages.len(), "what the caller has is what is sent");
+        assert_eq!(llm.prompts()[round].len(), messages.len(), "the prompt is the caller's list");
         let reply = serde_json::to_value(&response.choices[0].message).unwrap();
         messages.push(typed(reply.clone()));
         let Some(call) = reply["tool_calls"].get(0) else { break };
@@ -53,18 +53,18 @@ async fn a_three_round_tool_loop_is_stored_once_through_the_typed_door() {
     }
     assert_eq!(stored(&store).await, ROUNDS);
 
-    // What is not the end of the log is refused.
+    // A list that is not the end of the log is refused.
     messages[1] = typed(json!({"role": "user", "content": "edited"}));
     messages.push(typed(json!({"role": "user", "content": "and?"})));
     let request = CreateChatCompletionRequest { model: "m".into(), messages, ..CreateChatCompletionRequest::default() };
     let error = chat.call(InConversation::new(id(), request)).await.unwrap_err();
     let Some(HistoryError::Transcript(parted)) = error.downcast_ref() else { panic!("{error}") };
-    assert_eq!(parted.position, 0, "counted behind the head");
+    assert_eq!(parted.position, 0, "counted after the head");
     assert_eq!(stored(&store).await, ROUNDS);
 }
 
 #[tokio::test]
-async fn a_three_round_tool_loop_is_stored_once_through_the_json_door() {
+async fn a_three_round_tool_loop_is_stored_once_with_json_requests() {
     let store = MemoryStore::new();
     let llm = service_fn(|request: Value| async move {
         let messages = request["messages"].as_array().unwrap();
@@ -81,7 +81,7 @@ async fn a_three_round_tool_loop_is_stored_once_through_the_json_door() {
     let adapter = Json::new().input_mode(InputMode::Transcript);
     let mut chat = ChatHistoryLayer::new(store.clone(), adapter).layer(llm);
     let mut messages = vec![json!({"role": "user", "content": "u"})];
-    let said = loop {
+    let reply = loop {
         let request = json!({"model": "m", "messages": messages.clone()});
         let response = chat.call(InConversation::new(id(), request)).await.unwrap();
         let reply = response["choices"][0]["message"].clone();
@@ -89,6 +89,6 @@ async fn a_three_round_tool_loop_is_stored_once_through_the_json_door() {
         let Some(call) = reply["tool_calls"].get(0) else { break reply["content"].clone() };
         messages.push(json!({"role": "tool", "tool_call_id": call["id"], "content": "r"}));
     };
-    assert_eq!(said, "after 7 messages");
+    assert_eq!(reply, "after 7 messages");
     assert_eq!(stored(&store).await, ROUNDS);
 }

@@ -1,10 +1,10 @@
-//! The example of the glossary (`crates/tower-chat-history/docs/glossary.md`), step by step: what is stored, at which
-//! revision, what is sent and what is reported.
+//! The example of the glossary (`crates/tower-chat-history/docs/glossary.md`), step by step: what is stored,
+//! at which revision, what is sent and what is reported.
 
 use std::sync::Arc;
 
 use futures_util::StreamExt as _;
-use tests::{ABANDONED, Chat, Door, Storage, exchanges, over_every_store, prompt, request, short};
+use tests::{ABANDONED, CallKind, Chat, Storage, exchanges, over_every_store, prompt, request, short};
 use tower_chat_history::{
     ConversationId, HistoryStore as _, InConversation, Load, Loaded, Message, Outcome, Revision, Seq, TurnReport,
 };
@@ -12,19 +12,19 @@ use tower_chat_history_test::Reply;
 
 over_every_store! {
     #[tokio::test]
-    the_worked_log_at_the_unary_door,
-    the_worked_log_at_the_streaming_door,
+    the_worked_log_with_unary_calls,
+    the_worked_log_with_streaming_calls,
 }
 
-async fn the_worked_log_at_the_unary_door(storage: Storage) {
-    the_worked_log(&storage, Door::Unary).await;
+async fn the_worked_log_with_unary_calls(storage: Storage) {
+    the_worked_log(&storage, CallKind::Unary).await;
 }
 
-async fn the_worked_log_at_the_streaming_door(storage: Storage) {
-    the_worked_log(&storage, Door::Stream).await;
+async fn the_worked_log_with_streaming_calls(storage: Storage) {
+    the_worked_log(&storage, CallKind::Stream).await;
 }
 
-/// What the worked log knows of a stored exchange.
+/// A stored exchange: its position, its messages, and the exchange that it continues.
 type Stored = (u64, Vec<String>, Option<u64>);
 
 fn stored(seq: u64, messages: &[&str], continues: Option<u64>) -> Stored {
@@ -35,17 +35,17 @@ struct Conversation<'a> {
     storage: &'a Storage,
     chat: Chat,
     id: ConversationId,
-    door: Door,
+    kind: CallKind,
 }
 
 impl Conversation<'_> {
-    /// A call of one of the two callers. Each sends its head with every call.
+    /// Makes a call of one of the two callers. Both send the same head with every call.
     async fn say(&self, input: impl IntoIterator<Item = Message>) -> Arc<TurnReport> {
         let messages = [Message::system("S")].into_iter().chain(input);
         let (call, report) = InConversation::new(self.id.clone(), request(messages)).with_report();
-        match self.door {
-            Door::Unary => drop(self.chat.unary(call).await.unwrap()),
-            Door::Stream => {
+        match self.kind {
+            CallKind::Unary => drop(self.chat.unary(call).await.unwrap()),
+            CallKind::Stream => {
                 let items: Vec<_> = self.chat.stream(call).await.unwrap().collect().await;
                 assert!(items.iter().all(Result::is_ok));
             }
@@ -72,13 +72,13 @@ impl Conversation<'_> {
         }
     }
 
-    /// The messages of the model's newest call, in short.
+    /// Returns the messages of the newest request, in the short form.
     fn sent(&self) -> Vec<String> {
         prompt(self.chat.llm.prompts().last().unwrap())
     }
 }
 
-/// Checks what is reported of an exchange that was stored.
+/// Checks the report of a stored exchange.
 fn assert_stored(report: &TurnReport, at: Revision, seq: u64, moved: bool) {
     let Outcome::Stored { revision, seq: stored, moved: reported, incomplete: false } = report.outcome else {
         panic!("{:?}", report.outcome)
@@ -87,11 +87,11 @@ fn assert_stored(report: &TurnReport, at: Revision, seq: u64, moved: bool) {
     assert_eq!((report.revision(), report.is_moved()), (Some(at), moved));
 }
 
-async fn the_worked_log(storage: &Storage, door: Door) {
+async fn the_worked_log(storage: &Storage, kind: CallKind) {
     let calls = Reply::calls([("x", "weather", "{\"city\":\"Oslo\"}"), ("y", "time", "not JSON")]);
     let replies =
         [Reply::text("a0"), calls, Reply::text("a3"), Reply::text("a2"), Reply::text("a4"), Reply::text("a5")];
-    let talk = Conversation { storage, chat: Chat::new(storage, replies), id: storage.conversation(), door };
+    let talk = Conversation { storage, chat: Chat::new(storage, replies), id: storage.conversation(), kind };
     let (ox, oy) = (format!("tool x: {ABANDONED}"), format!("tool y: {ABANDONED}"));
     assert_eq!(talk.revision().await, None);
 
@@ -124,7 +124,7 @@ async fn the_worked_log(storage: &Storage, door: Door) {
         assert_eq!(talk.log().await, log);
         assert_eq!(talk.revision().await, Some(open));
 
-        // B: user u2 on the open turn, reply a2. The calls count as abandoned.
+        // B: user u2 while the calls are open, reply a2. The calls count as abandoned.
         let report = talk.say([Message::user("u2")]).await;
         sent.extend(["assistant calls x,y: ", &ox, &oy, "user: u2"]);
         assert_eq!(talk.sent(), sent);
@@ -141,7 +141,7 @@ async fn the_worked_log(storage: &Storage, door: Door) {
     };
     let (report, superseding) = tokio::join!(continuation, others);
 
-    // A commits. Its exchange answers that at 1 and stands at 3: it is moved.
+    // A commits. Its exchange answers the one at 1 and is stored at 3: it is moved.
     log.push(stored(3, &["tool x: rx", "tool y: ry", "assistant: a3"], Some(1)));
     assert_eq!(talk.log().await, log);
     let moved = talk.revision().await.unwrap();
@@ -151,7 +151,7 @@ async fn the_worked_log(storage: &Storage, door: Door) {
     assert_eq!(report.superseded_calls, 0);
     assert!(exchanges(&storage.store, &talk.id).await[3].is_moved());
 
-    // B: user u3. The results came late: the log has them, and they are not sent.
+    // B: user u3. The results came late: they are in the log, but they are not sent.
     let report = talk.say([Message::user("u3")]).await;
     let mut sent = vec!["system: S", "user: u0", "assistant: a0", "user: u1", "assistant calls x,y: ", &ox, &oy];
     sent.extend(["user: u2", "assistant: a2", "assistant: a3", "user: u3"]);
@@ -164,7 +164,7 @@ async fn the_worked_log(storage: &Storage, door: Door) {
     assert_stored(&report, last, 4, false);
     assert_eq!((report.messages_loaded, report.messages_sent, report.superseded_calls), (9, 10, 0));
 
-    // What was sent stays what it was: the next prompt begins with this one.
+    // Sent messages do not change: the next prompt begins with this one.
     talk.say([Message::user("u4")]).await;
     sent.extend(["assistant: a4", "user: u4"]);
     assert_eq!(talk.sent(), sent);

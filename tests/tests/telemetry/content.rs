@@ -1,5 +1,5 @@
-//! Nothing that is said, no id and no key is exported, on any path. Each of them is marked, and everything that was exported is
-//! searched. That the search would find them is shown by the options that export some of them.
+//! No content, id or key is exported, on any path. Each of them has a mark, and the tests search everything
+//! that was exported for marks. Options that export some of them show that the search finds them.
 
 use std::{
     collections::BTreeSet,
@@ -7,7 +7,7 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use tests::{Asked, Door, Storage, over_every_store};
+use tests::{CallKind, Storage, TypedCall, over_every_store};
 use tower_chat_history::{
     ConversationId, ExchangeId, HistoryStore as _, InConversation,
     telemetry::{CaptureContent, Telemetry, names},
@@ -21,12 +21,12 @@ use crate::{
 over_every_store! {
     #[tokio::test(start_paused = true)]
     nothing_marked_is_exported,
-    content_is_found_where_it_is_asked_for,
-    ids_are_found_where_they_are_asked_for,
+    content_is_exported_by_option,
+    ids_are_exported_by_option,
     every_name_is_used,
 }
 
-/// Texts by where they stand, parts of ids, and keys.
+/// The marks: of texts by their place, of parts of ids, and of keys.
 const MARKS: [&str; 16] = [
     "mark-arguments",
     "mark-call-id",
@@ -46,25 +46,25 @@ const MARKS: [&str; 16] = [
     "mark-panic",
 ];
 
-/// What was exported of them.
+/// Returns the marks that were exported.
 pub(crate) fn found(trace: &Trace) -> BTreeSet<&'static str> {
     let all = format!("{trace:?}");
     MARKS.into_iter().filter(|mark| all.contains(mark)).collect()
 }
 
-/// A marked conversation that no other call has.
+/// Returns a marked conversation that no other call uses.
 pub(crate) fn conversation() -> ConversationId {
     static NUMBER: AtomicUsize = AtomicUsize::new(0);
     ConversationId::new(["mark-part", &NUMBER.fetch_add(1, Relaxed).to_string()]).unwrap()
 }
 
-/// A marked exchange.
+/// Returns a marked exchange.
 pub(crate) fn exchange(name: &str) -> ExchangeId {
     ExchangeId::new(format!("mark-exchange-{name}")).unwrap()
 }
 
-/// A request whose every field that may say something does.
-pub(crate) fn asked(id: &ConversationId, input: &Value) -> Asked {
+/// Returns a call with a mark in every field that can have text.
+pub(crate) fn marked_call(id: &ConversationId, input: &Value) -> TypedCall {
     let schema = json!({"type": "object", "description": "mark-schema", "properties": {}});
     let request = json!({
         "model": "mock",
@@ -77,7 +77,7 @@ pub(crate) fn asked(id: &ConversationId, input: &Value) -> Asked {
     InConversation::new(id.clone(), serde_json::from_value(request).unwrap())
 }
 
-/// A marked question of that many words.
+/// Returns a marked question with this many words.
 pub(crate) fn question(words: usize) -> Value {
     let text = format!("mark-user {}", "word ".repeat(words));
     json!({"role": "user", "name": "mark-user", "content": [{"type": "text", "text": text}]})
@@ -85,13 +85,13 @@ pub(crate) fn question(words: usize) -> Value {
 
 async fn on_all_paths(storage: &Storage, telemetry: Telemetry) -> Trace {
     let ((), trace) = traced(async {
-        for door in [Door::Unary, Door::Stream] {
-            Paths::new(storage, door, &telemetry).all().await;
+        for kind in [CallKind::Unary, CallKind::Stream] {
+            Paths::new(storage, kind, &telemetry).all().await;
         }
     })
     .await;
     let events = trace.spans.iter().map(|span| span.events.len()).sum::<usize>();
-    let red = trace.spans.iter().filter(|span| span.is_red).count();
+    let red = trace.spans.iter().filter(|span| span.is_error).count();
     assert!(trace.spans.len() > 100 && red > 30 && events > 20, "{}, {red}, {events}", trace.spans.len());
     for name in ["wait", "load", "trim", "chat mock", "summarize", "chat small", "save"] {
         assert!(trace.all(name).len() > 1, "{name}");
@@ -105,23 +105,23 @@ async fn nothing_marked_is_exported(storage: Storage) {
     }
 }
 
-async fn content_is_found_where_it_is_asked_for(storage: Storage) {
-    let said = ["arguments", "call-id", "reply", "result", "schema", "summary", "system", "user"];
-    let said: BTreeSet<String> = said.iter().map(|mark| format!("mark-{mark}")).collect();
+async fn content_is_exported_by_option(storage: Storage) {
+    let reply = ["arguments", "call-id", "reply", "result", "schema", "summary", "system", "user"];
+    let reply: BTreeSet<String> = reply.iter().map(|mark| format!("mark-{mark}")).collect();
     for capture in [CaptureContent::SpanOnly, CaptureContent::EventOnly] {
         let telemetry = Telemetry::new().content(capture);
-        let ((), trace) = traced(Paths::new(&storage, Door::Stream, &telemetry).a_conversation()).await;
+        let ((), trace) = traced(Paths::new(&storage, CallKind::Stream, &telemetry).a_conversation()).await;
         let found: BTreeSet<String> = found(&trace).into_iter().map(str::to_owned).collect();
-        assert_eq!(found, said, "{capture:?}");
+        assert_eq!(found, reply, "{capture:?}");
     }
 }
 
-async fn ids_are_found_where_they_are_asked_for(storage: Storage) {
+async fn ids_are_exported_by_option(storage: Storage) {
     let telemetry = Telemetry::new().raw_conversation_ids();
     assert_eq!(found(&on_all_paths(&storage, telemetry).await), BTreeSet::from(["mark-part"]));
 }
 
-/// Every declared name is exported by something: there are no dead ones.
+/// Every declared name is used by some export.
 async fn every_name_is_used(storage: Storage) {
     let telemetry = Telemetry::new().raw_conversation_ids().content(CaptureContent::SpanAndEvent);
     let trace = on_all_paths(&storage, telemetry).await;

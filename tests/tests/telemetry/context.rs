@@ -1,4 +1,4 @@
-//! The trace goes on in the model's call.
+//! The trace context is passed on to the model's client.
 
 use std::{
     collections::HashMap,
@@ -6,7 +6,7 @@ use std::{
 };
 
 use opentelemetry::trace::TraceContextExt as _;
-use tests::{TypedRequest, asked};
+use tests::{TypedRequest, user_call};
 use tower::{Layer as _, Service as _, ServiceExt as _, service_fn};
 use tower_chat_history::{ChatHistoryLayer, ConversationId, HistoryOptions, MemoryStore, telemetry};
 use tower_chat_history_openai::OpenAi;
@@ -15,7 +15,7 @@ use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 
 use crate::trace::traced;
 
-/// The headers that a client would send, and the trace it is called in.
+/// Returns the headers that a client would send, the id of the trace in which it is called, and the trace.
 async fn sent(telemetry: telemetry::Telemetry) -> (HashMap<String, String>, String, crate::trace::Trace) {
     let headers = Arc::new(Mutex::new(HashMap::new()));
     let (llm, written) = (MockLlm::script([Reply::text("a")]), Arc::clone(&headers));
@@ -28,7 +28,7 @@ async fn sent(telemetry: telemetry::Telemetry) -> (HashMap<String, String>, Stri
     let chat = ChatHistoryLayer::with_options(MemoryStore::new(), OpenAi::new(), options).layer(client);
     let id = ConversationId::new(["tests", "context"]).unwrap();
     let (trace_id, trace) = traced(async {
-        chat.oneshot(asked(&id, "u")).await.unwrap();
+        chat.oneshot(user_call(&id, "u")).await.unwrap();
         tracing::Span::current().context().span().span_context().trace_id().to_string()
     })
     .await;
@@ -55,7 +55,7 @@ async fn without_a_span_of_the_call_a_client_is_called_within_the_turn() {
 }
 
 #[tokio::test]
-async fn without_spans_a_client_is_called_within_the_callers_own() {
+async fn without_spans_a_client_is_called_within_the_span_of_the_caller() {
     let (headers, trace_id, trace) = sent(telemetry::Telemetry::new().spans(false)).await;
     let span = hex(&trace.test.id);
     assert_eq!(headers["traceparent"], format!("00-{trace_id}-{span}-01"));

@@ -1,4 +1,4 @@
-//! Calls over real HTTP, which take a key along.
+//! Calls over real HTTP, which have an API key.
 
 use std::collections::BTreeSet;
 
@@ -16,26 +16,26 @@ use tower_chat_history_openai::{
 use tower_chat_history_test::{ApiFailure, MockServer, Reply};
 
 use crate::{
-    content::{asked, conversation, exchange, found, question},
+    content::{conversation, exchange, found, marked_call, question},
     trace::traced,
 };
 
-/// What providers say of a wrong key: they quote it.
+/// A provider's answer to a wrong key, which quotes the key.
 fn refused() -> Reply {
     Reply::error(ApiFailure::new(401, "Incorrect API key provided: mark-key, for mark-user"))
 }
 
 fn replies() -> [Reply; 8] {
-    let said = || Reply::text("mark-reply").chunk_chars(3);
+    let reply = || Reply::text("mark-reply").chunk_chars(3);
     [
         refused(),
-        said(),
+        reply(),
         refused(),
-        said(),
-        said().abort_after(2),
-        said().end_after(2),
-        said().error_after(2, ApiFailure::new(500, "mark-key")),
-        said(),
+        reply(),
+        reply().abort_after(2),
+        reply().end_after(2),
+        reply().error_after(2, ApiFailure::new(500, "mark-key")),
+        reply(),
     ]
 }
 
@@ -43,7 +43,7 @@ fn config(server: &MockServer) -> OpenAIConfig {
     OpenAIConfig::new().with_api_base(server.base_url()).with_api_key("mark-key").with_org_id("mark-field")
 }
 
-/// What the server must have got: the marks are there.
+/// Checks that the server received the marks.
 fn check_sent(server: &MockServer) {
     let sent = server.requests();
     assert!(sent.len() > 1);
@@ -54,7 +54,7 @@ fn check_sent(server: &MockServer) {
 }
 
 #[tokio::test]
-async fn no_key_is_exported_of_a_clients_service() {
+async fn no_key_is_exported_by_a_service_of_a_client() {
     let server = MockServer::start(replies()).await.unwrap();
     let client = Client::with_config(config(&server));
     let layer = ChatHistoryLayer::with_options(MemoryStore::new(), OpenAi::new(), HistoryOptions::new());
@@ -63,11 +63,11 @@ async fn no_key_is_exported_of_a_clients_service() {
             (layer.layer(ChatService::new(client.clone())), layer.layer(ChatStreamService::new(client)));
         let mut errors = String::new();
         for number in 0..2 {
-            let call = asked(&conversation(), &question(1)).exchange(exchange(&number.to_string()));
+            let call = marked_call(&conversation(), &question(1)).exchange(exchange(&number.to_string()));
             errors.extend(unary.clone().oneshot(call).await.err().map(|error| format!("{error:?}")));
         }
         for number in 2..8 {
-            let call = asked(&conversation(), &question(1)).exchange(exchange(&number.to_string()));
+            let call = marked_call(&conversation(), &question(1)).exchange(exchange(&number.to_string()));
             match streaming.clone().oneshot(call).await {
                 Ok(stream) => drop(stream.collect::<Vec<_>>().await),
                 Err(error) => errors.push_str(&format!("{error:?}")),
@@ -77,20 +77,20 @@ async fn no_key_is_exported_of_a_clients_service() {
         errors
     })
     .await;
-    assert!(errors.contains("mark-key"), "the caller is told what the provider said");
+    assert!(errors.contains("mark-key"), "the caller gets the provider's error");
     check_sent(&server);
-    let red = trace.all("chat mock").into_iter().filter(|call| call.is_red).map(|call| call["error.type"].clone());
+    let red = trace.all("chat mock").into_iter().filter(|call| call.is_error).map(|call| call["error.type"].clone());
     assert_eq!(red.collect::<Vec<_>>()[..2], [json!("401"), json!("401")]);
     assert_eq!(found(&trace), BTreeSet::new());
 }
 
 #[tokio::test]
-async fn no_key_is_exported_of_the_client_with_history() {
+async fn no_key_is_exported_by_the_client_with_history() {
     let server = MockServer::start(replies()).await.unwrap();
     let client = OpenAiHistory::new(MemoryStore::new()).client(config(&server));
     let ((), trace) = traced(async {
         for number in 0..8 {
-            let request: CreateChatCompletionRequest = asked(&conversation(), &question(1)).into_parts().1;
+            let request: CreateChatCompletionRequest = marked_call(&conversation(), &question(1)).into_parts().1;
             let chat = client.chat().header(CONVERSATION_ID, conversation().to_string()).unwrap();
             let chat = chat.header(EXCHANGE_ID, exchange(&number.to_string()).to_string()).unwrap();
             if number < 2 {
@@ -108,13 +108,13 @@ async fn no_key_is_exported_of_the_client_with_history() {
 }
 
 #[tokio::test]
-async fn no_key_is_exported_of_a_server_that_is_gone() {
+async fn no_key_is_exported_if_the_server_is_down() {
     let server = MockServer::start([]).await.unwrap();
     let client = Client::with_config(config(&server));
     server.shutdown().await;
     let chat = ChatHistoryLayer::new(MemoryStore::new(), OpenAi::new()).layer(ChatService::new(client));
-    let (answered, trace) = traced(chat.oneshot(asked(&conversation(), &question(1)))).await;
+    let (answered, trace) = traced(chat.oneshot(marked_call(&conversation(), &question(1)))).await;
     assert!(answered.is_err());
-    assert!(trace.one("chat mock").is_red);
+    assert!(trace.one("chat mock").is_error);
     assert_eq!(found(&trace), BTreeSet::new());
 }

@@ -1,10 +1,10 @@
-//! What a turn exports, as a collector receives it: spans over OTLP, metrics, and the trace in the model's call. And that
-//! nothing of what is said is in it.
+//! The exports of a turn as a collector receives them: spans over OTLP, metrics, and the trace context in the
+//! model's call. Other tests check that no content is exported.
 //!
-//! `tracing` remembers for the whole process which spans somebody wants to see, so the subscriber is one for all tests. Each
-//! test looks at its own trace.
+//! `tracing` caches for the whole process which spans a subscriber wants, so all tests share one subscriber.
+//! Each test reads only its own trace.
 
-#![allow(clippy::unwrap_used)] // A test may.
+#![allow(clippy::unwrap_used)] // A failed unwrap fails the test.
 
 mod begins;
 mod capture;

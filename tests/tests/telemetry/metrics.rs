@@ -1,4 +1,4 @@
-//! Metrics: each one is there with its unit, and their labels have few values.
+//! Metrics: each is recorded with its unit, and with labels that have few values.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -11,7 +11,7 @@ use opentelemetry_sdk::metrics::{
     InMemoryMetricExporter, SdkMeterProvider,
     data::{AggregatedMetrics, Metric, MetricData},
 };
-use tests::{BOTH_DOORS, Chat, Door, Storage, asked, over_every_store};
+use tests::{BOTH_KINDS, CallKind, Chat, Storage, over_every_store, user_call};
 use tower_chat_history::{
     ExchangeId, HistoryOptions, OnConflict, OnLoadFailure,
     summary::{Summaries, SummarizeWhen},
@@ -28,7 +28,7 @@ use crate::chats::{ask, drain, long, small};
 over_every_store! {
     #[tokio::test(start_paused = true)]
     every_metric_is_recorded_with_its_unit_and_few_labels,
-    a_turns_numbers_are_those_of_its_report,
+    metrics_of_a_turn_equal_its_report,
     pending_saves_are_counted_up_and_down,
 }
 
@@ -49,7 +49,7 @@ const UNITS: &[(&str, &str)] = &[
     (metrics::CACHED_PREFIX_RATIO, "1"),
 ];
 
-/// Every label, and all values that it may have.
+/// Every label, with all values that it may have.
 const LABELS: &[(&str, &[&str])] = &[
     (attributes::OUTCOME, &["stored", "failed", "refused", "interrupted", "call_failed", "already_recorded"]),
     (attributes::ERROR_TYPE, &["unavailable", "conflict", "does_not_fit", "failed", "backend"]),
@@ -60,13 +60,13 @@ const LABELS: &[(&str, &[&str])] = &[
     (attributes::SUMMARY_OUTCOME, &["stored", "rejected"]),
 ];
 
-/// A meter and what it measured.
+/// A meter, and an exporter for its measurements.
 struct Meters {
     exporter: InMemoryMetricExporter,
     provider: SdkMeterProvider,
 }
 
-/// One series: its labels, how often it was recorded (or 1), and its sum.
+/// One series: its labels, the number of recordings (1 for a sum), and its sum.
 type Series = (BTreeMap<String, String>, u64, f64);
 
 struct Measured {
@@ -85,7 +85,7 @@ impl Meters {
         Telemetry::new().meter(self.provider.meter("tests"))
     }
 
-    /// What was measured so far, by name.
+    /// Returns the measurements so far, by name.
     fn measured(&self) -> BTreeMap<String, Measured> {
         self.exporter.reset();
         self.provider.force_flush().unwrap();
@@ -98,7 +98,7 @@ impl Meters {
 fn measured(metric: &Metric) -> Measured {
     let series = match metric.data() {
         AggregatedMetrics::F64(data) => series(data, |value| value),
-        #[allow(clippy::cast_precision_loss)] // They are small.
+        #[allow(clippy::cast_precision_loss)] // The values are small.
         AggregatedMetrics::U64(data) => series(data, |value| value as f64),
         #[allow(clippy::cast_precision_loss)]
         AggregatedMetrics::I64(data) => series(data, |value| value as f64),
@@ -120,32 +120,32 @@ fn series<T: Copy>(data: &MetricData<T>, float: impl Fn(T) -> f64) -> Vec<Series
     }
 }
 
-/// Everything that can become of turns.
+/// Makes turns with every outcome.
 async fn everything(storage: &Storage, meters: &Meters) {
     let with = |options: HistoryOptions| options.telemetry(meters.telemetry());
     let answers = || Replies::rules(|_| Reply::text(long("answer")));
-    for door in BOTH_DOORS {
+    for kind in BOTH_KINDS {
         let id = storage.conversation();
         let chat = Chat::with_options(storage, answers(), with(small().on_conflict(OnConflict::Reject)));
         for _ in 0..12 {
-            assert!(ask(&chat, door, &id, &long("question")).await);
+            assert!(ask(&chat, kind, &id, &long("question")).await);
         }
-        assert!(!ask(&chat, door, &id, &"word ".repeat(900)).await);
+        assert!(!ask(&chat, kind, &id, &"word ".repeat(900)).await);
         storage.store.fail(Op::Load, 1, Fault::Unavailable);
-        assert!(!ask(&chat, door, &id, "u").await);
+        assert!(!ask(&chat, kind, &id, "u").await);
         storage.store.fail(Op::Append, 1, Fault::Backend);
-        ask(&chat, door, &id, "u").await;
+        ask(&chat, kind, &id, "u").await;
         storage.store.fail(Op::Append, 1, Fault::Conflict);
-        ask(&chat, door, &id, "u").await;
+        ask(&chat, kind, &id, "u").await;
 
         let options = HistoryOptions::new().on_load_failure(OnLoadFailure::CallWithoutHistory);
         let replies =
             [Reply::text("a"), Reply::error(ApiFailure::new(500, "out of order")), Reply::text("a").end_after(1)];
         let chat = Chat::with_options(storage, replies, with(options));
         storage.store.fail(Op::Load, 1, Fault::Unavailable);
-        assert!(ask(&chat, door, &id, "u").await);
-        assert!(!ask(&chat, door, &id, "u").await);
-        ask(&chat, Door::Stream, &id, "u").await;
+        assert!(ask(&chat, kind, &id, "u").await);
+        assert!(!ask(&chat, kind, &id, "u").await);
+        ask(&chat, CallKind::Stream, &id, "u").await;
 
         for reply in [Reply::text("What was said before."), Reply::error(ApiFailure::new(500, "out of order"))] {
             let model = MockLlm::rules(move |_| reply.clone());
@@ -153,26 +153,26 @@ async fn everything(storage: &Storage, meters: &Meters) {
             let options = small().summaries(summaries.when(SummarizeWhen::BeforeCall));
             let (chat, id) = (Chat::with_options(storage, answers(), with(options)), storage.conversation());
             for _ in 0..12 {
-                assert!(ask(&chat, door, &id, &long("question")).await);
+                assert!(ask(&chat, kind, &id, &long("question")).await);
             }
         }
 
-        // A repetition that is answered from the log, which is no error.
-        let repeated = || asked(&id, "u").exchange(ExchangeId::new("repeated").unwrap());
+        // A repeated call that is answered from the log is not an error.
+        let repeated = || user_call(&id, "u").exchange(ExchangeId::new("repeated").unwrap());
         let chat = Chat::with_options(storage, answers(), with(HistoryOptions::new()));
-        chat.call(door, repeated()).await.unwrap();
+        chat.call(kind, repeated()).await.unwrap();
         chat.engine().drain(Duration::from_secs(5)).await.unwrap();
-        assert!(chat.call(door, repeated()).await.is_err());
+        assert!(chat.call(kind, repeated()).await.is_err());
 
         // One call overtakes another.
         let (chat, id) = (Chat::with_options(storage, answers(), with(small())), storage.conversation());
         let held = chat.hold_reply();
         let second = async {
             chat.reached(1).await;
-            chat.ask(door, &id, "u1").await.unwrap();
+            chat.ask(kind, &id, "u1").await.unwrap();
             drop(held);
         };
-        assert!(future::join(ask(&chat, door, &id, "u0"), second).await.0);
+        assert!(future::join(ask(&chat, kind, &id, "u0"), second).await.0);
     }
 }
 
@@ -200,18 +200,18 @@ async fn every_metric_is_recorded_with_its_unit_and_few_labels(storage: Storage)
     assert_eq!(seen.len(), LABELS.len(), "each of them is used: {seen:?}");
     for (labels, ..) in &measured[metrics::TURNS].series {
         let replayed = labels[attributes::OUTCOME] == "already_recorded";
-        assert!(!(replayed && labels.contains_key(attributes::ERROR_TYPE)), "a repetition is no error");
+        assert!(!(replayed && labels.contains_key(attributes::ERROR_TYPE)), "a repeated call is not an error");
     }
 }
 
-async fn a_turns_numbers_are_those_of_its_report(storage: Storage) {
+async fn metrics_of_a_turn_equal_its_report(storage: Storage) {
     let meters = Meters::new();
     let options = small().telemetry(meters.telemetry());
     let (chat, id) = (Chat::with_options(&storage, ["a0", "a1"].map(Reply::text), options), storage.conversation());
     let (mut before, mut error, mut share) = (0.0, 0.0, 0.0);
     for _ in 0..2 {
-        let (call, report) = asked(&id, "u").with_report();
-        chat.call(Door::Unary, call).await.unwrap();
+        let (call, report) = user_call(&id, "u").with_report();
+        chat.call(CallKind::Unary, call).await.unwrap();
         let tokens = report.await.unwrap().tokens.unwrap();
         before += f64::from(u32::try_from(tokens.before()).unwrap());
         error += tokens.estimate_error().unwrap();
@@ -228,7 +228,7 @@ async fn a_turns_numbers_are_those_of_its_report(storage: Storage) {
     assert_eq!(one(metrics::TOKENS_AFTER), (2, before));
     assert_eq!(one(metrics::ESTIMATE_ERROR).0, 2);
     assert!((one(metrics::ESTIMATE_ERROR).1 - error).abs() < 1e-9);
-    assert_eq!(one(metrics::CACHED_PREFIX_RATIO), (1, share), "the first prompt has none before it");
+    assert_eq!(one(metrics::CACHED_PREFIX_RATIO), (1, share), "there is no prompt before the first one");
     assert_eq!((one(metrics::LOAD_DURATION).0, one(metrics::SAVE_DURATION).0), (2, 2));
 }
 
@@ -240,7 +240,7 @@ async fn pending_saves_are_counted_up_and_down(storage: Storage) {
     let held = storage.store.hold(Op::Append);
     tokio::select! {
         biased;
-        _ = chat.ask(Door::Unary, &id, "u") => panic!("the save is held"),
+        _ = chat.ask(CallKind::Unary, &id, "u") => panic!("the save is held"),
         () = held.reached(1) => {}
     }
     assert_eq!(pending(), "1");

@@ -1,13 +1,13 @@
-//! Names are a promise: they change on purpose, with the snapshot beside this file.
+//! Names are a public interface. To change one, change the snapshot next to this file as well.
 
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 use tower_chat_history::telemetry::names::{SEMANTIC_CONVENTIONS, attributes, events, metrics, spans};
 
-use crate::seen::{Attributes, Seen};
+use crate::seen::{Attributes, ReceivedSpan};
 
-const SHARES: &[&str] = &[
+const FLOATS: &[&str] = &[
     attributes::CALIBRATION,
     attributes::ESTIMATE_ERROR,
     attributes::REQUEST_TEMPERATURE,
@@ -16,7 +16,7 @@ const SHARES: &[&str] = &[
     attributes::CACHED_PREFIX_RATIO,
 ];
 
-const TRUTHS: &[&str] = &[
+const BOOLEANS: &[&str] = &[
     attributes::CONVERSATION_COMPACTED,
     attributes::LOAD_TRUNCATED,
     attributes::REQUEST_STREAM,
@@ -29,7 +29,7 @@ const TRUTHS: &[&str] = &[
 
 const LISTS: &[&str] = &[attributes::RESPONSE_FINISH_REASONS];
 
-const TEXTS: &[&str] = &[
+const STRINGS: &[&str] = &[
     attributes::CALL_OUTCOME,
     attributes::CONVERSATION_ID,
     attributes::DB_SYSTEM_NAME,
@@ -56,17 +56,17 @@ const TEXTS: &[&str] = &[
     attributes::WINDOW,
 ];
 
-/// What a subscriber says of an event by itself, and the error that some events tell.
-const OF_EVENTS: &[&str] = &["level", "target", "error"];
+/// The attributes of an event that come from the subscriber, and the error of some events.
+const EVENT_ATTRIBUTES: &[&str] = &["level", "target", "error"];
 
-/// Asserts that everything in a span is declared, and has its type.
-pub(crate) fn check_names(span: &Seen) {
+/// Asserts that all names in a span are declared, and that its attributes have the right types.
+pub(crate) fn check_names(span: &ReceivedSpan) {
     let of_models = span.name.strip_prefix("chat ").map_or(&*span.name, |_| spans::CHAT);
     assert!(spans::ALL.contains(&of_models), "{span:#?}");
     check_attributes(&span.attributes, &[]);
     for event in &span.events {
-        check_attributes(&event.attributes, OF_EVENTS);
-        // What the library logs has a sentence for a name.
+        check_attributes(&event.attributes, EVENT_ATTRIBUTES);
+        // The name of a log event of the library is a sentence.
         assert!(event.name.contains(' ') || events::ALL.contains(&&*event.name), "{event:#?}");
     }
 }
@@ -78,16 +78,16 @@ fn check_attributes(all: &Attributes, also: &[&str]) {
         }
         assert!(attributes::ALL.contains(&&**name), "{name} is not declared");
         let of = |list: &[&str]| list.contains(&&**name);
-        let is = if of(SHARES) {
+        let is = if of(FLOATS) {
             value.is_f64()
-        } else if of(TRUTHS) {
+        } else if of(BOOLEANS) {
             value.is_boolean()
         } else if of(LISTS) {
             value.as_array().is_some_and(|list| list.iter().all(Value::is_string))
-        } else if of(TEXTS) {
+        } else if of(STRINGS) {
             value.is_string()
         } else {
-            // Everything else is a number of something.
+            // All other attributes are integers.
             value.is_i64()
         };
         assert!(is, "{name} is {value:?}");
@@ -95,7 +95,7 @@ fn check_attributes(all: &Attributes, also: &[&str]) {
 }
 
 #[test]
-fn names_are_those_of_the_snapshot() {
+fn names_equal_the_snapshot() {
     let mut names = vec![SEMANTIC_CONVENTIONS.to_owned()];
     let kinds =
         [("span", spans::ALL), ("event", events::ALL), ("attribute", attributes::ALL), ("metric", metrics::ALL)];
@@ -108,13 +108,13 @@ fn names_are_those_of_the_snapshot() {
 }
 
 #[test]
-fn every_name_is_of_the_conventions_or_of_this_library() {
+fn every_name_has_a_prefix_of_the_conventions_or_this_library() {
     let conventions = ["gen_ai.", "error.", "db."];
     for name in attributes::ALL.iter().chain(metrics::ALL).chain(events::ALL) {
         let of = |prefix: &&str| name.starts_with(prefix);
         assert!(of(&"chat_history.") || conventions.iter().any(of), "{name}");
     }
-    for list in [SHARES, TRUTHS, LISTS, TEXTS] {
+    for list in [FLOATS, BOOLEANS, LISTS, STRINGS] {
         assert!(list.iter().all(|name| attributes::ALL.contains(name)));
     }
 }

@@ -1,4 +1,4 @@
-//! A collector: spans over OTLP/HTTP, as any other one gets them.
+//! A collector that receives spans over OTLP/HTTP.
 
 use std::{
     io,
@@ -18,19 +18,20 @@ use opentelemetry_sdk::{
 use prost::Message as _;
 use tracing_subscriber::{Layer as _, filter::filter_fn, layer::SubscriberExt as _};
 
-/// What was received.
+/// The received spans.
 type Received = Arc<Mutex<Vec<Span>>>;
 
-/// The subscriber of this process, its exporter and the collector behind that.
+/// The subscriber of this process, its exporter and the collector.
 pub(crate) struct Pipeline {
     received: Received,
     provider: SdkTracerProvider,
 }
 
-/// Installs the subscriber, the first time.
+/// Returns the pipeline. The first call installs the subscriber.
 pub(crate) fn pipeline() -> &'static Pipeline {
     static PIPELINE: LazyLock<Pipeline> = LazyLock::new(|| {
-        // The exporter's client blocks, and the collector has a runtime of its own: neither may be made within another.
+        // The exporter's client blocks, and the collector has its own runtime. Neither may be created within
+        // another runtime.
         std::thread::spawn(Pipeline::start).join().unwrap()
     });
     &PIPELINE
@@ -46,7 +47,7 @@ impl Pipeline {
             .with_endpoint(format!("http://{address}/v1/traces"))
             .build()
             .unwrap();
-        // No span may be dropped for want of room.
+        // The queue must be large enough for all spans.
         let config = BatchConfigBuilder::default().with_max_queue_size(1 << 16).build();
         let processor = BatchSpanProcessor::builder(exporter).with_batch_config(config).build();
         let provider =
@@ -64,11 +65,12 @@ impl Pipeline {
         Self { received, provider }
     }
 
-    /// All spans of a trace, once its first one is there: a span is exported when those within it have been.
+    /// Returns all spans of a trace, when its first one has arrived. A span is exported after those within
+    /// it.
     pub(crate) async fn trace(&self, trace: TraceId, first: &str) -> Vec<Span> {
         let begun = Instant::now();
         loop {
-            // One that takes too long is repeated.
+            // If a flush takes too long, the next round repeats it.
             let flushed = self.provider.force_flush();
             let spans = self.received(trace);
             if spans.iter().any(|span| span.name == first) {
@@ -76,7 +78,7 @@ impl Pipeline {
             }
             let names: Vec<_> = spans.iter().map(|span| &span.name).collect();
             assert!(begun.elapsed() < Duration::from_secs(60), "still open; ended are {names:?}; {flushed:?}");
-            // What still holds a span may be a task of this runtime.
+            // A task of this runtime may still hold a span.
             tokio::task::yield_now().await;
         }
     }
@@ -87,7 +89,7 @@ impl Pipeline {
     }
 }
 
-/// Receives spans on a port of its own, for as long as the process lives.
+/// Receives spans on a free port until the process ends.
 fn collect(received: Received) -> io::Result<SocketAddr> {
     let listener = std::net::TcpListener::bind(("127.0.0.1", 0))?;
     listener.set_nonblocking(true)?;
@@ -104,6 +106,6 @@ async fn receive(State(received): State<Received>, body: Bytes) -> StatusCode {
     let Ok(request) = ExportTraceServiceRequest::decode(body) else { return StatusCode::BAD_REQUEST };
     let scopes = request.resource_spans.into_iter().flat_map(|resource| resource.scope_spans);
     received.lock().unwrap().extend(scopes.flat_map(|scope| scope.spans));
-    // An empty body is an empty message: everything was accepted.
+    // An empty body is an empty message, which means that everything was accepted.
     StatusCode::OK
 }

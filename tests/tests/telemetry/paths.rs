@@ -1,11 +1,11 @@
-//! Every path of a call, with marks in everything that is said.
+//! Every path of a call, with marks in all content.
 
 use std::{sync::Arc, time::Duration};
 
 use async_openai::types::chat::ChatCompletionStreamOptions;
 use futures_util::{FutureExt as _, StreamExt as _, future};
 use serde_json::{Value, json};
-use tests::{Asked, Chat, Door, Storage};
+use tests::{CallKind, Chat, Storage, TypedCall};
 use tower_chat_history::{
     ContextBudget, HistoryOptions, InConversation, Message, OnConflict, OnInterruption, OnLoadFailure, OnOpenTurn,
     QueueLimits, TurnInput, Usage,
@@ -19,22 +19,22 @@ use tower_chat_history_test::{ApiFailure, Fault, MockLlm, Op, Replies, Reply};
 
 use crate::{
     chats::drain,
-    content::{asked, conversation, exchange, question},
+    content::{conversation, exchange, marked_call, question},
 };
 
-/// Calls at one door, with that telemetry.
+/// Calls of one kind, with these telemetry options.
 pub(crate) struct Paths<'a> {
     storage: &'a Storage,
-    door: Door,
+    kind: CallKind,
     telemetry: &'a Telemetry,
 }
 
-fn said() -> Reply {
+fn marked_reply() -> Reply {
     Reply::text("mark-reply").chunk_chars(3).field("reasoning_content", "mark-reasoning")
 }
 
-fn called() -> Reply {
-    said().with_calls([("mark-call-id", "f", r#"{"x":"mark-arguments"}"#)])
+fn marked_tool_call() -> Reply {
+    marked_reply().with_calls([("mark-call-id", "f", r#"{"x":"mark-arguments"}"#)])
 }
 
 fn result() -> Value {
@@ -46,7 +46,7 @@ fn failure() -> ApiFailure {
     ApiFailure::new(500, mark).kind(mark).code(mark).param(mark)
 }
 
-/// A small model that gives that reply, in place of what was said.
+/// A small model that gives this reply as the summary.
 fn small(reply: Reply) -> impl Summarizer {
     summarizer(MockLlm::rules(move |_| reply.clone()).unary(), "small")
 }
@@ -56,8 +56,8 @@ fn summaries(summarizer: impl Summarizer, when: SummarizeWhen) -> Summaries {
 }
 
 impl<'a> Paths<'a> {
-    pub(crate) const fn new(storage: &'a Storage, door: Door, telemetry: &'a Telemetry) -> Self {
-        Self { storage, door, telemetry }
+    pub(crate) const fn new(storage: &'a Storage, kind: CallKind, telemetry: &'a Telemetry) -> Self {
+        Self { storage, kind, telemetry }
     }
 
     pub(crate) async fn all(&self) {
@@ -70,27 +70,28 @@ impl<'a> Paths<'a> {
         self.too_much().await;
         self.summaries_fail().await;
         self.something_panics().await;
-        self.what_else_there_is().await;
+        self.rare_paths().await;
     }
 
     fn chat(&self, replies: impl Into<Replies>, options: HistoryOptions) -> Chat {
         Chat::with_options(self.storage, replies, options.telemetry(self.telemetry.clone()))
     }
 
-    /// Returns whether it was answered. What it comes to is waited for.
-    async fn call(&self, chat: &Chat, call: Asked) -> bool {
-        let answered = chat.call(self.door, call).await.is_ok();
+    /// Returns true if the call succeeded. Waits for everything that it leaves running.
+    async fn call(&self, chat: &Chat, call: TypedCall) -> bool {
+        let answered = chat.call(self.kind, call).await.is_ok();
         drain(chat).await;
         answered
     }
 
-    /// A tool call, its result, and a summary of that.
+    /// A tool call, its result, and a summary of both.
     pub(crate) async fn a_conversation(&self) {
         let summaries = summaries(small(Reply::text("mark-summary")), SummarizeWhen::BeforeEveryCall);
-        let chat = self.chat([called(), said(), said()], HistoryOptions::new().summaries(summaries));
+        let chat =
+            self.chat([marked_tool_call(), marked_reply(), marked_reply()], HistoryOptions::new().summaries(summaries));
         let id = conversation();
         for (number, input) in [question(200), result(), question(1)].into_iter().enumerate() {
-            let call = asked(&id, &input).exchange(exchange(&number.to_string()));
+            let call = marked_call(&id, &input).exchange(exchange(&number.to_string()));
             assert!(self.call(&chat, call).await, "{number}");
         }
         let last = chat.llm.prompts_json().pop().unwrap().to_string();
@@ -98,34 +99,34 @@ impl<'a> Paths<'a> {
     }
 
     async fn before_the_model_is_called(&self) {
-        let (chat, id) = (self.chat([called()], HistoryOptions::new()), conversation());
-        assert!(self.call(&chat, asked(&id, &question(1)).exchange(exchange("once"))).await);
-        assert!(!self.call(&chat, asked(&id, &question(1)).exchange(exchange("once"))).await);
+        let (chat, id) = (self.chat([marked_tool_call()], HistoryOptions::new()), conversation());
+        assert!(self.call(&chat, marked_call(&id, &question(1)).exchange(exchange("once"))).await);
+        assert!(!self.call(&chat, marked_call(&id, &question(1)).exchange(exchange("once"))).await);
         let other = json!({"role": "tool", "tool_call_id": "mark-call-id-2", "content": "mark-result"});
-        assert!(!self.call(&chat, asked(&id, &other)).await);
-        assert!(!self.call(&chat, asked(&conversation(), &result())).await);
+        assert!(!self.call(&chat, marked_call(&id, &other)).await);
+        assert!(!self.call(&chat, marked_call(&conversation(), &result())).await);
         let reject = self.chat([], HistoryOptions::new().on_open_turn(OnOpenTurn::Reject));
-        assert!(!self.call(&reject, asked(&id, &question(1))).await);
+        assert!(!self.call(&reject, marked_call(&id, &question(1))).await);
         for fault in [Fault::Unavailable, Fault::Backend, Fault::Corrupt] {
             self.storage.store.fail(Op::Load, 1, fault);
-            assert!(!self.call(&chat, asked(&id, &question(1))).await);
+            assert!(!self.call(&chat, marked_call(&id, &question(1))).await);
             let without = HistoryOptions::new().on_load_failure(OnLoadFailure::CallWithoutHistory);
             self.storage.store.fail(Op::Load, 1, fault);
-            assert!(self.call(&self.chat([said()], without), asked(&id, &question(1))).await);
+            assert!(self.call(&self.chat([marked_reply()], without), marked_call(&id, &question(1))).await);
         }
         self.storage.store.delay(Op::Load, Duration::from_secs(11));
-        assert!(!self.call(&chat, asked(&id, &question(1))).await);
+        assert!(!self.call(&chat, marked_call(&id, &question(1))).await);
         self.storage.store.mend();
     }
 
     async fn the_model_fails(&self) {
         let replies = [
             Reply::error(failure()),
-            said().finish("mark-provider-error"),
-            said().abort_after(2),
-            said().error_after(2, failure()),
-            said().end_after(2),
-            said().passing_error_after(2, failure()),
+            marked_reply().finish("mark-provider-error"),
+            marked_reply().abort_after(2),
+            marked_reply().error_after(2, failure()),
+            marked_reply().end_after(2),
+            marked_reply().passing_error_after(2, failure()),
             Reply::refusal("mark-reply"),
             Reply::no_choices(),
         ];
@@ -133,7 +134,7 @@ impl<'a> Paths<'a> {
             let chat = self.chat(replies.clone(), HistoryOptions::new().on_interruption(policy));
             let id = conversation();
             for number in 0..replies.len() {
-                let call = asked(&id, &question(1)).exchange(exchange(&number.to_string()));
+                let call = marked_call(&id, &question(1)).exchange(exchange(&number.to_string()));
                 self.call(&chat, call).await;
             }
             assert_eq!(chat.llm.requests().len(), replies.len());
@@ -142,14 +143,14 @@ impl<'a> Paths<'a> {
 
     async fn the_caller_leaves(&self) {
         for policy in [OnInterruption::Discard, OnInterruption::KeepText, OnInterruption::Detach] {
-            let chat = self.chat([said(), said()], HistoryOptions::new().on_interruption(policy));
-            let stream = chat.stream(asked(&conversation(), &question(1))).await.unwrap();
+            let chat = self.chat([marked_reply(), marked_reply()], HistoryOptions::new().on_interruption(policy));
+            let stream = chat.stream(marked_call(&conversation(), &question(1))).await.unwrap();
             drop(stream.take(2).collect::<Vec<_>>().await);
             drain(&chat).await;
             let held = chat.hold_reply();
             tokio::select! {
                 biased;
-                _ = chat.call(self.door, asked(&conversation(), &question(1))) => panic!("the answer is held"),
+                _ = chat.call(self.kind, marked_call(&conversation(), &question(1))) => panic!("the answer is held"),
                 () = chat.reached(2) => {}
             }
             drop(held);
@@ -160,9 +161,10 @@ impl<'a> Paths<'a> {
     async fn the_save_fails(&self) {
         for fault in [Fault::Unavailable, Fault::Backend, Fault::Conflict, Fault::Gone, Fault::Corrupt] {
             self.storage.store.fail(Op::Append, 3, fault);
-            let chat = self.chat([said()], HistoryOptions::new());
-            let answered = self.call(&chat, asked(&conversation(), &question(1)).exchange(exchange("save"))).await;
-            assert_eq!(answered, self.door == Door::Stream);
+            let chat = self.chat([marked_reply()], HistoryOptions::new());
+            let answered =
+                self.call(&chat, marked_call(&conversation(), &question(1)).exchange(exchange("save"))).await;
+            assert_eq!(answered, self.kind == CallKind::Stream);
             self.storage.store.mend();
         }
     }
@@ -175,13 +177,13 @@ impl<'a> Paths<'a> {
             OnConflict::Serialize(QueueLimits::new(0, Duration::from_secs(10))),
         ] {
             for exchanges in [["a", "b"], ["a", "a"]] {
-                let chat = self.chat([said(), said()], HistoryOptions::new().on_conflict(policy));
+                let chat = self.chat([marked_reply(), marked_reply()], HistoryOptions::new().on_conflict(policy));
                 let id = conversation();
                 let held = chat.hold_reply();
-                let call = |name: &str| asked(&id, &question(1)).exchange(exchange(name));
+                let call = |name: &str| marked_call(&id, &question(1)).exchange(exchange(name));
                 let second = async {
                     chat.reached(1).await;
-                    let calling = chat.call(self.door, call(exchanges[1]));
+                    let calling = chat.call(self.kind, call(exchanges[1]));
                     let release = async {
                         tokio::task::yield_now().await;
                         drop(held);
@@ -199,11 +201,11 @@ impl<'a> Paths<'a> {
         let after = || Some(summaries(small(Reply::text("mark-summary")), SummarizeWhen::AfterReply { percent: 60 }));
         for summaries in [None, after()] {
             let options = summaries.into_iter().fold(budget(), HistoryOptions::summaries);
-            let (chat, id) = (self.chat(Replies::rules(|_| said()), options), conversation());
+            let (chat, id) = (self.chat(Replies::rules(|_| marked_reply()), options), conversation());
             for _ in 0..20 {
-                assert!(self.call(&chat, asked(&id, &question(20))).await);
+                assert!(self.call(&chat, marked_call(&id, &question(20))).await);
             }
-            assert!(!self.call(&chat, asked(&id, &question(900))).await);
+            assert!(!self.call(&chat, marked_call(&id, &question(900))).await);
         }
     }
 
@@ -216,10 +218,11 @@ impl<'a> Paths<'a> {
         ] {
             let summaries = summaries(small(reply), SummarizeWhen::BeforeCall);
             let budget = ContextBudget::tokens(600).reply_reserve(100);
-            let chat = self.chat(Replies::rules(|_| said()), HistoryOptions::new().budget(budget).summaries(summaries));
+            let chat = self
+                .chat(Replies::rules(|_| marked_reply()), HistoryOptions::new().budget(budget).summaries(summaries));
             let id = conversation();
             for _ in 0..12 {
-                assert!(self.call(&chat, asked(&id, &question(20))).await);
+                assert!(self.call(&chat, marked_call(&id, &question(20))).await);
             }
         }
     }
@@ -230,32 +233,35 @@ impl<'a> Paths<'a> {
         let trimmer = HistoryOptions::new().budget(budget.clone()).trimmer(Panics::default());
         let counter = HistoryOptions::new().budget(budget).token_counter(Panics::default());
         for options in [hook, trimmer, counter] {
-            let (chat, id) = (self.chat(Replies::rules(|_| said()), options), conversation());
+            let (chat, id) = (self.chat(Replies::rules(|_| marked_reply()), options), conversation());
             for _ in 0..12 {
-                assert!(self.call(&chat, asked(&id, &question(20))).await);
+                assert!(self.call(&chat, marked_call(&id, &question(20))).await);
             }
         }
         let chat = self.chat([Reply::panic("mark-panic")], HistoryOptions::new());
-        let call = self.call(&chat, asked(&conversation(), &question(1)));
+        let call = self.call(&chat, marked_call(&conversation(), &question(1)));
         assert!(std::panic::AssertUnwindSafe(call).catch_unwind().await.is_err());
         drain(&chat).await;
     }
 
-    /// Calls that are superseded, messages that are no chat's, replies that are made smaller, tokens from a cache.
-    async fn what_else_there_is(&self) {
+    /// Superseded calls, messages that are not valid in a chat, lower reply limits, tokens from a cache.
+    async fn rare_paths(&self) {
         let budget = ContextBudget::tokens(1_000).shrink_reply_to(50).calibrate(false);
         let mut usage = Usage::new(100, 10);
         usage.cached_input_tokens = Some(50);
-        let chat = self.chat([called(), said(), said().usage(usage)], HistoryOptions::new().budget(budget));
+        let chat = self.chat(
+            [marked_tool_call(), marked_reply(), marked_reply().usage(usage)],
+            HistoryOptions::new().budget(budget),
+        );
         let id = conversation();
         let video = json!({"role": "user", "content": [{"type": "video", "video": "mark-user", "text": 1}]});
         let turn = TurnInput::new(id.clone(), [Message::from_serialize(&video).unwrap()]);
         let turn = chat.engine().begin(turn).await.unwrap();
         turn.commit(tower_chat_history::Reply::new(Message::assistant("mark-reply"))).await.unwrap();
         for _ in 0..2 {
-            assert!(self.call(&chat, asked(&id, &question(1))).await);
+            assert!(self.call(&chat, marked_call(&id, &question(1))).await);
         }
-        let (_, mut request) = asked(&id, &question(300)).into_parts();
+        let (_, mut request) = marked_call(&id, &question(300)).into_parts();
         (request.temperature, request.top_p, request.n) = (Some(0.7), Some(1.0), Some(2));
         request.max_completion_tokens = Some(900);
         request.stream_options =
@@ -264,7 +270,7 @@ impl<'a> Paths<'a> {
     }
 }
 
-/// Panics when it is asked.
+/// A trimmer and counter that panics when it is called.
 #[derive(Debug, Default)]
 struct Panics(Option<Arc<str>>);
 

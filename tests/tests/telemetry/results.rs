@@ -13,7 +13,7 @@ over_every_store! {
     results_are_checked_again_after_a_conflict,
 }
 
-/// A conversation whose last reply has one open call.
+/// Returns an engine and a conversation whose last reply has one open call.
 async fn open_call(storage: &Storage) -> (Engine, ConversationId) {
     let (engine, id) = (Engine::new(storage.store.clone()), storage.conversation());
     let turn = engine.begin(TurnInput::new(id.clone(), [Message::user("u")])).await.unwrap();
@@ -32,8 +32,10 @@ async fn results_are_stored_within_the_span_of_the_caller(storage: Storage) {
     let (stored, trace) = traced(engine.store_results(results(&id))).await;
     assert!(stored.unwrap().open.is_empty());
     assert_eq!(trace.tree(), ["load", "save"]);
-    trace.one("load").says([("gen_ai.memory.record.count", json!(1))]);
-    trace.one("save").says([("chat_history.messages.saved", json!(1)), ("chat_history.version", json!(2))]);
+    trace.one("load").assert_attributes([("gen_ai.memory.record.count", json!(1))]);
+    trace
+        .one("save")
+        .assert_attributes([("chat_history.messages.saved", json!(1)), ("chat_history.version", json!(2))]);
 }
 
 async fn results_are_checked_again_after_a_conflict(storage: Storage) {
@@ -42,5 +44,5 @@ async fn results_are_checked_again_after_a_conflict(storage: Storage) {
     let (stored, trace) = traced(engine.store_results(results(&id))).await;
     stored.unwrap();
     assert_eq!(trace.tree(), ["load", "save !conflict", "load", "save"]);
-    trace.all("save")[0].says([("chat_history.save.conflict", json!("rejected"))]);
+    trace.all("save")[0].assert_attributes([("chat_history.save.conflict", json!("rejected"))]);
 }

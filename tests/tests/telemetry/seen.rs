@@ -1,4 +1,4 @@
-//! A span as it was received.
+//! A span, as received.
 
 use std::{collections::BTreeMap, ops::Index};
 
@@ -8,21 +8,21 @@ use opentelemetry_proto::tonic::{
 };
 use serde_json::Value;
 
-/// Attributes by name. Integers and floats stay apart.
+/// Attributes by name. Integers and floats are different values.
 pub(crate) type Attributes = BTreeMap<String, Value>;
 
-/// A span.
+/// A received span.
 #[derive(Clone, Debug)]
-pub(crate) struct Seen {
+pub(crate) struct ReceivedSpan {
     pub(crate) name: String,
     pub(crate) kind: SpanKind,
     pub(crate) id: Vec<u8>,
     pub(crate) parent: Vec<u8>,
-    /// In nanoseconds.
+    /// Unix time in nanoseconds.
     pub(crate) start: u64,
     pub(crate) end: u64,
     pub(crate) attributes: Attributes,
-    pub(crate) is_red: bool,
+    pub(crate) is_error: bool,
     pub(crate) events: Vec<Event>,
 }
 
@@ -33,23 +33,23 @@ pub(crate) struct Event {
     pub(crate) attributes: Attributes,
 }
 
-impl Seen {
-    /// Returns whether it has such an attribute.
+impl ReceivedSpan {
+    /// Returns true if the span has this attribute.
     pub(crate) fn has(&self, attribute: &str) -> bool {
         self.attributes.contains_key(attribute)
     }
 
-    /// The attributes of these names must have these values, and these types.
+    /// Asserts that attributes have these values, with these types. Null means that the attribute is missing.
     #[track_caller]
-    pub(crate) fn says<const N: usize>(&self, attributes: [(&str, Value); N]) {
+    pub(crate) fn assert_attributes<const N: usize>(&self, attributes: [(&str, Value); N]) {
         for (name, value) in attributes {
             assert_eq!(self[name], value, "{name} of {self:#?}");
         }
     }
 }
 
-/// An attribute; null if there is none.
-impl Index<&str> for Seen {
+/// Returns an attribute, or null if it is missing.
+impl Index<&str> for ReceivedSpan {
     type Output = Value;
 
     fn index(&self, attribute: &str) -> &Value {
@@ -57,10 +57,10 @@ impl Index<&str> for Seen {
     }
 }
 
-impl From<Span> for Seen {
+impl From<Span> for ReceivedSpan {
     fn from(span: Span) -> Self {
         let status = span.status.as_ref().map(|status| (status.code(), status.message.clone())).unwrap_or_default();
-        assert_eq!(status.1, "", "what failed is an attribute");
+        assert_eq!(status.1, "", "the error is an attribute, not the description of the status");
         Self {
             kind: span.kind(),
             name: span.name,
@@ -69,7 +69,7 @@ impl From<Span> for Seen {
             start: span.start_time_unix_nano,
             end: span.end_time_unix_nano,
             attributes: attributes(span.attributes),
-            is_red: status.0 == StatusCode::Error,
+            is_error: status.0 == StatusCode::Error,
             events: span
                 .events
                 .into_iter()
@@ -95,6 +95,6 @@ fn value(any: AnyValue) -> Value {
         Some(Any::IntValue(number)) => number.into(),
         Some(Any::DoubleValue(number)) => number.into(),
         Some(Any::ArrayValue(list)) => list.values.into_iter().map(value).collect(),
-        Some(other) => panic!("no attribute of this library is {other:?}"),
+        Some(other) => panic!("unexpected type of an attribute: {other:?}"),
     }
 }

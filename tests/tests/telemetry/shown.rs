@@ -1,17 +1,17 @@
-//! What is shown of a conversation, collected to be searched.
+//! A collection of everything that is shown of a conversation, to be searched.
 
 use std::{error::Error, fmt::Debug, sync::Mutex};
 
 use crate::trace::Trace;
 
-/// Stands in every text of a conversation.
+/// A part of every text of a conversation.
 pub(crate) const SECRET: &str = "hush-hush";
 
-/// Collects what the library exports and logs, and what its values and errors show of themselves.
+/// Collects exports and logs of the library, and the output of its values and errors.
 #[derive(Default)]
-pub(crate) struct Shown(Mutex<Vec<String>>);
+pub(crate) struct ShownTexts(Mutex<Vec<String>>);
 
-impl Shown {
+impl ShownTexts {
     fn add(&self, text: String) {
         self.0.lock().unwrap().push(text);
     }
@@ -23,7 +23,7 @@ impl Shown {
     pub(crate) fn error(&self, error: &(dyn Error + 'static)) {
         let mut next = Some(error);
         while let Some(error) = next {
-            // What the inner service fails with is its own, and is passed on as it is.
+            // Errors of the inner service are passed on unchanged.
             if !error.is::<async_openai::error::OpenAIError>() {
                 self.add(format!("{error} {error:?} {error:#?}"));
             }
@@ -31,13 +31,13 @@ impl Shown {
         }
     }
 
-    /// Everything that was exported, with what was logged on the way.
+    /// Adds everything that was exported, including log events.
     pub(crate) fn exported(&self, trace: &Trace) {
         assert!(!trace.spans.is_empty());
         self.debug(trace);
     }
 
-    pub(crate) fn is_quiet(&self) {
+    pub(crate) fn assert_no_secret(&self) {
         let all = self.0.lock().unwrap();
         assert!(!all.is_empty());
         for shown in &*all {
@@ -49,7 +49,7 @@ impl Shown {
 #[test]
 #[should_panic(expected = "hush-hush")]
 fn a_secret_is_found() {
-    let shown = Shown::default();
+    let shown = ShownTexts::default();
     shown.debug(&("said", [SECRET]));
-    shown.is_quiet();
+    shown.assert_no_secret();
 }

@@ -1,11 +1,11 @@
-//! Summaries: one that a call waits for, one that nobody waits for, and those that fail.
+//! Summaries: with a waiting call, in the background, and failed.
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use futures_util::future;
 use serde_json::{Value, json};
-use tests::{Chat, Door, Storage, over_every_store};
+use tests::{CallKind, Chat, Storage, over_every_store};
 use tokio::sync::Semaphore;
 use tower_chat_history::{
     BoxError, HistoryOptions,
@@ -15,22 +15,22 @@ use tower_chat_history_openai::summarizer;
 use tower_chat_history_test::{ApiFailure, MockLlm, Replies, Reply};
 
 use crate::{
-    chats::{ask, asking, drain, long, small},
-    seen::Seen,
+    chats::{ask, call_with_usage, drain, long, small},
+    seen::ReceivedSpan,
     trace::{Trace, traced},
 };
 
 over_every_store! {
     #[tokio::test(start_paused = true)]
-    one_that_a_call_waits_for,
-    one_before_every_call,
-    one_that_nobody_waits_for,
-    one_that_another_turn_is_making,
-    one_that_fails,
-    the_calls_have_no_span_by_option,
+    a_summary_with_a_waiting_call,
+    a_summary_before_every_call,
+    a_summary_in_the_background,
+    a_wait_for_the_summary_of_another_turn,
+    a_failed_summary,
+    model_calls_have_no_span_by_option,
 }
 
-/// Enough turns for a summary.
+/// Enough turns to need a summary.
 const TURNS: usize = 12;
 
 fn answers() -> Replies {
@@ -41,16 +41,16 @@ fn options(summarizer: impl Summarizer, when: SummarizeWhen) -> HistoryOptions {
     small().summaries(Summaries::new(summarizer).when(when).max_tokens(60).chunk_tokens(400))
 }
 
-/// A small model, which says that.
+/// Returns a small model with this reply.
 fn model(reply: Reply) -> MockLlm {
     MockLlm::rules(move |_| reply.clone())
 }
 
-/// Asks until there is a summary in a turn's trace.
+/// Makes turns until the trace of one has a summary.
 async fn until_summarized(chat: &Chat, storage: &Storage) -> Trace {
     let id = storage.conversation();
     for _ in 0..TURNS {
-        let (answered, trace) = traced(ask(chat, Door::Unary, &id, &long("question"))).await;
+        let (answered, trace) = traced(ask(chat, CallKind::Unary, &id, &long("question"))).await;
         assert!(answered);
         if !trace.all("summarize").is_empty() {
             return trace;
@@ -59,19 +59,19 @@ async fn until_summarized(chat: &Chat, storage: &Storage) -> Trace {
     panic!("no summary in {TURNS} turns");
 }
 
-/// A turn that waits for its summary.
+/// The spans of a turn that waits for its summary.
 const WAITING: [&str; 9] =
     ["chat_history", "  load", "  trim", "  summarize", "    chat small", "  load", "  trim", "  chat mock", "  save"];
 
-async fn one_that_a_call_waits_for(storage: Storage) {
+async fn a_summary_with_a_waiting_call(storage: Storage) {
     let small = model(Reply::text("What was said before."));
     let options = options(summarizer(small.unary(), "small"), SummarizeWhen::BeforeCall);
     let trace = until_summarized(&Chat::with_options(&storage, answers(), options), &storage).await;
     assert_eq!(trace.tree(), WAITING);
-    trace.is_one_after_the_other();
+    trace.assert_sequential();
 
     let (summarize, call) = (trace.one("summarize"), trace.one("chat small"));
-    summarize.says([
+    summarize.assert_attributes([
         ("chat_history.summary.outcome", json!("stored")),
         ("chat_history.summary.waited_for", json!(true)),
         ("chat_history.summary.from", json!(0)),
@@ -82,7 +82,7 @@ async fn one_that_a_call_waits_for(storage: Storage) {
     let of = |attribute: &str| summarize[attribute].as_i64().unwrap();
     assert_eq!(of("chat_history.summary.messages"), 2 * of("chat_history.summary.to"));
     assert!(0 < of("chat_history.tokens.after") && of("chat_history.tokens.after") < of("chat_history.tokens.before"));
-    call.says([
+    call.assert_attributes([
         ("gen_ai.operation.name", json!("chat")),
         ("gen_ai.request.model", json!("small")),
         ("gen_ai.request.max_tokens", json!(60)),
@@ -90,28 +90,28 @@ async fn one_that_a_call_waits_for(storage: Storage) {
         ("gen_ai.response.finish_reasons", Value::Null),
     ]);
     assert!(call.start >= summarize.start && call.end <= summarize.end);
-    trace.one("chat mock").says([("gen_ai.conversation.compacted", json!(true))]);
+    trace.one("chat mock").assert_attributes([("gen_ai.conversation.compacted", json!(true))]);
     let last = trace.all("trim")[1];
     assert!(last["chat_history.tokens.summary"].as_i64() > Some(0), "the summary is in the prompt");
 }
 
-async fn one_before_every_call(storage: Storage) {
+async fn a_summary_before_every_call(storage: Storage) {
     let small = model(Reply::text("What was said before."));
     let options = options(summarizer(small.unary(), "small"), SummarizeWhen::BeforeEveryCall);
     let trace = until_summarized(&Chat::with_options(&storage, answers(), options), &storage).await;
-    // It is stored with the exchange: nothing is loaded again.
+    // The summary is stored with the exchange, so nothing is loaded again.
     let tree = WAITING.iter().enumerate().filter(|(at, _)| *at != 5);
     assert_eq!(trace.tree(), tree.map(|(_, line)| *line).collect::<Vec<_>>());
-    trace.one("summarize").says([("chat_history.summary.outcome", json!("made"))]);
-    trace.one("save").says([("chat_history.save.compaction", json!("stored"))]);
+    trace.one("summarize").assert_attributes([("chat_history.summary.outcome", json!("made"))]);
+    trace.one("save").assert_attributes([("chat_history.save.compaction", json!("stored"))]);
 }
 
-/// Waits until it is let go.
+/// A summarizer that waits for a permit.
 #[derive(Debug)]
-struct Held(Arc<Semaphore>);
+struct HeldSummarizer(Arc<Semaphore>);
 
 #[async_trait]
-impl Summarizer for Held {
+impl Summarizer for HeldSummarizer {
     fn model(&self) -> Option<&str> {
         Some("small")
     }
@@ -122,18 +122,18 @@ impl Summarizer for Held {
     }
 }
 
-/// What is to be summarized is looked up once more.
+/// The second load reads the exchanges to summarize.
 const BACKGROUND: [&str; 8] =
     ["chat_history", "  load", "  trim", "  chat mock", "  save", "  load", "  summarize", "    chat small"];
 
-async fn one_that_nobody_waits_for(storage: Storage) {
+async fn a_summary_in_the_background(storage: Storage) {
     let gate = Arc::new(Semaphore::new(0));
-    let options = options(Held(Arc::clone(&gate)), SummarizeWhen::AfterReply { percent: 60 });
+    let options = options(HeldSummarizer(Arc::clone(&gate)), SummarizeWhen::AfterReply { percent: 60 });
     let (chat, id) = (Chat::with_options(&storage, answers(), options), storage.conversation());
     for _ in 0..TURNS {
         let (_, trace) = traced(async {
-            chat.call(Door::Unary, asking(&id, &long("question"))).await.unwrap();
-            // The turn has ended.
+            chat.call(CallKind::Unary, call_with_usage(&id, &long("question"))).await.unwrap();
+            // The turn has ended: let the summary continue.
             gate.add_permits(1);
             drain(&chat).await;
             let _ = gate.forget_permits(1);
@@ -146,24 +146,26 @@ async fn one_that_nobody_waits_for(storage: Storage) {
         let summarize = trace.one("summarize");
         assert!(trace.turn().end < summarize.end, "the turn does not wait for it");
         assert!(trace.one("save").end <= trace.turn().end);
-        summarize.says([
+        summarize.assert_attributes([
             ("chat_history.summary.outcome", json!("stored")),
             ("chat_history.summary.waited_for", json!(false)),
         ]);
-        trace.turn().says([("chat_history.outcome", json!("stored")), ("chat_history.fallback", Value::Null)]);
+        trace
+            .turn()
+            .assert_attributes([("chat_history.outcome", json!("stored")), ("chat_history.fallback", Value::Null)]);
         return;
     }
     panic!("no summary in {TURNS} turns");
 }
 
-async fn one_that_another_turn_is_making(storage: Storage) {
+async fn a_wait_for_the_summary_of_another_turn(storage: Storage) {
     let gate = Arc::new(Semaphore::new(0));
-    let options = options(Held(Arc::clone(&gate)), SummarizeWhen::AfterReply { percent: 100 });
+    let options = options(HeldSummarizer(Arc::clone(&gate)), SummarizeWhen::AfterReply { percent: 100 });
     let (chat, id) = (Chat::with_options(&storage, answers(), options), storage.conversation());
     let (_, trace) = traced(async {
         for turn in 1..=TURNS {
             let release = async {
-                // A call that waits does not reach the model by itself.
+                // A waiting call reaches the model only after the release.
                 for _ in 0..1_000 {
                     if chat.llm.requests().len() == turn {
                         return;
@@ -172,7 +174,7 @@ async fn one_that_another_turn_is_making(storage: Storage) {
                 }
                 gate.add_permits(1);
             };
-            let question = chat.call(Door::Unary, asking(&id, &long("question")));
+            let question = chat.call(CallKind::Unary, call_with_usage(&id, &long("question")));
             future::join(question, release).await.0.unwrap();
         }
         gate.add_permits(TURNS);
@@ -180,16 +182,16 @@ async fn one_that_another_turn_is_making(storage: Storage) {
     })
     .await;
     let wait = trace.all("wait")[0];
-    wait.says([("chat_history.wait.for", json!("summary"))]);
-    let overlap = |span: &&Seen| span.start < wait.end && wait.start < span.end;
+    wait.assert_attributes([("chat_history.wait.for", json!("summary"))]);
+    let overlap = |span: &&ReceivedSpan| span.start < wait.end && wait.start < span.end;
     let [made] = trace.all("summarize").into_iter().filter(overlap).collect::<Vec<_>>()[..] else { panic!("one") };
-    assert_ne!(made.parent, wait.parent, "it is made for another turn, and seen there");
+    assert_ne!(made.parent, wait.parent, "its span is within the turn for which it is made");
     let waiting = trace.spans.iter().find(|span| span.id == wait.parent).unwrap();
     let within: Vec<_> = trace.within(waiting).map(|span| &*span.name).collect();
     assert_eq!(within[..6], ["load", "trim", "wait", "load", "trim", "chat mock"]);
 }
 
-async fn one_that_fails(storage: Storage) {
+async fn a_failed_summary(storage: Storage) {
     let small = model(Reply::error(ApiFailure::new(500, "out of order")));
     let options = options(summarizer(small.unary(), "small"), SummarizeWhen::BeforeCall);
     let trace = until_summarized(&Chat::with_options(&storage, answers(), options), &storage).await;
@@ -197,21 +199,23 @@ async fn one_that_fails(storage: Storage) {
     let kind = call["error.type"].as_str().unwrap();
     let call = format!("    chat small !{kind}");
     let tree = ["chat_history", "  load", "  trim", "  summarize !failed", &call, "  chat mock", "  save"];
-    assert_eq!(trace.tree(), tree, "the turn goes on without");
-    trace
-        .one("summarize")
-        .says([("chat_history.summary.outcome", json!("rejected")), ("chat_history.tokens.after", Value::Null)]);
-    trace
-        .turn()
-        .says([("chat_history.fallback", json!("without_new_summary")), ("chat_history.outcome", json!("stored"))]);
+    assert_eq!(trace.tree(), tree, "the turn continues without a summary");
+    trace.one("summarize").assert_attributes([
+        ("chat_history.summary.outcome", json!("rejected")),
+        ("chat_history.tokens.after", Value::Null),
+    ]);
+    trace.turn().assert_attributes([
+        ("chat_history.fallback", json!("without_new_summary")),
+        ("chat_history.outcome", json!("stored")),
+    ]);
 }
 
-async fn the_calls_have_no_span_by_option(storage: Storage) {
+async fn model_calls_have_no_span_by_option(storage: Storage) {
     let small = model(Reply::text("What was said before."));
     let options = options(summarizer(small.unary(), "small"), SummarizeWhen::BeforeCall)
         .telemetry(tower_chat_history::telemetry::Telemetry::new().chat_span(false));
     let trace = until_summarized(&Chat::with_options(&storage, answers(), options), &storage).await;
     let tree = WAITING.into_iter().filter(|line| !line.contains("chat "));
     assert_eq!(trace.tree(), tree.collect::<Vec<_>>());
-    assert!(trace.one("summarize")["chat_history.summary.input_tokens"].as_i64() > Some(0), "its cost is there");
+    assert!(trace.one("summarize")["chat_history.summary.input_tokens"].as_i64() > Some(0), "its cost is reported");
 }

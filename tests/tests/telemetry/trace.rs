@@ -1,24 +1,24 @@
-//! One test's trace, and what holds of every one.
+//! The trace of one test, and checks of every trace.
 
 use opentelemetry::trace::TraceContextExt as _;
 use opentelemetry_proto::tonic::trace::v1::span::SpanKind;
 use tracing::Instrument as _;
 use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 
-use crate::{names::check_names, otlp::pipeline, seen::Seen};
+use crate::{names::check_names, otlp::pipeline, seen::ReceivedSpan};
 
 /// The span around everything that a test does.
 const TEST: &str = "test";
 
-/// Spans in the order of their starts.
+/// The spans, in the order of their starts.
 #[derive(Clone, Debug)]
 pub(crate) struct Trace {
-    pub(crate) test: Seen,
-    pub(crate) spans: Vec<Seen>,
+    pub(crate) test: ReceivedSpan,
+    pub(crate) spans: Vec<ReceivedSpan>,
 }
 
-/// Does something, and returns what was exported of it: after the last span has ended. What is not what every trace must be,
-/// fails here.
+/// Runs a future in a new trace, and returns the trace after its last span has ended. Fails if the trace
+/// breaks a rule that holds for every trace.
 pub(crate) async fn traced<T>(turns: impl Future<Output = T>) -> (T, Trace) {
     let pipeline = pipeline();
     let test = tracing::info_span!(parent: None, TEST);
@@ -27,7 +27,7 @@ pub(crate) async fn traced<T>(turns: impl Future<Output = T>) -> (T, Trace) {
     drop(test);
     let spans = pipeline.trace(trace, TEST).await;
     let (mut tests, mut spans): (Vec<_>, Vec<_>) =
-        spans.into_iter().map(Seen::from).partition(|span| span.name == TEST);
+        spans.into_iter().map(ReceivedSpan::from).partition(|span| span.name == TEST);
     spans.sort_by_key(|span| span.start);
     let trace = Trace { test: tests.remove(0), spans };
     assert!(tests.is_empty());
@@ -36,16 +36,17 @@ pub(crate) async fn traced<T>(turns: impl Future<Output = T>) -> (T, Trace) {
 }
 
 impl Trace {
-    /// The spans as a tree in the order of time, by their names and depth. Those that failed say what.
+    /// Returns the spans as a tree in the order of time: names, indented by depth. Failed spans have `!` and
+    /// the error.
     pub(crate) fn tree(&self) -> Vec<String> {
         let mut lines = Vec::new();
         self.add(&self.test, "", &mut lines);
         lines
     }
 
-    fn add(&self, parent: &Seen, indent: &str, lines: &mut Vec<String>) {
+    fn add(&self, parent: &ReceivedSpan, indent: &str, lines: &mut Vec<String>) {
         for child in self.within(parent) {
-            let failed = if child.is_red {
+            let failed = if child.is_error {
                 format!(" !{}", child["error.type"].as_str().unwrap_or("panicked"))
             } else {
                 String::new()
@@ -55,33 +56,33 @@ impl Trace {
         }
     }
 
-    /// The spans of that name.
-    pub(crate) fn all(&self, name: &str) -> Vec<&Seen> {
+    /// Returns the spans with this name.
+    pub(crate) fn all(&self, name: &str) -> Vec<&ReceivedSpan> {
         self.spans.iter().filter(|span| span.name == name).collect()
     }
 
-    /// The span of that name, of which there is one.
+    /// Returns the only span with this name.
     #[track_caller]
-    pub(crate) fn one(&self, name: &str) -> &Seen {
+    pub(crate) fn one(&self, name: &str) -> &ReceivedSpan {
         let all = self.all(name);
         assert_eq!(all.len(), 1, "spans of the name {name} in {:#?}", self.tree());
         all[0]
     }
 
-    /// The last turn.
+    /// Returns the last turn.
     #[track_caller]
-    pub(crate) fn turn(&self) -> &Seen {
+    pub(crate) fn turn(&self) -> &ReceivedSpan {
         self.all("chat_history").last().unwrap()
     }
 
-    /// What is directly within a span.
-    pub(crate) fn within<'a>(&'a self, parent: &'a Seen) -> impl Iterator<Item = &'a Seen> {
+    /// Returns the spans directly within a span.
+    pub(crate) fn within<'a>(&'a self, parent: &'a ReceivedSpan) -> impl Iterator<Item = &'a ReceivedSpan> {
         self.spans.iter().filter(|span| span.parent == parent.id)
     }
 
-    /// Asserts that of what is within each turn nothing begins before what came before it has ended.
+    /// Asserts that the spans within each turn do not overlap.
     #[track_caller]
-    pub(crate) fn is_one_after_the_other(&self) {
+    pub(crate) fn assert_sequential(&self) {
         for turn in self.all("chat_history") {
             let within: Vec<_> = self.within(turn).collect();
             for pair in within.windows(2) {
@@ -91,32 +92,35 @@ impl Trace {
     }
 
     fn check(&self) {
-        // Results that are stored without a turn have no span of their own.
+        // The spans of results that are stored without a turn are directly within the test's span.
         let turn = if self.all("chat_history").is_empty() { TEST } else { "chat_history" };
         for span in &self.spans {
             let found = self.spans.iter().chain([&self.test]).find(|parent| parent.id == span.parent);
             let parent = found.unwrap_or_else(|| panic!("an orphan: {span:#?}"));
             assert!(parent.start <= span.start, "{} starts before {}", span.name, parent.name);
             assert!(span.start <= span.end, "{span:#?}");
-            // What a subscriber sees of a panic in the caller's own parts is an event, and that makes a span red.
+            // A subscriber sees a panic in the caller's code as an event, which turns the span into an error.
             let panicked = span.events.iter().any(|event| event.name.contains("panicked"));
-            assert!(span.is_red || !span.has("error.type"), "what failed is red: {span:#?}");
-            assert!(!span.is_red || span.has("error.type") || panicked, "what is red says what failed: {span:#?}");
+            assert!(span.is_error || !span.has("error.type"), "a failed span has the error status: {span:#?}");
+            assert!(
+                !span.is_error || span.has("error.type") || panicked,
+                "a span with the error status has an error type: {span:#?}"
+            );
             check_kind(span, parent, turn);
             check_names(span);
         }
     }
 }
 
-fn check_kind(span: &Seen, parent: &Seen, turn: &str) {
+fn check_kind(span: &ReceivedSpan, parent: &ReceivedSpan, turn: &str) {
     let (kind, within) = match span.name.split(' ').next().unwrap() {
         "chat_history" => (SpanKind::Internal, TEST),
-        // A store that is a database is somewhere else.
+        // A store that is a database runs in another process.
         "load" | "save" if span.has("db.system.name") => (SpanKind::Client, turn),
         "load" | "save" | "summarize" | "trim" | "wait" => (SpanKind::Internal, turn),
         "chat" if parent.name == "summarize" => (SpanKind::Client, "summarize"),
         "chat" => (SpanKind::Client, turn),
-        other => panic!("no span is called {other}"),
+        other => panic!("unknown span {other}"),
     };
     assert_eq!((span.kind, &*parent.name), (kind, within), "{span:#?}");
     if span.name == "save" {

@@ -1,13 +1,13 @@
-//! What is said of prompts that are too large.
+//! The telemetry of prompts that are too large.
 
 use serde_json::{Value, json};
-use tests::{BOTH_DOORS, Chat, Door, Storage, over_every_store, request};
+use tests::{BOTH_KINDS, CallKind, Chat, Storage, over_every_store, request};
 use tower_chat_history::{HistoryOptions, InConversation, Message, budget::Watermarks};
 use tower_chat_history_test::{Op, Replies, Reply};
 
 use crate::{
     chats::{ask, long, small},
-    seen::Seen,
+    seen::ReceivedSpan,
     trace::traced,
 };
 
@@ -17,62 +17,66 @@ over_every_store! {
     too_many_messages,
     without_a_budget,
     a_prompt_that_does_not_fit,
-    a_reply_that_is_made_smaller,
-    calls_that_are_superseded,
+    a_lowered_reply_limit,
+    superseded_calls,
 }
 
 fn answers() -> Replies {
     Replies::rules(|_| Reply::text(long("answer")))
 }
 
-fn number(span: &Seen, attribute: &str) -> i64 {
+fn number(span: &ReceivedSpan, attribute: &str) -> i64 {
     span[attribute].as_i64().unwrap_or_else(|| panic!("{attribute} of {span:#?}"))
 }
 
-/// The parts are the prompt.
-fn check_sizes(trim: &Seen) {
+/// Checks that the parts add up to the prompt.
+fn check_sizes(trim: &ReceivedSpan) {
     let parts = ["head", "tools", "summary", "window", "input"]
         .map(|part| number(trim, &format!("chat_history.tokens.{part}")));
     assert_eq!(parts.iter().sum::<i64>(), number(trim, "chat_history.tokens.after"));
 }
 
 async fn a_prompt_that_is_over_its_budget(storage: Storage) {
-    for door in BOTH_DOORS {
+    for kind in BOTH_KINDS {
         let (chat, id) = (Chat::with_options(&storage, answers(), small()), storage.conversation());
         let mut trimmed = 0;
         for turn in 0..20 {
-            let (answered, trace) = traced(ask(&chat, door, &id, &long("question"))).await;
+            let (answered, trace) = traced(ask(&chat, kind, &id, &long("question"))).await;
             assert!(answered);
             let (trim, call, save) = (trace.one("trim"), trace.one("chat mock"), trace.one("save"));
             check_sizes(trim);
-            trim.says([("chat_history.tokens.budget", json!(500)), ("chat_history.tokenizer", json!("o200k_base"))]);
-            trim.says([("chat_history.calibration", json!(1.0))]);
+            trim.assert_attributes([
+                ("chat_history.tokens.budget", json!(500)),
+                ("chat_history.tokenizer", json!("o200k_base")),
+            ]);
+            trim.assert_attributes([("chat_history.calibration", json!(1.0))]);
             let of = |attribute: &str| number(trim, &format!("chat_history.{attribute}"));
             assert_eq!(of("tokens.before") - of("tokens.evicted"), of("tokens.after"));
             assert_eq!(of("messages.before") - of("messages.evicted"), of("messages.after"));
             assert!(of("tokens.after") <= 500);
             if trim["chat_history.trim.needed"] == true {
                 trimmed += 1;
-                trim.says([
+                trim.assert_attributes([
                     ("chat_history.trim.reason", json!("tokens")),
                     ("chat_history.trim.strategy", json!("turns")),
                     ("chat_history.trim.compacted", json!(true)),
                     ("chat_history.trim.for_this_call", json!(false)),
                 ]);
                 assert!(of("tokens.before") > 500 && of("messages.evicted") > 0);
-                save.says([("chat_history.save.compaction", json!("stored"))]);
+                save.assert_attributes([("chat_history.save.compaction", json!("stored"))]);
             } else {
-                trim.says([
+                trim.assert_attributes([
                     ("chat_history.trim.reason", Value::Null),
                     ("chat_history.trim.strategy", Value::Null),
                     ("chat_history.trim.compacted", json!(false)),
                     ("chat_history.tokens.evicted", json!(0)),
                 ]);
-                save.says([("chat_history.save.compaction", Value::Null)]);
+                save.assert_attributes([("chat_history.save.compaction", Value::Null)]);
             }
-            // A compaction stays: from there on the model never sees the whole again. False is never said.
+            // After a compaction, the model never gets the whole conversation again. The attribute is missing
+            // instead of being false.
             let compacted = if trimmed > 0 { json!(true) } else { Value::Null };
-            call.says([("gen_ai.conversation.compacted", compacted)]);
+            call.assert_attributes([("gen_ai.conversation.compacted", compacted)]);
             assert!(turn > 0 || trimmed == 0);
         }
         assert!(trimmed > 1, "{trimmed}");
@@ -84,9 +88,9 @@ async fn too_many_messages(storage: Storage) {
     let (chat, id) = (Chat::with_options(&storage, answers(), options), storage.conversation());
     let mut reasons = Vec::new();
     for _ in 0..4 {
-        let (_, trace) = traced(ask(&chat, Door::Unary, &id, "u")).await;
+        let (_, trace) = traced(ask(&chat, CallKind::Unary, &id, "u")).await;
         let trim = trace.one("trim");
-        trim.says([("chat_history.tokens.budget", Value::Null)]);
+        trim.assert_attributes([("chat_history.tokens.budget", Value::Null)]);
         reasons.push(trim["chat_history.trim.reason"].clone());
     }
     assert_eq!(reasons, [Value::Null, Value::Null, Value::Null, json!("messages")]);
@@ -95,46 +99,46 @@ async fn too_many_messages(storage: Storage) {
 async fn without_a_budget(storage: Storage) {
     let options = HistoryOptions::new().budget(tower_chat_history::ContextBudget::unlimited());
     let (chat, id) = (Chat::with_options(&storage, answers(), options), storage.conversation());
-    let (_, trace) = traced(ask(&chat, Door::Unary, &id, "u")).await;
+    let (_, trace) = traced(ask(&chat, CallKind::Unary, &id, "u")).await;
     let trim = trace.one("trim");
-    trim.says([
+    trim.assert_attributes([
         ("chat_history.trim.needed", json!(false)),
         ("chat_history.messages.before", json!(1)),
         ("chat_history.messages.after", json!(1)),
         ("chat_history.messages.evicted", json!(0)),
     ]);
-    assert!(!trim.has("chat_history.tokens.before"), "nothing is counted for it");
+    assert!(!trim.has("chat_history.tokens.before"), "tokens are not counted without a budget");
     assert!(!trace.turn().has("chat_history.estimate.error"));
 }
 
 async fn a_prompt_that_does_not_fit(storage: Storage) {
-    for door in BOTH_DOORS {
+    for kind in BOTH_KINDS {
         let (chat, id) = (Chat::with_options(&storage, [], small()), storage.conversation());
-        let (answered, trace) = traced(ask(&chat, door, &id, &"word ".repeat(900))).await;
+        let (answered, trace) = traced(ask(&chat, kind, &id, &"word ".repeat(900))).await;
         assert!(!answered && chat.llm.requests().is_empty() && storage.store.calls(Op::Append) == 0);
         assert_eq!(trace.tree(), ["chat_history !does_not_fit", "  load", "  trim !does_not_fit"]);
-        trace.turn().says([("chat_history.outcome", json!("refused"))]);
+        trace.turn().assert_attributes([("chat_history.outcome", json!("refused"))]);
         let trim = trace.one("trim");
         check_sizes(trim);
-        trim.says([("chat_history.trim.needed", json!(true)), ("chat_history.tokens.budget", json!(500))]);
+        trim.assert_attributes([("chat_history.trim.needed", json!(true)), ("chat_history.tokens.budget", json!(500))]);
         assert!(number(trim, "chat_history.tokens.input") > 900);
     }
 }
 
-async fn a_reply_that_is_made_smaller(storage: Storage) {
+async fn a_lowered_reply_limit(storage: Storage) {
     let budget = tower_chat_history::ContextBudget::tokens(600).shrink_reply_to(50).calibrate(false);
     let (chat, id) =
         (Chat::with_options(&storage, answers(), HistoryOptions::new().budget(budget)), storage.conversation());
-    let mut asked = request([Message::user("word ".repeat(300))]);
-    asked.max_completion_tokens = Some(400);
-    asked.n = Some(2);
-    let call = InConversation::new(id, asked);
-    let (answered, trace) = traced(chat.call(Door::Unary, call)).await;
+    let mut typed_request = request([Message::user("word ".repeat(300))]);
+    typed_request.max_completion_tokens = Some(400);
+    typed_request.n = Some(2);
+    let call = InConversation::new(id, typed_request);
+    let (answered, trace) = traced(chat.call(CallKind::Unary, call)).await;
     answered.unwrap();
     let limit = number(trace.one("trim"), "chat_history.reply.limit");
     assert!((50..400).contains(&limit), "{limit}");
-    trace.one("trim").says([("chat_history.trim.strategy", json!("shrink_reply"))]);
-    trace.one("chat mock").says([
+    trace.one("trim").assert_attributes([("chat_history.trim.strategy", json!("shrink_reply"))]);
+    trace.one("chat mock").assert_attributes([
         ("gen_ai.request.max_tokens", json!(limit)),
         ("gen_ai.request.choice.count", json!(2)),
         ("gen_ai.conversation.compacted", Value::Null),
@@ -142,15 +146,15 @@ async fn a_reply_that_is_made_smaller(storage: Storage) {
     assert_eq!(i64::from(chat.llm.requests()[0].max_completion_tokens.unwrap()), limit);
 }
 
-async fn calls_that_are_superseded(storage: Storage) {
+async fn superseded_calls(storage: Storage) {
     let replies = [Reply::calls([("x", "f", "{}"), ("y", "f", "{}")]), Reply::text("a")];
     let (chat, id) = (Chat::new(&storage, replies), storage.conversation());
     let (_, trace) = traced(async {
-        assert!(ask(&chat, Door::Unary, &id, "u0").await && ask(&chat, Door::Unary, &id, "u1").await);
+        assert!(ask(&chat, CallKind::Unary, &id, "u0").await && ask(&chat, CallKind::Unary, &id, "u1").await);
     })
     .await;
     let superseded: Vec<_> =
         trace.all("chat_history").into_iter().map(|turn| turn["chat_history.superseded_calls"].clone()).collect();
     assert_eq!(superseded, [Value::Null, json!(2)]);
-    trace.all("chat mock")[0].says([("gen_ai.response.finish_reasons", json!(["tool_calls"]))]);
+    trace.all("chat mock")[0].assert_attributes([("gen_ai.response.finish_reasons", json!(["tool_calls"]))]);
 }

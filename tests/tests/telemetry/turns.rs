@@ -1,15 +1,15 @@
-//! A turn as a whole: what is within it, in which order, and what each part says.
+//! A turn as a whole: its spans, their order, and their attributes.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use futures_util::StreamExt as _;
 use serde_json::{Value, json};
-use tests::{BOTH_DOORS, Chat, Door, Storage, log, over_every_store, request};
+use tests::{BOTH_KINDS, CallKind, Chat, Storage, log, over_every_store, request};
 use tower_chat_history::{ContextBudget, HistoryOptions, InConversation, Message, TurnInput, telemetry::Telemetry};
 use tower_chat_history_test::{ApiFailure, Op, Reply};
 
 use crate::{
-    chats::{ask, asking, database, drain},
+    chats::{ask, call_with_usage, database, drain},
     trace::traced,
 };
 
@@ -21,8 +21,8 @@ over_every_store! {
     a_failed_call,
     without_a_span_of_the_call,
     without_spans,
-    what_a_second_turn_knows,
-    what_a_request_asks_for,
+    comparisons_with_the_turn_before,
+    options_of_the_request,
     a_turn_of_the_engine_alone,
 }
 
@@ -35,26 +35,29 @@ fn two() -> [Reply; 2] {
 async fn a_unary_turn(storage: Storage) {
     let (chat, id) = (Chat::new(&storage, two()), storage.conversation());
     let (_, trace) = traced(async {
-        assert!(ask(&chat, Door::Unary, &id, "u0").await && ask(&chat, Door::Unary, &id, "u1").await);
+        assert!(ask(&chat, CallKind::Unary, &id, "u0").await && ask(&chat, CallKind::Unary, &id, "u1").await);
     })
     .await;
     assert_eq!(trace.tree(), [TURN, TURN].concat());
-    trace.is_one_after_the_other();
+    trace.assert_sequential();
 
     let [first, second] = trace.all("chat_history")[..] else { panic!("two turns") };
     let turn = [("chat_history.outcome", json!("stored")), ("chat_history.profile", json!("default"))];
-    first.says(turn.clone());
-    first.says([("chat_history.history", json!("absent")), ("chat_history.version", json!(1))]);
-    second.says(turn);
-    second.says([("chat_history.history", json!("loaded")), ("chat_history.version", json!(2))]);
+    first.assert_attributes(turn.clone());
+    first.assert_attributes([("chat_history.history", json!("absent")), ("chat_history.version", json!(1))]);
+    second.assert_attributes(turn);
+    second.assert_attributes([("chat_history.history", json!("loaded")), ("chat_history.version", json!(2))]);
     for turn in [first, second] {
-        turn.says([("chat_history.streamed", json!(false)), ("gen_ai.conversation.id", Value::Null)]);
-        turn.says([("chat_history.fallback", Value::Null), ("chat_history.superseded_calls", Value::Null)]);
+        turn.assert_attributes([("chat_history.streamed", json!(false)), ("gen_ai.conversation.id", Value::Null)]);
+        turn.assert_attributes([
+            ("chat_history.fallback", Value::Null),
+            ("chat_history.superseded_calls", Value::Null),
+        ]);
     }
 
     let database = database(&storage);
     for (at, load) in trace.all("load").into_iter().enumerate() {
-        load.says([
+        load.assert_attributes([
             ("gen_ai.operation.name", json!("search_memory")),
             ("db.system.name", database.clone()),
             ("gen_ai.memory.record.count", json!(at)),
@@ -64,7 +67,7 @@ async fn a_unary_turn(storage: Storage) {
         ]);
     }
     for (at, save) in trace.all("save").into_iter().enumerate() {
-        save.says([
+        save.assert_attributes([
             ("gen_ai.operation.name", json!("create_memory")),
             ("db.system.name", database.clone()),
             ("gen_ai.memory.record.count", json!(1)),
@@ -76,7 +79,7 @@ async fn a_unary_turn(storage: Storage) {
         ]);
     }
     let call = trace.all("chat mock")[1];
-    call.says([
+    call.assert_attributes([
         ("gen_ai.operation.name", json!("chat")),
         ("gen_ai.provider.name", json!("openai")),
         ("gen_ai.request.model", json!("mock")),
@@ -95,12 +98,12 @@ async fn a_unary_turn(storage: Storage) {
 
 async fn a_streamed_turn(storage: Storage) {
     let (chat, id) = (Chat::new(&storage, [Reply::text("a reply in pieces")]), storage.conversation());
-    let (_, trace) = traced(ask(&chat, Door::Stream, &id, "u")).await;
+    let (_, trace) = traced(ask(&chat, CallKind::Stream, &id, "u")).await;
     assert_eq!(trace.tree(), TURN);
-    trace.is_one_after_the_other();
-    trace.turn().says([("chat_history.streamed", json!(true)), ("chat_history.outcome", json!("stored"))]);
+    trace.assert_sequential();
+    trace.turn().assert_attributes([("chat_history.streamed", json!(true)), ("chat_history.outcome", json!("stored"))]);
     let call = trace.one("chat mock");
-    call.says([
+    call.assert_attributes([
         ("gen_ai.request.stream", json!(true)),
         ("chat_history.call.outcome", json!("complete")),
         ("gen_ai.response.finish_reasons", json!(["stop"])),
@@ -109,13 +112,13 @@ async fn a_streamed_turn(storage: Storage) {
     let seconds = call["gen_ai.response.time_to_first_chunk"].as_f64().unwrap();
     let all = Duration::from_nanos(call.end - call.start).as_secs_f64();
     assert!((0.0..all).contains(&seconds), "{seconds} of {all}");
-    assert!(call["gen_ai.usage.input_tokens"].is_i64(), "the usage comes last, and is there");
+    assert!(call["gen_ai.usage.input_tokens"].is_i64(), "the usage comes last, and is recorded");
 }
 
 async fn a_streams_call_ends_with_its_last_chunk(storage: Storage) {
     let (chat, id) = (Chat::new(&storage, [Reply::text("a reply in pieces")]), storage.conversation());
     let ((begun, last), trace) = traced(async {
-        let mut stream = chat.stream(asking(&id, "u")).await.unwrap();
+        let mut stream = chat.stream(call_with_usage(&id, "u")).await.unwrap();
         let (begun, mut last) = (now(), now());
         while let Some(item) = stream.next().await {
             item.unwrap();
@@ -130,52 +133,57 @@ async fn a_streams_call_ends_with_its_last_chunk(storage: Storage) {
     assert!(call.end <= trace.one("save").start);
 }
 
-/// In nanoseconds, as spans have it.
+/// Returns the time in nanoseconds, as in spans.
 fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos().try_into().unwrap()
 }
 
 async fn a_failed_call(storage: Storage) {
-    for door in BOTH_DOORS {
+    for kind in BOTH_KINDS {
         let replies = [Reply::error(ApiFailure::new(500, "out of order"))];
         let (chat, id) = (Chat::new(&storage, replies), storage.conversation());
-        let (answered, trace) = traced(ask(&chat, door, &id, "u")).await;
+        let (answered, trace) = traced(ask(&chat, kind, &id, "u")).await;
         assert!(!answered);
         let call = trace.one("chat mock");
         assert_eq!(trace.tree(), ["chat_history !500", "  load", "  trim", "  chat mock !500"]);
-        call.says([("chat_history.call.outcome", json!("failed")), ("gen_ai.usage.input_tokens", Value::Null)]);
-        trace.turn().says([("chat_history.outcome", json!("call_failed")), ("chat_history.version", Value::Null)]);
+        call.assert_attributes([
+            ("chat_history.call.outcome", json!("failed")),
+            ("gen_ai.usage.input_tokens", Value::Null),
+        ]);
+        trace
+            .turn()
+            .assert_attributes([("chat_history.outcome", json!("call_failed")), ("chat_history.version", Value::Null)]);
         assert!(storage.store.calls(Op::Append) == 0 && log(&storage.store, &id).await.is_empty());
     }
 }
 
 async fn without_a_span_of_the_call(storage: Storage) {
-    for door in BOTH_DOORS {
+    for kind in BOTH_KINDS {
         let options = HistoryOptions::new().telemetry(Telemetry::new().chat_span(false));
         let (chat, id) = (Chat::with_options(&storage, two(), options), storage.conversation());
-        let (answered, trace) = traced(ask(&chat, door, &id, "u")).await;
+        let (answered, trace) = traced(ask(&chat, kind, &id, "u")).await;
         assert!(answered);
         assert_eq!(trace.tree(), ["chat_history", "  load", "  trim", "  save"]);
     }
 }
 
 async fn without_spans(storage: Storage) {
-    for door in BOTH_DOORS {
+    for kind in BOTH_KINDS {
         let options = HistoryOptions::new().telemetry(Telemetry::new().spans(false));
         let (chat, id) = (Chat::with_options(&storage, two(), options), storage.conversation());
-        let (answered, trace) = traced(ask(&chat, door, &id, "u")).await;
+        let (answered, trace) = traced(ask(&chat, kind, &id, "u")).await;
         assert!(answered);
         assert!(trace.spans.is_empty());
         assert_eq!(log(&storage.store, &id).await, ["user: u", "assistant: a0"]);
     }
 }
 
-async fn what_a_second_turn_knows(storage: Storage) {
-    for door in BOTH_DOORS {
+async fn comparisons_with_the_turn_before(storage: Storage) {
+    for kind in BOTH_KINDS {
         let options = HistoryOptions::new().budget(ContextBudget::tokens(4_000).reply_reserve(100));
         let (chat, id) = (Chat::with_options(&storage, two(), options), storage.conversation());
         let (_, trace) = traced(async {
-            assert!(ask(&chat, door, &id, "u0").await && ask(&chat, door, &id, "u1").await);
+            assert!(ask(&chat, kind, &id, "u0").await && ask(&chat, kind, &id, "u1").await);
         })
         .await;
         let [first, second] = trace.all("chat_history")[..] else { panic!("two turns") };
@@ -191,13 +199,14 @@ async fn what_a_second_turn_knows(storage: Storage) {
     }
 }
 
-async fn what_a_request_asks_for(storage: Storage) {
+async fn options_of_the_request(storage: Storage) {
     let (chat, id) = (Chat::new(&storage, two()), storage.conversation());
-    let mut asked = request([Message::user("u")]);
-    (asked.temperature, asked.top_p, asked.max_completion_tokens, asked.n) = (Some(0.7), Some(1.0), Some(50), Some(2));
-    let (answered, trace) = traced(chat.call(Door::Unary, InConversation::new(id, asked))).await;
+    let mut typed_request = request([Message::user("u")]);
+    (typed_request.temperature, typed_request.top_p, typed_request.max_completion_tokens, typed_request.n) =
+        (Some(0.7), Some(1.0), Some(50), Some(2));
+    let (answered, trace) = traced(chat.call(CallKind::Unary, InConversation::new(id, typed_request))).await;
     answered.unwrap();
-    trace.one("chat mock").says([
+    trace.one("chat mock").assert_attributes([
         ("gen_ai.request.temperature", json!(0.7)),
         ("gen_ai.request.top_p", json!(1.0)),
         ("gen_ai.request.max_tokens", json!(50)),
@@ -205,7 +214,7 @@ async fn what_a_request_asks_for(storage: Storage) {
     ]);
 }
 
-/// Whoever uses the engine without the layer says when the model is called, if that is to be seen.
+/// If the engine is used without the layer, the caller creates the span of the model call.
 async fn a_turn_of_the_engine_alone(storage: Storage) {
     let (chat, id) = (Chat::new(&storage, two()), storage.conversation());
     let (_, trace) = traced(async {
@@ -216,8 +225,8 @@ async fn a_turn_of_the_engine_alone(storage: Storage) {
         let mut turn = chat.engine().begin(TurnInput::new(id.clone(), [Message::user("u")])).await.unwrap();
         drop(turn.call_span());
         turn.fail("my_model");
-        // async-openai's types know no videos.
-        assert!(ask(&chat, Door::Unary, &id, "u").await);
+        // The types of async-openai have no videos.
+        assert!(ask(&chat, CallKind::Unary, &id, "u").await);
     })
     .await;
     let alone = ["chat_history", "  load", "  trim", "  save"];

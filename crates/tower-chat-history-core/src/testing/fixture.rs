@@ -99,6 +99,29 @@ impl Fixture for Arc<dyn Prune> {
     }
 }
 
+/// A fixture whose handles are clones of one store that can truncate and prune.
+#[derive(Clone, Debug)]
+pub struct SharedStore<S>(pub S);
+
+#[async_trait]
+impl<S: Truncate + Prune + Clone + 'static> Fixture for SharedStore<S> {
+    async fn open(&self) -> Arc<dyn HistoryStore> {
+        Arc::new(self.0.clone())
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::new()
+    }
+
+    async fn open_truncate(&self) -> Option<Arc<dyn Truncate>> {
+        Some(Arc::new(self.0.clone()))
+    }
+
+    async fn open_prune(&self) -> Option<Arc<dyn Prune>> {
+        Some(Arc::new(self.0.clone()))
+    }
+}
+
 /// The same storage with one more `Arc<dyn HistoryStore>` around each handle. It tests that the store works through
 /// it.
 #[derive(Clone, Debug)]

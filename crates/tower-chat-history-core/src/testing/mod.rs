@@ -148,6 +148,6 @@ pub mod truncate_race;
 pub use self::{
     behavior::{Behavior, behaviors},
     capability::Capability,
-    fixture::{Capabilities, Fixture, ThroughArc},
+    fixture::{Capabilities, Fixture, SharedStore, ThroughArc},
     list::all,
 };

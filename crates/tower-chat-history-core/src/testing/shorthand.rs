@@ -64,6 +64,19 @@ pub async fn log_texts<S: HistoryStore + ?Sized>(store: &S, id: &ConversationId)
     first_texts(&page.exchanges)
 }
 
+/// Reads the whole log in pages of at most `limit` exchanges, and returns the number of exchanges of each page.
+pub async fn page_sizes<S: HistoryStore + ?Sized>(store: &S, id: &ConversationId, limit: usize) -> Vec<usize> {
+    let (mut from, mut sizes) = (Seq::FIRST, Vec::new());
+    loop {
+        let page = store.read(id, from, limit).await.expect("the page can be read");
+        sizes.push(page.exchanges.len());
+        match page.exchanges.last() {
+            Some(last) if page.more => from = last.seq.next(),
+            _ => return sizes,
+        }
+    }
+}
+
 fn first_texts(exchanges: &[Recorded]) -> Vec<String> {
     exchanges.iter().map(|recorded| recorded.exchange.messages[0].text().into_owned()).collect()
 }

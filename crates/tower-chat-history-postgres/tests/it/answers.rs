@@ -1,4 +1,4 @@
-//! Answers that are lost: nothing is stored twice, and nothing is repeated that must not be.
+//! Lost answers: nothing is stored twice, and a call is repeated only if that is safe.
 
 use libtest_mimic::Trial;
 use test_servers::trials;
@@ -14,16 +14,16 @@ use crate::{
 
 pub(crate) fn tests() -> Vec<Trial> {
     trials![
-        an_exchange_whose_acknowledgement_is_lost_is_stored_once,
-        what_an_append_stored_is_known_to_its_repetition_only,
-        an_append_repeated_after_a_deletion_begins_another_life,
-        every_other_lost_answer_is_asked_for_again,
-        a_truncation_is_not_repeated_once_it_may_be_done,
-        a_commit_that_fails_is_repeated_only_if_it_was_surely_undone,
+        an_exchange_whose_acknowledgment_is_lost_is_stored_once,
+        only_a_repetition_by_the_store_finds_its_own_append,
+        an_append_repeated_after_a_deletion_begins_another_incarnation,
+        every_other_call_is_repeated_after_a_lost_answer,
+        a_truncation_that_may_be_committed_is_not_repeated,
+        a_failed_commit_is_repeated_only_if_it_was_certainly_rolled_back,
     ]
 }
 
-async fn an_exchange_whose_acknowledgement_is_lost_is_stored_once() {
+async fn an_exchange_whose_acknowledgment_is_lost_is_stored_once() {
     let (url, proxy) = (database().await, Proxy::new());
     let store = single(&proxy.url(&url)).await;
     let id = conversation("a");
@@ -35,15 +35,15 @@ async fn an_exchange_whose_acknowledgement_is_lost_is_stored_once() {
     assert_eq!(texts(&store, &id).await, ["one", "two"]);
 }
 
-async fn what_an_append_stored_is_known_to_its_repetition_only() {
+async fn only_a_repetition_by_the_store_finds_its_own_append() {
     let (url, proxy) = (database().await, Proxy::new());
     let (store, other) = (single(&proxy.url(&url)).await, single(&url).await);
     let id = conversation("a");
     let first = append("one");
     proxy.lose(2);
     let appended = store.append(&id, first.clone()).await.unwrap();
-    assert!(proxy.has_lost() && !appended.duplicate, "also one that creates the conversation");
-    assert!(store.append(&id, first.clone()).await.unwrap().duplicate, "the same exchange, by another call");
+    assert!(proxy.has_lost() && !appended.duplicate, "the same for an append that creates the conversation");
+    assert!(store.append(&id, first.clone()).await.unwrap().duplicate, "the same exchange by another call");
     assert!(other.append(&id, first).await.unwrap().duplicate);
     let compacting = append("two").compact(compact(CompactionVersion::NONE, 1));
     proxy.lose(1);
@@ -51,7 +51,7 @@ async fn what_an_append_stored_is_known_to_its_repetition_only() {
     assert!(proxy.has_lost() && !appended.duplicate);
     assert_eq!(appended.compaction, Some(CompactOutcome::Stored(CompactionVersion::new(1))));
     assert_eq!(appended.revision, window(&other, &id).await.revision);
-    // Its expectation no longer holds when it is repeated, since it was met.
+    // The append changes the revision, so its expectation does not hold when it is repeated.
     let exactly = Append::new(Expect::Exactly(appended.revision), exchange("three"));
     proxy.lose(1);
     let appended = store.append(&id, exactly).await.unwrap();
@@ -59,8 +59,9 @@ async fn what_an_append_stored_is_known_to_its_repetition_only() {
     assert_eq!(texts(&other, &id).await, ["one", "two", "three"]);
 }
 
-/// `append_1` makes both: another life is not the one that was deleted, though the same call begins it.
-async fn an_append_repeated_after_a_deletion_begins_another_life() {
+/// `append_1` creates both incarnations for the same call. Nevertheless, the second one is not the deleted
+/// one.
+async fn an_append_repeated_after_a_deletion_begins_another_incarnation() {
     let url = database().await;
     drop(single(&url).await);
     let client = connect(&url).await;
@@ -78,7 +79,7 @@ async fn an_append_repeated_after_a_deletion_begins_another_life() {
     assert_ne!(append().await, first);
 }
 
-async fn every_other_lost_answer_is_asked_for_again() {
+async fn every_other_call_is_repeated_after_a_lost_answer() {
     let (url, proxy) = (database().await, Proxy::new());
     let store = single(&proxy.url(&url)).await;
     let id = conversation("a");
@@ -90,7 +91,7 @@ async fn every_other_lost_answer_is_asked_for_again() {
     store.read(&id, Seq::FIRST, 1).await.unwrap();
     proxy.lose(1);
     assert_eq!(texts(&store, &id).await, ["one", "two"]);
-    // The first compaction prepares the statement, the second one is stored, and so found stored by its repetition.
+    // The first compaction prepares the statement. The second one is stored, and its repetition finds that.
     let incarnation = first.revision.incarnation();
     let stored = store.compact(&id, incarnation, compact(CompactionVersion::NONE, 0)).await.unwrap();
     assert_eq!(stored, CompactOutcome::Stored(CompactionVersion::new(1)));
@@ -105,14 +106,14 @@ async fn every_other_lost_answer_is_asked_for_again() {
         store.delete(&id).await.unwrap();
         assert!(proxy.has_lost());
         assert_eq!(store.load(&id, Load::new()).await.unwrap(), Loaded::Absent);
-        // What was lost with the connection is prepared again.
+        // Statements of the lost connection are prepared again.
         store.delete(&conversation("other")).await.unwrap();
         say(&store, &conversation("other"), "one").await;
         store.delete(&conversation("other")).await.unwrap();
     }
 }
 
-async fn a_truncation_is_not_repeated_once_it_may_be_done() {
+async fn a_truncation_that_may_be_committed_is_not_repeated() {
     let (url, proxy) = (database().await, Proxy::new());
     let store = single(&proxy.url(&url)).await;
     let id = conversation("a");
@@ -126,13 +127,13 @@ async fn a_truncation_is_not_repeated_once_it_may_be_done() {
     proxy.trips();
     assert_eq!(cut(1).await.unwrap(), 1);
     let trips = isize::try_from(proxy.trips()).unwrap();
-    // The first is the append's.
+    // The first answer is that of the append.
     for lost in 2..trips {
         proxy.lose(lost);
         let cut = cut(1).await;
         assert!(proxy.has_lost());
         assert_eq!(cut.unwrap(), 1, "answer {lost} of {trips}");
-        // What was lost with the connection is prepared again.
+        // Statements of the lost connection are prepared again.
         say(&store, &id, "cut").await;
         let last = window(&store, &id).await.revision;
         store.truncate(&id, last, Seq::new(1)).await.unwrap();
@@ -140,9 +141,9 @@ async fn a_truncation_is_not_repeated_once_it_may_be_done() {
     proxy.lose(trips);
     let open = cut(1).await.unwrap_err();
     assert!(proxy.has_lost() && open.is_retryable(), "{open:?}");
-    assert_eq!(texts(&store, &id).await, ["stays"], "it was done, as it turns out");
+    assert_eq!(texts(&store, &id).await, ["stays"], "it was committed");
 
-    // A prune is repeated where that can do no harm, and tells what is so.
+    // A prune is repeated, which is harmless, and reports the result.
     say(&store, &id, "newest").await;
     let incarnation = window(&store, &id).await.revision.incarnation();
     store.prune(&id, incarnation, PruneTo::LastTurns(9), Derived::Keep).await.unwrap();
@@ -152,12 +153,12 @@ async fn a_truncation_is_not_repeated_once_it_may_be_done() {
     assert_eq!(pruned.removed, 1);
 }
 
-async fn a_commit_that_fails_is_repeated_only_if_it_was_surely_undone() {
+async fn a_failed_commit_is_repeated_only_if_it_was_certainly_rolled_back() {
     let url = database().await;
     let (store, admin) = (single(&url).await, connect(&url).await);
     let id = conversation("a");
     say(&store, &id, "one").await;
-    // 53200 may pass, but says nothing about what became of the transaction.
+    // 53200 is transient, but says nothing about the outcome of the transaction.
     for (state, done, tries) in [("53200", false, 1), ("40001", true, 2), ("40P01", true, 2)] {
         let last = say(&store, &id, "cut").await;
         let fails = format!(

@@ -1,4 +1,4 @@
-//! Calls and their callers: who leaves, waits or stops to listen costs nobody else a connection.
+//! Calls whose callers leave, wait or stop polling: they take no connection from others.
 
 use std::{pin::pin, time::Duration};
 
@@ -13,15 +13,15 @@ use crate::support::{append, connect, conversation, database, say, single, texts
 
 pub(crate) fn tests() -> Vec<Trial> {
     trials![
-        a_call_that_is_not_polled_keeps_no_connection,
-        a_call_that_was_left_is_finished_on_its_connection,
-        a_call_that_was_left_while_it_waited_for_a_connection_is_not_made,
-        a_call_that_waits_for_a_lock_can_be_left;
-        blocking: a_save_outlives_the_runtime_that_it_began_in, a_call_without_a_runtime_is_an_error,
+        a_call_that_is_not_polled_holds_no_connection,
+        a_dropped_call_finishes_on_its_connection,
+        a_call_dropped_while_it_waits_for_a_connection_is_not_made,
+        a_call_that_waits_for_a_lock_can_be_dropped;
+        blocking: a_save_outlives_its_first_runtime, a_call_without_a_runtime_is_an_error,
     ]
 }
 
-async fn a_call_that_is_not_polled_keeps_no_connection() {
+async fn a_call_that_is_not_polled_holds_no_connection() {
     let store = single(&database().await).await;
     let id = conversation("a");
     say(&store, &id, "one").await;
@@ -29,14 +29,14 @@ async fn a_call_that_is_not_polled_keeps_no_connection() {
     assert!((&mut parked).now_or_never().is_none());
     let mut saved = pin!(store.append(&id, append("two")));
     assert!((&mut saved).now_or_never().is_none());
-    // There is one connection, and it is free. (Tasks need not get it in the order in which they asked for it.)
+    // The only connection is free. (Tasks may get it in another order than they requested it.)
     window(&store, &id).await;
     parked.await.unwrap();
     assert!(!saved.await.unwrap().duplicate);
     assert_eq!(texts(&store, &id).await, ["one", "two"]);
 }
 
-async fn a_call_that_was_left_is_finished_on_its_connection() {
+async fn a_dropped_call_finishes_on_its_connection() {
     let url = database().await;
     let (store, admin, watcher) = (single(&url).await, connect(&url).await, connect(&url).await);
     let id = conversation("a");
@@ -55,7 +55,7 @@ async fn a_call_that_was_left_is_finished_on_its_connection() {
     assert_eq!(before, after);
 }
 
-async fn a_call_that_was_left_while_it_waited_for_a_connection_is_not_made() {
+async fn a_call_dropped_while_it_waits_for_a_connection_is_not_made() {
     let store = single(&database().await).await;
     let id = conversation("a");
     let held = store.pool().get().await.unwrap();
@@ -71,7 +71,7 @@ async fn a_call_that_was_left_while_it_waited_for_a_connection_is_not_made() {
     assert_eq!(texts(&store, &id).await, ["made"]);
 }
 
-fn a_save_outlives_the_runtime_that_it_began_in() {
+fn a_save_outlives_its_first_runtime() {
     let runtime = || runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let (first, second) = (runtime(), runtime());
     let id = conversation("a");
@@ -90,13 +90,13 @@ fn a_save_outlives_the_runtime_that_it_began_in() {
     first.shutdown_timeout(Duration::from_secs(60));
     second.block_on(async {
         admin.batch_execute("commit").await.unwrap();
-        // The server had finished what it was asked first: the call finds its own exchange.
+        // The server has finished the first request, so the repeated call finds its own exchange.
         assert!(!save.await.unwrap().duplicate);
         assert_eq!(texts(&store, &id).await, ["one", "two"]);
     });
 }
 
-async fn a_call_that_waits_for_a_lock_can_be_left() {
+async fn a_call_that_waits_for_a_lock_can_be_dropped() {
     let url = database().await;
     let options = PostgresOptions::new().connections(2);
     let (store, admin) = (options.connect(&url).await.unwrap(), connect(&url).await);
@@ -111,9 +111,9 @@ async fn a_call_that_waits_for_a_lock_can_be_left() {
             _ = waits_for_a_lock(&watcher, &[]) => {}
         }
     }
-    say(&store, &other, "another conversation goes on").await;
+    say(&store, &other, "another conversation continues").await;
     admin.batch_execute("commit").await.unwrap();
-    // What was left is done or not; a repetition settles it.
+    // The dropped call may be done or not. A repetition settles it.
     store.append(&id, left).await.unwrap();
     assert_eq!(texts(&store, &id).await, ["one", "left"]);
 }

@@ -12,13 +12,13 @@ use tower_chat_history_core::{
 };
 use tower_chat_history_postgres::{PostgresOptions, PostgresStore};
 
-/// Handles have a pool of their own on one database, as other processes would have them.
+/// Each handle has its own pool on the same database, as another process would.
 struct Database {
     url: String,
 }
 
 impl Database {
-    /// All behaviors share a database: each has conversations of its own.
+    /// All behaviors share a database: each has its own conversations.
     async fn shared() -> Self {
         static URL: OnceCell<String> = OnceCell::const_new();
         let url = URL.get_or_init(|| async { postgres::shared().database().await }).await.clone();

@@ -1,9 +1,10 @@
-//! What a call costs: one round trip, and rows as its window has them.
+//! The cost of a call: one round trip, and only the rows of its window.
 
 use libtest_mimic::Trial;
 use test_servers::trials;
 use tower_chat_history_core::{
     Append, CompactionVersion, Derived, Expect, HistoryStore, Load, LoadLimit, Loaded, Prune, PruneTo, Seq, Truncate,
+    testing::shorthand::page_sizes,
 };
 
 use crate::{
@@ -25,7 +26,7 @@ async fn every_call_of_a_turn_is_one_round_trip() {
     let (url, proxy) = (database().await, Proxy::new());
     let store = single(&proxy.url(&url)).await;
     let (id, other) = (conversation("a"), conversation("other"));
-    // Statements are prepared when a connection first has them.
+    // A connection prepares a statement at its first use.
     let first = say(&store, &other, "one").await;
     store.load(&other, Load::new()).await.unwrap();
     store.read(&other, Seq::FIRST, 1).await.unwrap();
@@ -40,15 +41,15 @@ async fn every_call_of_a_turn_is_one_round_trip() {
     let incarnation = first.revision.incarnation();
     let again = append("two");
     store.append(&id, again.clone()).await.unwrap();
-    assert_eq!(proxy.trips(), 1, "a further one");
+    assert_eq!(proxy.trips(), 1, "a further append");
     assert!(store.append(&id, again).await.unwrap().duplicate);
-    assert_eq!(proxy.trips(), 1, "a repeated one");
+    assert_eq!(proxy.trips(), 1, "a repeated append");
     let stale = Append::new(Expect::Exactly(first.revision), exchange("stale"));
     assert!(store.append(&id, stale).await.is_err());
-    assert_eq!(proxy.trips(), 1, "a refused one");
+    assert_eq!(proxy.trips(), 1, "a refused append");
     let compacting = append("three").compact(compact(CompactionVersion::NONE, 2));
     assert!(store.append(&id, compacting).await.unwrap().compaction.is_some());
-    assert_eq!(proxy.trips(), 1, "one with a compaction");
+    assert_eq!(proxy.trips(), 1, "an append with a compaction");
     assert_eq!(window(&store, &id).await.exchanges.len(), 1);
     assert_eq!(proxy.trips(), 1, "a load");
     store.compact(&id, incarnation, compact(CompactionVersion::new(1), 2)).await.unwrap();
@@ -56,14 +57,15 @@ async fn every_call_of_a_turn_is_one_round_trip() {
     assert_eq!(store.read(&id, Seq::FIRST, 10).await.unwrap().exchanges.len(), 3);
     assert_eq!(proxy.trips(), 1, "a page");
     store.delete(&id).await.unwrap();
-    assert_eq!(proxy.trips(), 2, "a deletion looks first which life of the conversation it ends");
+    assert_eq!(proxy.trips(), 2, "a deletion first reads the incarnation that it deletes");
     store.delete(&id).await.unwrap();
-    assert_eq!(proxy.trips(), 1, "a deletion of what is not there");
+    assert_eq!(proxy.trips(), 1, "a deletion of a missing conversation");
 }
 
 const EXCHANGES: i64 = 100_000;
 
-/// Makes a log of 100,000 exchanges without asking the store, which would take its time, from one that it wrote.
+/// Creates a log of 100,000 exchanges from one that the store wrote. This uses SQL, because the store would
+/// take too long.
 pub(crate) async fn long_log(client: &tokio_postgres::Client) {
     client
         .batch_execute(&format!(
@@ -78,16 +80,16 @@ pub(crate) async fn long_log(client: &tokio_postgres::Client) {
         .unwrap();
 }
 
-/// How many rows of exchanges this connection has read, and how often it has scanned their table.
+/// Returns the number of exchange rows that this connection has read, and the number of scans of their table.
 async fn read_so_far(client: &tokio_postgres::Client) -> (i64, i64) {
     let counts = "select idx_tup_fetch, seq_scan from pg_stat_xact_user_tables where relname = 'exchange'";
     let row = client.query_one(counts, &[]).await.unwrap();
     (row.get(0), row.get(1))
 }
 
-/// How many rows of exchanges a statement reads, all by an index.
+/// Returns the number of exchange rows that a statement reads. All of them must be read by an index.
 pub(crate) async fn rows(client: &tokio_postgres::Client, statement: &str) -> i64 {
-    // In one transaction, since what it counted moves elsewhere at its end.
+    // In one transaction, because PostgreSQL moves the counts elsewhere at its end.
     client.batch_execute("begin").await.unwrap();
     let before = read_so_far(client).await;
     client.batch_execute(statement).await.unwrap();
@@ -110,10 +112,10 @@ async fn a_long_log_is_read_no_further_than_the_limit() {
     assert_eq!((loaded.exchanges.len(), loaded.exchanges[0].seq, loaded.truncated), (30, first, true));
 
     let load = "select * from chat_history.load_1('test/long', 'default', null, null, 0, 0, 0, null, 60, 4000000)";
-    // Those of the newest turn are not looked at to find where the window begins; one beyond the limit is, and the first within
-    // it, which opens a turn.
+    // The exchanges of the newest turn are not read to find the start of the window. One exchange beyond the
+    // limit is, and the first one within it, which opens a turn.
     assert_eq!(rows(&client, load).await, 30 + 1 + 30);
-    // Whether tables were analyzed makes no difference.
+    // The result does not depend on whether the tables were analyzed.
     client.batch_execute("analyze").await.unwrap();
     assert_eq!(rows(&client, load).await, 30 + 1 + 30);
     assert_eq!(window(&store, &id).await.exchanges.len(), 500, "a thousand messages by default");
@@ -123,7 +125,7 @@ async fn a_long_log_is_read_no_further_than_the_limit() {
     assert_eq!((compacted.exchanges.len(), compacted.truncated), (7, false));
     assert_eq!(rows(&client, load).await, 6 + 7);
     let recorded = load.replacen("null", "'e5'", 1);
-    assert_eq!(rows(&client, &recorded).await, 2, "what is recorded is found by its id");
+    assert_eq!(rows(&client, &recorded).await, 2, "a recorded exchange is found by its id");
 }
 
 async fn a_page_is_read_no_further_than_its_limit() {
@@ -146,21 +148,12 @@ async fn pages_end_by_size_but_have_at_least_one_exchange() {
         say(&store, &id, &"x".repeat(1_500_000)).await;
     }
     say(&store, &id, &"y".repeat(6_000_000)).await;
-    let (mut from, mut pages) = (Seq::FIRST, Vec::new());
-    loop {
-        let page = store.read(&id, from, 100).await.unwrap();
-        pages.push(page.exchanges.len());
-        from = page.exchanges.last().unwrap().seq.next();
-        if !page.more {
-            break;
-        }
-    }
-    assert_eq!(pages, [2, 2, 1, 1]);
+    assert_eq!(page_sizes(&store, &id, 100).await, [2, 2, 1, 1]);
     let beyond = store.read(&id, Seq::new(u64::MAX), 1).await.unwrap();
     assert!(beyond.exchanges.is_empty() && !beyond.more && beyond.revision.is_some());
 }
 
-/// The sums in the rows go on being right.
+/// The sums in the rows stay right.
 async fn a_window_after_editing_is_within_its_limit() {
     let url = database().await;
     let store = single(&url).await;
@@ -172,7 +165,7 @@ async fn a_window_after_editing_is_within_its_limit() {
     store.truncate(&id, last.revision, Seq::new(8)).await.unwrap();
     let repeat = append("8");
     last = store.append(&id, repeat.clone()).await.unwrap();
-    // A repeat is undone: it leaves no trace in the sums either.
+    // A duplicate is rolled back and does not change the sums.
     assert!(store.append(&id, repeat).await.unwrap().duplicate);
     let incarnation = last.revision.incarnation();
     let late = exchange("late").continuing(Seq::new(8));

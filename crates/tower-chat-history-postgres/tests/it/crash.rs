@@ -13,10 +13,10 @@ use tower_chat_history_postgres::PostgresOptions;
 use crate::support::{append, conversation, say};
 
 pub(crate) fn tests() -> Vec<Trial> {
-    trials![what_was_acknowledged_survives_a_crash]
+    trials![acknowledged_appends_survive_a_crash]
 }
 
-async fn what_was_acknowledged_survives_a_crash() {
+async fn acknowledged_appends_survive_a_crash() {
     let mut server = Server::start(Durability::Full);
     let url = server.database().await;
     let options = PostgresOptions::new().connections(4).retry_for(Duration::from_millis(100));
@@ -24,7 +24,7 @@ async fn what_was_acknowledged_survives_a_crash() {
     let id = conversation("a");
     say(&store, &id, "first").await;
 
-    // Writers go on until the server is gone, and keep what was acknowledged.
+    // The writers continue until the server is down, and note what was acknowledged.
     let writers: Vec<_> = (0..4)
         .map(|_| {
             let (store, id) = (store.clone(), id.clone());
@@ -61,8 +61,8 @@ async fn what_was_acknowledged_survives_a_crash() {
     for id in &acknowledged {
         assert!(stored.contains(id), "an acknowledged exchange is lost");
     }
-    // What was not acknowledged is there whole or not at all.
+    // An unacknowledged append is stored completely or not at all.
     let more = stored.iter().filter(|id| !acknowledged.contains(id)).count();
     assert!(more <= 1 + open.len(), "{more}");
-    assert!(!say(&store, &id, "and on").await.duplicate);
+    assert!(!say(&store, &id, "next").await.duplicate);
 }

@@ -1,4 +1,4 @@
-//! Rows that somebody else wrote to: an error, and never a wrong history.
+//! Rows that another program changed: calls fail, and never return a wrong history.
 
 use libtest_mimic::Trial;
 use test_servers::trials;
@@ -14,19 +14,19 @@ use crate::support::{append, compact, connect, conversation, database, exchange,
 pub(crate) fn tests() -> Vec<Trial> {
     trials![
         a_record_of_another_exchange_is_corrupt,
-        a_record_of_another_exchange_answers_no_repeated_call,
+        a_record_of_another_exchange_is_not_returned_as_recorded,
         counters_that_contradict_each_other_are_corrupt,
-        counters_of_a_pruned_log_are_checked_too,
+        damaged_counters_of_a_pruned_log_are_corrupt,
         a_window_that_starts_beyond_the_log_is_corrupt,
         counters_at_the_ends_of_their_range_are_corrupt,
         counters_of_exchanges_at_the_ends_of_their_range_are_corrupt,
         positions_at_the_ends_of_their_range_are_corrupt,
-        a_compaction_has_a_number_that_has_a_next_one,
+        compaction_versions_at_the_ends_of_their_range_are_corrupt,
     ]
 }
 
-/// A conversation of three turns of two exchanges, and another one.
-async fn place() -> (PostgresStore, Client, ConversationId) {
+/// Creates a conversation of three turns with two exchanges each, and another conversation.
+async fn setup() -> (PostgresStore, Client, ConversationId) {
     let url = database().await;
     let (store, client) = (single(&url).await, connect(&url).await);
     let id = conversation("damaged");
@@ -40,37 +40,37 @@ async fn place() -> (PostgresStore, Client, ConversationId) {
     (store, client, id)
 }
 
-fn is_corrupt<T: std::fmt::Debug>(answer: Result<T, StoreError>, id: &ConversationId, damage: &str) {
+fn assert_corrupt<T: std::fmt::Debug>(answer: Result<T, StoreError>, id: &ConversationId, damage: &str) {
     let error = answer.unwrap_err();
     assert!(matches!(&error, StoreError::Corrupt { conversation, .. } if conversation == id), "{damage}: {error:?}");
 }
 
 async fn a_record_of_another_exchange_is_corrupt() {
     for damage in [
-        // Two records in each other's place, and one of another conversation.
+        // Two swapped records, and a record of another conversation.
         "update chat_history.exchange e set body = o.body from chat_history.exchange o \
             where o.conversation = e.conversation and (e.seq, o.seq) in ((2, 4), (4, 2))",
         "update chat_history.exchange e set body = o.body from chat_history.exchange o, chat_history.conversation c \
             where e.seq = 2 and o.conversation = c.id and c.key = 'test/whole'",
-        // Two rows in each other's place.
+        // Two swapped rows.
         "update chat_history.exchange e set id = o.id || 'x', body = replace(o.body, o.id, o.id || 'x'), bytes = o.bytes + 1 \
             from chat_history.exchange o where o.conversation = e.conversation and (e.seq, o.seq) in ((2, 4))",
     ] {
-        let (store, client, id) = place().await;
+        let (store, client, id) = setup().await;
         client.batch_execute(damage).await.unwrap();
-        is_corrupt(store.load(&id, Load::new()).await, &id, damage);
-        is_corrupt(store.read(&id, Seq::FIRST, 9).await, &id, damage);
+        assert_corrupt(store.load(&id, Load::new()).await, &id, damage);
+        assert_corrupt(store.read(&id, Seq::FIRST, 9).await, &id, damage);
         assert_eq!(texts(&store, &conversation("whole")).await, ["whole"]);
     }
 }
 
-async fn a_record_of_another_exchange_answers_no_repeated_call() {
-    let (store, client, id) = place().await;
+async fn a_record_of_another_exchange_is_not_returned_as_recorded() {
+    let (store, client, id) = setup().await;
     let asked = window(&store, &id).await.exchanges[1].exchange.id.clone();
     let damage = "update chat_history.exchange e set body = o.body from chat_history.exchange o \
                   where o.conversation = e.conversation and e.seq = 1 and o.seq = 3";
     client.batch_execute(damage).await.unwrap();
-    is_corrupt(store.load(&id, Load::new().exchange(asked)).await, &id, damage);
+    assert_corrupt(store.load(&id, Load::new().exchange(asked)).await, &id, damage);
 }
 
 async fn counters_that_contradict_each_other_are_corrupt() {
@@ -98,38 +98,38 @@ async fn counters_that_contradict_each_other_are_corrupt() {
         "bytes = bytes - 1",
         "bytes = 0",
     ] {
-        let (store, client, id) = place().await;
+        let (store, client, id) = setup().await;
         let change = format!("update chat_history.conversation set {damage} where key = 'test/damaged'");
         client.batch_execute(&change).await.unwrap();
-        is_corrupt(store.load(&id, Load::new()).await, &id, damage);
+        assert_corrupt(store.load(&id, Load::new()).await, &id, damage);
         assert_eq!(texts(&store, &conversation("whole")).await, ["whole"]);
         store.delete(&id).await.unwrap();
         assert_eq!(store.load(&id, Load::new()).await.unwrap(), Loaded::Absent);
     }
     for damage in ["messages_before = messages_before + 1", "bytes_before = 0", "messages = 0", "bytes = bytes + 1"] {
-        let (store, client, id) = place().await;
+        let (store, client, id) = setup().await;
         let change = format!("update chat_history.exchange set {damage} where seq = 3");
         client.batch_execute(&change).await.unwrap();
-        is_corrupt(store.load(&id, Load::new()).await, &id, damage);
-        is_corrupt(store.read(&id, Seq::FIRST, 9).await, &id, damage);
+        assert_corrupt(store.load(&id, Load::new()).await, &id, damage);
+        assert_corrupt(store.read(&id, Seq::FIRST, 9).await, &id, damage);
     }
 }
 
-async fn counters_of_a_pruned_log_are_checked_too() {
+async fn damaged_counters_of_a_pruned_log_are_corrupt() {
     for damage in ["first = 1", "first = 3", "first = 4"] {
-        let (store, client, id) = place().await;
+        let (store, client, id) = setup().await;
         let incarnation = window(&store, &id).await.revision.incarnation();
         store.prune(&id, incarnation, PruneTo::LastTurns(2), Derived::Keep).await.unwrap();
         assert_eq!(window(&store, &id).await.exchanges.len(), 4);
         let change = format!("update chat_history.conversation set {damage} where key = 'test/damaged'");
         client.batch_execute(&change).await.unwrap();
-        is_corrupt(store.load(&id, Load::new()).await, &id, damage);
-        is_corrupt(store.read(&id, Seq::FIRST, 9).await, &id, damage);
+        assert_corrupt(store.load(&id, Load::new()).await, &id, damage);
+        assert_corrupt(store.read(&id, Seq::FIRST, 9).await, &id, damage);
     }
 }
 
 async fn a_window_that_starts_beyond_the_log_is_corrupt() {
-    let (store, client, id) = place().await;
+    let (store, client, id) = setup().await;
     for start in [6, 7, 99] {
         let change = format!(
             "delete from chat_history.compaction; insert into chat_history.compaction \
@@ -143,12 +143,12 @@ async fn a_window_that_starts_beyond_the_log_is_corrupt() {
     }
 }
 
-/// The smallest numbers and the largest, and those beside them.
+/// The smallest and the largest numbers, and their neighbors.
 const ENDS: [i64; 4] = [i64::MIN, i64::MIN + 1, i64::MAX - 1, i64::MAX];
 
 const NONE: CompactionVersion = CompactionVersion::NONE;
 
-/// Neither a wrong history, nor a failure of the server that does not say whose it is.
+/// Neither a wrong history, nor an error of the server that does not name the conversation.
 async fn counters_at_the_ends_of_their_range_are_corrupt() {
     let columns = ["version", "first", "len", "opening", "messages", "bytes"];
     let mut damages: Vec<_> = columns.iter().flat_map(|of| ENDS.map(|end| format!("{of} = {end}"))).collect();
@@ -156,7 +156,7 @@ async fn counters_at_the_ends_of_their_range_are_corrupt() {
     damages.extend(ENDS.map(|end| format!("(version, len, messages) = ({end}, {end}, {end})")));
     damages.extend(ENDS.map(|end| format!("(first, opening, version, len) = ({end}, {end}, {end}, {end})")));
     for damage in damages {
-        let (store, client, id) = place().await;
+        let (store, client, id) = setup().await;
         let before = window(&store, &id).await;
         let (revision, known) = (before.revision, before.known());
         let change = format!("update chat_history.conversation set {damage} where key = 'test/damaged'");
@@ -168,18 +168,18 @@ async fn counters_at_the_ends_of_their_range_are_corrupt() {
             Load::new().known(known.clone()),
             Load::new().known(KnownState { newest: None, ..known }),
         ] {
-            is_corrupt(store.load(&id, load).await, &id, &damage);
+            assert_corrupt(store.load(&id, load).await, &id, &damage);
         }
-        is_corrupt(store.read(&id, Seq::FIRST, 2).await, &id, &damage);
-        is_corrupt(store.read(&id, Seq::new(u64::MAX), usize::MAX).await, &id, &damage);
-        is_corrupt(store.append(&id, append("more")).await, &id, &damage);
-        is_corrupt(store.append(&id, append("more").compact(compact(NONE, 0))).await, &id, &damage);
-        is_corrupt(store.compact(&id, revision.incarnation(), compact(NONE, 0)).await, &id, &damage);
+        assert_corrupt(store.read(&id, Seq::FIRST, 2).await, &id, &damage);
+        assert_corrupt(store.read(&id, Seq::new(u64::MAX), usize::MAX).await, &id, &damage);
+        assert_corrupt(store.append(&id, append("more")).await, &id, &damage);
+        assert_corrupt(store.append(&id, append("more").compact(compact(NONE, 0))).await, &id, &damage);
+        assert_corrupt(store.compact(&id, revision.incarnation(), compact(NONE, 0)).await, &id, &damage);
         for from in [0, 3, u64::MAX] {
-            is_corrupt(store.truncate(&id, revision, Seq::new(from)).await, &id, &damage);
+            assert_corrupt(store.truncate(&id, revision, Seq::new(from)).await, &id, &damage);
         }
         for traces in [Derived::Keep, Derived::Erase] {
-            is_corrupt(store.prune(&id, revision.incarnation(), PruneTo::LastTurns(1), traces).await, &id, &damage);
+            assert_corrupt(store.prune(&id, revision.incarnation(), PruneTo::LastTurns(1), traces).await, &id, &damage);
         }
         assert_eq!(texts(&store, &conversation("whole")).await, ["whole"]);
         store.delete(&id).await.unwrap();
@@ -193,50 +193,50 @@ async fn counters_of_exchanges_at_the_ends_of_their_range_are_corrupt() {
     for column in ["messages_before", "bytes_before", "messages", "bytes"] {
         for end in ENDS {
             for seq in [0, 3, 5] {
-                let (store, client, id) = place().await;
+                let (store, client, id) = setup().await;
                 let revision = window(&store, &id).await.revision;
                 let change = format!("update chat_history.exchange set {column} = {end} where seq = {seq}");
                 let change =
                     format!("{change} and id <> (select id from chat_history.exchange where body like '%whole%')");
                 client.batch_execute(&change).await.unwrap();
                 let damage = format!("{column} = {end} at {seq}");
-                is_corrupt(store.load(&id, Load::new()).await, &id, &damage);
-                is_corrupt(store.read(&id, Seq::FIRST, 9).await, &id, &damage);
+                assert_corrupt(store.load(&id, Load::new()).await, &id, &damage);
+                assert_corrupt(store.read(&id, Seq::FIRST, 9).await, &id, &damage);
                 if column.starts_with("messages") && seq > 0 {
-                    // Counting messages would remove exchanges that are to stay.
+                    // With the wrong count of messages, the prune would remove exchanges that must stay.
                     let keep = PruneTo::LastMessages(8);
-                    is_corrupt(store.prune(&id, revision.incarnation(), keep, Derived::Keep).await, &id, &damage);
+                    assert_corrupt(store.prune(&id, revision.incarnation(), keep, Derived::Keep).await, &id, &damage);
                 }
                 if seq == 3 {
-                    is_corrupt(store.truncate(&id, revision, Seq::new(4)).await, &id, &damage);
+                    assert_corrupt(store.truncate(&id, revision, Seq::new(4)).await, &id, &damage);
                 }
             }
         }
     }
 }
 
-/// A row that has another position is missing where it belongs, and nothing that finds it by its id reports that
-/// position.
+/// A row with another position is missing at its own position. If it is found by its id, the wrong position
+/// is not returned.
 async fn positions_at_the_ends_of_their_range_are_corrupt() {
     for end in ENDS {
-        let (store, client, id) = place().await;
+        let (store, client, id) = setup().await;
         let newest = window(&store, &id).await.exchanges.pop().unwrap();
         let newest = Exchange::clone(&newest.exchange);
         let change = format!("update chat_history.exchange set seq = {end} where seq = 5");
         client.batch_execute(&change).await.unwrap();
         let damage = format!("seq = {end}");
-        is_corrupt(store.load(&id, Load::new()).await, &id, &damage);
-        is_corrupt(store.load(&id, Load::new().exchange(newest.id.clone())).await, &id, &damage);
-        is_corrupt(store.append(&id, Append::new(Expect::AnyOrCreate, newest)).await, &id, &damage);
+        assert_corrupt(store.load(&id, Load::new()).await, &id, &damage);
+        assert_corrupt(store.load(&id, Load::new().exchange(newest.id.clone())).await, &id, &damage);
+        assert_corrupt(store.append(&id, Append::new(Expect::AnyOrCreate, newest)).await, &id, &damage);
         store.delete(&id).await.unwrap();
         let left = "select count(*) from chat_history.exchange";
         assert_eq!(client.query_one(left, &[]).await.unwrap().get::<_, i64>(0), 1, "{damage}");
     }
 }
 
-async fn a_compaction_has_a_number_that_has_a_next_one() {
+async fn compaction_versions_at_the_ends_of_their_range_are_corrupt() {
     for version in [i64::MIN, -1, 0, i64::MAX] {
-        let (store, client, id) = place().await;
+        let (store, client, id) = setup().await;
         let incarnation = window(&store, &id).await.revision.incarnation();
         store.compact(&id, incarnation, compact(NONE, 2)).await.unwrap();
         client.batch_execute(&format!("update chat_history.compaction set version = {version}")).await.unwrap();
@@ -245,11 +245,11 @@ async fn a_compaction_has_a_number_that_has_a_next_one() {
         let replaces = CompactionVersion::new(u64::try_from(version).unwrap_or(7).max(1));
         let error = store.compact(&id, incarnation, compact(replaces, 2)).await.unwrap_err();
         assert!(matches!(error, StoreError::CorruptCompaction { .. }), "{version}: {error:?}");
-        // An exchange was paid for: it is stored whatever became of the compaction that is there.
+        // The exchange was paid for, so it is stored whatever the state of the stored compaction.
         let appended = store.append(&id, append("more").compact(compact(replaces, 2))).await.unwrap();
         assert_eq!(appended.compaction, Some(CompactOutcome::Kept(None)), "{version}");
         store.truncate(&id, appended.revision, appended.seq).await.unwrap();
         let window = window(&store, &id).await;
-        assert_eq!((window.compaction, window.exchanges.len()), (None, 6), "what cannot be read does not stay");
+        assert_eq!((window.compaction, window.exchanges.len()), (None, 6), "a damaged compaction is removed");
     }
 }

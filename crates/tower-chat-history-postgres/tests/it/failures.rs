@@ -1,4 +1,4 @@
-//! Connections that fail: no call does, where another one works.
+//! Connections that fail: no call fails if another connection works.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -14,21 +14,21 @@ use crate::support::{append, connect, conversation, database, say, single, texts
 
 pub(crate) fn tests() -> Vec<Trial> {
     trials![
-        a_connection_that_died_in_the_pool_fails_no_call,
+        no_call_fails_if_an_idle_connection_is_killed,
         calls_survive_connections_that_are_killed,
-        connections_made_since_are_kept_when_others_are_lost,
+        newer_connections_are_kept_when_older_ones_are_lost,
         forgotten_statements_are_prepared_again,
     ]
 }
 
-/// Ends every other connection to the database, and says how many there were.
+/// Ends every other connection to the database, and returns their number.
 async fn kill(admin: &Client) -> usize {
     let others = "select pg_terminate_backend(pid) from pg_stat_activity \
                   where datname = current_database() and pid <> pg_backend_pid()";
     admin.query(others, &[]).await.unwrap().len()
 }
 
-async fn a_connection_that_died_in_the_pool_fails_no_call() {
+async fn no_call_fails_if_an_idle_connection_is_killed() {
     let url = database().await;
     let (store, admin) = (single(&url).await, connect(&url).await);
     let id = conversation("a");
@@ -70,11 +70,11 @@ async fn calls_survive_connections_that_are_killed() {
     let ((), killed) = join(talks, killing).await;
     assert!(killed > 0);
     let said = texts(&store, &id).await;
-    assert_eq!(said.len(), TASKS * TURNS, "none is lost, none is there twice");
+    assert_eq!(said.len(), TASKS * TURNS, "no text is lost or stored twice");
     assert_eq!(said.into_iter().collect::<BTreeSet<_>>().len(), TASKS * TURNS);
 }
 
-async fn connections_made_since_are_kept_when_others_are_lost() {
+async fn newer_connections_are_kept_when_older_ones_are_lost() {
     let url = database().await;
     let options = PostgresOptions::new().connections(3).retry_for(Duration::from_secs(60));
     let (store, admin, watcher) = (options.connect(&url).await.unwrap(), connect(&url).await, connect(&url).await);
@@ -84,7 +84,7 @@ async fn connections_made_since_are_kept_when_others_are_lost() {
     let ends = "select pg_terminate_backend($1)";
     let losing = async {
         let first = waits_for_a_lock(&watcher, &[]).await;
-        // The others are made while the call is under way.
+        // The other connections are made during the call.
         let others = [store.pool().get().await.unwrap(), store.pool().get().await.unwrap()];
         let mut made = BTreeSet::new();
         for other in others {
@@ -92,10 +92,10 @@ async fn connections_made_since_are_kept_when_others_are_lost() {
         }
         watcher.query(ends, &[&first]).await.unwrap();
         let second = waits_for_a_lock(&watcher, &[first]).await;
-        assert!(made.remove(&second), "the call goes on with one of them");
+        assert!(made.remove(&second), "the call continues with one of them");
         watcher.query(ends, &[&second]).await.unwrap();
         let third = waits_for_a_lock(&watcher, &[first, second]).await;
-        assert!(made.contains(&third), "and then with the other one");
+        assert!(made.contains(&third), "then it continues with the other one");
         admin.batch_execute("commit").await.unwrap();
     };
     let (appended, ()) = join(store.append(&id, append("two")), losing).await;

@@ -1,4 +1,5 @@
-//! Requests that reach the server late, when their caller has left and the conversation's next life has begun.
+//! Requests that reach the server late, after their caller has left and the conversation has another
+//! incarnation.
 
 use futures_util::future::{BoxFuture, join_all};
 use libtest_mimic::Trial;
@@ -17,17 +18,17 @@ use crate::{
 
 pub(crate) fn tests() -> Vec<Trial> {
     trials![
-        no_call_that_arrives_late_changes_the_next_life,
-        a_deletion_names_the_life_that_it_ends,
-        a_deletion_ends_the_life_that_began_while_it_was_made,
-        a_deletion_ends_though_others_begin_the_conversation_again_each_time,
+        no_late_call_changes_the_next_incarnation,
+        a_deletion_names_the_incarnation_that_it_deletes,
+        a_deletion_also_deletes_an_incarnation_that_began_during_it,
+        a_deletion_ends_even_if_the_conversation_is_created_again_each_time,
         deletions_among_first_turns_and_other_deletions_all_succeed,
     ]
 }
 
 type Made = for<'a> fn(&'a PostgresStore, &'a ConversationId, Revision) -> BoxFuture<'a, bool>;
 
-async fn no_call_that_arrives_late_changes_the_next_life() {
+async fn no_late_call_changes_the_next_incarnation() {
     let calls: [(&str, Made); 7] = [
         ("delete_1", |store, id, _| Box::pin(async move { store.delete(id).await.is_ok() })),
         ("for update", |store, id, last| Box::pin(async move { store.truncate(id, last, Seq::new(1)).await.is_ok() })),
@@ -56,12 +57,12 @@ async fn no_call_that_arrives_late_changes_the_next_life() {
         let (id, proxy) = (conversation(&number.to_string()), Proxy::new());
         say(&other, &id, "old").await;
         let last = say(&other, &id, "old").await.revision;
-        // Its connection is gone with its runtime, and what was sent over it is not.
+        // Its connection ends with its runtime, but the sent request is still delivered.
         let runtime = runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let (behind, of_call) = (proxy.url(&url), id.clone());
         proxy.hold(text);
         runtime.spawn(async move {
-            // Statements that are not prepared before are sent with their texts.
+            // Without preparation, requests have the texts of their statements.
             let options = PostgresOptions::new().connections(1).prepare(false);
             let store = options.connect(&behind).await.unwrap();
             call(&store, &of_call, last).await
@@ -79,7 +80,7 @@ async fn no_call_that_arrives_late_changes_the_next_life() {
     }
 }
 
-async fn a_deletion_names_the_life_that_it_ends() {
+async fn a_deletion_names_the_incarnation_that_it_deletes() {
     let url = database().await;
     let (store, client) = (single(&url).await, connect(&url).await);
     let id = conversation("a");
@@ -92,14 +93,15 @@ async fn a_deletion_names_the_life_that_it_ends() {
     let deletion = format!("select chat_history.delete_1('test/a', '{first}')::text");
     let delete = async || client.query_one(&deletion, &[]).await.unwrap().get::<_, Option<String>>(0);
     assert_eq!(delete().await, None);
-    assert_eq!(delete().await, None, "it is gone already");
+    assert_eq!(delete().await, None, "it is deleted already");
     say(&store, &id, "two").await;
-    assert_eq!(delete().await, Some(incarnation().await), "another life is named, and spared");
+    assert_eq!(delete().await, Some(incarnation().await), "another incarnation is returned and not deleted");
     assert_eq!(texts(&store, &id).await, ["two"]);
 }
 
-/// Between the look at the life and its end another one begins: a deletion leaves nothing that was there when it was called.
-async fn a_deletion_ends_the_life_that_began_while_it_was_made() {
+/// Another incarnation begins between the two steps of the deletion. The deletion removes everything that
+/// existed when it was called, and this incarnation too.
+async fn a_deletion_also_deletes_an_incarnation_that_began_during_it() {
     let url = database().await;
     let (proxy, other) = (Proxy::new(), single(&url).await);
     let id = conversation("a");
@@ -112,14 +114,14 @@ async fn a_deletion_ends_the_life_that_began_while_it_was_made() {
     proxy.has_held().await;
     other.delete(&id).await.unwrap();
     say(&other, &id, "new").await;
-    // The answer is lost on the way, and with it the connection: the call is made again.
+    // The answer is lost together with the connection, so the call is repeated.
     proxy.release().await;
     deletion.await.unwrap().unwrap();
     assert!(texts(&other, &id).await.is_empty());
 }
 
-/// Whatever life a deletion names, it has ended when the deletion comes.
-async fn a_deletion_ends_though_others_begin_the_conversation_again_each_time() {
+/// Whichever incarnation the deletion names, it has ended when the deletion arrives.
+async fn a_deletion_ends_even_if_the_conversation_is_created_again_each_time() {
     let url = database().await;
     let (store, client) = (single(&url).await, connect(&url).await);
     let ids = [conversation("a"), conversation("b")];

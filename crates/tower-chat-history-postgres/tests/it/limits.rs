@@ -1,4 +1,4 @@
-//! What takes too long, at the server or on the way to it, comes to an end.
+//! Time limits: slow calls end, whether the server or the network is slow.
 
 use std::{pin::pin, time::Duration};
 
@@ -21,19 +21,20 @@ use crate::{
 
 pub(crate) fn tests() -> Vec<Trial> {
     trials![
-        a_lock_is_waited_for_for_a_time,
-        a_statement_that_was_cancelled_is_not_tried_again,
-        a_replica_that_freezes_holds_a_conversation_for_seconds,
-        a_replica_that_freezes_while_it_migrates_is_waited_for_for_seconds,
+        the_wait_for_a_lock_is_limited,
+        a_canceled_statement_is_not_retried,
+        a_frozen_replica_locks_a_conversation_for_seconds_only,
+        a_frozen_migration_blocks_other_replicas_for_seconds_only,
         a_full_pool_is_unavailable;
-        blocking: a_server_that_says_nothing_is_given_up_on, a_server_that_says_nothing_is_given_up_on_at_opening, what_fails_for_long_is_reported_as_what_it_is,
+        blocking: a_call_to_a_silent_server_fails, opening_a_store_on_a_silent_server_fails, a_long_failure_is_reported_with_its_cause,
     ]
 }
 
-/// How long a call may take, and opening a store. Tests see up to a second more: timers are coarse.
+/// The time limit of a call, and of opening a store. Tests see up to a second more, because timers are
+/// coarse.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// The SQLSTATE of an error that may pass.
+/// Returns the SQLSTATE of a transient error.
 fn state(error: &StoreError) -> &str {
     let StoreError::Unavailable { source } = error else { panic!("{error:?}") };
     let Some(PostgresError::Sql { code, .. }) = source.downcast_ref() else { panic!("{error:?}") };
@@ -44,7 +45,7 @@ async fn locks(client: &Client) {
     client.batch_execute("begin; select 1 from chat_history.conversation for update").await.unwrap();
 }
 
-async fn a_lock_is_waited_for_for_a_time() {
+async fn the_wait_for_a_lock_is_limited() {
     let url = database().await;
     let proxy = Proxy::new();
     let (store, other) = (single(&proxy.url(&url)).await, connect(&url).await);
@@ -65,7 +66,7 @@ async fn a_lock_is_waited_for_for_a_time() {
         let shorter = format!("alter function chat_history.{function}({types}) set lock_timeout = '20ms'");
         other.batch_execute(&shorter).await.unwrap();
     }
-    // What is asked below is prepared now.
+    // Prepare the statements of the calls below.
     store.compact(&id, incarnation, compact(CompactionVersion::NONE, 0)).await.unwrap();
     say(&store, &conversation("other"), "one").await;
     store.delete(&conversation("other")).await.unwrap();
@@ -78,32 +79,32 @@ async fn a_lock_is_waited_for_for_a_time() {
     ] {
         assert_eq!(state(&error), "55P03");
     }
-    assert_eq!(proxy.trips(), 4, "none is tried again, and the deletion looks first which life it ends");
-    assert_eq!(window(&store, &id).await.exchanges.len(), 1, "reading waits for nobody");
+    assert_eq!(proxy.trips(), 4, "no call is retried, and the deletion first reads the incarnation");
+    assert_eq!(window(&store, &id).await.exchanges.len(), 1, "a load does not wait for the lock");
 }
 
-async fn a_statement_that_was_cancelled_is_not_tried_again() {
+async fn a_canceled_statement_is_not_retried() {
     let url = database().await;
     let (store, other, watcher) = (single(&url).await, connect(&url).await, connect(&url).await);
     let id = conversation("a");
     say(&store, &id, "one").await;
     locks(&other).await;
-    let cancelling = async {
+    let canceling = async {
         let session = waits_for_a_lock(&watcher, &[]).await;
         watcher.query("select pg_cancel_backend($1)", &[&session]).await.unwrap();
     };
-    let (appended, ()) = join(store.append(&id, append("two")), cancelling).await;
+    let (appended, ()) = join(store.append(&id, append("two")), canceling).await;
     assert_eq!(state(&appended.unwrap_err()), "57014");
     other.batch_execute("commit").await.unwrap();
     assert_eq!(texts(&store, &id).await, ["one"]);
 }
 
-async fn a_replica_that_freezes_holds_a_conversation_for_seconds() {
+async fn a_frozen_replica_locks_a_conversation_for_seconds_only() {
     let (url, proxy) = (database().await, Proxy::new());
     let (frozen, store) = (single(&proxy.url(&url)).await, single(&url).await);
     let id = conversation("a");
     let revision = say(&store, &id, "one").await.revision;
-    // What a truncation asks is prepared now; the row is locked by its second request then.
+    // Prepare the statements of a truncation, so that its second request locks the row.
     let elsewhere = conversation("b");
     let other = say(&frozen, &elsewhere, "x").await.revision;
     frozen.truncate(&elsewhere, other, Seq::new(1)).await.unwrap();
@@ -117,10 +118,10 @@ async fn a_replica_that_freezes_holds_a_conversation_for_seconds() {
     assert_eq!(texts(&store, &id).await, ["one", "two"]);
 }
 
-async fn a_replica_that_freezes_while_it_migrates_is_waited_for_for_seconds() {
+async fn a_frozen_migration_blocks_other_replicas_for_seconds_only() {
     let (url, proxy) = (database().await, Proxy::new());
     let watcher = connect(&url).await;
-    // It connects, begins, looks twice, and ends (7 answers); it begins, and locks.
+    // Seven answers: it connects, begins, reads twice, and ends. Then it begins again, and takes the lock.
     proxy.freeze(10);
     let behind = proxy.url(&url);
     let mut frozen = pin!(PostgresOptions::new().connect(&behind));
@@ -128,10 +129,10 @@ async fn a_replica_that_freezes_while_it_migrates_is_waited_for_for_seconds() {
                   and database = (select oid from pg_database where datname = current_database())";
     let locked = async { while watcher.query(locked, &[]).await.unwrap().is_empty() {} };
     tokio::select! {
-        opened = &mut frozen => panic!("its answer is kept back: {opened:?}"),
+        opened = &mut frozen => panic!("the answer is held: {opened:?}"),
         () = locked => {}
     }
-    // From here on nobody polls it: its own time limit does not end it either.
+    // From here on it is not polled, so that its own time limit does not end it either.
     let store = single(&url).await;
     say(&store, &conversation("a"), "one").await;
 }
@@ -145,12 +146,12 @@ async fn a_full_pool_is_unavailable() {
     assert!(matches!(error, StoreError::Unavailable { .. }), "{error:?}");
 }
 
-/// One thread, so that the clock can be stopped: it then goes on at once to when something happens.
+/// Returns a runtime of one thread. Its clock can be paused, and then jumps to the next timer.
 pub(crate) fn one_thread() -> Runtime {
     runtime::Builder::new_current_thread().enable_all().build().unwrap()
 }
 
-fn a_server_that_says_nothing_is_given_up_on() {
+fn a_call_to_a_silent_server_fails() {
     one_thread().block_on(async {
         let (url, proxy) = (database().await, Proxy::new());
         let store = single(&proxy.url(&url)).await;
@@ -177,11 +178,11 @@ fn a_server_that_says_nothing_is_given_up_on() {
     });
 }
 
-fn a_server_that_says_nothing_is_given_up_on_at_opening() {
+fn opening_a_store_on_a_silent_server_fails() {
     one_thread().block_on(async {
         let (url, proxy) = (database().await, Proxy::new());
         let behind = proxy.url(&url);
-        // The first answer is that there is a connection.
+        // The first answer accepts the connection.
         proxy.freeze(2);
         let began = Instant::now();
         let opening = tokio::spawn(async move { PostgresOptions::new().connect(&behind).await });
@@ -197,12 +198,12 @@ fn a_server_that_says_nothing_is_given_up_on_at_opening() {
     });
 }
 
-fn what_fails_for_long_is_reported_as_what_it_is() {
+fn a_long_failure_is_reported_with_its_cause() {
     one_thread().block_on(async {
         let (url, proxy) = (database().await, Proxy::new());
         let options = PostgresOptions::new().connections(1).retry_for(Duration::from_secs(3600));
         let store = options.connect(&proxy.url(&url)).await.unwrap();
-        // Nobody listens there any more.
+        // From here on, no server listens at the address.
         drop(proxy);
         drop(store.pool().retain(|_, _| false));
         time::pause();
@@ -210,6 +211,6 @@ fn what_fails_for_long_is_reported_as_what_it_is() {
         let error = store.load(&conversation("a"), Load::new()).await.unwrap_err();
         let StoreError::Unavailable { source } = &error else { panic!("{error:?}") };
         assert!(matches!(source.downcast_ref(), Some(PostgresError::Connection { .. })), "{error:?}");
-        assert!(began.elapsed() > Duration::from_secs(30), "it was tried for long");
+        assert!(began.elapsed() > Duration::from_secs(30), "it was retried for a long time");
     });
 }

@@ -1,7 +1,8 @@
-//! The PostgreSQL store on a real server.
-#![allow(clippy::unwrap_used, clippy::panic)] // A test may.
+//! Tests of the PostgreSQL store on a real server.
+#![allow(clippy::unwrap_used, clippy::panic)] // A failed unwrap fails the test.
 
 mod answers;
+mod batching;
 mod calls;
 mod contract;
 mod cost;
@@ -10,14 +11,13 @@ mod damage;
 mod failures;
 mod late;
 mod limits;
+mod no_text;
 mod opening;
 mod proxy;
-mod quiet;
 mod refused;
 mod rules;
 mod settings;
 mod support;
-mod together;
 mod trust;
 
 use std::process::ExitCode;
@@ -36,12 +36,12 @@ fn main() -> ExitCode {
         late::tests(),
         limits::tests(),
         opening::tests(),
-        quiet::tests(),
+        no_text::tests(),
         refused::tests(),
         rules::tests(),
         settings::tests(),
-        together::tests(),
+        batching::tests(),
         trust::tests(),
     ];
-    test_servers::run(postgres::NAME, postgres::is_there(), tests.into_iter().flatten().collect())
+    test_servers::run(postgres::NAME, postgres::is_available(), tests.into_iter().flatten().collect())
 }

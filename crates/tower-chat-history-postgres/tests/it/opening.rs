@@ -1,4 +1,4 @@
-//! Opening a store: what it finds, what it makes.
+//! Opening a store: what it accepts, and what it creates.
 
 use futures_util::future::join_all;
 use libtest_mimic::Trial;
@@ -18,19 +18,19 @@ pub(crate) fn tests() -> Vec<Trial> {
     trials![
         replicas_that_start_together_migrate_once,
         a_newer_schema_is_refused,
-        a_newer_schema_that_this_library_can_use_is_used,
+        a_newer_schema_that_is_still_readable_is_used,
         replicas_of_two_schema_versions_share_a_database,
-        a_database_that_is_not_there_is_named,
+        the_error_of_a_missing_database_names_it,
         another_applications_schema_is_refused,
-        a_commit_that_fails_says_why,
+        a_failed_commit_reports_its_cause,
         schemas_share_a_database,
-        a_role_without_rights_to_create_is_enough,
+        a_role_without_the_right_to_create_is_sufficient,
         an_encoding_that_loses_text_is_refused,
-        a_pool_of_the_applications_own_is_used,
-        statements_need_not_be_prepared,
-        a_missing_password_is_told_from_a_wrong_one,
-        a_server_without_tls_is_told_from_one_that_is_away,
-        a_server_that_is_not_there_may_be_tried_again,
+        a_pool_of_the_application_is_used,
+        statements_work_without_preparation,
+        a_missing_password_is_distinguished_from_a_wrong_one,
+        a_server_without_tls_is_distinguished_from_a_missing_one,
+        a_missing_server_is_a_retryable_error,
     ]
 }
 
@@ -54,13 +54,13 @@ async fn a_newer_schema_is_refused() {
     let refused = PostgresStore::connect(&url).await.unwrap_err();
     assert!(matches!(refused, OpenError::NewerSchema { found: 99, .. }), "{refused:?}");
     assert!(!refused.is_retryable());
-    // What cannot be read any more does not become readable by a later step.
+    // A later step does not make the schema readable again.
     connect(&url).await.batch_execute("insert into chat_history.schema_version values (100, 1)").await.unwrap();
     let refused = PostgresStore::connect(&url).await.unwrap_err();
     assert!(matches!(refused, OpenError::NewerSchema { found: 100, .. }), "{refused:?}");
 }
 
-async fn a_newer_schema_that_this_library_can_use_is_used() {
+async fn a_newer_schema_that_is_still_readable_is_used() {
     let url = database().await;
     let id = conversation("a");
     say(&single(&url).await, &id, "one").await;
@@ -84,10 +84,10 @@ async fn another_applications_schema_is_refused() {
     }
 }
 
-async fn a_commit_that_fails_says_why() {
+async fn a_failed_commit_reports_its_cause() {
     let url = database().await;
     let client = connect(&url).await;
-    // A disk may be full when all that was done comes to be written.
+    // For example, the disk may be full at the commit.
     let full = "create schema chat_history; \
                 create table chat_history.schema_version (version int primary key, readable_from int not null); \
                 create function public.fails() returns trigger language plpgsql as \
@@ -118,7 +118,7 @@ async fn schemas_share_a_database() {
     assert!(client.query("select 1 from exchange", &[]).await.unwrap().is_empty());
 }
 
-async fn a_role_without_rights_to_create_is_enough() {
+async fn a_role_without_the_right_to_create_is_sufficient() {
     let url = database().await;
     drop(single(&url).await);
     connect(&url)
@@ -145,7 +145,7 @@ async fn an_encoding_that_loses_text_is_refused() {
     assert!(matches!(&refused, OpenError::Encoding { encoding } if encoding == "LATIN1"), "{refused:?}");
 }
 
-async fn a_pool_of_the_applications_own_is_used() {
+async fn a_pool_of_the_application_is_used() {
     let url = database().await;
     let pool = single(&url).await.pool().clone();
     let store = PostgresOptions::new().schema("other").with_pool(pool.clone()).await.unwrap();
@@ -157,7 +157,7 @@ async fn a_pool_of_the_applications_own_is_used() {
     assert!(!store.load(&id, Load::new()).await.unwrap_err().is_retryable());
 }
 
-async fn statements_need_not_be_prepared() {
+async fn statements_work_without_preparation() {
     let url = database().await;
     let store = PostgresOptions::new().connections(1).prepare(false).connect(&url).await.unwrap();
     let id = conversation("a");
@@ -167,7 +167,7 @@ async fn statements_need_not_be_prepared() {
     assert!(client.query_typed("select 1 from pg_prepared_statements", &[]).await.unwrap().is_empty());
 }
 
-/// A server on a port of its own that gives the same answer to every first message.
+/// Starts a server that gives the same answer to every first message. Returns its URL.
 async fn answering(answer: &'static [u8]) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -182,7 +182,7 @@ async fn answering(answer: &'static [u8]) -> String {
     format!("postgres://user@127.0.0.1:{port}/x")
 }
 
-async fn a_missing_password_is_told_from_a_wrong_one() {
+async fn a_missing_password_is_distinguished_from_a_wrong_one() {
     let url = answering(b"R\0\0\0\x08\0\0\0\x03").await;
     let missing = PostgresStore::connect(&url).await.unwrap_err();
     assert!(matches!(missing, OpenError::NoPassword), "{missing:?}");
@@ -193,7 +193,7 @@ async fn a_missing_password_is_told_from_a_wrong_one() {
     assert_eq!((code.code(), wrong.is_retryable()), ("28P01", false));
 }
 
-async fn a_server_without_tls_is_told_from_one_that_is_away() {
+async fn a_server_without_tls_is_distinguished_from_a_missing_one() {
     let mut config: Config = answering(b"N").await.parse().unwrap();
     config.ssl_mode(SslMode::Require);
     let without = PostgresOptions::new().connect_with(config, NoTls).await.unwrap_err();
@@ -201,7 +201,7 @@ async fn a_server_without_tls_is_told_from_one_that_is_away() {
     assert!(!without.is_retryable());
 }
 
-async fn a_server_that_is_not_there_may_be_tried_again() {
+async fn a_missing_server_is_a_retryable_error() {
     let options = PostgresOptions::new().retry_for(std::time::Duration::ZERO);
     let refused = options.connect("postgres:///x?host=%2Fnot%2Fthere&user=x").await.unwrap_err();
     assert!(refused.is_retryable(), "{refused:?}");
@@ -210,7 +210,7 @@ async fn a_server_that_is_not_there_may_be_tried_again() {
     assert_eq!(source.to_string(), "there is no connection to PostgreSQL at /not/there:5432");
 }
 
-async fn a_database_that_is_not_there_is_named() {
+async fn the_error_of_a_missing_database_names_it() {
     let url = postgres::shared().url("nowhere");
     let refused = PostgresStore::connect(&url).await.unwrap_err();
     let OpenError::Postgres { source, .. } = &refused else { panic!("{refused:?}") };
@@ -219,7 +219,8 @@ async fn a_database_that_is_not_there_is_named() {
     assert!(!refused.is_retryable());
 }
 
-/// A step to a version that there is not yet, as a library that has it would make it: what the older library calls stays.
+/// A step to a version that does not exist yet, as a later library would make it. The functions that the
+/// older library calls stay.
 const NEXT_STEP: &str = "
     alter table chat_history.conversation add column title text not null default '';
     create table chat_history.label (conversation bigint primary key, text text not null);
@@ -234,11 +235,11 @@ async fn replicas_of_two_schema_versions_share_a_database() {
     connect(&url).await.batch_execute(&format!("begin; {NEXT_STEP}; commit")).await.unwrap();
     say(&running, &id, "during").await;
     use_all(&running).await;
-    // It may also be started again meanwhile.
+    // The older library can also be started again after the step.
     let started = single(&url).await;
     say(&started, &id, "after").await;
     use_all(&started).await;
     assert_eq!(texts(&running, &id).await, ["before", "during", "after"]);
     let len = connect(&url).await.query_one("select chat_history.load_2('test/a')", &[]).await.unwrap();
-    assert_eq!(len.get::<_, i64>(0), 3, "the newer library goes on beside them");
+    assert_eq!(len.get::<_, i64>(0), 3, "the newer library works at the same time");
 }

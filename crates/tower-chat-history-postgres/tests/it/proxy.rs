@@ -1,4 +1,4 @@
-//! A wire to the server that counts what goes over it, and can lose it.
+//! A connection to the server that counts round trips, and can lose and hold messages.
 
 use std::{
     io,
@@ -25,7 +25,7 @@ use tokio::{
 
 const SOCKET: &str = ".s.PGSQL.5432";
 
-/// A socket behind which there is the shared server.
+/// A socket that passes connections on to the shared server.
 pub(crate) struct Proxy {
     directory: TempDir,
     wire: Arc<Wire>,
@@ -34,36 +34,36 @@ pub(crate) struct Proxy {
 #[derive(Debug)]
 struct Wire {
     server: PathBuf,
-    /// How often the client has said that it waits for an answer.
+    /// The number of messages after which the client waits for an answer.
     trips: AtomicUsize,
-    /// The answer that is lost, counted from 1 for the next one; 0 and below for none.
+    /// The answer to lose, counted from 1 for the next one. 0 and below for none.
     lost: AtomicIsize,
-    /// From which answer on, counted likewise, all are kept back for ever while connections stay open.
+    /// The answer from which on all are held forever while connections stay open, counted like `lost`.
     frozen: AtomicIsize,
-    /// How many transactions are said not to be begun, as a standby says it.
+    /// The number of transactions whose begin is refused, as a standby would do.
     refused: AtomicUsize,
     held: watch::Sender<Hold>,
 }
 
-/// Whether a request is kept back on its way to the server.
+/// The state of a request that is held on its way to the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Hold {
     No,
-    /// The next one whose text has that in it.
+    /// The next request with this text is held.
     Next(&'static str),
-    /// It is kept back.
+    /// A request is held.
     Held,
-    /// It goes on to the server.
+    /// The request is passed on to the server.
     Released,
-    /// The server has answered it.
+    /// The server has answered the request.
     Answered,
 }
 
-/// The body of what a standby answers to "begin read write", behind its length.
+/// The answer of a standby to "begin read write", without its length.
 const REFUSED: &[u8] = b"SERROR\0VERROR\0C0A000\0Mno\0\0";
 
 impl Proxy {
-    /// Stands in front of the shared server.
+    /// Starts a proxy in front of the shared server.
     pub(crate) fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
         let listener = UnixListener::bind(directory.path().join(SOCKET)).unwrap();
@@ -87,50 +87,51 @@ impl Proxy {
         Self { directory, wire }
     }
 
-    /// A URL of the shared server's, by way of this.
+    /// Returns the URL of the shared server through this proxy.
     pub(crate) fn url(&self, url: &str) -> String {
         let path = |path: &Path| path.display().to_string().replace('/', "%2F");
         url.replace(&path(postgres::shared().directory()), &path(self.directory.path()))
     }
 
-    /// How many round trips were begun since this was asked last.
+    /// Returns the number of round trips that began since the last call of this.
     pub(crate) fn trips(&self) -> usize {
         self.wire.trips.swap(0, Relaxed)
     }
 
-    /// Loses the answer to a request, and the connection with it: 1 for the next request, 2 for the one after it. The server
-    /// has done what was asked by then.
+    /// Loses the answer to a request, and its connection: 1 for the next request, 2 for the one after it. The
+    /// server has executed the request.
     pub(crate) fn lose(&self, nth: isize) {
         self.wire.lost.store(nth, SeqCst);
     }
 
-    /// Keeps back every answer from that one on, 1 for the next, or no further one with 0.
+    /// Holds every answer from the `nth` one on (1 for the next). With 0, no further answer is held.
     pub(crate) fn freeze(&self, nth: isize) {
         self.wire.frozen.store(nth, SeqCst);
     }
 
-    /// Has so many of the next transactions refused, as if the server were a standby.
+    /// Refuses the begin of the next transactions, as if the server were a standby.
     pub(crate) fn refuse_to_begin(&self, transactions: usize) {
         self.wire.refused.store(transactions, SeqCst);
     }
 
-    /// Keeps back the next request whose text has that in it, as a network does that delivers late. Its client may leave.
+    /// Holds the next request that contains the text, like a network that delivers late. Its client may
+    /// leave.
     pub(crate) fn hold(&self, text: &'static str) {
         self.wire.held.send_replace(Hold::Next(text));
     }
 
-    /// Waits until the request is kept back.
+    /// Waits until a request is held.
     pub(crate) async fn has_held(&self) {
         self.wire.held.subscribe().wait_for(|held| *held == Hold::Held).await.unwrap();
     }
 
-    /// Delivers the request that was kept back, and waits until the server has answered it. Nobody gets the answer.
+    /// Delivers the held request and waits until the server has answered it. The answer is dropped.
     pub(crate) async fn release(&self) {
         self.wire.held.send_replace(Hold::Released);
         self.wire.held.subscribe().wait_for(|held| *held == Hold::Answered).await.unwrap();
     }
 
-    /// Returns whether the answer that was to be lost is.
+    /// Returns true if the answer that was to be lost is lost.
     pub(crate) fn has_lost(&self) -> bool {
         self.wire.lost.load(SeqCst) <= 0
     }
@@ -148,7 +149,7 @@ impl Wire {
     }
 
     async fn requests(&self, mut from: OwnedReadHalf, mut to: OwnedWriteHalf) -> io::Result<()> {
-        // The first message has no type.
+        // The first message has no type byte.
         let first = body(&mut from).await?;
         to.write_all(&first).await?;
         loop {
@@ -173,7 +174,7 @@ impl Wire {
         }
     }
 
-    /// Delivers a request that was kept back, to its end.
+    /// Delivers the rest of a held request.
     async fn deliver(
         &self,
         mut kind: u8,
@@ -204,7 +205,7 @@ impl Wire {
             if self.frozen.load(SeqCst) == 1 {
                 continue;
             }
-            // "Ready for the next one" ends an answer.
+            // "Ready for query" ends an answer.
             let ends = kind == b'Z';
             if *self.held.borrow() == Hold::Released {
                 if ends {
@@ -229,7 +230,7 @@ impl Wire {
     }
 }
 
-/// A message but for its type: its length, which counts itself, and so many bytes.
+/// Reads a message without its type: its length, which includes itself, and its content.
 async fn body(from: &mut OwnedReadHalf) -> io::Result<Vec<u8>> {
     let length = from.read_u32().await?;
     let mut message = length.to_be_bytes().to_vec();

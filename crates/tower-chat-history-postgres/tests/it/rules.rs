@@ -1,4 +1,4 @@
-//! The rules of compactions, which are in the database as well, are those of the core crate.
+//! The rules of compactions in the database are those of the core crate.
 
 use libtest_mimic::Trial;
 use test_servers::trials;
@@ -11,10 +11,10 @@ use tower_chat_history_core::{
 use crate::support::{conversation, database, single};
 
 pub(crate) fn tests() -> Vec<Trial> {
-    trials![compactions_are_judged_as_in_memory]
+    trials![compactions_are_accepted_as_in_the_memory_store]
 }
 
-/// Numbers that look random and are the same each time.
+/// Pseudo-random numbers that are the same in each run.
 struct Numbers(u64);
 
 impl Numbers {
@@ -48,7 +48,7 @@ async fn incarnation(store: &dyn HistoryStore, id: &ConversationId) -> Incarnati
     }
 }
 
-async fn compactions_are_judged_as_in_memory() {
+async fn compactions_are_accepted_as_in_the_memory_store() {
     let (ours, memory) = (single(&database().await).await, MemoryStore::new());
     let mut numbers = Numbers(7);
     let (mut stored, mut refused) = (0, 0);

@@ -1,4 +1,4 @@
-//! What the role, the database and other sessions do to their settings does not matter.
+//! The store does not depend on settings of the role, the database and other sessions.
 
 use std::time::Duration;
 
@@ -18,15 +18,15 @@ use crate::{
 
 pub(crate) fn tests() -> Vec<Trial> {
     trials![
-        a_stricter_isolation_level_refuses_no_append,
-        a_role_that_only_reads_by_default_can_write,
-        a_standby_that_refuses_to_begin_is_left,
-        names_of_others_are_not_taken_for_postgresqls,
-        a_plan_made_for_small_tables_serves_large_ones,
+        appends_succeed_with_stricter_isolation_levels,
+        a_role_that_is_read_only_by_default_can_write,
+        a_connection_to_a_standby_is_replaced,
+        planted_names_do_not_replace_those_of_postgresql,
+        a_plan_for_small_tables_is_right_for_large_ones,
     ]
 }
 
-/// A database in which each session begins with that.
+/// Creates a database in which each session begins with this setting.
 async fn database_with(setting: &str) -> String {
     let url = database().await;
     let client = connect(&url).await;
@@ -35,7 +35,7 @@ async fn database_with(setting: &str) -> String {
     url
 }
 
-/// Makes every call.
+/// Makes every call of a store.
 pub(crate) async fn use_all(store: &PostgresStore) {
     let id = conversation("all");
     let first = say(store, &id, "one").await;
@@ -52,7 +52,7 @@ pub(crate) async fn use_all(store: &PostgresStore) {
     store.delete(&id).await.unwrap();
 }
 
-async fn a_stricter_isolation_level_refuses_no_append() {
+async fn appends_succeed_with_stricter_isolation_levels() {
     const TASKS: usize = 4;
     const TURNS: usize = 25;
     for level in ["serializable", "repeatable read"] {
@@ -69,18 +69,18 @@ async fn a_stricter_isolation_level_refuses_no_append() {
         join_all((0..TASKS).map(talk)).await;
         assert_eq!(texts(&store, &id).await.len(), TASKS * TURNS);
         assert!(store.append(&id, append("x").compact(compact(CompactionVersion::NONE, 999))).await.is_err());
-        assert_eq!(texts(&store, &id).await.len(), TASKS * TURNS, "what is refused is undone");
+        assert_eq!(texts(&store, &id).await.len(), TASKS * TURNS, "a refused append is rolled back");
     }
 }
 
-async fn a_role_that_only_reads_by_default_can_write() {
+async fn a_role_that_is_read_only_by_default_can_write() {
     let url = database_with("default_transaction_read_only = on").await;
     use_all(&single(&url).await).await;
     use_all(&PostgresOptions::new().schema("other").prepare(false).connect(&url).await.unwrap()).await;
 }
 
-/// A standby says 0A000 where a transaction is to write.
-async fn a_standby_that_refuses_to_begin_is_left() {
+/// A standby answers 0A000 to the begin of a transaction that writes.
+async fn a_connection_to_a_standby_is_replaced() {
     let url = database_with("default_transaction_read_only = on").await;
     let proxy = Proxy::new();
     let options = PostgresOptions::new().connections(1).retry_for(Duration::ZERO);
@@ -103,7 +103,7 @@ async fn a_standby_that_refuses_to_begin_is_left() {
     }
 }
 
-async fn names_of_others_are_not_taken_for_postgresqls() {
+async fn planted_names_do_not_replace_those_of_postgresql() {
     let url = database_with("search_path = evil, pg_catalog").await;
     let evil = "create schema evil; create type evil.text as enum (); create type evil.uuid as enum (); \
                 create table evil.conversation (x int); create table evil.exchange (x int); \
@@ -121,12 +121,12 @@ async fn names_of_others_are_not_taken_for_postgresqls() {
     use_all(&single(&url).await).await;
 }
 
-async fn a_plan_made_for_small_tables_serves_large_ones() {
+async fn a_plan_for_small_tables_is_right_for_large_ones() {
     let url = database().await;
     let (store, other) = (single(&url).await, connect(&url).await);
     let id = conversation("long");
     say(&store, &id, "x").await;
-    // Nobody analyzes them later: plans stay as they are made now.
+    // The tables are not analyzed later, so that plans stay as they are made now.
     let small = "alter table chat_history.exchange set (autovacuum_enabled = off); analyze";
     other.batch_execute(small).await.unwrap();
     let load = "select * from chat_history.load_1('test/long', 'default', 'none', null, 0, 0, 0, null, 60, 4000000)";
@@ -137,7 +137,7 @@ async fn a_plan_made_for_small_tables_serves_large_ones() {
              'x', null, 0, 0, 0, 0, 0, '')"
         )
     };
-    // The store's own connection, whose session keeps the plans.
+    // The store's own connection, whose session caches the plans.
     let client = store.pool().get().await.unwrap();
     let compact = "select r_verdict from chat_history.compact_1('test/long', (select incarnation from chat_history.conversation), \
                    gen_random_uuid(), 'default', 0, 0, 0, 0, 0, '')";
@@ -149,5 +149,5 @@ async fn a_plan_made_for_small_tables_serves_large_ones() {
     assert_eq!(rows(&client, read).await, 1 + 4 + 5);
     assert_eq!(rows(&client, &compact.replace("0, 0, 0, 0, ''", "50000, 0, 0, 0, ''")).await, 1);
     assert_eq!(rows(&client, &append(1)).await, 0);
-    assert_eq!(rows(&client, &append(1)).await, 3, "a repetition: it is undone, and found");
+    assert_eq!(rows(&client, &append(1)).await, 3, "a repeated append is rolled back, and its exchange is read");
 }

@@ -1,4 +1,4 @@
-//! What the tests of this store share.
+//! Support that the tests of this store share.
 
 use test_servers::postgres;
 use tokio_postgres::{Client, NoTls};
@@ -8,25 +8,25 @@ pub(crate) use tower_chat_history_core::testing::shorthand::{
 use tower_chat_history_core::{Compact, CompactionVersion, Cut, Profile, Seq};
 use tower_chat_history_postgres::{PostgresOptions, PostgresStore};
 
-/// A database of its own.
+/// Creates a database for one test.
 pub(crate) async fn database() -> String {
     postgres::shared().database().await
 }
 
-/// A store with one connection, so that each call has the same.
+/// Opens a store with one connection, so that all calls use the same one.
 pub(crate) async fn single(url: &str) -> PostgresStore {
     PostgresOptions::new().connections(1).connect(url).await.unwrap()
 }
 
-/// A connection beside the store's own, as another program would have it.
+/// Opens a connection next to those of the store, as another program would.
 pub(crate) async fn connect(url: &str) -> Client {
     let (client, connection) = tokio_postgres::connect(url, NoTls).await.unwrap();
     tokio::spawn(connection);
     client
 }
 
-/// The session of another connection than these that waits for a lock, once there is one. The watcher is not in a transaction: its
-/// view would stand still.
+/// Waits until another session than these waits for a lock, and returns its process id. The watcher must not
+/// be in a transaction, whose view would not change.
 pub(crate) async fn waits_for_a_lock(watcher: &Client, but: &[i32]) -> i32 {
     let waits = "select pid from pg_stat_activity \
                  where wait_event_type = 'Lock' and datname = current_database() and pid <> all ($1)";
@@ -37,7 +37,7 @@ pub(crate) async fn waits_for_a_lock(watcher: &Client, but: &[i32]) -> i32 {
     }
 }
 
-/// A compaction of the default profile.
+/// Returns a compaction of the default profile.
 pub(crate) fn compact(replaces: CompactionVersion, window_start: u64) -> Compact {
     Compact { profile: Profile::default(), replaces, cut: Cut::window_from(Seq::new(window_start)) }
 }

@@ -1,5 +1,5 @@
-//! Whom the store trusts: other roles that may create something in its schema do not get to see or to do anything by it, and a
-//! schema of a role that is not trusted is not used.
+//! Trust in other roles. Roles that may create objects in the store's schema cannot read or do anything
+//! through the store, and a schema of a role that is not trusted is not used.
 
 use libtest_mimic::Trial;
 use test_servers::trials;
@@ -14,25 +14,25 @@ use crate::{
 
 pub(crate) fn tests() -> Vec<Trial> {
     trials![
-        functions_planted_beside_the_stores_own_are_not_called,
-        a_function_as_good_as_the_stores_own_stops_calls_and_is_not_called,
+        functions_planted_next_to_those_of_the_store_are_not_called,
+        an_equally_good_function_makes_calls_fail_and_is_not_called,
         a_schema_of_another_role_is_refused,
         a_store_that_another_role_made_is_refused,
         tables_and_functions_of_another_role_are_refused,
-        a_schema_of_a_role_that_the_current_one_is_a_member_of_is_used,
+        a_schema_of_a_group_of_the_current_role_is_used,
         a_shared_schema_is_used_if_the_owner_of_the_database_is_trusted,
     ]
 }
 
 /// A database with two roles that can log in and create schemas.
-struct Place {
+struct Roles {
     url: String,
     admin: Client,
     app: String,
     mallory: String,
 }
 
-impl Place {
+impl Roles {
     async fn new() -> Self {
         let url = database().await;
         let admin = connect(&url).await;
@@ -45,12 +45,12 @@ impl Place {
         Self { url, admin, app, mallory }
     }
 
-    /// The URL of the database for that role.
-    fn of(&self, role: &str) -> String {
+    /// Returns the URL of the database for a role.
+    fn url_of(&self, role: &str) -> String {
         self.url.replace("user=test", &format!("user={role}"))
     }
 
-    async fn is_refused(&self, url: &str, object: Option<&str>, owner: &str) {
+    async fn assert_refused(&self, url: &str, object: Option<&str>, owner: &str) {
         let refused = PostgresStore::connect(url).await.unwrap_err();
         let OpenError::Owner { schema, object: found, owner: found_owner } = &refused else { panic!("{refused:?}") };
         assert_eq!((schema.as_str(), found.as_deref(), found_owner.as_str()), ("chat_history", object, owner));
@@ -74,7 +74,7 @@ const FUNCTIONS: [(&str, &str); 6] = [
     ("put_compaction_1", "bigint bigint bigint bigint uuid text bigint bigint bigint bigint bigint text"),
 ];
 
-/// A function of that name, whose call is an error that nothing else makes.
+/// Returns the SQL of a function with this name. Its call raises an error that nothing else raises.
 fn overload(name: &str, parameters: &[&str]) -> String {
     format!(
         "do $do$ begin create function chat_history.{name}({}) returns text language plpgsql as \
@@ -84,8 +84,8 @@ fn overload(name: &str, parameters: &[&str]) -> String {
     )
 }
 
-/// Every function of the same name that PostgreSQL might prefer: with texts in place of each parameter that is none, one by one
-/// and all together, with types that are wider, and with any number of parameters.
+/// Returns every function with the same name that PostgreSQL might prefer: with texts instead of other
+/// parameters, one by one and all together, with wider types, and with any number of parameters.
 fn overloads() -> Vec<String> {
     let mut overloads = Vec::new();
     for (name, parameters) in FUNCTIONS {
@@ -108,29 +108,29 @@ fn overloads() -> Vec<String> {
     overloads
 }
 
-async fn functions_planted_beside_the_stores_own_are_not_called() {
-    let place = Place::new().await;
-    let app = place.of(&place.app);
+async fn functions_planted_next_to_those_of_the_store_are_not_called() {
+    let roles = Roles::new().await;
+    let app = roles.url_of(&roles.app);
     let running = single(&app).await;
     use_all(&running).await;
-    let grant = format!("grant all on schema chat_history to {}", place.mallory);
+    let grant = format!("grant all on schema chat_history to {}", roles.mallory);
     connect(&app).await.batch_execute(&grant).await.unwrap();
-    let mallory = connect(&place.of(&place.mallory)).await;
+    let mallory = connect(&roles.url_of(&roles.mallory)).await;
     assert!(mallory.query("select 1 from chat_history.exchange", &[]).await.is_err(), "it may not read");
     for overload in overloads() {
         mallory.batch_execute(&overload).await.unwrap();
     }
     let count = "select count(*) from pg_proc where pronamespace = 'chat_history'::regnamespace";
-    let planted = place.admin.query_one(count, &[]).await.unwrap().get::<_, i64>(0);
+    let planted = roles.admin.query_one(count, &[]).await.unwrap().get::<_, i64>(0);
     assert!(planted > 60, "{planted}");
     use_all(&running).await;
-    // On connections that know no statement yet, and in a store that is opened now.
+    // Also on connections without prepared statements, and in a store that is opened now.
     drop(running.pool().retain(|_, _| false));
     use_all(&running).await;
     use_all(&single(&app).await).await;
     let unprepared = PostgresOptions::new().prepare(false).connect(&app).await.unwrap();
     use_all(&unprepared).await;
-    // Calls that go together have a statement of their own.
+    // Batched calls use other statements.
     let id = conversation("together");
     let store = single(&app).await;
     let held = store.pool().get().await.unwrap();
@@ -144,14 +144,15 @@ async fn functions_planted_beside_the_stores_own_are_not_called() {
     assert_eq!(texts(&store, &id).await.len(), 8);
 }
 
-/// A function with a further parameter that may be left out is as good a match as the store's own: PostgreSQL then calls neither.
-async fn a_function_as_good_as_the_stores_own_stops_calls_and_is_not_called() {
-    let place = Place::new().await;
-    let app = place.of(&place.app);
+/// A function with an additional optional parameter matches as well as the store's own. PostgreSQL then calls
+/// neither.
+async fn an_equally_good_function_makes_calls_fail_and_is_not_called() {
+    let roles = Roles::new().await;
+    let app = roles.url_of(&roles.app);
     let (store, id) = (single(&app).await, conversation("a"));
-    let grant = format!("grant all on schema chat_history to {}", place.mallory);
+    let grant = format!("grant all on schema chat_history to {}", roles.mallory);
     connect(&app).await.batch_execute(&grant).await.unwrap();
-    let mallory = connect(&place.of(&place.mallory)).await;
+    let mallory = connect(&roles.url_of(&roles.mallory)).await;
     for (name, parameters) in FUNCTIONS {
         let types: Vec<&str> = parameters.split(' ').chain(["text default ''"]).collect();
         mallory.batch_execute(&overload(name, &types)).await.unwrap();
@@ -163,22 +164,22 @@ async fn a_function_as_good_as_the_stores_own_stops_calls_and_is_not_called() {
 }
 
 async fn a_schema_of_another_role_is_refused() {
-    let place = Place::new().await;
-    let mallory = connect(&place.of(&place.mallory)).await;
+    let roles = Roles::new().await;
+    let mallory = connect(&roles.url_of(&roles.mallory)).await;
     mallory.batch_execute("create schema chat_history; grant all on schema chat_history to public").await.unwrap();
-    place.is_refused(&place.of(&place.app), None, &place.mallory).await;
-    // A superuser is no member of other roles, whatever it may do.
-    let place = Place::new().await;
-    let mallory = connect(&place.of(&place.mallory)).await;
+    roles.assert_refused(&roles.url_of(&roles.app), None, &roles.mallory).await;
+    // A superuser is not a member of other roles, although it may do everything.
+    let roles = Roles::new().await;
+    let mallory = connect(&roles.url_of(&roles.mallory)).await;
     mallory.batch_execute("create schema chat_history").await.unwrap();
-    place.is_refused(&place.url, None, &place.mallory).await;
+    roles.assert_refused(&roles.url, None, &roles.mallory).await;
 }
 
 async fn a_store_that_another_role_made_is_refused() {
-    let place = Place::new().await;
-    drop(single(&place.of(&place.mallory)).await);
-    place.is_refused(&place.url, None, &place.mallory).await;
-    use_all(&PostgresOptions::new().schema_owner(&place.mallory).connect(&place.url).await.unwrap()).await;
+    let roles = Roles::new().await;
+    drop(single(&roles.url_of(&roles.mallory)).await);
+    roles.assert_refused(&roles.url, None, &roles.mallory).await;
+    use_all(&PostgresOptions::new().schema_owner(&roles.mallory).connect(&roles.url).await.unwrap()).await;
 }
 
 async fn tables_and_functions_of_another_role_are_refused() {
@@ -187,39 +188,40 @@ async fn tables_and_functions_of_another_role_are_refused() {
         ("alter table chat_history.exchange owner to", "the table exchange"),
         ("alter table chat_history.schema_version owner to", "the table schema_version"),
     ] {
-        let place = Place::new().await;
-        drop(single(&place.url).await);
-        place.admin.batch_execute(&format!("{change} {}", place.mallory)).await.unwrap();
-        place.is_refused(&place.url, Some(object), &place.mallory).await;
+        let roles = Roles::new().await;
+        drop(single(&roles.url).await);
+        roles.admin.batch_execute(&format!("{change} {}", roles.mallory)).await.unwrap();
+        roles.assert_refused(&roles.url, Some(object), &roles.mallory).await;
     }
 }
 
-async fn a_schema_of_a_role_that_the_current_one_is_a_member_of_is_used() {
-    let place = Place::new().await;
-    let Place { app, mallory, .. } = &place;
+async fn a_schema_of_a_group_of_the_current_role_is_used() {
+    let roles = Roles::new().await;
+    let Roles { app, mallory, .. } = &roles;
     let group = format!("group_{app}");
-    // By way of another group.
+    // The role is a member through another group.
     let grants = format!(
         "create role {group}; create role outer_{group}; grant outer_{group} to {group}; grant {group} to {app}; \
          create schema chat_history authorization outer_{group}; grant all on schema chat_history to {mallory}"
     );
-    place.admin.batch_execute(&grants).await.unwrap();
+    roles.admin.batch_execute(&grants).await.unwrap();
     let id = conversation("a");
-    say(&single(&place.of(app)).await, &id, "one").await;
-    let refused = PostgresStore::connect(&place.of(mallory)).await.unwrap_err();
+    say(&single(&roles.url_of(app)).await, &id, "one").await;
+    let refused = PostgresStore::connect(&roles.url_of(mallory)).await.unwrap_err();
     assert!(matches!(&refused, OpenError::Owner { owner, .. } if *owner == format!("outer_{group}")), "{refused:?}");
 }
 
 async fn a_shared_schema_is_used_if_the_owner_of_the_database_is_trusted() {
-    let place = Place::new().await;
-    let Place { app, mallory, .. } = &place;
-    let name: String = place.admin.query_one("select current_database()::text", &[]).await.unwrap().get(0);
+    let roles = Roles::new().await;
+    let Roles { app, mallory, .. } = &roles;
+    let name: String = roles.admin.query_one("select current_database()::text", &[]).await.unwrap().get(0);
     let owner = format!("alter database {name} owner to {app}; grant all on schema public to {mallory}");
-    place.admin.batch_execute(&owner).await.unwrap();
+    roles.admin.batch_execute(&owner).await.unwrap();
     let options = || PostgresOptions::new().schema("public");
-    // Up to PostgreSQL 14 the schema belongs to a superuser, later to whoever owns the database.
-    let store = options().connect(&place.of(app)).await.unwrap();
+    // Up to PostgreSQL 14, a superuser owns this schema. In later versions, the owner of the database owns
+    // it.
+    let store = options().connect(&roles.url_of(app)).await.unwrap();
     say(&store, &conversation("a"), "one").await;
-    let refused = options().connect(&place.of(mallory)).await.unwrap_err();
+    let refused = options().connect(&roles.url_of(mallory)).await.unwrap_err();
     assert!(matches!(&refused, OpenError::Owner { owner, .. } if owner == app), "{refused:?}");
 }

@@ -1,4 +1,4 @@
-//! The contract of all stores, over a single server and over a cluster.
+//! The contract of all stores, with a single server and with a cluster.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use tower_chat_history_redis::RedisStore;
 
 use crate::support::{cluster, shared};
 
-/// Handles have a connection of their own, as other processes would have them.
+/// Each handle has its own connection, as another process would.
 #[derive(Clone, Copy)]
 enum Servers {
     Single,

@@ -1,123 +1,114 @@
-//! What a call costs the server.
+//! The cost of a call for the server.
 
 use libtest_mimic::Trial;
 use test_servers::trials;
 use tower_chat_history_core::{
     Compact, CompactOutcome, CompactionVersion, ConversationId, Cut, HistoryStore, HistoryStoreExt, Load, LoadLimit,
-    Loaded, Profile, Seq, Summary,
+    Loaded, Profile, Seq, Summary, testing::shorthand::page_sizes,
 };
 use tower_chat_history_redis::RedisStore;
 
-use crate::support::{Place, append, cluster, command, conversation, say, texts, window};
+use crate::support::{TestServer, append, cluster, command, conversation, say, texts, window};
 
 pub(crate) fn tests() -> Vec<Trial> {
     trials![
         a_turn_is_one_command_for_the_load_and_one_for_the_append,
         a_deletion_is_two_commands,
-        what_is_known_already_costs_three_small_commands,
-        a_turn_reads_nothing_that_it_does_not_need,
+        an_unchanged_window_costs_three_small_commands,
+        a_turn_reads_only_what_it_needs,
         a_long_log_is_read_no_further_than_the_limit,
         pages_end_by_size_but_have_at_least_one_exchange,
-        scripts_that_are_gone_are_sent_again,
-        scripts_that_are_gone_from_a_cluster_are_sent_again,
+        removed_scripts_are_sent_again,
+        removed_scripts_are_sent_again_to_a_cluster,
     ]
 }
 
 async fn a_turn_is_one_command_for_the_load_and_one_for_the_append() {
-    let mut place = Place::new().await;
+    let mut test = TestServer::new().await;
     let id = conversation("a");
-    say(&place.store, &id, "one").await;
-    say(&place.store, &id, "two").await;
-    place.store.load(&id, Load::new()).await.unwrap();
-    place.run::<()>(&["CONFIG", "RESETSTAT"]);
-    place.store.load(&id, Load::new()).await.unwrap();
+    say(&test.store, &id, "one").await;
+    say(&test.store, &id, "two").await;
+    test.store.load(&id, Load::new()).await.unwrap();
+    test.run::<()>(&["CONFIG", "RESETSTAT"]);
+    test.store.load(&id, Load::new()).await.unwrap();
     let cut = Cut::window_from(Seq::new(1));
     let compact = Compact { profile: Profile::default(), replaces: CompactionVersion::NONE, cut };
-    let appended = place.store.append(&id, append("three").compact(compact)).await.unwrap();
+    let appended = test.store.append(&id, append("three").compact(compact)).await.unwrap();
     assert!(matches!(appended.compaction, Some(CompactOutcome::Stored(_))));
-    assert_eq!((place.calls("evalsha"), place.calls("eval")), (2, 0));
+    assert_eq!((test.calls("evalsha"), test.calls("eval")), (2, 0));
 }
 
 const READS: [&str; 7] = ["hmget", "exists", "hget", "llen", "hlen", "lindex", "lrange"];
 
-/// Three exchanges, with a summary that is large.
-async fn summarized() -> (Place, ConversationId) {
-    let place = Place::new().await;
+/// Creates a conversation of three exchanges with a large summary.
+async fn summarized() -> (TestServer, ConversationId) {
+    let test = TestServer::new().await;
     let id = conversation("a");
     for text in ["one", "two", "three"] {
-        say(&place.store, &id, text).await;
+        say(&test.store, &id, text).await;
     }
     let mut cut = Cut::window_from(Seq::new(1));
     cut.summary = Some(Summary::new("s".repeat(100_000), Seq::new(1)));
     let compact = Compact { profile: Profile::default(), replaces: CompactionVersion::NONE, cut };
-    let incarnation = window(&place.store, &id).await.revision.incarnation();
-    place.store.compact(&id, incarnation, compact).await.unwrap();
-    (place, id)
+    let incarnation = window(&test.store, &id).await.revision.incarnation();
+    test.store.compact(&id, incarnation, compact).await.unwrap();
+    (test, id)
 }
 
-async fn what_is_known_already_costs_three_small_commands() {
-    let (mut place, id) = summarized().await;
-    let known = window(&place.store, &id).await.known();
-    place.run::<()>(&["CONFIG", "RESETSTAT"]);
-    assert_eq!(place.store.load(&id, Load::new().known(known.clone())).await.unwrap(), Loaded::Unchanged);
-    assert_eq!(READS.map(|command| place.calls(command)), [1, 1, 0, 0, 0, 1, 0]);
+async fn an_unchanged_window_costs_three_small_commands() {
+    let (mut test, id) = summarized().await;
+    let known = window(&test.store, &id).await.known();
+    test.run::<()>(&["CONFIG", "RESETSTAT"]);
+    assert_eq!(test.store.load(&id, Load::new().known(known.clone())).await.unwrap(), Loaded::Unchanged);
+    assert_eq!(READS.map(|command| test.calls(command)), [1, 1, 0, 0, 0, 1, 0]);
 }
 
-/// The checks are what reads the lists' lengths.
-async fn a_turn_reads_nothing_that_it_does_not_need() {
-    let (mut place, id) = summarized().await;
-    place.run::<()>(&["CONFIG", "RESETSTAT"]);
-    assert_eq!(texts(&place.store, &id).await, ["two", "three"]);
-    assert_eq!(READS.map(|command| place.calls(command)), [1, 0, 1, 2, 1, 0, 2], "the summary is one of them");
-    place.run::<()>(&["CONFIG", "RESETSTAT"]);
-    say(&place.store, &id, "four").await;
-    assert_eq!(READS.map(|command| place.calls(command)), [1, 0, 1, 2, 1, 0, 0], "the exchange's id is one of them");
+/// The checks for damage read the lengths of the lists.
+async fn a_turn_reads_only_what_it_needs() {
+    let (mut test, id) = summarized().await;
+    test.run::<()>(&["CONFIG", "RESETSTAT"]);
+    assert_eq!(texts(&test.store, &id).await, ["two", "three"]);
+    assert_eq!(READS.map(|command| test.calls(command)), [1, 0, 1, 2, 1, 0, 2], "the summary is one of them");
+    test.run::<()>(&["CONFIG", "RESETSTAT"]);
+    say(&test.store, &id, "four").await;
+    assert_eq!(READS.map(|command| test.calls(command)), [1, 0, 1, 2, 1, 0, 0], "the exchange's id is one of them");
 }
 
 async fn a_long_log_is_read_no_further_than_the_limit() {
-    let mut place = Place::new().await;
+    let mut test = TestServer::new().await;
     let id = conversation("long");
     for n in 0..1_000 {
-        say(&place.store, &id, &n.to_string()).await;
+        say(&test.store, &id, &n.to_string()).await;
     }
-    place.run::<()>(&["CONFIG", "RESETSTAT"]);
+    test.run::<()>(&["CONFIG", "RESETSTAT"]);
     let limit = LoadLimit::new(60, usize::MAX).unwrap();
-    let Loaded::Window(window) = place.store.load(&id, Load::new().limit(limit)).await.unwrap() else { unreachable!() };
+    let Loaded::Window(window) = test.store.load(&id, Load::new().limit(limit)).await.unwrap() else { unreachable!() };
     assert_eq!((window.exchanges.len(), window.exchanges[0].seq, window.truncated), (30, Seq::new(970), true));
-    assert_eq!(place.calls("lrange"), 2, "the window, and its part of the index");
-    assert!(place.calls("lindex") < 2 * 10 + 5, "where it begins is found by halving");
-    let output: String = place.run(&["INFO", "stats"]);
+    assert_eq!(test.calls("lrange"), 2, "the window, and its part of the index");
+    assert!(test.calls("lindex") < 2 * 10 + 5, "its start is found by binary search");
+    let output: String = test.run(&["INFO", "stats"]);
     let sent = output.lines().find_map(|line| line.strip_prefix("total_net_output_bytes:")).unwrap();
     assert!(sent.trim().parse::<u64>().unwrap() < 60 * 250, "{sent} bytes were sent");
 }
 
 async fn pages_end_by_size_but_have_at_least_one_exchange() {
-    let place = Place::new().await;
+    let test = TestServer::new().await;
     let id = conversation("large");
     for _ in 0..5 {
-        say(&place.store, &id, &"x".repeat(1_500_000)).await;
+        say(&test.store, &id, &"x".repeat(1_500_000)).await;
     }
-    say(&place.store, &id, &"y".repeat(6_000_000)).await;
-    let (mut from, mut pages) = (Seq::FIRST, Vec::new());
-    loop {
-        let page = place.store.read(&id, from, 100).await.unwrap();
-        pages.push(page.exchanges.len());
-        from = page.exchanges.last().unwrap().seq.next();
-        if !page.more {
-            break;
-        }
-    }
-    assert_eq!((pages, from), (vec![2, 2, 1, 1], Seq::new(6)));
+    say(&test.store, &id, &"y".repeat(6_000_000)).await;
+    assert_eq!(page_sizes(&test.store, &id, 100).await, [2, 2, 1, 1]);
 }
 
-async fn scripts_that_are_gone_are_sent_again() {
-    let mut place = Place::new().await;
-    let store = place.store.clone();
-    every_call(&store, || place.run::<()>(&["SCRIPT", "FLUSH"])).await;
-    assert!(place.calls("eval") >= 7, "the scripts were gone each time");
+async fn removed_scripts_are_sent_again() {
+    let mut test = TestServer::new().await;
+    let store = test.store.clone();
+    every_call(&store, || test.run::<()>(&["SCRIPT", "FLUSH"])).await;
+    assert!(test.calls("eval") >= 7, "the scripts were missing each time");
 }
 
-async fn scripts_that_are_gone_from_a_cluster_are_sent_again() {
+async fn removed_scripts_are_sent_again_to_a_cluster() {
     let store = RedisStore::connect_cluster(cluster().urls()).await.unwrap();
     let mut nodes: Vec<_> = cluster().connections();
     every_call(&store, || {
@@ -129,18 +120,18 @@ async fn scripts_that_are_gone_from_a_cluster_are_sent_again() {
 }
 
 async fn a_deletion_is_two_commands() {
-    let mut place = Place::new().await;
+    let mut test = TestServer::new().await;
     let id = conversation("a");
     for _ in 0..2 {
-        say(&place.store, &id, "one").await;
-        place.run::<()>(&["CONFIG", "RESETSTAT"]);
-        place.store.delete(&id).await.unwrap();
+        say(&test.store, &id, "one").await;
+        test.run::<()>(&["CONFIG", "RESETSTAT"]);
+        test.store.delete(&id).await.unwrap();
     }
-    let calls = ["hget", "evalsha", "eval", "unlink"].map(|command| place.calls(command));
-    assert_eq!(calls, [2, 1, 0, 1], "the script looks once more");
+    let calls = ["hget", "evalsha", "eval", "unlink"].map(|command| test.calls(command));
+    assert_eq!(calls, [2, 1, 0, 1], "the script reads the incarnation once more");
 }
 
-/// Makes every call of the store, each after `before`.
+/// Makes every call of the store. Runs `before` before each of them.
 async fn every_call(store: &RedisStore, mut before: impl FnMut()) {
     let id = conversation("every call");
     store.delete(&id).await.unwrap();

@@ -1,4 +1,5 @@
-//! Keys that the server evicted, or that somebody else wrote to: never a wrong history.
+//! Keys that the server evicted, or that another program changed: calls fail, and never return a wrong
+//! history.
 
 use libtest_mimic::Trial;
 use test_servers::trials;
@@ -9,7 +10,8 @@ use tower_chat_history_core::{
 use tower_chat_history_redis::NewerLayout;
 
 use crate::support::{
-    BASE, BEGINNING, BEHIND, END, PARTS, Place, SUMS, append, command, connect, conversation, key, say, texts, window,
+    BASE, BEGINNING, BEHIND, END, PARTS, SUMS, TestServer, append, command, connect, conversation, key, say, texts,
+    window,
 };
 
 pub(crate) fn tests() -> Vec<Trial> {
@@ -17,33 +19,33 @@ pub(crate) fn tests() -> Vec<Trial> {
         a_conversation_that_lacks_a_key_is_corrupt,
         a_conversation_that_lacks_an_exchange_is_corrupt,
         a_key_of_another_kind_is_corrupt,
-        a_state_that_is_none_is_corrupt,
-        a_newer_layout_is_left_alone_and_said_so,
-        a_position_that_is_none_is_corrupt,
-        a_lost_key_is_noticed_where_a_window_is_unchanged,
-        a_record_that_is_none_is_named,
+        an_invalid_state_is_corrupt,
+        a_newer_layout_is_reported_and_not_changed,
+        an_invalid_position_is_corrupt,
+        a_missing_key_of_an_unchanged_window_is_corrupt,
+        the_error_names_an_invalid_record,
         a_damaged_compaction_is_reported_without_quoting_it,
-        an_index_entry_that_is_none_is_named,
-        a_state_of_which_a_bit_was_changed_is_corrupt,
-        sums_that_are_not_those_of_the_exchanges_are_corrupt,
-        elements_in_each_others_place_are_corrupt,
-        a_damaged_compaction_stops_no_append,
-        a_truncation_removes_what_cannot_be_read,
+        the_error_names_an_invalid_index_entry,
+        a_state_with_a_flipped_bit_is_corrupt,
+        sums_that_contradict_the_exchanges_are_corrupt,
+        swapped_elements_are_corrupt,
+        a_damaged_compaction_prevents_no_append,
+        a_truncation_removes_damaged_compactions,
     ]
 }
 
-/// Two conversations of three exchanges.
-async fn place() -> (Place, ConversationId) {
-    let place = Place::new().await;
+/// Creates two conversations of three exchanges.
+async fn setup() -> (TestServer, ConversationId) {
+    let test = TestServer::new().await;
     for name in ["damaged", "whole"] {
         for text in ["one", "two", "three"] {
-            say(&place.store, &conversation(name), text).await;
+            say(&test.store, &conversation(name), text).await;
         }
     }
-    (place, conversation("damaged"))
+    (test, conversation("damaged"))
 }
 
-fn is_quiet(error: &StoreError) {
+fn assert_no_secret(error: &StoreError) {
     let mut next: Option<&dyn std::error::Error> = Some(error);
     while let Some(error) = next {
         let shown = format!("{error} {error:?}");
@@ -52,9 +54,9 @@ fn is_quiet(error: &StoreError) {
     }
 }
 
-/// Asserts that every call but the deletion finds the conversation corrupt, and that a deletion mends it.
-async fn is_corrupt(place: &Place, id: &ConversationId) {
-    let store = &place.store;
+/// Asserts that every call but the deletion finds the conversation corrupt, and that a deletion repairs it.
+async fn assert_corrupt(test: &TestServer, id: &ConversationId) {
+    let store = &test.store;
     let incarnation = window(store, &conversation("whole")).await.revision.incarnation();
     let compact =
         Compact { profile: Profile::default(), replaces: CompactionVersion::NONE, cut: Cut::window_from(Seq::new(1)) };
@@ -68,7 +70,7 @@ async fn is_corrupt(place: &Place, id: &ConversationId) {
         store.prune(id, incarnation, PruneTo::LastTurns(1), Derived::Erase).await.unwrap_err(),
     ] {
         assert!(matches!(&error, StoreError::Corrupt { conversation, .. } if conversation == id), "{error:?}");
-        is_quiet(&error);
+        assert_no_secret(&error);
     }
     store.delete(id).await.unwrap();
     assert_eq!(store.load(id, Load::new()).await.unwrap(), Loaded::Absent);
@@ -78,39 +80,39 @@ async fn is_corrupt(place: &Place, id: &ConversationId) {
 
 async fn a_conversation_that_lacks_a_key_is_corrupt() {
     for part in PARTS {
-        let (mut place, id) = place().await;
-        assert_eq!(place.run::<u64>(&["DEL", &key(&id, part)]), 1);
-        is_corrupt(&place, &id).await;
+        let (mut test, id) = setup().await;
+        assert_eq!(test.run::<u64>(&["DEL", &key(&id, part)]), 1);
+        assert_corrupt(&test, &id).await;
     }
-    // All but one.
+    // All keys but one are missing.
     for part in PARTS {
-        let (mut place, id) = place().await;
+        let (mut test, id) = setup().await;
         for other in PARTS.into_iter().filter(|other| *other != part) {
-            assert_eq!(place.run::<u64>(&["DEL", &key(&id, other)]), 1);
+            assert_eq!(test.run::<u64>(&["DEL", &key(&id, other)]), 1);
         }
-        is_corrupt(&place, &id).await;
+        assert_corrupt(&test, &id).await;
     }
 }
 
 async fn a_conversation_that_lacks_an_exchange_is_corrupt() {
     for (part, pop) in [(":log", "LPOP"), (":log", "RPOP"), (":index", "LPOP"), (":index", "RPOP")] {
-        let (mut place, id) = place().await;
-        place.run::<Vec<u8>>(&[pop, &key(&id, part)]);
-        is_corrupt(&place, &id).await;
+        let (mut test, id) = setup().await;
+        test.run::<Vec<u8>>(&[pop, &key(&id, part)]);
+        assert_corrupt(&test, &id).await;
     }
 }
 
 async fn a_key_of_another_kind_is_corrupt() {
     for part in PARTS {
-        let (mut place, id) = place().await;
-        place.run::<()>(&["SET", &key(&id, part), "secret"]);
-        is_corrupt(&place, &id).await;
+        let (mut test, id) = setup().await;
+        test.run::<()>(&["SET", &key(&id, part), "secret"]);
+        assert_corrupt(&test, &id).await;
     }
 }
 
-async fn a_state_that_is_none_is_corrupt() {
-    let (mut place, id) = place().await;
-    let state = place.state(&id);
+async fn an_invalid_state_is_corrupt() {
+    let (mut test, id) = setup().await;
+    let state = test.state(&id);
     let changed = |at: usize, byte| {
         let mut state = state.clone();
         state[at] = byte;
@@ -122,9 +124,10 @@ async fn a_state_that_is_none_is_corrupt() {
         &state[..1],
         &state[..state.len() - 1],
         &longer,
-        // No layout has this number.
+        // There is no layout with this number.
         &changed(0, 0),
-        // The log begins at its end, behind it, and before the lists do; more is behind it than the lists have.
+        // The log begins at its end, after it, and before the lists. More exchanges are after the end than
+        // the lists have.
         &changed(BEGINNING + 5, 3),
         &changed(BEGINNING, 1),
         &changed(BASE + 5, 1),
@@ -133,29 +136,29 @@ async fn a_state_that_is_none_is_corrupt() {
     ]
     .map(<[u8]>::to_vec);
     for state in states {
-        let (mut place, id) = self::place().await;
-        place.set_whole_state(&id, &state);
-        is_corrupt(&place, &id).await;
-        // Numbers that cannot be are noticed also where the digits are theirs.
+        let (mut test, id) = self::setup().await;
+        test.set_whole_state(&id, &state);
+        assert_corrupt(&test, &id).await;
+        // Impossible numbers are also found if their check digits are right.
         if state.len() == longer.len() - 1 {
-            let (mut place, id) = self::place().await;
-            place.set_state(&id, &state);
-            is_corrupt(&place, &id).await;
+            let (mut test, id) = self::setup().await;
+            test.set_state(&id, &state);
+            assert_corrupt(&test, &id).await;
         }
     }
-    let (mut place, id) = self::place().await;
-    place.run::<()>(&["HDEL", &key(&id, ""), "s"]);
-    place.run::<()>(&["HSET", &key(&id, ""), "other", "secret"]);
-    is_corrupt(&place, &id).await;
+    let (mut test, id) = self::setup().await;
+    test.run::<()>(&["HDEL", &key(&id, ""), "s"]);
+    test.run::<()>(&["HSET", &key(&id, ""), "other", "secret"]);
+    assert_corrupt(&test, &id).await;
 }
 
-/// What a later version of the store may have written, of which this one knows nothing but the first byte.
-async fn a_newer_layout_is_left_alone_and_said_so() {
-    let (mut place, id) = place().await;
-    let revision = window(&place.store, &id).await.revision;
+/// A layout that a later version of the store may have written. This version knows only its first byte.
+async fn a_newer_layout_is_reported_and_not_changed() {
+    let (mut test, id) = setup().await;
+    let revision = window(&test.store, &id).await.revision;
     let known = KnownState { revision, compaction: CompactionVersion::NONE, newest: None };
-    place.set_whole_state(&id, b"\x02secret");
-    let store = &place.store;
+    test.set_whole_state(&id, b"\x02secret");
+    let store = &test.store;
     let cut = Cut::window_from(Seq::new(1));
     let compact = Compact { profile: Profile::default(), replaces: CompactionVersion::NONE, cut };
     let incarnation = revision.incarnation();
@@ -172,81 +175,83 @@ async fn a_newer_layout_is_left_alone_and_said_so() {
         let StoreError::Backend { source } = &error else { panic!("{error:?}") };
         let newer = source.downcast_ref::<NewerLayout>().unwrap();
         assert_eq!((newer.found, newer.known, error.is_retryable()), (2, 1, false));
-        is_quiet(&error);
+        assert_no_secret(&error);
     }
-    assert_eq!(place.state(&id), b"\x02secret");
-    assert_eq!(place.run::<u64>(&["LLEN", &key(&id, ":log")]), 3, "nothing was changed");
-    assert_eq!(texts(&place.store, &conversation("whole")).await.len(), 3);
+    assert_eq!(test.state(&id), b"\x02secret");
+    assert_eq!(test.run::<u64>(&["LLEN", &key(&id, ":log")]), 3, "nothing was changed");
+    assert_eq!(texts(&test.store, &conversation("whole")).await.len(), 3);
 }
 
-/// Positions of exchange ids that are none, or another exchange's: neither a wrong answer nor a call without an end.
-async fn a_position_that_is_none_is_corrupt() {
+/// Positions of exchange ids that are invalid, or those of other exchanges. They give neither a wrong answer
+/// nor an endless call.
+async fn an_invalid_position_is_corrupt() {
     let long = "9".repeat(40);
     let no_numbers = ["secret", "", "-1", "0.5", "1e0", "0x1", "nan", "inf", " 1", "1 "];
     for position in no_numbers.into_iter().chain(["1", "3", "4294967296", &long]) {
-        // In a whole log; in one of which the first two were pruned, and then the last two cut off, that are not swept yet.
+        // The log is intact, or its first two exchanges were pruned, or its last two truncated. The removed
+        // ones are not swept yet.
         for numbers in [vec![], vec![(BEGINNING, 2)], vec![(END, 1), (BEHIND, 2)]] {
-            let (mut place, id) = place().await;
-            let page = place.store.read(&id, Seq::FIRST, 1).await.unwrap();
+            let (mut test, id) = setup().await;
+            let page = test.store.read(&id, Seq::FIRST, 1).await.unwrap();
             let first = Exchange::clone(&page.exchanges[0].exchange);
-            place.run::<()>(&["HSET", &key(&id, ":ids"), first.id.as_str(), position]);
-            place.change_state(&id, &numbers);
+            test.run::<()>(&["HSET", &key(&id, ":ids"), first.id.as_str(), position]);
+            test.change_state(&id, &numbers);
             let again = Append::new(Expect::AnyOrCreate, first.clone());
-            let error = place.store.append(&id, again).await.unwrap_err();
+            let error = test.store.append(&id, again).await.unwrap_err();
             assert!(matches!(&error, StoreError::Corrupt { .. }), "{position} {numbers:?}: {error:?}");
-            is_quiet(&error);
+            assert_no_secret(&error);
             if numbers.is_empty() {
                 let asked = Load::new().exchange(first.id.clone());
-                let error = place.store.load(&id, asked).await.unwrap_err();
+                let error = test.store.load(&id, asked).await.unwrap_err();
                 assert!(matches!(&error, StoreError::Corrupt { .. }), "{position}: {error:?}");
-                is_quiet(&error);
+                assert_no_secret(&error);
             }
         }
     }
 }
 
-/// Nothing of the lists is returned where a window is unchanged.
-async fn a_lost_key_is_noticed_where_a_window_is_unchanged() {
+/// A load of an unchanged window returns nothing from the lists.
+async fn a_missing_key_of_an_unchanged_window_is_corrupt() {
     for part in PARTS.into_iter().skip(1) {
-        let (place, id) = place().await;
-        let revision = window(&place.store, &id).await.revision;
+        let (test, id) = setup().await;
+        let revision = window(&test.store, &id).await.revision;
         let known = KnownState { revision, compaction: CompactionVersion::NONE, newest: None };
-        let load = || place.store.load(&id, Load::new().known(known.clone()));
+        let load = || test.store.load(&id, Load::new().known(known.clone()));
         assert_eq!(load().await.unwrap(), Loaded::Unchanged);
-        command(&["DEL", &key(&id, part)]).query::<()>(&mut connect(&place.server)).unwrap();
+        command(&["DEL", &key(&id, part)]).query::<()>(&mut connect(&test.server)).unwrap();
         assert!(matches!(load().await, Err(StoreError::Corrupt { .. })), "{part}");
     }
 }
 
-/// Whatever bit of it somebody changed: no number of a state is taken on trust.
-async fn a_state_of_which_a_bit_was_changed_is_corrupt() {
-    let (mut place, id) = place().await;
-    let whole = place.whole_state(&id);
-    let version = window(&place.store, &id).await.revision.version();
+/// Every bit of the state is checked.
+async fn a_state_with_a_flipped_bit_is_corrupt() {
+    let (mut test, id) = setup().await;
+    let whole = test.whole_state(&id);
+    let version = window(&test.store, &id).await.revision.version();
     for bit in 8..whole.len() * 8 {
         let mut state = whole.clone();
         state[bit / 8] ^= 1 << (bit % 8);
-        place.set_whole_state(&id, &state);
-        let error = place.store.load(&id, Load::new()).await.unwrap_err();
+        test.set_whole_state(&id, &state);
+        let error = test.store.load(&id, Load::new()).await.unwrap_err();
         assert!(matches!(&error, StoreError::Corrupt { .. }), "bit {bit}: {error:?}");
-        let error = place.store.append(&id, append("four")).await.unwrap_err();
+        let error = test.store.append(&id, append("four")).await.unwrap_err();
         assert!(matches!(&error, StoreError::Corrupt { .. }), "bit {bit}: {error:?}");
     }
-    place.set_whole_state(&id, &whole);
-    assert_eq!(window(&place.store, &id).await.revision.version(), version);
+    test.set_whole_state(&id, &whole);
+    assert_eq!(window(&test.store, &id).await.revision.version(), version);
 }
 
-/// Sums that were changed together with their digits contradict the exchanges.
-async fn sums_that_are_not_those_of_the_exchanges_are_corrupt() {
+/// Sums that were changed together with their check digits contradict the exchanges.
+async fn sums_that_contradict_the_exchanges_are_corrupt() {
     for at in [SUMS + 5, SUMS + 13, SUMS + 19] {
         for change in [1, 255] {
-            let (mut place, id) = place().await;
-            let mut state = place.state(&id);
+            let (mut test, id) = setup().await;
+            let mut state = test.state(&id);
             state[at] = state[at].wrapping_add(change);
-            place.set_state(&id, &state);
+            test.set_state(&id, &state);
             for error in [
-                place.store.load(&id, Load::new()).await.unwrap_err(),
-                place.store.read(&id, Seq::FIRST, 9).await.unwrap_err(),
+                test.store.load(&id, Load::new()).await.unwrap_err(),
+                test.store.read(&id, Seq::FIRST, 9).await.unwrap_err(),
             ] {
                 assert!(matches!(&error, StoreError::Corrupt { .. }), "{at}, {change}: {error:?}");
             }
@@ -254,74 +259,74 @@ async fn sums_that_are_not_those_of_the_exchanges_are_corrupt() {
     }
 }
 
-/// Elements of a list that stand in each other's place, or in that of another conversation's: the order of a log is not changed.
-async fn elements_in_each_others_place_are_corrupt() {
+/// Swapped elements of a list, and elements of another conversation. The order of a log never changes.
+async fn swapped_elements_are_corrupt() {
     for part in [":log", ":index"] {
-        let (mut place, id) = place().await;
+        let (mut test, id) = setup().await;
         let (key, other) = (key(&id, part), key(&conversation("whole"), part));
-        let [one, two]: [Vec<u8>; 2] = ["0", "1"].map(|at| place.run(&["LINDEX", &key, at]));
-        let foreign: Vec<u8> = place.run(&["LINDEX", &other, "1"]);
+        let [one, two]: [Vec<u8>; 2] = ["0", "1"].map(|at| test.run(&["LINDEX", &key, at]));
+        let foreign: Vec<u8> = test.run(&["LINDEX", &other, "1"]);
         for elements in [[&two, &one], [&one, &one], [&one, &foreign]] {
             for (at, element) in elements.into_iter().enumerate() {
-                place.set_element(&key, at, element);
+                test.set_element(&key, at, element);
             }
             for error in [
-                place.store.load(&id, Load::new()).await.unwrap_err(),
-                place.store.conversation(&id).messages().await.unwrap_err(),
+                test.store.load(&id, Load::new()).await.unwrap_err(),
+                test.store.conversation(&id).messages().await.unwrap_err(),
             ] {
                 assert!(matches!(&error, StoreError::Corrupt { .. }), "{part}: {error:?}");
-                is_quiet(&error);
+                assert_no_secret(&error);
             }
         }
         for (at, element) in [&one, &two].into_iter().enumerate() {
-            place.set_element(&key, at, element);
+            test.set_element(&key, at, element);
         }
-        assert_eq!(texts(&place.store, &id).await, ["one", "two", "three"]);
+        assert_eq!(texts(&test.store, &id).await, ["one", "two", "three"]);
     }
-    // In both lists alike: the sums tell the order.
-    let (mut place, id) = place().await;
+    // Swapped in both lists: the sums show the order.
+    let (mut test, id) = setup().await;
     for part in [":log", ":index"] {
         let key = key(&id, part);
-        let [one, two]: [Vec<u8>; 2] = ["0", "1"].map(|at| place.run(&["LINDEX", &key, at]));
-        place.set_element(&key, 0, &two);
-        place.set_element(&key, 1, &one);
+        let [one, two]: [Vec<u8>; 2] = ["0", "1"].map(|at| test.run(&["LINDEX", &key, at]));
+        test.set_element(&key, 0, &two);
+        test.set_element(&key, 1, &one);
     }
-    let error = place.store.load(&id, Load::new()).await.unwrap_err();
+    let error = test.store.load(&id, Load::new()).await.unwrap_err();
     assert!(matches!(&error, StoreError::Corrupt { .. }), "{error:?}");
 }
 
-/// An exchange was paid for: it is stored whatever became of the compaction that is there.
-async fn a_damaged_compaction_stops_no_append() {
+/// The exchange was paid for, so it is stored whatever the state of the stored compaction.
+async fn a_damaged_compaction_prevents_no_append() {
     let cut = r#"{"v":1,"window_start":1,"rounds_start":1,"cleared_before":1}"#;
     for (positions, record) in [("secret", cut), ("1 1 1 1 0 ab", "secret"), ("1 1 1", ""), ("", cut)] {
         for replaces in [0, 1, 77] {
-            let (mut place, id) = place().await;
-            place.run::<()>(&["HSET", &key(&id, ""), "v:default", positions, "c:default", record]);
+            let (mut test, id) = setup().await;
+            test.run::<()>(&["HSET", &key(&id, ""), "v:default", positions, "c:default", record]);
             let replaces = CompactionVersion::new(replaces);
             let compact = Compact { profile: Profile::default(), replaces, cut: Cut::window_from(Seq::new(1)) };
-            let appended = place.store.append(&id, append("four").compact(compact)).await.unwrap();
+            let appended = test.store.append(&id, append("four").compact(compact)).await.unwrap();
             assert_eq!((appended.seq, appended.duplicate), (Seq::new(3), false), "{positions}");
             let outcome = appended.compaction.unwrap();
             let mends = positions == "1 1 1 1 0 ab" && replaces.get() == 1;
             assert_eq!(matches!(outcome, CompactOutcome::Stored(_)), mends, "{positions}: {outcome:?}");
-            assert_eq!(place.store.conversation(&id).messages().await.unwrap().len(), 8);
+            assert_eq!(test.store.conversation(&id).messages().await.unwrap().len(), 8);
         }
     }
 }
 
-async fn a_record_that_is_none_is_named() {
+async fn the_error_names_an_invalid_record() {
     for damage in ["{secret", "", r#"{"v":9}"#] {
-        let (mut place, id) = place().await;
-        place.run::<()>(&["LSET", &key(&id, ":log"), "1", damage]);
+        let (mut test, id) = setup().await;
+        test.run::<()>(&["LSET", &key(&id, ":log"), "1", damage]);
         for error in [
-            place.store.load(&id, Load::new()).await.unwrap_err(),
-            place.store.conversation(&id).messages().await.unwrap_err(),
+            test.store.load(&id, Load::new()).await.unwrap_err(),
+            test.store.conversation(&id).messages().await.unwrap_err(),
         ] {
             assert!(matches!(error, StoreError::Corrupt { seq, .. } if seq == Seq::new(1)), "{error:?}");
-            is_quiet(&error);
+            assert_no_secret(&error);
         }
-        assert_eq!(place.store.read(&id, Seq::new(2), 9).await.unwrap().exchanges.len(), 1);
-        assert_eq!(say(&place.store, &id, "four").await.seq, Seq::new(3), "the log goes on");
+        assert_eq!(test.store.read(&id, Seq::new(2), 9).await.unwrap().exchanges.len(), 1);
+        assert_eq!(say(&test.store, &id, "four").await.seq, Seq::new(3), "the log can be continued");
     }
 }
 
@@ -333,50 +338,50 @@ async fn a_damaged_compaction_is_reported_without_quoting_it() {
         ("secret", r#"{"v":1,"window_start":1,"rounds_start":1,"cleared_before":1}"#),
         (legal, r#"{"v":1,"window_start":2,"rounds_start":1,"cleared_before":1}"#),
     ] {
-        let (mut place, id) = place().await;
-        place.run::<()>(&["HSET", &key(&id, ""), "v:default", positions, "c:default", record]);
-        let error = place.store.load(&id, Load::new()).await.unwrap_err();
+        let (mut test, id) = setup().await;
+        test.run::<()>(&["HSET", &key(&id, ""), "v:default", positions, "c:default", record]);
+        let error = test.store.load(&id, Load::new()).await.unwrap_err();
         assert!(matches!(error, StoreError::CorruptCompaction { .. }), "{error:?}");
-        is_quiet(&error);
-        assert_eq!(place.store.conversation(&id).messages().await.unwrap().len(), 6);
-        assert_eq!(say(&place.store, &id, "four").await.seq, Seq::new(3));
+        assert_no_secret(&error);
+        assert_eq!(test.store.conversation(&id).messages().await.unwrap().len(), 6);
+        assert_eq!(say(&test.store, &id, "four").await.seq, Seq::new(3));
         let other = Load::new().profile(Profile::new("other").unwrap());
-        assert!(matches!(place.store.load(&id, other).await.unwrap(), Loaded::Window(_)));
+        assert!(matches!(test.store.load(&id, other).await.unwrap(), Loaded::Window(_)));
     }
 }
 
-async fn a_truncation_removes_what_cannot_be_read() {
-    let (mut place, id) = place().await;
+async fn a_truncation_removes_damaged_compactions() {
+    let (mut test, id) = setup().await;
     let cut = r#"{"v":1,"window_start":1,"rounds_start":1,"cleared_before":1}"#;
-    place.run::<()>(&["HSET", &key(&id, ""), "v:default", "1 1 1 1 0 ab", "c:default", "secret"]);
-    place.run::<()>(&["HSET", &key(&id, ""), "v:half", "1 1 1 1 0 ab"]);
-    place.run::<()>(&["HSET", &key(&id, ""), "c:other", "secret"]);
-    place.run::<()>(&["HSET", &key(&id, ""), "v:right", "1 1 1 1 0 ab", "c:right", cut]);
-    assert_eq!(place.store.conversation(&id).truncate(Seq::new(2)).await.unwrap().removed, 1);
-    let mut fields: Vec<String> = place.run(&["HKEYS", &key(&id, "")]);
+    test.run::<()>(&["HSET", &key(&id, ""), "v:default", "1 1 1 1 0 ab", "c:default", "secret"]);
+    test.run::<()>(&["HSET", &key(&id, ""), "v:half", "1 1 1 1 0 ab"]);
+    test.run::<()>(&["HSET", &key(&id, ""), "c:other", "secret"]);
+    test.run::<()>(&["HSET", &key(&id, ""), "v:right", "1 1 1 1 0 ab", "c:right", cut]);
+    assert_eq!(test.store.conversation(&id).truncate(Seq::new(2)).await.unwrap().removed, 1);
+    let mut fields: Vec<String> = test.run(&["HKEYS", &key(&id, "")]);
     fields.retain(|field| field.contains(':'));
     fields.sort();
     assert_eq!(fields, ["c:right", "v:right"]);
-    assert_eq!(texts(&place.store, &id).await, ["one", "two"]);
+    assert_eq!(texts(&test.store, &id).await, ["one", "two"]);
 }
 
-async fn an_index_entry_that_is_none_is_named() {
+async fn the_error_names_an_invalid_index_entry() {
     let secret = "secret".repeat(20);
     for entry in ["", "secret", &secret] {
-        let (mut place, id) = place().await;
-        let revision = window(&place.store, &id).await.revision;
-        place.run::<()>(&["LSET", &key(&id, ":index"), "2", entry]);
+        let (mut test, id) = setup().await;
+        let revision = window(&test.store, &id).await.revision;
+        test.run::<()>(&["LSET", &key(&id, ":index"), "2", entry]);
         let limit = LoadLimit::new(3, usize::MAX).unwrap();
         let keep = PruneTo::LastMessages(3);
         for error in [
-            place.store.load(&id, Load::new()).await.unwrap_err(),
-            place.store.load(&id, Load::new().limit(limit)).await.unwrap_err(),
-            place.store.read(&id, Seq::FIRST, 9).await.unwrap_err(),
-            place.store.truncate(&id, revision, Seq::new(2)).await.unwrap_err(),
-            place.store.prune(&id, revision.incarnation(), keep, Derived::Keep).await.unwrap_err(),
+            test.store.load(&id, Load::new()).await.unwrap_err(),
+            test.store.load(&id, Load::new().limit(limit)).await.unwrap_err(),
+            test.store.read(&id, Seq::FIRST, 9).await.unwrap_err(),
+            test.store.truncate(&id, revision, Seq::new(2)).await.unwrap_err(),
+            test.store.prune(&id, revision.incarnation(), keep, Derived::Keep).await.unwrap_err(),
         ] {
             assert!(matches!(error, StoreError::Corrupt { seq, .. } if seq == Seq::new(2)), "{error:?}");
-            is_quiet(&error);
+            assert_no_secret(&error);
         }
     }
 }

@@ -7,52 +7,52 @@ use test_servers::trials;
 use tower_chat_history_core::{Append, Expect, HistoryStore, Load, Loaded, Seq, StoreError};
 use tower_chat_history_redis::RedisOptions;
 
-use crate::support::{PARTS, Place, conversation, exchange, key, say};
+use crate::support::{PARTS, TestServer, conversation, exchange, key, say};
 
 const HOUR: Duration = Duration::from_secs(3_600);
 
 pub(crate) fn tests() -> Vec<Trial> {
     trials![
-        all_keys_expire_at_one_moment,
-        an_append_sets_the_time_anew_also_to_never,
+        all_keys_expire_at_the_same_time,
+        an_append_resets_or_removes_the_expiry,
         an_expired_conversation_is_gone_as_if_deleted,
     ]
 }
 
-async fn all_keys_expire_at_one_moment() {
-    let mut place = Place::new().await;
-    let store = RedisOptions::new().expire_after(HOUR).connect(place.server.url()).await.unwrap();
+async fn all_keys_expire_at_the_same_time() {
+    let mut test = TestServer::new().await;
+    let store = RedisOptions::new().expire_after(HOUR).connect(test.server.url()).await.unwrap();
     let id = conversation("a");
     for _ in 0..50 {
         say(&store, &id, "x").await;
-        let moments = PARTS.map(|part| place.run::<i64>(&["PEXPIRETIME", &key(&id, part)]));
+        let moments = PARTS.map(|part| test.run::<i64>(&["PEXPIRETIME", &key(&id, part)]));
         assert!(moments[0] > 0 && moments.iter().all(|moment| *moment == moments[0]), "{moments:?}");
     }
-    let left = place.run::<i64>(&["PTTL", &key(&id, "")]);
+    let left = test.run::<i64>(&["PTTL", &key(&id, "")]);
     assert!((3_500_000..=3_600_000).contains(&left), "{left}");
 }
 
-async fn an_append_sets_the_time_anew_also_to_never() {
-    let mut place = Place::new().await;
-    let hour = RedisOptions::new().expire_after(HOUR).connect(place.server.url()).await.unwrap();
+async fn an_append_resets_or_removes_the_expiry() {
+    let mut test = TestServer::new().await;
+    let hour = RedisOptions::new().expire_after(HOUR).connect(test.server.url()).await.unwrap();
     let id = conversation("a");
     say(&hour, &id, "x").await;
     for part in PARTS {
-        place.run::<()>(&["EXPIRE", &key(&id, part), "100"]);
+        test.run::<()>(&["EXPIRE", &key(&id, part), "100"]);
     }
     say(&hour, &id, "x").await;
-    assert!(place.run::<i64>(&["TTL", &key(&id, ":log")]) > 3_500);
+    assert!(test.run::<i64>(&["TTL", &key(&id, ":log")]) > 3_500);
     for _ in 0..2 {
-        say(&place.store.clone(), &id, "x").await;
+        say(&test.store.clone(), &id, "x").await;
         for part in PARTS {
-            assert_eq!(place.run::<i64>(&["TTL", &key(&id, part)]), -1, "it never expires");
+            assert_eq!(test.run::<i64>(&["TTL", &key(&id, part)]), -1, "it never expires");
         }
     }
 }
 
 async fn an_expired_conversation_is_gone_as_if_deleted() {
-    let place = Place::new().await;
-    let store = RedisOptions::new().expire_after(Duration::from_millis(1)).connect(place.server.url()).await.unwrap();
+    let test = TestServer::new().await;
+    let store = RedisOptions::new().expire_after(Duration::from_millis(1)).connect(test.server.url()).await.unwrap();
     let id = conversation("a");
     let last = say(&store, &id, "x").await.revision;
     let began = Instant::now();
@@ -63,7 +63,7 @@ async fn an_expired_conversation_is_gone_as_if_deleted() {
         let late = store.append(&id, Append::new(expect, exchange("late"))).await;
         assert!(matches!(late, Err(StoreError::Gone)), "{late:?}");
     }
-    let anew = say(&place.store, &id, "anew").await;
+    let anew = say(&test.store, &id, "anew").await;
     assert_eq!(anew.seq, Seq::FIRST);
     assert_ne!(anew.revision.incarnation(), last.incarnation());
 }

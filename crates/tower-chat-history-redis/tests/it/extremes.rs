@@ -1,4 +1,4 @@
-//! Options at the ends of their ranges, on servers that are reached by TCP.
+//! Options at the ends of their ranges, on servers over TCP.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use tower_chat_history_redis::{OpenError, RedisOptions, RedisStore};
 use crate::support::{cluster, conversation, say, texts};
 
 pub(crate) fn tests() -> Vec<Trial> {
-    trials![a_store_opens_with_every_time_limit, an_error_names_the_server_and_no_secret,]
+    trials![a_store_opens_with_every_time_limit, an_error_names_the_server_without_secrets,]
 }
 
 const DAY: Duration = Duration::from_secs(24 * 3_600);
@@ -36,12 +36,12 @@ async fn a_store_opens_with_every_time_limit() {
         let single = RedisStore::connect(&address).await.unwrap();
         assert_eq!(texts(&single, &id).await, ["single"; 4]);
     }
-    // Trying once is enough where nothing fails.
+    // A single attempt is enough if nothing fails.
     let once = RedisOptions::new().retry_for(Duration::ZERO).connect(&address).await.unwrap();
     say(&once, &conversation("once"), "one").await;
 }
 
-async fn an_error_names_the_server_and_no_secret() {
+async fn an_error_names_the_server_without_secrets() {
     let port = free_ports().next().unwrap();
     let options = || RedisOptions::new().retry_for(Duration::ZERO).connection_timeout(Duration::from_secs(1));
     let single = options().connect(format!("redis://me:hunter2@127.0.0.1:{port}/")).await.unwrap_err();

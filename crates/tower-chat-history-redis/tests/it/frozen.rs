@@ -1,5 +1,5 @@
-//! A conversation as layout 1 has it, byte for byte. Where this fails, what is stored would be misread: that is another layout,
-//! with another number.
+//! A conversation in layout 1, byte for byte. If this test fails, stored data would be misread: the layout
+//! has changed and needs another number.
 
 use libtest_mimic::Trial;
 use test_servers::trials;
@@ -8,14 +8,14 @@ use tower_chat_history_core::{
     HistoryStoreExt, Incarnation, Load, LoadLimit, Loaded, Message, Revision, Seq, Summary, Window,
 };
 
-use crate::support::{Place, conversation, key, texts};
+use crate::support::{TestServer, conversation, key, texts};
 
 pub(crate) fn tests() -> Vec<Trial> {
-    trials![a_conversation_of_layout_1_is_understood_and_written_as_it_was]
+    trials![a_conversation_of_layout_1_is_read_and_written_unchanged]
 }
 
-// Six exchanges were appended and four compactions stored; then the first two were pruned and the last one cut off, and neither
-// of these is swept yet. All numbers of the state differ.
+// Six exchanges were appended and four compactions stored. Then the first two exchanges were pruned and the
+// last one truncated, and neither of these is swept yet. All numbers of the state differ.
 const INCARNATION: &str = "375b959c9d064a0dbbba56aa5a8971f3";
 const STATE: &str = "0100375b959c9d064a0dbbba56aa5a8971f3\
     000000000005000000000002000000000000000000000001000000000004000000000009000000000000012e000000000003";
@@ -41,7 +41,7 @@ const POSITIONS: &str = "4 2 3 4 1 9abb75ff57374149";
 const CUT: &str =
     r#"{"v":1,"window_start":2,"rounds_start":3,"cleared_before":4,"summary":{"text":"zero","covers_to":1}}"#;
 
-// What is written when another exchange is appended, and when the last two are cut off again.
+// The writes of another append, and of a truncation of the last two exchanges.
 const APPENDED_STATE: &str = "0100375b959c9d064a0dbbba56aa5a8971f3\
     00000000000600000000000200000000000200000000000000000000000400000000000b000000000000016f000000000004";
 const APPENDED_STATE_DIGITS: &[u8] = b"b1e8007f";
@@ -53,13 +53,13 @@ fn bytes(hex: &str) -> Vec<u8> {
     (0..hex.len()).step_by(2).map(|at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap()).collect()
 }
 
-fn write(place: &mut Place, id: &ConversationId) {
-    place.set_whole_state(id, &[&bytes(STATE)[..], STATE_DIGITS].concat());
-    place.run::<()>(&["HSET", &key(id, ""), "v:default", POSITIONS, "c:default", CUT]);
-    place.run::<()>(&[&["HSET", &key(id, ":ids")], IDS.as_slice()].concat());
-    place.run::<()>(&[&["RPUSH", &key(id, ":log")], LOG.as_slice()].concat());
+fn write(test: &mut TestServer, id: &ConversationId) {
+    test.set_whole_state(id, &[&bytes(STATE)[..], STATE_DIGITS].concat());
+    test.run::<()>(&["HSET", &key(id, ""), "v:default", POSITIONS, "c:default", CUT]);
+    test.run::<()>(&[&["HSET", &key(id, ":ids")], IDS.as_slice()].concat());
+    test.run::<()>(&[&["RPUSH", &key(id, ":log")], LOG.as_slice()].concat());
     for (numbers, names) in INDEX {
-        place.push(&key(id, ":index"), &[&bytes(numbers), names.as_bytes()].concat());
+        test.push(&key(id, ":index"), &[&bytes(numbers), names.as_bytes()].concat());
     }
 }
 
@@ -67,17 +67,17 @@ fn named(name: &str) -> Exchange {
     Exchange::new(ExchangeId::new(name).unwrap(), [Message::user("q6"), Message::assistant("a6")])
 }
 
-async fn limited(place: &Place, id: &ConversationId, messages: usize, bytes: usize) -> (Seq, bool) {
+async fn limited(test: &TestServer, id: &ConversationId, messages: usize, bytes: usize) -> (Seq, bool) {
     let limit = LoadLimit::new(messages, bytes).unwrap();
-    let Loaded::Window(window) = place.store.load(id, Load::new().limit(limit)).await.unwrap() else { unreachable!() };
+    let Loaded::Window(window) = test.store.load(id, Load::new().limit(limit)).await.unwrap() else { unreachable!() };
     (window.exchanges[0].seq, window.truncated)
 }
 
-async fn a_conversation_of_layout_1_is_understood_and_written_as_it_was() {
-    let mut place = Place::new().await;
+async fn a_conversation_of_layout_1_is_read_and_written_unchanged() {
+    let mut test = TestServer::new().await;
     let id = conversation("frozen");
-    write(&mut place, &id);
-    let store = place.store.clone();
+    write(&mut test, &id);
+    let store = test.store.clone();
 
     let incarnation = Incarnation::from_bytes(bytes(INCARNATION).try_into().unwrap());
     let revision = Revision::new(incarnation, 5).beginning_at(Seq::new(2));
@@ -99,18 +99,18 @@ async fn a_conversation_of_layout_1_is_understood_and_written_as_it_was() {
 
     let appended = store.append(&id, Append::new(Expect::Exactly(revision), named("six"))).await.unwrap();
     assert_eq!((appended.duplicate, appended.seq), (false, Seq::new(5)));
-    assert_eq!(place.whole_state(&id), [&bytes(APPENDED_STATE)[..], APPENDED_STATE_DIGITS].concat());
-    let entry: Vec<u8> = place.run(&["LINDEX", &key(&id, ":index"), "-1"]);
+    assert_eq!(test.whole_state(&id), [&bytes(APPENDED_STATE)[..], APPENDED_STATE_DIGITS].concat());
+    let entry: Vec<u8> = test.run(&["LINDEX", &key(&id, ":index"), "-1"]);
     assert_eq!((&entry[..31], &entry[47..]), (&bytes(APPENDED_ENTRY)[..], &b"six"[..]));
-    // Six messages of 201 bytes, of which the last two are a turn.
+    // Six messages of 201 bytes. The last two are a turn.
     for (messages, bytes, from, truncated) in
         [(6, usize::MAX, 2, false), (5, usize::MAX, 5, true), (9, 201, 2, false), (9, 200, 5, true)]
     {
-        assert_eq!(limited(&place, &id, messages, bytes).await, (Seq::new(from), truncated), "{messages} {bytes}");
+        assert_eq!(limited(&test, &id, messages, bytes).await, (Seq::new(from), truncated), "{messages} {bytes}");
     }
 
     assert_eq!(store.conversation(&id).truncate(Seq::new(4)).await.unwrap().removed, 2);
     assert_eq!(texts(&store, &id).await, ["q2", "a3"]);
-    let state = place.state(&id);
+    let state = test.state(&id);
     assert_eq!((&state[..2], &state[18..]), (&[1, 0][..], &bytes(TRUNCATED_STATE)[..]));
 }

@@ -1,4 +1,4 @@
-//! Ids that are made to collide.
+//! Conversation ids that are chosen to collide.
 
 use std::collections::HashSet;
 
@@ -7,7 +7,7 @@ use test_servers::trials;
 use tower_chat_history_core::{ConversationId, HistoryStore};
 use tower_chat_history_redis::{OpenError, RedisOptions, RedisStore};
 
-use crate::support::{Place, cluster, conversation, say, shared, texts};
+use crate::support::{TestServer, cluster, conversation, say, shared, texts};
 
 pub(crate) fn tests() -> Vec<Trial> {
     trials![
@@ -93,9 +93,9 @@ async fn prefixes_are_kept_apart() {
 }
 
 async fn a_password_is_not_shown() {
-    let mut place = Place::new().await;
-    place.run::<()>(&["CONFIG", "SET", "requirepass", "secret"]);
-    let url = |password| format!("{}?pass={password}", place.server.url().replace("unix:", "redis+unix:"));
+    let mut test = TestServer::new().await;
+    test.run::<()>(&["CONFIG", "SET", "requirepass", "secret"]);
+    let url = |password| format!("{}?pass={password}", test.server.url().replace("unix:", "redis+unix:"));
     let store = RedisStore::connect(url("secret")).await.unwrap();
     assert!(!format!("{store:?}").contains("secret"), "{store:?}");
     let refused = RedisStore::connect(url("another-secret")).await.unwrap_err();

@@ -1,5 +1,5 @@
-//! The Redis store on real servers: a single one, and a cluster.
-#![allow(clippy::unwrap_used)] // A test may.
+//! Tests of the Redis store on real servers: a single one, and a cluster.
+#![allow(clippy::unwrap_used)] // A failed unwrap fails the test.
 
 mod contract;
 mod cost;
@@ -39,5 +39,5 @@ fn main() -> ExitCode {
         rights::tests(),
         swept::tests(),
     ];
-    test_servers::run(redis::NAME, redis::is_there(), tests.into_iter().flatten().collect())
+    test_servers::run(redis::NAME, redis::is_available(), tests.into_iter().flatten().collect())
 }

@@ -1,4 +1,4 @@
-//! A network between store and server that can be told what to do to the connections.
+//! A network between store and server that disturbs connections on demand.
 
 use std::{
     net::SocketAddr,
@@ -24,14 +24,14 @@ pub(crate) struct Proxy {
 #[derive(Default)]
 struct Network {
     connections: AtomicU64,
-    /// Connections up to that number stay open, and nothing passes.
+    /// Connections up to this number stay open, but pass nothing on.
     silent: AtomicU64,
-    /// From the first request with this text on nothing passes, on any connection.
+    /// After the first request with this text, no connection passes anything on.
     fatal: Mutex<Option<&'static str>>,
-    /// The first answer with this text does not come through: its connection is closed instead.
+    /// The first answer with this text is lost, and its connection is closed.
     lost: Mutex<Option<&'static str>>,
-    /// What a client said last.
-    said: Mutex<Vec<u8>>,
+    /// The last data of a client.
+    last_request: Mutex<Vec<u8>>,
 }
 
 impl Proxy {
@@ -59,35 +59,35 @@ impl Proxy {
         self.network.connections.load(Relaxed)
     }
 
-    /// Lets nothing pass any more on the connections that there are.
+    /// Silences the existing connections: they pass nothing on.
     pub(crate) fn silence(&self) {
         self.network.silent.store(self.connections(), Relaxed);
     }
 
-    /// The same, also on those that there will be.
+    /// Silences all connections, also future ones.
     pub(crate) fn silence_all(&self) {
         self.network.silent.store(u64::MAX, Relaxed);
     }
 
-    /// Lets nothing pass any more from the first request on that has this text in it.
+    /// Silences all connections from the first request on that contains this text.
     pub(crate) fn silence_from(&self, text: &'static str) {
         *self.network.fatal.lock().unwrap() = Some(text);
     }
 
-    /// Loses the next answer that has this text in it.
+    /// Loses the next answer that contains this text.
     pub(crate) fn lose(&self, text: &'static str) {
         *self.network.lost.lock().unwrap() = Some(text);
     }
 
-    /// Says once more to the server what a client said last, and waits until it has answered.
+    /// Sends the last data of a client to the server once more, and waits for the answer.
     pub(crate) async fn repeat(&self, server: &Server) {
-        let said = self.network.said.lock().unwrap().clone();
+        let last_request = self.network.last_request.lock().unwrap().clone();
         let mut server = UnixStream::connect(server.url().trim_start_matches("unix://")).await.unwrap();
-        server.write_all(&said).await.unwrap();
+        server.write_all(&last_request).await.unwrap();
         assert!(server.read(&mut [0; 4_096]).await.unwrap() > 0);
     }
 
-    /// Returns whether that answer came, and was lost.
+    /// Returns true if the answer arrived and was lost.
     pub(crate) fn has_lost(&self) -> bool {
         self.network.lost.lock().unwrap().is_none()
     }
@@ -102,14 +102,14 @@ impl Network {
         number <= self.silent.load(Relaxed)
     }
 
-    fn hears(&self, request: &[u8]) {
-        request.clone_into(&mut self.said.lock().unwrap());
+    fn note_request(&self, request: &[u8]) {
+        request.clone_into(&mut self.last_request.lock().unwrap());
         if self.fatal.lock().unwrap().is_some_and(|text| has(request, text)) {
             self.silent.store(u64::MAX, Relaxed);
         }
     }
 
-    fn loses(&self, answer: &[u8]) -> bool {
+    fn loses_answer(&self, answer: &[u8]) -> bool {
         let mut lost = self.lost.lock().unwrap();
         let is_it = lost.is_some_and(|text| has(answer, text));
         if is_it {
@@ -118,7 +118,7 @@ impl Network {
         is_it
     }
 
-    /// Passes on what both ends say, until one of them ends.
+    /// Passes on data in both directions until one side ends.
     async fn connection(&self, number: u64, client: TcpStream, server: &Path) {
         let Ok(server) = UnixStream::connect(server).await else { return };
         client.set_nodelay(true).unwrap();
@@ -127,7 +127,7 @@ impl Network {
         let requests = async {
             let mut piece = vec![0; 64 << 10];
             while let Ok(read @ 1..) = from_client.read(&mut piece).await {
-                self.hears(&piece[..read]);
+                self.note_request(&piece[..read]);
                 if !self.is_silent(number) && to_server.write_all(&piece[..read]).await.is_err() {
                     return;
                 }
@@ -137,7 +137,8 @@ impl Network {
             let mut piece = vec![0; 64 << 10];
             while let Ok(read @ 1..) = from_server.read(&mut piece).await {
                 let answer = &piece[..read];
-                if self.loses(answer) || (!self.is_silent(number) && to_client.write_all(answer).await.is_err()) {
+                if self.loses_answer(answer) || (!self.is_silent(number) && to_client.write_all(answer).await.is_err())
+                {
                     return;
                 }
             }

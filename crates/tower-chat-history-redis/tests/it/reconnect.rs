@@ -1,4 +1,4 @@
-//! Connections and servers that go away.
+//! Connections and servers that fail.
 
 use std::{
     pin::Pin,
@@ -16,38 +16,38 @@ use tower_chat_history_core::{
 };
 use tower_chat_history_redis::{RedisOptions, RedisStore};
 
-use crate::support::{Place, append, conversation, exchange, key, say, texts};
+use crate::support::{TestServer, append, conversation, exchange, key, say, texts};
 
 pub(crate) fn tests() -> Vec<Trial> {
     trials![
-        a_connection_that_is_cut_is_made_anew,
+        a_cut_connection_is_replaced,
         calls_in_flight_are_settled_when_their_connection_is_cut,
-        an_answer_that_is_lost_makes_no_duplicate,
-        what_is_acknowledged_survives_a_crash,
-        a_server_that_is_gone_is_not_available,
-        a_server_that_is_no_master_any_more_is_left,
-        a_master_that_misses_replicas_is_not_read_either,
+        a_lost_answer_makes_no_duplicate,
+        acknowledged_appends_survive_a_crash,
+        a_missing_server_is_a_retryable_error,
+        a_demoted_master_is_not_used,
+        a_master_without_enough_replicas_is_not_read,
         a_connection_can_be_given,
     ]
 }
 
 const KILL: [&str; 6] = ["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"];
 
-async fn a_connection_that_is_cut_is_made_anew() {
-    let mut place = Place::new().await;
+async fn a_cut_connection_is_replaced() {
+    let mut test = TestServer::new().await;
     let id = conversation("a");
     for n in 0..20 {
-        assert_eq!(place.run::<u64>(&KILL), 1);
-        let appended = say(&place.store, &id, "x").await;
+        assert_eq!(test.run::<u64>(&KILL), 1);
+        let appended = say(&test.store, &id, "x").await;
         assert_eq!((appended.seq, appended.duplicate), (Seq::new(n), false));
-        assert_eq!(place.run::<u64>(&KILL), 1);
-        place.store.load(&id, Load::new()).await.unwrap();
+        assert_eq!(test.run::<u64>(&KILL), 1);
+        test.store.load(&id, Load::new()).await.unwrap();
     }
 }
 
 async fn calls_in_flight_are_settled_when_their_connection_is_cut() {
-    let mut place = Place::new().await;
-    let store = RedisOptions::new().retry_for(Duration::from_secs(60)).connect(place.server.url()).await.unwrap();
+    let mut test = TestServer::new().await;
+    let store = RedisOptions::new().retry_for(Duration::from_secs(60)).connect(test.server.url()).await.unwrap();
     let id = conversation("a");
     let writers: Vec<_> = (0..8)
         .map(|_| {
@@ -62,61 +62,61 @@ async fn calls_in_flight_are_settled_when_their_connection_is_cut() {
     let log = key(&id, ":log");
     let mut stored = 0;
     while !writers.iter().all(tokio::task::JoinHandle::is_finished) {
-        // Something is to be stored in between, or nobody would come to an end.
-        let now = place.run::<u64>(&["LLEN", &log]);
+        // Cut only after something was stored, or no writer would ever finish.
+        let now = test.run::<u64>(&["LLEN", &log]);
         if now > stored {
             stored = now;
-            place.run::<u64>(&KILL);
+            test.run::<u64>(&KILL);
         }
         tokio::task::yield_now().await;
     }
     for writer in writers {
         writer.await.unwrap();
     }
-    assert_eq!(place.store.conversation(&id).messages().await.unwrap().len(), 8 * 50 * 2);
+    assert_eq!(test.store.conversation(&id).messages().await.unwrap().len(), 8 * 50 * 2);
 }
 
-/// The server holds writes back for longer than the store waits, and then carries all of them out.
-async fn an_answer_that_is_lost_makes_no_duplicate() {
-    let mut place = Place::new().await;
+/// The server holds writes for longer than the store waits, and then executes all of them.
+async fn a_lost_answer_makes_no_duplicate() {
+    let mut test = TestServer::new().await;
     let options = RedisOptions::new().response_timeout(Duration::from_millis(50)).retry_for(Duration::from_secs(30));
-    let store = options.connect(place.server.url()).await.unwrap();
+    let store = options.connect(test.server.url()).await.unwrap();
     let id = conversation("a");
     let first = say(&store, &id, "one").await;
     let cut = Cut::window_from(Seq::new(1));
     let compact =
         |profile: &str, replaces| Compact { profile: Profile::new(profile).unwrap(), replaces, cut: cut.clone() };
-    place.run::<()>(&["CLIENT", "PAUSE", "300", "WRITE"]);
+    test.run::<()>(&["CLIENT", "PAUSE", "300", "WRITE"]);
     let append = Append::new(Expect::Exactly(first.revision), exchange("two"));
     let appended = store.append(&id, append.compact(compact("a", CompactionVersion::NONE))).await.unwrap();
     assert_eq!((appended.seq, appended.duplicate), (Seq::new(1), false));
     assert!(matches!(appended.compaction, Some(CompactOutcome::Stored(_))), "{appended:?}");
 
-    place.run::<()>(&["CLIENT", "PAUSE", "300", "WRITE"]);
+    test.run::<()>(&["CLIENT", "PAUSE", "300", "WRITE"]);
     let incarnation = first.revision.incarnation();
     let stored = store.compact(&id, incarnation, compact("b", CompactionVersion::NONE)).await.unwrap();
     assert!(matches!(stored, CompactOutcome::Stored(_)), "{stored:?}");
 
     say(&store, &id, "three").await;
-    place.run::<()>(&["CLIENT", "PAUSE", "300", "WRITE"]);
+    test.run::<()>(&["CLIENT", "PAUSE", "300", "WRITE"]);
     let truncated = store.conversation(&id).truncate(Seq::new(2)).await.unwrap();
     assert_eq!(truncated.removed, 1);
     assert_eq!(store.conversation(&id).messages().await.unwrap().len(), 4);
 }
 
-async fn what_is_acknowledged_survives_a_crash() {
-    let mut place = Place::on(Server::durable()).await;
+async fn acknowledged_appends_survive_a_crash() {
+    let mut test = TestServer::on(Server::durable()).await;
     let id = conversation("a");
     let stop = Arc::new(AtomicBool::new(false));
     let count = Arc::new(AtomicUsize::new(0));
-    let (store, writes_to) = (place.store.clone(), id.clone());
+    let (store, writes_to) = (test.store.clone(), id.clone());
     let (stopped, counted) = (Arc::clone(&stop), Arc::clone(&count));
     let writer = tokio::spawn(async move {
         let mut acknowledged = Vec::new();
         while !stopped.load(Relaxed) {
             let append = append(&acknowledged.len().to_string());
             let exchange = append.exchange.id.clone();
-            // The server may be away for longer than the store tries.
+            // The server may be down for longer than the store retries.
             let appended = loop {
                 match store.append(&writes_to, append.clone()).await {
                     Ok(appended) => break appended,
@@ -130,23 +130,23 @@ async fn what_is_acknowledged_survives_a_crash() {
     });
     for _ in 0..3 {
         some_more(&count).await;
-        place.crash_and_restart();
+        test.crash_and_restart();
     }
     some_more(&count).await;
     stop.store(true, Relaxed);
     let acknowledged = writer.await.unwrap();
     let mut log = Vec::new();
     loop {
-        let page = place.store.read(&id, Seq::new(log.len() as u64), 1_000).await.unwrap();
+        let page = test.store.read(&id, Seq::new(log.len() as u64), 1_000).await.unwrap();
         log.extend(page.exchanges.into_iter().map(|recorded| (recorded.seq, recorded.exchange.id.clone())));
         if !page.more {
             break;
         }
     }
-    assert_eq!(log, acknowledged, "each is there once, at the position that was told");
+    assert_eq!(log, acknowledged, "each is stored once, at its acknowledged position");
 }
 
-/// Waits until another twenty appends are acknowledged.
+/// Waits for another twenty acknowledged appends.
 async fn some_more(count: &AtomicUsize) {
     let enough = count.load(Relaxed) + 20;
     while count.load(Relaxed) < enough {
@@ -154,13 +154,13 @@ async fn some_more(count: &AtomicUsize) {
     }
 }
 
-async fn a_server_that_is_gone_is_not_available() {
-    let mut place = Place::new().await;
+async fn a_missing_server_is_a_retryable_error() {
+    let mut test = TestServer::new().await;
     let options = RedisOptions::new().retry_for(Duration::from_millis(100));
-    let store = options.connect(place.server.url()).await.unwrap();
+    let store = options.connect(test.server.url()).await.unwrap();
     let id = conversation("a");
     say(&store, &id, "one").await;
-    place.server.crash();
+    test.server.crash();
     for error in [
         store.load(&id, Load::new()).await.unwrap_err(),
         store.append(&id, append("secret")).await.unwrap_err(),
@@ -168,14 +168,14 @@ async fn a_server_that_is_gone_is_not_available() {
     ] {
         assert!(error.is_retryable() && !format!("{error:?}").contains("secret"), "{error:?}");
     }
-    let refused = RedisStore::connect(place.server.url()).await.unwrap_err();
+    let refused = RedisStore::connect(test.server.url()).await.unwrap_err();
     assert!(std::error::Error::source(&refused).is_some(), "{refused:?}");
 }
 
-/// A load too: what a server knows that was the master once may be old.
-async fn a_server_that_is_no_master_any_more_is_left() {
-    let mut place = Place::new().await;
-    let store = RedisOptions::new().retry_for(Duration::from_secs(60)).connect(place.server.url()).await.unwrap();
+/// A load is not served either: the data of a former master may be old.
+async fn a_demoted_master_is_not_used() {
+    let mut test = TestServer::new().await;
+    let store = RedisOptions::new().retry_for(Duration::from_secs(60)).connect(test.server.url()).await.unwrap();
     let id = conversation("a");
     say(&store, &id, "one").await;
     let calls: [fn(RedisStore) -> Pin<Box<dyn Future<Output = ()> + Send>>; 3] = [
@@ -184,26 +184,26 @@ async fn a_server_that_is_no_master_any_more_is_left() {
         |store| Box::pin(async move { drop(store.read(&conversation("a"), Seq::FIRST, 9).await.unwrap()) }),
     ];
     for call in calls {
-        place.run::<()>(&["REPLICAOF", "127.0.0.1", "1"]);
-        let before = place.accepted();
+        test.run::<()>(&["REPLICAOF", "127.0.0.1", "1"]);
+        let before = test.accepted();
         let call = tokio::spawn(call(store.clone()));
-        // It looks for another server at the address.
-        while place.accepted() == before {
+        // The store connects again, to find another server at the address.
+        while test.accepted() == before {
             assert!(!call.is_finished());
             tokio::task::yield_now().await;
         }
-        place.run::<()>(&["REPLICAOF", "NO", "ONE"]);
+        test.run::<()>(&["REPLICAOF", "NO", "ONE"]);
         call.await.unwrap();
     }
     assert_eq!(texts(&store, &id).await, ["one", "two"]);
 }
 
-async fn a_master_that_misses_replicas_is_not_read_either() {
-    let mut place = Place::new().await;
-    let store = RedisOptions::new().retry_for(Duration::ZERO).connect(place.server.url()).await.unwrap();
+async fn a_master_without_enough_replicas_is_not_read() {
+    let mut test = TestServer::new().await;
+    let store = RedisOptions::new().retry_for(Duration::ZERO).connect(test.server.url()).await.unwrap();
     let id = conversation("a");
     say(&store, &id, "one").await;
-    place.run::<()>(&["CONFIG", "SET", "min-replicas-to-write", "1"]);
+    test.run::<()>(&["CONFIG", "SET", "min-replicas-to-write", "1"]);
     for error in [
         store.load(&id, Load::new()).await.unwrap_err(),
         store.read(&id, Seq::FIRST, 9).await.unwrap_err(),
@@ -211,16 +211,16 @@ async fn a_master_that_misses_replicas_is_not_read_either() {
     ] {
         assert!(error.is_retryable(), "{error:?}");
     }
-    place.run::<()>(&["CONFIG", "SET", "min-replicas-to-write", "0"]);
+    test.run::<()>(&["CONFIG", "SET", "min-replicas-to-write", "0"]);
     assert_eq!(texts(&store, &id).await, ["one"]);
 }
 
 async fn a_connection_can_be_given() {
-    let place = Place::new().await;
-    let client = redis::Client::open(place.server.url()).unwrap();
+    let test = TestServer::new().await;
+    let client = redis::Client::open(test.server.url()).unwrap();
     let manager = client.get_connection_manager().await.unwrap();
     let store = RedisOptions::new().over(manager).await.unwrap();
     let id = conversation("a");
     say(&store, &id, "one").await;
-    assert_eq!(say(&place.store, &id, "two").await.seq, Seq::new(1));
+    assert_eq!(say(&test.store, &id, "two").await.seq, Seq::new(1));
 }

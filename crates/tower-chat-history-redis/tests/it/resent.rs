@@ -1,4 +1,4 @@
-//! Connections that send a command again on their own, as a Cluster's do, or that answer with what was so a while ago.
+//! Connections that send a command again by themselves, as those of a cluster do, or that return old answers.
 
 use libtest_mimic::Trial;
 use redis::{
@@ -6,7 +6,7 @@ use redis::{
     aio::{ConnectionLike, MultiplexedConnection},
     cluster::ClusterClient,
 };
-use test_servers::trials;
+use test_servers::{redis::Server, trials};
 use tower_chat_history::CachedStore;
 use tower_chat_history_core::{
     Compact, CompactOutcome, CompactionVersion, ConversationId, Cut, Derived, HistoryStore, HistoryStoreExt, Load,
@@ -14,22 +14,22 @@ use tower_chat_history_core::{
 };
 use tower_chat_history_redis::{RedisOptions, RedisStore};
 
-use crate::support::{Place, append, cluster, conversation, key, say, shared, texts, window};
+use crate::support::{TestServer, append, cluster, conversation, key, say, shared, texts, window};
 
 pub(crate) fn tests() -> Vec<Trial> {
     trials![
         every_call_may_be_sent_twice,
         every_call_may_be_sent_twice_to_a_cluster,
-        what_a_failover_lost_is_not_kept,
-        a_deletion_that_saw_another_life_ends_the_present_one,
-        a_deletion_ends_though_others_begin_the_conversation_again_each_time,
-        a_deletion_does_not_take_a_truncation_for_a_deletion,
+        an_exchange_lost_in_a_failover_is_not_cached,
+        a_deletion_that_read_another_incarnation_deletes_the_present_one,
+        a_deletion_ends_even_if_the_conversation_is_created_again_each_time,
+        a_deletion_does_not_mistake_a_truncation_for_a_deletion,
         deletions_among_first_turns_and_other_deletions_all_succeed,
     ]
 }
 
 async fn every_call_may_be_sent_twice() {
-    twice(multiplexed().await).await;
+    twice(multiplexed(shared()).await).await;
 }
 
 async fn every_call_may_be_sent_twice_to_a_cluster() {
@@ -37,30 +37,49 @@ async fn every_call_may_be_sent_twice_to_a_cluster() {
     twice(client.get_async_connection().await.unwrap()).await;
 }
 
-/// A failover to a replica that was behind: the newest exchange is gone, and another one has come to the same revision.
-async fn what_a_failover_lost_is_not_kept() {
-    let (mut place, id) = (Place::new().await, conversation("a"));
-    let replica = CachedStore::new(place.store.clone());
+/// A failover to a replica that was behind: the newest exchange is lost, and another one has the same
+/// revision.
+async fn an_exchange_lost_in_a_failover_is_not_cached() {
+    let (mut test, id) = (TestServer::new().await, conversation("a"));
+    let replica = CachedStore::new(test.store.clone());
     replica.append(&id, append("one")).await.unwrap();
     assert!(matches!(replica.load(&id, Load::new()).await.unwrap(), Loaded::Window(_)));
     let keys = ["", ":log", ":index", ":ids"].map(|part| (key(&id, part), format!("before:{{a}}{part}")));
     for (key, before) in &keys {
-        place.run::<()>(&["COPY", key, before]);
+        test.run::<()>(&["COPY", key, before]);
     }
     let lost = replica.append(&id, append("lost")).await.unwrap();
     for (key, before) in &keys {
-        place.run::<()>(&["COPY", before, key, "REPLACE"]);
+        test.run::<()>(&["COPY", before, key, "REPLACE"]);
     }
-    let other = say(&place.store, &id, "two").await;
+    let other = say(&test.store, &id, "two").await;
     assert_eq!(other.revision, lost.revision);
-    assert_eq!(replica.load(&id, Load::new()).await.unwrap(), place.store.load(&id, Load::new()).await.unwrap());
+    assert_eq!(replica.load(&id, Load::new()).await.unwrap(), test.store.load(&id, Load::new()).await.unwrap());
 }
 
-async fn multiplexed() -> MultiplexedConnection {
-    redis::Client::open(shared().url()).unwrap().get_multiplexed_async_connection().await.unwrap()
+async fn multiplexed(server: &Server) -> MultiplexedConnection {
+    redis::Client::open(server.url()).unwrap().get_multiplexed_async_connection().await.unwrap()
 }
 
-/// Sends each command twice, as after an answer that got lost.
+/// Forwards all methods of a [`ConnectionLike`] but the one for a single command to a field.
+macro_rules! forward_other_methods {
+    ($inner:tt) => {
+        fn req_packed_commands<'a>(
+            &'a mut self,
+            commands: &'a Pipeline,
+            offset: usize,
+            count: usize,
+        ) -> RedisFuture<'a, Vec<Value>> {
+            self.$inner.req_packed_commands(commands, offset, count)
+        }
+
+        fn get_db(&self) -> i64 {
+            self.$inner.get_db()
+        }
+    };
+}
+
+/// Sends each command twice, as if the first answer was lost.
 #[derive(Clone)]
 struct Twice<C>(C);
 
@@ -72,18 +91,7 @@ impl<C: ConnectionLike + Send> ConnectionLike for Twice<C> {
         })
     }
 
-    fn req_packed_commands<'a>(
-        &'a mut self,
-        commands: &'a Pipeline,
-        offset: usize,
-        count: usize,
-    ) -> RedisFuture<'a, Vec<Value>> {
-        self.0.req_packed_commands(commands, offset, count)
-    }
-
-    fn get_db(&self) -> i64 {
-        self.0.get_db()
-    }
+    forward_other_methods!(0);
 }
 
 async fn twice<C: ConnectionLike + Clone + Send + Sync + 'static>(connection: C) {
@@ -112,7 +120,7 @@ async fn twice<C: ConnectionLike + Clone + Send + Sync + 'static>(connection: C)
     assert_eq!(store.load(&id, Load::new()).await.unwrap(), Loaded::Absent);
 }
 
-/// Answers `HGET` with one and the same, as a replica that is far behind.
+/// Always gives the same answer to `HGET`, like a replica that is far behind.
 #[derive(Clone)]
 struct Stale(MultiplexedConnection, Value);
 
@@ -124,45 +132,34 @@ impl ConnectionLike for Stale {
         self.0.req_packed_command(command)
     }
 
-    fn req_packed_commands<'a>(
-        &'a mut self,
-        commands: &'a Pipeline,
-        offset: usize,
-        count: usize,
-    ) -> RedisFuture<'a, Vec<Value>> {
-        self.0.req_packed_commands(commands, offset, count)
-    }
-
-    fn get_db(&self) -> i64 {
-        self.0.get_db()
-    }
+    forward_other_methods!(0);
 }
 
-async fn a_deletion_that_saw_another_life_ends_the_present_one() {
-    let mut place = Place::new().await;
+async fn a_deletion_that_read_another_incarnation_deletes_the_present_one() {
+    let mut test = TestServer::new().await;
     let id = conversation("a");
-    say(&place.store, &id, "one").await;
-    let seen = place.state(&id);
+    say(&test.store, &id, "one").await;
+    let seen = test.state(&id);
     for seen in [Value::BulkString(seen), Value::BulkString(b"\x02".to_vec()), Value::Nil] {
-        place.store.delete(&id).await.unwrap();
-        say(&place.store, &id, "two").await;
-        let client = redis::Client::open(place.server.url()).unwrap();
-        let connection = client.get_multiplexed_async_connection().await.unwrap();
+        test.store.delete(&id).await.unwrap();
+        say(&test.store, &id, "two").await;
+        let connection = multiplexed(&test.server).await;
         let store: RedisStore = RedisOptions::new().over(Stale(connection, seen)).await.unwrap();
         store.delete(&id).await.unwrap();
-        assert_eq!(place.run::<u64>(&["DBSIZE"]), 0);
+        assert_eq!(test.run::<u64>(&["DBSIZE"]), 0);
         store.append(&id, append("three")).await.unwrap();
-        assert_eq!(texts(&place.store, &id).await, ["three"]);
+        assert_eq!(texts(&test.store, &id).await, ["three"]);
     }
 }
 
-/// Has others change the conversation before each script, so that no look at it is right for long.
+/// Changes the conversation before each script, so that everything that the store has read is out of date.
 #[derive(Clone)]
 struct Overtaken {
     connection: MultiplexedConnection,
     other: RedisStore,
     id: ConversationId,
-    /// They delete it and begin it again; else they cut its end off and write another one.
+    /// If true, the conversation is deleted and created again. Otherwise its end is truncated and another
+    /// exchange is appended.
     begins: bool,
 }
 
@@ -188,55 +185,43 @@ impl ConnectionLike for Overtaken {
         })
     }
 
-    fn req_packed_commands<'a>(
-        &'a mut self,
-        commands: &'a Pipeline,
-        offset: usize,
-        count: usize,
-    ) -> RedisFuture<'a, Vec<Value>> {
-        self.connection.req_packed_commands(commands, offset, count)
-    }
-
-    fn get_db(&self) -> i64 {
-        self.connection.get_db()
-    }
+    forward_other_methods!(connection);
 }
 
-/// Deletes a conversation that others change all the time.
-async fn delete_overtaken(begins: bool) -> (Place, ConversationId, Result<(), StoreError>) {
-    let (place, id) = (Place::new().await, conversation("a"));
+/// Deletes a conversation that is changed all the time.
+async fn delete_overtaken(begins: bool) -> (TestServer, ConversationId, Result<(), StoreError>) {
+    let (test, id) = (TestServer::new().await, conversation("a"));
     for text in ["one", "two"] {
-        say(&place.store, &id, text).await;
+        say(&test.store, &id, text).await;
     }
-    let client = redis::Client::open(place.server.url()).unwrap();
-    let connection = client.get_multiplexed_async_connection().await.unwrap();
-    let connection = Overtaken { connection, other: place.store.clone(), id: id.clone(), begins };
+    let connection = multiplexed(&test.server).await;
+    let connection = Overtaken { connection, other: test.store.clone(), id: id.clone(), begins };
     let deleted = RedisOptions::new().over(connection).await.unwrap().delete(&id).await;
-    (place, id, deleted)
+    (test, id, deleted)
 }
 
-async fn a_deletion_ends_though_others_begin_the_conversation_again_each_time() {
-    let (place, id, deleted) = delete_overtaken(true).await;
+async fn a_deletion_ends_even_if_the_conversation_is_created_again_each_time() {
+    let (test, id, deleted) = delete_overtaken(true).await;
     deleted.unwrap();
-    assert_eq!(texts(&place.store, &id).await, ["again"], "what was begun after the last look");
+    assert_eq!(texts(&test.store, &id).await, ["again"], "the conversation that was created last");
 }
 
-/// The log that a truncation leaves was there before the deletion.
-async fn a_deletion_does_not_take_a_truncation_for_a_deletion() {
-    let (place, id, deleted) = delete_overtaken(false).await;
+/// The log that remains after a truncation existed before the deletion.
+async fn a_deletion_does_not_mistake_a_truncation_for_a_deletion() {
+    let (test, id, deleted) = delete_overtaken(false).await;
     let error = deleted.unwrap_err();
     assert!(matches!(error, StoreError::Unavailable { .. }), "{error:?}");
-    assert_eq!(texts(&place.store, &id).await, ["one", "again"]);
-    place.store.delete(&id).await.unwrap();
+    assert_eq!(texts(&test.store, &id).await, ["one", "again"]);
+    test.store.delete(&id).await.unwrap();
 }
 
 async fn deletions_among_first_turns_and_other_deletions_all_succeed() {
     const TASKS: usize = 8;
     const ROUNDS: usize = 25;
-    let (place, id) = (Place::new().await, conversation("a"));
+    let (test, id) = (TestServer::new().await, conversation("a"));
     let churning: Vec<_> = (0..TASKS)
         .map(|_| {
-            let (url, id) = (place.server.url(), id.clone());
+            let (url, id) = (test.server.url(), id.clone());
             tokio::spawn(async move {
                 let store = RedisStore::connect(url).await.unwrap();
                 for _ in 0..ROUNDS {
@@ -249,6 +234,6 @@ async fn deletions_among_first_turns_and_other_deletions_all_succeed() {
     for churned in churning {
         churned.await.unwrap();
     }
-    let loaded = place.store.load(&id, Load::new()).await.unwrap();
+    let loaded = test.store.load(&id, Load::new()).await.unwrap();
     assert_eq!(loaded, Loaded::Absent, "each task ends with a deletion");
 }

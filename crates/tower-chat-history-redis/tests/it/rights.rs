@@ -1,4 +1,4 @@
-//! The rights that a user needs, and slots that move from node to node.
+//! The rights that a user needs, and slots that move between nodes.
 
 use std::time::Duration;
 
@@ -11,29 +11,33 @@ use tower_chat_history_core::{
 };
 use tower_chat_history_redis::{OpenError, RedisOptions, RedisStore};
 
-use crate::support::{Place, append, cluster, command, conversation, say, texts};
+use crate::support::{TestServer, append, cluster, command, conversation, say, texts};
 
 pub(crate) fn tests() -> Vec<Trial> {
-    trials![few_are_enough, a_few_more_are_enough_for_a_cluster, a_conversation_in_a_slot_that_moves_is_waited_for,]
+    trials![
+        the_documented_rights_are_enough,
+        the_documented_rights_are_enough_for_a_cluster,
+        a_call_waits_for_a_slot_that_moves,
+    ]
 }
 
-/// The crate's documentation lists these.
+/// The documentation of the crate lists these rights.
 const RIGHTS: &str = "+evalsha +eval +unlink +exists +hget +hgetall +hkeys +hlen +hmget +hset +hdel +lindex +llen \
                       +lrange +ltrim +rpush +persist +pexpireat +time";
-/// And these, for a cluster.
+/// The additional rights for a cluster.
 const CLUSTER_RIGHTS: &str = "+cluster|slots +ping +asking";
 
-/// The command that makes a user with these rights.
+/// Returns the command that creates a user with these rights.
 fn user<'a>(name: &'a str, rights: &[&'a str]) -> Vec<&'a str> {
     let mut command = vec!["ACL", "SETUSER", name, "on", ">pass", "~chat:*"];
     command.extend(rights.iter().flat_map(|rights| rights.split_whitespace()));
     command
 }
 
-async fn few_are_enough() {
-    let mut place = Place::new().await;
-    place.run::<()>(&user("app", &[RIGHTS]));
-    let url = format!("{}?user=app&pass=pass", place.server.url().replace("unix:", "redis+unix:"));
+async fn the_documented_rights_are_enough() {
+    let mut test = TestServer::new().await;
+    test.run::<()>(&user("app", &[RIGHTS]));
+    let url = format!("{}?user=app&pass=pass", test.server.url().replace("unix:", "redis+unix:"));
     let refused = RedisOptions::new().require_noeviction(true).connect(&url).await.unwrap_err();
     assert!(matches!(&refused, OpenError::Evicts { policy } if policy == "unknown"), "{refused}");
     let expiring = RedisOptions::new().expire_after(Duration::from_secs(60)).connect(&url).await.unwrap();
@@ -41,25 +45,25 @@ async fn few_are_enough() {
     let id = conversation("a");
     every_call(&expiring, &store, &id).await;
     say(&store, &id, "one").await;
-    place.run::<()>(&["CONFIG", "SET", "maxmemory", "1"]);
+    test.run::<()>(&["CONFIG", "SET", "maxmemory", "1"]);
     let full = store.append(&id, append("x")).await.unwrap_err();
-    assert!(matches!(full, StoreError::Full { limit: 0, .. }), "the server may not tell: {full:?}");
+    assert!(matches!(full, StoreError::Full { limit: 0, .. }), "the user may not read the limit: {full:?}");
 }
 
-async fn a_few_more_are_enough_for_a_cluster() {
+async fn the_documented_rights_are_enough_for_a_cluster() {
     for node in &mut cluster().connections() {
         command(&user("few", &[RIGHTS, CLUSTER_RIGHTS])).query::<()>(node).unwrap();
     }
     let urls = || cluster().urls().into_iter().map(|url| url.replace("//", "//few:pass@"));
     let expiring = RedisOptions::new().expire_after(Duration::from_secs(60)).connect_cluster(urls()).await.unwrap();
     let store = RedisStore::connect_cluster(urls()).await.unwrap();
-    // One on each node, most likely.
+    // Most likely, each node gets at least one of these.
     for name in ["a", "b", "c", "d", "e", "f"] {
         every_call(&expiring, &store, &conversation(&format!("few {name}"))).await;
     }
 }
 
-/// Makes every call of the store, with all that a script may do.
+/// Makes every call of the store, with everything that a script may do.
 async fn every_call(expiring: &RedisStore, store: &RedisStore, id: &ConversationId) {
     say(expiring, id, "zero").await;
     let mut last = say(expiring, id, "one").await;
@@ -77,8 +81,8 @@ async fn every_call(expiring: &RedisStore, store: &RedisStore, id: &Conversation
     assert_eq!(store.load(id, Load::new()).await.unwrap(), Loaded::Absent);
 }
 
-/// A slot is on its way from one node to another. Whoever has few rights is sent along.
-async fn a_conversation_in_a_slot_that_moves_is_waited_for() {
+/// A slot moves from one node to another. A user with few rights is redirected as well.
+async fn a_call_waits_for_a_slot_that_moves() {
     let mut nodes = cluster().connections();
     for node in &mut nodes {
         command(&user("mover", &[RIGHTS, CLUSTER_RIGHTS])).query::<()>(node).unwrap();
@@ -96,7 +100,7 @@ async fn a_conversation_in_a_slot_that_moves_is_waited_for() {
     };
     ask::<()>(&mut nodes[to], &["CLUSTER", "SETSLOT", &slot, "IMPORTING", &names[from]]);
     ask::<()>(&mut nodes[from], &["CLUSTER", "SETSLOT", &slot, "MIGRATING", &names[to]]);
-    // No key of it is here or there: whether there will be one is not known yet.
+    // Neither node has a key of the conversation, so neither can know whether the other one will have it.
     let call = tokio::spawn({
         let (store, id) = (store.clone(), id.clone());
         async move { store.append(&id, append("one")).await }
@@ -116,7 +120,7 @@ fn ask<T: redis::FromRedisValue>(node: &mut Connection, words: &[&str]) -> T {
     command(words).query(node).unwrap()
 }
 
-/// Returns whether a node has answered anything with that error.
+/// Returns true if a node has answered any command with this error.
 fn has_answered(node: &mut Connection, error: &str) -> bool {
     ask::<String>(node, &["INFO", "errorstats"]).contains(&format!("errorstat_{error}:"))
 }

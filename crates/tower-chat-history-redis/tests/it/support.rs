@@ -1,4 +1,4 @@
-//! What the tests of the store share.
+//! Support that the tests of this store share.
 
 use std::sync::OnceLock;
 
@@ -8,26 +8,26 @@ pub(crate) use tower_chat_history_core::testing::shorthand::{append, conversatio
 use tower_chat_history_core::{ConversationId, testing::shorthand};
 use tower_chat_history_redis::RedisStore;
 
-/// The server that tests share which change nothing about it.
+/// Returns the server that tests share if they do not change its settings.
 pub(crate) fn shared() -> &'static Server {
     static SHARED: OnceLock<Server> = OnceLock::new();
     SHARED.get_or_init(Server::start)
 }
 
-/// The cluster that tests share.
+/// Returns the cluster that tests share.
 pub(crate) fn cluster() -> &'static Cluster {
     static SHARED: OnceLock<Cluster> = OnceLock::new();
     SHARED.get_or_init(Cluster::start)
 }
 
-/// A server of one test's own, a store on it, and a connection beside the store's.
-pub(crate) struct Place {
+/// A server for one test, a store on it, and another connection.
+pub(crate) struct TestServer {
     pub(crate) server: Server,
     pub(crate) store: RedisStore,
     admin: Connection,
 }
 
-impl Place {
+impl TestServer {
     pub(crate) async fn new() -> Self {
         Self::on(Server::start()).await
     }
@@ -38,64 +38,64 @@ impl Place {
         Self { server, store, admin }
     }
 
-    /// Runs a command, given as words, as somebody else would.
+    /// Runs a command, given as words, as another program would.
     pub(crate) fn run<T: FromRedisValue>(&mut self, words: &[&str]) -> T {
         command(words).query(&mut self.admin).unwrap()
     }
 
-    /// How often a command was carried out since the numbers were reset.
+    /// Returns how often a command was executed since the statistics were reset.
     pub(crate) fn calls(&mut self, name: &str) -> u64 {
         let info: String = self.run(&["INFO", "commandstats"]);
         let line = info.lines().find_map(|line| line.strip_prefix(&format!("cmdstat_{name}:calls=")));
         line.map_or(0, |line| line.split(',').next().unwrap().parse().unwrap())
     }
 
-    /// A conversation's state, as it is stored: its numbers, and then the digits by which a change is noticed.
+    /// Returns the stored state of a conversation: its numbers, followed by check digits.
     pub(crate) fn whole_state(&mut self, id: &ConversationId) -> Vec<u8> {
         self.run(&["HGET", &key(id, ""), "s"])
     }
 
-    /// Its numbers.
+    /// Returns the numbers of the state.
     pub(crate) fn state(&mut self, id: &ConversationId) -> Vec<u8> {
         let mut state = self.whole_state(id);
         state.truncate(STATE);
         state
     }
 
-    /// Puts another state in its place.
+    /// Replaces the state.
     pub(crate) fn set_whole_state(&mut self, id: &ConversationId, state: &[u8]) {
         redis::cmd("HSET").arg(key(id, "")).arg("s").arg(state).query::<()>(&mut self.admin).unwrap();
     }
 
-    /// Puts other numbers in their place, with the digits that belong to them.
+    /// Replaces the numbers of the state, and writes matching check digits.
     pub(crate) fn set_state(&mut self, id: &ConversationId, numbers: &[u8]) {
         let digits = "return string.sub(redis.sha1hex(ARGV[1]), 1, 8)";
         let digits = redis::cmd("EVAL").arg(digits).arg(0).arg(numbers).query::<String>(&mut self.admin).unwrap();
         self.set_whole_state(id, &[numbers, digits.as_bytes()].concat());
     }
 
-    /// Puts other bytes in the place of an element of a list.
+    /// Replaces an element of a list.
     pub(crate) fn set_element(&mut self, list: &str, at: usize, bytes: &[u8]) {
         redis::cmd("LSET").arg(list).arg(at).arg(bytes).query::<()>(&mut self.admin).unwrap();
     }
 
-    /// Appends bytes to a list.
+    /// Appends an element to a list.
     pub(crate) fn push(&mut self, list: &str, bytes: &[u8]) {
         redis::cmd("RPUSH").arg(list).arg(bytes).query::<()>(&mut self.admin).unwrap();
     }
 
-    /// How many connections the server has accepted.
+    /// Returns the number of connections that the server has accepted.
     pub(crate) fn accepted(&mut self) -> u64 {
         let info: String = self.run(&["INFO", "stats"]);
         let line = info.lines().find_map(|line| line.strip_prefix("total_connections_received:")).unwrap();
         line.trim().parse().unwrap()
     }
 
-    /// Changes numbers of the state, each told by where it stands.
+    /// Changes numbers of the state, each given with its offset.
     pub(crate) fn change_state(&mut self, id: &ConversationId, numbers: &[(usize, u64)]) {
         let mut state = self.state(id);
-        for (place, number) in numbers {
-            state[*place..place + 6].copy_from_slice(&number.to_be_bytes()[2..]);
+        for (offset, number) in numbers {
+            state[*offset..offset + 6].copy_from_slice(&number.to_be_bytes()[2..]);
         }
         self.set_state(id, &state);
     }
@@ -117,25 +117,26 @@ pub(crate) fn command(words: &[&str]) -> Cmd {
     command
 }
 
-/// One of a conversation's keys.
+/// Returns one of a conversation's keys.
 pub(crate) fn key(id: &ConversationId, part: &str) -> String {
     format!("chat:{{{id}}}{part}")
 }
 
-/// How many bytes the numbers of a state have.
+/// The length of the numbers of a state, in bytes.
 const STATE: usize = 68;
-/// Where a state has its numbers, of six bytes: the log's end and its beginning, the lists' first element, and how many there are
-/// behind the end.
+/// The offsets of the numbers of a state, which have six bytes: the end and the beginning of the log, the
+/// position of the lists' first element, and the number of elements after the end.
 pub(crate) const END: usize = 18;
 pub(crate) const BEGINNING: usize = 24;
 pub(crate) const BASE: usize = 30;
 pub(crate) const BEHIND: usize = 36;
-/// Where it has the sums of what is before the end. An index entry has those of what is before it, in the same form, from 1 on.
+/// The offset of the sums of everything before the end. An index entry has the sums of everything before it,
+/// in the same form, from offset 1 on.
 pub(crate) const SUMS: usize = 48;
 
 pub(crate) const PARTS: [&str; 4] = ["", ":log", ":index", ":ids"];
 
-/// What was said in a window, in order.
+/// Returns the texts of a window, in order.
 pub(crate) async fn texts(store: &RedisStore, id: &ConversationId) -> Vec<String> {
     shorthand::texts(&window(store, id).await)
 }

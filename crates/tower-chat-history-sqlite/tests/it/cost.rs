@@ -2,6 +2,7 @@
 
 use tower_chat_history_core::{
     Compact, CompactOutcome, CompactionVersion, Cut, HistoryStore, KnownState, Load, LoadLimit, Loaded, Profile, Seq,
+    testing::shorthand::page_sizes,
 };
 use tower_chat_history_sqlite::{SqliteOptions, SqliteStore, Stats, Synchronous};
 
@@ -96,17 +97,7 @@ async fn a_page_is_bounded_by_size_but_has_at_least_one_exchange() {
         say(&store, &id, &"x".repeat(1_500_000)).await;
     }
     say(&store, &id, &"y".repeat(6_000_000)).await;
-    let (mut from, mut pages) = (Seq::FIRST, Vec::new());
-    loop {
-        let page = store.read(&id, from, 100).await.unwrap();
-        pages.push(page.exchanges.len());
-        from = page.exchanges.last().unwrap().seq.next();
-        if !page.more {
-            break;
-        }
-    }
-    assert_eq!(pages, [2, 2, 1, 1]);
-    assert_eq!(from, Seq::new(6));
+    assert_eq!(page_sizes(&store, &id, 100).await, [2, 2, 1, 1]);
     let beyond = store.read(&id, Seq::new(u64::MAX), 1).await.unwrap();
     assert!(beyond.exchanges.is_empty() && !beyond.more && beyond.revision.is_some());
     assert!(store.read(&id, Seq::FIRST, 0).await.unwrap().more);

@@ -3,10 +3,9 @@
 use std::{
     env,
     io::{BufRead, BufReader},
-    process::{Command, Stdio},
 };
 
-use crate::support::{TestDatabase, conversation, say};
+use crate::support::{TestDatabase, child_test, conversation, say};
 use tower_chat_history_core::{Append, Exchange, ExchangeId, Expect, HistoryStore, HistoryStoreExt, Message};
 use tower_chat_history_sqlite::{SqliteOptions, Synchronous};
 
@@ -30,12 +29,9 @@ async fn acknowledged_appends_survive_a_killed_process() {
     let database = TestDatabase::new();
     let mut acknowledged: Vec<String> = Vec::new();
     for enough in [1, 20, 150, 400] {
-        let mut victim = Command::new(env::current_exe().unwrap())
-            .args(["--exact", "crash::acknowledged_appends_survive_a_killed_process", "--nocapture"])
-            .env(VICTIM, &database.path)
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
+        // The count of acknowledged appends shows that the child has run this test.
+        let test = "crash::acknowledged_appends_survive_a_killed_process";
+        let mut victim = child_test(env::current_exe().unwrap(), test).env(VICTIM, &database.path).spawn().unwrap();
         let lines = BufReader::new(victim.stdout.take().unwrap()).lines().map(Result::unwrap);
         let mut seen = 0;
         for line in lines {

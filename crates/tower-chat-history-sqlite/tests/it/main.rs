@@ -1,5 +1,5 @@
 //! The SQLite store on real files.
-#![allow(clippy::unwrap_used)] // A test may.
+#![allow(clippy::unwrap_used)] // A failed unwrap fails the test.
 
 mod batching;
 mod conformance;
@@ -9,7 +9,7 @@ mod damage;
 mod damaged_rows;
 mod opening;
 mod paths;
-mod paths_of_a_process;
+mod paths_in_child;
 mod racing;
 mod refused;
 mod support;

@@ -1,13 +1,13 @@
 //! Several stores on one file, in one process and in several.
 
-use std::{collections::BTreeSet, env, process::Command};
+use std::{collections::BTreeSet, env};
 
 use tower_chat_history_core::{
     Append, ConversationId, Expect, HistoryStore, HistoryStoreExt, Load, Loaded, StoreError,
 };
 use tower_chat_history_sqlite::SqliteStore;
 
-use crate::support::{TestDatabase, append, conversation, exchange, say};
+use crate::support::{TestDatabase, append, assert_one_test_passed, child_test, conversation, exchange, say};
 
 const APPENDS: usize = 25;
 const RACERS: usize = 6;
@@ -128,15 +128,11 @@ async fn processes_on_one_new_file_do_not_lose_or_mix_appends() {
     let processes: Vec<_> = names
         .iter()
         .map(|name| {
-            Command::new(env::current_exe().unwrap())
-                .args(["--exact", "racing::processes_on_one_new_file_do_not_lose_or_mix_appends", "--nocapture"])
-                .env(RACE, format!("{name} {}", database.path.display()))
-                .spawn()
-                .unwrap()
+            let test = "racing::processes_on_one_new_file_do_not_lose_or_mix_appends";
+            let mut child = child_test(env::current_exe().unwrap(), test);
+            child.env(RACE, format!("{name} {}", database.path.display())).spawn().unwrap()
         })
         .collect();
-    for mut process in processes {
-        assert!(process.wait().unwrap().success());
-    }
+    processes.into_iter().for_each(assert_one_test_passed);
     assert_complete(&database.open().await, &id, &names).await;
 }

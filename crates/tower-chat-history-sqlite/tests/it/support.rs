@@ -4,6 +4,7 @@ use std::{
     future::Future,
     path::PathBuf,
     pin::Pin,
+    process::{Child, Command, Stdio},
     task::{Context, Poll, Waker},
 };
 
@@ -98,4 +99,19 @@ pub(crate) async fn assert_corrupt_at(
     }
     assert_eq!(texts(&window(store, &conversation("whole")).await), ["one", "two", "three"]);
     load.into()
+}
+
+/// Returns a command that runs one test of this binary in a child process. `program` is the path of this binary, and
+/// `test` the full name of the test.
+pub(crate) fn child_test(program: impl AsRef<std::ffi::OsStr>, test: &str) -> Command {
+    let mut command = Command::new(program);
+    command.args(["--exact", test, "--nocapture"]).stdout(Stdio::piped());
+    command
+}
+
+/// Waits for a child process, and checks that it ran exactly one test, which passed.
+pub(crate) fn assert_one_test_passed(child: Child) {
+    let output = child.wait_with_output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && text.contains("test result: ok. 1 passed;"), "{}: {text}", output.status);
 }

@@ -1,4 +1,4 @@
-//! Random tests for a given time: all scenarios, over new seeds, in processes of their own.
+//! Random tests for a given time: all scenarios, with new seeds, in child processes.
 //!
 //! ```text
 //! cargo run --release -p tests --bin random -- --seconds 3600
@@ -6,12 +6,12 @@
 //! cargo run -p tests --bin random -- --seconds 60 --without hostile-usage
 //! ```
 //!
-//! It prints what the scenarios did, and each violation with its scenario and seed; with a violation it fails. A case that
-//! aborts its process, or does not end, is a violation too.
+//! The program prints what the scenarios did, and each violation with its scenario and seed. It fails if
+//! there is a violation. A case that aborts its process, or does not end, is also a violation.
 
-#![allow(clippy::unwrap_used)] // What cannot be set up fails the run.
+#![allow(clippy::unwrap_used)] // A failed setup fails the run.
 
-mod crew;
+mod pool;
 mod work;
 
 use std::{
@@ -25,28 +25,28 @@ use tests::random::{Ingredient, Ingredients, SCENARIOS};
 #[derive(Clone, Debug, Parser)]
 #[command(name = "random", about = "Random tests, for a given time or over given seeds")]
 struct Args {
-    /// The scenarios. The default is all of them.
+    /// The scenarios to run [default: all].
     #[arg(long = "scenario", value_delimiter = ',')]
     scenarios: Vec<String>,
-    /// Runs cases with these seeds, in place of new ones.
+    /// Runs cases with these seeds instead of new ones.
     #[arg(long = "seed", value_delimiter = ',')]
     seeds: Vec<u64>,
-    /// How many cases of each scenario with new seeds.
+    /// The number of cases with new seeds, for each scenario.
     #[arg(long)]
     cases: Option<u64>,
-    /// For how long new seeds are tried, in seconds.
+    /// The time in seconds for which new seeds are tried.
     #[arg(long, default_value_t = 60)]
     seconds: u64,
-    /// The first of the new seeds. The default is taken from the clock.
+    /// The first new seed [default: the time in milliseconds].
     #[arg(long)]
     first: Option<u64>,
-    /// How many processes there are at a time.
+    /// The number of processes that run at the same time.
     #[arg(long, default_value_t = 2)]
     jobs: usize,
-    /// How long a single case may take, in seconds.
+    /// The longest time of one case, in seconds.
     #[arg(long, default_value_t = 60)]
     patience: u64,
-    /// Goes on after a violation.
+    /// Continues after a violation.
     #[arg(long)]
     keep_going: bool,
     /// Kinds of hostile behavior to leave out.
@@ -55,10 +55,10 @@ struct Args {
     /// The only kinds of hostile behavior to mix in.
     #[arg(long, value_delimiter = ',', conflicts_with = "without")]
     only: Option<Vec<Ingredient>>,
-    /// One of the processes: the parent starts it.
+    /// Runs as one of the child processes.
     #[arg(long, hide = true)]
     worker: bool,
-    /// Lists scenarios and ingredients.
+    /// Lists the scenarios and the kinds of hostile behavior.
     #[arg(long)]
     list: bool,
 }
@@ -88,5 +88,5 @@ fn main() -> ExitCode {
     }
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis();
     let first = args.first.unwrap_or_else(|| u64::try_from(now).unwrap_or_default());
-    crew::run(&args, first)
+    pool::run(&args, first)
 }

@@ -1,4 +1,4 @@
-//! A process that runs the cases it is told to: lines of `scenario seed` come in, and what each came to goes out.
+//! A child process that runs cases. It reads lines of `scenario seed`, and answers each with one line.
 
 use std::io::{BufRead as _, Write as _, stdin, stdout};
 
@@ -9,7 +9,7 @@ pub(crate) fn work(ingredients: &Ingredients) {
     for line in stdin().lock().lines() {
         let line = line.unwrap();
         let (name, seed) = line.split_once(' ').unwrap();
-        let told = match run_case(scenario(name).unwrap(), seed.parse().unwrap(), ingredients) {
+        let result = match run_case(scenario(name).unwrap(), seed.parse().unwrap(), ingredients) {
             Ok(figures) => {
                 let figures: Vec<String> = figures.0.iter().map(|(name, number)| format!("{name}={number}")).collect();
                 format!("fine {}", figures.join(";"))
@@ -17,7 +17,7 @@ pub(crate) fn work(ingredients: &Ingredients) {
             Err(violation) => format!("violation {}", violation.to_string().escape_debug()),
         };
         let mut out = stdout().lock();
-        writeln!(out, "{told}").unwrap();
+        writeln!(out, "{result}").unwrap();
         out.flush().unwrap();
     }
 }

@@ -1,20 +1,21 @@
-//! What the workers say: each text names its conversation, its exchange and its part in it, and carries a checksum.
+//! The texts of the workers. Each text names its conversation, its exchange and its part in it, and has a
+//! checksum.
 
 use std::{fmt, str::FromStr};
 
 use tower_chat_history::{ConversationId, ConversationIdError, ExchangeId, ExchangeIdError};
 
-use crate::chance::{Chance, hash};
+use crate::rng::{SeededRng, hash};
 
-/// A conversation, by its number.
+/// The number of a conversation.
 pub(crate) type Conversation = u32;
 
-/// That conversation's id.
+/// Returns the id of a conversation.
 pub(crate) fn conversation_id(conversation: Conversation) -> Result<ConversationId, ConversationIdError> {
     ConversationId::new(["torture", &format!("c{conversation}")])
 }
 
-/// An exchange's own name: `w<worker>-<number>`.
+/// The unique name of an exchange: `w<worker>-<number>`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Name {
     pub(crate) worker: u32,
@@ -26,12 +27,13 @@ impl Name {
         ExchangeId::new(self.to_string())
     }
 
-    /// The exchange before it, by the same worker: the one whose call a result answers.
+    /// Returns the name of the exchange before it by the same worker. A tool result answers the call of that
+    /// exchange.
     pub(crate) const fn before(self) -> Self {
         Self { worker: self.worker, number: self.number.saturating_sub(1) }
     }
 
-    /// The id of the call that this exchange makes.
+    /// Returns the id of the call that this exchange makes.
     pub(crate) fn call_id(self) -> String {
         format!("call-{self}")
     }
@@ -53,14 +55,14 @@ impl FromStr for Name {
     }
 }
 
-/// What an exchange is.
+/// The kind of an exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// A question and its answer.
+    /// A question and its reply.
     Plain,
     /// A question that is answered by a tool call.
     Call,
-    /// The result of the call of the exchange [before](Name::before), and the final answer.
+    /// The result of the call in the exchange [before](Name::before), and the final reply.
     Result,
 }
 
@@ -82,7 +84,7 @@ impl FromStr for Kind {
     }
 }
 
-/// One exchange that is to be stored: its name decides its texts.
+/// An exchange to be stored. Its name determines its texts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Task {
     pub(crate) name: Name,
@@ -91,7 +93,7 @@ pub(crate) struct Task {
 }
 
 impl Task {
-    /// What is said: `c<conversation> <name> <kind> <part> <checksum> <filler>`.
+    /// Returns a text of the exchange: `c<conversation> <name> <kind> <part> <checksum> <filler>`.
     pub(crate) fn text(&self, part: Part) -> String {
         let Self { name, conversation, kind } = self;
         let (kind, part) = (kind.as_str(), part.as_str());
@@ -105,7 +107,7 @@ impl Task {
 impl FromStr for Task {
     type Err = ();
 
-    /// The form of the lines between the processes: `<name> <conversation> <kind>`.
+    /// Parses a line between the processes: `<name> <conversation> <kind>`.
     fn from_str(text: &str) -> Result<Self, ()> {
         let mut words = text.split(' ');
         let mut word = || words.next().ok_or(());
@@ -120,7 +122,7 @@ impl fmt::Display for Task {
     }
 }
 
-/// Which of an exchange's two texts.
+/// One of the two texts of an exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
     /// The input.
@@ -138,7 +140,7 @@ impl Part {
     }
 }
 
-/// Whose text that is, if it is whole and says the truth about itself.
+/// Returns the task and part of a text, if the text is complete and its checksum is right.
 pub(crate) fn read(text: &str) -> Option<(Task, Part)> {
     let mut words = text.splitn(6, ' ');
     let mut word = || words.next();
@@ -151,21 +153,21 @@ pub(crate) fn read(text: &str) -> Option<(Task, Part)> {
     (sum == true_sum).then_some((task, part))
 }
 
-/// Words without a meaning: mostly few, sometimes some KB, now and then 100 KB.
+/// Returns filler words: usually few, sometimes some KB, rarely 100 KB.
 fn filler(seed: u64) -> String {
-    let mut chance = Chance::new(seed);
-    let bytes = match chance.below(300) {
+    let mut rng = SeededRng::new(seed);
+    let bytes = match rng.below(300) {
         0 => 100 << 10,
-        1..20 => 1_000 + chance.index(6_000),
-        _ => 10 + chance.index(300),
+        1..20 => 1_000 + rng.index(6_000),
+        _ => 10 + rng.index(300),
     };
     let mut text = String::with_capacity(bytes + 16);
     while text.len() < bytes {
-        // Characters of several bytes and such as JSON escapes are among them.
-        match chance.below(40) {
+        // Some characters have several bytes, and some need JSON escapes.
+        match rng.below(40) {
             0 => text.push_str("größer\n"),
             1 => text.push_str("\"\\\u{1F41F} "),
-            _ => text.push_str(&format!("{:x} ", chance.next() >> 32)),
+            _ => text.push_str(&format!("{:x} ", rng.next() >> 32)),
         }
     }
     text
@@ -180,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_says_whose_it_is() {
+    fn a_text_identifies_its_task_and_part() {
         for kind in [Kind::Plain, Kind::Call, Kind::Result] {
             for part in [Part::Asked, Part::Answered] {
                 assert_eq!(read(&task(kind).text(part)), Some((task(kind), part)));
@@ -189,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_was_changed_is_noticed() {
+    fn changed_texts_are_rejected() {
         let text = task(Kind::Plain).text(Part::Asked);
         assert_eq!(read(&text[..text.len() - 1]), None, "cut off");
         assert_eq!(read(&format!("{text}x")), None, "longer");
@@ -200,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_task_is_told_in_one_line() {
+    fn a_task_round_trips_as_one_line() {
         assert_eq!(task(Kind::Call).to_string(), "w3-17 5 call");
         assert_eq!("w3-17 5 call".parse(), Ok(task(Kind::Call)));
         for wrong in ["", "w3-17 5", "w3-17 5 call x", "w03-17 5 call", "3-17 5 call"] {
@@ -209,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_of_many_sizes() {
+    fn texts_have_many_sizes() {
         let sizes: Vec<usize> = (0..3_000).map(|seed| filler(hash([seed.to_string().as_str()])).len()).collect();
         assert!(
             sizes.iter().any(|size| *size >= 100 << 10) && sizes.iter().filter(|size| **size < 400).count() > 2_500

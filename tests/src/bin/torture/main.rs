@@ -1,39 +1,40 @@
-//! Reliability under fire: many processes chat over one store and are killed, the server is restarted, its connections are
-//! cut. Then every conversation is read back: what was acknowledged is there once, where it was said to be, and whole.
+//! A reliability test. Many processes chat over one store and are killed, the server is restarted, and its
+//! connections are cut. Then every conversation is read. Each acknowledged exchange must be in the log once,
+//! complete, and at its acknowledged position.
 //!
 //! ```text
 //! cargo run --release -p tests --bin torture -- --store postgres --exchanges 100000 --kills 200 --restarts 10
 //! ```
 //!
-//! It prints a report and fails if anything is not as it must be. The seed that it prints repeats its decisions; what the
-//! processes and the network make of them is up to the system.
+//! The program prints a report, and fails if there is a violation. It also prints its seed, which repeats its
+//! decisions. The timing of processes and network differs between runs.
 
-#![allow(clippy::unwrap_used)] // What cannot be set up fails the run.
+#![allow(clippy::unwrap_used)] // A failed setup fails the run.
 
+mod deployment;
 mod exchange;
-mod place;
+mod intact;
 mod protocol;
 mod proxy;
 mod run;
 mod store;
-mod whole;
 mod worker;
 
 use std::{process::ExitCode, time::Duration};
 
 use clap::Parser;
-use tests::chance;
+use tests::rng;
 use tower_chat_history::BoxError;
 
-/// Whose compactions the workers store.
+/// The profiles for which the workers store compactions.
 const PROFILES: [&str; 2] = ["limited", "summarized"];
-/// How long something may take that should not take long.
+/// The longest time for anything that should be quick.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 #[derive(Debug, Parser)]
 #[command(
     name = "torture",
-    about = "Has processes chat over one store, kills them, restarts the server, and looks for what was lost"
+    about = "Runs processes that chat over one store, kills them, restarts the server, and finds lost exchanges"
 )]
 struct Args {
     #[command(subcommand)]
@@ -44,7 +45,7 @@ struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Part {
-    /// One of the processes: the parent starts it.
+    /// Runs as one of the workers.
     #[command(hide = true)]
     Worker(worker::Settings),
 }
@@ -52,7 +53,7 @@ enum Part {
 fn main() -> Result<ExitCode, BoxError> {
     let args = Args::parse();
     let mut runtime = match args.part {
-        // There are many workers.
+        // There are many workers: one thread each is enough.
         Some(_) => tokio::runtime::Builder::new_current_thread(),
         None => tokio::runtime::Builder::new_multi_thread(),
     };

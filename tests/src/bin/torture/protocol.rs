@@ -1,50 +1,51 @@
-//! What a worker says to the parent, a line each.
+//! The protocol between a worker and its parent: one line for each message of the worker.
 
 use std::{fmt, str::FromStr};
 
 use crate::exchange::{Conversation, Task};
 
-/// A line of a worker.
+/// A message of a worker.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Said {
-    /// From now on the exchange may be stored.
+pub(crate) enum WorkerMessage {
+    /// The worker begins to store the exchange. From now on it may be stored.
     Try(Task),
-    /// It is stored, at that position.
-    Ack { task: Task, seq: u64, how: How },
-    /// An attempt failed, and another one will be made: the exchange may be stored or not.
+    /// The exchange is stored at this position.
+    Ack { task: Task, seq: u64, source: AckSource },
+    /// An attempt failed, and the worker will try again. The exchange may be stored or not.
     Fail { task: Task, what: String },
-    /// The exchange can no longer be stored: it was refused, before the model was called.
+    /// The exchange will not be stored: it was refused before the model was called.
     Refused { task: Task, what: String },
-    /// A compaction was seen in the store: it must not go back from there.
+    /// A compaction was read from the store. Its positions must not go back from there.
     Cut { conversation: Conversation, profile: usize, at: Positions },
-    /// Something that must not be.
+    /// A violation that the worker found.
     Violation(String),
 }
 
-/// How it became known that an exchange is stored.
+/// The event by which a worker learned that an exchange is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum How {
-    /// By the append.
+pub(crate) enum AckSource {
+    /// The append stored it.
     Stored,
-    /// By the append, behind an exchange that came between a call and its result.
+    /// The append stored it after an exchange that came between a call and its result.
     Moved,
-    /// The append said that it is there already.
+    /// The append answered that it was stored before.
     Duplicate,
-    /// The load said so, before the model was called.
+    /// The load found it, before the model was called.
     Recorded,
 }
 
-/// The positions of a compaction: window, rounds, cleared results, summary.
+/// The positions of a compaction: the start of the window, the start of rounds, the end of cleared results,
+/// the end of what the summary covers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Positions(pub(crate) [u64; 4]);
 
 impl Positions {
-    /// Returns whether any of them is before the other's.
+    /// Returns true if any position is before the other's.
     pub(crate) fn goes_back_from(self, other: Self) -> bool {
         self.0.iter().zip(other.0).any(|(now, before)| *now < before)
     }
 
-    /// The later one of each.
+    /// Returns the later position of each pair.
     pub(crate) fn max(self, other: Self) -> Self {
         let mut max = self.0;
         max.iter_mut().zip(other.0).for_each(|(one, other)| *one = other.max(*one));
@@ -68,16 +69,20 @@ impl FromStr for Positions {
     }
 }
 
-const HOWS: [(How, &str); 4] =
-    [(How::Stored, "stored"), (How::Moved, "moved"), (How::Duplicate, "duplicate"), (How::Recorded, "recorded")];
+const ACK_SOURCES: [(AckSource, &str); 4] = [
+    (AckSource::Stored, "stored"),
+    (AckSource::Moved, "moved"),
+    (AckSource::Duplicate, "duplicate"),
+    (AckSource::Recorded, "recorded"),
+];
 
-impl fmt::Display for Said {
+impl fmt::Display for WorkerMessage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Try(task) => write!(f, "try {task}"),
-            Self::Ack { task, seq, how } => {
-                let how = HOWS.iter().find(|(known, _)| known == how).map_or("", |(_, word)| word);
-                write!(f, "ack {task} {seq} {how}")
+            Self::Ack { task, seq, source } => {
+                let source = ACK_SOURCES.iter().find(|(known, _)| known == source).map_or("", |(_, word)| word);
+                write!(f, "ack {task} {seq} {source}")
             }
             Self::Fail { task, what } => write!(f, "fail {task} {what}"),
             Self::Refused { task, what } => write!(f, "refused {task} {what}"),
@@ -87,20 +92,20 @@ impl fmt::Display for Said {
     }
 }
 
-impl FromStr for Said {
+impl FromStr for WorkerMessage {
     type Err = ();
 
     fn from_str(line: &str) -> Result<Self, ()> {
         let (word, rest) = line.split_once(' ').ok_or(())?;
         let words: Vec<&str> = rest.split(' ').collect();
-        // A task is three words.
+        // A task has three words.
         let task = || words.get(..3).ok_or(())?.join(" ").parse();
         let what = || words.get(3..).map(|words| words.join(" ")).ok_or(());
         Ok(match (word, words.as_slice()) {
             ("try", [_, _, _]) => Self::Try(task()?),
-            ("ack", [_, _, _, seq, how]) => {
-                let how = HOWS.iter().find(|(_, word)| word == how).ok_or(())?.0;
-                Self::Ack { task: task()?, seq: seq.parse().map_err(drop)?, how }
+            ("ack", [_, _, _, seq, source]) => {
+                let source = ACK_SOURCES.iter().find(|(_, word)| word == source).ok_or(())?.0;
+                Self::Ack { task: task()?, seq: seq.parse().map_err(drop)?, source }
             }
             ("fail", _) => Self::Fail { task: task()?, what: what()? },
             ("refused", _) => Self::Refused { task: task()?, what: what()? },
@@ -121,26 +126,26 @@ mod tests {
     use crate::exchange::{Kind, Name};
 
     #[test]
-    fn what_is_said_is_understood() {
+    fn messages_round_trip() {
         let task = Task { name: Name { worker: 1, number: 2 }, conversation: 3, kind: Kind::Result };
         for said in [
-            Said::Try(task),
-            Said::Ack { task, seq: 9, how: How::Moved },
-            Said::Ack { task, seq: 0, how: How::Recorded },
-            Said::Fail { task, what: "save unavailable".into() },
-            Said::Refused { task, what: "input".into() },
-            Said::Cut { conversation: 3, profile: 1, at: Positions([1, 2, 0, 1]) },
-            Said::Violation("all is lost".into()),
+            WorkerMessage::Try(task),
+            WorkerMessage::Ack { task, seq: 9, source: AckSource::Moved },
+            WorkerMessage::Ack { task, seq: 0, source: AckSource::Recorded },
+            WorkerMessage::Fail { task, what: "save unavailable".into() },
+            WorkerMessage::Refused { task, what: "input".into() },
+            WorkerMessage::Cut { conversation: 3, profile: 1, at: Positions([1, 2, 0, 1]) },
+            WorkerMessage::Violation("all is lost".into()),
         ] {
             assert_eq!(said.to_string().parse(), Ok(said));
         }
         for wrong in ["", "try", "try w1-2 3", "ack w1-2 3 plain 9", "ack w1-2 3 plain 9 somehow", "cut 3 1 1,2,3"] {
-            assert_eq!(wrong.parse::<Said>(), Err(()), "{wrong}");
+            assert_eq!(wrong.parse::<WorkerMessage>(), Err(()), "{wrong}");
         }
     }
 
     #[test]
-    fn any_position_that_goes_back_is_noticed() {
+    fn a_position_that_goes_back_is_found() {
         let before = Positions([4, 5, 0, 2]);
         assert!(!before.goes_back_from(before) && !Positions([9, 5, 0, 2]).goes_back_from(before));
         assert!(Positions([9, 9, 9, 1]).goes_back_from(before));

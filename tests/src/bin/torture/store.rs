@@ -1,4 +1,4 @@
-//! Opening the store that the parent names.
+//! Opens the store that the parent names.
 
 use std::{sync::Arc, time::Duration};
 
@@ -9,15 +9,15 @@ use tower_chat_history_sqlite::SqliteStore;
 
 use crate::PATIENCE;
 
-/// The connections of one process: few, so that calls wait for them together.
+/// The connections of one process. They are few, so that several calls wait for a connection.
 const CONNECTIONS: usize = 2;
 
-/// Opens `sqlite:PATH`, `postgres://…`, `redis://…`, `unix://…` (Redis) or `redis+cluster:URL,URL`. A server may be down just
-/// now, so that is tried again.
+/// Opens `sqlite:PATH`, `postgres://…`, `redis://…`, `unix://…` (Redis) or `redis+cluster:URL,URL`. A server
+/// may be down for a short time, so this tries again.
 ///
 /// # Errors
 ///
-/// When it cannot be opened within [`PATIENCE`].
+/// Fails if the store cannot be opened within [`PATIENCE`].
 pub(crate) async fn open(url: &str) -> Result<Arc<dyn HistoryStore>, BoxError> {
     let began = std::time::Instant::now();
     loop {
@@ -30,12 +30,12 @@ pub(crate) async fn open(url: &str) -> Result<Arc<dyn HistoryStore>, BoxError> {
 }
 
 async fn open_once(url: &str) -> Result<Arc<dyn HistoryStore>, BoxError> {
-    let (scheme, rest) = url.split_once(':').ok_or("no URL")?;
+    let (scheme, rest) = url.split_once(':').ok_or("not a URL")?;
     Ok(match scheme {
         "sqlite" => Arc::new(SqliteStore::open(rest).await?),
         "postgres" => Arc::new(PostgresOptions::new().connections(CONNECTIONS).connect(url).await?),
         "redis" | "unix" => Arc::new(RedisStore::connect(url).await?),
         "redis+cluster" => Arc::new(RedisStore::connect_cluster(rest.split(',')).await?),
-        _ => return Err("a URL of no store".into()),
+        _ => return Err("the URL has an unknown scheme".into()),
     })
 }

@@ -1,4 +1,4 @@
-//! Callers that leave: after so many polls, after some time, or in the middle of a stream.
+//! Callers that leave: after some polls, after some time, or in the middle of a stream.
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -9,9 +9,9 @@ use std::{
 
 use futures_util::{FutureExt as _, future::BoxFuture};
 
-use crate::chance::Chance;
+use crate::rng::SeededRng;
 
-/// When a caller leaves.
+/// The moment at which a caller leaves.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Patience {
     Stays,
@@ -20,16 +20,16 @@ pub(super) enum Patience {
 }
 
 impl Patience {
-    pub(super) fn any(chance: &mut Chance) -> Self {
-        match chance.below(4) {
-            0 => Self::Polls(chance.between(1, 14)),
-            1 => Self::Time(chance.time(Duration::from_millis(300))),
+    pub(super) fn any(rng: &mut SeededRng) -> Self {
+        match rng.below(4) {
+            0 => Self::Polls(rng.between(1, 14)),
+            1 => Self::Time(rng.duration(Duration::from_millis(300))),
             _ => Self::Stays,
         }
     }
 }
 
-/// Waits for a future as long as a caller has patience; `None` when it left.
+/// Waits for a future until it is ready or the caller leaves; returns `None` if the caller left.
 pub(super) async fn wait<T: Send>(patience: Patience, future: BoxFuture<'_, T>) -> Result<Option<T>, &'static str> {
     let waiting =
         Waiting { future: Some(future), polls: if let Patience::Polls(polls) = patience { polls } else { u64::MAX } };
@@ -38,7 +38,7 @@ pub(super) async fn wait<T: Send>(patience: Patience, future: BoxFuture<'_, T>) 
             let mut waiting = waiting;
             tokio::select! {
                 biased;
-                told = &mut waiting => told,
+                output = &mut waiting => output,
                 () = tokio::time::sleep(time) => waiting.leave().map(|()| None),
             }
         }
@@ -46,8 +46,8 @@ pub(super) async fn wait<T: Send>(patience: Patience, future: BoxFuture<'_, T>) 
     }
 }
 
-/// Drops something that must not panic.
-pub(super) fn let_go<T>(it: T) -> Result<(), &'static str> {
+/// Drops a value. The drop must not panic.
+pub(super) fn drop_checked<T>(it: T) -> Result<(), &'static str> {
     catch_unwind(AssertUnwindSafe(|| drop(it))).map_err(|_| "a drop panics")
 }
 
@@ -58,7 +58,7 @@ struct Waiting<'a, T> {
 
 impl<T> Waiting<'_, T> {
     fn leave(&mut self) -> Result<(), &'static str> {
-        let_go(self.future.take())
+        drop_checked(self.future.take())
     }
 }
 
@@ -72,6 +72,6 @@ impl<T> Future for Waiting<'_, T> {
             return Poll::Ready(this.leave().map(|()| None));
         }
         this.polls -= 1;
-        future.poll_unpin(context).map(|told| Ok(Some(told)))
+        future.poll_unpin(context).map(|output| Ok(Some(output)))
     }
 }

@@ -1,4 +1,5 @@
-//! Many callers at once, over a store with moods, with few permits for the model: each may leave at any await.
+//! Many callers at once, over an unreliable store, with few permits for the model. Each caller may leave at
+//! any await.
 
 mod caller;
 mod store;
@@ -29,33 +30,34 @@ use tower_chat_history::{
 };
 
 use self::{
-    caller::{Patience, let_go, wait},
-    store::{Moody, SLOW},
+    caller::{Patience, drop_checked, wait},
+    store::{FlakyStore, SLOW, flaky_store},
 };
 use super::{
     Checked, Figures, Ingredient, Ingredients,
     outcome::{Violation, holds},
     panics::on_purpose,
 };
-use crate::chance::Chance;
+use crate::rng::SeededRng;
 
-/// How long the model takes at most, for an answer or for a piece of one.
+/// The longest time of the model, for a response or for one piece of it.
 const MODEL: Duration = Duration::from_millis(100);
-/// How long a call waits at most that has a conversation of its own: a few others' turns at the permits.
+/// The longest wait of a call that has its conversation for itself: a few turns of others that hold the
+/// permits.
 const FAIR: Duration = Duration::from_secs(8);
-/// How long a stream is kept open by a caller who does not read.
+/// The time for which a caller keeps a stream open without reading it.
 const KEPT: Duration = Duration::from_secs(25);
 
 /// Runs one case.
 pub(super) fn run(seed: u64, ingredients: &Ingredients) -> Checked<Figures> {
     let runtime = Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
     runtime.block_on(async {
-        let case = Arc::new(Case::new(&mut Chance::new(seed), ingredients));
+        let case = Arc::new(Case::new(&mut SeededRng::new(seed), ingredients));
         let mut tasks = JoinSet::new();
-        let mut chance = Chance::new(seed ^ 0x5eed);
-        for number in 0..chance.between(6, 40) {
-            let (case, chance) = (Arc::clone(&case), chance.fork());
-            tasks.spawn(async move { case.caller(number, chance).await });
+        let mut rng = SeededRng::new(seed ^ 0x5eed);
+        for number in 0..rng.between(6, 40) {
+            let (case, rng) = (Arc::clone(&case), rng.fork());
+            tasks.spawn(async move { case.caller(number, rng).await });
         }
         let all = async {
             while let Some(ended) = tasks.join_next().await {
@@ -69,9 +71,9 @@ pub(super) fn run(seed: u64, ingredients: &Ingredients) -> Checked<Figures> {
     })
 }
 
-/// What is known of an exchange.
+/// The report of one turn.
 #[derive(Debug)]
-struct Told {
+struct ReportedTurn {
     conversation: ConversationId,
     exchange: String,
     kind: &'static str,
@@ -81,25 +83,25 @@ struct Told {
 struct Case {
     engine: Engine,
     store: MemoryStore,
-    moody: Moody,
+    flaky: FlakyStore,
     permits: Arc<Semaphore>,
     many: usize,
     rejects: bool,
     held: bool,
-    /// The unary answers that the model finished: the conversation and the text.
+    /// The replies that the model finished in unary calls: the conversation and the text.
     answered: Mutex<Vec<(ConversationId, String)>>,
-    /// The streams that were read to their end.
+    /// The replies of streams that were read to their end.
     read: Mutex<Vec<(ConversationId, String)>>,
-    told: Arc<Mutex<Vec<Told>>>,
+    reported: Arc<Mutex<Vec<ReportedTurn>>>,
     texts: AtomicU64,
     figures: Mutex<Figures>,
 }
 
 /// A spawner that sometimes panics.
 #[derive(Debug)]
-struct Nervous(Mutex<Chance>);
+struct PanickingSpawner(Mutex<SeededRng>);
 
-impl Spawn for Nervous {
+impl Spawn for PanickingSpawner {
     fn spawn(&self, future: BoxFuture<'static, ()>) {
         let panics = self.0.lock().unwrap().once_in(4);
         if panics {
@@ -109,12 +111,12 @@ impl Spawn for Nervous {
     }
 }
 
-/// A summarizer that needs a permit, as the model does.
+/// A summarizer that needs a permit, like the model.
 #[derive(Debug)]
-struct Sharing(Arc<Semaphore>);
+struct PermitSummarizer(Arc<Semaphore>);
 
 #[async_trait]
-impl Summarizer for Sharing {
+impl Summarizer for PermitSummarizer {
     async fn summarize(&self, _: SummaryRequest) -> Result<Summarized, BoxError> {
         let _permit = self.0.acquire().await?;
         tokio::time::sleep(MODEL / 2).await;
@@ -123,20 +125,20 @@ impl Summarizer for Sharing {
 }
 
 impl Case {
-    fn new(chance: &mut Chance, ingredients: &Ingredients) -> Self {
+    fn new(rng: &mut SeededRng, ingredients: &Ingredients) -> Self {
         let held = ingredients.has(Ingredient::HeldPermits);
-        let many = 1 + chance.index(3);
+        let many = 1 + rng.index(3);
         let permits = Arc::new(Semaphore::new(many));
         let store = MemoryStore::new();
-        let moody = Moody::new(store.clone(), chance.fork(), ingredients);
-        let told: Arc<Mutex<Vec<Told>>> = Arc::default();
-        let hook = Arc::clone(&told);
-        let conflict = match chance.below(3) {
+        let flaky = flaky_store(store.clone(), rng.fork(), ingredients);
+        let reported: Arc<Mutex<Vec<ReportedTurn>>> = Arc::default();
+        let hook = Arc::clone(&reported);
+        let conflict = match rng.below(3) {
             0 if held => OnConflict::Serialize(QueueLimits::new(50, Duration::from_secs(400))),
             1 => OnConflict::Reject,
             _ => OnConflict::Rebase,
         };
-        let interruption = match chance.below(3) {
+        let interruption = match rng.below(3) {
             0 => OnInterruption::KeepText,
             1 => OnInterruption::Detach,
             _ => OnInterruption::Discard,
@@ -146,36 +148,37 @@ impl Case {
             .on_interruption(interruption)
             .store_timeout(Duration::from_secs(60))
             .on_turn(move |report| {
-                hook.lock().unwrap().push(Told {
+                hook.lock().unwrap().push(ReportedTurn {
                     conversation: report.conversation.clone(),
                     exchange: report.exchange.to_string(),
                     kind: report.outcome.kind(),
                     error: report.save_error().map(tower_chat_history::SaveError::kind),
                 });
             });
-        if chance.once_in(2) {
-            let when = match chance.below(3) {
+        if rng.once_in(2) {
+            let when = match rng.below(3) {
                 0 => SummarizeWhen::BeforeCall,
                 1 => SummarizeWhen::BeforeEveryCall,
                 _ => SummarizeWhen::AfterReply { percent: 50 },
             };
-            let summaries = Summaries::new(Sharing(Arc::clone(&permits))).when(when).max_tokens(10).least_room(1);
+            let summaries =
+                Summaries::new(PermitSummarizer(Arc::clone(&permits))).when(when).max_tokens(10).least_room(1);
             options = options.budget(ContextBudget::tokens(300).reply_reserve(20)).summaries(summaries);
         }
-        if ingredients.has(Ingredient::SpawnerPanics) && chance.once_in(3) {
-            options = options.spawn(Nervous(Mutex::new(chance.fork())));
+        if ingredients.has(Ingredient::SpawnerPanics) && rng.once_in(3) {
+            options = options.spawn(PanickingSpawner(Mutex::new(rng.fork())));
         }
         Self {
-            engine: Engine::with_options(moody.clone(), options),
+            engine: Engine::with_options(flaky.clone(), options),
             store,
-            moody,
+            flaky,
             permits,
             many,
             rejects: conflict == OnConflict::Reject,
             held,
             answered: Mutex::default(),
             read: Mutex::default(),
-            told,
+            reported,
             texts: AtomicU64::new(0),
             figures: Mutex::default(),
         }
@@ -190,37 +193,37 @@ impl Case {
         InConversation::new(id.clone(), json!({"model": "m", "messages": [{"role": "user", "content": text}]}))
     }
 
-    async fn caller(self: Arc<Self>, number: u64, mut chance: Chance) -> Checked {
-        tokio::time::sleep(chance.time(Duration::from_secs(2))).await;
+    async fn caller(self: Arc<Self>, number: u64, mut rng: SeededRng) -> Checked {
+        tokio::time::sleep(rng.duration(Duration::from_secs(2))).await;
         let panicked = |what: &'static str| Violation::new("dropping a call does not panic", what);
-        // A conversation of one's own, or one that several callers have.
-        let own = chance.once_in(3);
-        let id = match chance.below(3) {
+        // A conversation for this caller alone, or one that several callers share.
+        let own = rng.once_in(3);
+        let id = match rng.below(3) {
             _ if own => format!("own{number}"),
-            0 => format!("{SLOW}{}", chance.below(2)),
-            _ => format!("shared{}", chance.below(3)),
+            0 => format!("{SLOW}{}", rng.below(2)),
+            _ => format!("shared{}", rng.below(3)),
         };
         let id = ConversationId::new([&id]).unwrap();
         let begun = Instant::now();
-        if chance.once_in(2) {
-            let patience = if own { Patience::Stays } else { Patience::any(&mut chance) };
-            let ended = wait(patience, Arc::clone(&self).unary(&id, chance.fork())).await.map_err(panicked)?;
-            self.count(if ended.is_some() { "unary calls answered" } else { "unary calls left" });
+        if rng.once_in(2) {
+            let patience = if own { Patience::Stays } else { Patience::any(&mut rng) };
+            let ended = wait(patience, Arc::clone(&self).unary(&id, rng.fork())).await.map_err(panicked)?;
+            self.count(if ended.is_some() { "unary calls answered" } else { "unary calls abandoned" });
             if own {
                 self.count("waits measured");
-                holds(begun.elapsed() < FAIR, "one conversation does not hold up another", || {
+                holds(begun.elapsed() < FAIR, "a conversation does not delay another one", || {
                     format!("{:?}", begun.elapsed())
                 })?;
             }
             return Ok(());
         }
-        let patience = Patience::any(&mut chance);
-        let ended = wait(patience, Arc::clone(&self).stream(&id, chance.fork())).await.map_err(panicked)?;
+        let patience = Patience::any(&mut rng);
+        let ended = wait(patience, Arc::clone(&self).stream(&id, rng.fork())).await.map_err(panicked)?;
         let Some(Ok((text, mut items))) = ended else {
-            self.count("streams left or refused");
+            self.count("streams abandoned or refused");
             return Ok(());
         };
-        let reads = chance.below(8);
+        let reads = rng.below(8);
         for _ in 0..reads {
             if items.next().await.is_none() {
                 self.count("streams read");
@@ -228,17 +231,17 @@ impl Case {
                 return Ok(());
             }
         }
-        if self.held && chance.once_in(2) {
+        if self.held && rng.once_in(2) {
             tokio::time::sleep(KEPT).await;
         }
-        self.count("streams broken off");
-        let_go(items).map_err(panicked)
+        self.count("streams interrupted");
+        drop_checked(items).map_err(panicked)
     }
 
-    fn unary(self: Arc<Self>, id: &ConversationId, mut chance: Chance) -> BoxFuture<'static, Result<Value, BoxError>> {
+    fn unary(self: Arc<Self>, id: &ConversationId, mut rng: SeededRng) -> BoxFuture<'static, Result<Value, BoxError>> {
         let (case, id, call) = (Arc::clone(&self), id.clone(), Self::call(id));
         let model = service_fn(move |_: Value| {
-            let (case, id, time) = (Arc::clone(&case), id.clone(), chance.time(MODEL));
+            let (case, id, time) = (Arc::clone(&case), id.clone(), rng.duration(MODEL));
             async move {
                 tokio::time::sleep(time).await;
                 let text = format!("a{}", case.texts.fetch_add(1, Relaxed));
@@ -256,7 +259,7 @@ impl Case {
     fn stream(
         self: Arc<Self>,
         id: &ConversationId,
-        mut chance: Chance,
+        mut rng: SeededRng,
     ) -> BoxFuture<'static, Result<(String, Items), BoxError>> {
         let call = Self::call(id);
         let text = format!("a{}", self.texts.fetch_add(1, Relaxed));
@@ -268,7 +271,7 @@ impl Case {
             let deltas =
                 pieces.into_iter().map(|piece| json!({"choices": [{"index": 0, "delta": {"content": piece}}]}));
             let items: Vec<(Duration, Value)> =
-                deltas.chain([end, usage]).map(|item| (chance.time(MODEL), item)).collect();
+                deltas.chain([end, usage]).map(|item| (rng.duration(MODEL), item)).collect();
             let items = stream::iter(items).then(|(time, item)| async move {
                 tokio::time::sleep(time).await;
                 Ok::<_, BoxError>(item)
@@ -279,44 +282,49 @@ impl Case {
             .layer(ChatHistoryLayer::from_engine(self.engine.clone(), Json::new()))
             .layer(GlobalConcurrencyLimitLayer::with_semaphore(Arc::clone(&self.permits)))
             .service(model);
-        service.oneshot(call).map(|told| told.map(|items| (text, items))).boxed()
+        service.oneshot(call).map(|reported| reported.map(|items| (text, items))).boxed()
     }
 
-    /// Nothing is left, everything is back, and what was told is true.
+    /// Checks that no save is pending, all permits are free, and all reports were true.
     async fn end(self: &Arc<Self>) -> Checked<Figures> {
         let drained = self.engine.drain(Duration::from_secs(600)).await;
         drained.map_err(|error| Violation::new("drain ends", error.to_string()))?;
         holds(self.engine.pending_saves() == 0, "no save is pending after a drain", String::new)?;
         let free = self.permits.available_permits();
         holds(free == self.many, "all permits come back", || format!("{free} of {}", self.many))?;
-        let told = std::mem::take(&mut *self.told.lock().unwrap());
+        let reported = std::mem::take(&mut *self.reported.lock().unwrap());
         let mut stored: BTreeMap<ConversationId, Vec<(String, String)>> = BTreeMap::new();
         let answered = std::mem::take(&mut *self.answered.lock().unwrap());
         let read = std::mem::take(&mut *self.read.lock().unwrap());
-        let all = told.iter().map(|told| &told.conversation).chain(answered.iter().chain(&read).map(|(id, _)| id));
+        let all = reported
+            .iter()
+            .map(|reported| &reported.conversation)
+            .chain(answered.iter().chain(&read).map(|(id, _)| id));
         for id in all {
             if !stored.contains_key(id) {
                 stored.insert(id.clone(), self.log(id).await);
             }
         }
-        for one in &told {
+        for one in &reported {
             self.check(one, &stored[&one.conversation])?;
         }
         for (id, text) in answered.iter().chain(&read) {
             let times = stored[id].iter().filter(|(_, reply)| reply == text).count();
             let lost = times == 0
                 && !self.rejects
-                && !told.iter().any(|told| told.conversation == *id && self.moody.panicked(&told.exchange));
-            holds(!lost && times < 2, "every complete answer is stored once", || {
+                && !reported
+                    .iter()
+                    .any(|reported| reported.conversation == *id && self.flaky.disturb.panicked(&reported.exchange));
+            holds(!lost && times < 2, "every complete reply is stored once", || {
                 format!("{text} of {id}: {times} times")
             })?;
         }
         let mut figures = std::mem::take(&mut *self.figures.lock().unwrap());
-        told.iter().for_each(|told| figures.count(told.kind));
+        reported.iter().for_each(|reported| figures.count(reported.kind));
         Ok(figures)
     }
 
-    /// The exchanges of a conversation: id and reply.
+    /// Returns the exchanges of a conversation, as pairs of id and reply.
     async fn log(&self, id: &ConversationId) -> Vec<(String, String)> {
         let exchanges = self.store.conversation(id).exchanges().await.unwrap();
         let reply =
@@ -324,20 +332,21 @@ impl Case {
         exchanges.iter().map(|one| (one.exchange.id.to_string(), reply(&one.exchange).unwrap_or_default())).collect()
     }
 
-    /// Returns whether what a report says is what the log has.
-    fn check(&self, told: &Told, log: &[(String, String)]) -> Checked {
-        let is_there = log.iter().any(|(id, _)| *id == told.exchange);
-        let right = match told.kind {
+    /// Checks that the log agrees with a report.
+    fn check(&self, reported: &ReportedTurn, log: &[(String, String)]) -> Checked {
+        let is_there = log.iter().any(|(id, _)| *id == reported.exchange);
+        let right = match reported.kind {
             "stored" | "stored_incomplete" => is_there,
-            // All ids are generated ones: nobody else has recorded them.
+            // All ids are generated, so that no other call can have recorded one.
             "duplicate" => false,
             "failed" => {
-                self.moody.panicked(&told.exchange) || self.rejects && told.error == Some("conflict") && !is_there
+                self.flaky.disturb.panicked(&reported.exchange)
+                    || self.rejects && reported.error == Some("conflict") && !is_there
             }
             _ => !is_there,
         };
-        holds(right, "what a report says is true", || {
-            format!("{} ({:?}), and the log has it: {is_there}", told.kind, told.error)
+        holds(right, "a report agrees with the log", || {
+            format!("{} ({:?}), in the log: {is_there}", reported.kind, reported.error)
         })
     }
 }

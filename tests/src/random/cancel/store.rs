@@ -1,4 +1,5 @@
-//! A store with moods: slow, failing, losing answers, panicking. Every append is done within three attempts, unless it panics.
+//! An unreliable store: it is slow, fails, loses answers and panics. Every append succeeds within three
+//! attempts, unless it panics.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -7,116 +8,92 @@ use std::{
 };
 
 use async_trait::async_trait;
-use tower_chat_history::{
-    Append, Appended, Compact, CompactOutcome, ConversationId, HistoryStore, Incarnation, Load, Loaded, MemoryStore,
-    Page, Seq, StoreError,
+use tower_chat_history::{Append, Appended, ConversationId, HistoryStore, MemoryStore, StoreError};
+
+use super::super::{
+    Ingredient, Ingredients,
+    disturbed::{Disturb, Disturbed},
+    panics::on_purpose,
 };
+use crate::rng::SeededRng;
 
-use super::super::{Ingredient, Ingredients, panics::on_purpose};
-use crate::chance::Chance;
-
-/// What has happened so far.
+/// The state that the clones of a store share.
 #[derive(Debug)]
-struct Moods {
-    chance: Chance,
-    /// How often an exchange's append has failed.
+struct FaultState {
+    rng: SeededRng,
+    /// The number of failed appends, by exchange.
     failed: BTreeMap<String, u32>,
     panicked: BTreeSet<String>,
 }
 
+/// The faults of the store.
 #[derive(Clone, Debug)]
-pub(super) struct Moody {
-    inner: MemoryStore,
-    moods: Arc<Mutex<Moods>>,
+pub(super) struct Faults {
+    state: Arc<Mutex<FaultState>>,
     ingredients: Ingredients,
 }
 
-enum Mood {
+pub(super) type FlakyStore = Disturbed<Faults>;
+
+enum Behavior {
     Fine,
     Fails,
     LosesTheAnswer,
     Panics,
 }
 
-/// A conversation whose name begins so is stored slowly.
+/// The start of the names of conversations that are stored slowly.
 pub(super) const SLOW: &str = "slow";
 
-impl Moody {
-    pub(super) fn new(inner: MemoryStore, chance: Chance, ingredients: &Ingredients) -> Self {
-        let moods = Moods { chance, failed: BTreeMap::new(), panicked: BTreeSet::new() };
-        Self { inner, moods: Arc::new(Mutex::new(moods)), ingredients: ingredients.clone() }
-    }
+/// Creates a store with faults.
+pub(super) fn flaky_store(inner: MemoryStore, rng: SeededRng, ingredients: &Ingredients) -> FlakyStore {
+    let state = FaultState { rng, failed: BTreeMap::new(), panicked: BTreeSet::new() };
+    let disturb = Faults { state: Arc::new(Mutex::new(state)), ingredients: ingredients.clone() };
+    Disturbed { inner, disturb }
+}
 
-    /// Returns whether the append of that exchange panicked.
+impl Faults {
+    /// Returns true if the append of this exchange panicked.
     pub(super) fn panicked(&self, exchange: &str) -> bool {
-        self.moods.lock().unwrap().panicked.contains(exchange)
+        self.state.lock().unwrap().panicked.contains(exchange)
     }
 
-    async fn takes_time(&self) {
-        let time = self.moods.lock().unwrap().chance.time(Duration::from_millis(20));
-        tokio::time::sleep(time).await;
-    }
-
-    fn mood(&self, exchange: &str) -> Mood {
-        let mut moods = self.moods.lock().unwrap();
-        let failed = moods.failed.get(exchange).copied().unwrap_or_default();
-        let mood = match moods.chance.below(12) {
-            0 if failed < 2 => Mood::Fails,
-            1..3 if failed < 2 && self.ingredients.has(Ingredient::LostAnswers) => Mood::LosesTheAnswer,
-            3 if moods.chance.once_in(4) => Mood::Panics,
-            _ => return Mood::Fine,
+    fn behavior(&self, exchange: &str) -> Behavior {
+        let mut state = self.state.lock().unwrap();
+        let failed = state.failed.get(exchange).copied().unwrap_or_default();
+        let behavior = match state.rng.below(12) {
+            0 if failed < 2 => Behavior::Fails,
+            1..3 if failed < 2 && self.ingredients.has(Ingredient::LostAnswers) => Behavior::LosesTheAnswer,
+            3 if state.rng.once_in(4) => Behavior::Panics,
+            _ => return Behavior::Fine,
         };
-        *moods.failed.entry(exchange.to_owned()).or_default() += 1;
-        if matches!(mood, Mood::Panics) {
-            moods.panicked.insert(exchange.to_owned());
+        *state.failed.entry(exchange.to_owned()).or_default() += 1;
+        if matches!(behavior, Behavior::Panics) {
+            state.panicked.insert(exchange.to_owned());
         }
-        mood
+        behavior
     }
 }
 
 #[async_trait]
-impl HistoryStore for Moody {
-    fn system(&self) -> &'static str {
-        "memory"
+impl Disturb for Faults {
+    async fn before(&self) {
+        let time = self.state.lock().unwrap().rng.duration(Duration::from_millis(20));
+        tokio::time::sleep(time).await;
     }
 
-    async fn load(&self, id: &ConversationId, load: Load) -> Result<Loaded, StoreError> {
-        self.takes_time().await;
-        self.inner.load(id, load).await
-    }
-
-    async fn append(&self, id: &ConversationId, append: Append) -> Result<Appended, StoreError> {
-        self.takes_time().await;
+    async fn append(&self, inner: &MemoryStore, id: &ConversationId, append: Append) -> Result<Appended, StoreError> {
         if self.ingredients.has(Ingredient::HeldPermits) && id.to_string().starts_with(SLOW) {
             tokio::time::sleep(Duration::from_secs(12)).await;
         }
-        match self.mood(append.exchange.id.as_str()) {
-            Mood::Fine => self.inner.append(id, append).await,
-            Mood::Fails => Err(StoreError::unavailable("in a mood")),
-            Mood::LosesTheAnswer => {
-                self.inner.append(id, append).await?;
+        match self.behavior(append.exchange.id.as_str()) {
+            Behavior::Fine => inner.append(id, append).await,
+            Behavior::Fails => Err(StoreError::unavailable("fails on purpose")),
+            Behavior::LosesTheAnswer => {
+                inner.append(id, append).await?;
                 Err(StoreError::unavailable("the answer is lost"))
             }
-            Mood::Panics => on_purpose("the store panics"),
+            Behavior::Panics => on_purpose("the store panics"),
         }
-    }
-
-    async fn compact(
-        &self,
-        id: &ConversationId,
-        life: Incarnation,
-        compact: Compact,
-    ) -> Result<CompactOutcome, StoreError> {
-        self.takes_time().await;
-        self.inner.compact(id, life, compact).await
-    }
-
-    async fn read(&self, id: &ConversationId, from: Seq, limit: usize) -> Result<Page, StoreError> {
-        self.takes_time().await;
-        self.inner.read(id, from, limit).await
-    }
-
-    async fn delete(&self, id: &ConversationId) -> Result<(), StoreError> {
-        self.inner.delete(id).await
     }
 }

@@ -1,4 +1,4 @@
-//! Where the conversations of a case are kept.
+//! The stores of the engine scenario.
 
 use std::sync::Arc;
 
@@ -6,9 +6,9 @@ use tempfile::TempDir;
 use tower_chat_history::{CachedStore, Engine, HistoryOptions, HistoryStore, MemoryStore, Prune, Retention, Truncate};
 use tower_chat_history_sqlite::SqliteStore;
 
-use crate::{Remote, chance::Chance};
+use crate::{Remote, rng::SeededRng};
 
-/// A store, and another handle to read and edit by.
+/// A store, from which a case opens further handles to read and edit.
 pub(super) enum Base {
     Memory(MemoryStore),
     Cached(MemoryStore),
@@ -17,8 +17,8 @@ pub(super) enum Base {
 }
 
 impl Base {
-    pub(super) async fn any(chance: &mut Chance) -> Self {
-        match chance.below(16) {
+    pub(super) async fn any(rng: &mut SeededRng) -> Self {
+        match rng.below(16) {
             0 => {
                 let place = tempfile::tempdir().unwrap();
                 Self::Sqlite(SqliteStore::open(place.path().join("chat.db")).await.unwrap(), place)
@@ -28,7 +28,7 @@ impl Base {
         }
     }
 
-    /// An engine with a handle of its own. Only stores in memory are pruned by it.
+    /// Creates an engine with its own handle of the store. It prunes only memory stores.
     pub(super) fn engine(&self, options: HistoryOptions, retention: Option<Retention>) -> Engine {
         match (self, retention) {
             (Self::Memory(store), Some(retention)) => Engine::with_retention(store.clone(), options, retention),

@@ -1,4 +1,4 @@
-//! Edits between the turns: importing, truncating, pruning, deleting, forking.
+//! Edits between the turns: import, truncate, prune, delete, fork.
 
 use tower_chat_history::{ConversationId, Derived, HistoryStore as _, HistoryStoreExt as _, PruneTo, Seq};
 
@@ -9,7 +9,7 @@ use super::{
 };
 
 impl Case {
-    /// Adds a log that was made elsewhere.
+    /// Appends a log that was made elsewhere.
     pub(super) async fn import(&mut self, talk: usize) -> Checked {
         let log = self.words.log();
         let Talk { log: expected, edits, before, .. } = &mut self.talks[talk];
@@ -34,12 +34,12 @@ impl Case {
         self.settle(talk).await
     }
 
-    /// Edits by hand, as a program does that knows the conversation.
+    /// Makes one edit, as a program does that manages its conversations.
     pub(super) async fn edit(&mut self, talk: usize) -> Checked {
         self.settle(talk).await?;
         let failed =
             |error: tower_chat_history::StoreError| Violation::new("a conversation can be edited", error.to_string());
-        let which = self.chance.below(5);
+        let which = self.rng.below(5);
         let Talk { log, edits, before, .. } = &mut self.talks[talk];
         let id = log.id.clone();
         let len = log.entries.len();
@@ -47,7 +47,7 @@ impl Case {
         *before = None;
         match which {
             0 => {
-                let at = self.chance.index(len + 1);
+                let at = self.rng.index(len + 1);
                 let from = log.entries.get(at).map_or_else(|| log.next(), |entry| entry.seq);
                 let truncate = self.base.truncate();
                 truncate.conversation(&id).truncate(Seq::new(from)).await.map_err(failed)?;
@@ -68,8 +68,8 @@ impl Case {
                 log.forget();
             }
             3 => {
-                let traces = if self.chance.once_in(3) { Derived::Erase } else { Derived::Keep };
-                let keep = PruneTo::LastTurns(1 + self.chance.index(6));
+                let traces = if self.rng.once_in(3) { Derived::Erase } else { Derived::Keep };
+                let keep = PruneTo::LastTurns(1 + self.rng.index(6));
                 self.base.prune().conversation(&id).prune(keep, traces).await.map_err(failed)?;
                 if traces == Derived::Erase {
                     let entries = std::mem::take(&mut log.entries);
@@ -104,7 +104,7 @@ impl Case {
             format!("{} of {}", stored.len(), log.entries.len())
         })?;
         stored.iter().for_each(|recorded| forked.log.push(Entry::of(recorded)));
-        // A fork takes the place of another conversation: there are never many.
+        // A fork becomes another conversation of the case. There are never many.
         if self.talks.len() < 3 {
             self.talks.push(forked);
         }

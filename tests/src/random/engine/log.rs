@@ -15,7 +15,7 @@ use super::{
     base::Base,
 };
 
-/// A compaction as far as it is followed.
+/// The positions of a compaction that the test follows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Positions {
     pub(super) version: u64,
@@ -32,7 +32,7 @@ pub(super) struct Entry {
     pub(super) id: ExchangeId,
     pub(super) messages: Vec<Message>,
     pub(super) incomplete: bool,
-    /// True if it opens a turn, as the store has it.
+    /// True if the store has it as the opening of a turn.
     pub(super) opens: bool,
 }
 
@@ -48,12 +48,12 @@ impl Entry {
         }
     }
 
-    /// Returns whether it opens a turn with a question.
+    /// Returns true if it opens a turn with a question.
     pub(super) fn asks(&self) -> bool {
         self.opens && self.messages.iter().any(|message| *message.role() == Role::User)
     }
 
-    /// The facts that a summary of it has to tell.
+    /// Returns the facts that a summary of it must mention.
     fn facts(&self) -> BTreeSet<u64> {
         let said = self.messages.iter().filter(|message| matches!(message.role(), Role::User | Role::Assistant));
         said.flat_map(|message| marks(&message.text())).collect()
@@ -69,16 +69,16 @@ impl fmt::Display for Entry {
     }
 }
 
-/// What was stored, by what the engine told.
+/// The expected content of the store, according to the reports of the engine.
 #[derive(Debug)]
 pub(super) struct Log {
     pub(super) id: ConversationId,
     pub(super) entries: Vec<Entry>,
-    /// Facts of exchanges before the log's first, which a summary may tell.
+    /// Pruned exchanges. A summary may mention their facts.
     pruned: Vec<Entry>,
-    /// Facts that no summary has to tell: they were pruned before, or belong to a reply that broke off.
+    /// Facts that a summary may omit: they were pruned before it was made, or belong to an interrupted reply.
     excused: BTreeSet<u64>,
-    /// The newest positions that were seen, by profile.
+    /// The newest positions that were seen, for each profile.
     seen: Vec<Positions>,
 }
 
@@ -92,23 +92,26 @@ impl Log {
         self.entries.last().map_or(0, |last| last.seq + 1)
     }
 
-    /// The calls that wait for results, past replies that broke off; `None` where the documentation leaves it open.
+    /// Returns the calls that wait for results, without counting interrupted replies. Returns `None` where
+    /// the documentation does not define them.
     pub(super) fn open(&self) -> Option<Vec<String>> {
         let whole = self.entries.iter().rposition(|entry| !entry.incomplete).map_or(0, |last| last + 1);
-        // A question on open calls that broke off: whether it has superseded them is left open.
+        // After an interrupted question about open calls, it is not defined whether the question superseded
+        // them.
         if self.entries[whole..].iter().any(|entry| entry.opens) {
             return None;
         }
         open_calls(self.entries[..whole].iter().flat_map(|entry| &entry.messages))
     }
 
-    /// The messages that a caller has who keeps a list: all but those of replies that broke off, from some exchange on.
+    /// Returns the messages of a caller that keeps a list: all but those of interrupted replies, from an
+    /// exchange on.
     pub(super) fn transcript(&self, from: usize) -> Vec<Message> {
         let whole = self.entries.iter().skip(from).filter(|entry| !entry.incomplete);
         whole.flat_map(|entry| entry.messages.clone()).collect()
     }
 
-    /// The positions before which the stored summary of a profile covers everything.
+    /// Returns the end of what the stored summary of a profile covers.
     pub(super) fn covers_to(&self, profile: usize) -> u64 {
         self.seen[profile].covers_to
     }
@@ -120,28 +123,28 @@ impl Log {
         self.entries.push(entry);
     }
 
-    /// Begins another life.
+    /// Begins another incarnation.
     pub(super) fn forget(&mut self) {
         *self = Self { excused: std::mem::take(&mut self.excused), ..Self::new(self.id.clone(), self.seen.len()) };
     }
 
-    /// What is said twice, since its call was repeated, need not be told of twice.
+    /// Allows summaries to omit these facts. They occur twice in the log, because their call was repeated.
     pub(super) fn excuse(&mut self, facts: BTreeSet<u64>) {
         self.excused.extend(facts);
     }
 
-    /// Cuts the end off.
+    /// Removes the exchanges from a position on.
     pub(super) fn truncate(&mut self, from: u64) {
         self.entries.retain(|entry| entry.seq < from);
         self.seen = vec![Positions::default(); self.seen.len()];
-        // With a compaction that does not stay goes what it told of.
+        // Facts of pruned exchanges are only in summaries, which a truncation can remove.
         self.excused.extend(self.pruned.iter().flat_map(Entry::facts));
         if self.entries.is_empty() {
             self.forget();
         }
     }
 
-    /// Compares the log with the store's, in which the beginning may have been pruned.
+    /// Compares this log with that of the store, whose beginning may have been pruned.
     pub(super) async fn check(&mut self, base: &Base, may_be_pruned: bool) -> Checked {
         let store = base.store();
         let stored = store.conversation(&self.id).exchanges().await;
@@ -149,7 +152,7 @@ impl Log {
         let stored: Vec<Entry> = stored.iter().map(Entry::of).collect();
         let first = stored.first().map_or_else(|| self.next(), |entry| entry.seq);
         let removed = self.entries.iter().take_while(|entry| entry.seq < first).count();
-        holds(may_be_pruned || removed == 0, "nothing is lost", || format!("{removed} exchanges are gone"))?;
+        holds(may_be_pruned || removed == 0, "nothing is lost", || format!("{removed} exchanges are missing"))?;
         holds(self.entries.is_empty() || removed < self.entries.len(), "the newest turn stays", String::new)?;
         for entry in self.entries.drain(..removed) {
             if self.seen.iter().any(|positions| positions.covers_to <= entry.seq) {
@@ -169,7 +172,8 @@ impl Log {
         Ok(())
     }
 
-    /// The compaction of a profile, once it is checked: positions go forward, and a summary tells what it covers.
+    /// Checks and returns the compaction of a profile: its positions never go back, and its summary mentions
+    /// what it covers.
     pub(super) async fn positions(
         &mut self,
         base: &Base,
@@ -205,15 +209,18 @@ impl Log {
     }
 
     fn check_summary(&self, text: &str, covers_to: u64, notes: &Notes) -> Checked {
-        let told = notes.facts(text).ok_or_else(|| Violation::new("a summary is what the summarizer made", text))?;
+        let summarized =
+            notes.facts(text).ok_or_else(|| Violation::new("a stored summary was made by the summarizer", text))?;
         let covered = self.pruned.iter().chain(&self.entries).filter(|entry| entry.seq < covers_to);
         let facts: BTreeSet<u64> = covered.flat_map(Entry::facts).collect();
         let lost: Vec<&u64> =
-            facts.iter().filter(|fact| !told.contains(fact) && !self.excused.contains(fact)).collect();
-        holds(lost.is_empty(), "a summary loses no fact", || format!("{lost:?} of what is before {covers_to}"))?;
+            facts.iter().filter(|fact| !summarized.contains(fact) && !self.excused.contains(fact)).collect();
+        holds(lost.is_empty(), "a summary loses no fact", || {
+            format!("{lost:?} are before {covers_to} and not in the summary")
+        })?;
         let foreign: Vec<&u64> =
-            told.iter().filter(|fact| !facts.contains(fact) && !self.excused.contains(fact)).collect();
-        holds(foreign.is_empty(), "a summary tells of nothing but what it covers", || {
+            summarized.iter().filter(|fact| !facts.contains(fact) && !self.excused.contains(fact)).collect();
+        holds(foreign.is_empty(), "a summary has only facts that it covers", || {
             format!("{foreign:?} are not before {covers_to}")
         })
     }

@@ -1,11 +1,14 @@
-//! Any conversation through the engine: any log, any input, any policy, any summarizer.
+//! Conversations through the engine, with any log, input, policy and summarizer.
 //!
-//! Two engines share a store. Conversations are begun, imported, asked, answered rightly and wrongly, edited and forked; the
-//! test keeps a log of its own, made of what the engine's reports say, and compares everything with it.
+//! Two engines share a store. The case imports, edits and forks conversations, asks questions, and answers
+//! tool calls rightly and wrongly. It derives an expected log from the reports of the engines, and compares
+//! the store with it.
 
 mod base;
+mod commit;
 mod edits;
 mod log;
+mod plan_checks;
 mod prefix;
 mod setup;
 mod turns;
@@ -25,15 +28,15 @@ use super::{
     outcome::{Checked, Violation},
     words::Words,
 };
-use crate::chance::Chance;
+use crate::rng::SeededRng;
 
 /// Runs one case.
 pub(super) fn run(seed: u64, ingredients: &Ingredients) -> Checked<Figures> {
     let runtime = Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
     let case = async {
-        let mut chance = Chance::new(seed);
-        let mut case = Case::new(&mut chance, ingredients).await;
-        let steps = chance.between(10, 60);
+        let mut rng = SeededRng::new(seed);
+        let mut case = Case::new(&mut rng, ingredients).await;
+        let steps = rng.between(10, 60);
         for _ in 0..steps {
             case.step().await?;
         }
@@ -43,29 +46,29 @@ pub(super) fn run(seed: u64, ingredients: &Ingredients) -> Checked<Figures> {
     runtime.block_on(case)
 }
 
-/// A summary that was told: the engine, the exchanges it covers, what became of it.
+/// A reported summary: its conversation, the end of what it covers, and its outcome.
 #[derive(Clone, Debug)]
-struct ToldSummary {
+struct ReportedSummary {
     conversation: ConversationId,
     to: u64,
     outcome: &'static str,
 }
 
-/// A profile, and who summarizes for it.
+/// A profile and its summarizer.
 struct Policy {
     setup: Setup,
     notes: Arc<Notes>,
-    told: Arc<Mutex<Vec<ToldSummary>>>,
+    reported: Arc<Mutex<Vec<ReportedSummary>>>,
 }
 
 struct Case {
     base: Base,
     policies: Vec<Policy>,
-    /// Each with its policy.
+    /// Each engine, with the index of its policy.
     engines: Vec<(Engine, usize)>,
     talks: Vec<Talk>,
     words: Words,
-    chance: Chance,
+    rng: SeededRng,
     ingredients: Ingredients,
     figures: Figures,
     forks: usize,
@@ -74,55 +77,55 @@ struct Case {
 /// A conversation.
 struct Talk {
     log: Log,
-    /// The stored call before, while nothing came between.
+    /// The last stored call, unless something came after it.
     before: Option<Sent>,
-    /// Turns that have begun, and are not over.
+    /// Turns that have begun and not ended.
     slow: Vec<Slow>,
-    /// Counts edits and appends: a turn that began under another number may be refused.
+    /// Counts of edits and appends. A turn that began under another count may be refused.
     edits: usize,
     appends: usize,
 }
 
 struct Slow {
     turn: Turn,
-    asked: turns::Asked,
+    planned_call: turns::PlannedCall,
     edits: usize,
     appends: usize,
     summaries: Range<usize>,
 }
 
 impl Case {
-    async fn new(chance: &mut Chance, ingredients: &Ingredients) -> Self {
-        let base = Base::any(chance).await;
-        let many = 1 + chance.index(2);
+    async fn new(rng: &mut SeededRng, ingredients: &Ingredients) -> Self {
+        let base = Base::any(rng).await;
+        let many = 1 + rng.index(2);
         let policies: Vec<Policy> = (0..many)
             .map(|number| {
-                let setup = Setup::any(chance, ingredients, &format!("p{number}"));
-                let notes = setup.notes(chance.fork(), ingredients);
-                Policy { setup, notes, told: Arc::default() }
+                let setup = Setup::any(rng, ingredients, &format!("p{number}"));
+                let notes = setup.notes(rng.fork(), ingredients);
+                Policy { setup, notes, reported: Arc::default() }
             })
             .collect();
         let engines = (0..2).map(|number| {
             let policy = number % policies.len();
-            let Policy { setup, notes, told } = &policies[policy];
-            let told = Arc::clone(told);
+            let Policy { setup, notes, reported } = &policies[policy];
+            let reported = Arc::clone(reported);
             let engine = setup.engine(&base, notes, move |report| {
                 let to = report.to.get();
                 let (conversation, outcome) = (report.conversation.clone(), report.outcome.kind());
-                told.lock().unwrap().push(ToldSummary { conversation, to, outcome });
+                reported.lock().unwrap().push(ReportedSummary { conversation, to, outcome });
             });
             (engine, policy)
         });
         let engines = engines.collect();
-        let talks = (0..1 + chance.index(2)).map(|number| Talk::new(&format!("c{number}"), policies.len())).collect();
-        let words = Words::new(chance.fork(), ingredients);
-        let (chance, ingredients) = (chance.fork(), ingredients.clone());
-        Self { base, policies, engines, talks, words, chance, ingredients, figures: Figures::default(), forks: 0 }
+        let talks = (0..1 + rng.index(2)).map(|number| Talk::new(&format!("c{number}"), policies.len())).collect();
+        let words = Words::new(rng.fork(), ingredients);
+        let (rng, ingredients) = (rng.fork(), ingredients.clone());
+        Self { base, policies, engines, talks, words, rng, ingredients, figures: Figures::default(), forks: 0 }
     }
 
     async fn step(&mut self) -> Checked {
-        let talk = self.chance.index(self.talks.len());
-        match self.chance.below(20) {
+        let talk = self.rng.index(self.talks.len());
+        match self.rng.below(20) {
             0 => self.edit(talk).await,
             1 if self.talks[talk].log.entries.len() < 30 => self.import(talk).await,
             2..4 if !self.talks[talk].slow.is_empty() => self.finish_slow(talk).await,
@@ -135,7 +138,7 @@ impl Case {
             while !self.talks[talk].slow.is_empty() {
                 self.finish_slow(talk).await?;
             }
-            // Whatever happened before: a question is answered.
+            // A question is always answered, whatever happened before.
             self.ask(talk).await?;
         }
         for Policy { notes, .. } in &self.policies {
@@ -144,7 +147,7 @@ impl Case {
         Ok(())
     }
 
-    /// Waits for whatever is under way, and checks the log.
+    /// Waits for everything that is running, then checks the log.
     async fn settle(&mut self, talk: usize) -> Checked {
         for (engine, _) in &self.engines {
             let drained = engine.drain(std::time::Duration::from_secs(300)).await;
@@ -163,7 +166,7 @@ impl Case {
     }
 
     fn exchange_id(&mut self) -> ExchangeId {
-        ExchangeId::new(format!("e{}", self.chance.next())).unwrap()
+        ExchangeId::new(format!("e{}", self.rng.next())).unwrap()
     }
 }
 

@@ -1,4 +1,4 @@
-//! How an engine is set up.
+//! The configuration of an engine.
 
 use std::{sync::Arc, time::Duration};
 
@@ -11,20 +11,20 @@ use tower_chat_history::{
 };
 
 use super::super::{Ingredient, Ingredients, notes::Notes, panics::on_purpose};
-use crate::chance::Chance;
+use crate::rng::SeededRng;
 
 /// The policies of one profile.
 #[derive(Clone, Debug)]
 pub(super) struct Setup {
     pub(super) profile: Profile,
-    /// The limit of a prompt in tokens, if there is one.
+    /// The token limit of a prompt, if there is one.
     pub(super) limit: Option<u32>,
     pub(super) on_open_turn: OnOpenTurn,
     pub(super) on_conflict: OnConflict,
     pub(super) retention: Option<Retention>,
     pub(super) has_trimmer: bool,
     pub(super) summarizes: bool,
-    /// A counter that panics: counts are then missing, and prompts may be larger.
+    /// True if the counter panics. Counts are then missing, and prompts may be larger.
     pub(super) counter_panics: bool,
     load: LoadLimit,
     watermarks: Watermarks,
@@ -37,57 +37,61 @@ pub(super) struct Setup {
 const RESERVE: u32 = 50;
 
 impl Setup {
-    pub(super) fn any(chance: &mut Chance, ingredients: &Ingredients, name: &str) -> Self {
-        let window = u32::try_from(chance.between(200, 3_000)).unwrap_or(3_000);
-        let percent = |chance: &mut Chance| u8::try_from(chance.between(20, 95)).unwrap_or(50);
-        let number = |chance: &mut Chance| chance.index(8) + 2;
-        let watermarks = match chance.below(6) {
+    pub(super) fn any(rng: &mut SeededRng, ingredients: &Ingredients, name: &str) -> Self {
+        let window = u32::try_from(rng.between(200, 3_000)).unwrap_or(3_000);
+        let percent = |rng: &mut SeededRng| u8::try_from(rng.between(20, 95)).unwrap_or(50);
+        let number = |rng: &mut SeededRng| rng.index(8) + 2;
+        let watermarks = match rng.below(6) {
             0 => Watermarks::new(Watermark::Percent(90), Watermark::Percent(40)).unwrap(),
-            1 => Watermarks::last_messages(number(chance)),
-            2 => Watermarks::last_turns(number(chance)),
-            3 => Watermarks::keep_recent(number(chance)),
+            1 => Watermarks::last_messages(number(rng)),
+            2 => Watermarks::last_turns(number(rng)),
+            3 => Watermarks::keep_recent(number(rng)),
             _ => Watermarks::default(),
         };
-        let load = match chance.below(2) {
-            0 => LoadLimit::new(usize::try_from(chance.between(4, 33)).unwrap_or(4), 1 << 20).unwrap(),
+        let load = match rng.below(2) {
+            0 => LoadLimit::new(usize::try_from(rng.between(4, 33)).unwrap_or(4), 1 << 20).unwrap(),
             _ => LoadLimit::default(),
         };
-        let trimmer = chance.below(12);
+        let trimmer = rng.below(12);
         Self {
             profile: Profile::new(name).unwrap(),
-            limit: (!chance.once_in(4)).then_some(window - RESERVE),
-            on_open_turn: if chance.once_in(8) { OnOpenTurn::Reject } else { OnOpenTurn::Supersede },
-            on_conflict: match chance.below(6) {
+            limit: (!rng.once_in(4)).then_some(window - RESERVE),
+            on_open_turn: if rng.once_in(8) { OnOpenTurn::Reject } else { OnOpenTurn::Supersede },
+            on_conflict: match rng.below(6) {
                 0 => OnConflict::Reject,
                 1 => OnConflict::Serialize(QueueLimits::default()),
                 _ => OnConflict::Rebase,
             },
-            retention: match chance.below(10) {
-                0 => Some(Retention::LastTurns(number(chance))),
-                1 => Some(Retention::LastMessages(number(chance) * 3)),
+            retention: match rng.below(10) {
+                0 => Some(Retention::LastTurns(number(rng))),
+                1 => Some(Retention::LastMessages(number(rng) * 3)),
                 _ => None,
             },
             has_trimmer: trimmer < 2,
-            summarizes: chance.once_in(2),
-            counter_panics: ingredients.has(Ingredient::CounterPanics) && chance.once_in(12),
+            summarizes: rng.once_in(2),
+            counter_panics: ingredients.has(Ingredient::CounterPanics) && rng.once_in(12),
             load,
             watermarks,
-            clear: chance.once_in(3).then(|| ClearResults::new().keep(chance.index(4))),
+            clear: rng.once_in(3).then(|| ClearResults::new().keep(rng.index(4))),
             trimmer,
-            when: match chance.below(3) {
-                0 => SummarizeWhen::AfterReply { percent: percent(chance) },
+            when: match rng.below(3) {
+                0 => SummarizeWhen::AfterReply { percent: percent(rng) },
                 1 => SummarizeWhen::BeforeCall,
                 _ => SummarizeWhen::BeforeEveryCall,
             },
-            reliable: chance.once_in(2),
+            reliable: rng.once_in(2),
         }
     }
 
-    pub(super) fn notes(&self, chance: Chance, ingredients: &Ingredients) -> Arc<Notes> {
-        Arc::new(Notes::new(chance, ingredients, self.reliable))
+    pub(super) fn notes(&self, rng: SeededRng, ingredients: &Ingredients) -> Arc<Notes> {
+        Arc::new(Notes::new(rng, ingredients, self.reliable))
     }
 
-    fn options(&self, notes: &Arc<Notes>, told: impl Fn(&SummaryReport) + Send + Sync + 'static) -> HistoryOptions {
+    fn options(
+        &self,
+        notes: &Arc<Notes>,
+        on_summary: impl Fn(&SummaryReport) + Send + Sync + 'static,
+    ) -> HistoryOptions {
         let mut options = HistoryOptions::new()
             .profile(self.profile.clone())
             .load_limit(self.load)
@@ -108,10 +112,11 @@ impl Setup {
         };
         if self.summarizes {
             let summaries = Summaries::new(Arc::clone(notes)).max_tokens(20).least_room(1).chunk_tokens(200);
-            options = options.summaries(summaries.when(self.when).timeout(Duration::from_secs(5)).on_summary(told));
+            options =
+                options.summaries(summaries.when(self.when).timeout(Duration::from_secs(5)).on_summary(on_summary));
         }
         if self.counter_panics {
-            options = options.token_counter(Nervous { name: "nervous".into(), which: self.trimmer % 3 });
+            options = options.token_counter(PanickingCounter { name: "nervous".into(), which: self.trimmer % 3 });
         }
         options
     }
@@ -120,20 +125,20 @@ impl Setup {
         &self,
         store: &super::base::Base,
         notes: &Arc<Notes>,
-        told: impl Fn(&SummaryReport) + Send + Sync + 'static,
+        on_summary: impl Fn(&SummaryReport) + Send + Sync + 'static,
     ) -> Engine {
-        store.engine(self.options(notes, told), self.retention)
+        store.engine(self.options(notes, on_summary), self.retention)
     }
 }
 
 /// A counter that panics in one of its methods.
 #[derive(Debug)]
-struct Nervous {
+struct PanickingCounter {
     name: Arc<str>,
     which: u64,
 }
 
-impl TokenCounter for Nervous {
+impl TokenCounter for PanickingCounter {
     fn name(&self) -> Option<&Arc<str>> {
         Some(&self.name)
     }

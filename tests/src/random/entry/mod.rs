@@ -1,4 +1,5 @@
-//! Hostile text into whatever reads text: nothing panics or overflows its stack, time is linear, what is read round-trips.
+//! Hostile text as input of everything that reads text. Nothing panics or overflows its stack, the time is
+//! linear, and a value that was read is written as it was.
 
 mod requests;
 mod texts;
@@ -23,18 +24,18 @@ use super::{
     outcome::{Violation, holds},
     rules::shorten,
 };
-use crate::chance::Chance;
+use crate::rng::SeededRng;
 
-/// The stack on which everything is read.
+/// The stack size of the thread that reads the texts.
 const STACK: usize = 1 << 20;
-/// How long a text may take, at most some megabytes of them.
+/// The longest time for one text. Texts have a few megabytes at most.
 const LONG: Duration = Duration::from_secs(40);
 
 /// Runs one case.
 pub(super) fn run(seed: u64, ingredients: &Ingredients) -> Checked<Figures> {
     let ingredients = ingredients.clone();
     let small = thread::Builder::new().stack_size(STACK).spawn(move || {
-        let mut texts = Texts::new(Chance::new(seed), &ingredients);
+        let mut texts = Texts::new(SeededRng::new(seed), &ingredients);
         let mut figures = Figures::default();
         for _ in 0..20 {
             ids(&texts.odd())?;
@@ -54,16 +55,17 @@ pub(super) fn run(seed: u64, ingredients: &Ingredients) -> Checked<Figures> {
 
 fn in_time<T>(rule: &'static str, bytes: usize, work: impl FnOnce() -> T) -> Checked<T> {
     let begun = Instant::now();
-    let told = work();
+    let output = work();
     let took = begun.elapsed();
     holds(took < LONG, rule, || format!("{bytes} bytes took {took:?}"))?;
-    Ok(told)
+    Ok(output)
 }
 
-/// Ids, profiles, revisions, names of models.
+/// Checks ids, profiles, revisions and names of models.
 fn ids(text: &str) -> Checked {
-    let round =
-        |what: &str, again: bool| holds(again, "what is read is written as it was", || format!("{what} {text:?}"));
+    let round = |what: &str, again: bool| {
+        holds(again, "a value that was read is written as it was", || format!("{what} {text:?}"))
+    };
     if let Ok(id) = text.parse::<ConversationId>() {
         round("conversation id", id.to_string().parse() == Ok(id))?;
     }
@@ -83,7 +85,7 @@ fn ids(text: &str) -> Checked {
     Ok(())
 }
 
-/// Records, as they are written and with some of their bytes changed.
+/// Checks records, as written and with some of their bytes changed.
 fn records(texts: &mut Texts) -> Checked {
     let mut exchange = Exchange::new(ExchangeId::generate(), texts.messages());
     exchange.usage = Some(Usage::new(texts.number(), texts.number()));
@@ -107,7 +109,7 @@ fn records(texts: &mut Texts) -> Checked {
     Ok(())
 }
 
-/// Everything that looks into a message.
+/// Runs everything that looks into a message.
 fn read(json: &str) -> Checked {
     let Ok(message) = Message::from_json(json) else { return Ok(()) };
     holds(message.json() == json.trim(), "a message is kept byte for byte", || shorten(&message))?;
@@ -129,7 +131,7 @@ fn read(json: &str) -> Checked {
     Ok(())
 }
 
-/// A summary cannot close its delimiter, by whatever characters.
+/// Checks that a summary cannot close its delimiter, whatever its characters.
 fn delimiters(texts: &mut Texts) -> Checked {
     for _ in 0..10 {
         let text = texts.closing();

@@ -1,4 +1,4 @@
-//! Hostile requests: bodies and headers inside of async-openai's client, and JSON values.
+//! Hostile requests: bodies and headers through the HTTP client of async-openai, and JSON values.
 
 use std::sync::{Arc, Mutex};
 
@@ -19,7 +19,7 @@ use super::{
 
 const ANSWER: &str = r#"{"choices":[{"index":0,"message":{"role":"assistant","content":"a"},"finish_reason":"stop"}]}"#;
 
-/// Sends some.
+/// Sends some requests.
 pub(super) fn check(texts: &mut Texts, figures: &mut Figures) -> Checked {
     let runtime = Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
@@ -28,10 +28,10 @@ pub(super) fn check(texts: &mut Texts, figures: &mut Figures) -> Checked {
             let rest = texts.json();
             let mut body =
                 format!(r#"{{"x":{rest},"messages":[{message},{{"role":"user","content":"u"}}],"model":"m"}}"#);
-            if texts.chance.once_in(4) {
+            if texts.rng.once_in(4) {
                 body = texts.changed(&body);
             }
-            let id = if texts.chance.once_in(3) { texts.odd() } else { "c".to_owned() };
+            let id = if texts.rng.once_in(3) { texts.odd() } else { "c".to_owned() };
             body_and_header(&body, &id, figures).await?;
             if let Ok(value) = serde_json::from_str(&body) {
                 values(value, figures).await?;
@@ -41,7 +41,7 @@ pub(super) fn check(texts: &mut Texts, figures: &mut Figures) -> Checked {
     })
 }
 
-/// A body is spliced validly, or refused before it is sent.
+/// Checks that a body is extended to valid JSON, or refused before it is sent.
 async fn body_and_header(body: &str, id: &str, figures: &mut Figures) -> Checked {
     let Ok(id) = HeaderValue::from_str(id) else { return Ok(()) };
     let sent: Arc<Mutex<Option<Vec<u8>>>> = Arc::default();
@@ -69,17 +69,17 @@ async fn body_and_header(body: &str, id: &str, figures: &mut Figures) -> Checked
     let sent = sent.lock().unwrap().take();
     if let Some(sent) = sent {
         let is_json = serde_json::from_slice::<&RawValue>(&sent).is_ok();
-        holds(is_json, "what is sent is JSON", || String::from_utf8_lossy(&sent).chars().take(300).collect())?;
+        holds(is_json, "the body of a request is JSON", || String::from_utf8_lossy(&sent).chars().take(300).collect())?;
     }
     Ok(())
 }
 
-/// A value is answered, or refused.
+/// Sends a value, which may be answered or refused.
 async fn values(value: Value, figures: &mut Figures) -> Checked {
     let model = service_fn(|_: Value| std::future::ready(Ok::<_, BoxError>(json!(null))));
     let layer = ChatHistoryLayer::new(MemoryStore::new(), Json::new());
-    let asked = InConversation::new(ConversationId::new(["c"]).unwrap(), value);
-    let told = ServiceBuilder::new().layer(layer).service(model).oneshot(asked).await;
-    figures.count(if told.is_ok() { "values answered" } else { "values refused" });
+    let call = InConversation::new(ConversationId::new(["c"]).unwrap(), value);
+    let result = ServiceBuilder::new().layer(layer).service(model).oneshot(call).await;
+    figures.count(if result.is_ok() { "values answered" } else { "values refused" });
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! The calls, and the comparison of each answer.
+//! The calls of a store, and the comparison of each answer with the model's.
 
 use std::sync::Arc;
 
@@ -15,32 +15,32 @@ use super::{
     },
     Case,
     model::{Answer, Compacted, Life, Refused, expected},
-    open::Whole,
+    open::FullStore,
 };
 
 impl Case {
-    fn store(&mut self) -> Arc<dyn Whole> {
-        Arc::clone(&self.store.handles[self.chance.index(2)])
+    fn store(&mut self) -> Arc<dyn FullStore> {
+        Arc::clone(&self.store.handles[self.rng.index(2)])
     }
 
     pub(super) async fn call(&mut self) -> Checked {
-        match self.chance.below(20) {
+        match self.rng.below(20) {
             0..8 => self.append().await,
             8..11 => self.compact().await,
             11..15 => self.load().await,
             15..17 => self.read().await,
             17 => self.prune().await,
             18 => self.truncate().await,
-            _ if self.chance.once_in(3) => self.delete().await,
+            _ if self.rng.once_in(3) => self.delete().await,
             _ => self.load().await,
         }
     }
 
-    /// An incarnation: mostly the present one.
+    /// Returns an incarnation, usually the present one.
     fn incarnation(&mut self) -> Incarnation {
-        let ended = if self.ended.is_empty() { Incarnation::random() } else { *self.chance.of(&self.ended) };
+        let ended = if self.ended.is_empty() { Incarnation::random() } else { *self.rng.pick(&self.ended) };
         match &self.life {
-            Some(life) if !self.chance.once_in(8) => life.incarnation,
+            Some(life) if !self.rng.once_in(8) => life.incarnation,
             _ => ended,
         }
     }
@@ -48,44 +48,44 @@ impl Case {
     fn revision(&mut self) -> Revision {
         let incarnation = self.incarnation();
         let now = self.life.as_ref().map_or_else(|| Revision::new(incarnation, 1), Life::revision);
-        let version = if self.chance.once_in(4) { self.chance.below(now.version() + 2) } else { now.version() };
+        let version = if self.rng.once_in(4) { self.rng.below(now.version() + 2) } else { now.version() };
         Revision::new(incarnation, version).beginning_at(now.first())
     }
 
     fn profile(&mut self) -> Profile {
-        Profile::new(*self.chance.of(&["default", "p"])).unwrap()
+        Profile::new(*self.rng.pick(&["default", "p"])).unwrap()
     }
 
     fn exchange(&mut self) -> Exchange {
         self.made += 1;
         let (next, first) = self.life.as_ref().map_or((0, 0), |life| (life.next(), life.first));
         let fewest = u64::from(!self.ingredients.has(Ingredient::EmptyExchanges));
-        let messages = (0..self.chance.between(fewest, 3)).map(|number| self.message(number)).collect::<Vec<_>>();
+        let messages = (0..self.rng.between(fewest, 3)).map(|number| self.message(number)).collect::<Vec<_>>();
         let known = self.life.as_ref().filter(|life| !life.entries.is_empty());
         let id = match known {
-            Some(life) if self.chance.once_in(8) => self.chance.of(&life.entries).id.clone(),
+            Some(life) if self.rng.once_in(8) => self.rng.pick(&life.entries).id.clone(),
             _ => ExchangeId::new(format!("e{}", self.made)).unwrap(),
         };
         let mut exchange = Exchange::new(id, messages);
         exchange.at = Timestamp::from_unix_millis(1_700_000_000_000 + self.made);
-        exchange.incomplete = self.chance.once_in(9);
-        match self.chance.below(8) {
+        exchange.incomplete = self.rng.once_in(9);
+        match self.rng.below(8) {
             0..3 if next > 0 => {
-                exchange.continues = Some(Seq::new(self.chance.between(first.saturating_sub(1), next - 1)));
+                exchange.continues = Some(Seq::new(self.rng.between(first.saturating_sub(1), next - 1)));
             }
-            3 => exchange.continues = Some(Seq::new(next + self.chance.below(2))),
+            3 => exchange.continues = Some(Seq::new(next + self.rng.below(2))),
             _ => {}
         }
         exchange
     }
 
     fn message(&mut self, number: u64) -> Message {
-        let text = match self.chance.below(6) {
+        let text = match self.rng.below(6) {
             0 => r"\u0000 \ud800 \u00e4".to_owned(),
-            1 => "x".repeat(self.chance.index(300)),
+            1 => "x".repeat(self.rng.index(300)),
             _ => format!("m{}.{number}", self.made),
         };
-        let role = *self.chance.of(&["user", "assistant", "tool"]);
+        let role = *self.rng.pick(&["user", "assistant", "tool"]);
         Message::from_json(format!(r#"{{"role":"{role}", "content":"{text}","n":1.50}}"#)).unwrap()
     }
 
@@ -97,40 +97,37 @@ impl Case {
         };
         let (version, before) = stored.unwrap_or_default();
         let stored_cut = before.clone();
-        let from = |position: Seq, chance: &mut crate::chance::Chance| {
-            Seq::new((position.get() + chance.below(3)).min(next + u64::from(chance.once_in(10))))
+        let from = |position: Seq, rng: &mut crate::rng::SeededRng| {
+            Seq::new((position.get() + rng.below(3)).min(next + u64::from(rng.once_in(10))))
         };
         let mut cut = Cut::default();
-        cut.window_start = from(before.window_start, &mut self.chance);
-        cut.rounds_start = from(before.rounds_start, &mut self.chance);
-        cut.cleared_before = from(before.cleared_before, &mut self.chance);
-        if self.chance.once_in(2) {
-            let covers = from(before.covers_to(), &mut self.chance).min(cut.window_start);
-            let mut text = "summary ".repeat(self.chance.index(5));
-            if self.ingredients.has(Ingredient::Nuls) && self.chance.once_in(2) {
+        cut.window_start = from(before.window_start, &mut self.rng);
+        cut.rounds_start = from(before.rounds_start, &mut self.rng);
+        cut.cleared_before = from(before.cleared_before, &mut self.rng);
+        if self.rng.once_in(2) {
+            let covers = from(before.covers_to(), &mut self.rng).min(cut.window_start);
+            let mut text = "summary ".repeat(self.rng.index(5));
+            if self.ingredients.has(Ingredient::Nuls) && self.rng.once_in(2) {
                 text.push('\0');
             }
-            if self.ingredients.has(Ingredient::LargeCompactions) && self.chance.once_in(4) {
+            if self.ingredients.has(Ingredient::LargeCompactions) && self.rng.once_in(4) {
                 text.push_str(&"large ".repeat(1_000));
             }
             let mut summary = Summary::new(text, covers);
-            summary.tokens = self.chance.once_in(2).then_some(7);
-            let nul = self.ingredients.has(Ingredient::Nuls) && self.chance.once_in(4);
-            summary.model = self.chance.once_in(2).then(|| if nul { "m\0".to_owned() } else { "m".to_owned() });
+            summary.tokens = self.rng.once_in(2).then_some(7);
+            let nul = self.ingredients.has(Ingredient::Nuls) && self.rng.once_in(4);
+            summary.model = self.rng.once_in(2).then(|| if nul { "m\0".to_owned() } else { "m".to_owned() });
             cut.summary = Some(summary);
         } else {
             cut.summary = before.summary.clone();
         }
         let mut replaces = version;
-        if self.chance.once_in(4) {
-            replaces = if self.chance.once_in(2) {
-                CompactionVersion::NONE
-            } else {
-                CompactionVersion::new(version.get() + 3)
-            };
+        if self.rng.once_in(4) {
+            replaces =
+                if self.rng.once_in(2) { CompactionVersion::NONE } else { CompactionVersion::new(version.get() + 3) };
         }
-        if self.ingredients.has(Ingredient::EqualCuts) && version != CompactionVersion::NONE && self.chance.once_in(3) {
-            // What another replica has just stored.
+        if self.ingredients.has(Ingredient::EqualCuts) && version != CompactionVersion::NONE && self.rng.once_in(3) {
+            // The compaction that another replica has just stored.
             replaces = CompactionVersion::new(version.get() - 1);
             cut = before;
         }
@@ -142,21 +139,21 @@ impl Case {
 
     async fn append(&mut self) -> Checked {
         let mut append = Append::new(Expect::AnyOrCreate, self.exchange());
-        append.expect = match self.chance.below(8) {
+        append.expect = match self.rng.below(8) {
             0 => Expect::Absent,
             1..3 => Expect::Exactly(self.revision()),
             3..6 => Expect::AnyIn(self.incarnation()),
             _ => Expect::AnyOrCreate,
         };
-        if self.chance.once_in(4) {
+        if self.rng.once_in(4) {
             append.compact = Some(self.cut());
         }
-        let told = self.store().append(&self.id, append.clone()).await;
+        let answer = self.store().append(&self.id, append.clone()).await;
         let exchange = append.exchange;
         let compact = append.compact;
         if let Some((life, seq)) = self.life.as_ref().and_then(|life| Some((life, life.find(&exchange.id)?))) {
-            let told = told.map_err(|error| unexpected("append", &error))?;
-            let seen = (told.duplicate, told.seq.get(), told.revision, told.compaction.is_none());
+            let answer = answer.map_err(|error| unexpected("append", &error))?;
+            let seen = (answer.duplicate, answer.seq.get(), answer.revision, answer.compaction.is_none());
             return same("a repeated append", &seen, &(true, seq, life.revision(), true));
         }
         let next = self.life.as_ref().map_or(0, Life::next);
@@ -171,31 +168,31 @@ impl Case {
             let log = [life.entries.as_slice(), std::slice::from_ref(&exchange)].concat();
             outcome = life.compact(compact, &log).map(Some);
         }
-        let (told, compacted) = match (told, outcome) {
-            (Ok(told), Ok(compacted)) => (told, compacted),
+        let (answer, compacted) = match (answer, outcome) {
+            (Ok(answer), Ok(compacted)) => (answer, compacted),
             (Err(error), Err(refused)) => return refusal("append", &error, refused),
-            (told, outcome) => return differ("append", &told, &outcome),
+            (answer, outcome) => return differ("append", &answer, &outcome),
         };
         self.figures.count("exchanges");
         let begins = self.life.is_none();
-        let life = self.life.get_or_insert_with(|| Life::new(told.revision.incarnation()));
+        let life = self.life.get_or_insert_with(|| Life::new(answer.revision.incarnation()));
         life.entries.push(exchange);
-        same("an append", &(told.duplicate, told.seq.get(), told.revision), &(false, next, life.revision()))?;
+        same("an append", &(answer.duplicate, answer.seq.get(), answer.revision), &(false, next, life.revision()))?;
         if begins {
             let old = self.ended.contains(&life.incarnation);
-            holds(!old, "each life has an incarnation of its own", || life.incarnation.to_string())?;
+            holds(!old, "an incarnation is never reused", || life.incarnation.to_string())?;
         }
-        match (compact, compacted, told.compaction) {
+        match (compact, compacted, answer.compaction) {
             (None, _, None) => Ok(()),
-            (Some(compact), Some(expected), Some(told)) => self.compacted(compact, &expected, told),
-            (_, expected, told) => differ("an append's compaction", &told, &expected),
+            (Some(compact), Some(expected), Some(answer)) => self.compacted(compact, &expected, answer),
+            (_, expected, answer) => differ("an append's compaction", &answer, &expected),
         }
     }
 
-    /// Compares what became of a compaction, and has it stored in the model.
-    fn compacted(&mut self, compact: Compact, expected: &Compacted, told: CompactOutcome) -> Checked {
+    /// Compares the outcome of a compaction, and stores it in the model.
+    fn compacted(&mut self, compact: Compact, expected: &Compacted, answer: CompactOutcome) -> Checked {
         let Some(life) = &mut self.life else { return Ok(()) };
-        match (expected, told) {
+        match (expected, answer) {
             (Compacted::Stored, CompactOutcome::Stored(version)) => {
                 let old = life.version(&compact.profile);
                 holds(
@@ -211,26 +208,26 @@ impl Case {
                 let kept = kept.map(|kept| (kept.version, kept.cut));
                 same("the compaction that was kept", &kept, &life.compactions.get(&compact.profile).cloned())
             }
-            (expected, told) => differ("a compaction", &told, &expected),
+            (expected, answer) => differ("a compaction", &answer, &expected),
         }
     }
 
     async fn compact(&mut self) -> Checked {
         let (incarnation, compact) = (self.incarnation(), self.cut());
-        let told = self.store().compact(&self.id, incarnation, compact.clone()).await;
+        let answer = self.store().compact(&self.id, incarnation, compact.clone()).await;
         let expected = match self.life.as_ref().filter(|life| life.incarnation == incarnation) {
             Some(life) => life.compact(&compact, &life.entries),
             None => Err("gone"),
         };
-        match (told, expected) {
-            (Ok(told), Ok(expected)) => self.compacted(compact, &expected, told)?,
+        match (answer, expected) {
+            (Ok(answer), Ok(expected)) => self.compacted(compact, &expected, answer)?,
             (Err(error), Err(refused)) => return refusal("compact", &error, refused),
-            (told, expected) => return differ("compact", &told, &expected),
+            (answer, expected) => return differ("compact", &answer, &expected),
         }
         self.space()
     }
 
-    /// What a store in memory says it uses is at least what it was given.
+    /// Checks that a memory store reports at least the bytes that it was given.
     fn space(&self) -> Checked {
         let (Some(memory), Some(life)) = (&self.store.memory, &self.life) else { return Ok(()) };
         if !self.ingredients.has(Ingredient::LargeCompactions) {
@@ -246,21 +243,21 @@ impl Case {
     }
 
     async fn load(&mut self) -> Checked {
-        let limit = match self.chance.below(3) {
+        let limit = match self.rng.below(3) {
             0 => LoadLimit::default(),
-            _ => LoadLimit::new(1 + self.chance.index(8), 1 + self.chance.index(2_000)).unwrap(),
+            _ => LoadLimit::new(1 + self.rng.index(8), 1 + self.rng.index(2_000)).unwrap(),
         };
         let mut load = Load::new().profile(self.profile()).limit(limit);
-        if !self.known.is_empty() && self.chance.once_in(3) {
-            load.known = Some(self.chance.of(&self.known).clone());
+        if !self.known.is_empty() && self.rng.once_in(3) {
+            load.known = Some(self.rng.pick(&self.known).clone());
         }
-        if self.chance.once_in(6) {
-            let number = self.chance.below(self.made + 1);
+        if self.rng.once_in(6) {
+            let number = self.rng.below(self.made + 1);
             load.exchange = Some(ExchangeId::new(format!("e{number}")).unwrap());
         }
-        let told = self.store().load(&self.id, load.clone()).await.map_err(|error| unexpected("load", &error))?;
+        let answer = self.store().load(&self.id, load.clone()).await.map_err(|error| unexpected("load", &error))?;
         let expected = self.life.as_ref().map_or(Answer::Absent, |life| life.load(&load));
-        let seen = match &told {
+        let seen = match &answer {
             Loaded::Absent => Answer::Absent,
             Loaded::Unchanged => Answer::Unchanged,
             Loaded::AlreadyRecorded(recorded) => Answer::Recorded(recorded.seq.get()),
@@ -270,7 +267,7 @@ impl Case {
             }
         };
         same("a load", &seen, &expected)?;
-        let (Loaded::Window(window), Some(life)) = (told, &self.life) else { return Ok(()) };
+        let (Loaded::Window(window), Some(life)) = (answer, &self.life) else { return Ok(()) };
         self.figures.count("windows");
         same("a window's revision", &window.revision, &life.revision())?;
         let compaction = window.compaction.clone().map(|compaction| (compaction.version, compaction.cut));
@@ -283,7 +280,7 @@ impl Case {
 
     async fn read(&mut self) -> Checked {
         let next = self.life.as_ref().map_or(0, Life::next);
-        let (from, limit) = (self.chance.below(next + 3), self.chance.index(6));
+        let (from, limit) = (self.rng.below(next + 3), self.rng.index(6));
         let page =
             self.store().read(&self.id, Seq::new(from), limit).await.map_err(|error| unexpected("read", &error))?;
         let Some(life) = &self.life else {
@@ -292,75 +289,73 @@ impl Case {
         same("a page's revision", &page.revision, &Some(life.revision()))?;
         let from = from.max(life.first);
         let enough = page.exchanges.len() <= limit && (limit == 0 || from >= next || !page.exchanges.is_empty());
-        holds(enough, "a page has what is asked for", || format!("{} of {limit}", page.exchanges.len()))?;
+        holds(enough, "a page has at most its limit, and is not empty too early", || {
+            format!("{} of {limit}", page.exchanges.len())
+        })?;
         let first = page.exchanges.first().map_or(from, |first| first.seq.get());
         same("where a page begins", &first, &from)?;
         let end = from + page.exchanges.len() as u64;
-        same("whether a log goes on", &page.more, &(end < next))?;
+        same("whether there are more exchanges", &page.more, &(end < next))?;
         same_exchanges(life, &page.exchanges, end)
     }
 
     async fn prune(&mut self) -> Checked {
         let incarnation = self.incarnation();
         let next = self.life.as_ref().map_or(0, Life::next);
-        let keep = match self.chance.below(3) {
-            0 => PruneTo::From(Seq::new(self.chance.below(next + 2))),
-            1 if !self.ingredients.has(Ingredient::EmptyExchanges) => PruneTo::LastMessages(self.chance.index(12)),
-            _ => PruneTo::LastTurns(self.chance.index(5)),
+        let keep = match self.rng.below(3) {
+            0 => PruneTo::From(Seq::new(self.rng.below(next + 2))),
+            1 if !self.ingredients.has(Ingredient::EmptyExchanges) => PruneTo::LastMessages(self.rng.index(12)),
+            _ => PruneTo::LastTurns(self.rng.index(5)),
         };
-        let traces = if self.chance.once_in(3) { Derived::Erase } else { Derived::Keep };
-        let told = self.store().prune(&self.id, incarnation, keep, traces).await;
+        let traces = if self.rng.once_in(3) { Derived::Erase } else { Derived::Keep };
+        let answer = self.store().prune(&self.id, incarnation, keep, traces).await;
         let Some(life) = self.life.as_mut().filter(|life| life.incarnation == incarnation) else {
-            return match told {
+            return match answer {
                 Err(error) => refusal("prune", &error, "gone"),
-                told => differ("prune", &told, &"gone"),
+                answer => differ("prune", &answer, &"gone"),
             };
         };
-        let told = told.map_err(|error| unexpected("prune", &error))?;
+        let answer = answer.map_err(|error| unexpected("prune", &error))?;
         let from = life.pruned(keep);
-        same("what a prune removes", &told.removed, &(from - life.first))?;
+        same("what a prune removes", &answer.removed, &(from - life.first))?;
         life.prune(from);
         let old = life.incarnation;
-        life.forget_traces(traces, told.revision.incarnation());
+        life.forget_traces(traces, answer.revision.incarnation());
         if traces == Derived::Erase && life.first > 0 {
-            holds(life.incarnation != old, "without traces another life begins", || format!("{keep:?}"))?;
+            holds(life.incarnation != old, "erasing derived data begins another incarnation", || format!("{keep:?}"))?;
             self.ended.push(old);
         }
-        same("a revision after a prune", &told.revision, &life.revision())
+        same("a revision after a prune", &answer.revision, &life.revision())
     }
 
     async fn truncate(&mut self) -> Checked {
         let revision = self.revision();
         let next = self.life.as_ref().map_or(0, Life::next);
-        // Mostly near the end.
-        let from = if self.chance.once_in(3) {
-            self.chance.below(next + 2)
-        } else {
-            next.saturating_sub(self.chance.below(3))
-        };
-        let told = self.store().truncate(&self.id, revision, Seq::new(from)).await;
+        // Usually near the end.
+        let from = if self.rng.once_in(3) { self.rng.below(next + 2) } else { next.saturating_sub(self.rng.below(3)) };
+        let answer = self.store().truncate(&self.id, revision, Seq::new(from)).await;
         if let Err(refused) = expected(Expect::Exactly(revision), self.life.as_ref()) {
-            return match told {
+            return match answer {
                 Err(error) => refusal("truncate", &error, refused),
-                told => differ("truncate", &told, &refused),
+                answer => differ("truncate", &answer, &refused),
             };
         }
-        let told = told.map_err(|error| unexpected("truncate", &error))?;
+        let answer = answer.map_err(|error| unexpected("truncate", &error))?;
         let Some(life) = &mut self.life else { return Ok(()) };
         let removed = life.next() - from.clamp(life.first, life.next());
-        same("what a truncation removes", &told.removed, &removed)?;
+        same("what a truncation removes", &answer.removed, &removed)?;
         if removed == 0 {
-            return same("a revision after a truncation", &told.revision, &Some(life.revision()));
+            return same("a revision after a truncation", &answer.revision, &Some(life.revision()));
         }
         self.ended.push(life.incarnation);
         if from <= life.first {
             self.life = None;
-            return same("a revision after a truncation", &told.revision, &None);
+            return same("a revision after a truncation", &answer.revision, &None);
         }
-        let new = told.revision.map_or(life.incarnation, |revision| revision.incarnation());
-        holds(!self.ended.contains(&new), "after a truncation another life begins", String::new)?;
+        let new = answer.revision.map_or(life.incarnation, |revision| revision.incarnation());
+        holds(!self.ended.contains(&new), "a truncation begins another incarnation", String::new)?;
         life.truncate(from, new);
-        same("a revision after a truncation", &told.revision, &Some(life.revision()))
+        same("a revision after a truncation", &answer.revision, &Some(life.revision()))
     }
 
     async fn delete(&mut self) -> Checked {
@@ -371,22 +366,22 @@ impl Case {
     }
 }
 
-fn same_exchanges(life: &Life, told: &[tower_chat_history::Recorded], end: u64) -> Checked {
-    let first = told.first().map_or(end, |first| first.seq.get());
-    for (seq, recorded) in (first..end).zip(told) {
+fn same_exchanges(life: &Life, answer: &[tower_chat_history::Recorded], end: u64) -> Checked {
+    let first = answer.first().map_or(end, |first| first.seq.get());
+    for (seq, recorded) in (first..end).zip(answer) {
         same("an exchange's position", &recorded.seq.get(), &seq)?;
         holds(life.at(seq) == Some(&*recorded.exchange), "an exchange comes back as it was", || format!("{seq}"))?;
     }
-    same("how many exchanges there are", &(told.len() as u64), &(end - first))
+    same("how many exchanges there are", &(answer.len() as u64), &(end - first))
 }
 
-fn same<T: PartialEq + std::fmt::Debug>(what: &'static str, told: &T, expected: &T) -> Checked {
-    if told == expected { Ok(()) } else { differ(what, told, expected) }
+fn same<T: PartialEq + std::fmt::Debug>(what: &'static str, answer: &T, expected: &T) -> Checked {
+    if answer == expected { Ok(()) } else { differ(what, answer, expected) }
 }
 
-fn differ(what: &'static str, told: &dyn std::fmt::Debug, expected: &dyn std::fmt::Debug) -> Checked {
+fn differ(what: &'static str, answer: &dyn std::fmt::Debug, expected: &dyn std::fmt::Debug) -> Checked {
     let shown = |it: &dyn std::fmt::Debug| format!("{it:?}").chars().take(400).collect::<String>();
-    Err(Violation::new(what, format!("expected {}, and it is {}", shown(expected), shown(told))))
+    Err(Violation::new(what, format!("expected {}, got {}", shown(expected), shown(answer))))
 }
 
 fn refusal(what: &'static str, error: &StoreError, refused: Refused) -> Checked {

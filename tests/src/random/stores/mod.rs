@@ -1,4 +1,5 @@
-//! Random calls of a store by two handles: each answer has to be the model's, and so has the log in the end.
+//! Random calls of a store by two handles. Each answer must equal the model's, and so must the log at the
+//! end.
 
 mod calls;
 mod model;
@@ -9,14 +10,14 @@ use tower_chat_history::{ConversationId, Incarnation};
 
 use self::{model::Life, open::Opened};
 use super::{Checked, Figures, Ingredients, outcome::Violation};
-use crate::chance::Chance;
+use crate::rng::SeededRng;
 
-/// Runs one case over a store in this process.
+/// Runs one case with a store in this process.
 pub(super) fn local(seed: u64, ingredients: &Ingredients) -> Checked<Figures> {
     run(seed, ingredients, false)
 }
 
-/// Runs one case over a store on a server. Where none is installed, nothing is done.
+/// Runs one case with a store on a server. If no server is installed, it does nothing.
 pub(super) fn remote(seed: u64, ingredients: &Ingredients) -> Checked<Figures> {
     run(seed, ingredients, true)
 }
@@ -30,21 +31,21 @@ fn run(seed: u64, ingredients: &Ingredients, remote: bool) -> Checked<Figures> {
             figures.count("left out: no server");
             return Ok(figures);
         };
-        let mut chance = Chance::new(seed);
+        let mut rng = SeededRng::new(seed);
         let name = opened.name;
         let mut case = Case {
             store: opened,
             ingredients: ingredients.clone(),
             // The cases of a process share a server.
-            id: ConversationId::new([&seed.to_string(), *chance.of(&["a", "a/b", "%2F", "ü", " "])]).unwrap(),
+            id: ConversationId::new([&seed.to_string(), *rng.pick(&["a", "a/b", "%2F", "ü", " "])]).unwrap(),
             life: None,
             ended: Vec::new(),
             known: Vec::new(),
             made: 0,
             figures,
-            chance,
+            rng,
         };
-        let calls = case.chance.between(20, 120);
+        let calls = case.rng.between(20, 120);
         for number in 0..calls {
             case.call().await.map_err(|found| {
                 Violation::new("every store keeps the contract", format!("{name}, call {number}: {found}"))
@@ -55,18 +56,18 @@ fn run(seed: u64, ingredients: &Ingredients, remote: bool) -> Checked<Figures> {
     })
 }
 
-/// A conversation in a store, and what is expected of it.
+/// A conversation in a store, and the expected state.
 struct Case {
     store: Opened,
     ingredients: Ingredients,
     id: ConversationId,
     life: Option<Life>,
-    /// Incarnations that have ended.
+    /// The incarnations that have ended.
     ended: Vec<Incarnation>,
-    /// What a caller knows from earlier windows.
+    /// The known states of earlier windows.
     known: Vec<tower_chat_history::KnownState>,
-    /// How many exchanges were made.
+    /// The number of exchanges made so far.
     made: u64,
     figures: Figures,
-    chance: Chance,
+    rng: SeededRng,
 }

@@ -1,4 +1,4 @@
-//! The contract of stores as a model: what each call has to answer, written from the documentation of the traits.
+//! A model of the contract of stores: the answer to each call, written from the documentation of the traits.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use tower_chat_history::{
     Revision, Seq,
 };
 
-/// A conversation.
+/// One incarnation of a conversation.
 #[derive(Clone, Debug)]
 pub(super) struct Life {
     pub(super) incarnation: Incarnation,
@@ -16,23 +16,23 @@ pub(super) struct Life {
     pub(super) compactions: BTreeMap<Profile, (CompactionVersion, Cut)>,
 }
 
-/// What becomes of a compaction.
+/// The outcome of a compaction.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Compacted {
     Stored,
     Kept,
 }
 
-/// How a call is refused: the kind of the error.
+/// The kind of the error with which a call is refused.
 pub(super) type Refused = &'static str;
 
-/// What a load answers.
+/// The answer to a load.
 #[derive(Debug, PartialEq)]
 pub(super) enum Answer {
     Absent,
     Unchanged,
     Recorded(u64),
-    /// From this position on, and whether the limit cut something off.
+    /// The first position, and true if the limit cut something off.
     Window(u64, bool),
 }
 
@@ -57,12 +57,12 @@ impl Life {
         self.compactions.get(profile).map_or(CompactionVersion::NONE, |(version, _)| *version)
     }
 
-    /// Where an exchange with that id stands.
+    /// Returns the position of the exchange with an id.
     pub(super) fn find(&self, id: &tower_chat_history::ExchangeId) -> Option<u64> {
         self.entries.iter().position(|exchange| exchange.id == *id).map(|at| self.first + at as u64)
     }
 
-    /// Returns whether a compaction may be stored in a log of that length, and what becomes of it.
+    /// Returns the outcome of a compaction in this log, or the reason to refuse it.
     pub(super) fn compact(&self, compact: &Compact, log: &[Exchange]) -> Result<Compacted, Refused> {
         if compact.replaces != self.version(&compact.profile) {
             return Ok(Compacted::Kept);
@@ -85,7 +85,7 @@ impl Life {
         if wrong { Err("compaction") } else { Ok(Compacted::Stored) }
     }
 
-    /// What a load answers.
+    /// Returns the answer to a load.
     pub(super) fn load(&self, load: &Load) -> Answer {
         if let Some(seq) = load.exchange.as_ref().and_then(|id| self.find(id)) {
             return Answer::Recorded(seq);
@@ -102,7 +102,7 @@ impl Life {
         Answer::Window(from, truncated)
     }
 
-    /// Where the newest turns begin that fit a limit. An exchange counts as a message at least.
+    /// Returns where the newest turns begin that fit a limit. An exchange counts as at least one message.
     fn limited(&self, start: u64, limit: LoadLimit) -> (u64, bool) {
         let (mut from, mut messages, mut bytes) = (None, 0, 0);
         for seq in (start..self.next()).rev() {
@@ -120,7 +120,7 @@ impl Life {
         (start, false)
     }
 
-    /// Where a log begins of which that much is to stay.
+    /// Returns where the log begins after it is pruned.
     pub(super) fn pruned(&self, keep: PruneTo) -> u64 {
         let openings = (self.first..self.next()).filter(|seq| self.at(*seq).is_some_and(Exchange::opens_turn));
         let openings: Vec<u64> = openings.collect();
@@ -140,14 +140,14 @@ impl Life {
         }
     }
 
-    /// Takes off what stands before.
+    /// Removes the exchanges before a position.
     pub(super) fn prune(&mut self, from: u64) {
         let removed = usize::try_from(from - self.first).unwrap_or_default();
         self.entries.drain(..removed);
         self.first = from;
     }
 
-    /// Forgets what tells of what was removed.
+    /// Removes data derived from the removed exchanges, if it is to be erased.
     pub(super) fn forget_traces(&mut self, traces: Derived, incarnation: Incarnation) {
         if traces == Derived::Erase && self.first > 0 {
             self.incarnation = incarnation;
@@ -156,7 +156,7 @@ impl Life {
         }
     }
 
-    /// Takes off what stands from there on.
+    /// Removes the exchanges from a position on.
     pub(super) fn truncate(&mut self, from: u64, incarnation: Incarnation) {
         self.entries.truncate(usize::try_from(from.saturating_sub(self.first)).unwrap_or_default());
         self.incarnation = incarnation;
@@ -170,7 +170,7 @@ impl Life {
     }
 }
 
-/// Returns whether a log is what is expected of it.
+/// Checks a log against an expectation.
 pub(super) fn expected(expect: Expect, life: Option<&Life>) -> Result<(), Refused> {
     match (expect, life) {
         (Expect::AnyOrCreate, _) | (Expect::Absent, None) => Ok(()),

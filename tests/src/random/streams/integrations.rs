@@ -1,4 +1,4 @@
-//! The ways a reply can come: as bytes inside of async-openai's client, as JSON values, as async-openai's types.
+//! The forms of a reply: bytes in the HTTP client of async-openai, JSON values, the types of async-openai.
 
 use std::sync::{Arc, Mutex};
 
@@ -24,9 +24,9 @@ use tower_chat_history_openai::{
 
 use super::{
     id,
-    reply::{Oddity, Said},
+    reply::{Oddity, ProviderReply},
 };
-use crate::{TypedRequest, chance::Chance};
+use crate::{TypedRequest, rng::SeededRng};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Integration {
@@ -38,8 +38,8 @@ pub(super) enum Integration {
 impl Integration {
     pub(super) const ALL: [Self; 3] = [Self::Client, Self::Json, Self::Typed];
 
-    /// Returns whether its types can express what is odd.
-    pub(super) const fn can_have(self, oddity: Oddity) -> bool {
+    /// Returns true if its types can express an oddity.
+    pub(super) const fn can_express(self, oddity: Oddity) -> bool {
         match self {
             Self::Client => true,
             Self::Json => !matches!(oddity, Oddity::DeepField),
@@ -48,46 +48,47 @@ impl Integration {
     }
 }
 
-/// What the caller got, and what was told.
-pub(super) struct Came {
+/// The response that the caller got, and the reported outcome.
+pub(super) struct CallResult {
     pub(super) outcome: &'static str,
     pub(super) unchanged: bool,
 }
 
-/// Makes a call that is answered with these texts: one body, or the chunks of a stream, which may end with a `[DONE]`.
+/// Makes a call that is answered with these texts: one body, or the chunks of a stream, which may end with
+/// `[DONE]`.
 pub(super) async fn call(
     integration: Integration,
     store: &MemoryStore,
-    said: &Said,
+    provided: &ProviderReply,
     texts: &[String],
     stream_is_done: Option<bool>,
-    chance: &mut Chance,
-) -> Came {
-    let outcome: Arc<Mutex<&'static str>> = Arc::new(Mutex::new("nothing was told"));
-    let told = Arc::clone(&outcome);
-    let options = HistoryOptions::new().on_turn(move |report| *told.lock().unwrap() = report.outcome.kind());
+    rng: &mut SeededRng,
+) -> CallResult {
+    let outcome: Arc<Mutex<&'static str>> = Arc::new(Mutex::new("no report"));
+    let reported = Arc::clone(&outcome);
+    let options = HistoryOptions::new().on_turn(move |report| *reported.lock().unwrap() = report.outcome.kind());
     let engine = Engine::with_options(store.clone(), options);
-    let request = json!({"model": "m", "n": said.choices, "messages": [{"role": "user", "content": "u"}]});
+    let request = json!({"model": "m", "n": provided.choices, "messages": [{"role": "user", "content": "u"}]});
     let unchanged = match integration {
-        Integration::Client => client(engine, &request, said, texts, stream_is_done, chance).await,
+        Integration::Client => client(engine, &request, provided, texts, stream_is_done, rng).await,
         Integration::Json => values(engine, request, texts, stream_is_done).await,
         Integration::Typed => types(engine, &request, texts, stream_is_done).await,
     };
     let outcome = *outcome.lock().unwrap();
-    Came { outcome, unchanged }
+    CallResult { outcome, unchanged }
 }
 
 async fn client(
     engine: Engine,
     request: &Value,
-    said: &Said,
+    provided: &ProviderReply,
     texts: &[String],
     stream_is_done: Option<bool>,
-    chance: &mut Chance,
+    rng: &mut SeededRng,
 ) -> bool {
-    let mut bytes = if said.oddity == Oddity::ByteOrderMark { "\u{feff}".to_owned() } else { String::new() };
+    let mut bytes = if provided.oddity == Oddity::ByteOrderMark { "\u{feff}".to_owned() } else { String::new() };
     if let Some(is_done) = stream_is_done {
-        let end = *chance.of(&["\n\n", "\r\n\r\n"]);
+        let end = *rng.pick(&["\n\n", "\r\n\r\n"]);
         texts.iter().for_each(|text| bytes.push_str(&format!("data: {text}{end}")));
         bytes.push_str(if is_done { "data: [DONE]\n\n" } else { "" });
     } else {
@@ -96,9 +97,9 @@ async fn client(
     let bytes = bytes.into_bytes();
     let mut pieces: Vec<Vec<u8>> = Vec::new();
     let mut rest = bytes.as_slice();
-    let most = *chance.of(&[1, 7, 100, 100_000]) + bytes.len() / 2_000;
+    let most = *rng.pick(&[1, 7, 100, 100_000]) + bytes.len() / 2_000;
     while !rest.is_empty() {
-        let (piece, after) = rest.split_at((1 + chance.index(most)).min(rest.len()));
+        let (piece, after) = rest.split_at((1 + rng.index(most)).min(rest.len()));
         pieces.push(piece.to_vec());
         rest = after;
     }
@@ -124,40 +125,40 @@ async fn client(
     let history = OpenAiHistory::from_engine(engine).layer();
     let service = ServiceBuilder::new().map_err(openai_error).layer(history).service(transport);
     let Ok(response) = service.oneshot(factory).await else { return false };
-    response.bytes().await.is_ok_and(|came| came == bytes)
+    response.bytes().await.is_ok_and(|result| result == bytes)
 }
 
 async fn values(engine: Engine, request: Value, texts: &[String], stream_is_done: Option<bool>) -> bool {
     let values: Vec<Value> = texts.iter().map(|text| serde_json::from_str(text).unwrap()).collect();
     let layer = ChatHistoryLayer::from_engine(engine, Json::new());
-    let asked = InConversation::new(id(), request);
+    let call = InConversation::new(id(), request);
     if stream_is_done.is_none() {
         let value = values[0].clone();
         let model = service_fn(move |_: Value| std::future::ready(Ok::<_, BoxError>(value.clone())));
-        let came = ServiceBuilder::new().layer(layer).service(model).oneshot(asked).await;
-        return came.is_ok_and(|came| came == values[0]);
+        let result = ServiceBuilder::new().layer(layer).service(model).oneshot(call).await;
+        return result.is_ok_and(|result| result == values[0]);
     }
     let items = values.clone();
     let model = service_fn(move |_: Value| {
         let items = stream::iter(items.clone().into_iter().map(Ok::<_, BoxError>));
         std::future::ready(Ok::<BoxStream<'static, Result<Value, BoxError>>, BoxError>(items.boxed()))
     });
-    let Ok(came) = ServiceBuilder::new().layer(layer).service(model).oneshot(asked).await else { return false };
-    let came: Vec<Value> = came.filter_map(|item| std::future::ready(item.ok())).collect().await;
-    came == values
+    let Ok(result) = ServiceBuilder::new().layer(layer).service(model).oneshot(call).await else { return false };
+    let result: Vec<Value> = result.filter_map(|item| std::future::ready(item.ok())).collect().await;
+    result == values
 }
 
 async fn types(engine: Engine, request: &Value, texts: &[String], stream_is_done: Option<bool>) -> bool {
     let layer = ChatHistoryLayer::from_engine(engine, OpenAi::new());
     let request: TypedRequest = serde_json::from_str(&request.to_string()).unwrap();
-    let asked = InConversation::new(id(), request);
+    let call = InConversation::new(id(), request);
     let texts = texts.to_vec();
     if stream_is_done.is_none() {
         let model = service_fn(move |_: TypedRequest| {
             let read = serde_json::from_str::<CreateChatCompletionResponse>(&texts[0]);
             std::future::ready(read.map_err(|error| OpenAIError::JSONDeserialize(error, String::new())))
         });
-        return ServiceBuilder::new().layer(layer).service(model).oneshot(asked).await.is_ok();
+        return ServiceBuilder::new().layer(layer).service(model).oneshot(call).await.is_ok();
     }
     let many = texts.len();
     let model = service_fn(move |_: TypedRequest| {
@@ -167,6 +168,6 @@ async fn types(engine: Engine, request: &Value, texts: &[String], stream_is_done
         let items: ChatCompletionResponseStream = Box::pin(stream::iter(items));
         std::future::ready(Ok::<_, OpenAIError>(items))
     });
-    let Ok(came) = ServiceBuilder::new().layer(layer).service(model).oneshot(asked).await else { return false };
-    came.collect::<Vec<_>>().await.len() == many
+    let Ok(result) = ServiceBuilder::new().layer(layer).service(model).oneshot(call).await else { return false };
+    result.collect::<Vec<_>>().await.len() == many
 }

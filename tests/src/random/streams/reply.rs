@@ -1,39 +1,39 @@
-//! A reply of a provider, whole and in pieces. What is cut into pieces is what has to be stored: nothing is put together
-//! here.
+//! A reply of a provider, whole and in pieces. The pieces are cut from the reply that must be stored. Nothing
+//! is joined here.
 
 use serde_json::{Map, Value, json};
 
 use super::super::{Ingredient, Ingredients, words::nested};
-use crate::chance::Chance;
+use crate::rng::SeededRng;
 
-/// How a provider may be odd, one way at a time.
+/// One odd behavior of a provider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Oddity {
     None,
-    /// Another choice, which nobody asked for, ends before the first one does.
+    /// A choice that was not requested ends before the first one.
     ForeignChoice,
-    /// The only choice has another number than 0.
+    /// The only choice has another index than 0.
     OtherNumber,
-    /// The reply says that it is not the assistant's.
+    /// The reply has another role than `assistant`.
     ForeignRole,
     /// A call has no id, or is `null`.
     MissingId,
-    /// Calls come whole, without index and id, in one piece.
+    /// Calls arrive whole, in one piece, without index and id.
     WholeCalls,
-    /// Indexes are texts or fractions.
+    /// Indexes are strings or fractions.
     OddIndex,
-    /// A key is there twice.
+    /// A key occurs twice.
     RepeatedKey,
     /// The first bytes are a byte order mark.
     ByteOrderMark,
     /// A field is nested very deeply.
     DeepField,
-    /// Sizes that no provider reports.
+    /// Usage numbers that no provider reports.
     HostileUsage,
 }
 
 impl Oddity {
-    pub(super) fn any(chance: &mut Chance, ingredients: &Ingredients) -> Self {
+    pub(super) fn any(rng: &mut SeededRng, ingredients: &Ingredients) -> Self {
         let kinds = [
             (Ingredient::ForeignChoices, Self::ForeignChoice),
             (Ingredient::ForeignChoices, Self::OtherNumber),
@@ -48,44 +48,44 @@ impl Oddity {
         ];
         let mut there = vec![Self::None; 3];
         there.extend(kinds.into_iter().filter(|(one, _)| ingredients.has(*one)).map(|(_, oddity)| oddity));
-        *chance.of(&there)
+        *rng.pick(&there)
     }
 }
 
 /// A reply.
 #[derive(Clone, Debug)]
-pub(super) struct Said {
+pub(super) struct ProviderReply {
     pub(super) message: Map<String, Value>,
     pub(super) oddity: Oddity,
-    /// How many choices were asked for.
+    /// The number of choices in the request.
     pub(super) choices: usize,
     pub(super) finish: &'static str,
 }
 
 const TEXTS: [&str; 5] = ["", "a", "Hello, \"you\" \\ \u{0}", "日本語 🦀 text that is longer", "\n"];
 
-impl Said {
-    pub(super) fn any(chance: &mut Chance, ingredients: &Ingredients) -> Self {
-        let oddity = Oddity::any(chance, ingredients);
+impl ProviderReply {
+    pub(super) fn any(rng: &mut SeededRng, ingredients: &Ingredients) -> Self {
+        let oddity = Oddity::any(rng, ingredients);
         let mut message = Map::new();
         message.insert("role".into(), "assistant".into());
-        let text = format!("{}{}", chance.of(&TEXTS), chance.below(1_000));
-        let has_calls = matches!(oddity, Oddity::MissingId | Oddity::WholeCalls) || chance.once_in(2);
-        let content = if has_calls && chance.once_in(2) { Value::Null } else { text.into() };
+        let text = format!("{}{}", rng.pick(&TEXTS), rng.below(1_000));
+        let has_calls = matches!(oddity, Oddity::MissingId | Oddity::WholeCalls) || rng.once_in(2);
+        let content = if has_calls && rng.once_in(2) { Value::Null } else { text.into() };
         message.insert("content".into(), content);
-        if chance.once_in(3) {
-            message.insert("reasoning_content".into(), (*chance.of(&TEXTS[1..])).into());
+        if rng.once_in(3) {
+            message.insert("reasoning_content".into(), (*rng.pick(&TEXTS[1..])).into());
         }
-        if ingredients.has(Ingredient::IndexedLists) && chance.once_in(2) {
+        if ingredients.has(Ingredient::IndexedLists) && rng.once_in(2) {
             let detail = |index: u64| json!({"index": index, "type": "reasoning.text", "text": format!("I think {index}"), "signature": "s=="});
-            message.insert("reasoning_details".into(), (0..chance.between(1, 2)).map(detail).collect());
+            message.insert("reasoning_details".into(), (0..rng.between(1, 2)).map(detail).collect());
         }
         if has_calls {
-            let many = chance.between(if oddity == Oddity::WholeCalls { 2 } else { 1 }, 3);
-            let calls: Vec<Value> = (0..many).map(|number| call(number, chance, ingredients)).collect();
+            let many = rng.between(if oddity == Oddity::WholeCalls { 2 } else { 1 }, 3);
+            let calls: Vec<Value> = (0..many).map(|number| call(number, rng, ingredients)).collect();
             message.insert("tool_calls".into(), calls.into());
         }
-        let choices = if oddity == Oddity::None && chance.once_in(4) { 2 } else { 1 };
+        let choices = if oddity == Oddity::None && rng.once_in(4) { 2 } else { 1 };
         Self { message, oddity, choices, finish: if has_calls { "tool_calls" } else { "stop" } }
     }
 
@@ -93,18 +93,18 @@ impl Said {
         self.message.get("tool_calls").and_then(Value::as_array).map_or(&[], Vec::as_slice)
     }
 
-    fn role(&self, chance: &mut Chance) -> Value {
+    fn role(&self, rng: &mut SeededRng) -> Value {
         match self.oddity {
-            Oddity::ForeignRole => (*chance.of(&["user", "tool", "system", "developer", "narrator"])).into(),
+            Oddity::ForeignRole => (*rng.pick(&["user", "tool", "system", "developer", "narrator"])).into(),
             _ => "assistant".into(),
         }
     }
 
-    /// The calls as the provider sends them.
-    fn sent_calls(&self, chance: &mut Chance) -> Vec<Value> {
+    /// Returns the calls as the provider sends them.
+    fn sent_calls(&self, rng: &mut SeededRng) -> Vec<Value> {
         let mut calls = self.calls().to_vec();
         if self.oddity == Oddity::MissingId {
-            match chance.below(3) {
+            match rng.below(3) {
                 0 => drop(calls[0].as_object_mut().map(|call| call.remove("id"))),
                 1 => calls[0]["id"] = "".into(),
                 _ => calls.push(Value::Null),
@@ -113,14 +113,14 @@ impl Said {
         calls
     }
 
-    /// The body of an answer in one piece.
-    pub(super) fn whole(&self, chance: &mut Chance) -> String {
+    /// Returns the body of a unary response.
+    pub(super) fn whole(&self, rng: &mut SeededRng) -> String {
         let mut message = self.message.clone();
-        message.insert("role".into(), self.role(chance));
+        message.insert("role".into(), self.role(rng));
         if !self.calls().is_empty() {
-            message.insert("tool_calls".into(), self.sent_calls(chance).into());
+            message.insert("tool_calls".into(), self.sent_calls(rng).into());
         }
-        let index = self.index(chance);
+        let index = self.index(rng);
         let mut choices = vec![json!({"index": index, "message": message, "finish_reason": self.finish})];
         if self.choices > 1 || self.oddity == Oddity::ForeignChoice {
             let other = json!({"role": "assistant", "content": "other"});
@@ -131,16 +131,16 @@ impl Said {
         self.wire(&body)
     }
 
-    fn index(&self, chance: &mut Chance) -> Value {
+    fn index(&self, rng: &mut SeededRng) -> Value {
         match self.oddity {
             Oddity::OtherNumber => 1.into(),
-            Oddity::OddIndex if chance.once_in(2) => 0.0.into(),
+            Oddity::OddIndex if rng.once_in(2) => 0.0.into(),
             Oddity::OddIndex => "0".into(),
             _ => 0.into(),
         }
     }
 
-    /// The text of a body or of a chunk, with what a value cannot express.
+    /// Returns the text of a body or chunk, with parts that a JSON value cannot express.
     fn wire(&self, json: &str) -> String {
         let rest = json.strip_prefix('{').unwrap_or(json);
         match self.oddity {
@@ -153,43 +153,44 @@ impl Said {
         }
     }
 
-    /// The chunks of a stream, in order, and how many of them are there before the reply is complete.
-    pub(super) fn pieces(&self, chance: &mut Chance) -> (Vec<String>, usize) {
-        let mut deltas = vec![json!({"role": self.role(chance)})];
+    /// Returns the chunks of a stream, in order, and the number of chunks until the reply is complete.
+    pub(super) fn pieces(&self, rng: &mut SeededRng) -> (Vec<String>, usize) {
+        let mut deltas = vec![json!({"role": self.role(rng)})];
         for (name, value) in &self.message {
             match value {
                 Value::String(text) if name != "role" => {
-                    deltas.extend(split(text, chance).into_iter().map(|piece| json!({name: piece})));
+                    deltas.extend(split(text, rng).into_iter().map(|piece| json!({name: piece})));
                 }
                 Value::Array(details) if name == "reasoning_details" => {
-                    deltas.extend(details.iter().flat_map(|detail| pieces_of_detail(detail, chance)));
+                    deltas.extend(details.iter().flat_map(|detail| pieces_of_detail(detail, rng)));
                 }
                 _ => {}
             }
         }
-        let calls = self.sent_calls(chance);
+        let calls = self.sent_calls(rng);
         if self.oddity == Oddity::WholeCalls {
             let without: Vec<Value> =
                 calls.iter().map(|call| json!({"type": "function", "function": call["function"]})).collect();
-            if chance.once_in(2) {
+            if rng.once_in(2) {
                 deltas.push(json!({"tool_calls": without}));
             } else {
                 deltas.extend(without.into_iter().map(|call| json!({"tool_calls": [call]})));
             }
         } else {
-            deltas.extend(interleave(&calls, chance));
+            deltas.extend(interleave(&calls, rng));
         }
-        let index = self.index(chance);
+        let index = self.index(rng);
         let mut chunks: Vec<Value> =
             deltas.into_iter().map(|delta| json!([{"index": index, "delta": delta, "finish_reason": null}])).collect();
         if self.choices > 1 || self.oddity == Oddity::ForeignChoice {
-            // The other choice is over before this one, and after this one has begun: nothing tells a choice that comes
-            // later from one that does not come. Its pieces are anywhere among these, in their order.
+            // The other choice ends before this one ends and after this one began, because nothing
+            // distinguishes a choice that begins later from one that does not come. Its pieces are inserted
+            // anywhere between these, in their order.
             let other = [json!({"role": "assistant", "content": "other"}), json!({"content": " one"}), json!({})];
             let (mut at, mut first) = (0, 0);
             for (number, delta) in other.into_iter().enumerate() {
                 let finish = if number == 2 { "stop".into() } else { Value::Null };
-                at += chance.index(chunks.len() + 1 - at);
+                at += rng.index(chunks.len() + 1 - at);
                 if number == 2 {
                     at = at.max(first + 1);
                 }
@@ -209,9 +210,9 @@ impl Said {
     }
 }
 
-fn call(number: u64, chance: &mut Chance, ingredients: &Ingredients) -> Value {
-    let arguments = match chance.below(6) {
-        0 if ingredients.has(Ingredient::DeepJson) => nested(*chance.of(&[500, 10_000, 100_000])),
+fn call(number: u64, rng: &mut SeededRng, ingredients: &Ingredients) -> Value {
+    let arguments = match rng.below(6) {
+        0 if ingredients.has(Ingredient::DeepJson) => nested(*rng.pick(&[500, 10_000, 100_000])),
         1 => String::new(),
         2 => "{\"a\":\"日本\\u0000\"}".to_owned(),
         _ => format!("{{\"a\":{number}}}"),
@@ -219,12 +220,12 @@ fn call(number: u64, chance: &mut Chance, ingredients: &Ingredients) -> Value {
     json!({"id": format!("call-{number}"), "type": "function", "function": {"name": format!("f{number}"), "arguments": arguments}})
 }
 
-fn split(text: &str, chance: &mut Chance) -> Vec<String> {
+fn split(text: &str, rng: &mut SeededRng) -> Vec<String> {
     let mut pieces = vec![String::new()];
-    // Of a long text, not every place is one to cut at.
+    // A long text is cut at few places.
     let rarely = 4 + text.len() as u64 / 20;
     for char in text.chars() {
-        if chance.once_in(rarely) {
+        if rng.once_in(rarely) {
             pieces.push(String::new());
         }
         if let Some(last) = pieces.last_mut() {
@@ -234,22 +235,22 @@ fn split(text: &str, chance: &mut Chance) -> Vec<String> {
     pieces
 }
 
-fn pieces_of_detail(detail: &Value, chance: &mut Chance) -> Vec<Value> {
+fn pieces_of_detail(detail: &Value, rng: &mut SeededRng) -> Vec<Value> {
     let (index, text) = (&detail["index"], detail["text"].as_str().unwrap_or_default());
-    let texts = split(text, chance).into_iter();
+    let texts = split(text, rng).into_iter();
     let mut pieces: Vec<Value> =
         texts.map(|text| json!({"index": index, "type": detail["type"], "text": text})).collect();
     pieces.push(json!({"index": index, "type": detail["type"], "signature": detail["signature"]}));
     pieces.into_iter().map(|piece| json!({"reasoning_details": [piece]})).collect()
 }
 
-/// The pieces of all calls by turns.
-fn interleave(calls: &[Value], chance: &mut Chance) -> Vec<Value> {
-    let far = chance.once_in(6);
+/// Returns the pieces of all calls, interleaved.
+fn interleave(calls: &[Value], rng: &mut SeededRng) -> Vec<Value> {
+    let far = rng.once_in(6);
     let mut queues: Vec<std::collections::VecDeque<Value>> = Vec::new();
     for (number, call) in calls.iter().enumerate() {
         let number = number as u64;
-        // Numbers that no list can have: pieces are sorted by them, and nothing more.
+        // Indexes that no list can have. They only sort the pieces.
         let index = if far { 4_000_000_000 + number } else { number };
         if call.is_null() {
             queues.push([Value::Null].into());
@@ -260,12 +261,12 @@ fn interleave(calls: &[Value], chance: &mut Chance) -> Vec<Value> {
         first["function"]["arguments"] = "".into();
         let arguments = call["function"]["arguments"].as_str().unwrap_or_default();
         let rest =
-            split(arguments, chance).into_iter().map(|piece| json!({"index": index, "function": {"arguments": piece}}));
+            split(arguments, rng).into_iter().map(|piece| json!({"index": index, "function": {"arguments": piece}}));
         queues.push(std::iter::once(first).chain(rest).collect());
     }
     let mut deltas = Vec::new();
     while queues.iter().any(|queue| !queue.is_empty()) {
-        let queue = chance.index(queues.len());
+        let queue = rng.index(queues.len());
         if let Some(piece) = queues[queue].pop_front() {
             deltas.push(json!({"tool_calls": [piece]}));
         }

@@ -1,10 +1,10 @@
-//! What is sent fits, through every door: the budget, what is left out for it, and what is stored of that.
+//! Prompts fit the budget in every integration: the budget, what it leaves out, and what is stored of that.
 
-mod asked;
 mod calibration;
+mod call_spec;
 mod checks;
 mod errors;
-mod kept;
+mod eviction;
 mod model;
 mod policies;
 mod reply_limit;

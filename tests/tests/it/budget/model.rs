@@ -1,4 +1,4 @@
-//! A model that records the JSON it is sent, whichever door it stands behind.
+//! A model that records the JSON of its requests, for any integration.
 
 use std::{
     collections::VecDeque,
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use tower_chat_history::Message;
 
-use super::asked::Received;
+use super::call_spec::Received;
 
 #[derive(Clone, Default)]
 pub(crate) struct Model(Arc<Mutex<State>>);
@@ -20,12 +20,12 @@ struct State {
     received: Vec<Received>,
 }
 
-/// What it says next.
+/// The next response.
 pub(crate) struct Answer {
     pub(crate) message: Message,
-    /// How many tokens it says the prompt had.
+    /// The number of prompt tokens to report.
     pub(crate) prompt_tokens: Option<u64>,
-    /// Until when it waits.
+    /// The response waits for this.
     pub(crate) held: Option<oneshot::Receiver<()>>,
 }
 
@@ -36,12 +36,12 @@ impl Answer {
 }
 
 impl Model {
-    /// What it says to the call that reaches it next but those that are answered already. Without, it says `a`.
+    /// Adds the response to the next call that has none. Calls without a response get `a`.
     pub(crate) fn answers(&self, answer: Answer) {
         self.0.lock().unwrap().answers.push_back(answer);
     }
 
-    /// Takes back what was not said.
+    /// Removes the responses that were not used.
     pub(crate) fn forget_answers(&self) {
         self.0.lock().unwrap().answers.clear();
     }
@@ -54,7 +54,7 @@ impl Model {
         self.0.lock().unwrap().received.last().unwrap().clone()
     }
 
-    /// Records the request at once, and answers when it may.
+    /// Records the request at once. Returns the response, which may have to wait.
     pub(crate) fn receive(&self, body: String) -> impl Future<Output = Value> + Send + use<> {
         let answer = {
             let mut state = self.0.lock().unwrap();
@@ -63,7 +63,7 @@ impl Model {
         };
         async move {
             if let Some(held) = answer.held {
-                // Dropping the sender releases it too.
+                // Dropping the sender also releases the response.
                 let _ = held.await;
             }
             let message: Value = serde_json::from_str(answer.message.json()).unwrap();

@@ -1,4 +1,4 @@
-//! What a profile may be told.
+//! The options of a profile.
 
 use std::sync::Arc;
 
@@ -10,9 +10,9 @@ use tower_chat_history::{
 };
 use tower_chat_history_openai::tokens::Tiktoken;
 
-use super::asked::Door;
+use super::call_spec::Integration;
 
-/// A budget and all that goes with it.
+/// A budget and the options that go with it.
 #[derive(Clone, Debug)]
 pub(crate) struct Policy {
     pub(crate) context: u32,
@@ -22,7 +22,7 @@ pub(crate) struct Policy {
     watermarks: Watermarks,
     clear: Option<(usize, u64, bool)>,
     rule: Rule,
-    /// True if bytes are counted, or what the door counts by itself.
+    /// True for a counter of bytes, false for the default counter of the integration.
     bytes: bool,
 }
 
@@ -78,10 +78,10 @@ impl Policy {
         }
     }
 
-    /// What counts at that door.
-    pub(crate) fn counter(&self, door: Door) -> Arc<dyn TokenCounter> {
-        match door {
-            Door::Typed(_) | Door::Client(_) if !self.bytes => Arc::new(Tiktoken::o200k()),
+    /// Returns the token counter for an integration.
+    pub(crate) fn counter(&self, integration: Integration) -> Arc<dyn TokenCounter> {
+        match integration {
+            Integration::Typed(_) | Integration::Client(_) if !self.bytes => Arc::new(Tiktoken::o200k()),
             _ => Arc::new(ByteEstimate::new()),
         }
     }

@@ -1,4 +1,4 @@
-//! The doors over one log, each with the model behind it.
+//! The integrations over one log, each with the model as its inner service.
 
 use std::{
     collections::HashMap,
@@ -21,11 +21,11 @@ use tower_chat_history::{
 use tower_chat_history_openai::{OpenAi, client::OpenAiHistory};
 
 use super::{
-    asked::{Asked, Door},
+    call_spec::{CallSpec, Integration},
     model::Model,
 };
 
-/// One log, and an engine for each profile.
+/// A log with an engine for each profile.
 pub(crate) struct Stack {
     pub(crate) model: Model,
     pub(crate) store: MemoryStore,
@@ -34,50 +34,55 @@ pub(crate) struct Stack {
 }
 
 impl Stack {
-    /// One profile with these options.
+    /// Creates a stack with one profile.
     pub(crate) fn new(options: HistoryOptions) -> Self {
         Self::of([options])
     }
 
-    /// Profiles with these options, which name them.
+    /// Creates a stack with a profile for each of these options.
     pub(crate) fn of(options: impl IntoIterator<Item = HistoryOptions>) -> Self {
         let (store, reports) = (MemoryStore::new(), Arc::new(Mutex::new(HashMap::new())));
         let engine = |options: HistoryOptions| {
             let reports = Arc::clone(&reports);
-            let told = move |report: &TurnReport| {
+            let tokens_of_turn = move |report: &TurnReport| {
                 reports.lock().unwrap().insert(report.exchange.clone(), report.clone());
             };
-            Engine::with_options(store.clone(), options.on_turn(told))
+            Engine::with_options(store.clone(), options.on_turn(tokens_of_turn))
         };
         let engines = options.into_iter().map(engine).collect();
         Self { model: Model::default(), store, engines, reports }
     }
 
-    /// A call at that door, with the options of that number.
-    pub(crate) fn call(&self, profile: usize, door: Door, asked: &Asked) -> BoxFuture<'static, Result<(), BoxError>> {
-        let (engine, model, body) = (self.engines[profile].clone(), self.model.clone(), asked.body());
-        match door {
-            Door::Typed(_) => {
-                let adapter = OpenAi::new().input_mode(door.input_mode());
+    /// Makes a call through an integration, with the options of this profile.
+    pub(crate) fn call(
+        &self,
+        profile: usize,
+        integration: Integration,
+        spec: &CallSpec,
+    ) -> BoxFuture<'static, Result<(), BoxError>> {
+        let (engine, model, body) = (self.engines[profile].clone(), self.model.clone(), spec.body());
+        match integration {
+            Integration::Typed(_) => {
+                let adapter = OpenAi::new().input_mode(integration.input_mode());
                 let llm = service_fn(move |request: CreateChatCompletionRequest| {
                     let answer = model.receive(serde_json::to_string(&request).unwrap());
                     async { Ok::<CreateChatCompletionResponse, BoxError>(serde_json::from_value(answer.await)?) }
                 });
                 let request: CreateChatCompletionRequest = serde_json::from_str(&body).unwrap();
                 let chat = ChatHistoryLayer::from_engine(engine, adapter).layer(llm);
-                chat.oneshot(asked.envelope(request)).map(|answer| answer.map(drop)).boxed()
+                chat.oneshot(spec.envelope(request)).map(|answer| answer.map(drop)).boxed()
             }
-            Door::Json(_) => {
-                let adapter = Json::new().input_mode(door.input_mode());
+            Integration::Json(_) => {
+                let adapter = Json::new().input_mode(integration.input_mode());
                 let llm = service_fn(move |request: Value| {
                     let answer = model.receive(request.to_string());
                     async { Ok::<Value, BoxError>(answer.await) }
                 });
                 let request: Value = serde_json::from_str(&body).unwrap();
                 let chat = ChatHistoryLayer::from_engine(engine, adapter).layer(llm);
-                chat.oneshot(asked.envelope(request)).map(|answer| answer.map(drop)).boxed()
+                chat.oneshot(spec.envelope(request)).map(|answer| answer.map(drop)).boxed()
             }
-            Door::Client(_) => {
+            Integration::Client(_) => {
                 let llm = service_fn(move |factory: HttpRequestFactory| {
                     let model = model.clone();
                     async move {
@@ -88,23 +93,23 @@ impl Stack {
                         Ok::<reqwest::Response, OpenAIError>(response.body(answer.to_string()).unwrap().into())
                     }
                 });
-                let layer = OpenAiHistory::from_engine(engine).input_mode(door.input_mode()).layer();
-                layer.layer(llm).oneshot(asked.http()).map(|answer| answer.map(drop)).boxed()
+                let layer = OpenAiHistory::from_engine(engine).input_mode(integration.input_mode()).layer();
+                layer.layer(llm).oneshot(spec.http()).map(|answer| answer.map(drop)).boxed()
             }
         }
     }
 
-    /// What became of that call; `None` if it never began, or has not ended.
+    /// Returns the report of an exchange, or `None` if its call has not ended or failed before the model.
     pub(crate) fn report(&self, exchange: &ExchangeId) -> Option<TurnReport> {
         self.reports.lock().unwrap().get(exchange).cloned()
     }
 
-    /// The log's messages.
+    /// Returns the messages of the log.
     pub(crate) async fn log(&self, id: &ConversationId) -> Vec<Message> {
         self.store.conversation(id).messages().await.unwrap()
     }
 
-    /// What is stored of that profile's compactions.
+    /// Returns the stored compaction of a profile.
     pub(crate) async fn compaction(&self, id: &ConversationId, profile: &Profile) -> Option<Compaction> {
         match self.store.load(id, Load::new().profile(profile.clone())).await.unwrap() {
             Loaded::Window(window) => window.compaction,
@@ -113,7 +118,7 @@ impl Stack {
     }
 }
 
-/// What history says of a prompt that is too large.
+/// Returns the error of a prompt that does not fit.
 pub(crate) fn does_not_fit(error: &BoxError) -> DoesNotFit {
     match error.downcast_ref() {
         Some(HistoryError::DoesNotFit(error)) => *error,

@@ -1,26 +1,26 @@
-//! What callers and the model do in a conversation.
+//! The random steps of callers and the model in a conversation.
 
 use proptest::{prelude::*, sample::Index};
 use tower_chat_history::Message;
 
-/// The caller's part.
+/// The caller's part of a step.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Act {
     /// A question, which supersedes open calls.
     Ask,
-    /// A question behind a whole round of the caller's own, where the door takes that.
+    /// A question after a complete tool round of the caller, if the integration accepts that.
     AskWithRound,
-    /// A question that the model is slow to answer, if no calls are open.
+    /// A question with a slow reply, if no calls are open.
     AskSlowly,
-    /// The results of the open calls, last one first, with or without a question behind them.
+    /// The results of the open calls in reverse order, with or without a question after them.
     Answer { question: bool },
-    /// The same, and the model is slow.
+    /// Like `Answer`, with a slow reply.
     AnswerSlowly,
-    /// The oldest slow reply comes.
+    /// Finishes the oldest slow reply.
     Finish,
 }
 
-/// The model's part.
+/// The model's part of a step.
 #[derive(Clone, Debug)]
 pub(crate) enum Say {
     Text(usize),
@@ -33,23 +33,23 @@ pub(crate) enum Say {
 pub(crate) struct Step {
     pub(crate) act: Act,
     pub(crate) say: Say,
-    /// One of the conversation's doors.
-    pub(crate) door: Index,
+    /// Selects one of the integrations of the conversation.
+    pub(crate) integration: Index,
     pub(crate) profile: usize,
-    /// The size of the head, which is none, small or large.
+    /// The size of the head: none, small or large.
     pub(crate) head: usize,
     /// The size of each new text, in words.
     pub(crate) size: usize,
     pub(crate) limit: Option<(&'static str, u32)>,
     pub(crate) tools: bool,
     pub(crate) dont_store: bool,
-    /// Where in the log the list begins that is resent, if it is.
+    /// The position in the log from which the caller resends messages, if it does.
     pub(crate) from: Index,
-    /// What the provider reports for a counted token, in percent.
+    /// The provider's tokens, in percent of the counted ones.
     pub(crate) charged: Option<u64>,
 }
 
-/// A text of that many words, which are tokens in every encoding and two by their bytes.
+/// Returns a text of `words` words. Each word is one token in every encoding, and two tokens by its bytes.
 pub(crate) fn text(words: usize) -> String {
     " because".repeat(words)
 }
@@ -103,12 +103,13 @@ pub(crate) fn any_step() -> impl Strategy<Value = Step> {
     let place = (any::<Index>(), 0usize..2, prop::sample::select(vec![5, 5, 5, 5, 0, 50]));
     let charged = prop::option::of(80u64..140);
     (act, any_say(), place, any_size(), call, charged).prop_map(|(act, say, place, size, call, charged)| {
-        let ((door, profile, head), (limit, tools, dont_store, from)) = (place, call);
-        Step { act, say, door, profile, head, size, limit, tools, dont_store, from, charged }
+        let ((integration, profile, head), (limit, tools, dont_store, from)) = (place, call);
+        Step { act, say, integration, profile, head, size, limit, tools, dont_store, from, charged }
     })
 }
 
-/// What was there before: a greeting, turns that are whole, torn or repeated.
+/// A message of the log before the conversation: a greeting, and turns that are complete, incomplete or
+/// repeated.
 pub(crate) fn any_logged() -> impl Strategy<Value = Message> {
     prop_oneof![
         4 => (0usize..40).prop_map(|words| Message::user(text(words))),

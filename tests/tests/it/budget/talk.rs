@@ -1,4 +1,4 @@
-//! Invariants 2, 3, 10 and 13 of random conversations.
+//! Invariants 2, 3, 10 and 13 in random conversations.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -11,7 +11,7 @@ use tokio::{sync::oneshot, task::JoinHandle};
 use tower_chat_history::{BoxError, ConversationId, HistoryStoreExt as _, Message, Profile, View};
 
 use super::{
-    asked::{Asked, DOORS, Door, Mode, tool},
+    call_spec::{ALL_INTEGRATIONS, CallSpec, Integration, Mode, tool},
     checks::{Made, Positions, could_not_fit, prefixes_are_kept},
     model::Answer,
     policies::{Policy, any_policy},
@@ -19,28 +19,29 @@ use super::{
     steps::{Act, Step, any_logged, any_step, calls, text},
 };
 
-/// A call whose reply has not come.
+/// A call whose reply is held.
 struct Slow {
     call: JoinHandle<Result<(), BoxError>>,
     release: oneshot::Sender<()>,
     made: Made,
-    /// The place of its prompt among all.
+    /// The number of its prompt.
     number: usize,
 }
 
 struct Talk {
     stack: Stack,
     id: ConversationId,
-    doors: Vec<Door>,
+    integrations: Vec<Integration>,
     profiles: [Profile; 2],
     policies: [Policy; 2],
     slow: VecDeque<Slow>,
-    /// The calls that are done, in the order in which they began, and under which compaction each of them was made.
+    /// The calls that are done, by the number of their prompt, with the compaction for which each prompt was
+    /// made.
     done: BTreeMap<usize, (Made, Option<Positions>)>,
     seen: Seen,
 }
 
-/// What came up in all conversations.
+/// Counts over all conversations.
 #[derive(Clone, Copy, Debug, Default)]
 struct Seen {
     calls: usize,
@@ -48,7 +49,7 @@ struct Seen {
     compacted: usize,
     for_one_call: usize,
     shrunk: usize,
-    /// Prompts that began with one that was sent before.
+    /// Prompts that begin with an earlier prompt.
     prefixes: usize,
 }
 
@@ -64,7 +65,7 @@ impl Seen {
 }
 
 impl Talk {
-    async fn begin(policies: [Policy; 2], log: Vec<Message>, doors: Vec<Door>) -> Self {
+    async fn begin(policies: [Policy; 2], log: Vec<Message>, integrations: Vec<Integration>) -> Self {
         let profiles = ["one", "two"].map(|name| Profile::new(name).unwrap());
         let stack = Stack::of(policies.iter().zip(&profiles).map(|(policy, profile)| policy.options(profile)));
         let id = ConversationId::new(["talk"]).unwrap();
@@ -72,7 +73,7 @@ impl Talk {
         Self {
             stack,
             id,
-            doors,
+            integrations,
             profiles,
             policies,
             slow: VecDeque::new(),
@@ -81,8 +82,8 @@ impl Talk {
         }
     }
 
-    /// What the caller sends.
-    fn asked(&self, step: &Step, door: Door, log: &[Message]) -> Asked {
+    /// Returns the caller's part of a step.
+    fn spec(&self, step: &Step, integration: Integration, log: &[Message]) -> CallSpec {
         let mut view = View::default();
         view.extend(log);
         let mut open: Vec<&str> = view.open().ids().collect();
@@ -92,25 +93,26 @@ impl Talk {
             Act::Ask | Act::AskWithRound => !std::mem::take(&mut input).is_empty(),
             Act::AskSlowly | Act::Answer { .. } | Act::AnswerSlowly | Act::Finish => false,
         };
-        if step.act == Act::AskWithRound && door.mode() == Mode::New {
+        if step.act == Act::AskWithRound && integration.mode() == Mode::New {
             input.extend([Message::user("e"), calls(&["own"], 0), Message::tool("own", text(step.size))]);
         }
         if input.is_empty() || step.act == (Act::Answer { question: true }) || step.act == Act::AskWithRound {
             input.push(Message::user(text(step.size)));
         }
-        let mut asked = Asked::new(self.id.clone(), input);
+        let mut spec = CallSpec::new(self.id.clone(), input);
         if step.head > 0 {
-            asked.head.push(Message::system(text(step.head)));
+            spec.head.push(Message::system(text(step.head)));
         }
-        // Who resends a list that does not end with a reply would send its end as new.
-        if door.mode() == Mode::Transcript && log.last().is_some_and(|last| last.role().as_str() == "assistant") {
-            asked.resent = log[step.from.index(log.len() + 1)..].to_vec();
+        // If a caller resends a list that does not end with a reply, its end counts as new input.
+        if integration.mode() == Mode::Transcript && log.last().is_some_and(|last| last.role().as_str() == "assistant")
+        {
+            spec.resent = log[step.from.index(log.len() + 1)..].to_vec();
         }
-        asked.limit = step.limit;
-        asked.tools = step.tools.then(|| tool("f", &text(9)));
-        // What is not stored leaves the calls open that its prompt has closed.
-        asked.dont_store = step.dont_store && !supersedes;
-        asked
+        spec.limit = step.limit;
+        spec.tools = step.tools.then(|| tool("f", &text(9)));
+        // An exchange that is not stored does not close the calls that its prompt closes.
+        spec.dont_store = step.dont_store && !supersedes;
+        spec
     }
 
     async fn step(&mut self, step: Step) {
@@ -118,21 +120,21 @@ impl Talk {
             return self.finish_oldest().await;
         }
         let log = self.stack.log(&self.id).await;
-        let (profile, door) = (step.profile, *step.door.get(&self.doors));
-        let asked = self.asked(&step, door, &log);
+        let (profile, integration) = (step.profile, *step.integration.get(&self.integrations));
+        let spec = self.spec(&step, integration, &log);
         let base = self.stack.compaction(&self.id, &self.profiles[profile]).await;
         let (release, held) = oneshot::channel();
         let mut answer = Answer::new(step.say.message());
         answer.held = Some(held);
-        // By the caller's count of what it sends: the window's is not known yet. The model only has to say something.
-        let counter = self.policies[profile].counter(door);
+        // An estimate from the messages of the caller: the window is not known yet. Any number would do.
+        let counter = self.policies[profile].counter(integration);
         answer.prompt_tokens = step.charged.map(|percent| {
-            let own: u32 = asked.head.iter().chain(&log).chain(&asked.input).map(|m| counter.count_message(m)).sum();
+            let own: u32 = spec.head.iter().chain(&log).chain(&spec.input).map(|m| counter.count_message(m)).sum();
             u64::from(own) * percent / 100
         });
         self.stack.model.answers(answer);
         let reached = self.stack.model.calls() + 1;
-        let mut call = tokio::spawn(self.stack.call(profile, door, &asked));
+        let mut call = tokio::spawn(self.stack.call(profile, integration, &spec));
         let ended = loop {
             if self.stack.model.calls() == reached {
                 break None;
@@ -147,11 +149,11 @@ impl Talk {
             assert_eq!(self.stack.model.calls(), reached - 1, "the model was not called");
             self.stack.model.forget_answers();
             self.seen.refused += 1;
-            could_not_fit(&does_not_fit(&ended.unwrap_err()), door, &asked, &self.policies[profile], &log);
+            could_not_fit(&does_not_fit(&ended.unwrap_err()), integration, &spec, &self.policies[profile], &log);
             return;
         }
         let received = self.stack.model.last();
-        let made = Made { profile, door, asked, received, base };
+        let made = Made { profile, integration, spec, received, base };
         let number = self.done.len() + self.slow.len();
         let call = Slow { call, release, made, number };
         match step.act {
@@ -166,13 +168,13 @@ impl Talk {
         }
     }
 
-    /// The model answers, and the exchange is stored.
+    /// Releases the reply, and waits until the exchange is stored.
     async fn finish(&mut self, Slow { call, release, made, number }: Slow) {
         let (policy, profile) = (&self.policies[made.profile], &self.profiles[made.profile]);
         let before = self.stack.compaction(&self.id, profile).await;
         drop(release);
         call.await.unwrap().unwrap();
-        let report = self.stack.report(&made.asked.exchange).unwrap();
+        let report = self.stack.report(&made.spec.exchange).unwrap();
         made.is_valid_and_fits(policy, &report);
         let tokens = report.tokens.unwrap();
         self.seen.calls += 1;
@@ -186,14 +188,14 @@ impl Talk {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn invariants_2_3_10_and_13_hold_of_any_conversation_within_any_budget() {
+async fn invariants_2_3_10_and_13_hold_in_any_conversation_within_any_budget() {
     let log = prop::collection::vec(any_logged(), 0..14);
     let steps = prop::collection::vec(any_step(), 1..24);
     let seen = Mutex::new(Seen::default());
-    let doors = prop::sample::subsequence(DOORS.to_vec(), 1..=3);
-    let cases = ([any_policy(), any_policy()], log, doors, steps);
-    check(512, cases, async |(policies, log, doors, steps): ([Policy; 2], Vec<_>, Vec<_>, Vec<_>)| {
-        let mut talk = Talk::begin(policies, log, doors).await;
+    let integrations = prop::sample::subsequence(ALL_INTEGRATIONS.to_vec(), 1..=3);
+    let cases = ([any_policy(), any_policy()], log, integrations, steps);
+    check(512, cases, async |(policies, log, integrations, steps): ([Policy; 2], Vec<_>, Vec<_>, Vec<_>)| {
+        let mut talk = Talk::begin(policies, log, integrations).await;
         for step in steps {
             talk.step(step).await;
         }

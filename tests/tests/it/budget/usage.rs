@@ -1,4 +1,4 @@
-//! Usage reports, honest and hostile: they matter for the conversation that they are about, and for no other.
+//! Usage reports, honest and hostile. They affect only the conversation that they are about.
 
 use proptest::prelude::*;
 use tests::check;
@@ -11,11 +11,11 @@ use tower_chat_history::{
 const CONTEXT: u32 = 4_000;
 const RESERVE: u32 = 100;
 
-/// What a provider says of a prompt's size.
+/// The prompt size that the provider reports.
 #[derive(Clone, Copy, Debug)]
 enum Report {
     Nothing,
-    /// That many percent of what was counted.
+    /// This percentage of the counted tokens.
     Percent(u64),
     Number(u64),
 }
@@ -24,7 +24,7 @@ enum Report {
 struct Call {
     conversation: usize,
     tokens: usize,
-    /// An attachment, which is counted as a fixed number of tokens.
+    /// An attachment, which counts as a fixed number of tokens.
     attached: Option<&'static str>,
     report: Report,
 }
@@ -69,7 +69,7 @@ struct Service {
     engine: Engine,
 }
 
-/// What became of a call: what was planned, or nothing if it was refused; and what is stored of that.
+/// The result of a call: the planned tokens (`None` if it was refused) and the stored cut.
 #[derive(Clone, Debug, PartialEq)]
 struct Outcome {
     planned: Option<TurnTokens>,
@@ -89,7 +89,7 @@ impl Service {
         let planned = match self.engine.begin(input).await {
             Err(HistoryError::DoesNotFit(error)) => {
                 let counted = error.parts.total() + u64::from(RESERVE);
-                assert!(counted > u64::from(CONTEXT), "{error} fits as it is counted");
+                assert!(counted > u64::from(CONTEXT), "{error} fits according to its count");
                 None
             }
             Err(error) => panic!("{error}"),
@@ -114,7 +114,7 @@ impl Service {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_reported_in_one_conversation_changes_no_other() {
+async fn usage_reports_of_one_conversation_do_not_affect_others() {
     let calls = prop::collection::vec(any_call(4), 1..60);
     check(64, calls, async |calls| {
         let together = Service::new();
@@ -130,7 +130,7 @@ async fn what_is_reported_in_one_conversation_changes_no_other() {
 }
 
 #[tokio::test]
-async fn a_factor_refuses_no_call_that_fits_as_it_is_counted() {
+async fn a_calibration_factor_never_refuses_a_call_whose_count_fits() {
     let service = Service::new();
     let large = |report| Call { conversation: 0, tokens: 3_500, attached: None, report };
     for number in [u64::MAX, 1_000_000_000_000, 5_250] {
@@ -142,7 +142,7 @@ async fn a_factor_refuses_no_call_that_fits_as_it_is_counted() {
 }
 
 #[tokio::test]
-async fn attachments_teach_nothing() {
+async fn prompts_with_attachments_do_not_calibrate() {
     for attached in ["file", "image_url", "input_audio", "document", "video_url"] {
         let (service, part) = (Service::new(), format!(r#"{{"type":"{attached}","{attached}":{{}}}}"#));
         let call = |attached, report| Call { conversation: 0, tokens: 600, attached, report };
@@ -156,7 +156,7 @@ async fn attachments_teach_nothing() {
 }
 
 #[tokio::test]
-async fn a_conversation_that_was_deleted_begins_anew() {
+async fn a_deleted_conversation_loses_its_calibration() {
     let service = Service::new();
     let call = || Call { conversation: 0, tokens: 700, attached: None, report: Report::Percent(130) };
     assert_eq!(service.call(&call()).await.planned.unwrap().calibration.to_bits(), 1.0_f64.to_bits());
@@ -167,7 +167,7 @@ async fn a_conversation_that_was_deleted_begins_anew() {
 }
 
 #[tokio::test]
-async fn no_number_of_other_models_and_conversations_keeps_a_factor_from_being_learned() {
+async fn many_other_models_and_conversations_do_not_prevent_calibration() {
     let service = Service::new();
     for number in 0..300 {
         let mut input = TurnInput::new(id(1_000 + number), [Message::user("x".repeat(4 * 700))]);

@@ -1,4 +1,4 @@
-//! Where a call's context window comes from, and budgets that nothing fits.
+//! The source of a call's context window, and budgets that nothing fits.
 
 use tower_chat_history::{
     ContextBudget, ConversationId, Engine, HistoryError, HistoryOptions, MemoryStore, Message, Reply, TurnInput,
@@ -16,7 +16,7 @@ async fn call(options: HistoryOptions, model: Option<&str>, text: &str) -> Resul
 }
 
 #[tokio::test]
-async fn a_call_that_ran_without_a_limit_says_so_in_its_report() {
+async fn the_report_names_the_source_of_the_limit() {
     let by_model = ContextBudget::by_model;
     for (budget, model, source) in [
         (by_model(), Some("gpt-4o"), WindowSource::Model),
@@ -31,14 +31,14 @@ async fn a_call_that_ran_without_a_limit_says_so_in_its_report() {
         assert_eq!(report.context_window, source, "{model:?}");
         assert_eq!(report.context_window.is_limited(), report.tokens.is_some(), "{model:?}");
     }
-    // What is counted for marks alone is no limit.
+    // Counting for watermarks alone is not a limit.
     let marked = HistoryOptions::new().budget(ContextBudget::by_model()).watermarks(Watermarks::last_turns(3));
     let report = call(marked, Some("qwen3:0.6b"), "hi").await.unwrap();
     assert!(report.tokens.is_some() && !report.context_window.is_limited());
 }
 
 #[tokio::test]
-async fn a_model_that_the_table_does_not_know_keeps_to_the_limit_of_unknown_models() {
+async fn unknown_models_get_the_limit_of_unknown_models() {
     let budget = ContextBudget::by_model().unknown(ModelLimits::new(8_192));
     let long = "word ".repeat(9_000);
     let error = call(HistoryOptions::new().budget(budget), Some("qwen3:0.6b"), &long).await.unwrap_err();
@@ -46,7 +46,7 @@ async fn a_model_that_the_table_does_not_know_keeps_to_the_limit_of_unknown_mode
 }
 
 #[tokio::test]
-async fn a_tokenizer_from_a_closure_counts_for_the_budget_and_is_stored() {
+async fn a_tokenizer_from_a_closure_counts_for_the_budget() {
     let counter = PerText::named("words", |text: &str| text.split_whitespace().count());
     let options = HistoryOptions::new().token_counter(counter).budget(ContextBudget::tokens(100).reply_reserve(10));
     let report = call(options.clone(), None, "one two three").await.unwrap();

@@ -1,8 +1,8 @@
-//! The caller leaves, or its runtime does. (Every await point: invariant 4.)
+//! The caller or its runtime ends. (Invariant 4 covers every await point.)
 
 use std::{sync::Arc, time::Duration};
 
-use tests::{BOTH_DOORS, Chat, Door, Storage, log, over_every_store, prompts};
+use tests::{BOTH_KINDS, CallKind, Chat, Storage, log, over_every_store, prompts};
 use tower_chat_history_test::{Fault, Op, Reply};
 
 over_every_store! {
@@ -13,7 +13,7 @@ over_every_store! {
     during_the_save,
     the_runtime_is_shut_down_with_a_save_pending_and_drained_in_another,
     the_runtime_is_shut_down_with_a_save_pending_and_the_next_call_finishes_it,
-    the_runtime_is_shut_down_while_a_save_waits_to_be_tried_again,
+    the_runtime_is_shut_down_while_a_save_waits_for_its_next_attempt,
 }
 
 async fn nothing_is_stored(storage: &Storage, chat: &Chat, id: &tower_chat_history::ConversationId) {
@@ -23,20 +23,20 @@ async fn nothing_is_stored(storage: &Storage, chat: &Chat, id: &tower_chat_histo
 }
 
 async fn before_the_load(storage: Storage) {
-    for door in BOTH_DOORS {
+    for kind in BOTH_KINDS {
         let (chat, id) = (Chat::new(&storage, []), storage.conversation());
-        drop(chat.ask(door, &id, "u"));
+        drop(chat.ask(kind, &id, "u"));
         nothing_is_stored(&storage, &chat, &id).await;
         assert_eq!(storage.store.calls(Op::Load), 0);
     }
 }
 
 async fn during_the_load(storage: Storage) {
-    for door in BOTH_DOORS {
+    for kind in BOTH_KINDS {
         let (chat, id) = (Chat::new(&storage, []), storage.conversation());
         let held = storage.store.hold(Op::Load);
         {
-            let call = chat.ask(door, &id, "u");
+            let call = chat.ask(kind, &id, "u");
             tokio::select! {
                 biased;
                 _ = call => panic!("the load is held"),
@@ -50,12 +50,12 @@ async fn during_the_load(storage: Storage) {
 }
 
 async fn during_the_model_call(storage: Storage) {
-    for door in BOTH_DOORS {
+    for kind in BOTH_KINDS {
         let (chat, id) = (Chat::new(&storage, [Reply::text("a")]), storage.conversation());
         let _held = chat.hold_reply();
         tokio::select! {
             biased;
-            _ = chat.ask(door, &id, "u") => panic!("the answer is held"),
+            _ = chat.ask(kind, &id, "u") => panic!("the answer is held"),
             () = chat.reached(1) => {}
         }
         nothing_is_stored(&storage, &chat, &id).await;
@@ -63,28 +63,29 @@ async fn during_the_model_call(storage: Storage) {
 }
 
 async fn during_the_save(storage: Storage) {
-    for door in BOTH_DOORS {
+    for kind in BOTH_KINDS {
         let replies = ["a0", "a1"].map(Reply::text);
         let (chat, id) = (Chat::new(&storage, replies), storage.conversation());
         let held = storage.store.hold(Op::Append);
         tokio::select! {
             biased;
-            _ = chat.ask(door, &id, "u0") => panic!("the save is held"),
+            _ = chat.ask(kind, &id, "u0") => panic!("the save is held"),
             () = held.reached(1) => {}
         }
         assert_eq!(chat.engine().pending_saves(), 1);
         held.release();
-        // Nobody waits for it, and the next call sees it all the same.
-        chat.ask(door, &id, "u1").await.unwrap();
+        // No caller waits for the save, but the next call sees it.
+        chat.ask(kind, &id, "u1").await.unwrap();
         assert_eq!(prompts(&chat.llm)[1], ["user: u0", "assistant: a0", "user: u1"]);
         assert_eq!(log(&storage.store, &id).await.len(), 4);
     }
 }
 
-/// A chat whose runtime is gone while its save was under way. It has the default options, so timers are gone as well.
+/// Returns a chat whose runtime was shut down during a save. It has the default options, so its timers ended
+/// as well.
 async fn shut_down(
     storage: &Arc<Storage>,
-    door: Door,
+    kind: CallKind,
     replies: [Reply; 2],
 ) -> (Chat, tower_chat_history::ConversationId) {
     let (place, id) = (Arc::clone(storage), storage.conversation());
@@ -94,7 +95,7 @@ async fn shut_down(
         let chat = runtime.block_on(async {
             let chat = Chat::new(&place, replies);
             let reached = place.store.calls(Op::Append);
-            let call = chat.ask(door, &of, "u0");
+            let call = chat.ask(kind, &of, "u0");
             let saving = async {
                 while place.store.calls(Op::Append) == reached {
                     tokio::task::yield_now().await;
@@ -118,9 +119,9 @@ async fn shut_down(
 
 async fn the_runtime_is_shut_down_with_a_save_pending_and_drained_in_another(storage: Storage) {
     let storage = Arc::new(storage);
-    for door in BOTH_DOORS {
+    for kind in BOTH_KINDS {
         let held = storage.store.hold(Op::Append);
-        let (chat, id) = shut_down(&storage, door, ["a0", "a1"].map(Reply::text)).await;
+        let (chat, id) = shut_down(&storage, kind, ["a0", "a1"].map(Reply::text)).await;
         held.release();
         chat.engine().drain(Duration::from_secs(5)).await.unwrap();
         assert_eq!(log(&storage.store, &id).await, ["user: u0", "assistant: a0"]);
@@ -129,20 +130,20 @@ async fn the_runtime_is_shut_down_with_a_save_pending_and_drained_in_another(sto
 
 async fn the_runtime_is_shut_down_with_a_save_pending_and_the_next_call_finishes_it(storage: Storage) {
     let storage = Arc::new(storage);
-    for door in BOTH_DOORS {
+    for kind in BOTH_KINDS {
         let held = storage.store.hold(Op::Append);
-        let (chat, id) = shut_down(&storage, door, ["a0", "a1"].map(Reply::text)).await;
+        let (chat, id) = shut_down(&storage, kind, ["a0", "a1"].map(Reply::text)).await;
         held.release();
-        chat.ask(door, &id, "u1").await.unwrap();
+        chat.ask(kind, &id, "u1").await.unwrap();
         assert_eq!(prompts(&chat.llm)[1], ["user: u0", "assistant: a0", "user: u1"]);
     }
 }
 
-async fn the_runtime_is_shut_down_while_a_save_waits_to_be_tried_again(storage: Storage) {
+async fn the_runtime_is_shut_down_while_a_save_waits_for_its_next_attempt(storage: Storage) {
     let storage = Arc::new(storage);
-    for door in BOTH_DOORS {
+    for kind in BOTH_KINDS {
         storage.store.fail(Op::Append, 1, Fault::Unavailable);
-        let (chat, id) = shut_down(&storage, door, ["a0", "a1"].map(Reply::text)).await;
+        let (chat, id) = shut_down(&storage, kind, ["a0", "a1"].map(Reply::text)).await;
         chat.engine().drain(Duration::from_secs(5)).await.unwrap();
         assert_eq!(log(&storage.store, &id).await, ["user: u0", "assistant: a0"]);
     }

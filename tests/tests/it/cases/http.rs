@@ -1,11 +1,13 @@
-//! Over HTTP, with async-openai's client: what only the wire can do, and what must look the same there.
+//! HTTP with the client of async-openai: effects that only the wire has, and others that must be the same
+//! over the wire.
 
 use std::time::Duration;
 
 use async_openai::{Client, config::OpenAIConfig, error::OpenAIError, types::chat::ChatCompletionResponseStream};
 use futures_util::StreamExt as _;
 use tests::{
-    Asked, Response, Storage, TypedRequest, answer, asked, exchanges, log, over_every_store, request, said, short,
+    Response, Storage, TypedCall, TypedRequest, exchanges, log, over_every_store, reply_text, request, response_text,
+    short, user_call,
 };
 use tower::{Layer as _, ServiceExt as _};
 use tower_chat_history::{BoxError, ChatHistoryLayer, InConversation, Message, NotStored, Outcome, TurnReport};
@@ -39,29 +41,29 @@ impl Http {
         Self { server, client, layer: ChatHistoryLayer::new(storage.store.clone(), OpenAi::new()) }
     }
 
-    async fn unary(&self, call: Asked) -> Result<Response, BoxError> {
+    async fn unary(&self, call: TypedCall) -> Result<Response, BoxError> {
         self.layer.layer(ChatService::new(self.client.clone())).oneshot(call).await
     }
 
-    async fn stream(&self, call: Asked) -> Result<ChatCompletionResponseStream, BoxError> {
+    async fn stream(&self, call: TypedCall) -> Result<ChatCompletionResponseStream, BoxError> {
         self.layer.layer(ChatStreamService::new(self.client.clone())).oneshot(call).await
     }
 
-    /// Every item of a stream, and what was reported of it.
-    async fn streamed(&self, call: Asked) -> (Vec<Result<tests::Chunk, OpenAIError>>, std::sync::Arc<TurnReport>) {
+    /// Returns every item of a stream, and the report of its turn.
+    async fn streamed(&self, call: TypedCall) -> (Vec<Result<tests::Chunk, OpenAIError>>, std::sync::Arc<TurnReport>) {
         let (call, report) = call.with_report();
         let items = self.stream(call).await.unwrap().collect().await;
         (items, report.await.unwrap())
     }
 
-    /// What the server received last, in short.
+    /// Returns the last prompt that the server received, in the short form.
     fn received(&self) -> Vec<String> {
         self.server.prompts().last().unwrap().iter().map(short).collect()
     }
 }
 
 fn text(items: &[Result<tests::Chunk, OpenAIError>]) -> String {
-    said(&items.iter().flatten().cloned().collect::<Vec<_>>())
+    reply_text(&items.iter().flatten().cloned().collect::<Vec<_>>())
 }
 
 fn is_interrupted(report: &TurnReport) -> bool {
@@ -73,8 +75,8 @@ async fn a_message_of_1_mb(storage: Storage) {
     assert!(large.len() >= 999_000);
     let reply = || Reply::text(large.clone()).chunk_chars(100_000);
     let (chat, id) = (Http::new(&storage, [reply(), reply().wire_bytes(65_537)]).await, storage.conversation());
-    assert_eq!(answer(&chat.unary(asked(&id, &large)).await.unwrap()), large);
-    let (items, report) = chat.streamed(asked(&id, "u")).await;
+    assert_eq!(response_text(&chat.unary(user_call(&id, &large)).await.unwrap()), large);
+    let (items, report) = chat.streamed(user_call(&id, "u")).await;
     assert!(text(&items) == large && matches!(report.outcome, Outcome::Stored { .. }));
     let received = chat.received();
     assert!(received == [format!("user: {large}"), format!("assistant: {large}"), "user: u".into()]);
@@ -85,8 +87,8 @@ async fn a_repeated_attempt_is_stored_once(storage: Storage) {
     let busy = || Reply::error(ApiFailure::rate_limited(Duration::ZERO));
     let replies = [busy(), Reply::text("a0"), busy(), busy(), Reply::text("a1")];
     let (chat, id) = (Http::new(&storage, replies).await, storage.conversation());
-    assert_eq!(answer(&chat.unary(asked(&id, "u0")).await.unwrap()), "a0");
-    assert_eq!(text(&chat.streamed(asked(&id, "u1")).await.0), "a1");
+    assert_eq!(response_text(&chat.unary(user_call(&id, "u0")).await.unwrap()), "a0");
+    assert_eq!(text(&chat.streamed(user_call(&id, "u1")).await.0), "a1");
     let requests = chat.server.requests();
     assert_eq!(requests.len(), 5);
     assert_eq!(requests[0].body(), requests[1].body(), "each attempt is the same request");
@@ -100,7 +102,7 @@ async fn an_error_event_within_the_stream(storage: Storage) {
     let replies = [reply().error_after(3, failure()), reply().passing_error_after(3, failure())];
     let (chat, id) = (Http::new(&storage, replies).await, storage.conversation());
     for expected in ["ab", "abc"] {
-        let (items, report) = chat.streamed(asked(&id, "u")).await;
+        let (items, report) = chat.streamed(user_call(&id, "u")).await;
         assert_eq!(text(&items), expected);
         assert!(matches!(items[3], Err(OpenAIError::JSONDeserialize(..))), "{:?}", items[3]);
         assert!(is_interrupted(&report));
@@ -112,23 +114,23 @@ async fn a_stream_that_is_cut_or_aborted(storage: Storage) {
     let reply = || Reply::text("abc").chunk_chars(1);
     let replies = [reply().end_after(3), reply().abort_after(3), Reply::text("a")];
     let (chat, id) = (Http::new(&storage, replies).await, storage.conversation());
-    let (cut, report) = chat.streamed(asked(&id, "u")).await;
+    let (cut, report) = chat.streamed(user_call(&id, "u")).await;
     assert!(text(&cut) == "ab" && cut.iter().all(Result::is_ok), "a clean cut looks like an end");
     assert!(is_interrupted(&report));
-    let (aborted, report) = chat.streamed(asked(&id, "u")).await;
+    let (aborted, report) = chat.streamed(user_call(&id, "u")).await;
     assert!(text(&aborted) == "ab" && aborted.iter().any(Result::is_err), "{aborted:?}");
     assert!(is_interrupted(&report));
     assert!(log(&storage.store, &id).await.is_empty());
-    chat.unary(asked(&id, "u")).await.unwrap();
+    chat.unary(user_call(&id, "u")).await.unwrap();
     assert_eq!(chat.received(), ["user: u"]);
 }
 
 async fn an_unknown_finish_reason(storage: Storage) {
     let odd = || Reply::text("a").finish("end_turn");
     let (chat, id) = (Http::new(&storage, [odd(), odd()]).await, storage.conversation());
-    let error = chat.unary(asked(&id, "u")).await.unwrap_err();
+    let error = chat.unary(user_call(&id, "u")).await.unwrap_err();
     assert!(matches!(error.downcast_ref(), Some(OpenAIError::JSONDeserialize(..))));
-    let (items, report) = chat.streamed(asked(&id, "u")).await;
+    let (items, report) = chat.streamed(user_call(&id, "u")).await;
     assert!(matches!(items.last(), Some(Err(OpenAIError::JSONDeserialize(..)))));
     assert!(is_interrupted(&report));
     assert!(log(&storage.store, &id).await.is_empty());
@@ -156,10 +158,10 @@ async fn a_refusal_and_a_filtered_reply(storage: Storage) {
     let filtered = || Reply::text("a").finish("content_filter");
     let (chat, id) =
         (Http::new(&storage, [refusal(), refusal(), filtered(), filtered()]).await, storage.conversation());
-    chat.unary(asked(&id, "u")).await.unwrap();
-    chat.streamed(asked(&id, "u")).await;
-    chat.unary(asked(&id, "u")).await.unwrap();
-    chat.streamed(asked(&id, "u")).await;
+    chat.unary(user_call(&id, "u")).await.unwrap();
+    chat.streamed(user_call(&id, "u")).await;
+    chat.unary(user_call(&id, "u")).await.unwrap();
+    chat.streamed(user_call(&id, "u")).await;
     let stored = exchanges(&storage.store, &id).await;
     for recorded in &stored[..2] {
         assert!(recorded.exchange.messages[1].json().contains(r#""refusal":"I can't.""#));
@@ -168,18 +170,18 @@ async fn a_refusal_and_a_filtered_reply(storage: Storage) {
         assert_eq!(recorded.exchange.finish_reason.as_deref(), Some("content_filter"));
     }
     let refused = r#""refusal":"I can't.""#;
-    assert!(chat.server.requests()[3].body().contains(refused), "a refusal is sent as one");
+    assert!(chat.server.requests()[3].body().contains(refused), "a refusal is sent as a refusal");
 }
 
 async fn no_choices_and_an_empty_reply(storage: Storage) {
     let replies = [Reply::no_choices(), Reply::no_choices(), Reply::empty(), Reply::empty(), Reply::text("a")];
     let (chat, id) = (Http::new(&storage, replies).await, storage.conversation());
-    assert!(chat.unary(asked(&id, "u")).await.unwrap().choices.is_empty());
-    assert!(is_interrupted(&chat.streamed(asked(&id, "u")).await.1));
+    assert!(chat.unary(user_call(&id, "u")).await.unwrap().choices.is_empty());
+    assert!(is_interrupted(&chat.streamed(user_call(&id, "u")).await.1));
     assert!(log(&storage.store, &id).await.is_empty());
-    chat.unary(asked(&id, "u0")).await.unwrap();
-    chat.streamed(asked(&id, "u1")).await;
-    chat.unary(asked(&id, "u2")).await.unwrap();
+    chat.unary(user_call(&id, "u0")).await.unwrap();
+    chat.streamed(user_call(&id, "u1")).await;
+    chat.unary(user_call(&id, "u2")).await.unwrap();
     assert_eq!(chat.received(), ["user: u0", "user: u1", "user: u2"]);
     let replies = ["user: u0", "assistant: ", "user: u1", "assistant: ", "user: u2", "assistant: a"];
     assert_eq!(log(&storage.store, &id).await, replies);
@@ -188,7 +190,7 @@ async fn no_choices_and_an_empty_reply(storage: Storage) {
 async fn parallel_calls_are_streamed_and_continued(storage: Storage) {
     let calls = Reply::calls([("x", "weather", r#"{"city":"Oslo"}"#), ("y", "time", "not JSON at all")]).chunk_chars(3);
     let (chat, id) = (Http::new(&storage, [calls.wire_bytes(7), Reply::text("a")]).await, storage.conversation());
-    chat.streamed(asked(&id, "u")).await;
+    chat.streamed(user_call(&id, "u")).await;
     let results = request([Message::tool("y", "ry"), Message::tool("x", "rx")]);
     let (_, report) = chat.streamed(InConversation::new(id.clone(), results)).await;
     assert!(matches!(report.outcome, Outcome::Stored { moved: false, .. }));

@@ -1,7 +1,7 @@
-//! The log.
+//! Logs: broken, damaged, too long.
 
 use rusqlite::Connection;
-use tests::{ABANDONED, BOTH_DOORS, Chat, Storage, exchanges, kept_back, log, over_every_store, prompts};
+use tests::{ABANDONED, BOTH_KINDS, Chat, Storage, exchanges, history_error, log, over_every_store, prompts};
 use tower_chat_history::{
     HistoryError, HistoryOptions, HistoryStore as _, HistoryStoreExt as _, Load, LoadLimit, Loaded, Message, Seq,
     StoreError,
@@ -10,14 +10,14 @@ use tower_chat_history_test::{Fault, Op, Reply};
 
 over_every_store! {
     #[tokio::test]
-    a_broken_log_is_repaired_in_what_is_sent,
-    a_corrupt_record_is_named,
-    a_damaged_file_stops_one_conversation_only,
+    a_broken_log_is_repaired_in_the_prompt,
+    the_error_names_a_corrupt_record,
+    a_damaged_row_affects_one_conversation_only,
     a_log_beyond_the_load_limit_starts_at_three_quarters_of_it,
 }
 
-async fn a_broken_log_is_repaired_in_what_is_sent(storage: Storage) {
-    for door in BOTH_DOORS {
+async fn a_broken_log_is_repaired_in_the_prompt(storage: Storage) {
+    for kind in BOTH_KINDS {
         let (chat, id) = (Chat::new(&storage, [Reply::text("a2")]), storage.conversation());
         let calls = |ids: &str| {
             let call = |id| format!(r#"{{"id":"{id}","type":"function","function":{{"name":"f","arguments":"{{"}}}}"#);
@@ -38,7 +38,7 @@ async fn a_broken_log_is_repaired_in_what_is_sent(storage: Storage) {
         ];
         let imported = storage.store.conversation(&id).import(broken.clone()).await.unwrap();
         assert_eq!(imported, 4 - 1);
-        assert_eq!(chat.ask(door, &id, "u2").await.unwrap(), "a2");
+        assert_eq!(chat.ask(kind, &id, "u2").await.unwrap(), "a2");
 
         let abandoned = format!("tool x: {ABANDONED}");
         let sent =
@@ -50,37 +50,37 @@ async fn a_broken_log_is_repaired_in_what_is_sent(storage: Storage) {
     }
 }
 
-async fn a_corrupt_record_is_named(storage: Storage) {
-    for door in BOTH_DOORS {
+async fn the_error_names_a_corrupt_record(storage: Storage) {
+    for kind in BOTH_KINDS {
         let (chat, id, other) =
             (Chat::new(&storage, [Reply::text("a")]), storage.conversation(), storage.conversation());
         storage.store.fail(Op::Load, 1, Fault::Corrupt);
-        let error = chat.ask(door, &id, "u").await.unwrap_err();
-        let HistoryError::Load(StoreError::Corrupt { conversation, seq, .. }) = kept_back(&error) else {
+        let error = chat.ask(kind, &id, "u").await.unwrap_err();
+        let HistoryError::Load(StoreError::Corrupt { conversation, seq, .. }) = history_error(&error) else {
             panic!("{error}")
         };
         assert_eq!((conversation, *seq), (&id, Seq::FIRST));
         let why = error.source().unwrap().to_string();
         assert!(why.contains(id.as_str()) && why.contains("exchange 0"), "{why}");
         assert!(chat.llm.requests().is_empty() && log(&storage.store, &id).await.is_empty());
-        chat.ask(door, &other, "u").await.unwrap();
+        chat.ask(kind, &other, "u").await.unwrap();
     }
 }
 
-/// The same with a record that really is damaged, where there is a file to damage.
-async fn a_damaged_file_stops_one_conversation_only(storage: Storage) {
+/// The same with a record that is damaged in the file, if the store has a file.
+async fn a_damaged_row_affects_one_conversation_only(storage: Storage) {
     let Some(file) = storage.file() else { return };
     let chat = Chat::new(&storage, ["a0", "a1", "b0", "b1"].map(Reply::text));
     let [damaged, whole] = [storage.conversation(), storage.conversation()];
-    let [unary, stream] = BOTH_DOORS;
+    let [unary, stream] = BOTH_KINDS;
     chat.ask(unary, &damaged, "u0").await.unwrap();
     chat.ask(unary, &damaged, "u1").await.unwrap();
     chat.ask(unary, &whole, "u0").await.unwrap();
     let sql = "UPDATE exchange SET body = '{secret' WHERE seq = 1";
     Connection::open(file).unwrap().execute_batch(sql).unwrap();
-    for door in BOTH_DOORS {
-        let error = chat.ask(door, &damaged, "u2").await.unwrap_err();
-        let HistoryError::Load(StoreError::Corrupt { conversation, seq, .. }) = kept_back(&error) else {
+    for kind in BOTH_KINDS {
+        let error = chat.ask(kind, &damaged, "u2").await.unwrap_err();
+        let HistoryError::Load(StoreError::Corrupt { conversation, seq, .. }) = history_error(&error) else {
             panic!("{error}")
         };
         assert_eq!((conversation, *seq), (&damaged, Seq::new(1)));
@@ -90,18 +90,18 @@ async fn a_damaged_file_stops_one_conversation_only(storage: Storage) {
     assert_eq!(storage.store.read(&damaged, Seq::FIRST, 1).await.unwrap().exchanges.len(), 1);
 }
 
-/// With small numbers; invariant 9 has the long log.
+/// A short log and a low limit. Invariant 9 is tested with a long log.
 async fn a_log_beyond_the_load_limit_starts_at_three_quarters_of_it(storage: Storage) {
-    for door in BOTH_DOORS {
+    for kind in BOTH_KINDS {
         let options = HistoryOptions::new().load_limit(LoadLimit::new(20, 1 << 20).unwrap());
         let (chat, id) = (Chat::with_options(&storage, [Reply::text("a")], options), storage.conversation());
         let messages = (0..50).flat_map(|turn| [Message::user(format!("u{turn}")), Message::assistant("a")]);
         storage.store.conversation(&id).import(messages).await.unwrap();
-        chat.ask(door, &id, "u50").await.unwrap();
+        chat.ask(kind, &id, "u50").await.unwrap();
         let sent = &prompts(&chat.llm)[0];
         assert_eq!((sent.len(), sent[0].as_str()), (14 + 1, "user: u43"));
         let Loaded::Window(window) = storage.store.load(&id, Load::new()).await.unwrap() else { panic!() };
         assert_eq!(window.compaction.unwrap().cut.window_start, Seq::new(43));
-        assert_eq!(exchanges(&storage.store, &id).await.len(), 51, "the log keeps all");
+        assert_eq!(exchanges(&storage.store, &id).await.len(), 51, "the log keeps everything");
     }
 }

@@ -1,7 +1,8 @@
-//! Every row of `docs/cases.md`, over every store: what the caller gets, and what is stored. The rows of extractors are
-//! `tests/it/http.rs` and `tests/it/shapes/extractors.rs` of the crate that has them: no store has a part in them.
+//! Every row of `docs/cases.md`, over every store: what the caller gets, and what is stored. The rows about
+//! extractors are in `tests/it/http.rs` and `tests/it/shapes/extractors.rs` of the main crate, because they
+//! do not depend on the store.
 //!
-//! Killed processes are in `torture.rs`.
+//! Killed processes are tested in `torture.rs`.
 
 mod caller;
 mod http;

@@ -1,7 +1,8 @@
-//! The request.
+//! Unusual requests.
 
 use tests::{
-    ABANDONED, BOTH_DOORS, Chat, Storage, asked, bad_input, kept_back, log, over_every_store, prompts, request,
+    ABANDONED, BOTH_KINDS, Chat, Storage, history_error, input_error, log, over_every_store, prompts, request,
+    user_call,
 };
 use tower_chat_history::{
     ConversationId, ConversationIdError, ExchangeId, HistoryError, HistoryOptions, InConversation, InputError, Message,
@@ -11,8 +12,8 @@ use tower_chat_history_test::{Op, Reply};
 
 over_every_store! {
     #[tokio::test]
-    no_conversation_id_is_said_and_nothing_is_stored,
-    no_input_beside_the_head,
+    without_a_conversation_id_nothing_is_stored,
+    no_input_after_the_head,
     tool_results_that_answer_no_open_call,
     tool_results_that_do_not_answer_all_open_calls,
     a_new_question_supersedes_open_calls,
@@ -21,11 +22,11 @@ over_every_store! {
     the_same_exchange_id_at_the_same_time,
 }
 
-async fn no_conversation_id_is_said_and_nothing_is_stored(storage: Storage) {
-    for door in BOTH_DOORS {
+async fn without_a_conversation_id_nothing_is_stored(storage: Storage) {
+    for kind in BOTH_KINDS {
         let chat = Chat::new(&storage, [Reply::text("a")]);
         let stateless = InConversation::stateless(request([Message::user("u")]));
-        assert_eq!(chat.call(door, stateless).await.unwrap(), "a");
+        assert_eq!(chat.call(kind, stateless).await.unwrap(), "a");
         assert_eq!((storage.store.calls(Op::Load), storage.store.calls(Op::Append)), (0, 0));
     }
 }
@@ -40,12 +41,12 @@ fn a_malformed_empty_or_over_long_id_is_refused_when_it_is_made() {
     assert_eq!("a b".parse::<ConversationId>(), Err(ConversationIdError::NotCanonical));
 }
 
-async fn no_input_beside_the_head(storage: Storage) {
-    for door in BOTH_DOORS {
+async fn no_input_after_the_head(storage: Storage) {
+    for kind in BOTH_KINDS {
         let (chat, id) = (Chat::new(&storage, []), storage.conversation());
         for head in [vec![], vec![Message::system("S"), Message::developer("D")]] {
-            let error = chat.call(door, InConversation::new(id.clone(), request(head))).await.unwrap_err();
-            assert_eq!(*bad_input(&error), InputError::Empty);
+            let error = chat.call(kind, InConversation::new(id.clone(), request(head))).await.unwrap_err();
+            assert_eq!(*input_error(&error), InputError::Empty);
         }
         assert!(chat.llm.requests().is_empty());
         assert!(log(&storage.store, &id).await.is_empty());
@@ -53,79 +54,79 @@ async fn no_input_beside_the_head(storage: Storage) {
 }
 
 async fn tool_results_that_answer_no_open_call(storage: Storage) {
-    for door in BOTH_DOORS {
+    for kind in BOTH_KINDS {
         let chat = Chat::new(&storage, [Reply::calls([("x", "f", "{}")]), Reply::text("a")]);
         let id = storage.conversation();
         let results = |ids: &[&str]| request(ids.iter().map(|id| Message::tool(id, "r")));
-        let call = |ids: &[&str]| chat.call(door, InConversation::new(id.clone(), results(ids)));
+        let call = |ids: &[&str]| chat.call(kind, InConversation::new(id.clone(), results(ids)));
         let unexpected = |position, id: &str| InputError::UnexpectedResult { position, call_id: id.into() };
 
-        // Nothing was called; another id was called; the call was answered already.
-        assert_eq!(*bad_input(&call(&["x"]).await.unwrap_err()), unexpected(0, "x"));
-        chat.ask(door, &id, "u").await.unwrap();
-        assert_eq!(*bad_input(&call(&["x", "z"]).await.unwrap_err()), unexpected(1, "z"));
+        // No call was made; a call with another id was made; the call was answered already.
+        assert_eq!(*input_error(&call(&["x"]).await.unwrap_err()), unexpected(0, "x"));
+        chat.ask(kind, &id, "u").await.unwrap();
+        assert_eq!(*input_error(&call(&["x", "z"]).await.unwrap_err()), unexpected(1, "z"));
         call(&["x"]).await.unwrap();
-        assert_eq!(*bad_input(&call(&["x"]).await.unwrap_err()), unexpected(0, "x"));
+        assert_eq!(*input_error(&call(&["x"]).await.unwrap_err()), unexpected(0, "x"));
 
-        assert_eq!(chat.llm.requests().len(), 2, "the model is only called with what fits");
+        assert_eq!(chat.llm.requests().len(), 2, "the model is called only with valid results");
         assert_eq!(log(&storage.store, &id).await, ["user: u", "assistant calls x: ", "tool x: r", "assistant: a"]);
     }
 }
 
 async fn tool_results_that_do_not_answer_all_open_calls(storage: Storage) {
-    for door in BOTH_DOORS {
+    for kind in BOTH_KINDS {
         let chat = Chat::new(&storage, [Reply::calls([("x", "f", "{}"), ("y", "g", "{}")])]);
         let id = storage.conversation();
-        chat.ask(door, &id, "u").await.unwrap();
+        chat.ask(kind, &id, "u").await.unwrap();
         let half = InConversation::new(id.clone(), request([Message::tool("y", "r")]));
-        let error = chat.call(door, half).await.unwrap_err();
-        assert_eq!(*bad_input(&error), InputError::Unanswered { call_ids: vec!["x".into()] });
+        let error = chat.call(kind, half).await.unwrap_err();
+        assert_eq!(*input_error(&error), InputError::Unanswered { call_ids: vec!["x".into()] });
         assert_eq!(chat.llm.requests().len(), 1);
         assert_eq!(log(&storage.store, &id).await.len(), 2);
     }
 }
 
 async fn a_new_question_supersedes_open_calls(storage: Storage) {
-    for door in BOTH_DOORS {
+    for kind in BOTH_KINDS {
         let chat = Chat::new(&storage, [Reply::calls([("x", "f", "{}")]), Reply::text("a")]);
         let id = storage.conversation();
-        chat.ask(door, &id, "u0").await.unwrap();
-        assert_eq!(chat.ask(door, &id, "u1").await.unwrap(), "a");
+        chat.ask(kind, &id, "u0").await.unwrap();
+        assert_eq!(chat.ask(kind, &id, "u1").await.unwrap(), "a");
         let abandoned = format!("tool x: {ABANDONED}");
         assert_eq!(prompts(&chat.llm)[1], ["user: u0", "assistant calls x: ", &abandoned, "user: u1"]);
         let stored = ["user: u0", "assistant calls x: ", "user: u1", "assistant: a"];
-        assert_eq!(log(&storage.store, &id).await, stored, "the log has what was said, and nothing else");
+        assert_eq!(log(&storage.store, &id).await, stored, "the log has the real messages only");
     }
 }
 
 async fn a_new_question_on_open_calls_is_rejected_by_policy(storage: Storage) {
-    for door in BOTH_DOORS {
+    for kind in BOTH_KINDS {
         let options = HistoryOptions::new().on_open_turn(OnOpenTurn::Reject);
         let replies = [Reply::calls([("x", "f", "{}"), ("y", "f", "{}")]), Reply::text("a")];
         let (chat, id) = (Chat::with_options(&storage, replies, options), storage.conversation());
-        chat.ask(door, &id, "u0").await.unwrap();
-        let error = chat.ask(door, &id, "u1").await.unwrap_err();
-        assert_eq!(*bad_input(&error), InputError::TurnOpen { calls: 2 });
+        chat.ask(kind, &id, "u0").await.unwrap();
+        let error = chat.ask(kind, &id, "u1").await.unwrap_err();
+        assert_eq!(*input_error(&error), InputError::TurnOpen { calls: 2 });
         assert_eq!((chat.llm.requests().len(), log(&storage.store, &id).await.len()), (1, 2));
 
         let results = request([Message::tool("x", "r"), Message::tool("y", "r")]);
-        assert_eq!(chat.call(door, InConversation::new(id, results)).await.unwrap(), "a", "results go on");
+        assert_eq!(chat.call(kind, InConversation::new(id, results)).await.unwrap(), "a", "results continue the turn");
     }
 }
 
 async fn the_same_exchange_id_later(storage: Storage) {
-    for door in BOTH_DOORS {
+    for kind in BOTH_KINDS {
         let (chat, id) = (Chat::new(&storage, [Reply::text("a0"), Reply::text("a1")]), storage.conversation());
-        let call = || asked(&id, "u0").exchange(ExchangeId::new("e-1").unwrap());
-        chat.call(door, call()).await.unwrap();
+        let call = || user_call(&id, "u0").exchange(ExchangeId::new("e-1").unwrap());
+        chat.call(kind, call()).await.unwrap();
         for _ in 0..2 {
-            let error = chat.call(door, call()).await.unwrap_err();
-            let HistoryError::AlreadyRecorded(recorded) = kept_back(&error) else { panic!("{error}") };
+            let error = chat.call(kind, call()).await.unwrap_err();
+            let HistoryError::AlreadyRecorded(recorded) = history_error(&error) else { panic!("{error}") };
             assert_eq!((recorded.seq.get(), recorded.exchange.id.as_str()), (0, "e-1"));
             assert_eq!(tests::prompt(&recorded.exchange.messages), ["user: u0", "assistant: a0"]);
             if chat.llm.requests().len() == 1 {
-                // Also with another exchange behind it.
-                chat.ask(door, &id, "u1").await.unwrap();
+                // The id is found even if another exchange follows.
+                chat.ask(kind, &id, "u1").await.unwrap();
             }
         }
         assert_eq!(chat.llm.requests().len(), 2);
@@ -134,20 +135,20 @@ async fn the_same_exchange_id_later(storage: Storage) {
 }
 
 async fn the_same_exchange_id_at_the_same_time(storage: Storage) {
-    for door in BOTH_DOORS {
+    for kind in BOTH_KINDS {
         let (chat, id) = (Chat::new(&storage, [Reply::text("one"), Reply::text("two")]), storage.conversation());
-        let call = || asked(&id, "u").exchange(ExchangeId::new("e-1").unwrap()).with_report();
+        let call = || user_call(&id, "u").exchange(ExchangeId::new("e-1").unwrap()).with_report();
         let ((first, first_report), (second, second_report)) = (call(), call());
         let (release_first, release_second) = (chat.hold_reply(), chat.hold_reply());
         let (one, two, ()) = tokio::join!(
             async {
-                let said = chat.call(door, first).await.unwrap();
+                let reply = chat.call(kind, first).await.unwrap();
                 drop(release_second);
-                said
+                reply
             },
             async {
                 chat.reached(1).await;
-                chat.call(door, second).await.unwrap()
+                chat.call(kind, second).await.unwrap()
             },
             async {
                 chat.reached(2).await;

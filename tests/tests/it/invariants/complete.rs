@@ -1,11 +1,11 @@
-//! Invariant 7.
+//! Invariant 7: complete streams are stored.
 
 use async_openai::types::chat::ChatCompletionStreamOptions;
 use futures_util::StreamExt as _;
 use proptest::prelude::*;
 use tests::{
-    BOTH_DOORS, Chat, Door, Storage, TypedRequest, check, exchanges, log, over_every_store, prompts, read_to_finish,
-    request,
+    BOTH_KINDS, CallKind, Chat, Storage, TypedRequest, check, exchanges, log, over_every_store, prompts,
+    read_to_finish, request,
 };
 use tower_chat_history::{HistoryOptions, InConversation, Message, OnConflict, OnInterruption, QueueLimits, Usage};
 use tower_chat_history_test::{Choice, Reply};
@@ -45,7 +45,7 @@ async fn invariant_7_a_complete_stream_is_stored_whatever_its_reader_does(storag
             let options = HistoryOptions::new().on_interruption(on_interruption).on_conflict(on_conflict);
             let reply = Reply::text(text.clone()).chunk_chars(chunk_chars).usage(Usage::new(7, 3));
             let reply = if calls { reply.with_calls([("x", "f", "{\"a\":1}"), ("y", "g", "")]) } else { reply };
-            for next in BOTH_DOORS {
+            for next in BOTH_KINDS {
                 let replies = [reply.clone(), Reply::text("a1")];
                 let (chat, id) = (Chat::with_options(&storage, replies, options.clone()), storage.conversation());
                 let mut stream = chat.stream(InConversation::new(id.clone(), with_usage())).await.unwrap();
@@ -60,7 +60,7 @@ async fn invariant_7_a_complete_stream_is_stored_whatever_its_reader_does(storag
                         kept = Some(stream);
                     }
                 }
-                // At once, and it is seen.
+                // The next call sees the exchange at once.
                 let input = if calls {
                     vec![Message::tool("x", "r"), Message::tool("y", "r")]
                 } else {
@@ -98,7 +98,7 @@ async fn invariant_7_a_stream_is_complete_when_every_choice_has_ended(storage: S
             read_to_finish(&mut stream).await;
         }
         drop(stream);
-        chat.ask(Door::Stream, &id, "u1").await.unwrap();
+        chat.ask(CallKind::Stream, &id, "u1").await.unwrap();
         let expected: &[&str] = if all { &["user: u0", "assistant: a"] } else { &[] };
         assert_eq!(log(&storage.store, &id).await, [expected, &["user: u1", "assistant: b"]].concat());
     }

@@ -1,20 +1,21 @@
-//! Invariant 11. Readiness is tested where it can be withheld: in the middleware's own tests.
+//! Invariant 11: the layer follows the service contract. Readiness is tested in the tests of the middleware,
+//! which can withhold it.
 
 use async_openai::error::OpenAIError;
 use serde_json::{Value, json};
-use tests::{BOTH_DOORS, Chat, Door, Storage, TypedRequest, over_every_store};
+use tests::{BOTH_KINDS, CallKind, Chat, Storage, TypedRequest, over_every_store};
 use tower_chat_history::{BoxError, InConversation};
 use tower_chat_history_test::{ApiFailure, Op, Reply};
 
 over_every_store! {
     #[tokio::test]
-    invariant_11_no_field_of_a_request_changes_but_its_messages,
-    invariant_11_a_stateless_request_is_passed_on_as_it_is,
-    invariant_11_inner_errors_are_what_they_were,
+    invariant_11_only_the_messages_of_a_request_change,
+    invariant_11_a_stateless_request_is_passed_on_unchanged,
+    invariant_11_inner_errors_are_passed_on_unchanged,
 }
 
-/// A request with fields of all kinds set.
-fn full(door: Door) -> Value {
+/// Returns a request with fields of all kinds.
+fn full(kind: CallKind) -> Value {
     let mut request = json!({
         "model": "mock-large",
         "messages": [
@@ -57,53 +58,53 @@ fn full(door: Door) -> Value {
         "functions": [{"name": "g", "description": "d", "parameters": {"type": "object"}}],
         "metadata": {"tag": "value"},
     });
-    if door == Door::Stream {
+    if kind == CallKind::Stream {
         request["stream"] = true.into();
         request["stream_options"] = json!({"include_usage": true});
     }
     request
 }
 
-/// Without the messages, and with them.
+/// Returns the messages, and the request without them.
 fn split(mut request: Value) -> (Vec<Value>, Value) {
     let messages = request.as_object_mut().unwrap().remove("messages").unwrap();
     (messages.as_array().unwrap().clone(), request)
 }
 
-async fn invariant_11_no_field_of_a_request_changes_but_its_messages(storage: Storage) {
-    for door in BOTH_DOORS {
+async fn invariant_11_only_the_messages_of_a_request_change(storage: Storage) {
+    for kind in BOTH_KINDS {
         let (chat, id) = (Chat::new(&storage, ["a0", "a1"].map(Reply::text)), storage.conversation());
-        chat.ask(door, &id, "u0").await.unwrap();
-        let typed: TypedRequest = serde_json::from_value(full(door)).unwrap();
-        chat.call(door, InConversation::new(id.clone(), typed.clone())).await.unwrap();
+        chat.ask(kind, &id, "u0").await.unwrap();
+        let typed: TypedRequest = serde_json::from_value(full(kind)).unwrap();
+        chat.call(kind, InConversation::new(id.clone(), typed.clone())).await.unwrap();
         let sent = chat.llm.requests().pop().unwrap();
 
         let (own, rest) = split(serde_json::to_value(&typed).unwrap());
         let (messages, sent_rest) = split(serde_json::to_value(&sent).unwrap());
-        assert!(rest.as_object().unwrap().len() >= full(door).as_object().unwrap().len() - 1, "all fields are set");
+        assert!(rest.as_object().unwrap().len() >= full(kind).as_object().unwrap().len() - 1, "all fields are set");
         assert_eq!(sent_rest, rest);
-        assert_eq!(messages[..2], own[..2], "the head is as it was");
+        assert_eq!(messages[..2], own[..2], "the head is unchanged");
         assert_eq!((&messages[2]["content"], &messages[3]["content"]), (&json!("u0"), &json!("a0")));
-        assert_eq!(messages[4..], own[2..], "and so is the input");
+        assert_eq!(messages[4..], own[2..], "the input is unchanged");
         assert_eq!(TypedRequest { messages: typed.messages.clone(), ..sent }, typed);
     }
 }
 
-async fn invariant_11_a_stateless_request_is_passed_on_as_it_is(storage: Storage) {
-    for door in BOTH_DOORS {
+async fn invariant_11_a_stateless_request_is_passed_on_unchanged(storage: Storage) {
+    for kind in BOTH_KINDS {
         let chat = Chat::new(&storage, [Reply::text("a")]);
-        let typed: TypedRequest = serde_json::from_value(full(door)).unwrap();
-        chat.call(door, InConversation::stateless(typed.clone())).await.unwrap();
+        let typed: TypedRequest = serde_json::from_value(full(kind)).unwrap();
+        chat.call(kind, InConversation::stateless(typed.clone())).await.unwrap();
         assert_eq!(chat.llm.requests(), [typed]);
         assert_eq!(storage.store.calls(Op::Load) + storage.store.calls(Op::Append), 0);
     }
 }
 
-async fn invariant_11_inner_errors_are_what_they_were(storage: Storage) {
+async fn invariant_11_inner_errors_are_passed_on_unchanged(storage: Storage) {
     fn inner(error: &BoxError) -> &OpenAIError {
         error.downcast_ref().unwrap()
     }
-    for door in BOTH_DOORS {
+    for kind in BOTH_KINDS {
         let replies = [
             Reply::error(ApiFailure::insufficient_quota()),
             Reply::error(ApiFailure::context_length_exceeded()),
@@ -113,20 +114,20 @@ async fn invariant_11_inner_errors_are_what_they_were(storage: Storage) {
         let (chat, id) = (Chat::new(&storage, replies), storage.conversation());
         let mut codes = Vec::new();
         for _ in 0..2 {
-            let error = chat.ask(door, &id, "u").await.unwrap_err();
+            let error = chat.ask(kind, &id, "u").await.unwrap_err();
             let OpenAIError::ApiError(error) = inner(&error) else { panic!("{error}") };
             codes.push((error.status_code.as_u16(), error.api_error.code.clone().unwrap()));
         }
         assert_eq!(codes, [(429, "insufficient_quota".into()), (400, "context_length_exceeded".into())]);
-        let lost = chat.ask(door, &id, "u").await.unwrap_err();
+        let lost = chat.ask(kind, &id, "u").await.unwrap_err();
         assert!(matches!(inner(&lost), OpenAIError::StreamError(_)));
-        let odd = chat.ask(door, &id, "u").await.unwrap_err();
+        let odd = chat.ask(kind, &id, "u").await.unwrap_err();
         assert!(matches!(inner(&odd), OpenAIError::JSONDeserialize(..)));
         let wrong = TypedRequest {
-            stream: Some(door == Door::Unary),
+            stream: Some(kind == CallKind::Unary),
             ..tests::request([tower_chat_history::Message::user("u")])
         };
-        let wrong = chat.call(door, InConversation::new(id, wrong)).await.unwrap_err();
+        let wrong = chat.call(kind, InConversation::new(id, wrong)).await.unwrap_err();
         assert!(matches!(inner(&wrong), OpenAIError::InvalidArgument(_)));
     }
 }

@@ -1,7 +1,7 @@
-//! Invariant 9.
+//! Invariant 9: the cost of a turn does not grow with the log.
 
 use tempfile::TempDir;
-use tests::{BOTH_DOORS, Chat, Storage, over_every_store, prompts, request};
+use tests::{BOTH_KINDS, Chat, Storage, over_every_store, prompts, request};
 use tower_chat_history::{
     Append, Exchange, ExchangeId, Expect, HistoryOptions, HistoryStore as _, InConversation, Load, LoadLimit, Loaded,
     Message, Seq,
@@ -21,7 +21,7 @@ fn limited() -> HistoryOptions {
     HistoryOptions::new().load_limit(LoadLimit::new(LIMIT, 1 << 20).unwrap())
 }
 
-/// The window start that is stored, and whether a load of this size is cut off.
+/// Returns the stored start of the window, and true if a load of this size is cut off.
 async fn window(store: &dyn tower_chat_history::HistoryStore, id: &tower_chat_history::ConversationId) -> (u64, bool) {
     let load = Load::new().limit(LoadLimit::new(LIMIT, 1 << 20).unwrap());
     let Loaded::Window(window) = store.load(id, load).await.unwrap() else { panic!("it is there") };
@@ -37,7 +37,7 @@ async fn invariant_9_a_turn_costs_one_bounded_load_and_one_append(storage: Stora
     let (mut starts, mut last_start) = (0, 0);
     for turn in 0..100_u64 {
         let before = (store.calls(Op::Load), store.calls(Op::Append), store.loaded_messages());
-        chat.ask(BOTH_DOORS[turn as usize % 2], &id, &format!("u{turn}")).await.unwrap();
+        chat.ask(BOTH_KINDS[turn as usize % 2], &id, &format!("u{turn}")).await.unwrap();
         let after = (store.calls(Op::Load), store.calls(Op::Append), store.loaded_messages());
         assert_eq!((after.0 - before.0, after.1 - before.1), (1, 1));
         assert!(after.2 - before.2 <= LIMIT, "turn {turn} loaded {} messages", after.2 - before.2);
@@ -46,17 +46,17 @@ async fn invariant_9_a_turn_costs_one_bounded_load_and_one_append(storage: Stora
         assert!(sent.len() <= LIMIT + 1);
         let (start, _) = window(store, &id).await;
         if start != last_start {
-            // It moved to 75% of the limit, and stays there until the limit is reached again.
+            // The start moved to 75% of the limit, and stays there until the limit is reached again.
             assert_eq!(sent.len(), LIMIT / 4 * 3 + 1);
             (starts, last_start) = (starts + 1, start);
         }
-        assert_eq!(sent[0], format!("user: u{start}"), "it is sent from where the window starts");
+        assert_eq!(sent[0], format!("user: u{start}"), "the prompt begins at the start of the window");
     }
     assert!((10..=20).contains(&starts), "the start does not slide: {starts} times in 100 turns");
     assert_eq!((store.calls(Op::Compact), store.calls(Op::Delete)), (0, 0));
 }
 
-/// A hundred thousand messages in a file: a turn reads as many rows as its window has.
+/// With a hundred thousand messages in a file, a turn reads as many rows as its window has.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn invariant_9_a_turn_on_a_log_of_100_000_messages_reads_its_window_only() {
     const EXCHANGES: u64 = 50_000;
@@ -65,7 +65,7 @@ async fn invariant_9_a_turn_on_a_log_of_100_000_messages_reads_its_window_only()
     let file = options.open(directory.path().join("chat.db")).await.unwrap();
     let id = tower_chat_history::ConversationId::new(["tests", "long"]).unwrap();
     for first in (0..EXCHANGES).step_by(500) {
-        // Together, so that they share their commits.
+        // Appended concurrently, so that they share transactions.
         let append = |turn: u64| {
             let messages = [Message::user(format!("u{turn}")), Message::assistant("a")];
             Append::new(Expect::AnyOrCreate, Exchange::new(ExchangeId::generate(), messages))
@@ -88,7 +88,8 @@ async fn invariant_9_a_turn_on_a_log_of_100_000_messages_reads_its_window_only()
         assert_eq!((after.reads - before.reads, after.transactions - before.transactions), (1, 1));
         let (exchanges, rows) = (after.exchanges_read - before.exchanges_read, after.rows_read - before.rows_read);
         let report = report.await.unwrap();
-        // The first load is cut off at 1,000 messages; the next ones begin at the window start, at 750.
+        // The first load is cut off at 1,000 messages. The next ones begin at the start of the window, 750
+        // messages before the end.
         let expected = if turn == 0 { 500 } else { 375 + turn };
         assert_eq!((exchanges, loaded as u64, report.truncated), (expected, 2 * expected, turn == 0));
         assert!(rows <= expected + 1, "{rows} rows");

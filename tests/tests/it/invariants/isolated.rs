@@ -1,9 +1,9 @@
-//! Invariant 8.
+//! Invariant 8: conversations are isolated.
 
 use std::collections::BTreeSet;
 
 use proptest::prelude::*;
-use tests::{BOTH_DOORS, Chat, Storage, check, log, over_every_store, prompts};
+use tests::{BOTH_KINDS, Chat, Storage, check, log, over_every_store, prompts};
 use tower_chat_history::{ConversationId, HistoryStore as _};
 use tower_chat_history_test::Reply;
 
@@ -13,7 +13,8 @@ over_every_store! {
     invariant_8_conversations_with_any_ids_are_isolated,
 }
 
-/// Says something in each conversation, twice, and checks that each saw its own words only.
+/// Makes two calls in each conversation, and checks that each prompt has only messages of its own
+/// conversation.
 async fn are_isolated(storage: &Storage, ids: &[ConversationId]) {
     let chat = Chat::new(
         storage,
@@ -21,21 +22,21 @@ async fn are_isolated(storage: &Storage, ids: &[ConversationId]) {
             Reply::text(format!("re {}", messages.last().unwrap().text()))
         }),
     );
-    for door in BOTH_DOORS {
+    for kind in BOTH_KINDS {
         for (own, id) in ids.iter().enumerate() {
-            chat.ask(door, id, &format!("{own} {door:?}")).await.unwrap();
+            chat.ask(kind, id, &format!("{own} {kind:?}")).await.unwrap();
         }
     }
     let asked = prompts(&chat.llm);
     for (own, id) in ids.iter().enumerate() {
-        let all: Vec<String> = BOTH_DOORS
+        let all: Vec<String> = BOTH_KINDS
             .iter()
-            .flat_map(|door| [format!("user: {own} {door:?}"), format!("assistant: re {own} {door:?}")])
+            .flat_map(|kind| [format!("user: {own} {kind:?}"), format!("assistant: re {own} {kind:?}")])
             .collect();
         assert_eq!(log(&storage.store, id).await, all, "{id}");
         assert_eq!(asked[ids.len() + own], all[..3], "{id}");
     }
-    // Deleting one leaves the others.
+    // Deleting a conversation does not affect the others.
     for (own, id) in ids.iter().enumerate() {
         storage.store.delete(id).await.unwrap();
         assert!(log(&storage.store, id).await.is_empty());

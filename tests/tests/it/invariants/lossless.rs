@@ -1,14 +1,14 @@
-//! Invariant 1.
+//! Invariant 1: the log is lossless.
 
 use proptest::prelude::*;
-use tests::{BOTH_DOORS, Chat, Door, Storage, check, exchanges, over_every_store, request};
+use tests::{BOTH_KINDS, CallKind, Chat, Storage, check, exchanges, over_every_store, request};
 use tower_chat_history::{HistoryStoreExt as _, InConversation, Message};
 use tower_chat_history_test::Reply;
 
 over_every_store! {
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-    invariant_1_the_log_is_lossless_for_what_is_imported,
-    invariant_1_the_log_is_lossless_for_what_comes_through_the_door,
+    invariant_1_the_log_is_lossless_for_imported_messages,
+    invariant_1_the_log_is_lossless_for_calls_and_replies,
 }
 
 /// Text as people, models and broken clients write it.
@@ -23,7 +23,8 @@ fn any_text() -> impl Strategy<Value = String> {
     ]
 }
 
-/// A message with all that a log must not touch: spacing, key order, spellings of numbers and escapes, unknown fields.
+/// A message with details that a log must not change: white space, key order, spellings of numbers and
+/// escapes, unknown fields.
 fn any_json() -> impl Strategy<Value = String> {
     let quoted = || any_text().prop_map(|text| serde_json::Value::from(text).to_string());
     prop_oneof![
@@ -43,24 +44,24 @@ fn any_json() -> impl Strategy<Value = String> {
     ]
 }
 
-async fn invariant_1_the_log_is_lossless_for_what_is_imported(storage: Storage) {
+async fn invariant_1_the_log_is_lossless_for_imported_messages(storage: Storage) {
     check(48, prop::collection::vec(any_json(), 1..12), async |json: Vec<String>| {
         let id = storage.conversation();
         let messages: Vec<_> = json.iter().map(|json| Message::from_json(json).unwrap()).collect();
         storage.store.conversation(&id).import(messages).await.unwrap();
-        // Also when it was sent, and when more came behind it.
+        // Messages stay the same after they were sent, and after more messages were added.
         let chat = Chat::new(&storage, [Reply::text("a")]).clone();
-        chat.ask(Door::Unary, &id, "u").await.unwrap();
+        chat.ask(CallKind::Unary, &id, "u").await.unwrap();
         let stored = storage.store.conversation(&id).messages().await.unwrap();
         let stored: Vec<_> = stored[..json.len()].iter().map(Message::json).collect();
         assert_eq!(stored, json);
     });
 }
 
-async fn invariant_1_the_log_is_lossless_for_what_comes_through_the_door(storage: Storage) {
+async fn invariant_1_the_log_is_lossless_for_calls_and_replies(storage: Storage) {
     let texts = (any_text(), any_text(), any_text(), any_text());
     check(48, (texts, 1..9_usize), async |((question, arguments, result, answer), chunk_chars): (_, usize)| {
-        for door in BOTH_DOORS {
+        for kind in BOTH_KINDS {
             let calls = Reply::text(answer.clone()).with_calls([("x", "f", arguments.clone())]);
             let replies = [calls.chunk_chars(chunk_chars), Reply::text(answer.clone()).chunk_chars(chunk_chars)];
             let (chat, id) = (Chat::new(&storage, replies), storage.conversation());
@@ -69,15 +70,15 @@ async fn invariant_1_the_log_is_lossless_for_what_comes_through_the_door(storage
             let mut replies = Vec::new();
             for input in [Message::user(&question), Message::tool("x", &result)] {
                 let asked = request([input]);
-                // What async-openai itself would send of it.
+                // The bytes that async-openai itself would send.
                 inputs.push(serde_json::to_string(&asked.messages[0]).unwrap());
                 let call = InConversation::new(id.clone(), asked);
-                match door {
-                    Door::Unary => {
+                match kind {
+                    CallKind::Unary => {
                         let response = chat.unary(call).await.unwrap();
                         replies.push(serde_json::to_string(&response.choices[0].message).unwrap());
                     }
-                    Door::Stream => drop(chat.call(door, call).await.unwrap()),
+                    CallKind::Stream => drop(chat.call(kind, call).await.unwrap()),
                 }
             }
 
@@ -86,7 +87,7 @@ async fn invariant_1_the_log_is_lossless_for_what_comes_through_the_door(storage
                 let [input, reply] = &*recorded.exchange.messages else { panic!("{recorded:?}") };
                 assert_eq!(input.json(), inputs[at]);
                 assert_eq!(reply.text(), answer);
-                if door == Door::Unary {
+                if kind == CallKind::Unary {
                     assert_eq!(reply.json(), replies[at]);
                 }
             }

@@ -1,5 +1,5 @@
-//! The invariants of `DESIGN.md`, over every store and through the typed door. Each module is one of them.
-//! (Number 12 is in `telemetry`: it looks at what is exported.)
+//! The invariants of `DESIGN.md`, over every store and in the typed integration, with a module for each.
+//! Invariant 12 is tested in `telemetry`, where exported data can be read.
 
 mod atomic;
 mod complete;

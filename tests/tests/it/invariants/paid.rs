@@ -1,36 +1,36 @@
-//! Invariant 6.
+//! Invariant 6: a reply that was paid for is not lost.
 
 use std::{sync::Arc, time::Duration};
 
-use tests::{BOTH_DOORS, Chat, Door, Storage, answer, asked, log, not_saved, over_every_store, prompts};
+use tests::{BOTH_KINDS, CallKind, Chat, Storage, log, over_every_store, prompts, response_text, unsaved, user_call};
 use tower_chat_history::{HistoryOptions, SaveError, StoreError};
 use tower_chat_history_test::{Fault, Op, Reply};
 
 over_every_store! {
     #[tokio::test(start_paused = true)]
-    invariant_6_a_save_that_fails_hands_the_answer_over,
-    invariant_6_a_caller_that_leaves_during_the_save_leaves_the_answer_in_the_log,
-    invariant_6_a_save_without_a_caller_is_repeated_too,
-    invariant_6_the_next_call_waits_for_a_save_that_nobody_polls,
+    invariant_6_a_failed_save_hands_over_the_reply,
+    invariant_6_a_reply_is_stored_if_its_caller_leaves_during_the_save,
+    invariant_6_a_save_without_a_caller_is_also_retried,
+    invariant_6_the_next_call_waits_for_a_save_that_is_not_polled,
 }
 
-async fn invariant_6_a_save_that_fails_hands_the_answer_over(storage: Storage) {
+async fn invariant_6_a_failed_save_hands_over_the_reply(storage: Storage) {
     for fault in [Fault::Unavailable, Fault::Backend, Fault::Conflict, Fault::Gone, Fault::Corrupt] {
-        for door in BOTH_DOORS {
+        for kind in BOTH_KINDS {
             let reports = Arc::new(std::sync::Mutex::new(Vec::new()));
             let hook = Arc::clone(&reports);
             let options = HistoryOptions::new().on_turn(move |report| hook.lock().unwrap().push(report.clone()));
             let (chat, id) = (Chat::with_options(&storage, [Reply::text("paid")], options), storage.conversation());
             storage.store.fail(Op::Append, 3, fault);
-            let said = chat.ask(door, &id, "u").await;
-            let kind = match door {
-                Door::Stream => {
-                    assert_eq!(said.unwrap(), "paid", "a stream is out already");
+            let reply = chat.ask(kind, &id, "u").await;
+            let kind = match kind {
+                CallKind::Stream => {
+                    assert_eq!(reply.unwrap(), "paid", "the stream has been passed on already");
                     reports.lock().unwrap()[0].save_error().unwrap().kind()
                 }
-                Door::Unary => {
-                    let failed = not_saved(said.unwrap_err());
-                    assert_eq!(answer(failed.response()), "paid");
+                CallKind::Unary => {
+                    let failed = unsaved(reply.unwrap_err());
+                    assert_eq!(response_text(failed.response()), "paid");
                     assert!(matches!(failed.reason(), SaveError::Store(_)));
                     failed.reason().kind()
                 }
@@ -48,12 +48,12 @@ async fn invariant_6_a_save_that_fails_hands_the_answer_over(storage: Storage) {
     }
 }
 
-/// Drops a call while its save is under way.
-async fn left_during_the_save(storage: &Storage, chat: &Chat, door: Door, id: &tower_chat_history::ConversationId) {
+/// Drops a call during its save.
+async fn left_during_the_save(storage: &Storage, chat: &Chat, kind: CallKind, id: &tower_chat_history::ConversationId) {
     let held = storage.store.hold(Op::Append);
     tokio::select! {
         biased;
-        _ = chat.ask(door, id, "u0") => panic!("the save is held"),
+        _ = chat.ask(kind, id, "u0") => panic!("the save is held"),
         () = held.reached(1) => {}
     }
     assert_eq!(chat.engine().pending_saves(), 1);
@@ -62,30 +62,30 @@ async fn left_during_the_save(storage: &Storage, chat: &Chat, door: Door, id: &t
 
 const TURN: [&str; 2] = ["user: u0", "assistant: paid"];
 
-async fn invariant_6_a_caller_that_leaves_during_the_save_leaves_the_answer_in_the_log(storage: Storage) {
-    for door in BOTH_DOORS {
+async fn invariant_6_a_reply_is_stored_if_its_caller_leaves_during_the_save(storage: Storage) {
+    for kind in BOTH_KINDS {
         let (chat, id) = (Chat::new(&storage, [Reply::text("paid")]), storage.conversation());
-        left_during_the_save(&storage, &chat, door, &id).await;
+        left_during_the_save(&storage, &chat, kind, &id).await;
         chat.engine().drain(Duration::from_secs(5)).await.unwrap();
         assert_eq!(chat.engine().pending_saves(), 0);
         assert_eq!(log(&storage.store, &id).await, TURN);
     }
 }
 
-async fn invariant_6_a_save_without_a_caller_is_repeated_too(storage: Storage) {
-    for door in BOTH_DOORS {
+async fn invariant_6_a_save_without_a_caller_is_also_retried(storage: Storage) {
+    for kind in BOTH_KINDS {
         let (chat, id) = (Chat::new(&storage, [Reply::text("paid")]), storage.conversation());
         let before = storage.store.calls(Op::Append);
         storage.store.fail(Op::Append, 1, Fault::Unavailable);
         storage.store.lose_answers(Op::Append, 1);
-        left_during_the_save(&storage, &chat, door, &id).await;
+        left_during_the_save(&storage, &chat, kind, &id).await;
         chat.engine().drain(Duration::from_secs(5)).await.unwrap();
         assert_eq!(storage.store.calls(Op::Append) - before, 3);
         assert_eq!(log(&storage.store, &id).await, TURN);
     }
 }
 
-/// A spawner that drops what it is given, as a runtime does that shuts down.
+/// A spawner that drops its tasks, like a runtime that shuts down.
 #[derive(Debug)]
 struct Nowhere;
 
@@ -95,21 +95,21 @@ impl tower_chat_history::Spawn for Nowhere {
     }
 }
 
-async fn invariant_6_the_next_call_waits_for_a_save_that_nobody_polls(storage: Storage) {
-    for door in BOTH_DOORS {
+async fn invariant_6_the_next_call_waits_for_a_save_that_is_not_polled(storage: Storage) {
+    for kind in BOTH_KINDS {
         let replies = [Reply::text("paid"), Reply::text("a1")];
         let (chat, id) =
             (Chat::with_options(&storage, replies, HistoryOptions::new().spawn(Nowhere)), storage.conversation());
-        left_during_the_save(&storage, &chat, door, &id).await;
-        assert!(log(&storage.store, &id).await.is_empty(), "nobody polls it");
-        chat.call(door, asked(&id, "u1")).await.unwrap();
+        left_during_the_save(&storage, &chat, kind, &id).await;
+        assert!(log(&storage.store, &id).await.is_empty(), "the save is not polled");
+        chat.call(kind, user_call(&id, "u1")).await.unwrap();
         assert_eq!(prompts(&chat.llm)[1], [&TURN[..], &["user: u1"]].concat());
     }
 }
 
-/// Only what the store itself decides is final.
+/// Only a decision of the store itself is final.
 #[test]
-fn invariant_6_refusals_are_not_repeated() {
+fn invariant_6_refused_saves_are_not_retried() {
     assert!(StoreError::unavailable("down").is_retryable());
     assert!(!StoreError::Gone.is_retryable() && !StoreError::Conflict { current: None }.is_retryable());
 }

@@ -1,11 +1,11 @@
-//! Invariant 2.
+//! Invariant 2: prompts are valid.
 
 use std::sync::Arc;
 
 use futures_util::future::join_all;
 use proptest::prelude::*;
 use serde_json::Value;
-use tests::{BOTH_DOORS, Chat, Door, Storage, check, over_every_store, request};
+use tests::{BOTH_KINDS, CallKind, Chat, Storage, check, over_every_store, request};
 use tokio::task::JoinHandle;
 use tower_chat_history::{
     BoxError, ConversationId, HistoryOptions, HistoryStoreExt as _, InConversation, LoadLimit, Message, View,
@@ -14,8 +14,8 @@ use tower_chat_history_test::{MockLlm, Reply, check_chat_rules};
 
 over_every_store! {
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-    invariant_2_what_is_sent_is_valid_and_begins_with_what_was_sent_before,
-    invariant_2_what_is_sent_is_valid_where_the_load_limit_cuts,
+    invariant_2_prompts_are_valid_and_begin_with_the_prompt_before,
+    invariant_2_prompts_are_valid_with_a_load_limit,
 }
 
 fn calls(ids: &[&str]) -> Message {
@@ -24,7 +24,7 @@ fn calls(ids: &[&str]) -> Message {
     Message::from_json(format!(r#"{{"role":"assistant","content":null,"tool_calls":[{}]}}"#, calls.join(","))).unwrap()
 }
 
-/// Messages that logs have and providers, or async-openai's types, do not know what to do with.
+/// Messages that occur in logs but are not understood by providers, or by the types of async-openai.
 const ODD: [&str; 18] = [
     r#"{"role":"assistant","content":""}"#,
     r#"{"role":"assistant","content":"e","tool_calls":[]}"#,
@@ -50,7 +50,7 @@ fn any_ids() -> impl Strategy<Value = Vec<&'static str>> {
     prop::sample::subsequence(vec!["x", "y", "z"], 1..=3).prop_shuffle()
 }
 
-/// Any log: orphans, late and repeated results, reused ids, messages that say nothing.
+/// A message of any log: orphans, late and repeated results, reused ids, blank messages.
 fn any_logged() -> impl Strategy<Value = Message> {
     prop_oneof![
         2 => Just(Message::user("u")),
@@ -85,17 +85,17 @@ impl Say {
 enum Step {
     /// A question, which supersedes open calls.
     Ask(Say),
-    /// A question behind a whole round of the caller's own.
+    /// A question after a complete tool round of the caller.
     AskWithRound(Say),
-    /// The results of the open calls, last one first, with or without a question behind them.
+    /// The results of the open calls in reverse order, with or without a question after them.
     Answer(Say, bool),
-    /// The same, but the model is slow: the reply comes with `Finish`, or at the end.
+    /// Like `Answer`, but the reply arrives with `Finish`, or at the end.
     AnswerSlowly(Say),
-    /// The slow replies come.
+    /// Releases the slow replies.
     Finish,
 }
 
-fn any_step() -> impl Strategy<Value = (Step, Door)> {
+fn any_step() -> impl Strategy<Value = (Step, CallKind)> {
     let say = || {
         prop_oneof![
             3 => Just(Say::Text),
@@ -111,7 +111,7 @@ fn any_step() -> impl Strategy<Value = (Step, Door)> {
         3 => say().prop_map(Step::AnswerSlowly),
         2 => Just(Step::Finish),
     ];
-    (step, prop::sample::select(BOTH_DOORS.to_vec()))
+    (step, prop::sample::select(BOTH_KINDS.to_vec()))
 }
 
 type Slow = (tokio::sync::oneshot::Sender<()>, JoinHandle<Result<String, BoxError>>);
@@ -121,24 +121,24 @@ struct Talk {
     id: ConversationId,
     storage: Arc<Storage>,
     slow: Vec<Slow>,
-    /// How many input messages each call had, in the order in which they reached the model.
+    /// The number of input messages of each call, in the order in which the calls reached the model.
     inputs: Vec<usize>,
 }
 
 impl Talk {
-    /// The ids of the calls that are open now.
+    /// Returns the ids of the calls that are open now.
     async fn open(&self) -> Vec<String> {
         let mut view = View::default();
         view.extend(&self.storage.store.conversation(&self.id).messages().await.unwrap());
         view.open().ids().map(str::to_owned).collect()
     }
 
-    fn call(&mut self, input: Vec<Message>) -> tests::Asked {
+    fn call(&mut self, input: Vec<Message>) -> tests::TypedCall {
         self.inputs.push(input.len());
         InConversation::new(self.id.clone(), request([Message::system("S")].into_iter().chain(input)))
     }
 
-    async fn step(&mut self, step: Step, door: Door) {
+    async fn step(&mut self, step: Step, kind: CallKind) {
         let mut results: Vec<_> = self.open().await.iter().rev().map(|id| Message::tool(id, "r")).collect();
         let (say, slow) = match step {
             Step::Finish => return self.finish().await,
@@ -161,27 +161,27 @@ impl Talk {
         if slow {
             let release = self.chat.hold_reply();
             let (chat, reached) = (self.chat.clone(), self.inputs.len());
-            let mut call = tokio::spawn(async move { chat.call(door, call).await });
+            let mut call = tokio::spawn(async move { chat.call(kind, call).await });
             tokio::select! {
-                said = &mut call => panic!("the model is slow, and yet: {said:?}"),
+                reply = &mut call => panic!("the call ended although its reply is held: {reply:?}"),
                 () = self.chat.reached(reached) => {}
             }
             self.slow.push((release, call));
         } else {
-            self.chat.call(door, call).await.unwrap();
+            self.chat.call(kind, call).await.unwrap();
         }
     }
 
     async fn finish(&mut self) {
         let (released, calls): (Vec<_>, Vec<_>) = self.slow.drain(..).unzip();
         drop(released);
-        for said in join_all(calls).await {
-            said.unwrap().unwrap();
+        for reply in join_all(calls).await {
+            reply.unwrap().unwrap();
         }
     }
 }
 
-/// Of each prompt what came before the input.
+/// Returns the messages of each prompt before its input.
 fn before_the_input(llm: &MockLlm, inputs: &[usize]) -> Vec<Vec<Value>> {
     let prompts = llm.prompts_json();
     assert_eq!(prompts.len(), inputs.len(), "each call reached the model once");
@@ -192,23 +192,23 @@ fn before_the_input(llm: &MockLlm, inputs: &[usize]) -> Vec<Vec<Value>> {
     before.collect()
 }
 
-async fn invariant_2_what_is_sent_is_valid_and_begins_with_what_was_sent_before(storage: Storage) {
+async fn invariant_2_prompts_are_valid_and_begin_with_the_prompt_before(storage: Storage) {
     let storage = Arc::new(storage);
     let log = prop::collection::vec(any_logged(), 0..14);
     let steps = prop::collection::vec(any_step(), 1..12);
     check(128, (log, steps), async |(mut log, steps): (Vec<Message>, Vec<_>)| {
         let id = storage.conversation();
-        // Instructions at the very beginning are refused by the import.
+        // The import refuses instructions at the beginning.
         log.drain(..log.iter().take_while(|message| message.is_instruction()).count());
         storage.store.conversation(&id).import(log).await.unwrap();
         let chat = Chat::new(&storage, []);
         let mut talk = Talk { chat, id, storage: Arc::clone(&storage), slow: Vec::new(), inputs: Vec::new() };
-        // The mock refuses a prompt that breaks the rules, and every call is expected to succeed.
-        for (step, door) in steps {
-            talk.step(step, door).await;
+        // The mock refuses a prompt that breaks the rules, and every call must succeed.
+        for (step, kind) in steps {
+            talk.step(step, kind).await;
         }
         talk.finish().await;
-        talk.step(Step::Ask(Say::Text), Door::Unary).await;
+        talk.step(Step::Ask(Say::Text), CallKind::Unary).await;
 
         for prompt in talk.chat.llm.prompts() {
             assert_eq!(check_chat_rules(&prompt), Ok(()));
@@ -220,15 +220,15 @@ async fn invariant_2_what_is_sent_is_valid_and_begins_with_what_was_sent_before(
     });
 }
 
-async fn invariant_2_what_is_sent_is_valid_where_the_load_limit_cuts(storage: Storage) {
+async fn invariant_2_prompts_are_valid_with_a_load_limit(storage: Storage) {
     let storage = Arc::new(storage);
     let steps = prop::collection::vec(any_step(), 8..24);
     check(48, (steps, 1..12_usize), async |(steps, messages): (Vec<_>, usize)| {
         let options = HistoryOptions::new().load_limit(LoadLimit::new(messages, 1 << 20).unwrap());
         let (chat, id) = (Chat::with_options(&storage, [], options), storage.conversation());
         let mut talk = Talk { chat, id, storage: Arc::clone(&storage), slow: Vec::new(), inputs: Vec::new() };
-        for (step, door) in steps {
-            talk.step(step, door).await;
+        for (step, kind) in steps {
+            talk.step(step, kind).await;
         }
         talk.finish().await;
         assert!(talk.chat.llm.prompts().iter().all(|prompt| check_chat_rules(prompt).is_ok()));

@@ -1,77 +1,78 @@
-//! What the workers have said about each exchange.
+//! The messages of the workers about each exchange.
 
 use std::collections::{BTreeMap, HashMap};
 
 use crate::{
     exchange::{Conversation, Name, Task},
-    protocol::{How, Positions, Said},
+    protocol::{AckSource, Positions, WorkerMessage},
 };
 
-/// What is known of all exchanges, and what was counted.
+/// The state of all exchanges, and the counts of a run.
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
     tried: HashMap<Name, Tried>,
-    /// The furthest position that each worker was acknowledged in each conversation.
+    /// The highest acknowledged position, for each worker and conversation.
     furthest: HashMap<(u32, Conversation), u64>,
-    /// The furthest that each compaction was seen at, by conversation and profile.
+    /// The highest positions at which each compaction was seen, by conversation and profile.
     pub(crate) cuts: HashMap<(Conversation, usize), Positions>,
     pub(crate) acknowledged: u64,
     pub(crate) refused: u64,
-    /// Attempts that failed, by what they failed with.
+    /// Failed attempts, by kind of failure.
     pub(crate) failed: BTreeMap<String, u64>,
-    /// How it became known that exchanges are stored.
-    pub(crate) hows: [u64; 4],
+    /// Acknowledgments, by source.
+    pub(crate) ack_sources: [u64; 4],
     pub(crate) violations: Vec<String>,
 }
 
-/// What is known of one exchange.
+/// The state of one exchange.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tried {
     pub(crate) task: Task,
     pub(crate) acknowledged: Option<u64>,
     refused: bool,
-    /// A position that its worker knew to be taken when it was first tried: it must come behind that.
+    /// A position that the worker knew to be taken when it first tried. The exchange must come after it.
     behind: Option<u64>,
-    /// The process that has to settle it.
+    /// The worker that has to settle the exchange.
     owner: u32,
 }
 
 impl Ledger {
-    /// Takes down what a worker said, and says whether it was the first acknowledgement of an exchange.
+    /// Notes a message of a worker. Returns true if it is the first acknowledgment of an exchange.
     pub(crate) fn note(&mut self, worker: u32, line: &str) -> bool {
         let Ok(said) = line.parse() else {
-            self.violations.push(format!("worker {worker} said something odd: {line:.80}"));
+            self.violations.push(format!("worker {worker} wrote an unknown message: {line:.80}"));
             return false;
         };
         match said {
-            Said::Try(task) => {
+            WorkerMessage::Try(task) => {
                 let behind = self.furthest.get(&(worker, task.conversation)).copied();
                 let new = Tried { task, acknowledged: None, refused: false, behind, owner: worker };
                 let tried = *self.tried.entry(task.name).or_insert(new);
                 if tried.task != task || tried.owner != worker {
-                    self.violations.push(format!("worker {worker} tried {}, which is another's", task.name));
+                    self.violations
+                        .push(format!("worker {worker} tried {}, which belongs to another worker", task.name));
                 }
             }
-            Said::Ack { task, seq, how } => {
-                let count = match how {
-                    How::Stored => 0,
-                    How::Moved => 1,
-                    How::Duplicate => 2,
-                    How::Recorded => 3,
+            WorkerMessage::Ack { task, seq, source } => {
+                let count = match source {
+                    AckSource::Stored => 0,
+                    AckSource::Moved => 1,
+                    AckSource::Duplicate => 2,
+                    AckSource::Recorded => 3,
                 };
-                self.hows[count] += 1;
+                self.ack_sources[count] += 1;
                 return self.acknowledge(worker, task, seq);
             }
-            Said::Fail { what, .. } => *self.failed.entry(what).or_default() += 1,
-            Said::Refused { task, .. } => {
+            WorkerMessage::Fail { what, .. } => *self.failed.entry(what).or_default() += 1,
+            WorkerMessage::Refused { task, .. } => {
                 self.refused += 1;
                 self.change(task, |tried| tried.refused = true);
             }
-            Said::Cut { conversation, profile, at } => {
+            WorkerMessage::Cut { conversation, profile, at } => {
                 let cut = self.cuts.entry((conversation, profile)).or_default();
                 *cut = cut.max(at);
             }
-            Said::Violation(what) => self.violations.push(format!("worker {worker}: {what}")),
+            WorkerMessage::Violation(what) => self.violations.push(format!("worker {worker}: {what}")),
         }
         false
     }
@@ -97,11 +98,11 @@ impl Ledger {
     fn change(&mut self, task: Task, change: impl FnOnce(&mut Tried)) {
         match self.tried.get_mut(&task.name) {
             Some(tried) if tried.task == task => change(tried),
-            _ => self.violations.push(format!("{} was never tried like this", task.name)),
+            _ => self.violations.push(format!("{} was never tried with this task", task.name)),
         }
     }
 
-    /// What a process that is gone has left unsettled, handed over to another one.
+    /// Hands the unsettled exchanges of a worker that has ended over to another worker, and returns them.
     pub(crate) fn hand_over(&mut self, from: u32, to: u32) -> Vec<Task> {
         let open = self.tried.values_mut().filter(|tried| tried.owner == from && tried.is_open());
         let mut open: Vec<Task> = open
@@ -115,18 +116,18 @@ impl Ledger {
         open
     }
 
-    /// What is known of that exchange.
+    /// Returns the state of an exchange.
     pub(crate) fn get(&self, name: Name) -> Option<&Tried> {
         self.tried.get(&name)
     }
 
-    /// What was acknowledged in that conversation, and where.
+    /// Returns the acknowledged exchanges of a conversation, with their positions.
     pub(crate) fn acknowledged_in(&self, conversation: Conversation) -> impl Iterator<Item = (Name, u64)> {
         let tried = self.tried.values().filter(move |tried| tried.task.conversation == conversation);
         tried.filter_map(|tried| tried.acknowledged.map(|seq| (tried.task.name, seq)))
     }
 
-    /// How many were tried.
+    /// Returns the number of exchanges that were tried.
     pub(crate) fn tried(&self) -> usize {
         self.tried.len()
     }
@@ -143,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_killed_process_leaves_what_is_open() {
+    fn unsettled_exchanges_of_a_killed_worker_are_handed_over() {
         let mut ledger = Ledger::default();
         for line in ["try w1-0 5 call", "try w1-1 5 plain", "try w1-2 6 plain", "refused w1-2 6 plain superseded"] {
             assert!(!ledger.note(1, line));
@@ -153,7 +154,7 @@ mod tests {
         assert_eq!(open.iter().map(ToString::to_string).collect::<Vec<_>>(), ["w1-0 5 call"]);
         assert!(ledger.hand_over(1, 3).is_empty());
         assert!(ledger.note(2, "ack w1-0 5 call 1 recorded") && ledger.hand_over(2, 3).is_empty());
-        assert_eq!((ledger.acknowledged, ledger.hows, ledger.violations.len()), (2, [1, 0, 0, 1], 0));
+        assert_eq!((ledger.acknowledged, ledger.ack_sources, ledger.violations.len()), (2, [1, 0, 0, 1], 0));
         assert_eq!(ledger.acknowledged_in(5).count(), 2);
     }
 
@@ -170,12 +171,12 @@ mod tests {
             assert_eq!(ledger.violations.len(), before + 1, "{line}");
         }
         ledger.note(2, "try w1-0 5 plain");
-        assert_eq!(ledger.violations.len(), 5, "another's exchange");
+        assert_eq!(ledger.violations.len(), 5, "an exchange of another worker");
         for line in
             ["try w1-10 5 plain", "ack w1-10 5 plain 6 stored", "try w1-11 5 plain", "ack w1-11 5 plain 2 stored"]
         {
             ledger.note(1, line);
         }
-        assert_eq!(ledger.violations.len(), 6, "what came later stands before");
+        assert_eq!(ledger.violations.len(), 6, "a later exchange has an earlier position");
     }
 }

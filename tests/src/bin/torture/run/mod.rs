@@ -1,8 +1,8 @@
-//! The parent: it starts the workers, deals the blows, and reads everything back.
+//! The parent: it starts the workers, kills them, restarts the server, and finally reads everything.
 
-mod crew;
 mod ledger;
 mod plan;
+mod pool;
 mod report;
 mod verify;
 
@@ -15,100 +15,103 @@ use tokio::runtime::Runtime;
 use tower_chat_history::BoxError;
 
 use self::{
-    crew::{Crew, Event, Orders},
     ledger::Ledger,
-    plan::{Blow, Plan},
+    plan::{Disruption, Plan},
+    pool::{Event, WorkerPool, WorkerSettings},
     report::Report,
 };
 use crate::{
-    chance::Chance,
-    place::{Kind, Place},
+    deployment::{Deployment, Kind},
+    rng::SeededRng,
     store,
 };
 
-/// Looking into the whole file takes long when it is large.
+/// The limit of file checks during a run: checking a large file takes long.
 const FILE_CHECKS: u64 = 5;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Settings {
     #[arg(long, value_enum, default_value = "sqlite")]
     store: Kind,
-    /// How many processes chat at once.
+    /// The number of processes that chat at the same time.
     #[arg(long, default_value_t = 4)]
     processes: u64,
-    /// How many turns each has under way at once.
+    /// The number of concurrent turns in each process.
     #[arg(long, default_value_t = 8)]
     lanes: usize,
     #[arg(long, default_value_t = 20)]
     conversations: u32,
-    /// How many exchanges are acknowledged at least.
+    /// The minimum number of acknowledged exchanges.
     #[arg(long, default_value_t = 1_000)]
     exchanges: u64,
-    /// How many processes are killed.
+    /// The number of processes to kill.
     #[arg(long, default_value_t = 10)]
     kills: u64,
-    /// How often the server is crashed and started again, where there is one, or a node of a cluster; once more, all of it,
-    /// before all is read back.
+    /// The number of times that the server, or one node of a cluster, is crashed and restarted. If it is not
+    /// 0, the whole server is restarted once more before everything is read. SQLite has no server.
     #[arg(long, default_value_t = 0)]
     restarts: u64,
-    /// What all decisions follow from [default: by the clock].
+    /// The seed of all random decisions [default: the time in milliseconds].
     #[arg(long)]
     seed: Option<u64>,
-    /// The workers reach the server as it is: no delays, no cut connections.
+    /// Connects the workers directly to the server, without delays and cut connections.
     #[arg(long)]
     no_proxy: bool,
-    /// Before all else, kills the first processes while they open the store.
+    /// Kills the first processes while they open the store.
     #[arg(long)]
     kill_first: bool,
 }
 
-/// A run under way.
+/// The state of a run.
 struct Run<'a> {
     args: &'a Settings,
-    place: Place,
-    crew: Crew,
+    deployment: Deployment,
+    pool: WorkerPool,
     ledger: Ledger,
     plan: Plan,
-    chance: Chance,
+    rng: SeededRng,
     kills: u64,
     restarts: u64,
     file_checks: u64,
-    /// The victims whose last words are still to be read.
-    dying: Vec<u32>,
+    /// The killed workers whose remaining output is still to be read.
+    killed: Vec<u32>,
 }
 
-/// Runs it, prints the report, and says whether all was well.
+/// Runs the test and prints the report. The exit code is success if there are no violations.
 pub(crate) fn run(args: &Settings, runtime: &Runtime) -> Result<ExitCode, BoxError> {
     let seed = args.seed.unwrap_or_else(|| {
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
         u64::try_from(now.as_millis()).unwrap_or_default()
     });
     eprintln!("seed: {seed}");
-    let mut chance = Chance::new(seed);
-    let place = Place::start(args.store, !args.no_proxy, chance.fork(), runtime);
-    let orders =
-        Orders { store: place.through_proxy().to_owned(), conversations: args.conversations, lanes: args.lanes };
-    let crew = Crew::new(orders, chance.fork());
-    let plan = Plan::new(args.exchanges, args.processes, args.kills, args.restarts, &mut chance);
+    let mut rng = SeededRng::new(seed);
+    let deployment = Deployment::start(args.store, !args.no_proxy, rng.fork(), runtime);
+    let settings = WorkerSettings {
+        store: deployment.through_proxy().to_owned(),
+        conversations: args.conversations,
+        lanes: args.lanes,
+    };
+    let pool = WorkerPool::new(settings, rng.fork());
+    let plan = Plan::new(args.exchanges, args.processes, args.kills, args.restarts, &mut rng);
     let ledger = Ledger::default();
     let mut run =
-        Run { args, place, crew, ledger, plan, chance, kills: 0, restarts: 0, file_checks: 0, dying: Vec::new() };
+        Run { args, deployment, pool, ledger, plan, rng, kills: 0, restarts: 0, file_checks: 0, killed: Vec::new() };
     let began = Instant::now();
     run.work();
     let running = began.elapsed();
 
-    let Run { mut place, crew, mut ledger, kills, mut restarts, .. } = run;
-    drop(crew);
-    let faults = place.faults();
-    // What was acknowledged must be on disk.
-    place.calm();
+    let Run { mut deployment, pool, mut ledger, kills, mut restarts, .. } = run;
+    drop(pool);
+    let faults = deployment.faults();
+    // Every acknowledged exchange must be on disk.
+    deployment.stop_faults();
     if args.restarts > 0 {
-        restarts += place.crash_and_restart_all();
+        restarts += deployment.crash_and_restart_all();
     }
-    ledger.violations.extend(place.check_file().err());
+    ledger.violations.extend(deployment.check_file().err());
     let began = Instant::now();
     let found = runtime.block_on(async {
-        let store = store::open(place.direct()).await?;
+        let store = store::open(deployment.direct()).await?;
         Ok::<_, BoxError>(verify::all(&*store, args.conversations, &ledger).await)
     })?;
     let reading = began.elapsed();
@@ -119,7 +122,7 @@ pub(crate) fn run(args: &Settings, runtime: &Runtime) -> Result<ExitCode, BoxErr
 }
 
 impl Run<'_> {
-    /// Has the workers work until all exchanges are acknowledged and all blows have fallen.
+    /// Runs the workers until all exchanges are acknowledged and all disruptions are done.
     fn work(&mut self) {
         self.start();
         if self.args.kill_first {
@@ -127,14 +130,14 @@ impl Run<'_> {
         }
         let mut shown = 0;
         let mut stopping = false;
-        while self.crew.len() > 0 || !self.dying.is_empty() {
-            let Some((worker, event)) = self.crew.event() else {
-                self.ledger.violations.push("no worker does anything".to_owned());
+        while self.pool.len() > 0 || !self.killed.is_empty() {
+            let Some((worker, event)) = self.pool.event() else {
+                self.ledger.violations.push("no worker made progress".to_owned());
                 return;
             };
             self.note(worker, event);
-            while let Some(blow) = self.plan.due(self.ledger.acknowledged) {
-                self.deal(blow);
+            while let Some(disruption) = self.plan.due(self.ledger.acknowledged) {
+                self.disrupt(disruption);
             }
             let tenth = self.ledger.acknowledged * 10 / self.args.exchanges.max(1);
             if tenth > shown {
@@ -144,62 +147,62 @@ impl Run<'_> {
             }
             if !stopping && self.plan.is_done() && self.ledger.acknowledged >= self.args.exchanges {
                 stopping = true;
-                self.crew.stop();
+                self.pool.stop();
             }
         }
     }
 
-    /// Starts all workers, so that they begin at the same moment.
+    /// Starts all workers first, so that they begin at the same moment.
     fn start(&mut self) {
-        let started: Vec<u32> = (0..self.args.processes).map(|_| self.crew.start()).collect();
-        started.into_iter().for_each(|number| self.crew.go(number, &[]));
+        let started: Vec<u32> = (0..self.args.processes).map(|_| self.pool.start()).collect();
+        started.into_iter().for_each(|number| self.pool.go(number, &[]));
     }
 
     /// Kills the workers while they open the store.
     fn kill_first(&mut self) {
-        // Long enough for some of them to have begun.
-        std::thread::sleep(self.chance.time(Duration::from_millis(60)));
-        let victims = self.crew.kill(usize::MAX);
+        // Long enough for some workers to have begun to open it.
+        std::thread::sleep(self.rng.duration(Duration::from_millis(60)));
+        let victims = self.pool.kill(usize::MAX);
         self.kills += victims.len() as u64;
-        self.bury(victims);
+        self.replace_killed(victims);
     }
 
     fn note(&mut self, worker: u32, event: Event) {
         match event {
             Event::Line(line) => drop(self.ledger.note(worker, &line)),
             Event::Ended => {
-                self.dying.retain(|dying| *dying != worker);
-                self.ledger.violations.extend(self.crew.ended(worker).err());
+                self.killed.retain(|killed| *killed != worker);
+                self.ledger.violations.extend(self.pool.ended(worker).err());
             }
         }
     }
 
-    fn deal(&mut self, blow: Blow) {
-        match blow {
-            Blow::Restart => self.restarts += self.place.crash_and_restart(),
-            Blow::Kill(victims) => {
-                let victims = self.crew.kill(usize::try_from(victims).unwrap_or(usize::MAX));
+    fn disrupt(&mut self, disruption: Disruption) {
+        match disruption {
+            Disruption::Restart => self.restarts += self.deployment.crash_and_restart(),
+            Disruption::Kill(victims) => {
+                let victims = self.pool.kill(usize::try_from(victims).unwrap_or(usize::MAX));
                 self.kills += victims.len() as u64;
-                if self.crew.len() == 0 && self.file_checks < FILE_CHECKS {
+                if self.pool.len() == 0 && self.file_checks < FILE_CHECKS {
                     self.file_checks += 1;
-                    self.ledger.violations.extend(self.place.check_file().err());
+                    self.ledger.violations.extend(self.deployment.check_file().err());
                 }
-                self.bury(victims);
+                self.replace_killed(victims);
             }
         }
     }
 
-    /// Hears the last words of the dead, and has others take over what they left.
-    fn bury(&mut self, victims: Vec<u32>) {
-        self.dying.extend(&victims);
-        while !self.dying.is_empty() {
-            let Some((worker, event)) = self.crew.event() else { return };
+    /// Reads the remaining output of killed workers, and starts others that take over their exchanges.
+    fn replace_killed(&mut self, victims: Vec<u32>) {
+        self.killed.extend(&victims);
+        while !self.killed.is_empty() {
+            let Some((worker, event)) = self.pool.event() else { return };
             self.note(worker, event);
         }
         for victim in victims {
-            let left = self.ledger.hand_over(victim, self.crew.next());
-            let heir = self.crew.start();
-            self.crew.go(heir, &left);
+            let left = self.ledger.hand_over(victim, self.pool.next());
+            let replacement = self.pool.start();
+            self.pool.go(replacement, &left);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What a run came to, in plain lines: `name: value`.
+//! The report of a run, in lines of `name: value`.
 
 use std::{fmt, time::Duration};
 
@@ -11,7 +11,7 @@ pub(crate) struct Report<'a> {
     pub(crate) seed: u64,
     pub(crate) ledger: &'a Ledger,
     pub(crate) found: &'a Found,
-    /// `None` where no proxy stood before the server.
+    /// `None` if there was no proxy in front of the server.
     pub(crate) faults: Option<Faults>,
     pub(crate) kills: u64,
     pub(crate) restarts: u64,
@@ -19,8 +19,8 @@ pub(crate) struct Report<'a> {
     pub(crate) reading: Duration,
 }
 
-/// Of very many violations, as many are shown.
-const SHOWN: usize = 50;
+/// The number of violations to show.
+const MAX_SHOWN: usize = 50;
 
 impl Report<'_> {
     pub(crate) fn violations(&self) -> usize {
@@ -31,7 +31,7 @@ impl Report<'_> {
 impl fmt::Display for Report<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { store, seed, ledger, found, .. } = self;
-        let [stored, moved, duplicates, recorded] = ledger.hows;
+        let [stored, moved, duplicates, recorded] = ledger.ack_sources;
         let failed: u64 = ledger.failed.values().sum();
         let conflicts = ledger.failed.get("save conflict").copied().unwrap_or_default();
         writeln!(f, "store: {store}")?;
@@ -39,9 +39,9 @@ impl fmt::Display for Report<'_> {
         writeln!(f, "exchanges tried: {}", ledger.tried())?;
         writeln!(f, "exchanges acknowledged: {}", ledger.acknowledged)?;
         writeln!(f, "exchanges stored: {} ({} KB of messages)", found.stored, found.bytes >> 10)?;
-        writeln!(f, "acknowledged by the append: {}, behind another exchange: {moved}", stored + moved)?;
-        writeln!(f, "repeated appends that were told so: {duplicates}")?;
-        writeln!(f, "repeated calls that were answered from the log: {recorded}")?;
+        writeln!(f, "acknowledged by the append: {}, after another exchange: {moved}", stored + moved)?;
+        writeln!(f, "repeated appends answered as duplicates: {duplicates}")?;
+        writeln!(f, "repeated calls answered from the log: {recorded}")?;
         writeln!(f, "attempts that failed and were repeated: {failed}")?;
         for (what, times) in &ledger.failed {
             writeln!(f, "  {what}: {times}")?;
@@ -53,21 +53,21 @@ impl fmt::Display for Report<'_> {
         writeln!(f, "workers killed: {}", self.kills)?;
         writeln!(f, "server restarts: {}", self.restarts)?;
         match self.faults {
-            Some(Faults { connections, cuts, swallowed, delays }) => {
+            Some(Faults { connections, cuts, lost, delays }) => {
                 writeln!(f, "connections: {connections}")?;
                 writeln!(f, "requests cut off: {cuts}")?;
-                writeln!(f, "answers swallowed: {swallowed}")?;
+                writeln!(f, "answers lost: {lost}")?;
                 writeln!(f, "delays: {delays}")?;
             }
             None => writeln!(f, "connections: not cut, there was no proxy")?,
         }
         let seconds = self.running.as_secs_f64().max(0.001);
-        #[allow(clippy::cast_precision_loss)] // Exchanges are few.
+        #[allow(clippy::cast_precision_loss)] // The count is small.
         let rate = ledger.acknowledged as f64 / seconds;
         writeln!(f, "time: {seconds:.1} s, {rate:.0} exchanges a second")?;
-        writeln!(f, "time to read all back: {:.1} s", self.reading.as_secs_f64())?;
+        writeln!(f, "time to read everything: {:.1} s", self.reading.as_secs_f64())?;
         writeln!(f, "violations: {}", self.violations())?;
-        for violation in ledger.violations.iter().chain(&found.violations).take(SHOWN) {
+        for violation in ledger.violations.iter().chain(&found.violations).take(MAX_SHOWN) {
             writeln!(f, "  {violation}")?;
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! Reading everything back.
+//! Reads everything from the store and checks it.
 
 use std::collections::HashMap;
 
@@ -10,17 +10,17 @@ use super::ledger::Ledger;
 use crate::{
     PROFILES,
     exchange::{Conversation, Kind, Name, conversation_id},
-    whole,
+    intact,
     worker::positions,
 };
 
-/// What was found in the store.
+/// The content of the store.
 #[derive(Debug, Default)]
 pub(crate) struct Found {
     pub(crate) stored: u64,
     pub(crate) bytes: u64,
     pub(crate) compactions: u64,
-    /// How often an exchange stands behind one of another worker.
+    /// The number of exchanges that follow one of another worker.
     pub(crate) turns_taken: u64,
     pub(crate) violations: Vec<String>,
 }
@@ -30,7 +30,7 @@ pub(crate) async fn all(store: &dyn HistoryStore, conversations: Conversation, l
     let mut found = Found::default();
     for conversation in 0..conversations {
         if let Err(error) = one(store, conversation, ledger, &mut found).await {
-            found.violations.push(format!("c{conversation} cannot be read: {error}"));
+            found.violations.push(format!("c{conversation}: cannot be read: {error}"));
         }
     }
     found
@@ -53,10 +53,12 @@ async fn one(
         let (len, compaction) = match store.load(&id, load).await? {
             Loaded::Window(window) => (window.revision.version(), window.compaction),
             Loaded::Absent => (0, None),
-            other => return Err(format!("an odd answer: {other:?}").into()),
+            other => return Err(format!("unexpected answer: {other:?}").into()),
         };
         if len != log.len() as u64 {
-            found.violations.push(format!("c{conversation} has {} exchanges, and its revision says {len}", log.len()));
+            found
+                .violations
+                .push(format!("c{conversation}: {} exchanges, but {len} according to the revision", log.len()));
         }
         found.compactions += u64::from(compaction.is_some());
         found.violations.extend(check_compaction(conversation, number, compaction.as_ref(), &log, ledger));
@@ -69,16 +71,16 @@ fn changes_of_writer(log: &[Recorded]) -> u64 {
     log.windows(2).filter(|pair| writer(&pair[0]) != writer(&pair[1])).count() as u64
 }
 
-/// What is wrong with a conversation's log.
+/// Returns the violations in the log of a conversation.
 fn check_log(conversation: Conversation, log: &[Recorded], ledger: &Ledger) -> Vec<String> {
     let mut wrong = Vec::new();
-    let mut places = HashMap::new();
+    let mut positions_by_name = HashMap::new();
     for (position, recorded) in (0..).zip(log) {
         let at = format!("c{conversation} at {position}");
         if recorded.seq != Seq::new(position) {
-            wrong.push(format!("{at}: a gap, for here is {}", recorded.seq));
+            wrong.push(format!("{at}: a gap before {}", recorded.seq));
         }
-        match whole::task(&recorded.exchange) {
+        match intact::task(&recorded.exchange) {
             Ok(task) => {
                 if task.conversation != conversation {
                     wrong.push(format!("{at}: {} of c{}", task.name, task.conversation));
@@ -86,11 +88,11 @@ fn check_log(conversation: Conversation, log: &[Recorded], ledger: &Ledger) -> V
                 if ledger.get(task.name).is_none_or(|tried| tried.task != task) {
                     wrong.push(format!("{at}: {} was never tried", task.name));
                 }
-                if let Some(before) = places.insert(task.name, position) {
+                if let Some(before) = positions_by_name.insert(task.name, position) {
                     wrong.push(format!("{at}: {} is also at {before}", task.name));
                 }
                 let continues = recorded.exchange.continues.map(Seq::get);
-                if task.kind == Kind::Result && continues != places.get(&task.name.before()).copied() {
+                if task.kind == Kind::Result && continues != positions_by_name.get(&task.name.before()).copied() {
                     wrong.push(format!("{at}: {} continues {continues:?}", task.name));
                 }
             }
@@ -98,16 +100,18 @@ fn check_log(conversation: Conversation, log: &[Recorded], ledger: &Ledger) -> V
         }
     }
     for (name, seq) in ledger.acknowledged_in(conversation) {
-        match places.get(&name) {
-            Some(place) if *place == seq => {}
-            Some(place) => wrong.push(format!("c{conversation}: {name} was acknowledged at {seq} and is at {place}")),
+        match positions_by_name.get(&name) {
+            Some(position) if *position == seq => {}
+            Some(position) => {
+                wrong.push(format!("c{conversation}: {name} was acknowledged at {seq} and is at {position}"));
+            }
             None => wrong.push(format!("c{conversation}: {name} was acknowledged at {seq} and is lost")),
         }
     }
     wrong
 }
 
-/// What is wrong with a stored compaction.
+/// Returns the violations in a stored compaction.
 fn check_compaction(
     conversation: Conversation,
     profile: usize,
@@ -118,7 +122,7 @@ fn check_compaction(
     let mut wrong = Vec::new();
     let cut = compaction.map(|compaction| compaction.cut.clone()).unwrap_or_default();
     let opens = |seq: Seq| {
-        let found = usize::try_from(seq.get()).ok().and_then(|place| log.get(place));
+        let found = usize::try_from(seq.get()).ok().and_then(|position| log.get(position));
         found.is_some_and(|recorded| recorded.exchange.opens_turn())
     };
     if compaction.is_some()
@@ -134,7 +138,7 @@ fn check_compaction(
     if let Some(summary) = &cut.summary
         && !summary.text.starts_with(&format!("A summary of c{conversation}:"))
     {
-        wrong.push(format!("c{conversation}: the summary {profile} is of another conversation"));
+        wrong.push(format!("c{conversation}: the summary {profile} belongs to another conversation"));
     }
     wrong
 }
@@ -166,7 +170,8 @@ mod tests {
         Recorded::new(Seq::new(seq), exchange)
     }
 
-    /// A plain exchange, a call, another plain one, and the call's result.
+    /// Returns the log and ledger of a plain exchange, a call, another plain exchange, and the result of the
+    /// call.
     fn sound() -> (Vec<Recorded>, Ledger) {
         let tasks = [task(0, Kind::Plain), task(1, Kind::Call), task(3, Kind::Plain), task(2, Kind::Result)];
         let mut ledger = Ledger::default();
@@ -179,16 +184,16 @@ mod tests {
     }
 
     #[test]
-    fn a_sound_log_is_found_sound() {
+    fn an_intact_log_has_no_violations() {
         let (mut log, ledger) = sound();
         assert_eq!(check_log(2, &log, &ledger), [""; 0]);
-        // What was not acknowledged may be there.
+        // An exchange that was not acknowledged may be stored.
         log.push(recorded(4, task(9, Kind::Plain)));
         assert_eq!(check_log(2, &log, &ledger), [""; 0]);
     }
 
     #[test]
-    fn every_damage_is_found() {
+    fn every_kind_of_damage_is_found() {
         let found = |damage: &dyn Fn(&mut Vec<Recorded>), what: &str| {
             let (mut log, ledger) = sound();
             damage(&mut log);
@@ -209,16 +214,16 @@ mod tests {
             log[3] = Recorded::new(Seq::new(3), (*log[3].exchange).clone().continuing(Seq::FIRST));
         };
         found(&continues_another, "w1-2 continues Some(0)");
-        let torn = |log: &mut Vec<Recorded>| {
+        let incomplete = |log: &mut Vec<Recorded>| {
             let mut exchange = (*log[0].exchange).clone();
             exchange.messages.truncate(1);
             log[0] = Recorded::new(Seq::FIRST, exchange);
         };
-        found(&torn, "torn");
+        found(&incomplete, "is incomplete");
     }
 
     #[test]
-    fn compactions_that_break_a_rule_are_found() {
+    fn invalid_compactions_are_found() {
         let (log, mut ledger) = sound();
         ledger.note(1, "cut 2 0 1,1,0,1");
         let found = |cut: Cut| {
@@ -229,11 +234,11 @@ mod tests {
         cut.summary = Some(Summary::new("A summary of c2: some", Seq::new(1)));
         assert_eq!(found(cut.clone()), [""; 0]);
         cut.summary = Some(Summary::new("A summary of c3: some", Seq::new(1)));
-        assert!(found(cut)[0].contains("of another conversation"));
+        assert!(found(cut)[0].contains("to another conversation"));
         assert!(found(Cut::window_from(Seq::new(3)))[0].contains("breaks a rule"), "within a turn");
-        assert!(found(Cut::window_from(Seq::new(4)))[0].contains("breaks a rule"), "behind the log");
+        assert!(found(Cut::window_from(Seq::new(4)))[0].contains("breaks a rule"), "after the end of the log");
         assert!(found(Cut::window_from(Seq::FIRST))[0].contains("was seen at 1,1,0,1"), "it went back");
-        assert!(check_compaction(2, 0, None, &log, &ledger)[0].contains("was seen"), "it is gone");
+        assert!(check_compaction(2, 0, None, &log, &ledger)[0].contains("was seen"), "it is missing");
         assert_eq!(check_compaction(2, 1, None, &log, &ledger), [""; 0]);
     }
 }

@@ -1,9 +1,9 @@
-//! One attempt to have an exchange stored, through the layer.
+//! One attempt to store an exchange through the layer.
 
 use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use tests::{Asked, answer, request};
+use tests::{TypedCall, request, response_text};
 use tower::{Layer as _, ServiceExt as _};
 use tower_chat_history::{
     BoxError, ChatHistoryLayer, HistoryError, HistoryOptions, HistoryStore, InConversation, LoadLimit, Message,
@@ -17,39 +17,40 @@ use tower_chat_history_test::MockLlm;
 use super::{Worker, model::SUMMARY};
 use crate::{
     PROFILES,
-    chance::Chance,
     exchange::{Kind, Part, Task, conversation_id, read},
-    protocol::How,
-    whole,
+    intact,
+    protocol::AckSource,
+    rng::SeededRng,
 };
 
-/// One caller in so many leaves before the answer is there, and how long it stays at most.
-const LEAVES: u64 = 50;
-const STAYS: Duration = Duration::from_millis(10);
+/// One caller in `LEAVES` leaves before the response is there, within `STAYS`.
+const LEAVE_ONCE_IN: u64 = 50;
+const MAX_STAY: Duration = Duration::from_millis(10);
 
-/// What came of an attempt.
+/// The result of an attempt.
 pub(super) enum Attempt {
     /// The exchange is in the log.
-    Stored { seq: u64, how: How },
-    /// It was refused, before the model was called.
+    Stored { seq: u64, source: AckSource },
+    /// The exchange was refused before the model was called.
     Refused(String),
-    /// It may be in the log or not.
+    /// The exchange may be in the log or not.
     Failed(String),
 }
 
-/// The layers that the lanes use in turn.
-pub(super) struct Doors(Vec<ChatHistoryLayer<OpenAi>>);
+/// The layers that the lanes take turns in using.
+pub(super) struct Layers(Vec<ChatHistoryLayer<OpenAi>>);
 
-impl Doors {
-    /// Windows are short, so that compactions are stored all the time, and race: by the load limit in one profile, by summaries
-    /// in the other. One door does not let an exchange land behind another one.
+impl Layers {
+    /// Creates the layers. Windows are short, so that compactions are stored often and compete: one profile
+    /// uses the load limit, the other one summaries. One layer rejects conflicts, so that its exchanges are
+    /// never stored after one that they do not know.
     pub(super) fn new(store: &Arc<dyn HistoryStore>) -> Result<Self, BoxError> {
         let limit = LoadLimit::new(24, 256 << 10)?;
         let [first, second] = PROFILES;
         let options = HistoryOptions::new().budget(ContextBudget::unlimited()).load_limit(limit);
         let plain = options.clone().profile(Profile::new(first)?);
         let strict = plain.clone().on_conflict(OnConflict::Reject);
-        let summaries = Summaries::new(Briefly).max_tokens(100);
+        let summaries = Summaries::new(TaskSummarizer).max_tokens(100);
         let summarized =
             HistoryOptions::new().budget(ContextBudget::unlimited()).watermarks(Watermarks::last_messages(16));
         let summarized = summarized.profile(Profile::new(second)?).summaries(summaries);
@@ -57,12 +58,12 @@ impl Doors {
         Ok(Self([plain, strict, summarized].map(layer).into()))
     }
 
-    /// The door of that number: there are more numbers than doors.
+    /// Returns a layer for a number, which may exceed the number of layers.
     fn of(&self, number: usize) -> &ChatHistoryLayer<OpenAi> {
         &self.0[number % self.0.len()]
     }
 
-    /// Finishes what is under way.
+    /// Waits until all running saves are done.
     pub(super) async fn drain(&self, patience: Duration) -> Result<(), BoxError> {
         for layer in &self.0 {
             layer.engine().drain(patience).await?;
@@ -72,20 +73,20 @@ impl Doors {
 }
 
 impl Worker {
-    /// Sends the exchange's input. `may_be_stored` says whether it was sent before.
+    /// Sends the input of an exchange. `may_be_stored` is true if it was sent before.
     pub(super) async fn attempt(
         &self,
         lane: usize,
         task: Task,
         may_be_stored: bool,
-        chance: &mut Chance,
+        rng: &mut SeededRng,
     ) -> Result<Attempt, BoxError> {
-        let layer = self.doors.of(self.args.number as usize + lane);
+        let layer = self.layers.of(self.args.number as usize + lane);
         let (call, report) = call(task)?.with_report();
-        // A mock remembers all requests that it ever got, so each call has its own.
+        // A mock keeps all requests that it ever received, so each call uses a new one.
         let sent = layer.layer(MockLlm::new(self.replies.clone()).unary()).oneshot(call);
-        let answered = if chance.once_in(LEAVES) {
-            match tokio::time::timeout(chance.time(STAYS), sent).await {
+        let answered = if rng.once_in(LEAVE_ONCE_IN) {
+            match tokio::time::timeout(rng.duration(MAX_STAY), sent).await {
                 Ok(answered) => answered,
                 Err(_) => return Ok(Attempt::Failed("caller left".into())),
             }
@@ -94,7 +95,7 @@ impl Worker {
         };
         match answered {
             Ok(response) => {
-                if task.kind != Kind::Call && read(answer(&response)) != Some((task, Part::Answered)) {
+                if task.kind != Kind::Call && read(response_text(&response)) != Some((task, Part::Answered)) {
                     self.output.violation(format!("{} got another answer", task.name))?;
                 }
                 Ok(stored(report).await)
@@ -106,19 +107,19 @@ impl Worker {
     fn failed(&self, task: Task, may_be_stored: bool, error: &BoxError) -> Result<Attempt, BoxError> {
         if let Some(error) = error.downcast_ref::<Unsaved<tests::Response>>() {
             if let SaveError::Store(error) = error.reason() {
-                self.must_pass(task, error)?;
+                self.check_transient(task, error)?;
             }
             return Ok(Attempt::Failed(format!("save {}", error.reason().kind())));
         }
         Ok(match error.downcast_ref() {
             Some(HistoryError::AlreadyRecorded(recorded)) => {
                 self.recorded(task, may_be_stored, recorded)?;
-                Attempt::Stored { seq: recorded.seq.get(), how: How::Recorded }
+                Attempt::Stored { seq: recorded.seq.get(), source: AckSource::Recorded }
             }
-            // Somebody else spoke between a call and its result.
+            // Another worker wrote between a call and its result.
             Some(HistoryError::Input(_)) if task.kind == Kind::Result => Attempt::Refused("superseded".into()),
             Some(HistoryError::Load(error)) => {
-                self.must_pass(task, error)?;
+                self.check_transient(task, error)?;
                 Attempt::Failed(format!("load {}", error.kind()))
             }
             Some(HistoryError::LoadTimeout(_)) => Attempt::Failed("load timeout".into()),
@@ -129,28 +130,28 @@ impl Worker {
         })
     }
 
-    /// Whatever happens here may pass, and a store that says otherwise has its callers give up.
-    fn must_pass(&self, task: Task, error: &StoreError) -> Result<(), BoxError> {
+    /// Checks that an error is transient, as all errors of this test are. Callers give up on other errors.
+    fn check_transient(&self, task: Task, error: &StoreError) -> Result<(), BoxError> {
         if error.is_retryable() || matches!(error, StoreError::Conflict { .. }) {
             return Ok(());
         }
-        self.output.violation(format!("{} met an error that will not pass: {error}", task.name))?;
+        self.output.violation(format!("{} failed with an error that is not transient: {error}", task.name))?;
         Ok(())
     }
 
     fn recorded(&self, task: Task, may_be_stored: bool, recorded: &Recorded) -> Result<(), BoxError> {
-        match whole::task(&recorded.exchange) {
+        match intact::task(&recorded.exchange) {
             Ok(found) if found == task && may_be_stored => Ok(()),
-            Ok(found) if found == task => Err("is answered from the log, but was never sent".to_owned()),
-            Ok(found) => Err(format!("is answered by {}", found.name)),
-            Err(what) => Err(format!("is answered from a broken log: {what}")),
+            Ok(found) if found == task => Err("is in the log, but was never sent".to_owned()),
+            Ok(found) => Err(format!("has the exchange of {} in the log", found.name)),
+            Err(what) => Err(format!("is damaged in the log: {what}")),
         }
         .or_else(|what| self.output.violation(format!("{} {what}", task.name)))?;
         Ok(())
     }
 }
 
-fn call(task: Task) -> Result<Asked, BoxError> {
+fn call(task: Task) -> Result<TypedCall, BoxError> {
     let text = task.text(Part::Asked);
     let input = match task.kind {
         Kind::Result => Message::tool(task.name.before().call_id(), text),
@@ -163,23 +164,23 @@ async fn stored(report: ReportHandle) -> Attempt {
     let Some(report) = report.await else { return Attempt::Failed("no report".into()) };
     match &report.outcome {
         Outcome::Stored { seq, moved, .. } => {
-            Attempt::Stored { seq: seq.get(), how: if *moved { How::Moved } else { How::Stored } }
+            Attempt::Stored { seq: seq.get(), source: if *moved { AckSource::Moved } else { AckSource::Stored } }
         }
-        Outcome::Duplicate { seq, .. } => Attempt::Stored { seq: seq.get(), how: How::Duplicate },
+        Outcome::Duplicate { seq, .. } => Attempt::Stored { seq: seq.get(), source: AckSource::Duplicate },
         other => Attempt::Failed(other.kind().to_owned()),
     }
 }
 
-/// Makes summaries that say whose they are.
+/// A summarizer whose summaries name their conversation.
 #[derive(Debug)]
-struct Briefly;
+struct TaskSummarizer;
 
 #[async_trait]
-impl Summarizer for Briefly {
+impl Summarizer for TaskSummarizer {
     async fn summarize(&self, request: SummaryRequest) -> Result<Summarized, BoxError> {
-        // Some were shortened; of the others each knows where it belongs.
-        let known = request.messages.iter().find_map(|message| read(&whole::text(message)?));
-        let (task, _) = known.ok_or("no message is whole")?;
+        // Long messages are shortened. Each of the others names its conversation.
+        let known = request.messages.iter().find_map(|message| read(&intact::text(message)?));
+        let (task, _) = known.ok_or("no message is complete")?;
         Ok(Summarized::new(format!("{SUMMARY}{}: up to {}", task.conversation, task.name)))
     }
 }

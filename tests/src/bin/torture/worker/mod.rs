@@ -1,4 +1,5 @@
-//! A worker: a process that chats in many conversations at once, says what it does, and may be killed at any moment.
+//! A worker: a process that runs many conversations at once, reports its progress, and may be killed at any
+//! moment.
 
 mod attempt;
 mod model;
@@ -19,44 +20,45 @@ use tower_chat_history_test::Replies;
 
 pub(crate) use self::watch::positions;
 use self::{
-    attempt::{Attempt, Doors},
+    attempt::{Attempt, Layers},
     watch::Watch,
 };
 use crate::{
     PATIENCE,
-    chance::Chance,
     exchange::{Conversation, Kind, Name, Task},
-    protocol::Said,
+    protocol::WorkerMessage,
+    rng::SeededRng,
     store,
 };
 
-/// One turn in so many uses a tool.
-const TOOL_TURNS: u64 = 5;
+/// One turn in this many uses a tool.
+const TOOL_TURN_ONCE_IN: u64 = 5;
 /// The longest pause before an exchange is tried again.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// How the worker is started. On its standard input come exchanges to repeat, one a line, then `go`, and at some time `stop`.
+/// The settings of a worker. Its standard input has the exchanges to repeat, one in each line, then `go`, and
+/// later `stop`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Settings {
     /// The store.
     #[arg(long)]
     store: String,
-    /// What its exchange ids begin with.
+    /// The number of the worker, with which its exchange ids begin.
     #[arg(long)]
     number: u32,
     #[arg(long)]
     seed: u64,
     #[arg(long)]
     conversations: Conversation,
-    /// How many turns it has under way at once.
+    /// The number of concurrent turns.
     #[arg(long)]
     lanes: usize,
 }
 
-/// What the lanes share.
+/// The state that the lanes share.
 struct Worker {
     store: Arc<dyn HistoryStore>,
-    doors: Doors,
+    layers: Layers,
     replies: Replies,
     watch: Watch,
     output: Output,
@@ -65,16 +67,17 @@ struct Worker {
     stop: Arc<AtomicBool>,
 }
 
-/// Where the worker speaks. A clone speaks to the same parent.
+/// The output of the worker. Clones write to the same parent.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Output {
-    /// Lines of several lanes must not mix.
+    /// Held while a line is written, since lines of several lanes must not mix.
     lock: Arc<Mutex<()>>,
 }
 
 impl Output {
-    /// Says it, and has it said when this returns: whatever happens to the process then, the parent hears it.
-    pub(crate) fn say(&self, said: &Said) -> io::Result<()> {
+    /// Writes a message and flushes it. If the process is killed after that, the parent still reads the
+    /// message.
+    pub(crate) fn write(&self, said: &WorkerMessage) -> io::Result<()> {
         let _lock = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
         let mut stdout = io::stdout().lock();
         writeln!(stdout, "{said}")?;
@@ -82,29 +85,29 @@ impl Output {
     }
 
     pub(crate) fn violation(&self, what: impl Into<String>) -> io::Result<()> {
-        self.say(&Said::Violation(what.into()))
+        self.write(&WorkerMessage::Violation(what.into()))
     }
 }
 
-/// Works until it is told to stop, or the parent is gone.
+/// Works until the parent sends `stop` or ends.
 pub(crate) async fn run(args: Settings) -> Result<(), BoxError> {
-    let repeats = orders()?;
+    let repeats = read_repeats()?;
     let stop = Arc::new(AtomicBool::new(false));
-    let told = Arc::clone(&stop);
-    // Whatever comes next is the order to stop; no more input is one, too.
+    let stop_flag = Arc::clone(&stop);
+    // The next line is the order to stop. The end of the input also stops the worker.
     std::thread::spawn(move || {
         drop(io::stdin().lock().read_line(&mut String::new()));
-        told.store(true, Relaxed);
+        stop_flag.store(true, Relaxed);
     });
 
     let output = Output::default();
     let store = store::open(&args.store).await?;
-    let mut chance = Chance::new(args.seed);
-    // Every other worker keeps the windows that it loads. What is watched is read from the store itself.
-    let spoken_to: Arc<dyn HistoryStore> =
+    let mut rng = SeededRng::new(args.seed);
+    // Every second worker caches windows. The checks of `watch` read from the store itself.
+    let used_store: Arc<dyn HistoryStore> =
         if args.number % 2 == 1 { Arc::new(CachedStore::new(Arc::clone(&store))) } else { Arc::clone(&store) };
     let worker = Worker {
-        doors: Doors::new(&spoken_to)?,
+        layers: Layers::new(&used_store)?,
         replies: model::replies(output.clone()),
         watch: Watch::new(output.clone()),
         next: AtomicU32::new(0),
@@ -117,65 +120,65 @@ pub(crate) async fn run(args: Settings) -> Result<(), BoxError> {
     for (number, task) in repeats.into_iter().enumerate() {
         shares[number % worker.args.lanes].push(task);
     }
-    let lanes = shares.into_iter().enumerate().map(|(lane, share)| worker.lane(lane, share, chance.fork()));
+    let lanes = shares.into_iter().enumerate().map(|(lane, share)| worker.lane(lane, share, rng.fork()));
     future::try_join_all(lanes).await?;
-    worker.doors.drain(PATIENCE).await
+    worker.layers.drain(PATIENCE).await
 }
 
-/// Waits for the word to begin: what is to be repeated first.
-fn orders() -> Result<Vec<Task>, BoxError> {
+/// Reads the exchanges to repeat, up to the line `go`.
+fn read_repeats() -> Result<Vec<Task>, BoxError> {
     let mut repeats = Vec::new();
     for line in io::stdin().lines() {
         match line?.as_str() {
             "go" => return Ok(repeats),
-            line => repeats.push(line.parse().map_err(|()| "the parent said something odd")?),
+            line => repeats.push(line.parse().map_err(|()| "unknown order of the parent")?),
         }
     }
-    Err("the parent is gone".into())
+    Err("the parent has ended".into())
 }
 
 impl Worker {
-    async fn lane(&self, lane: usize, repeats: Vec<Task>, mut chance: Chance) -> Result<(), BoxError> {
+    async fn lane(&self, lane: usize, repeats: Vec<Task>, mut rng: SeededRng) -> Result<(), BoxError> {
         for task in repeats {
-            self.settle(lane, task, true, &mut chance).await?;
+            self.settle(lane, task, true, &mut rng).await?;
         }
         while !self.stop.load(Relaxed) {
-            let conversation = Conversation::try_from(chance.below(self.args.conversations.into()))?;
+            let conversation = Conversation::try_from(rng.below(self.args.conversations.into()))?;
             let task = |number, kind| {
                 let name = Name { worker: self.args.number, number };
                 Task { name, conversation, kind }
             };
-            if chance.once_in(TOOL_TURNS) {
+            if rng.once_in(TOOL_TURN_ONCE_IN) {
                 let number = self.next.fetch_add(2, Relaxed);
-                if self.settle(lane, task(number, Kind::Call), false, &mut chance).await? {
-                    self.settle(lane, task(number + 1, Kind::Result), false, &mut chance).await?;
+                if self.settle(lane, task(number, Kind::Call), false, &mut rng).await? {
+                    self.settle(lane, task(number + 1, Kind::Result), false, &mut rng).await?;
                 }
             } else {
                 let number = self.next.fetch_add(1, Relaxed);
-                self.settle(lane, task(number, Kind::Plain), false, &mut chance).await?;
+                self.settle(lane, task(number, Kind::Plain), false, &mut rng).await?;
             }
         }
         Ok(())
     }
 
-    /// Tries until it is known what became of the exchange: whether it is stored.
-    async fn settle(&self, lane: usize, task: Task, repeated: bool, chance: &mut Chance) -> Result<bool, BoxError> {
+    /// Tries until the exchange is stored or refused. Returns true if it is stored.
+    async fn settle(&self, lane: usize, task: Task, repeated: bool, rng: &mut SeededRng) -> Result<bool, BoxError> {
         let began = Instant::now();
         let mut may_be_stored = repeated;
-        self.output.say(&Said::Try(task))?;
+        self.output.write(&WorkerMessage::Try(task))?;
         loop {
-            match self.attempt(lane, task, may_be_stored, chance).await? {
-                Attempt::Stored { seq, how } => {
-                    self.output.say(&Said::Ack { task, seq, how })?;
-                    self.watch.own_write(&*self.store, task, seq, chance).await?;
+            match self.attempt(lane, task, may_be_stored, rng).await? {
+                Attempt::Stored { seq, source } => {
+                    self.output.write(&WorkerMessage::Ack { task, seq, source })?;
+                    self.watch.own_write(&*self.store, task, seq, rng).await?;
                     return Ok(true);
                 }
                 Attempt::Refused(what) => {
-                    self.output.say(&Said::Refused { task, what })?;
+                    self.output.write(&WorkerMessage::Refused { task, what })?;
                     return Ok(false);
                 }
                 Attempt::Failed(what) => {
-                    self.output.say(&Said::Fail { task, what })?;
+                    self.output.write(&WorkerMessage::Fail { task, what })?;
                     may_be_stored = true;
                 }
             }
@@ -183,7 +186,7 @@ impl Worker {
                 self.output.violation(format!("{} was not settled within {PATIENCE:?}", task.name))?;
                 return Ok(false);
             }
-            tokio::time::sleep(chance.time(PAUSE)).await;
+            tokio::time::sleep(rng.duration(PAUSE)).await;
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The model: it answers a question by the question's own name, and looks at every prompt that it gets.
+//! The model of the test. It answers each question with the matching reply, and checks every prompt.
 
 use ::tests::ABANDONED;
 use serde_json::json;
@@ -8,19 +8,19 @@ use tower_chat_history_test::{Replies, Reply};
 use super::Output;
 use crate::{
     exchange::{Conversation, Kind, Part, read},
-    whole,
+    intact,
 };
 
-/// What a summary begins with, before the number of its conversation.
+/// The start of a summary. The number of its conversation follows.
 pub(super) const SUMMARY: &str = "A summary of c";
 
-/// The model's replies. The mock refuses prompts that break the chat rules; this one says so if a prompt has a text that is
-/// broken or of another conversation.
+/// Returns the replies of the model. The mock refuses prompts that break the chat rules. These rules also
+/// report a violation if a text of the prompt is damaged or belongs to another conversation.
 pub(super) fn replies(output: Output) -> Replies {
     Replies::rules(move |prompt| match answer(prompt) {
         Ok(reply) => reply,
         Err(what) => {
-            // Without a parent there is nobody to tell.
+            // If the parent has ended, the violation is lost.
             drop(output.violation(what));
             Reply::text("?")
         }
@@ -29,13 +29,13 @@ pub(super) fn replies(output: Output) -> Replies {
 
 fn answer(prompt: &[Message]) -> Result<Reply, String> {
     let (question, before) = prompt.split_last().ok_or("an empty prompt")?;
-    let Some((task, Part::Asked)) = whole::text(question).as_deref().and_then(read) else {
+    let Some((task, Part::Asked)) = intact::text(question).as_deref().and_then(read) else {
         return Err("a prompt does not end with a question".into());
     };
     let strange = before.iter().find(|message| !is_of(message, task.conversation));
     if let Some(strange) = strange {
         let (role, bytes) = (strange.role(), strange.bytes());
-        return Err(format!("the prompt of {} has a broken or strange message: {role}, {bytes} bytes", task.name));
+        return Err(format!("the prompt of {} has a damaged or foreign message: {role}, {bytes} bytes", task.name));
     }
     let text = task.text(Part::Answered);
     Ok(match task.kind {
@@ -44,9 +44,9 @@ fn answer(prompt: &[Message]) -> Result<Reply, String> {
     })
 }
 
-/// Returns whether a message belongs into that conversation.
+/// Returns true if a message belongs to the conversation.
 fn is_of(message: &Message, conversation: Conversation) -> bool {
-    let text = whole::text(message).unwrap_or_default();
+    let text = intact::text(message).unwrap_or_default();
     if *message.role() == Role::System {
         return text.contains(&format!("{SUMMARY}{conversation}:"));
     }
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn prompts_with_what_does_not_belong_there_are_noticed() {
+    fn prompts_with_foreign_messages_are_rejected() {
         assert!(answer(&[asked(1, 0), asked(1, 1)]).is_ok());
         let summary = |text: &str| Message::system(text);
         assert!(answer(&[summary("A summary of c1: some"), asked(1, 1)]).is_ok());

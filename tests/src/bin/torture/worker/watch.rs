@@ -1,4 +1,4 @@
-//! What a worker sees must agree with what it has seen.
+//! Checks that what a worker reads agrees with what it read before.
 
 use std::{
     collections::HashMap,
@@ -11,15 +11,15 @@ use tower_chat_history::{Cut, HistoryStore, Incarnation, Load, LoadLimit, Loaded
 use super::Output;
 use crate::{
     PROFILES,
-    chance::Chance,
     exchange::{Conversation, Task, conversation_id},
-    protocol::{Positions, Said},
+    protocol::{Positions, WorkerMessage},
+    rng::SeededRng,
 };
 
-/// One stored exchange in so many is looked for, each in two ways.
-const LOOKS: u64 = 4;
+/// Each of the two checks is made for one stored exchange in this many.
+const LOOK_ONCE_IN: u64 = 4;
 
-/// What was seen of each conversation.
+/// The last state that was read of each conversation.
 pub(super) struct Watch {
     output: Output,
     seen: Mutex<HashMap<Conversation, Seen>>,
@@ -37,20 +37,20 @@ impl Watch {
         Self { output, seen: Mutex::default() }
     }
 
-    /// The exchange is stored at that position: it must be visible, and nothing may have gone back.
+    /// Checks an exchange that was stored at this position: it must be found, and nothing may have gone back.
     pub(super) async fn own_write(
         &self,
         store: &dyn HistoryStore,
         task: Task,
         seq: u64,
-        chance: &mut Chance,
+        rng: &mut SeededRng,
     ) -> io::Result<()> {
         self.note(task.conversation, |seen| seen.len = seen.len.max(seq + 1));
-        if chance.once_in(LOOKS) {
+        if rng.once_in(LOOK_ONCE_IN) {
             self.is_recorded(store, task, seq).await?;
         }
-        if chance.once_in(LOOKS) {
-            self.nothing_goes_back(store, task.conversation, chance.index(PROFILES.len())).await?;
+        if rng.once_in(LOOK_ONCE_IN) {
+            self.nothing_goes_back(store, task.conversation, rng.index(PROFILES.len())).await?;
         }
         Ok(())
     }
@@ -68,7 +68,7 @@ impl Watch {
                 self.output.violation(format!("{} was stored at {seq} and is found at {found}", task.name))
             }
             Ok(_) => self.output.violation(format!("{} was stored at {seq} and is not found", task.name)),
-            Err(error) => self.output.violation(format!("{} cannot be looked for: {error}", task.name)),
+            Err(error) => self.output.violation(format!("{} cannot be looked up: {error}", task.name)),
         }
     }
 
@@ -78,7 +78,7 @@ impl Watch {
         conversation: Conversation,
         profile: usize,
     ) -> io::Result<()> {
-        // What was seen when the load began: other lanes may see more meanwhile.
+        // The state when the load begins. Other lanes may read later states during the load.
         let before = self.note(conversation, |_| ());
         let (Ok(id), Ok(name)) = (conversation_id(conversation), Profile::new(PROFILES[profile])) else {
             return Ok(());
@@ -87,13 +87,13 @@ impl Watch {
         let window = match store.load(&id, load).await {
             Err(error) if error.is_retryable() => return Ok(()),
             Ok(Loaded::Window(window)) => window,
-            Ok(_) => return self.output.violation(format!("c{conversation} is not there any more")),
+            Ok(_) => return self.output.violation(format!("c{conversation} is missing")),
             Err(error) => return self.output.violation(format!("c{conversation} cannot be loaded: {error}")),
         };
         let (incarnation, len) = (window.revision.incarnation(), window.revision.version());
         let at = window.compaction.map(|compaction| positions(&compaction.cut)).unwrap_or_default();
         if before.incarnation.is_some_and(|before| before != incarnation) {
-            self.output.violation(format!("c{conversation} is another one now"))?;
+            self.output.violation(format!("c{conversation} has another incarnation"))?;
         }
         if len < before.len {
             self.output.violation(format!("c{conversation} had {} exchanges and has {len}", before.len))?;
@@ -111,10 +111,10 @@ impl Watch {
             grew = later != seen.cuts[profile];
             seen.cuts[profile] = later;
         });
-        if grew { self.output.say(&Said::Cut { conversation, profile, at }) } else { Ok(()) }
+        if grew { self.output.write(&WorkerMessage::Cut { conversation, profile, at }) } else { Ok(()) }
     }
 
-    /// Changes what was seen, and returns what it was before.
+    /// Changes the last state of a conversation, and returns the one before.
     fn note(&self, conversation: Conversation, change: impl FnOnce(&mut Seen)) -> Seen {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let seen = seen.entry(conversation).or_default();
@@ -124,7 +124,7 @@ impl Watch {
     }
 }
 
-/// The positions of a cut.
+/// Returns the positions of a cut.
 pub(crate) fn positions(cut: &Cut) -> Positions {
     Positions(
         [cut.window_start, cut.rounds_start, cut.cleared_before, cut.covers_to()].map(tower_chat_history::Seq::get),

@@ -1,4 +1,4 @@
-//! A call as each door takes it, and the request as it reached the model.
+//! A call in the form that each integration accepts, and the request that reached the model.
 
 use std::collections::BTreeMap;
 
@@ -8,9 +8,9 @@ use serde_json::{json, value::RawValue};
 use tower_chat_history::{ConversationId, ExchangeId, InConversation, InputMode, Message, tokens::TokenCounter};
 use tower_chat_history_openai::client::{CONVERSATION_ID, DONT_STORE, EXCHANGE_ID};
 
-/// Which adapter, and whether its callers resend what they have.
+/// An integration, and its input mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) enum Door {
+pub(crate) enum Integration {
     Typed(Mode),
     Client(Mode),
     Json(Mode),
@@ -22,19 +22,20 @@ pub(crate) enum Mode {
     Transcript,
 }
 
-pub(crate) const DOORS: [Door; 6] = [
-    Door::Typed(Mode::New),
-    Door::Typed(Mode::Transcript),
-    Door::Client(Mode::New),
-    Door::Client(Mode::Transcript),
-    Door::Json(Mode::New),
-    Door::Json(Mode::Transcript),
+pub(crate) const ALL_INTEGRATIONS: [Integration; 6] = [
+    Integration::Typed(Mode::New),
+    Integration::Typed(Mode::Transcript),
+    Integration::Client(Mode::New),
+    Integration::Client(Mode::Transcript),
+    Integration::Json(Mode::New),
+    Integration::Json(Mode::Transcript),
 ];
 
-/// One of each kind, in which everything is new.
-pub(crate) const ADAPTERS: [Door; 3] = [Door::Typed(Mode::New), Door::Client(Mode::New), Door::Json(Mode::New)];
+/// The three integrations, with new input only.
+pub(crate) const ADAPTERS: [Integration; 3] =
+    [Integration::Typed(Mode::New), Integration::Client(Mode::New), Integration::Json(Mode::New)];
 
-impl Door {
+impl Integration {
     pub(crate) fn mode(self) -> Mode {
         let (Self::Typed(mode) | Self::Client(mode) | Self::Json(mode)) = self;
         mode
@@ -48,23 +49,23 @@ impl Door {
     }
 }
 
-/// A call, whatever its door.
+/// A call, independent of its integration.
 #[derive(Clone, Debug)]
-pub(crate) struct Asked {
+pub(crate) struct CallSpec {
     pub(crate) conversation: ConversationId,
     pub(crate) exchange: ExchangeId,
     pub(crate) model: &'static str,
     pub(crate) head: Vec<Message>,
     pub(crate) resent: Vec<Message>,
     pub(crate) input: Vec<Message>,
-    /// The limit of the reply, and the field in which it stands.
+    /// The limit of the reply, and the name of its field.
     pub(crate) limit: Option<(&'static str, u32)>,
     pub(crate) tools: Option<String>,
     pub(crate) response_format: Option<String>,
     pub(crate) dont_store: bool,
 }
 
-impl Asked {
+impl CallSpec {
     pub(crate) fn new(conversation: ConversationId, input: impl IntoIterator<Item = Message>) -> Self {
         Self {
             conversation,
@@ -80,7 +81,7 @@ impl Asked {
         }
     }
 
-    /// The request's JSON, in which messages are what they are to the byte.
+    /// Returns the JSON of the request. It has the messages byte for byte.
     pub(crate) fn body(&self) -> String {
         let messages: Vec<&Message> = self.head.iter().chain(&self.resent).chain(&self.input).collect();
         let limit = self.limit.map_or_else(String::new, |(field, tokens)| format!(r#""{field}" : {tokens},"#));
@@ -92,30 +93,30 @@ impl Asked {
         format!(r#"{{"model":"{}",{limit}"messages":{messages},{schemas}"temperature":1.0}}"#, self.model)
     }
 
-    /// As the doors take it that take an envelope.
+    /// Returns the call for integrations that take an envelope.
     pub(crate) fn envelope<R>(&self, request: R) -> InConversation<R> {
         let call = InConversation::new(self.conversation.clone(), request).exchange(self.exchange.clone());
         if self.dont_store { call.dont_store() } else { call }
     }
 
-    /// As the client's door takes it.
+    /// Returns the call for the HTTP client.
     pub(crate) fn http(&self) -> HttpRequestFactory {
-        let asked = self.clone();
+        let spec = self.clone();
         HttpRequestFactory::new(move || {
             let mut request = Request::new(Method::POST, "http://llm.test/v1/chat/completions".parse().unwrap());
             let headers = request.headers_mut();
-            headers.insert(CONVERSATION_ID, asked.conversation.to_string().parse().unwrap());
-            headers.insert(EXCHANGE_ID, asked.exchange.to_string().parse().unwrap());
-            if asked.dont_store {
+            headers.insert(CONVERSATION_ID, spec.conversation.to_string().parse().unwrap());
+            headers.insert(EXCHANGE_ID, spec.exchange.to_string().parse().unwrap());
+            if spec.dont_store {
                 headers.insert(DONT_STORE, "true".parse().unwrap());
             }
-            *request.body_mut() = Some(asked.body().into());
+            *request.body_mut() = Some(spec.body().into());
             async { Ok::<_, OpenAIError>(request) }
         })
     }
 }
 
-/// A request as it reached the model.
+/// A request that reached the model.
 #[derive(Clone, Debug)]
 pub(crate) struct Received {
     pub(crate) body: String,
@@ -134,7 +135,7 @@ impl Received {
         self.fields.get(field).and_then(|json| json.get().parse().ok())
     }
 
-    /// What it costs by that counter, all of it.
+    /// Returns the tokens of the whole request, according to a counter.
     pub(crate) fn tokens(&self, counter: &dyn TokenCounter) -> u64 {
         let tools = self.fields.get("tools").filter(|tools| tools.get() != "null");
         let tools = tools.map_or(0, |tools| counter.count_text(tools.get()));
@@ -142,14 +143,14 @@ impl Received {
         u64::from(tower_chat_history::tokens::REPLY_PRIMING) + u64::from(tools) + messages.sum::<u64>()
     }
 
-    /// What stands before the input, byte for byte.
+    /// Returns the messages before the input, byte for byte.
     pub(crate) fn prefix(&self, input: usize) -> Vec<String> {
         let before = &self.messages[..self.messages.len() - input];
         before.iter().map(|message| message.json().to_owned()).collect()
     }
 }
 
-/// A function, as a tool of a request.
+/// Returns the `tools` field of a request, with one function.
 pub(crate) fn tool(name: &str, description: &str) -> String {
     let parameters = json!({"type": "object"});
     let function = json!({"name": name, "description": description, "parameters": parameters});

@@ -1,4 +1,4 @@
-//! One's trouble is nobody else's.
+//! A failing or waiting call does not affect the other calls of its batch.
 
 use std::{pin::pin, time::Duration};
 
@@ -20,16 +20,16 @@ use crate::{
 
 pub(crate) fn tests() -> Vec<Trial> {
     trials![
-        an_append_that_must_wait_for_a_lock_holds_up_no_other,
-        one_that_fails_fails_no_other,
-        a_lost_answer_doubles_nothing,
-        settings_of_others_do_not_matter,
-        what_a_standby_reads_is_no_answer,
-        two_stores_do_not_get_in_each_others_way,
+        an_append_that_waits_for_a_lock_delays_no_other_call,
+        a_failing_call_fails_no_other_call,
+        a_lost_answer_stores_nothing_twice,
+        batches_work_with_other_settings,
+        reads_of_a_standby_are_not_used,
+        batches_of_two_stores_do_not_deadlock,
     ]
 }
 
-async fn an_append_that_must_wait_for_a_lock_holds_up_no_other() {
+async fn an_append_that_waits_for_a_lock_delays_no_other_call() {
     let url = database().await;
     let (store, admin) = (PostgresOptions::new().connections(2).connect(&url).await.unwrap(), connect(&url).await);
     let ids = conversations(6);
@@ -49,7 +49,7 @@ async fn an_append_that_must_wait_for_a_lock_holds_up_no_other() {
         assert!(append.now_or_never().is_none());
     }
     drop((held, also_held));
-    // The lock is still held, and the one that waits for it is waiting. Alone it does so for ten seconds.
+    // The lock is still held, and one append waits for it. A single append would wait for ten seconds.
     for appended in timeout(Duration::from_secs(6), join_all(appends)).await.unwrap() {
         assert_eq!(appended.unwrap().seq.get(), 1);
     }
@@ -58,7 +58,7 @@ async fn an_append_that_must_wait_for_a_lock_holds_up_no_other() {
     assert_eq!(waiting.await.unwrap().seq.get(), 1);
 }
 
-async fn one_that_fails_fails_no_other() {
+async fn a_failing_call_fails_no_other_call() {
     let url = database().await;
     let (store, admin) = (single(&url).await, connect(&url).await);
     let ids = conversations(6);
@@ -72,7 +72,7 @@ async fn one_that_fails_fails_no_other() {
     for (number, id) in ids.iter().enumerate() {
         assert_eq!(texts(&store, id).await.len(), usize::from(number != 2));
     }
-    // A load fails by itself, too: what another one's record says does not matter.
+    // A load also fails alone: a damaged record of another load does not affect it.
     let damage = format!(
         "update chat_history.exchange set body = 'no record' \
          where conversation = (select id from chat_history.conversation where key = '{}')",
@@ -88,7 +88,7 @@ async fn one_that_fails_fails_no_other() {
     }
 }
 
-async fn a_lost_answer_doubles_nothing() {
+async fn a_lost_answer_stores_nothing_twice() {
     let (url, proxy) = (database().await, Proxy::new());
     let store = single(&proxy.url(&url)).await;
     let ids = conversations(10);
@@ -98,7 +98,7 @@ async fn a_lost_answer_doubles_nothing() {
     assert!(proxy.has_lost());
     for (id, appended) in ids.iter().zip(appended) {
         let appended = appended.unwrap();
-        assert_eq!((appended.seq.get(), appended.duplicate), (1, false), "it was this call that stored it");
+        assert_eq!((appended.seq.get(), appended.duplicate), (1, false), "this call stored it");
         assert_eq!(texts(&store, id).await, ["one", "two"]);
     }
     at_once(&store, ids.iter().map(|id| store.load(id, Load::new()))).await;
@@ -107,7 +107,7 @@ async fn a_lost_answer_doubles_nothing() {
     assert!(proxy.has_lost() && loaded.iter().all(Result::is_ok), "{loaded:?}");
 }
 
-async fn settings_of_others_do_not_matter() {
+async fn batches_work_with_other_settings() {
     for setting in [
         "default_transaction_isolation = 'serializable'",
         "default_transaction_read_only = on",
@@ -133,8 +133,8 @@ async fn settings_of_others_do_not_matter() {
     }
 }
 
-/// A standby refuses a transaction that is to write, and would answer what comes after it.
-async fn what_a_standby_reads_is_no_answer() {
+/// A standby refuses the begin of a transaction that writes, and would execute the statements after it.
+async fn reads_of_a_standby_are_not_used() {
     let (url, proxy) = (database().await, Proxy::new());
     let admin = connect(&url).await;
     let name: String = admin.query_one("select current_database()::text", &[]).await.unwrap().get(0);
@@ -150,11 +150,12 @@ async fn what_a_standby_reads_is_no_answer() {
     assert!(at_once(&store, load()).await.iter().all(Result::is_err));
 }
 
-/// Both stores append to the same conversations, asked for in opposite order, and meet in the middle, which a third one holds.
+/// Two stores append to the same conversations in opposite order, and both wait for a lock on the one in the
+/// middle.
 ///
-/// Those in each other's way would give up after a while and go alone, which is right too, but costs a round trip each. A slow
-/// machine may do that as well, but not each time.
-async fn two_stores_do_not_get_in_each_others_way() {
+/// Stores that block each other would give up after some time and send the calls one by one. That is also
+/// correct, but costs a round trip for each call. It may happen on a slow machine, but not every time.
+async fn batches_of_two_stores_do_not_deadlock() {
     const ROUNDS: usize = 20;
     let url = database().await;
     let (admin, watcher) = (connect(&url).await, connect(&url).await);
@@ -166,7 +167,7 @@ async fn two_stores_do_not_get_in_each_others_way() {
         let appended = at_once(store, ids.iter().map(|id| store.append(id, append("x")))).await;
         assert!(appended.iter().all(Result::is_ok), "{appended:?}");
     };
-    // The statements are prepared, and the conversations are there.
+    // Prepare the statements and create the conversations.
     all(&stores[0], &ids).await;
     all(&stores[1], &ids).await;
     let lock = format!("begin; select 1 from chat_history.conversation where key = '{}' for update", ids[4]);

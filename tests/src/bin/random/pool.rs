@@ -1,4 +1,4 @@
-//! The processes that run the cases, and what all of them came to.
+//! The child processes that run the cases, and the results of all cases.
 
 use std::{
     collections::BTreeMap,
@@ -17,7 +17,7 @@ use tests::random::Figures;
 
 use crate::Args;
 
-/// What is run next, and what came of it.
+/// The cases to run, and their results so far.
 struct Plan<'a> {
     args: &'a Args,
     first: u64,
@@ -29,7 +29,7 @@ struct Plan<'a> {
 
 #[derive(Default)]
 struct Results {
-    /// By scenario: cases, the time that they took, what they did.
+    /// For each scenario: the number of cases, their total time, and their figures.
     done: BTreeMap<String, (u64, Duration, Figures)>,
     violations: Vec<String>,
 }
@@ -52,7 +52,7 @@ pub(crate) fn run(args: &Args, first: u64) -> ExitCode {
 }
 
 impl Plan<'_> {
-    /// The next case: scenarios by turns.
+    /// Returns the next case. The scenarios take turns.
     fn next(&self) -> Option<(&str, u64)> {
         if self.stopped.load(Relaxed) {
             return None;
@@ -65,7 +65,7 @@ impl Plan<'_> {
         if round < given {
             return Some((scenario, self.args.seeds[usize::try_from(round).ok()?]));
         }
-        // Given seeds are all that is asked for, unless new ones are as well.
+        // Without `--cases`, given seeds are the only ones.
         let goes_on = match self.args.cases {
             Some(cases) => round - given < cases,
             None => given == 0 && self.begun.elapsed() < Duration::from_secs(self.args.seconds),
@@ -73,26 +73,26 @@ impl Plan<'_> {
         goes_on.then(|| (scenario.as_str(), self.first + round - given))
     }
 
-    /// Keeps one process busy, and begins another one where that ends.
+    /// Gives cases to one process, and starts another process if that one ends.
     fn serve(&self) {
         let mut worker: Option<Worker> = None;
         while let Some((scenario, seed)) = self.next() {
             let begun = Instant::now();
             let current = worker.get_or_insert_with(|| Worker::start(self.args));
-            let told = current.case(scenario, seed, Duration::from_secs(self.args.patience));
-            let violation = match told {
-                Told::Fine(figures) => {
+            let result = current.case(scenario, seed, Duration::from_secs(self.args.patience));
+            let violation = match result {
+                CaseResult::Passed(figures) => {
                     self.done(scenario, begun.elapsed(), &figures);
                     continue;
                 }
-                Told::Violation(text) => text,
-                Told::Died(how) => {
+                CaseResult::Violation(text) => text,
+                CaseResult::Died(how) => {
                     worker = None;
-                    format!("the process does not die: {how}")
+                    format!("the process died: {how}")
                 }
-                Told::Hangs => {
+                CaseResult::TimedOut => {
                     worker = None;
-                    format!("cases end: not within {} s", self.args.patience)
+                    format!("the case did not end within {} s", self.args.patience)
                 }
             };
             self.found(format!("{scenario} --seed {seed}: {violation}"));
@@ -127,17 +127,17 @@ impl Plan<'_> {
     }
 }
 
-/// What a process told of a case.
-enum Told {
-    Fine(Figures),
+/// The answer of a process to a case.
+enum CaseResult {
+    Passed(Figures),
     Violation(String),
     Died(String),
-    Hangs,
+    TimedOut,
 }
 
 struct Worker {
     child: Child,
-    orders: ChildStdin,
+    stdin: ChildStdin,
     lines: Receiver<String>,
 }
 
@@ -160,7 +160,7 @@ impl Worker {
             }
         }
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-        let (orders, output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+        let (stdin, output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
         let (sender, lines) = mpsc::channel();
         thread::spawn(move || {
             let mut output = BufReader::new(output).lines();
@@ -170,21 +170,21 @@ impl Worker {
                 }
             }
         });
-        Self { child, orders, lines }
+        Self { child, stdin, lines }
     }
 
-    fn case(&mut self, scenario: &str, seed: u64, patience: Duration) -> Told {
-        // A process that has died does not take orders: what became of it is told below.
-        let _ = writeln!(self.orders, "{scenario} {seed}");
+    fn case(&mut self, scenario: &str, seed: u64, patience: Duration) -> CaseResult {
+        // Writing fails if the process has died. The match below finds that.
+        let _ = writeln!(self.stdin, "{scenario} {seed}");
         match self.lines.recv_timeout(patience) {
             Ok(line) => match line.split_once(' ') {
-                Some(("violation", text)) => Told::Violation(text.to_owned()),
-                Some((_, figures)) => Told::Fine(read(figures)),
-                None => Told::Violation(line),
+                Some(("violation", text)) => CaseResult::Violation(text.to_owned()),
+                Some((_, figures)) => CaseResult::Passed(read(figures)),
+                None => CaseResult::Violation(line),
             },
-            Err(RecvTimeoutError::Timeout) => Told::Hangs,
+            Err(RecvTimeoutError::Timeout) => CaseResult::TimedOut,
             Err(RecvTimeoutError::Disconnected) => {
-                Told::Died(self.child.wait().map_or_else(|error| error.to_string(), |status| status.to_string()))
+                CaseResult::Died(self.child.wait().map_or_else(|error| error.to_string(), |status| status.to_string()))
             }
         }
     }
@@ -192,7 +192,7 @@ impl Worker {
 
 impl Drop for Worker {
     fn drop(&mut self) {
-        // It may be over already.
+        // It may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

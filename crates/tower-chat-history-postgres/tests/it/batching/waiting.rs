@@ -1,4 +1,4 @@
-//! Who waits, for how long, and on whom.
+//! The wait for a connection, and its limits.
 
 use std::time::Duration;
 
@@ -23,13 +23,13 @@ use crate::{
 
 pub(crate) fn tests() -> Vec<Trial> {
     trials![
-        who_has_left_is_not_served,
+        dropped_calls_are_not_made,
         large_appends_go_alone;
-        blocking: nobody_waits_longer_for_a_connection_than_alone, a_pool_that_does_not_wait_is_not_asked_for_ever, who_waits_outlives_the_runtime_of_the_others, nobody_waits_for_ever_for_the_runtime_of_another,
+        blocking: a_batched_call_waits_no_longer_than_a_single_one, a_pool_without_waiting_is_not_polled_forever, a_waiting_call_outlives_the_runtime_of_another, a_waiting_call_does_not_depend_on_an_idle_runtime,
     ]
 }
 
-async fn who_has_left_is_not_served() {
+async fn dropped_calls_are_not_made() {
     let store = single(&database().await).await;
     let ids = conversations(3);
     let held = store.pool().get().await.unwrap();
@@ -60,7 +60,7 @@ async fn large_appends_go_alone() {
     }
 }
 
-fn nobody_waits_longer_for_a_connection_than_alone() {
+fn a_batched_call_waits_no_longer_than_a_single_one() {
     const WAIT: Duration = Duration::from_secs(5);
     one_thread().block_on(async {
         let store = PostgresOptions::new().connections(1).wait(WAIT).connect(&database().await).await.unwrap();
@@ -73,15 +73,15 @@ fn nobody_waits_longer_for_a_connection_than_alone() {
         assert!(began.elapsed() < WAIT + Duration::from_secs(1), "{:?}", began.elapsed());
         time::resume();
         drop(held);
-        // Nobody is left in the line, and no place is.
+        // The failed calls have left the queue.
         for loaded in at_once(&store, ids.iter().map(|id| store.load(id, Load::new()))).await {
             assert_eq!(loaded.unwrap(), Loaded::Absent);
         }
     });
 }
 
-/// On one thread, which whoever asks again and again would keep for itself.
-fn a_pool_that_does_not_wait_is_not_asked_for_ever() {
+/// On one thread, which a busy loop would block.
+fn a_pool_without_waiting_is_not_polled_forever() {
     one_thread().block_on(async {
         let url = database().await;
         let manager = Manager::new(url.parse().unwrap(), NoTls);
@@ -94,13 +94,13 @@ fn a_pool_that_does_not_wait_is_not_asked_for_ever() {
     });
 }
 
-fn who_waits_outlives_the_runtime_of_the_others() {
+fn a_waiting_call_outlives_the_runtime_of_another() {
     let runtime = || runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let (first, second) = (runtime(), runtime());
     let ids = conversations(2);
     let store = second.block_on(async { single(&database().await).await });
     let held = second.block_on(store.pool().get()).unwrap();
-    // The one that came first waits for a connection on behalf of both.
+    // The first call waits for a connection on behalf of both.
     let mut of_first = store.append(&ids[0], append("one"));
     let mut of_second = store.append(&ids[1], append("one"));
     first.block_on(async { assert!((&mut of_first).now_or_never().is_none()) });
@@ -113,7 +113,7 @@ fn who_waits_outlives_the_runtime_of_the_others() {
     });
 }
 
-fn nobody_waits_for_ever_for_the_runtime_of_another() {
+fn a_waiting_call_does_not_depend_on_an_idle_runtime() {
     let (idle, second) = (one_thread(), runtime::Builder::new_multi_thread().enable_all().build().unwrap());
     let ids = conversations(2);
     let store = second.block_on(async {
@@ -126,7 +126,7 @@ fn nobody_waits_for_ever_for_the_runtime_of_another() {
     idle.block_on(async { assert!((&mut of_idle).now_or_never().is_none()) });
     second.block_on(async { assert!((&mut of_second).now_or_never().is_none()) });
     drop(held);
-    // The connection is free, and the runtime that was to fetch it does nothing.
+    // The connection is free, but the runtime that should fetch it is idle.
     assert_eq!(second.block_on(of_second).unwrap().seq.get(), 0);
     assert_eq!(idle.block_on(of_idle).unwrap().seq.get(), 0);
 }

@@ -1,4 +1,4 @@
-//! Each has its own answer, for a part of the price.
+//! Each batched call gets its own answer, and a batch costs one round trip.
 
 use libtest_mimic::Trial;
 use test_servers::trials;

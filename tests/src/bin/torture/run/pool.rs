@@ -1,4 +1,4 @@
-//! The worker processes.
+//! The processes of the workers.
 
 use std::{
     collections::BTreeMap,
@@ -9,29 +9,29 @@ use std::{
     thread,
 };
 
-use crate::{PATIENCE, chance::Chance, exchange::Task};
+use crate::{PATIENCE, exchange::Task, rng::SeededRng};
 
-/// What a worker did.
+/// An event of a worker.
 #[derive(Debug)]
 pub(crate) enum Event {
-    /// It said something. A line that was cut off by its end is none.
+    /// It wrote a line. An incomplete last line is not an event.
     Line(String),
     /// Its output has ended, and so has the process.
     Ended,
 }
 
-/// What is to be the same for all workers.
+/// The settings that all workers share.
 #[derive(Clone, Debug)]
-pub(crate) struct Orders {
+pub(crate) struct WorkerSettings {
     pub(crate) store: String,
     pub(crate) conversations: u32,
     pub(crate) lanes: usize,
 }
 
-/// The workers that run.
-pub(crate) struct Crew {
-    orders: Orders,
-    chance: Chance,
+/// The running workers.
+pub(crate) struct WorkerPool {
+    settings: WorkerSettings,
+    rng: SeededRng,
     workers: BTreeMap<u32, Worker>,
     started: u32,
     events: Receiver<(u32, Event)>,
@@ -43,37 +43,37 @@ struct Worker {
     stdin: ChildStdin,
 }
 
-impl Crew {
-    pub(crate) fn new(orders: Orders, chance: Chance) -> Self {
+impl WorkerPool {
+    pub(crate) fn new(settings: WorkerSettings, rng: SeededRng) -> Self {
         let (sender, events) = channel();
-        Self { orders, chance, workers: BTreeMap::new(), started: 0, events, sender }
+        Self { settings, rng, workers: BTreeMap::new(), started: 0, events, sender }
     }
 
-    /// The number that the next worker will have.
+    /// Returns the number of the next worker.
     pub(crate) const fn next(&self) -> u32 {
         self.started
     }
 
-    /// Starts a worker, which waits for its orders.
+    /// Starts a worker, which waits for its first orders. Returns its number.
     pub(crate) fn start(&mut self) -> u32 {
         let number = self.started;
         self.started += 1;
-        let Orders { store, conversations, lanes } = &self.orders;
+        let WorkerSettings { store, conversations, lanes } = &self.settings;
         let mut command = Command::new(env::current_exe().unwrap());
         command.args(["worker", "--store", store]);
-        command.args(["--number", &number.to_string(), "--seed", &self.chance.next().to_string()]);
+        command.args(["--number", &number.to_string(), "--seed", &self.rng.next().to_string()]);
         command.args(["--conversations", &conversations.to_string(), "--lanes", &lanes.to_string()]);
         let mut process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let (stdin, stdout) = (process.stdin.take().unwrap(), process.stdout.take().unwrap());
         let sender = self.sender.clone();
-        // Read all the time, or a full pipe would hold the worker up.
+        // Read all the time: a full pipe would block the worker.
         thread::spawn(move || {
             let mut output = BufReader::new(stdout);
             let mut line = String::new();
             while output.read_line(&mut line).is_ok_and(|read| read > 0) {
-                if let Some(whole) = line.strip_suffix('\n') {
-                    // Nobody listens any more when the run has failed.
-                    drop(sender.send((number, Event::Line(whole.to_owned()))));
+                if let Some(complete) = line.strip_suffix('\n') {
+                    // After a failed run, the receiver is gone.
+                    drop(sender.send((number, Event::Line(complete.to_owned()))));
                 }
                 line.clear();
             }
@@ -83,30 +83,30 @@ impl Crew {
         number
     }
 
-    /// Has a worker repeat these exchanges first, and then begin.
+    /// Lets a worker repeat these exchanges and then begin new ones.
     pub(crate) fn go(&mut self, number: u32, repeats: &[Task]) {
         let lines: String = repeats.iter().map(|task| format!("{task}\n")).collect();
-        self.tell(number, &format!("{lines}go\n"));
+        self.send(number, &format!("{lines}go\n"));
     }
 
-    /// Has all workers finish what they are doing.
+    /// Lets all workers finish what they are doing.
     pub(crate) fn stop(&mut self) {
         let all: Vec<u32> = self.workers.keys().copied().collect();
-        all.into_iter().for_each(|number| self.tell(number, "stop\n"));
+        all.into_iter().for_each(|number| self.send(number, "stop\n"));
     }
 
-    fn tell(&mut self, number: u32, line: &str) {
+    fn send(&mut self, number: u32, line: &str) {
         if let Some(worker) = self.workers.get_mut(&number) {
-            // If it is gone, its end tells so.
+            // If the worker has ended, `Event::Ended` follows.
             drop(worker.stdin.write_all(line.as_bytes()));
         }
     }
 
-    /// Kills that many workers, chosen by chance: with SIGKILL, where there is such a thing.
+    /// Kills random workers (with SIGKILL on Unix). Returns their numbers.
     pub(crate) fn kill(&mut self, victims: usize) -> Vec<u32> {
         let mut killed = Vec::new();
         for _ in 0..victims.min(self.workers.len()) {
-            let victim = *self.workers.keys().nth(self.chance.index(self.workers.len())).unwrap();
+            let victim = *self.workers.keys().nth(self.rng.index(self.workers.len())).unwrap();
             let mut worker = self.workers.remove(&victim).unwrap();
             worker.process.kill().unwrap();
             worker.process.wait().unwrap();
@@ -115,30 +115,30 @@ impl Crew {
         killed
     }
 
-    /// Waits for what a worker does next; `None` if none of them does anything for too long.
+    /// Waits for the next event. Returns `None` if nothing happens for too long.
     pub(crate) fn event(&self) -> Option<(u32, Event)> {
-        // It cannot be disconnected: there is a sender in here.
+        // The channel cannot be disconnected, because `self` has a sender.
         self.events.recv_timeout(PATIENCE * 2).ok()
     }
 
-    /// Takes leave of a worker whose output has ended by itself.
+    /// Removes a worker whose output has ended without a kill.
     ///
     /// # Errors
     ///
-    /// How it ended, if that was no good end.
+    /// Returns a description of the exit status, if it is not success.
     pub(crate) fn ended(&mut self, number: u32) -> Result<(), String> {
         let Some(mut worker) = self.workers.remove(&number) else { return Ok(()) };
         let status = worker.process.wait().unwrap();
         if status.success() { Ok(()) } else { Err(format!("worker {number} ended with {status}")) }
     }
 
-    /// How many run.
+    /// Returns the number of running workers.
     pub(crate) fn len(&self) -> usize {
         self.workers.len()
     }
 }
 
-impl Drop for Crew {
+impl Drop for WorkerPool {
     fn drop(&mut self) {
         self.kill(usize::MAX);
     }

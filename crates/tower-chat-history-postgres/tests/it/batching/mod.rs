@@ -1,7 +1,7 @@
-//! Calls that wait for a connection go together, and each is as good as alone.
+//! Batching: calls that wait for a connection are sent together, with the same results as alone.
 
 mod answers;
-mod trouble;
+mod failures;
 mod waiting;
 
 use futures_util::{
@@ -15,10 +15,10 @@ use tower_chat_history_postgres::PostgresStore;
 use crate::support::conversation;
 
 pub(crate) fn tests() -> Vec<Trial> {
-    [answers::tests(), trouble::tests(), waiting::tests()].into_iter().flatten().collect()
+    [answers::tests(), failures::tests(), waiting::tests()].into_iter().flatten().collect()
 }
 
-/// Has these calls wait for the one connection that there is, and then lets them have it.
+/// Makes these calls wait for the only connection, and then lets them have it.
 async fn at_once<'a, T>(store: &PostgresStore, calls: impl IntoIterator<Item = BoxFuture<'a, T>>) -> Vec<T> {
     let held = store.pool().get().await.unwrap();
     let mut calls: Vec<_> = calls.into_iter().collect();

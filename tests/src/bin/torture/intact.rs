@@ -1,27 +1,27 @@
-//! Whether a stored exchange is what its task says: its own question, its own answer, both whole.
+//! Checks of a stored exchange: it must have its task's question and reply, both complete.
 
 use tower_chat_history::{Exchange, Message, Role};
 
 use crate::exchange::{Kind, Part, Task, read};
 
-/// The exchange's task, if it is whole.
+/// Returns the task of an exchange, if it is intact.
 ///
 /// # Errors
 ///
-/// What is wrong with it.
+/// Returns a description of the damage.
 pub(crate) fn task(exchange: &Exchange) -> Result<Task, String> {
     let id = exchange.id.as_str();
     let [asked, answered] = exchange.messages.as_slice() else {
-        return Err(format!("{id} is torn: it has {} messages", exchange.messages.len()));
+        return Err(format!("{id} is incomplete: it has {} messages", exchange.messages.len()));
     };
     let of = |part, message: &Message| match text(message).as_deref().and_then(read) {
         Some((task, read)) if read == part => Ok(task),
-        Some((task, read)) => Err(format!("{id} has the text {read:?} of {} in the place of {part:?}", task.name)),
-        None => Err(format!("{id} has a broken text in the place of {part:?}")),
+        Some((task, read)) => Err(format!("{id} has the text {read:?} of {} instead of {part:?}", task.name)),
+        None => Err(format!("{id} has a damaged text instead of {part:?}")),
     };
     let (task, of_answer) = (of(Part::Asked, asked)?, of(Part::Answered, answered)?);
     if task.name.to_string() != id || of_answer != task {
-        return Err(format!("{id} has a question of {} and an answer of {}", task.name, of_answer.name));
+        return Err(format!("{id} has a question of {} and a reply of {}", task.name, of_answer.name));
     }
     let (role, results, calls) = match task.kind {
         Kind::Plain => (Role::User, None, None),
@@ -35,12 +35,12 @@ pub(crate) fn task(exchange: &Exchange) -> Result<Task, String> {
         && has_calls == Vec::from_iter(calls.as_deref());
     let opens = task.kind != Kind::Result;
     if !is_of_its_kind || exchange.opens_turn() != opens {
-        return Err(format!("{id} is no {}", task.kind.as_str()));
+        return Err(format!("{id} is not a {}", task.kind.as_str()));
     }
     Ok(task)
 }
 
-/// What a message says: where it is a call, its arguments.
+/// Returns the text of a message, or of the arguments of its call.
 pub(crate) fn text(message: &Message) -> Option<String> {
     let Some(call) = message.tool_calls().first() else { return Some(message.text().into_owned()) };
     let arguments: serde_json::Value = serde_json::from_str(call.arguments()).ok()?;
@@ -81,33 +81,33 @@ mod tests {
     }
 
     #[test]
-    fn whole_exchanges_are_recognized() {
+    fn intact_exchanges_are_accepted() {
         for kind in [Kind::Plain, Kind::Call, Kind::Result] {
             assert_eq!(task(&exchange(of(kind, 4))), Ok(of(kind, 4)));
         }
     }
 
     #[test]
-    fn broken_ones_are_told_from_them() {
+    fn damaged_exchanges_are_rejected() {
         let (one, other) = (of(Kind::Plain, 4), of(Kind::Plain, 5));
         let mut torn = exchange(one);
         torn.messages.truncate(1);
-        assert!(task(&torn).unwrap_err().contains("torn"));
+        assert!(task(&torn).unwrap_err().contains("incomplete"));
         let mut mixed = exchange(one);
         mixed.messages[1] = message(other, Part::Answered);
-        assert!(task(&mixed).unwrap_err().contains("an answer of w1-5"));
+        assert!(task(&mixed).unwrap_err().contains("a reply of w1-5"));
         let mut turned = exchange(one);
         turned.messages.reverse();
-        assert!(task(&turned).unwrap_err().contains("in the place of"));
+        assert!(task(&turned).unwrap_err().contains("instead of"));
         let mut renamed = exchange(one);
         renamed.id = ExchangeId::new("w1-5").unwrap();
         assert!(task(&renamed).is_err());
         let mut cut = exchange(one);
         cut.messages[0] = Message::user(&one.text(Part::Asked)[..40]);
-        assert!(task(&cut).unwrap_err().contains("broken"));
+        assert!(task(&cut).unwrap_err().contains("damaged"));
         let mut opening = exchange(of(Kind::Result, 4));
         opening.continues = None;
-        assert!(task(&opening).unwrap_err().contains("is no result"));
+        assert!(task(&opening).unwrap_err().contains("is not a result"));
         let mut another_call = exchange(of(Kind::Result, 4));
         another_call.messages[0] = Message::tool("call-w1-2", of(Kind::Result, 4).text(Part::Asked));
         assert!(task(&another_call).is_err());

@@ -1,4 +1,4 @@
-//! Errors say what failed, and never what was said.
+//! Errors name what failed, and never quote text of a conversation.
 
 use std::{error::Error, sync::Mutex};
 
@@ -17,16 +17,16 @@ pub(crate) fn tests() -> Vec<Trial> {
     trials![
         no_text_is_in_an_error_of_the_database,
         no_text_is_logged_by_the_driver,
-        a_damaged_record_is_named_and_not_quoted,
-        a_damaged_compaction_is_reported_and_stops_no_append,
-        a_compaction_that_the_database_refuses_stops_no_append,
-        what_a_window_leaves_out_is_not_read,
-        a_row_that_was_taken_out_is_noticed,
+        the_error_of_a_damaged_record_names_it_without_its_text,
+        a_damaged_compaction_is_reported_and_prevents_no_append,
+        a_compaction_that_the_database_refuses_prevents_no_append,
+        exchanges_outside_the_window_are_not_read,
+        a_missing_row_is_corrupt,
         no_password_is_in_an_error,
     ]
 }
 
-/// All that an error shows: each message in its chain, and its `Debug`.
+/// Returns everything that an error shows: each message of its chain, and its `Debug` output.
 fn shown(error: &(dyn Error + 'static)) -> String {
     let mut text = format!("{error:?}");
     let mut next = Some(error);
@@ -42,7 +42,7 @@ async fn no_text_is_in_an_error_of_the_database() {
     let (store, client) = (single(&url).await, connect(&url).await);
     let id = conversation("a");
     say(&store, &id, "harmless").await;
-    // PostgreSQL quotes the whole row in what it says of a violated constraint.
+    // PostgreSQL quotes the whole row in its message about a violated constraint.
     let check = "alter table chat_history.exchange add constraint no_secrets check (body not like '%secret%')";
     client.batch_execute(check).await.unwrap();
     let error = store.append(&id, append("a secret")).await.unwrap_err();
@@ -55,7 +55,7 @@ async fn no_text_is_in_an_error_of_the_database() {
     assert!(!self::shown(&error).contains("a secret"), "{error:?}");
 }
 
-/// Keeps what is logged by way of the crate `log`, as the driver does.
+/// Collects what is logged with the crate `log`, which the driver uses.
 struct Logged(Mutex<Vec<String>>);
 
 static LOGGED: Logged = Logged(Mutex::new(Vec::new()));
@@ -88,7 +88,7 @@ async fn no_text_is_logged_by_the_driver() {
     assert!(!logged.contains("hidden"), "{logged}");
 }
 
-async fn a_damaged_record_is_named_and_not_quoted() {
+async fn the_error_of_a_damaged_record_names_it_without_its_text() {
     let url = database().await;
     let (store, client) = (single(&url).await, connect(&url).await);
     let (id, other) = (conversation("a"), conversation("b"));
@@ -102,7 +102,7 @@ async fn a_damaged_record_is_named_and_not_quoted() {
     store.load(&other, Load::new()).await.unwrap();
 }
 
-async fn a_damaged_compaction_is_reported_and_stops_no_append() {
+async fn a_damaged_compaction_is_reported_and_prevents_no_append() {
     let url = database().await;
     let (store, client) = (single(&url).await, connect(&url).await);
     let id = conversation("a");
@@ -133,11 +133,11 @@ async fn a_damaged_compaction_is_reported_and_stops_no_append() {
             assert!(matches!(error, StoreError::CorruptCompaction { .. }), "{damage}: {error:?}");
             assert!(!shown(&error).contains("secret"), "{error:?}");
         }
-        // An exchange was paid for: it is stored whatever became of the compaction that is there.
+        // The exchange was paid for, so it is stored whatever the state of the stored compaction.
         let appended = store.append(&id, append("stale").compact(compact(other, 1))).await.unwrap();
         assert_eq!(appended.compaction, Some(CompactOutcome::Kept(None)), "{damage}");
         client.batch_execute("update chat_history.compaction set covers_to = 0").await.unwrap();
-        // One that takes the place of the damaged one mends it.
+        // A compaction that replaces the damaged one repairs it.
         let appended = store.append(&id, append("next").compact(compact(version, 1))).await.unwrap();
         version = version.next();
         assert_eq!(appended.compaction, Some(CompactOutcome::Stored(version)), "{damage}");
@@ -147,8 +147,8 @@ async fn a_damaged_compaction_is_reported_and_stops_no_append() {
     assert_eq!(texts(&store, &id).await, expected);
 }
 
-/// What the database has against a compaction, and is no rule, stops no exchange.
-async fn a_compaction_that_the_database_refuses_stops_no_append() {
+/// If the database refuses a compaction that breaks no rule, the exchange is stored nevertheless.
+async fn a_compaction_that_the_database_refuses_prevents_no_append() {
     let url = database().await;
     let (store, client) = (single(&url).await, connect(&url).await);
     let id = conversation("a");
@@ -163,10 +163,10 @@ async fn a_compaction_that_the_database_refuses_stops_no_append() {
     assert!(store.append(&id, exchange).await.unwrap().duplicate);
     let refused = store.compact(&id, incarnation, secret.clone()).await.unwrap_err();
     assert!(matches!(refused, StoreError::Backend { .. }) && shown(&refused).contains("no_secrets"), "{refused:?}");
-    // What breaks a rule is refused with the exchange, as everywhere.
+    // A compaction that breaks a rule is refused together with its exchange, as in every store.
     let beyond = store.append(&id, append("x").compact(compact(CompactionVersion::NONE, 99))).await.unwrap_err();
     assert!(matches!(beyond, StoreError::Compaction(_)), "{beyond:?}");
-    // What is wrong with the exchange itself is told.
+    // An error of the exchange itself is reported.
     let check = "alter table chat_history.exchange add constraint no_third check (body not like '%three%')";
     client.batch_execute(check).await.unwrap();
     let refused = store.append(&id, append("three").compact(secret)).await.unwrap_err();
@@ -174,7 +174,7 @@ async fn a_compaction_that_the_database_refuses_stops_no_append() {
     assert_eq!(texts(&store, &id).await, ["one", "two"]);
 }
 
-async fn what_a_window_leaves_out_is_not_read() {
+async fn exchanges_outside_the_window_are_not_read() {
     let url = database().await;
     let (store, client) = (single(&url).await, connect(&url).await);
     let id = conversation("a");
@@ -185,14 +185,14 @@ async fn what_a_window_leaves_out_is_not_read() {
         store.append(&id, Append::new(Expect::AnyIn(incarnation), continues)).await.unwrap();
     }
     say(&store, &id, "4").await;
-    // The limit lets in 2 to 4, of which 2 and 3 belong to the turn that 1 opens.
+    // The limit includes 2 to 4, but 2 and 3 belong to the turn that 1 opens.
     client.batch_execute("update chat_history.exchange set body = '' where seq in (2, 3)").await.unwrap();
     let load = Load::new().limit(LoadLimit::new(6, usize::MAX).unwrap());
     let Loaded::Window(window) = store.load(&id, load).await.unwrap() else { unreachable!() };
     assert_eq!((window.exchanges.len(), window.exchanges[0].seq, window.truncated), (1, Seq::new(4), true));
 }
 
-async fn a_row_that_was_taken_out_is_noticed() {
+async fn a_missing_row_is_corrupt() {
     let url = database().await;
     let (store, client) = (single(&url).await, connect(&url).await);
     let id = conversation("a");

@@ -9,10 +9,11 @@ use std::{
         process::CommandExt,
     },
     path::Path,
-    process::Command,
 };
 
-use crate::support::{TestDatabase, URI_LIKE_NAMES, conversation, say, texts, window};
+use crate::support::{
+    TestDatabase, URI_LIKE_NAMES, assert_one_test_passed, child_test, conversation, say, texts, window,
+};
 use tower_chat_history_sqlite::{OpenError, SqliteStore};
 
 /// The environment variable that is set for the process with another current directory.
@@ -20,13 +21,12 @@ const IN_CHILD: &str = "CHAT_HISTORY_IN_CHILD";
 
 /// Runs one test of this file in another process and directory, as another user if `unprivileged` is set.
 fn run_in_child(test: &str, directory: &Path, unprivileged: bool) {
-    let mut child = Command::new("/proc/self/exe");
-    let test = format!("paths_of_a_process::{test}");
-    child.args(["--exact", &test, "--nocapture"]).env(IN_CHILD, "1").current_dir(directory);
+    let mut child = child_test("/proc/self/exe", &format!("paths_in_child::{test}"));
+    child.env(IN_CHILD, "1").current_dir(directory);
     if unprivileged && is_root() {
         child.uid(65_534).gid(65_534);
     }
-    assert!(child.status().unwrap().success());
+    assert_one_test_passed(child.spawn().unwrap());
 }
 
 fn is_root() -> bool {

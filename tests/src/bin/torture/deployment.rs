@@ -1,4 +1,4 @@
-//! Where the store is: a file, or a server that can be crashed and started again on its data.
+//! The storage of a run: a file, or a server that can be crashed and restarted with its data.
 
 use std::{net::SocketAddr, path::PathBuf};
 
@@ -11,13 +11,13 @@ use test_servers::{
 use tokio::runtime::Runtime;
 
 use crate::{
-    chance::Chance,
     proxy::{Faults, Proxy, Rates},
+    rng::SeededRng,
 };
 
-/// A store has many connections to PostgreSQL, and each call two pieces of its own.
+/// For PostgreSQL: a store has many connections, and each call sends and receives separate pieces.
 const POSTGRES: Rates = Rates { cut: 500, delay: 100 };
-/// One connection to Redis carries everything, and many calls go in one piece.
+/// For Redis: one connection carries everything, and one piece can contain many calls.
 const REDIS: Rates = Rates { cut: 100, delay: 50 };
 
 /// The stores.
@@ -29,14 +29,14 @@ pub(crate) enum Kind {
     RedisCluster,
 }
 
-/// A place of its own for a run.
-pub(crate) struct Place {
+/// The storage of one run.
+pub(crate) struct Deployment {
     server: Server,
-    /// Those in front of the server: each node of a cluster has one of its own.
+    /// The proxies in front of the server. Each node of a cluster has its own.
     proxies: Vec<Proxy>,
-    /// For the parent, which looks at the server itself.
+    /// The URL for the parent, without a proxy.
     direct: String,
-    /// For the workers.
+    /// The URL for the workers.
     through_proxy: String,
 }
 
@@ -46,14 +46,15 @@ enum Server {
     Redis(redis::Server),
     Cluster {
         cluster: Cluster,
-        /// The node that crashes next.
+        /// The index of the node that crashes next.
         next: u16,
     },
 }
 
-impl Place {
-    /// Starts the server with its data on disk before it answers, and a proxy in front of it, if there can be one.
-    pub(crate) fn start(kind: Kind, with_proxy: bool, mut chance: Chance, runtime: &Runtime) -> Self {
+impl Deployment {
+    /// Starts the server, and a proxy in front of it if there can be one. The server writes to disk before it
+    /// answers.
+    pub(crate) fn start(kind: Kind, with_proxy: bool, mut rng: SeededRng, runtime: &Runtime) -> Self {
         match kind {
             Kind::Sqlite => {
                 let directory = tempfile::tempdir().unwrap();
@@ -66,7 +67,7 @@ impl Place {
                 let socket = server.directory().join(".s.PGSQL.5432");
                 let database = direct.trim_start_matches("postgres:///").split('?').next().unwrap_or_default();
                 let url = |address| format!("postgres://test@{address}/{database}?sslmode=disable");
-                let proxy = with_proxy.then(|| Proxy::start(socket, POSTGRES, chance, runtime));
+                let proxy = with_proxy.then(|| Proxy::start(socket, POSTGRES, rng, runtime));
                 let through_proxy = proxy.as_ref().map_or_else(|| direct.clone(), |proxy| url(proxy.address()));
                 Self { server: Server::Postgres(server), proxies: Vec::from_iter(proxy), direct, through_proxy }
             }
@@ -75,15 +76,16 @@ impl Place {
                 let direct = server.url();
                 let socket = PathBuf::from(direct.trim_start_matches("unix://"));
                 let url = |address: SocketAddr| format!("redis://{address}/");
-                let proxy = with_proxy.then(|| Proxy::start(socket, REDIS, chance, runtime));
+                let proxy = with_proxy.then(|| Proxy::start(socket, REDIS, rng, runtime));
                 let through_proxy = proxy.as_ref().map_or_else(|| direct.clone(), |proxy| url(proxy.address()));
                 Self { server: Server::Redis(server), proxies: Vec::from_iter(proxy), direct, through_proxy }
             }
             Kind::RedisCluster => {
-                // The nodes tell the workers where they are, so they are to say where their proxies are.
+                // The nodes report their addresses to the workers, so they must report those of their
+                // proxies.
                 let mut proxies = Vec::new();
                 let cluster = Cluster::durable(|socket| {
-                    let proxy = with_proxy.then(|| Proxy::start(socket.to_owned(), REDIS, chance.fork(), runtime))?;
+                    let proxy = with_proxy.then(|| Proxy::start(socket.to_owned(), REDIS, rng.fork(), runtime))?;
                     let port = proxy.address().port();
                     proxies.push(proxy);
                     Some(port)
@@ -95,28 +97,29 @@ impl Place {
         }
     }
 
-    /// The store's URL for the parent.
+    /// Returns the URL of the store for the parent.
     pub(crate) fn direct(&self) -> &str {
         &self.direct
     }
 
-    /// The store's URL for the workers.
+    /// Returns the URL of the store for the workers.
     pub(crate) fn through_proxy(&self) -> &str {
         &self.through_proxy
     }
 
-    /// What the proxies did, if there are any.
+    /// Returns what the proxies did, if there are any.
     pub(crate) fn faults(&self) -> Option<Faults> {
         if self.proxies.is_empty() { None } else { Some(self.proxies.iter().map(Proxy::faults).sum()) }
     }
 
-    /// From now on all connections are good ones.
-    pub(crate) fn calm(&self) {
-        self.proxies.iter().for_each(Proxy::calm);
+    /// Stops faults on all connections.
+    pub(crate) fn stop_faults(&self) {
+        self.proxies.iter().for_each(Proxy::stop_faults);
     }
 
-    /// Ends the server as a crash would, and starts it again; of a cluster one node, by turns, which the others do not wait for.
-    /// Says how many there were that can be.
+    /// Kills the server as a crash would, and restarts it. In a cluster, this is done to one node at a time,
+    /// in turns, and the other nodes do not wait for it. Returns the number of restarted servers or nodes,
+    /// which is 0 for SQLite.
     pub(crate) fn crash_and_restart(&mut self) -> u64 {
         match &mut self.server {
             Server::Postgres(server) => {
@@ -138,17 +141,18 @@ impl Place {
         }
     }
 
-    /// The same for all nodes, and waits until they are up again.
+    /// Like `crash_and_restart`, for all nodes. It waits until they are up again.
     pub(crate) fn crash_and_restart_all(&mut self) -> u64 {
         let Server::Cluster { .. } = &self.server else { return self.crash_and_restart() };
         let restarts = (0..NODES).map(|_| self.crash_and_restart()).sum();
         if let Server::Cluster { cluster, .. } = &self.server {
-            cluster.wait_until_whole();
+            cluster.wait_until_complete();
         }
         restarts
     }
 
-    /// Asks SQLite whether its file is sound. No other process may have it open, so that it is read as it is.
+    /// Lets SQLite check its file. No other process may have the file open, so that the check reads the file
+    /// as it is.
     pub(crate) fn check_file(&self) -> Result<(), String> {
         let Server::File(directory) = &self.server else { return Ok(()) };
         let path = directory.path().join("chat.db");
@@ -159,7 +163,7 @@ impl Place {
             .and_then(|connection| connection.query_row("PRAGMA quick_check", [], |row| row.get::<_, String>(0)));
         match found {
             Ok(found) if found == "ok" => Ok(()),
-            Ok(found) => Err(format!("the file is not sound: {found}")),
+            Ok(found) => Err(format!("the file is damaged: {found}")),
             Err(error) => Err(format!("the file cannot be checked: {error}")),
         }
     }
