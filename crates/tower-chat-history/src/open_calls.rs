@@ -10,14 +10,16 @@ pub trait ConversationExt {
     /// arguments: those that the next call must bring results for. Empty when nothing is open, or when there is no such
     /// conversation.
     ///
-    /// They are the calls that the [view](crate::View) of the log has [open](crate::View::open), also where results
+    /// They are the calls that the [view](crate::view::View) of the log has [open](crate::view::View::open), also where results
     /// were stored one by one. What this reads depends on the size of the newest turn, and not on the log's.
     ///
     /// Only what is stored counts. Where an engine of this process serves the conversation, let it finish its saves
     /// first ([`Engine::saved`](crate::Engine::saved)).
     ///
     /// ```
-    /// use tower_chat_history::{ConversationExt as _, ConversationId, HistoryStore, HistoryStoreExt as _, StoreError};
+    /// use tower_chat_history::{
+    ///     ConversationId, HistoryStore, HistoryStoreExt as _, StoreError, store::ConversationExt as _,
+    /// };
     ///
     /// /// The work that a process before this one left undone.
     /// async fn resume(store: &dyn HistoryStore, id: &ConversationId) -> Result<(), StoreError> {

@@ -44,7 +44,7 @@ impl QueueLimits {
     }
 }
 
-/// What becomes of a call whose [transcript](crate::InputMode::Transcript) is not the end of the log.
+/// What becomes of a call whose [transcript](crate::engine::InputMode::Transcript) is not the end of the log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OnTranscriptMismatch {
@@ -66,7 +66,7 @@ pub enum OnLoadFailure {
     /// the model is called.
     #[default]
     Fail,
-    /// The model is called without history; the report says so ([`HistoryStatus::Unavailable`](crate::HistoryStatus::Unavailable)).
+    /// The model is called without history; the report says so ([`HistoryStatus::Unavailable`](crate::report::HistoryStatus::Unavailable)).
     CallWithoutHistory,
 }
 
@@ -106,7 +106,7 @@ pub enum OnInterruption {
 /// ([`OnInterruption::Detach`]).
 ///
 /// A stream beyond them is treated as under [`OnInterruption::Discard`], and its report says so
-/// ([`NotStored::DetachLimit`](crate::NotStored::DetachLimit)).
+/// ([`NotStored::DetachLimit`](crate::report::NotStored::DetachLimit)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DetachLimits {

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use tests::{Storage, over_every_store};
-use tower_chat_history::{ConversationId, Engine, Message, Reply, ToolResults, TurnInput};
+use tower_chat_history::{ConversationId, Engine, Message, Reply, TurnInput, engine::ToolResults};
 use tower_chat_history_test::{Fault, Op};
 
 use crate::trace::traced;

@@ -81,7 +81,7 @@ impl ChunkFold {
     }
 
     /// Takes the next chunk as the JSON that it serializes to. One with more than
-    /// [128 levels](crate::nested::MAX_LEVELS) cannot be read. See [`push_json`](Self::push_json).
+    /// [128 levels](crate::adapt::nested::MAX_LEVELS) cannot be read. See [`push_json`](Self::push_json).
     pub fn push_value(&mut self, chunk: &impl Serialize) {
         let mut buffer = std::mem::take(&mut self.buffer);
         buffer.clear();

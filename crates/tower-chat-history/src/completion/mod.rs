@@ -38,7 +38,7 @@
 //!
 //! A stream is not stored if its deltas are larger than 64 MiB, where each comma counts as 64 bytes more, or if it has
 //! more than 1,024 tool calls, fields in one object or elements with an `index` in one list. Its turn ends as
-//! [interrupted](crate::NotStored::Interrupted), with a warning. All items still pass.
+//! [interrupted](crate::report::NotStored::Interrupted), with a warning. All items still pass.
 
 mod calls;
 mod fold;

@@ -32,7 +32,6 @@ mod queue;
 mod results;
 mod retention;
 mod store;
-#[doc(hidden)] // It is shown at the root of the crate.
 pub mod stream;
 mod summaries;
 mod timer;
@@ -50,6 +49,7 @@ pub use self::{
     commit::Commit,
     results::{StoredResults, ToolResults},
     retention::Retention,
+    stream::RecordedStream,
     turn::Turn,
 };
 use self::{
@@ -61,7 +61,10 @@ use self::{
     summaries::SummaryWorker,
     unreadable::Unreadable,
 };
-pub use crate::call::{CallOptions, Reply, TurnInput};
+pub use crate::{
+    call::{CallOptions, Reply, TurnInput},
+    spawn::{Spawn, TokioSpawn},
+};
 use crate::{
     error::{DrainError, HistoryError, StoreResultsError},
     options::HistoryOptions,
@@ -126,7 +129,7 @@ impl Engine {
     }
 
     fn over(store: Arc<dyn HistoryStore>, retainer: Option<Retainer>, options: HistoryOptions) -> Self {
-        let recorder = Recorder::new(&options.telemetry, store.system(), &options.profile);
+        let recorder = Recorder::new(&options.telemetry, store.system(), &options.context.profile);
         let in_flight = Arc::new(InFlight::new(recorder.clone()));
         let store = BoundedStore::new(store, Arc::new(options), recorder);
         let summaries = store.options().summaries.clone();
@@ -143,12 +146,6 @@ impl Engine {
             last_seen: LastSeen::default(),
         };
         Self { shared: Arc::new(shared) }
-    }
-
-    /// Another engine over the same store, with other options and the same retention.
-    pub(crate) fn with_changed(&self, change: impl FnOnce(HistoryOptions) -> HistoryOptions) -> Self {
-        let retainer = self.shared.retainer.as_ref().map(Retainer::renewed);
-        Self::over(Arc::clone(self.store()), retainer, change(self.options().clone()))
     }
 
     /// The store.
@@ -181,7 +178,7 @@ impl Engine {
     /// Begins a turn: loads the conversation and plans what is sent.
     ///
     /// Saves of this conversation that are still pending in this process are finished first, so a turn sees the one before
-    /// it. The load is bounded by the [load limit](crate::HistoryOptions::load_limit).
+    /// it. The load is bounded by the [load limit](crate::ContextOptions::load_limit).
     ///
     /// # Errors
     ///
@@ -219,7 +216,9 @@ impl Engine {
     /// Dropping the future before it is done leaves the results stored or not stored, never in part.
     ///
     /// ```
-    /// # use tower_chat_history::{BoxError, ConversationId, Engine, MemoryStore, Message, Reply, ToolResults, TurnInput};
+    /// # use tower_chat_history::{
+    /// #     BoxError, ConversationId, Engine, MemoryStore, Message, Reply, TurnInput, engine::ToolResults,
+    /// # };
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), BoxError> {
     /// let engine = Engine::new(MemoryStore::new());
@@ -250,8 +249,8 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// Nothing is stored when a message is no result or answers no open call ([`InputError`](crate::InputError) in
-    /// [`StoreResultsError::Refused`]), when the history cannot be loaded, when other calls of this process store
+    /// Nothing is stored when a message is no result or answers no open call ([`InputError`](crate::error::InputError) in
+    /// [`StoreResultsError::History`]), when the history cannot be loaded, when other calls of this process store
     /// results of the conversation for a minute, or when other processes change it all the time. After
     /// [`StoreResultsError::Save`] the outcome may be unknown; repeating it with the same [exchange
     /// id](ToolResults::exchange) is safe.
@@ -267,7 +266,7 @@ impl Engine {
 
     /// Finishes the saves of that conversation that are pending in this process.
     ///
-    /// Call it before you edit a conversation by hand ([`Truncate`](crate::Truncate), `take_last`): a reply whose caller has
+    /// Call it before you edit a conversation by hand ([`Truncate`](crate::store::Truncate), `take_last`): a reply whose caller has
     /// just left may not be in the log yet.
     pub async fn saved(&self, conversation: &ConversationId) {
         self.shared.in_flight.saved(conversation).await;
@@ -275,7 +274,7 @@ impl Engine {
 
     /// Finishes every pending save and every summary under way, and waits for detached streams. Call it before the
     /// runtime shuts down. It ends by itself, since all of these are bounded in time (see
-    /// [`DetachLimits`](crate::DetachLimits)).
+    /// [`DetachLimits`](crate::policy::DetachLimits)).
     ///
     /// Outside of a tokio runtime there is no clock: it then waits without a limit.
     ///

@@ -78,20 +78,21 @@ pub(super) async fn store(engine: &Engine, results: ToolResults) -> Result<Store
     if engine.options().measures_time() && Handle::try_current().is_err() {
         return Err(HistoryError::NoRuntime.into());
     }
+    let within = engine.recorder().current_span();
     let named = exchange.is_some();
     let id = exchange.unwrap_or_else(ExchangeId::generate);
     let _turn = match engine.shared.storing_results.enter(&conversation, ONE_AT_A_TIME)? {
         Entered::First(turn) => turn,
         Entered::Waiting(place) => place.wait(ONE_AT_A_TIME, &engine.shared.in_flight).await?,
     };
-    let _permit = Ahead::Unknown.wait(engine, &conversation, &Span::current()).await?;
+    let _permit = Ahead::Unknown.wait(engine, &conversation, &within).await?;
     let store = engine.bounded_store();
     for checks in 0..MAX_CHECKS {
         // A generated id is in the log only after an append whose answer said something else.
         let known = (named || checks > 0).then_some(&id);
-        let window = match look_for(store, &conversation, known).await? {
+        let window = match look_for(store, &conversation, known, &within).await? {
             Found::Recorded(seq) => {
-                let Found::Window(Some(window)) = look_for(store, &conversation, None).await? else {
+                let Found::Window(Some(window)) = look_for(store, &conversation, None, &within).await? else {
                     return Err(SaveError::Store(StoreError::Gone).into());
                 };
                 let open = NewestRound::of(&window.exchanges).open().clone();
@@ -112,7 +113,7 @@ pub(super) async fn store(engine: &Engine, results: ToolResults) -> Result<Store
         exchange.continues = asked;
         let added = Added::of(&exchange);
         let append = Append::new(Expect::Exactly(window.revision), exchange);
-        match append_results(store, &conversation, append, named).await {
+        match append_results(store, &conversation, append, named, &within).await {
             Ok(stored) => {
                 let revision = engine.retain(&conversation, &stored, added).await;
                 return Ok(StoredResults { revision, seq: stored.seq, duplicate: stored.duplicate, open });
@@ -128,8 +129,9 @@ async fn look_for(
     store: &BoundedStore,
     conversation: &ConversationId,
     exchange: Option<&ExchangeId>,
+    within: &Span,
 ) -> Result<Found, HistoryError> {
-    Ok(match store.load(conversation, exchange, &Span::current()).await? {
+    Ok(match store.load(conversation, exchange, within).await? {
         Loaded::AlreadyRecorded(recorded) => Found::Recorded(recorded.seq),
         Loaded::Window(window) => Found::Window(Some(window)),
         Loaded::Absent | Loaded::Unchanged => Found::Window(None),
@@ -141,9 +143,10 @@ async fn append_results(
     conversation: &ConversationId,
     append: Append,
     named: bool,
+    within: &Span,
 ) -> Result<Appended, SaveError> {
     let own = OwnExchange::of(&append.exchange, named);
-    let step = store.recorder().save(&Span::current(), append.exchange.messages.len());
+    let step = store.recorder().save(within, append.exchange.messages.len());
     let mut attempts = 0;
     let mut appended = store.append(conversation, append, &mut attempts).instrument(step.span().clone()).await;
     if let Ok(stored) = &mut appended

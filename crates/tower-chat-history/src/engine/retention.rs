@@ -8,7 +8,6 @@ use tower_chat_history_core::{
 };
 
 use super::store::BoundedStore;
-use crate::error::chain::chain;
 
 /// Conversations whose additions are counted. One that is forgotten is pruned once more than it had to be.
 const COUNTED_CONVERSATIONS: usize = 1 << 12;
@@ -88,11 +87,6 @@ impl Retainer {
         Self { store, retention, added: Cache::new(COUNTED_CONVERSATIONS) }
     }
 
-    /// One that counts anew.
-    pub(super) fn renewed(&self) -> Self {
-        Self::new(Arc::clone(&self.store), self.retention)
-    }
-
     /// Notes what was added and says whether it is time to prune.
     fn is_due(&self, id: &ConversationId, stored: &Appended, added: Added) -> bool {
         // The positions that still stand, this one included.
@@ -125,7 +119,7 @@ impl Retainer {
         pruned.unwrap_or_else(|error| {
             tracing::warn!(
                 error.type = error.kind(),
-                error = %chain(&error),
+                error = %error,
                 "a conversation could not be pruned; its next exchange tries again"
             );
             stored.revision

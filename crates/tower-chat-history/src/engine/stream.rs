@@ -107,7 +107,7 @@ impl<T: Send + 'static, E: Send + 'static> RecordedStream<T, E> {
 
     /// Reads on the stream without its caller. It is counted until it ends.
     fn detach(mut self, engine: &Engine, place: Detached) {
-        let limit = engine.options().detach_limits.timeout;
+        let limit = engine.options().policies.detach_limits.timeout;
         let task = async move {
             let _place = place;
             let rest = self.by_ref().for_each(|item| {
@@ -230,7 +230,7 @@ impl<T: Send + 'static, E: Send + 'static> Recording<T, E> {
 
     /// What is left to store of a turn whose reply broke off. `why` is told where that is nothing.
     fn interrupted(&self, turn: Turn, why: NotStored) -> Option<Commit> {
-        let kept = match turn.engine().options().on_interruption {
+        let kept = match turn.engine().options().policies.on_interruption {
             OnInterruption::KeepText => self.fold.partial(),
             OnInterruption::Discard | OnInterruption::Detach => None,
         };
@@ -248,8 +248,8 @@ impl<T: Send + 'static, E: Send + 'static> Recording<T, E> {
     fn detaches(&self) -> Option<(Engine, Option<Detached>)> {
         let Phase::Open { turn, broken: false } = &self.phase else { return None };
         let engine = turn.engine();
-        let detaches = engine.options().on_interruption == OnInterruption::Detach && !self.detached;
-        let limits = engine.options().detach_limits;
+        let detaches = engine.options().policies.on_interruption == OnInterruption::Detach && !self.detached;
+        let limits = engine.options().policies.detach_limits;
         let place = || engine.shared.in_flight.detached(turn.conversation(), limits);
         detaches.then(|| (engine.clone(), place()))
     }

@@ -1,4 +1,3 @@
-use tower_chat_history_context::budget::ContextBudget;
 use tower_chat_history_core::HistoryStore;
 use tower_layer::Layer;
 
@@ -30,22 +29,6 @@ impl<A> ChatHistoryLayer<A> {
     /// than the end of each conversation ([`Engine::with_retention`]).
     pub const fn from_engine(engine: Engine, adapter: A) -> Self {
         Self { engine, adapter }
-    }
-
-    /// Sets the options: a new engine over the same store, with the same [retention](crate::Retention). Say so before
-    /// services are made. A [budget](Self::budget) that was set before stays, unless these options set one.
-    #[must_use]
-    pub fn options(self, options: HistoryOptions) -> Self {
-        let engine = self.engine.with_changed(|earlier| options.after(earlier));
-        Self { engine, ..self }
-    }
-
-    /// Sets how large a prompt may be: a new engine over the same store. Say so before services are made. The default is the
-    /// window of the model that a request names. See [`HistoryOptions::budget`].
-    #[must_use]
-    pub fn budget(self, budget: ContextBudget) -> Self {
-        let engine = self.engine.with_changed(|options| options.budget(budget));
-        Self { engine, ..self }
     }
 
     /// The engine: drain it before the runtime shuts down.

@@ -24,7 +24,7 @@
 //!   inner service, and saves when the reply is complete.
 //! - An inner permit (a concurrency limit) that `poll_ready` has reserved is held across the load, and the very
 //!   instance that was ready is called. If the call has to wait for another call of its conversation
-//!   ([`Serialize`](crate::OnConflict::Serialize)), for a save or for a summary, it gives the permit back before, and
+//!   ([`Serialize`](crate::policy::OnConflict::Serialize)), for a save or for a summary, it gives the permit back before, and
 //!   waits for readiness once more afterwards. So calls that wait in one conversation keep no other conversation from
 //!   the model.
 //! - Nothing is stored when the inner service fails, panics or is cancelled.

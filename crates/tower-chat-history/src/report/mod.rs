@@ -36,7 +36,7 @@ pub struct TurnReport {
     /// True if the load limit cut off exchanges of the window.
     pub truncated: bool,
     /// Where what the caller resent differs from the log, if it does and the
-    /// [log was trusted](crate::OnTranscriptMismatch::TrustLog). The default policy refuses such a call.
+    /// [log was trusted](crate::policy::OnTranscriptMismatch::TrustLog). The default policy refuses such a call.
     pub transcript_mismatch: Option<TranscriptError>,
     /// Tool calls that a new question left unanswered.
     pub superseded_calls: usize,
@@ -237,7 +237,7 @@ pub enum NotStored {
     /// The stream brought no item for as long as the [idle timeout](crate::HistoryOptions::stream_idle_timeout).
     Stalled,
     /// The caller left in the middle of a stream that was to be read on without it, and the
-    /// [limits](crate::DetachLimits) did not let it be read on, or not to its end.
+    /// [limits](crate::policy::DetachLimits) did not let it be read on, or not to its end.
     DetachLimit,
     /// The model's call failed, and whoever made it [said so](crate::Turn::fail): the layer does.
     CallFailed,

@@ -14,7 +14,6 @@ use super::{
     SummaryWorker,
 };
 use crate::{
-    error::chain::chain,
     summary::{Rolled, Rolling, SummaryCost, SummaryError, SummaryOutcome, SummaryReport},
     telemetry,
 };
@@ -234,7 +233,7 @@ impl SummaryWorker {
             SummaryOutcome::Failed(error) => {
                 tracing::warn!(
                     error.type = error.kind(),
-                    error = %chain(&**error),
+                    error = %error,
                     "what a summary covers could not be read, or it could not be stored"
                 );
                 backoff.failed(conversation);

@@ -19,10 +19,7 @@ use self::{
     running::{Running, RunningSummaries},
 };
 use super::store::BoundedStore;
-use crate::{
-    error::chain::chain,
-    summary::{Summaries, SummaryReport},
-};
+use crate::summary::{Summaries, SummaryReport};
 
 /// Makes an engine's summaries, one at a time in a conversation. A clone shares what is under way.
 #[derive(Clone)]
@@ -74,7 +71,7 @@ impl SummaryWorker {
         match kept {
             Ok(is_kept) => is_kept.then_some(cut),
             Err(error) => {
-                tracing::warn!(error.type = error.kind(), error = %chain(&error), "a summary could not be stored");
+                tracing::warn!(error.type = error.kind(), error = %error, "a summary could not be stored");
                 None
             }
         }
