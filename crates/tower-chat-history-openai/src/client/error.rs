@@ -4,9 +4,9 @@ use tower_chat_history::store::MessageError;
 
 /// The body of a chat call cannot be used. Nothing was sent.
 ///
-/// The caller of a client gets the error in [`OpenAIError::Boxed`](async_openai::error::OpenAIError::Boxed), and downcasts
-/// it. The error of a header is [`HeaderError`](tower_chat_history::error::HeaderError), and the error of a call without a
-/// conversation is [`MissingConversation`](tower_chat_history::MissingConversation).
+/// The caller of a client gets the error in [`OpenAIError::Boxed`](async_openai::error::OpenAIError::Boxed), and
+/// downcasts it. The error of a header is [`HeaderError`](tower_chat_history::error::HeaderError), and the error of a
+/// call without a conversation is [`MissingConversation`](tower_chat_history::MissingConversation).
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CallError {

@@ -43,8 +43,8 @@ const OURS: [&str; 5] = [CONVERSATION_ID, EXCHANGE_ID, STATELESS, DONT_STORE, FE
 
 /// Reads the scope and the options of a chat call.
 ///
-/// The conversation is that of the header, or else that of the [task's scope](tower_chat_history::in_conversation). There
-/// is no default: a call that names none is an error. `few_shot_messages` counts if there is no header for it.
+/// The conversation is that of the header, or else that of the [task's scope](tower_chat_history::in_conversation).
+/// There is no default: a call that names none is an error. `few_shot_messages` counts if there is no header for it.
 pub(super) fn read(headers: &HeaderMap, few_shot_messages: usize) -> Result<CallScope, BoxError> {
     if flag(headers, STATELESS)? {
         return Ok(CallScope::Stateless);

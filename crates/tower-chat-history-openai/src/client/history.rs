@@ -37,17 +37,17 @@ impl OpenAiHistory {
         Self { engine, adapter: OpenAiHttp::new(), http: None }
     }
 
-    /// Sets which messages of a request are new. The default is [`InputMode::Transcript`]: those after the last assistant
-    /// message.
+    /// Sets which messages of a request are new. The default is [`InputMode::Transcript`]: those after the last
+    /// assistant message.
     #[must_use]
     pub fn input_mode(mut self, mode: InputMode) -> Self {
         self.adapter = self.adapter.input_mode(mode);
         self
     }
 
-    /// Sets the number of messages after the leading system and developer messages that are few-shot examples. They are sent
-    /// first and never stored. The default is 0. The header [`FEW_SHOT_MESSAGES`](super::FEW_SHOT_MESSAGES) sets it for one
-    /// call.
+    /// Sets the number of messages after the leading system and developer messages that are few-shot examples. They
+    /// are sent first and never stored. The default is 0. The header [`FEW_SHOT_MESSAGES`](super::FEW_SHOT_MESSAGES)
+    /// sets it for one call.
     #[must_use]
     pub fn few_shot_messages(mut self, messages: usize) -> Self {
         self.adapter = self.adapter.few_shot_messages(messages);
@@ -71,18 +71,19 @@ impl OpenAiHistory {
 
     /// Creates a client with history. Any configuration works, including Azure's.
     ///
-    /// The client retries like every client of async-openai. The retries are inside the history, so all attempts of a call
-    /// are one turn.
+    /// The client retries like every client of async-openai. The retries are inside the history, so all attempts of a
+    /// call are one turn.
     ///
     /// # Errors of its calls
     ///
-    /// The errors of the history are in [`OpenAIError::Boxed`](async_openai::error::OpenAIError::Boxed). Downcast them to
-    /// the [types of the layer](tower_chat_history::error), or to [`CallError`](super::CallError).
+    /// The errors of the history are in [`OpenAIError::Boxed`](async_openai::error::OpenAIError::Boxed). Downcast
+    /// them to the [types of the layer](tower_chat_history::error), or to [`CallError`](super::CallError).
     ///
-    /// A chat call without a conversation fails with [`MissingConversation`](tower_chat_history::MissingConversation). Set the
-    /// header [`CONVERSATION_ID`](super::CONVERSATION_ID), make the call within
-    /// [`in_conversation`](tower_chat_history::in_conversation) (which a spawned task does not inherit), or set the header
-    /// [`STATELESS`](super::STATELESS) to `true` for a call without history.
+    /// A chat call without a conversation fails with
+    /// [`MissingConversation`](tower_chat_history::MissingConversation). Set the header
+    /// [`CONVERSATION_ID`](super::CONVERSATION_ID), make the call within
+    /// [`in_conversation`](tower_chat_history::in_conversation) (which a spawned task does not inherit), or set the
+    /// header [`STATELESS`](super::STATELESS) to `true` for a call without history.
     pub fn client<C: Config>(&self, config: C) -> Client<C> {
         let http = self.http.clone().unwrap_or_default();
         let transport = OpenAIRetryLayer::default().layer(ReqwestService::new(http.clone()));

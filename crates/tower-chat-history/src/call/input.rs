@@ -28,7 +28,7 @@ pub struct TurnInput {
     pub choices: usize,
     /// What the request has besides. The default is nothing: then only window and input count for the budget.
     pub request: RequestInfo,
-    /// What counts the tokens of this call's model, if the [options](crate::HistoryOptions::token_counter) do not say it for
+    /// What counts the tokens of this call's model, if the [options](crate::ContextOptions::token_counter) do not say it for
     /// all. The default is none: [`ByteEstimate`](crate::tokens::ByteEstimate) then counts.
     pub counter: Option<Arc<dyn TokenCounter>>,
     /// The options of this call. [`few_shot_messages`](CallOptions::few_shot_messages) is not read here: the head is in

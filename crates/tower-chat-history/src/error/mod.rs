@@ -63,8 +63,8 @@ pub enum HistoryError {
     DoesNotFit(#[from] DoesNotFit),
     /// The exchange id is already in the log. This is the stored exchange; the model is not called again.
     ///
-    /// [`to_json_response`](crate::adapt::to_json_response), `to_response` of the crate `tower-chat-history-openai`, and
-    /// [`Reply::recorded`](crate::Reply::recorded) turn it into a response.
+    /// [`to_json_response`](crate::adapt::to_json_response), `to_response` of the crate `tower-chat-history-openai`,
+    /// and [`Reply::recorded`](crate::Reply::recorded) turn it into a response.
     #[error("exchange {} is already recorded at position {}", .0.exchange.id, .0.seq)]
     AlreadyRecorded(Recorded),
     /// The history could not be loaded.

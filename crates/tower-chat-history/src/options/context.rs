@@ -71,9 +71,9 @@ impl ContextOptions {
         self
     }
 
-    /// Sets the counter of tokens, for every model. Its counts are stored with each exchange. The default is the adapter's
-    /// counter for the call's model (`tower-chat-history-openai` counts exactly). If the adapter has none, it is a
-    /// [`ByteEstimate`](crate::tokens::ByteEstimate).
+    /// Sets the counter of tokens, for every model. Its counts are stored with each exchange. The default is the
+    /// adapter's counter for the call's model (`tower-chat-history-openai` counts exactly). If the adapter has none,
+    /// it is a [`ByteEstimate`](crate::tokens::ByteEstimate).
     #[must_use]
     pub fn token_counter(mut self, counter: impl TokenCounter) -> Self {
         self.token_counter = Some(Arc::new(counter));
@@ -94,8 +94,8 @@ impl ContextOptions {
         self
     }
 
-    /// Sets the message that presents a summary in the prompt. The default is a system message that says that the summary
-    /// is data, see [`SummaryFormat`].
+    /// Sets the message that presents a summary in the prompt. The default is a system message that says that the
+    /// summary is data, see [`SummaryFormat`].
     #[must_use]
     pub fn summary_format(mut self, format: SummaryFormat) -> Self {
         self.summary_format = format;

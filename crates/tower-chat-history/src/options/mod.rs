@@ -47,8 +47,8 @@ impl HistoryOptions {
         }
     }
 
-    /// Sets the options of the prompt: [`ContextOptions`], or a [`ContextBudget`](crate::ContextBudget) alone. It replaces
-    /// the whole group. The default is [`ContextOptions::default`].
+    /// Sets the options of the prompt: [`ContextOptions`], or a [`ContextBudget`](crate::ContextBudget) alone. It
+    /// replaces the whole group. The default is [`ContextOptions::default`].
     #[must_use]
     pub fn context(mut self, context: impl Into<ContextOptions>) -> Self {
         self.context = context.into();
@@ -78,34 +78,35 @@ impl HistoryOptions {
         self
     }
 
-    /// Sets how long one load, or one attempt to save, may take. `None` means without a limit. The default is 10 seconds.
+    /// Sets how long one load, or one attempt to save, may take. `None` means without a limit. The default is 10
+    /// seconds.
     #[must_use]
     pub fn store_timeout(mut self, timeout: impl Into<Option<Duration>>) -> Self {
         self.store_timeout = timeout.into();
         self
     }
 
-    /// Sets how many times a save is attempted if the store is not available, panics, or does not answer in time. 0 counts
-    /// as 1. The default is 3.
+    /// Sets how many times a save is attempted if the store is not available, panics, or does not answer in time. 0
+    /// counts as 1. The default is 3.
     ///
-    /// The pauses between attempts are 50 and 100 milliseconds, and double further; outside of a tokio runtime, there are
-    /// none. Every attempt has the same exchange id, so the exchange is stored only once.
+    /// The pauses between attempts are 50 and 100 milliseconds, and double further; outside of a tokio runtime, there
+    /// are none. Every attempt has the same exchange id, so the exchange is stored only once.
     #[must_use]
     pub const fn save_attempts(mut self, attempts: u32) -> Self {
         self.save_attempts = attempts;
         self
     }
 
-    /// Sets the longest time that a stream may yield no item, from its beginning and after each item. `None` means without
-    /// a limit. The default is `None`.
+    /// Sets the longest time that a stream may yield no item, from its beginning and after each item. `None` means
+    /// without a limit. The default is `None`.
     ///
     /// Of the time in which the stream is not polled, at most an eighth of the limit counts.
     ///
-    /// A stream that yields nothing for this long is ended, and its connection is dropped. If its reply was incomplete, the
-    /// caller gets one more item: an error made of [`StreamStalled`](crate::error::StreamStalled). The exchange is then
-    /// treated by [`OnInterruption`](crate::policy::OnInterruption); if there is no text to keep, the report says
-    /// [`NotStored::Stalled`](crate::report::NotStored::Stalled). If every choice had ended, the stream just ends, and the
-    /// exchange is stored.
+    /// A stream that yields nothing for this long is ended, and its connection is dropped. If its reply was
+    /// incomplete, the caller gets one more item: an error made of [`StreamStalled`](crate::error::StreamStalled).
+    /// The exchange is then treated by [`OnInterruption`](crate::policy::OnInterruption); if there is no text to
+    /// keep, the report says [`NotStored::Stalled`](crate::report::NotStored::Stalled). If every choice had ended,
+    /// the stream just ends, and the exchange is stored.
     ///
     /// A timeout inside the layer (tower's `Timeout`) limits only the time until the stream begins.
     #[must_use]

@@ -51,7 +51,8 @@ impl Policies {
     }
 
     /// Sets what happens if the messages that a caller resends do not match the end of the log
-    /// ([`InputMode::Transcript`](crate::engine::InputMode::Transcript)). The default is [`OnTranscriptMismatch::Fail`].
+    /// ([`InputMode::Transcript`](crate::engine::InputMode::Transcript)). The default is
+    /// [`OnTranscriptMismatch::Fail`].
     #[must_use]
     pub const fn on_transcript_mismatch(mut self, policy: OnTranscriptMismatch) -> Self {
         self.on_transcript_mismatch = policy;
@@ -79,8 +80,8 @@ impl Policies {
         self
     }
 
-    /// Sets limits for the streams that are read on without their callers under [`OnInterruption::Detach`]. The default is
-    /// [`DetachLimits::default`].
+    /// Sets limits for the streams that are read on without their callers under [`OnInterruption::Detach`]. The
+    /// default is [`DetachLimits::default`].
     #[must_use]
     pub const fn detach_limits(mut self, limits: DetachLimits) -> Self {
         self.detach_limits = limits;

@@ -1,4 +1,8 @@
-//! What a turn did, for its caller and for the hook.
+//! Reports of turns: what a turn loaded, sent and stored.
+//!
+//! The hook of the options ([`on_turn`](crate::HistoryOptions::on_turn)) receives the report of every turn that began. A
+//! caller gets the report of its own call by a [`ReportHandle`]
+//! ([`InConversation::with_report`](crate::InConversation::with_report)).
 
 mod handle;
 mod shape;

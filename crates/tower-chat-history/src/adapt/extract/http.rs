@@ -12,14 +12,15 @@ use crate::{
 
 /// Extracts the conversation from the extensions of an [`http::Request`] (feature `http`).
 ///
-/// If the extensions have a [`CallScope`], it counts. Only a `CallScope` can mark the call as stateless. Otherwise, the
-/// call belongs to the [`ConversationId`] and has the [`CallOptions`], if there are any. A handler's `CallScope` for one
-/// call therefore overrides the id that an outer middleware has inserted.
+/// If the extensions have a [`CallScope`], it counts. Only a `CallScope` can mark the call as stateless. Otherwise,
+/// the call belongs to the [`ConversationId`] and has the [`CallOptions`], if there are any. A handler's `CallScope`
+/// for one call therefore overrides the id that an outer middleware has inserted.
 ///
 /// The extensions stay in the request. They do not leave the process, and inner services may use them.
 ///
-/// `CallOptions` apply to a single call. A clone of the request shares its exchange id, so only one of the two is stored,
-/// and its report, which is about the one that ends first. This is right for a retry, and wrong for two calls.
+/// `CallOptions` apply to a single call. A clone of the request shares its exchange id, so only one of the two is
+/// stored, and its report, which is about the one that ends first. This is right for a retry, and wrong for two
+/// calls.
 ///
 /// ```
 /// use http::Request;

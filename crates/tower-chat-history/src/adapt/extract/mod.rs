@@ -76,8 +76,9 @@ pub trait ExtractScope<R> {
     ///
     /// # Errors
     ///
-    /// Returns [`MissingConversation`](crate::MissingConversation) if the call names no conversation and is not marked as
-    /// stateless, or the extractor's own error. The caller gets the error, and neither the store nor the model is called.
+    /// Returns [`MissingConversation`](crate::MissingConversation) if the call names no conversation and is not
+    /// marked as stateless, or the extractor's own error. The caller gets the error, and neither the store nor the
+    /// model is called.
     fn extract(&self, call: Self::Call) -> Result<(CallScope, R), BoxError>;
 }
 
