@@ -1,6 +1,6 @@
 //! Messages in a form that can be written down and compared.
 
-use tower_chat_history::{ConversationId, HistoryStore, HistoryStoreExt, Message, Recorded};
+use tower_chat_history::{ConversationId, HistoryStore, HistoryStoreExt, Message, store::Recorded};
 use tower_chat_history_test::MockLlm;
 
 /// The constant result that stands for one that never came: changing it would change prompts that were already sent.

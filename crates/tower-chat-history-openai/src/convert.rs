@@ -26,7 +26,7 @@ pub struct Converted {
 /// let log = [Message::user("Hi"), Message::from_json(r#"{"role":"assistant","content":"Hello!","reasoning_content":"…"}"#)?];
 /// let converted = to_request_messages(&log);
 /// assert_eq!((converted.messages.len(), converted.downgraded), (2, 1));
-/// # Ok::<(), tower_chat_history::MessageError>(())
+/// # Ok::<(), tower_chat_history::store::MessageError>(())
 /// ```
 pub fn to_request_messages<'a>(messages: impl IntoIterator<Item = &'a Message>) -> Converted {
     let mut all = Converted::default();

@@ -6,7 +6,7 @@ use async_openai::types::chat::{
     ChatCompletionToolChoiceOption, ChatCompletionTools, CreateChatCompletionRequest, ResponseFormat,
 };
 use serde_json::Value;
-use tower_chat_history::nested;
+use tower_chat_history::adapt::nested;
 
 /// A request with a schema of more than [128 levels](nested::MAX_LEVELS) of lists and objects: among its tools, its
 /// functions, its tool choice or in its response format. Writing it would recurse over it. The model is not called.

@@ -4,7 +4,7 @@ use std::{borrow::Cow, error::Error};
 
 use async_openai::error::OpenAIError;
 use tower::timeout::error::Elapsed;
-use tower_chat_history::{HistoryError, MessageError, SaveError, telemetry};
+use tower_chat_history::{HistoryError, SaveError, store::MessageError, telemetry};
 
 /// An answer that is not what it should be.
 const INVALID_RESPONSE: &str = "invalid_response";

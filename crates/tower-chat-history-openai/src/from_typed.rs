@@ -1,7 +1,7 @@
 //! From async-openai's responses to what history keeps.
 
 use async_openai::types::chat::{CompletionUsage, CreateChatCompletionResponse, FinishReason};
-use tower_chat_history::{BoxError, Message, Reply, Usage};
+use tower_chat_history::{BoxError, Message, Reply, store::Usage};
 
 /// The reply of a response: the choice with the least index.
 pub(crate) fn reply(response: &CreateChatCompletionResponse) -> Result<Reply, BoxError> {

@@ -23,7 +23,7 @@ use crate::deep::{self, RequestTooDeep};
 ///
 /// The client retries by itself (429 and server errors, with backoff), inside of this service.
 ///
-/// A request with a schema of more than [128 levels](tower_chat_history::nested::MAX_LEVELS) of lists and objects is
+/// A request with a schema of more than [128 levels](tower_chat_history::adapt::nested::MAX_LEVELS) of lists and objects is
 /// refused with [`OpenAIError::InvalidArgument`].
 ///
 /// With the feature `otel`, the request's headers have the current span's context, by the program's

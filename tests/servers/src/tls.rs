@@ -64,7 +64,10 @@ pub fn said(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
-        text = format!("{text}: {error}");
+        let shown = error.to_string();
+        if !text.ends_with(&shown) {
+            text = format!("{text}: {shown}");
+        }
         cause = error.source();
     }
     text

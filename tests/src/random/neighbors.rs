@@ -9,9 +9,10 @@ use async_trait::async_trait;
 use serde_json::json;
 use tokio::runtime::Builder;
 use tower_chat_history::{
-    BoxError, ContextBudget, ConversationId, Engine, HistoryOptions, HistoryStore as _, Load, Loaded, MemoryStore,
-    Message, Reply, Summaries, TurnInput, Usage,
+    BoxError, ContextBudget, ContextOptions, ConversationId, Engine, HistoryOptions, HistoryStore as _, MemoryStore,
+    Message, Reply, Summaries, TurnInput,
     budget::{ClearResults, Watermark, Watermarks},
+    store::{Load, Loaded, Usage},
     summary::{SummarizeWhen, Summarized, Summarizer, SummaryRequest},
     tokens::{ByteEstimate, REPLY_PRIMING, TokenCounter as _},
 };
@@ -71,13 +72,14 @@ impl Summarizer for Digest {
 }
 
 fn options(chance: &mut Chance, window: u32) -> HistoryOptions {
-    let mut options = HistoryOptions::new().budget(ContextBudget::tokens(window).reply_reserve(window / 20));
+    let mut context = ContextOptions::new().budget(ContextBudget::tokens(window).reply_reserve(window / 20));
     if chance.once_in(3) {
-        options = options.watermarks(Watermarks::new(Watermark::Percent(90), Watermark::Percent(50)).unwrap());
+        context = context.watermarks(Watermarks::new(Watermark::Percent(90), Watermark::Percent(50)).unwrap());
     }
     if chance.once_in(3) {
-        options = options.clear_results(ClearResults::new().keep(1));
+        context = context.clear_results(ClearResults::new().keep(1));
     }
+    let mut options = HistoryOptions::new().context(context);
     if chance.once_in(2) {
         let when =
             if chance.once_in(2) { SummarizeWhen::BeforeCall } else { SummarizeWhen::AfterReply { percent: 70 } };

@@ -12,9 +12,9 @@ use std::{
 use async_trait::async_trait;
 use tokio::runtime::{Builder, Runtime};
 use tower_chat_history::{
-    Append, Appended, BoxError, Compact, CompactOutcome, ContextBudget, ConversationId, Engine, HistoryOptions,
-    HistoryStore, HistoryStoreExt as _, Incarnation, Load, Loaded, MemoryStore, Message, Page, Reply, Seq, StoreError,
-    Summaries, TurnInput,
+    BoxError, ContextBudget, ConversationId, Engine, HistoryOptions, HistoryStore, HistoryStoreExt as _, MemoryStore,
+    Message, Reply, StoreError, Summaries, TurnInput,
+    store::{Append, Appended, Compact, CompactOutcome, Incarnation, Load, Loaded, Page, Seq},
     summary::{SummarizeWhen, Summarized, Summarizer, SummaryRequest},
 };
 
@@ -165,7 +165,7 @@ impl Case {
         if summarizes {
             let when = SummarizeWhen::AfterReply { percent: 10 };
             let summaries = Summaries::new(Patient(chance.below(20))).max_tokens(20).least_room(1).when(when);
-            options = options.budget(ContextBudget::tokens(400).reply_reserve(10)).summaries(summaries);
+            options = options.context(ContextBudget::tokens(400).reply_reserve(10)).summaries(summaries);
         }
         let ids = (0..1 + chance.index(3)).map(|number| ConversationId::new([&format!("c{number}")]).unwrap());
         let engine = Engine::with_options(yielding, options);

@@ -1,7 +1,11 @@
 //! What one call can ask for at the typed door.
 
 use tests::{BOTH_DOORS, Chat, Storage, asked, exchanges, log, over_every_store, prompts, request};
-use tower_chat_history::{HistoryStoreExt as _, InConversation, Message, NotStored, Outcome, Seq};
+use tower_chat_history::{
+    HistoryStoreExt as _, InConversation, Message,
+    report::{NotStored, Outcome},
+    store::Seq,
+};
 use tower_chat_history_test::Reply;
 
 over_every_store! {
@@ -58,7 +62,7 @@ async fn results_can_be_remembered_shorter_than_they_were(storage: Storage) {
         let results = || InConversation::new(id.clone(), request([Message::tool("x", "ten pages")]));
         // What is stored must fit the conversation as what is sent does.
         let misfit = chat.call(door, results().store_instead([Message::tool("y", "short")])).await.unwrap_err();
-        assert!(matches!(tests::bad_input(&misfit), tower_chat_history::InputError::UnexpectedResult { .. }));
+        assert!(matches!(tests::bad_input(&misfit), tower_chat_history::error::InputError::UnexpectedResult { .. }));
         chat.call(door, results().store_instead([Message::tool("x", "short")])).await.unwrap();
         let stored = exchanges(&storage.store, &id).await;
         assert_eq!(tests::prompt(&stored[1].exchange.messages), ["tool x: short", "assistant: a"]);

@@ -4,7 +4,10 @@ use futures_util::future;
 use serde_json::{Value, json};
 use std::time::Duration;
 use tests::{BOTH_DOORS, Chat, Door, Storage, asked, kept_back, over_every_store};
-use tower_chat_history::{ExchangeId, HistoryError, HistoryOptions, OnConflict, OnLoadFailure, QueueLimits};
+use tower_chat_history::{
+    ExchangeId, HistoryError, HistoryOptions, Policies,
+    policy::{OnConflict, OnLoadFailure, QueueLimits},
+};
 use tower_chat_history_test::{Fault, Op, Reply};
 
 use crate::{
@@ -48,7 +51,8 @@ async fn a_slow_load(storage: Storage) {
 
 async fn a_failed_load_and_the_call_goes_on(storage: Storage) {
     for door in BOTH_DOORS {
-        let options = HistoryOptions::new().on_load_failure(OnLoadFailure::CallWithoutHistory);
+        let options =
+            HistoryOptions::new().policies(Policies::new().on_load_failure(OnLoadFailure::CallWithoutHistory));
         let (chat, id) = (Chat::with_options(&storage, [Reply::text("a")], options), storage.conversation());
         storage.store.fail(Op::Load, 1, Fault::Unavailable);
         let (answered, trace) = traced(ask(&chat, door, &id, "u")).await;
@@ -105,7 +109,7 @@ async fn the_queue(storage: Storage) {
     for door in BOTH_DOORS {
         let queue = OnConflict::Serialize(QueueLimits::new(8, Duration::from_secs(10)));
         let replies = ["a0", "a1"].map(Reply::text);
-        let options = HistoryOptions::new().on_conflict(queue);
+        let options = HistoryOptions::new().policies(Policies::new().on_conflict(queue));
         let (chat, id) = (Chat::with_options(&storage, replies, options), storage.conversation());
         let (_, trace) = traced(async {
             let held = chat.hold_reply();
@@ -129,8 +133,8 @@ async fn the_queue(storage: Storage) {
 }
 
 async fn a_full_queue(storage: Storage) {
-    let options =
-        HistoryOptions::new().on_conflict(OnConflict::Serialize(QueueLimits::new(0, Duration::from_secs(10))));
+    let options = HistoryOptions::new()
+        .policies(Policies::new().on_conflict(OnConflict::Serialize(QueueLimits::new(0, Duration::from_secs(10)))));
     let (chat, id) = (Chat::with_options(&storage, [Reply::text("a")], options), storage.conversation());
     let held = chat.hold_reply();
     let first = chat.ask(Door::Unary, &id, "u0");

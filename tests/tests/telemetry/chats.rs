@@ -43,7 +43,7 @@ pub(crate) fn database(storage: &Storage) -> Value {
 
 /// A small budget, and nothing learned on the way.
 pub(crate) fn small() -> HistoryOptions {
-    HistoryOptions::new().budget(ContextBudget::tokens(600).reply_reserve(100).calibrate(false))
+    HistoryOptions::new().context(ContextBudget::tokens(600).reply_reserve(100).calibrate(false))
 }
 
 /// A text of some 25 tokens.

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use tests::{BOTH_DOORS, Chat, Storage, log, over_every_store, read_to_finish};
-use tower_chat_history::{HistoryOptions, OnInterruption};
+use tower_chat_history::{HistoryOptions, Policies, policy::OnInterruption};
 use tower_chat_history_test::{ApiFailure, Op, Reply};
 
 use crate::{
@@ -66,7 +66,7 @@ async fn the_caller_leaves_a_stream(storage: Storage) {
 }
 
 async fn the_caller_leaves_a_stream_whose_text_is_kept(storage: Storage) {
-    let options = HistoryOptions::new().on_interruption(OnInterruption::KeepText);
+    let options = HistoryOptions::new().policies(Policies::new().on_interruption(OnInterruption::KeepText));
     let (chat, id) = (Chat::with_options(&storage, [pieces()], options), storage.conversation());
     let (_, trace) = traced(async {
         read(&chat, asking(&id, "u"), 3).await;
@@ -80,7 +80,7 @@ async fn the_caller_leaves_a_stream_whose_text_is_kept(storage: Storage) {
 }
 
 async fn the_caller_leaves_a_stream_that_is_read_to_its_end(storage: Storage) {
-    let options = HistoryOptions::new().on_interruption(OnInterruption::Detach);
+    let options = HistoryOptions::new().policies(Policies::new().on_interruption(OnInterruption::Detach));
     let (chat, id) = (Chat::with_options(&storage, [pieces()], options), storage.conversation());
     let (_, trace) = traced(async {
         read(&chat, asking(&id, "u"), 3).await;

@@ -7,9 +7,10 @@ use futures_util::{FutureExt as _, StreamExt as _, future};
 use serde_json::{Value, json};
 use tests::{Asked, Chat, Door, Storage};
 use tower_chat_history::{
-    ContextBudget, HistoryOptions, InConversation, Message, OnConflict, OnInterruption, OnLoadFailure, OnOpenTurn,
-    QueueLimits, TurnInput, Usage,
+    ContextBudget, ContextOptions, HistoryOptions, InConversation, Message, Policies, TurnInput,
     budget::{KeepTurn, TrimTurn, Trimmer},
+    policy::{OnConflict, OnInterruption, OnLoadFailure, OnOpenTurn, QueueLimits},
+    store::Usage,
     summary::{Summaries, SummarizeWhen, Summarizer},
     telemetry::Telemetry,
     tokens::TokenCounter,
@@ -104,12 +105,13 @@ impl<'a> Paths<'a> {
         let other = json!({"role": "tool", "tool_call_id": "mark-call-id-2", "content": "mark-result"});
         assert!(!self.call(&chat, asked(&id, &other)).await);
         assert!(!self.call(&chat, asked(&conversation(), &result())).await);
-        let reject = self.chat([], HistoryOptions::new().on_open_turn(OnOpenTurn::Reject));
+        let reject = self.chat([], HistoryOptions::new().policies(Policies::new().on_open_turn(OnOpenTurn::Reject)));
         assert!(!self.call(&reject, asked(&id, &question(1))).await);
         for fault in [Fault::Unavailable, Fault::Backend, Fault::Corrupt] {
             self.storage.store.fail(Op::Load, 1, fault);
             assert!(!self.call(&chat, asked(&id, &question(1))).await);
-            let without = HistoryOptions::new().on_load_failure(OnLoadFailure::CallWithoutHistory);
+            let without =
+                HistoryOptions::new().policies(Policies::new().on_load_failure(OnLoadFailure::CallWithoutHistory));
             self.storage.store.fail(Op::Load, 1, fault);
             assert!(self.call(&self.chat([said()], without), asked(&id, &question(1))).await);
         }
@@ -130,7 +132,8 @@ impl<'a> Paths<'a> {
             Reply::no_choices(),
         ];
         for policy in [OnInterruption::Discard, OnInterruption::KeepText, OnInterruption::Detach] {
-            let chat = self.chat(replies.clone(), HistoryOptions::new().on_interruption(policy));
+            let chat =
+                self.chat(replies.clone(), HistoryOptions::new().policies(Policies::new().on_interruption(policy)));
             let id = conversation();
             for number in 0..replies.len() {
                 let call = asked(&id, &question(1)).exchange(exchange(&number.to_string()));
@@ -142,7 +145,8 @@ impl<'a> Paths<'a> {
 
     async fn the_caller_leaves(&self) {
         for policy in [OnInterruption::Discard, OnInterruption::KeepText, OnInterruption::Detach] {
-            let chat = self.chat([said(), said()], HistoryOptions::new().on_interruption(policy));
+            let chat =
+                self.chat([said(), said()], HistoryOptions::new().policies(Policies::new().on_interruption(policy)));
             let stream = chat.stream(asked(&conversation(), &question(1))).await.unwrap();
             drop(stream.take(2).collect::<Vec<_>>().await);
             drain(&chat).await;
@@ -175,7 +179,8 @@ impl<'a> Paths<'a> {
             OnConflict::Serialize(QueueLimits::new(0, Duration::from_secs(10))),
         ] {
             for exchanges in [["a", "b"], ["a", "a"]] {
-                let chat = self.chat([said(), said()], HistoryOptions::new().on_conflict(policy));
+                let chat =
+                    self.chat([said(), said()], HistoryOptions::new().policies(Policies::new().on_conflict(policy)));
                 let id = conversation();
                 let held = chat.hold_reply();
                 let call = |name: &str| asked(&id, &question(1)).exchange(exchange(name));
@@ -195,7 +200,7 @@ impl<'a> Paths<'a> {
     }
 
     async fn too_much(&self) {
-        let budget = || HistoryOptions::new().budget(ContextBudget::tokens(600).reply_reserve(100));
+        let budget = || HistoryOptions::new().context(ContextBudget::tokens(600).reply_reserve(100));
         let after = || Some(summaries(small(Reply::text("mark-summary")), SummarizeWhen::AfterReply { percent: 60 }));
         for summaries in [None, after()] {
             let options = summaries.into_iter().fold(budget(), HistoryOptions::summaries);
@@ -216,7 +221,8 @@ impl<'a> Paths<'a> {
         ] {
             let summaries = summaries(small(reply), SummarizeWhen::BeforeCall);
             let budget = ContextBudget::tokens(600).reply_reserve(100);
-            let chat = self.chat(Replies::rules(|_| said()), HistoryOptions::new().budget(budget).summaries(summaries));
+            let chat =
+                self.chat(Replies::rules(|_| said()), HistoryOptions::new().context(budget).summaries(summaries));
             let id = conversation();
             for _ in 0..12 {
                 assert!(self.call(&chat, asked(&id, &question(20))).await);
@@ -227,8 +233,10 @@ impl<'a> Paths<'a> {
     async fn something_panics(&self) {
         let hook = HistoryOptions::new().on_turn(|_| panic!("mark-panic"));
         let budget = ContextBudget::tokens(600).reply_reserve(100);
-        let trimmer = HistoryOptions::new().budget(budget.clone()).trimmer(Panics::default());
-        let counter = HistoryOptions::new().budget(budget).token_counter(Panics::default());
+        let trimmer =
+            HistoryOptions::new().context(ContextOptions::new().budget(budget.clone()).trimmer(Panics::default()));
+        let counter =
+            HistoryOptions::new().context(ContextOptions::new().budget(budget).token_counter(Panics::default()));
         for options in [hook, trimmer, counter] {
             let (chat, id) = (self.chat(Replies::rules(|_| said()), options), conversation());
             for _ in 0..12 {
@@ -246,7 +254,7 @@ impl<'a> Paths<'a> {
         let budget = ContextBudget::tokens(1_000).shrink_reply_to(50).calibrate(false);
         let mut usage = Usage::new(100, 10);
         usage.cached_input_tokens = Some(50);
-        let chat = self.chat([called(), said(), said().usage(usage)], HistoryOptions::new().budget(budget));
+        let chat = self.chat([called(), said(), said().usage(usage)], HistoryOptions::new().context(budget));
         let id = conversation();
         let video = json!({"role": "user", "content": [{"type": "video", "video": "mark-user", "text": 1}]});
         let turn = TurnInput::new(id.clone(), [Message::from_serialize(&video).unwrap()]);

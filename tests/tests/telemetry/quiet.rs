@@ -10,12 +10,14 @@ use serde_json::{Value, json};
 use tests::{BOTH_DOORS, Chat, Door, Storage, TypedRequest, not_saved, over_every_store};
 use tower::Layer as _;
 use tower_chat_history::{
-    Append, BoxError, CallOptions, Compact, Compaction, CompactionVersion, ConversationId, Cut, DetachLimits, Exchange,
-    ExchangeId, Expect, HistoryOptions, HistoryStore as _, HistoryStoreExt as _, InConversation, Load, Message,
-    OnInterruption, OnLoadFailure, OnOpenTurn, Profile, Recorded, Seq, Summary, TurnInput, View,
+    BoxError, CallOptions, ContextOptions, ConversationId, Exchange, ExchangeId, HistoryOptions, HistoryStore as _,
+    HistoryStoreExt as _, InConversation, Message, Policies, TurnInput,
     adapt::{AdaptRequest as _, Draft as _, Opened, Prompt},
     budget::Watermarks,
+    policy::{DetachLimits, OnInterruption, OnLoadFailure, OnOpenTurn},
+    store::{Append, Compact, Compaction, CompactionVersion, Cut, Expect, Load, Profile, Recorded, Seq, Summary},
     summary::{Summaries, SummarizeWhen, Summarized, Summarizer, SummaryRequest},
+    view::View,
 };
 use tower_chat_history_openai::OpenAi;
 use tower_chat_history_test::{ApiFailure, Fault, Op, Reply};
@@ -206,14 +208,14 @@ async fn something_fails(shown: &Shown, storage: &Storage) {
         call(shown, &calm, door, ask(&[result(), result()].concat())).await;
         call(shown, &calm, door, ask(&[question(), result()].concat())).await;
         call(shown, &calm, door, ask(&question()).exchange(exchange)).await;
-        let reject = HistoryOptions::new().on_open_turn(OnOpenTurn::Reject);
+        let reject = HistoryOptions::new().policies(Policies::new().on_open_turn(OnOpenTurn::Reject));
         call(shown, &Chat::with_options(storage, [], reject), door, ask(&question())).await;
         for fault in [Fault::Unavailable, Fault::Backend, Fault::Corrupt] {
             storage.store.fail(Op::Load, 1, fault);
             call(shown, &calm, door, ask(&question())).await;
         }
         storage.store.fail(Op::Load, 1, Fault::Unavailable);
-        let anyway = HistoryOptions::new().on_load_failure(OnLoadFailure::CallWithoutHistory);
+        let anyway = HistoryOptions::new().policies(Policies::new().on_load_failure(OnLoadFailure::CallWithoutHistory));
         call(shown, &Chat::with_options(storage, [said()], anyway), door, ask(&question())).await;
         storage.store.delay(Op::Load, Duration::from_secs(11));
         call(shown, &calm, door, ask(&question())).await;
@@ -229,7 +231,11 @@ async fn something_fails(shown: &Shown, storage: &Storage) {
             said().end_after(2),
         ];
         for policy in [OnInterruption::Discard, OnInterruption::KeepText, OnInterruption::Detach] {
-            let chat = Chat::with_options(storage, replies.clone(), HistoryOptions::new().on_interruption(policy));
+            let chat = Chat::with_options(
+                storage,
+                replies.clone(),
+                HistoryOptions::new().policies(Policies::new().on_interruption(policy)),
+            );
             for _ in &replies {
                 call(shown, &chat, door, ask(&question())).await;
             }
@@ -240,13 +246,16 @@ async fn something_fails(shown: &Shown, storage: &Storage) {
         let slow = said().chunk_delay(Duration::from_secs(2));
         call(shown, &Chat::with_options(storage, [slow], stalls), door, ask(&question())).await;
         let limits = DetachLimits::new().max_streams(0);
-        let alone = HistoryOptions::new().on_interruption(OnInterruption::Detach).detach_limits(limits);
+        let alone = HistoryOptions::new()
+            .policies(Policies::new().on_interruption(OnInterruption::Detach).detach_limits(limits));
         drop(Chat::with_options(storage, [said()], alone).stream(ask(&question())).await.unwrap());
 
         // A summary fails: by the summarizer, whose error quotes what it was given, or by the store.
         for fault in [None, Some(Op::Read), Some(Op::Compact)] {
             let summaries = Summaries::new(Quotes { fails: fault.is_none() }).when(SummarizeWhen::BeforeCall);
-            let options = HistoryOptions::new().watermarks(Watermarks::last_turns(1)).summaries(summaries);
+            let options = HistoryOptions::new()
+                .context(ContextOptions::new().watermarks(Watermarks::last_turns(1)))
+                .summaries(summaries);
             let (chat, id) = (Chat::with_options(storage, vec![said(); 4], options), storage.conversation());
             if let Some(op) = fault {
                 storage.store.fail(op, usize::MAX, Fault::Backend);

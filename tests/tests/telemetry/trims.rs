@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use tests::{BOTH_DOORS, Chat, Door, Storage, over_every_store, request};
-use tower_chat_history::{HistoryOptions, InConversation, Message, budget::Watermarks};
+use tower_chat_history::{ContextOptions, HistoryOptions, InConversation, Message, budget::Watermarks};
 use tower_chat_history_test::{Op, Replies, Reply};
 
 use crate::{
@@ -80,7 +80,7 @@ async fn a_prompt_that_is_over_its_budget(storage: Storage) {
 }
 
 async fn too_many_messages(storage: Storage) {
-    let options = HistoryOptions::new().watermarks(Watermarks::last_messages(4));
+    let options = HistoryOptions::new().context(ContextOptions::new().watermarks(Watermarks::last_messages(4)));
     let (chat, id) = (Chat::with_options(&storage, answers(), options), storage.conversation());
     let mut reasons = Vec::new();
     for _ in 0..4 {
@@ -93,7 +93,7 @@ async fn too_many_messages(storage: Storage) {
 }
 
 async fn without_a_budget(storage: Storage) {
-    let options = HistoryOptions::new().budget(tower_chat_history::ContextBudget::unlimited());
+    let options = HistoryOptions::new().context(tower_chat_history::ContextBudget::unlimited());
     let (chat, id) = (Chat::with_options(&storage, answers(), options), storage.conversation());
     let (_, trace) = traced(ask(&chat, Door::Unary, &id, "u")).await;
     let trim = trace.one("trim");
@@ -124,7 +124,7 @@ async fn a_prompt_that_does_not_fit(storage: Storage) {
 async fn a_reply_that_is_made_smaller(storage: Storage) {
     let budget = tower_chat_history::ContextBudget::tokens(600).shrink_reply_to(50).calibrate(false);
     let (chat, id) =
-        (Chat::with_options(&storage, answers(), HistoryOptions::new().budget(budget)), storage.conversation());
+        (Chat::with_options(&storage, answers(), HistoryOptions::new().context(budget)), storage.conversation());
     let mut asked = request([Message::user("word ".repeat(300))]);
     asked.max_completion_tokens = Some(400);
     asked.n = Some(2);

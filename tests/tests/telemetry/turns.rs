@@ -172,7 +172,7 @@ async fn without_spans(storage: Storage) {
 
 async fn what_a_second_turn_knows(storage: Storage) {
     for door in BOTH_DOORS {
-        let options = HistoryOptions::new().budget(ContextBudget::tokens(4_000).reply_reserve(100));
+        let options = HistoryOptions::new().context(ContextBudget::tokens(4_000).reply_reserve(100));
         let (chat, id) = (Chat::with_options(&storage, two(), options), storage.conversation());
         let (_, trace) = traced(async {
             assert!(ask(&chat, door, &id, "u0").await && ask(&chat, door, &id, "u1").await);

@@ -45,8 +45,8 @@
 //! | [`DONT_STORE`] | `true`: history, nothing stored | `false` |
 //! | [`FEW_SHOT_MESSAGES`] | how many messages are few-shot examples | the client's |
 //!
-//! Anything else in one of them is a [`CallError`], and so is a header that is set twice. Of calls that pass through they are
-//! removed unread.
+//! A call with another value in one of them, or with a header that is set twice, fails with
+//! [`HeaderError`](tower_chat_history::error::HeaderError). Of calls that pass through, the headers are removed unread.
 //!
 //! What else [`CallOptions`] has is not to be had by header. Message text does not belong into headers, which proxies log, so
 //! there is no `store_instead`; and a header cannot bring a report back. For that there is [`HistoryOptions::on_turn`]: the
@@ -57,7 +57,8 @@
 //! A chat call is a POST to a path that ends in `/chat/completions`, Azure's deployments included. Every other call passes
 //! through, as does a chat call marked [`STATELESS`]; all lose the headers of this module on the way. A chat call without
 //! [`CONVERSATION_ID`] belongs to the conversation that the [running task is in](tower_chat_history::in_conversation); without
-//! that either, it is a [`CallError`].
+//! that either, it fails with [`MissingConversation`](tower_chat_history::MissingConversation). A body that history cannot
+//! read is a [`CallError`].
 //!
 //! `responses()` and `threads()` have no memory here. The first such call of a process is logged as a warning, unless
 //! it is marked [`STATELESS`].
@@ -81,10 +82,10 @@
 //!   `Unsaved<reqwest::Response>` in `OpenAIError::Boxed`.
 //! - **Events** pass as they come, cut as they come. The message is put together from its deltas. The bytes that
 //!   complete `[DONE]` come when the exchange is stored. An error event, or one that cannot be read, is an
-//!   [interruption](tower_chat_history::OnInterruption) unless the reply was complete before. So is a line or an event
+//!   [interruption](tower_chat_history::policy::OnInterruption) unless the reply was complete before. So is a line or an event
 //!   of more than 16 MiB: it is not kept, but passes.
 //! - **In another shape**: it is handed on, and nothing is stored. The report says
-//!   [`UnreadableReply`](tower_chat_history::NotStored::UnreadableReply), and a warning is logged.
+//!   [`UnreadableReply`](tower_chat_history::report::NotStored::UnreadableReply), and a warning is logged.
 //! - **Encoded**: a body with a `content-encoding` that the HTTP client has not undone is handed on as it came, and
 //!   nothing is stored, as for another shape. A client that undoes the encoding (features of reqwest) also removes the
 //!   header.
@@ -108,7 +109,7 @@ mod service;
 mod sse;
 
 #[cfg(doc)]
-use tower_chat_history::{CallOptions, HistoryOptions, InputMode};
+use tower_chat_history::{CallOptions, HistoryOptions, engine::InputMode};
 
 pub use self::{
     adapter::OpenAiHttp,

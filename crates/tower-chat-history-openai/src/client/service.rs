@@ -14,7 +14,8 @@ use tower_service::Service;
 
 /// The error as it was before a layer boxed it. What is none of async-openai's becomes [`OpenAIError::Boxed`], to be
 /// downcast: [`HistoryError`](tower_chat_history::HistoryError), [`Unsaved`](tower_chat_history::Unsaved),
-/// [`CallError`](super::CallError), or what a layer in between has made.
+/// [`CallError`](super::CallError) or the other [errors of calls](tower_chat_history::error), or what a layer in
+/// between has made.
 ///
 /// To be used outermost in a stack of one's own: `ServiceBuilder::new().map_err(openai_error).layer(..)`.
 #[must_use]

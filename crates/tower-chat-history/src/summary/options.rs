@@ -8,7 +8,6 @@ use std::{
 };
 
 use super::{Summarizer, SummaryError, SummaryReport};
-use crate::error::chain::chain;
 
 type Hook = Arc<dyn Fn(&SummaryReport) + Send + Sync>;
 
@@ -112,7 +111,7 @@ impl Summaries {
     /// Returns what a log event says of a failure. A summarizer's own error may quote what it was given: it is told by
     /// the name that the summarizer [has for it](Summarizer::error_type).
     pub(crate) fn cause(&self, error: &SummaryError) -> String {
-        let SummaryError::Failed(source) = error else { return chain(error).to_string() };
+        let SummaryError::Failed(source) = error else { return error.to_string() };
         let name = catch_unwind(AssertUnwindSafe(|| self.summarizer.error_type(&**source)));
         format!("{error}: {}", name.as_deref().unwrap_or("_OTHER"))
     }

@@ -10,9 +10,12 @@ use support::{Plain, Reports, Request, ask, id, log, texts, unary};
 use tokio_test::{assert_pending, assert_ready_ok, task};
 use tower::{Layer as _, Service as _, ServiceExt as _, service_fn};
 use tower_chat_history::{
-    BoxError, ChatHistoryLayer, Engine, ExchangeId, HistoryError, HistoryOptions, HistoryStatus, HistoryStore as _,
-    HistoryStoreExt as _, InConversation, InputError, MemoryStore, Message, NotStored, OnConflict, OnLoadFailure,
-    OnSaveFailure, Outcome, Reply, SaveError, StoreError, TurnInput, Unsaved,
+    BoxError, ChatHistoryLayer, Engine, ExchangeId, HistoryError, HistoryOptions, HistoryStore as _,
+    HistoryStoreExt as _, InConversation, MemoryStore, Message, Policies, Reply, SaveError, StoreError, TurnInput,
+    Unsaved,
+    error::InputError,
+    policy::{OnConflict, OnLoadFailure, OnSaveFailure},
+    report::{HistoryStatus, NotStored, Outcome},
 };
 use tower_chat_history_test::{Fault, FaultStore, Op};
 
@@ -97,7 +100,8 @@ async fn a_failed_save_carries_the_response() {
 async fn a_failed_save_is_reported_if_policy_says_so() {
     let (store, reports) = (faulty(), Reports::default());
     store.fail(Op::Append, 1, Fault::Backend);
-    let options = HistoryOptions::new().on_save_failure(OnSaveFailure::Report).on_turn(reports.hook());
+    let options =
+        HistoryOptions::new().policies(Policies::new().on_save_failure(OnSaveFailure::Report)).on_turn(reports.hook());
     assert_eq!(ask_once(&store, options, "u").await.unwrap(), Message::assistant("a"));
     assert!(reports.all()[0].save_error().is_some());
 }
@@ -138,7 +142,9 @@ async fn a_store_that_is_down_stops_the_call_or_history_by_policy() {
     assert!(matches!(error.downcast_ref(), Some(HistoryError::Load(StoreError::Unavailable { .. }))));
     assert!(log(&store).await.is_empty());
 
-    let options = HistoryOptions::new().on_load_failure(OnLoadFailure::CallWithoutHistory).on_turn(reports.hook());
+    let options = HistoryOptions::new()
+        .policies(Policies::new().on_load_failure(OnLoadFailure::CallWithoutHistory))
+        .on_turn(reports.hook());
     ask_once(&store, options, "u").await.unwrap();
     assert_eq!(reports.all()[0].history, HistoryStatus::Unavailable);
     assert_eq!(log(&store).await, ["u", "a"], "the store is back, so the exchange is kept");
@@ -176,7 +182,7 @@ async fn another_exchange_in_between_is_rebased_onto() {
 #[tokio::test]
 async fn another_exchange_in_between_is_a_conflict_under_reject() {
     let store = faulty();
-    let reject = || HistoryOptions::new().on_conflict(OnConflict::Reject);
+    let reject = || HistoryOptions::new().policies(Policies::new().on_conflict(OnConflict::Reject));
     // On a first turn, and on a later one.
     for _ in 0..2 {
         let meanwhile = async || drop(ask_once(&store, HistoryOptions::new(), "fast").await.unwrap());
@@ -268,7 +274,9 @@ async fn a_panicking_model_leaves_the_conversation_as_it_was() {
         assert!(request[0].text() != "boom", "the model panics");
         Ok::<_, BoxError>(Message::assistant("a"))
     });
-    let queued = HistoryOptions::new().on_conflict(OnConflict::Serialize(tower_chat_history::QueueLimits::default()));
+    let queued = HistoryOptions::new().policies(
+        Policies::new().on_conflict(OnConflict::Serialize(tower_chat_history::policy::QueueLimits::default())),
+    );
     let mut chat = ChatHistoryLayer::with_options(store.clone(), Plain, queued).layer(llm);
     assert!(tokio::spawn(chat.call(ask("boom"))).await.unwrap_err().is_panic());
     chat.call(ask("u")).await.unwrap();

@@ -11,7 +11,8 @@ use std::sync::{
 
 use support::id;
 use tower_chat_history::{
-    Engine, Exchange, HistoryOptions, HistoryStore, HistoryStoreExt as _, MemoryStore, Message, Reply, TurnInput,
+    ContextOptions, Engine, Exchange, HistoryOptions, HistoryStore, HistoryStoreExt as _, MemoryStore, Message, Reply,
+    TurnInput,
     tokens::{CountCache, MessageCount, TokenCounter, tokens_of},
 };
 
@@ -62,7 +63,10 @@ async fn reloaded(store: &impl HistoryStore) -> Vec<Exchange> {
 #[tokio::test]
 async fn an_exchange_is_stored_with_its_counts() {
     let (store, counter) = (MemoryStore::new(), Watched::new("watched"));
-    let engine = Engine::with_options(store.clone(), HistoryOptions::new().token_counter(counter.clone()));
+    let engine = Engine::with_options(
+        store.clone(),
+        HistoryOptions::new().context(ContextOptions::new().token_counter(counter.clone())),
+    );
     turn(&engine, ask("four"), "eleven long").await;
     turn(&engine, ask("four"), "").await;
 
@@ -98,7 +102,7 @@ async fn bytes_are_counted_by_default_and_the_options_come_before_the_call() {
     let mut input = ask("four");
     input.counter = Some(Arc::new(Watched::new("of the call")));
     turn(&Engine::new(store.clone()), input.clone(), "a").await;
-    let options = HistoryOptions::new().token_counter(Watched::new("of the options"));
+    let options = HistoryOptions::new().context(ContextOptions::new().token_counter(Watched::new("of the options")));
     turn(&Engine::with_options(store.clone(), options), input, "a").await;
 
     let names = reloaded(&store).await.into_iter().map(|exchange| exchange.tokens.unwrap().counter);
@@ -108,7 +112,7 @@ async fn bytes_are_counted_by_default_and_the_options_come_before_the_call() {
 #[tokio::test]
 async fn counts_without_a_name_are_not_stored() {
     let store = MemoryStore::new();
-    let options = HistoryOptions::new().token_counter(MessageCount::new());
+    let options = HistoryOptions::new().context(ContextOptions::new().token_counter(MessageCount::new()));
     turn(&Engine::with_options(store.clone(), options), ask("four"), "a").await;
     assert_eq!(reloaded(&store).await[0].tokens, None);
 }
@@ -116,7 +120,7 @@ async fn counts_without_a_name_are_not_stored() {
 #[tokio::test]
 async fn a_counter_that_panics_loses_no_reply() {
     let store = MemoryStore::new();
-    let options = HistoryOptions::new().token_counter(Watched::new("watched"));
+    let options = HistoryOptions::new().context(ContextOptions::new().token_counter(Watched::new("watched")));
     turn(&Engine::with_options(store.clone(), options), ask("four"), "panic").await;
     let log = reloaded(&store).await;
     assert_eq!((log[0].messages.len(), &log[0].tokens), (2, &None));

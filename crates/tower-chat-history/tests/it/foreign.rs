@@ -5,9 +5,12 @@
 use serde_json::{Value, json};
 use tower::{Layer as _, Service as _, ServiceExt as _, service_fn};
 use tower_chat_history::{
-    BoxError, ChatHistoryLayer, ConversationId, Engine, ForeignShape, HistoryError, HistoryStoreExt as _, ImportError,
-    InConversation, InputError, InputMode, MemoryStore, Message, TurnInput,
+    BoxError, ChatHistoryLayer, ConversationId, Engine, HistoryError, HistoryStoreExt as _, InConversation,
+    MemoryStore, Message, TurnInput,
     adapt::{AdaptRequest, Custom, Json},
+    engine::InputMode,
+    error::InputError,
+    store::{ForeignShape, ImportError},
 };
 
 fn id() -> ConversationId {
@@ -92,7 +95,7 @@ async fn an_item_without_a_role_is_told_from_a_message() {
     let item = json!({"type": "function_call_output", "call_id": "x", "output": "secret"});
     let call = InConversation::new(id(), json!({"messages": [{"role": "user", "content": "u"}, item]}));
     let error = chat.ready().await.unwrap().call(call).await.unwrap_err();
-    let told = format!("{error}: {}", error.source().unwrap());
+    let told = error.to_string();
     assert!(told.starts_with("messages[1]") && told.contains("Responses"), "{told}");
     assert!(!told.contains("secret"), "{told}");
 }

@@ -3,8 +3,10 @@
 #![allow(clippy::unwrap_used)] // A test may.
 
 use tower_chat_history::{
-    ConversationId, Engine, HistoryError, HistoryOptions, HistoryStoreExt as _, InputMode, MemoryStore, Message,
-    OnLoadFailure, OnTranscriptMismatch, Reply, Turn, TurnInput,
+    ConversationId, Engine, HistoryError, HistoryOptions, HistoryStoreExt as _, MemoryStore, Message, Policies, Reply,
+    Turn, TurnInput,
+    engine::InputMode,
+    policy::{OnLoadFailure, OnTranscriptMismatch},
 };
 use tower_chat_history_test::{Fault, FaultStore, Op};
 
@@ -76,7 +78,7 @@ async fn a_transcript_of_another_conversation_never_reaches_the_model() {
 #[tokio::test]
 async fn a_transcript_stands_for_a_history_that_cannot_be_loaded() {
     let store = FaultStore::new(MemoryStore::new());
-    let options = HistoryOptions::new().on_load_failure(OnLoadFailure::CallWithoutHistory);
+    let options = HistoryOptions::new().policies(Policies::new().on_load_failure(OnLoadFailure::CallWithoutHistory));
     let mut caller = Caller { engine: Engine::with_options(store.clone(), options), messages: vec![] };
     caller.say(&[Message::user("u0")], &calls("x")).await;
     store.fail(Op::Load, 1, Fault::Unavailable);
@@ -97,7 +99,8 @@ async fn a_caller_that_trims_its_replies_goes_on_and_the_log_keeps_them_as_they_
 
 #[tokio::test]
 async fn where_the_log_is_trusted_only_what_is_new_is_sent_and_the_report_says_so() {
-    let options = HistoryOptions::new().on_transcript_mismatch(OnTranscriptMismatch::TrustLog);
+    let options =
+        HistoryOptions::new().policies(Policies::new().on_transcript_mismatch(OnTranscriptMismatch::TrustLog));
     let mut caller = Caller { engine: Engine::with_options(MemoryStore::new(), options), messages: vec![] };
     caller.say(&[Message::user("u0")], r#"{"role":"assistant","content":"a0"}"#).await;
     caller.messages = vec![Message::user("u0"), Message::assistant("edited"), Message::user("u1")];
@@ -116,7 +119,8 @@ async fn where_the_log_is_trusted_only_what_is_new_is_sent_and_the_report_says_s
 
 #[tokio::test]
 async fn results_for_calls_that_a_trusted_log_does_not_have_are_refused() {
-    let options = HistoryOptions::new().on_transcript_mismatch(OnTranscriptMismatch::TrustLog);
+    let options =
+        HistoryOptions::new().policies(Policies::new().on_transcript_mismatch(OnTranscriptMismatch::TrustLog));
     let mut caller = Caller { engine: Engine::with_options(MemoryStore::new(), options), messages: vec![] };
     caller.say(&[Message::user("u0")], r#"{"role":"assistant","content":"a0"}"#).await;
     caller.messages = vec![Message::user("u0"), Message::from_json(calls("x")).unwrap(), Message::tool("x", "r")];

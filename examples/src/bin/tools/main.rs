@@ -6,8 +6,8 @@
 //! cargo run -p examples --bin tools -- "weather in Oslo, Lima and Atlantis?"
 //! ```
 //!
-//! The loop has no state of its own: each call sends only the new messages, and the history layer adds the others. If the
-//! process crashes between two calls, the next process resumes from the stored messages:
+//! The loop has no state of its own: each call sends only the new messages, and the history layer adds the others. If
+//! the process crashes between two calls, the next process resumes from the stored messages:
 //!
 //! ```text
 //! cargo run -p examples --bin tools -- --crash "weather in Oslo and Lima?"

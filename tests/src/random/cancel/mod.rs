@@ -23,8 +23,10 @@ use tokio::{runtime::Builder, sync::Semaphore, task::JoinSet, time::Instant};
 use tower::{ServiceBuilder, ServiceExt as _, limit::GlobalConcurrencyLimitLayer, service_fn};
 use tower_chat_history::{
     BoxError, ChatHistoryLayer, ContextBudget, ConversationId, Engine, HistoryOptions, HistoryStoreExt as _,
-    InConversation, MemoryStore, OnConflict, OnInterruption, QueueLimits, Spawn, Summaries,
+    InConversation, MemoryStore, Policies, Summaries,
     adapt::Json,
+    engine::Spawn,
+    policy::{OnConflict, OnInterruption, QueueLimits},
     summary::{SummarizeWhen, Summarized, Summarizer, SummaryRequest},
 };
 
@@ -142,8 +144,7 @@ impl Case {
             _ => OnInterruption::Discard,
         };
         let mut options = HistoryOptions::new()
-            .on_conflict(conflict)
-            .on_interruption(interruption)
+            .policies(Policies::new().on_conflict(conflict).on_interruption(interruption))
             .store_timeout(Duration::from_secs(60))
             .on_turn(move |report| {
                 hook.lock().unwrap().push(Told {
@@ -160,7 +161,7 @@ impl Case {
                 _ => SummarizeWhen::AfterReply { percent: 50 },
             };
             let summaries = Summaries::new(Sharing(Arc::clone(&permits))).when(when).max_tokens(10).least_room(1);
-            options = options.budget(ContextBudget::tokens(300).reply_reserve(20)).summaries(summaries);
+            options = options.context(ContextBudget::tokens(300).reply_reserve(20)).summaries(summaries);
         }
         if ingredients.has(Ingredient::SpawnerPanics) && chance.once_in(3) {
             options = options.spawn(Nervous(Mutex::new(chance.fork())));

@@ -8,8 +8,8 @@ use std::{
 
 use async_trait::async_trait;
 use tower_chat_history::{
-    Append, Appended, Compact, CompactOutcome, ConversationId, HistoryStore, Incarnation, Load, Loaded, MemoryStore,
-    Page, Seq, StoreError,
+    ConversationId, HistoryStore, MemoryStore, StoreError,
+    store::{Append, Appended, Compact, CompactOutcome, Incarnation, Load, Loaded, Page, Seq},
 };
 
 use super::super::{Ingredient, Ingredients, panics::on_purpose};

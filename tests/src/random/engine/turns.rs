@@ -3,8 +3,10 @@
 use std::ops::Range;
 
 use tower_chat_history::{
-    CallOptions, ExchangeId, HistoryError, Message, OnConflict, OnOpenTurn, Outcome, Reply, Role, SaveError,
-    StoreError, Turn, TurnInput, TurnReport, Usage,
+    CallOptions, ExchangeId, HistoryError, Message, Reply, Role, SaveError, StoreError, Turn, TurnInput, TurnReport,
+    policy::{OnConflict, OnOpenTurn},
+    report::Outcome,
+    store::Usage,
     tokens::{ByteEstimate, REPLY_PRIMING, TokenCounter as _},
 };
 

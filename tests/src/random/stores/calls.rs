@@ -3,9 +3,11 @@
 use std::sync::Arc;
 
 use tower_chat_history::{
-    Append, Compact, CompactOutcome, CompactionVersion, Cut, Derived, Exchange, ExchangeId, Expect, HistoryStore as _,
-    Incarnation, Load, LoadLimit, Loaded, Message, Profile, Prune as _, PruneTo, Revision, Seq, StoreError, Summary,
-    Timestamp, Truncate as _,
+    Exchange, ExchangeId, HistoryStore as _, Message, StoreError,
+    store::{
+        Append, Compact, CompactOutcome, CompactionVersion, Cut, Derived, Expect, Incarnation, Load, LoadLimit, Loaded,
+        Profile, Prune as _, PruneTo, Revision, Seq, Summary, Timestamp, Truncate as _,
+    },
 };
 
 use super::{
@@ -371,7 +373,7 @@ impl Case {
     }
 }
 
-fn same_exchanges(life: &Life, told: &[tower_chat_history::Recorded], end: u64) -> Checked {
+fn same_exchanges(life: &Life, told: &[tower_chat_history::store::Recorded], end: u64) -> Checked {
     let first = told.first().map_or(end, |first| first.seq.get());
     for (seq, recorded) in (first..end).zip(told) {
         same("an exchange's position", &recorded.seq.get(), &seq)?;

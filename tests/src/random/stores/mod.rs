@@ -5,7 +5,7 @@ mod model;
 mod open;
 
 use tokio::runtime::Builder;
-use tower_chat_history::{ConversationId, Incarnation};
+use tower_chat_history::{ConversationId, store::Incarnation};
 
 use self::{model::Life, open::Opened};
 use super::{Checked, Figures, Ingredients, outcome::Violation};
@@ -64,7 +64,7 @@ struct Case {
     /// Incarnations that have ended.
     ended: Vec<Incarnation>,
     /// What a caller knows from earlier windows.
-    known: Vec<tower_chat_history::KnownState>,
+    known: Vec<tower_chat_history::store::KnownState>,
     /// How many exchanges were made.
     made: u64,
     figures: Figures,

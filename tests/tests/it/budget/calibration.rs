@@ -1,6 +1,8 @@
 //! Counts that are corrected by what the provider reports.
 
-use tower_chat_history::{ContextBudget, ConversationId, HistoryOptions, Message, TurnTokens, tokens::ByteEstimate};
+use tower_chat_history::{
+    ContextBudget, ContextOptions, ConversationId, HistoryOptions, Message, report::TurnTokens, tokens::ByteEstimate,
+};
 
 use super::{
     asked::{ADAPTERS, Asked, Door},
@@ -11,7 +13,10 @@ use super::{
 
 /// 40 turns with a provider that counts 30% more, in a window of 1,000 tokens.
 async fn turns(door: Door, budget: ContextBudget) -> Vec<TurnTokens> {
-    let stack = Stack::new(HistoryOptions::new().token_counter(ByteEstimate::new()).budget(budget.reply_reserve(100)));
+    let stack = Stack::new(
+        HistoryOptions::new()
+            .context(ContextOptions::new().token_counter(ByteEstimate::new()).budget(budget.reply_reserve(100))),
+    );
     let (id, mut tokens) = (ConversationId::new(["calibration"]).unwrap(), Vec::<TurnTokens>::new());
     let mut window = 0;
     for _ in 0..40 {

@@ -1,8 +1,10 @@
 //! What stays of a conversation that is too long: by default, by marks, by clearing, by a trimmer.
 
 use tower_chat_history::{
-    ContextBudget, ConversationId, HistoryOptions, HistoryStoreExt as _, Message, Profile, TurnTokens,
+    ContextBudget, ContextOptions, ConversationId, HistoryOptions, HistoryStoreExt as _, Message,
     budget::{ClearResults, Importance, KeepFirst, TrimTurn, Watermark, Watermarks},
+    report::TurnTokens,
+    store::Profile,
     tokens::ByteEstimate,
 };
 use tower_chat_history_test::check_chat_rules;
@@ -18,8 +20,12 @@ fn id() -> ConversationId {
     ConversationId::new(["kept"]).unwrap()
 }
 
-fn options(context: u32) -> HistoryOptions {
-    HistoryOptions::new().token_counter(ByteEstimate::new()).budget(ContextBudget::tokens(context).reply_reserve(10))
+fn context(tokens: u32) -> ContextOptions {
+    ContextOptions::new().token_counter(ByteEstimate::new()).budget(ContextBudget::tokens(tokens).reply_reserve(10))
+}
+
+fn with(context: ContextOptions) -> HistoryOptions {
+    HistoryOptions::new().context(context)
 }
 
 /// A question at that door: the texts that the model got before it, and what was counted.
@@ -44,7 +50,7 @@ async fn short_turns(stack: &Stack, door: Door, turns: usize) -> Vec<(Vec<String
 #[tokio::test]
 async fn a_greeting_stays_while_there_is_room_and_goes_with_the_first_turns() {
     for door in ADAPTERS {
-        let stack = Stack::new(options(100));
+        let stack = Stack::new(with(context(100)));
         stack.store.conversation(&id()).import([Message::assistant("Hello!")]).await.unwrap();
         let sent = short_turns(&stack, door, 20).await;
         assert_eq!(sent[3].0, ["Hello!", "q0", "a", "q1", "a", "q2", "a"]);
@@ -58,7 +64,7 @@ async fn a_greeting_stays_while_there_is_room_and_goes_with_the_first_turns() {
 async fn by_the_last_turns_or_messages_a_quarter_goes_when_there_are_more() {
     for (watermarks, turns) in [(Watermarks::last_turns(4), 4), (Watermarks::last_messages(8), 4)] {
         for door in ADAPTERS {
-            let stack = Stack::new(options(10_000).watermarks(watermarks));
+            let stack = Stack::new(with(context(10_000).watermarks(watermarks)));
             let sent = short_turns(&stack, door, 20).await;
             let kept: Vec<usize> = sent.iter().map(|(texts, _)| texts.len() / 2).collect();
             assert_eq!(kept[..turns + 1], [0, 1, 2, 3, 4], "{watermarks:?}");
@@ -74,7 +80,7 @@ async fn by_the_last_turns_or_messages_a_quarter_goes_when_there_are_more() {
 #[tokio::test]
 async fn by_keep_recent_all_but_some_messages_go_when_the_prompt_is_too_large() {
     for door in ADAPTERS {
-        let stack = Stack::new(options(110).watermarks(Watermarks::keep_recent(4)));
+        let stack = Stack::new(with(context(110).watermarks(Watermarks::keep_recent(4))));
         let sent = short_turns(&stack, door, 12).await;
         let kept: Vec<usize> = sent.iter().map(|(texts, _)| texts.len()).collect();
         // 9 turns of 10 tokens, 5 and 3 are 98 of 100.
@@ -87,7 +93,7 @@ async fn old_results_are_cleared_before_anything_goes_and_the_log_keeps_them() {
     for door in ADAPTERS {
         // Of 291 tokens, 103 have to go, and two results have 57 more than their placeholders.
         let clear = ClearResults::new().keep(1).exclude_tools(["g"]).placeholder("[gone]");
-        let stack = Stack::new(options(350).clear_results(clear));
+        let stack = Stack::new(with(context(350).clear_results(clear)));
         for turn in 0..3 {
             stack.model.answers(Answer::new(calls(&["x", "y"], 0)));
             stack.call(0, door, &Asked::new(id(), [Message::user(format!("q{turn}"))])).await.unwrap();
@@ -117,7 +123,10 @@ async fn clearing_never_makes_a_prompt_larger() {
         let budget = ContextBudget::tokens(1_000).reply_reserve(10);
         let clear = ClearResults::new().keep(0).clear_at_least(1_000);
         let watermarks = Watermarks::new(Watermark::Percent(20), Watermark::Percent(20)).unwrap();
-        let stack = Stack::new(HistoryOptions::new().budget(budget).watermarks(watermarks).clear_results(clear));
+        let stack = Stack::new(
+            HistoryOptions::new()
+                .context(ContextOptions::new().budget(budget).watermarks(watermarks).clear_results(clear)),
+        );
         for _ in 0..4 {
             stack.model.answers(Answer::new(calls(&["x"], 0)));
             stack.call(0, door, &Asked::new(id(), [Message::user("q")])).await.unwrap();
@@ -133,11 +142,11 @@ async fn clearing_never_makes_a_prompt_larger() {
 async fn a_trimmer_decides_which_turns_stay_and_for_its_call_only() {
     let order = |turn: &TrimTurn<'_>| f64::from(turn.messages.iter().any(|message| message.text() == "q1"));
     for door in ADAPTERS {
-        for (options, first, second) in [
-            (options(75).trimmer(KeepFirst::new(1)), "q0", "q3"),
-            (options(75).trimmer(Importance::new(order)), "q1", "q3"),
+        for (context, first, second) in [
+            (context(75).trimmer(KeepFirst::new(1)), "q0", "q3"),
+            (context(75).trimmer(Importance::new(order)), "q1", "q3"),
         ] {
-            let stack = Stack::new(options);
+            let stack = Stack::new(with(context));
             let sent = short_turns(&stack, door, 9).await;
             // 5 turns of 10 tokens, 5 and 3 are 58 of 65; one more turn does not fit.
             assert_eq!(sent[5].1.evicted_messages, 0);
@@ -157,7 +166,7 @@ async fn a_trimmer_decides_which_turns_stay_and_for_its_call_only() {
 async fn two_profiles_on_one_log_have_compactions_of_their_own() {
     for door in ADAPTERS {
         let [small, large] = ["small", "large"].map(|name| Profile::new(name).unwrap());
-        let stack = Stack::of([options(60).profile(small.clone()), options(200).profile(large.clone())]);
+        let stack = Stack::of([context(60).profile(small.clone()), context(200).profile(large.clone())].map(with));
         let mut lens = Vec::new();
         for turn in 0..12 {
             let (sent, tokens) = ask(&stack, turn % 2, door, &format!("q{turn}")).await;

@@ -2,8 +2,8 @@
 
 use tower::{Layer as _, ServiceExt as _, service_fn};
 use tower_chat_history::{
-    BoxError, ChatHistoryLayer, ContextBudget, ConversationId, HistoryOptions, InConversation, MemoryStore, Message,
-    RequestInfo, adapt::Custom, tokens::ByteEstimate,
+    BoxError, ChatHistoryLayer, ContextBudget, ContextOptions, ConversationId, HistoryOptions, InConversation,
+    MemoryStore, Message, adapt::Custom, engine::RequestInfo, tokens::ByteEstimate,
 };
 
 use super::{
@@ -23,12 +23,12 @@ fn asked(limit: Option<(&'static str, u32)>) -> Asked {
     asked
 }
 
-fn options() -> HistoryOptions {
-    HistoryOptions::new().token_counter(ByteEstimate::new())
+fn with(budget: ContextBudget) -> HistoryOptions {
+    HistoryOptions::new().context(ContextOptions::new().token_counter(ByteEstimate::new()).budget(budget))
 }
 
 fn shrinking() -> HistoryOptions {
-    options().budget(ContextBudget::tokens(200).shrink_reply_to(20))
+    with(ContextBudget::tokens(200).shrink_reply_to(20))
 }
 
 #[tokio::test]
@@ -75,8 +75,8 @@ async fn no_field_is_added_where_there_is_none() {
 
 #[tokio::test]
 async fn the_limit_is_not_lowered_below_what_is_allowed_or_where_it_is_not_allowed() {
-    let too_far = options().budget(ContextBudget::tokens(200).shrink_reply_to(34));
-    for options in [options().budget(ContextBudget::tokens(200)), too_far] {
+    let too_far = with(ContextBudget::tokens(200).shrink_reply_to(34));
+    for options in [with(ContextBudget::tokens(200)), too_far] {
         for door in ADAPTERS {
             let stack = Stack::new(options.clone());
             let refused = stack.call(0, door, &asked(Some(("max_tokens", 120)))).await.unwrap_err();

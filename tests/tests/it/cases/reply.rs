@@ -3,7 +3,10 @@
 use async_openai::error::OpenAIError;
 use futures_util::StreamExt as _;
 use tests::{BOTH_DOORS, Chat, Door, Storage, TypedRequest, asked, exchanges, log, over_every_store, prompts, request};
-use tower_chat_history::{InConversation, Message, NotStored, Outcome};
+use tower_chat_history::{
+    InConversation, Message,
+    report::{NotStored, Outcome},
+};
 use tower_chat_history_test::{Choice, Reply};
 
 over_every_store! {

@@ -4,8 +4,8 @@ use tests::{
     ABANDONED, BOTH_DOORS, Chat, Storage, asked, bad_input, kept_back, log, over_every_store, prompts, request,
 };
 use tower_chat_history::{
-    ConversationId, ConversationIdError, ExchangeId, HistoryError, HistoryOptions, InConversation, InputError, Message,
-    OnOpenTurn, Outcome,
+    ConversationId, ExchangeId, HistoryError, HistoryOptions, InConversation, Message, Policies, error::InputError,
+    policy::OnOpenTurn, report::Outcome, store::ConversationIdError,
 };
 use tower_chat_history_test::{Op, Reply};
 
@@ -100,7 +100,7 @@ async fn a_new_question_supersedes_open_calls(storage: Storage) {
 
 async fn a_new_question_on_open_calls_is_rejected_by_policy(storage: Storage) {
     for door in BOTH_DOORS {
-        let options = HistoryOptions::new().on_open_turn(OnOpenTurn::Reject);
+        let options = HistoryOptions::new().policies(Policies::new().on_open_turn(OnOpenTurn::Reject));
         let replies = [Reply::calls([("x", "f", "{}"), ("y", "f", "{}")]), Reply::text("a")];
         let (chat, id) = (Chat::with_options(&storage, replies, options), storage.conversation());
         chat.ask(door, &id, "u0").await.unwrap();

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tests::{BOTH_DOORS, Chat, Door, Storage, answer, asked, log, not_saved, over_every_store};
-use tower_chat_history::{ExchangeId, HistoryOptions, OnSaveFailure, SaveError, StoreError};
+use tower_chat_history::{ExchangeId, HistoryOptions, Policies, SaveError, StoreError, policy::OnSaveFailure};
 use tower_chat_history_test::{Fault, Op, Reply};
 
 over_every_store! {
@@ -51,7 +51,7 @@ async fn down_at_save(storage: Storage) {
 
 async fn down_at_save_is_reported_by_policy(storage: Storage) {
     for door in BOTH_DOORS {
-        let options = HistoryOptions::new().on_save_failure(OnSaveFailure::Report);
+        let options = HistoryOptions::new().policies(Policies::new().on_save_failure(OnSaveFailure::Report));
         let (chat, id) = (Chat::with_options(&storage, [Reply::text("a")], options), storage.conversation());
         storage.store.fail(Op::Append, 1, Fault::Backend);
         let (call, report) = asked(&id, "u").with_report();

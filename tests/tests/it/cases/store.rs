@@ -6,8 +6,10 @@ use tests::{
     BOTH_DOORS, Chat, Storage, asked, bad_input, kept_back, log, not_saved, over_every_store, prompts, request,
 };
 use tower_chat_history::{
-    HistoryError, HistoryOptions, HistoryStatus, HistoryStore as _, InConversation, InputError, Message, OnConflict,
-    OnLoadFailure, Outcome, QueueLimits, SaveError, StoreError,
+    HistoryError, HistoryOptions, HistoryStore as _, InConversation, Message, Policies, SaveError, StoreError,
+    error::InputError,
+    policy::{OnConflict, OnLoadFailure, QueueLimits},
+    report::{HistoryStatus, Outcome},
 };
 use tower_chat_history_test::{Fault, Op, Reply};
 
@@ -39,7 +41,8 @@ async fn down_at_load_fails_before_the_model_is_called(storage: Storage) {
 
 async fn down_at_load_the_model_is_called_without_history_by_policy(storage: Storage) {
     for door in BOTH_DOORS {
-        let options = HistoryOptions::new().on_load_failure(OnLoadFailure::CallWithoutHistory);
+        let options =
+            HistoryOptions::new().policies(Policies::new().on_load_failure(OnLoadFailure::CallWithoutHistory));
         let replies = ["a0", "a1", "a2"].map(Reply::text);
         let (chat, id) = (Chat::with_options(&storage, replies, options), storage.conversation());
         chat.ask(door, &id, "u0").await.unwrap();
@@ -70,7 +73,8 @@ async fn down_at_load_the_model_is_called_without_history_by_policy(storage: Sto
 
 async fn down_at_load_and_the_input_is_tool_results(storage: Storage) {
     for door in BOTH_DOORS {
-        let options = HistoryOptions::new().on_load_failure(OnLoadFailure::CallWithoutHistory);
+        let options =
+            HistoryOptions::new().policies(Policies::new().on_load_failure(OnLoadFailure::CallWithoutHistory));
         let replies = [Reply::calls([("x", "f", "{}")]), Reply::text("a")];
         let (chat, id) = (Chat::with_options(&storage, replies, options), storage.conversation());
         chat.ask(door, &id, "u").await.unwrap();
@@ -90,7 +94,8 @@ async fn slow_at_load(storage: Storage) {
         let error = chat.ask(door, &id, "u").await.unwrap_err();
         assert!(matches!(kept_back(&error), HistoryError::LoadTimeout(after) if after.as_secs() == 10));
 
-        let options = HistoryOptions::new().on_load_failure(OnLoadFailure::CallWithoutHistory);
+        let options =
+            HistoryOptions::new().policies(Policies::new().on_load_failure(OnLoadFailure::CallWithoutHistory));
         let chat = Chat::with_options(&storage, [Reply::text("a0")], options);
         let (call, report) = asked(&id, "u0").with_report();
         assert_eq!(chat.call(door, call).await.unwrap(), "a0");
@@ -130,7 +135,7 @@ async fn another_exchange_in_between_is_rebased_onto(storage: Storage) {
 
 async fn another_exchange_in_between_is_a_conflict_by_policy(storage: Storage) {
     for door in BOTH_DOORS {
-        let options = HistoryOptions::new().on_conflict(OnConflict::Reject);
+        let options = HistoryOptions::new().policies(Policies::new().on_conflict(OnConflict::Reject));
         let replies = ["s0", "f0", "s1", "f1"].map(Reply::text);
         let (chat, id) = (Chat::with_options(&storage, replies, options), storage.conversation());
         for expected in ["s0", "s1"] {
@@ -169,7 +174,7 @@ async fn two_callers_are_both_stored(storage: Storage) {
 
 fn serialized(max_waiting: usize) -> HistoryOptions {
     let queue = QueueLimits::new(max_waiting, Duration::from_secs(60));
-    HistoryOptions::new().on_conflict(OnConflict::Serialize(queue))
+    HistoryOptions::new().policies(Policies::new().on_conflict(OnConflict::Serialize(queue)))
 }
 
 async fn two_callers_wait_for_each_other_by_policy(storage: Storage) {

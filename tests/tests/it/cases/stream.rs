@@ -5,7 +5,11 @@ use std::time::Duration;
 use async_openai::error::OpenAIError;
 use futures_util::{StreamExt as _, poll};
 use tests::{Chat, Door, Storage, asked, exchanges, log, over_every_store, prompts, read_to_finish, said};
-use tower_chat_history::{ConversationId, DetachLimits, HistoryOptions, NotStored, OnInterruption, Outcome};
+use tower_chat_history::{
+    ConversationId, HistoryOptions, Policies,
+    policy::{DetachLimits, OnInterruption},
+    report::{NotStored, Outcome},
+};
 use tower_chat_history_test::{ApiFailure, Op, Reply};
 
 over_every_store! {
@@ -30,7 +34,7 @@ fn abc() -> Reply {
 }
 
 fn on_interruption(storage: &Storage, policy: OnInterruption, reply: Reply) -> (Chat, ConversationId) {
-    let options = HistoryOptions::new().on_interruption(policy);
+    let options = HistoryOptions::new().policies(Policies::new().on_interruption(policy));
     (Chat::with_options(storage, [reply, Reply::text("next")], options), storage.conversation())
 }
 
@@ -161,15 +165,16 @@ async fn stalls(storage: Storage) {
     let id = storage.conversation();
     let (items, outcome) = read_broken(&chat, &id).await;
     let Some(Err(OpenAIError::StreamError(error))) = items.last() else { panic!("{items:?}") };
-    assert!(error.to_string().contains("no item of the stream came within 30000 ms"), "{error}");
+    assert!(error.to_string().contains("the stream yielded no item within 30000 ms"), "{error}");
     assert!(matches!(outcome, Outcome::NotStored(NotStored::Stalled)), "{outcome:?}");
     assert!(log(&storage.store, &id).await.is_empty());
     chat.ask(Door::Stream, &id, "u1").await.unwrap();
 }
 
 async fn is_dropped_where_too_many_are_read_on(storage: Storage) {
-    let options = HistoryOptions::new().on_interruption(OnInterruption::Detach);
-    let options = options.detach_limits(DetachLimits::new().max_per_conversation(0));
+    let limits = DetachLimits::new().max_per_conversation(0);
+    let policies = Policies::new().on_interruption(OnInterruption::Detach).detach_limits(limits);
+    let options = HistoryOptions::new().policies(policies);
     let chat = Chat::with_options(&storage, [abc()], options);
     let id = storage.conversation();
     assert!(matches!(dropped(&chat, &id).await, Outcome::NotStored(NotStored::DetachLimit)));

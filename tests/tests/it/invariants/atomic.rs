@@ -4,7 +4,10 @@ use std::{future::poll_fn, pin::pin, task::Poll, time::Duration};
 
 use futures_util::StreamExt as _;
 use tests::{BOTH_DOORS, Chat, Door, Storage, asked, exchanges, log, over_every_store, prompts};
-use tower_chat_history::{ConversationId, HistoryOptions, OnConflict, OnInterruption, QueueLimits};
+use tower_chat_history::{
+    ConversationId, HistoryOptions, Policies,
+    policy::{OnConflict, OnInterruption, QueueLimits},
+};
 use tower_chat_history_test::{ApiFailure, Op, Reply};
 
 over_every_store! {
@@ -92,7 +95,7 @@ async fn invariant_4_a_call_that_is_dropped_at_any_point_is_stored_whole_or_not_
 }
 
 async fn invariant_4_a_call_that_is_dropped_at_any_point_is_stored_whole_or_not_at_all_under_detach(storage: Storage) {
-    let options = HistoryOptions::new().on_interruption(OnInterruption::Detach);
+    let options = HistoryOptions::new().policies(Policies::new().on_interruption(OnInterruption::Detach));
     let discarded = dropped_everywhere(&storage, Door::Stream, HistoryOptions::new()).await;
     let detached = dropped_everywhere(&storage, Door::Stream, options).await;
     let count = |stored: &[bool]| stored.iter().filter(|stored| **stored).count();
@@ -102,7 +105,8 @@ async fn invariant_4_a_call_that_is_dropped_at_any_point_is_stored_whole_or_not_
 async fn invariant_4_a_call_that_is_dropped_at_any_point_gives_its_place_in_the_queue_up(storage: Storage) {
     for door in BOTH_DOORS {
         // The next call would run into the timeout of the queue.
-        let options = HistoryOptions::new().on_conflict(OnConflict::Serialize(QueueLimits::default()));
+        let options =
+            HistoryOptions::new().policies(Policies::new().on_conflict(OnConflict::Serialize(QueueLimits::default())));
         dropped_everywhere(&storage, door, options).await;
     }
 }

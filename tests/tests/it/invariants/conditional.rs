@@ -5,8 +5,8 @@ use tests::{
     BOTH_DOORS, Chat, Door, Storage, answer, asked, check, exchanges, kept_back, log, not_saved, over_every_store,
 };
 use tower_chat_history::{
-    BoxError, ConversationId, ExchangeId, HistoryError, HistoryOptions, HistoryStore as _, OnConflict, SaveError,
-    StoreError,
+    BoxError, ConversationId, ExchangeId, HistoryError, HistoryOptions, HistoryStore as _, Policies, SaveError,
+    StoreError, policy::OnConflict,
 };
 use tower_chat_history_test::{Op, Reply};
 
@@ -62,7 +62,7 @@ async fn invariant_5_racing_callers_are_all_stored_under_rebase(storage: Storage
 
 async fn invariant_5_one_of_racing_callers_is_stored_under_reject(storage: Storage) {
     check(16, (doors(), any::<bool>()), async |(doors, first_turn): (Vec<Door>, bool)| {
-        let options = HistoryOptions::new().on_conflict(OnConflict::Reject);
+        let options = HistoryOptions::new().policies(Policies::new().on_conflict(OnConflict::Reject));
         let replies: Vec<_> = (0..=doors.len()).map(|number| Reply::text(format!("a{number}"))).collect();
         let (chat, id) = (Chat::with_options(&storage, replies, options), storage.conversation());
         if !first_turn {

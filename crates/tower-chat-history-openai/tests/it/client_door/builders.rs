@@ -1,4 +1,4 @@
-//! Settings stay, in whatever order they are given.
+//! Clients and layers have the options and the retention of their engine.
 
 use std::sync::{Arc, Mutex};
 
@@ -10,65 +10,46 @@ use super::{ask, config, exchanges};
 
 const LIMIT: u64 = 5_000;
 
-#[derive(Clone, Copy, Debug)]
-enum Step {
-    Options,
-    Budget,
+fn options(reports: &Arc<Mutex<Vec<TurnReport>>>) -> HistoryOptions {
+    let reports = Arc::clone(reports);
+    HistoryOptions::new()
+        .context(ContextBudget::tokens(LIMIT as u32).reply_reserve(0))
+        .on_turn(move |report| reports.lock().unwrap().push(report.clone()))
 }
 
-/// What one call after another is told, and how much of the conversation is stored then.
-async fn told(store: &MemoryStore, history: OpenAiHistory, reports: &Mutex<Vec<TurnReport>>) -> (Option<u64>, usize) {
+/// Makes 20 calls. Returns the limit of the first prompt, and the number of exchanges that stay stored.
+async fn limit_and_stored(
+    store: &MemoryStore,
+    history: OpenAiHistory,
+    reports: &Mutex<Vec<TurnReport>>,
+) -> (Option<u64>, usize) {
     let server = MockServer::start(Replies::rules(|_| Reply::text("a"))).await.unwrap();
     let client = history.client(config(&server));
     for at in 0..20 {
         ask(&client, false, &format!("u{at}")).await.unwrap();
     }
     let reports = reports.lock().unwrap().clone();
-    assert_eq!(reports.len(), 20, "the options' hook is told");
+    assert_eq!(reports.len(), 20, "the options' hook is called");
     (reports[0].tokens.map(|tokens| tokens.limit), exchanges(store).await.len())
 }
 
 #[tokio::test]
-async fn options_budget_and_retention_stay_in_any_order() {
-    for steps in [
-        &[Step::Options][..],
-        &[Step::Options, Step::Budget],
-        &[Step::Budget, Step::Options],
-        &[Step::Options, Step::Budget, Step::Options],
-        &[Step::Budget, Step::Options, Step::Budget],
-    ] {
-        let (store, reports) = (MemoryStore::new(), Arc::new(Mutex::new(Vec::new())));
-        let options = || {
-            let reports = Arc::clone(&reports);
-            HistoryOptions::new().on_turn(move |report| reports.lock().unwrap().push(report.clone()))
-        };
-        let budget = || ContextBudget::tokens(LIMIT as u32).reply_reserve(0);
-        let engine = Engine::with_retention(store.clone(), HistoryOptions::new(), Retention::LastTurns(4));
-        let mut client = OpenAiHistory::from_engine(engine.clone());
-        let mut layer = ChatHistoryLayer::from_engine(engine, OpenAiHttp::new());
-        for step in steps {
-            (client, layer) = match step {
-                Step::Options => (client.options(options()), layer.options(options())),
-                Step::Budget => (client.budget(budget()), layer.budget(budget())),
-            };
-        }
-        let limit = steps.iter().any(|step| matches!(step, Step::Budget)).then_some(LIMIT);
-        for history in [client, OpenAiHistory::from_engine(layer.engine().clone())] {
-            reports.lock().unwrap().clear();
-            let (told, kept) = told(&store, history, &reports).await;
-            assert_eq!(told.filter(|limit| *limit == LIMIT), limit, "{steps:?}");
-            assert!((4..=5).contains(&kept), "{kept} exchanges are kept: {steps:?}");
-        }
+async fn clients_and_layers_have_the_options_and_the_retention_of_their_engine() {
+    let (store, reports) = (MemoryStore::new(), Arc::default());
+    let engine = Engine::with_retention(store.clone(), options(&reports), Retention::LastTurns(4));
+    let client = OpenAiHistory::from_engine(engine.clone());
+    let layer = ChatHistoryLayer::from_engine(engine, OpenAiHttp::new());
+    for history in [client, OpenAiHistory::from_engine(layer.engine().clone())] {
+        reports.lock().unwrap().clear();
+        let (limit, stored) = limit_and_stored(&store, history, &reports).await;
+        assert_eq!(limit, Some(LIMIT));
+        assert!((4..=5).contains(&stored), "{stored} exchanges are stored");
     }
 }
 
 #[tokio::test]
-async fn a_budget_in_later_options_counts() {
-    let (store, reports) = (MemoryStore::new(), Arc::new(Mutex::new(Vec::new())));
-    let options = HistoryOptions::new().budget(ContextBudget::tokens(LIMIT as u32).reply_reserve(0)).on_turn({
-        let reports = Arc::clone(&reports);
-        move |report| reports.lock().unwrap().push(report.clone())
-    });
-    let history = OpenAiHistory::new(store.clone()).budget(ContextBudget::tokens(9_999)).options(options);
-    assert_eq!(told(&store, history, &reports).await.0, Some(LIMIT));
+async fn a_client_has_the_options_that_it_was_created_with() {
+    let (store, reports) = (MemoryStore::new(), Arc::default());
+    let history = OpenAiHistory::with_options(store.clone(), options(&reports));
+    assert_eq!(limit_and_stored(&store, history, &reports).await, (Some(LIMIT), 20));
 }

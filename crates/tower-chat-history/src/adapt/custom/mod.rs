@@ -40,11 +40,11 @@
 //! Messages are in the chat-completions format: `role`, `content`, `tool_calls` and `tool_call_id`, with whatever else
 //! a provider adds. An input in another API's shape (content blocks of Anthropic's Messages API such as `tool_use` and
 //! `tool_result`, items of OpenAI's Responses API, Gemini's `parts`) is refused with
-//! [`InputError::Foreign`](crate::InputError::Foreign), before anything is stored or sent. A program that talks to such
+//! [`InputError::Foreign`](crate::error::InputError::Foreign), before anything is stored or sent. A program that talks to such
 //! an API maps its messages in these closures, in both directions; the fields of its own that a message carries along
 //! are kept.
 //!
-//! A request that is a `serde_json::Value` itself may have up to [128 levels](crate::nested::MAX_LEVELS), as with
+//! A request that is a `serde_json::Value` itself may have up to [128 levels](crate::adapt::nested::MAX_LEVELS), as with
 //! [`Json`](super::Json). A request with more is refused with
 //! [`JsonRequestError::TooDeep`].
 //!
@@ -156,7 +156,8 @@ impl<R, F, P, X> Custom<R, AllMessages<F>, P, X> {
     /// ```
     /// use tower::{Service, ServiceBuilder, ServiceExt};
     /// use tower_chat_history::{
-    ///     BoxError, ChatHistoryLayer, ConversationId, HistoryStoreExt, InputMode, MemoryStore, Message, adapt::Custom,
+    ///     BoxError, ChatHistoryLayer, ConversationId, HistoryStoreExt, MemoryStore, Message, adapt::Custom,
+    ///     engine::InputMode,
     /// };
     ///
     /// # #[tokio::main(flavor = "current_thread")]
@@ -194,7 +195,7 @@ impl<R, S, X> Custom<R, S, (), X> {
     /// is stored.
     ///
     /// The message is in the chat-completions format. One in another API's shape (Anthropic's `tool_use` blocks, say)
-    /// is not stored: the report says [`UnreadableReply`](crate::NotStored::UnreadableReply). One with another role is
+    /// is not stored: the report says [`UnreadableReply`](crate::report::NotStored::UnreadableReply). One with another role is
     /// stored as the assistant's.
     pub fn reply<F, Res, T>(self, reply: F) -> Custom<R, S, Whole<F>, X>
     where

@@ -51,13 +51,13 @@ use crate::{
 /// chosen. Leading system and developer messages, and as many behind them as few_shot_messages says, are the caller's head:
 /// sent first and never stored. All others are the input. The window is put between them. Messages of other APIs
 /// (Anthropic's blocks, items of the Responses API) are refused: see
-/// [`InputError::Foreign`](crate::InputError::Foreign).
+/// [`InputError::Foreign`](crate::error::InputError::Foreign).
 ///
 /// # Responses
 ///
 /// A `Value`, or a `BoxStream<'static, Result<Value, E>>` of chunks, as the inner service answers. Both are read by the
 /// rules of [`completion`]. A response in another shape is handed on, and nothing is stored: the report says
-/// [`UnreadableReply`](crate::NotStored::UnreadableReply).
+/// [`UnreadableReply`](crate::report::NotStored::UnreadableReply).
 ///
 /// # What a `Value` cannot carry
 ///
@@ -127,11 +127,11 @@ pub enum JsonRequestError {
         /// What it is instead.
         found: &'static str,
     },
-    /// It has more than [128 levels](crate::nested::MAX_LEVELS) of lists and objects.
+    /// It has more than [128 levels](crate::adapt::nested::MAX_LEVELS) of lists and objects.
     #[error("the request has more than {} levels", nested::MAX_LEVELS)]
     TooDeep,
     /// A message is none.
-    #[error("messages[{position}] of the request cannot be stored")]
+    #[error("messages[{position}] of the request cannot be stored: {source}")]
     Message {
         /// Its place in `"messages"`, counted from 0.
         position: usize,

@@ -1,7 +1,8 @@
 //! A summary that is stored with its call's exchange, and another exchange lands in between.
 
 use tower_chat_history::{
-    ContextBudget, Engine, HistoryOptions, MemoryStore, Message, Reply, Seq, TurnInput,
+    ContextBudget, Engine, HistoryOptions, MemoryStore, Message, Reply, TurnInput,
+    store::Seq,
     summary::{Summaries, SummarizeWhen},
 };
 
@@ -21,7 +22,7 @@ async fn a_paid_summary_is_stored_when_late_results_land_before_its_exchange() {
         let store = MemoryStore::new();
         let summaries = Summaries::new(Says::default()).least_room(1).max_tokens(50);
         let budget = ContextBudget::tokens(4_000).reply_reserve(10);
-        let options = HistoryOptions::new().budget(budget);
+        let options = HistoryOptions::new().context(budget);
         let options = options.summaries(summaries.when(SummarizeWhen::BeforeEveryCall));
         let (with, without) = (Engine::with_options(store.clone(), options), Engine::new(store.clone()));
         for _ in 0..3 {
@@ -63,7 +64,7 @@ async fn of_two_overlapping_summaries_the_one_that_covers_more_stays() {
     for reversed in [false, true] {
         let store = MemoryStore::new();
         let summaries = Summaries::new(Says::default()).least_room(1).max_tokens(50);
-        let options = HistoryOptions::new().budget(ContextBudget::tokens(4_000).reply_reserve(10));
+        let options = HistoryOptions::new().context(ContextBudget::tokens(4_000).reply_reserve(10));
         let options = options.summaries(summaries.when(SummarizeWhen::BeforeEveryCall));
         let (with, without) = (Engine::with_options(store.clone(), options), Engine::new(store.clone()));
         turn(&without, "c").await;

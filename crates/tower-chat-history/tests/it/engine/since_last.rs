@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use tower_chat_history::{
-    Compact, CompactionVersion, ContextBudget, Cut, Engine, HistoryOptions, HistoryStore as _, MemoryStore, Profile,
-    Seq,
+    ContextBudget, Engine, HistoryOptions, HistoryStore as _, MemoryStore,
+    store::{Compact, CompactionVersion, Cut, Profile, Seq},
     summary::{Summaries, SummarizeWhen},
 };
 
@@ -36,7 +36,7 @@ async fn summaries_made_between_turns_are_told_once_and_completely() {
 /// Each of these is told by the report of the turn that did it.
 #[tokio::test(start_paused = true)]
 async fn what_a_turn_did_itself_is_not_told_by_the_next_one() {
-    let budget = || HistoryOptions::new().budget(ContextBudget::tokens(400).reply_reserve(10));
+    let budget = || HistoryOptions::new().context(ContextBudget::tokens(400).reply_reserve(10));
     let summaries = |when| budget().summaries(Summaries::new(Says::default()).max_tokens(20).least_room(1).when(when));
     for options in [budget(), summaries(SummarizeWhen::BeforeCall), summaries(SummarizeWhen::BeforeEveryCall)] {
         let store = MemoryStore::new();

@@ -6,7 +6,7 @@ use tower_chat_history::{
     summary::{Summaries, SummarizeWhen, SummaryFormat},
 };
 
-use super::support::{Facts, begin, id, options, says, turn};
+use super::support::{Facts, begin, context, id, options, says, turn};
 
 /// LangChain's how-to on memory: before each call everything stored is replaced by one summary. Here the log stays.
 #[tokio::test]
@@ -20,7 +20,7 @@ async fn summary_memory() {
     ];
     store.conversation(&id()).import(said.to_vec()).await.unwrap();
     let summaries = Summaries::new(Facts::new()).when(SummarizeWhen::BeforeEveryCall);
-    let options = options(summaries).summary_format(SummaryFormat::langchain());
+    let options = options(summaries).context(context().summary_format(SummaryFormat::langchain()));
     let engine = Engine::with_options(store.clone(), options);
 
     let (context, report) = turn(&engine, "What did I say my name was?").await;
@@ -40,7 +40,8 @@ async fn summary_memory() {
 #[tokio::test]
 async fn hybrid_keep_recent() {
     let summaries = Summaries::new(Facts::new()).when(SummarizeWhen::BeforeCall);
-    let options = options(summaries).watermarks(Watermarks::keep_recent(4)).summary_format(SummaryFormat::beluga());
+    let options = options(summaries)
+        .context(context().watermarks(Watermarks::keep_recent(4)).summary_format(SummaryFormat::beluga()));
     let engine = Engine::with_options(MemoryStore::new(), options);
     turn(&engine, "fact-nemo").await;
     let mut compacted = 0;
@@ -63,7 +64,7 @@ async fn hybrid_keep_recent() {
 async fn three_tiers_with_a_safety_net() {
     let facts = Facts::new();
     let summaries = Summaries::new(facts.clone()).when(SummarizeWhen::BeforeCall).least_room(100);
-    let options = options(summaries).watermarks(Watermarks::keep_recent(4));
+    let options = options(summaries).context(context().watermarks(Watermarks::keep_recent(4)));
     let engine = Engine::with_options(MemoryStore::new(), options);
     for number in 0..6 {
         turn(&engine, &format!("question {number}")).await;

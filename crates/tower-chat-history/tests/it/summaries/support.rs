@@ -13,8 +13,8 @@ use std::{
 
 use async_trait::async_trait;
 use tower_chat_history::{
-    BoxError, ContextBudget, ConversationId, Engine, HistoryOptions, HistoryStore, HistoryStoreExt as _, Message,
-    Reply, Turn, TurnInput, TurnReport,
+    BoxError, ContextBudget, ContextOptions, ConversationId, Engine, HistoryOptions, HistoryStore,
+    HistoryStoreExt as _, Message, Reply, Turn, TurnInput, TurnReport,
     summary::{Summaries, Summarized, Summarizer, SummaryReport, SummaryRequest},
 };
 use tower_chat_history_test::check_chat_rules;
@@ -103,11 +103,14 @@ pub fn id() -> ConversationId {
     ConversationId::new(["tests", "summaries"]).unwrap()
 }
 
-/// A budget of 600 tokens by bytes, with room for a summary of 60.
+/// A budget of 600 tokens by bytes.
+pub fn context() -> ContextOptions {
+    ContextBudget::tokens(600).reply_reserve(100).calibrate(false).into()
+}
+
+/// The context, with room for a summary of 60 tokens.
 pub fn options(summaries: Summaries) -> HistoryOptions {
-    HistoryOptions::new()
-        .budget(ContextBudget::tokens(600).reply_reserve(100).calibrate(false))
-        .summaries(summaries.max_tokens(60).chunk_tokens(400))
+    HistoryOptions::new().context(context()).summaries(summaries.max_tokens(60).chunk_tokens(400))
 }
 
 /// A turn of some 50 tokens: asserts that its context is valid and within the budget.

@@ -6,10 +6,13 @@ use async_trait::async_trait;
 use tests::{Asked, answer, request};
 use tower::{Layer as _, ServiceExt as _};
 use tower_chat_history::{
-    BoxError, ChatHistoryLayer, HistoryError, HistoryOptions, HistoryStore, InConversation, LoadLimit, Message,
-    OnConflict, Outcome, Profile, Recorded, ReportHandle, SaveError, StoreError, Summaries, Summarizer, Unsaved,
+    BoxError, ChatHistoryLayer, ContextOptions, HistoryError, HistoryOptions, HistoryStore, InConversation, Message,
+    Policies, ReportHandle, SaveError, StoreError, Summaries, Unsaved,
     budget::{ContextBudget, Watermarks},
-    summary::{Summarized, SummaryRequest},
+    policy::OnConflict,
+    report::Outcome,
+    store::{LoadLimit, Profile, Recorded},
+    summary::{Summarized, Summarizer, SummaryRequest},
 };
 use tower_chat_history_openai::OpenAi;
 use tower_chat_history_test::MockLlm;
@@ -46,13 +49,14 @@ impl Doors {
     pub(super) fn new(store: &Arc<dyn HistoryStore>) -> Result<Self, BoxError> {
         let limit = LoadLimit::new(24, 256 << 10)?;
         let [first, second] = PROFILES;
-        let options = HistoryOptions::new().budget(ContextBudget::unlimited()).load_limit(limit);
-        let plain = options.clone().profile(Profile::new(first)?);
-        let strict = plain.clone().on_conflict(OnConflict::Reject);
+        let context = |profile: &str| -> Result<ContextOptions, BoxError> {
+            Ok(ContextOptions::new().budget(ContextBudget::unlimited()).profile(Profile::new(profile)?))
+        };
+        let plain = HistoryOptions::new().context(context(first)?.load_limit(limit));
+        let strict = plain.clone().policies(Policies::new().on_conflict(OnConflict::Reject));
         let summaries = Summaries::new(Briefly).max_tokens(100);
-        let summarized =
-            HistoryOptions::new().budget(ContextBudget::unlimited()).watermarks(Watermarks::last_messages(16));
-        let summarized = summarized.profile(Profile::new(second)?).summaries(summaries);
+        let context = context(second)?.watermarks(Watermarks::last_messages(16));
+        let summarized = HistoryOptions::new().context(context).summaries(summaries);
         let layer = |options| ChatHistoryLayer::with_options(Arc::clone(store), OpenAi::new(), options);
         Ok(Self([plain, strict, summarized].map(layer).into()))
     }
