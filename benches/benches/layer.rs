@@ -17,8 +17,9 @@ use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use tokio::runtime::{Builder, Runtime};
 use tower::{Layer as _, Service as _, ServiceExt as _};
 use tower_chat_history::{
-    ChatHistory, ChatHistoryLayer, Compact, ConversationId, Cut, Engine, HistoryStore, InConversation, Load, Loaded,
-    MemoryStore, Message, Profile, Reply, Seq, TurnInput,
+    ChatHistory, ChatHistoryLayer, ConversationId, Engine, HistoryStore, InConversation, MemoryStore, Message, Reply,
+    TurnInput,
+    store::{Compact, Cut, Load, Loaded, Profile, Seq},
 };
 use tower_chat_history_openai::OpenAi;
 

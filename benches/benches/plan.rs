@@ -17,8 +17,9 @@ use benches::{conversation, fill, text, turn};
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use tokio::runtime::{Builder, Runtime};
 use tower_chat_history::{
-    Compact, ContextBudget, ConversationId, Cut, Engine, HistoryOptions, HistoryStore, Load, LoadLimit, Loaded,
-    MemoryStore, Message, Profile, Reply, Seq, TurnInput,
+    ContextBudget, ContextOptions, ConversationId, Engine, HistoryOptions, HistoryStore, MemoryStore, Message, Reply,
+    TurnInput,
+    store::{Compact, Cut, Load, LoadLimit, Loaded, Profile, Seq},
     tokens::{ByteEstimate, TokenCounter as _},
 };
 
@@ -34,7 +35,10 @@ fn budget(messages: usize) -> ContextBudget {
 
 fn engine(store: &MemoryStore, budget: ContextBudget) -> Engine {
     let limit = LoadLimit::new(1 << 20, 1 << 30).unwrap();
-    Engine::with_options(store.clone(), HistoryOptions::new().budget(budget).load_limit(limit))
+    Engine::with_options(
+        store.clone(),
+        HistoryOptions::new().context(ContextOptions::new().budget(budget).load_limit(limit)),
+    )
 }
 
 fn runtime() -> Runtime {

@@ -41,8 +41,9 @@ use tokio::runtime::Runtime;
 use tokio_postgres::{Client, NoTls, Statement};
 use tower::{Layer as _, Service as _, ServiceExt as _};
 use tower_chat_history::{
-    Append, CachedStore, ChatHistory, ChatHistoryLayer, Exchange, ExchangeId, Expect, HistoryOptions, HistoryStore,
-    InConversation, Load, LoadLimit, Loaded,
+    CachedStore, ChatHistory, ChatHistoryLayer, ContextOptions, Exchange, ExchangeId, HistoryOptions, HistoryStore,
+    InConversation,
+    store::{Append, Expect, Load, LoadLimit, Loaded},
 };
 use tower_chat_history_openai::OpenAi;
 use tower_chat_history_postgres::PostgresStore;
@@ -182,7 +183,7 @@ type Chat = ChatHistory<Llm, OpenAi>;
 fn chat(store: &Arc<dyn HistoryStore>) -> Chat {
     // Conversations grow during the bench. With this limit, windows have 60 to 80 messages, because a compaction goes
     // down to three quarters of it.
-    let options = HistoryOptions::new().load_limit(limit(WINDOW * 4 / 3));
+    let options = HistoryOptions::new().context(ContextOptions::new().load_limit(limit(WINDOW * 4 / 3)));
     ChatHistoryLayer::with_options(Arc::clone(store), OpenAi::new(), options).layer(llm())
 }
 

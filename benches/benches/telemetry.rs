@@ -63,7 +63,7 @@ struct Talk {
 
 impl Talk {
     fn new(telemetry: Telemetry) -> Self {
-        let options = HistoryOptions::new().telemetry(telemetry).budget(ContextBudget::tokens(1 << 20));
+        let options = HistoryOptions::new().telemetry(telemetry).context(ContextBudget::tokens(1 << 20));
         let store = MemoryStore::new();
         // By default every store call has a timeout, which needs the timer.
         let runtime = Builder::new_current_thread().enable_time().build().unwrap();

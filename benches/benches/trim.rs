@@ -12,7 +12,8 @@ use std::{env, fs, hint::black_box, time::Duration};
 use benches::text;
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
 use tower_chat_history::{
-    Exchange, ExchangeId, Message, TokenCounts,
+    Exchange, ExchangeId, Message,
+    store::TokenCounts,
     tokens::{LangChainEstimate, MessageCount, TokenCounter, tokens_of},
     trim::{Speaker, Trim, fit_messages, trim_messages},
 };

@@ -9,7 +9,10 @@ use async_openai::types::chat::{CreateChatCompletionRequest, CreateChatCompletio
 use futures_util::StreamExt as _;
 use serde_json::json;
 use tower::util::BoxCloneSyncService;
-use tower_chat_history::{Append, ConversationId, Exchange, ExchangeId, Expect, HistoryStore, Message};
+use tower_chat_history::{
+    ConversationId, Exchange, ExchangeId, HistoryStore, Message,
+    store::{Append, Expect},
+};
 
 /// The number of messages of the log that each call sends.
 pub const WINDOW: usize = 60;

@@ -4,7 +4,8 @@ use std::{fmt, sync::Arc};
 
 use async_trait::async_trait;
 use tower_chat_history::{
-    BoxError, Message, Usage,
+    BoxError, Message,
+    store::Usage,
     summary::{Summarized, Summarizer, SummaryPrompt, SummaryRequest},
     tokens::{CountMessages as _, TokenCounter},
 };

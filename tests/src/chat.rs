@@ -16,8 +16,8 @@ use serde_json::json;
 use tokio::sync::oneshot;
 use tower::{Layer as _, Service, ServiceExt as _};
 use tower_chat_history::{
-    BoxError, ChatHistoryLayer, ConversationId, Engine, HistoryError, HistoryOptions, InConversation, InputError,
-    Message, Unsaved,
+    BoxError, ChatHistoryLayer, ConversationId, Engine, HistoryError, HistoryOptions, InConversation, Message, Unsaved,
+    error::InputError,
 };
 use tower_chat_history_openai::OpenAi;
 use tower_chat_history_test::{MockChatStream, MockLlm, Replies};

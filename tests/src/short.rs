@@ -1,6 +1,6 @@
 //! Messages in a short form that tests can write down and compare.
 
-use tower_chat_history::{ConversationId, HistoryStore, HistoryStoreExt, Message, Recorded};
+use tower_chat_history::{ConversationId, HistoryStore, HistoryStoreExt, Message, store::Recorded};
 use tower_chat_history_test::MockLlm;
 
 /// The constant result of a call that never got one. Changing it would change prompts that were sent before.

@@ -14,8 +14,8 @@ use async_trait::async_trait;
 use tempfile::TempDir;
 use test_servers::{cluster::Cluster, left_out, postgres, redis};
 use tower_chat_history::{
-    Append, Appended, CachedStore, Compact, CompactOutcome, ConversationId, HistoryStore, Incarnation, Load, Loaded,
-    MemoryStore, Page, Seq, StoreError,
+    CachedStore, ConversationId, HistoryStore, MemoryStore, StoreError,
+    store::{Append, Appended, Compact, CompactOutcome, Incarnation, Load, Loaded, Page, Seq},
 };
 use tower_chat_history_postgres::PostgresOptions;
 use tower_chat_history_redis::RedisOptions;

@@ -8,11 +8,13 @@ use async_openai::{
 };
 use futures_util::StreamExt as _;
 use tower_chat_history::{
-    BoxError, InputMode, Message, RequestInfo, StreamStalled, TurnInput,
+    BoxError, Message, TurnInput,
     adapt::{
         AdaptRequest, Completed, Draft, Opened, Prompt, Read, ReadResponse, RequestMessages,
         extract::{CallScope, Envelope, ExtractScope, FromTask, IdFrom, IntoCallScope},
     },
+    engine::{InputMode, RequestInfo},
+    error::StreamStalled,
 };
 
 use crate::{counter, deep, error_type::error_type, fold::TypedFold, from_typed, to_typed};
@@ -260,7 +262,8 @@ mod tests {
     use async_openai::types::chat::{ChatCompletionRequestUserMessage, CreateChatCompletionRequestArgs};
     use tower::{Layer as _, Service as _, ServiceExt as _};
     use tower_chat_history::{
-        ChatHistoryLayer, ConversationId, InConversation, MemoryStore, MissingConversation, in_conversation, stateless,
+        ChatHistoryLayer, ConversationId, InConversation, MemoryStore, MissingConversation, adapt::extract::stateless,
+        in_conversation,
     };
     use tower_chat_history_test::{MockLlm, Reply};
 

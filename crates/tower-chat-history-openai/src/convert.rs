@@ -28,7 +28,7 @@ pub struct Converted {
 /// let log = [Message::user("Hi"), reply];
 /// let converted = to_request_messages(&log);
 /// assert_eq!((converted.messages.len(), converted.downgraded), (2, 1));
-/// # Ok::<(), tower_chat_history::MessageError>(())
+/// # Ok::<(), tower_chat_history::store::MessageError>(())
 /// ```
 pub fn to_request_messages<'a>(messages: impl IntoIterator<Item = &'a Message>) -> Converted {
     let mut all = Converted::default();

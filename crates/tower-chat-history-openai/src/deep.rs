@@ -6,7 +6,7 @@ use async_openai::types::chat::{
     ChatCompletionToolChoiceOption, ChatCompletionTools, CreateChatCompletionRequest, ResponseFormat,
 };
 use serde_json::Value;
-use tower_chat_history::nested;
+use tower_chat_history::adapt::nested;
 
 /// A request with a schema of more than [128 levels](nested::MAX_LEVELS) of lists and objects, in its tools, functions,
 /// tool choice or response format. Serializing it could overflow the stack. The model is not called.

@@ -4,7 +4,7 @@ use std::{borrow::Cow, error::Error};
 
 use async_openai::error::OpenAIError;
 use tower::timeout::error::Elapsed;
-use tower_chat_history::{HistoryError, MessageError, SaveError, telemetry};
+use tower_chat_history::{HistoryError, SaveError, store::MessageError, telemetry};
 
 /// The name for a response that is not a chat completion.
 const INVALID_RESPONSE: &str = "invalid_response";

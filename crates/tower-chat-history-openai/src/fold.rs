@@ -106,7 +106,7 @@ impl<'a> Choice<'a> {
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
-    use tower_chat_history::Usage;
+    use tower_chat_history::store::Usage;
 
     use super::*;
 

@@ -1,7 +1,7 @@
 //! Conversion from async-openai's responses to replies.
 
 use async_openai::types::chat::{CompletionUsage, CreateChatCompletionResponse, FinishReason};
-use tower_chat_history::{BoxError, Message, Reply, Usage};
+use tower_chat_history::{BoxError, Message, Reply, store::Usage};
 
 /// Returns the reply of a response: the choice with the smallest index.
 pub(crate) fn reply(response: &CreateChatCompletionResponse) -> Result<Reply, BoxError> {

@@ -2,7 +2,7 @@
 
 use async_openai::types::chat::{ChatCompletionResponseMessage, CreateChatCompletionResponse, Role};
 use serde_json::{Value, json};
-use tower_chat_history::{Message, Recorded, adapt::to_json_response};
+use tower_chat_history::{Message, adapt::to_json_response, store::Recorded};
 
 use crate::to_typed::tool_call;
 
@@ -104,7 +104,8 @@ mod tests {
     use tower::{Layer as _, Service as _, ServiceExt as _, service_fn};
     use tower_chat_history::{
         BoxError, ChatHistoryLayer, ConversationId, Exchange, ExchangeId, HistoryError, HistoryStoreExt as _,
-        InConversation, MemoryStore, Seq, Usage,
+        InConversation, MemoryStore,
+        store::{Seq, Usage},
     };
 
     use super::*;

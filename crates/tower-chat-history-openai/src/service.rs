@@ -24,7 +24,7 @@ use crate::deep::{self, RequestTooDeep};
 /// The client retries failed requests itself (status 429 and server errors, with backoff). These retries are within one
 /// call of this service.
 ///
-/// A request with a schema of more than [128 levels](tower_chat_history::nested::MAX_LEVELS) of lists and objects is
+/// A request with a schema of more than [128 levels](tower_chat_history::adapt::nested::MAX_LEVELS) of lists and objects is
 /// refused with [`OpenAIError::InvalidArgument`].
 ///
 /// With the feature `otel`, the request's headers contain the context of the current span, written by the program's

@@ -19,7 +19,10 @@ use serde::{
     de::{DeserializeOwned, IgnoredAny},
 };
 use serde_json::value::RawValue;
-use tower_chat_history::{Content, Message, Role, ToolCall};
+use tower_chat_history::{
+    Message, Role,
+    store::{Content, ToolCall},
+};
 
 /// A converted message.
 pub(crate) struct Converted {

@@ -42,8 +42,8 @@ pub enum OpenError {
     #[error("the address asks for TLS: build the crate tower-chat-history-redis with its feature rustls")]
     NeedsTls,
     /// The address is invalid, the server is unreachable, or it refused the connection. This includes a missing or
-    /// wrong password. The source has the reason.
-    #[error("the server{} could not be connected to", At(server.as_deref()))]
+    /// wrong password.
+    #[error("the server{} could not be connected to: {source}", At(server.as_deref()))]
     Connect {
         /// The hosts and ports that were tried, or the socket. `None` if the address is invalid, or an existing
         /// connection was given.
@@ -396,7 +396,8 @@ mod tests {
         let shown = OpenError::unreachable(refused).at(Some("localhost:6379".into()));
         let OpenError::Connect { source, .. } = &shown else { panic!("{shown:?}") };
         assert_eq!(source.to_string(), "Invalid protocol version - InvalidClientConfig");
-        assert_eq!(shown.to_string(), "the server at localhost:6379 could not be connected to");
+        let text = "the server at localhost:6379 could not be connected to: ";
+        assert_eq!(shown.to_string(), format!("{text}{source}"));
         for kind in [ErrorKind::InvalidClientConfig, ErrorKind::Io, ErrorKind::ClusterConnectionNotFound] {
             let error = OpenError::unreachable((kind, "what is wrong", "hunter2".into()).into());
             let shown = format!("{error:?}");

@@ -39,12 +39,17 @@
 //! | [writing an adapter](adapt::writing_an_adapter) | a complete adapter for your own types, step by step |
 //! | [`HistoryOptions`] | all options with their defaults |
 //! | [budget], [tokens] | limits of the prompt, and token counters |
+//! | [policy] | what happens on conflicts, failures and interruptions |
 //! | [summary] | summaries by a second model |
+//! | [store] | stores, and reading and editing conversations |
+//! | [error], [report] | the errors of calls, and the reports of turns |
 //! | [telemetry] | spans, attributes and metrics |
 //! | [engine] | the same without tower |
-//! | [trim] | trimming lists of messages by hand |
+//! | [trim], [view] | trimming lists of messages by hand, and making them valid prompts |
 //! | [guarantees], [cases] | the promises, and the outcome of every case |
 //! | [glossary] | the terms |
+//!
+//! The root has the names that most programs use. Everything else is in the modules.
 //!
 //! # Other crates
 //!
@@ -74,15 +79,16 @@ mod call;
 pub mod completion;
 mod discard;
 pub mod engine;
-mod error;
+pub mod error;
 mod memory;
 pub mod middleware;
 mod open_calls;
 mod options;
-mod policy;
-mod report;
+pub mod policy;
+pub mod report;
 mod routed;
 mod spawn;
+pub mod store;
 pub mod summary;
 pub mod telemetry;
 
@@ -94,47 +100,26 @@ pub mod glossary {}
 pub mod guarantees {}
 
 #[doc(inline)]
-pub use tower_chat_history_context::{
-    ContextBudget, InputError, InputMode, OpenCalls, RequestInfo, TranscriptError, View, budget, tokens, trim,
-    trim::trim_messages, view,
-};
-pub use tower_chat_history_core::backend::{PruneScan, RecordError, Scan, WindowScan};
+pub use tower_chat_history_context::{ContextBudget, budget, tokens, trim, view};
+#[doc(inline)]
 pub use tower_chat_history_core::{
-    Append, Appended, Compact, CompactOutcome, Compaction, CompactionError, CompactionVersion, Content, Conversation,
-    ConversationId, ConversationIdError, Cut, Derived, Exchange, ExchangeId, ExchangeIdError, Expect, ForeignShape,
-    ForkError, HistoryStore, HistoryStoreExt, ImportError, Incarnation, KnownState, Load, LoadLimit, LoadLimitError,
-    Loaded, Message, MessageError, NewestRound, Page, PageBack, Profile, ProfileError, Prune, PruneTo, Pruned,
-    Recorded, Revision, RevisionError, Role, Seq, StoreError, Summary, Timestamp, TokenCounts, ToolCall, Truncate,
-    Truncated, Usage, Window, nested,
+    Conversation, ConversationId, Exchange, ExchangeId, HistoryStore, HistoryStoreExt, Message, Role, StoreError,
 };
-
 #[cfg(feature = "testing")]
 pub use tower_chat_history_core::{conformance_tests, testing};
 
 #[doc(inline)]
-pub use self::engine::stream;
 pub use self::{
-    adapt::{
-        MissingConversation,
-        extract::{in_conversation, stateless},
-    },
+    adapt::extract::in_conversation,
     cached::CachedStore,
-    call::{CallOptions, CallScope, InConversation, Reply, TurnInput},
-    engine::{Commit, Engine, Retention, StoredResults, ToolResults, Turn, stream::RecordedStream},
-    error::{BoxError, DrainError, HistoryError, SaveError, StoreResultsError, StreamStalled, Unsaved},
+    call::{CallOptions, InConversation, Reply, TurnInput},
+    engine::{Engine, Retention, Turn},
+    error::{BoxError, HistoryError, MissingConversation, SaveError, Unsaved},
     memory::MemoryStore,
     middleware::{ChatHistory, ChatHistoryLayer},
-    open_calls::ConversationExt,
-    options::HistoryOptions,
-    policy::{
-        DetachLimits, OnConflict, OnInterruption, OnLoadFailure, OnOpenTurn, OnSaveFailure, OnTranscriptMismatch,
-        QueueLimits,
-    },
-    report::{
-        Fallback, HistoryStatus, NotStored, Outcome, ReportHandle, ResponseShape, SinceLast, TurnReport, TurnTokens,
-    },
+    options::{ContextOptions, HistoryOptions, Policies},
+    report::{ReportHandle, TurnReport},
     routed::RoutedStore,
-    spawn::{Spawn, TokioSpawn},
-    summary::{Summaries, Summarizer},
+    summary::Summaries,
     telemetry::Telemetry,
 };

@@ -10,14 +10,17 @@ pub trait ConversationExt {
     /// arguments. The next call must provide results for them. The list is empty if no call is open, or if the
     /// conversation does not exist.
     ///
-    /// These are the [open](crate::View::open) calls of the log's [view](crate::View), even if results were stored
-    /// one by one. The amount of data read depends on the size of the newest turn, not on that of the log.
+    /// These are the [open](crate::view::View::open) calls of the log's [view](crate::view::View), even if results
+    /// were stored one by one. The amount of data read depends on the size of the newest turn, not on that of the
+    /// log.
     ///
     /// Only stored exchanges count. If an engine of this process serves the conversation, finish its saves first
     /// ([`Engine::saved`](crate::Engine::saved)).
     ///
     /// ```
-    /// use tower_chat_history::{ConversationExt as _, ConversationId, HistoryStore, HistoryStoreExt as _, StoreError};
+    /// use tower_chat_history::{
+    ///     ConversationId, HistoryStore, HistoryStoreExt as _, StoreError, store::ConversationExt as _,
+    /// };
     ///
     /// /// Continues the work that an earlier process did not finish.
     /// async fn resume(store: &dyn HistoryStore, id: &ConversationId) -> Result<(), StoreError> {

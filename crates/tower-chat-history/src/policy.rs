@@ -1,32 +1,46 @@
-//! What to do when something is not as it should be.
+//! Policies: what happens on conflicts, failures and interruptions.
+//!
+//! [`Policies`](crate::Policies) sets them for a layer or an engine:
+//!
+//! | policy | applies if | default |
+//! |---|---|---|
+//! | [`OnConflict`] | another exchange was stored during the model call | [`Rebase`](OnConflict::Rebase) |
+//! | [`OnOpenTurn`] | a new question arrives while tool calls are unanswered | [`Supersede`](OnOpenTurn::Supersede) |
+//! | [`OnTranscriptMismatch`] | the messages that a caller resends do not match the log | [`Fail`](OnTranscriptMismatch::Fail) |
+//! | [`OnLoadFailure`] | the history cannot be loaded | [`Fail`](OnLoadFailure::Fail) |
+//! | [`OnSaveFailure`] | a reply cannot be stored | [`Fail`](OnSaveFailure::Fail) |
+//! | [`OnInterruption`] | a stream ends early | [`Discard`](OnInterruption::Discard) |
 
 use std::time::Duration;
 
+#[doc(inline)]
 pub use tower_chat_history_context::OnOpenTurn;
 
-/// What becomes of an exchange when another one was appended while its model call ran.
+/// The policy for an exchange if another one was appended during its model call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OnConflict {
-    /// It is appended behind the other one. Two whole exchanges in either order are a valid conversation.
+    /// Appends the exchange after the other one. Two whole exchanges are a valid conversation in either order.
     #[default]
     Rebase,
-    /// It is not stored: the save fails with [`StoreError::Conflict`](crate::StoreError::Conflict). A continuation (results
-    /// for the calls of an exchange) is appended all the same, since a conversation must get its results; so is an exchange
-    /// whose history could not be loaded ([`OnLoadFailure::CallWithoutHistory`]), since nothing is known to compare with.
+    /// Does not store the exchange: the save fails with [`StoreError::Conflict`](crate::StoreError::Conflict).
+    ///
+    /// There are two exceptions, which are appended. A continuation (results for the calls of an exchange) is stored
+    /// because a conversation must get its results. An exchange whose history could not be loaded
+    /// ([`OnLoadFailure::CallWithoutHistory`]) is stored because there is nothing to compare the log with.
     Reject,
-    /// Calls of one conversation wait for each other, as far as they share an [`Engine`](crate::Engine); beyond that, as
-    /// [`Rebase`](Self::Rebase).
+    /// Runs the calls of one conversation one at a time, as long as they use the same [`Engine`](crate::Engine).
+    /// Otherwise like [`Rebase`](Self::Rebase).
     Serialize(QueueLimits),
 }
 
-/// How calls of one conversation wait for each other.
+/// Limits of the queue in which calls of one conversation wait for each other ([`OnConflict::Serialize`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct QueueLimits {
-    /// How many may wait at most; one more fails at once. The default is 16.
+    /// The number of calls that may wait. One more call fails immediately. The default is 16.
     pub max_waiting: usize,
-    /// How long one waits at most. The default is 60 seconds.
+    /// The longest time that a call waits. The default is 60 seconds.
     pub timeout: Duration,
 }
 
@@ -37,86 +51,87 @@ impl Default for QueueLimits {
 }
 
 impl QueueLimits {
-    /// A queue with these bounds.
+    /// Creates these limits.
     #[must_use]
     pub const fn new(max_waiting: usize, timeout: Duration) -> Self {
         Self { max_waiting, timeout }
     }
 }
 
-/// What becomes of a call whose [transcript](crate::InputMode::Transcript) is not the end of the log.
+/// The policy for a call whose [transcript](crate::engine::InputMode::Transcript) does not match the end of the log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OnTranscriptMismatch {
-    /// It fails with [`HistoryError::Transcript`](crate::HistoryError::Transcript) before the model is called.
+    /// Fails with [`HistoryError::Transcript`](crate::HistoryError::Transcript) before the model is called.
     #[default]
     Fail,
-    /// The log stands: the call goes on with its new input alone (what comes after the last assistant message), and
-    /// what it resends is ignored. [`TurnReport::transcript_mismatch`](crate::TurnReport::transcript_mismatch) says
-    /// that it happened.
+    /// Trusts the log: the call continues with only its new input, which is everything after the last assistant
+    /// message. The messages that the caller resends are ignored. The report contains the mismatch
+    /// ([`TurnReport::transcript_mismatch`](crate::TurnReport::transcript_mismatch)).
     TrustLog,
 }
 
-/// What becomes of a call whose history cannot be loaded.
+/// The policy for a call whose history cannot be loaded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OnLoadFailure {
-    /// It fails with [`HistoryError::Load`](crate::HistoryError::Load),
+    /// Fails with [`HistoryError::Load`](crate::HistoryError::Load),
     /// [`LoadTimeout`](crate::HistoryError::LoadTimeout) or [`LoadPanicked`](crate::HistoryError::LoadPanicked) before
     /// the model is called.
     #[default]
     Fail,
-    /// The model is called without history; the report says so ([`HistoryStatus::Unavailable`](crate::HistoryStatus::Unavailable)).
+    /// Calls the model without history. The report says so
+    /// ([`HistoryStatus::Unavailable`](crate::report::HistoryStatus::Unavailable)).
     CallWithoutHistory,
 }
 
-/// What becomes of a reply that cannot be stored.
+/// The policy for a reply that cannot be stored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OnSaveFailure {
-    /// The call fails with [`Unsaved`](crate::Unsaved), which carries the response: a paid answer is not lost.
-    /// Streams have already been delivered, so for them this is [`Report`](Self::Report).
+    /// Fails with [`Unsaved`](crate::Unsaved), which contains the response, so a reply that was paid for is not lost.
+    /// A stream is already delivered at that time, so streams are treated like [`Report`](Self::Report).
     #[default]
     Fail,
-    /// The caller gets the response; the failure is in the report, which goes to the hook and to the caller's handle.
+    /// Returns the response. The failure is in the report, for the hook and for the caller's handle.
     Report,
 }
 
-/// What becomes of a stream that ends, fails or is dropped before the reply is complete.
+/// The policy for a stream that ends, fails or is dropped before its reply is complete.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OnInterruption {
-    /// Nothing is stored: the conversation is as it was before the call. So a caller who leaves in the middle of a
-    /// stream loses question and answer.
+    /// Stores nothing: the conversation stays as it was before the call. A caller who drops a stream early loses both
+    /// the question and the answer.
     #[default]
     Discard,
-    /// The input and the text so far are stored, marked [`incomplete`](crate::Exchange::incomplete). Half tool calls are
-    /// not. Without any text nothing is stored.
+    /// Stores the input and the text so far, marked as [`incomplete`](crate::Exchange::incomplete). Partial tool
+    /// calls are not stored. If there is no text, nothing is stored.
     ///
-    /// Repeating the call asks the model again: the caller's exchange id stays free, tool results may be sent again
-    /// (the attempt is then left out of what is sent), and a caller that resends its list may have the text in it or
-    /// not. A question that is asked again stands in the conversation twice, with the text between.
+    /// A repeated call asks the model again. The caller's exchange id is still free. Tool results may be sent again;
+    /// later prompts then leave out the first attempt. A caller that resends its list may include the kept text or
+    /// not. If a question is asked again, the conversation contains it twice, with the text in between.
     KeepText,
-    /// A stream that the caller drops is read to its end in the background and stored like any other, within
-    /// [limits](DetachLimits). One that fails or ends early is discarded, and so is one beyond the limits.
+    /// Reads a stream that the caller drops to its end in the background and stores it as usual, within
+    /// [limits](DetachLimits). A stream that fails or ends early, or exceeds the limits, is discarded.
     Detach,
 }
 
-/// Limits of the streams that an [`Engine`](crate::Engine) reads on in the background, without their callers
+/// Limits of the streams that an [`Engine`](crate::Engine) reads in the background without their callers
 /// ([`OnInterruption::Detach`]).
 ///
-/// A stream beyond them is treated as under [`OnInterruption::Discard`], and its report says so
-/// ([`NotStored::DetachLimit`](crate::NotStored::DetachLimit)).
+/// A stream beyond these limits is treated as with [`OnInterruption::Discard`], and its report says so
+/// ([`NotStored::DetachLimit`](crate::report::NotStored::DetachLimit)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DetachLimits {
     /// The number of streams at one time, of all conversations together. The default is 1,024.
     pub max_streams: usize,
-    /// The number of streams at one time of one conversation, so that no conversation takes the places of all others.
+    /// The number of streams at one time of one conversation, so that a single conversation cannot use up the total.
     /// The default is 4.
     pub max_per_conversation: usize,
-    /// How long a stream is read on at most, measured from when its caller left; `None` is without a limit. Outside of
-    /// a tokio runtime there is no clock and no limit. The default is 10 minutes.
+    /// The longest time that a stream is read after its caller dropped it. `None` means without a limit. Outside of a
+    /// tokio runtime there is no clock, and therefore no limit. The default is 10 minutes.
     pub timeout: Option<Duration>,
 }
 
@@ -127,7 +142,7 @@ impl Default for DetachLimits {
 }
 
 impl DetachLimits {
-    /// Returns the default limits.
+    /// Creates the default limits.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -147,7 +162,8 @@ impl DetachLimits {
         self
     }
 
-    /// Sets how long a stream is read on at most; `None` is without a limit. The default is 10 minutes.
+    /// Sets the longest time that a stream is read after its caller dropped it. `None` means without a limit. The
+    /// default is 10 minutes.
     #[must_use]
     pub fn timeout(mut self, timeout: impl Into<Option<Duration>>) -> Self {
         self.timeout = timeout.into();

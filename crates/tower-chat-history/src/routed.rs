@@ -33,7 +33,7 @@ use tower_chat_history_core::{
 /// ```
 /// # use tower_chat_history::MemoryStore as SqliteStore;
 /// use std::sync::Arc;
-/// use tower_chat_history::{ConversationId, MemoryStore, RoutedStore, Truncate};
+/// use tower_chat_history::{ConversationId, MemoryStore, RoutedStore, store::Truncate};
 ///
 /// # fn route(sqlite: Arc<SqliteStore>, memory: Arc<MemoryStore>) {
 /// let store = RoutedStore::new(move |id: &ConversationId| -> Arc<dyn Truncate> {

@@ -7,9 +7,11 @@ use std::alloc::System;
 use async_trait::async_trait;
 use cap::Cap;
 use tower_chat_history::{
-    Append, Appended, CachedStore, Compact, CompactOutcome, Compaction, CompactionVersion, ConversationId, Cut,
-    Exchange, ExchangeId, Expect, HistoryStore, Incarnation, Load, Loaded, Message, Page, Profile, Recorded, Revision,
-    Seq, StoreError, Summary, Window,
+    CachedStore, ConversationId, Exchange, ExchangeId, HistoryStore, Message, StoreError,
+    store::{
+        Append, Appended, Compact, CompactOutcome, Compaction, CompactionVersion, Cut, Expect, Incarnation, Load,
+        Loaded, Page, Profile, Recorded, Revision, Seq, Summary, Window,
+    },
 };
 
 /// Counts the bytes that are allocated.

@@ -13,8 +13,9 @@ use std::{
 
 use async_trait::async_trait;
 use tower_chat_history::{
-    BoxError, ContextBudget, ConversationId, Engine, HistoryOptions, MemoryStore, Message, OnLoadFailure, Reply,
-    Retention, TurnInput,
+    BoxError, ContextBudget, ConversationId, Engine, HistoryOptions, MemoryStore, Message, Policies, Reply, Retention,
+    TurnInput,
+    policy::OnLoadFailure,
     summary::{Summaries, SummarizeWhen, Summarized, Summarizer, SummaryRequest},
 };
 use tower_chat_history_test::{Fault, FaultStore, Op};
@@ -126,7 +127,7 @@ impl Summarizer for Answers {
 
 fn summarizing_options(answer: Answer, when: SummarizeWhen) -> HistoryOptions {
     let summaries = Summaries::new(Answers(answer)).max_tokens(20).least_room(1).when(when);
-    HistoryOptions::new().budget(ContextBudget::tokens(400).reply_reserve(10)).summaries(summaries)
+    HistoryOptions::new().context(ContextBudget::tokens(400).reply_reserve(10)).summaries(summaries)
 }
 
 /// Runs a turn full of secrets. It may fail.
@@ -160,7 +161,7 @@ async fn failure_events_name_causes_and_contain_no_text() {
         store.fail(Op::Load, 1, fault);
         turn(&engine).await;
         events.name("a call fails: its history could not be loaded", cause);
-        let anyway = HistoryOptions::new().on_load_failure(OnLoadFailure::CallWithoutHistory);
+        let anyway = HistoryOptions::new().policies(Policies::new().on_load_failure(OnLoadFailure::CallWithoutHistory));
         store.fail(Op::Load, 1, fault);
         turn(&Engine::with_options(store.clone(), anyway)).await;
         events.name("calling the model without history", cause);

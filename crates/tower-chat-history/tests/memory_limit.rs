@@ -6,8 +6,8 @@ use std::alloc::System;
 
 use cap::Cap;
 use tower_chat_history::{
-    Append, Compact, CompactionVersion, ConversationId, Cut, Exchange, ExchangeId, Expect, HistoryStore,
-    HistoryStoreExt as _, MemoryStore, Message, Profile, Seq, StoreError, Summary, TokenCounts,
+    ConversationId, Exchange, ExchangeId, HistoryStore, HistoryStoreExt as _, MemoryStore, Message, StoreError,
+    store::{Append, Compact, CompactionVersion, Cut, Expect, Profile, Seq, Summary, TokenCounts},
 };
 
 /// Counts the bytes that are allocated.

@@ -103,15 +103,7 @@ impl fmt::Display for OpenStoreError {
             Self::NotBuiltIn { store, feature } => {
                 write!(f, "this program was built without {store}: build it with the feature `{feature}`")
             }
-            Self::Failed(error) => {
-                write!(f, "{error}")?;
-                let mut source = error.source();
-                while let Some(error) = source {
-                    write!(f, ": {error}")?;
-                    source = error.source();
-                }
-                Ok(())
-            }
+            Self::Failed(error) => error.fmt(f),
         }
     }
 }

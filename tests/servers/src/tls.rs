@@ -66,7 +66,10 @@ pub fn error_chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
-        text = format!("{text}: {error}");
+        let shown = error.to_string();
+        if !text.ends_with(&shown) {
+            text = format!("{text}: {shown}");
+        }
         cause = error.source();
     }
     text

@@ -10,9 +10,10 @@ use async_trait::async_trait;
 use serde_json::json;
 use tokio::runtime::Builder;
 use tower_chat_history::{
-    BoxError, ContextBudget, ConversationId, Engine, HistoryOptions, HistoryStore as _, Load, Loaded, MemoryStore,
-    Message, Reply, Summaries, TurnInput, Usage,
+    BoxError, ContextBudget, ContextOptions, ConversationId, Engine, HistoryOptions, HistoryStore as _, MemoryStore,
+    Message, Reply, Summaries, TurnInput,
     budget::{ClearResults, Watermark, Watermarks},
+    store::{Load, Loaded, Usage},
     summary::{SummarizeWhen, Summarized, Summarizer, SummaryRequest},
     tokens::{ByteEstimate, REPLY_PRIMING, TokenCounter as _},
 };

@@ -8,9 +8,9 @@ use futures_util::{StreamExt as _, stream, stream::BoxStream};
 use serde_json::{Value, json};
 use tower::{ServiceBuilder, ServiceExt as _, service_fn};
 use tower_chat_history::{
-    BoxError, ChatHistoryLayer, HistoryStoreExt as _, InConversation, InputMode, MemoryStore, Message,
-    adapt::{Custom, Json, JsonRequestError},
-    nested,
+    BoxError, ChatHistoryLayer, HistoryStoreExt as _, InConversation, MemoryStore, Message,
+    adapt::{Custom, Json, JsonRequestError, nested},
+    engine::InputMode,
     summary::{Summarizer as _, SummaryRequest, json_summarizer},
 };
 use tower_chat_history_openai::{OpenAi, RequestTooDeep};

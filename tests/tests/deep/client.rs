@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use async_openai::{error::OpenAIError, middleware::HttpRequestFactory};
 use reqwest::{Method, Request, Response};
 use tower::{ServiceBuilder, ServiceExt as _, service_fn};
-use tower_chat_history::{InputMode, MemoryStore};
+use tower_chat_history::{MemoryStore, engine::InputMode};
 use tower_chat_history_openai::client::{CONVERSATION_ID, OpenAiHistory, openai_error};
 
 use super::{

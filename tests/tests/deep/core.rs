@@ -3,7 +3,9 @@
 use serde::Serialize;
 use serde_json::Value;
 use tower_chat_history::{
-    Compaction, ConversationId, Cut, Exchange, ExchangeId, Message, Profile, Revision, TokenCounts, Usage, nested,
+    ConversationId, Exchange, ExchangeId, Message,
+    adapt::nested,
+    store::{Compaction, Cut, Profile, Revision, TokenCounts, Usage},
 };
 
 use super::{
@@ -100,7 +102,7 @@ fn invalid_records_are_refused() {
         assert!(serde_json::from_str::<Usage>(&deep).is_err());
         assert!(serde_json::from_str::<TokenCounts>(&deep).is_err());
         assert!(serde_json::from_str::<Cut>(&deep).is_err());
-        let _ = Compaction::new(tower_chat_history::CompactionVersion::NONE, Cut::default());
+        let _ = Compaction::new(tower_chat_history::store::CompactionVersion::NONE, Cut::default());
     }
 }
 

@@ -17,8 +17,9 @@ use serde_json::{Value, json};
 use tower::{Layer as _, Service as _, ServiceExt as _, service_fn};
 use tower_chat_history::{
     BoxError, ChatHistoryLayer, ConversationId, Engine, HistoryOptions, InConversation, MemoryStore, Message,
-    MissingConversation, OnInterruption, Reply,
+    MissingConversation, Policies, Reply,
     adapt::{Custom, Flow, FoldReply, Json, JsonRequestError},
+    policy::OnInterruption,
     summary::{Summarizer as _, SummaryRequest, json_summarizer},
 };
 use tower_chat_history_openai::{ChatService, ChatStreamService};
@@ -71,7 +72,7 @@ fn a_detached_stream_is_read_to_its_end() {
             let chunks = [begin, deep_chunk(), deep_chunk(), end, deep_chunk()];
             Ok::<Chunks, BoxError>(stream::iter(chunks.map(Ok)).boxed())
         });
-        let options = HistoryOptions::new().on_interruption(OnInterruption::Detach);
+        let options = HistoryOptions::new().policies(Policies::new().on_interruption(OnInterruption::Detach));
         let engine = Engine::with_options(MemoryStore::new(), options);
         let layer = ChatHistoryLayer::from_engine(engine.clone(), Json::new());
         let mut answer = layer.layer(llm).oneshot(InConversation::new(id(), request())).await.unwrap();

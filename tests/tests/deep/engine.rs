@@ -2,10 +2,10 @@
 
 use async_trait::async_trait;
 use tower_chat_history::{
-    BoxError, ContextBudget, Engine, HistoryOptions, HistoryStoreExt as _, Message, Reply, Summaries, Summarizer,
+    BoxError, ContextBudget, ContextOptions, Engine, HistoryOptions, HistoryStoreExt as _, Message, Reply, Summaries,
     TurnInput,
     budget::ClearResults,
-    summary::{SummarizeWhen, Summarized, SummaryFormat, SummaryPrompt, SummaryRequest},
+    summary::{SummarizeWhen, Summarized, Summarizer, SummaryFormat, SummaryPrompt, SummaryRequest},
     tokens::LangChainEstimate,
 };
 
@@ -27,14 +27,14 @@ fn the_engine_makes_turns() {
 }
 
 fn the_engine_makes_turns_with_langchain_s_estimate() {
-    turns(HistoryOptions::new().token_counter(LangChainEstimate::new()));
+    turns(HistoryOptions::new().context(ContextOptions::new().token_counter(LangChainEstimate::new())));
 }
 
 fn the_engine_makes_turns_within_a_budget() {
     let budget = ContextBudget::tokens(400_000).reply_reserve(10);
-    turns(
-        HistoryOptions::new().token_counter(LangChainEstimate::new()).budget(budget).clear_results(ClearResults::new()),
-    );
+    turns(HistoryOptions::new().context(
+        ContextOptions::new().token_counter(LangChainEstimate::new()).budget(budget).clear_results(ClearResults::new()),
+    ));
 }
 
 /// Makes turns on a log with every kind of message, and adds every kind to it.
@@ -77,7 +77,7 @@ impl Summarizer for Deep {
 fn a_log_is_summarized() {
     let summaries = Summaries::new(Deep).when(SummarizeWhen::BeforeEveryCall).max_tokens(1_000);
     let budget = ContextBudget::tokens(250_000).reply_reserve(10);
-    turns(HistoryOptions::new().budget(budget).summaries(summaries));
+    turns(HistoryOptions::new().context(budget).summaries(summaries));
 }
 
 fn a_summary_s_prompt_is_written() {

@@ -8,7 +8,8 @@ use std::{hint::black_box, time::Duration};
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::Value;
 use tower_chat_history::{
-    Exchange, ExchangeId, Message, nested,
+    Exchange, ExchangeId, Message,
+    adapt::nested,
     summary::{SummaryFormat, SummaryPrompt, SummaryRequest},
     tokens::{ByteEstimate, LangChainEstimate, TokenCounter},
 };

@@ -1,6 +1,9 @@
 //! Stores, and the addresses with which they are opened.
 
-use tower_chat_history::{Append, CachedStore, Expect, HistoryStore, Load, Loaded, MemoryStore, Seq};
+use tower_chat_history::{
+    CachedStore, HistoryStore, MemoryStore,
+    store::{Append, Expect, Load, Loaded, Seq},
+};
 use tower_chat_history_postgres::PostgresStore;
 use tower_chat_history_redis::RedisStore;
 use tower_chat_history_sqlite::SqliteStore;

@@ -1,11 +1,12 @@
 //! Token counters, and functions on lists of messages.
 
 use tower_chat_history::{
-    Message, View,
+    Message,
     tokens::{
         ByteEstimate, Cached, LangChainEstimate, MessageCount, PerMessage, RequestTokens, TokenCounter, tokens_of,
     },
     trim::{MessageFilter, Trim, filter_messages, fit_messages, merge_message_runs, trim_messages},
+    view::View,
 };
 use tower_chat_history_openai::{from_request_messages, to_request_messages, tokens::Tiktoken};
 use tower_chat_history_test::check_chat_rules;

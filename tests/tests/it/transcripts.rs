@@ -4,8 +4,8 @@ use async_openai::types::chat::{ChatCompletionRequestMessage, CreateChatCompleti
 use serde_json::{Value, json};
 use tower::{Layer as _, Service as _, service_fn};
 use tower_chat_history::{
-    BoxError, ChatHistoryLayer, ConversationId, HistoryError, HistoryStoreExt as _, InConversation, InputMode,
-    MemoryStore, adapt::Json,
+    BoxError, ChatHistoryLayer, ConversationId, HistoryError, HistoryStoreExt as _, InConversation, MemoryStore,
+    adapt::Json, engine::InputMode,
 };
 use tower_chat_history_openai::OpenAi;
 use tower_chat_history_test::{MockLlm, Reply};

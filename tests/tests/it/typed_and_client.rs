@@ -19,7 +19,7 @@ use tests::check;
 use tower::{Layer as _, Service as _};
 use tower_chat_history::{
     ChatHistory, ChatHistoryLayer, ConversationId, Engine, HistoryError, HistoryOptions, HistoryStoreExt as _,
-    InConversation, InputMode, MemoryStore, Message, TurnReport,
+    InConversation, MemoryStore, Message, TurnReport, engine::InputMode,
 };
 use tower_chat_history_openai::{
     ChatService, OpenAi,

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use futures_util::StreamExt as _;
 use tests::{ABANDONED, CallKind, Chat, Storage, exchanges, over_every_store, prompt, request, short};
 use tower_chat_history::{
-    ConversationId, HistoryStore as _, InConversation, Load, Loaded, Message, Outcome, Revision, Seq, TurnReport,
+    ConversationId, HistoryStore as _, InConversation, Message, TurnReport,
+    report::Outcome,
+    store::{Load, Loaded, Revision, Seq},
 };
 use tower_chat_history_test::Reply;
 

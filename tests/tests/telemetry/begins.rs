@@ -108,7 +108,7 @@ async fn the_queue(storage: Storage) {
     for kind in BOTH_KINDS {
         let queue = OnConflict::Serialize(QueueLimits::new(8, Duration::from_secs(10)));
         let replies = ["a0", "a1"].map(Reply::text);
-        let options = HistoryOptions::new().on_conflict(queue);
+        let options = HistoryOptions::new().policies(Policies::new().on_conflict(queue));
         let (chat, id) = (Chat::with_options(&storage, replies, options), storage.conversation());
         let (_, trace) = traced(async {
             let held = chat.hold_reply();
@@ -135,8 +135,8 @@ async fn the_queue(storage: Storage) {
 }
 
 async fn a_full_queue(storage: Storage) {
-    let options =
-        HistoryOptions::new().on_conflict(OnConflict::Serialize(QueueLimits::new(0, Duration::from_secs(10))));
+    let options = HistoryOptions::new()
+        .policies(Policies::new().on_conflict(OnConflict::Serialize(QueueLimits::new(0, Duration::from_secs(10)))));
     let (chat, id) = (Chat::with_options(&storage, [Reply::text("a")], options), storage.conversation());
     let held = chat.hold_reply();
     let first = chat.ask(CallKind::Unary, &id, "u0");

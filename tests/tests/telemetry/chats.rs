@@ -43,7 +43,7 @@ pub(crate) fn database(storage: &Storage) -> Value {
 
 /// A small budget without calibration.
 pub(crate) fn small() -> HistoryOptions {
-    HistoryOptions::new().budget(ContextBudget::tokens(600).reply_reserve(100).calibrate(false))
+    HistoryOptions::new().context(ContextBudget::tokens(600).reply_reserve(100).calibrate(false))
 }
 
 /// Returns a text of about 25 tokens.

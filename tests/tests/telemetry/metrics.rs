@@ -13,7 +13,8 @@ use opentelemetry_sdk::metrics::{
 };
 use tests::{BOTH_KINDS, CallKind, Chat, Storage, over_every_store, user_call};
 use tower_chat_history::{
-    ExchangeId, HistoryOptions, OnConflict, OnLoadFailure,
+    ExchangeId, HistoryOptions, Policies,
+    policy::{OnConflict, OnLoadFailure},
     summary::{Summaries, SummarizeWhen},
     telemetry::{
         Telemetry,
@@ -126,7 +127,11 @@ async fn everything(storage: &Storage, meters: &Meters) {
     let answers = || Replies::rules(|_| Reply::text(long("answer")));
     for kind in BOTH_KINDS {
         let id = storage.conversation();
-        let chat = Chat::with_options(storage, answers(), with(small().on_conflict(OnConflict::Reject)));
+        let chat = Chat::with_options(
+            storage,
+            answers(),
+            with(small().policies(Policies::new().on_conflict(OnConflict::Reject))),
+        );
         for _ in 0..12 {
             assert!(ask(&chat, kind, &id, &long("question")).await);
         }
@@ -138,7 +143,8 @@ async fn everything(storage: &Storage, meters: &Meters) {
         storage.store.fail(Op::Append, 1, Fault::Conflict);
         ask(&chat, kind, &id, "u").await;
 
-        let options = HistoryOptions::new().on_load_failure(OnLoadFailure::CallWithoutHistory);
+        let options =
+            HistoryOptions::new().policies(Policies::new().on_load_failure(OnLoadFailure::CallWithoutHistory));
         let replies =
             [Reply::text("a"), Reply::error(ApiFailure::new(500, "out of order")), Reply::text("a").end_after(1)];
         let chat = Chat::with_options(storage, replies, with(options));

@@ -7,9 +7,10 @@ use futures_util::{FutureExt as _, StreamExt as _, future};
 use serde_json::{Value, json};
 use tests::{CallKind, Chat, Storage, TypedCall};
 use tower_chat_history::{
-    ContextBudget, HistoryOptions, InConversation, Message, OnConflict, OnInterruption, OnLoadFailure, OnOpenTurn,
-    QueueLimits, TurnInput, Usage,
+    ContextBudget, ContextOptions, HistoryOptions, InConversation, Message, Policies, TurnInput,
     budget::{KeepTurn, TrimTurn, Trimmer},
+    policy::{OnConflict, OnInterruption, OnLoadFailure, OnOpenTurn, QueueLimits},
+    store::Usage,
     summary::{Summaries, SummarizeWhen, Summarizer},
     telemetry::Telemetry,
     tokens::TokenCounter,
@@ -131,7 +132,8 @@ impl<'a> Paths<'a> {
             Reply::no_choices(),
         ];
         for policy in [OnInterruption::Discard, OnInterruption::KeepText, OnInterruption::Detach] {
-            let chat = self.chat(replies.clone(), HistoryOptions::new().on_interruption(policy));
+            let chat =
+                self.chat(replies.clone(), HistoryOptions::new().policies(Policies::new().on_interruption(policy)));
             let id = conversation();
             for number in 0..replies.len() {
                 let call = marked_call(&id, &question(1)).exchange(exchange(&number.to_string()));
@@ -197,7 +199,7 @@ impl<'a> Paths<'a> {
     }
 
     async fn too_much(&self) {
-        let budget = || HistoryOptions::new().budget(ContextBudget::tokens(600).reply_reserve(100));
+        let budget = || HistoryOptions::new().context(ContextBudget::tokens(600).reply_reserve(100));
         let after = || Some(summaries(small(Reply::text("mark-summary")), SummarizeWhen::AfterReply { percent: 60 }));
         for summaries in [None, after()] {
             let options = summaries.into_iter().fold(budget(), HistoryOptions::summaries);
@@ -230,8 +232,10 @@ impl<'a> Paths<'a> {
     async fn something_panics(&self) {
         let hook = HistoryOptions::new().on_turn(|_| panic!("mark-panic"));
         let budget = ContextBudget::tokens(600).reply_reserve(100);
-        let trimmer = HistoryOptions::new().budget(budget.clone()).trimmer(Panics::default());
-        let counter = HistoryOptions::new().budget(budget).token_counter(Panics::default());
+        let trimmer =
+            HistoryOptions::new().context(ContextOptions::new().budget(budget.clone()).trimmer(Panics::default()));
+        let counter =
+            HistoryOptions::new().context(ContextOptions::new().budget(budget).token_counter(Panics::default()));
         for options in [hook, trimmer, counter] {
             let (chat, id) = (self.chat(Replies::rules(|_| marked_reply()), options), conversation());
             for _ in 0..12 {

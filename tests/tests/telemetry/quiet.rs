@@ -10,12 +10,14 @@ use serde_json::{Value, json};
 use tests::{BOTH_KINDS, CallKind, Chat, Storage, TypedRequest, over_every_store, unsaved};
 use tower::Layer as _;
 use tower_chat_history::{
-    Append, BoxError, CallOptions, Compact, Compaction, CompactionVersion, ConversationId, Cut, DetachLimits, Exchange,
-    ExchangeId, Expect, HistoryOptions, HistoryStore as _, HistoryStoreExt as _, InConversation, Load, Message,
-    OnInterruption, OnLoadFailure, OnOpenTurn, Profile, Recorded, Seq, Summary, TurnInput, View,
+    BoxError, CallOptions, ContextOptions, ConversationId, Exchange, ExchangeId, HistoryOptions, HistoryStore as _,
+    HistoryStoreExt as _, InConversation, Message, Policies, TurnInput,
     adapt::{AdaptRequest as _, Draft as _, Opened, Prompt},
     budget::Watermarks,
+    policy::{DetachLimits, OnInterruption, OnLoadFailure, OnOpenTurn},
+    store::{Append, Compact, Compaction, CompactionVersion, Cut, Expect, Load, Profile, Recorded, Seq, Summary},
     summary::{Summaries, SummarizeWhen, Summarized, Summarizer, SummaryRequest},
+    view::View,
 };
 use tower_chat_history_openai::OpenAi;
 use tower_chat_history_test::{ApiFailure, Fault, Op, Reply};
@@ -238,7 +240,11 @@ async fn calls_fail(shown: &ShownTexts, storage: &Storage) {
             secret_reply().end_after(2),
         ];
         for policy in [OnInterruption::Discard, OnInterruption::KeepText, OnInterruption::Detach] {
-            let chat = Chat::with_options(storage, replies.clone(), HistoryOptions::new().on_interruption(policy));
+            let chat = Chat::with_options(
+                storage,
+                replies.clone(),
+                HistoryOptions::new().policies(Policies::new().on_interruption(policy)),
+            );
             for _ in &replies {
                 call(shown, &chat, kind, ask(&question())).await;
             }

@@ -84,7 +84,7 @@ async fn a_prompt_that_is_over_its_budget(storage: Storage) {
 }
 
 async fn too_many_messages(storage: Storage) {
-    let options = HistoryOptions::new().watermarks(Watermarks::last_messages(4));
+    let options = HistoryOptions::new().context(ContextOptions::new().watermarks(Watermarks::last_messages(4)));
     let (chat, id) = (Chat::with_options(&storage, answers(), options), storage.conversation());
     let mut reasons = Vec::new();
     for _ in 0..4 {
@@ -97,7 +97,7 @@ async fn too_many_messages(storage: Storage) {
 }
 
 async fn without_a_budget(storage: Storage) {
-    let options = HistoryOptions::new().budget(tower_chat_history::ContextBudget::unlimited());
+    let options = HistoryOptions::new().context(tower_chat_history::ContextBudget::unlimited());
     let (chat, id) = (Chat::with_options(&storage, answers(), options), storage.conversation());
     let (_, trace) = traced(ask(&chat, CallKind::Unary, &id, "u")).await;
     let trim = trace.one("trim");

@@ -55,7 +55,7 @@ pub enum KeepTurn {
 ///     let mentions = turn.messages.iter().filter(|message| message.text().contains("order")).count();
 ///     mentions as f64 * 1_000.0 + turn.seq.get() as f64
 /// };
-/// let trimmer = Importance::new(score); // For `HistoryOptions::trimmer`.
+/// let trimmer = Importance::new(score); // For `ContextOptions::trimmer`.
 /// # let _ = trimmer;
 /// ```
 #[derive(Clone, Copy)]

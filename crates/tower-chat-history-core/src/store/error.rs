@@ -10,7 +10,7 @@ type BoxError = Box<dyn std::error::Error + Send + Sync>;
 /// The error of a store.
 ///
 /// It contains positions, ids and sizes, and never message text. The same must hold for its sources: its `Display`
-/// includes them, and all of it is logged.
+/// includes them, and all of it is logged. `Display` does not show conversation ids, because they may name users.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
@@ -36,7 +36,7 @@ pub enum StoreError {
     #[error("the compaction is not allowed: {0}")]
     Compaction(#[from] CompactionError),
     /// A stored exchange cannot be read. Other conversations are not affected.
-    #[error("exchange {seq} of conversation {conversation} cannot be read: {}", Causes(&**source))]
+    #[error("exchange {seq} cannot be read: {}", Causes(&**source))]
     Corrupt {
         /// The conversation.
         conversation: ConversationId,
@@ -46,7 +46,7 @@ pub enum StoreError {
         source: BoxError,
     },
     /// A stored compaction cannot be read. The log, other profiles and other conversations are not affected.
-    #[error("the compaction of profile {profile} of conversation {conversation} cannot be read: {}", Causes(&**source))]
+    #[error("the compaction of profile {profile} cannot be read: {}", Causes(&**source))]
     CorruptCompaction {
         /// The conversation.
         conversation: ConversationId,
@@ -136,8 +136,8 @@ mod tests {
         for (error, text) in [
             (StoreError::unavailable(broken()), "the store is not available"),
             (StoreError::backend(broken()), "the store failed"),
-            (exchange, "exchange 7 of conversation acme cannot be read"),
-            (compaction, "the compaction of profile default of conversation acme cannot be read"),
+            (exchange, "exchange 7 cannot be read"),
+            (compaction, "the compaction of profile default cannot be read"),
         ] {
             assert_eq!(error.to_string(), format!("{text}: the connection broke: connection reset"));
             assert!(error.source().is_some_and(<dyn Error>::is::<Broken>), "the source can still be downcast");

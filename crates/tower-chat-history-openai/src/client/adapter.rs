@@ -5,8 +5,9 @@ use std::{borrow::Cow, error::Error};
 use async_openai::middleware::HttpRequestFactory;
 use reqwest::{Body, Response};
 use tower_chat_history::{
-    BoxError, CallScope, InputMode, TurnInput,
-    adapt::{self, AdaptRequest, Opened, ReadResponse},
+    BoxError, TurnInput,
+    adapt::{self, AdaptRequest, CallScope, Opened, ReadResponse},
+    engine::InputMode,
 };
 
 use super::{

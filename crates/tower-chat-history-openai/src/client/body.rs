@@ -4,7 +4,11 @@ use std::ops::Range;
 
 use bytes::Bytes;
 use serde_json::value::RawValue;
-use tower_chat_history::{InputMode, Message, RequestInfo, adapt::RequestMessages};
+use tower_chat_history::{
+    Message,
+    adapt::RequestMessages,
+    engine::{InputMode, RequestInfo},
+};
 
 use super::{CallError, fields::Fields};
 

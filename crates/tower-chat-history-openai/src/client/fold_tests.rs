@@ -4,8 +4,8 @@ use bytes::Bytes;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use tower_chat_history::{
-    Usage,
     adapt::{Flow, FoldReply as _},
+    store::Usage,
 };
 
 use super::fold::SseFold;

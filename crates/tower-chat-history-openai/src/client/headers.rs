@@ -1,90 +1,107 @@
-//! What a call says about its conversation, in headers that never leave the process.
+//! The headers of this module, which set the options of a call. They never leave the process.
 
-use reqwest::header::HeaderMap;
+use reqwest::header::{HeaderMap, HeaderName};
 use tower_chat_history::{
-    CallOptions, CallScope, ExchangeId,
-    adapt::extract::{ExtractScope as _, FromTask},
+    BoxError, CallOptions, ExchangeId,
+    adapt::{
+        CallScope,
+        extract::{ExtractScope as _, FromTask},
+    },
+    error::HeaderError,
 };
 
-use super::CallError;
-
-/// The header that names a call's conversation, as [`ConversationId`](tower_chat_history::ConversationId)'s `Display` writes it.
+/// The header that names a call's conversation, in the form of the `Display` of
+/// [`ConversationId`](tower_chat_history::ConversationId).
+///
+/// Without it, the call belongs to the conversation of the
+/// [running task](tower_chat_history::in_conversation). If there is none either, the call fails with
+/// [`MissingConversation`](tower_chat_history::MissingConversation).
 pub const CONVERSATION_ID: &str = "x-chat-history-conversation";
 
-/// The header that names a call's exchange, which makes the call repeatable ([`ExchangeId`]). The default is a generated id.
+/// The header that names a call's exchange, so that the call can be repeated safely ([`ExchangeId`]). The default is a
+/// generated id.
 pub const EXCHANGE_ID: &str = "x-chat-history-exchange";
 
-/// The header that says, by the value `true`, that a chat call has no memory: it passes through, whatever conversation is
-/// named (by the client's configuration, say). `false` is the default.
+/// The header that sends a chat call without history: with the value `true`, the call passes through, even if a
+/// conversation is named (for example by the client's configuration). The default is `false`.
 pub const STATELESS: &str = "x-chat-history-stateless";
 
-/// The header that says, by the value `true`, that a chat call sees the history and leaves no trace in it
-/// ([`dont_store`](tower_chat_history::CallOptions::dont_store)). `false` is the default.
+/// The header that sends a chat call with its history but stores nothing: see
+/// [`dont_store`](tower_chat_history::CallOptions::dont_store). Its value is `true` or `false`. The default is `false`.
 ///
-/// A caller that keeps its own list of messages keeps neither this call's input nor its reply: they are not in the log.
+/// A caller that keeps its own list of messages must leave out this call's input and reply, because the log does not
+/// have them.
 pub const DONT_STORE: &str = "x-chat-history-dont-store";
 
-/// The header that says, as a decimal number, how many messages behind the leading system and developer messages are
-/// few-shot examples: sent first, never stored. The default is the [client's](super::OpenAiHistory::few_shot_messages).
+/// The header that sets, as a decimal number, how many messages after the leading system and developer messages are
+/// few-shot examples: they are sent first and never stored. The default is the
+/// [client's](super::OpenAiHistory::few_shot_messages).
 pub const FEW_SHOT_MESSAGES: &str = "x-chat-history-few-shot-messages";
 
-/// All of them.
+/// All headers of this module.
 const OURS: [&str; 5] = [CONVERSATION_ID, EXCHANGE_ID, STATELESS, DONT_STORE, FEW_SHOT_MESSAGES];
 
-/// Reads what a chat call asks for: by header, or else by the [scope](tower_chat_history::in_conversation) that the running
-/// task is in. There is no default: a call that says nothing is an error. Without a header, `few_shot_messages` counts.
-pub(super) fn read(headers: &HeaderMap, few_shot_messages: usize) -> Result<CallScope, CallError> {
-    if flag(headers, STATELESS, CallError::Stateless)? {
+/// Reads the scope and the options of a chat call.
+///
+/// The conversation is that of the header, or else that of the [task's scope](tower_chat_history::in_conversation).
+/// There is no default: a call that names none is an error. `few_shot_messages` counts if there is no header for it.
+pub(super) fn read(headers: &HeaderMap, few_shot_messages: usize) -> Result<CallScope, BoxError> {
+    if flag(headers, STATELESS)? {
         return Ok(CallScope::Stateless);
     }
     let mut options = CallOptions::new();
-    options.exchange = one(headers, EXCHANGE_ID)?.map(ExchangeId::new).transpose().map_err(CallError::Exchange)?;
-    let own = one(headers, FEW_SHOT_MESSAGES)?.map(|text| count(text).ok_or(CallError::FewShotMessages)).transpose()?;
+    let exchange = one(headers, EXCHANGE_ID)?.map(ExchangeId::new).transpose();
+    options.exchange = exchange.map_err(|source| HeaderError::ExchangeId { name: name(EXCHANGE_ID), source })?;
+    let own = one(headers, FEW_SHOT_MESSAGES)?.map(|text| number(text, FEW_SHOT_MESSAGES)).transpose()?;
     options.few_shot_messages = own.unwrap_or(few_shot_messages);
-    if flag(headers, DONT_STORE, CallError::DontStore)? {
+    if flag(headers, DONT_STORE)? {
         options = options.dont_store();
     }
     let conversation = match one(headers, CONVERSATION_ID)? {
-        Some(conversation) => conversation.parse().map_err(CallError::Conversation)?,
-        None => match FromTask::new().extract(()) {
-            Ok((CallScope::Conversation(conversation, _), ())) => conversation,
-            Ok((CallScope::Stateless, ())) => return Ok(CallScope::Stateless),
-            Err(_) => return Err(CallError::NoConversation),
+        Some(id) => id.parse().map_err(|source| HeaderError::ConversationId { name: name(CONVERSATION_ID), source })?,
+        None => match FromTask::new().extract(())? {
+            (CallScope::Conversation(conversation, _), ()) => conversation,
+            (CallScope::Stateless, ()) => return Ok(CallScope::Stateless),
         },
     };
     Ok(CallScope::Conversation(conversation, options))
 }
 
-/// Whether a call that is no chat call is marked as having no memory. What else its headers say is not looked at.
+/// Returns whether a call other than a chat call is marked as stateless. Its other headers are not read.
 pub(super) fn is_stateless(headers: &HeaderMap) -> bool {
-    flag(headers, STATELESS, CallError::Stateless).unwrap_or(false)
+    flag(headers, STATELESS).unwrap_or(false)
 }
 
-/// Returns whether the header says `true`. Without it, it is `false`.
-fn flag(headers: &HeaderMap, name: &'static str, neither: CallError) -> Result<bool, CallError> {
-    match one(headers, name)? {
+/// Returns whether the header is `true`. Without the header, returns `false`.
+fn flag(headers: &HeaderMap, header: &'static str) -> Result<bool, HeaderError> {
+    match one(headers, header)? {
         Some("true") => Ok(true),
         Some("false") | None => Ok(false),
-        Some(_) => Err(neither),
+        Some(_) => Err(HeaderError::NotBoolean { name: name(header) }),
     }
 }
 
-/// A decimal number, of digits alone: `parse` would take a plus sign too.
-fn count(text: &str) -> Option<usize> {
-    if text.bytes().all(|byte| byte.is_ascii_digit()) { text.parse().ok() } else { None }
+/// Parses a decimal number that has only digits; `parse` would accept a plus sign too.
+fn number(text: &str, header: &'static str) -> Result<usize, HeaderError> {
+    let parsed = if text.bytes().all(|byte| byte.is_ascii_digit()) { text.parse().ok() } else { None };
+    parsed.ok_or_else(|| HeaderError::NotANumber { name: name(header) })
 }
 
-/// The header's value. Of two values neither is the right one: another user's conversation must never be a guess away.
-fn one<'a>(headers: &'a HeaderMap, name: &'static str) -> Result<Option<&'a str>, CallError> {
-    let mut values = headers.get_all(name).iter();
+/// Returns the header's value. Two values are an error, because choosing one might choose another user's conversation.
+fn one<'a>(headers: &'a HeaderMap, header: &'static str) -> Result<Option<&'a str>, HeaderError> {
+    let mut values = headers.get_all(header).iter();
     let Some(value) = values.next() else { return Ok(None) };
     if values.next().is_some() {
-        return Err(CallError::Repeated { name });
+        return Err(HeaderError::Repeated { name: name(header) });
     }
-    value.to_str().map(Some).map_err(|_| CallError::NotAscii { name })
+    value.to_str().map(Some).map_err(|_| HeaderError::NotAscii { name: name(header) })
 }
 
-/// Removes these headers: they name users and are no provider's business.
+const fn name(header: &'static str) -> HeaderName {
+    HeaderName::from_static(header)
+}
+
+/// Removes the headers of this module: ids may name users, and the provider does not need them.
 pub(super) fn strip(headers: &mut HeaderMap) {
     for name in OURS {
         headers.remove(name);
@@ -94,7 +111,7 @@ pub(super) fn strip(headers: &mut HeaderMap) {
 #[cfg(test)]
 mod tests {
     use reqwest::header::{HeaderName, HeaderValue};
-    use tower_chat_history::ConversationId;
+    use tower_chat_history::{ConversationId, MissingConversation};
 
     use super::*;
 
@@ -106,8 +123,8 @@ mod tests {
         headers
     }
 
-    /// The scope that the headers name, where the client has 9 few-shot messages.
-    fn read(headers: &HeaderMap) -> Result<String, CallError> {
+    /// Reads the scope of a client that has 9 few-shot messages.
+    fn read(headers: &HeaderMap) -> Result<String, BoxError> {
         super::read(headers, 9).map(|scope| format!("{scope:?}"))
     }
 
@@ -119,7 +136,7 @@ mod tests {
     const STATELESS_CALL: &str = "Stateless";
 
     #[test]
-    fn a_call_names_its_conversation_or_says_that_it_has_none() {
+    fn a_call_names_its_conversation_or_is_stateless() {
         let id: ConversationId = "acme/user%2042".parse().unwrap();
         let named = headers(&[(CONVERSATION_ID, id.as_str()), (EXCHANGE_ID, "m-1")]);
         let exchange = ExchangeId::new("m-1").unwrap();
@@ -131,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_says_what_it_wants_otherwise() {
+    fn headers_set_the_options_of_a_call() {
         let id: ConversationId = "a".parse().unwrap();
         let asked = |name, value| read(&headers(&[(CONVERSATION_ID, "a"), (name, value)])).unwrap();
         for (text, few_shot_messages) in [("0", 0), ("2", 2), ("007", 7)] {
@@ -145,7 +162,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_running_task_s_scope_counts_where_no_header_does() {
+    async fn the_scope_of_the_running_task_counts_if_no_header_names_a_conversation() {
         let [outer, named] = ["outer", "named"].map(|id| ConversationId::new([id]).unwrap());
         let none = HeaderMap::new();
         let read = |headers: HeaderMap| async move { read(&headers) };
@@ -154,33 +171,37 @@ mod tests {
         let both = headers(&[(CONVERSATION_ID, named.as_str())]);
         let both = tower_chat_history::in_conversation(outer.clone(), read(both)).await;
         assert_eq!(both.unwrap(), call(&named, |options| options));
-        assert_eq!(tower_chat_history::stateless(read(none)).await.unwrap(), STATELESS_CALL);
+        assert_eq!(tower_chat_history::adapt::extract::stateless(read(none)).await.unwrap(), STATELESS_CALL);
     }
 
     #[test]
-    fn what_is_missing_or_malformed_is_an_error() {
-        assert!(matches!(read(&HeaderMap::new()), Err(CallError::NoConversation)));
-        assert!(matches!(read(&headers(&[(STATELESS, "yes")])), Err(CallError::Stateless)));
-        assert!(matches!(read(&headers(&[(CONVERSATION_ID, "a b")])), Err(CallError::Conversation(_))));
-        assert!(matches!(read(&headers(&[(CONVERSATION_ID, "ä")])), Err(CallError::NotAscii { .. })));
-        let wrong_exchange = headers(&[(CONVERSATION_ID, "a"), (EXCHANGE_ID, "b c")]);
-        assert!(matches!(read(&wrong_exchange), Err(CallError::Exchange(_))));
+    fn missing_conversations_and_malformed_headers_are_errors() {
+        assert!(read(&HeaderMap::new()).unwrap_err().is::<MissingConversation>());
+        let refused =
+            |lines: &[(&'static str, &str)]| *read(&headers(lines)).unwrap_err().downcast::<HeaderError>().unwrap();
+        assert_eq!(refused(&[(STATELESS, "yes")]), HeaderError::NotBoolean { name: name(STATELESS) });
+        let no_id = refused(&[(CONVERSATION_ID, "a b")]);
+        assert!(matches!(no_id, HeaderError::ConversationId { name, .. } if name == CONVERSATION_ID));
+        assert!(
+            matches!(refused(&[(CONVERSATION_ID, "ä")]), HeaderError::NotAscii { name } if name == CONVERSATION_ID)
+        );
+        let wrong_exchange = refused(&[(CONVERSATION_ID, "a"), (EXCHANGE_ID, "b c")]);
+        assert!(matches!(wrong_exchange, HeaderError::ExchangeId { name, .. } if name == EXCHANGE_ID));
         for wrong in ["", "yes", "True", "1"] {
-            let wrong = headers(&[(CONVERSATION_ID, "a"), (DONT_STORE, wrong)]);
-            assert!(matches!(read(&wrong), Err(CallError::DontStore)));
+            let refused = refused(&[(CONVERSATION_ID, "a"), (DONT_STORE, wrong)]);
+            assert_eq!(refused, HeaderError::NotBoolean { name: name(DONT_STORE) });
         }
         for wrong in ["", "-1", "+1", "1.0", " 1", "two", "99999999999999999999999"] {
-            let wrong = headers(&[(CONVERSATION_ID, "a"), (FEW_SHOT_MESSAGES, wrong)]);
-            assert!(matches!(read(&wrong), Err(CallError::FewShotMessages)));
+            let refused = refused(&[(CONVERSATION_ID, "a"), (FEW_SHOT_MESSAGES, wrong)]);
+            assert_eq!(refused, HeaderError::NotANumber { name: name(FEW_SHOT_MESSAGES) });
         }
-        for name in [CONVERSATION_ID, DONT_STORE, FEW_SHOT_MESSAGES] {
-            let two = headers(&[(name, "1"), (name, "1")]);
-            assert!(matches!(read(&two), Err(CallError::Repeated { name: repeated }) if repeated == name));
+        for header in [CONVERSATION_ID, DONT_STORE, FEW_SHOT_MESSAGES] {
+            assert_eq!(refused(&[(header, "1"), (header, "1")]), HeaderError::Repeated { name: name(header) });
         }
     }
 
     #[test]
-    fn all_of_them_are_removed_and_no_others() {
+    fn only_the_headers_of_this_module_are_removed() {
         let ours = OURS.map(|name| (name, "a"));
         let mut headers = headers(&[&ours[..], &[(CONVERSATION_ID, "b"), ("x-other", "c")]].concat());
         strip(&mut headers);

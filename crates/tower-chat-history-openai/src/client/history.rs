@@ -1,18 +1,18 @@
-//! Building clients that remember.
+//! Creating clients with history.
 
 use async_openai::{
     Client,
     config::Config,
     middleware::{ReqwestService, retry::OpenAIRetryLayer},
 };
-use tower_chat_history::{ChatHistoryLayer, ContextBudget, Engine, HistoryOptions, HistoryStore, InputMode};
+use tower_chat_history::{ChatHistoryLayer, Engine, HistoryOptions, HistoryStore, engine::InputMode};
 use tower_layer::Layer as _;
 
 use super::{OpenAiHttp, service::Unboxed};
 
-/// Makes async-openai clients that remember: see the [module docs](super).
+/// Creates async-openai clients with history. See the [module docs](super).
 ///
-/// Clients made by one value share its engine: the store, the options and the saves that are in flight.
+/// All clients of one value share its engine: the store, the options and the pending saves.
 #[derive(Clone, Debug)]
 pub struct OpenAiHistory {
     engine: Engine,
@@ -21,80 +21,83 @@ pub struct OpenAiHistory {
 }
 
 impl OpenAiHistory {
-    /// Remembers in that store, with the [default options](HistoryOptions).
+    /// Creates clients whose history is in this store, with the [default options](HistoryOptions).
     pub fn new(store: impl HistoryStore) -> Self {
         Self::from_engine(Engine::new(store))
     }
 
-    /// Remembers with an engine that may be shared with other layers and with code that uses it directly.
+    /// Creates clients whose history is in this store, with these options.
+    pub fn with_options(store: impl HistoryStore, options: HistoryOptions) -> Self {
+        Self::from_engine(Engine::with_options(store, options))
+    }
+
+    /// Creates clients with an engine that other layers, or code that uses it directly, may share.
     #[must_use]
     pub const fn from_engine(engine: Engine) -> Self {
         Self { engine, adapter: OpenAiHttp::new(), http: None }
     }
 
-    /// Sets the options: a new engine over the same store, with the same [retention](tower_chat_history::Retention).
-    /// Say so before clients and layers are made. A [budget](Self::budget) that was set before stays, unless these
-    /// options set one.
-    #[must_use]
-    pub fn options(mut self, options: HistoryOptions) -> Self {
-        self.engine = self.layer().options(options).engine().clone();
-        self
-    }
-
-    /// Sets how large a prompt may be: a new engine over the same store. Say so before clients and layers are made. The default
-    /// is the window of the model that a request names. See [`HistoryOptions::budget`].
-    #[must_use]
-    pub fn budget(mut self, budget: ContextBudget) -> Self {
-        self.engine = self.layer().budget(budget).engine().clone();
-        self
-    }
-
-    /// What of a request is new. The default is [`InputMode::Transcript`]: what comes after the last assistant message.
+    /// Sets which messages of a request are new. The default is [`InputMode::Transcript`]: those after the last
+    /// assistant message.
     #[must_use]
     pub fn input_mode(mut self, mode: InputMode) -> Self {
         self.adapter = self.adapter.input_mode(mode);
         self
     }
 
-    /// How many messages behind the leading system and developer messages are few-shot examples: sent first, never stored.
-    /// The default is 0. The header [`FEW_SHOT_MESSAGES`](super::FEW_SHOT_MESSAGES) says it for one call.
+    /// Sets the number of messages after the leading system and developer messages that are few-shot examples. They
+    /// are sent first and never stored. The default is 0. The header [`FEW_SHOT_MESSAGES`](super::FEW_SHOT_MESSAGES)
+    /// sets it for one call.
     #[must_use]
     pub fn few_shot_messages(mut self, messages: usize) -> Self {
         self.adapter = self.adapter.few_shot_messages(messages);
         self
     }
 
-    /// Who serves the model, for spans. The default is what the address tells. See [`OpenAiHttp::provider`].
+    /// Sets the name of the model's provider in spans. The default follows from the address. See
+    /// [`OpenAiHttp::provider`].
     #[must_use]
     pub fn provider(mut self, name: &'static str) -> Self {
         self.adapter = self.adapter.provider(name);
         self
     }
 
-    /// The HTTP client that requests are sent with. The default is reqwest's.
+    /// Sets the HTTP client that sends the requests. The default is reqwest's default client.
     #[must_use]
     pub fn http_client(mut self, client: reqwest::Client) -> Self {
         self.http = Some(client);
         self
     }
 
-    /// A client that remembers. Any configuration will do, Azure's too.
+    /// Creates a client with history. Any configuration works, including Azure's.
     ///
-    /// It retries as a client of async-openai does by itself, inside of history: what is tried again is one turn.
+    /// The client retries like every client of async-openai. The retries are inside the history, so all attempts of a
+    /// call are one turn.
+    ///
+    /// # Errors of its calls
+    ///
+    /// The errors of the history are in [`OpenAIError::Boxed`](async_openai::error::OpenAIError::Boxed). Downcast
+    /// them to the [types of the layer](tower_chat_history::error), or to [`CallError`](super::CallError).
+    ///
+    /// A chat call without a conversation fails with
+    /// [`MissingConversation`](tower_chat_history::MissingConversation). Set the header
+    /// [`CONVERSATION_ID`](super::CONVERSATION_ID), make the call within
+    /// [`in_conversation`](tower_chat_history::in_conversation) (which a spawned task does not inherit), or set the
+    /// header [`STATELESS`](super::STATELESS) to `true` for a call without history.
     pub fn client<C: Config>(&self, config: C) -> Client<C> {
         let http = self.http.clone().unwrap_or_default();
         let transport = OpenAIRetryLayer::default().layer(ReqwestService::new(http.clone()));
         Client::build(http, config).with_http_service(Unboxed(self.layer().layer(transport)))
     }
 
-    /// The layer alone, for services that take async-openai's
-    /// [`HttpRequestFactory`](async_openai::middleware::HttpRequestFactory) and answer with a [`reqwest::Response`].
+    /// Returns the layer, for services that take async-openai's
+    /// [`HttpRequestFactory`](async_openai::middleware::HttpRequestFactory) and return a [`reqwest::Response`].
     #[must_use]
     pub fn layer(&self) -> ChatHistoryLayer<OpenAiHttp> {
         ChatHistoryLayer::from_engine(self.engine.clone(), self.adapter.clone())
     }
 
-    /// The engine: drain it before the runtime shuts down.
+    /// Returns the engine. [Drain](Engine::drain) it before the runtime shuts down.
     #[must_use]
     pub const fn engine(&self) -> &Engine {
         &self.engine

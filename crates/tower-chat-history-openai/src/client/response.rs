@@ -17,8 +17,9 @@ use reqwest::{
     header::{CONTENT_ENCODING, CONTENT_TYPE},
 };
 use tower_chat_history::{
-    BoxError, Reply, ResponseShape,
+    BoxError, Reply,
     adapt::{Read, completion},
+    report::ResponseShape,
 };
 
 use super::fold::SseFold;

@@ -25,7 +25,8 @@ use async_openai::{
 };
 use futures_util::StreamExt as _;
 use tower_chat_history::{
-    ConversationId, HistoryError, HistoryStore, HistoryStoreExt as _, InputError, InputMode, MemoryStore, Recorded,
+    ConversationId, HistoryError, HistoryStore, HistoryStoreExt as _, MemoryStore, engine::InputMode,
+    error::InputError, store::Recorded,
 };
 use tower_chat_history_openai::client::{
     CONVERSATION_ID, DONT_STORE, EXCHANGE_ID, FEW_SHOT_MESSAGES, OpenAiHistory, STATELESS,

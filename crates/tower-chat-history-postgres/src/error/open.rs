@@ -85,7 +85,7 @@ pub enum OpenError {
     #[error("the TLS handshake with the server failed: {0}")]
     Handshake(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// Connecting failed, or PostgreSQL returned an error.
-    #[error("{} could not be opened", Database(database.as_deref()))]
+    #[error("{} could not be opened: {source}", Database(database.as_deref()))]
     Postgres {
         /// The name of the database, if the store has its own pool and the configuration names it.
         database: Option<String>,

@@ -26,7 +26,7 @@ pub enum PostgresError {
         constraint: Option<String>,
     },
     /// A connection could not be made, or was lost.
-    #[error("there is no connection to PostgreSQL{}", At(server.as_deref()))]
+    #[error("there is no connection to PostgreSQL{}{}", At(server.as_deref()), Cause(source.as_ref()))]
     Connection {
         /// The hosts and ports that were tried. `None` if an existing connection was lost, or the pool is not the
         /// store's own.
@@ -93,6 +93,17 @@ impl fmt::Display for At<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             Some(server) => write!(f, " at {server}"),
+            None => Ok(()),
+        }
+    }
+}
+
+struct Cause<'a>(Option<&'a io::Error>);
+
+impl fmt::Display for Cause<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(cause) => write!(f, ": {cause}"),
             None => Ok(()),
         }
     }

@@ -206,15 +206,16 @@ async fn a_missing_server_is_a_retryable_error() {
     let refused = options.connect("postgres:///x?host=%2Fnot%2Fthere&user=x").await.unwrap_err();
     assert!(refused.is_retryable(), "{refused:?}");
     let OpenError::Postgres { source, .. } = &refused else { panic!("{refused:?}") };
-    assert_eq!(refused.to_string(), "the database x could not be opened");
-    assert_eq!(source.to_string(), "there is no connection to PostgreSQL at /not/there:5432");
+    assert_eq!(refused.to_string(), format!("the database x could not be opened: {source}"));
+    let missing = std::io::Error::from_raw_os_error(2);
+    assert_eq!(source.to_string(), format!("there is no connection to PostgreSQL at /not/there:5432: {missing}"));
 }
 
 async fn the_error_of_a_missing_database_names_it() {
     let url = postgres::shared().url("nowhere");
     let refused = PostgresStore::connect(&url).await.unwrap_err();
     let OpenError::Postgres { source, .. } = &refused else { panic!("{refused:?}") };
-    assert_eq!(refused.to_string(), "the database nowhere could not be opened");
+    assert_eq!(refused.to_string(), format!("the database nowhere could not be opened: {source}"));
     assert_eq!(source.to_string(), "PostgreSQL failed with SQLSTATE 3D000 (invalid_catalog_name)");
     assert!(!refused.is_retryable());
 }

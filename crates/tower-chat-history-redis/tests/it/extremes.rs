@@ -47,7 +47,9 @@ async fn an_error_names_the_server_without_secrets() {
     let single = options().connect(format!("redis://me:hunter2@127.0.0.1:{port}/")).await.unwrap_err();
     let cluster = options().connect_cluster([format!("redis://me:hunter2@127.0.0.1:{port}/")]).await.unwrap_err();
     for error in [single, cluster] {
-        assert_eq!(error.to_string(), format!("the server at 127.0.0.1:{port} could not be connected to"));
+        let OpenError::Connect { source, .. } = &error else { panic!("{error:?}") };
+        let text = format!("the server at 127.0.0.1:{port} could not be connected to: {source}");
+        assert_eq!(error.to_string(), text);
         assert!(!format!("{error:?}").contains("hunter2"), "{error:?}");
     }
     let no_address = options().connect("hunter2").await.unwrap_err();

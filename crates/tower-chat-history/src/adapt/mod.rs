@@ -36,7 +36,7 @@ use tower_chat_history_core::Message;
 
 pub use self::{
     custom::Custom,
-    extract::{CallScope, ExtractScope, IntoCallScope, MissingConversation},
+    extract::{CallScope, ExtractScope, IntoCallScope},
     json::{Json, JsonDraft, JsonRequestError},
     read::{Read, ReadResponse},
     recorded::{to_json_body, to_json_response},
@@ -46,6 +46,8 @@ pub use crate::call::{Flow, FoldReply};
 pub use crate::completion;
 use crate::{call::TurnInput, engine::Turn, error::BoxError};
 pub use tower_chat_history_context::request::RequestMessages;
+#[doc(inline)]
+pub use tower_chat_history_core::nested;
 
 /// Takes requests of type `R` apart.
 #[diagnostic::on_unimplemented(

@@ -15,7 +15,7 @@ use crate::report::ReportHandle;
 /// let request = "any request type that an adapter knows";
 /// let id = ConversationId::new(["acme", "user-42"])?;
 /// let (call, report) = InConversation::new(id, request).with_report();
-/// # Ok::<(), tower_chat_history::ConversationIdError>(())
+/// # Ok::<(), tower_chat_history::store::ConversationIdError>(())
 /// ```
 ///
 /// It has the setters of [`CallOptions`]. A stateless call has no options, so the setters do not change it.

@@ -30,7 +30,7 @@ pub struct TurnInput {
     /// The other parts of the request. The default is an empty value: then only the window and the input count toward
     /// the budget.
     pub request: RequestInfo,
-    /// The token counter for this call's model. The [counter of the options](crate::HistoryOptions::token_counter),
+    /// The token counter for this call's model. The [counter of the options](crate::ContextOptions::token_counter),
     /// if set, takes precedence. The default is `None`. Without any counter,
     /// [`ByteEstimate`](crate::tokens::ByteEstimate) is used.
     pub counter: Option<Arc<dyn TokenCounter>>,

@@ -88,7 +88,7 @@ impl ChunkFold {
     }
 
     /// Folds the next chunk, given as a value that serializes to JSON. A chunk with more than
-    /// [128 levels](crate::nested::MAX_LEVELS) cannot be read. See [`push_json`](Self::push_json).
+    /// [128 levels](crate::adapt::nested::MAX_LEVELS) cannot be read. See [`push_json`](Self::push_json).
     pub fn push_value(&mut self, chunk: &impl Serialize) {
         let mut buffer = std::mem::take(&mut self.buffer);
         buffer.clear();

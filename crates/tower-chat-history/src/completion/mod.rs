@@ -41,7 +41,8 @@
 //! - Its deltas are larger than 64 MiB in total, where each comma counts as 64 additional bytes.
 //! - It has more than 1,024 tool calls, fields in one object, or elements with an `index` in one list.
 //!
-//! Its turn then ends as [interrupted](crate::NotStored::Interrupted), with a warning. The caller still gets all items.
+//! Its turn then ends as [interrupted](crate::report::NotStored::Interrupted), with a warning. The caller still gets
+//! all items.
 
 mod arguments;
 mod calls;

@@ -34,7 +34,6 @@ mod results;
 mod retention;
 mod shared;
 mod store;
-#[doc(hidden)] // The docs show its types at the root of the crate.
 pub mod stream;
 mod summaries;
 mod timer;
@@ -51,6 +50,7 @@ pub use self::{
     commit::Commit,
     results::{StoredResults, ToolResults},
     retention::Retention,
+    stream::RecordedStream,
     turn::Turn,
 };
 use self::{
@@ -59,7 +59,10 @@ use self::{
     store::BoundedStore,
     summaries::SummaryWorker,
 };
-pub use crate::call::{CallOptions, Reply, TurnInput};
+pub use crate::{
+    call::{CallOptions, Reply, TurnInput},
+    spawn::{Spawn, TokioSpawn},
+};
 use crate::{
     error::{DrainError, HistoryError, StoreResultsError},
     options::HistoryOptions,
@@ -110,12 +113,6 @@ impl Engine {
         Self { shared: Arc::new(Shared::new(store, retainer, options)) }
     }
 
-    /// Creates an engine over the same store, with changed options and the same retention.
-    pub(crate) fn with_changed(&self, change: impl FnOnce(HistoryOptions) -> HistoryOptions) -> Self {
-        let retainer = self.shared.retainer.as_ref().map(Retainer::renewed);
-        Self::over(Arc::clone(self.store()), retainer, change(self.options().clone()))
-    }
-
     /// Returns the store.
     #[must_use]
     pub fn store(&self) -> &Arc<dyn HistoryStore> {
@@ -146,7 +143,7 @@ impl Engine {
     /// Begins a turn: loads the conversation and plans the prompt.
     ///
     /// If saves of this conversation are still pending in this process, they are finished first, so a turn sees the
-    /// previous one. The load is bounded by the [load limit](crate::HistoryOptions::load_limit).
+    /// previous one. The load is bounded by the [load limit](crate::ContextOptions::load_limit).
     ///
     /// # Errors
     ///
@@ -187,7 +184,9 @@ impl Engine {
     /// none.
     ///
     /// ```
-    /// # use tower_chat_history::{BoxError, ConversationId, Engine, MemoryStore, Message, Reply, ToolResults, TurnInput};
+    /// # use tower_chat_history::{
+    /// #     BoxError, ConversationId, Engine, MemoryStore, Message, Reply, TurnInput, engine::ToolResults,
+    /// # };
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), BoxError> {
     /// let engine = Engine::new(MemoryStore::new());
@@ -219,8 +218,8 @@ impl Engine {
     /// # Errors
     ///
     /// Nothing is stored in these cases:
-    /// - A message is not a tool result, or answers no open call ([`InputError`](crate::InputError) in
-    ///   [`StoreResultsError::Refused`]).
+    /// - A message is not a tool result, or answers no open call ([`InputError`](crate::error::InputError) in
+    ///   [`StoreResultsError::History`]).
     /// - The history cannot be loaded.
     /// - Other calls of this process take longer than a minute to store their results in this conversation.
     /// - Other processes keep changing the conversation between check and append ([`StoreResultsError::Contended`]).
@@ -239,15 +238,15 @@ impl Engine {
 
     /// Finishes the saves of this conversation that are pending in this process.
     ///
-    /// Call it before you edit a conversation by hand ([`Truncate`](crate::Truncate), `take_last`): if the caller of
-    /// a turn has just left, its reply may not be in the log yet.
+    /// Call it before you edit a conversation by hand ([`Truncate`](crate::store::Truncate), `take_last`): if the
+    /// caller of a turn has just left, its reply may not be in the log yet.
     pub async fn saved(&self, conversation: &ConversationId) {
         self.shared.in_flight.saved(conversation).await;
     }
 
     /// Finishes all pending saves and running summaries, and waits for detached streams. Call it before the runtime
     /// shuts down. Each of these is bounded in time, so the wait ends by itself (see
-    /// [`DetachLimits`](crate::DetachLimits)).
+    /// [`DetachLimits`](crate::policy::DetachLimits)).
     ///
     /// Outside of a tokio runtime there is no clock, so `timeout` has no effect.
     ///

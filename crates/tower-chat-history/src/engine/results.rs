@@ -81,21 +81,22 @@ pub(super) async fn store(engine: &Engine, results: ToolResults) -> Result<Store
     if engine.options().measures_time() && Handle::try_current().is_err() {
         return Err(HistoryError::NoRuntime.into());
     }
+    let within = engine.recorder().current_span();
     let named = exchange.is_some();
     let id = exchange.unwrap_or_else(ExchangeId::generate);
     let _results_permit = match engine.shared.storing_results.enter(&conversation, RESULTS_QUEUE)? {
         Entered::First(permit) => permit,
         Entered::Waiting(place) => place.wait(RESULTS_QUEUE, &engine.shared.in_flight).await?,
     };
-    let _permit = Ahead::Unknown.wait(engine, &conversation, &Span::current()).await?;
+    let _permit = Ahead::Unknown.wait(engine, &conversation, &within).await?;
     let store = engine.bounded_store();
     for checks in 0..MAX_CHECKS {
         // A generated id can be in the log only if an earlier append of this loop stored it and still returned an
         // error.
         let id_to_find = (named || checks > 0).then_some(&id);
-        let window = match load(store, &conversation, id_to_find).await? {
+        let window = match load(store, &conversation, id_to_find, &within).await? {
             Found::Recorded(seq) => {
-                let Found::Window(Some(window)) = load(store, &conversation, None).await? else {
+                let Found::Window(Some(window)) = load(store, &conversation, None, &within).await? else {
                     return Err(SaveError::Store(StoreError::Gone).into());
                 };
                 let open = NewestRound::of(&window.exchanges).open().clone();
@@ -116,7 +117,7 @@ pub(super) async fn store(engine: &Engine, results: ToolResults) -> Result<Store
         exchange.continues = asked;
         let added = Added::of(&exchange);
         let append = Append::new(Expect::Exactly(window.revision), exchange);
-        match append_results(store, &conversation, append, named).await {
+        match append_results(store, &conversation, append, named, &within).await {
             Ok(stored) => {
                 let revision = engine.retain(&conversation, &stored, added).await;
                 return Ok(StoredResults { revision, seq: stored.seq, duplicate: stored.duplicate, open });
@@ -133,8 +134,9 @@ async fn load(
     store: &BoundedStore,
     conversation: &ConversationId,
     exchange: Option<&ExchangeId>,
+    within: &Span,
 ) -> Result<Found, HistoryError> {
-    Ok(match store.load(conversation, exchange, &Span::current()).await? {
+    Ok(match store.load(conversation, exchange, within).await? {
         Loaded::AlreadyRecorded(recorded) => Found::Recorded(recorded.seq),
         Loaded::Window(window) => Found::Window(Some(window)),
         Loaded::Absent | Loaded::Unchanged => Found::Window(None),
@@ -146,9 +148,10 @@ async fn append_results(
     conversation: &ConversationId,
     append: Append,
     named: bool,
+    within: &Span,
 ) -> Result<Appended, SaveError> {
     let own = OwnExchange::of(&append.exchange, named);
-    let step = store.recorder().save(&Span::current(), append.exchange.messages.len());
+    let step = store.recorder().save(within, append.exchange.messages.len());
     let mut attempts = 0;
     let mut appended = store.append(conversation, append, &mut attempts).instrument(step.span().clone()).await;
     if let Ok(stored) = &mut appended

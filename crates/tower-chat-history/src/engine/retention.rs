@@ -8,7 +8,6 @@ use tower_chat_history_core::{
 };
 
 use super::store::BoundedStore;
-use crate::error::chain::chain;
 
 /// The number of conversations whose additions are counted. If a conversation is forgotten, its next exchange prunes
 /// it even if that is not due.
@@ -93,11 +92,6 @@ impl Retainer {
         Self { store, retention, added: Cache::new(COUNTED_CONVERSATIONS) }
     }
 
-    /// Returns a retainer for the same store and retention, with new counts.
-    pub(super) fn renewed(&self) -> Self {
-        Self::new(Arc::clone(&self.store), self.retention)
-    }
-
     /// Counts the added exchange. Returns `true` if a prune is due.
     fn is_due(&self, id: &ConversationId, stored: &Appended, added: Added) -> bool {
         // The number of exchanges in the log, including this one.
@@ -130,7 +124,7 @@ impl Retainer {
         pruned.unwrap_or_else(|error| {
             tracing::warn!(
                 error.type = error.kind(),
-                error = %chain(&error),
+                error = %error,
                 "a conversation could not be pruned; its next exchange retries"
             );
             stored.revision

@@ -30,7 +30,7 @@ pub(super) struct Shared {
 
 impl Shared {
     pub(super) fn new(store: Arc<dyn HistoryStore>, retainer: Option<Retainer>, options: HistoryOptions) -> Self {
-        let recorder = Recorder::new(&options.telemetry, store.system(), &options.profile);
+        let recorder = Recorder::new(&options.telemetry, store.system(), &options.context.profile);
         let in_flight = Arc::new(InFlight::new(recorder.clone()));
         let store = BoundedStore::new(store, Arc::new(options), recorder);
         let summaries = store.options().summaries.clone();

@@ -11,7 +11,7 @@ use tracing::{Instrument as _, Span};
 
 use super::timer;
 use crate::{
-    error::{HistoryError, SaveError, chain::chain},
+    error::{HistoryError, SaveError},
     options::HistoryOptions,
     telemetry::Recorder,
 };
@@ -97,7 +97,7 @@ impl BoundedStore {
     }
 
     fn window_or(&self, exchange: Option<&ExchangeId>) -> Load {
-        let mut load = Load::new().profile(self.options.profile.clone()).limit(self.options.load_limit);
+        let mut load = Load::new().profile(self.options.context.profile.clone()).limit(self.options.context.load_limit);
         load.exchange = exchange.cloned();
         load
     }
@@ -116,7 +116,7 @@ impl BoundedStore {
             match self.append_once(conversation, append.clone()).await {
                 Err(error) if is_transient(&error) => {
                     let kind = error.kind();
-                    tracing::warn!(error.type = kind, error = %chain(&error), "storing an exchange failed; retrying");
+                    tracing::warn!(error.type = kind, error = %error, "storing an exchange failed; retrying");
                     timer::sleep(pause).await;
                     pause *= 2;
                 }
@@ -177,7 +177,7 @@ impl BoundedStore {
         replaces: CompactionVersion,
         cut: Cut,
     ) -> Result<CompactOutcome, StoreError> {
-        let compact = Compact { profile: self.options.profile.clone(), replaces, cut };
+        let compact = Compact { profile: self.options.context.profile.clone(), replaces, cut };
         Ok(self.bounded(async { self.store.compact(conversation, incarnation, compact).await }).await?)
     }
 
@@ -229,8 +229,8 @@ impl OwnExchange {
 /// A failed store call.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum StoreFailure {
-    #[error("the store failed")]
-    Store(#[source] StoreError),
+    #[error(transparent)]
+    Store(StoreError),
     #[error("the store did not answer within {} ms", .0.as_millis())]
     Timeout(Duration),
     #[error("the store panicked")]

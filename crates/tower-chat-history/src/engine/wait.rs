@@ -36,7 +36,7 @@ impl Ahead {
         turn: &Span,
     ) -> Result<ControlFlow<Option<QueuePermit>, Self>, HistoryError> {
         let in_flight = &engine.shared.in_flight;
-        let permit = match (self, engine.options().on_conflict) {
+        let permit = match (self, engine.options().policies.on_conflict) {
             (Self::Unknown, OnConflict::Rebase | OnConflict::Reject) => None,
             (Self::Unknown, OnConflict::Serialize(limits)) => match engine.shared.queues.enter(conversation, limits) {
                 Err(full) => {

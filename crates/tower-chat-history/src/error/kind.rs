@@ -4,8 +4,10 @@ use std::{borrow::Cow, error::Error};
 
 use super::{HistoryError, SaveError};
 
-/// What an error is called in spans and metrics: a constant name for this crate's own, wherever in the chain of sources it
-/// stands, and `_OTHER` for any other, as the conventions have it.
+/// Returns the name of an error in spans and metrics.
+///
+/// If this crate's own error is among the error and its sources, it is a constant name. Otherwise, it is `_OTHER`, as
+/// OpenTelemetry's conventions define it.
 #[must_use]
 pub fn error_type(error: &(dyn Error + 'static)) -> Cow<'static, str> {
     let mut next = Some(error);

@@ -1,76 +1,106 @@
-//! What a call can fail with, beside the inner service's own errors.
+//! The errors of calls, saves and stores.
+//!
+//! A service of the [layer](crate::ChatHistoryLayer) returns every error as a [`BoxError`]. Downcast it to learn the
+//! cause:
+//!
+//! | type | meaning | model called |
+//! |---|---|---|
+//! | [`HistoryError`] | the history kept the call from the model | no |
+//! | [`MissingConversation`] | the call does not say which conversation it belongs to | no |
+//! | `HeaderError` (feature `http`) | a header with options of the call cannot be used | no |
+//! | [`Unsaved<R>`](Unsaved) | the exchange could not be stored; contains the response | yes |
+//! | the inner service's own error, or the adapter's | unchanged | depends |
+//!
+//! The `R` of [`Unsaved`] is the type of the response:
+//!
+//! | integration | `R` |
+//! |---|---|
+//! | [`Json`](crate::adapt::Json) | `serde_json::Value` |
+//! | [`Custom`](crate::adapt::Custom) | the inner service's response type |
+//! | `OpenAi` of `tower-chat-history-openai` | `CreateChatCompletionResponse` |
+//! | `OpenAiHistory` of `tower-chat-history-openai` | `reqwest::Response`, in `OpenAIError::Boxed` |
+//! | [`Turn::commit`](crate::Turn::commit) | [`Reply`](crate::Reply) |
+//!
+//! The texts of all errors include their causes. They contain positions, ids and sizes, and never message text.
+//!
+//! A [table](crate::cases#errors-over-http) lists HTTP statuses for these errors.
 
-pub(crate) mod chain;
+#[cfg(feature = "http")]
+mod header;
 mod kind;
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use tower_chat_history_context::{
-    budget::DoesNotFit,
-    plan::{FitError, InputError, TranscriptError},
-};
-use tower_chat_history_core::{Recorded, StoreError};
+use tower_chat_history_context::{budget::DoesNotFit, plan::FitError};
+use tower_chat_history_core::Recorded;
 
+#[cfg(feature = "http")]
+pub use self::header::HeaderError;
 pub use self::kind::error_type;
+#[doc(inline)]
+pub use tower_chat_history_context::plan::{InputError, TranscriptError};
+#[doc(inline)]
+pub use tower_chat_history_core::StoreError;
 
-/// Any error, as tower's middlewares pass it on.
+/// Any error, as tower's middlewares return it.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// A call that history kept from the model. Found by downcasting the service's [`BoxError`].
+/// An error that kept a call from the model.
 ///
-/// The [cases](crate::cases#errors-over-http) have a table of HTTP statuses, and say when the same call may succeed if
-/// it is repeated.
+/// To get it, downcast the service's [`BoxError`]. The [cases](crate::cases#errors-over-http) have a table of HTTP
+/// statuses, which also says when the same call may succeed if it is repeated.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum HistoryError {
-    /// The input cannot stand behind the conversation.
+    /// The input is invalid, or does not fit the conversation.
     #[error("the input does not fit the conversation: {0}")]
     Input(#[from] InputError),
-    /// What the caller resends is not what the log ends with.
-    #[error("what the request resends of the conversation is not what is stored: {0}")]
+    /// The messages that the caller resends do not match the end of the log.
+    #[error("the messages that the request resends do not match the stored conversation: {0}")]
     Transcript(#[from] TranscriptError),
-    /// The prompt is larger than the model can read, with everything left out that may go.
+    /// The prompt is too large for the model, even if everything is left out that may be left out.
     #[error(transparent)]
     DoesNotFit(#[from] DoesNotFit),
-    /// The exchange id is in the log already. The model is not called again; here is what it said.
+    /// The exchange id is already in the log. This is the stored exchange; the model is not called again.
     ///
-    /// The response that it was is made again by [`to_json_response`](crate::adapt::to_json_response), by `to_response`
-    /// of the crate `tower-chat-history-openai`, or from [`Reply::recorded`](crate::Reply::recorded).
+    /// [`to_json_response`](crate::adapt::to_json_response), `to_response` of the crate `tower-chat-history-openai`,
+    /// and [`Reply::recorded`](crate::Reply::recorded) turn it into a response.
     #[error("exchange {} is already recorded at position {}", .0.exchange.id, .0.seq)]
     AlreadyRecorded(Recorded),
     /// The history could not be loaded.
-    #[error("the conversation's history could not be loaded")]
+    #[error("the conversation's history could not be loaded: {0}")]
     Load(#[source] StoreError),
-    /// The history did not come in time.
-    #[error("the conversation's history did not come within {} ms", .0.as_millis())]
+    /// The store did not return the history within the [store timeout](crate::HistoryOptions::store_timeout).
+    #[error("the conversation's history was not loaded within {} ms", .0.as_millis())]
     LoadTimeout(Duration),
-    /// The store panicked.
-    #[error("the store panicked while the conversation's history was being loaded")]
+    /// The store panicked while it loaded the history.
+    #[error("the store panicked while it loaded the conversation's history")]
     LoadPanicked,
-    /// Too many calls wait for their turn on this conversation.
-    #[error("{max_waiting} calls already wait for their turn on this conversation")]
+    /// Too many calls of the conversation are waiting.
+    #[error("{max_waiting} calls of the conversation are already waiting")]
     QueueFull {
-        /// How many may wait.
+        /// The number of calls that may wait.
         max_waiting: usize,
     },
-    /// The calls before did not end in time.
+    /// The calls ahead in the conversation's queue did not end in time.
     #[error("the conversation was busy for {} ms", .0.as_millis())]
     QueueTimeout(Duration),
-    /// A store timeout, a queue, summaries or an idle timeout of streams are set, and there is no tokio runtime to
-    /// measure time with.
+    /// The options need a timer, and there is no tokio runtime: they set a store timeout, a queue, summaries or an idle
+    /// timeout of streams.
     #[error(
-        "a store timeout, a queue, summaries or a stream idle timeout need a tokio runtime: call from within one, or set none"
+        "a store timeout, a queue, summaries and a stream idle timeout need a tokio runtime: call from within one, or set \
+         none of them"
     )]
     NoRuntime,
 }
 
 impl HistoryError {
-    /// Returns whether it is the store's failure to load the history, in time or at all.
+    /// Returns whether the store failed to load the history, or did not load it in time.
     pub(crate) const fn is_load(&self) -> bool {
         matches!(self, Self::Load(_) | Self::LoadTimeout(_) | Self::LoadPanicked)
     }
 
-    /// A short constant name of the kind of failure, for metrics and spans.
+    /// Returns a short constant name of the kind of failure, for metrics and spans.
     #[must_use]
     pub const fn kind(&self) -> &'static str {
         match self {
@@ -88,23 +118,45 @@ impl HistoryError {
     }
 }
 
-/// A reply that could not be stored.
+impl From<FitError> for HistoryError {
+    fn from(error: FitError) -> Self {
+        match error {
+            FitError::Input(error) => Self::Input(error),
+            FitError::DoesNotFit(error) => Self::DoesNotFit(error),
+        }
+    }
+}
+
+/// A call does not say which conversation it belongs to, and does not say that it is stateless either.
+///
+/// If calls belong to the conversation of the running task ([`in_conversation`](crate::in_conversation)), the most
+/// likely cause is a `tokio::spawn` within it: a spawned task does not inherit the conversation. Enter the conversation
+/// again in the spawned future.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the call names no conversation: give it a conversation id (or the header for it), make it within in_conversation \
+     (which a spawned task does not inherit), or mark it as stateless"
+)]
+pub struct MissingConversation;
+
+/// An error of storing an exchange.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SaveError {
-    /// The store refused it or failed.
-    #[error("the exchange could not be stored")]
+    /// The store refused the exchange, or failed.
+    #[error("the exchange could not be stored: {0}")]
     Store(#[source] StoreError),
-    /// The store did not answer in time. The exchange may be stored or not; its id tells.
+    /// The store did not answer in time. The exchange may or may not be stored; a call with the same exchange id shows
+    /// which.
     #[error("the store did not answer within {} ms", .0.as_millis())]
     Timeout(Duration),
-    /// The store panicked, in each attempt.
-    #[error("the store panicked while the exchange was being stored")]
+    /// The store panicked in every attempt.
+    #[error("the store panicked while it stored the exchange")]
     Panicked,
 }
 
 impl SaveError {
-    /// A short constant name of the kind of failure, for metrics and spans.
+    /// Returns a short constant name of the kind of failure, for metrics and spans.
     #[must_use]
     pub const fn kind(&self) -> &'static str {
         match self {
@@ -115,15 +167,15 @@ impl SaveError {
     }
 }
 
-/// A stream that brought no item for as long as the [idle timeout](crate::HistoryOptions::stream_idle_timeout), and was
-/// ended before its reply was complete.
+/// The last item of a stream that yielded nothing for the
+/// [idle timeout](crate::HistoryOptions::stream_idle_timeout) and was ended before its reply was complete.
 ///
-/// It is the stream's last item, as an error of the stream's own type: adapters for streams of any error type need
-/// `E: From<StreamStalled>`. [`BoxError`] and [`std::io::Error`] have that.
+/// The item is an error of the stream's own type. Adapters for streams of any error type therefore need
+/// `E: From<StreamStalled>`, which [`BoxError`] and [`std::io::Error`] implement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no item of the stream came within {} ms", .after.as_millis())]
+#[error("the stream yielded no item within {} ms", .after.as_millis())]
 pub struct StreamStalled {
-    /// How long it was waited for.
+    /// The idle timeout.
     pub after: Duration,
 }
 
@@ -133,45 +185,25 @@ impl From<StreamStalled> for std::io::Error {
     }
 }
 
-/// Tool results that were [not stored](crate::Engine::store_results).
+/// An error of [`Engine::store_results`](crate::Engine::store_results).
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreResultsError {
-    /// They do not fit the conversation, or it was busy. Nothing was stored.
-    #[error(transparent)]
-    Refused(HistoryError),
-    /// The conversation could not be loaded. Nothing was stored.
-    #[error("the conversation's history could not be loaded")]
-    Load(#[source] StoreError),
-    /// The conversation did not come in time. Nothing was stored.
-    #[error("the conversation's history did not come within {} ms", .0.as_millis())]
-    LoadTimeout(Duration),
-    /// The store panicked at load. Nothing was stored.
-    #[error("the store panicked while the conversation's history was being loaded")]
-    LoadPanicked,
-    /// The store failed. They may be stored or not: repeating it with the same exchange id is safe.
-    #[error("the tool results could not be stored")]
+    /// The results do not fit the conversation, it could not be loaded, or it was busy. Nothing was stored.
+    #[error("{0}")]
+    History(#[from] HistoryError),
+    /// The store failed. The results may or may not be stored. Repeating the call with the same exchange id is safe.
+    #[error("the tool results could not be stored: {0}")]
     Save(#[from] SaveError),
     /// The conversation changed each time between the check of the results and their append. Nothing was stored.
-    #[error("the conversation changed while tool results were being stored, {checks} times")]
+    #[error("the conversation changed {checks} times while tool results were being stored")]
     Contended {
-        /// How often it was tried.
+        /// The number of attempts.
         checks: u32,
     },
 }
 
-impl From<HistoryError> for StoreResultsError {
-    fn from(error: HistoryError) -> Self {
-        match error {
-            HistoryError::Load(error) => Self::Load(error),
-            HistoryError::LoadTimeout(after) => Self::LoadTimeout(after),
-            HistoryError::LoadPanicked => Self::LoadPanicked,
-            refused => Self::Refused(refused),
-        }
-    }
-}
-
-/// The model answered, and the exchange could not be stored: the answer is in here.
+/// The model answered, but the exchange could not be stored. The error contains the response.
 ///
 /// ```
 /// # use tower_chat_history::{BoxError, Unsaved};
@@ -182,7 +214,7 @@ impl From<HistoryError> for StoreResultsError {
 /// }
 /// ```
 #[derive(thiserror::Error)]
-#[error("the model answered, but the exchange was not saved")]
+#[error("the model answered, but the exchange was not saved: {source}")]
 pub struct Unsaved<R> {
     response: R,
     source: Arc<SaveError>,
@@ -193,22 +225,22 @@ impl<R> Unsaved<R> {
         Self { response, source }
     }
 
-    /// The same failure, with another form of what the model said.
+    /// Returns the same failure with another form of the response.
     pub(crate) fn with_response<T>(self, response: T) -> Unsaved<T> {
         Unsaved { response, source: self.source }
     }
 
-    /// The model's response.
+    /// Returns the model's response.
     pub const fn response(&self) -> &R {
         &self.response
     }
 
-    /// The model's response.
+    /// Returns the model's response and drops the error.
     pub fn into_response(self) -> R {
         self.response
     }
 
-    /// Why it was not saved.
+    /// Returns the reason why the exchange was not saved.
     pub fn reason(&self) -> &SaveError {
         &self.source
     }
@@ -220,24 +252,54 @@ impl<R> fmt::Debug for Unsaved<R> {
     }
 }
 
-/// Work was still pending when the time to drain was over.
+/// The error of [`Engine::drain`](crate::Engine::drain): work was still pending at the end of its timeout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 #[error("{saves} saves, {streams} detached streams and {summaries} summaries were still pending")]
 pub struct DrainError {
-    /// Saves that are not done.
+    /// The number of saves that are not finished.
     pub saves: usize,
-    /// Detached streams that have not ended.
+    /// The number of detached streams that have not ended.
     pub streams: usize,
-    /// Summaries that are not made.
+    /// The number of summaries that are not finished.
     pub summaries: usize,
 }
 
-impl From<FitError> for HistoryError {
-    fn from(error: FitError) -> Self {
-        match error {
-            FitError::Input(error) => Self::Input(error),
-            FitError::DoesNotFit(error) => Self::DoesNotFit(error),
-        }
+#[cfg(test)]
+mod tests {
+    use std::error::Error;
+
+    use tower_chat_history_core::{ConversationId, Profile, Seq};
+
+    use super::*;
+
+    #[test]
+    fn the_text_of_an_error_includes_its_causes() {
+        let refused = || StoreError::unavailable(std::io::Error::other("connection refused"));
+        let store = "the store is not available: connection refused";
+        let load = HistoryError::Load(refused());
+        assert_eq!(load.to_string(), format!("the conversation's history could not be loaded: {store}"));
+        assert!(load.source().is_some_and(<dyn Error>::is::<StoreError>), "the source can still be downcast");
+        let save = SaveError::Store(refused());
+        assert_eq!(save.to_string(), format!("the exchange could not be stored: {store}"));
+        let unsaved = Unsaved::new((), Arc::new(save));
+        let text = format!("the model answered, but the exchange was not saved: {}", unsaved.reason());
+        assert_eq!(unsaved.to_string(), text);
+        let results = StoreResultsError::Save(SaveError::Store(refused()));
+        let text = format!("the tool results could not be stored: the exchange could not be stored: {store}");
+        assert_eq!(results.to_string(), text);
+    }
+
+    #[test]
+    fn conversation_ids_are_not_in_the_text() {
+        let conversation = || ConversationId::new(["secret-user"]).unwrap();
+        let (seq, profile) = (Seq::new(7), Profile::default());
+        let exchange = StoreError::Corrupt { conversation: conversation(), seq, source: "no JSON".into() };
+        let text = "the conversation's history could not be loaded: exchange 7 cannot be read: no JSON";
+        assert_eq!(HistoryError::Load(exchange).to_string(), text);
+        let compaction =
+            StoreError::CorruptCompaction { conversation: conversation(), profile, source: "no JSON".into() };
+        let text = "the exchange could not be stored: the compaction of profile default cannot be read: no JSON";
+        assert_eq!(SaveError::Store(compaction).to_string(), text);
     }
 }

@@ -1,13 +1,13 @@
-use tower_chat_history_context::budget::ContextBudget;
 use tower_chat_history_core::HistoryStore;
 use tower_layer::Layer;
 
 use super::ChatHistory;
 use crate::{engine::Engine, options::HistoryOptions};
 
-/// Gives every call its conversation's history, and saves the exchange. See the [module docs](crate::middleware).
+/// A layer that gives every call its conversation's history, and saves the exchange. See the
+/// [module docs](crate::middleware).
 ///
-/// Services made by one layer, and by its clones, share the store, the options and the saves that are in flight.
+/// All services of one layer and of its clones share the store, the options and the pending saves.
 #[derive(Clone, Debug)]
 pub struct ChatHistoryLayer<A> {
     engine: Engine,
@@ -15,40 +15,23 @@ pub struct ChatHistoryLayer<A> {
 }
 
 impl<A> ChatHistoryLayer<A> {
-    /// Remembers in that store what the adapter finds in requests and responses, with the
-    /// [default options](HistoryOptions).
+    /// Creates a layer whose history is in this store, with the [default options](HistoryOptions).
     pub fn new(store: impl HistoryStore, adapter: A) -> Self {
         Self::with_options(store, adapter, HistoryOptions::new())
     }
 
-    /// Remembers in that store what the adapter finds in requests and responses.
+    /// Creates a layer whose history is in this store, with these options.
     pub fn with_options(store: impl HistoryStore, adapter: A, options: HistoryOptions) -> Self {
         Self::from_engine(Engine::with_options(store, options), adapter)
     }
 
-    /// A layer over an engine that may be shared with other layers and with code that uses it directly, or that keeps no more
-    /// than the end of each conversation ([`Engine::with_retention`]).
+    /// Creates a layer with an engine. Other layers, or code that uses it directly, may share the engine. An engine
+    /// can also limit how much of a conversation stays stored ([`Engine::with_retention`]).
     pub const fn from_engine(engine: Engine, adapter: A) -> Self {
         Self { engine, adapter }
     }
 
-    /// Sets the options: a new engine over the same store, with the same [retention](crate::Retention). Say so before
-    /// services are made. A [budget](Self::budget) that was set before stays, unless these options set one.
-    #[must_use]
-    pub fn options(self, options: HistoryOptions) -> Self {
-        let engine = self.engine.with_changed(|earlier| options.after(earlier));
-        Self { engine, ..self }
-    }
-
-    /// Sets how large a prompt may be: a new engine over the same store. Say so before services are made. The default is the
-    /// window of the model that a request names. See [`HistoryOptions::budget`].
-    #[must_use]
-    pub fn budget(self, budget: ContextBudget) -> Self {
-        let engine = self.engine.with_changed(|options| options.budget(budget));
-        Self { engine, ..self }
-    }
-
-    /// The engine: drain it before the runtime shuts down.
+    /// Returns the engine. [Drain](Engine::drain) it before the runtime shuts down.
     pub const fn engine(&self) -> &Engine {
         &self.engine
     }

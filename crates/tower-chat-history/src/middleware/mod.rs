@@ -2,13 +2,13 @@
 //!
 //! # Order in the stack
 //!
-//! History stands outside of everything that acts on one attempt. Were it inside a retry, a repeated attempt would be a
-//! second turn; were it inside a timeout, a slow save would be cut off with the reply already paid for.
+//! Put the history outside of every layer that acts on one attempt. Inside a retry layer, each attempt would be a
+//! turn of its own. Inside a timeout layer, a slow save would be cut off although the reply is already paid for.
 //!
 //! ```text
 //!   caller
 //!     │  InConversation { id, request }
-//!   ChatHistory        loads, keeps valid, calls, saves once
+//!   ChatHistory        loads, makes the prompt, calls, saves once
 //!     │  request with its history
 //!   retry              each attempt is the same request
 //!   timeout            for one attempt
@@ -17,27 +17,28 @@
 //!   LLM client
 //! ```
 //!
-//! # When what happens
+//! # Steps of a call
 //!
-//! - `poll_ready` asks the inner service, nothing else.
+//! - `poll_ready` only polls the inner service.
 //! - `call` opens the request, finishes this process's pending saves of the conversation, loads the window, calls the
-//!   inner service, and saves when the reply is complete.
-//! - An inner permit (a concurrency limit) that `poll_ready` has reserved is held across the load, and the very
-//!   instance that was ready is called. If the call has to wait for another call of its conversation
-//!   ([`Serialize`](crate::OnConflict::Serialize)), for a save or for a summary, it gives the permit back before, and
-//!   waits for readiness once more afterwards. So calls that wait in one conversation keep no other conversation from
-//!   the model.
-//! - Nothing is stored when the inner service fails, panics or is cancelled.
-//! - Inner errors come out as they are; history's own are [`HistoryError`](crate::HistoryError) and
-//!   [`Unsaved`](crate::Unsaved). All are found by downcasting the [`BoxError`](crate::BoxError).
-//! - No field of a request changes but its messages.
+//!   inner service, and saves the exchange when the reply is complete.
+//! - A permit that `poll_ready` has reserved (of a concurrency limit, for example) is held during the load, and the
+//!   instance that was ready is called. If the call must wait for another call of its conversation
+//!   ([`Serialize`](crate::policy::OnConflict::Serialize)), for a save or for a summary, it releases the permit first,
+//!   and waits for readiness again afterwards. Waiting calls of one conversation therefore never block other
+//!   conversations.
+//! - If the inner service fails, panics or is cancelled, nothing is stored.
+//! - Errors of the inner service are returned unchanged. The layer's own are [`HistoryError`](crate::HistoryError) and
+//!   [`Unsaved`](crate::Unsaved). To get them, downcast the [`BoxError`](crate::BoxError); see [error](crate::error).
+//! - Of a request, only the messages change, and the limit of the reply if the
+//!   [budget](crate::ContextBudget::shrink_reply_to) lowers it.
 //!
 //! # In a spawned task
 //!
-//! If the inner service is a closure whose error is [`BoxError`](crate::BoxError), `tokio::spawn(async {
-//! chat.oneshot(call).await })` fails to compile ("implementation of `From` is not general enough"), as it does with
-//! tower's own `Timeout`. Name the closure's error (`Ok::<_, std::io::Error>(..)`), or write
-//! `chat.oneshot(call).boxed().await` with `futures_util::FutureExt`.
+//! If the inner service is a closure whose error is [`BoxError`](crate::BoxError),
+//! `tokio::spawn(async { chat.oneshot(call).await })` does not compile ("implementation of `From` is not general
+//! enough"). The same happens with tower's own `Timeout`. Give the closure a concrete error
+//! (`Ok::<_, std::io::Error>(..)`), or write `chat.oneshot(call).boxed().await` with `futures_util::FutureExt`.
 
 mod future;
 mod layer;

@@ -15,7 +15,7 @@ use crate::{
     error::BoxError,
 };
 
-/// A service that remembers conversations around another one. See the [module docs](crate::middleware).
+/// A service that adds the history of conversations to another service. See the [module docs](crate::middleware).
 #[derive(Clone, Debug)]
 pub struct ChatHistory<S, A> {
     inner: S,
@@ -24,27 +24,27 @@ pub struct ChatHistory<S, A> {
 }
 
 impl<S, A> ChatHistory<S, A> {
-    /// Remembers the conversations of the inner service.
+    /// Wraps the inner service.
     pub const fn new(inner: S, engine: Engine, adapter: A) -> Self {
         Self { inner, engine, adapter }
     }
 
-    /// The engine: drain it before the runtime shuts down.
+    /// Returns the engine. [Drain](Engine::drain) it before the runtime shuts down.
     pub const fn engine(&self) -> &Engine {
         &self.engine
     }
 
-    /// The inner service.
+    /// Returns the inner service.
     pub const fn get_ref(&self) -> &S {
         &self.inner
     }
 
-    /// The inner service.
+    /// Returns the inner service, mutable.
     pub const fn get_mut(&mut self) -> &mut S {
         &mut self.inner
     }
 
-    /// The inner service.
+    /// Returns the inner service, without its history.
     pub fn into_inner(self) -> S {
         self.inner
     }
@@ -71,14 +71,14 @@ where
     }
 
     fn call(&mut self, request: R) -> Self::Future {
-        // The instance that was made ready may hold a permit that its clones do not have: it goes into the future.
+        // The instance that is ready may hold a permit that its clones do not have, so the future takes this instance.
         let clone = self.inner.clone();
         let mut inner = mem::replace(&mut self.inner, clone);
         let engine = self.engine.clone();
         let adapter = self.adapter.clone();
         let mut request = Kept::new(request);
         ResponseFuture::new(async move {
-            // It is there: nobody else takes it.
+            // The request is always there, because only this line takes it.
             let Some(request) = request.take() else { return pending().await };
             let (input, draft) = match adapter.open(request).await? {
                 Opened::Turn(input, draft) => (input, draft),
@@ -91,7 +91,7 @@ where
                 match beginning.step().await? {
                     Step::Begun(turn) => break turn,
                     Step::MustWait(rest) => {
-                        // What is waited for may need what this instance holds: where both share a limit, each would wait
+                        // The other call may need the permit of this instance. If both share a limit, each would wait
                         // for the other.
                         let unready = inner.clone();
                         inner = unready;

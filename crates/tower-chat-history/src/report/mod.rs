@@ -1,4 +1,8 @@
-//! The report of a turn, for its caller and for the hook.
+//! Reports of turns: what a turn loaded, sent and stored.
+//!
+//! The hook of the options ([`on_turn`](crate::HistoryOptions::on_turn)) receives the report of every turn that
+//! began. A caller gets the report of its own call by a [`ReportHandle`]
+//! ([`InConversation::with_report`](crate::InConversation::with_report)).
 
 mod handle;
 mod shape;
@@ -37,7 +41,7 @@ pub struct TurnReport {
     /// True if the load limit cut off exchanges of the window.
     pub truncated: bool,
     /// The first difference between the messages that the caller resent and the log, if the policy is to
-    /// [trust the log](crate::OnTranscriptMismatch::TrustLog). The default policy refuses such a call.
+    /// [trust the log](crate::policy::OnTranscriptMismatch::TrustLog). The default policy refuses such a call.
     pub transcript_mismatch: Option<TranscriptError>,
     /// The number of open tool calls that a new user message superseded.
     pub superseded_calls: usize,
@@ -239,8 +243,8 @@ pub enum NotStored {
     Interrupted,
     /// The stream yielded no item within the [idle timeout](crate::HistoryOptions::stream_idle_timeout).
     Stalled,
-    /// The caller dropped a stream that was to be detached, but the [limits](crate::DetachLimits) were reached before
-    /// it was read to its end.
+    /// The caller dropped a stream that was to be detached, but the [limits](crate::policy::DetachLimits) were
+    /// reached before it was read to its end.
     DetachLimit,
     /// The model call failed. The layer, or another caller of the engine, reports this with
     /// [`Turn::fail`](crate::Turn::fail).

@@ -22,7 +22,7 @@ pub enum ResponseShape {
     NoChoices,
     /// A choice without a message.
     NoMessage,
-    /// A value with more than [128 levels](crate::nested::MAX_LEVELS) of lists and objects.
+    /// A value with more than [128 levels](crate::adapt::nested::MAX_LEVELS) of lists and objects.
     TooDeep,
     /// A body that is not JSON.
     NotJson,

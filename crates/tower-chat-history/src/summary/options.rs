@@ -8,7 +8,6 @@ use std::{
 };
 
 use super::{Summarizer, SummaryError, SummaryReport};
-use crate::error::chain::chain;
 
 type Hook = Arc<dyn Fn(&SummaryReport) + Send + Sync>;
 
@@ -116,7 +115,7 @@ impl Summaries {
     /// Returns the text of a failure for a log event. A summarizer's own error may quote its input, so only the
     /// [name](Summarizer::error_type) of that error is used.
     pub(crate) fn cause(&self, error: &SummaryError) -> String {
-        let SummaryError::Failed(source) = error else { return chain(error).to_string() };
+        let SummaryError::Failed(source) = error else { return error.to_string() };
         let name = catch_unwind(AssertUnwindSafe(|| self.summarizer.error_type(&**source)));
         format!("{error}: {}", name.as_deref().unwrap_or("_OTHER"))
     }

@@ -70,6 +70,11 @@ impl Recorder {
         )
     }
 
+    /// Returns the caller's span, for steps outside a turn. It is disabled if the options disable spans.
+    pub(crate) fn current_span(&self) -> Span {
+        if self.telemetry.spans { Span::current() } else { Span::none() }
+    }
+
     /// Records that a turn did not begin because of this error. Without an error, its caller has left.
     pub(crate) fn not_begun(&self, turn: &Span, error: Option<&HistoryError>) {
         let (outcome, failed) = match error {

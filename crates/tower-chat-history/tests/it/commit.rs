@@ -10,9 +10,12 @@ use support::{Plain, Reports, Request, ask, id, log, texts, unary};
 use tokio_test::{assert_pending, assert_ready_ok, task};
 use tower::{Layer as _, Service as _, ServiceExt as _, service_fn};
 use tower_chat_history::{
-    BoxError, ChatHistoryLayer, Engine, ExchangeId, HistoryError, HistoryOptions, HistoryStatus, HistoryStore as _,
-    HistoryStoreExt as _, InConversation, InputError, MemoryStore, Message, NotStored, OnConflict, OnLoadFailure,
-    OnSaveFailure, Outcome, Reply, SaveError, StoreError, TurnInput, Unsaved,
+    BoxError, ChatHistoryLayer, Engine, ExchangeId, HistoryError, HistoryOptions, HistoryStore as _,
+    HistoryStoreExt as _, InConversation, MemoryStore, Message, Policies, Reply, SaveError, StoreError, TurnInput,
+    Unsaved,
+    error::InputError,
+    policy::{OnConflict, OnLoadFailure, OnSaveFailure},
+    report::{HistoryStatus, NotStored, Outcome},
 };
 use tower_chat_history_test::{Fault, FaultStore, Op};
 
@@ -98,7 +101,8 @@ async fn a_failed_save_carries_the_response() {
 async fn a_failed_save_is_only_reported_with_the_report_policy() {
     let (store, reports) = (fault_store(), Reports::default());
     store.fail(Op::Append, 1, Fault::Backend);
-    let options = HistoryOptions::new().on_save_failure(OnSaveFailure::Report).on_turn(reports.hook());
+    let options =
+        HistoryOptions::new().policies(Policies::new().on_save_failure(OnSaveFailure::Report)).on_turn(reports.hook());
     assert_eq!(ask_once(&store, options, "u").await.unwrap(), Message::assistant("a"));
     assert!(reports.all()[0].save_error().is_some());
 }
@@ -139,7 +143,9 @@ async fn a_failed_load_fails_the_call_or_leaves_out_the_history_by_policy() {
     assert!(matches!(error.downcast_ref(), Some(HistoryError::Load(StoreError::Unavailable { .. }))));
     assert!(log(&store).await.is_empty());
 
-    let options = HistoryOptions::new().on_load_failure(OnLoadFailure::CallWithoutHistory).on_turn(reports.hook());
+    let options = HistoryOptions::new()
+        .policies(Policies::new().on_load_failure(OnLoadFailure::CallWithoutHistory))
+        .on_turn(reports.hook());
     ask_once(&store, options, "u").await.unwrap();
     assert_eq!(reports.all()[0].history, HistoryStatus::Unavailable);
     assert_eq!(log(&store).await, ["u", "a"], "the exchange is stored because the store works again");
@@ -269,7 +275,9 @@ async fn a_panicking_model_leaves_the_conversation_as_it_was() {
         assert!(request[0].text() != "boom", "the model panics");
         Ok::<_, BoxError>(Message::assistant("a"))
     });
-    let queued = HistoryOptions::new().on_conflict(OnConflict::Serialize(tower_chat_history::QueueLimits::default()));
+    let queued = HistoryOptions::new().policies(
+        Policies::new().on_conflict(OnConflict::Serialize(tower_chat_history::policy::QueueLimits::default())),
+    );
     let mut chat = ChatHistoryLayer::with_options(store.clone(), Plain, queued).layer(llm);
     assert!(tokio::spawn(chat.call(ask("boom"))).await.unwrap_err().is_panic());
     chat.call(ask("u")).await.unwrap();

@@ -13,9 +13,11 @@ use std::{
 use async_trait::async_trait;
 use futures_util::FutureExt;
 use tower_chat_history::{
-    Append, Appended, Compact, CompactOutcome, ConversationId, Derived, ExchangeId, Expect, HistoryStore, Incarnation,
-    Load, LoadLimit, Loaded, MemoryStore, Message, Page, Prune, PruneTo, Pruned, Recorded, Revision, Seq, StoreError,
-    Truncate, Truncated, Window,
+    ConversationId, ExchangeId, HistoryStore, MemoryStore, Message, StoreError,
+    store::{
+        Append, Appended, Compact, CompactOutcome, Derived, Expect, Incarnation, Load, LoadLimit, Loaded, Page, Prune,
+        PruneTo, Pruned, Recorded, Revision, Seq, Truncate, Truncated, Window,
+    },
 };
 use tower_chat_history_core::testing::{Behavior, Capabilities, Fixture, behaviors};
 

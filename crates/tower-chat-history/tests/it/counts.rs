@@ -11,7 +11,8 @@ use std::sync::{
 
 use support::id;
 use tower_chat_history::{
-    Engine, Exchange, HistoryOptions, HistoryStore, HistoryStoreExt as _, MemoryStore, Message, Reply, TurnInput,
+    ContextOptions, Engine, Exchange, HistoryOptions, HistoryStore, HistoryStoreExt as _, MemoryStore, Message, Reply,
+    TurnInput,
     tokens::{CountCache, MessageCount, TokenCounter, tokens_of},
 };
 
@@ -108,7 +109,7 @@ async fn the_counter_of_the_options_precedes_the_calls_counter() {
 #[tokio::test]
 async fn counts_without_a_name_are_not_stored() {
     let store = MemoryStore::new();
-    let options = HistoryOptions::new().token_counter(MessageCount::new());
+    let options = HistoryOptions::new().context(ContextOptions::new().token_counter(MessageCount::new()));
     turn(&Engine::with_options(store.clone(), options), ask("four"), "a").await;
     assert_eq!(reloaded(&store).await[0].tokens, None);
 }

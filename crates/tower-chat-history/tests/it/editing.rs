@@ -4,8 +4,8 @@
 use std::error::Error;
 
 use tower_chat_history::{
-    Append, ConversationId, Exchange, ExchangeId, Expect, ForkError, HistoryStore, HistoryStoreExt, MemoryStore,
-    Message, Recorded, Seq, StoreError,
+    ConversationId, Exchange, ExchangeId, HistoryStore, HistoryStoreExt, MemoryStore, Message, StoreError,
+    store::{Append, Expect, ForkError, Recorded, Seq},
 };
 use tower_chat_history_test::{Fault, FaultStore, Op};
 

@@ -5,9 +5,12 @@
 use serde_json::{Value, json};
 use tower::{Layer as _, Service as _, ServiceExt as _, service_fn};
 use tower_chat_history::{
-    BoxError, ChatHistoryLayer, ConversationId, Engine, ForeignShape, HistoryError, HistoryStoreExt as _, ImportError,
-    InConversation, InputError, InputMode, MemoryStore, Message, TurnInput,
+    BoxError, ChatHistoryLayer, ConversationId, Engine, HistoryError, HistoryStoreExt as _, InConversation,
+    MemoryStore, Message, TurnInput,
     adapt::{AdaptRequest, Custom, Json},
+    engine::InputMode,
+    error::InputError,
+    store::{ForeignShape, ImportError},
 };
 
 fn id() -> ConversationId {

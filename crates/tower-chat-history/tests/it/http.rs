@@ -7,12 +7,14 @@ use std::error::Error as _;
 use http::{HeaderName, HeaderValue, Request, Response};
 use tower::{Layer as _, Service as _, ServiceExt as _, service_fn, util::BoxCloneService};
 use tower_chat_history::{
-    BoxError, CallOptions, CallScope, ChatHistoryLayer, ConversationId, ConversationIdError, ExchangeId, HistoryError,
-    HistoryStore, HistoryStoreExt as _, MemoryStore, Message, MissingConversation,
+    BoxError, CallOptions, ChatHistoryLayer, ConversationId, ExchangeId, HistoryError, HistoryStore,
+    HistoryStoreExt as _, MemoryStore, Message, MissingConversation,
     adapt::{
-        Custom,
-        extract::{ConversationHeaderError, ExtractScope, FromExtensions, FromHeader},
+        CallScope, Custom,
+        extract::{ExtractScope, FromExtensions, FromHeader},
     },
+    error::HeaderError,
+    store::ConversationIdError,
 };
 use tower_chat_history_test::{Fault, FaultStore, Op};
 
@@ -183,7 +185,7 @@ async fn an_ambiguous_or_invalid_header_is_refused() {
     for value in ["secret ä".as_bytes(), b"secret\xff"] {
         assert_eq!(refused(named(ask("a"), value)).await, NotAscii { name: NAME });
     }
-    let no_id = |source: ConversationIdError| NoId { name: NAME, source };
+    let no_id = |source: ConversationIdError| ConversationId { name: NAME, source };
     assert_eq!(refused(named(ask("a"), b"")).await, no_id(ConversationIdError::Empty));
     assert_eq!(refused(named(ask("a"), b"secret//1")).await, no_id(ConversationIdError::EmptyPart { position: 1 }));
     // A proxy may join two values into one.

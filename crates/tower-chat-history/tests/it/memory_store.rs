@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use tower_chat_history::{
-    Append, Compact, CompactionVersion, ConversationId, Cut, Exchange, ExchangeId, Expect, HistoryStore,
-    HistoryStoreExt, Incarnation, MemoryStore, Message, Profile, Prune, Seq, StoreError, Summary, Truncate,
+    ConversationId, Exchange, ExchangeId, HistoryStore, HistoryStoreExt, MemoryStore, Message, StoreError,
+    store::{Append, Compact, CompactionVersion, Cut, Expect, Incarnation, Profile, Prune, Seq, Summary, Truncate},
 };
 
 mod conformance {

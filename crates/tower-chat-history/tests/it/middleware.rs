@@ -11,7 +11,7 @@ use support::{Plain, Request, ask, id, log, texts, unary};
 use tokio_test::{assert_pending, assert_ready_ok, task};
 use tower::{Layer as _, Service, ServiceExt as _, service_fn};
 use tower_chat_history::{
-    BoxError, ChatHistoryLayer, HistoryError, HistoryOptions, InConversation, InputError, MemoryStore, Message,
+    BoxError, ChatHistoryLayer, HistoryError, HistoryOptions, InConversation, MemoryStore, Message, error::InputError,
 };
 use tower_test::assert_request_eq;
 

@@ -9,9 +9,14 @@ use std::sync::{
 use async_trait::async_trait;
 use proptest::prelude::*;
 use tower_chat_history::{
-    Append, Appended, Compact, CompactOutcome, ConversationExt as _, ConversationId, Engine, Exchange, ExchangeId,
-    Expect, HistoryOptions, HistoryStore, HistoryStoreExt as _, Incarnation, Load, LoadLimit, Loaded, MemoryStore,
-    Message, NewestRound, Page, Reply, Seq, StoreError, ToolResults, TurnInput, View,
+    ContextOptions, ConversationId, Engine, Exchange, ExchangeId, HistoryOptions, HistoryStore, HistoryStoreExt as _,
+    MemoryStore, Message, Reply, StoreError, TurnInput,
+    engine::ToolResults,
+    store::{
+        Append, Appended, Compact, CompactOutcome, ConversationExt as _, Expect, Incarnation, Load, LoadLimit, Loaded,
+        NewestRound, Page, Seq,
+    },
+    view::View,
 };
 
 fn id() -> ConversationId {
@@ -212,7 +217,8 @@ async fn stored(log: &[Edited]) -> MemoryStore {
 /// Returns which exchange the next one continues if it answers these calls, according to each of the three
 /// parts that decide this.
 async fn continued(log: &[Edited], limit: usize, open: &[String]) -> [Option<Seq>; 3] {
-    let options = || HistoryOptions::new().load_limit(LoadLimit::new(limit, usize::MAX).unwrap());
+    let options =
+        || HistoryOptions::new().context(ContextOptions::new().load_limit(LoadLimit::new(limit, usize::MAX).unwrap()));
     let results = || open.iter().map(|id| Message::tool(id, "r"));
     let last = async |store: MemoryStore| store.conversation(&id()).last(1).await.unwrap()[0].exchange.continues;
 
@@ -248,7 +254,7 @@ proptest! {
             exchanges.iter().for_each(|recorded| view.push_exchange(&recorded.exchange));
             prop_assert_eq!(view.open(), newest.open());
             if open.is_empty() {
-                let options = HistoryOptions::new().load_limit(LoadLimit::new(limit, usize::MAX).unwrap());
+                let options = HistoryOptions::new().context(ContextOptions::new().load_limit(LoadLimit::new(limit, usize::MAX).unwrap()));
                 let engine = Engine::with_options(store, options);
                 for id in ["x", "y", "z"] {
                     let results = ToolResults::new(self::id(), [Message::tool(id, "r")]);

@@ -7,13 +7,16 @@ use crate::support;
 use proptest::prelude::*;
 use support::{calls, id, texts};
 use tower_chat_history::{
-    Engine, HistoryError, HistoryOptions, HistoryStoreExt as _, LoadLimit, MemoryStore, Message, Reply, Seq, TurnInput,
-    View, budget::Watermarks,
+    ContextOptions, Engine, HistoryError, HistoryOptions, HistoryStoreExt as _, MemoryStore, Message, Reply, TurnInput,
+    budget::Watermarks,
+    store::{LoadLimit, Seq},
+    view::View,
 };
 
 fn engine(store: &MemoryStore) -> Engine {
-    let options =
-        HistoryOptions::new().load_limit(LoadLimit::new(2, 1 << 20).unwrap()).watermarks(Watermarks::last_turns(1));
+    let options = HistoryOptions::new().context(
+        ContextOptions::new().load_limit(LoadLimit::new(2, 1 << 20).unwrap()).watermarks(Watermarks::last_turns(1)),
+    );
     Engine::with_options(store.clone(), options)
 }
 

@@ -9,10 +9,15 @@ use std::time::Duration;
 use futures_util::{StreamExt as _, stream};
 use support::{Piece, Pieces, ask, log, streaming, texts, unary};
 use tokio_test::{assert_pending, assert_ready_ok, task};
-use tower_chat_history::{HistoryError, HistoryOptions, MemoryStore, Message, OnConflict, QueueLimits};
+use tower_chat_history::{
+    HistoryError, HistoryOptions, MemoryStore, Message, Policies,
+    policy::{OnConflict, QueueLimits},
+};
 
 fn queued(max_waiting: usize) -> HistoryOptions {
-    HistoryOptions::new().on_conflict(OnConflict::Serialize(QueueLimits::new(max_waiting, Duration::from_secs(5))))
+    HistoryOptions::new().policies(
+        Policies::new().on_conflict(OnConflict::Serialize(QueueLimits::new(max_waiting, Duration::from_secs(5)))),
+    )
 }
 
 #[tokio::test]

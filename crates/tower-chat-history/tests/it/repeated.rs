@@ -10,7 +10,8 @@ use support::{calls, id, texts};
 use tower::{Layer as _, ServiceExt as _, service_fn};
 use tower_chat_history::{
     BoxError, ChatHistoryLayer, Engine, ExchangeId, HistoryError, HistoryOptions, HistoryStoreExt as _, InConversation,
-    InputMode, MemoryStore, Message, OnInterruption, Outcome, Reply, Turn, TurnInput, adapt::Json,
+    MemoryStore, Message, Policies, Reply, Turn, TurnInput, adapt::Json, engine::InputMode, policy::OnInterruption,
+    report::Outcome,
 };
 
 type Chunks = stream::BoxStream<'static, Result<Value, BoxError>>;

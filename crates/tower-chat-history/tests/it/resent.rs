@@ -8,9 +8,11 @@ use serde_json::{Value, json};
 use support::{calls, id};
 use tower::{Layer as _, Service as _, ServiceExt as _, service_fn};
 use tower_chat_history::{
-    BoxError, ChatHistoryLayer, Engine, HistoryError, HistoryStoreExt as _, InConversation, InputError, InputMode,
-    MemoryStore, Message, Reply, TurnInput,
+    BoxError, ChatHistoryLayer, Engine, HistoryError, HistoryStoreExt as _, InConversation, MemoryStore, Message,
+    Reply, TurnInput,
     adapt::{Custom, Json},
+    engine::InputMode,
+    error::InputError,
 };
 
 async fn refused(engine: &Engine, input: &[Message]) -> InputError {

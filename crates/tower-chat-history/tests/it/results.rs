@@ -10,11 +10,14 @@ use serde_json::{Value, json};
 use support::{calls, id, texts};
 use tower::{Layer as _, Service as _, ServiceExt as _, service_fn};
 use tower_chat_history::{
-    BoxError, ChatHistoryLayer, ContextBudget, Engine, ExchangeId, HistoryError, HistoryOptions, HistoryStoreExt as _,
-    InConversation, InputError, MemoryStore, Message, OnConflict, OnOpenTurn, Outcome, QueueLimits, Reply, StoreError,
-    StoreResultsError, StoredResults, ToolResults, Turn, TurnInput,
+    BoxError, ChatHistoryLayer, ContextBudget, ContextOptions, Engine, ExchangeId, HistoryError, HistoryOptions,
+    HistoryStoreExt as _, InConversation, MemoryStore, Message, Policies, Reply, StoreError, Turn, TurnInput,
     adapt::{Custom, Json},
     budget::ClearResults,
+    engine::{StoredResults, ToolResults},
+    error::{InputError, StoreResultsError},
+    policy::{OnConflict, OnOpenTurn, QueueLimits},
+    report::Outcome,
 };
 use tower_chat_history_test::{Fault, FaultStore, Op};
 
@@ -49,7 +52,7 @@ async fn store_and_list_open_calls(engine: &Engine, ids: &[&str]) -> Vec<String>
 
 fn unexpected(error: StoreResultsError) -> InputError {
     match error {
-        StoreResultsError::Refused(HistoryError::Input(error)) => error,
+        StoreResultsError::History(HistoryError::Input(error)) => error,
         other => panic!("{other:?}"),
     }
 }
@@ -173,11 +176,15 @@ async fn an_append_whose_answer_is_lost_is_repeated_and_stored_once() {
     assert!(store_and_list_open_calls(&engine, &["y"]).await.is_empty());
     assert_eq!(faults.get_ref().conversation(&id()).exchanges().await.unwrap().len(), 3);
     faults.fail(Op::Load, 1, Fault::Unavailable);
-    let Err(StoreResultsError::Load(StoreError::Unavailable { .. })) = store(&engine, &["x"]).await else {
+    let Err(StoreResultsError::History(HistoryError::Load(StoreError::Unavailable { .. }))) =
+        store(&engine, &["x"]).await
+    else {
         panic!("it was loaded")
     };
     faults.delay(Op::Load, Duration::from_secs(3_600));
-    let Err(StoreResultsError::LoadTimeout(after)) = store(&engine, &["x"]).await else { panic!("it was loaded") };
+    let Err(StoreResultsError::History(HistoryError::LoadTimeout(after))) = store(&engine, &["x"]).await else {
+        panic!("it was loaded")
+    };
     assert_eq!(after.as_secs(), 10);
 }
 
@@ -187,7 +194,8 @@ async fn a_question_supersedes_only_the_calls_that_are_open() {
     let engine = Engine::new(memory.clone());
     reply_with_calls(&engine, &["x", "y"]).await;
     store(&engine, &["x"]).await.unwrap();
-    let reject = Engine::with_options(memory, HistoryOptions::new().on_open_turn(OnOpenTurn::Reject));
+    let reject =
+        Engine::with_options(memory, HistoryOptions::new().policies(Policies::new().on_open_turn(OnOpenTurn::Reject)));
     assert_eq!(refused(&reject, [Message::user("u1")]).await, InputError::TurnOpen { calls: 1 });
     let turn = begin(&engine, [Message::user("u1")]).await;
     assert_eq!(texts(turn.context()), ["u0", "", "rx", "[no result: this call was abandoned]", "u1"]);
@@ -263,9 +271,11 @@ async fn every_integration_accepts_no_messages_if_results_await_a_reply() {
 
 #[tokio::test]
 async fn a_round_that_is_partly_answered_is_one_unit_within_a_budget() {
-    let options = HistoryOptions::new()
-        .budget(ContextBudget::tokens(120).reply_reserve(10))
-        .clear_results(ClearResults::new().keep(0));
+    let options = HistoryOptions::new().context(
+        ContextOptions::new()
+            .budget(ContextBudget::tokens(120).reply_reserve(10))
+            .clear_results(ClearResults::new().keep(0)),
+    );
     let engine = Engine::with_options(MemoryStore::new(), options);
     for question in ["u1", "u2", "u3"] {
         let turn = begin(&engine, [Message::user(question.repeat(20))]).await;

@@ -17,9 +17,11 @@ use tokio::time::Instant;
 use tokio_test::task;
 use tower::{Layer as _, ServiceExt as _, service_fn};
 use tower_chat_history::{
-    BoxError, ChatHistoryLayer, ContextBudget, ConversationId, Engine, HistoryOptions, HistoryStore as _,
-    HistoryStoreExt as _, MemoryStore, Message, OnConflict, Outcome, Prune as _, Reply, Retention, RoutedStore, Seq,
-    TurnInput, TurnReport,
+    BoxError, ChatHistoryLayer, ConversationId, Engine, HistoryOptions, HistoryStore as _, HistoryStoreExt as _,
+    MemoryStore, Message, Policies, Reply, Retention, RoutedStore, TurnInput, TurnReport,
+    policy::OnConflict,
+    report::Outcome,
+    store::{Prune as _, Seq},
 };
 use tower_chat_history_test::{Fault, FaultStore, Op};
 
@@ -202,7 +204,7 @@ async fn a_prune_completes_if_the_caller_leaves() {
 #[tokio::test]
 async fn a_turn_in_flight_survives_a_prune() {
     let store = FaultStore::new(MemoryStore::new());
-    let options = HistoryOptions::new().on_conflict(OnConflict::Reject);
+    let options = HistoryOptions::new().policies(Policies::new().on_conflict(OnConflict::Reject));
     let engine = Engine::with_options(store.clone(), options);
     for _ in 0..3 {
         turn(&engine, "u").await;
@@ -217,7 +219,7 @@ async fn a_turn_in_flight_survives_a_prune() {
 async fn a_layer_keeps_the_retention_of_its_engine_when_its_budget_is_set() {
     let (store, engine) = store_and_engine(Retention::LastTurns(2));
     let llm = service_fn(|_: Request| async { Ok::<_, BoxError>(Message::assistant("a")) });
-    let layer = ChatHistoryLayer::from_engine(engine, Plain).budget(ContextBudget::tokens(10_000));
+    let layer = ChatHistoryLayer::from_engine(engine, Plain);
     for n in 0..4 {
         layer.layer(llm).oneshot(ask(&format!("u{n}"))).await.unwrap();
     }
@@ -233,7 +235,7 @@ async fn a_prune_with_an_unknown_outcome_can_be_repeated() {
         turn(&engine, "u").await;
     }
     let incarnation = store.read(&id(), Seq::FIRST, 0).await.unwrap().revision.unwrap().incarnation();
-    let (keep, traces) = (tower_chat_history::PruneTo::LastTurns(2), tower_chat_history::Derived::Keep);
+    let (keep, traces) = (tower_chat_history::store::PruneTo::LastTurns(2), tower_chat_history::store::Derived::Keep);
     store.lose_answers(Op::Prune, 1);
     assert!(store.prune(&id(), incarnation, keep, traces).await.unwrap_err().is_retryable());
     assert_eq!(store.prune(&id(), incarnation, keep, traces).await.unwrap().removed, 0);

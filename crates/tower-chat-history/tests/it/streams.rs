@@ -10,7 +10,9 @@ use futures_util::{FutureExt as _, StreamExt as _, stream};
 use support::{Piece, Pieces, Reports, ask, id, log, streaming};
 use tokio_test::{assert_pending, assert_ready_ok, task};
 use tower_chat_history::{
-    HistoryOptions, HistoryStore, HistoryStoreExt as _, MemoryStore, NotStored, OnInterruption, Outcome, StoreError,
+    HistoryOptions, HistoryStore, HistoryStoreExt as _, MemoryStore, Policies, StoreError,
+    policy::OnInterruption,
+    report::{NotStored, Outcome},
 };
 use tower_chat_history_test::{FaultStore, Op};
 
@@ -151,7 +153,7 @@ async fn a_dropped_stream_is_read_to_its_end_with_detach() {
 #[tokio::test]
 async fn drain_waits_for_detached_streams() {
     let store = MemoryStore::new();
-    let options = HistoryOptions::new().on_interruption(OnInterruption::Detach);
+    let options = HistoryOptions::new().policies(Policies::new().on_interruption(OnInterruption::Detach));
     let (mut chat, mut llm) = streaming(store.clone(), options);
     assert_ready_ok!(chat.poll_ready());
     let mut call = task::spawn(chat.call(ask("u")));

@@ -3,8 +3,10 @@
 #![allow(clippy::unwrap_used)] // Tests may unwrap.
 
 use tower_chat_history::{
-    ConversationId, Engine, HistoryError, HistoryOptions, HistoryStoreExt as _, InputMode, MemoryStore, Message,
-    OnLoadFailure, OnTranscriptMismatch, Reply, Turn, TurnInput,
+    ConversationId, Engine, HistoryError, HistoryOptions, HistoryStoreExt as _, MemoryStore, Message, Policies, Reply,
+    Turn, TurnInput,
+    engine::InputMode,
+    policy::{OnLoadFailure, OnTranscriptMismatch},
 };
 use tower_chat_history_test::{Fault, FaultStore, Op};
 
@@ -76,7 +78,7 @@ async fn a_transcript_of_another_conversation_never_reaches_the_model() {
 #[tokio::test]
 async fn a_transcript_replaces_a_history_that_cannot_be_loaded() {
     let store = FaultStore::new(MemoryStore::new());
-    let options = HistoryOptions::new().on_load_failure(OnLoadFailure::CallWithoutHistory);
+    let options = HistoryOptions::new().policies(Policies::new().on_load_failure(OnLoadFailure::CallWithoutHistory));
     let mut caller = Caller { engine: Engine::with_options(store.clone(), options), messages: vec![] };
     caller.say(&[Message::user("u0")], &calls("x")).await;
     store.fail(Op::Load, 1, Fault::Unavailable);

@@ -26,7 +26,8 @@ mod reference;
 
 use serde_json::{Value, json};
 use tower_chat_history::{
-    Content, Message,
+    Message,
+    store::Content,
     tokens::{CountMessages, PerList, PerMessage},
     trim::Trim,
 };

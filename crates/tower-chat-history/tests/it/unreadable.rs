@@ -7,8 +7,9 @@ use serde_json::{Value, json};
 use tower::{Layer as _, ServiceExt as _, service_fn};
 use tower_chat_history::{
     BoxError, ChatHistoryLayer, ConversationId, Engine, HistoryStoreExt as _, InConversation, MemoryStore, Message,
-    NotStored, Outcome, Reply, ResponseShape,
+    Reply,
     adapt::{Custom, Flow, FoldReply, Json},
+    report::{NotStored, Outcome, ResponseShape},
 };
 
 fn id() -> ConversationId {

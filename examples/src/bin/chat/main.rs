@@ -54,7 +54,7 @@ async fn main() -> ExitCode {
     match run(Args::parse()).await {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("chat: {error}");
+            eprintln!("chat: {}", with_causes(&*error));
             ExitCode::FAILURE
         }
     }
@@ -93,7 +93,7 @@ async fn run(args: Args) -> Result<ExitCode, Box<dyn Error>> {
                 code = ExitCode::FAILURE;
             }
             Err(error) => {
-                eprintln!("chat: {}", with_sources(&*error));
+                eprintln!("chat: {}", with_causes(&*error));
                 code = ExitCode::FAILURE;
             }
         }
@@ -105,15 +105,14 @@ async fn run(args: Args) -> Result<ExitCode, Box<dyn Error>> {
     Ok(code)
 }
 
-/// Returns the text of an error with its causes. A store's error contains its causes already.
-fn with_sources(error: &(dyn Error + 'static)) -> String {
+/// Returns the text of an error with its causes. The errors of the HTTP client do not include theirs.
+fn with_causes(error: &(dyn Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {
         let shown = cause.to_string();
         if !text.ends_with(&shown) {
-            text.push_str(": ");
-            text.push_str(&shown);
+            text = format!("{text}: {shown}");
         }
         source = cause.source();
     }

@@ -25,7 +25,7 @@ impl Memory {
         let of_turns = notes.clone();
         let mut options = HistoryOptions::new().on_turn(move |report| of_turns.turn(report));
         if let Some(tokens) = self.context {
-            options = options.budget(ContextBudget::tokens(tokens));
+            options = options.context(ContextBudget::tokens(tokens));
         }
         let Some(summarizer) = self.summarizer else { return options };
         let tokens = self.context.map_or(MAX_SUMMARY, |context| (context / 8).clamp(MIN_SUMMARY, MAX_SUMMARY));

@@ -6,7 +6,8 @@ use std::{
 };
 
 use tower_chat_history::{
-    Outcome, TurnReport,
+    TurnReport,
+    report::Outcome,
     summary::{SummaryOutcome, SummaryReport},
 };
 

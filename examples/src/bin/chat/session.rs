@@ -19,7 +19,9 @@ use futures_util::StreamExt as _;
 use tower::{Layer as _, Service as _, ServiceExt as _};
 use tower_chat_history::{
     BoxError, ChatHistory, ChatHistoryLayer, ConversationId, Engine, HistoryStore, HistoryStoreExt as _,
-    InConversation, InputMode, NotStored, Outcome,
+    InConversation,
+    engine::InputMode,
+    report::{NotStored, Outcome},
 };
 use tower_chat_history_openai::{
     ChatStreamService, OpenAi,

@@ -5,7 +5,8 @@ use std::{sync::Arc, time::Duration};
 use examples::Counter;
 use serde_json::json;
 use tower_chat_history::{
-    Message, Usage,
+    Message,
+    store::Usage,
     tokens::{CountMessages as _, RequestTokens, TokenCounter},
 };
 use tower_chat_history_test::{ApiFailure, MockLlm, Reply};

@@ -3,8 +3,9 @@
 use std::{path::PathBuf, sync::Arc};
 
 use tower_chat_history::{
-    BoxError, ConversationId, HistoryOptions, OnConflict, QueueLimits, TurnReport,
+    BoxError, ContextOptions, ConversationId, HistoryOptions, Policies, TurnReport,
     budget::{ClearResults, ContextBudget},
+    policy::{OnConflict, QueueLimits},
     summary::{Summaries, SummarizeWhen},
     telemetry::Telemetry,
 };
@@ -44,10 +45,13 @@ pub(crate) struct Stage {
     pub(crate) models: Models,
 }
 
+fn budget() -> ContextBudget {
+    ContextBudget::tokens(WINDOW).reply_reserve(REPLY)
+}
+
 impl Stage {
     fn options(&self) -> HistoryOptions {
-        let budget = ContextBudget::tokens(WINDOW).reply_reserve(REPLY);
-        HistoryOptions::new().budget(budget).telemetry(self.telemetry.clone())
+        HistoryOptions::new().context(budget()).telemetry(self.telemetry.clone())
     }
 
     fn summaries(&self, when: SummarizeWhen) -> Summaries {
@@ -89,7 +93,8 @@ impl Stage {
             "An agent receives long tool results, and old ones are cleared.",
             "Look at chat_history.trim.strategy on the last trim.",
         );
-        let options = self.options().clear_results(ClearResults::new().keep(1));
+        let options =
+            self.options().context(ContextOptions::new().budget(budget()).clear_results(ClearResults::new().keep(1)));
         let store = SqliteStore::open(&self.database).await?;
         let model = self.models.searching(&serde_json::to_string(&agent::tools())?);
         let chat = Chat::with_model(store, &model, &model, options);
@@ -135,7 +140,8 @@ impl Stage {
             "Two calls at once. The second one waits for the first, and then for a summary, because it would not fit.",
             "Look at wait and summarize in the last trace: load and trim run twice.",
         );
-        let options = self.options().on_conflict(OnConflict::Serialize(QueueLimits::default()));
+        let options =
+            self.options().policies(Policies::new().on_conflict(OnConflict::Serialize(QueueLimits::default())));
         let options = options.summaries(self.summaries(SummarizeWhen::BeforeCall));
         let (chat, id) = (self.chat(options).await?, conversation("waits")?);
         let mut questions = QUESTIONS.into_iter();
@@ -204,7 +210,10 @@ impl Stage {
     }
 
     async fn conflict(&self, policy: OnConflict, name: &str, shows: &'static str) -> Result<Arc<TurnReport>, BoxError> {
-        let (slow, fast) = (self.chat(self.options().on_conflict(policy)).await?, self.chat(self.options()).await?);
+        let (slow, fast) = (
+            self.chat(self.options().policies(Policies::new().on_conflict(policy))).await?,
+            self.chat(self.options()).await?,
+        );
         let id = conversation(name)?;
         let stream = slow.stream(Request::post("/chat/stream", shows), &id, QUESTIONS[0]).await?;
         let request = Request::post("/chat", "this process is faster than another one");

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use examples::Extract;
 use tower_chat_history::{
-    ContextBudget, HistoryOptions, Message, Summaries,
+    ContextBudget, ContextOptions, HistoryOptions, Message, Summaries,
     budget::{ClearResults, Watermark, Watermarks},
     tokens::{CountMessages as _, TokenCounter},
 };
@@ -78,12 +78,13 @@ impl Policy {
             Some(tokens) => budget.shrink_reply_to(tokens),
             None => budget,
         };
-        let options =
-            HistoryOptions::new().budget(budget).watermarks(self.watermarks).token_counter(Arc::clone(&self.counter));
-        let options = match &self.clear_results {
-            Some(clear) => options.clear_results(clear.clone()),
-            None => options,
+        let context =
+            ContextOptions::new().budget(budget).watermarks(self.watermarks).token_counter(Arc::clone(&self.counter));
+        let context = match &self.clear_results {
+            Some(clear) => context.clear_results(clear.clone()),
+            None => context,
         };
+        let options = HistoryOptions::new().context(context);
         let Some(tokens) = self.summarize else { return options };
         let ledger = ledger.clone();
         let summaries = Summaries::new(Extract::new(Arc::clone(&self.counter))).max_tokens(tokens);

@@ -7,7 +7,7 @@ use serde_json::Value;
 use tower::{Layer as _, Service as _, ServiceExt as _};
 use tower_chat_history::{
     BoxError, ChatHistory, ChatHistoryLayer, ConversationId, HistoryError, HistoryStoreExt as _, InConversation,
-    MemoryStore, TurnTokens, adapt::Json,
+    MemoryStore, adapt::Json, report::TurnTokens,
 };
 
 use super::{

@@ -6,7 +6,10 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use serde_json::json;
-use tower_chat_history::{BoxError, ConversationIdError, ExchangeIdError, HistoryError, StoreError};
+use tower_chat_history::{
+    BoxError, HistoryError, StoreError,
+    store::{ConversationIdError, ExchangeIdError},
+};
 
 /// An error for the client of this server.
 #[derive(Debug)]

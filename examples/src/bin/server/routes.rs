@@ -20,8 +20,8 @@ use serde::Deserialize;
 use serde_json::json;
 use tower::{Service as _, ServiceExt as _};
 use tower_chat_history::{
-    ConversationId, ExchangeId, HistoryError, HistoryStore, HistoryStoreExt as _, InConversation, Message, Outcome,
-    ReportHandle,
+    ConversationId, ExchangeId, HistoryError, HistoryStore, HistoryStoreExt as _, InConversation, Message,
+    ReportHandle, report::Outcome,
 };
 
 use crate::{failure::Failure, stack::Chat};

@@ -9,7 +9,7 @@ use async_openai::{
 };
 use tower::{ServiceBuilder, util::BoxCloneSyncService};
 use tower_chat_history::{
-    BoxError, ChatHistoryLayer, Engine, HistoryOptions, HistoryStore, InConversation, OnInterruption,
+    BoxError, ChatHistoryLayer, Engine, HistoryOptions, HistoryStore, InConversation, Policies, policy::OnInterruption,
 };
 use tower_chat_history_openai::{ChatStreamService, OpenAi};
 
@@ -20,7 +20,7 @@ pub(crate) type Chat =
 
 pub(crate) fn build(store: Arc<dyn HistoryStore>, client: Client<Arc<dyn Config>>) -> (Chat, Engine) {
     // A browser that disconnects during an answer should find the answer when it reconnects.
-    let options = HistoryOptions::new().on_interruption(OnInterruption::Detach);
+    let options = HistoryOptions::new().policies(Policies::new().on_interruption(OnInterruption::Detach));
     let history = ChatHistoryLayer::with_options(store, OpenAi::new(), options);
     let engine = history.engine().clone();
     let chat = ServiceBuilder::new()

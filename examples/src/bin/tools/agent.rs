@@ -12,8 +12,8 @@ use async_openai::{
 use examples::Provider;
 use tower::{Layer as _, Service as _, ServiceExt as _};
 use tower_chat_history::{
-    BoxError, ChatHistory, ChatHistoryLayer, ConversationExt as _, ConversationId, HistoryStore, HistoryStoreExt as _,
-    InConversation,
+    BoxError, ChatHistory, ChatHistoryLayer, ConversationId, HistoryStore, HistoryStoreExt as _, InConversation,
+    store::ConversationExt as _,
 };
 use tower_chat_history_openai::{ChatService, OpenAi};
 
@@ -48,7 +48,7 @@ impl Agent {
     /// Returns the tool calls that an earlier process has not answered.
     pub(crate) async fn open_calls(&self) -> Result<Vec<ChatCompletionMessageToolCall>, BoxError> {
         let calls = self.store.conversation(&self.id).open_calls().await?;
-        let call = |call: tower_chat_history::ToolCall| ChatCompletionMessageToolCall {
+        let call = |call: tower_chat_history::store::ToolCall| ChatCompletionMessageToolCall {
             id: call.id().into(),
             function: FunctionCall { name: call.name().into(), arguments: call.arguments().into() },
         };

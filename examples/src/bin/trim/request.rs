@@ -3,7 +3,7 @@
 use std::fmt;
 
 use serde_json::value::RawValue;
-use tower_chat_history::{Message, MessageError};
+use tower_chat_history::{Message, store::MessageError};
 
 use super::line::Line;
 

@@ -3,7 +3,10 @@
 
 use std::{fmt, str::FromStr};
 
-use tower_chat_history::{ConversationId, ConversationIdError, ExchangeId, ExchangeIdError};
+use tower_chat_history::{
+    ConversationId, ExchangeId,
+    store::{ConversationIdError, ExchangeIdError},
+};
 
 use crate::rng::{SeededRng, hash};
 

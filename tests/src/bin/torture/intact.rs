@@ -28,7 +28,7 @@ pub(crate) fn task(exchange: &Exchange) -> Result<Task, String> {
         Kind::Call => (Role::User, None, Some(task.name.call_id())),
         Kind::Result => (Role::Tool, Some(task.name.before().call_id()), None),
     };
-    let has_calls: Vec<&str> = answered.tool_calls().iter().map(tower_chat_history::ToolCall::id).collect();
+    let has_calls: Vec<&str> = answered.tool_calls().iter().map(tower_chat_history::store::ToolCall::id).collect();
     let is_of_its_kind = *asked.role() == role
         && *answered.role() == Role::Assistant
         && asked.tool_call_id() == results.as_deref()
@@ -50,7 +50,7 @@ pub(crate) fn text(message: &Message) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
-    use tower_chat_history::{ExchangeId, Seq};
+    use tower_chat_history::{ExchangeId, store::Seq};
 
     use super::*;
     use crate::exchange::Name;

@@ -24,8 +24,10 @@ use tokio::{runtime::Builder, sync::Semaphore, task::JoinSet, time::Instant};
 use tower::{ServiceBuilder, ServiceExt as _, limit::GlobalConcurrencyLimitLayer, service_fn};
 use tower_chat_history::{
     BoxError, ChatHistoryLayer, ContextBudget, ConversationId, Engine, HistoryOptions, HistoryStoreExt as _,
-    InConversation, MemoryStore, OnConflict, OnInterruption, QueueLimits, Spawn, Summaries,
+    InConversation, MemoryStore, Policies, Summaries,
     adapt::Json,
+    engine::Spawn,
+    policy::{OnConflict, OnInterruption, QueueLimits},
     summary::{SummarizeWhen, Summarized, Summarizer, SummaryRequest},
 };
 
@@ -144,8 +146,7 @@ impl Case {
             _ => OnInterruption::Discard,
         };
         let mut options = HistoryOptions::new()
-            .on_conflict(conflict)
-            .on_interruption(interruption)
+            .policies(Policies::new().on_conflict(conflict).on_interruption(interruption))
             .store_timeout(Duration::from_secs(60))
             .on_turn(move |report| {
                 hook.lock().unwrap().push(ReportedTurn {

@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use tempfile::TempDir;
-use tower_chat_history::{CachedStore, Engine, HistoryOptions, HistoryStore, MemoryStore, Prune, Retention, Truncate};
+use tower_chat_history::{
+    CachedStore, Engine, HistoryOptions, HistoryStore, MemoryStore, Retention,
+    store::{Prune, Truncate},
+};
 use tower_chat_history_sqlite::SqliteStore;
 
 use crate::{Remote, rng::SeededRng};

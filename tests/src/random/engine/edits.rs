@@ -1,6 +1,9 @@
 //! Edits between the turns: import, truncate, prune, delete, fork.
 
-use tower_chat_history::{ConversationId, Derived, HistoryStore as _, HistoryStoreExt as _, PruneTo, Seq};
+use tower_chat_history::{
+    ConversationId, HistoryStore as _, HistoryStoreExt as _,
+    store::{Derived, PruneTo, Seq},
+};
 
 use super::{
     super::outcome::{Checked, Violation, holds},

@@ -3,7 +3,8 @@
 use std::{collections::BTreeSet, fmt};
 
 use tower_chat_history::{
-    ConversationId, ExchangeId, HistoryStoreExt as _, Load, Loaded, Message, Profile, Recorded, Role,
+    ConversationId, ExchangeId, HistoryStoreExt as _, Message, Role,
+    store::{Load, Loaded, Profile, Recorded},
 };
 
 use super::{

@@ -3,9 +3,10 @@
 use std::{sync::Arc, time::Duration};
 
 use tower_chat_history::{
-    ContextBudget, Engine, HistoryOptions, LoadLimit, OnConflict, OnOpenTurn, Profile, QueueLimits, Retention,
-    Summaries,
+    ContextBudget, ContextOptions, Engine, HistoryOptions, Policies, Retention, Summaries,
     budget::{ClearResults, Importance, KeepFirst, TrimTurn, Watermark, Watermarks},
+    policy::{OnConflict, OnOpenTurn, QueueLimits},
+    store::{LoadLimit, Profile},
     summary::{SummarizeWhen, SummaryReport},
     tokens::TokenCounter,
 };
@@ -96,20 +97,23 @@ impl Setup {
             .profile(self.profile.clone())
             .load_limit(self.load)
             .watermarks(self.watermarks)
-            .on_open_turn(self.on_open_turn)
-            .on_conflict(self.on_conflict)
             .budget(self.limit.map_or_else(ContextBudget::unlimited, |limit| {
                 ContextBudget::tokens(limit + RESERVE).reply_reserve(RESERVE)
             }));
         if let Some(clear) = &self.clear {
-            options = options.clear_results(clear.clone());
+            context = context.clear_results(clear.clone());
         }
-        options = match self.trimmer {
-            0 => options.trimmer(KeepFirst::new(1)),
-            1 => options
+        context = match self.trimmer {
+            0 => context.trimmer(KeepFirst::new(1)),
+            1 => context
                 .trimmer(Importance::new(|turn: &TrimTurn<'_>| f64::from(u8::from(turn.tokens.is_multiple_of(2))))),
-            _ => options,
+            _ => context,
         };
+        if self.counter_panics {
+            context = context.token_counter(Nervous { name: "nervous".into(), which: self.trimmer % 3 });
+        }
+        let policies = Policies::new().on_open_turn(self.on_open_turn).on_conflict(self.on_conflict);
+        let mut options = HistoryOptions::new().context(context).policies(policies);
         if self.summarizes {
             let summaries = Summaries::new(Arc::clone(notes)).max_tokens(20).least_room(1).chunk_tokens(200);
             options =

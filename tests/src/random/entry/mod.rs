@@ -11,11 +11,12 @@ use std::{
 };
 
 use tower_chat_history::{
-    ContextBudget, ConversationId, Cut, Exchange, ExchangeId, Message, Profile, Revision, Seq, Summary, Usage, View,
+    ContextBudget, ConversationId, Exchange, ExchangeId, Message,
+    store::{Cut, Profile, Revision, Seq, Summary, Usage},
     summary::SummaryFormat,
     tokens::{ByteEstimate, LangChainEstimate, TokenCounter as _},
-    trim::Trim,
-    trim_messages,
+    trim::{Trim, trim_messages},
+    view::View,
 };
 
 use self::texts::Texts;
@@ -91,7 +92,8 @@ fn records(texts: &mut Texts) -> Checked {
     exchange.usage = Some(Usage::new(texts.number(), texts.number()));
     exchange.model = Some(texts.odd());
     exchange.continues = Some(Seq::new(texts.number()));
-    let unwritten = |error: tower_chat_history::RecordError| Violation::new("a record is written", error.to_string());
+    let unwritten =
+        |error: tower_chat_history_core::backend::RecordError| Violation::new("a record is written", error.to_string());
     let record = exchange.encode().map_err(unwritten)?;
     let again = Exchange::decode(&record).map_err(|error| Violation::new("a record is read", error.to_string()))?;
     holds(again == exchange, "a record is read as it was written", || record.chars().take(200).collect())?;

@@ -3,9 +3,11 @@
 use std::sync::Arc;
 
 use tower_chat_history::{
-    Append, Compact, CompactOutcome, CompactionVersion, Cut, Derived, Exchange, ExchangeId, Expect, HistoryStore as _,
-    Incarnation, Load, LoadLimit, Loaded, Message, Profile, Prune as _, PruneTo, Revision, Seq, StoreError, Summary,
-    Timestamp, Truncate as _,
+    Exchange, ExchangeId, HistoryStore as _, Message, StoreError,
+    store::{
+        Append, Compact, CompactOutcome, CompactionVersion, Cut, Derived, Expect, Incarnation, Load, LoadLimit, Loaded,
+        Profile, Prune as _, PruneTo, Revision, Seq, Summary, Timestamp, Truncate as _,
+    },
 };
 
 use super::{

@@ -6,7 +6,7 @@ mod model;
 mod open;
 
 use tokio::runtime::Builder;
-use tower_chat_history::{ConversationId, Incarnation};
+use tower_chat_history::{ConversationId, store::Incarnation};
 
 use self::{model::Life, open::Opened};
 use super::{Checked, Figures, Ingredients, outcome::Violation};

@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 
 use tower_chat_history::{
-    Compact, CompactionVersion, Cut, Derived, Exchange, Expect, Incarnation, Load, LoadLimit, Profile, PruneTo,
-    Revision, Seq,
+    Exchange,
+    store::{
+        Compact, CompactionVersion, Cut, Derived, Expect, Incarnation, Load, LoadLimit, Profile, PruneTo, Revision, Seq,
+    },
 };
 
 /// One incarnation of a conversation.

@@ -5,7 +5,10 @@ use std::sync::{Arc, OnceLock};
 use tempfile::TempDir;
 use test_servers::{cluster::Cluster, postgres, redis};
 use tokio::sync::OnceCell;
-use tower_chat_history::{CachedStore, MemoryStore, Prune, Truncate};
+use tower_chat_history::{
+    CachedStore, MemoryStore,
+    store::{Prune, Truncate},
+};
 use tower_chat_history_postgres::PostgresOptions;
 use tower_chat_history_redis::RedisOptions;
 use tower_chat_history_sqlite::SqliteStore;

@@ -1,6 +1,8 @@
 //! Token counts that are corrected with the usage reports of the provider.
 
-use tower_chat_history::{ContextBudget, ConversationId, HistoryOptions, Message, TurnTokens, tokens::ByteEstimate};
+use tower_chat_history::{
+    ContextBudget, ContextOptions, ConversationId, HistoryOptions, Message, report::TurnTokens, tokens::ByteEstimate,
+};
 
 use super::{
     call_spec::{ADAPTERS, CallSpec, Integration},

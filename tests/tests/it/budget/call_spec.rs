@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use async_openai::{error::OpenAIError, middleware::HttpRequestFactory};
 use reqwest::{Method, Request};
 use serde_json::{json, value::RawValue};
-use tower_chat_history::{ConversationId, ExchangeId, InConversation, InputMode, Message, tokens::TokenCounter};
+use tower_chat_history::{
+    ConversationId, ExchangeId, InConversation, Message, engine::InputMode, tokens::TokenCounter,
+};
 use tower_chat_history_openai::client::{CONVERSATION_ID, DONT_STORE, EXCHANGE_ID};
 
 /// An integration, and its input mode.

@@ -3,9 +3,12 @@
 use std::collections::HashMap;
 
 use tower_chat_history::{
-    Compaction, CompactionVersion, Message, Outcome, TurnReport, TurnTokens, View,
+    Message, TurnReport,
     budget::{DoesNotFit, PromptTokens},
+    report::{Outcome, TurnTokens},
+    store::{Compaction, CompactionVersion},
     tokens::{REPLY_PRIMING, TokenCounter},
+    view::View,
 };
 use tower_chat_history_test::check_chat_rules;
 

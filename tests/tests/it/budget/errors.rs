@@ -13,7 +13,7 @@ fn id() -> ConversationId {
 }
 
 fn options(context: u32) -> HistoryOptions {
-    HistoryOptions::new().budget(ContextBudget::tokens(context).reply_reserve(10))
+    HistoryOptions::new().context(ContextBudget::tokens(context).reply_reserve(10))
 }
 
 #[tokio::test]

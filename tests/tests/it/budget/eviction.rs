@@ -2,8 +2,10 @@
 //! with a trimmer.
 
 use tower_chat_history::{
-    ContextBudget, ConversationId, HistoryOptions, HistoryStoreExt as _, Message, Profile, TurnTokens,
+    ContextBudget, ContextOptions, ConversationId, HistoryOptions, HistoryStoreExt as _, Message,
     budget::{ClearResults, Importance, KeepFirst, TrimTurn, Watermark, Watermarks},
+    report::TurnTokens,
+    store::Profile,
     tokens::ByteEstimate,
 };
 use tower_chat_history_test::check_chat_rules;
@@ -19,8 +21,12 @@ fn id() -> ConversationId {
     ConversationId::new(["kept"]).unwrap()
 }
 
-fn options(context: u32) -> HistoryOptions {
-    HistoryOptions::new().token_counter(ByteEstimate::new()).budget(ContextBudget::tokens(context).reply_reserve(10))
+fn context(tokens: u32) -> ContextOptions {
+    ContextOptions::new().token_counter(ByteEstimate::new()).budget(ContextBudget::tokens(tokens).reply_reserve(10))
+}
+
+fn with(context: ContextOptions) -> HistoryOptions {
+    HistoryOptions::new().context(context)
 }
 
 /// Asks a question. Returns the texts before it in the prompt, and the token counts.
@@ -88,7 +94,7 @@ async fn old_results_are_cleared_before_messages_are_evicted_and_stay_in_the_log
     for integration in ADAPTERS {
         // Of 291 tokens, 103 must be removed. Two results have 57 tokens more than their placeholders.
         let clear = ClearResults::new().keep(1).exclude_tools(["g"]).placeholder("[gone]");
-        let stack = Stack::new(options(350).clear_results(clear));
+        let stack = Stack::new(with(context(350).clear_results(clear)));
         for turn in 0..3 {
             stack.model.answers(Answer::new(calls(&["x", "y"], 0)));
             stack.call(0, integration, &CallSpec::new(id(), [Message::user(format!("q{turn}"))])).await.unwrap();
@@ -118,7 +124,10 @@ async fn clearing_never_makes_a_prompt_larger() {
         let budget = ContextBudget::tokens(1_000).reply_reserve(10);
         let clear = ClearResults::new().keep(0).clear_at_least(1_000);
         let watermarks = Watermarks::new(Watermark::Percent(20), Watermark::Percent(20)).unwrap();
-        let stack = Stack::new(HistoryOptions::new().budget(budget).watermarks(watermarks).clear_results(clear));
+        let stack = Stack::new(
+            HistoryOptions::new()
+                .context(ContextOptions::new().budget(budget).watermarks(watermarks).clear_results(clear)),
+        );
         for _ in 0..4 {
             stack.model.answers(Answer::new(calls(&["x"], 0)));
             stack.call(0, integration, &CallSpec::new(id(), [Message::user("q")])).await.unwrap();
@@ -158,7 +167,7 @@ async fn a_trimmer_selects_turns_for_one_call_only() {
 async fn two_profiles_of_one_log_have_separate_compactions() {
     for integration in ADAPTERS {
         let [small, large] = ["small", "large"].map(|name| Profile::new(name).unwrap());
-        let stack = Stack::of([options(60).profile(small.clone()), options(200).profile(large.clone())]);
+        let stack = Stack::of([context(60).profile(small.clone()), context(200).profile(large.clone())].map(with));
         let mut lens = Vec::new();
         for turn in 0..12 {
             let (sent, tokens) = ask(&stack, turn % 2, integration, &format!("q{turn}")).await;

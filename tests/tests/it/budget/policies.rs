@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use tower_chat_history::{
-    ContextBudget, HistoryOptions, Profile,
+    ContextBudget, ContextOptions, HistoryOptions,
     budget::{ClearResults, Importance, KeepFirst, TrimTurn, Watermark, Watermarks},
+    store::Profile,
     tokens::{ByteEstimate, TokenCounter},
 };
 use tower_chat_history_openai::tokens::Tiktoken;
@@ -63,19 +64,19 @@ impl Policy {
     pub(crate) fn options(&self, profile: &Profile) -> HistoryOptions {
         let budget = ContextBudget::tokens(self.context).reply_reserve(self.reserve).calibrate(self.calibrate);
         let budget = self.least.into_iter().fold(budget, ContextBudget::shrink_reply_to);
-        let mut options = HistoryOptions::new().profile(profile.clone()).budget(budget).watermarks(self.watermarks);
+        let mut context = ContextOptions::new().profile(profile.clone()).budget(budget).watermarks(self.watermarks);
         if let Some((keep, at_least, exclude)) = self.clear {
             let clear = ClearResults::new().keep(keep).clear_at_least(at_least);
-            options = options.clear_results(if exclude { clear.exclude_tools(["g"]) } else { clear });
+            context = context.clear_results(if exclude { clear.exclude_tools(["g"]) } else { clear });
         }
         if self.bytes {
-            options = options.token_counter(ByteEstimate::new());
+            context = context.token_counter(ByteEstimate::new());
         }
-        match self.rule {
-            Rule::Newest => options,
-            Rule::First => options.trimmer(KeepFirst::new(2)),
-            Rule::Important => options.trimmer(Importance::new(|turn: &TrimTurn<'_>| (turn.tokens % 7) as f64)),
-        }
+        HistoryOptions::new().context(match self.rule {
+            Rule::Newest => context,
+            Rule::First => context.trimmer(KeepFirst::new(2)),
+            Rule::Important => context.trimmer(Importance::new(|turn: &TrimTurn<'_>| (turn.tokens % 7) as f64)),
+        })
     }
 
     /// Returns the token counter for an integration.

@@ -2,8 +2,8 @@
 
 use tower::{Layer as _, ServiceExt as _, service_fn};
 use tower_chat_history::{
-    BoxError, ChatHistoryLayer, ContextBudget, ConversationId, HistoryOptions, InConversation, MemoryStore, Message,
-    RequestInfo, adapt::Custom, tokens::ByteEstimate,
+    BoxError, ChatHistoryLayer, ContextBudget, ContextOptions, ConversationId, HistoryOptions, InConversation,
+    MemoryStore, Message, adapt::Custom, engine::RequestInfo, tokens::ByteEstimate,
 };
 
 use super::{
@@ -23,12 +23,12 @@ fn spec(limit: Option<(&'static str, u32)>) -> CallSpec {
     spec
 }
 
-fn options() -> HistoryOptions {
-    HistoryOptions::new().token_counter(ByteEstimate::new())
+fn with(budget: ContextBudget) -> HistoryOptions {
+    HistoryOptions::new().context(ContextOptions::new().token_counter(ByteEstimate::new()).budget(budget))
 }
 
 fn shrinking() -> HistoryOptions {
-    options().budget(ContextBudget::tokens(200).shrink_reply_to(20))
+    with(ContextBudget::tokens(200).shrink_reply_to(20))
 }
 
 #[tokio::test]

@@ -14,9 +14,11 @@ use futures_util::{FutureExt as _, future::BoxFuture};
 use serde_json::Value;
 use tower::{Layer as _, ServiceExt as _, service_fn};
 use tower_chat_history::{
-    BoxError, ChatHistoryLayer, Compaction, ConversationId, Engine, ExchangeId, HistoryError, HistoryOptions,
-    HistoryStore as _, HistoryStoreExt as _, Load, Loaded, MemoryStore, Message, Profile, TurnReport, adapt::Json,
+    BoxError, ChatHistoryLayer, ConversationId, Engine, ExchangeId, HistoryError, HistoryOptions, HistoryStore as _,
+    HistoryStoreExt as _, MemoryStore, Message, TurnReport,
+    adapt::Json,
     budget::DoesNotFit,
+    store::{Compaction, Load, Loaded, Profile},
 };
 use tower_chat_history_openai::{OpenAi, client::OpenAiHistory};
 

@@ -8,7 +8,7 @@ use std::{
 use proptest::prelude::*;
 use tests::check;
 use tokio::{sync::oneshot, task::JoinHandle};
-use tower_chat_history::{BoxError, ConversationId, HistoryStoreExt as _, Message, Profile, View};
+use tower_chat_history::{BoxError, ConversationId, HistoryStoreExt as _, Message, store::Profile, view::View};
 
 use super::{
     call_spec::{ALL_INTEGRATIONS, CallSpec, Integration, Mode, tool},

@@ -3,8 +3,10 @@
 use proptest::prelude::*;
 use tests::check;
 use tower_chat_history::{
-    ContextBudget, ConversationId, Cut, Engine, HistoryError, HistoryOptions, HistoryStore as _, Load, Loaded,
-    MemoryStore, Message, Reply, TurnInput, TurnTokens, Usage,
+    ContextBudget, ConversationId, Engine, HistoryError, HistoryOptions, HistoryStore as _, MemoryStore, Message,
+    Reply, TurnInput,
+    report::TurnTokens,
+    store::{Cut, Load, Loaded, Usage},
     tokens::{ByteEstimate, TokenCounter as _},
 };
 
@@ -80,7 +82,7 @@ impl Service {
     fn new() -> Self {
         let budget = ContextBudget::tokens(CONTEXT).reply_reserve(RESERVE);
         let store = MemoryStore::new();
-        Self { engine: Engine::with_options(store.clone(), HistoryOptions::new().budget(budget)), store }
+        Self { engine: Engine::with_options(store.clone(), HistoryOptions::new().context(budget)), store }
     }
 
     async fn call(&self, call: &Call) -> Outcome {

@@ -1,8 +1,8 @@
 //! The source of a call's context window, and budgets that nothing fits.
 
 use tower_chat_history::{
-    ContextBudget, ConversationId, Engine, HistoryError, HistoryOptions, MemoryStore, Message, Reply, TurnInput,
-    TurnReport,
+    ContextBudget, ContextOptions, ConversationId, Engine, HistoryError, HistoryOptions, MemoryStore, Message, Reply,
+    TurnInput, TurnReport,
     budget::{ModelLimits, Watermarks, WindowSource},
     tokens::PerText,
 };
@@ -27,7 +27,7 @@ async fn the_report_names_the_source_of_the_limit() {
         (ContextBudget::tokens(1_000), Some("qwen3:0.6b"), WindowSource::Stated),
         (ContextBudget::unlimited(), Some("gpt-4o"), WindowSource::Unlimited),
     ] {
-        let report = call(HistoryOptions::new().budget(budget), model, "hi").await.unwrap();
+        let report = call(HistoryOptions::new().context(budget), model, "hi").await.unwrap();
         assert_eq!(report.context_window, source, "{model:?}");
         assert_eq!(report.context_window.is_limited(), report.tokens.is_some(), "{model:?}");
     }
@@ -41,14 +41,15 @@ async fn the_report_names_the_source_of_the_limit() {
 async fn unknown_models_get_the_limit_of_unknown_models() {
     let budget = ContextBudget::by_model().unknown(ModelLimits::new(8_192));
     let long = "word ".repeat(9_000);
-    let error = call(HistoryOptions::new().budget(budget), Some("qwen3:0.6b"), &long).await.unwrap_err();
+    let error = call(HistoryOptions::new().context(budget), Some("qwen3:0.6b"), &long).await.unwrap_err();
     assert!(matches!(error, HistoryError::DoesNotFit(refused) if refused.context_window == 8_192));
 }
 
 #[tokio::test]
 async fn a_tokenizer_from_a_closure_counts_for_the_budget() {
     let counter = PerText::named("words", |text: &str| text.split_whitespace().count());
-    let options = HistoryOptions::new().token_counter(counter).budget(ContextBudget::tokens(100).reply_reserve(10));
+    let options = HistoryOptions::new()
+        .context(ContextOptions::new().token_counter(counter).budget(ContextBudget::tokens(100).reply_reserve(10)));
     let report = call(options.clone(), None, "one two three").await.unwrap();
     assert_eq!(report.tokens.unwrap().prompt.input, 3 + 1 + 3);
     let error = call(options, None, &"word ".repeat(90)).await.unwrap_err();
@@ -69,7 +70,8 @@ async fn a_budget_that_nothing_fits_refuses_each_call() {
         (ContextBudget::by_model().model("other", limits(9)).unknown(limits(0)), 0),
     ] {
         for watermarks in [Watermarks::default(), Watermarks::last_turns(1), Watermarks::last_messages(1)] {
-            let options = HistoryOptions::new().budget(budget.clone()).watermarks(watermarks);
+            let options =
+                HistoryOptions::new().context(ContextOptions::new().budget(budget.clone()).watermarks(watermarks));
             let HistoryError::DoesNotFit(refused) = call(options, Some("m"), "hi").await.unwrap_err() else {
                 panic!("{budget:?}")
             };

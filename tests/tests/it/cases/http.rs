@@ -10,7 +10,10 @@ use tests::{
     short, user_call,
 };
 use tower::{Layer as _, ServiceExt as _};
-use tower_chat_history::{BoxError, ChatHistoryLayer, InConversation, Message, NotStored, Outcome, TurnReport};
+use tower_chat_history::{
+    BoxError, ChatHistoryLayer, InConversation, Message, TurnReport,
+    report::{NotStored, Outcome},
+};
 use tower_chat_history_openai::{ChatService, ChatStreamService, OpenAi};
 use tower_chat_history_test::{ApiFailure, Choice, MockServer, Replies, Reply};
 
@@ -198,5 +201,8 @@ async fn parallel_calls_are_streamed_and_continued(storage: Storage) {
     let sent = &chat.server.prompts()[1][1];
     let arguments: Vec<_> = sent.tool_calls().iter().map(|call| (call.name(), call.arguments())).collect();
     assert_eq!(arguments, [("weather", r#"{"city":"Oslo"}"#), ("time", "not JSON at all")]);
-    assert_eq!(exchanges(&storage.store, &id).await[1].exchange.continues.map(tower_chat_history::Seq::get), Some(0));
+    assert_eq!(
+        exchanges(&storage.store, &id).await[1].exchange.continues.map(tower_chat_history::store::Seq::get),
+        Some(0)
+    );
 }

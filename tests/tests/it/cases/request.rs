@@ -5,8 +5,8 @@ use tests::{
     user_call,
 };
 use tower_chat_history::{
-    ConversationId, ConversationIdError, ExchangeId, HistoryError, HistoryOptions, InConversation, InputError, Message,
-    OnOpenTurn, Outcome,
+    ConversationId, ExchangeId, HistoryError, HistoryOptions, InConversation, Message, Policies, error::InputError,
+    policy::OnOpenTurn, report::Outcome, store::ConversationIdError,
 };
 use tower_chat_history_test::{Op, Reply};
 

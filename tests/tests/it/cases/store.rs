@@ -7,8 +7,10 @@ use tests::{
     BOTH_KINDS, Chat, Storage, history_error, input_error, log, over_every_store, prompts, request, unsaved, user_call,
 };
 use tower_chat_history::{
-    HistoryError, HistoryOptions, HistoryStatus, HistoryStore as _, InConversation, InputError, Message, OnConflict,
-    OnLoadFailure, Outcome, QueueLimits, SaveError, StoreError,
+    HistoryError, HistoryOptions, HistoryStore as _, InConversation, Message, Policies, SaveError, StoreError,
+    error::InputError,
+    policy::{OnConflict, OnLoadFailure, QueueLimits},
+    report::{HistoryStatus, Outcome},
 };
 use tower_chat_history_test::{Fault, Op, Reply};
 
@@ -95,7 +97,8 @@ async fn slow_at_load(storage: Storage) {
         let error = chat.ask(kind, &id, "u").await.unwrap_err();
         assert!(matches!(history_error(&error), HistoryError::LoadTimeout(after) if after.as_secs() == 10));
 
-        let options = HistoryOptions::new().on_load_failure(OnLoadFailure::CallWithoutHistory);
+        let options =
+            HistoryOptions::new().policies(Policies::new().on_load_failure(OnLoadFailure::CallWithoutHistory));
         let chat = Chat::with_options(&storage, [Reply::text("a0")], options);
         let (call, report) = user_call(&id, "u0").with_report();
         assert_eq!(chat.call(kind, call).await.unwrap(), "a0");
@@ -174,7 +177,7 @@ async fn two_callers_are_both_stored(storage: Storage) {
 
 fn serialized(max_waiting: usize) -> HistoryOptions {
     let queue = QueueLimits::new(max_waiting, Duration::from_secs(60));
-    HistoryOptions::new().on_conflict(OnConflict::Serialize(queue))
+    HistoryOptions::new().policies(Policies::new().on_conflict(OnConflict::Serialize(queue)))
 }
 
 async fn two_callers_wait_for_each_other_by_policy(storage: Storage) {

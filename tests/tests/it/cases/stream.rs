@@ -32,7 +32,7 @@ fn abc() -> Reply {
 }
 
 fn on_interruption(storage: &Storage, policy: OnInterruption, reply: Reply) -> (Chat, ConversationId) {
-    let options = HistoryOptions::new().on_interruption(policy);
+    let options = HistoryOptions::new().policies(Policies::new().on_interruption(policy));
     (Chat::with_options(storage, [reply, Reply::text("next")], options), storage.conversation())
 }
 
@@ -168,7 +168,7 @@ async fn stalls(storage: Storage) {
     let id = storage.conversation();
     let (items, outcome) = read_broken(&chat, &id).await;
     let Some(Err(OpenAIError::StreamError(error))) = items.last() else { panic!("{items:?}") };
-    assert!(error.to_string().contains("no item of the stream came within 30000 ms"), "{error}");
+    assert!(error.to_string().contains("the stream yielded no item within 30000 ms"), "{error}");
     assert!(matches!(outcome, Outcome::NotStored(NotStored::Stalled)), "{outcome:?}");
     assert!(log(&storage.store, &id).await.is_empty());
     chat.ask(CallKind::Stream, &id, "u1").await.unwrap();

@@ -7,7 +7,11 @@ use tests::{
     BOTH_KINDS, CallKind, Chat, Storage, TypedRequest, check, exchanges, log, over_every_store, prompts,
     read_to_finish, request,
 };
-use tower_chat_history::{HistoryOptions, InConversation, Message, OnConflict, OnInterruption, QueueLimits, Usage};
+use tower_chat_history::{
+    HistoryOptions, InConversation, Message, Policies,
+    policy::{OnConflict, OnInterruption, QueueLimits},
+    store::Usage,
+};
 use tower_chat_history_test::{Choice, Reply};
 
 over_every_store! {
@@ -42,7 +46,8 @@ async fn invariant_7_a_complete_stream_is_stored_whatever_its_reader_does(storag
         64,
         cases,
         async |(then, on_interruption, on_conflict, text, chunk_chars, calls): (_, _, _, String, _, _)| {
-            let options = HistoryOptions::new().on_interruption(on_interruption).on_conflict(on_conflict);
+            let options = HistoryOptions::new()
+                .policies(Policies::new().on_interruption(on_interruption).on_conflict(on_conflict));
             let reply = Reply::text(text.clone()).chunk_chars(chunk_chars).usage(Usage::new(7, 3));
             let reply = if calls { reply.with_calls([("x", "f", "{\"a\":1}"), ("y", "g", "")]) } else { reply };
             for next in BOTH_KINDS {

@@ -6,8 +6,8 @@ use tests::{
     unsaved, user_call,
 };
 use tower_chat_history::{
-    BoxError, ConversationId, ExchangeId, HistoryError, HistoryOptions, HistoryStore as _, OnConflict, SaveError,
-    StoreError,
+    BoxError, ConversationId, ExchangeId, HistoryError, HistoryOptions, HistoryStore as _, Policies, SaveError,
+    StoreError, policy::OnConflict,
 };
 use tower_chat_history_test::{Op, Reply};
 

@@ -3,8 +3,8 @@
 use tempfile::TempDir;
 use tests::{BOTH_KINDS, Chat, Storage, over_every_store, prompts, request};
 use tower_chat_history::{
-    Append, Exchange, ExchangeId, Expect, HistoryOptions, HistoryStore as _, InConversation, Load, LoadLimit, Loaded,
-    Message, Seq,
+    ContextOptions, Exchange, ExchangeId, HistoryOptions, HistoryStore as _, InConversation, Message,
+    store::{Append, Expect, Load, LoadLimit, Loaded, Seq},
 };
 use tower_chat_history_openai::OpenAi;
 use tower_chat_history_sqlite::{SqliteOptions, Synchronous};
@@ -18,7 +18,7 @@ over_every_store! {
 const LIMIT: usize = 40;
 
 fn limited() -> HistoryOptions {
-    HistoryOptions::new().load_limit(LoadLimit::new(LIMIT, 1 << 20).unwrap())
+    HistoryOptions::new().context(ContextOptions::new().load_limit(LoadLimit::new(LIMIT, 1 << 20).unwrap()))
 }
 
 /// Returns the stored start of the window, and true if a load of this size is cut off.

@@ -89,7 +89,7 @@ async fn invariant_6_a_save_without_a_caller_is_also_retried(storage: Storage) {
 #[derive(Debug)]
 struct Nowhere;
 
-impl tower_chat_history::Spawn for Nowhere {
+impl tower_chat_history::engine::Spawn for Nowhere {
     fn spawn(&self, task: futures_util::future::BoxFuture<'static, ()>) {
         drop(task);
     }

@@ -8,7 +8,8 @@ use serde_json::Value;
 use tests::{BOTH_KINDS, CallKind, Chat, Storage, check, over_every_store, request};
 use tokio::task::JoinHandle;
 use tower_chat_history::{
-    BoxError, ConversationId, HistoryOptions, HistoryStoreExt as _, InConversation, LoadLimit, Message, View,
+    BoxError, ContextOptions, ConversationId, HistoryOptions, HistoryStoreExt as _, InConversation, Message,
+    store::LoadLimit, view::View,
 };
 use tower_chat_history_test::{MockLlm, Reply, check_chat_rules};
 
@@ -224,7 +225,8 @@ async fn invariant_2_prompts_are_valid_with_a_load_limit(storage: Storage) {
     let storage = Arc::new(storage);
     let steps = prop::collection::vec(any_step(), 8..24);
     check(48, (steps, 1..12_usize), async |(steps, messages): (Vec<_>, usize)| {
-        let options = HistoryOptions::new().load_limit(LoadLimit::new(messages, 1 << 20).unwrap());
+        let options =
+            HistoryOptions::new().context(ContextOptions::new().load_limit(LoadLimit::new(messages, 1 << 20).unwrap()));
         let (chat, id) = (Chat::with_options(&storage, [], options), storage.conversation());
         let mut talk = Talk { chat, id, storage: Arc::clone(&storage), slow: Vec::new(), inputs: Vec::new() };
         for (step, kind) in steps {

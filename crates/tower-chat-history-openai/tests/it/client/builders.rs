@@ -10,10 +10,11 @@ use super::{ask, config, exchanges};
 
 const LIMIT: u64 = 5_000;
 
-#[derive(Clone, Copy, Debug)]
-enum Step {
-    Options,
-    Budget,
+fn options(reports: &Arc<Mutex<Vec<TurnReport>>>) -> HistoryOptions {
+    let reports = Arc::clone(reports);
+    HistoryOptions::new()
+        .context(ContextBudget::tokens(LIMIT as u32).reply_reserve(0))
+        .on_turn(move |report| reports.lock().unwrap().push(report.clone()))
 }
 
 /// Makes 20 calls. Returns the limit of the first call's prompt, and the number of exchanges in the log after the last

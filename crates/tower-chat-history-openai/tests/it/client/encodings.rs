@@ -5,7 +5,10 @@ use std::sync::{Arc, Mutex};
 use async_openai::{error::OpenAIError, middleware::HttpRequestFactory};
 use reqwest::Response;
 use tower::{ServiceExt as _, service_fn};
-use tower_chat_history::{Engine, HistoryOptions, MemoryStore, NotStored, Outcome, ResponseShape};
+use tower_chat_history::{
+    Engine, HistoryOptions, MemoryStore,
+    report::{NotStored, Outcome, ResponseShape},
+};
 use tower_chat_history_openai::client::OpenAiHistory;
 use tower_layer::Layer as _;
 

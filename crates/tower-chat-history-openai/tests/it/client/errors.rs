@@ -3,9 +3,11 @@
 use std::time::Duration;
 
 use async_openai::{error::OpenAIError, traits::RequestOptionsBuilder as _};
-use tower_chat_history::{HistoryError, MemoryStore, Unsaved, adapt::to_json_body};
+use tower_chat_history::{
+    HistoryError, MemoryStore, MissingConversation, Unsaved, adapt::to_json_body, error::HeaderError,
+};
 use tower_chat_history_openai::{
-    client::{CONVERSATION_ID, CallError, EXCHANGE_ID, STATELESS},
+    client::{CONVERSATION_ID, EXCHANGE_ID, STATELESS},
     to_response,
 };
 use tower_chat_history_test::{ApiFailure, Fault, FaultStore, Op, Reply};
@@ -79,17 +81,17 @@ async fn a_repeated_exchange_does_not_call_the_model_again() {
 async fn a_call_without_a_conversation_fails_unless_it_is_stateless() {
     let store = MemoryStore::new();
     let (server, client) = start([Reply::text("a0")], store.clone()).await;
-    let call_error = |error: OpenAIError| match error {
-        OpenAIError::Boxed(error) => *error.downcast::<CallError>().unwrap(),
+    let boxed = |error: OpenAIError| match error {
+        OpenAIError::Boxed(error) => error,
         other => panic!("{other:?}"),
     };
     let error = client.chat().create(request([user("u")])).await.unwrap_err();
-    let error = call_error(error);
-    assert!(matches!(error, CallError::NoConversation));
+    let error = *boxed(error).downcast::<MissingConversation>().unwrap();
     assert!(error.to_string().contains("in_conversation (which a spawned task does not inherit)"), "{error}");
     let wrong = client.chat().header(CONVERSATION_ID, "a b").unwrap();
     let error = wrong.create_stream(request([user("u")])).await.err().unwrap();
-    assert!(matches!(call_error(error), CallError::Conversation(_)));
+    let error = *boxed(error).downcast::<HeaderError>().unwrap();
+    assert!(matches!(error, HeaderError::ConversationId { name, .. } if name == CONVERSATION_ID));
     assert!(server.requests().is_empty());
 
     let named = client.chat().header(CONVERSATION_ID, id().to_string()).unwrap();

@@ -4,10 +4,12 @@ use std::sync::{Arc, Mutex};
 
 use async_openai::{error::OpenAIError, traits::RequestOptionsBuilder as _};
 use futures_util::StreamExt as _;
-use tower_chat_history::{HistoryOptions, MemoryStore, NotStored, Outcome};
-use tower_chat_history_openai::client::{
-    CONVERSATION_ID, CallError, DONT_STORE, EXCHANGE_ID, FEW_SHOT_MESSAGES, OpenAiHistory,
+use tower_chat_history::{
+    HistoryOptions, MemoryStore,
+    error::HeaderError,
+    report::{NotStored, Outcome},
 };
+use tower_chat_history_openai::client::{CONVERSATION_ID, DONT_STORE, EXCHANGE_ID, FEW_SHOT_MESSAGES, OpenAiHistory};
 use tower_chat_history_test::{MockServer, Reply};
 
 use super::{HEADERS, ask, config, id, log, prompt, request, start, user};
@@ -56,15 +58,15 @@ async fn the_few_shot_messages_of_a_call_replace_those_of_the_client() {
 async fn an_invalid_header_is_an_error_and_nothing_is_sent() {
     let store = MemoryStore::new();
     let (server, client) = start([], store.clone()).await;
-    let call_error = async |name: &'static str, value: &str| {
+    let header_error = async |name: &'static str, value: &str| {
         let chat = client.chat().header(CONVERSATION_ID, id().to_string()).unwrap().header(name, value).unwrap();
         let OpenAIError::Boxed(error) = chat.create(request([user("u")])).await.unwrap_err() else {
             panic!("not boxed")
         };
-        *error.downcast::<CallError>().unwrap()
+        *error.downcast::<HeaderError>().unwrap()
     };
-    assert!(matches!(call_error(DONT_STORE, "yes").await, CallError::DontStore));
-    assert!(matches!(call_error(FEW_SHOT_MESSAGES, "two").await, CallError::FewShotMessages));
+    assert!(matches!(header_error(DONT_STORE, "yes").await, HeaderError::NotBoolean { .. }));
+    assert!(matches!(header_error(FEW_SHOT_MESSAGES, "two").await, HeaderError::NotANumber { .. }));
     assert!(server.requests().is_empty());
     assert_eq!(log(&store).await, [""; 0]);
 }
@@ -77,7 +79,7 @@ async fn the_hook_gets_the_report_of_every_turn_with_its_ids() {
         move |report| reports.lock().unwrap().push(report.clone())
     });
     let server = MockServer::start(["a0", "a1"].map(Reply::text)).await.unwrap();
-    let client = OpenAiHistory::new(MemoryStore::new()).options(options).client(config(&server));
+    let client = OpenAiHistory::with_options(MemoryStore::new(), options).client(config(&server));
     for (exchange, dont_store) in [("m-0", "false"), ("m-1", "true")] {
         let chat = client.chat().header(CONVERSATION_ID, id().to_string()).unwrap();
         let chat = chat.header(EXCHANGE_ID, exchange).unwrap().header(DONT_STORE, dont_store).unwrap();

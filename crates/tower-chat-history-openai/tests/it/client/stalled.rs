@@ -8,7 +8,7 @@ use bytes::Bytes;
 use futures_util::{StreamExt as _, stream};
 use reqwest::Body;
 use tower::{ServiceBuilder, ServiceExt as _, service_fn};
-use tower_chat_history::{HistoryOptions, MemoryStore, StreamStalled};
+use tower_chat_history::{HistoryOptions, MemoryStore, error::StreamStalled};
 use tower_chat_history_openai::client::{OpenAiHistory, openai_error};
 
 use super::{
@@ -24,7 +24,7 @@ async fn read(store: MemoryStore, events: &'static str) -> Vec<Result<Bytes, req
         Ok::<_, OpenAIError>(reqwest::Response::from(response.body(Body::wrap_stream(body)).unwrap()))
     });
     let options = HistoryOptions::new().stream_idle_timeout(Duration::from_secs(30));
-    let layer = OpenAiHistory::new(store).options(options).layer();
+    let layer = OpenAiHistory::with_options(store, options).layer();
     let service = ServiceBuilder::new().map_err(openai_error).layer(layer).service(transport);
     let request =
         post("/v1/chat/completions", r#"{"stream":true,"model":"m","messages":[{"role":"user","content":"u"}]}"#);

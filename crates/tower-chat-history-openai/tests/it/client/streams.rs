@@ -2,7 +2,7 @@
 
 use async_openai::{Client, traits::RequestOptionsBuilder as _, types::chat::FinishReason};
 use futures_util::StreamExt as _;
-use tower_chat_history::{Engine, HistoryOptions, MemoryStore, OnInterruption};
+use tower_chat_history::{Engine, HistoryOptions, MemoryStore, Policies, policy::OnInterruption};
 use tower_chat_history_openai::client::{CONVERSATION_ID, OpenAiHistory};
 use tower_chat_history_test::{ApiFailure, FaultStore, MockServer, Op, Reply};
 
@@ -87,8 +87,8 @@ async fn options_and_the_http_client_of_the_caller_are_used() {
     let reply = Reply::text("a long answer").with_calls([("x", "f", "{}")]).chunk_chars(2).end_after(3);
     let server = MockServer::start([reply]).await.unwrap();
     let http = reqwest::Client::builder().user_agent("mine").build().unwrap();
-    let options = HistoryOptions::new().on_interruption(OnInterruption::KeepText);
-    let client = OpenAiHistory::new(store.clone()).options(options).http_client(http).client(config(&server));
+    let options = HistoryOptions::new().policies(Policies::new().on_interruption(OnInterruption::KeepText));
+    let client = OpenAiHistory::with_options(store.clone(), options).http_client(http).client(config(&server));
     ask(&client, true, "u0").await.unwrap();
     assert_eq!(server.requests()[0].header("user-agent"), Some("mine"));
     assert_eq!(log(&store).await, ["user: u0", "assistant: a lo"]);

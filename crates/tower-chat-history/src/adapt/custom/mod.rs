@@ -160,7 +160,8 @@ impl<R, F, P, X> Custom<R, AllMessages<F>, P, X> {
     /// ```
     /// use tower::{Service, ServiceBuilder, ServiceExt};
     /// use tower_chat_history::{
-    ///     BoxError, ChatHistoryLayer, ConversationId, HistoryStoreExt, InputMode, MemoryStore, Message, adapt::Custom,
+    ///     BoxError, ChatHistoryLayer, ConversationId, HistoryStoreExt, MemoryStore, Message, adapt::Custom,
+    ///     engine::InputMode,
     /// };
     ///
     /// # #[tokio::main(flavor = "current_thread")]

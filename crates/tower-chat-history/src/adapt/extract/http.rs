@@ -1,21 +1,26 @@
-//! Conversations of `http` requests: in their extensions, or in a header.
+//! Extractors for `http` requests: from extensions, or from a header.
 
 use http::{HeaderMap, HeaderName, Request};
-use tower_chat_history_core::{ConversationId, ConversationIdError};
+use tower_chat_history_core::ConversationId;
 
-use super::{CallScope, ExtractScope, IntoCallScope as _, MissingConversation};
-use crate::{call::CallOptions, discard::discard, error::BoxError};
+use super::{CallScope, ExtractScope, IntoCallScope as _};
+use crate::{
+    call::CallOptions,
+    discard::discard,
+    error::{BoxError, HeaderError, MissingConversation},
+};
 
-/// The call is an [`http::Request`] whose extensions say where it belongs (feature `http`).
+/// Extracts the conversation from the extensions of an [`http::Request`] (feature `http`).
 ///
-/// A [`CallScope`] comes first, and alone can say that the call is stateless. Without one, the call belongs to the
-/// [`ConversationId`] and has the [`CallOptions`], if there are some. So the scope that a handler gives one call counts
-/// before the id that a middleware around it has put there.
+/// If the extensions have a [`CallScope`], it counts. Only a `CallScope` can mark the call as stateless. Otherwise,
+/// the call belongs to the [`ConversationId`] and has the [`CallOptions`], if there are any. A handler's `CallScope`
+/// for one call therefore overrides the id that an outer middleware has inserted.
 ///
-/// What is found stays in the extensions: they do not leave the process, and the services within may want to know it.
+/// The extensions stay in the request. They do not leave the process, and inner services may use them.
 ///
-/// `CallOptions` are those of one call. Requests that are cloned from one share its exchange id, so that one of them is stored, and
-/// its report, which tells of the one that ended first. That is right for a call that is tried again, and wrong for two calls.
+/// `CallOptions` apply to a single call. A clone of the request shares its exchange id, so only one of the two is
+/// stored, and its report, which is about the one that ends first. This is right for a retry, and wrong for two
+/// calls.
 ///
 /// ```
 /// use http::Request;
@@ -48,7 +53,7 @@ use crate::{call::CallOptions, discard::discard, error::BoxError};
 pub struct FromExtensions;
 
 impl FromExtensions {
-    /// The extractor.
+    /// Creates the extractor.
     #[must_use]
     pub const fn new() -> Self {
         Self
@@ -85,19 +90,19 @@ fn located<B: 'static>(
     }
 }
 
-/// The call is an [`http::Request`] that names its conversation in a header (feature `http`), in the text form of
+/// Extracts the conversation from a header of an [`http::Request`] (feature `http`). Its value is the text form of a
 /// [`ConversationId`].
 ///
-/// The header is removed: the inner service gets the request without it, since ids name users and are no provider's
-/// business. Without the header, the call fails with [`MissingConversation`], so no call is stateless by header; a
-/// [closure](super::IdFrom) can read more.
+/// The header is removed before the inner service gets the request, because ids may name users, and the provider does
+/// not need them. A header cannot mark a call as stateless; a [closure](super::IdFrom) can read more.
 ///
-/// A header is what its sender claims. Before one from outside is read here, check that the sender may have the
+/// A header contains whatever its sender chose. Before you trust one from outside, check that the sender may use the
 /// conversation.
 ///
 /// # Errors
 ///
-/// A header that is repeated or has no id fails with [`ConversationHeaderError`].
+/// Without the header, a call fails with [`MissingConversation`]. A header that is repeated or has no id fails with
+/// [`HeaderError`].
 ///
 /// ```
 /// use http::{HeaderName, Request};
@@ -132,7 +137,7 @@ pub struct FromHeader {
 }
 
 impl FromHeader {
-    /// The extractor that reads the header of this name.
+    /// Creates the extractor for the header with this name.
     #[must_use]
     pub const fn new(name: HeaderName) -> Self {
         Self { name }
@@ -143,10 +148,10 @@ impl FromHeader {
         let value = values.next().ok_or(MissingConversation)?;
         let name = || self.name.clone();
         if values.next().is_some() {
-            return Err(ConversationHeaderError::Repeated { name: name() }.into());
+            return Err(HeaderError::Repeated { name: name() }.into());
         }
-        let text = value.to_str().map_err(|_| ConversationHeaderError::NotAscii { name: name() })?;
-        Ok(text.parse().map_err(|source| ConversationHeaderError::NoId { name: name(), source })?)
+        let text = value.to_str().map_err(|_| HeaderError::NotAscii { name: name() })?;
+        Ok(text.parse().map_err(|source| HeaderError::ConversationId { name: name(), source })?)
     }
 }
 
@@ -158,31 +163,4 @@ impl<B: 'static> ExtractScope<Request<B>> for FromHeader {
         call.headers_mut().remove(&self.name);
         located(scope, call)
     }
-}
-
-/// A header that does not name one conversation (feature `http`). It says which header, not its value.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum ConversationHeaderError {
-    /// It is set more than once: which value counts would be a guess.
-    #[error("the header {name} is set more than once")]
-    Repeated {
-        /// Which header.
-        name: HeaderName,
-    },
-    /// Its value has characters that are not visible ASCII.
-    #[error("the header {name} has characters that are not visible ASCII")]
-    NotAscii {
-        /// Which header.
-        name: HeaderName,
-    },
-    /// Its value is no conversation id's text form.
-    #[error("the header {name} has no conversation id")]
-    NoId {
-        /// Which header.
-        name: HeaderName,
-        /// Why.
-        #[source]
-        source: ConversationIdError,
-    },
 }

@@ -1,35 +1,25 @@
-//! What an extractor finds.
+//! The values that a closure can return for a call's conversation.
 
 use tower_chat_history_core::ConversationId;
 
 use crate::{
     call::{CallOptions, CallScope},
-    error::BoxError,
+    error::{BoxError, MissingConversation},
 };
 
-/// A call says neither which conversation it belongs to, nor that it is stateless.
+/// A value that says which conversation a call belongs to. Closures of [`IdFrom`](super::IdFrom) return one.
 ///
-/// Where calls belong to the conversation of the running task ([`in_conversation`](crate::in_conversation)), the most
-/// probable cause is a `tokio::spawn` within it: a spawned task does not inherit the conversation. Enter it again in
-/// the spawned future.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "the call names no conversation: give it an id, make it within in_conversation (which a spawned task does not inherit), \
-     or say that it is stateless"
-)]
-pub struct MissingConversation;
-
-/// What says where a call belongs, as closures return it.
+/// It is a [`ConversationId`], alone or with [`CallOptions`], a [`CallScope`], or an `Option` or `Result` of these.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` does not say where a call belongs",
+    message = "`{Self}` does not say which conversation a call belongs to",
     note = "return a `ConversationId` (alone or with `CallOptions`), a `CallScope`, or an `Option` or a `Result` of one of them"
 )]
 pub trait IntoCallScope {
-    /// Where the call belongs.
+    /// Converts the value into a scope.
     ///
     /// # Errors
     ///
-    /// [`MissingConversation`] when nothing was found, or the error that stands in place of it.
+    /// Returns [`MissingConversation`] for `None`, and the error of an `Err`.
     fn into_call_scope(self) -> Result<CallScope, BoxError>;
 }
 

@@ -1,13 +1,13 @@
-//! Where a call belongs: extractors that find its conversation.
+//! Extractors: they find the conversation that a call belongs to.
 //!
-//! There is no default conversation. A call names one, or says that it is stateless, or fails with
-//! [`MissingConversation`] before store and model are asked. How it says so is an [extractor](ExtractScope), which is a part
-//! of the adapter:
+//! There is no default conversation. A call names its conversation or is marked as stateless; otherwise it fails with
+//! [`MissingConversation`](crate::MissingConversation) before the store and the model are called. Every adapter has an
+//! [extractor](ExtractScope) for this:
 //!
-//! | extractor | the call is | made by |
+//! | extractor | the call is | set by |
 //! |---|---|---|
 //! | [`Envelope`] | [`InConversation<R>`], or [`InConversation::stateless`] | default |
-//! | [`IdFrom`] | `R`; a closure finds the id in it | `id_from(closure)` |
+//! | [`IdFrom`] | `R`; a closure returns the id | `id_from(closure)` |
 //! | [`FromTask`] | `R`, within [`in_conversation`] or [`stateless()`] | `id_from_task()` |
 #![cfg_attr(
     feature = "http",
@@ -20,8 +20,8 @@
     doc = "| `FromHeader` (feature `http`) | `http::Request<B>`, with a header | `extract_by(FromHeader::new(name))` |"
 )]
 //!
-//! Choosing another extractor makes another adapter type, which takes another call type. So each adapter takes exactly one,
-//! and what `chat.ready()` is for is never ambiguous.
+//! An adapter with another extractor has another type, which accepts another type of call. Each adapter accepts exactly
+//! one type of call, so the type of a service is never ambiguous.
 //!
 //! ```
 //! use serde_json::{Value, json};
@@ -47,9 +47,9 @@
 //! # }
 //! ```
 //!
-//! A call through an async-openai client has no extensions to read: the client builds the request itself, as a
-//! `reqwest::Request`, and reqwest keeps the extensions of that private. There headers and the [task's scope](in_conversation)
-//! say where a call belongs; `OpenAiHistory` in `tower-chat-history-openai` reads both.
+//! A call through an async-openai client has no extensions: the client builds the request itself, as a
+//! `reqwest::Request`, whose extensions are private. There, a header or the [task's scope](in_conversation) names the
+//! conversation; `OpenAiHistory` in `tower-chat-history-openai` reads both.
 
 #[cfg(feature = "http")]
 mod http;
@@ -59,35 +59,36 @@ mod task;
 use std::fmt;
 
 #[cfg(feature = "http")]
-pub use self::http::{ConversationHeaderError, FromExtensions, FromHeader};
+pub use self::http::{FromExtensions, FromHeader};
 pub use self::{
-    into_scope::{IntoCallScope, MissingConversation},
+    into_scope::IntoCallScope,
     task::{FromTask, in_conversation, stateless},
 };
 pub use crate::call::CallScope;
 use crate::{call::InConversation, discard::discard, error::BoxError};
 
-/// Finds where a request of type `R` belongs.
+/// An extractor: it finds the conversation that a request of type `R` belongs to.
 pub trait ExtractScope<R> {
-    /// What the caller sends: the request itself, or something around it.
+    /// The call: the request itself, or a type that contains it.
     type Call;
 
-    /// Takes a call apart.
+    /// Splits a call into its scope and its request.
     ///
     /// # Errors
     ///
-    /// [`MissingConversation`] when the call names no conversation and does not say that it is stateless, or what the
-    /// extractor itself fails with. The caller gets it; neither store nor model have been called.
+    /// Returns [`MissingConversation`](crate::MissingConversation) if the call names no conversation and is not
+    /// marked as stateless, or the extractor's own error. The caller gets the error, and neither the store nor the
+    /// model is called.
     fn extract(&self, call: Self::Call) -> Result<(CallScope, R), BoxError>;
 }
 
-/// The call is an [`InConversation`] around the request.
+/// Extracts the conversation from the [`InConversation`] that contains the request.
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct Envelope;
 
 impl Envelope {
-    /// The extractor.
+    /// Creates the extractor.
     #[must_use]
     pub const fn new() -> Self {
         Self
@@ -102,15 +103,16 @@ impl<R> ExtractScope<R> for Envelope {
     }
 }
 
-/// A closure finds the conversation in the request.
+/// Extracts the conversation from the request by a closure.
 ///
-/// It returns whatever [says where a call belongs](IntoCallScope): an id, an id with
-/// [`CallOptions`](crate::CallOptions), a [`CallScope`], an `Option` (`None` is [missing](MissingConversation), not stateless) or a `Result` of these.
+/// The closure returns a value of a type that implements [`IntoCallScope`]: an id, an id with
+/// [`CallOptions`](crate::CallOptions), a [`CallScope`], or an `Option` or `Result` of these. `None` means
+/// [missing](crate::MissingConversation), not stateless.
 #[derive(Clone, Copy)]
 pub struct IdFrom<F>(F);
 
 impl<F> IdFrom<F> {
-    /// The extractor that asks this closure.
+    /// Creates the extractor with this closure.
     pub const fn new(find: F) -> Self {
         Self(find)
     }

@@ -2,18 +2,22 @@
 
 use tower_chat_history_core::ConversationId;
 
-use super::{CallScope, ExtractScope, MissingConversation};
-use crate::{discard::discard, error::BoxError};
+use super::{CallScope, ExtractScope};
+use crate::{
+    discard::discard,
+    error::{BoxError, MissingConversation},
+};
 
 tokio::task_local! {
-    /// `None` is explicitly stateless. Only the conversation stands here: an exchange id is one call's, not a scope's.
+    /// `None` means explicitly stateless. A scope has no exchange id, because that belongs to a single call.
     static CONVERSATION: Option<ConversationId>;
 }
 
-/// Runs a future in a conversation: every call within it whose adapter [reads the id from the task](FromTask) belongs there.
+/// Runs a future in a conversation: calls within it belong to the conversation, if their adapter
+/// [reads the id from the task](FromTask).
 ///
-/// So code deep inside of a request handler need not know of conversations. The innermost scope counts, and a scope ends
-/// with its future. A task that is spawned within it stands outside, as with all task-locals.
+/// Code deep inside a request handler then needs no conversation id. The innermost scope counts, and a scope ends with
+/// its future. As with all task-locals, a task that is spawned within the scope is outside of it.
 ///
 /// ```
 /// use serde_json::json;
@@ -44,21 +48,21 @@ pub fn in_conversation<F: Future>(id: ConversationId, future: F) -> impl Future<
     CONVERSATION.scope(Some(id), future)
 }
 
-/// Runs a future outside of every conversation: calls within it whose adapter [reads the id from the task](FromTask) are
-/// passed on as they are, and nothing is stored.
+/// Runs a future outside of every conversation: calls within it pass through unchanged, and nothing is stored, if their
+/// adapter [reads the id from the task](FromTask).
 pub fn stateless<F: Future>(future: F) -> impl Future<Output = F::Output> {
     CONVERSATION.scope(None, future)
 }
 
-/// The call is the request, and its conversation is that of the [scope](in_conversation) it is made in.
+/// Extracts the conversation of the [scope](in_conversation) in which the call is made. The call is the request itself.
 ///
-/// The id is read when the call's future is first polled: the future has to be awaited within the scope.
+/// The id is read when the call's future is first polled, so await the future within the scope.
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct FromTask;
 
 impl FromTask {
-    /// The extractor.
+    /// Creates the extractor.
     #[must_use]
     pub const fn new() -> Self {
         Self

@@ -12,7 +12,7 @@
 //! - No item comes within the [idle timeout](crate::HistoryOptions::stream_idle_timeout).
 //! - The caller drops the stream before the reply is complete.
 //!
-//! [`OnInterruption`](crate::OnInterruption) decides if anything of the exchange is then stored.
+//! [`OnInterruption`](crate::policy::OnInterruption) decides if anything of the exchange is then stored.
 
 mod recording;
 
@@ -75,7 +75,7 @@ impl<T: Send + 'static, E: Send + 'static> RecordedStream<T, E> {
 
     /// Reads the stream to its end in the background. `guard` counts it until then.
     fn detach(mut self, engine: &Engine, guard: Detached) {
-        let limit = engine.options().detach_limits.timeout;
+        let limit = engine.options().policies.detach_limits.timeout;
         let task = async move {
             let _guard = guard;
             let rest = self.by_ref().for_each(|item| {

@@ -148,7 +148,7 @@ impl<T: Send + 'static, E: Send + 'static> Recording<T, E> {
     /// Begins the commit of the reply's text, if the options say to keep it. Otherwise it ends the turn without
     /// storing, for the reason `why`.
     fn interrupted(&self, turn: Turn, why: NotStored) -> Option<Commit> {
-        let partial = match turn.engine().options().on_interruption {
+        let partial = match turn.engine().options().policies.on_interruption {
             OnInterruption::KeepText => self.fold.partial(),
             OnInterruption::Discard | OnInterruption::Detach => None,
         };
@@ -166,8 +166,8 @@ impl<T: Send + 'static, E: Send + 'static> Recording<T, E> {
     fn detaches(&self) -> Option<(Engine, Option<Detached>)> {
         let Phase::Open { turn, broken: false } = &self.phase else { return None };
         let engine = turn.engine();
-        let detaches = engine.options().on_interruption == OnInterruption::Detach && !self.detached;
-        let limits = engine.options().detach_limits;
+        let detaches = engine.options().policies.on_interruption == OnInterruption::Detach && !self.detached;
+        let limits = engine.options().policies.detach_limits;
         let guard = || engine.shared.in_flight.detached(turn.conversation(), limits);
         detaches.then(|| (engine.clone(), guard()))
     }

@@ -11,7 +11,7 @@ use super::{
     Job, SummaryWorker, is_stored,
 };
 use crate::{
-    error::{HistoryError, chain::chain},
+    error::HistoryError,
     options::HistoryOptions,
     summary::{SummarizeWhen, SummaryReport},
 };
@@ -31,7 +31,8 @@ impl SummaryWorker {
     /// Starts a summary of the conversation's beginning if one is due after this turn.
     pub(in crate::engine) fn after_turn(&self, conversation: &ConversationId, turn: FinishedTurn) {
         let SummarizeWhen::AfterReply { percent } = self.summaries.when else { return };
-        let due = turn.has_gap || turn.window.is_near(self.store.options().watermarks.high(), percent.clamp(1, 100));
+        let due =
+            turn.has_gap || turn.window.is_near(self.store.options().context.watermarks.high(), percent.clamp(1, 100));
         if !due || self.backoff.is_paused(conversation) {
             return;
         }
@@ -50,7 +51,7 @@ impl SummaryWorker {
                 let error = HistoryError::from(failure);
                 tracing::warn!(
                     error.type = error.kind(),
-                    error = %chain(&error),
+                    error = %error,
                     "the exchanges to summarize could not be loaded; a later turn retries"
                 );
                 return None;
@@ -81,5 +82,5 @@ fn next_cut(options: &HistoryOptions, window: &Window, turn: &FinishedTurn) -> C
     let cost = |message: &Message| turn.counting.message(message);
     let budget = fit_budget(next, options, true, &cost);
     let stored = || window.compaction.as_ref().map(|compaction| compaction.cut.clone()).unwrap_or_default();
-    plan::next_cut(window, options.load_limit, &budget).unwrap_or_else(stored)
+    plan::next_cut(window, options.context.load_limit, &budget).unwrap_or_else(stored)
 }

@@ -14,7 +14,7 @@ use super::{
     Job, SummaryWorker, is_stored,
 };
 use crate::{
-    error::{HistoryError, chain::chain},
+    error::HistoryError,
     summary::{SummarizeWhen, SummaryOutcome, SummaryReport},
     telemetry::{self, WaitFor},
 };
@@ -33,7 +33,7 @@ impl SummaryWorker {
             SummarizeWhen::AfterReply { .. } if plan.fit.evicted.messages == 0 => return None,
             SummarizeWhen::AfterReply { .. } | SummarizeWhen::BeforeCall => plan.fit.cut.clone()?,
         };
-        let frame = call.counting.message(&self.store.options().summary_format.message(""));
+        let frame = call.counting.message(&self.store.options().context.summary_format.message(""));
         let room = plan.budget.map_or(u64::MAX, |budget| budget.room_for_summary().saturating_sub(frame));
         let leaves = cut.window_start > first_uncovered(&cut, window);
         (leaves && room >= u64::from(self.summaries.least_room)).then(|| Job {
@@ -80,7 +80,7 @@ impl SummaryWorker {
                 Err(error @ HistoryError::AlreadyRecorded(_)) => return Err(error),
                 Err(error) => {
                     // Other errors, such as an input that does not fit, contain ids, which must not be logged.
-                    let cause = if error.is_load() { chain(&error).to_string() } else { error.kind().to_owned() };
+                    let cause = if error.is_load() { error.to_string() } else { error.kind().to_owned() };
                     let kind = error.kind();
                     tracing::warn!(error.type = kind, error = cause, "a summary is stored, but the call continues without it");
                 }

@@ -14,7 +14,6 @@ use super::{
     SummaryWorker,
 };
 use crate::{
-    error::chain::chain,
     summary::{Rolled, Rolling, SummaryCost, SummaryError, SummaryOutcome, SummaryReport},
     telemetry,
 };
@@ -238,7 +237,7 @@ impl SummaryWorker {
             SummaryOutcome::Failed(error) => {
                 tracing::warn!(
                     error.type = error.kind(),
-                    error = %chain(&**error),
+                    error = %error,
                     "the exchanges of a summary could not be read, or the summary could not be stored"
                 );
                 backoff.failed(conversation);

@@ -19,10 +19,7 @@ use self::{
     running::{Running, RunningSummaries},
 };
 use super::store::BoundedStore;
-use crate::{
-    error::chain::chain,
-    summary::{Summaries, SummaryReport},
-};
+use crate::summary::{Summaries, SummaryReport};
 
 /// Makes an engine's summaries, one at a time per conversation. A clone shares the running summaries.
 #[derive(Clone)]
@@ -80,7 +77,7 @@ impl SummaryWorker {
         match result {
             Ok(is_stored) => is_stored.then_some(cut),
             Err(error) => {
-                tracing::warn!(error.type = error.kind(), error = %chain(&error), "a summary could not be stored");
+                tracing::warn!(error.type = error.kind(), error = %error, "a summary could not be stored");
                 None
             }
         }

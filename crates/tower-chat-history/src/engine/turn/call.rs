@@ -42,14 +42,16 @@ impl Call {
         input.check()?;
         let TurnInput { conversation, transcript, input, choices, request, counter, options } = input;
         let CallOptions { exchange, few_shot_messages: _, stored, report } = options;
-        let policy = engine.options();
-        if policy.measures_time() && Handle::try_current().is_err() {
+        let options = engine.options();
+        if options.measures_time() && Handle::try_current().is_err() {
             return Err(HistoryError::NoRuntime);
         }
-        let counter = policy.token_counter.clone().or(counter).unwrap_or_else(|| Arc::new(ByteEstimate::new()));
+        let counter =
+            options.context.token_counter.clone().or(counter).unwrap_or_else(|| Arc::new(ByteEstimate::new()));
         let counting = Counting::new(&engine.shared.counts, counter);
         let key = |counter| engine.shared.calibration.key(&conversation, request.model.as_deref(), counter);
-        let calibration = counting.name().filter(|_| policy.budget.is_calibrated()).map(|counter| key(counter));
+        let calibration =
+            counting.name().filter(|_| options.context.budget.is_calibrated()).map(|counter| key(counter));
         Ok(Self {
             conversation,
             exchange,

@@ -5,7 +5,7 @@ use tower_chat_history_core::{Compaction, Loaded, Recorded, Window};
 
 use super::Call;
 use crate::{
-    error::{HistoryError, chain::chain},
+    error::HistoryError,
     policy::{OnLoadFailure, OnTranscriptMismatch},
     report::HistoryStatus,
 };
@@ -26,7 +26,7 @@ pub(in crate::engine) struct LoadedHistory {
 impl Call {
     /// Loads the conversation and compares it with the transcript.
     pub(in crate::engine) async fn load_history(&self) -> Result<LoadedHistory, HistoryError> {
-        let policy = self.engine.options();
+        let options = self.engine.options();
         let loaded = self.engine.bounded_store().load(&self.conversation, self.exchange.as_ref(), &self.span).await;
         let (status, window) = match loaded {
             Ok(Loaded::AlreadyRecorded(recorded)) => return Err(HistoryError::AlreadyRecorded(recorded)),
@@ -35,8 +35,8 @@ impl Call {
             Ok(Loaded::Absent | Loaded::Unchanged) => (HistoryStatus::Absent, None),
             Err(failure) => {
                 let error = HistoryError::from(failure);
-                let (kind, cause) = (error.kind(), chain(&error).to_string());
-                if policy.on_load_failure == OnLoadFailure::Fail {
+                let (kind, cause) = (error.kind(), error.to_string());
+                if options.policies.on_load_failure == OnLoadFailure::Fail {
                     tracing::warn!(error.type = kind, error = cause, "a call fails: its history could not be loaded");
                     return Err(error);
                 }
@@ -46,7 +46,7 @@ impl Call {
         };
         // If the history is unavailable, there is nothing to compare with, and the transcript is used as history.
         let (mut resent, mut mismatch) = (Vec::new(), None);
-        match (status, policy.on_transcript_mismatch) {
+        match (status, options.policies.on_transcript_mismatch) {
             (HistoryStatus::Unavailable, _) => resent = Recorded::log(self.transcript.clone()),
             (_, OnTranscriptMismatch::Fail) => transcript::check(&self.transcript, window.as_ref())?,
             (_, OnTranscriptMismatch::TrustLog) => {

@@ -214,7 +214,7 @@ impl Turn {
     }
 
     pub(crate) fn on_save_failure(&self) -> OnSaveFailure {
-        self.engine().options().on_save_failure
+        self.engine().options().policies.on_save_failure
     }
 
     pub(super) fn engine(&self) -> &Engine {

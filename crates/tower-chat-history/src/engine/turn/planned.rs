@@ -69,8 +69,8 @@ impl Call {
     }
 
     async fn plan_within(&self, loaded: &LoadedHistory) -> Result<PlannedTurn, HistoryError> {
-        let (policy, history) = (self.engine.options(), loaded.history());
-        let summary = history.summary().map(|summary| policy.summary_format.message(&summary.text));
+        let (options, history) = (self.engine.options(), loaded.history());
+        let summary = history.summary().map(|summary| options.context.summary_format.message(&summary.text));
         let budget = self.budget(history, summary.as_ref()).await;
         let summary_tokens = match (&summary, budget) {
             (Some(summary), Some(_)) => self.counting.message(summary),
@@ -79,7 +79,7 @@ impl Call {
         let cost = |message: &Message| self.counting.message(message);
         let budget = budget.map(|mut budget| {
             // Room is reserved for the next summary. Otherwise a part of the window would have to leave when it comes.
-            let room = policy.summaries.as_ref().map_or(0, |summaries| self.summary_reserve(summaries));
+            let room = options.summaries.as_ref().map_or(0, |summaries| self.summary_reserve(summaries));
             budget.parts.summary = summary_tokens.max(room);
             budget
         });
@@ -93,9 +93,9 @@ impl Call {
                 Stored::Instead(messages) => Some(messages.as_slice()),
                 Stored::Exchange | Stored::Nothing => None,
             },
-            limit: policy.load_limit,
-            on_open_turn: policy.on_open_turn,
-            budget: budget.map(|budget| fit_budget(budget, policy, stores, &cost)),
+            limit: options.context.load_limit,
+            on_open_turn: options.policies.on_open_turn,
+            budget: budget.map(|budget| fit_budget(budget, options, stores, &cost)),
         })?;
         let tokens = plan.budget.map(|budget| tokens(budget, &plan));
         let window = loaded.window.as_ref();
@@ -110,7 +110,7 @@ impl Call {
             since_last: None,
             next: history.next(),
             // Tool results are stored even after a conflict: a conversation must get the results of its calls.
-            expect: history.expect(policy.on_conflict == OnConflict::Reject && plan.continues.is_none()),
+            expect: history.expect(options.policies.on_conflict == OnConflict::Reject && plan.continues.is_none()),
             compaction: window.map(Window::compaction_version).unwrap_or_default(),
         };
         Ok(PlannedTurn { plan, tokens, history: facts, summary: None, pending: None })
@@ -118,11 +118,12 @@ impl Call {
 
     /// Returns the call's limits, and the sizes of all parts of the prompt except the window and the summary.
     async fn budget(&self, history: History<'_>, summary: Option<&Message>) -> Option<CallBudget> {
-        let policy = self.engine.options();
+        let options = self.engine.options();
         let ratio = self.calibration.map_or(1.0, |key| self.engine.shared.calibration.ratio(key));
-        let limits = policy.budget.limits(&self.request, ratio);
+        let limits = options.context.budget.limits(&self.request, ratio);
         // Watermarks that count messages apply without a budget too, and cleared results stay cleared.
-        let applies_without = policy.watermarks.count_messages_or_turns() || policy.clear_results.is_some();
+        let applies_without =
+            options.context.watermarks.count_messages_or_turns() || options.context.clear_results.is_some();
         let limits = limits.or_else(|| applies_without.then_some(Limits::NONE))?;
         // The window's messages are counted here too: the plan then finds each count in the cache.
         let log: Vec<Message> = history.messages().chain(summary).cloned().collect();
@@ -133,7 +134,7 @@ impl Call {
 
     /// Returns the number of tokens to reserve for the next summary, including the text around it.
     fn summary_reserve(&self, summaries: &Summaries) -> u64 {
-        let frame = self.counting.message(&self.engine.options().summary_format.message(""));
+        let frame = self.counting.message(&self.engine.options().context.summary_format.message(""));
         frame.saturating_add(summaries.max_tokens.into())
     }
 }
@@ -147,9 +148,9 @@ pub(in crate::engine) fn fit_budget<'a>(
 ) -> FitBudget<'a> {
     FitBudget {
         limits: budget.limits,
-        watermarks: options.watermarks,
-        clear: options.clear_results.as_ref(),
-        trimmer: options.trimmer.as_deref(),
+        watermarks: options.context.watermarks,
+        clear: options.context.clear_results.as_ref(),
+        trimmer: options.context.trimmer.as_deref(),
         stores,
         parts: budget.parts,
         cost,

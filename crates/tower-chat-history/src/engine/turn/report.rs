@@ -46,7 +46,7 @@ impl TurnState {
             superseded_calls: planned.plan.superseded,
             downgraded: self.downgraded,
             tokens: planned.tokens,
-            context_window: call.engine.options().budget.window(&call.request).0,
+            context_window: call.engine.options().context.budget.window(&call.request).0,
             summary: planned.summary.clone(),
             since_last: planned.history.since_last,
             outcome,

@@ -14,7 +14,7 @@ use super::{Turn, TurnState};
 use crate::{
     call::{Reply, Stored},
     completion::assistant,
-    error::{SaveError, chain::chain},
+    error::SaveError,
     report::{NotStored, Outcome, TurnReport},
     telemetry::SaveStep,
 };
@@ -71,7 +71,7 @@ impl TurnState {
         exchange.incomplete = reply.incomplete;
         let mut append = Append::new(self.planned.history.expect, exchange);
         append.compact = self.planned.plan.fit.cut.take().map(|cut| Compact {
-            profile: self.call.engine.options().profile.clone(),
+            profile: self.call.engine.options().context.profile.clone(),
             replaces: self.planned.history.compaction,
             cut,
         });
@@ -103,7 +103,7 @@ impl TurnState {
         let stored = match appended {
             Ok(stored) => stored,
             Err(error) => {
-                tracing::error!(error.type = error.kind(), error = %chain(&error), "an exchange could not be stored");
+                tracing::error!(error.type = error.kind(), error = %error, "an exchange could not be stored");
                 return Outcome::Failed(Arc::new(error));
             }
         };
@@ -143,7 +143,7 @@ impl TurnState {
         let (store, conversation) = (self.call.engine.bounded_store(), &self.call.conversation);
         match store.append(conversation, append.clone(), attempts).await {
             Err(SaveError::Store(StoreError::Compaction(error))) if append.compact.is_some() => {
-                tracing::warn!(error = %chain(&error), "an exchange is stored without its compaction");
+                tracing::warn!(error = %error, "an exchange is stored without its compaction");
                 store.append(conversation, Append::new(append.expect, append.exchange), attempts).await
             }
             result => result,

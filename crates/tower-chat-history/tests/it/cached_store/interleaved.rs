@@ -5,9 +5,11 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use tokio::task::{LocalSet, yield_now};
 use tower_chat_history::{
-    Append, Appended, CachedStore, Compact, CompactOutcome, ConversationId, Cut, Derived, Exchange, ExchangeId, Expect,
-    HistoryStore, Incarnation, Load, LoadLimit, Loaded, MemoryStore, Message, Page, Profile, Prune, PruneTo, Pruned,
-    Revision, Seq, StoreError, Summary, Truncate, Truncated, Window,
+    CachedStore, ConversationId, Exchange, ExchangeId, HistoryStore, MemoryStore, Message, StoreError,
+    store::{
+        Append, Appended, Compact, CompactOutcome, Cut, Derived, Expect, Incarnation, Load, LoadLimit, Loaded, Page,
+        Profile, Prune, PruneTo, Pruned, Revision, Seq, Summary, Truncate, Truncated, Window,
+    },
 };
 
 const SEEDS: u64 = 300;

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use tower_chat_history::{
-    CachedStore, Compact, CompactOutcome, CompactionVersion, Cut, HistoryStore, Load, Loaded, MemoryStore, Profile,
-    Seq, TokenCounts,
+    CachedStore, HistoryStore, MemoryStore,
+    store::{Compact, CompactOutcome, CompactionVersion, Cut, Load, Loaded, Profile, Seq, TokenCounts},
 };
 
 use super::support::{Counted, id, len, of, turn};

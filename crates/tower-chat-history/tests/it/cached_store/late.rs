@@ -1,8 +1,11 @@
 //! Calls whose answers arrive late, or whose callers leave early.
 
 use tower_chat_history::{
-    CachedStore, Compact, CompactionVersion, ConversationId, Cut, Derived, HistoryStore, Incarnation, Load, Loaded,
-    MemoryStore, Profile, Prune, PruneTo, Seq, Summary, Truncate,
+    CachedStore, ConversationId, HistoryStore, MemoryStore,
+    store::{
+        Compact, CompactionVersion, Cut, Derived, Incarnation, Load, Loaded, Profile, Prune, PruneTo, Seq, Summary,
+        Truncate,
+    },
 };
 use tower_chat_history_test::{FaultStore, Op};
 

@@ -1,7 +1,8 @@
 //! The memory of cached windows, and the order in which they are forgotten.
 
 use tower_chat_history::{
-    Append, CachedStore, Exchange, ExchangeId, Expect, HistoryStore, Load, Loaded, MemoryStore, Message, Profile,
+    CachedStore, Exchange, ExchangeId, HistoryStore, MemoryStore, Message,
+    store::{Append, Expect, Load, Loaded, Profile},
 };
 
 use super::support::{Counted, id, len, of, turn};

@@ -12,7 +12,10 @@ mod support;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use tower_chat_history::{CachedStore, HistoryStore, MemoryStore, Prune, Truncate};
+use tower_chat_history::{
+    CachedStore, HistoryStore, MemoryStore,
+    store::{Prune, Truncate},
+};
 use tower_chat_history_core::testing::{Capabilities, Fixture};
 
 /// Opens a handle with this function.

@@ -2,9 +2,11 @@
 
 use proptest::prelude::*;
 use tower_chat_history::{
-    Append, CachedStore, Compact, CompactionVersion, ConversationId, Cut, Derived, Exchange, ExchangeId, Expect,
-    HistoryStore, HistoryStoreExt as _, KnownState, Load, LoadLimit, Loaded, MemoryStore, Message, Profile, Prune,
-    PruneTo, Seq, Summary, Truncate,
+    CachedStore, ConversationId, Exchange, ExchangeId, HistoryStore, HistoryStoreExt as _, MemoryStore, Message,
+    store::{
+        Append, Compact, CompactionVersion, Cut, Derived, Expect, KnownState, Load, LoadLimit, Loaded, Profile, Prune,
+        PruneTo, Seq, Summary, Truncate,
+    },
 };
 
 #[derive(Clone, Debug)]

@@ -7,8 +7,11 @@ use std::sync::{
 
 use async_trait::async_trait;
 use tower_chat_history::{
-    Append, Appended, Compact, CompactOutcome, ConversationId, Exchange, ExchangeId, Expect, HistoryStore, Incarnation,
-    KnownState, Load, LoadLimit, Loaded, MemoryStore, Message, Page, Profile, Seq, StoreError,
+    ConversationId, Exchange, ExchangeId, HistoryStore, MemoryStore, Message, StoreError,
+    store::{
+        Append, Appended, Compact, CompactOutcome, Expect, Incarnation, KnownState, Load, LoadLimit, Loaded, Page,
+        Profile, Seq,
+    },
 };
 
 /// A store that counts the windows that it returns.

@@ -8,9 +8,10 @@ use std::{cell::Cell, panic, sync::Once, time::Duration};
 use async_trait::async_trait;
 use futures_util::FutureExt as _;
 use tower_chat_history::{
-    Append, Appended, Commit, Compact, CompactOutcome, ConversationId, Engine, HistoryOptions, HistoryStore,
-    Incarnation, Load, Loaded, MemoryStore, Message, OnInterruption, Page, Reply, Seq, StoreError, TokioSpawn,
-    TurnInput,
+    ConversationId, Engine, HistoryOptions, HistoryStore, MemoryStore, Message, Policies, Reply, StoreError, TurnInput,
+    engine::{Commit, TokioSpawn},
+    policy::OnInterruption,
+    store::{Append, Appended, Compact, CompactOutcome, Incarnation, Load, Loaded, Page, Seq},
 };
 
 use super::{block_on, conversation, current_thread};
@@ -162,7 +163,7 @@ fn a_save_is_polled_while_its_runtime_shuts_down_without_a_panic() {
         } else {
             tokio::runtime::Builder::new_multi_thread().worker_threads(threads).enable_all().build().unwrap()
         };
-        let options = HistoryOptions::new().on_interruption(OnInterruption::Detach);
+        let options = HistoryOptions::new().policies(Policies::new().on_interruption(OnInterruption::Detach));
         let engine = Engine::with_options(Slow::default(), options);
         let commit = runtime.block_on(commit(&engine));
         let polls = Polls(engine.clone());

@@ -5,8 +5,9 @@ use std::time::Duration;
 use futures_util::{StreamExt as _, stream};
 use tokio::time::{Instant, sleep};
 use tower_chat_history::{
-    ConversationId, DetachLimits, Engine, HistoryOptions, MemoryStore, Message, NotStored, OnInterruption, Outcome,
-    TurnInput,
+    ConversationId, Engine, HistoryOptions, MemoryStore, Message, Policies, TurnInput,
+    policy::{DetachLimits, OnInterruption},
+    report::{NotStored, Outcome},
 };
 
 use super::{
@@ -15,7 +16,8 @@ use super::{
 };
 
 fn engine(reports: &Reports, limits: DetachLimits) -> Engine {
-    let options = HistoryOptions::new().on_interruption(OnInterruption::Detach).detach_limits(limits);
+    let options =
+        HistoryOptions::new().policies(Policies::new().on_interruption(OnInterruption::Detach).detach_limits(limits));
     Engine::with_options(MemoryStore::new(), options.on_turn(reports.hook()))
 }
 

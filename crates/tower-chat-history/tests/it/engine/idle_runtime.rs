@@ -8,7 +8,7 @@ use std::{
 };
 
 use futures_util::future::BoxFuture;
-use tower_chat_history::{Engine, HistoryOptions, MemoryStore, Seq, Spawn};
+use tower_chat_history::{Engine, HistoryOptions, MemoryStore, engine::Spawn, store::Seq};
 
 use super::{block_on, current_thread, summarizing_options, turn, window};
 

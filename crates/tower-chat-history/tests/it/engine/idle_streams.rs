@@ -5,8 +5,11 @@ use std::{pin::Pin, time::Duration};
 use futures_util::{FutureExt as _, Stream, StreamExt as _, stream};
 use tokio::time::{Instant, sleep};
 use tower_chat_history::{
-    BoxError, Engine, HistoryError, HistoryOptions, HistoryStoreExt as _, MemoryStore, NotStored, OnInterruption,
-    Outcome, RecordedStream, StreamStalled, TurnInput,
+    BoxError, Engine, HistoryError, HistoryOptions, HistoryStoreExt as _, MemoryStore, Policies, TurnInput,
+    engine::RecordedStream,
+    error::StreamStalled,
+    policy::OnInterruption,
+    report::{NotStored, Outcome},
 };
 
 use super::{
@@ -18,8 +21,9 @@ const IDLE: Duration = Duration::from_secs(30);
 
 type Item = Result<Piece, BoxError>;
 
-fn options(reports: &Reports) -> HistoryOptions {
-    HistoryOptions::new().stream_idle_timeout(IDLE).on_turn(reports.hook())
+fn options(reports: &Reports, policy: OnInterruption) -> HistoryOptions {
+    let policies = Policies::new().on_interruption(policy);
+    HistoryOptions::new().policies(policies).stream_idle_timeout(IDLE).on_turn(reports.hook())
 }
 
 async fn begin(
@@ -52,7 +56,7 @@ const HALF: &[Piece] = &[Piece::Text("a"), Piece::Text("b")];
 async fn a_stream_that_stalls_ends_with_an_error_and_is_reported() {
     for policy in [OnInterruption::Discard, OnInterruption::Detach] {
         let (store, reports) = (MemoryStore::new(), Reports::default());
-        let mut stream = begin(&store, options(&reports).on_interruption(policy), pieces(HALF, IDLE / 2)).await;
+        let mut stream = begin(&store, options(&reports, policy), pieces(HALF, IDLE / 2)).await;
         let begun = Instant::now();
         assert_eq!(stream.next().await.unwrap().unwrap(), Piece::Text("a"));
         assert_eq!(stream.next().await.unwrap().unwrap(), Piece::Text("b"));
@@ -69,14 +73,15 @@ async fn a_stream_that_stalls_ends_with_an_error_and_is_reported() {
 #[tokio::test(start_paused = true)]
 async fn a_stream_that_stalls_before_its_first_item_ends_too() {
     let (store, reports) = (MemoryStore::new(), Reports::default());
-    let items: Vec<Item> = begin(&store, options(&reports), pieces(&[], IDLE)).await.collect().await;
+    let items: Vec<Item> =
+        begin(&store, options(&reports, OnInterruption::default()), pieces(&[], IDLE)).await.collect().await;
     assert!(items.len() == 1 && items[0].is_err());
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_text_of_a_stalled_stream_is_kept_with_keep_text() {
     let (store, reports) = (MemoryStore::new(), Reports::default());
-    let options = options(&reports).on_interruption(OnInterruption::KeepText);
+    let options = options(&reports, OnInterruption::KeepText);
     let items: Vec<Item> = begin(&store, options, pieces(HALF, Duration::ZERO)).await.collect().await;
     assert!(items.len() == 3 && items[2].is_err(), "the caller still gets the error");
     assert_eq!(reports.all()[0].outcome.kind(), "stored_incomplete");
@@ -86,7 +91,7 @@ async fn the_text_of_a_stalled_stream_is_kept_with_keep_text() {
 async fn a_complete_stream_that_stalls_ends_without_an_error_and_is_stored() {
     let (store, reports) = (MemoryStore::new(), Reports::default());
     let all = pieces(&[Piece::Text("a"), Piece::Finish], Duration::ZERO);
-    let items: Vec<Item> = begin(&store, options(&reports), all).await.collect().await;
+    let items: Vec<Item> = begin(&store, options(&reports, OnInterruption::default()), all).await.collect().await;
     assert!(items.len() == 2 && items.iter().all(Result::is_ok));
     assert_eq!((reports.all()[0].outcome.kind(), stored(&store).await), ("stored", 1));
 }
@@ -95,7 +100,7 @@ async fn a_complete_stream_that_stalls_ends_without_an_error_and_is_stored() {
 async fn time_without_a_reader_does_not_count() {
     let (store, reports) = (MemoryStore::new(), Reports::default());
     let all = pieces(&[Piece::Text("a"), Piece::Text("b"), Piece::Finish], Duration::from_secs(1));
-    let mut stream = begin(&store, options(&reports), all.take(3)).await;
+    let mut stream = begin(&store, options(&reports, OnInterruption::default()), all.take(3)).await;
     while let Some(item) = stream.next().await {
         item.unwrap();
         sleep(3 * IDLE).await;
@@ -108,7 +113,8 @@ async fn time_without_a_reader_does_not_count() {
 async fn a_slow_stream_does_not_stall() {
     let (store, reports) = (MemoryStore::new(), Reports::default());
     let all = pieces(&[Piece::Text("a"), Piece::Text("b"), Piece::Finish], IDLE - Duration::from_secs(1));
-    let items: Vec<Item> = begin(&store, options(&reports), all.take(3)).await.collect().await;
+    let items: Vec<Item> =
+        begin(&store, options(&reports, OnInterruption::default()), all.take(3)).await.collect().await;
     assert!(items.iter().all(Result::is_ok));
     assert_eq!(reports.all()[0].outcome.kind(), "stored");
 }
@@ -126,7 +132,7 @@ async fn without_the_option_a_silent_stream_does_not_end() {
 #[tokio::test(start_paused = true)]
 async fn a_detached_stream_that_stalls_ends_too() {
     let (store, reports) = (MemoryStore::new(), Reports::default());
-    let options = options(&reports).on_interruption(OnInterruption::Detach);
+    let options = options(&reports, OnInterruption::Detach);
     drop(begin(&store, options, pieces(HALF, Duration::ZERO)).await);
     sleep(2 * IDLE).await;
     assert!(matches!(reports.all()[0].outcome, Outcome::NotStored(NotStored::Stalled)));
@@ -156,7 +162,7 @@ async fn a_pause_of_the_reader_does_not_end_the_stream() {
 #[tokio::test(start_paused = true)]
 async fn the_idle_timeout_restarts_after_a_pause_of_the_reader() {
     let (store, reports) = (MemoryStore::new(), Reports::default());
-    let mut stream = begin(&store, options(&reports), pieces(&[], IDLE)).await;
+    let mut stream = begin(&store, options(&reports, OnInterruption::default()), pieces(&[], IDLE)).await;
     assert!(stream.next().now_or_never().is_none());
     sleep(10 * IDLE).await;
     let back = Instant::now();

@@ -1,7 +1,8 @@
 //! A summary is stored with its call's exchange, and another exchange is stored in between.
 
 use tower_chat_history::{
-    ContextBudget, Engine, HistoryOptions, MemoryStore, Message, Reply, Seq, TurnInput,
+    ContextBudget, Engine, HistoryOptions, MemoryStore, Message, Reply, TurnInput,
+    store::Seq,
     summary::{Summaries, SummarizeWhen},
 };
 
@@ -22,7 +23,7 @@ async fn a_summary_is_stored_if_results_are_stored_before_its_exchange() {
         let store = MemoryStore::new();
         let summaries = Summaries::new(FixedSummarizer::default()).least_room(1).max_tokens(50);
         let budget = ContextBudget::tokens(4_000).reply_reserve(10);
-        let options = HistoryOptions::new().budget(budget);
+        let options = HistoryOptions::new().context(budget);
         let options = options.summaries(summaries.when(SummarizeWhen::BeforeEveryCall));
         let (with, without) = (Engine::with_options(store.clone(), options), Engine::new(store.clone()));
         for _ in 0..3 {

@@ -18,8 +18,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use tower_chat_history::{
-    BoxError, ContextBudget, ConversationId, Engine, HistoryOptions, HistoryStore, Load, Loaded, Message, Reply,
-    TurnInput, TurnReport, Window,
+    BoxError, ContextBudget, ConversationId, Engine, HistoryOptions, HistoryStore, Message, Reply, TurnInput,
+    TurnReport,
+    store::{Load, Loaded, Window},
     summary::{Summaries, SummarizeWhen, Summarized, Summarizer, SummaryRequest},
 };
 
@@ -41,7 +42,7 @@ impl Summarizer for FixedSummarizer {
 fn summarizing_options() -> HistoryOptions {
     let summaries = Summaries::new(FixedSummarizer::default()).max_tokens(20).least_room(1);
     HistoryOptions::new()
-        .budget(ContextBudget::tokens(400).reply_reserve(10))
+        .context(ContextBudget::tokens(400).reply_reserve(10))
         .summaries(summaries.when(SummarizeWhen::AfterReply { percent: 10 }))
 }
 

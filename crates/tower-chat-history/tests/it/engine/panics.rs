@@ -6,10 +6,14 @@ use async_trait::async_trait;
 use futures_util::{FutureExt as _, StreamExt as _, future::BoxFuture, stream};
 use tower::{Layer as _, ServiceExt as _, service_fn};
 use tower_chat_history::{
-    Append, Appended, BoxError, ChatHistoryLayer, Compact, CompactOutcome, ConversationId, Engine, HistoryError,
-    HistoryOptions, HistoryStatus, HistoryStore, Incarnation, Load, Loaded, MemoryStore, Message, OnInterruption,
-    OnLoadFailure, Page, Reply, Seq, Spawn, StoreError, StoreResultsError, ToolResults, TurnInput,
+    BoxError, ChatHistoryLayer, ConversationId, Engine, HistoryError, HistoryOptions, HistoryStore, MemoryStore,
+    Message, Policies, Reply, StoreError, TurnInput,
     adapt::{Custom, Flow, FoldReply},
+    engine::{Spawn, ToolResults},
+    error::StoreResultsError,
+    policy::{OnInterruption, OnLoadFailure},
+    report::HistoryStatus,
+    store::{Append, Appended, Compact, CompactOutcome, Incarnation, Load, Loaded, Page, Seq},
     summary::{Summaries, SummarizeWhen},
 };
 
@@ -68,7 +72,7 @@ impl FoldReply<u8> for Fold {
 async fn dropping_a_stream_catches_panics_of_spawner_and_fold() {
     for policy in [OnInterruption::Discard, OnInterruption::KeepText, OnInterruption::Detach] {
         for panics in [false, true] {
-            let options = HistoryOptions::new().spawn(NoMoreTasks).on_interruption(policy);
+            let options = HistoryOptions::new().spawn(NoMoreTasks).policies(Policies::new().on_interruption(policy));
             let engine = Engine::with_options(MemoryStore::new(), options);
             let turn = engine.begin(TurnInput::new(conversation("c"), [Message::user("u")])).await.unwrap();
             let upstream = stream::iter([Ok::<_, &str>(1)]).chain(stream::pending());
@@ -177,5 +181,7 @@ async fn a_panic_at_load_is_handled_like_a_failed_load() {
     let report = turn(&engine, "c").await;
     assert_eq!((report.history, report.outcome.kind()), (HistoryStatus::Unavailable, "stored"));
     let results = ToolResults::new(conversation("c"), [Message::tool("x", "r")]);
-    let Err(StoreResultsError::LoadPanicked) = engine.store_results(results).await else { panic!("it was loaded") };
+    let Err(StoreResultsError::History(HistoryError::LoadPanicked)) = engine.store_results(results).await else {
+        panic!("it was loaded")
+    };
 }

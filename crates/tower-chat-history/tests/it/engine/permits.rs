@@ -6,7 +6,8 @@ use futures_util::{StreamExt as _, stream};
 use tokio::time::{Instant, timeout};
 use tower::{Layer as _, Service as _, ServiceBuilder, ServiceExt as _, service_fn};
 use tower_chat_history::{
-    BoxError, ChatHistoryLayer, Engine, HistoryOptions, InConversation, MemoryStore, Message, OnConflict, QueueLimits,
+    BoxError, ChatHistoryLayer, Engine, HistoryOptions, InConversation, MemoryStore, Message, Policies,
+    policy::{OnConflict, QueueLimits},
 };
 use tower_chat_history_test::{FaultStore, Op};
 
@@ -25,8 +26,8 @@ async fn queued_calls_hold_no_permits() {
         Ok::<Pieces, BoxError>(stream::iter([Ok(Piece::Text("a"))]).chain(stream::pending()).boxed())
     });
     let limited = ServiceBuilder::new().concurrency_limit(8).service(model);
-    let options =
-        HistoryOptions::new().on_conflict(OnConflict::Serialize(QueueLimits::new(16, Duration::from_secs(60))));
+    let options = HistoryOptions::new()
+        .policies(Policies::new().on_conflict(OnConflict::Serialize(QueueLimits::new(16, Duration::from_secs(60)))));
     let chat = ChatHistoryLayer::with_options(MemoryStore::new(), Plain, options).layer(limited);
 
     let open = chat.clone().ready().await.unwrap().call(ask("busy")).await.unwrap();
@@ -50,7 +51,8 @@ async fn a_reader_gets_the_permit_while_a_queued_call_waits() {
         Ok::<Pieces, BoxError>(stream::iter([Ok(Piece::Text("a")), Ok(Piece::Finish)]).boxed())
     });
     let limited = ServiceBuilder::new().concurrency_limit(1).service(model);
-    let options = HistoryOptions::new().on_conflict(OnConflict::Serialize(QueueLimits::default()));
+    let options =
+        HistoryOptions::new().policies(Policies::new().on_conflict(OnConflict::Serialize(QueueLimits::default())));
     let mut chat = ChatHistoryLayer::with_options(MemoryStore::new(), Plain, options).layer(limited.clone());
     let open = chat.ready().await.unwrap().call(ask("c")).await.unwrap();
     let mut queued = chat.clone();
@@ -70,7 +72,7 @@ async fn a_call_that_waits_for_a_save_holds_no_permit() {
         let store = FaultStore::new(MemoryStore::new());
         let model = service_fn(|_: Request| async { Ok::<_, BoxError>(Message::assistant("a")) });
         let limited = ServiceBuilder::new().concurrency_limit(1).service(model);
-        let options = HistoryOptions::new().on_conflict(policy);
+        let options = HistoryOptions::new().policies(Policies::new().on_conflict(policy));
         let engine = Engine::with_options(store.clone(), options);
         let chat = ChatHistoryLayer::from_engine(engine.clone(), Plain).layer(limited);
         let held = store.hold(Op::Append);

@@ -3,8 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use tower_chat_history::{
-    Engine, ExchangeId, HistoryOptions, HistoryStore, HistoryStoreExt as _, MemoryStore, Message, Outcome, Reply,
-    Retention, TurnInput, TurnReport,
+    Engine, ExchangeId, HistoryOptions, HistoryStore, HistoryStoreExt as _, MemoryStore, Message, Reply, Retention,
+    TurnInput, TurnReport, report::Outcome,
 };
 use tower_chat_history_test::{FaultStore, Op};
 

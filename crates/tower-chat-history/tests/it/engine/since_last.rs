@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use tower_chat_history::{
-    Compact, CompactionVersion, ContextBudget, Cut, Engine, HistoryOptions, HistoryStore as _, MemoryStore, Profile,
-    Seq,
+    ContextBudget, Engine, HistoryOptions, HistoryStore as _, MemoryStore,
+    store::{Compact, CompactionVersion, Cut, Profile, Seq},
     summary::{Summaries, SummarizeWhen},
 };
 

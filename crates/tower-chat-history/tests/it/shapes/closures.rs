@@ -3,8 +3,9 @@
 use futures_util::{StreamExt as _, TryStreamExt as _, stream, stream::BoxStream};
 use tower::{Layer as _, Service as _, ServiceExt as _, service_fn};
 use tower_chat_history::{
-    BoxError, ChatHistoryLayer, InConversation, MemoryStore, Message, MessageError, Reply,
+    BoxError, ChatHistoryLayer, InConversation, MemoryStore, Message, Reply,
     adapt::{Completed, Custom, Flow, FoldReply},
+    store::MessageError,
 };
 
 use super::{conversation, log};

@@ -3,10 +3,11 @@
 use serde_json::{Value, json};
 use tower::{Layer as _, Service as _, ServiceExt as _, service_fn};
 use tower_chat_history::{
-    BoxError, CallOptions, CallScope, ChatHistoryLayer, ConversationId, ConversationIdError, ExchangeId, HistoryError,
-    MemoryStore, Message, MissingConversation,
-    adapt::{Custom, Json},
-    in_conversation, stateless,
+    BoxError, CallOptions, ChatHistoryLayer, ConversationId, ExchangeId, HistoryError, MemoryStore, Message,
+    MissingConversation,
+    adapt::{CallScope, Custom, Json, extract::stateless},
+    in_conversation,
+    store::ConversationIdError,
 };
 
 use super::{Chat, conversation, echo, echo_json, id, log, user};

@@ -6,9 +6,10 @@ use futures_util::{StreamExt as _, TryStreamExt as _, stream, stream::BoxStream}
 use serde_json::{Value, json};
 use tower::{Layer as _, Service as _, ServiceExt as _, service_fn};
 use tower_chat_history::{
-    BoxError, ChatHistoryLayer, HistoryError, HistoryOptions, HistoryStoreExt as _, InConversation, InputError,
-    MemoryStore, Message, StreamStalled,
+    BoxError, ChatHistoryLayer, HistoryError, HistoryOptions, HistoryStoreExt as _, InConversation, MemoryStore,
+    Message,
     adapt::{Json, JsonRequestError},
+    error::{InputError, StreamStalled},
 };
 
 use super::{conversation, echo_json, log, text_of, user};

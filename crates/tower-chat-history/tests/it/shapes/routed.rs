@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use tower_chat_history::{
-    ConversationId, HistoryStore, HistoryStoreExt as _, MemoryStore, Message, Prune, RoutedStore, Truncate,
+    ConversationId, HistoryStore, HistoryStoreExt as _, MemoryStore, Message, RoutedStore,
+    store::{Prune, Truncate},
 };
 
 use super::{id, log};

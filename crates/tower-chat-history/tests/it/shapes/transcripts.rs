@@ -7,8 +7,8 @@ use std::sync::{
 
 use tower::{Layer as _, Service as _, ServiceExt as _, service_fn, util::BoxCloneService};
 use tower_chat_history::{
-    BoxError, ChatHistoryLayer, HistoryError, HistoryStoreExt as _, InConversation, InputMode, MemoryStore, Message,
-    adapt::Custom,
+    BoxError, ChatHistoryLayer, HistoryError, HistoryStoreExt as _, InConversation, MemoryStore, Message,
+    adapt::Custom, engine::InputMode,
 };
 
 use super::{Chat, conversation, echo, log};

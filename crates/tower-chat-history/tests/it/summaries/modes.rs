@@ -21,7 +21,7 @@ async fn every_call_replaces_the_log_by_a_summary() {
     ];
     store.conversation(&id()).import(said.to_vec()).await.unwrap();
     let summaries = Summaries::new(Facts::new()).when(SummarizeWhen::BeforeEveryCall);
-    let options = options(summaries).summary_format(SummaryFormat::langchain());
+    let options = options(summaries).context(context().summary_format(SummaryFormat::langchain()));
     let engine = Engine::with_options(store.clone(), options);
 
     let (context, report) = turn(&engine, "What did I say my name was?").await;
@@ -42,7 +42,8 @@ async fn every_call_replaces_the_log_by_a_summary() {
 #[tokio::test]
 async fn recent_messages_are_kept_and_the_rest_is_summarized() {
     let summaries = Summaries::new(Facts::new()).when(SummarizeWhen::BeforeCall);
-    let options = options(summaries).watermarks(Watermarks::keep_recent(4)).summary_format(SummaryFormat::beluga());
+    let options = options(summaries)
+        .context(context().watermarks(Watermarks::keep_recent(4)).summary_format(SummaryFormat::beluga()));
     let engine = Engine::with_options(MemoryStore::new(), options);
     turn(&engine, "fact-nemo").await;
     let mut compacted = 0;
@@ -65,7 +66,7 @@ async fn recent_messages_are_kept_and_the_rest_is_summarized() {
 async fn system_messages_recent_messages_and_a_summary_are_sent() {
     let facts = Facts::new();
     let summaries = Summaries::new(facts.clone()).when(SummarizeWhen::BeforeCall).least_room(100);
-    let options = options(summaries).watermarks(Watermarks::keep_recent(4));
+    let options = options(summaries).context(context().watermarks(Watermarks::keep_recent(4)));
     let engine = Engine::with_options(MemoryStore::new(), options);
     for number in 0..6 {
         turn(&engine, &format!("question {number}")).await;

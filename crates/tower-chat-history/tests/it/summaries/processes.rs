@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use tower_chat_history::{
-    Engine, HistoryStore as _, Load, Loaded, MemoryStore,
+    Engine, HistoryStore as _, MemoryStore,
+    store::{Load, Loaded},
     summary::{Summaries, SummaryOutcome},
 };
 

@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use tower_chat_history::{
-    ContextBudget, Engine, HistoryError, HistoryOptions, HistoryStore as _, HistoryStoreExt as _, Load, Loaded,
+    ContextBudget, ContextOptions, Engine, HistoryError, HistoryOptions, HistoryStore as _, HistoryStoreExt as _,
     MemoryStore, Message, Reply, TurnInput,
     budget::Watermarks,
+    store::{Load, Loaded},
     summary::{Summaries, SummarizeWhen, SummaryFormat},
     tokens::{ByteEstimate, TokenCounter},
 };
@@ -89,10 +90,8 @@ proptest! {
             let facts = Facts::new().taking(Duration::from_secs(takes)).failing(move |call| faults[call % faults.len()]);
             let summaries = Summaries::new(facts).when(when).max_tokens(60).least_room(20).chunk_tokens(200);
             let options = HistoryOptions::new()
-                .budget(ContextBudget::tokens(context).reply_reserve(0))
-                .watermarks(watermarks)
-                .summaries(summaries.timeout(Duration::from_secs(10)))
-                .summary_format(SummaryFormat::beluga());
+                .context(ContextOptions::new().budget(ContextBudget::tokens(context).reply_reserve(0)).watermarks(watermarks).summary_format(SummaryFormat::beluga()))
+                .summaries(summaries.timeout(Duration::from_secs(10)));
             let engine = Engine::with_options(store.clone(), options);
             let (mut logged, mut covered) = (0, 0);
             for Turn { question, answer, rounds, pause } in turns {

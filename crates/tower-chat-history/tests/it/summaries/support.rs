@@ -13,8 +13,8 @@ use std::{
 
 use async_trait::async_trait;
 use tower_chat_history::{
-    BoxError, ContextBudget, ConversationId, Engine, HistoryOptions, HistoryStore, HistoryStoreExt as _, Message,
-    Reply, Turn, TurnInput, TurnReport,
+    BoxError, ContextBudget, ContextOptions, ConversationId, Engine, HistoryOptions, HistoryStore,
+    HistoryStoreExt as _, Message, Reply, Turn, TurnInput, TurnReport,
     summary::{Summaries, Summarized, Summarizer, SummaryReport, SummaryRequest},
 };
 use tower_chat_history_test::check_chat_rules;
@@ -105,9 +105,7 @@ pub fn id() -> ConversationId {
 
 /// Returns options with a budget of 600 tokens, counted by bytes, and room for a summary of 60.
 pub fn options(summaries: Summaries) -> HistoryOptions {
-    HistoryOptions::new()
-        .budget(ContextBudget::tokens(600).reply_reserve(100).calibrate(false))
-        .summaries(summaries.max_tokens(60).chunk_tokens(400))
+    HistoryOptions::new().context(context()).summaries(summaries.max_tokens(60).chunk_tokens(400))
 }
 
 /// Runs a turn of about 50 tokens. Asserts that its context is valid and within the budget.

@@ -7,11 +7,12 @@ use tower::{
     Layer as _, Service as _, ServiceBuilder, ServiceExt as _, limit::GlobalConcurrencyLimitLayer, service_fn,
 };
 use tower_chat_history::{
-    BoxError, ChatHistoryLayer, Compact, CompactionVersion, ContextBudget, Cut, Engine, HistoryOptions,
-    HistoryStore as _, InConversation, Load, Loaded, MemoryStore, Message, OnConflict, Profile, QueueLimits, Reply,
-    Retention, Seq, TurnInput,
+    BoxError, ChatHistoryLayer, ContextBudget, ContextOptions, Engine, HistoryOptions, HistoryStore as _,
+    InConversation, MemoryStore, Message, Policies, Reply, Retention, TurnInput,
     adapt::Custom,
     budget::Watermarks,
+    policy::{OnConflict, QueueLimits},
+    store::{Compact, CompactionVersion, Cut, Load, Loaded, Profile, Seq},
     summary::{Summaries, SummarizeWhen, SummaryFormat, SummaryOutcome},
 };
 use tower_chat_history_test::{Fault as StoreFault, FaultStore, Op};
@@ -27,7 +28,8 @@ async fn serialized_calls_over_a_limit_of_one_do_not_deadlock() {
     });
     let adapter = Custom::messages(|messages: &mut Vec<Message>| messages).reply(|reply: &Message| reply.clone());
     let summaries = Summaries::new(Facts::new().taking(Duration::from_secs(1))).when(SummarizeWhen::BeforeCall);
-    let options = options(summaries).on_conflict(OnConflict::Serialize(QueueLimits::default()));
+    let options =
+        options(summaries).policies(Policies::new().on_conflict(OnConflict::Serialize(QueueLimits::default())));
     let limited = ServiceBuilder::new().layer(GlobalConcurrencyLimitLayer::new(1)).service(model);
     let chat = ChatHistoryLayer::with_options(MemoryStore::new(), adapter, options).layer(limited);
     let calls = (0..16).map(|number| {
@@ -48,7 +50,8 @@ async fn serialized_calls_over_a_limit_of_one_do_not_deadlock() {
 async fn parallel_calls_share_one_summary() {
     let facts = Facts::new().taking(Duration::from_secs(1));
     let summaries = Summaries::new(facts.clone()).when(SummarizeWhen::BeforeCall);
-    let engine = Engine::with_options(MemoryStore::new(), options(summaries).summary_format(SummaryFormat::beluga()));
+    let context = context().summary_format(SummaryFormat::beluga());
+    let engine = Engine::with_options(MemoryStore::new(), options(summaries).context(context));
     for _ in 0..6 {
         turn(&engine, "question").await;
     }
@@ -98,7 +101,9 @@ async fn a_store_that_fails_the_summary_does_not_fail_the_turn() {
 async fn no_turn_waits_under_watermarks_in_messages_or_turns() {
     for watermarks in [Watermarks::last_messages(8), Watermarks::last_turns(6)] {
         let facts = Facts::new().taking(Duration::from_secs(2));
-        let options = HistoryOptions::new().watermarks(watermarks).summaries(Summaries::new(facts.clone()));
+        let options = HistoryOptions::new()
+            .context(ContextOptions::new().watermarks(watermarks))
+            .summaries(Summaries::new(facts.clone()));
         let engine = Engine::with_options(MemoryStore::new(), options);
         turn(&engine, "fact-nemo").await;
         for number in 0..60 {
@@ -120,7 +125,9 @@ async fn a_partly_failed_summary_keeps_its_finished_part() {
     let collected = CollectedReports::default();
     let summaries = Summaries::new(facts).max_tokens(100).chunk_tokens(400).on_summary(collected.hook());
     let budget = ContextBudget::tokens(1_500).reply_reserve(100);
-    let options = HistoryOptions::new().budget(budget).summaries(summaries).watermarks(Watermarks::keep_recent(2));
+    let options = HistoryOptions::new()
+        .context(ContextOptions::new().budget(budget).watermarks(Watermarks::keep_recent(2)))
+        .summaries(summaries);
     let store = MemoryStore::new();
     let engine = Engine::with_options(store.clone(), options);
     let mut part = None;
@@ -162,7 +169,7 @@ async fn pruned_exchanges_do_not_fail_summaries() {
 async fn a_question_that_fits_without_the_summary_is_not_refused() {
     let facts = Facts::new();
     let summaries = Summaries::new(facts.clone()).max_tokens(400).when(SummarizeWhen::BeforeCall);
-    let options = HistoryOptions::new().budget(ContextBudget::tokens(1_000).reply_reserve(250)).summaries(summaries);
+    let options = HistoryOptions::new().context(ContextBudget::tokens(1_000).reply_reserve(250)).summaries(summaries);
     let engine = Engine::with_options(MemoryStore::new(), options);
     for number in 0..12 {
         let words: String = (0..40).map(|word| format!("fact-{number}-{word} ")).collect();

@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex};
 use futures_util::{StreamExt as _, stream::BoxStream};
 use serde_json::{Value, json};
 use tower_chat_history::{
-    BoxError, CallScope, ChatHistory, ChatHistoryLayer, ConversationId, HistoryOptions, HistoryStore, HistoryStoreExt,
+    BoxError, ChatHistory, ChatHistoryLayer, ConversationId, HistoryOptions, HistoryStore, HistoryStoreExt,
     InConversation, Message, Reply, TurnInput, TurnReport,
-    adapt::{AdaptRequest, Completed, Draft, Flow, FoldReply, Opened, Prompt, Read, ReadResponse},
+    adapt::{AdaptRequest, CallScope, Completed, Draft, Flow, FoldReply, Opened, Prompt, Read, ReadResponse},
 };
 use tower_test::mock::{Handle, Mock, Spawn};
 

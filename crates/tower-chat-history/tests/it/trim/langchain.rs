@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use serde_json::json;
 use tower_chat_history::{
-    Content, Message,
+    Message,
+    store::Content,
     tokens::{LangChainEstimate, PerMessage, TokenCounter},
     trim::{Speaker, Trim, trim_messages},
 };

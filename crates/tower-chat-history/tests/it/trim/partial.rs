@@ -5,7 +5,8 @@ use std::cell::RefCell;
 
 use serde_json::json;
 use tower_chat_history::{
-    Content, Message,
+    Message,
+    store::Content,
     tokens::{MessageCount, PerList, PerMessage},
     trim::{Speaker, Trim},
 };

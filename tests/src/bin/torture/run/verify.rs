@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 
 use tower_chat_history::{
-    Compaction, HistoryStore, HistoryStoreExt as _, Load, LoadLimit, Loaded, Profile, Recorded, Seq,
+    HistoryStore, HistoryStoreExt as _,
+    store::{Compaction, Load, LoadLimit, Loaded, Profile, Recorded, Seq},
 };
 
 use super::ledger::Ledger;
@@ -146,7 +147,10 @@ fn check_compaction(
 #[cfg(test)]
 mod tests {
     use serde_json::json;
-    use tower_chat_history::{CompactionVersion, Cut, Exchange, ExchangeId, Message, Summary};
+    use tower_chat_history::{
+        Exchange, ExchangeId, Message,
+        store::{CompactionVersion, Cut, Summary},
+    };
 
     use super::*;
     use crate::exchange::{Part, Task};

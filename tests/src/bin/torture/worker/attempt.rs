@@ -6,10 +6,13 @@ use async_trait::async_trait;
 use tests::{TypedCall, request, response_text};
 use tower::{Layer as _, ServiceExt as _};
 use tower_chat_history::{
-    BoxError, ChatHistoryLayer, HistoryError, HistoryOptions, HistoryStore, InConversation, LoadLimit, Message,
-    OnConflict, Outcome, Profile, Recorded, ReportHandle, SaveError, StoreError, Summaries, Summarizer, Unsaved,
+    BoxError, ChatHistoryLayer, ContextOptions, HistoryError, HistoryOptions, HistoryStore, InConversation, Message,
+    Policies, ReportHandle, SaveError, StoreError, Summaries, Unsaved,
     budget::{ContextBudget, Watermarks},
-    summary::{Summarized, SummaryRequest},
+    policy::OnConflict,
+    report::Outcome,
+    store::{LoadLimit, Profile, Recorded},
+    summary::{Summarized, Summarizer, SummaryRequest},
 };
 use tower_chat_history_openai::OpenAi;
 use tower_chat_history_test::MockLlm;

@@ -6,7 +6,10 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use tower_chat_history::{Cut, HistoryStore, Incarnation, Load, LoadLimit, Loaded, Profile};
+use tower_chat_history::{
+    HistoryStore,
+    store::{Cut, Incarnation, Load, LoadLimit, Loaded, Profile},
+};
 
 use super::Output;
 use crate::{
@@ -127,6 +130,7 @@ impl Watch {
 /// Returns the positions of a cut.
 pub(crate) fn positions(cut: &Cut) -> Positions {
     Positions(
-        [cut.window_start, cut.rounds_start, cut.cleared_before, cut.covers_to()].map(tower_chat_history::Seq::get),
+        [cut.window_start, cut.rounds_start, cut.cleared_before, cut.covers_to()]
+            .map(tower_chat_history::store::Seq::get),
     )
 }

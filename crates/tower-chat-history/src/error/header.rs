@@ -1,0 +1,52 @@
+//! Headers that cannot be used.
+
+use http::HeaderName;
+use tower_chat_history_core::{ConversationIdError, ExchangeIdError};
+
+/// A header with options of a call cannot be used (feature `http`). The model was not called.
+///
+/// The error names the header, and never shows its value.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum HeaderError {
+    /// The header is set more than once. Choosing one of the values would be a guess.
+    #[error("the header {name} is set more than once")]
+    Repeated {
+        /// The name of the header.
+        name: HeaderName,
+    },
+    /// The value has characters other than visible ASCII.
+    #[error("the header {name} has characters that are not visible ASCII")]
+    NotAscii {
+        /// The name of the header.
+        name: HeaderName,
+    },
+    /// The value is not a conversation id.
+    #[error("the header {name} has no conversation id: {source}")]
+    ConversationId {
+        /// The name of the header.
+        name: HeaderName,
+        /// The cause.
+        source: ConversationIdError,
+    },
+    /// The value is not an exchange id.
+    #[error("the header {name} has no exchange id: {source}")]
+    ExchangeId {
+        /// The name of the header.
+        name: HeaderName,
+        /// The cause.
+        source: ExchangeIdError,
+    },
+    /// The value is neither `true` nor `false`.
+    #[error("the header {name} is neither true nor false")]
+    NotBoolean {
+        /// The name of the header.
+        name: HeaderName,
+    },
+    /// The value is not a decimal number, or too large.
+    #[error("the header {name} has no decimal number")]
+    NotANumber {
+        /// The name of the header.
+        name: HeaderName,
+    },
+}

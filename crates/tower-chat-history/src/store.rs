@@ -1,0 +1,25 @@
+//! Stores, and the types of their contract.
+//!
+//! | to | use |
+//! |---|---|
+//! | read, import, edit or clear a conversation | [`HistoryStoreExt::conversation`], [`Conversation`] |
+//! | list the tool calls that wait for results | [`ConversationExt::open_calls`] |
+//! | keep the history in memory | [`MemoryStore`] |
+//! | save reads of a store that other processes write to as well | [`CachedStore`] |
+//! | keep some conversations in another store | [`RoutedStore`] |
+//! | keep the history in a file or a database | the crates `tower-chat-history-sqlite`, `-postgres` and `-redis` |
+//! | handle errors of stores | [`StoreError`] |
+//! | write a store | the crate `tower-chat-history-core`: it has a guide, and tools for authors in its module `backend` |
+
+#[doc(inline)]
+pub use tower_chat_history_core::{
+    Append, Appended, Compact, CompactOutcome, Compaction, CompactionError, CompactionVersion, Content, Conversation,
+    ConversationId, ConversationIdError, Cut, Derived, Exchange, ExchangeId, ExchangeIdError, Expect, ForeignShape,
+    ForkError, HistoryStore, HistoryStoreExt, ImportError, Incarnation, KnownState, Load, LoadLimit, LoadLimitError,
+    Loaded, Message, MessageError, NewestRound, Page, PageBack, Profile, ProfileError, Prune, PruneTo, Pruned,
+    Recorded, Revision, RevisionError, Role, Seq, StoreError, Summary, Timestamp, TokenCounts, ToolCall, Truncate,
+    Truncated, Usage, Window,
+};
+
+#[doc(inline)]
+pub use crate::{cached::CachedStore, memory::MemoryStore, open_calls::ConversationExt, routed::RoutedStore};
