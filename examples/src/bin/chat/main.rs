@@ -54,7 +54,7 @@ async fn main() -> ExitCode {
     match run(Args::parse()).await {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("chat: {}", with_causes(&*error));
+            eprintln!("chat: {error}");
             ExitCode::FAILURE
         }
     }

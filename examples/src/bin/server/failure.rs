@@ -22,6 +22,12 @@ impl Failure {
     pub(crate) fn bad_request(message: impl Into<String>) -> Self {
         Self { status: StatusCode::BAD_REQUEST, message: message.into() }
     }
+
+    /// The error's text contains its causes, which clients should not see.
+    fn store(error: &StoreError) -> Self {
+        let message = format!("the conversation's store failed: {}", error.kind());
+        Self { status: StatusCode::SERVICE_UNAVAILABLE, message }
+    }
 }
 
 impl From<ConversationIdError> for Failure {
@@ -38,15 +44,14 @@ impl From<ExchangeIdError> for Failure {
 
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
-        // The error's text contains its causes, which clients should not see.
-        let message = format!("the conversation's store failed: {}", error.kind());
-        Self { status: StatusCode::SERVICE_UNAVAILABLE, message }
+        Self::store(&error)
     }
 }
 
 impl From<BoxError> for Failure {
     fn from(error: BoxError) -> Self {
         let status = match error.downcast_ref::<HistoryError>() {
+            Some(HistoryError::Load(error)) => return Self::store(error),
             Some(HistoryError::Input(_)) => StatusCode::BAD_REQUEST,
             Some(HistoryError::QueueFull { .. } | HistoryError::QueueTimeout(_)) => StatusCode::TOO_MANY_REQUESTS,
             Some(_) => StatusCode::SERVICE_UNAVAILABLE,
