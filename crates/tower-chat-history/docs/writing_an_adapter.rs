@@ -1,6 +1,7 @@
 use tower_chat_history::{
-    BoxError, CallScope, InConversation, Message, Reply, Role, TurnInput, Usage,
-    adapt::{AdaptRequest, Completed, Draft, Opened, Prompt, Read, ReadResponse},
+    BoxError, InConversation, Message, Reply, Role, TurnInput,
+    adapt::{AdaptRequest, CallScope, Completed, Draft, Opened, Prompt, Read, ReadResponse},
+    store::Usage,
 };
 
 /// A request of the client library.

@@ -2,8 +2,8 @@
 
 use async_trait::async_trait;
 use tower_chat_history::{
-    Append, Appended, Compact, CompactOutcome, ConversationId, HistoryStore, Incarnation, Load, Loaded, MemoryStore,
-    Page, Seq, StoreError,
+    ConversationId, HistoryStore, MemoryStore, StoreError,
+    store::{Append, Appended, Compact, CompactOutcome, Incarnation, Load, Loaded, Page, Seq},
 };
 
 /// The disturbance of a store's calls.

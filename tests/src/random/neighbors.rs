@@ -74,7 +74,7 @@ impl Summarizer for Digest {
 }
 
 fn options(rng: &mut SeededRng, window: u32) -> HistoryOptions {
-    let mut options = HistoryOptions::new().budget(ContextBudget::tokens(window).reply_reserve(window / 20));
+    let mut options = HistoryOptions::new().context(ContextBudget::tokens(window).reply_reserve(window / 20));
     if rng.once_in(3) {
         options = options.watermarks(Watermarks::new(Watermark::Percent(90), Watermark::Percent(50)).unwrap());
     }

@@ -13,8 +13,9 @@ use std::{
 use async_trait::async_trait;
 use tokio::runtime::{Builder, Runtime};
 use tower_chat_history::{
-    Append, Appended, BoxError, ContextBudget, ConversationId, Engine, HistoryOptions, HistoryStore,
-    HistoryStoreExt as _, Load, Loaded, MemoryStore, Message, Reply, StoreError, Summaries, TurnInput,
+    BoxError, ContextBudget, ConversationId, Engine, HistoryOptions, HistoryStore, HistoryStoreExt as _, MemoryStore,
+    Message, Reply, StoreError, Summaries, TurnInput,
+    store::{Append, Appended, Load, Loaded},
     summary::{SummarizeWhen, Summarized, Summarizer, SummaryRequest},
 };
 

@@ -1,7 +1,11 @@
 //! The options of a call, in the typed integration.
 
 use tests::{BOTH_KINDS, Chat, Storage, exchanges, log, over_every_store, prompts, request, user_call};
-use tower_chat_history::{HistoryStoreExt as _, InConversation, Message, NotStored, Outcome, Seq};
+use tower_chat_history::{
+    HistoryStoreExt as _, InConversation, Message,
+    report::{NotStored, Outcome},
+    store::Seq,
+};
 use tower_chat_history_test::Reply;
 
 over_every_store! {
@@ -58,7 +62,7 @@ async fn a_call_can_store_shorter_results(storage: Storage) {
         let results = || InConversation::new(id.clone(), request([Message::tool("x", "ten pages")]));
         // The stored messages must fit the conversation, like the sent ones.
         let misfit = chat.call(kind, results().store_instead([Message::tool("y", "short")])).await.unwrap_err();
-        assert!(matches!(tests::input_error(&misfit), tower_chat_history::InputError::UnexpectedResult { .. }));
+        assert!(matches!(tests::input_error(&misfit), tower_chat_history::error::InputError::UnexpectedResult { .. }));
         chat.call(kind, results().store_instead([Message::tool("x", "short")])).await.unwrap();
         let stored = exchanges(&storage.store, &id).await;
         assert_eq!(tests::prompt(&stored[1].exchange.messages), ["tool x: short", "assistant: a"]);

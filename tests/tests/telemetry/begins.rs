@@ -5,7 +5,10 @@ use futures_util::future;
 use serde_json::{Value, json};
 use std::time::Duration;
 use tests::{BOTH_KINDS, CallKind, Chat, Storage, history_error, over_every_store, user_call};
-use tower_chat_history::{ExchangeId, HistoryError, HistoryOptions, OnConflict, OnLoadFailure, QueueLimits};
+use tower_chat_history::{
+    ExchangeId, HistoryError, HistoryOptions, Policies,
+    policy::{OnConflict, OnLoadFailure, QueueLimits},
+};
 use tower_chat_history_test::{Fault, Op, Reply};
 
 use crate::{
@@ -51,7 +54,8 @@ async fn a_slow_load(storage: Storage) {
 
 async fn a_failed_load_with_a_call_without_history(storage: Storage) {
     for kind in BOTH_KINDS {
-        let options = HistoryOptions::new().on_load_failure(OnLoadFailure::CallWithoutHistory);
+        let options =
+            HistoryOptions::new().policies(Policies::new().on_load_failure(OnLoadFailure::CallWithoutHistory));
         let (chat, id) = (Chat::with_options(&storage, [Reply::text("a")], options), storage.conversation());
         storage.store.fail(Op::Load, 1, Fault::Unavailable);
         let (answered, trace) = traced(ask(&chat, kind, &id, "u")).await;

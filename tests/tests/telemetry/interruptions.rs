@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use tests::{BOTH_KINDS, Chat, Storage, log, over_every_store, read_to_finish};
-use tower_chat_history::{HistoryOptions, OnInterruption};
+use tower_chat_history::{HistoryOptions, Policies, policy::OnInterruption};
 use tower_chat_history_test::{ApiFailure, Op, Reply};
 
 use crate::{
@@ -56,7 +56,7 @@ async fn the_provider_interrupts_the_reply(storage: Storage) {
 
 /// Reads three items of a stream, then drops it. Returns the trace after everything has ended.
 async fn left_stream(storage: &Storage, policy: OnInterruption) -> Trace {
-    let options = HistoryOptions::new().on_interruption(policy);
+    let options = HistoryOptions::new().policies(Policies::new().on_interruption(policy));
     let (chat, id) = (Chat::with_options(storage, [pieces()], options), storage.conversation());
     let (_, trace) = traced(async {
         read(&chat, call_with_usage(&id, "u"), 3).await;

@@ -106,12 +106,13 @@ impl<'a> Paths<'a> {
         let other = json!({"role": "tool", "tool_call_id": "mark-call-id-2", "content": "mark-result"});
         assert!(!self.call(&chat, marked_call(&id, &other)).await);
         assert!(!self.call(&chat, marked_call(&conversation(), &result())).await);
-        let reject = self.chat([], HistoryOptions::new().on_open_turn(OnOpenTurn::Reject));
+        let reject = self.chat([], HistoryOptions::new().policies(Policies::new().on_open_turn(OnOpenTurn::Reject)));
         assert!(!self.call(&reject, marked_call(&id, &question(1))).await);
         for fault in [Fault::Unavailable, Fault::Backend, Fault::Corrupt] {
             self.storage.store.fail(Op::Load, 1, fault);
             assert!(!self.call(&chat, marked_call(&id, &question(1))).await);
-            let without = HistoryOptions::new().on_load_failure(OnLoadFailure::CallWithoutHistory);
+            let without =
+                HistoryOptions::new().policies(Policies::new().on_load_failure(OnLoadFailure::CallWithoutHistory));
             self.storage.store.fail(Op::Load, 1, fault);
             assert!(self.call(&self.chat([marked_reply()], without), marked_call(&id, &question(1))).await);
         }
@@ -145,7 +146,10 @@ impl<'a> Paths<'a> {
 
     async fn the_caller_leaves(&self) {
         for policy in [OnInterruption::Discard, OnInterruption::KeepText, OnInterruption::Detach] {
-            let chat = self.chat([marked_reply(), marked_reply()], HistoryOptions::new().on_interruption(policy));
+            let chat = self.chat(
+                [marked_reply(), marked_reply()],
+                HistoryOptions::new().policies(Policies::new().on_interruption(policy)),
+            );
             let stream = chat.stream(marked_call(&conversation(), &question(1))).await.unwrap();
             drop(stream.take(2).collect::<Vec<_>>().await);
             drain(&chat).await;
@@ -179,7 +183,10 @@ impl<'a> Paths<'a> {
             OnConflict::Serialize(QueueLimits::new(0, Duration::from_secs(10))),
         ] {
             for exchanges in [["a", "b"], ["a", "a"]] {
-                let chat = self.chat([marked_reply(), marked_reply()], HistoryOptions::new().on_conflict(policy));
+                let chat = self.chat(
+                    [marked_reply(), marked_reply()],
+                    HistoryOptions::new().policies(Policies::new().on_conflict(policy)),
+                );
                 let id = conversation();
                 let held = chat.hold_reply();
                 let call = |name: &str| marked_call(&id, &question(1)).exchange(exchange(name));
@@ -221,7 +228,7 @@ impl<'a> Paths<'a> {
             let summaries = summaries(small(reply), SummarizeWhen::BeforeCall);
             let budget = ContextBudget::tokens(600).reply_reserve(100);
             let chat = self
-                .chat(Replies::rules(|_| marked_reply()), HistoryOptions::new().budget(budget).summaries(summaries));
+                .chat(Replies::rules(|_| marked_reply()), HistoryOptions::new().context(budget).summaries(summaries));
             let id = conversation();
             for _ in 0..12 {
                 assert!(self.call(&chat, marked_call(&id, &question(20))).await);
@@ -255,7 +262,7 @@ impl<'a> Paths<'a> {
         usage.cached_input_tokens = Some(50);
         let chat = self.chat(
             [marked_tool_call(), marked_reply(), marked_reply().usage(usage)],
-            HistoryOptions::new().budget(budget),
+            HistoryOptions::new().context(budget),
         );
         let id = conversation();
         let video = json!({"role": "user", "content": [{"type": "video", "video": "mark-user", "text": 1}]});

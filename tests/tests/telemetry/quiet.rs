@@ -217,14 +217,14 @@ async fn calls_fail(shown: &ShownTexts, storage: &Storage) {
         call(shown, &calm, kind, ask(&[result(), result()].concat())).await;
         call(shown, &calm, kind, ask(&[question(), result()].concat())).await;
         call(shown, &calm, kind, ask(&question()).exchange(exchange)).await;
-        let reject = HistoryOptions::new().on_open_turn(OnOpenTurn::Reject);
+        let reject = HistoryOptions::new().policies(Policies::new().on_open_turn(OnOpenTurn::Reject));
         call(shown, &Chat::with_options(storage, [], reject), kind, ask(&question())).await;
         for fault in [Fault::Unavailable, Fault::Backend, Fault::Corrupt] {
             storage.store.fail(Op::Load, 1, fault);
             call(shown, &calm, kind, ask(&question())).await;
         }
         storage.store.fail(Op::Load, 1, Fault::Unavailable);
-        let anyway = HistoryOptions::new().on_load_failure(OnLoadFailure::CallWithoutHistory);
+        let anyway = HistoryOptions::new().policies(Policies::new().on_load_failure(OnLoadFailure::CallWithoutHistory));
         call(shown, &Chat::with_options(storage, [secret_reply()], anyway), kind, ask(&question())).await;
         storage.store.delay(Op::Load, Duration::from_secs(11));
         call(shown, &calm, kind, ask(&question())).await;
@@ -255,14 +255,17 @@ async fn calls_fail(shown: &ShownTexts, storage: &Storage) {
         let slow = secret_reply().chunk_delay(Duration::from_secs(2));
         call(shown, &Chat::with_options(storage, [slow], stalls), kind, ask(&question())).await;
         let limits = DetachLimits::new().max_streams(0);
-        let alone = HistoryOptions::new().on_interruption(OnInterruption::Detach).detach_limits(limits);
+        let alone = HistoryOptions::new()
+            .policies(Policies::new().on_interruption(OnInterruption::Detach).detach_limits(limits));
         drop(Chat::with_options(storage, [secret_reply()], alone).stream(ask(&question())).await.unwrap());
 
         // A summary fails because of the summarizer, whose error quotes the text, or because of the store.
         for fault in [None, Some(Op::Read), Some(Op::Compact)] {
             let summaries =
                 Summaries::new(QuotingSummarizer { fails: fault.is_none() }).when(SummarizeWhen::BeforeCall);
-            let options = HistoryOptions::new().watermarks(Watermarks::last_turns(1)).summaries(summaries);
+            let options = HistoryOptions::new()
+                .context(ContextOptions::new().watermarks(Watermarks::last_turns(1)))
+                .summaries(summaries);
             let (chat, id) = (Chat::with_options(storage, vec![secret_reply(); 4], options), storage.conversation());
             if let Some(op) = fault {
                 storage.store.fail(op, usize::MAX, Fault::Backend);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures_util::future;
 use serde_json::{Value, json};
 use tests::{BOTH_KINDS, CallKind, Chat, Storage, over_every_store, user_call};
-use tower_chat_history::{ExchangeId, HistoryOptions, OnConflict};
+use tower_chat_history::{ExchangeId, HistoryOptions, Policies, policy::OnConflict};
 use tower_chat_history_test::{Fault, Op, Reply};
 
 use crate::{
@@ -105,7 +105,9 @@ async fn another_exchange_came_first(storage: Storage) {
 }
 
 async fn another_exchange_came_first_and_is_a_conflict(storage: Storage) {
-    let trace = overtaken(&storage, HistoryOptions::new().on_conflict(OnConflict::Reject), None).await;
+    let trace =
+        overtaken(&storage, HistoryOptions::new().policies(Policies::new().on_conflict(OnConflict::Reject)), None)
+            .await;
     let tree = ["chat_history !conflict", "  load", "  trim", "  chat mock", "  save !conflict"];
     assert_eq!(trace.tree(), tree);
     trace

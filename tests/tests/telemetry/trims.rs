@@ -128,7 +128,7 @@ async fn a_prompt_that_does_not_fit(storage: Storage) {
 async fn a_lowered_reply_limit(storage: Storage) {
     let budget = tower_chat_history::ContextBudget::tokens(600).shrink_reply_to(50).calibrate(false);
     let (chat, id) =
-        (Chat::with_options(&storage, answers(), HistoryOptions::new().budget(budget)), storage.conversation());
+        (Chat::with_options(&storage, answers(), HistoryOptions::new().context(budget)), storage.conversation());
     let mut typed_request = request([Message::user("word ".repeat(300))]);
     typed_request.max_completion_tokens = Some(400);
     typed_request.n = Some(2);

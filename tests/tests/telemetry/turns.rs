@@ -180,7 +180,7 @@ async fn without_spans(storage: Storage) {
 
 async fn comparisons_with_the_turn_before(storage: Storage) {
     for kind in BOTH_KINDS {
-        let options = HistoryOptions::new().budget(ContextBudget::tokens(4_000).reply_reserve(100));
+        let options = HistoryOptions::new().context(ContextBudget::tokens(4_000).reply_reserve(100));
         let (chat, id) = (Chat::with_options(&storage, two(), options), storage.conversation());
         let (_, trace) = traced(async {
             assert!(ask(&chat, kind, &id, "u0").await && ask(&chat, kind, &id, "u1").await);

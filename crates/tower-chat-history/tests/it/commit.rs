@@ -183,7 +183,7 @@ async fn an_exchange_is_appended_after_one_stored_in_between() {
 #[tokio::test]
 async fn another_exchange_in_between_is_a_conflict_under_reject() {
     let store = fault_store();
-    let reject = || HistoryOptions::new().on_conflict(OnConflict::Reject);
+    let reject = || HistoryOptions::new().policies(Policies::new().on_conflict(OnConflict::Reject));
     // On a first turn, and on a later one.
     for _ in 0..2 {
         let in_between = async || drop(ask_once(&store, HistoryOptions::new(), "fast").await.unwrap());

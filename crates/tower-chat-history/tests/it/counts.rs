@@ -63,7 +63,10 @@ async fn reloaded(store: &impl HistoryStore) -> Vec<Exchange> {
 #[tokio::test]
 async fn an_exchange_is_stored_with_its_counts() {
     let (store, counter) = (MemoryStore::new(), RecordingCounter::new("watched"));
-    let engine = Engine::with_options(store.clone(), HistoryOptions::new().token_counter(counter.clone()));
+    let engine = Engine::with_options(
+        store.clone(),
+        HistoryOptions::new().context(ContextOptions::new().token_counter(counter.clone())),
+    );
     turn(&engine, ask("four"), "eleven long").await;
     turn(&engine, ask("four"), "").await;
 
@@ -99,7 +102,8 @@ async fn the_counter_of_the_options_precedes_the_calls_counter() {
     let mut input = ask("four");
     input.counter = Some(Arc::new(RecordingCounter::new("of the call")));
     turn(&Engine::new(store.clone()), input.clone(), "a").await;
-    let options = HistoryOptions::new().token_counter(RecordingCounter::new("of the options"));
+    let options =
+        HistoryOptions::new().context(ContextOptions::new().token_counter(RecordingCounter::new("of the options")));
     turn(&Engine::with_options(store.clone(), options), input, "a").await;
 
     let names = reloaded(&store).await.into_iter().map(|exchange| exchange.tokens.unwrap().counter);
@@ -117,7 +121,7 @@ async fn counts_without_a_name_are_not_stored() {
 #[tokio::test]
 async fn a_reply_is_stored_even_if_the_counter_panics() {
     let store = MemoryStore::new();
-    let options = HistoryOptions::new().token_counter(RecordingCounter::new("watched"));
+    let options = HistoryOptions::new().context(ContextOptions::new().token_counter(RecordingCounter::new("watched")));
     turn(&Engine::with_options(store.clone(), options), ask("four"), "panic").await;
     let log = reloaded(&store).await;
     assert_eq!((log[0].messages.len(), &log[0].tokens), (2, &None));

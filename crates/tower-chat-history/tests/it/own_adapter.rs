@@ -1,7 +1,7 @@
 //! The adapter of the guide "Writing an adapter", with the guide's own test and tests of what the guide says about it.
 
 use tower::Service as _;
-use tower_chat_history::{ContextBudget, HistoryOptions, HistoryStore as _, Seq};
+use tower_chat_history::{ContextBudget, HistoryOptions, HistoryStore as _, store::Seq};
 
 include!("../../docs/writing_an_adapter.rs");
 include!("../../docs/writing_an_adapter_test.rs");
@@ -56,7 +56,7 @@ async fn the_reply_limit_is_lowered() {
         let limit = ask.max_tokens.map_or("none".to_owned(), |tokens| tokens.to_string());
         Ok::<_, BoxError>(Answer { text: limit, input_tokens: 9, output_tokens: 2 })
     };
-    let options = HistoryOptions::new().budget(ContextBudget::tokens(200).shrink_reply_to(20));
+    let options = HistoryOptions::new().context(ContextBudget::tokens(200).shrink_reply_to(20));
     let mut chat = ChatHistoryLayer::with_options(MemoryStore::new(), AskAdapter, options).layer(service_fn(limit));
     let answer = chat.ready().await.unwrap().call(InConversation::new(id(), ask("Hi", Some(190)))).await.unwrap();
     let lowered: u32 = answer.text.parse().unwrap();

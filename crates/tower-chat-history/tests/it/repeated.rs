@@ -17,7 +17,7 @@ use tower_chat_history::{
 type Chunks = stream::BoxStream<'static, Result<Value, BoxError>>;
 
 fn keep_text_options() -> HistoryOptions {
-    HistoryOptions::new().on_interruption(OnInterruption::KeepText)
+    HistoryOptions::new().policies(Policies::new().on_interruption(OnInterruption::KeepText))
 }
 
 /// Sends the messages in one call, and breaks the stream off after a text.

@@ -291,7 +291,8 @@ async fn a_round_that_is_partly_answered_is_one_unit_within_a_budget() {
 
 #[tokio::test(start_paused = true)]
 async fn results_wait_for_a_running_call_under_serialize() {
-    let options = HistoryOptions::new().on_conflict(OnConflict::Serialize(QueueLimits::default()));
+    let options =
+        HistoryOptions::new().policies(Policies::new().on_conflict(OnConflict::Serialize(QueueLimits::default())));
     let engine = Engine::with_options(MemoryStore::new(), options);
     reply_with_calls(&engine, &["x"]).await;
     let turn = begin(&engine, [Message::user("never mind")]).await;

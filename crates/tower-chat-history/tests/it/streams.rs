@@ -38,7 +38,7 @@ async fn read_stream(store: impl HistoryStore, options: HistoryOptions, items: &
 }
 
 fn options_with(policy: OnInterruption, reports: &Reports) -> HistoryOptions {
-    HistoryOptions::new().on_interruption(policy).on_turn(reports.hook())
+    HistoryOptions::new().policies(Policies::new().on_interruption(policy)).on_turn(reports.hook())
 }
 
 #[tokio::test]

@@ -99,7 +99,8 @@ async fn a_caller_may_trim_white_space_and_the_log_is_unchanged() {
 
 #[tokio::test]
 async fn with_a_trusted_log_only_new_messages_are_sent_and_the_mismatch_is_reported() {
-    let options = HistoryOptions::new().on_transcript_mismatch(OnTranscriptMismatch::TrustLog);
+    let options =
+        HistoryOptions::new().policies(Policies::new().on_transcript_mismatch(OnTranscriptMismatch::TrustLog));
     let mut caller = Caller { engine: Engine::with_options(MemoryStore::new(), options), messages: vec![] };
     caller.say(&[Message::user("u0")], r#"{"role":"assistant","content":"a0"}"#).await;
     caller.messages = vec![Message::user("u0"), Message::assistant("edited"), Message::user("u1")];
@@ -118,7 +119,8 @@ async fn with_a_trusted_log_only_new_messages_are_sent_and_the_mismatch_is_repor
 
 #[tokio::test]
 async fn with_a_trusted_log_results_of_unknown_calls_are_refused() {
-    let options = HistoryOptions::new().on_transcript_mismatch(OnTranscriptMismatch::TrustLog);
+    let options =
+        HistoryOptions::new().policies(Policies::new().on_transcript_mismatch(OnTranscriptMismatch::TrustLog));
     let mut caller = Caller { engine: Engine::with_options(MemoryStore::new(), options), messages: vec![] };
     caller.say(&[Message::user("u0")], r#"{"role":"assistant","content":"a0"}"#).await;
     caller.messages = vec![Message::user("u0"), Message::from_json(calls("x")).unwrap(), Message::tool("x", "r")];

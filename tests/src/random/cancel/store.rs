@@ -8,7 +8,10 @@ use std::{
 };
 
 use async_trait::async_trait;
-use tower_chat_history::{Append, Appended, ConversationId, HistoryStore, MemoryStore, StoreError};
+use tower_chat_history::{
+    ConversationId, HistoryStore, MemoryStore, StoreError,
+    store::{Append, Appended},
+};
 
 use super::super::{
     Ingredient, Ingredients,

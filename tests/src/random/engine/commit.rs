@@ -2,7 +2,9 @@
 
 use std::ops::Range;
 
-use tower_chat_history::{Message, OnOpenTurn, Outcome, Reply, SaveError, StoreError, Turn, TurnReport, Usage};
+use tower_chat_history::{
+    Message, Reply, SaveError, StoreError, Turn, TurnReport, policy::OnOpenTurn, report::Outcome, store::Usage,
+};
 
 use super::{
     super::{

@@ -93,13 +93,15 @@ impl Setup {
         notes: &Arc<Notes>,
         on_summary: impl Fn(&SummaryReport) + Send + Sync + 'static,
     ) -> HistoryOptions {
-        let mut options = HistoryOptions::new()
-            .profile(self.profile.clone())
-            .load_limit(self.load)
-            .watermarks(self.watermarks)
-            .budget(self.limit.map_or_else(ContextBudget::unlimited, |limit| {
-                ContextBudget::tokens(limit + RESERVE).reply_reserve(RESERVE)
-            }));
+        let mut options = HistoryOptions::new().context(
+            ContextOptions::new()
+                .profile(self.profile.clone())
+                .load_limit(self.load)
+                .watermarks(self.watermarks)
+                .budget(self.limit.map_or_else(ContextBudget::unlimited, |limit| {
+                    ContextBudget::tokens(limit + RESERVE).reply_reserve(RESERVE)
+                })),
+        );
         if let Some(clear) = &self.clear {
             context = context.clear_results(clear.clone());
         }

@@ -1,6 +1,9 @@
 //! Turns: the calls that a case makes, and which of them must be accepted.
 
-use tower_chat_history::{CallOptions, ExchangeId, Message, OnConflict, OnOpenTurn, Role, TurnInput};
+use tower_chat_history::{
+    CallOptions, ExchangeId, Message, Role, TurnInput,
+    policy::{OnConflict, OnOpenTurn},
+};
 
 use super::{
     super::{

@@ -368,7 +368,7 @@ impl Case {
     }
 }
 
-fn same_exchanges(life: &Life, answer: &[tower_chat_history::Recorded], end: u64) -> Checked {
+fn same_exchanges(life: &Life, answer: &[tower_chat_history::store::Recorded], end: u64) -> Checked {
     let first = answer.first().map_or(end, |first| first.seq.get());
     for (seq, recorded) in (first..end).zip(answer) {
         same("an exchange's position", &recorded.seq.get(), &seq)?;

@@ -65,7 +65,7 @@ struct Case {
     /// The incarnations that have ended.
     ended: Vec<Incarnation>,
     /// The known states of earlier windows.
-    known: Vec<tower_chat_history::KnownState>,
+    known: Vec<tower_chat_history::store::KnownState>,
     /// The number of exchanges made so far.
     made: u64,
     figures: Figures,

@@ -13,7 +13,10 @@ use super::{
 
 /// Makes 40 turns in a window of 1,000 tokens. The provider counts 30% more than the token counter.
 async fn turns(integration: Integration, budget: ContextBudget) -> Vec<TurnTokens> {
-    let stack = Stack::new(HistoryOptions::new().token_counter(ByteEstimate::new()).budget(budget.reply_reserve(100)));
+    let stack = Stack::new(
+        HistoryOptions::new()
+            .context(ContextOptions::new().token_counter(ByteEstimate::new()).budget(budget.reply_reserve(100))),
+    );
     let (id, mut tokens) = (ConversationId::new(["calibration"]).unwrap(), Vec::<TurnTokens>::new());
     let mut window = 0;
     for _ in 0..40 {

@@ -32,7 +32,8 @@ async fn the_report_names_the_source_of_the_limit() {
         assert_eq!(report.context_window.is_limited(), report.tokens.is_some(), "{model:?}");
     }
     // Counting for watermarks alone is not a limit.
-    let marked = HistoryOptions::new().budget(ContextBudget::by_model()).watermarks(Watermarks::last_turns(3));
+    let marked = HistoryOptions::new()
+        .context(ContextOptions::new().budget(ContextBudget::by_model()).watermarks(Watermarks::last_turns(3)));
     let report = call(marked, Some("qwen3:0.6b"), "hi").await.unwrap();
     assert!(report.tokens.is_some() && !report.context_window.is_limited());
 }

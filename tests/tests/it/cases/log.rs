@@ -94,7 +94,8 @@ async fn a_damaged_row_affects_one_conversation_only(storage: Storage) {
 /// A short log and a low limit. Invariant 9 is tested with a long log.
 async fn a_log_beyond_the_load_limit_starts_at_three_quarters_of_it(storage: Storage) {
     for kind in BOTH_KINDS {
-        let options = HistoryOptions::new().load_limit(LoadLimit::new(20, 1 << 20).unwrap());
+        let options =
+            HistoryOptions::new().context(ContextOptions::new().load_limit(LoadLimit::new(20, 1 << 20).unwrap()));
         let (chat, id) = (Chat::with_options(&storage, [Reply::text("a")], options), storage.conversation());
         let messages = (0..50).flat_map(|turn| [Message::user(format!("u{turn}")), Message::assistant("a")]);
         storage.store.conversation(&id).import(messages).await.unwrap();

@@ -5,7 +5,10 @@ use futures_util::StreamExt as _;
 use tests::{
     BOTH_KINDS, CallKind, Chat, Storage, TypedRequest, exchanges, log, over_every_store, prompts, request, user_call,
 };
-use tower_chat_history::{InConversation, Message, NotStored, Outcome};
+use tower_chat_history::{
+    InConversation, Message,
+    report::{NotStored, Outcome},
+};
 use tower_chat_history_test::{Choice, Reply};
 
 over_every_store! {

@@ -101,7 +101,7 @@ async fn a_new_question_supersedes_open_calls(storage: Storage) {
 
 async fn a_new_question_on_open_calls_is_rejected_by_policy(storage: Storage) {
     for kind in BOTH_KINDS {
-        let options = HistoryOptions::new().on_open_turn(OnOpenTurn::Reject);
+        let options = HistoryOptions::new().policies(Policies::new().on_open_turn(OnOpenTurn::Reject));
         let replies = [Reply::calls([("x", "f", "{}"), ("y", "f", "{}")]), Reply::text("a")];
         let (chat, id) = (Chat::with_options(&storage, replies, options), storage.conversation());
         chat.ask(kind, &id, "u0").await.unwrap();

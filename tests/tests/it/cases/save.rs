@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tests::{BOTH_KINDS, CallKind, Chat, Storage, log, over_every_store, response_text, unsaved, user_call};
-use tower_chat_history::{ExchangeId, HistoryOptions, OnSaveFailure, SaveError, StoreError};
+use tower_chat_history::{ExchangeId, HistoryOptions, Policies, SaveError, StoreError, policy::OnSaveFailure};
 use tower_chat_history_test::{Fault, Op, Reply};
 
 over_every_store! {
@@ -51,7 +51,7 @@ async fn down_at_save(storage: Storage) {
 
 async fn down_at_save_is_reported_by_policy(storage: Storage) {
     for kind in BOTH_KINDS {
-        let options = HistoryOptions::new().on_save_failure(OnSaveFailure::Report);
+        let options = HistoryOptions::new().policies(Policies::new().on_save_failure(OnSaveFailure::Report));
         let (chat, id) = (Chat::with_options(&storage, [Reply::text("a")], options), storage.conversation());
         storage.store.fail(Op::Append, 1, Fault::Backend);
         let (call, report) = user_call(&id, "u").with_report();

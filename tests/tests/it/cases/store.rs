@@ -42,7 +42,8 @@ async fn down_at_load_fails_before_the_model_is_called(storage: Storage) {
 
 async fn down_at_load_the_model_is_called_without_history_by_policy(storage: Storage) {
     for kind in BOTH_KINDS {
-        let options = HistoryOptions::new().on_load_failure(OnLoadFailure::CallWithoutHistory);
+        let options =
+            HistoryOptions::new().policies(Policies::new().on_load_failure(OnLoadFailure::CallWithoutHistory));
         let replies = ["a0", "a1", "a2"].map(Reply::text);
         let (chat, id) = (Chat::with_options(&storage, replies, options), storage.conversation());
         chat.ask(kind, &id, "u0").await.unwrap();
@@ -73,7 +74,8 @@ async fn down_at_load_the_model_is_called_without_history_by_policy(storage: Sto
 
 async fn down_at_load_and_the_input_is_tool_results(storage: Storage) {
     for kind in BOTH_KINDS {
-        let options = HistoryOptions::new().on_load_failure(OnLoadFailure::CallWithoutHistory);
+        let options =
+            HistoryOptions::new().policies(Policies::new().on_load_failure(OnLoadFailure::CallWithoutHistory));
         let replies = [Reply::calls([("x", "f", "{}")]), Reply::text("a")];
         let (chat, id) = (Chat::with_options(&storage, replies, options), storage.conversation());
         chat.ask(kind, &id, "u").await.unwrap();
@@ -138,7 +140,7 @@ async fn an_exchange_is_rebased_onto_another_one(storage: Storage) {
 
 async fn another_exchange_is_a_conflict_by_policy(storage: Storage) {
     for kind in BOTH_KINDS {
-        let options = HistoryOptions::new().on_conflict(OnConflict::Reject);
+        let options = HistoryOptions::new().policies(Policies::new().on_conflict(OnConflict::Reject));
         let replies = ["s0", "f0", "s1", "f1"].map(Reply::text);
         let (chat, id) = (Chat::with_options(&storage, replies, options), storage.conversation());
         for expected in ["s0", "s1"] {

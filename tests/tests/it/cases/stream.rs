@@ -7,7 +7,11 @@ use futures_util::{StreamExt as _, poll};
 use tests::{
     CallKind, Chat, Storage, exchanges, log, over_every_store, prompts, read_to_finish, reply_text, user_call,
 };
-use tower_chat_history::{ConversationId, DetachLimits, HistoryOptions, NotStored, OnInterruption, Outcome};
+use tower_chat_history::{
+    ConversationId, HistoryOptions, Policies,
+    policy::{DetachLimits, OnInterruption},
+    report::{NotStored, Outcome},
+};
 use tower_chat_history_test::{ApiFailure, Op, Reply};
 
 over_every_store! {
@@ -175,7 +179,7 @@ async fn stalls(storage: Storage) {
 }
 
 async fn is_dropped_when_too_many_streams_are_detached(storage: Storage) {
-    let options = HistoryOptions::new().on_interruption(OnInterruption::Detach);
+    let options = HistoryOptions::new().policies(Policies::new().on_interruption(OnInterruption::Detach));
     let options = options.detach_limits(DetachLimits::new().max_per_conversation(0));
     let chat = Chat::with_options(&storage, [abc()], options);
     let id = storage.conversation();

@@ -4,7 +4,10 @@ use std::{future::poll_fn, pin::pin, task::Poll, time::Duration};
 
 use futures_util::StreamExt as _;
 use tests::{BOTH_KINDS, CallKind, Chat, Storage, exchanges, log, over_every_store, prompts, user_call};
-use tower_chat_history::{ConversationId, HistoryOptions, OnConflict, OnInterruption, QueueLimits};
+use tower_chat_history::{
+    ConversationId, HistoryOptions, Policies,
+    policy::{OnConflict, OnInterruption, QueueLimits},
+};
 use tower_chat_history_test::{ApiFailure, Op, Reply};
 
 over_every_store! {
@@ -95,7 +98,7 @@ async fn invariant_4_a_call_dropped_at_any_point_is_stored_completely_or_not_at_
 }
 
 async fn invariant_4_a_call_dropped_at_any_point_is_stored_completely_or_not_at_all_under_detach(storage: Storage) {
-    let options = HistoryOptions::new().on_interruption(OnInterruption::Detach);
+    let options = HistoryOptions::new().policies(Policies::new().on_interruption(OnInterruption::Detach));
     let discarded = dropped_everywhere(&storage, CallKind::Stream, HistoryOptions::new()).await;
     let detached = dropped_everywhere(&storage, CallKind::Stream, options).await;
     let count = |stored: &[bool]| stored.iter().filter(|stored| **stored).count();
@@ -105,7 +108,8 @@ async fn invariant_4_a_call_dropped_at_any_point_is_stored_completely_or_not_at_
 async fn invariant_4_a_call_dropped_at_any_point_leaves_the_queue(storage: Storage) {
     for kind in BOTH_KINDS {
         // If a dropped call stayed in the queue, the next call would time out.
-        let options = HistoryOptions::new().on_conflict(OnConflict::Serialize(QueueLimits::default()));
+        let options =
+            HistoryOptions::new().policies(Policies::new().on_conflict(OnConflict::Serialize(QueueLimits::default())));
         dropped_everywhere(&storage, kind, options).await;
     }
 }

@@ -64,7 +64,7 @@ async fn invariant_5_racing_callers_are_all_stored_under_rebase(storage: Storage
 
 async fn invariant_5_one_of_racing_callers_is_stored_under_reject(storage: Storage) {
     check(16, (kinds(), any::<bool>()), async |(kinds, first_turn): (Vec<CallKind>, bool)| {
-        let options = HistoryOptions::new().on_conflict(OnConflict::Reject);
+        let options = HistoryOptions::new().policies(Policies::new().on_conflict(OnConflict::Reject));
         let replies: Vec<_> = (0..=kinds.len()).map(|number| Reply::text(format!("a{number}"))).collect();
         let (chat, id) = (Chat::with_options(&storage, replies, options), storage.conversation());
         if !first_turn {

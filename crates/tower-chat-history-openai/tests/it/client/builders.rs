@@ -71,7 +71,7 @@ async fn options_budget_and_retention_apply_in_any_order() {
 #[tokio::test]
 async fn a_budget_in_later_options_replaces_the_earlier_one() {
     let (store, reports) = (MemoryStore::new(), Arc::new(Mutex::new(Vec::new())));
-    let options = HistoryOptions::new().budget(ContextBudget::tokens(LIMIT as u32).reply_reserve(0)).on_turn({
+    let options = HistoryOptions::new().context(ContextBudget::tokens(LIMIT as u32).reply_reserve(0)).on_turn({
         let reports = Arc::clone(&reports);
         move |report| reports.lock().unwrap().push(report.clone())
     });

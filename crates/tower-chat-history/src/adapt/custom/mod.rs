@@ -42,11 +42,11 @@
 //! Messages are in the chat-completions format: `role`, `content`, `tool_calls` and `tool_call_id`, and any
 //! other field that a provider adds. An input in another API's format (content blocks of Anthropic's Messages
 //! API such as `tool_use` and `tool_result`, items of OpenAI's Responses API, Gemini's `parts`) is refused with
-//! [`InputError::Foreign`](crate::InputError::Foreign), before anything is stored or sent. A program that calls
+//! [`InputError::Foreign`](crate::error::InputError::Foreign), before anything is stored or sent. A program that calls
 //! such an API converts its messages in these closures, in both directions. Additional fields of a message are
 //! kept.
 //!
-//! A request that is itself a `serde_json::Value` may have up to [128 levels](crate::nested::MAX_LEVELS), as
+//! A request that is itself a `serde_json::Value` may have up to [128 levels](crate::adapt::nested::MAX_LEVELS), as
 //! with [`Json`](super::Json). A request with more levels is refused with [`JsonRequestError::TooDeep`].
 //!
 //! All clones of the service call the same closures, so these must be `Fn`, `Clone`, `Send` and `Sync`.
@@ -200,7 +200,7 @@ impl<R, S, X> Custom<R, S, (), X> {
     ///
     /// The message is in the chat-completions format. A message in another API's format (for example
     /// Anthropic's `tool_use` blocks) is not stored: the report says
-    /// [`UnreadableReply`](crate::NotStored::UnreadableReply). A message with another role is stored as the
+    /// [`UnreadableReply`](crate::report::NotStored::UnreadableReply). A message with another role is stored as the
     /// assistant's.
     pub fn reply<F, Res, T>(self, reply: F) -> Custom<R, S, Whole<F>, X>
     where

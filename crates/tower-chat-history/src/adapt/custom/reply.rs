@@ -110,7 +110,7 @@ impl From<Message> for Reply {
     }
 }
 
-/// Without a message, nothing is stored, and the report says [`NoReply`](crate::NotStored::NoReply).
+/// Without a message, nothing is stored, and the report says [`NoReply`](crate::report::NotStored::NoReply).
 impl From<Option<Message>> for Reply {
     fn from(message: Option<Message>) -> Self {
         message.map_or_else(Self::default, Self::new)

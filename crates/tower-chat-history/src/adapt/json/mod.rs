@@ -53,13 +53,13 @@ use crate::{
 /// [`few_shot_messages`](crate::CallOptions::few_shot_messages) says. It is sent first and never stored. All
 /// other messages are the input. The window is inserted between the two. Messages in the formats of other APIs
 /// (Anthropic's blocks, items of the Responses API) are refused with
-/// [`InputError::Foreign`](crate::InputError::Foreign).
+/// [`InputError::Foreign`](crate::error::InputError::Foreign).
 ///
 /// # Responses
 ///
 /// The inner service returns a `Value`, or a `BoxStream<'static, Result<Value, E>>` of chunks. Both are read by
 /// the rules of [`completion`]. A response in another format is passed on and not stored: the report says
-/// [`UnreadableReply`](crate::NotStored::UnreadableReply).
+/// [`UnreadableReply`](crate::report::NotStored::UnreadableReply).
 ///
 /// # Messages that a `Value` cannot carry
 ///
@@ -134,11 +134,11 @@ pub enum JsonRequestError {
         /// The kind of value that was found.
         found: &'static str,
     },
-    /// The request has more than [128 levels](crate::nested::MAX_LEVELS) of lists and objects.
+    /// The request has more than [128 levels](crate::adapt::nested::MAX_LEVELS) of lists and objects.
     #[error("the request has more than {} levels", nested::MAX_LEVELS)]
     TooDeep,
     /// A message cannot be stored.
-    #[error("messages[{position}] of the request cannot be stored")]
+    #[error("messages[{position}] of the request cannot be stored: {source}")]
     Message {
         /// The index of the message in `"messages"`, counted from 0.
         position: usize,

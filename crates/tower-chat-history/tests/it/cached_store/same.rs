@@ -74,7 +74,7 @@ fn profile(number: usize) -> Profile {
 
 /// The current log, read without a cache.
 struct CurrentLog {
-    window: Option<tower_chat_history::Window>,
+    window: Option<tower_chat_history::store::Window>,
     openings: Vec<Seq>,
 }
 

@@ -66,7 +66,7 @@ async fn the_overlapping_summary_that_covers_more_is_kept() {
     for reversed in [false, true] {
         let store = MemoryStore::new();
         let summaries = Summaries::new(FixedSummarizer::default()).least_room(1).max_tokens(50);
-        let options = HistoryOptions::new().budget(ContextBudget::tokens(4_000).reply_reserve(10));
+        let options = HistoryOptions::new().context(ContextBudget::tokens(4_000).reply_reserve(10));
         let options = options.summaries(summaries.when(SummarizeWhen::BeforeEveryCall));
         let (with, without) = (Engine::with_options(store.clone(), options), Engine::new(store.clone()));
         turn(&without, "c").await;

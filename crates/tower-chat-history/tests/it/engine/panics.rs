@@ -176,7 +176,7 @@ async fn a_panic_at_load_is_an_error_for_the_caller() {
 
 #[tokio::test(start_paused = true)]
 async fn a_panic_at_load_is_handled_like_a_failed_load() {
-    let options = HistoryOptions::new().on_load_failure(OnLoadFailure::CallWithoutHistory);
+    let options = HistoryOptions::new().policies(Policies::new().on_load_failure(OnLoadFailure::CallWithoutHistory));
     let engine = Engine::with_options(Panics::at(PanicPoint::Load), options);
     let report = turn(&engine, "c").await;
     assert_eq!((report.history, report.outcome.kind()), (HistoryStatus::Unavailable, "stored"));

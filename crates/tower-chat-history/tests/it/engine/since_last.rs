@@ -39,7 +39,7 @@ async fn summaries_between_turns_are_reported_once_and_completely() {
 /// Each of these changes is in the report of the turn that made it.
 #[tokio::test(start_paused = true)]
 async fn changes_made_by_a_turn_are_not_reported_by_the_next_one() {
-    let budget = || HistoryOptions::new().budget(ContextBudget::tokens(400).reply_reserve(10));
+    let budget = || HistoryOptions::new().context(ContextBudget::tokens(400).reply_reserve(10));
     let summaries =
         |when| budget().summaries(Summaries::new(FixedSummarizer::default()).max_tokens(20).least_room(1).when(when));
     for options in [budget(), summaries(SummarizeWhen::BeforeCall), summaries(SummarizeWhen::BeforeEveryCall)] {
