@@ -1,9 +1,9 @@
 //! Temporary servers for tests. They are started from installed binaries when a test first needs them, and
 //! end with the test process, even if it is killed.
 //!
-//! Test files that need one have `harness = false` and call [`run`]. If the server is not installed, their tests are listed
-//! as ignored, and a line reports it. With `REQUIRE_SERVERS=1` in the environment that is a failure. With
-//! `WITHOUT_SERVERS=1` no server is used, installed or not.
+//! Test files that need a server have `harness = false` and call [`run`]. If the server is not installed, their tests
+//! are listed as ignored, and a line reports that. With `REQUIRE_SERVERS=1` in the environment, a missing server is a
+//! failure. With `WITHOUT_SERVERS=1`, no server is used, even if it is installed.
 
 // Assertions are the purpose of this crate.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::missing_panics_doc)]
