@@ -74,13 +74,14 @@ impl Summarizer for Digest {
 }
 
 fn options(rng: &mut SeededRng, window: u32) -> HistoryOptions {
-    let mut options = HistoryOptions::new().context(ContextBudget::tokens(window).reply_reserve(window / 20));
+    let mut context = ContextOptions::new().budget(ContextBudget::tokens(window).reply_reserve(window / 20));
     if rng.once_in(3) {
-        options = options.watermarks(Watermarks::new(Watermark::Percent(90), Watermark::Percent(50)).unwrap());
+        context = context.watermarks(Watermarks::new(Watermark::Percent(90), Watermark::Percent(50)).unwrap());
     }
     if rng.once_in(3) {
-        options = options.clear_results(ClearResults::new().keep(1));
+        context = context.clear_results(ClearResults::new().keep(1));
     }
+    let mut options = HistoryOptions::new().context(context);
     if rng.once_in(2) {
         let when = if rng.once_in(2) { SummarizeWhen::BeforeCall } else { SummarizeWhen::AfterReply { percent: 70 } };
         options = options.summaries(Summaries::new(Digest).when(when).max_tokens(40).least_room(1));

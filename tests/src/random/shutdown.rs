@@ -133,7 +133,7 @@ impl Case {
         if summarizes {
             let when = SummarizeWhen::AfterReply { percent: 10 };
             let summaries = Summaries::new(SlowSummarizer(rng.below(20))).max_tokens(20).least_room(1).when(when);
-            options = options.budget(ContextBudget::tokens(400).reply_reserve(10)).summaries(summaries);
+            options = options.context(ContextBudget::tokens(400).reply_reserve(10)).summaries(summaries);
         }
         let ids = (0..1 + rng.index(3)).map(|number| ConversationId::new([&format!("c{number}")]).unwrap());
         let engine = Engine::with_options(yielding, options);

@@ -170,10 +170,10 @@ async fn a_request_that_names_no_conversation_reaches_neither_store_nor_model() 
 
 #[tokio::test]
 async fn an_ambiguous_or_invalid_header_is_refused() {
-    use ConversationHeaderError::{NoId, NotAscii, Repeated};
+    use HeaderError::{ConversationId, NotAscii, Repeated};
     let mut chat = chat(failing_store(), FromHeader::new(NAME));
     let mut refused = async |request: Ask| {
-        let error = error_of(&mut chat, request).await.downcast::<ConversationHeaderError>().unwrap();
+        let error = error_of(&mut chat, request).await.downcast::<HeaderError>().unwrap();
         let shown = format!("{error} {error:?} {:?}", error.source());
         assert!(!shown.contains("secret"), "{shown}");
         *error

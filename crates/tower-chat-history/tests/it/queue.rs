@@ -2,12 +2,10 @@
 
 #![allow(clippy::unwrap_used)] // Tests may unwrap.
 
-use crate::support;
-
 use std::time::Duration;
 
-use futures_util::{StreamExt as _, stream};
-use support::{Piece, Pieces, ask, log, streaming, texts, unary};
+use crate::support::{Piece, Pieces, ask, log, streaming, texts, unary};
+use futures_util::{FutureExt as _, StreamExt as _, stream};
 use tokio_test::{assert_pending, assert_ready_ok, task};
 use tower_chat_history::{
     HistoryError, HistoryOptions, MemoryStore, Message, Policies,
@@ -32,7 +30,7 @@ async fn calls_of_one_conversation_wait_for_each_other() {
     assert_pending!(second.poll());
 
     llm.next_request().await.unwrap().1.send_response(Message::assistant("a0"));
-    assert!(llm.next_request().is_pending_now(), "the second call waits");
+    assert!(llm.next_request().now_or_never().is_none(), "the second call waits");
     first.await.unwrap();
     assert_pending!(second.poll());
     let (request, answer) = llm.next_request().await.unwrap();
@@ -41,14 +39,6 @@ async fn calls_of_one_conversation_wait_for_each_other() {
     second.await.unwrap();
     assert_eq!(log(&store).await, ["u0", "a0", "u1", "a1"]);
 }
-
-trait NowOrNever: Future + Sized {
-    fn is_pending_now(self) -> bool {
-        futures_util::FutureExt::now_or_never(self).is_none()
-    }
-}
-
-impl<F: Future> NowOrNever for F {}
 
 #[tokio::test(start_paused = true)]
 async fn the_queue_is_bounded_in_length_and_time() {

@@ -164,7 +164,7 @@ impl Case {
             };
             let summaries =
                 Summaries::new(PermitSummarizer(Arc::clone(&permits))).when(when).max_tokens(10).least_room(1);
-            options = options.budget(ContextBudget::tokens(300).reply_reserve(20)).summaries(summaries);
+            options = options.context(ContextBudget::tokens(300).reply_reserve(20)).summaries(summaries);
         }
         if ingredients.has(Ingredient::SpawnerPanics) && rng.once_in(3) {
             options = options.spawn(PanickingSpawner(Mutex::new(rng.fork())));

@@ -93,15 +93,13 @@ impl Setup {
         notes: &Arc<Notes>,
         on_summary: impl Fn(&SummaryReport) + Send + Sync + 'static,
     ) -> HistoryOptions {
-        let mut options = HistoryOptions::new().context(
-            ContextOptions::new()
-                .profile(self.profile.clone())
-                .load_limit(self.load)
-                .watermarks(self.watermarks)
-                .budget(self.limit.map_or_else(ContextBudget::unlimited, |limit| {
-                    ContextBudget::tokens(limit + RESERVE).reply_reserve(RESERVE)
-                })),
-        );
+        let mut context = ContextOptions::new()
+            .profile(self.profile.clone())
+            .load_limit(self.load)
+            .watermarks(self.watermarks)
+            .budget(self.limit.map_or_else(ContextBudget::unlimited, |limit| {
+                ContextBudget::tokens(limit + RESERVE).reply_reserve(RESERVE)
+            }));
         if let Some(clear) = &self.clear {
             context = context.clear_results(clear.clone());
         }
@@ -112,7 +110,7 @@ impl Setup {
             _ => context,
         };
         if self.counter_panics {
-            context = context.token_counter(Nervous { name: "nervous".into(), which: self.trimmer % 3 });
+            context = context.token_counter(PanickingCounter { name: "nervous".into(), which: self.trimmer % 3 });
         }
         let policies = Policies::new().on_open_turn(self.on_open_turn).on_conflict(self.on_conflict);
         let mut options = HistoryOptions::new().context(context).policies(policies);
@@ -120,9 +118,6 @@ impl Setup {
             let summaries = Summaries::new(Arc::clone(notes)).max_tokens(20).least_room(1).chunk_tokens(200);
             options =
                 options.summaries(summaries.when(self.when).timeout(Duration::from_secs(5)).on_summary(on_summary));
-        }
-        if self.counter_panics {
-            options = options.token_counter(PanickingCounter { name: "nervous".into(), which: self.trimmer % 3 });
         }
         options
     }

@@ -51,7 +51,7 @@ async fn short_turns(stack: &Stack, integration: Integration, turns: usize) -> V
 #[tokio::test]
 async fn a_greeting_is_sent_until_the_first_turns_are_evicted() {
     for integration in ADAPTERS {
-        let stack = Stack::new(options(100));
+        let stack = Stack::new(with(context(100)));
         stack.store.conversation(&id()).import([Message::assistant("Hello!")]).await.unwrap();
         let sent = short_turns(&stack, integration, 20).await;
         assert_eq!(sent[3].0, ["Hello!", "q0", "a", "q1", "a", "q2", "a"]);
@@ -65,7 +65,7 @@ async fn a_greeting_is_sent_until_the_first_turns_are_evicted() {
 async fn last_turns_and_last_messages_evict_a_quarter_when_exceeded() {
     for (watermarks, turns) in [(Watermarks::last_turns(4), 4), (Watermarks::last_messages(8), 4)] {
         for integration in ADAPTERS {
-            let stack = Stack::new(options(10_000).watermarks(watermarks));
+            let stack = Stack::new(with(context(10_000).watermarks(watermarks)));
             let sent = short_turns(&stack, integration, 20).await;
             let kept: Vec<usize> = sent.iter().map(|(texts, _)| texts.len() / 2).collect();
             assert_eq!(kept[..turns + 1], [0, 1, 2, 3, 4], "{watermarks:?}");
@@ -81,7 +81,7 @@ async fn last_turns_and_last_messages_evict_a_quarter_when_exceeded() {
 #[tokio::test]
 async fn keep_recent_evicts_all_but_the_newest_messages_when_the_prompt_is_too_large() {
     for integration in ADAPTERS {
-        let stack = Stack::new(options(110).watermarks(Watermarks::keep_recent(4)));
+        let stack = Stack::new(with(context(110).watermarks(Watermarks::keep_recent(4))));
         let sent = short_turns(&stack, integration, 12).await;
         let kept: Vec<usize> = sent.iter().map(|(texts, _)| texts.len()).collect();
         // The prompt of 9 turns of 10 tokens, 5 and 3 has 98 of 100 tokens.
@@ -143,11 +143,11 @@ async fn clearing_never_makes_a_prompt_larger() {
 async fn a_trimmer_selects_turns_for_one_call_only() {
     let order = |turn: &TrimTurn<'_>| f64::from(turn.messages.iter().any(|message| message.text() == "q1"));
     for integration in ADAPTERS {
-        for (options, first, second) in [
-            (options(75).trimmer(KeepFirst::new(1)), "q0", "q3"),
-            (options(75).trimmer(Importance::new(order)), "q1", "q3"),
+        for (context, first, second) in [
+            (context(75).trimmer(KeepFirst::new(1)), "q0", "q3"),
+            (context(75).trimmer(Importance::new(order)), "q1", "q3"),
         ] {
-            let stack = Stack::new(options);
+            let stack = Stack::new(with(context));
             let sent = short_turns(&stack, integration, 9).await;
             // The prompt of 5 turns of 10 tokens, 5 and 3 has 58 of 65 tokens. One more turn does not fit.
             assert_eq!(sent[5].1.evicted_messages, 0);

@@ -75,8 +75,8 @@ async fn no_limit_is_added_to_a_request_without_one() {
 
 #[tokio::test]
 async fn the_limit_is_not_lowered_below_the_minimum_or_without_permission() {
-    let too_far = options().budget(ContextBudget::tokens(200).shrink_reply_to(34));
-    for options in [options().budget(ContextBudget::tokens(200)), too_far] {
+    let too_far = with(ContextBudget::tokens(200).shrink_reply_to(34));
+    for options in [with(ContextBudget::tokens(200)), too_far] {
         for integration in ADAPTERS {
             let stack = Stack::new(options.clone());
             let refused = stack.call(0, integration, &spec(Some(("max_tokens", 120)))).await.unwrap_err();

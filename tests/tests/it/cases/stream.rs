@@ -179,8 +179,9 @@ async fn stalls(storage: Storage) {
 }
 
 async fn is_dropped_when_too_many_streams_are_detached(storage: Storage) {
-    let options = HistoryOptions::new().policies(Policies::new().on_interruption(OnInterruption::Detach));
-    let options = options.detach_limits(DetachLimits::new().max_per_conversation(0));
+    let limits = DetachLimits::new().max_per_conversation(0);
+    let policies = Policies::new().on_interruption(OnInterruption::Detach).detach_limits(limits);
+    let options = HistoryOptions::new().policies(policies);
     let chat = Chat::with_options(&storage, [abc()], options);
     let id = storage.conversation();
     assert!(matches!(dropped(&chat, &id).await, Outcome::NotStored(NotStored::DetachLimit)));

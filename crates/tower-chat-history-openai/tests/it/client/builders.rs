@@ -1,4 +1,4 @@
-//! Settings of builders apply in any order.
+//! Clients and layers have the options and the retention of their engine.
 
 use std::sync::{Arc, Mutex};
 
@@ -17,9 +17,8 @@ fn options(reports: &Arc<Mutex<Vec<TurnReport>>>) -> HistoryOptions {
         .on_turn(move |report| reports.lock().unwrap().push(report.clone()))
 }
 
-/// Makes 20 calls. Returns the limit of the first call's prompt, and the number of exchanges in the log after the last
-/// call.
-async fn call_20_times(
+/// Makes 20 calls. Returns the limit of the first call's prompt, and the number of exchanges in the log afterward.
+async fn limit_and_stored(
     store: &MemoryStore,
     history: OpenAiHistory,
     reports: &Mutex<Vec<TurnReport>>,
@@ -30,51 +29,27 @@ async fn call_20_times(
         ask(&client, false, &format!("u{at}")).await.unwrap();
     }
     let reports = reports.lock().unwrap().clone();
-    assert_eq!(reports.len(), 20, "the hook of the options gets the reports");
+    assert_eq!(reports.len(), 20, "the hook of the options receives every report");
     (reports[0].tokens.map(|tokens| tokens.limit), exchanges(store).await.len())
 }
 
 #[tokio::test]
-async fn options_budget_and_retention_apply_in_any_order() {
-    for steps in [
-        &[Step::Options][..],
-        &[Step::Options, Step::Budget],
-        &[Step::Budget, Step::Options],
-        &[Step::Options, Step::Budget, Step::Options],
-        &[Step::Budget, Step::Options, Step::Budget],
-    ] {
-        let (store, reports) = (MemoryStore::new(), Arc::new(Mutex::new(Vec::new())));
-        let options = || {
-            let reports = Arc::clone(&reports);
-            HistoryOptions::new().on_turn(move |report| reports.lock().unwrap().push(report.clone()))
-        };
-        let budget = || ContextBudget::tokens(LIMIT as u32).reply_reserve(0);
-        let engine = Engine::with_retention(store.clone(), HistoryOptions::new(), Retention::LastTurns(4));
-        let mut client = OpenAiHistory::from_engine(engine.clone());
-        let mut layer = ChatHistoryLayer::from_engine(engine, OpenAiHttp::new());
-        for step in steps {
-            (client, layer) = match step {
-                Step::Options => (client.options(options()), layer.options(options())),
-                Step::Budget => (client.budget(budget()), layer.budget(budget())),
-            };
-        }
-        let limit = steps.iter().any(|step| matches!(step, Step::Budget)).then_some(LIMIT);
-        for history in [client, OpenAiHistory::from_engine(layer.engine().clone())] {
-            reports.lock().unwrap().clear();
-            let (reported, stored) = call_20_times(&store, history, &reports).await;
-            assert_eq!(reported.filter(|limit| *limit == LIMIT), limit, "{steps:?}");
-            assert!((4..=5).contains(&stored), "{stored} exchanges are stored: {steps:?}");
-        }
+async fn clients_and_layers_have_the_options_and_the_retention_of_their_engine() {
+    let (store, reports) = (MemoryStore::new(), Arc::default());
+    let engine = Engine::with_retention(store.clone(), options(&reports), Retention::LastTurns(4));
+    let client = OpenAiHistory::from_engine(engine.clone());
+    let layer = ChatHistoryLayer::from_engine(engine, OpenAiHttp::new());
+    for history in [client, OpenAiHistory::from_engine(layer.engine().clone())] {
+        reports.lock().unwrap().clear();
+        let (limit, stored) = limit_and_stored(&store, history, &reports).await;
+        assert_eq!(limit, Some(LIMIT));
+        assert!((4..=5).contains(&stored), "{stored} exchanges are stored");
     }
 }
 
 #[tokio::test]
-async fn a_budget_in_later_options_replaces_the_earlier_one() {
-    let (store, reports) = (MemoryStore::new(), Arc::new(Mutex::new(Vec::new())));
-    let options = HistoryOptions::new().context(ContextBudget::tokens(LIMIT as u32).reply_reserve(0)).on_turn({
-        let reports = Arc::clone(&reports);
-        move |report| reports.lock().unwrap().push(report.clone())
-    });
-    let history = OpenAiHistory::new(store.clone()).budget(ContextBudget::tokens(9_999)).options(options);
-    assert_eq!(call_20_times(&store, history, &reports).await.0, Some(LIMIT));
+async fn a_client_has_the_options_that_it_was_created_with() {
+    let (store, reports) = (MemoryStore::new(), Arc::default());
+    let history = OpenAiHistory::with_options(store.clone(), options(&reports));
+    assert_eq!(limit_and_stored(&store, history, &reports).await, (Some(LIMIT), 20));
 }

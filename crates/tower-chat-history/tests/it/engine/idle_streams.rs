@@ -149,7 +149,12 @@ fn an_idle_timeout_needs_a_timer() {
 #[tokio::test(start_paused = true)]
 async fn a_pause_of_the_reader_does_not_end_the_stream() {
     let (store, reports) = (MemoryStore::new(), Reports::default());
-    let mut stream = begin(&store, options(&reports), pieces(&[Piece::Text("a"), Piece::Finish], IDLE / 2)).await;
+    let mut stream = begin(
+        &store,
+        options(&reports, OnInterruption::default()),
+        pieces(&[Piece::Text("a"), Piece::Finish], IDLE / 2),
+    )
+    .await;
     // The reader polls once, does other things for a long time, and comes back.
     assert!(stream.next().now_or_never().is_none());
     sleep(10 * IDLE).await;

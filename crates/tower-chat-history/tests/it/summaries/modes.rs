@@ -6,7 +6,7 @@ use tower_chat_history::{
     summary::{Summaries, SummarizeWhen, SummaryFormat},
 };
 
-use super::support::{Facts, begin, id, mentions, options, turn};
+use super::support::{Facts, begin, context, id, mentions, options, turn};
 
 /// LangChain's how-to on memory: before each call, one summary replaces everything stored. Here the log is not
 /// changed.

@@ -103,7 +103,12 @@ pub fn id() -> ConversationId {
     ConversationId::new(["tests", "summaries"]).unwrap()
 }
 
-/// Returns options with a budget of 600 tokens, counted by bytes, and room for a summary of 60.
+/// Returns context options with a budget of 600 tokens, counted by bytes.
+pub fn context() -> ContextOptions {
+    ContextBudget::tokens(600).reply_reserve(100).calibrate(false).into()
+}
+
+/// Returns options with this [context], and room for a summary of 60 tokens.
 pub fn options(summaries: Summaries) -> HistoryOptions {
     HistoryOptions::new().context(context()).summaries(summaries.max_tokens(60).chunk_tokens(400))
 }

@@ -17,7 +17,7 @@ use tower_chat_history::{
 };
 use tower_chat_history_test::{Fault as StoreFault, FaultStore, Op};
 
-use super::support::{CollectedReports, Facts, Fault, id, mentions, options, turn};
+use super::support::{CollectedReports, Facts, Fault, context, id, mentions, options, turn};
 
 /// A queued call holds no permit that the call before it needs.
 #[tokio::test(start_paused = true)]

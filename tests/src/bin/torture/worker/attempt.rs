@@ -50,15 +50,14 @@ impl Layers {
     pub(super) fn new(store: &Arc<dyn HistoryStore>) -> Result<Self, BoxError> {
         let limit = LoadLimit::new(24, 256 << 10)?;
         let [first, second] = PROFILES;
-        let options =
-            HistoryOptions::new().context(ContextOptions::new().budget(ContextBudget::unlimited()).load_limit(limit));
-        let plain = options.clone().profile(Profile::new(first)?);
-        let strict = plain.clone().on_conflict(OnConflict::Reject);
+        let context = |profile: &str| -> Result<ContextOptions, BoxError> {
+            Ok(ContextOptions::new().budget(ContextBudget::unlimited()).profile(Profile::new(profile)?))
+        };
+        let plain = HistoryOptions::new().context(context(first)?.load_limit(limit));
+        let strict = plain.clone().policies(Policies::new().on_conflict(OnConflict::Reject));
         let summaries = Summaries::new(TaskSummarizer).max_tokens(100);
-        let summarized = HistoryOptions::new().context(
-            ContextOptions::new().budget(ContextBudget::unlimited()).watermarks(Watermarks::last_messages(16)),
-        );
-        let summarized = summarized.profile(Profile::new(second)?).summaries(summaries);
+        let context = context(second)?.watermarks(Watermarks::last_messages(16));
+        let summarized = HistoryOptions::new().context(context).summaries(summaries);
         let layer = |options| ChatHistoryLayer::with_options(Arc::clone(store), OpenAi::new(), options);
         Ok(Self([plain, strict, summarized].map(layer).into()))
     }
