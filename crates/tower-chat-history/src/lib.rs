@@ -1,7 +1,8 @@
 //! Conversation memory for LLM services, as a tower layer.
 //!
-//! A service wraps its LLM client in one [layer](ChatHistoryLayer). The layer loads the conversation's history, fits it
-//! to the model's context window, calls the model with it, and saves the exchange once the reply is complete.
+//! A program wraps its LLM client in one [layer](ChatHistoryLayer). For each call, the layer loads the conversation's
+//! history, trims it to the model's context window, and calls the model with it. When the reply is complete, the layer
+//! saves the exchange: the new messages and the reply.
 //!
 //! ```
 //! use serde_json::{Value, json};
@@ -10,7 +11,7 @@
 //!
 //! #[tokio::main(flavor = "current_thread")]
 //! async fn main() -> Result<(), BoxError> {
-//!     // A model that answers with the number of messages it receives.
+//!     // In place of an LLM client: it answers with the number of messages that it receives.
 //!     let model = service_fn(|request: Value| async move {
 //!         let count = request["messages"].as_array().map_or(0, Vec::len);
 //!         let message = json!({"role": "assistant", "content": format!("{count} received")});
@@ -30,7 +31,10 @@
 //! }
 //! ```
 //!
-//! # Next steps
+//! To call a real model, use `tower-chat-history-openai`, or an [adapter](adapt) for your client. To keep conversations
+//! when the process ends, replace the [`MemoryStore`] with another [store](#other-crates).
+//!
+//! # Pages
 //!
 //! | page | contents |
 //! |---|---|
@@ -38,18 +42,18 @@
 //! | [adapt] | adapters for request types: `Json`, closures, or your own |
 //! | [writing an adapter](adapt::writing_an_adapter) | a complete adapter for your own types, step by step |
 //! | [`HistoryOptions`] | all options with their defaults |
-//! | [budget], [tokens] | limits of the prompt, and token counters |
-//! | [policy] | what happens on conflicts, failures and interruptions |
+//! | [budget], [tokens] | the limits of a prompt, and the token counters |
+//! | [policy] | the policies for conflicts, failures and interruptions |
 //! | [summary] | summaries by a second model |
 //! | [store] | stores, and reading and editing conversations |
 //! | [error], [report] | the errors of calls, and the reports of turns |
 //! | [telemetry] | spans, attributes and metrics |
-//! | [engine] | the same without tower |
-//! | [trim], [view] | trimming lists of messages by hand, and making them valid prompts |
-//! | [guarantees], [cases] | the promises, and the outcome of every case |
-//! | [glossary] | the terms |
+//! | [engine] | the engine inside the layer, for programs without tower |
+//! | [trim], [view] | functions that trim a list of messages, or turn it into a valid prompt, without a store |
+//! | [guarantees], [cases] | the guarantees with their conditions, and the outcome of every case |
+//! | [glossary] | the terms, with a worked example |
 //!
-//! The root has the names that most programs use. Everything else is in the modules.
+//! The crate root has the items that most programs use. All others are in the modules.
 //!
 //! # Other crates
 //!
@@ -57,8 +61,9 @@
 //! |---|---|
 //! | `tower-chat-history-openai` | the integration with async-openai |
 //! | `tower-chat-history-sqlite` | a store in one file |
-//! | `tower-chat-history-postgres`, `tower-chat-history-redis` | stores for many processes; put a [`CachedStore`] around them |
-//! | `tower-chat-history-test` | a mock model and a store that fails on demand |
+//! | `tower-chat-history-postgres`, `tower-chat-history-redis` | stores for several processes; wrap them in a [`CachedStore`] |
+//! | `tower-chat-history-test` | a mock model, and a store that fails on demand, for tests |
+//! | `tower-chat-history-context`, `tower-chat-history-core` | parts of this crate, for programs that only trim, and for stores |
 //!
 //! # Features
 //!
@@ -67,7 +72,7 @@
 //! | feature | adds |
 //! |---|---|
 //! | `http` | extractors for the conversation id of an `http::Request` (`adapt::extract`) |
-//! | `otel` | metrics, and the trace context in the model's call |
+//! | `otel` | metrics, and trace context in the headers of model calls ([telemetry]) |
 //! | `testing` | the conformance suite for stores (`testing`) |
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
