@@ -40,7 +40,7 @@ pub struct TurnReport {
     pub messages_sent: usize,
     /// True if the load limit cut off exchanges of the window.
     pub truncated: bool,
-    /// The first difference between the messages that the caller resent and the log, if the policy is to
+    /// The last message that the caller resent and that differs from the log, if the policy is to
     /// [trust the log](crate::policy::OnTranscriptMismatch::TrustLog). The default policy refuses such a call.
     pub transcript_mismatch: Option<TranscriptError>,
     /// The number of open tool calls that a new user message superseded.

@@ -19,7 +19,7 @@ pub(in crate::engine) struct LoadedHistory {
     resent: Vec<Recorded>,
     /// The number of messages that were loaded.
     pub(super) messages: usize,
-    /// The first difference between transcript and log, if the options say to trust the log.
+    /// The last message of the transcript that differs from the log, if the options say to trust the log.
     pub(super) mismatch: Option<TranscriptError>,
 }
 
