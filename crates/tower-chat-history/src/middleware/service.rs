@@ -10,7 +10,7 @@ use tracing::Instrument as _;
 use super::ResponseFuture;
 use crate::{
     adapt::{AdaptRequest, Draft, Opened, Prompt, ReadResponse},
-    discard::Kept,
+    discard::DiscardOnDrop,
     engine::{Engine, Step},
     error::BoxError,
 };
@@ -76,7 +76,7 @@ where
         let mut inner = mem::replace(&mut self.inner, clone);
         let engine = self.engine.clone();
         let adapter = self.adapter.clone();
-        let mut request = Kept::new(request);
+        let mut request = DiscardOnDrop::new(request);
         ResponseFuture::new(async move {
             // The request is always there, because only this line takes it.
             let Some(request) = request.take() else { return pending().await };

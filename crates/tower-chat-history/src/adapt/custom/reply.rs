@@ -62,8 +62,8 @@ where
     }
 }
 
-/// Returns the reply, without its message if that is in another API's format: the rules that keep a prompt
-/// valid would not find the tool calls in it, and the input that answers these calls would be refused.
+/// Removes the reply's message if it is in another API's format. If it were stored, its tool calls would not be
+/// found, and the input that answers these calls would be refused.
 fn checked(mut reply: Reply) -> Reply {
     if let Some(shape) = reply.message.as_ref().and_then(Message::foreign_shape) {
         reply.message = None;

@@ -1,4 +1,4 @@
-//! The values that a closure can return for a call's conversation.
+//! The values by which a closure can name the conversation of a call.
 
 use tower_chat_history_core::ConversationId;
 
@@ -19,7 +19,7 @@ pub trait IntoCallScope {
     ///
     /// # Errors
     ///
-    /// Returns [`MissingConversation`] for `None`, and the error of an `Err`.
+    /// Returns [`MissingConversation`] for `None`, and for an `Err` its error.
     fn into_call_scope(self) -> Result<CallScope, BoxError>;
 }
 
