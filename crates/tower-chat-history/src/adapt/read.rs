@@ -21,7 +21,7 @@ pub trait ReadResponse<Res> {
     /// The response type that the caller gets.
     type Response;
 
-    /// Converts the response to a stateless call, which is not read.
+    /// Converts the response of a stateless call. No reply is read from it.
     fn pass(&self, response: Res) -> Self::Response;
 
     /// Returns the name of an error of a failed call, for spans (`error.type`): a constant name, or a status code. It

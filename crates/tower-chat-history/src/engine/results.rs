@@ -78,7 +78,7 @@ pub struct StoredResults {
 pub(super) async fn store(engine: &Engine, results: ToolResults) -> Result<StoredResults, StoreResultsError> {
     let ToolResults { conversation, exchange, results } = results;
     check(&results).map_err(HistoryError::from)?;
-    if engine.options().measures_time() && Handle::try_current().is_err() {
+    if engine.options().needs_timer() && Handle::try_current().is_err() {
         return Err(HistoryError::NoRuntime.into());
     }
     let within = engine.recorder().current_span();

@@ -21,7 +21,7 @@
 )]
 //!
 //! The extractor is part of the adapter's type and determines the type of its calls. Each adapter accepts exactly one
-//! type of call, so the compiler can always infer the request type of a service.
+//! type of call, so the request type of a service is never ambiguous to the compiler.
 //!
 //! ```
 //! use serde_json::{Value, json};

@@ -43,7 +43,7 @@ impl Call {
         let TurnInput { conversation, transcript, input, choices, request, counter, options } = input;
         let CallOptions { exchange, few_shot_messages: _, stored, report } = options;
         let options = engine.options();
-        if options.measures_time() && Handle::try_current().is_err() {
+        if options.needs_timer() && Handle::try_current().is_err() {
             return Err(HistoryError::NoRuntime);
         }
         let counter =
