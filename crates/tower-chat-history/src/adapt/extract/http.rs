@@ -19,8 +19,8 @@ use crate::{
 /// The extensions stay in the request, so inner services can read them. They are not sent to the provider.
 ///
 /// Insert `CallOptions` for a single call only. A clone of the request has the same exchange id and the same report
-/// handle: only one of the two exchanges is stored, and the handle receives the report of the call that ends first.
-/// This is useful for a retry of the same call. For another call, insert new options.
+/// handle: only one of the two exchanges is stored, and the handle receives the report of the first call that does
+/// not fail. This is useful for a retry of the same call. For another call, insert new options.
 ///
 /// ```
 /// use http::Request;
