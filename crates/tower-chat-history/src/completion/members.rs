@@ -18,7 +18,8 @@ pub(super) const MAX_PARTS: usize = 1_024;
 pub(super) struct Members<'a>(Vec<(Cow<'a, str>, &'a str)>);
 
 impl<'a> Members<'a> {
-    /// Reads an object's members. If a name is repeated, its last value counts. Returns `None` for any other value.
+    /// Reads an object's members. If a name is repeated, its last value is used. Returns `None` for a value that is
+    /// not an object.
     pub(super) fn of(json: &'a str) -> Result<Option<Self>, TooLarge> {
         // This check also saves the time that `serde_json` would need to read a large array or string.
         if !json.trim_ascii_start().starts_with('{') {
