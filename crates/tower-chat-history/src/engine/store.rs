@@ -19,8 +19,8 @@ use crate::{
 /// The pause before the first retry. Each further pause is twice as long.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 
-/// The largest number of times that one load is repeated with a larger limit. It prevents loading the whole of an
-/// edited log in which no exchange closes the open calls.
+/// The largest number of times that one load is repeated with twice the limit. Without it, an edited log in which no
+/// exchange closes the open calls would be loaded completely.
 const MAX_WIDENED_LOADS: u32 = 4;
 
 fn double(limit: LoadLimit) -> LoadLimit {
@@ -67,9 +67,9 @@ impl BoundedStore {
         loaded
     }
 
-    /// Loads a window that does not begin inside a round. If the load limit lets the window begin with an exchange
-    /// that may answer earlier calls, the load is repeated with twice the limit. Otherwise the open calls would
-    /// depend on the limit. Only in an edited log can a window begin with such an exchange.
+    /// Loads a window that does not begin inside a round. If the window begins with an exchange that may answer
+    /// earlier calls, the load is repeated with twice the limit. Otherwise it would depend on the limit which calls
+    /// are open. Only windows of edited logs can begin with such an exchange.
     async fn load_whole_rounds(
         &self,
         conversation: &ConversationId,
@@ -88,8 +88,8 @@ impl BoundedStore {
                     load.limit = double(load.limit);
                     continue;
                 }
-                // Marked as truncated, so that the compaction moves the window's start and the next load is not
-                // repeated.
+                // The window is marked as truncated, so that a compaction moves its start. The next load then need
+                // not be repeated.
                 window.truncated |= widened > 0;
             }
             return Ok(loaded);
@@ -102,8 +102,8 @@ impl BoundedStore {
         load
     }
 
-    /// Appends an exchange, and retries after transient errors. Because of the exchange id, a retry is safe even if the
-    /// outcome of the previous attempt is unknown.
+    /// Appends an exchange, and retries after transient errors. A retry is safe even if the previous attempt stored
+    /// the exchange, because it has the same exchange id.
     pub(super) async fn append(
         &self,
         conversation: &ConversationId,
@@ -134,7 +134,8 @@ impl BoundedStore {
     /// Returns `true` if the duplicate that the store found in the log is this exchange itself, stored by an attempt
     /// whose answer was lost.
     pub(super) async fn is_own(&self, conversation: &ConversationId, own: &OwnExchange, attempts: u32) -> bool {
-        // No other exchange has a generated id. A single attempt cannot find an exchange of an earlier attempt.
+        // A generated id is unique, so the duplicate is this exchange. If there was only one attempt, the duplicate
+        // cannot come from an earlier one.
         if !own.has_caller_id || attempts < 2 {
             return !own.has_caller_id;
         }
@@ -143,8 +144,8 @@ impl BoundedStore {
             Ok(Loaded::AlreadyRecorded(recorded)) => {
                 recorded.exchange.at == own.at && recorded.exchange.messages == own.messages
             }
-            // If this load fails, the exchange probably is this one: otherwise another call must have used the same id
-            // while the answer of this call was lost.
+            // If this load fails, the duplicate most likely is this exchange. It is not only if another call used the
+            // same id and the answer of the store was lost.
             _ => true,
         }
     }
@@ -210,7 +211,7 @@ fn is_transient(error: &SaveError) -> bool {
     }
 }
 
-/// The parts of an exchange that distinguish it from another one under the same id.
+/// The parts of an exchange that distinguish it from another exchange with the same id.
 pub(super) struct OwnExchange {
     id: ExchangeId,
     /// True if the caller chose the id.

@@ -155,7 +155,7 @@ pub mod attributes {
         pub const MESSAGES_AFTER: &str = "chat_history.messages.after";
         /// The number of messages that this turn left out.
         pub const MESSAGES_EVICTED: &str = "chat_history.messages.evicted";
-        /// `true` if the prompt exceeded a limit, and something was left out or cleared.
+        /// `true` if the prompt exceeded a limit, in tokens, messages or turns.
         pub const TRIM_NEEDED: &str = "chat_history.trim.needed";
         /// The limit that was exceeded: `tokens`, `messages` or `turns`.
         pub const TRIM_REASON: &str = "chat_history.trim.reason";

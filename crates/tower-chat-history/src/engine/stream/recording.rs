@@ -33,7 +33,7 @@ pub(super) struct Recording<T: Send + 'static, E: Send + 'static> {
     pub(super) phase: Phase,
     /// The model call, until its last item.
     pub(super) call: Option<ModelCall>,
-    /// `None` after it was used.
+    /// Makes the last item of a stalled stream. `None` after that item was made.
     pub(super) stalled: Option<Stalled<E>>,
     /// Measures the time until the next item, if there is an idle timeout.
     pub(super) idle: Option<Idle>,
@@ -42,12 +42,13 @@ pub(super) struct Recording<T: Send + 'static, E: Send + 'static> {
 }
 
 pub(super) enum Phase {
-    /// Some choice has not ended. A broken stream has had an error, so its reply cannot be complete any more.
+    /// The reply is not complete. If `broken` is true, an item was an error, and the reply can no longer become
+    /// complete.
     Open {
         turn: Turn,
         broken: bool,
     },
-    /// Every choice has ended. The save is registered, and begins after the remaining items (usage), or as soon as
+    /// The reply is complete. The save is registered. It begins after the remaining items (usage), or earlier if
     /// another call or a drain polls it.
     Complete(Commit),
     /// The exchange is being stored. After that, the stream yields the held item, if any, and ends.
@@ -74,7 +75,7 @@ impl<T: Send + 'static, E: Send + 'static> Recording<T, E> {
         Poll::Ready(item)
     }
 
-    /// Ends a stream that yields no items any more. Returns its last item if its reply is not complete.
+    /// Ends a stream after the idle timeout. If its reply is not complete, returns the error that is its last item.
     pub(super) fn stall(&mut self, after: Duration) -> Option<Result<T, E>> {
         // Dropping the stream releases the connection.
         self.stream = stream::empty().boxed();
@@ -98,7 +99,8 @@ impl<T: Send + 'static, E: Send + 'static> Recording<T, E> {
         self.phase = self.interrupted(turn, why).map_or(Phase::Ended, Phase::Ending);
     }
 
-    /// Folds an item into the reply, and begins the commit when the reply is complete. Returns how to pass the item on.
+    /// Adds an item to the reply, and begins the commit when the reply is complete. Returns when the item is passed
+    /// on.
     pub(super) fn observe(&mut self, item: &Result<T, E>) -> Flow {
         let flow = match item {
             Ok(item) => self.fold.push(item),
@@ -118,7 +120,8 @@ impl<T: Send + 'static, E: Send + 'static> Recording<T, E> {
         flow
     }
 
-    /// Handles the stream's end: begins to store the exchange, or breaks the turn off if its reply is not complete.
+    /// Handles the end of the inner stream: begins to store the exchange, or breaks the turn off if the reply is not
+    /// complete.
     pub(super) fn end(&mut self) {
         self.phase = match mem::replace(&mut self.phase, Phase::Ended) {
             Phase::Complete(commit) => {
@@ -137,7 +140,7 @@ impl<T: Send + 'static, E: Send + 'static> Recording<T, E> {
                 Phase::Ending(turn.commit(reply))
             }
             Phase::Open { turn, broken } => {
-                // A broken connection may not appear as an error: the stream may only end too early.
+                // A broken connection may appear as an early end of the stream, without an error.
                 let kind = if broken { "stream" } else { "incomplete_stream" };
                 return self.break_off(turn, kind, NotStored::Interrupted);
             }
@@ -145,8 +148,8 @@ impl<T: Send + 'static, E: Send + 'static> Recording<T, E> {
         };
     }
 
-    /// Begins the commit of the reply's text, if the options say to keep it. Otherwise it ends the turn without
-    /// storing, for the reason `why`.
+    /// Begins the commit of the text so far under `KeepText`, if there is any. Otherwise ends the turn without
+    /// storing it, for the reason `why`.
     fn interrupted(&self, turn: Turn, why: NotStored) -> Option<Commit> {
         let partial = match turn.engine().options().policies.on_interruption {
             OnInterruption::KeepText => self.fold.partial(),
@@ -161,8 +164,9 @@ impl<T: Send + 'static, E: Send + 'static> Recording<T, E> {
         }
     }
 
-    /// Returns the engine if the stream should be detached, with a guard that counts it unless the limits are
-    /// reached. A detached stream that is dropped, for example because its runtime shuts down, is not detached again.
+    /// Returns the engine if the stream should be detached, and a guard that counts it. The guard is `None` if a
+    /// limit is reached. A detached stream that is dropped, for example because its runtime shuts down, is not
+    /// detached again.
     fn detaches(&self) -> Option<(Engine, Option<Detached>)> {
         let Phase::Open { turn, broken: false } = &self.phase else { return None };
         let engine = turn.engine();
@@ -172,8 +176,8 @@ impl<T: Send + 'static, E: Send + 'static> Recording<T, E> {
         detaches.then(|| (engine.clone(), guard()))
     }
 
-    /// Handles the drop of the stream by its caller. A commit that is dropped here and not done yet hands itself to the
-    /// spawner.
+    /// Handles the drop of the stream by its caller. If a commit is dropped here before it is done, the spawner runs
+    /// the rest of it.
     pub(super) fn leave(mut self) {
         let why = match self.detaches() {
             Some((engine, Some(guard))) => {

@@ -18,7 +18,7 @@ use crate::{
     report::ReportSender,
 };
 
-/// A call's input and options, with the counter of its tokens.
+/// A call's input and options, with its token counter.
 pub(in crate::engine) struct Call {
     pub(in crate::engine) engine: Engine,
     pub(in crate::engine) conversation: ConversationId,
