@@ -4,8 +4,8 @@ use super::Reply;
 
 /// Assembles the reply from a stream's items.
 pub trait FoldReply<T>: Send + 'static {
-    /// Adds the next item to the reply. Returns when the item is passed on to the caller, which receives it unchanged
-    /// in both cases.
+    /// Adds the next item to the reply. The result determines the time at which the item is passed on to the caller.
+    /// The item itself is never changed.
     fn push(&mut self, item: &T) -> Flow;
 
     /// Returns `true` if every requested choice has a finish reason. As soon as this is true, the exchange will be

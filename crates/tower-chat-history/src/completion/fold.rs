@@ -38,7 +38,7 @@ const MAX_CHOICES: usize = 1_024;
 /// Assembles a reply from a stream's chunks. The [module docs](super) describe the rules and the limits.
 ///
 /// Of several choices, it keeps the one with the lowest index. The reply is complete when the kept choice has a
-/// finish reason, and as many choices have one as were requested.
+/// finish reason, and the number of choices with a finish reason equals the number of requested choices.
 #[derive(Default)]
 pub struct ChunkFold {
     /// The number of choices that were requested.

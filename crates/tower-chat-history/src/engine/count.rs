@@ -63,7 +63,7 @@ impl TokenCounter for Guarded {
         without_panic(|| self.counter.reply_priming(), || REPLY_PRIMING)
     }
 
-    /// After a panic, the counter is treated as not ready, so it runs on a blocking thread.
+    /// Returns `false` after a panic, so that the counter runs on a blocking thread.
     fn is_ready(&self) -> bool {
         without_panic(|| self.counter.is_ready(), || false)
     }

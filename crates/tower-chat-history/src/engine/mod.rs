@@ -231,8 +231,8 @@ impl Engine {
     /// - [`HistoryError::NoRuntime`]: the options need a tokio runtime, and there is none.
     /// - [`StoreResultsError::Contended`]: in each of 16 attempts, the conversation changed between check and append.
     ///
-    /// After [`StoreResultsError::Save`], the results may or may not be stored. If the results have an [exchange
-    /// id](ToolResults::exchange) of the caller, it is safe to repeat the call.
+    /// After [`StoreResultsError::Save`], the results may or may not be stored. It is safe to repeat the call if the
+    /// caller has set an [exchange id](ToolResults::exchange).
     pub async fn store_results(&self, results: ToolResults) -> Result<StoredResults, StoreResultsError> {
         results::store(self, results).await
     }

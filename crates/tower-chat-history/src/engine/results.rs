@@ -25,8 +25,8 @@ use crate::{
     policy::QueueLimits,
 };
 
-/// The largest number of attempts to check and append the results. After a failed append, they are checked again,
-/// because the conversation has changed.
+/// The largest number of attempts to check and append the results. They are checked again if the conversation changes
+/// before the append.
 const MAX_CHECKS: u32 = 16;
 
 /// The limits of the queue for calls of this process that store results in one conversation. Without this queue, each

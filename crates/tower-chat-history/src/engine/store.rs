@@ -68,8 +68,8 @@ impl BoundedStore {
     }
 
     /// Loads a window that does not begin inside a round. If the window begins with an exchange that may answer
-    /// earlier calls, the load is repeated with twice the limit. Otherwise it would depend on the limit which calls
-    /// are open. Only windows of edited logs can begin with such an exchange.
+    /// earlier calls, the load is repeated with twice the limit. Otherwise, the limit would determine which calls are
+    /// open. Only windows of edited logs can begin with such an exchange.
     async fn load_whole_rounds(
         &self,
         conversation: &ConversationId,
@@ -144,8 +144,8 @@ impl BoundedStore {
             Ok(Loaded::AlreadyRecorded(recorded)) => {
                 recorded.exchange.at == own.at && recorded.exchange.messages == own.messages
             }
-            // If this load fails, the duplicate most likely is this exchange. It is not only if another call used the
-            // same id and the answer of the store was lost.
+            // If this load fails, the duplicate most likely is this exchange. The alternative is unlikely: another
+            // call would have used the same id while the store's answer to this call was lost.
             _ => true,
         }
     }

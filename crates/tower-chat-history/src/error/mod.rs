@@ -195,8 +195,8 @@ pub enum StoreResultsError {
     /// Nothing was stored.
     #[error("{0}")]
     History(#[from] HistoryError),
-    /// The store failed. The results may or may not be stored. Repeating the call is safe if it has an exchange id of
-    /// the caller.
+    /// The store failed. The results may or may not be stored. It is safe to repeat the call if the caller has set an
+    /// exchange id.
     #[error("the tool results could not be stored: {0}")]
     Save(#[from] SaveError),
     /// In each attempt, the conversation changed between the check of the results and their append. Nothing was

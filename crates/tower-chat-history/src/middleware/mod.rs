@@ -21,14 +21,14 @@
 //! # Steps of a call
 //!
 //! - `poll_ready` only polls the inner service.
-//! - `call` opens the request, finishes this process's pending saves of the conversation, loads the window, calls the
-//!   inner service, and saves the exchange when the reply is complete.
+//! - `call` splits the request into its parts, finishes the engine's pending saves of the conversation, loads the
+//!   window, calls the inner service, and saves the exchange when the reply is complete.
 //! - The instance of the inner service that was polled ready is the one that is called. A permit that its
 //!   `poll_ready` reserved (for example of a concurrency limit) is held during the load. If the call must wait for a
 //!   save, a summary or another call of its conversation ([`Serialize`](crate::policy::OnConflict::Serialize)), it
 //!   releases the permit first, and polls for readiness again after the wait. Calls that wait in one conversation
 //!   therefore never block other conversations.
-//! - If the inner service fails, panics or is cancelled, nothing is stored.
+//! - If the inner service fails or panics, or its future is dropped, nothing is stored.
 //! - Errors of the inner service are returned unchanged. The layer's own errors are listed in [error](crate::error).
 //!   To handle them, downcast the [`BoxError`](crate::BoxError).
 //! - The layer changes only the messages of a request, and its reply limit if the

@@ -54,7 +54,7 @@ fn occurrences(text: &str, sought: &[char]) -> Vec<usize> {
     found
 }
 
-/// For each prefix of `sought`, returns the length of its longest proper prefix that is also its suffix.
+/// Returns, for each prefix of `sought`, the length of the longest proper prefix of it that is also a suffix of it.
 fn fallbacks(sought: &[char]) -> Vec<usize> {
     let (mut fallback, mut matched) = (vec![0], 0);
     for c in &sought[1..] {

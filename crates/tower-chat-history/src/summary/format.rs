@@ -61,7 +61,8 @@ impl SummaryFormat {
     }
 
     /// Creates a format for a user message with `prefix`, the summary and `suffix`. Use it for models that do not
-    /// accept a system message after the first messages, or that treat the summary in one as an instruction.
+    /// accept a system message at this position, or that would follow the summary in a system message like an
+    /// instruction.
     #[must_use]
     pub fn as_user(prefix: impl Into<String>, suffix: impl Into<String>) -> Self {
         Self { speaker: Speaker::User, ..Self::as_system(prefix, suffix) }

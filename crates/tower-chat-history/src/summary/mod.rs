@@ -140,8 +140,8 @@ impl<S: Summarizer + ?Sized> Summarizer for Arc<S> {
 pub struct SummaryRequest {
     /// The summary of everything before these messages, if there is one. The new summary must preserve its content.
     pub previous: Option<String>,
-    /// The messages in the order of the log. They may not form a prompt that a provider accepts: a chunk can end
-    /// between a tool call and its result, and the texts and tool arguments of large messages are shortened.
+    /// The messages in the order of the log. They do not always form a prompt that a provider accepts: a chunk can
+    /// end between a tool call and its result, and the texts and tool arguments of large messages are shortened.
     pub messages: Vec<Message>,
     /// The largest allowed size of the summary, in tokens.
     pub max_tokens: u32,

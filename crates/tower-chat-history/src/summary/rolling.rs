@@ -98,9 +98,9 @@ impl<'a> Rolling<'a> {
         self.replaces
     }
 
-    /// If the next messages do not fit into the same call, summarizes the collected ones and returns the summary of
-    /// everything before `next`. The caller can use it if a later call fails. Returns `None` if the next messages
-    /// fit, or if the summary is not smaller than what it replaces.
+    /// Summarizes the collected messages if the next messages do not fit into the same call. Returns the summary of
+    /// everything before `next`, which the caller can use if a later call fails. Returns `None` if the next messages
+    /// fit, or if the summary is not smaller than the text that it replaces.
     ///
     /// # Errors
     ///

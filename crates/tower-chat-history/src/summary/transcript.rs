@@ -91,7 +91,8 @@ fn one_line(name: &str) -> String {
     shorten(name, NAME_CHARS).chars().map(plain).collect()
 }
 
-/// Returns the content of a message as text: its text, and for each part that is not text its type or its refusal.
+/// Returns a message as text: its text, content in unknown forms as JSON, and for each part that is not text its
+/// refusal or its type.
 pub(super) fn body(message: &Message) -> String {
     let mut body = message.text().into_owned();
     let mut add = |more: &str| {

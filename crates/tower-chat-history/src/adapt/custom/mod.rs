@@ -89,7 +89,7 @@ pub struct Custom<R, S, P = (), X = Envelope> {
 type Info<R> = Arc<dyn Fn(&R) -> RequestInfo + Send + Sync>;
 
 impl<R, I> Custom<R, Parts<I, ()>> {
-    /// Returns an adapter whose closure `input` returns the new messages of a request: a message, a list of messages,
+    /// Creates an adapter. The closure `input` returns the new messages of a request: a message, a list of messages,
     /// or a `Result` of one of these. All of them are stored, so they must not contain instructions or examples. Call
     /// [`fill`](Self::fill) next. It sets the closure that inserts the history.
     pub fn new<T>(input: I) -> Self
@@ -110,9 +110,9 @@ impl<R, I> Custom<R, Parts<I, ()>> {
         self.filled_by(Filling(fill))
     }
 
-    /// Sets a closure like that of [`fill`](Self::fill), but one that may return an error. Use it if the request type
-    /// cannot represent every message. If the closure returns an error, the call fails with it before the model is
-    /// called.
+    /// Sets a closure that does the same as that of [`fill`](Self::fill), but may return an error. Use it if the
+    /// request type cannot represent every message. If the closure returns an error, the call fails with it before
+    /// the model is called.
     pub fn try_fill<F, Q, E>(self, fill: F) -> Custom<R, Parts<I, TryFilling<F>>>
     where
         F: Fn(R, &[Message]) -> Result<Q, E>,
@@ -121,7 +121,7 @@ impl<R, I> Custom<R, Parts<I, ()>> {
         self.filled_by(TryFilling(fill))
     }
 
-    /// Sets a closure like that of [`try_fill`](Self::try_fill), but one that also returns the [number of
+    /// Sets a closure that does the same as that of [`try_fill`](Self::try_fill), and also returns the [number of
     /// messages](Completed::downgraded) that the request contains only in part.
     pub fn try_fill_counted<F, Q, E>(self, fill: F) -> Custom<R, Parts<I, CountedFilling<F>>>
     where
@@ -138,10 +138,10 @@ impl<R, I> Custom<R, Parts<I, ()>> {
 }
 
 impl<R, F> Custom<R, AllMessages<F>> {
-    /// Returns an adapter for requests in which one field has all messages. The head is the leading system and
-    /// developer messages, and as many messages after them as
-    /// [`few_shot_messages`](crate::CallOptions::few_shot_messages) says. All other messages are input (see
-    /// [`input_mode`](Custom::input_mode)). The history is inserted between the two.
+    /// Creates an adapter for requests in which one field contains all messages. The head is the leading system and
+    /// developer messages, and after them the number of messages that
+    /// [`few_shot_messages`](crate::CallOptions::few_shot_messages) sets. All other messages are input (see
+    /// [`input_mode`](Custom::input_mode)). The history is inserted between head and input.
     pub fn messages(field: F) -> Self
     where
         F: Fn(&mut R) -> &mut Vec<Message>,
@@ -255,7 +255,7 @@ impl<R, S, P, X> Custom<R, S, P, X> {
         self
     }
 
-    /// Sets the extractor. The type of the calls changes with it.
+    /// Sets the extractor, which determines the type of the calls.
     pub fn extract_by<Y>(self, extract: Y) -> Custom<R, S, P, Y> {
         Custom { shape: self.shape, reply: self.reply, extract, info: self.info }
     }
@@ -276,8 +276,8 @@ where
         let CallScope::Conversation(id, options) = scope else {
             return Ok(Opened::PassThrough(self.shape.fill(request, 0..0, &[])?.request));
         };
-        // From here on, the library may drop the request, for example because its history cannot be loaded. A deeper
-        // value would overflow the stack in its drop.
+        // From here on, the library may drop the request, for example because its history cannot be loaded. The drop
+        // of a value with more levels would overflow the stack.
         let mut request = refuse_deep(request).ok_or(JsonRequestError::TooDeep)?;
         let split = self.shape.split(&mut request, options.few_shot_messages)?;
         let resent = split.transcript_range();

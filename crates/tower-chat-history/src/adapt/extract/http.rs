@@ -12,9 +12,9 @@ use crate::{
 
 /// Extracts the conversation from the extensions of an [`http::Request`] (feature `http`).
 ///
-/// If the extensions contain a [`CallScope`], it applies. Only a `CallScope` can mark the call as stateless. If they
-/// contain none, their [`ConversationId`] names the conversation, and their [`CallOptions`], if any, are the options.
-/// A handler's `CallScope` for one call therefore overrides the id that an outer middleware has inserted.
+/// If the extensions contain a [`CallScope`], it applies. Only a `CallScope` can mark the call as stateless. If there
+/// is no `CallScope`, their [`ConversationId`] names the conversation, and their [`CallOptions`], if any, are the
+/// options. A handler's `CallScope` for one call therefore overrides the id that an outer middleware has inserted.
 ///
 /// The extensions stay in the request, so inner services can read them. They are not sent to the provider.
 ///

@@ -48,10 +48,10 @@ use crate::{
 ///
 /// # Requests
 ///
-/// A call is an [`InConversation<Value>`](crate::InConversation), unless another [extractor](super::extract) is
-/// set. The head is the leading system and developer messages, and as many messages after them as
-/// [`few_shot_messages`](crate::CallOptions::few_shot_messages) says. It is sent first and never stored. All
-/// other messages are the input. The window is inserted between the two. Messages in the formats of other APIs
+/// A call is an [`InConversation<Value>`](crate::InConversation), unless another [extractor](super::extract) is set.
+/// The head is the leading system and developer messages, and after them the number of messages that
+/// [`few_shot_messages`](crate::CallOptions::few_shot_messages) sets. It is sent first and never stored. All other
+/// messages are the input. The window is inserted between head and input. Messages in the formats of other APIs
 /// (Anthropic's blocks, items of the Responses API) are refused with
 /// [`InputError::Foreign`](crate::error::InputError::Foreign).
 ///
@@ -98,7 +98,7 @@ impl<X> Json<X> {
         self.extract_by(FromTask::new())
     }
 
-    /// Sets the extractor. The type of the calls changes with it.
+    /// Sets the extractor, which determines the type of the calls.
     pub fn extract_by<Y>(self, extract: Y) -> Json<Y> {
         Json { extract, mode: self.mode, provider: self.provider }
     }
@@ -131,7 +131,7 @@ pub enum JsonRequestError {
     /// The messages are not an array.
     #[error("the request's \"messages\" is {found}, not an array")]
     MessagesNotArray {
-        /// The kind of value that was found.
+        /// The type of the value, such as `a string`.
         found: &'static str,
     },
     /// The request has more than [128 levels](crate::adapt::nested::MAX_LEVELS) of lists and objects.

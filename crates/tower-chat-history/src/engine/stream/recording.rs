@@ -99,8 +99,8 @@ impl<T: Send + 'static, E: Send + 'static> Recording<T, E> {
         self.phase = self.interrupted(turn, why).map_or(Phase::Ended, Phase::Ending);
     }
 
-    /// Adds an item to the reply, and begins the commit when the reply is complete. Returns when the item is passed
-    /// on.
+    /// Adds an item to the reply, and begins the commit when the reply is complete. The result determines the time at
+    /// which the item is passed on.
     pub(super) fn observe(&mut self, item: &Result<T, E>) -> Flow {
         let flow = match item {
             Ok(item) => self.fold.push(item),
@@ -149,7 +149,7 @@ impl<T: Send + 'static, E: Send + 'static> Recording<T, E> {
     }
 
     /// Begins the commit of the text so far under `KeepText`, if there is any. Otherwise ends the turn without
-    /// storing it, for the reason `why`.
+    /// storing anything, for the reason `why`.
     fn interrupted(&self, turn: Turn, why: NotStored) -> Option<Commit> {
         let partial = match turn.engine().options().policies.on_interruption {
             OnInterruption::KeepText => self.fold.partial(),

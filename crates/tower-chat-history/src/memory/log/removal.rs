@@ -16,9 +16,9 @@ pub(in crate::memory) struct Removed {
 }
 
 impl Log {
-    /// Removes the exchanges from a position on. The log then has a new incarnation, because the version in a
-    /// revision is a number of exchanges that never decreases within an incarnation. If the result has no revision,
-    /// the log is empty, and the caller must remove it.
+    /// Removes the exchanges from a position on. The log then has a new incarnation, because a revision contains the
+    /// number of exchanges, which must not decrease within an incarnation. If the result has no revision, the log is
+    /// empty, and the caller must remove it.
     ///
     /// The removed exchanges are returned, so that the caller can drop them after it releases the lock: dropping many
     /// exchanges takes time.
