@@ -122,8 +122,8 @@ impl CachedWindow {
         }
         if next > appended.seq {
             // The window already has an exchange at this position. If it is this exchange, a load that ran at the
-            // same time saw the append first. Otherwise the end of the log was lost, and this exchange was stored at
-            // the position of a lost one.
+            // same time has already returned it. Otherwise the end of the log was lost, and this exchange was stored
+            // at the position of a lost one.
             let is_same = |known: &Recorded| known.seq == appended.seq && known.exchange.id == recorded.exchange.id;
             return self.window.exchanges.iter().any(is_same).then(|| self.clone());
         }

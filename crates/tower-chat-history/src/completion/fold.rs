@@ -45,7 +45,7 @@ pub struct ChunkFold {
     choices: usize,
     /// The indexes of the choices that have a finish reason.
     ended: BTreeSet<u64>,
-    /// The index of the kept choice, which is the least one seen.
+    /// The index of the kept choice: the lowest index so far.
     kept: Option<u64>,
     /// The fields of the kept choice, except its calls.
     fields: Fields,
@@ -70,7 +70,7 @@ pub struct ChunkFold {
 }
 
 impl ChunkFold {
-    /// Creates a fold for a stream with this number of requested choices. 0 counts as 1.
+    /// Creates a fold for a stream with this number of requested choices. 0 means 1.
     #[must_use]
     pub fn new(choices: usize) -> Self {
         Self { choices: choices.max(1), ..Self::default() }
@@ -123,7 +123,7 @@ impl ChunkFold {
         (self.fields, self.calls) = (Fields::default(), Calls::default());
     }
 
-    /// Returns `true` if the kept choice has ended, and as many choices have ended as were requested.
+    /// Returns `true` if the kept choice and all other requested choices have a finish reason.
     fn is_over(&self) -> bool {
         self.has_kept_ended() && self.ended.len() >= self.choices
     }
@@ -172,7 +172,7 @@ impl ChunkFold {
         if let Some(reason) = choice.text("finish_reason") {
             self.ended.insert(index);
             if self.ended.len() > MAX_CHOICES {
-                // This is never the kept choice, whose index is the least.
+                // This is never the kept choice, which has the lowest index.
                 self.ended.pop_last();
             }
             if is_kept {

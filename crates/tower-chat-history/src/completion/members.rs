@@ -79,7 +79,8 @@ fn without_repeated<'a>(mut members: Vec<(Cow<'a, str>, &'a str)>) -> Vec<(Cow<'
     members
 }
 
-/// Returns a name in the spelling in which names are compared. A name that is not valid Unicode keeps its own spelling.
+/// Returns a name in the spelling in which names are compared. A name that is not valid Unicode is returned as it is
+/// written.
 fn normalized(name: &RawValue) -> Cow<'_, str> {
     let quoted = name.get();
     let plain = quoted.strip_prefix('"').and_then(|name| name.strip_suffix('"')).unwrap_or(quoted);

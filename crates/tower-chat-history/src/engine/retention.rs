@@ -101,7 +101,7 @@ impl Retainer {
             Some(since) => since.saturating_add(added),
             // This exchange is the log's first.
             None if exchanges <= 1 => added,
-            // It is not known how much was added earlier, by another process or before the conversation was forgotten.
+            // It is not known how much was added before, by another process or before the count was evicted.
             None => usize::MAX,
         };
         self.added.insert(id.clone(), since);

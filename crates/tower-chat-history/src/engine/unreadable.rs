@@ -18,7 +18,7 @@ impl Unreadable {
             drop(warned);
             tracing::warn!(
                 %shape,
-                "a response was not stored: the adapter cannot read it; later ones of this shape appear only in turn reports"
+                "an exchange was not stored because the adapter cannot read the response; this shape is not logged again"
             );
         }
     }

@@ -49,10 +49,10 @@
 //! # Old messages are data
 //!
 //! A summary contains text from users and tools, and is sent in a message in which models expect instructions. The
-//! default [`SummaryPrompt`] therefore delimits the messages, and tells the model not to follow instructions in them.
-//! The default [`SummaryFormat`] does the same for the summary. Both delimiters contain a mark that does not occur in
-//! the text between them, so no text can contain its own closing delimiter, in any spelling. A model may follow such
-//! instructions nevertheless: do not base permissions on a summary.
+//! default [`SummaryPrompt`] therefore delimits the messages, and instructs the model not to follow instructions in
+//! them. The default [`SummaryFormat`] does the same for the summary. Both delimiters contain a mark that does not
+//! occur in the text between them, so no text can contain its own closing delimiter, in any spelling. A model may
+//! follow such instructions nevertheless: do not base permissions on a summary.
 
 mod delimit;
 mod format;

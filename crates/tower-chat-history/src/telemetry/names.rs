@@ -59,7 +59,7 @@ pub mod attributes {
         pub const PROVIDER_NAME: &str = "gen_ai.provider.name";
         /// The conversation's id, hashed or raw, if the [options](crate::Telemetry) enable it.
         pub const CONVERSATION_ID: &str = "gen_ai.conversation.id";
-        /// `true` if the model sees a compacted view of the conversation. Otherwise not set.
+        /// `true` if the prompt contains less than the whole conversation. Otherwise not set.
         pub const CONVERSATION_COMPACTED: &str = "gen_ai.conversation.compacted";
         /// The number of exchanges that the load returned, or that the save stored.
         pub const MEMORY_RECORD_COUNT: &str = "gen_ai.memory.record.count";

@@ -26,7 +26,7 @@ const SLOT_PARTS: u64 = 16;
 /// The expected number of conversations.
 const EXPECTED_CONVERSATIONS: usize = 1 << 12;
 
-/// The last prompt that this process planned for each conversation, as hashes. The least recently used are forgotten.
+/// The last planned prompt of each conversation, as hashes. The least recently used are evicted.
 pub(crate) struct PrefixCache(Cache<ConversationId, Arc<[Part]>, ByParts>);
 
 /// One part of a prompt.

@@ -1,8 +1,8 @@
 //! Adapters for a program's own request and response types, made from closures.
 //!
-//! [`Custom`] takes closures for three tasks: to find the new messages in a request, to put the history into
-//! it, and to find the reply in a response. In this example, a prompt has a question and a separate field for
-//! the history, and the answer is a message:
+//! [`Custom`] takes three closures: the first returns the new messages of a request, the second inserts the history
+//! into it, and the third returns the reply in a response. In this example, a request has a question and a separate
+//! field for the history, and the response is a message:
 //!
 //! ```
 //! use tower::{Service, ServiceBuilder, ServiceExt};

@@ -110,14 +110,15 @@ impl From<Message> for Reply {
     }
 }
 
-/// Without a message, nothing is stored, and the report says [`NoReply`](crate::report::NotStored::NoReply).
+/// Makes an empty reply of `None`. Nothing is then stored, and the report has
+/// [`NotStored::NoReply`](crate::report::NotStored::NoReply).
 impl From<Option<Message>> for Reply {
     fn from(message: Option<Message>) -> Self {
         message.map_or_else(Self::default, Self::new)
     }
 }
 
-/// Without a reply, nothing is stored.
+/// Makes an empty reply of `None`. Nothing is then stored.
 impl From<Option<Self>> for Reply {
     fn from(reply: Option<Self>) -> Self {
         reply.unwrap_or_default()

@@ -7,7 +7,8 @@ use crate::{
     error::{BoxError, MissingConversation},
 };
 
-/// A value that says which conversation a call belongs to. Closures of [`IdFrom`](super::IdFrom) return one.
+/// A value that names the conversation of a call, or marks the call as stateless. Closures of
+/// [`IdFrom`](super::IdFrom) return such a value.
 ///
 /// It is a [`ConversationId`], alone or with [`CallOptions`], a [`CallScope`], or an `Option` or `Result` of these.
 #[diagnostic::on_unimplemented(

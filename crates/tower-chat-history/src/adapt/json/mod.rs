@@ -61,7 +61,7 @@ use crate::{
 /// rules of [`completion`]. A response in another format is returned unchanged, and the exchange is not stored. The
 /// report then says [`UnreadableReply`](crate::report::NotStored::UnreadableReply).
 ///
-/// # Messages that a `Value` cannot carry
+/// # Messages that a `Value` cannot represent
 ///
 /// `serde_json` cannot read every stored message as a `Value`, for example not one with a lone surrogate or a number
 /// out of range. Such a message is sent with only its text and tool calls, and is counted as downgraded. In all

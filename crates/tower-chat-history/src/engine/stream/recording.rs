@@ -191,7 +191,7 @@ impl<T: Send + 'static, E: Send + 'static> Recording<T, E> {
         };
         if let Some(call) = self.call.take() {
             let reply = self.fold.reply();
-            // If the reply is complete, the caller missed nothing, and the call counts as ended.
+            // If the reply is complete, the call has ended: the caller has received the whole reply.
             if matches!(self.phase, Phase::Complete(_)) { call.ended(&reply) } else { call.left(&reply) }
         }
         match mem::replace(&mut self.phase, Phase::Ended) {

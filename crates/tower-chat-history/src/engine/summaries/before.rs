@@ -83,7 +83,7 @@ impl SummaryWorker {
                     // Other errors, such as an input that does not fit, contain ids, which must not be logged.
                     let cause = if error.is_load() { error.to_string() } else { error.kind().to_owned() };
                     let kind = error.kind();
-                    tracing::warn!(error.type = kind, error = cause, "a summary is stored, but the call continues without it");
+                    tracing::warn!(error.type = kind, error = cause, "a summary was stored, but the call continues without it");
                 }
             }
         }

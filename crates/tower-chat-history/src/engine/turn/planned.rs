@@ -46,7 +46,7 @@ pub(in crate::engine) struct HistoryFacts {
     /// The number of turns, including the current one.
     pub(super) turns: usize,
     pub(super) mismatch: Option<TranscriptError>,
-    /// The changes of the conversation since this engine last saw it.
+    /// The changes of the conversation's compaction since its previous turn in this engine.
     pub(in crate::engine) since_last: Option<SinceLast>,
     /// The position of the log's next exchange, if the log could be loaded.
     pub(super) next: Option<Seq>,

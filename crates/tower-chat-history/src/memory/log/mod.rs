@@ -174,7 +174,8 @@ impl Log {
     }
 
     fn opens_turn(&self, seq: Seq) -> bool {
-        // A pruned position counts as an opening, because a window from there starts at the beginning of the log.
+        // A pruned position is treated as an opening, because a window that starts there starts at the beginning of
+        // the log.
         seq < self.seq(0) || self.entries.get(self.index(seq)).is_some_and(|entry| entry.exchange.opens_turn())
     }
 
