@@ -18,7 +18,7 @@ impl Unreadable {
             drop(warned);
             tracing::warn!(
                 %shape,
-                "an exchange was not stored because the adapter cannot read the response; this shape is not logged again"
+                "an exchange was not stored because the adapter cannot read the response; each shape is logged once"
             );
         }
     }

@@ -93,7 +93,10 @@ impl<T: Send + 'static, E: Send + 'static> RecordedStream<T, E> {
     fn give_up(mut self) {
         if let Some(mut recording) = self.recording.take() {
             if let Phase::Open { turn, .. } = mem::replace(&mut recording.phase, Phase::Ended) {
-                tracing::warn!(parent: turn.span(), "a detached stream did not end within its time limit; its exchange is not stored");
+                tracing::warn!(
+                    parent: turn.span(),
+                    "a detached stream did not end within its time limit; its exchange is not stored"
+                );
                 if let Some(call) = recording.call.take() {
                     call.left(&recording.fold.reply());
                 }

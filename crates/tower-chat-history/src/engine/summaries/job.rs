@@ -223,7 +223,11 @@ impl SummaryWorker {
             }
             SummaryOutcome::Part(error) => {
                 let (kind, cause) = (error.kind(), summaries.cause(error));
-                tracing::warn!(error.type = kind, error = %cause, "only a part of the exchanges was summarized; a later turn summarizes the rest");
+                tracing::warn!(
+                    error.type = kind,
+                    error = %cause,
+                    "only a part of the exchanges was summarized; a later turn summarizes the rest"
+                );
                 // There was progress, so the pause is the shortest one again.
                 backoff.succeeded(conversation);
                 backoff.failed(conversation);

@@ -41,7 +41,11 @@ impl Call {
                     tracing::warn!(error.type = kind, error = cause, "a call fails: its history could not be loaded");
                     return Err(error);
                 }
-                tracing::warn!(error.type = kind, error = cause, "calling the model without history: the history could not be loaded");
+                tracing::warn!(
+                    error.type = kind,
+                    error = cause,
+                    "calling the model without history: the history could not be loaded"
+                );
                 (HistoryStatus::Unavailable, None)
             }
         };

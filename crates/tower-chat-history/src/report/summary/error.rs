@@ -17,7 +17,8 @@ pub enum SummaryError {
     /// The answer reached its token limit before the summary was complete. So did the answer to a second request, for
     /// a shorter summary.
     #[error(
-        "the summary reached its token limit before it was complete, twice: raise the limit, or use a model that reasons less"
+        "the summary reached its token limit before it was complete, twice: raise the limit, or use a model \
+         that reasons less"
     )]
     CutOff,
     /// The summary has more tokens than allowed.
