@@ -73,15 +73,15 @@ impl<'a> History<'a> {
         })
     }
 
-    /// Returns `true` if exchanges left the window that no summary covers.
+    /// Returns `true` if the window no longer has some exchanges, and no summary covers them.
     #[must_use]
     pub fn has_gap(self) -> bool {
         let (Some(window), Some(cut)) = (self.window(), self.cut()) else { return false };
         cut.window_start > first_uncovered(cut, window)
     }
 
-    /// Returns the expectation of the append. With `rejects_others`, the append fails if the log has got another
-    /// exchange in the meantime.
+    /// Returns the expectation of the append. With `rejects_others`, the append fails if another exchange was stored
+    /// after the load.
     #[must_use]
     pub const fn expect(self, rejects_others: bool) -> Expect {
         match self {

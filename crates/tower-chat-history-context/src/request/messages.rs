@@ -25,7 +25,12 @@ impl RequestMessages {
     /// ```
     /// use tower_chat_history_context::{InputMode, Message, RequestMessages};
     ///
-    /// let messages = vec![Message::system("S"), Message::user("Hi"), Message::assistant("Hello!"), Message::user("And?")];
+    /// let messages = vec![
+    ///     Message::system("S"),
+    ///     Message::user("Hi"),
+    ///     Message::assistant("Hello!"),
+    ///     Message::user("And?"),
+    /// ];
     /// let split = RequestMessages::split(messages, 0, InputMode::Transcript);
     /// assert_eq!((split.head.len(), split.transcript.len(), split.input.len()), (1, 2, 1));
     /// assert_eq!(split.transcript_range(), 1..3);
