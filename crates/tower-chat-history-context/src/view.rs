@@ -33,7 +33,7 @@
 //! calls. [`View::push_exchange`] detects this. The first exchange *gives way* to the second one: it is left out of the
 //! view. (The prompt of the second request did not contain it either.) An exchange gives way if both conditions hold:
 //!
-//! - It has only tool results, or it has tool results and a reply that [broke off](Exchange::incomplete).
+//! - It has only tool results, or its reply to tool results [broke off](Exchange::incomplete).
 //! - The next exchange answers the same calls again.
 
 pub use tower_chat_history_core::OpenCalls;

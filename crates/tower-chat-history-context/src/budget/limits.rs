@@ -8,8 +8,8 @@ use std::{
 use super::{ContextBudget, ContextWindow, ModelLimits};
 use crate::request::RequestInfo;
 
-/// The reply reserve, in tokens, if neither the request nor the budget sets one. The longest reply of the model, and a
-/// quarter of its context window, limit it further.
+/// The reply reserve, in tokens, if neither the request nor the budget sets one. If the model's longest reply, or a
+/// quarter of its context window, is smaller, the reserve is that size.
 pub const DEFAULT_REPLY_RESERVE: u32 = 4_096;
 
 /// The source of a call's context window.
@@ -68,7 +68,8 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// Returns the largest prompt, in counted tokens, next to a reply of this size, in tokens of the provider.
+    /// Returns the largest prompt, in counted tokens, that leaves room for a reply of this size, in tokens of the
+    /// provider.
     #[must_use]
     pub fn max_prompt(&self, reply: u64) -> u64 {
         scaled(self.context.saturating_sub(reply).min(self.prompt), 1.0 / self.ratio)

@@ -151,10 +151,10 @@ impl ContextBudget {
         self
     }
 
-    /// Sets the smallest reply reserve, in tokens (at least 1). If a prompt does not fit, the reserve shrinks, at most
-    /// to this number, before messages are left out. The field of the request that limits the reply (such as
-    /// `max_tokens`) is lowered with it. If the request has no such field, only the reserve shrinks. By default, the
-    /// reserve does not shrink, and no field of a request changes except its messages.
+    /// Sets the smallest reply reserve, in tokens (at least 1). If a prompt does not fit, the reserve shrinks as far as
+    /// needed, but not below this number, before messages are left out. The field of the request that limits the reply
+    /// (such as `max_tokens`) is lowered with it. If the request has no such field, only the reserve shrinks. By
+    /// default, the reserve does not shrink, and no field of a request changes except its messages.
     #[must_use]
     pub const fn shrink_reply_to(mut self, tokens: u32) -> Self {
         self.least_reply = Some(tokens);

@@ -1,6 +1,6 @@
 //! The account of how a window was made smaller.
 
-/// The reason why a window was made smaller, and the steps by which it was.
+/// The reason for which a window was made smaller, and the steps that were used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Trimming {
@@ -53,7 +53,7 @@ impl Trimming {
         self.reason.is_some()
     }
 
-    /// Returns `true` if the model receives less of the conversation than before.
+    /// Returns `true` if parts of the conversation were left out or cleared, so that the model does not receive them.
     #[must_use]
     pub const fn is_shortened(&self) -> bool {
         self.cleared_results || self.left_out_rounds || self.left_out_turns || self.by_trimmer || self.left_out_summary

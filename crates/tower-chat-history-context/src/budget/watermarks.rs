@@ -18,8 +18,8 @@ pub struct Watermarks {
 #[non_exhaustive]
 pub enum Watermark {
     /// A percentage of the prompt's limit, which is the context window minus the reply reserve. The whole prompt
-    /// counts, including the head. A compaction never goes below this size: all fixed parts of the prompt (head, tools,
-    /// response format, summary), and half of the tokens that the limit leaves beyond them.
+    /// counts, including the head. A compaction never goes below the size of the fixed parts of the prompt (head,
+    /// tools, response format, summary) plus half of the rest of the limit.
     Percent(u8),
     /// A number of messages in the window, without head and input. The window may have a few more messages, for two
     /// reasons: it is cut between exchanges, and its newest turn is left out only if it does not fit.

@@ -73,7 +73,7 @@ impl<'a> History<'a> {
         })
     }
 
-    /// Returns `true` if the window no longer has some exchanges, and no summary covers them.
+    /// Returns `true` if some exchanges are neither in the window nor covered by the summary, although they are stored.
     #[must_use]
     pub fn has_gap(self) -> bool {
         let (Some(window), Some(cut)) = (self.window(), self.cut()) else { return false };

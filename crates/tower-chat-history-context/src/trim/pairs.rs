@@ -2,8 +2,8 @@
 //!
 //! Such results must neither cost tokens nor decide where the trimmed list begins or ends, so they are removed before
 //! anything else. Both iterators are lazy: they read little more of the list than is consumed. This is possible because
-//! a single message decides if a result follows its call: the nearest earlier message that is not a result. It must
-//! have the call.
+//! a single message decides if a result follows its call: the nearest earlier message that is not a result. That
+//! message must have the call.
 
 use std::iter;
 

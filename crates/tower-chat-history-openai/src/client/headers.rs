@@ -18,7 +18,7 @@ use tower_chat_history::{
 pub const CONVERSATION_ID: &str = "x-chat-history-conversation";
 
 /// The header that names a call's exchange. Its value is an [`ExchangeId`]. If the call is repeated with the same id,
-/// it stores nothing twice. The default is a generated id.
+/// its exchange is stored only once. The default is a generated id.
 pub const EXCHANGE_ID: &str = "x-chat-history-exchange";
 
 /// The header that marks a chat call as stateless. With the value `true`, the call passes through without history, even
@@ -33,8 +33,8 @@ pub const STATELESS: &str = "x-chat-history-stateless";
 /// log does not have them.
 pub const DONT_STORE: &str = "x-chat-history-dont-store";
 
-/// The header that sets the number of few-shot messages of a call, as a decimal number. These are the messages after
-/// the leading system and developer messages that are sent first and never stored. The default is the [client's
+/// The header that sets the number of few-shot messages of a call, as a decimal number. Few-shot messages follow the
+/// leading system and developer messages. They are sent first and never stored. The default is the [client's
 /// number](super::OpenAiHistory::few_shot_messages).
 pub const FEW_SHOT_MESSAGES: &str = "x-chat-history-few-shot-messages";
 

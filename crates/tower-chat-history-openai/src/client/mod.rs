@@ -53,7 +53,7 @@
 //! | page | contents |
 //! |---|---|
 //! | [requests](crate::guide::client_requests) | the stack of services, headers, changes to the body |
-//! | [responses](crate::guide::client_responses) | the responses that are stored, and the way in which they are passed on |
+//! | [responses](crate::guide::client_responses) | the rules for storing responses, and for passing them on |
 
 mod adapter;
 mod body;

@@ -8,7 +8,7 @@
 //! `--context 400`, that happens after a few questions. Lines in brackets on stderr report how many messages were
 //! summarized or left out.
 //!
-//! Input can be piped in, one line per turn. No prompt is printed then.
+//! Input can be piped in, one line per turn. The `>` and the list of commands are not printed then.
 
 mod memory;
 mod notes;

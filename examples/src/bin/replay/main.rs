@@ -24,8 +24,9 @@
 //!
 //! For each call, one line shows the size of the prompt before and after trimming, the messages that were left out, the
 //! reply reserve, and the cached prefix. The cached prefix is the beginning of the prompt that is also the beginning of
-//! an earlier prompt of the run, in whole messages. Its cache entry never expires. After all calls, the totals are
-//! printed, with the cost of the input compared to a sliding window under the same limit.
+//! an earlier prompt of the run, in whole messages. In this simulation, prefixes stay in the cache until the end of the
+//! run. After all calls, the totals are printed, with the cost of the input compared to a sliding window under the same
+//! limit.
 //!
 //! With `--summarize`, the messages that are about to leave the window are summarized after each reply. The program
 //! uses extracts of the messages as summaries, of up to the given size. The totals and the cost include the summaries:

@@ -25,7 +25,7 @@ pub(crate) struct Args {
 #[derive(clap::Args)]
 #[command(next_help_heading = "Options for --mode langchain")]
 pub(crate) struct LangChain {
-    /// Which messages to keep
+    /// Part of the list to keep
     #[arg(long, value_enum, default_value_t = Strategy::Last)]
     pub(crate) strategy: Strategy,
     /// Leave out messages before the first one with one of these roles, for example human,ai

@@ -43,8 +43,8 @@ impl ModelLimits {
 ///
 /// Upper and lower case are equal, and so are dot and hyphen (`claude-sonnet-4.5`). Prefixes and suffixes that gateways
 /// and clouds add are ignored: `openai/gpt-4o`, `models/gemini-2.5-pro`,
-/// `us.anthropic.claude-sonnet-4-5-20250929-v1:0`, `claude-sonnet-4-5@20250929`, `gpt-oss-20b:free`. So are those of
-/// fine-tuned models: `ft:gpt-4o:acme`.
+/// `us.anthropic.claude-sonnet-4-5-20250929-v1:0`, `claude-sonnet-4-5@20250929`, `gpt-oss-20b:free`, and for fine-tuned
+/// models `ft:gpt-4o:acme`.
 ///
 /// The table has models of OpenAI, Anthropic, Google, Mistral, DeepSeek, xAI, Meta, Alibaba, Cohere, Amazon, Moonshot
 /// AI, Z.ai and MiniMax, as of October 2026, with the context windows of the makers' own services. Other services may
