@@ -49,12 +49,16 @@ pub enum KeepTurn {
 /// Keeps the turns with the highest scores.
 ///
 /// ```
-/// use tower_chat_history_context::budget::{Importance, TrimTurn};
+/// use tower_chat_history_context::{
+///     Message,
+///     budget::{Importance, TrimTurn},
+/// };
 ///
 /// // The score is higher for turns that mention an order, and for newer turns.
 /// let score = |turn: &TrimTurn<'_>| {
-///     let mentions = turn.messages.iter().filter(|message| message.text().contains("order"));
-///     mentions.count() as f64 * 1_000.0 + turn.seq.get() as f64
+///     let mentions_order = |message: &&Message| message.text().contains("order");
+///     let mentions = turn.messages.iter().filter(mentions_order).count();
+///     mentions as f64 * 1_000.0 + turn.seq.get() as f64
 /// };
 /// let trimmer = Importance::new(score); // For `ContextOptions::trimmer`.
 /// # let _ = trimmer;

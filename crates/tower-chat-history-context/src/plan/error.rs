@@ -80,8 +80,8 @@ pub enum InputError {
 /// Send only new messages, or import the messages that the store does not have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-#[error("message {position} after the head {}", match .seq {
-    Some(seq) => format!("differs from the message of exchange {seq} that it should equal"),
+#[error("message {position} after the head (counted from 0) {}", match .seq {
+    Some(seq) => format!("differs from the stored message of exchange {seq}"),
     None => "precedes all stored messages".to_owned(),
 })]
 pub struct TranscriptError {

@@ -11,7 +11,7 @@ pub enum History<'a> {
     Absent,
     /// The conversation's window.
     Window(&'a Window),
-    /// The history could not be loaded. It is replaced by the messages that the caller resent, as a log.
+    /// The history could not be loaded. The messages that the caller resent replace it, in the form of a log.
     Resent(&'a [Recorded]),
 }
 

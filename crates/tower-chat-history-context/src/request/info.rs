@@ -12,7 +12,7 @@ pub struct RequestInfo {
     /// The provider that serves the model, as a value of OpenTelemetry's attribute `gen_ai.provider.name`, such as
     /// `openai`.
     pub provider: Option<&'static str>,
-    /// The messages that come before the window: system and developer messages, and few-shot examples.
+    /// The head: the leading system and developer messages, and the few-shot messages after them.
     pub head: Vec<Message>,
     /// The JSON of the request's tools.
     pub tools: Option<String>,

@@ -10,7 +10,8 @@ use super::InputMode;
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct RequestMessages {
-    /// The leading system and developer messages, and the few-shot examples after them: sent first and never stored.
+    /// The leading system and developer messages, and the few-shot messages after them. They are sent first and never
+    /// stored.
     pub head: Vec<Message>,
     /// The part of the conversation that the caller resends. The window is sent in its place.
     pub transcript: Vec<Message>,

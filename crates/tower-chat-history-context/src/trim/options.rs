@@ -151,7 +151,7 @@ impl<S> Trim<S> {
         self
     }
 
-    /// Returns the messages that fit. It is the same as [`trim_messages`].
+    /// Returns the messages that fit, like [`trim_messages`].
     pub fn apply<C>(&self, messages: &[Message], counter: &C) -> Vec<Message>
     where
         C: CountMessages + ?Sized,

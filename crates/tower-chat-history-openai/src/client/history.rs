@@ -46,9 +46,8 @@ impl OpenAiHistory {
         self
     }
 
-    /// Sets the number of messages after the leading system and developer messages that are few-shot examples. They
-    /// are sent first and never stored. The default is 0. The header [`FEW_SHOT_MESSAGES`](super::FEW_SHOT_MESSAGES)
-    /// sets it for one call.
+    /// Sets the number of few-shot messages after the leading system and developer messages. They are sent first and
+    /// never stored. The default is 0. The header [`FEW_SHOT_MESSAGES`](super::FEW_SHOT_MESSAGES) sets it for one call.
     #[must_use]
     pub fn few_shot_messages(mut self, messages: usize) -> Self {
         self.adapter = self.adapter.few_shot_messages(messages);
