@@ -15,7 +15,8 @@
 //!   remains, the list is left out too. Text in the same message stays. A result meant for such an entry is an orphan.
 //!
 //! If messages are added to a log, its new view therefore begins with the old one, byte for byte, and a provider's
-//! prefix cache stays valid. A repair that looks at the whole log would change bytes that were already sent.
+//! prefix cache stays valid. The only exception is an exchange that gives way to a [repeated call](#repeated-calls). A
+//! repair that looks at the whole log would change bytes that were already sent.
 //!
 //! ```
 //! use tower_chat_history_context::{Message, View};

@@ -4,7 +4,7 @@
 //! window, and how much of it is reserved for the reply. The rest is the limit of the prompt. All parts of the prompt
 //! count: head, tools, response format, summary, window, input. If a prompt exceeds the limit, its window is compacted.
 //! If that is not enough, the call fails with [`DoesNotFit`] before the model is called. The error has the size of each
-//! part. A prompt that exceeds the limit is never sent.
+//! part. A prompt whose counted tokens exceed the limit is never sent.
 //!
 //! ```
 //! use tower_chat_history_context::budget::{ContextBudget, ModelLimits};
