@@ -1,8 +1,8 @@
 //! Adapters for a program's own request and response types, made from closures.
 //!
 //! [`Custom`] takes three closures: the first returns the new messages of a request, the second inserts the history
-//! into it, and the third returns the reply in a response. In this example, a request has a question and a separate
-//! field for the history, and the response is a message:
+//! into it, and the third returns the reply in a response. In this example, the request type `Prompt` has a question
+//! and a separate field for the history, and the response is a message:
 //!
 //! ```
 //! use tower::{Service, ServiceBuilder, ServiceExt};
