@@ -27,7 +27,7 @@ impl Append {
         Self { expect, exchange, compact: None }
     }
 
-    /// Stores a compaction in the same write.
+    /// Adds a compaction, which is stored in the same write. The default is none.
     #[must_use]
     pub fn compact(mut self, compact: Compact) -> Self {
         self.compact = Some(compact);
@@ -78,7 +78,8 @@ impl Expect {
 pub struct Compact {
     /// The profile whose compaction this is.
     pub profile: Profile,
-    /// The stored version that it was made from. It is stored only if that version is still the stored one.
+    /// The version of the compaction that this one replaces, or [`CompactionVersion::NONE`]. This compaction is stored
+    /// only if that version is still the stored one.
     pub replaces: CompactionVersion,
     /// The positions and the summary to store.
     pub cut: Cut,

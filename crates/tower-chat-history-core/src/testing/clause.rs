@@ -25,7 +25,7 @@ macro_rules! clauses {
 }
 
 clauses! {
-    ATOMIC = "HistoryStore, Atomic", "An append stores its exchange and its compaction together, or neither.";
+    ATOMIC = "HistoryStore, Atomic", "An append stores its exchange and its compaction in one write, whole or not at all.";
     CONDITIONAL = "HistoryStore, Conditional",
         "The check of Append::expect and the write are one step, also against other processes.";
     IDEMPOTENT = "HistoryStore, Idempotent",
