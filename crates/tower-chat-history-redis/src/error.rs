@@ -54,7 +54,7 @@ pub enum OpenError {
 }
 
 impl OpenError {
-    /// Returns whether opening may succeed a little later: the server is unreachable, loading or being replaced. Wrong
+    /// Returns `true` if opening may succeed a little later: the server is unreachable, loading or being replaced. Wrong
     /// options, addresses and passwords, and certificates that are not trusted, are permanent.
     #[must_use]
     pub fn is_retryable(&self) -> bool {
@@ -122,7 +122,7 @@ impl fmt::Display for At<'_> {
 pub(crate) struct Failure(pub(crate) RedisError);
 
 impl Failure {
-    /// Returns whether the same command may succeed a little later.
+    /// Returns `true` if the same command may succeed a little later.
     pub(crate) fn is_transient(&self) -> bool {
         match self.0.kind() {
             ErrorKind::Server(kind) => matches!(
@@ -143,7 +143,7 @@ impl Failure {
         }
     }
 
-    /// Returns whether the system or rustls rejected data of the other side, such as a certificate.
+    /// Returns `true` if the system or rustls rejected data of the other side, such as a certificate.
     fn is_invalid_data(&self) -> bool {
         // redis-rs returns the `Arc` that contains the cause.
         let cause = self.0.source().and_then(|source| source.downcast_ref::<Arc<dyn Error + Send + Sync>>());
@@ -151,7 +151,7 @@ impl Failure {
         cause.is_some_and(|cause| cause.kind() == std::io::ErrorKind::InvalidData)
     }
 
-    /// Returns whether another connection may succeed: responses time out, the server is no longer a master, or the
+    /// Returns `true` if another connection may succeed: responses time out, the server is no longer a master, or the
     /// connection was never set up. A connection that breaks does not count, because redis-rs notices that itself.
     pub(crate) fn suggests_reconnect(&self) -> bool {
         match self.0.kind() {

@@ -21,7 +21,7 @@ const MIGRATIONS: [(&str, i32); 1] = [(
     1,
 )];
 
-#[allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap)] // A handful.
+#[allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap)] // There are few steps.
 const NEWEST: i32 = MIGRATIONS.len() as i32;
 
 /// The table of versions. Each migration adds a row.
@@ -45,7 +45,8 @@ pub(crate) async fn migrate(database: &mut Database) -> Result<(), OpenError> {
     timeout(CALL_TIMEOUT, migrate_with_retries(database)).await.unwrap_or_else(|_| Err(PostgresError::NoAnswer.into()))
 }
 
-/// Migrates, and repeats after transient failures. Every step may run twice, even if it is unknown if it took effect.
+/// Migrates, and repeats after transient failures. If it is unknown whether a migration was committed, it is safe to
+/// repeat it.
 async fn migrate_with_retries(database: &mut Database) -> Result<(), OpenError> {
     let mut retry = database.retry();
     loop {
@@ -143,7 +144,7 @@ async fn inspect(database: &Database, transaction: &mut Lease) -> Result<(Found,
             Ok((Found::Nothing { schema: column(1)? }, defaults))
         };
     }
-    // A later step cannot make readable what an earlier one made unreadable.
+    // A library must be able to use the result of every step, so the largest `readable_from` counts.
     let newest = "select coalesce(max(version), 0), coalesce(max(readable_from), 0) from @.schema_version";
     let rows = transaction.query(&statement(&in_schema(newest, schema), &[]), &[]).await?;
     let row = rows.first().ok_or(PostgresError::Protocol)?;
