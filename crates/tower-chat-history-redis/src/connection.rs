@@ -36,8 +36,8 @@ impl<C: ConnectionLike + Clone + Send + Sync + 'static> Transport for C {
     }
 }
 
-/// Returns the TCP settings. Nagle's algorithm is off, because commands are small and follow each other. If the system
-/// can detect a silent peer, it does so earlier than after its default of a quarter of an hour.
+/// Returns the TCP settings. Nagle's algorithm is off, because commands are small and follow each other. On Linux, the
+/// system detects a silent peer earlier than after its default of about 15 minutes.
 fn tcp(options: &RedisOptions) -> TcpSettings {
     let settings = TcpSettings::default().set_nodelay(true);
     #[cfg(target_os = "linux")]

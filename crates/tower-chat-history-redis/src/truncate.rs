@@ -38,7 +38,8 @@ pub(crate) async fn truncate(
             }
             "truncated" => {
                 let revision = reply.revision(id)?;
-                // The log is cut. The remaining text is removed before the call returns.
+                // The log ends at its new position now. The removed exchanges are deleted from the lists before the
+                // call returns.
                 sweep(shared, id).await?;
                 return Ok(Truncated::new(Some(revision), expect.version().saturating_sub(from.get())));
             }

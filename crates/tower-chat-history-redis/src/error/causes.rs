@@ -30,7 +30,7 @@ pub struct NewerLayout {
     pub known: u32,
 }
 
-/// A script returned an unexpected reply: another version of it is running, or it has a defect.
+/// The reply does not have a form that the script returns: the script has a defect, or the server is not compatible.
 #[derive(Debug, thiserror::Error)]
 #[error("unexpected reply from the server")]
 pub(crate) struct UnexpectedReply;

@@ -7,7 +7,7 @@ use tower_chat_history_core::{ConversationId, StoreError};
 
 use super::causes::{Damaged, NewerLayout};
 
-/// The response of a server that asks for a password to a client without one. Tests with a server check it.
+/// The text of a server's response if it requires a password and the client sent none. Tests with a server check it.
 const NO_PASSWORD_TEXT: &str = "Authentication required";
 /// The texts of redis-rs, and of a server over RESP3, for a wrong user name or password.
 const WRONG_PASSWORD_TEXTS: [&str; 2] = ["AuthenticationFailed", "WRONGPASS"];
@@ -24,7 +24,7 @@ pub(crate) enum Credentials {
 impl fmt::Display for Credentials {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Missing => "the server demands a password, and none was given (NOAUTH)",
+            Self::Missing => "the server requires a password, and none was given (NOAUTH)",
             Self::Refused => "the server refused the name or the password of the user",
         })
     }
@@ -35,7 +35,7 @@ impl fmt::Display for Credentials {
 pub(crate) struct Failure(pub(crate) RedisError);
 
 impl Failure {
-    /// Returns `true` if the same command may succeed a little later.
+    /// Returns `true` if the same command may succeed later.
     pub(crate) fn is_transient(&self) -> bool {
         match self.0.kind() {
             ErrorKind::Server(kind) => matches!(
@@ -48,7 +48,7 @@ impl Failure {
                     | ServerErrorKind::Moved
                     | ServerErrorKind::Ask
             ),
-            // A connection that breaks within a response leaves one that cannot be parsed.
+            // If a connection breaks within a response, the part that arrived cannot be parsed.
             ErrorKind::Io | ErrorKind::Parse | ErrorKind::ClusterConnectionNotFound => true,
             // A slow script is running, replicas are missing, or the server cannot write to its disk.
             ErrorKind::Extension => matches!(self.0.code(), Some("BUSY" | "NOREPLICAS" | "MISCONF")),
@@ -56,16 +56,17 @@ impl Failure {
         }
     }
 
-    /// Returns `true` if the system or rustls rejected data of the other side, such as a certificate.
+    /// Returns `true` if the system or rustls rejected data from the server, such as its certificate.
     pub(super) fn is_invalid_data(&self) -> bool {
-        // redis-rs returns the `Arc` that contains the cause.
+        // The source that redis-rs returns is an `Arc` around the cause, so it must be downcast twice.
         let cause = self.0.source().and_then(|source| source.downcast_ref::<Arc<dyn Error + Send + Sync>>());
         let cause = cause.and_then(|cause| (**cause).downcast_ref::<std::io::Error>());
         cause.is_some_and(|cause| cause.kind() == std::io::ErrorKind::InvalidData)
     }
 
-    /// Returns `true` if another connection may succeed: responses time out, the server is no longer a master, or the
-    /// connection was never set up. A connection that breaks does not count, because redis-rs notices that itself.
+    /// Returns `true` if a new connection may succeed: responses time out, the server is no longer a master, or the
+    /// server refused to set up the connection. A broken connection is not such a case, because redis-rs replaces it
+    /// itself.
     pub(crate) fn suggests_reconnect(&self) -> bool {
         match self.0.kind() {
             ErrorKind::Io => self.0.is_timeout(),
@@ -139,8 +140,8 @@ impl fmt::Display for Failure {
             (None, ErrorKind::Server(_) | ErrorKind::Extension) => {
                 write!(f, "the server answered with the error {}", self.0.code().unwrap_or("unknown"))
             }
-            // The client or the system makes these errors, so they quote no command. The detail that the client adds
-            // may be a part of the address, and is left out.
+            // These errors come from the client or the system, so they quote no command. The detail that the client
+            // adds is left out, because it may be a part of the address.
             (None, ErrorKind::Io | ErrorKind::InvalidClientConfig | ErrorKind::ClusterConnectionNotFound) => {
                 let shown = self.0.to_string();
                 let detail = self.0.detail().map(|detail| format!(": {detail}")).unwrap_or_default();
@@ -236,7 +237,7 @@ pub(super) mod tests {
             within(ErrorKind::Io, "NOAUTH: Authentication required."),
         ] {
             assert_eq!(missing.credentials(), Some(Credentials::Missing), "{missing:?}");
-            assert!(missing.to_string().contains("demands a password"), "{missing}");
+            assert!(missing.to_string().contains("requires a password"), "{missing}");
         }
         for wrong in [
             server("WRONGPASS invalid username-password pair or user is disabled."),

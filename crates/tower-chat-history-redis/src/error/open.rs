@@ -41,12 +41,12 @@ pub enum OpenError {
         /// The eviction policy, or `unknown` if the server does not report it.
         policy: String,
     },
-    /// The address asks for TLS (`rediss://`), and the program was built without it.
-    #[error("the address asks for TLS: build the crate tower-chat-history-redis with its feature rustls")]
+    /// The address requires TLS (`rediss://`), and the program was built without it.
+    #[error("the address requires TLS: build the crate tower-chat-history-redis with its feature rustls")]
     NeedsTls,
     /// The address is invalid, the server is unreachable, or it refused the connection. This includes a missing or
     /// wrong password.
-    #[error("the server{} could not be connected to: {source}", At(server.as_deref()))]
+    #[error("connecting to the server{} failed: {source}", At(server.as_deref()))]
     Connect {
         /// The hosts and ports that were tried, or the socket. `None` if the address is invalid, or an existing
         /// connection was given.
@@ -57,8 +57,8 @@ pub enum OpenError {
 }
 
 impl OpenError {
-    /// Returns `true` if opening may succeed a little later: the server is unreachable, loading or being replaced. Wrong
-    /// options, addresses and passwords, and certificates that are not trusted, are permanent.
+    /// Returns `true` if the same call may succeed later: the server is unreachable, loading or being replaced. Wrong
+    /// options, addresses and passwords are permanent failures, and so are certificates that are not trusted.
     #[must_use]
     pub fn is_retryable(&self) -> bool {
         let Self::Connect { source, .. } = self else { return false };
@@ -105,7 +105,7 @@ mod tests {
         let shown = OpenError::unreachable(refused).at(Some("localhost:6379".into()));
         let OpenError::Connect { source, .. } = &shown else { panic!("{shown:?}") };
         assert_eq!(source.to_string(), "Invalid protocol version - InvalidClientConfig");
-        let text = "the server at localhost:6379 could not be connected to: ";
+        let text = "connecting to the server at localhost:6379 failed: ";
         assert_eq!(shown.to_string(), format!("{text}{source}"));
         for kind in [ErrorKind::InvalidClientConfig, ErrorKind::Io, ErrorKind::ClusterConnectionNotFound] {
             let error = OpenError::unreachable((kind, "what is wrong", "hunter2".into()).into());
@@ -135,7 +135,7 @@ mod tests {
 
     #[cfg(not(feature = "rustls"))]
     #[test]
-    fn an_address_that_asks_for_tls_names_the_feature() {
+    fn an_address_that_requires_tls_names_the_feature() {
         for url in ["rediss://localhost/", "rediss://me:secret@localhost:1/2"] {
             // Another crate may have enabled TLS in redis-rs. There is nothing to check then.
             let Err(refused) = redis::Client::open(url) else { return };
