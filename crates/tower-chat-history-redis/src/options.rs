@@ -116,7 +116,8 @@ impl RedisOptions {
     /// Sets the certificates, in PEM, of the authorities that may sign the server's certificate. The default is the
     /// system's roots.
     ///
-    /// They apply to `rediss://` addresses. Connecting fails if they cannot be read, or if the address does not use TLS.
+    /// They apply to `rediss://` addresses. Connecting fails if they cannot be read, or if the address does not use
+    /// TLS.
     #[cfg(feature = "rustls")]
     #[must_use]
     pub fn root_certificates(mut self, pem: impl Into<Vec<u8>>) -> Self {
@@ -127,7 +128,8 @@ impl RedisOptions {
     /// Sets the client's certificate and its private key, both in PEM, for a server that requests them. The default is
     /// none.
     ///
-    /// They apply to `rediss://` addresses. Connecting fails if they cannot be read, or if the address does not use TLS.
+    /// They apply to `rediss://` addresses. Connecting fails if they cannot be read, or if the address does not use
+    /// TLS.
     #[cfg(feature = "rustls")]
     #[must_use]
     pub fn client_certificate(mut self, certificate: impl Into<Vec<u8>>, key: impl Into<Vec<u8>>) -> Self {
