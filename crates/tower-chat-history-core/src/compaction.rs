@@ -184,7 +184,7 @@ impl Cut {
     ///
     /// The cut remains only if the first exchange of its window remains, and if its summary covers no removed exchange:
     /// a summary must not describe removed text. The other positions are lowered to the new end of the log if they are
-    /// after it: new exchanges will get the positions after it.
+    /// after it, because new exchanges will get the removed positions.
     #[must_use]
     pub fn truncated_to(&self, len: u64) -> Option<Self> {
         let end = Seq::new(len);

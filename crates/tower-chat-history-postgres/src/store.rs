@@ -68,8 +68,8 @@ impl HistoryStore for PostgresStore {
         let name = uuid(Incarnation::random());
         let once = || write::append(&self.database, &self.appends, id, &append, name);
         let appended = match once().await {
-            // A save can outlive the runtime in which it began. It is then polled in another runtime, and repeated
-            // there.
+            // A save can outlive the runtime in which it began. If it is then polled in another runtime, its first
+            // attempt fails, and it is repeated there.
             Err(Failure::Postgres(PostgresError::NoRuntime)) => once().await,
             done => done,
         };

@@ -26,7 +26,7 @@ impl ContentionRetry {
         Self { made: 1, pause: FIRST_PAUSE }
     }
 
-    /// Waits until it is time for another attempt. Fails with `Unavailable` if this was the last one.
+    /// Waits until it is time for another attempt. Fails with `Unavailable` if all attempts have been made.
     ///
     /// The second attempt does not wait. Further attempts wait for a random time, so that conflicting calls do not stay
     /// in step, and a conversation that changes often is not queried without a pause.

@@ -12,7 +12,7 @@ use crate::{
 const STEP_EXCHANGES: u64 = 1_000;
 
 /// The number of times that the rest may grow during a sweep. It grows if another call truncates or prunes the log. If
-/// it grows more often, the conversation is damaged.
+/// it grows more often, the conversation is reported as damaged.
 const MAX_GROWTHS: usize = 16;
 
 pub(crate) async fn sweep(shared: &Shared, id: &ConversationId) -> Result<(), StoreError> {

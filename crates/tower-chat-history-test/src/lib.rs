@@ -1,5 +1,5 @@
-//! Test doubles for services with conversation memory: a mock LLM, and a store that fails when a test wants it. The
-//! mock LLM is available as a tower service and as an HTTP server.
+//! Test doubles for services with conversation memory: a mock LLM, and a store whose calls fail on demand. The mock LLM
+//! is available as a tower service and as an HTTP server.
 //!
 //! | double | replaces | checks |
 //! |---|---|---|

@@ -35,11 +35,11 @@ impl<S: Truncate + ?Sized> Conversation<'_, S> {
     ///
     /// This removes one exchange, not one turn. In a turn with tool calls, that is the last continuation, whose input
     /// is the results of the calls. To see if the exchange has a reply, look at its last message. The store no longer
-    /// has the exchange: if the caller loses the returned value, it is lost.
+    /// has the exchange, so keep the returned value until its input has been sent again.
     ///
     /// Only stored exchanges count. If an engine serves the conversation, let it finish its saves first
-    /// (`Engine::saved`). Otherwise this method removes the exchange before a reply that is complete but not stored
-    /// yet, and the store then refuses that reply.
+    /// (`Engine::saved`). Otherwise, if a complete reply is not stored yet, this method removes the exchange that
+    /// precedes it, and the store then refuses the reply.
     ///
     /// ```
     /// use tower_chat_history_core::{ConversationId, HistoryStoreExt, Message, Role, Truncate};

@@ -27,8 +27,8 @@ impl<S: Prune + ?Sized> Conversation<'_, S> {
         self.removed(PruneTo::LastTurns(turns)).await
     }
 
-    /// Removes all turns except the last ones, as many as have at most `messages` messages together. Returns the number
-    /// of removed exchanges. The last turn always remains, even if it has more messages. See also
+    /// Removes the oldest turns, until the remaining ones have at most `messages` messages. Returns the number of
+    /// removed exchanges. The last turn always remains, even if it has more messages. See also
     /// [`keep_last_turns`](Self::keep_last_turns).
     ///
     /// # Errors

@@ -53,8 +53,8 @@ impl NewestRound {
         self.asked.filter(|_| !self.rounds.is_settled())
     }
 
-    /// Returns the exchange that these messages continue if they are the log's next ones: they answer its calls, or
-    /// reply to the results. An attempt that they [repeat](Rounds) does not count.
+    /// Returns the exchange that these messages continue if they are added to the log next: they answer its calls, or
+    /// reply to the results of its calls. If they [repeat](Rounds) an unfinished attempt, that attempt does not count.
     pub(crate) fn continued_by(&self, messages: &[Message]) -> Option<Seq> {
         let mut rounds = self.rounds.clone();
         rounds.make_way(messages, |_| messages.first().is_some_and(|first| *first.role() == Role::Assistant));

@@ -35,9 +35,9 @@ use crate::{
 /// - **Compactions** are not changed ([`Derived::Keep`]), even if their window starts at a removed exchange, and a
 ///   compaction that was made from the log before the prune is stored. A summary still describes the exchanges it
 ///   covers. [`Derived::Erase`] removes such summaries too.
-/// - **Repeatable.** An error other than a refusal leaves the outcome open. Repeating the call is safe: it chooses the
-///   exchanges to remove again, in the log as it is then. If the first attempt began a new incarnation, the repeat is
-///   refused with [`Gone`](StoreError::Gone).
+/// - **Repeatable.** An error other than a refusal leaves the outcome open. Repeating the call is safe: it chooses anew
+///   which exchanges to remove. If the first attempt began a new incarnation, the repeat is refused with
+///   [`Gone`](StoreError::Gone).
 ///
 /// For such a store, [`Conversation`](crate::Conversation) has the methods `keep_last_turns`, `keep_last_messages` and
 /// `prune`. The trait can be used as `Arc<dyn Prune>`. To test it with the conformance suite, implement

@@ -12,7 +12,8 @@ const CLAUSE: Clause = clause::ATOMIC;
 /// The number of times that the futures are polled before they are dropped.
 const POLLS: [usize; 6] = [0, 1, 2, 3, 10, 100];
 
-/// A dropped append has stored its whole exchange or nothing. A repeat under the same id shows which, and completes it.
+/// A dropped append has stored its whole exchange or nothing. A repeat under the same id stores the exchange if it is
+/// missing.
 pub async fn a_dropped_append_is_settled_by_a_repeat(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     let mut log = chat.add_turns(1).await;

@@ -121,7 +121,7 @@ pub async fn white_space_comes_back(fixture: &dyn Fixture) {
     comes_back(fixture, &texts).await;
 }
 
-/// Arguments of tool calls are returned even if they are not JSON, and results with any id.
+/// Arguments of tool calls are returned even if they are not JSON, and so are results with any id.
 pub async fn tool_calls_come_back(fixture: &dyn Fixture) {
     let texts = [
         r#"{"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{not json"}},{"id":"a","type":"function","function":{"name":"g","arguments":""}},{"id":"b","type":"function","function":{"name":"h","arguments":{"x": 1}}}]}"#,

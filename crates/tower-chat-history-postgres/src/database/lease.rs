@@ -94,8 +94,8 @@ impl Lease {
 
     /// Commits the transaction if the work succeeded, and rolls it back otherwise.
     ///
-    /// If a commit fails, it may have taken effect, unless it was certainly rolled back. In that case, the returned
-    /// failure is one that the store does not repeat.
+    /// If it is unknown whether a failed commit took effect, the returned failure is one that the store does not
+    /// repeat.
     pub(crate) async fn end<T>(self, done: Result<T, Failure>) -> Result<T, Failure> {
         match done {
             Ok(done) => match self.commit().await {

@@ -141,8 +141,8 @@ impl<S> FaultStore<S> {
         self.plan(op, calls, Step::LoseAnswer);
     }
 
-    /// Sets the time for which each call of the operation waits before any other stage. The default is 0. The wait uses
-    /// tokio's timer, so a [paused clock](crate#time) works.
+    /// Sets the time for which each call of the operation waits before it is held, fails, or reaches the inner store.
+    /// The default is 0. The wait uses tokio's timer, so a [paused clock](crate#time) works.
     pub fn delay(&self, op: Op, delay: Duration) {
         *lock(&self.of(op).delay) = delay;
     }

@@ -123,13 +123,13 @@ impl Reply {
         Self::new(Outcome::Exactly(choices.into_iter().collect()))
     }
 
-    /// Creates an outcome that is an error of the API, in place of a reply.
+    /// Creates a reply that is an error of the API.
     pub fn error(failure: ApiFailure) -> Self {
         Self::new(Outcome::Failure(failure))
     }
 
-    /// Creates a reply that panics in the caller of [`MockLlm`](crate::MockLlm). The HTTP server drops the connection,
-    /// as if its handler had panicked.
+    /// Creates a reply that panics. The panic of a [`MockLlm`](crate::MockLlm) reaches its caller. The HTTP server
+    /// drops the connection, as if its handler had panicked.
     pub fn panic(message: impl Into<String>) -> Self {
         Self::new(Outcome::Panic(message.into()))
     }
