@@ -155,7 +155,7 @@ pub struct Recorded {
 }
 
 impl Recorded {
-    /// Creates the record of an exchange at this position.
+    /// Creates the recorded exchange at this position.
     #[must_use]
     pub fn new(seq: Seq, exchange: impl Into<Arc<Exchange>>) -> Self {
         Self { seq, exchange: exchange.into() }

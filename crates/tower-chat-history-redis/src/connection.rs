@@ -134,9 +134,9 @@ impl Connection {
 
 /// A connection to a single server.
 ///
-/// redis-rs reconnects if a connection breaks. This type replaces a connection that redis-rs would keep: if responses
-/// time out although nothing breaks, if the server is no longer a master, and if reconnecting failed for good, as with
-/// a password that is being changed.
+/// redis-rs reconnects if a connection breaks. This type replaces a connection that redis-rs would keep, in three
+/// cases: responses time out but the connection does not break, the server is no longer a master, or redis-rs has given
+/// up reconnecting, for example while a password is changed.
 struct Single {
     client: Client,
     config: ConnectionManagerConfig,

@@ -24,8 +24,8 @@
 //! }
 //! ```
 //!
-//! A service passes the store to its layer instead: `ChatHistoryLayer::new(store, adapter)`. [`SqliteOptions`] has the
-//! options and their defaults.
+//! In a service, pass the store to the layer of `tower-chat-history`: `ChatHistoryLayer::new(store, adapter)`. The
+//! README has a complete example. [`SqliteOptions`] has the options and their defaults.
 //!
 //! # Guarantees
 //!

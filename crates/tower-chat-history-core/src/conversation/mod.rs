@@ -126,8 +126,8 @@ impl<S: HistoryStore + ?Sized> Conversation<'_, S> {
         Ok(exchanges)
     }
 
-    /// Removes the conversation with all its messages and compactions. Clearing a conversation that does not exist
-    /// succeeds.
+    /// Removes the conversation with all its messages and compactions. If the conversation does not exist, this does
+    /// nothing and succeeds.
     ///
     /// # Errors
     ///

@@ -4,7 +4,8 @@ use std::sync::{Arc, OnceLock};
 
 use super::Message;
 
-/// One counter's count. Only the first one is stored, because callers mostly use a single counter.
+/// The name of a counter, and its count in tokens. Only the first count is stored, because most callers use a single
+/// counter.
 #[derive(Debug, Default)]
 pub(super) struct Counted(OnceLock<(Arc<str>, u32)>);
 

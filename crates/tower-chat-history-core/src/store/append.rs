@@ -93,9 +93,9 @@ pub enum CompactOutcome {
     /// It was not stored, and the stored compaction was left unchanged, because another call had stored a different
     /// or an equal compaction first.
     ///
-    /// The value is the stored compaction, or `None` if there is none. For an append it is also `None` if the
-    /// stored compaction cannot be read, or if the new one could not be stored for a reason other than the
-    /// [rules](crate::Cut::check). The exchange is stored all the same.
+    /// The value is the stored compaction, or `None` if there is none. For an append it is also `None` if the stored
+    /// compaction cannot be read, or if the new one could not be stored for a reason other than the
+    /// [rules](crate::Cut::check). The exchange is stored nevertheless.
     Kept(Option<Compaction>),
 }
 

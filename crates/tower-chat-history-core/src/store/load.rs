@@ -81,9 +81,9 @@ pub struct KnownState {
 ///
 /// A turn is never split. The newest turn is returned whole even if it exceeds the limit by itself.
 ///
-/// An exchange counts as many messages as it has, and as one message if it has none. A load therefore returns at
-/// most `messages` exchanges, or the newest turn. The bytes are those of the messages' JSON, so an exchange without
-/// messages counts 0 bytes.
+/// An exchange counts as many messages as it has, and as one message if it has none. A load therefore returns at most
+/// `messages` exchanges, or the newest turn. Bytes are counted in the JSON of the messages, so an exchange without
+/// messages has 0 bytes.
 ///
 /// The default is 1,000 messages and 4 MiB of message JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -76,8 +76,8 @@ pub trait HistoryStore: fmt::Debug + Send + Sync + 'static {
     ///
     /// Checks in this order: a repeated exchange id, what the append expects, the exchange, the compaction.
     ///
-    /// If the compaction replaces a version other than the stored one, it is skipped, whatever it contains: the
-    /// exchange is stored all the same, and [`Appended::compaction`] reports it. Only a compaction that replaces the
+    /// If the compaction replaces a version other than the stored one, it is skipped without a check of its rules: the
+    /// exchange is stored without it, and [`Appended::compaction`] reports that. Only a compaction that replaces the
     /// stored one is checked against the [rules](crate::Cut::check), in the log that includes the new exchange. If the
     /// compaction breaks no rule but cannot be stored, for example because the stored one cannot be read, the exchange
     /// is stored without it. [`Appended::compaction`] is then [`Kept(None)`](CompactOutcome::Kept).

@@ -55,8 +55,8 @@ clauses! {
     APPEND = "HistoryStore::append",
         "Checks in this order: a repeated exchange id, what the append expects, the exchange, the compaction.";
     STALE = "HistoryStore::append",
-        "If the compaction replaces a version other than the stored one, it is skipped, whatever it contains: the \
-         exchange is stored all the same, and Appended::compaction reports it.";
+        "If the compaction replaces a version other than the stored one, it is skipped without a check of its rules: \
+         the exchange is stored without it, and Appended::compaction reports that.";
     CONTINUES = "StoreError::ContinuesUnknown", "The exchange continues a position that the log never had.";
     COMPACT = "HistoryStore::compact",
         "Stores a compaction by itself, if the version it replaces is still the stored one.";

@@ -60,7 +60,8 @@ struct Waiter<Q> {
     result: oneshot::Sender<Vec<Row>>,
 }
 
-/// Runs a call: by itself if a connection is free, and otherwise in a batch with the others that wait.
+/// Runs a call. If a connection is free, the call is run by itself. Otherwise it is run in a batch with other waiting
+/// calls.
 pub(crate) async fn query_batched<Q: Batchable>(
     database: &Arc<Database>,
     queue: &BatchQueue<Q>,

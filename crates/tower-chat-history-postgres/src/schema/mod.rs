@@ -37,8 +37,9 @@ enum Found {
 
 /// Runs the migration steps that the database lacks, all or none, and reads the settings of the session.
 ///
-/// Any number of replicas may migrate at once: one does, the others wait for it. If nothing is missing, nothing is
-/// locked, and the role only needs the right to read the table of versions. The time limit is that of a call.
+/// Any number of replicas may call this at the same time: one of them migrates, and the others wait. If no step is
+/// missing, this locks nothing, and the role needs only the right to read the table of versions. It has the same time
+/// limit as a call.
 pub(crate) async fn migrate(database: &mut Database) -> Result<(), OpenError> {
     // A time limit needs a runtime.
     Handle::try_current().map_err(|_| PostgresError::NoRuntime)?;

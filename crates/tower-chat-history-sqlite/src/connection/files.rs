@@ -35,7 +35,7 @@ impl Files {
     ///
     /// # Errors
     ///
-    /// Returns an error if the name cannot be that of a database, or if the file is too short to be one.
+    /// Returns an error if the name is not allowed for a database, or if the file is too short to be a database.
     pub(super) fn at(path: &Path) -> Result<Self, Refusal> {
         // If the path is a link, SQLite creates the other files next to the link's target.
         let real = followed(path);

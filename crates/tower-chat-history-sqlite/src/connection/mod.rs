@@ -116,8 +116,8 @@ pub(crate) fn open_reader(settings: &Settings) -> Result<Connection, OpenError> 
     open().map_err(|error: rusqlite::Error| Refusal::from(error).at(&settings.file))
 }
 
-/// Opens the file at an absolute path. SQLite would take a relative path that begins with `file:` for a URI, whatever
-/// the flags are: its bundled build has URIs enabled for all connections.
+/// Opens the file at an absolute path. SQLite would interpret a relative path that begins with `file:` as a URI, even
+/// without the flag for URIs, because its bundled build enables them for all connections.
 fn open(file: &Path, flags: OpenFlags, busy_timeout: Duration) -> rusqlite::Result<Connection> {
     // Each connection is used by one thread, so SQLite need not lock it.
     let flags = flags | OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;

@@ -46,7 +46,7 @@ pub enum OpenError {
         /// The path of the directory.
         directory: PathBuf,
     },
-    /// The path is that of a directory.
+    /// The path leads to a directory.
     #[error("{path}: a directory: the store needs the path of a file")]
     Directory {
         /// The path.

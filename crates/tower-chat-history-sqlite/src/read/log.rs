@@ -12,7 +12,7 @@ use crate::error::Failure;
 /// The largest number of exchanges of a conversation: a position, including the next one, has 32 bits.
 pub(crate) const MAX_EXCHANGES: u64 = 0xffff_ffff;
 
-/// Returns the key of an exchange in its table, which orders by conversation, then by position.
+/// Returns the place of an exchange: its key in the table, which is ordered by conversation, then by position.
 #[allow(clippy::cast_possible_wrap)] // Positions have 32 bits (`MAX_EXCHANGES`). Ids have 31: the schema checks it.
 pub(crate) const fn place(conversation: i64, seq: u64) -> i64 {
     (conversation << 32) | (seq as i64)
