@@ -93,7 +93,7 @@ impl PostgresOptions {
         <T::TlsConnect as TlsConnect<Socket>>::Future: Send,
     {
         if !(1..=Self::MAX_CONNECTIONS).contains(&self.connections) {
-            return Err(OpenError::Connections { asked: self.connections });
+            return Err(OpenError::Connections { connections: self.connections });
         }
         let (server, database) = (server(&config), config.get_dbname().map(str::to_owned));
         // `Fast` checks locally if a connection is closed. A check by a query would cost each call one more round trip.
@@ -104,8 +104,8 @@ impl PostgresOptions {
             .create_timeout(Some(self.wait))
             .runtime(Runtime::Tokio1)
             .build();
-        let asked = self.connections;
-        let pool = pool.map_err(|_| OpenError::Connections { asked })?;
+        let connections = self.connections;
+        let pool = pool.map_err(|_| OpenError::Connections { connections })?;
         self.open(pool, server).await.map_err(|error| error.of(database))
     }
 
@@ -220,7 +220,7 @@ mod tests {
         }
         for wrong in [0, PostgresOptions::MAX_CONNECTIONS + 1, usize::MAX] {
             let refused = PostgresOptions::new().connections(wrong).connect("postgres://localhost/x").await;
-            assert!(matches!(refused, Err(OpenError::Connections { asked }) if asked == wrong), "{refused:?}");
+            assert!(matches!(refused, Err(OpenError::Connections { connections }) if connections == wrong), "{refused:?}");
         }
         let refused = PostgresOptions::new().schema("a b").connect("postgres://localhost/x").await;
         assert!(matches!(&refused, Err(OpenError::SchemaName { name }) if name == "a b"), "{refused:?}");

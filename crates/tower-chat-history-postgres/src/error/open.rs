@@ -28,12 +28,12 @@ pub enum OpenError {
     },
     /// The number of connections is out of range.
     #[error(
-        "invalid number of connections {asked}: PostgresOptions::connections takes 1 to {max}",
+        "invalid number of connections {connections}: PostgresOptions::connections takes 1 to {max}",
         max = PostgresOptions::MAX_CONNECTIONS
     )]
     Connections {
         /// The requested number.
-        asked: usize,
+        connections: usize,
     },
     /// The database's encoding cannot represent every text.
     #[error("the database's encoding is {encoding}, but the store needs UTF8")]
