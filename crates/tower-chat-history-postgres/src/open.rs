@@ -220,7 +220,10 @@ mod tests {
         }
         for wrong in [0, PostgresOptions::MAX_CONNECTIONS + 1, usize::MAX] {
             let refused = PostgresOptions::new().connections(wrong).connect("postgres://localhost/x").await;
-            assert!(matches!(refused, Err(OpenError::Connections { connections }) if connections == wrong), "{refused:?}");
+            assert!(
+                matches!(refused, Err(OpenError::Connections { connections }) if connections == wrong),
+                "{refused:?}"
+            );
         }
         let refused = PostgresOptions::new().schema("a b").connect("postgres://localhost/x").await;
         assert!(matches!(&refused, Err(OpenError::SchemaName { name }) if name == "a b"), "{refused:?}");
