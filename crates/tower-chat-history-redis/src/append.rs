@@ -35,7 +35,7 @@ pub(crate) async fn append(shared: &Shared, id: &ConversationId, append: Append)
         None => call.text(""),
     };
     let call = call.number(u64::from(exchange.opens_turn()));
-    // The sizes that load limits count.
+    // The number of messages and the bytes, as load limits count them.
     let call = call.number(exchange.counted_messages() as u64).number(exchange.bytes() as u64);
     let call = call.text(&body).bytes(random.as_bytes()).text(&name);
     let call = match shared.options.expire_after {

@@ -30,10 +30,10 @@ pub(crate) async fn append(
         Err(Failure::Postgres(refused)) if append.compact.is_some() && refused.is_answer() => refused,
         done => return done,
     };
-    // No error about the compaction may stop the exchange, whose reply was paid for. This holds for permanent errors
-    // and for transient ones that did not pass in time. An SQLSTATE does not say if the error is about the exchange or
-    // about the compaction. If the exchange cannot be stored either, for example on a read-only server, the second call
-    // fails.
+    // An error about the compaction must not prevent the exchange from being stored, because its reply was paid for.
+    // This applies to permanent errors, and to transient errors that persisted. An SQLSTATE does not show if the error
+    // is about the exchange or about the compaction, so the exchange is appended alone. If that is not possible either,
+    // for example on a read-only server, the second call fails.
     let limits = if refused.is_repeated() { limits.spent() } else { limits };
     let alone = Append::new(append.expect, append.exchange.clone());
     let mut appended = once(database, queue, id, &alone, name, limits).await?;
@@ -88,7 +88,7 @@ impl Batchable for AppendRequest {
             Box::new(self.name),
             Box::new(exchange.id.as_str()),
             Box::new(exchange.continues.map(|seq| stored(seq.get()))),
-            // The sizes that load limits count.
+            // The number of messages and the bytes, as load limits count them.
             Box::new(stored(exchange.counted_messages() as u64)),
             Box::new(stored(exchange.bytes() as u64)),
             Box::new(self.body.as_str()),
@@ -107,7 +107,7 @@ impl Batchable for AppendRequest {
     }
 }
 
-/// Converts the expectation for the function.
+/// Converts the expectation to the arguments of `append_1`: kind, incarnation and version.
 fn expectation(expect: Expect) -> (i32, Option<Uuid>, Option<i64>) {
     match expect {
         Expect::Absent => (0, None, None),

@@ -40,7 +40,7 @@ pub(super) fn store(
         looked_up = opens_turn(connection, log, seq);
         *looked_up.as_ref().unwrap_or(&false)
     });
-    // A failed lookup also makes the check fail, so it is reported first.
+    // If the lookup failed, the check failed because of it, so the lookup's error is returned.
     looked_up?;
     allowed.map_err(StoreError::from)?;
     let version = version.next();

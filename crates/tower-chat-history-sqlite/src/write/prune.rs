@@ -52,7 +52,8 @@ impl PruneLog {
         let mut rows = statement.query(params![log.place(log.first()), log.place(scan.end().get())])?;
         while let Some(row) = rows.next()? {
             let seq = seq_of(row.get(0)?);
-            // Only this variant needs the number of messages. A damaged row may be one that is to be removed.
+            // Only this variant needs the number of messages. For the others it is not checked: a damaged row may be
+            // one that is removed.
             let messages = match self.keep {
                 PruneTo::LastMessages(_) => size(&self.id, seq, (row.get(2)?, row.get(3)?, row.get(4)?))?.0,
                 _ => 0,

@@ -73,10 +73,10 @@ $function$;
 --
 -- `a_expect`: 0 absent, 1 exactly, 2 any revision of the incarnation, 3 anything. `a_call` is a random name of this
 -- call, so that its repetition finds the exchange that it stored. A new incarnation is generated here, together with
--- its row. If the conversation is deleted before a repetition arrives, the repetition begins another incarnation and
--- does not restore the deleted one. `a_patience` is the time to wait for the conversation's row, in milliseconds from
--- the beginning of the statement. It is null for the time set below. A batch waits less, because it holds the rows of
--- the other conversations.
+-- its row. If the conversation is deleted before a repetition arrives, the repetition therefore begins another
+-- incarnation, and the deleted one stays ended. `a_patience` is the time to wait for the conversation's row, in
+-- milliseconds from the beginning of the statement. If it is null, the function's `lock_timeout` applies. A batch waits
+-- for less time, because it has locked the rows of other conversations.
 create function @.append_1(
     a_patience int, a_key text, a_expect int, a_incarnation uuid, a_version bigint, a_call uuid,
     a_id text, a_continues bigint, a_messages bigint, a_bytes bigint, a_body text,
@@ -96,7 +96,8 @@ begin
         s_limit := set_config('lock_timeout', greatest(
             1, a_patience - (extract(epoch from clock_timestamp() - statement_timestamp()) * 1000)::int)::text, true);
     end if;
-    -- Usually the log is as expected and the exchange is new: two statements. A later refusal undoes them.
+    -- Usually the log is as expected and the exchange is new. This case needs two statements. If the id turns out to be
+    -- in the log already, another statement restores the row.
     if a_profile is null then
         update @.conversation c set version = c.version + 1, len = c.len + 1,
                 opening = case when a_continues is null then c.len else c.opening end,
@@ -146,7 +147,7 @@ begin
             r_version := 0; r_first := 0; s_messages := 0; s_bytes := 0;
             exit;
         end if;
-        -- Another first append was faster: its row exists now.
+        -- Another first append has created the row at the same time. Try again with that row.
     end loop;
     if not s_created then
         if r_first < 0 or s_opening < r_first or r_len <= s_opening or r_version <> r_len
@@ -188,8 +189,8 @@ begin
     r_seq := r_len;
     if a_profile is not null then
         if a_patience is null then
-            -- A lock on the table of compactions does not delay the exchange for long: the client then appends it
-            -- alone, while its own caller still waits.
+            -- If the table of compactions is locked, the exchange must not be delayed for long: after this time the
+            -- client appends the exchange alone, while its caller still waits.
             s_limit := set_config('lock_timeout', '2s', true);
         end if;
         select p.r_verdict, p.r_version, p.r_cut, p.r_body
