@@ -3,6 +3,9 @@
 use super::Reply;
 
 /// Folds a stream's items into the reply.
+///
+/// After a panic of `push`, `is_complete` or `is_whole`, the fold is not called again, and the stream counts as
+/// interrupted.
 pub trait FoldReply<T>: Send + 'static {
     /// Folds the next item. The item itself is always passed on to the caller unchanged.
     fn push(&mut self, item: &T) -> Flow;

@@ -11,6 +11,7 @@
 //! - An item is an error.
 //! - No item comes within the [idle timeout](crate::HistoryOptions::stream_idle_timeout).
 //! - The caller drops the stream before the reply is complete.
+//! - The stream or the fold panics. Neither is called again, and after a panic of the fold nothing is stored.
 //!
 //! [`OnInterruption`](crate::policy::OnInterruption) decides if anything of the exchange is then stored.
 
@@ -95,7 +96,7 @@ impl<T: Send + 'static, E: Send + 'static> RecordedStream<T, E> {
             if let Phase::Open { turn, .. } = mem::replace(&mut recording.phase, Phase::Ended) {
                 tracing::warn!(parent: turn.span(), "a detached stream did not end within its time limit");
                 if let Some(call) = recording.call.take() {
-                    call.left(&recording.fold.reply());
+                    call.left(&recording.broken(&turn).reply);
                 }
                 turn.end(NotStored::DetachLimit);
             } else {
