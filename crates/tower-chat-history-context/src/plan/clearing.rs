@@ -1,6 +1,8 @@
 //! Clearing old tool results.
 
-use tower_chat_history_core::{Message, Seq, ToolCall};
+use std::collections::HashMap;
+
+use tower_chat_history_core::{Message, Seq};
 
 use super::{
     fit::FitBudget,
@@ -17,8 +19,8 @@ pub(super) fn apply(items: &mut [Item], clear: &ClearResults, budget: &FitBudget
     }
 }
 
-/// Returns the position before which results have to be cleared to free `wanted` tokens, or to free as many as possible
-/// if these are fewer. The position is at least `from`.
+/// Returns the position, at least `from`, before which results have to be cleared to free `wanted` tokens. If that many
+/// cannot be freed, the position frees as many as possible.
 ///
 /// The position of a round is the exchange that follows it. Results at the end of the log are never cleared,
 /// because the next exchange may add results to their round. `end` is the position of that exchange.
@@ -51,8 +53,8 @@ pub(super) fn position(
     position
 }
 
-/// Iterates over the results between two positions, except those whose clearing frees no tokens. Yields the index of
-/// the item, the cleared message, and the number of freed tokens.
+/// Iterates over the results between two positions whose clearing frees tokens: the index of the item, the cleared
+/// message, and the number of tokens.
 fn clearable<'a>(
     items: &'a [Item],
     clear: &'a ClearResults,
@@ -60,17 +62,18 @@ fn clearable<'a>(
     from: Seq,
     to: Seq,
 ) -> impl Iterator<Item = (usize, Message, u64)> + 'a {
-    let mut calls: &[ToolCall] = &[];
+    // The names of the newest calls, by id. Of several calls with the same id, the first one's name applies.
+    let mut names: HashMap<&str, &str> = HashMap::new();
     items.iter().enumerate().filter_map(move |(at, Item { message, round, .. })| {
         if !message.is_tool_result() {
-            calls = message.tool_calls();
+            names = message.tool_calls().iter().rev().map(|call| (call.id(), call.name())).collect();
             return None;
         }
         if !round.is_some_and(|round| (from..to).contains(&round.followed)) {
             return None;
         }
-        let call = calls.iter().find(|call| Some(call.id()) == message.tool_call_id());
-        let cleared = clear.clear(message, call.map(ToolCall::name))?;
+        let name = message.tool_call_id().and_then(|id| names.get(id).copied());
+        let cleared = clear.clear(message, name)?;
         let freed = (budget.cost)(message).checked_sub((budget.cost)(&cleared)).filter(|freed| *freed > 0)?;
         Some((at, cleared, freed))
     })

@@ -1,4 +1,4 @@
-//! An estimate: is a compaction near?
+//! The estimate of whether a compaction is near.
 
 use crate::budget::Watermark;
 

@@ -195,7 +195,8 @@ impl Rounds {
     /// Returns the state after this exchange, if its reply was interrupted and it continues the newest round.
     fn partial_of(&self, exchange: &Exchange) -> Option<Newest> {
         let Newest::Round(asked) = &self.newest else { return None };
-        let first = exchange.messages.first().filter(|_| exchange.incomplete)?;
+        // An exchange that closes no calls does not end the round.
+        let first = exchange.messages.first().filter(|_| exchange.incomplete && exchange.closes_open_calls())?;
         let continues = if self.open.is_empty() {
             *first.role() == Role::Assistant
         } else {

@@ -54,6 +54,11 @@ impl Commit {
         Self { save, reply, spawn: Arc::clone(&engine.options().spawn) }
     }
 
+    /// Returns the reply so far.
+    pub(crate) fn reply(&self) -> Reply {
+        lock(&self.reply).clone()
+    }
+
     /// Replaces the reply with a more complete one. After the first poll, this has no effect, because the save has
     /// begun.
     pub(crate) fn update(&self, reply: Reply) {
@@ -71,7 +76,7 @@ impl Future for Commit {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let report = std::task::ready!(self.save.poll_unpin(context));
         Poll::Ready(match &report.outcome {
-            Outcome::Failed(error) => Err(Unsaved::new(lock(&self.reply).clone(), Arc::clone(error))),
+            Outcome::Failed(error) => Err(Unsaved::new(self.reply(), Arc::clone(error))),
             Outcome::Stored { .. } | Outcome::Duplicate { .. } | Outcome::NotStored(_) => Ok(report),
         })
     }

@@ -117,7 +117,7 @@ pub(super) async fn store(engine: &Engine, results: ToolResults) -> Result<Store
         exchange.continues = asked;
         let added = Added::of(&exchange);
         let append = Append::new(Expect::Exactly(window.revision), exchange);
-        match append_results(store, &conversation, append, named, &within).await {
+        match append_results(store, &conversation, append, window.revision.next(), named, &within).await {
             Ok(stored) => {
                 let revision = engine.retain(&conversation, &stored, added).await;
                 return Ok(StoredResults { revision, seq: stored.seq, duplicate: stored.duplicate, open });
@@ -147,17 +147,22 @@ async fn append_results(
     store: &BoundedStore,
     conversation: &ConversationId,
     append: Append,
+    next: Seq,
     named: bool,
     within: &Span,
 ) -> Result<Appended, SaveError> {
     let own = OwnExchange::of(&append.exchange, named);
     let step = store.recorder().save(within, append.exchange.messages.len());
     let mut attempts = 0;
-    let mut appended = store.append(conversation, append, &mut attempts).instrument(step.span().clone()).await;
+    let append = store.append(conversation, append, Some(next), &mut attempts);
+    let mut appended = append.instrument(step.span().clone()).await;
     if let Ok(stored) = &mut appended
         && stored.duplicate
     {
-        stored.duplicate = !store.is_own(conversation, &own, attempts).await;
+        match store.is_own(conversation, &own, attempts).await {
+            Ok(is_own) => stored.duplicate = !is_own,
+            Err(error) => appended = Err(error),
+        }
     }
     let is_duplicate = appended.as_ref().is_ok_and(|stored| stored.duplicate);
     step.ended(appended.as_ref(), is_duplicate, None, attempts);

@@ -4,8 +4,8 @@ use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use futures_util::FutureExt as _;
 use tower_chat_history_core::{
-    Append, Appended, Compact, CompactOutcome, CompactionVersion, ConversationId, Cut, Exchange, ExchangeId,
-    HistoryStore, Incarnation, Load, LoadLimit, Loaded, Message, Page, Seq, StoreError, Timestamp,
+    Append, Appended, Compact, CompactOutcome, CompactionVersion, ConversationId, Cut, Exchange, ExchangeId, Expect,
+    HistoryStore, Incarnation, Load, LoadLimit, Loaded, Message, Page, Revision, Seq, StoreError, Timestamp,
 };
 use tracing::{Instrument as _, Span};
 
@@ -102,18 +102,20 @@ impl BoundedStore {
         load
     }
 
-    /// Appends an exchange, and retries after transient errors. A retry is safe even if the previous attempt stored
-    /// the exchange, because it has the same exchange id.
+    /// Appends an exchange, and retries after transient errors. Because of the exchange id, a retry is safe even if the
+    /// outcome of the previous attempt is unknown. `next` is the position of the log's next exchange at the time of the
+    /// load, if the log could be loaded.
     pub(super) async fn append(
         &self,
         conversation: &ConversationId,
         append: Append,
+        next: Option<Seq>,
         attempts: &mut u32,
     ) -> Result<Appended, SaveError> {
         let mut pause = FIRST_PAUSE;
         for _ in 1..self.options.save_attempts {
             *attempts += 1;
-            match self.append_once(conversation, append.clone()).await {
+            match self.append_once(conversation, append.clone(), next, *attempts).await {
                 Err(error) if is_transient(&error) => {
                     let kind = error.kind();
                     tracing::warn!(error.type = kind, error = %error, "storing an exchange failed; retrying");
@@ -124,30 +126,97 @@ impl BoundedStore {
             }
         }
         *attempts += 1;
-        self.append_once(conversation, append).await
+        self.append_once(conversation, append, next, *attempts).await
     }
 
-    async fn append_once(&self, conversation: &ConversationId, append: Append) -> Result<Appended, SaveError> {
+    async fn append_once(
+        &self,
+        conversation: &ConversationId,
+        append: Append,
+        next: Option<Seq>,
+        attempts: u32,
+    ) -> Result<Appended, SaveError> {
+        if attempts > 1
+            && let Some(next) = next
+            && let Some(stored) = self.stored_earlier(conversation, &append, next).await?
+        {
+            return Ok(stored);
+        }
         Ok(self.bounded(async { self.store.append(conversation, append).await }).await?)
     }
 
+    /// Returns the exchange that an earlier attempt stored, or `None` if the append can be repeated.
+    ///
+    /// The store refuses a second exchange with an id only while the first one is in the log. If the log was pruned
+    /// beyond the position that the exchange could have got, a repetition could store it twice.
+    async fn stored_earlier(
+        &self,
+        conversation: &ConversationId,
+        append: &Append,
+        next: Seq,
+    ) -> Result<Option<Appended>, SaveError> {
+        let may_be_pruned = |revision: &Revision| {
+            let is_expected = match append.expect {
+                Expect::Exactly(expected) => expected.incarnation() == revision.incarnation(),
+                Expect::AnyIn(incarnation) => incarnation == revision.incarnation(),
+                Expect::Absent | Expect::AnyOrCreate => true,
+            };
+            is_expected && revision.first() > next
+        };
+        if self.revision(conversation).await?.filter(may_be_pruned).is_none() {
+            return Ok(None);
+        }
+        let Loaded::AlreadyRecorded(recorded) = self.find(conversation, &append.exchange.id).await? else {
+            return Err(SaveError::UnknownOutcome);
+        };
+        let revision = self.revision(conversation).await?.ok_or(SaveError::Store(StoreError::Gone))?;
+        Ok(Some(Appended::duplicate(revision, recorded.seq)))
+    }
+
+    async fn revision(&self, conversation: &ConversationId) -> Result<Option<Revision>, StoreFailure> {
+        let page = self.bounded(async { self.store.read(conversation, Seq::FIRST, 0).await }).await?;
+        Ok(page.revision)
+    }
+
+    /// Loads the exchange with this id if it is in the log.
+    async fn find(&self, conversation: &ConversationId, exchange: &ExchangeId) -> Result<Loaded, StoreFailure> {
+        let asked = self.window_or(Some(exchange));
+        self.bounded(async { self.store.load(conversation, asked).await }).await
+    }
+
     /// Returns `true` if the duplicate that the store found in the log is this exchange itself, stored by an attempt
-    /// whose answer was lost.
-    pub(super) async fn is_own(&self, conversation: &ConversationId, own: &OwnExchange, attempts: u32) -> bool {
-        // A generated id is unique, so the duplicate is this exchange. If there was only one attempt, the duplicate
-        // cannot come from an earlier one.
+    /// whose answer was lost. The load of the duplicate is retried after transient errors. If it fails, the outcome of
+    /// the save is unknown.
+    pub(super) async fn is_own(
+        &self,
+        conversation: &ConversationId,
+        own: &OwnExchange,
+        attempts: u32,
+    ) -> Result<bool, SaveError> {
+        // No other exchange has a generated id. A single attempt cannot find an exchange of an earlier attempt.
         if !own.has_caller_id || attempts < 2 {
-            return !own.has_caller_id;
+            return Ok(!own.has_caller_id);
         }
-        let asked = self.window_or(Some(&own.id));
-        match self.bounded(async { self.store.load(conversation, asked).await }).await {
-            Ok(Loaded::AlreadyRecorded(recorded)) => {
-                recorded.exchange.at == own.at && recorded.exchange.messages == own.messages
+        let mut pause = FIRST_PAUSE;
+        for left in (0..self.options.save_attempts.max(1)).rev() {
+            match self.find(conversation, &own.id).await.map_err(SaveError::from) {
+                Ok(Loaded::AlreadyRecorded(recorded)) => {
+                    return Ok(recorded.exchange.at == own.at && recorded.exchange.messages == own.messages);
+                }
+                // It was deleted or pruned in between.
+                Ok(Loaded::Absent | Loaded::Unchanged | Loaded::Window(_)) => break,
+                Err(error) => {
+                    let kind = error.kind();
+                    tracing::warn!(error.type = kind, error = %error, "a stored exchange could not be loaded");
+                    if left == 0 || !is_transient(&error) {
+                        break;
+                    }
+                    timer::sleep(pause).await;
+                    pause *= 2;
+                }
             }
-            // If this load fails, the duplicate most likely is this exchange. The alternative is unlikely: another
-            // call would have used the same id while the store's answer to this call was lost.
-            _ => true,
         }
+        Err(SaveError::UnknownOutcome)
     }
 
     /// Reads a page without a time limit. Callers have their own.
@@ -208,6 +277,7 @@ fn is_transient(error: &SaveError) -> bool {
         SaveError::Store(error) => StoreError::is_retryable(error),
         // A store may panic because its runtime has shut down. The next attempt may run in another runtime.
         SaveError::Timeout(_) | SaveError::Panicked => true,
+        SaveError::UnknownOutcome => false,
     }
 }
 

@@ -155,6 +155,10 @@ pub enum SaveError {
     /// The store panicked in every attempt.
     #[error("the store panicked while it stored the exchange")]
     Panicked,
+    /// An attempt may have stored the exchange although it failed, and the log does not show the outcome: it was pruned
+    /// beyond the exchange's position, or another call may have stored the exchange with this id.
+    #[error("the outcome of storing the exchange is unknown: the log does not show it any more")]
+    UnknownOutcome,
 }
 
 impl SaveError {
@@ -165,6 +169,7 @@ impl SaveError {
             Self::Store(error) => error.kind(),
             Self::Timeout(_) => "timeout",
             Self::Panicked => "panicked",
+            Self::UnknownOutcome => "unknown_outcome",
         }
     }
 }

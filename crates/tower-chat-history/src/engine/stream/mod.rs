@@ -11,6 +11,7 @@
 //! - An item is an error.
 //! - No item comes within the [idle timeout](crate::HistoryOptions::stream_idle_timeout).
 //! - The caller drops the stream before the reply is complete.
+//! - The stream or the fold panics. Neither is called again, and after a panic of the fold nothing is stored.
 //!
 //! [`OnInterruption`](crate::policy::OnInterruption) then decides if a part of the exchange is stored.
 
@@ -98,7 +99,7 @@ impl<T: Send + 'static, E: Send + 'static> RecordedStream<T, E> {
                     "a detached stream did not end within its time limit; its exchange is not stored"
                 );
                 if let Some(call) = recording.call.take() {
-                    call.left(&recording.fold.reply());
+                    call.left(&recording.broken(&turn).reply);
                 }
                 turn.end(NotStored::DetachLimit);
             } else {

@@ -95,11 +95,14 @@ impl TurnState {
         let own = OwnExchange::of(exchange, self.has_caller_id);
         let cut = append.compact.as_ref().map(|compact| compact.cut.clone());
         let (store, next, mut attempts) = (engine.bounded_store(), self.planned.history.next, 0);
-        let appended = self.append_with_or_without_compaction(append, &mut attempts).await;
-        let is_duplicate = match &appended {
-            Ok(appended) if appended.duplicate => !store.is_own(conversation, &own, attempts).await,
-            Ok(_) | Err(_) => false,
-        };
+        let mut appended = self.append_with_or_without_compaction(append, &mut attempts).await;
+        let mut is_duplicate = false;
+        if appended.as_ref().is_ok_and(|appended| appended.duplicate) {
+            match store.is_own(conversation, &own, attempts).await {
+                Ok(is_own) => is_duplicate = !is_own,
+                Err(error) => appended = Err(error),
+            }
+        }
         step.ended(appended.as_ref(), is_duplicate, next, attempts);
         let stored = match appended {
             Ok(stored) => stored,
@@ -144,10 +147,11 @@ impl TurnState {
         attempts: &mut u32,
     ) -> Result<Appended, SaveError> {
         let (store, conversation) = (self.call.engine.bounded_store(), &self.call.conversation);
-        match store.append(conversation, append.clone(), attempts).await {
+        let next = self.planned.history.next;
+        match store.append(conversation, append.clone(), next, attempts).await {
             Err(SaveError::Store(StoreError::Compaction(error))) if append.compact.is_some() => {
                 tracing::warn!(error = %error, "an exchange is stored without its compaction");
-                store.append(conversation, Append::new(append.expect, append.exchange), attempts).await
+                store.append(conversation, Append::new(append.expect, append.exchange), next, attempts).await
             }
             result => result,
         }
