@@ -22,6 +22,7 @@ if verdict == 'keep' then
 end
 local number, stored = cut_fields(profile, cut.v, 3, call, cut)
 self.k = self.k + 1
+demand('HSET', meta, 's', '')
 local written = redis.pcall('HSET', meta, 's', packed(self), unpack(stored))
 if type(written) == 'table' then
   return refused_write(written)
