@@ -62,7 +62,7 @@ if profile then
   cut = cut_at(CUT)
   verdict, wrong = judge(self, at + 1, at, opens == '1', cut.v, cut)
   if wrong and wrong[1] ~= 'compaction' then
-    return wrong
+    return refused_cut(self, profile, wrong)
   end
   -- A stored compaction that cannot be read stays as it is, and does not stop the exchange.
 end

@@ -15,7 +15,7 @@ end
 local cut = cut_at(3)
 local verdict, wrong = judge(self, self.n, -1, false, cut.v, cut)
 if wrong then
-  return wrong
+  return refused_cut(self, profile, wrong)
 end
 if verdict == 'keep' then
   return {'kept', kept(self, profile)}
