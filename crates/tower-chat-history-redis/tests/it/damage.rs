@@ -335,8 +335,12 @@ async fn a_compaction_with_damaged_positions_prevents_no_append() {
         test.run::<()>(&["HSET", &key(&id, ""), "v:default", positions, "c:default", &record]);
         let replaces = CompactionVersion::new(1);
         let compact = Compact { profile: Profile::default(), replaces, cut: Cut::window_from(Seq::new(1)) };
-        let error = test.store.compact(&id, incarnation, compact.clone()).await.unwrap_err();
-        assert!(matches!(error, StoreError::CorruptCompaction { .. }), "{positions}: {error:?}");
+        for error in [
+            test.store.load(&id, Load::new()).await.unwrap_err(),
+            test.store.compact(&id, incarnation, compact.clone()).await.unwrap_err(),
+        ] {
+            assert!(matches!(error, StoreError::CorruptCompaction { .. }), "{positions}: {error:?}");
+        }
         let appended = test.store.append(&id, append("four").compact(compact)).await.unwrap();
         assert_eq!((appended.seq, appended.compaction), (Seq::new(3), Some(CompactOutcome::Kept(None))), "{positions}");
         assert_eq!(test.store.conversation(&id).messages().await.unwrap().len(), 8);
