@@ -72,7 +72,7 @@ pub(crate) async fn compact(
 
 /// Reads the outcome of a compaction for a log of length `len`: verdict, version, positions and body, from a column on.
 ///
-/// The verdict compares columns of the stored compaction. If it cannot be read, they mean nothing, and that is the error.
+/// The verdict depends on the columns of the stored compaction. If it cannot be read, this is the error.
 pub(super) fn outcome(
     id: &ConversationId,
     compact: &Compact,

@@ -71,8 +71,8 @@ impl Request for AppendExchange {
 }
 
 impl AppendExchange {
-    /// Stores the compaction that the append carries. If the stored one cannot be read, or a trigger prevents the change,
-    /// the stored one is kept, and the exchange is stored nevertheless.
+    /// Stores the compaction that the append carries. If the stored one cannot be read, or if a trigger prevents the
+    /// change, the stored one is kept, and the exchange is stored nevertheless.
     fn compact(&self, connection: &Connection, log: &Log, compact: &Compact) -> Result<CompactOutcome, Failure> {
         match compact::store(connection, &self.id, log, compact) {
             Err(Failure::Store(StoreError::CorruptCompaction { .. })) => Ok(CompactOutcome::Kept(None)),
