@@ -213,8 +213,7 @@ fn sum(before: [i64; 2], own: [i64; 2]) -> [i64; 2] {
     [before[0].saturating_add(own[0]), before[1].saturating_add(own[1])]
 }
 
-/// Decodes the compaction of a row. Its positions must match its record, and its window must begin within a log of
-/// length `len`.
+/// Decodes the compaction of a row. Its positions must match its record, and fit a log of length `len`.
 pub(crate) fn compaction(
     id: &ConversationId,
     len: u64,
@@ -229,9 +228,7 @@ pub(crate) fn compaction(
     if positions != positions_of(&cut) {
         return Err(corrupt(Damaged::OtherCompaction.into()));
     }
-    if cut.window_start.get() >= len {
-        return Err(corrupt(Damaged::WindowBeyondLog.into()));
-    }
+    cut.check(None, len, |_| true).map_err(|error| corrupt(error.into()))?;
     Ok(Compaction::new(version, cut))
 }
 
@@ -272,6 +269,4 @@ pub(crate) enum Damaged {
     OtherCompaction,
     #[error("the compaction's version is out of range")]
     CompactionVersion,
-    #[error("the window starts after the end of the log")]
-    WindowBeyondLog,
 }

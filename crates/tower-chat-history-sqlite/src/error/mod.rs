@@ -39,6 +39,18 @@ pub struct Replaced {
 #[error("a call to the store panicked")]
 pub(crate) struct Panicked;
 
+/// A trigger of the database's owner prevented that a row was written, without an error.
+#[derive(Debug, thiserror::Error)]
+#[error("the database did not write a row: it has a trigger that this store does not create")]
+pub(crate) struct NotWritten;
+
+impl NotWritten {
+    /// Checks the number of rows that a statement wrote.
+    pub(crate) fn check(rows: usize) -> Result<(), StoreError> {
+        if rows == 1 { Ok(()) } else { Err(StoreError::backend(Self)) }
+    }
+}
+
 /// The error of a request: an error of the store's contract, or a failure of SQLite.
 #[derive(Debug)]
 pub(crate) enum Failure {

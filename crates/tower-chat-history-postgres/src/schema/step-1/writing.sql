@@ -1,4 +1,7 @@
 -- The notes at the top of `reading.sql` apply here too.
+--
+-- If a trigger of the database's owner prevents that a row is written, the functions raise
+-- `triggered_data_change_violation`. Otherwise the call would acknowledge what is not stored.
 
 -- Stores a compaction. Returns a verdict: 0 stored, 1 another one is stored, 2 a position goes back, 3 the summary
 -- covers the window, 4 beyond the log, 5 not an opening. The caller has locked the conversation's row. `a_opening` is
@@ -64,6 +67,9 @@ begin
             version = excluded.version, window_start = excluded.window_start, rounds_start = excluded.rounds_start,
             cleared_before = excluded.cleared_before, covers_to = excluded.covers_to, call = excluded.call,
             body = excluded.body;
+    if not found then
+        raise exception using errcode = 'triggered_data_change_violation';
+    end if;
 end
 $function$;
 
@@ -90,7 +96,7 @@ create function @.append_1(
     set lock_timeout = '10s' as $function$
 declare
     s_conversation bigint; s_opening bigint; s_messages bigint; s_bytes bigint; s_call uuid;
-    s_created boolean := false; s_limit text;
+    s_created boolean := false; s_attempts int := 0; s_limit text;
 begin
     if a_patience is not null then
         s_limit := set_config('lock_timeout', greatest(
@@ -123,6 +129,9 @@ begin
                     order by e.seq desc limit 1
                 ), -1)
                 where c.id = s_conversation;
+            if not found then
+                raise exception using errcode = 'triggered_data_change_violation';
+            end if;
         end if;
     end if;
     loop
@@ -147,7 +156,16 @@ begin
             r_version := 0; r_first := 0; s_messages := 0; s_bytes := 0;
             exit;
         end if;
-        -- Another first append has created the row at the same time. Try again with that row.
+<<<<<<< HEAD
+        -- Another first append has created the row at the same time. Try again with that row, unless it was
+        -- deleted already.
+=======
+        -- Another first append was faster: its row exists now, unless it was deleted already.
+        s_attempts := s_attempts + 1;
+        if s_attempts > 100 then
+            raise exception using errcode = 'triggered_data_change_violation';
+        end if;
+>>>>>>> house/fixb
     end loop;
     if not s_created then
         if r_first < 0 or s_opening < r_first or r_len <= s_opening or r_version <> r_len
@@ -209,11 +227,14 @@ begin
     insert into @.exchange
         (conversation, seq, messages_before, bytes_before, messages, bytes, continues, call, id, body)
         values (s_conversation, r_seq, s_messages, s_bytes, a_messages, a_bytes, a_continues, a_call, a_id, a_body);
-    if not s_created then
+    if found and not s_created then
         update @.conversation c set version = c.version + 1, len = c.len + 1,
                 opening = case when a_continues is null then c.len else c.opening end,
                 messages = c.messages + a_messages, bytes = c.bytes + a_bytes
             where c.id = s_conversation;
+    end if;
+    if not found then
+        raise exception using errcode = 'triggered_data_change_violation';
     end if;
     r_verdict := 0;
     r_version := r_version + 1;
